@@ -45,3 +45,15 @@ void family_kill(pid_t group, bool children)
     if (children)
         kill_children();
 }
+
+void family_give_terminal(pid_t from, pid_t to)
+{
+    sigset_t ttou, before;
+    if (tcgetpgrp(STDIN_FILENO) != from)
+        return; /* in the background, or stdin is no terminal */
+    (void)sigemptyset(&ttou);
+    (void)sigaddset(&ttou, SIGTTOU); /* sent to a caller in the background */
+    (void)sigprocmask(SIG_BLOCK, &ttou, &before);
+    (void)tcsetpgrp(STDIN_FILENO, to); /* fails if the group has just ended */
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+}

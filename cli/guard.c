@@ -11,8 +11,11 @@
 #include "guard.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
@@ -21,11 +24,10 @@
 #include <unistd.h>
 
 #include "../server/base/clock.h"
-#include "child.h"
 #include "family.h"
 #include "wake.h"
 
-enum { KILL_AGAIN_US = 2000 };
+enum { KILL_AGAIN_US = 2000, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
 
 enum state { RUNS, ENDS, KILLS };
 
@@ -49,6 +51,51 @@ static int64_t kill_by_us(const struct guard *guard)
 static bool must_all_end(const struct guard *guard)
 {
     return guard->end != GUARD_EXITED;
+}
+
+/* ---- the command --------------------------------------------------------- */
+
+static bool set_environment(const struct guard_setup *setup)
+{
+    char number[DIGITS_MAX + 1];
+    (void)snprintf(number, sizeof number, "%" PRId64,
+                   setup->shared->fencing_token);
+    return setenv("REDLOCKD_RESOURCE", setup->resource, 1) == 0 &&
+           setenv("REDLOCKD_FENCING_TOKEN", number, 1) == 0 &&
+           setenv("REDLOCKD_TOKEN", setup->shared->token, 1) == 0;
+}
+
+/* In the child. SIGKILL comes when the guard ends. */
+static _Noreturn void execute(const struct guard_setup *setup, pid_t guard)
+{
+    (void)setpgid(0, 0);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != guard)
+        _exit(EXIT_CANNOT_RUN); /* the guard was killed just now */
+    family_give_terminal(setup->redlockctl_group, getpid());
+    if (set_environment(setup)) {
+        (void)sigprocmask(SIG_SETMASK, &setup->signals, NULL);
+        (void)execvp(setup->command[0], setup->command);
+    }
+    int error = errno;
+    (void)fprintf(stderr, "redlockctl: %s: %s\n", setup->command[0],
+                  strerror(error));
+    _exit(error == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN);
+}
+
+/*
+ * Starts the command in a process group of its own, which gets the terminal if
+ * redlockctl has it. -1: errno says why it could not be forked; if it cannot be
+ * executed, it exits with 126 or 127.
+ */
+static pid_t start_command(const struct guard_setup *setup)
+{
+    pid_t guard = getpid();
+    pid_t pid = fork();
+    if (pid == 0)
+        execute(setup, guard);
+    if (pid > 0)
+        (void)setpgid(pid, pid); /* whoever of the two is first */
+    return pid;
 }
 
 /* ---- what has happened -------------------------------------------------- */
@@ -82,7 +129,7 @@ static void forward(const struct guard *guard, int signal)
     if (signal == SIGCHLD)
         return;
     if (signal == SIGCONT) /* redlockctl may have come to the foreground */
-        child_give_terminal(guard->setup->redlockctl_group, guard->command);
+        family_give_terminal(guard->setup->redlockctl_group, guard->command);
     family_signal(guard->command, signal);
 }
 
@@ -226,7 +273,7 @@ void guard_run(const struct guard_setup *setup)
     (void)sigprocmask(SIG_SETMASK, &all, NULL);
     if (!wait_for_lock(&guard))
         return;
-    guard.command = open_fds(&guard, &all) ? child_start(setup) : -1;
+    guard.command = open_fds(&guard, &all) ? start_command(setup) : -1;
     if (guard.command < 0) {
         perror("redlockctl: the command cannot be started");
         guard.shared->code = GUARD_NO_FORK;

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "../server/base/clock.h"
-#include "child.h"
 #include "family.h"
 
 enum { KILL_AGAIN_NS = 2000000 };
@@ -125,5 +124,5 @@ void keeper_look(struct keeper *keeper)
     if (keeper->end == GUARD_RUNS)
         kill_rest(keeper);
     keeper->has_ended = true;
-    child_give_terminal(shared->command, getpgrp());
+    family_give_terminal(shared->command, getpgrp());
 }
