@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "../server/lock/names.h"
+#include "arguments.h"
 #include "commands.h"
 #include "complain.h"
 #include "run.h"
-#include "table.h"
 
 static int (*const functions[COMMANDS])(struct command *command) = {
     [COMMAND_ACQUIRE] = command_acquire, [COMMAND_EXTEND] = command_extend,
@@ -82,11 +82,11 @@ static int end_output(int status)
 int main(int argc, char **argv)
 {
     struct options options;
-    if (!options_read(&options, argc, argv))
+    if (!arguments_read(&options, argc, argv))
         return EXIT_USAGE_ERROR;
     switch (options.action) {
     case OPTIONS_HELP:
-        table_print_help(options.command_id);
+        options_print_help(options.command_id);
         return end_output(EXIT_SUCCESS);
     case OPTIONS_VERSION:
         (void)puts("redlockctl " REDLOCKD_VERSION);

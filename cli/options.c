@@ -1,314 +1,184 @@
 #include "options.h"
 
-#include <ctype.h>
-#include <getopt.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "../server/base/types.h"
 #include "../server/lock/lock.h"
-#include "complain.h"
-#include "table.h"
 
-/* ---- values -------------------------------------------------------------- */
+enum { DAY_MS = 24 * 60 * 60 * 1000 };
 
-static bool read_number(const char *text, const struct table_option *row,
-                        int64_t *number)
+#define IN(command) (1u << COMMAND_##command)
+#define IN_ALL ((1u << COMMANDS) - 1)
+
+#define AT(member) .offset = offsetof(struct options, member)
+
+const struct option_row option_rows[OPTION_ROWS] = {
+    {'w', "wait", IS_TIME, IN(RUN) | IN(ACQUIRE), AT(wait_ms), 0, DAY_MS,
+     "TIME", "wait at most this long for the lock; otherwise forever"},
+    {'n', "nonblock", IS_NOWAIT, IN(RUN) | IN(ACQUIRE), .form = "",
+     .help = "do not wait: the same as -w 0"},
+    {'t', "ttl", IS_TIME, IN(RUN) | IN(ACQUIRE) | IN(EXTEND), AT(ttl_ms),
+     TTL_MIN_MS, DAY_MS, "TIME",
+     "how long the lock lasts if not extended; at most 60, unless the service "
+     "allows more [30]"},
+    {'E', "conflict-exit-code", IS_NUMBER, IN(RUN) | IN(ACQUIRE),
+     AT(conflict_code), 0, 255, "CODE",
+     "exit status if somebody else holds the lock [1]"},
+    {0, "owner", IS_TEXT, IN(RUN) | IN(ACQUIRE), AT(owner), .form = "NAME",
+     .help = "shown to clients that find the lock held"},
+    {0, "grace", IS_TIME, IN(RUN), AT(grace_ms), 0, DAY_MS, "TIME",
+     "from SIGTERM to SIGKILL [5, or a quarter of the TTL]"},
+    {0, "token", IS_TEXT, IN(EXTEND) | IN(RELEASE), AT(token), .form = "TOKEN",
+     .help = "from acquire [$REDLOCKD_TOKEN]"},
+    {0, "force", IS_NUMBER, IN(RELEASE), AT(force), 1, EXACT_MAX, "NUMBER",
+     "release the lock with this fencing token, whoever holds it"},
+    {0, "prefix", IS_TEXT, IN(LIST), AT(prefix), .form = "TEXT",
+     .help = "only resources that begin with TEXT"},
+    {0, "url", IS_URLS, IN_ALL, .form = "URL",
+     .help = "a replica; repeat --url for more [$REDLOCKD_URL, "
+             "or " OPTIONS_DEFAULT_URL "]"},
+    {0, "auth-token-file", IS_TEXT, IN_ALL, AT(auth_token_file), .form = "FILE",
+     .help = "our token for the service, one line "
+             "[$REDLOCKD_AUTH_TOKEN_FILE; the token: $REDLOCKD_AUTH_TOKEN]"},
+    /* or getopt would take it for the one above */
+    {0, "auth-token", IS_REFUSED, IN_ALL, .form = "TOKEN",
+     .help = "everybody could see it in the process list; write it to a "
+             "file for --auth-token-file, or set REDLOCKD_AUTH_TOKEN"},
+    {0, "cacert", IS_TEXT, IN_ALL, AT(ca_file), .form = "FILE",
+     .help = "for https: the CAs to trust [$REDLOCKD_CACERT, or the "
+             "system's]"},
+    {0, "cert", IS_TEXT, IN_ALL, AT(cert_file), .form = "FILE",
+     .help = "for https: our certificate [$REDLOCKD_CERT]"},
+    {0, "key", IS_TEXT, IN_ALL, AT(key_file), .form = "FILE",
+     .help = "for https: its key [$REDLOCKD_KEY, or in FILE of --cert]"},
+    {0, "json", IS_FLAG, IN_ALL & ~IN(RUN), AT(is_json), .form = "",
+     .help = "print the service's answers, one JSON object per line"},
+    {'h', "help", IS_HELP, IN_ALL, .form = "", .help = "show this"},
+};
+
+#define RUN_HELP                                                               \
+    "Runs COMMAND under the lock, and extends the lock meanwhile.\n"           \
+    "COMMAND finds REDLOCKD_RESOURCE, REDLOCKD_FENCING_TOKEN and\n"            \
+    "REDLOCKD_TOKEN in its environment. If the lock is lost, or cannot be\n"   \
+    "extended, COMMAND and all it has started get SIGTERM, and SIGKILL "       \
+    "before\n"                                                                 \
+    "somebody else can get the lock.\n"                                        \
+    "\n"                                                                       \
+    "Exit status: that of COMMAND, or 128 + the signal that ended it;\n"       \
+    "  1    somebody else holds the lock; -E sets another one\n"               \
+    "  64   the command line is wrong, or the service refuses the request\n"   \
+    "  70   the lock was lost, or could not be extended\n"                     \
+    "  71   the system refuses a process or memory\n"                          \
+    "  75   no replica answers, or they have no quorum\n"                      \
+    "  77   the service does not know us or forbids it, or has no\n"           \
+    "       certificate that we trust\n"                                       \
+    "  126  COMMAND cannot be run; 127: it is not found\n"                     \
+    "\n"                                                                       \
+    "Examples:\n"                                                              \
+    "  redlockctl run -n backup -- pg_dump shop -f shop.sql\n"                 \
+    "  redlockctl run -w 1m -t 45 --grace 10 deploy -- ./deploy.sh\n"          \
+    "  redlockctl run account:1 account:2 -- ./transfer 1 2\n"
+
+#define STATUS_HELP                                                            \
+    "  64  the command line is wrong, or the service refuses the request\n"    \
+    "  75  no replica answers, or they have no quorum\n"                       \
+    "  77  the service does not know us or forbids it, or has no\n"            \
+    "      certificate that we trust\n"
+
+const struct command_row command_rows[COMMANDS] = {
+    [COMMAND_RUN] = {"run", "RESOURCE... -- COMMAND [ARGUMENT]...",
+                     "run a command under a lock", 1, NAMES_MAX, RUN_HELP},
+    [COMMAND_ACQUIRE] = {"acquire", "RESOURCE...",
+                         "acquire a lock and leave it to its TTL", 1, NAMES_MAX,
+                         "Prints variables for a shell; extend and release "
+                         "read them.\n\nExit status: 0, or\n"
+                         "  1   somebody else holds the lock; -E sets another "
+                         "one\n" STATUS_HELP "\nExample:\n"
+                         "  eval \"$(redlockctl acquire -w 10 deploy)\"\n"},
+    [COMMAND_EXTEND] = {"extend", "[RESOURCE]...",
+                        "extend a lock that acquire has printed", 0, NAMES_MAX,
+                        "Without RESOURCE it takes $REDLOCKD_RESOURCE.\n\n"
+                        "Exit status: 0, or\n"
+                        "  1   it cannot be extended for longer "
+                        "(max_hold_reached)\n"
+                        "  70  the lock is lost: stop work now\n" STATUS_HELP},
+    [COMMAND_RELEASE] =
+        {"release", "[RESOURCE]...", "release a lock that acquire has printed",
+         0, NAMES_MAX,
+         "Without RESOURCE it takes $REDLOCKD_RESOURCE.\n\n"
+         "Exit status: 0, or\n"
+         "  70  the lock was lost before, or somebody else "
+         "holds it\n" STATUS_HELP
+         "\nExample: release a dead client's lock, by the number "
+         "that show prints\n"
+         "  redlockctl release --force 1795221641865000 "
+         "order:42\n"},
+    [COMMAND_SHOW] = {"show", "RESOURCE...", "see who holds a lock", 1,
+                      NAMES_MAX,
+                      "Prints one line per RESOURCE.\n\n"
+                      "Exit status: 0 if one of them is held, or\n"
+                      "  1   all are free\n" STATUS_HELP},
+    [COMMAND_LIST] = {"list", "", "list the locks that are held", 0, 0,
+                      "Exit status: 0, or\n" STATUS_HELP},
+    [COMMAND_NODES] =
+        {"nodes", "", "show the Redis masters", 0, 0,
+         "Exit status: 0 if a quorum of them votes, or\n" STATUS_HELP},
+    [COMMAND_WATCH] = {"watch", "RESOURCE...",
+                       "print a line whenever a lock changes hands", 1,
+                       NAMES_MAX,
+                       "Checks each RESOURCE every second, until "
+                       "interrupted.\n\n"
+                       "Exit status:\n" STATUS_HELP},
+};
+
+bool option_has_value(const struct option_row *option)
 {
-    *number = span_number(span_of(text), 16);
-    return *number >= row->min && *number <= row->max;
+    return *option->form != '\0';
 }
 
-/* The milliseconds of a unit of time; 0: there is none of this name. */
-static double unit_ms(const char *unit)
+bool option_is_of(const struct option_row *option, enum command_id command)
 {
-    static const struct {
-        const char *name;
-        double ms;
-    } units[] = {{"", MS_PER_S},
-                 {"s", MS_PER_S},
-                 {"ms", 1},
-                 {"m", 60000.0},
-                 {"h", 60 * 60000.0}};
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (strcmp(unit, units[i].name) == 0)
-            return units[i].ms;
-    return 0;
+    return (option->commands & 1u << command) != 0;
 }
 
-static bool read_time(const char *text, const struct table_option *row,
-                      int64_t *out_ms)
-{
-    const char *unit = text + strspn(text, "0123456789.");
-    char *end = NULL;
-    double number = isdigit((unsigned char)*text) ? strtod(text, &end) : -1;
-    double ms = number * unit_ms(unit);
-    if (end != unit || ms < (double)row->min || ms > (double)row->max ||
-        unit_ms(unit) <= 0)
-        return false;
-    *out_ms = (int64_t)(ms + 0.5);
-    return true;
-}
-
-static bool add_url(struct options *options, const char *url)
-{
-    if (options->urls_count == OPTIONS_URLS_MAX)
-        return complain("more than %d URLs", OPTIONS_URLS_MAX);
-    if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
-        return complain("\"%.80s\" is not a URL such as " TABLE_DEFAULT_URL,
-                        strchr(url, '@') != NULL ? "(not shown)" : url);
-    options->urls[options->urls_count++] = url;
-    return true;
-}
-
-/* Cuts text, which stays in use. A slash at the end of a URL is dropped. */
-static bool add_urls(struct options *options, char *text)
-{
-    char *rest = NULL;
-    for (char *url = strtok_r(text, ", \t\n", &rest); url != NULL;
-         url = strtok_r(NULL, ", \t\n", &rest)) {
-        for (size_t len = strlen(url); len > 0 && url[len - 1] == '/'; len--)
-            url[len - 1] = '\0';
-        if (!add_url(options, url))
-            return false;
-    }
-    return true;
-}
-
-static bool set_value(struct options *options, const struct table_option *row,
-                      char *value)
-{
-    void *member = (char *)options + row->offset;
-    switch (row->kind) {
-    case IS_FLAG:
-        *(bool *)member = true;
-        return true;
-    case IS_NOWAIT:
-        options->wait_ms = 0;
-        return true;
-    case IS_HELP:
-        options->action = OPTIONS_HELP;
-        return true;
-    case IS_REFUSED:
-        return complain("--%s: %s", row->name, row->help);
-    case IS_TEXT:
-        *(const char **)member = value;
-        return true;
-    case IS_URLS:
-        return add_urls(options, value);
-    case IS_NUMBER:
-        return read_number(value, row, member) ||
-               complain("--%s: \"%.40s\" is not a whole number from %" PRId64
-                        " to %" PRId64,
-                        row->name, value, row->min, row->max);
-    case IS_TIME:
-        return read_time(value, row, member) ||
-               complain("--%s: \"%.40s\" is not a time from %" PRId64
-                        "ms to 24h, such as 30, 1.5, 500ms or 2m",
-                        row->name, value, row->min);
-    }
-    return false;
-}
-
-/* ---- the command line -----------------------------------------------------
+/* ---- help -----------------------------------------------------------------
  */
 
-enum { FIRST_LONG = 256 }; /* what getopt_long returns for the first */
-
-/* What getopt_long needs to know of the options of a command. */
-static void make_getopt(enum command_id id,
-                        struct option longs[TABLE_OPTIONS + 1],
-                        char shorts[2 * TABLE_OPTIONS + 2])
+static void print_options(enum command_id id)
 {
-    size_t len = 0;
-    int count = 0;
-    shorts[len++] = ':';
-    for (int i = 0; i < TABLE_OPTIONS; i++) {
-        const struct table_option *row = &table_options[i];
-        if (!table_is_of(row, id))
+    enum { WIDTH = 34 };
+    (void)puts("\nOptions:");
+    for (int i = 0; i < OPTION_ROWS; i++) {
+        const struct option_row *row = &option_rows[i];
+        char letter[] = {'-', row->letter, ',', ' ', '\0'};
+        if (!option_is_of(row, id) || row->kind == IS_REFUSED)
             continue;
-        longs[count++] = (struct option){row->name, table_has_value(row), NULL,
-                                         FIRST_LONG + i};
-        if (row->letter != 0) {
-            shorts[len++] = row->letter;
-            if (table_has_value(row))
-                shorts[len++] = ':';
-        }
+        int width =
+            printf("  %s--%s%s%s", row->letter ? letter : "    ", row->name,
+                   option_has_value(row) ? " " : "", row->form);
+        (void)printf("%*s%s\n", width < WIDTH ? WIDTH - width : 1, "",
+                     row->help);
     }
-    shorts[len] = '\0';
-    longs[count] = (struct option){NULL, 0, NULL, 0};
+    (void)puts("\nA TIME is in seconds or has a unit: 30, 1.5, 500ms, 2m, 1h.");
 }
 
-static const struct table_option *find_row(int found)
+void options_print_help(enum command_id id)
 {
-    if (found >= FIRST_LONG)
-        return &table_options[found - FIRST_LONG];
-    for (int i = 0; i < TABLE_OPTIONS; i++)
-        if (table_options[i].letter == found)
-            return &table_options[i];
-    return NULL;
-}
-
-/* Leaves optind at the first argument that is no option. */
-static bool read_flags(struct options *options, int argc, char **argv)
-{
-    struct option longs[TABLE_OPTIONS + 1];
-    char shorts[2 * TABLE_OPTIONS + 2];
-    const char *name = table_commands[options->command_id].name;
-    make_getopt(options->command_id, longs, shorts);
-    opterr = 0;
-    for (;;) {
-        int found = getopt_long(argc, argv, shorts, longs, NULL);
-        const struct table_option *row = find_row(found);
-        if (found == -1)
-            return true;
-        if (row == NULL)
-            return complain("%s %.40s: %s; see redlockctl %s --help", name,
-                            argv[optind - 1],
-                            found == ':' ? "needs a value" : "no such option",
-                            name);
-        if (!set_value(options, row, optarg))
-            return false;
-        if (options->action == OPTIONS_HELP)
-            return true;
+    if (id != COMMANDS) {
+        const struct command_row *row = &command_rows[id];
+        (void)printf("redlockctl %s: %s\n\nUsage: redlockctl %s [OPTION]... "
+                     "%s\n",
+                     row->name, row->summary, row->name, row->form);
+        print_options(id);
+        (void)printf("\n%s", row->more);
+        return;
     }
-}
-
-/* The index of "--"; argc: there is none. */
-static int find_dashes(int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--") == 0)
-            return i;
-    return argc;
-}
-
-static bool find_command(struct options *options, const char *name)
-{
+    (void)puts("redlockctl: locks of redlockd for shells and scripts\n\n"
+               "Usage: redlockctl COMMAND [OPTION]... [ARGUMENT]...\n\n"
+               "Commands:");
     for (int i = 0; i < COMMANDS; i++)
-        if (strcmp(table_commands[i].name, name) == 0) {
-            options->command_id = (enum command_id)i;
-            return true;
-        }
-    return complain("%.40s: no such command; see redlockctl --help", name);
-}
-
-/* ---- what must hold together ----------------------------------------------
- */
-
-static bool check_counts(const struct options *options)
-{
-    const struct table_command *row = &table_commands[options->command_id];
-    if (options->resources_count < row->resources_min)
-        return complain("%s: which resource? see redlockctl %s --help",
-                        row->name, row->name);
-    if (options->resources_count > row->resources_max)
-        return complain("%s takes %d resources at most, not %d", row->name,
-                        row->resources_max, options->resources_count);
-    if (options->command_id == COMMAND_RUN &&
-        (options->command == NULL || *options->command == NULL))
-        return complain("run: put -- and a command behind the resources, as in "
-                        "redlockctl run %.40s -- make deploy",
-                        options->resources[0]);
-    return true;
-}
-
-/*
- * Two thirds of the TTL must remain for the command before SIGTERM, or a single
- * slow answer to an extend would end it.
- */
-static bool check_grace(struct options *options)
-{
-    enum { USUAL_MS = 5000 };
-    int64_t most_ms = options->ttl_ms / 2;
-    if (options->grace_ms == OPTIONS_UNSET)
-        options->grace_ms = options->ttl_ms / 4 < USUAL_MS ? options->ttl_ms / 4
-                                                           : (int64_t)USUAL_MS;
-    return options->grace_ms <= most_ms ||
-           complain("--grace: %" PRId64 " ms is more than half of the TTL; "
-                    "choose a longer --ttl",
-                    options->grace_ms);
-}
-
-static bool read_environment(struct options *options)
-{
-    static char standard[] = TABLE_DEFAULT_URL;
-    char *urls = getenv("REDLOCKD_URL");
-    if (options->urls_count == 0 && urls != NULL && *urls != '\0' &&
-        !add_urls(options, urls))
-        return false;
-    if (options->urls_count == 0 && !add_urls(options, standard))
-        return false;
-    if (options->token == NULL)
-        options->token = getenv("REDLOCKD_TOKEN");
-    return true;
-}
-
-/* Without an argument: the names that acquire has printed, one a line. */
-static bool read_resources(struct options *options)
-{
-    static char *list[NAMES_MAX];
-    bool is_holder = options->command_id == COMMAND_EXTEND ||
-                     options->command_id == COMMAND_RELEASE;
-    const char *name = table_commands[options->command_id].name;
-    char *rest = NULL;
-    if (!is_holder)
-        return true;
-    if (options->token == NULL && options->force == 0)
-        return complain("%s: no --token, and no REDLOCKD_TOKEN", name);
-    if (options->resources_count > 0)
-        return true;
-    char *text = getenv("REDLOCKD_RESOURCE");
-    if (text == NULL || *text == '\0')
-        return complain("%s: no resource, and no REDLOCKD_RESOURCE", name);
-    options->resources = list;
-    for (char *one = strtok_r(text, "\n", &rest);
-         one != NULL && options->resources_count < NAMES_MAX;
-         one = strtok_r(NULL, "\n", &rest))
-        list[options->resources_count++] = one;
-    return true;
-}
-
-static bool read_first(struct options *options, const char *first)
-{
-    if (first == NULL)
-        return complain("no command given; see redlockctl --help");
-    if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0)
-        options->action = OPTIONS_HELP;
-    else if (strcmp(first, "--version") == 0)
-        options->action = OPTIONS_VERSION;
-    else
-        return find_command(options, first);
-    return true;
-}
-
-bool options_read(struct options *options, int argc, char **argv)
-{
-    *options = (struct options){
-        .command_id = COMMANDS,
-        .wait_ms = OPTIONS_UNSET,
-        .ttl_ms = 30000,
-        .grace_ms = OPTIONS_UNSET,
-        .conflict_code = EXIT_NOT_ACQUIRED,
-    };
-    if (!read_first(options, argc > 1 ? argv[1] : NULL))
-        return false;
-    if (options->action != OPTIONS_RUN)
-        return true;
-    /* getopt moves arguments around, but none behind the end it is told */
-    int end =
-        options->command_id == COMMAND_RUN ? find_dashes(argc, argv) : argc;
-    if (end < argc)
-        options->command = argv + end + 1;
-    optind = 2;
-    if (!read_flags(options, end, argv))
-        return false;
-    if (options->action != OPTIONS_RUN)
-        return true;
-    options->resources = argv + optind;
-    options->resources_count = end - optind;
-    return check_counts(options) && check_grace(options) &&
-           read_environment(options) && read_resources(options);
+        (void)printf("  %-9s %s\n", command_rows[i].name,
+                     command_rows[i].summary);
+    (void)puts("\nredlockctl COMMAND --help says more; --version prints "
+               "the version.");
 }

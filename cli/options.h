@@ -1,10 +1,11 @@
 /*
- * The command line: what it asks for. table.h has all that it may have.
+ * All commands and options, and what --help says of them.
  */
 #ifndef REDLOCKCTL_OPTIONS_H
 #define REDLOCKCTL_OPTIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum command_id {
@@ -34,6 +35,7 @@ enum {
 
 enum options_action { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_VERSION };
 
+/* What was asked for. */
 struct options {
     enum options_action action;
     enum command_id command_id; /* COMMANDS: none given, only with HELP */
@@ -52,10 +54,49 @@ struct options {
     char **command; /* what to run; ends with NULL */
 };
 
-/*
- * Reads argv, and the environment for what that does not give. Permutes argv,
- * and points into it. False: something is wrong, and was told.
- */
-bool options_read(struct options *options, int argc, char **argv);
+/* ---- the tables ---------------------------------------------------------- */
+
+#define OPTIONS_DEFAULT_URL "http://127.0.0.1:8080"
+
+enum option_kind {
+    IS_FLAG,   /* bool; no value */
+    IS_NOWAIT, /* sets wait_ms to 0; no value */
+    IS_HELP,   /* no value */
+    IS_TEXT,
+    IS_URLS,
+    IS_TIME,
+    IS_NUMBER,
+    IS_REFUSED, /* not told by --help; help says why */
+};
+
+/* An option of one command or more. */
+struct option_row {
+    char letter; /* 0: only the long name */
+    const char *name;
+    enum option_kind kind;
+    unsigned commands; /* that have it */
+    size_t offset;     /* in struct options */
+    int64_t min, max;
+    const char *form, *help;
+};
+
+/* A command. */
+struct command_row {
+    const char *name, *form, *summary;
+    int resources_min, resources_max;
+    const char *more; /* of the help */
+};
+
+enum { OPTION_ROWS = 17 };
+
+extern const struct option_row option_rows[OPTION_ROWS];
+extern const struct command_row command_rows[COMMANDS];
+
+/* Whether the option takes a value, and whether the command has it. */
+bool option_has_value(const struct option_row *option);
+bool option_is_of(const struct option_row *option, enum command_id command);
+
+/* COMMANDS: the list of all commands. */
+void options_print_help(enum command_id id);
 
 #endif
