@@ -84,21 +84,17 @@ static void print_holder(const json_t *lock, bool with_time)
 int command_acquire(struct command *command)
 {
     const struct options *options = command->options;
-    const struct wish wish = {options->resources, options->resources_count,
-                              options->ttl_ms, options->wait_ms,
-                              options->owner};
     struct lock lock;
     json_t *answer = NULL;
-    enum service_result result =
-        service_acquire(&command->service, &wish, &lock, &answer);
-    if (result != SERVICE_DONE)
-        complain_of_acquire(options, result, command->service.detail);
+    enum verdict verdict = service_acquire(&command->service, &lock, &answer);
+    if (verdict != VERDICT_DONE)
+        complain_of_acquire(options, verdict, command->service.detail);
     else if (options->is_json)
         print_json(answer);
     else
         print_lock(command, &lock);
     json_decref(answer);
-    return complain_status(options, result);
+    return complain_status(options, verdict);
 }
 
 int command_extend(struct command *command)
@@ -108,10 +104,9 @@ int command_extend(struct command *command)
     json_t *answer = NULL;
     memcpy(lock.id, command->id, sizeof lock.id);
     (void)snprintf(lock.token, sizeof lock.token, "%s", options->token);
-    enum service_result result =
-        service_extend(&command->service, &lock, options->ttl_ms,
-                       clock_now_us() + TRY_US, &answer);
-    if (result != SERVICE_DONE)
+    enum verdict verdict = service_extend(&command->service, &lock,
+                                          clock_now_us() + TRY_US, &answer);
+    if (verdict != VERDICT_DONE)
         complain_of_lock(options, "%s", command->service.detail);
     else if (options->is_json)
         print_json(answer);
@@ -120,11 +115,10 @@ int command_extend(struct command *command)
                      (double)(lock.until_us - clock_now_us()) /
                          (double)US_PER_S);
     json_decref(answer);
-    return complain_status(options, result);
+    return complain_status(options, verdict);
 }
 
-static enum service_result release_by_force(struct command *command,
-                                            json_t **answer)
+static enum verdict release_by_force(struct command *command, json_t **answer)
 {
     char path[ID_MAX + 64];
     (void)snprintf(path, sizeof path, "/locks/%s?force=%" PRId64, command->id,
@@ -137,20 +131,20 @@ int command_release(struct command *command)
     const struct options *options = command->options;
     json_t *answer = NULL;
     bool is_repeated = false;
-    enum service_result result =
+    enum verdict verdict =
         options->force != 0
             ? release_by_force(command, &answer)
             : service_release(&command->service, command->id, options->token,
                               clock_now_us() + TRY_US, &is_repeated, &answer);
-    if (result != SERVICE_DONE)
+    if (verdict != VERDICT_DONE)
         complain_of_lock(options, "%s", command->service.detail);
     else if (options->is_json)
         print_json(answer);
     json_decref(answer);
     /* an answer was lost, and may have said that it is released */
-    if (result == SERVICE_LOST && is_repeated)
+    if (verdict == VERDICT_LOST && is_repeated)
         return EXIT_SUCCESS;
-    return complain_status(options, result);
+    return complain_status(options, verdict);
 }
 
 /* ---- everybody's -----------------------------------------------------------
@@ -158,17 +152,16 @@ int command_release(struct command *command)
 
 /* At one of the resources: of several, each may have another holder. Complains
  * if nobody can tell: neither done, it is held, nor lost, it is free. */
-static enum service_result look(struct command *command, const char *resource,
-                                json_t **answer)
+static enum verdict look(struct command *command, const char *resource,
+                         json_t **answer)
 {
     char path[ID_MAX + 16], id[ID_MAX];
     size_t len = id_encode(id, span_of(resource));
     (void)snprintf(path, sizeof path, "/locks/%.*s", (int)len, id);
-    enum service_result result =
-        service_ask(&command->service, "GET", path, answer);
-    if (result != SERVICE_DONE && result != SERVICE_LOST)
+    enum verdict verdict = service_ask(&command->service, "GET", path, answer);
+    if (verdict != VERDICT_DONE && verdict != VERDICT_LOST)
         complain_of_lock(command->options, "%s", command->service.detail);
-    return result;
+    return verdict;
 }
 
 static void print_free(const char *resource)
@@ -184,18 +177,18 @@ int command_show(struct command *command)
     for (int i = 0; i < options->resources_count; i++) {
         json_t *answer = NULL;
         const char *resource = options->resources[i];
-        enum service_result result = look(command, resource, &answer);
-        bool is_known = result == SERVICE_DONE || result == SERVICE_LOST;
+        enum verdict verdict = look(command, resource, &answer);
+        bool is_known = verdict == VERDICT_DONE || verdict == VERDICT_LOST;
         if (is_known && options->is_json)
             print_json(answer);
-        else if (result == SERVICE_DONE)
+        else if (verdict == VERDICT_DONE)
             print_holder(answer, true);
-        else if (result == SERVICE_LOST)
+        else if (verdict == VERDICT_LOST)
             print_free(resource);
         json_decref(answer);
         if (!is_known)
-            return complain_status(options, result);
-        if (result == SERVICE_DONE)
+            return complain_status(options, verdict);
+        if (verdict == VERDICT_DONE)
             status = EXIT_SUCCESS;
     }
     return status;
@@ -240,23 +233,23 @@ int command_list(struct command *command)
     const struct options *options = command->options;
     const char *prefix = options->prefix != NULL ? options->prefix : "";
     json_t *page = NULL, *seen = json_object();
-    enum service_result result = SERVICE_DONE;
+    enum verdict verdict = VERDICT_DONE;
     const char *cursor = "";
     do {
         char *path = format_page(prefix, cursor);
-        result = path != NULL
-                     ? service_ask(&command->service, "GET", path, &page)
-                     : SERVICE_STOPPED;
+        verdict = path != NULL
+                      ? service_ask(&command->service, "GET", path, &page)
+                      : VERDICT_STOPPED;
         free(path);
-        if (result == SERVICE_DONE)
+        if (verdict == VERDICT_DONE)
             print_page(command, page, seen);
         cursor = http_text(page, "cursor");
-    } while (result == SERVICE_DONE && *cursor);
-    if (result != SERVICE_DONE)
+    } while (verdict == VERDICT_DONE && *cursor);
+    if (verdict != VERDICT_DONE)
         complain("list: %s", command->service.detail);
     json_decref(page);
     json_decref(seen);
-    return complain_status(options, result);
+    return complain_status(options, verdict);
 }
 
 static void print_nodes(const json_t *answer)
@@ -286,20 +279,20 @@ int command_nodes(struct command *command)
 {
     const struct options *options = command->options;
     json_t *answer = NULL;
-    enum service_result result =
+    enum verdict verdict =
         service_ask(&command->service, "GET", "/nodes", &answer);
     bool has_quorum =
         http_number(answer, "voting") >= http_number(answer, "quorum");
-    if (result != SERVICE_DONE)
+    if (verdict != VERDICT_DONE)
         complain("nodes: %s", command->service.detail);
     else if (options->is_json)
         print_json(answer);
     else
         print_nodes(answer);
     json_decref(answer);
-    return result == SERVICE_DONE && !has_quorum
+    return verdict == VERDICT_DONE && !has_quorum
                ? EXIT_NO_QUORUM
-               : complain_status(options, result);
+               : complain_status(options, verdict);
 }
 
 /* ---- watch -----------------------------------------------------------------
@@ -335,37 +328,36 @@ static void print_change(const struct options *options, const char *resource,
 }
 
 /* Looks at all resources, until one of them cannot be told. */
-static enum service_result look_again(struct command *command,
-                                      json_t *last[NAMES_MAX])
+static enum verdict look_again(struct command *command, json_t *last[NAMES_MAX])
 {
     const struct options *options = command->options;
     for (int i = 0; i < options->resources_count; i++) {
         json_t *answer = NULL;
         const char *resource = options->resources[i];
-        enum service_result result = look(command, resource, &answer);
-        if (result != SERVICE_DONE && result != SERVICE_LOST) {
+        enum verdict verdict = look(command, resource, &answer);
+        if (verdict != VERDICT_DONE && verdict != VERDICT_LOST) {
             json_decref(answer);
-            return result;
+            return verdict;
         }
         if (!is_same(last[i], answer))
             print_change(options, resource, answer);
         json_decref(last[i]);
         last[i] = answer;
     }
-    return SERVICE_DONE;
+    return VERDICT_DONE;
 }
 
 int command_watch(struct command *command)
 {
     json_t *last[NAMES_MAX] = {NULL};
-    enum service_result result = SERVICE_DONE;
+    enum verdict verdict = VERDICT_DONE;
     while (!ferror(stdout)) {
-        result = look_again(command, last);
-        if (result == SERVICE_REFUSED || result == SERVICE_DENIED)
+        verdict = look_again(command, last);
+        if (verdict == VERDICT_REFUSED || verdict == VERDICT_DENIED)
             break;
         (void)wake_wait(command->service.wake, clock_now_us() + LOOK_US);
     }
     for (int i = 0; i < NAMES_MAX; i++)
         json_decref(last[i]);
-    return complain_status(command->options, result);
+    return complain_status(command->options, verdict);
 }

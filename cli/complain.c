@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../server/base/types.h"
 #include "shown.h"
 
 /* What the service says of others may be in it. */
@@ -40,39 +41,34 @@ void complain_of_lock(const struct options *options, const char *format, ...)
     va_end(args);
 }
 
-void complain_of_trouble(const char *detail)
+int complain_status(const struct options *options, enum verdict verdict)
 {
-    complain("no lock yet, still trying: %s", detail);
-}
-
-int complain_status(const struct options *options, enum service_result result)
-{
-    switch (result) {
-    case SERVICE_DONE:
+    switch (verdict) {
+    case VERDICT_DONE:
         return 0;
-    case SERVICE_HELD:
+    case VERDICT_HELD:
         return (int)options->conflict_code;
-    case SERVICE_FINAL:
+    case VERDICT_FINAL:
         return EXIT_NOT_ACQUIRED;
-    case SERVICE_LOST:
+    case VERDICT_LOST:
         return EXIT_LOCK_LOST;
-    case SERVICE_REFUSED:
+    case VERDICT_REFUSED:
         return EXIT_USAGE_ERROR;
-    case SERVICE_DENIED:
+    case VERDICT_DENIED:
         return EXIT_DENIED;
-    case SERVICE_UNAVAILABLE:
+    case VERDICT_UNAVAILABLE:
         return EXIT_NO_QUORUM;
-    case SERVICE_STOPPED:
+    case VERDICT_STOPPED:
         break;
     }
     return EXIT_OS_ERROR;
 }
 
-void complain_of_acquire(const struct options *options,
-                         enum service_result result, const char *detail)
+void complain_of_acquire(const struct options *options, enum verdict verdict,
+                         const char *detail)
 {
-    bool has_waited = options->wait_ms > 0 && result != SERVICE_REFUSED &&
-                      result != SERVICE_DENIED;
+    bool has_waited = options->wait_ms > 0 && verdict != VERDICT_REFUSED &&
+                      verdict != VERDICT_DENIED;
     double waited_s = (double)options->wait_ms / (double)MS_PER_S;
     if (has_waited)
         complain_of_lock(options, "%s; gave up after %g s", detail, waited_s);

@@ -5,7 +5,7 @@
 #define REDLOCKCTL_COMPLAIN_H
 
 #include "options.h"
-#include "service.h"
+#include "verdict.h"
 
 /* Prints "redlockctl: " and the message to stderr, as one line. Always false.
  */
@@ -15,14 +15,11 @@ bool complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void complain_of_lock(const struct options *options, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* For service.h: an acquire goes on failing. */
-void complain_of_trouble(const char *detail);
-
 /* The exit status after an acquire, extend, release or question. */
-int complain_status(const struct options *options, enum service_result result);
+int complain_status(const struct options *options, enum verdict verdict);
 
 /* Says why an acquire has failed. */
-void complain_of_acquire(const struct options *options,
-                         enum service_result result, const char *detail);
+void complain_of_acquire(const struct options *options, enum verdict verdict,
+                         const char *detail);
 
 #endif

@@ -1,6 +1,5 @@
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "../server/lock/names.h"
 #include "arguments.h"
@@ -42,20 +41,13 @@ static bool name_lock(struct command *command)
 static int ask(struct command *command, struct credentials *credentials)
 {
     static const struct wake none = {.count = 0};
-    const struct options *options = command->options;
-    struct service *service = &command->service;
-    service->wake = &none;
-    service->credentials = credentials;
-    service->on_trouble = complain_of_trouble;
-    service->http = http_new(&none, &credentials->trust);
-    if (service->http == NULL) {
+    if (!service_open(&command->service, command->options, &none,
+                      credentials)) {
         complain("out of memory");
         return EXIT_OS_ERROR;
     }
-    service->replicas_count = options->urls_count;
-    memcpy(service->replicas, options->urls, sizeof options->urls);
-    int status = functions[options->command_id](command);
-    http_free(service->http);
+    int status = functions[command->options->command_id](command);
+    service_close(&command->service);
     return status;
 }
 

@@ -30,9 +30,9 @@ struct run {
     struct service service;
     struct wake wake;
     struct lock lock;
-    bool is_running;          /* the command; signals are for it */
-    int caught;               /* the signal that ended the wait for the lock */
-    enum service_result lost; /* why the command had to end */
+    bool is_running;   /* the command; signals are for it */
+    int caught;        /* the signal that ended the wait for the lock */
+    enum verdict lost; /* why the command had to end */
 };
 
 /* ---- signals and time ---------------------------------------------------- */
@@ -105,7 +105,7 @@ static int64_t margin_us(int64_t ttl_ms)
 }
 
 /* The guard first, while there is nothing yet that it could inherit. */
-static bool start(struct run *run)
+static bool start_guard(struct run *run, struct credentials *credentials)
 {
     const struct options *options = run->options;
     struct guard_setup setup = {
@@ -121,9 +121,7 @@ static bool start(struct run *run)
         return false;
     if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
         return false;
-    run->service.http = http_new(&run->wake, &run->service.credentials->trust);
-    run->service.wake = &run->wake;
-    return run->service.http != NULL;
+    return service_open(&run->service, options, &run->wake, credentials);
 }
 
 /* ---- while the command runs ---------------------------------------------- */
@@ -146,16 +144,16 @@ static void set_until(struct run *run)
 static void extend(struct run *run)
 {
     int64_t end_us = guard_term_us(&run->keeper.setup, run->lock.until_us);
-    enum service_result result = service_extend(
-        &run->service, &run->lock, run->options->ttl_ms, end_us, NULL);
-    if (result == SERVICE_STOPPED)
+    enum verdict verdict =
+        service_extend(&run->service, &run->lock, end_us, NULL);
+    if (verdict == VERDICT_STOPPED)
         return;
-    if (result == SERVICE_DONE) {
+    if (verdict == VERDICT_DONE) {
         set_until(run);
         return;
     }
-    run->lost = result;
-    if (result == SERVICE_LOST)
+    run->lost = verdict;
+    if (verdict == VERDICT_LOST)
         keeper_lose(&run->keeper);
     /* otherwise the guard lets the command run for as long as it may */
 }
@@ -165,8 +163,8 @@ static void keep(struct run *run)
 {
     while (!run->keeper.has_ended) {
         int64_t until_us =
-            run->lost == SERVICE_DONE ? renew_us(run) : INT64_MAX;
-        if (wake_wait(&run->wake, until_us) && run->lost == SERVICE_DONE)
+            run->lost == VERDICT_DONE ? renew_us(run) : INT64_MAX;
+        if (wake_wait(&run->wake, until_us) && run->lost == VERDICT_DONE)
             extend(run);
     }
 }
@@ -177,13 +175,13 @@ static void keep(struct run *run)
 static bool release(struct run *run)
 {
     bool is_repeated = false;
-    enum service_result result =
+    enum verdict verdict =
         service_release(&run->service, run->lock.id, run->lock.token,
                         clock_now_us() + RELEASE_US, &is_repeated, NULL);
-    if (result == SERVICE_UNAVAILABLE || result == SERVICE_DENIED)
+    if (verdict == VERDICT_UNAVAILABLE || verdict == VERDICT_DENIED)
         complain_of_lock(run->options, "not released, it ends with its TTL: %s",
                          run->service.detail);
-    return result != SERVICE_LOST || is_repeated;
+    return verdict != VERDICT_LOST || is_repeated;
 }
 
 static const char *reason_of(const struct run *run, bool was_held)
@@ -195,9 +193,9 @@ static const char *reason_of(const struct run *run, bool was_held)
         return "the process that guards the command was killed";
     if (run->keeper.end == GUARD_EXITED)
         return was_held ? NULL : "the lock was lost while the command ran";
-    if (run->lost == SERVICE_LOST)
+    if (run->lost == VERDICT_LOST)
         return "the lock is lost; the command was ended";
-    if (run->lost == SERVICE_DONE)
+    if (run->lost == VERDICT_DONE)
         return "redlockctl stood still for too long; the command was ended";
     return "the lock could not be extended; the command was ended";
 }
@@ -213,8 +211,8 @@ static int finish(struct run *run)
     if (reason == NULL)
         return run->keeper.code;
     complain_of_lock(run->options, "%s%s%s", reason,
-                     run->lost != SERVICE_DONE ? ": " : "",
-                     run->lost != SERVICE_DONE ? run->service.detail : "");
+                     run->lost != VERDICT_DONE ? ": " : "",
+                     run->lost != VERDICT_DONE ? run->service.detail : "");
     return EXIT_LOCK_LOST;
 }
 
@@ -245,31 +243,23 @@ static int run_locked(struct run *run)
 static int acquire_and_run(struct run *run)
 {
     const struct options *options = run->options;
-    const struct wish wish = {options->resources, options->resources_count,
-                              options->ttl_ms, options->wait_ms,
-                              options->owner};
-    enum service_result result =
-        service_acquire(&run->service, &wish, &run->lock, NULL);
-    if (result == SERVICE_DONE)
+    enum verdict verdict = service_acquire(&run->service, &run->lock, NULL);
+    if (verdict == VERDICT_DONE)
         return run_locked(run);
-    if (result != SERVICE_STOPPED)
-        complain_of_acquire(options, result, run->service.detail);
-    return complain_status(options, result);
+    if (verdict != VERDICT_STOPPED)
+        complain_of_acquire(options, verdict, run->service.detail);
+    return complain_status(options, verdict);
 }
 
 int run_command(const struct options *options, const char *joined,
                 struct credentials *credentials)
 {
     struct run run = {.options = options, .resource = joined};
-    run.service.credentials = credentials;
-    run.service.on_trouble = complain_of_trouble;
-    run.service.replicas_count = options->urls_count;
-    memcpy(run.service.replicas, options->urls, sizeof options->urls);
-    if (!start(&run)) {
+    if (!start_guard(&run, credentials)) {
         complain("%s", strerror(errno));
         return EXIT_OS_ERROR;
     }
     int status = acquire_and_run(&run);
-    http_free(run.service.http);
+    service_close(&run.service);
     return run.caught ? end_by(run.caught) : status;
 }

@@ -1,21 +1,23 @@
 #include "service.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "../server/base/clock.h"
 #include "../server/base/random.h"
-#include "verdict.h"
+#include "complain.h"
 
 enum {
-    SLICE_MS = 10000, /* of a wait: proxies may cut long requests */
-    ANSWER_MS = 5000, /* what an answer may take beyond a wait */
-    EXTEND_MS = 2000, /* … to an extend, which must leave time for more */
-    BACKOFF_FIRST_MS = 100, /* after no replica could help … */
-    BACKOFF_LAST_MS = 2000, /* … doubled up to this, and then random */
+    SLICE_MS = 10000,       /* of a wait: proxies may cut long requests */
+    ANSWER_MS = 5000,       /* timeout of a call, beyond its wait */
+    EXTEND_MS = 2000,       /* the same for extend and release: time to retry */
+    BACKOFF_FIRST_MS = 100, /* longest pause after all replicas failed once */
+    BACKOFF_LAST_MS = 2000, /* and after many times */
     HOLDERS_PAUSE_US = 50000,
-    TELL_US = 5000000,
+    TELL_US = 5000000, /* from the first failure of an acquire to a message */
+    KEY_SIZE = 33,     /* of an Idempotency-Key, with its NUL */
 };
 
 /* One call, to whichever replica. */
@@ -32,15 +34,33 @@ static int64_t min64(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+bool service_open(struct service *service, const struct options *options,
+                  const struct wake *wake, struct credentials *credentials)
+{
+    assert(options->urls_count > 0);
+    *service = (struct service){
+        .http = http_new(wake, &credentials->trust),
+        .options = options,
+        .wake = wake,
+        .credentials = credentials,
+    };
+    return service->http != NULL;
+}
+
+void service_close(struct service *service)
+{
+    http_free(service->http);
+}
+
 /* ---- one call ------------------------------------------------------------ */
 
-/* The current replica, which may be told another token than before. */
+/* Asks the current replica; after a 401 again, if the file has a new token. */
 static void ask_replica(struct service *service, const struct call *call,
                         struct http_answer *answer)
 {
     const struct http_request request = {
         .method = call->method,
-        .base = service->replicas[service->current],
+        .base = service->options->urls[service->current],
         .path = call->path,
         .headers = {call->headers[0], call->headers[1]},
         .bearer = service->credentials->bearer,
@@ -55,23 +75,24 @@ static void ask_replica(struct service *service, const struct call *call,
     http_call(service->http, &request, answer);
 }
 
-static bool may_others_help(enum service_result result)
+static bool may_others_help(enum verdict verdict)
 {
-    return result == SERVICE_UNAVAILABLE || result == SERVICE_DENIED;
+    return verdict == VERDICT_UNAVAILABLE || verdict == VERDICT_DENIED;
 }
 
 /* Asks the current replica; if that cannot help, the next one is current. */
-static enum service_result ask_one(struct service *service,
-                                   const struct call *call,
-                                   struct http_answer *answer)
+static enum verdict ask_one(struct service *service, const struct call *call,
+                            struct http_answer *answer)
 {
     ask_replica(service, call, answer);
-    enum service_result result = verdict_of(answer);
-    if (result != SERVICE_DONE)
-        verdict_explain(service, service->replicas[service->current], answer);
-    if (may_others_help(result))
-        service->current = (service->current + 1) % service->replicas_count;
-    return result;
+    enum verdict verdict = verdict_of(answer);
+    if (verdict != VERDICT_DONE)
+        verdict_explain(answer, service->options->urls[service->current],
+                        service->credentials, service->detail);
+    if (may_others_help(verdict))
+        service->current =
+            (service->current + 1) % service->options->urls_count;
+    return verdict;
 }
 
 /* From 0 to most. */
@@ -82,7 +103,7 @@ static int64_t draw_ms(int64_t most)
     return bits % (most + 1);
 }
 
-/* After each replica has failed rounds times: longer, and at random. */
+/* The pause after each replica has failed rounds times: longer, and random. */
 static int64_t backoff_ms(int rounds, const struct http_answer *answer)
 {
     int64_t told_ms = min64(answer->retry_after_ms, BACKOFF_LAST_MS) / 2;
@@ -97,20 +118,20 @@ static int64_t backoff_ms(int rounds, const struct http_answer *answer)
 /* Counts the failures of a call over all replicas. */
 struct attempts {
     int failed;
-    int denied;         /* of the last ones, one after the other */
-    bool may_have_done; /* what was asked: an answer was lost, or unclear */
-    bool is_holders;    /* who has to ask again well before the time is up */
+    int denied;         /* the last ones, without another failure between */
+    bool may_have_done; /* the call: an answer was lost, or unclear */
+    bool is_holders;    /* by the holder: short pauses, no message */
     int64_t give_up_us;
-    int64_t tell_us; /* when people are told; 0: not yet known, or told */
+    int64_t tell_us; /* when people are told; 0: nothing failed, or told */
 };
 
-static void note_failure(struct attempts *attempts, enum service_result result,
+static void note_failure(struct attempts *attempts, enum verdict verdict,
                          const struct http_answer *answer)
 {
     if (attempts->failed++ == 0 && !attempts->is_holders)
         attempts->tell_us = clock_now_us() + TELL_US;
-    attempts->denied = result == SERVICE_DENIED ? attempts->denied + 1 : 0;
-    if (result == SERVICE_UNAVAILABLE && answer->status != HTTP_TOO_MANY)
+    attempts->denied = verdict == VERDICT_DENIED ? attempts->denied + 1 : 0;
+    if (verdict == VERDICT_UNAVAILABLE && answer->status != HTTP_TOO_MANY)
         attempts->may_have_done = true;
 }
 
@@ -118,7 +139,7 @@ static int64_t pause_us(const struct service *service,
                         const struct attempts *attempts,
                         const struct http_answer *answer, int64_t left_us)
 {
-    int rounds = attempts->failed / service->replicas_count;
+    int rounds = attempts->failed / service->options->urls_count;
     int64_t us = backoff_ms(rounds, answer) * US_PER_MS;
     if (attempts->is_holders)
         us = min64(us, at_least(left_us / 4, HOLDERS_PAUSE_US));
@@ -132,27 +153,26 @@ static int64_t pause_us(const struct service *service,
 static bool may_try_again(const struct service *service,
                           struct attempts *attempts,
                           const struct http_answer *answer,
-                          enum service_result *result)
+                          enum verdict *verdict)
 {
-    note_failure(attempts, *result, answer);
-    if (attempts->failed % service->replicas_count != 0)
+    note_failure(attempts, *verdict, answer);
+    if (attempts->failed % service->options->urls_count != 0)
         return true;
-    if (attempts->denied >= service->replicas_count &&
+    if (attempts->denied >= service->options->urls_count &&
         !service->outlasts_denials)
         return false;
     int64_t now_us = clock_now_us();
     int64_t left_us = attempts->give_up_us - now_us;
     if (left_us <= 0)
         return false;
-    if (service->on_trouble != NULL && attempts->tell_us != 0 &&
-        now_us >= attempts->tell_us) {
-        service->on_trouble(service->detail);
+    if (attempts->tell_us != 0 && now_us >= attempts->tell_us) {
+        complain("no lock yet, still trying: %s", service->detail);
         attempts->tell_us = 0;
     }
     if (wake_wait(service->wake,
                   now_us + pause_us(service, attempts, answer, left_us)))
         return true;
-    *result = SERVICE_STOPPED;
+    *verdict = VERDICT_STOPPED;
     return false;
 }
 
@@ -175,11 +195,12 @@ static void format_header(char *to, size_t size, const char *name,
 
 /* ---- acquire ------------------------------------------------------------- */
 
-static json_t *list_resources(const struct wish *wish)
+static json_t *list_resources(const struct options *options)
 {
     json_t *list = json_array();
-    for (int i = 0; i < wish->resources_count; i++)
-        if (json_array_append_new(list, json_string(wish->resources[i])) != 0) {
+    for (int i = 0; i < options->resources_count; i++)
+        if (json_array_append_new(list, json_string(options->resources[i])) !=
+            0) {
             json_decref(list);
             return NULL;
         }
@@ -187,12 +208,12 @@ static json_t *list_resources(const struct wish *wish)
 }
 
 /* free() it. NULL: no memory. */
-static char *format_wish(const struct wish *wish, int64_t wait_ms)
+static char *format_wish(const struct options *options, int64_t wait_ms)
 {
     json_t *body =
-        json_pack("{s:o, s:I, s:I, s:s*}", "resources", list_resources(wish),
-                  "ttl_ms", (json_int_t)wish->ttl_ms, "wait_ms",
-                  (json_int_t)wait_ms, "owner", wish->owner);
+        json_pack("{s:o, s:I, s:I, s:s*}", "resources", list_resources(options),
+                  "ttl_ms", (json_int_t)options->ttl_ms, "wait_ms",
+                  (json_int_t)wait_ms, "owner", options->owner);
     char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
     json_decref(body);
     return text;
@@ -225,36 +246,34 @@ static bool read_lock(struct lock *lock, const struct http_answer *answer)
     return true;
 }
 
-static enum service_result acquire_once(struct service *service,
-                                        const struct wish *wish,
-                                        const char *key_header, int64_t wait_ms,
-                                        struct http_answer *answer)
+static enum verdict acquire_once(struct service *service,
+                                 const char *key_header, int64_t wait_ms,
+                                 struct http_answer *answer)
 {
     struct call call = {
         .method = "POST",
         .path = "/locks",
         .headers = {key_header},
         .timeout_ms = wait_ms + ANSWER_MS,
-        .body = format_wish(wish, wait_ms),
+        .body = format_wish(service->options, wait_ms),
     };
     if (call.body == NULL) {
         (void)snprintf(service->detail, sizeof service->detail,
                        "the resource or the owner is not valid UTF-8");
         *answer = (struct http_answer){.status = 0};
-        return SERVICE_REFUSED;
+        return VERDICT_REFUSED;
     }
-    enum service_result result = ask_one(service, &call, answer);
+    enum verdict verdict = ask_one(service, &call, answer);
     free(call.body);
-    return result;
+    return verdict;
 }
 
 /*
- * After SERVICE_HELD. A wait that has ended goes on at once; who does not wait
- * is told when to come back.
+ * After VERDICT_HELD. If the server has waited, asks again at once; otherwise
+ * it has said when to try again.
  */
 static bool may_wait_on(const struct service *service, int64_t give_up_us,
-                        const struct http_answer *answer,
-                        enum service_result *result)
+                        const struct http_answer *answer, enum verdict *verdict)
 {
     int64_t now_us = clock_now_us();
     int64_t again_us = now_us;
@@ -264,50 +283,50 @@ static bool may_wait_on(const struct service *service, int64_t give_up_us,
         again_us += answer->retry_after_ms * US_PER_MS;
     if (wake_wait(service->wake, min64(again_us, give_up_us)))
         return true;
-    *result = SERVICE_STOPPED;
+    *verdict = VERDICT_STOPPED;
     return false;
 }
 
-enum service_result service_acquire(struct service *service,
-                                    const struct wish *wish, struct lock *lock,
-                                    json_t **body)
+enum verdict service_acquire(struct service *service, struct lock *lock,
+                             json_t **body)
 {
     char key[KEY_SIZE], header[KEY_SIZE + 24];
+    int64_t wait_all_ms = service->options->wait_ms;
     struct attempts attempts = {.give_up_us = INT64_MAX};
-    enum service_result result = SERVICE_UNAVAILABLE;
+    enum verdict verdict = VERDICT_UNAVAILABLE;
     struct http_answer answer;
     bool is_again = true;
-    if (wish->wait_ms != SERVICE_FOREVER)
-        attempts.give_up_us = clock_now_us() + wish->wait_ms * US_PER_MS;
+    if (wait_all_ms != OPTIONS_UNSET)
+        attempts.give_up_us = clock_now_us() + wait_all_ms * US_PER_MS;
     draw_key(key);
     format_header(header, sizeof header, "Idempotency-Key", key);
     while (is_again) {
         int64_t left_us = attempts.give_up_us - clock_now_us();
         int64_t wait_ms =
             min64(divide_up(at_least(left_us, 0), US_PER_MS), SLICE_MS);
-        result = acquire_once(service, wish, header, wait_ms, &answer);
+        verdict = acquire_once(service, header, wait_ms, &answer);
         is_again = false;
-        if (result == SERVICE_DONE && !read_lock(lock, &answer))
-            result = SERVICE_UNAVAILABLE;
-        if (result == SERVICE_HELD) {
+        if (verdict == VERDICT_DONE && !read_lock(lock, &answer))
+            verdict = VERDICT_UNAVAILABLE;
+        if (verdict == VERDICT_HELD) {
             attempts.failed = attempts.denied = 0;
             is_again =
-                may_wait_on(service, attempts.give_up_us, &answer, &result);
-        } else if (may_others_help(result)) {
-            is_again = may_try_again(service, &attempts, &answer, &result);
+                may_wait_on(service, attempts.give_up_us, &answer, &verdict);
+        } else if (may_others_help(verdict)) {
+            is_again = may_try_again(service, &attempts, &answer, &verdict);
         }
         give_body(&answer, body);
     }
-    return result;
+    return verdict;
 }
 
 /* ---- extend and release -------------------------------------------------- */
 
 /* A call by the holder, to one replica after the other. */
-static enum service_result ask_all(struct service *service, struct call *call,
-                                   int64_t give_up_us, int64_t timeout_ms,
-                                   struct attempts *attempts,
-                                   struct http_answer *answer)
+static enum verdict ask_all(struct service *service, struct call *call,
+                            int64_t give_up_us, int64_t timeout_ms,
+                            struct attempts *attempts,
+                            struct http_answer *answer)
 {
     *attempts = (struct attempts){.is_holders = true, .give_up_us = give_up_us};
     for (;;) {
@@ -316,65 +335,59 @@ static enum service_result ask_all(struct service *service, struct call *call,
         call->timeout_ms = timeout_ms;
         if (give_up_us != 0)
             call->timeout_ms = min64(timeout_ms, at_least(left_ms / 4, 100));
-        enum service_result result = ask_one(service, call, answer);
-        if (!may_others_help(result) ||
-            !may_try_again(service, attempts, answer, &result))
-            return result;
+        enum verdict verdict = ask_one(service, call, answer);
+        if (!may_others_help(verdict) ||
+            !may_try_again(service, attempts, answer, &verdict))
+            return verdict;
         http_answer_free(answer);
     }
 }
 
-static bool format_path(char *path, size_t size, const char *id,
-                        const char *rest)
+enum verdict service_extend(struct service *service, struct lock *lock,
+                            int64_t give_up_us, json_t **body)
 {
-    return snprintf(path, size, "/locks/%s%s", id, rest) < (int)size;
-}
-
-enum service_result service_extend(struct service *service, struct lock *lock,
-                                   int64_t ttl_ms, int64_t give_up_us,
-                                   json_t **body)
-{
-    char path[ID_MAX + 32], header[TOKEN_MAX + 32], wish[64];
+    char path[ID_MAX + 32], header[TOKEN_MAX + 32], ttl[64];
     struct call call = {.method = "PUT", .path = path, .headers = {header}};
     struct attempts attempts;
     struct http_answer answer;
-    (void)format_path(path, sizeof path, lock->id, "/extend");
+    (void)snprintf(path, sizeof path, "/locks/%s/extend", lock->id);
     format_header(header, sizeof header, "X-Lock-Token", lock->token);
-    (void)snprintf(wish, sizeof wish, "{\"ttl_ms\":%" PRId64 "}", ttl_ms);
-    call.body = wish;
-    enum service_result result =
+    (void)snprintf(ttl, sizeof ttl, "{\"ttl_ms\":%" PRId64 "}",
+                   service->options->ttl_ms);
+    call.body = ttl;
+    enum verdict verdict =
         ask_all(service, &call, give_up_us, EXTEND_MS, &attempts, &answer);
-    if (result == SERVICE_DONE && !read_lock(lock, &answer))
-        result = SERVICE_UNAVAILABLE;
+    if (verdict == VERDICT_DONE && !read_lock(lock, &answer))
+        verdict = VERDICT_UNAVAILABLE;
     give_body(&answer, body);
-    return result;
+    return verdict;
 }
 
-enum service_result service_release(struct service *service, const char *id,
-                                    const char *token, int64_t give_up_us,
-                                    bool *is_repeated, json_t **body)
+enum verdict service_release(struct service *service, const char *id,
+                             const char *token, int64_t give_up_us,
+                             bool *is_repeated, json_t **body)
 {
     char path[ID_MAX + 32], header[TOKEN_MAX + 32];
     struct call call = {.method = "DELETE", .path = path, .headers = {header}};
     struct attempts attempts;
     struct http_answer answer;
-    (void)format_path(path, sizeof path, id, "");
+    (void)snprintf(path, sizeof path, "/locks/%s", id);
     format_header(header, sizeof header, "X-Lock-Token", token);
-    enum service_result result =
+    enum verdict verdict =
         ask_all(service, &call, give_up_us, EXTEND_MS, &attempts, &answer);
     *is_repeated = attempts.may_have_done;
     give_body(&answer, body);
-    return result;
+    return verdict;
 }
 
-enum service_result service_ask(struct service *service, const char *method,
-                                const char *path, json_t **body)
+enum verdict service_ask(struct service *service, const char *method,
+                         const char *path, json_t **body)
 {
     struct call call = {.method = method, .path = path};
     struct attempts attempts;
     struct http_answer answer;
-    enum service_result result =
+    enum verdict verdict =
         ask_all(service, &call, 0, ANSWER_MS, &attempts, &answer);
     give_body(&answer, body);
-    return result;
+    return verdict;
 }
