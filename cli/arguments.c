@@ -194,7 +194,7 @@ static bool find_command(struct options *options, const char *name)
     return complain("%.40s: no such command; see redlockctl --help", name);
 }
 
-/* ---- what must hold together ----------------------------------------------
+/* ---- checks ----------------------------------------------
  */
 
 static bool check_counts(const struct options *options)
@@ -215,8 +215,8 @@ static bool check_counts(const struct options *options)
 }
 
 /*
- * Two thirds of the TTL must remain for the command before SIGTERM, or a single
- * slow answer to an extend would end it.
+ * The grace is taken from the TTL: with too little before SIGTERM, one slow
+ * answer to an extend would end the command.
  */
 static bool check_grace(struct options *options)
 {
@@ -245,7 +245,7 @@ static bool read_environment(struct options *options)
     return true;
 }
 
-/* Without an argument: the names that acquire has printed, one a line. */
+/* Without an argument: the names that acquire has printed, one per line. */
 static bool read_resources(struct options *options)
 {
     static char *list[NAMES_MAX];
@@ -296,7 +296,7 @@ bool arguments_read(struct options *options, int argc, char **argv)
         return false;
     if (options->action != OPTIONS_RUN)
         return true;
-    /* getopt moves arguments around, but none behind the end it is told */
+    /* getopt moves arguments, but not those of the command, behind its end */
     int end =
         options->command_id == COMMAND_RUN ? find_dashes(argc, argv) : argc;
     if (end < argc)

@@ -8,7 +8,7 @@
 
 /*
  * Reads argv, and the environment for what that does not give. Permutes argv,
- * and points into it. False: something is wrong, and was told.
+ * and points into it. False: it has complained.
  */
 bool arguments_read(struct options *options, int argc, char **argv);
 

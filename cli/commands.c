@@ -10,7 +10,7 @@
 #include "shown.h"
 
 enum {
-    LOOK_US = US_PER_S,
+    WATCH_US = US_PER_S,    /* from one look of watch to the next */
     TRY_US = 10 * US_PER_S, /* how long an extend or a release is tried */
     NUMBER_SIZE = 24,
     PAGE = 1000,
@@ -60,7 +60,7 @@ static void print_names(const json_t *lock)
     }
 }
 
-/* One line; how long it is still held only if with_time. */
+/* One line. with_time: for how long it is still held, too. */
 static void print_holder(const json_t *lock, bool with_time)
 {
     const char *owner = http_text(lock, "owner");
@@ -78,7 +78,8 @@ static void print_holder(const json_t *lock, bool with_time)
     (void)putchar('\n');
 }
 
-/* ---- the holder's ----------------------------------------------------------
+/* ---- commands of the holder
+ * ----------------------------------------------------------
  */
 
 int command_acquire(struct command *command)
@@ -141,19 +142,22 @@ int command_release(struct command *command)
     else if (options->is_json)
         print_json(answer);
     json_decref(answer);
-    /* an answer was lost, and may have said that it is released */
+    /* an answer was lost, which may have said that the lock is released */
     if (verdict == VERDICT_LOST && is_repeated)
         return EXIT_SUCCESS;
     return complain_status(options, verdict);
 }
 
-/* ---- everybody's -----------------------------------------------------------
+/* ---- commands of everybody
+ * -----------------------------------------------------------
  */
 
-/* At one of the resources: of several, each may have another holder. Complains
- * if nobody can tell: neither done, it is held, nor lost, it is free. */
-static enum verdict look(struct command *command, const char *resource,
-                         json_t **answer)
+/*
+ * Asks about one resource: each of several may have another holder.
+ * VERDICT_DONE: it is held; VERDICT_LOST: it is free; else it has complained.
+ */
+static enum verdict ask_about(struct command *command, const char *resource,
+                              json_t **answer)
 {
     char path[ID_MAX + 16], id[ID_MAX];
     size_t len = id_encode(id, span_of(resource));
@@ -177,7 +181,7 @@ int command_show(struct command *command)
     for (int i = 0; i < options->resources_count; i++) {
         json_t *answer = NULL;
         const char *resource = options->resources[i];
-        enum verdict verdict = look(command, resource, &answer);
+        enum verdict verdict = ask_about(command, resource, &answer);
         bool is_known = verdict == VERDICT_DONE || verdict == VERDICT_LOST;
         if (is_known && options->is_json)
             print_json(answer);
@@ -210,7 +214,7 @@ static char *format_page(const char *prefix, const char *cursor)
     return path;
 }
 
-/* Locks change hands between two pages: none is told twice. */
+/* Locks may change hands between two pages: each is printed only once. */
 static void print_page(const struct command *command, const json_t *page,
                        json_t *seen)
 {
@@ -298,8 +302,8 @@ int command_nodes(struct command *command)
 /* ---- watch -----------------------------------------------------------------
  */
 
-/* What makes two answers differ: who holds the lock, not for how long. */
-static bool is_same(const json_t *a, const json_t *b)
+/* Whether the same client holds the lock, for however long. */
+static bool is_same_holder(const json_t *a, const json_t *b)
 {
     return a != NULL && http_number(a, "status") == http_number(b, "status") &&
            http_number(a, "fencing_token") == http_number(b, "fencing_token") &&
@@ -327,19 +331,20 @@ static void print_change(const struct options *options, const char *resource,
     (void)fflush(stdout); /* main looks for errors */
 }
 
-/* Looks at all resources, until one of them cannot be told. */
-static enum verdict look_again(struct command *command, json_t *last[NAMES_MAX])
+/* Prints what has changed. Stops at the first resource that nobody knows of. */
+static enum verdict ask_about_all(struct command *command,
+                                  json_t *last[NAMES_MAX])
 {
     const struct options *options = command->options;
     for (int i = 0; i < options->resources_count; i++) {
         json_t *answer = NULL;
         const char *resource = options->resources[i];
-        enum verdict verdict = look(command, resource, &answer);
+        enum verdict verdict = ask_about(command, resource, &answer);
         if (verdict != VERDICT_DONE && verdict != VERDICT_LOST) {
             json_decref(answer);
             return verdict;
         }
-        if (!is_same(last[i], answer))
+        if (!is_same_holder(last[i], answer))
             print_change(options, resource, answer);
         json_decref(last[i]);
         last[i] = answer;
@@ -352,10 +357,10 @@ int command_watch(struct command *command)
     json_t *last[NAMES_MAX] = {NULL};
     enum verdict verdict = VERDICT_DONE;
     while (!ferror(stdout)) {
-        verdict = look_again(command, last);
+        verdict = ask_about_all(command, last);
         if (verdict == VERDICT_REFUSED || verdict == VERDICT_DENIED)
             break;
-        (void)wake_wait(command->service.wake, clock_now_us() + LOOK_US);
+        (void)wake_wait(command->service.wake, clock_now_us() + WATCH_US);
     }
     for (int i = 0; i < NAMES_MAX; i++)
         json_decref(last[i]);

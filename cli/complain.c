@@ -7,8 +7,8 @@
 #include "../server/base/types.h"
 #include "shown.h"
 
-/* What the service says of others may be in it. */
-static void put(const char *format, va_list args)
+/* Escapes the message: the service puts names from other clients in it. */
+static void print_line(const char *format, va_list args)
 {
     char *text;
     if (vasprintf(&text, format, args) < 0) {
@@ -25,7 +25,7 @@ bool complain(const char *format, ...)
     va_list args;
     va_start(args, format);
     (void)fputs("redlockctl: ", stderr);
-    put(format, args);
+    print_line(format, args);
     va_end(args);
     return false;
 }
@@ -37,7 +37,7 @@ void complain_of_lock(const struct options *options, const char *format, ...)
     (void)fputs("redlockctl: ", stderr);
     shown_put_all(options->resources, options->resources_count, stderr);
     (void)fputs(": ", stderr);
-    put(format, args);
+    print_line(format, args);
     va_end(args);
 }
 

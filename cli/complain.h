@@ -1,5 +1,5 @@
 /*
- * What goes wrong: a line on stderr, and an exit status.
+ * Errors: a line on stderr, and an exit status.
  */
 #ifndef REDLOCKCTL_COMPLAIN_H
 #define REDLOCKCTL_COMPLAIN_H
@@ -11,11 +11,11 @@
  */
 bool complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The same, behind the resources that options name. */
+/* The same, with the resources in front of the message. */
 void complain_of_lock(const struct options *options, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The exit status after an acquire, extend, release or question. */
+/* The exit status after a call. */
 int complain_status(const struct options *options, enum verdict verdict);
 
 /* Says why an acquire has failed. */

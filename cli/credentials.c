@@ -1,5 +1,6 @@
 #include "credentials.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -32,7 +33,7 @@ static ssize_t read_file(const char *path, int flags, char *to, size_t size)
     return got < 0 ? -1 : (ssize_t)len;
 }
 
-/* A file that an option or, without that, a variable names. */
+/* A file that an option names, or else a variable. */
 struct setting {
     const char **path;
     const char *option, *variable;
@@ -48,7 +49,7 @@ static const char *find_path(const struct setting *setting)
     return setting->variable;
 }
 
-/* libcurl would tell only with the first connection, and less clearly. */
+/* libcurl would notice only at the first connection, and say less. */
 static bool take_path(const struct setting *setting)
 {
     char byte = 0;
@@ -62,7 +63,7 @@ static bool take_path(const struct setting *setting)
 /* ---- the token ------------------------------------------------------------
  */
 
-/* What is wrong with it; NULL: nothing. It goes into a header as it is. */
+/* What is wrong with the token; NULL: nothing. It is sent in a header as is. */
 static const char *check_bearer(const char *text, size_t len)
 {
     if (len == 0)
@@ -81,7 +82,7 @@ static const char *check_bearer(const char *text, size_t len)
 static const char *read_bearer(const char *path, int flags,
                                char bearer[BEARER_MAX + 1])
 {
-    char text[BEARER_MAX + 3]; /* one too many, and the end of a line */
+    char text[BEARER_MAX + 3]; /* with a line end, or one too many */
     ssize_t got = read_file(path, flags, text, sizeof text);
     if (got < 0)
         return strerror(errno);
@@ -93,14 +94,15 @@ static const char *read_bearer(const char *path, int flags,
     const char *wrong = check_bearer(text, len);
     if (wrong != NULL)
         return wrong;
+    assert(len <= BEARER_MAX);
     memcpy(bearer, text, len);
     bearer[len] = '\0';
     return NULL;
 }
 
 /*
- * Moves the token out of the environment: a command under a lock may print its
- * own, and others of this user can read that of redlockctl in /proc.
+ * Moves the token out of the environment: a command under a lock would inherit
+ * it, and other processes of this user could read it in /proc.
  */
 static const char *take_variable(char *value, char bearer[BEARER_MAX + 1])
 {
@@ -135,7 +137,7 @@ static bool take_bearer(struct credentials *credentials, const char *option)
 bool credentials_refresh(struct credentials *credentials)
 {
     char bearer[BEARER_MAX + 1];
-    /* not waiting for a writer: the file may be a pipe */
+    /* the file may be a pipe: do not wait for a writer */
     if (credentials->bearer_file == NULL ||
         read_bearer(credentials->bearer_file, O_NONBLOCK, bearer) != NULL ||
         strcmp(bearer, credentials->bearer) == 0)

@@ -1,9 +1,9 @@
 /*
- * Who redlockctl is to the service, and whom it trusts.
+ * How redlockctl authenticates to the service, and which CAs it trusts.
  *
- * The bearer token is a secret: it comes from a file or from the environment,
- * never from an argument, and no message and no command that redlockctl starts
- * gets it.
+ * The bearer token is a secret: it comes from a file or the environment, never
+ * from an argument. It is in no message, and not in the environment of
+ * commands.
  */
 #ifndef REDLOCKCTL_CREDENTIALS_H
 #define REDLOCKCTL_CREDENTIALS_H
@@ -20,9 +20,8 @@ struct credentials {
 };
 
 /*
- * Takes what the options name, and the environment for what they do not; takes
- * the token itself out of the environment. False: something is wrong, and was
- * told.
+ * Takes what the options name, and the rest from the environment; removes the
+ * token itself from it. False: it has complained.
  */
 bool credentials_take(struct credentials *credentials,
                       const struct options *options);

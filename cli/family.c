@@ -1,5 +1,6 @@
 #include "family.h"
 
+#include <assert.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -8,6 +9,7 @@
 bool family_has_group(pid_t group)
 {
     siginfo_t info;
+    assert(group > 1); /* 0 is our own group, and kill(-1) hits everybody */
     return waitid(P_PGID, (id_t)group, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
 }
 

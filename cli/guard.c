@@ -4,12 +4,13 @@
  *   RUNS ──→ ENDS ──→ KILLS ──→ over
  *             └───────────────→ over
  *
- * RUNS: the command runs. ENDS: SIGTERM was sent, to the command if it must
- * end, or else to what it left running in its process group. KILLS: SIGKILL is
- * sent until nobody is left.
+ * RUNS: the command runs. ENDS: SIGTERM was sent to the command, or, if it has
+ * exited, to what it left running in its process group. KILLS: SIGKILL is sent
+ * until nobody is left.
  */
 #include "guard.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -94,7 +95,7 @@ static pid_t start_command(const struct guard_setup *setup)
     if (pid == 0)
         execute(setup, guard);
     if (pid > 0)
-        (void)setpgid(pid, pid); /* whoever of the two is first */
+        (void)setpgid(pid, pid); /* here too: before any signal for it */
     return pid;
 }
 
@@ -108,7 +109,7 @@ static void note_end(struct guard *guard, const siginfo_t *info)
                               : GUARD_SIGNALLED + info->si_status;
 }
 
-/* Everybody who has ended: also what others left behind comes to us. */
+/* Takes all children that have ended, also those that others left behind. */
 static void reap(struct guard *guard)
 {
     siginfo_t info = {.si_pid = 0};
@@ -124,7 +125,7 @@ static void reap(struct guard *guard)
     }
 }
 
-static void forward(const struct guard *guard, int signal)
+static void forward_signal(const struct guard *guard, int signal)
 {
     if (signal == SIGCHLD)
         return;
@@ -137,7 +138,7 @@ static void read_signals(const struct guard *guard)
 {
     struct signalfd_siginfo info;
     while (read(guard->signal_fd, &info, sizeof info) == sizeof info)
-        forward(guard, (int)info.ssi_signo);
+        forward_signal(guard, (int)info.ssi_signo);
 }
 
 static void read_life(struct guard *guard)
@@ -166,14 +167,18 @@ static enum guard_end reason_to_end(const struct guard *guard)
 
 static void begin_to_end(struct guard *guard, enum guard_end end)
 {
+    assert(guard->state == RUNS && end != GUARD_RUNS);
     guard->state = ENDS;
     guard->end = end;
     guard->kill_us = clock_now_us() + guard->setup->grace_us;
     family_signal(guard->command, SIGTERM);
-    family_signal(guard->command, SIGCONT); /* what is stopped, too */
+    family_signal(guard->command, SIGCONT); /* or stopped ones would wait */
 }
 
-/* While ENDS and KILLS; what merely was left over may now have to end. */
+/*
+ * In ENDS and KILLS. What the command left running may stay until the grace
+ * ends, but not if the lock is lost or the validity ends meanwhile.
+ */
 static void go_on_ending(struct guard *guard)
 {
     int64_t now_us = clock_now_us();
@@ -217,7 +222,7 @@ static void wait_for_more(struct guard *guard)
     struct pollfd fds[] = {
         {.fd = guard->signal_fd, .events = POLLIN},
         {.fd = guard->timer_fd, .events = POLLIN},
-        /* once it has ended it would always be ready */
+        /* after its end it would always be ready */
         {.fd = guard->is_orphan ? -1 : guard->setup->life_fd, .events = POLLIN},
     };
     wake_set_timer(guard->timer_fd, next_us(guard), 0);
@@ -227,7 +232,7 @@ static void wait_for_more(struct guard *guard)
         read_life(guard);
 }
 
-static void watch(struct guard *guard)
+static void watch_command(struct guard *guard)
 {
     for (;;) {
         reap(guard);
@@ -242,10 +247,11 @@ static void watch(struct guard *guard)
             break;
         wait_for_more(guard);
     }
+    assert(guard->end != GUARD_RUNS); /* or it would look as if killed */
     guard->shared->end = (int)guard->end;
 }
 
-/* Blocks until redlockctl has the lock. False: it has ended without. */
+/* Blocks until redlockctl has the lock. False: it ended without a lock. */
 static bool wait_for_lock(const struct guard *guard)
 {
     struct pollfd life = {.fd = guard->setup->life_fd, .events = POLLIN};
@@ -273,6 +279,7 @@ void guard_run(const struct guard_setup *setup)
     (void)sigprocmask(SIG_SETMASK, &all, NULL);
     if (!wait_for_lock(&guard))
         return;
+    assert(guard.shared->until_us != 0 && *guard.shared->token);
     guard.command = open_fds(&guard, &all) ? start_command(setup) : -1;
     if (guard.command < 0) {
         perror("redlockctl: the command cannot be started");
@@ -281,5 +288,5 @@ void guard_run(const struct guard_setup *setup)
         return;
     }
     guard.shared->command = guard.command;
-    watch(&guard);
+    watch_command(&guard);
 }

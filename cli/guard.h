@@ -2,8 +2,8 @@
  * The process that runs the command and kills it in time.
  *
  *   redlockctl ─fork─→ guard ─fork─→ command    in a process group of its own
- *     asks the            knows the
- *     service             time, and nothing else
+ *     asks the            only looks at
+ *     service             the clock
  *
  * The two watch each other, so that either may be stopped or killed:
  *
@@ -13,7 +13,7 @@
  *   the guard is killed  the kernel kills the command (PR_SET_PDEATHSIG), and
  *                        redlockctl whatever else there was
  *
- * The guard has its own process group: what stops the job of a shell does not
+ * The guard has its own process group: stopping the job in a shell does not
  * stop it.
  */
 #ifndef REDLOCKCTL_GUARD_H
@@ -60,7 +60,7 @@ struct guard_setup {
     int64_t margin_us;    /* from SIGKILL to the end of the validity */
     sigset_t signals;     /* of the command */
     pid_t redlockctl_group;
-    int life_fd; /* not blocking. A byte: look; the end: redlockctl is dead */
+    int life_fd; /* not blocking. A byte: look; end of file: redlockctl died */
 };
 
 /* When SIGTERM must be sent, for a lock that is ours until until_us. */

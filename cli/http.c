@@ -1,6 +1,7 @@
 #include "http.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,10 +12,10 @@
 #include "../server/base/types.h"
 
 enum {
-    CONNECT_MS = 2000,       /* then the host is taken for dead */
+    CONNECT_MS = 2000,       /* to connect, or the host is taken for dead */
     BODY_MAX = 1 << 24,      /* of an answer */
     POLL_MAX_MS = 60000,     /* libcurl's own timeouts come earlier */
-    RETRY_MAX_MS = 86400000, /* whatever an answer tells */
+    RETRY_MAX_MS = 86400000, /* longer Retry-After is cut to this */
 };
 
 struct http {
@@ -105,7 +106,7 @@ static void set_trust(CURL *easy, const struct http_trust *trust)
     curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     if (trust->ca_file != NULL) {
         curl_easy_setopt(easy, CURLOPT_CAINFO, trust->ca_file);
-        /* or it would trust the system's beside it */
+        /* or it would trust those of the system as well */
         curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
     }
     if (trust->cert_file != NULL) {
@@ -113,7 +114,7 @@ static void set_trust(CURL *easy, const struct http_trust *trust)
         curl_easy_setopt(easy, CURLOPT_SSLCERT, trust->cert_file);
         curl_easy_setopt(easy, CURLOPT_SSLKEY,
                          key != NULL ? key : trust->cert_file);
-        /* or it would ask the terminal, which is the command's */
+        /* or it would ask for a passphrase on the command's terminal */
         curl_easy_setopt(easy, CURLOPT_KEYPASSWD, "");
     }
 }
@@ -127,7 +128,7 @@ static bool is_loopback_host(const char *host)
             ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET);
 }
 
-/* On this machine nobody else need read the token. */
+/* Requests to this machine use no proxy, which would see the token. */
 static bool is_loopback(const char *url)
 {
     CURLU *parts = curl_url();
@@ -141,16 +142,17 @@ static bool is_loopback(const char *url)
     return is_it;
 }
 
-static void set_up(struct http *http, const struct http_request *request,
-                   const char *url, char error[CURL_ERROR_SIZE],
-                   struct bytes *bytes)
+static void set_options(struct http *http, const struct http_request *request,
+                        const char *url, char error[CURL_ERROR_SIZE],
+                        struct bytes *bytes)
 {
     CURL *easy = http->easy;
     long timeout_ms = (long)request->timeout_ms;
     curl_easy_reset(easy);
     curl_easy_setopt(easy, CURLOPT_URL, url);
     if (is_loopback(url))
-        curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* none, whatever is set */
+        curl_easy_setopt(easy, CURLOPT_PROXY,
+                         ""); /* none, even if one is configured */
     curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
     if (request->body != NULL)
         curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body);
@@ -195,14 +197,14 @@ static CURLcode result_of(struct http *http)
                : CURLE_OUT_OF_MEMORY;
 }
 
-static bool is_of_certificates(CURLcode result)
+static bool is_about_trust(CURLcode result)
 {
     return result == CURLE_PEER_FAILED_VERIFICATION ||
            result == CURLE_SSL_CACERT_BADFILE ||
            result == CURLE_SSL_CERTPROBLEM || result == CURLE_SSL_CLIENTCERT;
 }
 
-/* A proxy that refuses has only the header. */
+/* A refusal by a proxy has only the header. */
 static int64_t retry_after_ms(struct http *http, const json_t *body)
 {
     curl_off_t seconds = 0;
@@ -214,13 +216,13 @@ static int64_t retry_after_ms(struct http *http, const json_t *body)
     return told_ms < RETRY_MAX_MS ? told_ms : RETRY_MAX_MS;
 }
 
-static void finish(struct http *http, CURLcode result, const char *error,
-                   const struct bytes *bytes, struct http_answer *answer)
+static void read_answer(struct http *http, CURLcode result, const char *error,
+                        const struct bytes *bytes, struct http_answer *answer)
 {
     if (result != CURLE_OK) {
         (void)snprintf(answer->error, sizeof answer->error, "%s",
                        *error ? error : curl_easy_strerror(result));
-        answer->is_untrusted = is_of_certificates(result);
+        answer->is_untrusted = is_about_trust(result);
         return;
     }
     curl_easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &answer->status);
@@ -238,6 +240,7 @@ void http_call(struct http *http, const struct http_request *request,
     char error[CURL_ERROR_SIZE] = "";
     struct bytes bytes = {NULL, 0, 0};
     char *url = NULL;
+    assert(*request->path == '/' && request->timeout_ms >= 1);
     *answer = (struct http_answer){.sent_us = clock_now_us()};
     struct curl_slist *headers = make_headers(request);
     if (headers == NULL ||
@@ -246,13 +249,13 @@ void http_call(struct http *http, const struct http_request *request,
         curl_slist_free_all(headers);
         return;
     }
-    set_up(http, request, url, error, &bytes);
+    set_options(http, request, url, error, &bytes);
     curl_easy_setopt(http->easy, CURLOPT_HTTPHEADER, headers);
     if (curl_multi_add_handle(http->multi, http->easy) == CURLM_OK) {
         answer->is_stopped = !transfer(http);
         if (!answer->is_stopped)
-            finish(http, result_of(http), error, &bytes, answer);
-        /* closes the connection of what was stopped: the server notices */
+            read_answer(http, result_of(http), error, &bytes, answer);
+        /* closes the connection of a stopped request: the server notices */
         (void)curl_multi_remove_handle(http->multi, http->easy);
     }
     curl_slist_free_all(headers);

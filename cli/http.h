@@ -21,13 +21,13 @@ enum {
 struct http;
 
 /*
- * For https://: whom to trust, and who we are. PEM files; they are read with
- * each connection, so that they may be replaced.
+ * For https://: the CAs to trust, and our certificate. PEM files, read at each
+ * connection, so that they may be replaced.
  */
 struct http_trust {
     const char *ca_file;   /* NULL: what the system trusts */
     const char *cert_file; /* NULL: none */
-    const char *key_file;  /* NULL: cert_file has it, too */
+    const char *key_file;  /* NULL: it is in cert_file */
 };
 
 struct http_request {
@@ -37,15 +37,15 @@ struct http_request {
     const char *headers[HTTP_HEADERS]; /* "Name: value"; NULL: none */
     const char *bearer;                /* a token; "": none */
     const char *body;                  /* JSON; NULL: none */
-    int64_t timeout_ms;                /* of all; at least 1 */
+    int64_t timeout_ms;                /* of the whole call; at least 1 */
 };
 
 struct http_answer {
-    long status;       /* 0: there is no answer */
-    bool is_stopped;   /* no answer, because wake said so */
-    bool is_untrusted; /* no answer: a certificate, theirs or ours, is wrong */
+    long status;            /* 0: there is no answer */
+    bool is_stopped;        /* no answer: wake said to stop */
+    bool is_untrusted;      /* no answer: our certificate or theirs is wrong */
     int64_t retry_after_ms; /* of the body, or of the header; 0: none */
-    json_t *body;           /* NULL: none that is a JSON object */
+    json_t *body;           /* NULL: it is no JSON object */
     int64_t sent_us;        /* clock_now_us() before the request was sent */
     char error[HTTP_ERROR_SIZE]; /* why there is no answer */
 };
@@ -66,7 +66,7 @@ void http_answer_free(struct http_answer *answer);
 const char *http_text(const json_t *object, const char *name);
 int64_t http_number(const json_t *object, const char *name);
 
-/* The text as it may stand in a query; free() it. NULL: no memory. */
+/* The text escaped for a query; free() it. NULL: no memory. */
 char *http_escape(const char *text);
 
 #endif

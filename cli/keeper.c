@@ -1,5 +1,6 @@
 #include "keeper.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -15,23 +16,15 @@
 
 enum { KILL_AGAIN_NS = 2000000 };
 
-static bool make_shared(struct keeper *keeper)
-{
-    void *shared =
-        mmap(NULL, sizeof *keeper->setup.shared, PROT_READ | PROT_WRITE,
-             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED)
-        return false;
-    keeper->setup.shared = shared;
-    return true;
-}
-
 bool keeper_start(struct keeper *keeper, const struct guard_setup *setup)
 {
     int life[2];
+    void *shared = mmap(NULL, sizeof *setup->shared, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     *keeper = (struct keeper){.setup = *setup};
+    keeper->setup.shared = shared;
     keeper->had_children = family_has_children();
-    if (!make_shared(keeper) || pipe2(life, O_CLOEXEC | O_NONBLOCK) != 0 ||
+    if (shared == MAP_FAILED || pipe2(life, O_CLOEXEC | O_NONBLOCK) != 0 ||
         prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
         return false;
     keeper->setup.life_fd = life[0];
@@ -48,7 +41,7 @@ bool keeper_start(struct keeper *keeper, const struct guard_setup *setup)
     return true;
 }
 
-/* Lets the guard look. If the pipe is full, it has bytes to read anyway. */
+/* If the pipe is full, the guard has bytes to read anyway. */
 static void wake_guard(const struct keeper *keeper)
 {
     ssize_t written = write(keeper->life_fd, "", 1);
@@ -59,16 +52,20 @@ void keeper_run(struct keeper *keeper, const char *token, int64_t fencing_token,
                 int64_t until_us)
 {
     struct guard_shared *shared = keeper->setup.shared;
-    size_t len = strnlen(token, sizeof shared->token - 1);
-    memcpy(shared->token, token, len);
+    size_t len = strlen(token);
+    /* or the guard may read these while they are written */
+    assert(shared->until_us == 0 && until_us > 0);
+    assert(len > 0 && len < sizeof shared->token);
+    memcpy(shared->token, token, len + 1);
     shared->fencing_token = fencing_token;
     shared->until_us = until_us;
     wake_guard(keeper);
 }
 
-/* The guard looks at the time when the old one is up: no need to wake it. */
+/* The guard need not be woken: it reads until_us again before it acts on it. */
 void keeper_extend(struct keeper *keeper, int64_t until_us)
 {
+    assert(keeper->setup.shared->until_us != 0); /* the command was started */
     keeper->setup.shared->until_us = until_us;
 }
 
@@ -80,19 +77,20 @@ void keeper_lose(struct keeper *keeper)
 
 void keeper_signal(const struct keeper *keeper, int signal)
 {
+    assert(keeper->guard > 1); /* or it would go to groups */
     if (!keeper->has_ended)
         (void)kill(keeper->guard, signal); /* not reaped yet: it is ours */
 }
 
-/* A bit after the guard must have sent SIGKILL. */
+/* By then the guard must have sent SIGKILL. */
 int64_t keeper_look_us(const struct keeper *keeper)
 {
     return keeper->setup.shared->until_us - keeper->setup.margin_us / 4 * 3;
 }
 
 /*
- * The guard is dead. If it was killed, so is its child, the command, by the
- * kernel; and what the command has started has become ours.
+ * After the guard was killed: the kernel has killed its child, the command, and
+ * what the command had started is now our child.
  */
 static void kill_rest(struct keeper *keeper)
 {

@@ -10,17 +10,17 @@ struct keeper {
     struct guard_setup setup;
     pid_t guard;
     int life_fd;        /* the guard reads the other end */
-    bool was_late;      /* the guard stood still, and we killed it */
+    bool was_late;      /* the guard did not act in time: we killed it */
     bool has_ended;     /* the guard, and with it the command */
-    bool had_children;  /* which the command has nothing to do with */
+    bool had_children;  /* before: not of the command, never killed */
     enum guard_end end; /* GUARD_RUNS: the guard was killed */
     int code;           /* GUARD_EXITED: of the command */
 };
 
 /*
- * Forks the guard, which waits for the lock; setup without shared and life_fd.
- * Call it before any library starts threads or opens connections: the guard
- * would hold these open. False: errno says why.
+ * Forks the guard, which waits for the lock. The setup needs no shared and no
+ * life_fd. Call it before any library starts threads or opens connections: the
+ * guard would keep these open. False: errno says why.
  */
 bool keeper_start(struct keeper *keeper, const struct guard_setup *setup);
 
@@ -41,8 +41,8 @@ void keeper_signal(const struct keeper *keeper, int signal);
 int64_t keeper_look_us(const struct keeper *keeper);
 
 /*
- * Call it after a SIGCHLD. Sets has_ended, end and code if the guard has ended;
- * kills a guard that stands still, and what a dead one has left.
+ * Call it after a SIGCHLD. Sets has_ended, end and code if the guard has ended.
+ * Kills a guard that does not act in time, and what a killed one has left.
  */
 void keeper_look(struct keeper *keeper);
 

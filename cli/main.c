@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -31,9 +32,11 @@ static bool name_lock(struct command *command)
                             wrong);
     }
     len = names_join(command->joined, names, options->resources_count);
+    assert(len <= NAMES_LEN_MAX);
     command->joined[len] = '\0';
     if (len > 0) /* or the command takes no resource */
         len = id_encode(command->id, (struct span){command->joined, len});
+    assert(len <= ID_MAX);
     command->id[len] = '\0';
     return true;
 }
@@ -62,8 +65,8 @@ static int run(const struct options *options)
                : ask(&command, &credentials);
 }
 
-/* What is printed has to arrive, or a script would take it for complete. */
-static int end_output(int status)
+/* A script must not take cut output for all of it. */
+static int flush_output(int status)
 {
     if (!ferror(stdout) && fflush(stdout) == 0)
         return status;
@@ -79,12 +82,12 @@ int main(int argc, char **argv)
     switch (options.action) {
     case OPTIONS_HELP:
         options_print_help(options.command_id);
-        return end_output(EXIT_SUCCESS);
+        return flush_output(EXIT_SUCCESS);
     case OPTIONS_VERSION:
         (void)puts("redlockctl " REDLOCKD_VERSION);
-        return end_output(EXIT_SUCCESS);
+        return flush_output(EXIT_SUCCESS);
     case OPTIONS_RUN:
         break;
     }
-    return end_output(run(&options));
+    return flush_output(run(&options));
 }

@@ -42,7 +42,7 @@ struct options {
     const char *urls[OPTIONS_URLS_MAX];
     int urls_count;
     bool is_json;
-    int64_t wait_ms; /* OPTIONS_UNSET: for ever */
+    int64_t wait_ms; /* OPTIONS_UNSET: without a limit */
     int64_t ttl_ms;
     int64_t grace_ms; /* OPTIONS_UNSET: a default that fits ttl_ms */
     int64_t conflict_code;
@@ -66,7 +66,7 @@ enum option_kind {
     IS_URLS,
     IS_TIME,
     IS_NUMBER,
-    IS_REFUSED, /* not told by --help; help says why */
+    IS_REFUSED, /* not in --help; help says why it is refused */
 };
 
 /* An option of one command or more. */

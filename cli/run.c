@@ -1,5 +1,6 @@
 #include "run.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -16,11 +17,11 @@
 #include "service.h"
 
 enum {
-    MARGIN_PARTS = 10, /* of the TTL: between SIGKILL and its end … */
+    MARGIN_PARTS = 10, /* SIGKILL comes a tenth of the TTL before its end */
     MARGIN_MIN_US = 25000,
-    MARGIN_MAX_US = 1000000, /* … but not more or less than this */
-    RELEASE_US = 3000000,    /* how long a release may take */
-    AGAIN_NS = 10000000,     /* until the guard is looked at again */
+    MARGIN_MAX_US = 1000000,
+    RELEASE_US = 3000000, /* how long a release may take */
+    AGAIN_NS = 10000000,  /* until the guard is looked at again */
 };
 
 struct run {
@@ -37,14 +38,9 @@ struct run {
 
 /* ---- signals and time ---------------------------------------------------- */
 
-/* What would end redlockctl, or concerns the command's terminal. */
+/* Signals that would end redlockctl, or concern the command's terminal. */
 static const int forwarded[] = {SIGTERM, SIGINT,  SIGHUP,   SIGQUIT,
                                 SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT};
-
-static bool is_harmless(int signal)
-{
-    return signal == SIGWINCH || signal == SIGCONT || signal == SIGCHLD;
-}
 
 static void take_signal(struct run *run, int signal)
 {
@@ -52,12 +48,12 @@ static void take_signal(struct run *run, int signal)
         return;
     if (run->is_running)
         keeper_signal(&run->keeper, signal);
-    else if (!is_harmless(signal))
+    else if (signal != SIGWINCH && signal != SIGCONT)
         run->caught = signal;
 }
 
-/* True: there is nothing left to wait for. */
-static bool on_ready(void *ctx)
+/* For struct wake. True: there is nothing left to wait for. */
+static bool look_at_events(void *ctx)
 {
     struct run *run = ctx;
     struct signalfd_siginfo info;
@@ -70,13 +66,13 @@ static bool on_ready(void *ctx)
     return run->caught != 0 || run->keeper.has_ended;
 }
 
-/* When the guard must be looked at; again and again, if it still lives. */
+/* For when the guard must be looked at, and again while it lives. */
 static void set_timer(const struct run *run)
 {
     wake_set_timer(run->wake.fds[1], keeper_look_us(&run->keeper), AGAIN_NS);
 }
 
-/* Blocks what is read from fds[0] instead. before: for the command. */
+/* Blocks the signals, to read them from fds[0]. before: for the command. */
 static bool open_wake(struct run *run, sigset_t *before)
 {
     sigset_t set;
@@ -89,7 +85,7 @@ static bool open_wake(struct run *run, sigset_t *before)
         .fds = {signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK),
                 timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK)},
         .count = 2,
-        .on_ready = on_ready,
+        .on_ready = look_at_events,
         .ctx = run,
     };
     return run->wake.fds[0] >= 0 && run->wake.fds[1] >= 0;
@@ -104,10 +100,11 @@ static int64_t margin_us(int64_t ttl_ms)
     return us < MARGIN_MAX_US ? us : MARGIN_MAX_US;
 }
 
-/* The guard first, while there is nothing yet that it could inherit. */
+/* Starts the guard before anything is opened that it would inherit. */
 static bool start_guard(struct run *run, struct credentials *credentials)
 {
     const struct options *options = run->options;
+    assert(options->grace_ms >= 0 && options->grace_ms <= options->ttl_ms / 2);
     struct guard_setup setup = {
         .command = options->command,
         .resource = run->resource,
@@ -115,7 +112,7 @@ static bool start_guard(struct run *run, struct credentials *credentials)
         .margin_us = margin_us(options->ttl_ms),
         .redlockctl_group = getpgrp(),
     };
-    /* whoever started us may have ignored it, and then nobody can wait */
+    /* our parent may have ignored it: then no child could be waited for */
     if (signal(SIGCHLD, SIG_DFL) == SIG_ERR ||
         !open_wake(run, &setup.signals) || !keeper_start(&run->keeper, &setup))
         return false;
@@ -126,19 +123,13 @@ static bool start_guard(struct run *run, struct credentials *credentials)
 
 /* ---- while the command runs ---------------------------------------------- */
 
-/* Sooner than the service suggests if the command would have to end by then. */
+/* Sooner than the service suggests if SIGTERM would come before that. */
 static int64_t renew_us(const struct run *run)
 {
     int64_t now_us = clock_now_us();
     int64_t end_us = guard_term_us(&run->keeper.setup, run->lock.until_us);
     int64_t half_us = now_us + at_least(end_us - now_us, 0) / 2;
     return run->lock.renew_us < half_us ? run->lock.renew_us : half_us;
-}
-
-static void set_until(struct run *run)
-{
-    keeper_extend(&run->keeper, run->lock.until_us);
-    set_timer(run);
 }
 
 static void extend(struct run *run)
@@ -149,17 +140,18 @@ static void extend(struct run *run)
     if (verdict == VERDICT_STOPPED)
         return;
     if (verdict == VERDICT_DONE) {
-        set_until(run);
+        keeper_extend(&run->keeper, run->lock.until_us);
+        set_timer(run);
         return;
     }
     run->lost = verdict;
     if (verdict == VERDICT_LOST)
         keeper_lose(&run->keeper);
-    /* otherwise the guard lets the command run for as long as it may */
+    /* otherwise the command may run until the guard ends it */
 }
 
 /* Returns when the command has ended. */
-static void keep(struct run *run)
+static void extend_until_end(struct run *run)
 {
     while (!run->keeper.has_ended) {
         int64_t until_us =
@@ -200,9 +192,10 @@ static const char *reason_of(const struct run *run, bool was_held)
     return "the lock could not be extended; the command was ended";
 }
 
-static int finish(struct run *run)
+/* Returns the exit status. */
+static int release_and_report(struct run *run)
 {
-    /* a second signal is for nobody: nothing but the release is left */
+    /* only the release is left: further signals are ignored */
     run->is_running = false;
     run->caught = 0;
     run->wake.count = 0;
@@ -217,7 +210,7 @@ static int finish(struct run *run)
 }
 
 /* Ends as the signal would have ended a program that does not catch it. */
-static int end_by(int caught)
+static int die_of_signal(int caught)
 {
     sigset_t set;
     (void)sigemptyset(&set);
@@ -236,8 +229,8 @@ static int run_locked(struct run *run)
     /* a token or a certificate may be about to be replaced */
     run->service.outlasts_denials = true;
     set_timer(run);
-    keep(run);
-    return finish(run);
+    extend_until_end(run);
+    return release_and_report(run);
 }
 
 static int acquire_and_run(struct run *run)
@@ -261,5 +254,5 @@ int run_command(const struct options *options, const char *joined,
     }
     int status = acquire_and_run(&run);
     service_close(&run.service);
-    return run.caught ? end_by(run.caught) : status;
+    return run.caught ? die_of_signal(run.caught) : status;
 }

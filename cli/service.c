@@ -99,6 +99,7 @@ static enum verdict ask_one(struct service *service, const struct call *call,
 static int64_t draw_ms(int64_t most)
 {
     uint32_t bits = 0;
+    assert(most >= 0);
     random_fill(&bits, sizeof bits);
     return bits % (most + 1);
 }
@@ -185,12 +186,6 @@ static void give_body(struct http_answer *answer, json_t **body)
     }
     json_decref(*body);
     *body = answer->body;
-}
-
-static void format_header(char *to, size_t size, const char *name,
-                          const char *value)
-{
-    (void)snprintf(to, size, "%s: %s", name, value);
 }
 
 /* ---- acquire ------------------------------------------------------------- */
@@ -299,7 +294,7 @@ enum verdict service_acquire(struct service *service, struct lock *lock,
     if (wait_all_ms != OPTIONS_UNSET)
         attempts.give_up_us = clock_now_us() + wait_all_ms * US_PER_MS;
     draw_key(key);
-    format_header(header, sizeof header, "Idempotency-Key", key);
+    (void)snprintf(header, sizeof header, "Idempotency-Key: %s", key);
     while (is_again) {
         int64_t left_us = attempts.give_up_us - clock_now_us();
         int64_t wait_ms =
@@ -351,7 +346,7 @@ enum verdict service_extend(struct service *service, struct lock *lock,
     struct attempts attempts;
     struct http_answer answer;
     (void)snprintf(path, sizeof path, "/locks/%s/extend", lock->id);
-    format_header(header, sizeof header, "X-Lock-Token", lock->token);
+    (void)snprintf(header, sizeof header, "X-Lock-Token: %s", lock->token);
     (void)snprintf(ttl, sizeof ttl, "{\"ttl_ms\":%" PRId64 "}",
                    service->options->ttl_ms);
     call.body = ttl;
@@ -372,7 +367,7 @@ enum verdict service_release(struct service *service, const char *id,
     struct attempts attempts;
     struct http_answer answer;
     (void)snprintf(path, sizeof path, "/locks/%s", id);
-    format_header(header, sizeof header, "X-Lock-Token", token);
+    (void)snprintf(header, sizeof header, "X-Lock-Token: %s", token);
     enum verdict verdict =
         ask_all(service, &call, give_up_us, EXTEND_MS, &attempts, &answer);
     *is_repeated = attempts.may_have_done;

@@ -1,6 +1,6 @@
 /*
- * Texts of others on somebody's terminal: what it would obey instead of showing
- * it is escaped, as in \u009B.
+ * Prints texts from other clients to a terminal. Characters that the terminal
+ * would obey are escaped, as in \u009B.
  */
 #ifndef REDLOCKCTL_SHOWN_H
 #define REDLOCKCTL_SHOWN_H
@@ -9,7 +9,7 @@
 
 enum { SHOWN_URL_SIZE = 240 };
 
-/* Errors of out are for the caller, which checks ferror once, at the end. */
+/* The caller checks ferror(out) once, at the end. */
 void shown_put(const char *text, FILE *out);
 
 /* The same for several, with commas between. */

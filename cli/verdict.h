@@ -1,5 +1,5 @@
 /*
- * What an answer of a replica means for a call, and how people are told.
+ * What an answer of a replica means for a call, also in words.
  */
 #ifndef REDLOCKCTL_VERDICT_H
 #define REDLOCKCTL_VERDICT_H

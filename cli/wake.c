@@ -1,5 +1,6 @@
 #include "wake.h"
 
+#include <assert.h>
 #include <limits.h>
 #include <poll.h>
 #include <sys/timerfd.h>
@@ -8,7 +9,7 @@
 #include "../server/base/clock.h"
 #include "../server/base/types.h"
 
-enum { NS_PER_US = 1000 };
+enum { NS_PER_US = 1000, NS_PER_S = 1000000000 };
 
 /* For poll: rounded up, so that it does not return just before the time. */
 static int left_ms(int64_t until_us)
@@ -22,6 +23,7 @@ static int left_ms(int64_t until_us)
 
 bool wake_wait(const struct wake *wake, int64_t until_us)
 {
+    assert(wake->count <= WAKE_FDS);
     do {
         struct pollfd fds[WAKE_FDS];
         for (unsigned i = 0; i < wake->count; i++)
@@ -35,6 +37,7 @@ bool wake_wait(const struct wake *wake, int64_t until_us)
 
 void wake_set_timer(int timer_fd, int64_t at_us, long again_ns)
 {
+    assert(again_ns >= 0 && again_ns < NS_PER_S);
     at_us = at_least(at_us, US_PER_S); /* 0 would switch it off */
     const struct itimerspec at = {
         .it_interval = {0, again_ns},

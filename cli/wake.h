@@ -9,7 +9,7 @@
 
 enum { WAKE_FDS = 2 };
 
-/* What to do while something else is waited for. */
+/* What else to react to while waiting. */
 struct wake {
     int fds[WAKE_FDS]; /* to read from; the first count of them */
     unsigned count;
