@@ -1,8 +1,8 @@
 import java.net.http.*;
 import java.util.*;
 import java.util.concurrent.*;
-/** A lock of redlockd for `try (…)`. A loss interrupts the thread that acquired it; that thread
- * has to call check() right before each step that cannot be undone. */
+/** A lock of redlockd for `try (…)`. A loss interrupts the thread that acquired it. Call check()
+ * right before each step that cannot be undone. */
 public class Lock implements AutoCloseable {
     private final HttpClient http = HttpClient.newHttpClient();
     private final ExecutorService renewer = Executors.newSingleThreadExecutor();
@@ -44,10 +44,10 @@ public class Lock implements AutoCloseable {
     }
     private String path() { return "/locks/" + field(grant, "id"); }
     private String token() { return "\"token\":\"" + field(grant, "token") + "\""; }
-    private long nowMs() { return System.nanoTime() / 1000000; } // stops in a suspend
-    private long leftMs() { return untilMs - ttlMs / 10 - nowMs(); } // a tenth to end work
+    private long nowMs() { return System.nanoTime() / 1000000; } // stops while suspended
+    private long leftMs() { return untilMs - ttlMs / 10 - nowMs(); } // a tenth to end the work
     long ms(HttpResponse<String> r, String n) { return Long.parseLong("0" + field(r.body(), n)); }
-    private static String field(String json, String name) { // will do for redlockd's answers
+    private static String field(String json, String name) { // enough for redlockd's answers
         return (json + '"' + name + "\":").split('"' + name + "\":\"?", 2)[1].split("[\",}]", 2)[0];
     }
     String ask(String method, String path, long limitMs, String body) throws InterruptedException {

@@ -2,23 +2,23 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
-const bearer = process.env.REDLOCKD_AUTH_TOKEN; // by which redlockd knows us, if it asks
+const bearer = process.env.REDLOCKD_AUTH_TOKEN; // our token, if redlockd wants one
 export class LockLost extends Error {}
 
-// Runs work({ fence, signal, check }) under the lock. Hand signal to all that it
+// Runs work({ fence, signal, check }) under the lock. Pass signal to everything that it
 // awaits: a loss aborts it. Call check before each step that cannot be undone.
 export async function withLock(urls, resource, { ttlMs = 30000, waitMs = 60000 }, work) {
   const [lost, done, replicas] = [new AbortController(), new AbortController(), [...urls]];
   const headers = { "Content-Type": "application/json", "Idempotency-Key": randomUUID() };
   if (bearer) headers.Authorization = `Bearer ${bearer}`;
   let until, pauseMs;
-  const leftMs = () => until - ttlMs / 10 - performance.now(); // a tenth to end work
+  const leftMs = () => until - ttlMs / 10 - performance.now(); // a tenth to end the work
   const check = () => {
     if (leftMs() <= 0) throw new LockLost("lock lost");
   };
 
   async function ask(method, path, limitMs, body, fields = {}) {
-    for (const _ of urls) { // until a replica can tell
+    for (const _ of urls) { // until a replica can answer
       const sent = performance.now();
       const signal = AbortSignal.timeout(Math.max(Math.trunc(limitMs), 1));
       const request = { method, headers, signal, body: JSON.stringify(body) };

@@ -1,7 +1,7 @@
 <?php
-// A lock of redlockd with curl. PHP has no threads, so call check() between the steps of the work,
-// each shorter than a third of the TTL: it renews the lock when that is due, and throws LockLost.
-// The clock stops while the machine sleeps.
+// A lock of redlockd with curl. PHP has no threads: call check() between the steps of the work. It
+// renews the lock in time if each step is shorter than a third of the TTL, and throws LockLost.
+// Its clock stops while the machine sleeps.
 class LockLost extends RuntimeException {}
 class Lock {
     private $key, $path, $token, $until, $renewAt;
@@ -26,11 +26,11 @@ class Lock {
         return hrtime(true) / 1e6;
     }
 
-    private function left() { // less a tenth of the TTL, in which a step can end
+    private function left() { // a tenth of the TTL is for ending a step
         return $this->until - $this->ttlMs / 10 - self::now();
     }
 
-    public function check() { // also right before each step that cannot be undone
+    public function check() { // call it also right before each step that cannot be undone
         while ($this->left() > 0 && self::now() >= $this->renewAt) {
             $this->renewAt = self::now() + $this->ttlMs / 20; // unless this succeeds
             $again = ['token' => $this->token, 'ttl_ms' => $this->ttlMs];
@@ -46,7 +46,7 @@ class Lock {
     }
 
     private function ask($method, $path, $limitMs, $body) {
-        foreach ($this->urls as $_) { // until a replica can tell
+        foreach ($this->urls as $_) { // until a replica can answer
             $sent = self::now();
             $head = ['Content-Type: application/json', "Idempotency-Key: $this->key"];
             if ($bearer = getenv('REDLOCKD_AUTH_TOKEN')) $head[] = "Authorization: Bearer $bearer";

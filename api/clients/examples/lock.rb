@@ -3,7 +3,7 @@ require "json"
 require "net/http"
 require "securerandom"
 class Lock
-  BEARER = ENV["REDLOCKD_AUTH_TOKEN"] # by which redlockd knows us, if it asks
+  BEARER = ENV["REDLOCKD_AUTH_TOKEN"] # our token, if redlockd wants one
   class Lost < StandardError; end # stop work: somebody else may hold the lock
   def initialize(urls, resource, ttl_ms: 30_000, wait_ms: 60_000)
     @urls, @resource, @ttl_ms, @wait_s, @told_s = urls.dup, resource, ttl_ms, wait_ms / 1000.0, 0
@@ -20,7 +20,7 @@ class Lock
   end
 
   def check = left_s.positive? || raise(Lost) # before each step that cannot be undone
-  # Less a tenth of the TTL, in which the work can end:
+  # A tenth of the TTL is for ending the work:
   def left_s = @until - @ttl_ms / 10_000.0 - now
   def now = Process.clock_gettime(Process::CLOCK_BOOTTIME)
 

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # lock.sh RESOURCE TTL_MS WAIT_MS COMMAND…: runs a command under a lock of redlockd,
-# for Linux. A loss kills the command's process group. The command finds its fencing
-# number in FENCE, and in the file LOCK_UNTIL when it must stop, in ms of /proc/uptime.
+# for Linux. If the lock is lost, the command's process group is killed. The command gets
+# its fencing number in FENCE; the file LOCK_UNTIL says when to stop, in ms of /proc/uptime.
 set -euo pipefail
 read -ra urls <<<"${URLS:?the replicas of redlockd}"
 resource=$1 ttl_ms=$2 wait_ms=$3 && shift 3
 head="Idempotency-Key: $(</proc/sys/kernel/random/uuid)" # the same for each repeat
-bearer=${REDLOCKD_AUTH_TOKEN:+"Authorization: Bearer $REDLOCKD_AUTH_TOKEN"} # if redlockd asks
+bearer=${REDLOCKD_AUTH_TOKEN:+"Authorization: Bearer $REDLOCKD_AUTH_TOKEN"} # our token, if any
 LOCK_UNTIL=$(mktemp)
 export LOCK_UNTIL FENCE
 
-left() { # sets now_ms, which goes on while the machine sleeps, and left_ms
+left() { # sets left_ms, and now_ms, whose clock runs on while the machine sleeps
     read -r now_ms _ </proc/uptime
     now_ms=$((10#${now_ms/./} * 10))
     read -r left_ms <"$LOCK_UNTIL" || left_ms=0
@@ -18,7 +18,7 @@ left() { # sets now_ms, which goes on while the machine sleeps, and left_ms
 }
 seconds() { printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000)); }
 field() { jq -r ".$1 // \"\"" <<<"$answer"; }
-ask() { # method path limit-ms body: sets answer, of the first replica that can tell
+ask() { # method path limit-ms body: sets answer, of the first replica that has one
     for _ in "${urls[@]}"; do
         left
         sent_ms=$now_ms
@@ -27,7 +27,7 @@ ask() { # method path limit-ms body: sets answer, of the first replica that can 
         answer=$(jq 'select((.status // 0) < 429)' <<<"$raw" 2>/dev/null) || answer=''
         if read -r lasts_ms renew_ms < <(jq -r "select(.validity_ms) |
             \"\(.elapsed_ms + .validity_ms) \(.renew_after_ms)\"" <<<"$answer"); then
-            renew_at_ms=$((sent_ms + renew_ms)) # and less a tenth of the TTL, to end the work:
+            renew_at_ms=$((sent_ms + renew_ms)) # a tenth of the TTL is for ending the work:
             echo $((sent_ms + lasts_ms - ttl_ms / 10)) >"$LOCK_UNTIL.new"
             mv "$LOCK_UNTIL.new" "$LOCK_UNTIL"
         fi

@@ -2,7 +2,7 @@
 import asyncio, contextlib, functools, os, random, sys, time, uuid
 import httpx
 now = functools.partial(time.clock_gettime, time.CLOCK_BOOTTIME)
-BEARER = os.environ.get("REDLOCKD_AUTH_TOKEN")  # by which redlockd knows us, if it asks
+BEARER = os.environ.get("REDLOCKD_AUTH_TOKEN")  # our token, if redlockd wants one
 
 class LockLost(Exception): """Stop work: somebody else may hold the lock."""
 
@@ -30,7 +30,7 @@ class Lock:
             raise renewer.exception() or LockLost
         return worker.result()
 
-    def check(self):  # for right before each step that cannot be undone
+    def check(self):  # call it right before each step that cannot be undone
         if (left_s := self.until - self.ttl_ms / 10000 - now()) <= 0:
             raise LockLost
         return left_s
@@ -56,7 +56,7 @@ class Lock:
             _, answer = await self.ask("PUT", path, self.check() / len(self.urls) / 2, **want)
 
     async def ask(self, method, path, limit_s, **body):
-        for _ in self.urls:  # until a replica can tell
+        for _ in self.urls:  # until a replica can answer
             sent, url, got = now(), self.urls[0] + path, {}
             with contextlib.suppress(httpx.HTTPError, ValueError):
                 answer = await self.http.request(method, url, json=body, timeout=limit_s)

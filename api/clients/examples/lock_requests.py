@@ -2,7 +2,7 @@
 import contextlib, functools, os, random, signal, sys, threading, time, uuid
 import requests
 now = functools.partial(time.clock_gettime, time.CLOCK_BOOTTIME)
-BEARER = os.environ.get("REDLOCKD_AUTH_TOKEN")  # by which redlockd knows us, if it asks
+BEARER = os.environ.get("REDLOCKD_AUTH_TOKEN")  # our token, if redlockd wants one
 
 
 class LockLost(Exception): """Stop work: somebody else may hold the lock."""
@@ -39,10 +39,10 @@ class Lock:
         self.renewer.join()
         self.ask("DELETE", f"/locks/{self.grant['id']}", 2, token=self.grant["token"])
 
-    def left_s(self):  # less a tenth of the TTL, in which the work can end
+    def left_s(self):  # a tenth of the TTL is for ending the work
         return self.until - self.ttl_ms / 10000 - now()
 
-    def check(self):  # for right before each step that cannot be undone
+    def check(self):  # call it right before each step that cannot be undone
         if self.left_s() <= 0:
             raise LockLost
 
@@ -58,7 +58,7 @@ class Lock:
                 self.until = 0
 
     def ask(self, method, path, limit_s, **body):
-        for _ in self.urls:  # until a replica can tell
+        for _ in self.urls:  # until a replica can answer
             sent, url, got = now(), self.urls[0] + path, {}
             with contextlib.suppress(requests.RequestException):
                 reply = requests.request(method, url, json=body, timeout=limit_s, headers=self.head)

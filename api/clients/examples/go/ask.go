@@ -24,7 +24,7 @@ func (f fields) ms(name string) time.Duration {
 	return time.Duration(number) * time.Millisecond
 }
 
-// ask returns the answer of the first replica that can tell.
+// ask returns the answer of the first replica that has one.
 func (l *Lock) ask(ctx context.Context, limit time.Duration, method, path string,
 	body fields) fields {
 	told := fields{"code": noAnswer}
@@ -41,7 +41,7 @@ func (l *Lock) ask(ctx context.Context, limit time.Duration, method, path string
 		if err == nil {
 			told["retry_after_ms"] = answer["retry_after_ms"]
 		}
-		l.replica.Add(1) // the next one, also next time
+		l.replica.Add(1) // later calls begin with it, too
 	}
 	return told
 }
@@ -59,7 +59,7 @@ func (l *Lock) askOne(ctx context.Context, limit time.Duration, method, url stri
 		return 0, nil, err
 	}
 	request.Header = http.Header{"Content-Type": {"application/json"}, "Idempotency-Key": {l.key}}
-	if bearer := os.Getenv("REDLOCKD_AUTH_TOKEN"); bearer != "" { // by which redlockd knows us
+	if bearer := os.Getenv("REDLOCKD_AUTH_TOKEN"); bearer != "" { // our token, if redlockd wants one
 		request.Header.Set("Authorization", "Bearer "+bearer)
 	}
 	response, err := http.DefaultClient.Do(request)

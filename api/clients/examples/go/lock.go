@@ -17,8 +17,8 @@ type Lock struct {
 	until, replica atomic.Int64
 }
 
-// Left is the time for work; a tenth of the TTL is for ending it. To be looked at
-// right before each step that cannot be undone.
+// Left is the time left for work; a tenth of the TTL is for ending it. Check it right
+// before each step that cannot be undone.
 func (l *Lock) Left() time.Duration {
 	return time.Duration(l.until.Load()) - l.TTL/10 - time.Since(start)
 }

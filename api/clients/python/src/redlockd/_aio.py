@@ -27,7 +27,7 @@ from ._talk import (
 )
 
 T = TypeVar("T")
-# the event loop itself does not keep its tasks
+# the event loop holds only weak references to its tasks
 _releases: set[asyncio.Task[Any]] = set()
 
 
@@ -37,7 +37,7 @@ class AsyncClient(Caller):
     _pool: httpx.AsyncClient | None = None
 
     async def aclose(self) -> None:
-        """Closes the connections; whoever uses the client opens new ones."""
+        """Closes the connections; the next call opens new ones."""
         pool, self._pool = self._pool, None
         if pool:
             await pool.aclose()
@@ -49,8 +49,8 @@ class AsyncClient(Caller):
         await self.aclose()
 
     async def locks(self, prefix: str = "") -> AsyncIterator[HeldLock]:
-        """Those that are held now, and whose resources begin with prefix. What
-        comes or goes meanwhile may be listed or not."""
+        """The locks that are held, with resources that begin with prefix. A
+        lock that is granted or ends meanwhile may be listed or not."""
         seen: set[str] = set()  # a lock may be on two pages
         cursor = ""
         while True:
@@ -66,9 +66,9 @@ class AsyncClient(Caller):
                 return
 
     async def force_release(self, id: str, fencing_token: int) -> bool:
-        """Releases the lock of somebody who is dead: whose id and fencing_token
-        locks() tells. Its holder is not told. False: nobody holds it with this
-        number, or not any more."""
+        """Releases the lock of a dead holder; locks() has its id and its
+        fencing_token. The holder is not told. False: no lock with this number
+        is held (any more)."""
         return await self._run(
             force_release(self._replicas, id, fencing_token, self._timeout_s)
         )
@@ -105,8 +105,8 @@ class AsyncClient(Caller):
 
 class _Keeper:
     """Watches the validity of a lock, extends it, and cancels its block if it
-    is lost. As asyncio.timeout() does, it tells its own cancellation from one
-    that somebody else asked for, and swallows none of those."""
+    is lost. Like asyncio.timeout(), it distinguishes its own cancellation from
+    one by other code, and passes that on."""
 
     def __init__(self, client: AsyncClient, hold: Hold) -> None:
         self._client = client
@@ -122,12 +122,12 @@ class _Keeper:
         ]
 
     def stop(self) -> None:
-        """After that the block is not cancelled any more."""
+        """From now on the block is not cancelled."""
         for task in self._tasks:
             task.cancel()
 
     async def _watch(self) -> None:
-        """Apart from the renewals: the loss must not wait for an answer."""
+        """Runs beside the renewals: the loss must not wait for an answer."""
         while self._hold.remaining_s > 0:
             sleep_s = min(self._hold.remaining_s, LONGEST_SLEEP_S)
             await asyncio.sleep(sleep_s)
@@ -151,7 +151,7 @@ class _Keeper:
         self._block.cancel()
 
     def has_ended_block(self, error: BaseException | None) -> bool:
-        """Whether the block ended because we cancelled it, and only we."""
+        """Whether the block ended only because we cancelled it."""
         if not self._has_cancelled:
             return False
         if self._block.uncancel() > self._cancelling:
@@ -162,9 +162,9 @@ class _Keeper:
 class AsyncLock(Holder):
     """A lock for an `async with` block, which keeps it until the block is left.
 
-    ttl: seconds; the server's default if None. wait: for how many seconds to
-    wait for the lock, and for a server; None: for ever. owner: shown to those
-    who find the lock held. client: connections to be shared between locks.
+    ttl: seconds; the server's default if None. wait: seconds to wait for the
+    lock, and for a server; None: without a limit. owner: shown to clients that
+    find the lock held. client: its connections are shared between locks.
 
     If the lock is lost, the block is cancelled, and leaving it raises LockLost.
     """
@@ -212,7 +212,7 @@ class AsyncLock(Holder):
         keeper.stop()
         self._held.find_loss()
         is_ours = keeper.has_ended_block(error)
-        # a cancellation from now on does not hold up the release
+        # a later cancellation does not delay the release
         ending = asyncio.ensure_future(self._end())
         _releases.add(ending)
         ending.add_done_callback(_releases.discard)
@@ -223,8 +223,8 @@ class AsyncLock(Holder):
             log.warning("%s; the block raised %r", loss, error)
 
     async def _end(self) -> LockLost | None:
-        """Releases also what was lost: of several resources, some may be
-        left."""
+        """Also releases a lost lock: some of its resources may still be
+        locked."""
         client = self._client
         loss = self._held.loss
         try:

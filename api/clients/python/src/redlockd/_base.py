@@ -1,4 +1,4 @@
-"""What the clients and the locks for threads and asyncio have in common."""
+"""What is common to clients and locks, for threads and for asyncio."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import httpx
 from ._identity import File, Identity, is_untrusted
 from ._talk import UNTRUSTED, Answer, Hold, Replicas, Send, Wish, log, shown
 
-# A server closes what was idle for 75 s. There is no limit to the number of
-# connections: an extend must not wait for acquires that wait for locks.
+# A server closes connections that are idle for 75 s. Their number has no limit:
+# an extend must not wait for acquires that wait for locks.
 LIMITS = httpx.Limits(
     max_connections=None, max_keepalive_connections=20, keepalive_expiry=60
 )
@@ -26,7 +26,7 @@ def _is_loopback(host: str) -> bool:
 
 
 class Caller:
-    """What Client and AsyncClient know: whom they ask, and who they are."""
+    """What Client and AsyncClient know: the servers, and their own identity."""
 
     def __init__(
         self,
@@ -40,14 +40,15 @@ class Caller:
         key_file: File | None = None,
         ssl_context: ssl.SSLContext | None = None,
     ) -> None:
-        """urls: those of the replicas; by default REDLOCKD_URL, separated by
+        """urls: of the replicas; by default REDLOCKD_URL, separated by
         commas, or http://127.0.0.1:8080. timeout: seconds for an answer.
 
-        auth_token: by which the servers know us, or auth_token_file, a file
-        with it, read again when they do not; by default REDLOCKD_AUTH_TOKEN or
-        REDLOCKD_AUTH_TOKEN_FILE. ca_file: whom to trust instead of the usual
-        CAs; cert_file, key_file: our certificate; by default REDLOCKD_CACERT,
-        REDLOCKD_CERT, REDLOCKD_KEY. ssl_context: instead of these files."""
+        auth_token: our token for the servers, or auth_token_file, a file with
+        it, read again after a 401; by default REDLOCKD_AUTH_TOKEN or
+        REDLOCKD_AUTH_TOKEN_FILE. ca_file: the CAs to trust, instead of the
+        usual ones; cert_file, key_file: our certificate; by default
+        REDLOCKD_CACERT, REDLOCKD_CERT, REDLOCKD_KEY. ssl_context: instead of
+        these files."""
         self._replicas = Replicas(urls)
         self._timeout_s = timeout
         self._identity = Identity(
@@ -64,8 +65,8 @@ class Caller:
         """What a kind of client has of its own."""
 
     def _direct(self) -> dict[str, None]:
-        """What httpx should ask itself, whatever proxies the environment names:
-        on this machine nobody else need read the token."""
+        """Where httpx should use no proxy, even if the environment names one:
+        on this machine, where a proxy would see the token for nothing."""
         hosts = {httpx.URL(url).host for url in self._replicas.urls}
         return {
             f"all://[{host}]" if ":" in host else f"all://{host}": None
@@ -87,7 +88,7 @@ class Caller:
         )
 
     def _is_other_identity(self, response: httpx.Response) -> bool:
-        """Whether it is worth asking again at once."""
+        """Whether asking again at once may help."""
         refused = response.request.headers.get("Authorization")
         return response.status_code == 401 and self._identity.refresh(refused)
 
@@ -106,7 +107,7 @@ class Caller:
 
 
 class Holder:
-    """What can be asked of a lock while it is held."""
+    """The state of a lock while it is held."""
 
     _wish: Wish
     _hold: Hold | None = None
@@ -124,17 +125,16 @@ class Holder:
 
     @property
     def fencing_token(self) -> int:
-        """Rises with every grant: let what the lock protects refuse lower
-        ones."""
+        """Rises with every grant: the resource should refuse lower ones."""
         return self._held.grant.fencing_token
 
     @property
     def remaining(self) -> float:
-        """For how many seconds the lock is surely ours; 0.0 if it is not."""
+        """For how many seconds the lock is certainly ours; 0.0 if it is not."""
         return self._held.remaining_s
 
     def check(self) -> None:
-        """Raises LockLost unless the lock is still ours. To be called right
+        """Raises LockLost unless the lock is still ours. Call it right
         before each step that cannot be undone."""
         loss = self._held.find_loss()
         if loss:

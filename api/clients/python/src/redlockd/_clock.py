@@ -1,13 +1,13 @@
-"""The clock that validity is counted on."""
+"""The clock by which validity is measured."""
 
 import time
 
-# It goes on while the machine sleeps, as TTLs on the nodes do. Where there is
-# none (macOS, Windows), the monotonic clock must do.
+# It runs on while the machine sleeps, as TTLs on the nodes do. macOS and
+# Windows have no such clock: there it is the monotonic one.
 _BOOTTIME = getattr(time, "CLOCK_BOOTTIME", None)
 
-# Timers stop while the machine sleeps. So nobody who waits for a moment may
-# sleep longer than this before looking at the clock again.
+# Timers stop while the machine sleeps: code that waits for a moment must look
+# at the clock again after this time at most.
 LONGEST_SLEEP_S = 1.0
 
 

@@ -1,4 +1,4 @@
-"""What can be raised."""
+"""The exceptions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class RedlockdError(Exception):
 
 
 class LockHeld(RedlockdError):
-    """Somebody else held the lock for as long as we were to wait."""
+    """Somebody else held the lock until the wait had passed."""
 
     def __init__(self, message: str, held_by: Mapping[str, Any]) -> None:
         super().__init__(message)
@@ -24,17 +24,17 @@ class LockHeld(RedlockdError):
 
 
 class LockLost(RedlockdError):
-    """The lock ended before its holder released it: what the holder did after
-    that may have overlapped with the work of the next one."""
+    """The lock ended before its holder released it. What the holder did since
+    then may have overlapped with the work of the next holder."""
 
 
 class Unavailable(RedlockdError):
-    """No server granted or refused the lock for as long as we were to wait.
-    If an answer was lost, the lock may be held until its TTL ends."""
+    """No server granted or refused the lock until the wait had passed. If an
+    answer was lost, the lock may be held until its TTL ends."""
 
 
 class RateLimited(Unavailable):
-    """No server granted it, since they are asked too often."""
+    """No server granted it: we ask them too often."""
 
     def __init__(self, message: str, retry_after: float) -> None:
         super().__init__(message)
@@ -42,8 +42,8 @@ class RateLimited(Unavailable):
 
 
 class Untrusted(RedlockdError):
-    """No server has a certificate that we trust, for its name and not
-    expired."""
+    """No server has a certificate that we trust: signed by a known CA, for its
+    name, and not expired."""
 
 
 class RequestRefused(RedlockdError):
@@ -56,8 +56,8 @@ class RequestRefused(RedlockdError):
 
 
 class Unauthorized(RequestRefused):
-    """401: the servers do not know our token, or want one."""
+    """401: the servers do not know our token, or we have none."""
 
 
 class Forbidden(RequestRefused):
-    """403: they know us, and do not allow it."""
+    """403: the servers know us, but we may not do this."""

@@ -1,4 +1,4 @@
-"""Who we are to the servers, and whom we trust."""
+"""Our token and certificate for the servers, and the CAs that we trust."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TypeAlias
 import httpx
 
 File: TypeAlias = str | os.PathLike[str]
-# It goes into a header as it is.
+# It is sent in a header as it is.
 _TOKEN = re.compile(r"[!-~]{1,4096}")
 
 
@@ -24,7 +24,7 @@ def _usual_context() -> ssl.SSLContext:
 
 
 def _no_passphrase() -> str:
-    """Without it, ssl would ask the terminal."""
+    """Without this, ssl would ask on the terminal."""
     return ""
 
 
@@ -47,7 +47,7 @@ def _context(
 
 
 def _checked(text: str, where: str) -> str:
-    """Never tells the token itself."""
+    """Raises ValueError, which never contains the token itself."""
     if not text:
         raise ValueError(f"{where} is empty")
     if "\n" in text:
@@ -66,8 +66,8 @@ def _read(file: File) -> str:
 
 
 class Identity:
-    """A bearer token, which may be replaced, and what TLS needs. What is not
-    given is taken from the environment."""
+    """A bearer token, which may be replaced, and the files for TLS. Those that
+    are omitted come from the environment."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Identity:
         self._files = ca_file, cert_file, key_file
         self._context = ssl_context
         if self._context is None and any(self._files):
-            self._context = _context(*self._files)  # tells at once what fails
+            self._context = _context(*self._files)  # raises early
 
     @property
     def context(self) -> ssl.SSLContext:
@@ -110,9 +110,9 @@ class Identity:
         return {"Authorization": f"Bearer {self._token}"} if self._token else {}
 
     def refresh(self, refused: str | None) -> bool:
-        """After a 401. Whether there is another token than the one that was
-        refused, in its header: another thread may have found it first. A file
-        that cannot be read, or is half written, changes nothing."""
+        """After a 401: reads the file again. Whether the token now differs from
+        the refused header: another thread may have read it first. A file that
+        cannot be read, or is half written, changes nothing."""
         if self._file is None:
             return False
         with contextlib.suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What operators ask of the servers, as in _talk.py."""
+"""The calls of operators, in the form of _talk.py."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PAGE = 1000
 
 @dataclass(frozen=True)
 class HeldLock:
-    """A lock as it was seen. None: not known, as for locks of other
+    """A lock when it was listed. None: not known, as for locks of other
     libraries."""
 
     id: str
@@ -34,7 +34,7 @@ class HeldLock:
     owner: str | None
     fencing_token: int | None
     remaining: float | None  # seconds
-    waiters: int  # who wait for it at the server that was asked
+    waiters: int  # clients that wait for it at the server that was asked
 
     @staticmethod
     def read(fields: Mapping[str, Any]) -> HeldLock:
@@ -52,8 +52,8 @@ class HeldLock:
 def ask(
     replicas: Replicas, method: str, path: str, timeout_s: float
 ) -> Talk[Answer]:
-    """Each replica once, until one gives an answer that is not its own
-    trouble."""
+    """Asks each replica once, until one answers with something else than a
+    failure of its own."""
     what = f"{method} {path}"
     denials = 0
     for failures in range(1, len(replicas.urls) + 1):
@@ -77,7 +77,7 @@ def ask(
 @dataclass(frozen=True)
 class Page:
     locks: tuple[HeldLock, ...]
-    cursor: str  # "": the last one
+    cursor: str  # "": there is no next page
 
 
 def list_page(

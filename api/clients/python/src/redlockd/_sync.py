@@ -35,11 +35,11 @@ class Client(Caller):
     """Connections to the servers, for any number of locks and threads."""
 
     def _prepare(self) -> None:
-        # of each process, since a forked child must not use our connections
+        # by process: a forked child must not use our connections
         self._pools: dict[int, httpx.Client] = {}
 
     def close(self) -> None:
-        """Closes the connections; whoever uses the client opens new ones."""
+        """Closes the connections; the next call opens new ones."""
         pool = self._pools.pop(os.getpid(), None)
         if pool:
             pool.close()
@@ -51,8 +51,8 @@ class Client(Caller):
         self.close()
 
     def locks(self, prefix: str = "") -> Iterator[HeldLock]:
-        """Those that are held now, and whose resources begin with prefix. What
-        comes or goes meanwhile may be listed or not."""
+        """The locks that are held, with resources that begin with prefix. A
+        lock that is granted or ends meanwhile may be listed or not."""
         seen: set[str] = set()  # a lock may be on two pages
         cursor = ""
         while True:
@@ -69,9 +69,9 @@ class Client(Caller):
                 return
 
     def force_release(self, id: str, fencing_token: int) -> bool:
-        """Releases the lock of somebody who is dead: whose id and fencing_token
-        locks() tells. Its holder is not told. False: nobody holds it with this
-        number, or not any more."""
+        """Releases the lock of a dead holder; locks() has its id and its
+        fencing_token. The holder is not told. False: no lock with this number
+        is held (any more)."""
         return self._run(
             force_release(self._replicas, id, fencing_token, self._timeout_s),
             time.sleep,
@@ -134,7 +134,7 @@ class _Keeper:
         self._spawn(self._watch)
 
     def stop(self) -> None:
-        """After that the lock is not lost any more."""
+        """From now on the lock cannot be lost."""
         with self._mutex:
             self._ended.set()
 
@@ -143,9 +143,9 @@ class _Keeper:
         threading.Thread(target=work, name=name, daemon=True).start()
 
     def _watch(self) -> None:
-        """Until the validity ends. Renewals have a thread of their own: the
-        loss must not wait for an answer or for a name server. That thread
-        starts with the first renewal, which few locks live to see."""
+        """Runs until the validity ends. Renewals have a thread of their own:
+        the loss must not wait for an answer or for a name server. That thread
+        starts at the first renewal: most locks are released before."""
         renew_at = now() + self._hold.grant.renew_after_s
         is_renewing = False
         while self._hold.remaining_s > 0:
@@ -191,10 +191,10 @@ class _Keeper:
 class Lock(Holder):
     """A lock for a `with` block, which keeps it until the block is left.
 
-    ttl: seconds; the server's default if None. wait: for how many seconds to
-    wait for the lock, and for a server; None: for ever. owner: shown to those
-    who find the lock held. on_loss: called from another thread if the lock is
-    lost, with the LockLost. client: connections to be shared between locks.
+    ttl: seconds; the server's default if None. wait: seconds to wait for the
+    lock, and for a server; None: without a limit. owner: shown to clients that
+    find the lock held. on_loss: called from another thread if the lock is
+    lost, with the LockLost. client: its connections are shared between locks.
 
     Leaving the block raises LockLost if the lock was lost within it, unless the
     block raised something itself. The same object may be used again, but not
@@ -265,7 +265,7 @@ class Lock(Holder):
             log.warning("%s; the block raised %r", loss, error)
 
     def _release(self) -> None:
-        """Also what was lost: of several resources, some may be left."""
+        """Also for a lost lock: some of its resources may still be locked."""
         client = self._client
         talk = release(client._replicas, self._held, client._timeout_s)
         client._run(talk, time.sleep)

@@ -1,8 +1,8 @@
-"""What is said to redlockd, and when: no I/O, for threads and asyncio alike.
+"""What is asked of redlockd, and when: without I/O, for threads and asyncio.
 
-Each of acquire(), renew() and release() is a generator. It yields what is to be
-done next, a Send or a Sleep. A Send is to be answered with an Answer, or with
-None if there was none. It returns when it is done, or raises what went wrong.
+Each of acquire(), renew() and release() is a generator. It yields what to do
+next, a Send or a Sleep. The caller sends the Answer to a Send back into it, or
+None if there was none. It returns when it is done, or raises an error.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from ._errors import (
 log = logging.getLogger("redlockd")
 
 DEFAULT_URL = "http://127.0.0.1:8080"
-# proxies may cut requests that take longer than 60 s, and some than 15 s
+# proxies may cut requests after 60 s, some after 15 s
 LONGEST_WAIT_S = 10.0
-# for how long a replica that failed is asked last
+# a replica that failed is asked last for this long
 AVOID_S = 5.0
 BACKOFF_FIRST_S, BACKOFF_LAST_S = 0.05, 2.0
 ENDED = ("lock_not_found", "not_owner")
@@ -64,7 +64,7 @@ class Answer:
 
     @staticmethod
     def read(status: int, content: bytes, retry_after: str = "") -> Answer:
-        """A proxy may answer instead of redlockd, with a page of its own."""
+        """The content may be no JSON: a proxy may have answered."""
         try:
             body = json.loads(content)
         except ValueError:
@@ -86,8 +86,8 @@ class Answer:
 
     @property
     def is_denial(self) -> bool:
-        """Whoever said it: a gateway may know the identities, too. Another
-        replica may know another list of them."""
+        """By redlockd or by a gateway in front. Another replica may know other
+        identities."""
         return self.status in (401, 403) or self.code == UNTRUSTED
 
     @property
@@ -152,7 +152,7 @@ class Hold:
 
 @dataclass(frozen=True)
 class Wish:
-    """What is to be locked, and how."""
+    """What to lock, and how."""
 
     resources: tuple[str, ...]
     ttl: float | None
@@ -206,8 +206,8 @@ class Replicas:
         self._avoid_until: dict[str, float] = {}
 
     def choose(self) -> str:
-        """The first that did not fail just now: clients that wait are served
-        in their order if all of them ask the same server."""
+        """The first that did not fail just now. Waiting clients are served in
+        order only if they ask the same server."""
         time = now()
         return min(
             self.urls, key=lambda url: max(time, self._avoid_until.get(url, 0))
@@ -233,15 +233,15 @@ def unavailable(what: str, answer: Answer | None, why: str) -> Unavailable:
 
 
 def backoff_s(failures: int, answer: Answer | None) -> float:
-    """Random, so that clients that failed together come back apart."""
+    """Random, so that clients that failed together do not retry together."""
     longest = min(BACKOFF_LAST_S, BACKOFF_FIRST_S * 2.0 ** min(failures, 10))
     delay = random.uniform(longest / 2, longest)
     return max(delay, answer.retry_after_s) if answer else delay
 
 
 def acquire(replicas: Replicas, wish: Wish, timeout_s: float) -> Talk[Grant]:
-    """Asks until the lock is ours or the time is up. All requests have one
-    key: whichever of them was granted, the next gets the lock again."""
+    """Asks until the lock is ours or the time is up. All requests have one key:
+    if an answer with a grant was lost, the next request gets the same lock."""
     headers = {"Idempotency-Key": uuid.uuid4().hex}
     deadline = float("inf") if wish.wait is None else now() + wish.wait
     failures = denials = 0
@@ -296,8 +296,8 @@ def held(wish: Wish, answer: Answer) -> LockHeld:
 
 
 def renew(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[None]:
-    """Extends the lock now, and again and again, until it cannot be extended
-    any more. Raises LockLost if it is no longer ours."""
+    """Extends the lock repeatedly, from now on until it cannot be extended any
+    more. Raises LockLost if it is no longer ours."""
     while (yield from extend(replicas, hold, timeout_s)):
         yield Sleep(hold.grant.renew_after_s)
 
@@ -311,7 +311,7 @@ def extend(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[bool]:
             raise LockLost(f"{hold.name}: the lock's validity ended")
         url = replicas.choose()
         sent = now()
-        # connection and answer together take half of what is left at most:
+        # connection and answer together take at most half of what is left:
         # so another replica can be asked
         answer = yield Send(
             "PUT",
@@ -341,8 +341,8 @@ def extend(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[bool]:
 
 
 def release(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[None]:
-    """Raises LockLost if the lock had ended. If no server answers, the lock
-    ends by itself: that harms nobody but those who wait, and is only logged."""
+    """Raises LockLost if the lock had ended. If no server answers, that is only
+    logged: the lock expires, and other clients wait for that long."""
     may_be_done = False  # by a request without an answer that tells
     for failures in range(1, len(replicas.urls) + 2):
         url = replicas.choose()
