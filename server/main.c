@@ -1,11 +1,11 @@
 /*
  * The composition root: the only file that sees both the engine and the HTTP
- * side. It makes loop, links, engine and front, connects them, and takes them
+ * side. It makes loop, world, engine and front, connects them, and takes them
  * down again.
  *
- *   client ─HTTP─→ front ─→ engine ─port─→ link ─RESP─→ node     (five of them)
- *                    ↑         │  ↑          │
- *                    └─answer──┘  └──reply───┘
+ *   client ─HTTP─→ front ─→ engine ─port─→ world: link ─RESP─→ node, five times
+ *                    ↑         │  ↑                 │
+ *                    └─answer──┘  └─────reply───────┘
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -22,15 +22,12 @@
 #include "base/loop.h"
 #include "base/notify.h"
 #include "base/process.h"
-#include "base/random.h"
-#include "base/timers.h"
 #include "config/config.h"
 #include "engine/engine.h"
-#include "engine/port/port.h"
 #include "healthcheck.h"
-#include "masters.h"
 #include "node/trust.h"
 #include "start.h"
+#include "world.h"
 
 enum {
     IN_FLIGHT_MOST_US = 8000000, /* for requests in flight after the drain */
@@ -50,66 +47,20 @@ struct server {
     struct loop *loop;
     struct engine *engine;
     struct front *front;
-    struct masters *masters;
+    struct world *world;
     int64_t connections_max;
-    struct timers *timers; /* of the engine */
     struct loop_timer *drain_timer;
     int64_t drained_us; /* when it may end; 0: not draining */
 };
 
-/* ---- the engine's port -------------------------------------------------- */
+/* ---- the stages of a turn ----------------------------------------------- */
 
-static enum vote port_send(void *ctx, int node, const struct call *call,
-                           uint64_t tag)
-{
-    struct server *server = ctx;
-    return masters_send(server->masters, node, call, tag);
-}
-
-static int64_t port_now(void *ctx)
-{
-    (void)ctx;
-    return clock_now_us();
-}
-
-static void port_random(void *ctx, void *buf, size_t len)
-{
-    (void)ctx;
-    random_fill(buf, len);
-}
-
-static void on_timer(void *arg, uint32_t slot)
-{
-    struct server *server = arg;
-    engine_on_timer(server->engine, slot);
-}
-
-static bool port_timer(void *ctx, uint32_t slot, int64_t at_us)
-{
-    const struct server *server = ctx;
-    return timers_set(server->timers, slot, at_us);
-}
-
-static void port_answer(void *ctx, void *client)
+/* Of the engine's port. */
+static void answer(void *ctx, void *client)
 {
     (void)ctx;
     front_on_answer(client);
 }
-
-static void port_listen(void *ctx, bool is_on)
-{
-    struct server *server = ctx;
-    masters_listen(server->masters, is_on);
-}
-
-static void port_subscribe(void *ctx, int node, struct span resource,
-                           bool is_on)
-{
-    struct server *server = ctx;
-    masters_subscribe(server->masters, node, resource, is_on);
-}
-
-/* ---- the stages of a turn ----------------------------------------------- */
 
 static void serve(void *arg)
 {
@@ -120,7 +71,7 @@ static void serve(void *arg)
 static void flush(void *arg)
 {
     struct server *server = arg;
-    masters_flush(server->masters);
+    world_flush(server->world);
 }
 
 /* ---- the end ------------------------------------------------------------ */
@@ -139,23 +90,18 @@ static void look_whether_drained(void *arg)
         loop_timer_set(server->drain_timer, now_us + DRAIN_LOOK_US);
 }
 
-static void tell_draining(int64_t drain_ms)
-{
-    char status[64];
-    snprintf(status, sizeof status, "draining for %" PRId64 " ms", drain_ms);
-    notify_stopping(drain_ms * 1000 + IN_FLIGHT_MOST_US + STOP_MOST_US, status);
-}
-
 /* Serves for drain_ms, then ends when nothing is in flight. */
 static void drain(struct server *server, int64_t drain_ms)
 {
+    char status[64];
     if (server->drained_us != 0) {
         loop_stop(server->loop); /* the second signal: stop at once */
         return;
     }
     log_write(LOG_INFO, "draining",
               (struct log_field[]){LOG_N("drain_ms", drain_ms), LOG_END});
-    tell_draining(drain_ms);
+    snprintf(status, sizeof status, "draining for %" PRId64 " ms", drain_ms);
+    notify_stopping(drain_ms * 1000 + IN_FLIGHT_MOST_US + STOP_MOST_US, status);
     server->drained_us = clock_now_us() + drain_ms * 1000;
     front_begin_drain(server->front);
     look_whether_drained(server);
@@ -180,7 +126,7 @@ static void on_hangup(void *arg)
     bool is_draining = server->drained_us != 0; /* which is told no more */
     if (!is_draining)
         notify_reloading();
-    masters_reload(server->masters);
+    world_reload(server->world);
     front_reload(server->front);
     if (!is_draining)
         start_tell(&server->config);
@@ -205,19 +151,12 @@ static bool count_connections(struct server *server,
     return false;
 }
 
-/*
- * Those who wait get half of the connections at most: whoever holds a lock must
- * be able to connect and release it.
- */
-static int count_waiters(const struct server *server)
-{
-    int64_t half = server->connections_max / 2;
-    return half < WAITERS_MAX ? (int)half : WAITERS_MAX;
-}
-
 static bool start_engine(struct server *server)
 {
     const struct config *config = &server->config;
+    /* The other half is for holders, who must be able to connect and release.
+     */
+    int64_t half = server->connections_max / 2;
     struct engine_settings settings = {
         .nodes = config->nodes_count,
         .node_timeout_us = config->node_timeout_ms * 1000,
@@ -225,7 +164,7 @@ static bool start_engine(struct server *server)
         .max_hold_ms = config->max_hold_ms,
         .retry_delay_us = config->retry_delay_ms * 1000,
         .retry_count = (int)config->retry_count,
-        .waiters_max = count_waiters(server),
+        .waiters_max = half < WAITERS_MAX ? (int)half : WAITERS_MAX,
         .drift_factor = config->drift_factor,
         .config_epoch = (int)config->config_epoch,
         .first_start = (enum first_start)config->first_start,
@@ -240,18 +179,10 @@ static bool start_engine(struct server *server)
     server->metrics.quorum = config_quorum(config);
     fingerprint_make(settings.fingerprint, settings.node_names,
                      config->nodes_count, config_quorum(config));
-    struct engine_port port = {server,      port_send,     port_now,
-                               port_random, port_timer,    port_answer,
-                               port_listen, port_subscribe};
+    struct engine_port port = world_port(server->world);
+    port.answer = answer;
     server->engine = engine_new(&settings, &port, &server->metrics);
     return server->engine != NULL;
-}
-
-static bool start_masters(struct server *server, char error[TRUST_TEXT_MAX])
-{
-    server->masters =
-        masters_new(server->loop, &server->config, server->engine, error);
-    return server->masters != NULL;
 }
 
 static bool start_loop(struct server *server)
@@ -261,10 +192,10 @@ static bool start_loop(struct server *server)
         return false;
     loop_set_stage(server->loop, LOOP_SERVE, serve, server);
     loop_set_stage(server->loop, LOOP_FLUSH, flush, server);
-    server->timers = timers_new(server->loop, on_timer, server);
+    server->world = world_new(server->loop);
     server->drain_timer =
         loop_timer_new(server->loop, look_whether_drained, server);
-    return server->timers != NULL && server->drain_timer != NULL &&
+    return server->world != NULL && server->drain_timer != NULL &&
            loop_on_signal(server->loop, SIGTERM, on_terminate, server) &&
            loop_on_signal(server->loop, SIGINT, on_interrupt, server) &&
            loop_on_signal(server->loop, SIGHUP, on_hangup, server);
@@ -292,7 +223,9 @@ static bool start(struct server *server, char error[TRUST_TEXT_MAX])
     snprintf(error, FRONT_ERROR_MAX, "no memory or no descriptors");
     /* the listener last: a client that connects finds everything running */
     return start_loop(server) && start_engine(server) &&
-           start_masters(server, error) && start_front(server, error);
+           world_connect(server->world, server->engine, &server->config,
+                         error) &&
+           start_front(server, error);
 }
 
 /* Answers every client, and releases what that abandons. */
@@ -300,16 +233,16 @@ static void stop_serving(struct server *server)
 {
     front_free(server->front);
     server->front = NULL;
-    masters_flush_calls(server->masters);
+    if (server->world != NULL)
+        world_flush_calls(server->world);
 }
 
 static void stop(struct server *server)
 {
     stop_serving(server);
-    masters_free(server->masters);
     engine_free(server->engine);
+    world_free(server->world);
     loop_free(server->loop);
-    timers_free(server->timers);
 }
 
 /*

@@ -98,8 +98,10 @@ void timers_free(struct timers *timers)
 {
     if (timers == NULL)
         return;
-    for (uint32_t i = 0; i < timers->count; i++)
+    for (uint32_t i = 0; i < timers->count; i++) {
+        loop_timer_free(timers->slots[i]->timer);
         free(timers->slots[i]);
+    }
     free(timers->slots);
     free(timers);
 }

@@ -21,7 +21,7 @@ struct timers *timers_new(struct loop *loop, timers_fn *fn, void *arg);
  */
 bool timers_set(struct timers *timers, uint32_t slot, int64_t at_us);
 
-/* After loop_free, which frees what they set; NULL is ignored. */
+/* Before loop_free; NULL is ignored. */
 void timers_free(struct timers *timers);
 
 #endif

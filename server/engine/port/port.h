@@ -1,6 +1,6 @@
 /*
  * What the engine needs of the world around it, and its settings. In the
- * service main.c connects it with links, clock and timers; in the simulator it
+ * service world.c connects it with links, clock and timers; in the simulator it
  * is connected with simulated nodes.
  */
 #ifndef REDLOCKD_PORT_H

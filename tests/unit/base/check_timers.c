@@ -30,8 +30,8 @@ static void setup(void)
 
 static void teardown(void)
 {
-    loop_free(loop);
     timers_free(timers);
+    loop_free(loop);
 }
 
 SUITE(timers, .set_up = setup, .tear_down = teardown);

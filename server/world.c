@@ -1,0 +1,244 @@
+#include "world.h"
+
+#include <assert.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "base/timers.h"
+#include "node/link.h"
+#include "node/subscription.h"
+
+enum {
+    SILENCE_US = 1000000,    /* a node may owe a reply at least this long */
+    HEARTBEATS_US = 5000000, /* the same for heartbeats, one each second */
+};
+
+struct world {
+    struct loop *loop;
+    struct engine *engine; /* NULL: not connected */
+    struct timers *timers; /* of the engine */
+    struct trust *trust;   /* NULL: no node speaks TLS */
+    int nodes;
+    struct link *links[NODES_MAX];
+    struct subscription *subscriptions[NODES_MAX];
+};
+
+/* ---- what the engine asks for ------------------------------------------- */
+
+static enum vote send_call(void *ctx, int node, const struct call *call,
+                           uint64_t tag)
+{
+    const struct world *world = ctx;
+    assert(node >= 0 && node < world->nodes);
+    return link_send(world->links[node], call, tag);
+}
+
+static int64_t read_clock(void *ctx)
+{
+    (void)ctx;
+    return clock_now_us();
+}
+
+static void fill_with_random(void *ctx, void *buf, size_t len)
+{
+    (void)ctx;
+    random_fill(buf, len);
+}
+
+static bool set_timer(void *ctx, uint32_t slot, int64_t at_us)
+{
+    const struct world *world = ctx;
+    return timers_set(world->timers, slot, at_us);
+}
+
+static void listen_to_all(void *ctx, bool is_on)
+{
+    const struct world *world = ctx;
+    for (int i = 0; i < world->nodes; i++)
+        if (is_on)
+            subscription_open(world->subscriptions[i]);
+        else
+            subscription_close(world->subscriptions[i]);
+}
+
+static void subscribe(void *ctx, int node, struct span resource, bool is_on)
+{
+    const struct world *world = ctx;
+    assert(node >= 0 && node < world->nodes);
+    subscription_set(world->subscriptions[node], resource, is_on);
+}
+
+struct engine_port world_port(struct world *world)
+{
+    return (struct engine_port){.ctx = world,
+                                .send = send_call,
+                                .now = read_clock,
+                                .random = fill_with_random,
+                                .timer = set_timer,
+                                .listen = listen_to_all,
+                                .subscribe = subscribe};
+}
+
+/* ---- what the engine is told; ctx is the engine ------------------------- */
+
+static void on_up(void *ctx, int node, const struct node_facts *facts)
+{
+    engine_on_node_up(ctx, node, facts);
+}
+
+static void on_confirmed(void *ctx, int node, const struct node_facts *facts)
+{
+    engine_on_node_confirmed(ctx, node, facts);
+}
+
+static void on_down(void *ctx, int node, enum node_state reason,
+                    const char *detail)
+{
+    engine_on_node_down(ctx, node, reason, detail);
+}
+
+static void on_reply(void *ctx, int node, uint64_t tag,
+                     const struct call_reply *reply, int64_t sent_us,
+                     int64_t received_us)
+{
+    engine_on_reply(ctx, node, tag, reply, sent_us, received_us);
+}
+
+static void on_listener_up(void *ctx, int node)
+{
+    engine_on_listener_up(ctx, node);
+}
+
+static void on_listener_down(void *ctx, int node)
+{
+    engine_on_listener_down(ctx, node);
+}
+
+static void on_subscribed(void *ctx, int node, struct span resource)
+{
+    engine_on_subscribed(ctx, node, resource);
+}
+
+static void on_announced(void *ctx, int node, struct span resource,
+                         int64_t number)
+{
+    engine_on_announced(ctx, node, resource, number);
+}
+
+/* The timers are made before the engine: so ctx is the world. */
+static void run_engine_timer(void *ctx, uint32_t slot)
+{
+    const struct world *world = ctx;
+    engine_on_timer(world->engine, slot);
+}
+
+/* ---- at the end of a turn ----------------------------------------------- */
+
+void world_flush_calls(struct world *world)
+{
+    for (int i = 0; i < world->nodes; i++)
+        link_flush(world->links[i]);
+}
+
+void world_flush(struct world *world)
+{
+    world_flush_calls(world);
+    for (int i = 0; i < world->nodes; i++)
+        subscription_flush(world->subscriptions[i]);
+}
+
+/* ---- TLS ---------------------------------------------------------------- */
+
+static void warn_of_certificate(const struct world *world)
+{
+    const char *warning =
+        world->trust == NULL
+            ? NULL
+            : trust_warning(world->trust, clock_wall_us() / US_PER_S);
+    if (warning != NULL)
+        log_write(LOG_WARN, "node_tls_certificate",
+                  (struct log_field[]){LOG_S("detail", warning), LOG_END});
+}
+
+void world_reload(struct world *world)
+{
+    char error[TRUST_TEXT_MAX];
+    if (world->trust == NULL)
+        return;
+    if (trust_reload(world->trust, error)) {
+        log_write(LOG_INFO, "node_tls_reloaded", NULL);
+        warn_of_certificate(world);
+    } else {
+        log_write(LOG_WARN, "node_tls_not_reloaded",
+                  (struct log_field[]){LOG_S("detail", error), LOG_END});
+    }
+}
+
+/* ---- begin and end ------------------------------------------------------ */
+
+struct world *world_new(struct loop *loop)
+{
+    struct world *world = calloc(1, sizeof *world);
+    if (world == NULL)
+        return NULL;
+    world->loop = loop;
+    world->timers = timers_new(loop, run_engine_timer, world);
+    if (world->timers == NULL) {
+        world_free(world);
+        return NULL;
+    }
+    return world;
+}
+
+/* False: no memory. */
+static bool add_node(struct world *world, const struct config *config)
+{
+    const struct link_events calls = {on_up, on_confirmed, on_down, on_reply,
+                                      world->engine};
+    const struct subscription_events releases = {
+        on_listener_up, on_listener_down, on_subscribed, on_announced,
+        world->engine};
+    int node = world->nodes;
+    struct dial_setup dialing = {
+        .loop = world->loop,
+        .trust = world->trust,
+        .config = &config->nodes[node],
+        .silence_us = at_least(config->node_timeout_ms * 2000, SILENCE_US),
+    };
+    world->links[node] = link_new(node, &dialing, config->key_prefix, &calls);
+    if (world->links[node] == NULL)
+        return false;
+    world->nodes++;
+    dialing.silence_us = HEARTBEATS_US;
+    world->subscriptions[node] =
+        subscription_new(node, &dialing, config->key_prefix, &releases);
+    return world->subscriptions[node] != NULL;
+}
+
+bool world_connect(struct world *world, struct engine *engine,
+                   const struct config *config, char error[TRUST_TEXT_MAX])
+{
+    assert(world->engine == NULL);
+    world->engine = engine;
+    if (!trust_make(&world->trust, config, error))
+        return false;
+    while (world->nodes < config->nodes_count)
+        if (!add_node(world, config))
+            return false;
+    warn_of_certificate(world);
+    return true;
+}
+
+void world_free(struct world *world)
+{
+    if (world == NULL)
+        return;
+    for (int i = 0; i < world->nodes; i++) {
+        link_free(world->links[i]);
+        subscription_free(world->subscriptions[i]);
+    }
+    trust_free(world->trust);
+    timers_free(world->timers);
+    free(world);
+}

@@ -1,0 +1,44 @@
+/*
+ * The engine's port as the service has it: a connection to each node for calls
+ * and one for announcements, timers, the clock, random bytes. What happens
+ * there goes to the engine.
+ */
+#ifndef REDLOCKD_WORLD_H
+#define REDLOCKD_WORLD_H
+
+#include "base/loop.h"
+#include "engine/port/port.h"
+#include "node/trust.h"
+
+struct world;
+
+/* Without nodes. loop is borrowed until world_free. NULL: no memory. */
+struct world *world_new(struct loop *loop);
+
+/* Without its answer, which is the caller's to set. */
+struct engine_port world_port(struct world *world);
+
+/*
+ * Call it once. Connects to the nodes in the next turn. engine, which was made
+ * with this port, and config are borrowed until world_free. False: error says
+ * which file of TLS cannot be used, or is as it was: no memory.
+ */
+bool world_connect(struct world *world, struct engine *engine,
+                   const struct config *config, char error[TRUST_TEXT_MAX]);
+
+/* After engine_free, before loop_free; NULL is ignored. */
+void world_free(struct world *world);
+
+/* At the end of each turn: writes what is queued. */
+void world_flush(struct world *world);
+
+/* The same for calls alone. */
+void world_flush_calls(struct world *world);
+
+/*
+ * Reads the files of TLS again, for connections that begin from now on. If they
+ * are bad, the old ones stay. Logs both.
+ */
+void world_reload(struct world *world);
+
+#endif
