@@ -1,11 +1,155 @@
 #include "log.h"
 
+#include <assert.h>
+#include <inttypes.h>
 #include <poll.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "clock.h"
-#include "logline.h"
+#include "jsontext.h"
 #include "timestamp.h"
+#include "types.h"
+#include "utf8.h"
+
+/* Kept free for what closes a line: '"', '}' and the newline. */
+static const size_t endings[] = {[LOG_LOGFMT] = 2, [LOG_JSON] = 3};
+
+static size_t room(const struct log_line *line)
+{
+    size_t most = sizeof line->text - endings[line->format];
+    return line->len < most ? most - line->len : 0;
+}
+
+/* Adds all of the bytes or none, so that no escape is cut in two. */
+static bool add(struct log_line *line, const char *bytes, size_t len)
+{
+    if (len > room(line))
+        return false;
+    memcpy(line->text + line->len, bytes, len);
+    line->len += len;
+    return true;
+}
+
+static bool add_text(struct log_line *line, const char *text)
+{
+    return add(line, text, strlen(text));
+}
+
+static bool add_number(struct log_line *line, int64_t number)
+{
+    char digits[24];
+    (void)snprintf(digits, sizeof digits, "%" PRId64, number);
+    return add_text(line, digits);
+}
+
+/* ---- texts --------------------------------------------------------------- */
+
+/* What stands for the first character of rest, which has *len bytes. */
+static struct span form_of(struct span rest, size_t *len,
+                           char escape[JSONTEXT_ESCAPE_MAX])
+{
+    *len = utf8_len(rest);
+    if (*len == 0) {
+        *len = 1;
+        return span_of("\xef\xbf\xbd"); /* U+FFFD: it is none */
+    }
+    if (*rest.ptr != '"' && *rest.ptr != '\\' && !utf8_is_obeyed(rest))
+        return (struct span){rest.ptr, *len};
+    return (struct span){escape,
+                         jsontext_escape(escape, utf8_code(rest, *len))};
+}
+
+/* In quotes, as much as there is room for; false: there is none. */
+static bool add_quoted(struct log_line *line, const char *text)
+{
+    struct span rest = span_of(text);
+    if (!add_text(line, "\""))
+        return false;
+    while (rest.len > 0) {
+        char escape[JSONTEXT_ESCAPE_MAX];
+        size_t len;
+        struct span form = form_of(rest, &len, escape);
+        if (!add(line, form.ptr, form.len))
+            break;
+        rest = (struct span){rest.ptr + len, rest.len - len};
+    }
+    line->text[line->len++] = '"'; /* its place is reserved */
+    return true;
+}
+
+/* ---- logfmt ------------------------------------------------------------- */
+
+static bool needs_quotes(struct span text)
+{
+    if (text.len == 0)
+        return true;
+    while (text.len > 0) {
+        size_t len = utf8_len(text);
+        if (utf8_is_obeyed(text) || strchr(" \"=\\", *text.ptr) != NULL)
+            return true;
+        text = (struct span){text.ptr + len, text.len - len};
+    }
+    return false;
+}
+
+/* False: there is no room for it. */
+static bool add_logfmt(struct log_line *line, const struct log_field *field)
+{
+    if (line->len > 0 && !add_text(line, " "))
+        return false;
+    if (!add_text(line, field->key) || !add_text(line, "="))
+        return false;
+    if (field->text == NULL)
+        return add_number(line, field->number);
+    if (needs_quotes(span_of(field->text)))
+        (void)add_quoted(line, field->text);
+    else
+        (void)add(line, field->text, strnlen(field->text, room(line)));
+    return true;
+}
+
+/* ---- JSON --------------------------------------------------------------- */
+
+/* False: there is no room for it. */
+static bool add_json(struct log_line *line, const struct log_field *field)
+{
+    if (!add_text(line, line->len > 1 ? ",\"" : "\"") ||
+        !add_text(line, field->key) || !add_text(line, "\":"))
+        return false;
+    if (field->text == NULL)
+        return add_number(line, field->number);
+    return add_quoted(line, field->text);
+}
+
+/* ---- a line -------------------------------------------------------------- */
+
+void log_line_begin(struct log_line *line, enum log_format format)
+{
+    line->format = format;
+    line->len = 0;
+    if (format == LOG_JSON)
+        (void)add_text(line, "{");
+}
+
+void log_line_add(struct log_line *line, const struct log_field *field)
+{
+    size_t before = line->len;
+    bool fits = line->format == LOG_JSON ? add_json(line, field)
+                                         : add_logfmt(line, field);
+    if (!fits)
+        line->len = before;
+}
+
+void log_line_end(struct log_line *line)
+{
+    if (line->format == LOG_JSON)
+        line->text[line->len++] = '}';
+    line->text[line->len++] = '\n';
+}
+
+/* ---- the log ------------------------------------------------------------- */
 
 static enum log_level lowest = LOG_INFO;
 static enum log_format form = LOG_LOGFMT;
@@ -26,49 +170,38 @@ void log_set_format(enum log_format format)
     form = format;
 }
 
-static void add_head(struct logline *line, enum log_level level,
-                     const char *event)
-{
-    static const char *const names[] = {"debug", "info", "warn", "error"};
-    char ts[TIMESTAMP_SIZE];
-    timestamp_write(ts, clock_wall_us());
-    logline_add(line, &LOG_S("ts", ts));
-    logline_add(line, &LOG_S("level", names[level]));
-    logline_add(line, &LOG_S("event", event));
-}
-
-/*
- * A reader that stalls must not stall the locks: a line is written only if
- * stderr accepts it now. A pipe that polls as writable has room for a line.
- */
-static bool write_line(const struct logline *line)
-{
-    struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
-    return poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) != 0 &&
-           write(STDERR_FILENO, line->text, line->len) == (ssize_t)line->len;
-}
-
 void log_write(enum log_level level, const char *event,
                const struct log_field *fields)
 {
+    static const char *const names[] = {"debug", "info", "warn", "error"};
+    struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
+    struct log_line line;
+    char ts[TIMESTAMP_SIZE];
     if (!log_is_enabled(level))
         return;
-    struct logline line;
-    logline_begin(&line, form);
-    add_head(&line, level, event);
+    timestamp_write(ts, clock_wall_us());
+    log_line_begin(&line, form);
+    log_line_add(&line, &LOG_S("ts", ts));
+    log_line_add(&line, &LOG_S("level", names[level]));
+    log_line_add(&line, &LOG_S("event", event));
     for (; fields != NULL && fields->key != NULL; fields++)
-        logline_add(&line, fields);
+        log_line_add(&line, fields);
     if (lost > 0)
-        logline_add(&line, &LOG_N("lines_lost", lost));
-    logline_end(&line);
-    if (write_line(&line))
-        lost = 0;
-    else
-        lost++;
+        log_line_add(&line, &LOG_N("lines_lost", lost));
+    log_line_end(&line);
+    /*
+     * A reader that stalls must not stall the locks: a line is written only if
+     * stderr accepts it now. A pipe that polls as writable has room for a line.
+     */
+    bool is_written =
+        poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) != 0 &&
+        write(STDERR_FILENO, line.text, line.len) == (ssize_t)line.len;
+    lost = is_written ? 0 : lost + 1;
 }
 
 bool log_limit_take(struct log_limit *limit, int64_t now_us)
 {
+    assert(limit->every_us > 0);
     if (limit->is_told)
         limit->dropped = 0;
     if (limit->refilled_us == 0) {

@@ -1,6 +1,8 @@
 /*
- * Log lines on stderr, as logfmt (ts=… level=… event=… key=value …) or as JSON
- * with the same names.
+ * Log lines on stderr, in one of two forms with the same names:
+ *
+ *   logfmt   ts=2026-11-23T07:31:05.042Z level=info event=start port=8080
+ *   JSON     {"ts":"2026-11-23T07:31:05.042Z","level":"info","event":"start",…}
  *
  * Tokens, values of keys and passwords are never logged.
  */
@@ -8,6 +10,7 @@
 #define REDLOCKD_LOG_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR, LOG_OFF };
@@ -57,5 +60,27 @@ struct log_limit {
  * how many were refused before it. now_us from clock_now_us().
  */
 bool log_limit_take(struct log_limit *limit, int64_t now_us);
+
+/* ---- one line ------------------------------------------------------------ */
+
+enum { LOG_LINE_MAX = 2048 }; /* with its newline */
+
+/* It takes no memory; whatever is added, it ends up as one whole line. */
+struct log_line {
+    enum log_format format;
+    size_t len;
+    char text[LOG_LINE_MAX];
+};
+
+void log_line_begin(struct log_line *line, enum log_format format);
+
+/*
+ * Cuts a text that is too long, but not within an escape or a character. Leaves
+ * out a field that has no room at all.
+ */
+void log_line_add(struct log_line *line, const struct log_field *field);
+
+/* Ends it with a newline. */
+void log_line_end(struct log_line *line);
 
 #endif

@@ -7,21 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../../server/base/logline.h"
+#include "../../../server/base/log.h"
 #include "../../lib/suite/suite.h"
 
-static struct logline line;
+static struct log_line line;
 
 /* The line with these fields, as a text. */
 static const char *write_line(enum log_format format,
                               const struct log_field *fields)
 {
-    static char text[LOGLINE_MAX + 1];
-    logline_begin(&line, format);
+    static char text[LOG_LINE_MAX + 1];
+    log_line_begin(&line, format);
     for (; fields->key != NULL; fields++)
-        logline_add(&line, fields);
-    logline_end(&line);
-    ck_assert_uint_le(line.len, LOGLINE_MAX);
+        log_line_add(&line, fields);
+    log_line_end(&line);
+    ck_assert_uint_le(line.len, LOG_LINE_MAX);
     memcpy(text, line.text, line.len);
     text[line.len] = '\0';
     ck_assert_ptr_eq(strchr(text, '\n'), text + line.len - 1);
@@ -37,7 +37,7 @@ static json_t *read_line(const struct log_field *fields)
     return json;
 }
 
-SUITE(logline, .timeout_s = 30);
+SUITE(log_line, .timeout_s = 30);
 
 TEST(both_forms_have_the_same_names)
 {
@@ -107,7 +107,7 @@ static const struct {
 /* Wherever the limit falls. */
 TEST_EACH(a_long_json_text_is_cut_between_characters, units)
 {
-    static char text[3 * LOGLINE_MAX];
+    static char text[3 * LOG_LINE_MAX];
     size_t len = strlen(units[_i].unit);
     for (size_t pad = 0; pad < 8; pad++) {
         memset(text, 'p', pad);
@@ -115,7 +115,7 @@ TEST_EACH(a_long_json_text_is_cut_between_characters, units)
             memcpy(text + at, units[_i].unit, len + 1);
         json_t *json = read_line((struct log_field[]){
             LOG_S("v", text), LOG_S("after", ""), LOG_N("n", 1), LOG_END});
-        ck_assert_uint_gt(line.len, LOGLINE_MAX - 16 - (size_t)units[_i].most);
+        ck_assert_uint_gt(line.len, LOG_LINE_MAX - 16 - (size_t)units[_i].most);
         ck_assert_ptr_nonnull(json_object_get(json, "v"));
         json_decref(json);
     }
@@ -124,9 +124,9 @@ TEST_EACH(a_long_json_text_is_cut_between_characters, units)
 /* A later field that has room stands whole, whatever was left out before. */
 TEST(fields_fill_a_line_to_any_length)
 {
-    static char text[LOGLINE_MAX + 1];
+    static char text[LOG_LINE_MAX + 1];
     for (int format = LOG_LOGFMT; format <= LOG_JSON; format++)
-        for (size_t len = LOGLINE_MAX - 80; len < LOGLINE_MAX; len++) {
+        for (size_t len = LOG_LINE_MAX - 80; len < LOG_LINE_MAX; len++) {
             const struct log_field fields[] = {
                 LOG_S("v", text), LOG_N("a_number", INT64_MAX),
                 LOG_S("w", "a b"), LOG_S("u", "ab"), LOG_END};
