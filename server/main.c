@@ -22,7 +22,7 @@
 #include "base/loop.h"
 #include "base/notify.h"
 #include "base/process.h"
-#include "config/config.h"
+#include "config/options.h"
 #include "engine/engine.h"
 #include "healthcheck.h"
 #include "node/trust.h"
@@ -303,7 +303,7 @@ int main(int argc, char **argv, char **envp)
         perror("redlockd: /dev/null"); /* unless stderr is what is closed */
         return EXIT_FAILURE;
     }
-    if (!config_load(&server.config, argc, argv, envp, error)) {
+    if (!options_load(&server.config, argc, argv, envp, error)) {
         fprintf(stderr, "redlockd: %s\n", error);
         return EX_CONFIG; /* to start it again would not help */
     }
@@ -320,10 +320,10 @@ int main(int argc, char **argv, char **envp)
         puts("configuration ok");
         break;
     case CONFIG_PRINT:
-        config_print(&server.config, stdout);
+        options_print(&server.config, stdout);
         break;
     case CONFIG_HELP:
-        config_print_help(stdout);
+        options_print_help(stdout);
         break;
     case CONFIG_VERSION:
         puts("redlockd " REDLOCKD_VERSION);

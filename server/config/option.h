@@ -1,8 +1,10 @@
 /*
- * The options: one table of all options, and how one value is read.
+ * One option: its row in the table of all, and how its value is read.
  */
 #ifndef REDLOCKD_OPTION_H
 #define REDLOCKD_OPTION_H
+
+#include <stdio.h>
 
 #include "config.h"
 

@@ -48,7 +48,7 @@ static struct resolver_address unix_address(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t len = strlen(path);
-    assert(len < sizeof address.sun_path); /* config_load refuses others */
+    assert(len < sizeof address.sun_path); /* options_load refuses others */
     memcpy(address.sun_path, path, len);
     return make_address(&address, sizeof address);
 }

@@ -1,6 +1,6 @@
 /*
  * One value of one option: what it may be, from end to end, and what people are
- * told when it is something else. How values come in is in check_config.c.
+ * told when it is something else. How values come in is in check_options.c.
  */
 #include <stdlib.h>
 #include <string.h>

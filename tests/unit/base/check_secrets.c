@@ -1,6 +1,7 @@
 /*
  * No error of the configuration shows a password, whatever the typing mistake.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../../server/config/config.h"
+#include "../../../server/config/options.h"
 #include "../../lib/suite/suite.h"
 #include "words.h"
 
@@ -34,7 +34,7 @@ static void expect(const char *env, const char *args)
     ck_assert_msg(load(env, args), "refused: %s", error);
 }
 
-SUITE(config);
+SUITE(options);
 
 TEST(defaults_are_those_of_the_manual)
 {
@@ -173,16 +173,16 @@ TEST(tls_is_known_of_all_nodes)
     ck_assert(config_has_tls_nodes(&config));
 }
 
-/* What config_print or config_print_help wrote. */
+/* What options_print or options_print_help wrote. */
 static void printed(bool is_help, char *out, size_t size)
 {
     FILE *file = fmemopen(out, size, "w");
 
     ck_assert_ptr_nonnull(file);
     if (is_help)
-        config_print_help(file);
+        options_print_help(file);
     else
-        config_print(&config, file);
+        options_print(&config, file);
     int rc = fclose(file);
     ck_assert_int_eq(rc, 0);
 }
