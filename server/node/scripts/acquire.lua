@@ -1,3 +1,6 @@
+-- Part of the body of run(), which prelude.lua begins: acquire, "a", and the
+-- checks of repeat, "g".
+--
 -- Sets locks: all of them or none, with one token, and with its number, which is
 -- above those of all their slots.
 --

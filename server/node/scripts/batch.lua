@@ -1,3 +1,6 @@
+-- The script's main part for several calls: after single.lua, which returns for
+-- one.
+--
 -- Runs the calls of the batch in order; the reply is
 --
 --   now beat letters detail...

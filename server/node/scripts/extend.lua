@@ -1,3 +1,6 @@
+-- Part of the body of run(), which prelude.lua begins: extend, "e", and what
+-- repair.lua shares with it.
+
 -- What an extend tells a repair of the slots, which are the arguments from
 -- ARGV[first] on: of one, its number; of several, the sum of what is left of
 -- each number modulo 2^49, which is exact. Numbers only rise, so the sum stays

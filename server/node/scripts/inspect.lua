@@ -1,3 +1,5 @@
+-- Part of the body of run(), which prelude.lua begins: inspect, "i".
+--
 -- Reads value and TTL of the first lock that is there.
 --
 -- ARGV  lock...

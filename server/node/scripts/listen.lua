@@ -1,3 +1,5 @@
+-- Part of the body of run(), which prelude.lua begins: listen, "l".
+--
 -- Lets releases be announced for a while, and announces a release of nothing: a
 -- heartbeat. Who hears it knows that announcements of this node arrive.
 --

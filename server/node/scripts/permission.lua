@@ -1,3 +1,6 @@
+-- Part of the body of run(), which prelude.lua begins: look, admit, readmit and
+-- revoke, "k", "m", "n" and "v".
+--
 -- The calls that give and take the node's permission to vote: its admission,
 --
 --   <epoch>:<fingerprint>:<name>:<birth>:<news>:<run_id>:<replication ID>

@@ -1,7 +1,8 @@
--- The script that runs on the nodes is made of the files of this folder: this
--- one first, then the kinds of call, then single.lua, which runs a batch of one
--- call, then row.lua, which runs many of the most common kinds at once, then
--- batch.lua, which runs the calls of a batch.
+-- The beginning of the script, and the head of run(), the function that runs one
+-- call: each file in between is a part of its body, and single.lua ends it.
+--
+-- The script is made of the files of this folder in this order: this one, a file
+-- for each kind of call, single.lua, row.lua, batch.lua.
 --
 -- KEYS  state
 -- ARGV  1 admit  2 window_us  3 deadline_us  4 kinds
@@ -163,7 +164,7 @@ end
 -- one lock is ARGV[s]. Returns the reply, or raises the error that becomes the
 -- reply.
 --
--- The files that follow are its body, one for each kind of call. One function
--- for all, because each batch creates its functions anew.
+-- One function for all kinds of call, because each batch creates its functions
+-- anew.
 local function run(kind, a, n, b, s)
 

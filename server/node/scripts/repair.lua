@@ -1,3 +1,5 @@
+-- Part of the body of run(), which prelude.lua begins: repair, "p".
+--
 -- Sets locks on a node that lacks them, while a majority has them.
 --
 -- ARGV  lock... token ttl_ms slot... seen

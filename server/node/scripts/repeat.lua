@@ -1,3 +1,6 @@
+-- Part of the body of run(), which prelude.lua begins: repeat, "g", and acquire
+-- of several locks, "a".
+--
 -- Sets locks where the client may have them already, from an earlier request
 -- with the same idempotency key: their values are replaced, as if they were
 -- free. Acquires of several locks, which replace nothing, end here too.

@@ -1,3 +1,6 @@
+-- Functions of the script: run_row() does the work of run() for many acquires and
+-- releases at once, and batch.lua calls it.
+
 -- The numbers in the slots that stand in ARGV from first to last; 0: there is
 -- none yet, nil: what is there is none.
 local function read_slots(first, last)

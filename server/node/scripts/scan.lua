@@ -1,3 +1,5 @@
+-- Part of the body of run(), which prelude.lua begins: scan, "s".
+--
 -- Finds locks of one node: the names of its keys of type string that begin with
 -- a prefix, from a cursor of SCAN on. How much it looks at is bounded, so that
 -- it holds up nothing else: the reply may be empty before the end.

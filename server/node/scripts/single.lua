@@ -1,3 +1,6 @@
+-- The end of run(), which prelude.lua begins; then the script's main part for one
+-- call.
+
 end -- of run
 
 -- One call, which is most batches of a few clients: even to make the functions
