@@ -29,15 +29,10 @@ static_assert(NAMES_MAX * PREFIX_MAX + NAMES_LEN_MAX + TOKEN_MAX +
                   BATCH_BYTES_MAX,
               "an empty batch takes any call");
 
-/* Those of its calls. */
-static int count_args(const struct batch *batch)
-{
-    return batch->acquires + 2 * batch->releases + batch->args_count;
-}
-
 static bool has_room(const struct batch *batch, const struct call *call)
 {
     int names = names_count(call->resource);
+    int args = batch->acquires + 2 * batch->releases + batch->args_count;
     assert(names <= NAMES_MAX && batch->prefix.len <= PREFIX_MAX &&
            call->resource.len <= NAMES_LEN_MAX && call->token.len <= TOKEN_MAX);
     size_t needed = (size_t)names * batch->prefix.len + call->resource.len +
@@ -45,7 +40,7 @@ static bool has_room(const struct batch *batch, const struct call *call)
                     call->found.len + call->mark.len + call->witnesses.len +
                     call->latest.len + (size_t)NUMBERS_OF(names) * DIGITS_MAX;
     return batch->calls < BATCH_CALLS_MAX &&
-           ARGS_OF(names) <= BATCH_ARGS_MAX - count_args(batch) &&
+           ARGS_OF(names) <= BATCH_ARGS_MAX - args &&
            needed <= sizeof batch->bytes - batch->used;
 }
 
@@ -121,13 +116,6 @@ static void add_locks(struct batch *batch, struct span names)
         add(batch, copy_lock(batch, names_next(&names)));
 }
 
-static void add_slots(struct batch *batch, const struct call *call)
-{
-    int count = names_count(call->resource);
-    for (int i = 0; i < count; i++)
-        add_number(batch, call->slots[i]);
-}
-
 /*
  * The script runs acquires and releases of one lock each in another order. So a
  * semicolon parts those that may be about the same lock or slot; a lock's slot
@@ -135,6 +123,7 @@ static void add_slots(struct batch *batch, const struct call *call)
  */
 static void part_slots(struct batch *batch, const struct call *call)
 {
+    assert(batch->slots_count < BATCH_CALLS_MAX);
     for (int i = 0; i < batch->slots_count; i++)
         if (batch->slots[i] == call->slots[0]) {
             batch->kinds[batch->kinds_count++] = ';';
@@ -223,7 +212,8 @@ static void add_args(struct batch *batch, const struct call *call)
         add_locks(batch, call->resource);
         add(batch, copy(batch, call->token));
         add_number(batch, call->ttl_ms);
-        add_slots(batch, call);
+        for (int i = 0; i < names; i++)
+            add_number(batch, call->slots[i]);
         if (call->kind == CALL_REPEAT || call->kind == CALL_REPAIR)
             add_number(batch, call->seen);
         return;
@@ -278,21 +268,6 @@ static void append_all(struct batch_command *command, const struct span *args,
         append(command, args[i]);
 }
 
-/* One call about one lock or none, for which the counts would tell nothing. */
-static bool is_single(const struct batch *batch)
-{
-    return batch->kinds_count == 1 && islower((unsigned char)*batch->kinds);
-}
-
-static void append_counts(struct batch_command *command,
-                          const struct batch *batch)
-{
-    append(command,
-           span_of_number(command->acquires, (uint64_t)batch->acquires));
-    append(command,
-           span_of_number(command->releases, (uint64_t)batch->releases));
-}
-
 void batch_command(const struct batch *batch, const char *sha,
                    struct batch_command *command)
 {
@@ -310,8 +285,13 @@ void batch_command(const struct batch *batch, const char *sha,
     append(command,
            span_of_number(command->deadline, (uint64_t)batch->deadline_us));
     append(command, (struct span){batch->kinds, (size_t)batch->kinds_count});
-    if (!is_single(batch))
-        append_counts(command, batch);
+    /* the counts would tell nothing of one call about one lock or none */
+    if (batch->kinds_count != 1 || isupper((unsigned char)*batch->kinds)) {
+        append(command,
+               span_of_number(command->acquires, (uint64_t)batch->acquires));
+        append(command,
+               span_of_number(command->releases, (uint64_t)batch->releases));
+    }
     append_all(command, batch->slots_of, batch->acquires);
     append_all(command, batch->locks, batch->releases);
     append_all(command, batch->tokens, batch->releases);
@@ -352,6 +332,7 @@ static bool is_complete(const struct script_field *fields, int calls)
 void batch_read(struct batch_reader *reader, const struct script_field *fields,
                 int count, int calls)
 {
+    assert(count > 0 && calls > 0);
     *reader = (struct batch_reader){
         .fields = fields,
         .count = count,

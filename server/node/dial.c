@@ -66,6 +66,7 @@ static void fail(struct dial *dial, enum node_state reason, const char *detail)
 
 static void finish(struct dial *dial)
 {
+    assert(dial->state == DIAL_HANDSHAKE);
     const struct dial_result result = {
         .wire = dial->wire,
         .handshake = &dial->handshake,
@@ -177,6 +178,12 @@ static void read_replies(struct dial *dial)
         fail_broken(dial);
 }
 
+static void watch_for(struct dial *dial, int events)
+{
+    if (dial->watch == NULL || !loop_watch_set(dial->watch, events))
+        fail(dial, STATE_UNREACHABLE, "the socket cannot be watched");
+}
+
 static void write_steps(struct dial *dial)
 {
     if (!wire_write(dial->wire)) {
@@ -187,26 +194,10 @@ static void write_steps(struct dial *dial)
         return;
     }
     bool is_done = wire_unsent(dial->wire) == 0;
-    int events = LOOP_READABLE | (is_done ? 0 : LOOP_WRITABLE);
-    if (!loop_watch_set(dial->watch, events))
-        fail(dial, STATE_UNREACHABLE, "the socket cannot be watched");
+    watch_for(dial, LOOP_READABLE | (is_done ? 0 : LOOP_WRITABLE));
 }
 
 /* ---- connecting --------------------------------------------------------- */
-
-/* False: not yet, or the attempt failed. */
-static bool secure(struct dial *dial)
-{
-    enum session_shake shake = wire_shake(dial->wire);
-    if (shake == SESSION_READY)
-        return true;
-    int events = shake == SESSION_WANTS_WRITE ? LOOP_WRITABLE : LOOP_READABLE;
-    if (shake == SESSION_BROKEN)
-        fail_broken(dial);
-    else if (!loop_watch_set(dial->watch, events))
-        fail(dial, STATE_UNREACHABLE, "the socket cannot be watched");
-    return false;
-}
 
 /* False: not yet, or the attempt failed. */
 static bool begin_handshake(struct dial *dial)
@@ -218,8 +209,16 @@ static bool begin_handshake(struct dial *dial)
         }
         dial->state = DIAL_SECURING;
     }
-    if (!secure(dial))
+    enum session_shake shake = wire_shake(dial->wire);
+    if (shake == SESSION_BROKEN) {
+        fail_broken(dial);
         return false;
+    }
+    if (shake != SESSION_READY) {
+        watch_for(dial,
+                  shake == SESSION_WANTS_WRITE ? LOOP_WRITABLE : LOOP_READABLE);
+        return false;
+    }
     resolver_keep(dial->setup.resolver, &dial->address);
     enter(dial, DIAL_HANDSHAKE);
     return send_steps(dial);
@@ -242,25 +241,20 @@ static void on_watch(void *arg, int events)
         write_steps(dial);
 }
 
-/* False: no memory. */
-static bool make_secure(struct dial *dial)
-{
-    const struct address_node *config = dial->setup.config;
-    return !config->is_tls ||
-           wire_secure(dial->wire, dial->setup.trust, config->host);
-}
-
 /* began_us: as in the result. */
 static void start_connecting(struct dial *dial,
                              const struct resolver_address *address,
                              int64_t began_us)
 {
+    const struct address_node *config = dial->setup.config;
     enter(dial, DIAL_CONNECTING);
     dial->address = *address;
     dial->began_us = began_us;
     dial->wire =
         wire_new((const struct sockaddr *)&address->storage, address->len);
-    if (dial->wire == NULL || !make_secure(dial)) {
+    if (dial->wire == NULL ||
+        (config->is_tls &&
+         !wire_secure(dial->wire, dial->setup.trust, config->host))) {
         fail(dial, STATE_UNREACHABLE, "no memory to connect");
         return;
     }
@@ -270,9 +264,7 @@ static void start_connecting(struct dial *dial,
     }
     dial->watch =
         loop_watch_new(dial->setup.loop, wire_fd(dial->wire), on_watch, dial);
-    if (dial->watch == NULL ||
-        !loop_watch_set(dial->watch, LOOP_READABLE | LOOP_WRITABLE))
-        fail(dial, STATE_UNREACHABLE, "the socket cannot be watched");
+    watch_for(dial, LOOP_READABLE | LOOP_WRITABLE);
 }
 
 /* ---- the lookup --------------------------------------------------------- */
@@ -308,13 +300,6 @@ void dial_start(struct dial *dial)
 
 /* ---- silence ------------------------------------------------------------ */
 
-static const char *missing_in(enum dial_state state)
-{
-    if (state == DIAL_CONNECTING)
-        return "connection";
-    return state == DIAL_SECURING ? "TLS handshake" : "reply";
-}
-
 /* A server without TLS may say nothing to a handshake, and wait for more. */
 static void fail_silent(struct dial *dial)
 {
@@ -324,11 +309,15 @@ static void fail_silent(struct dial *dial)
         connect_to_last(dial, "the name was not resolved in time");
         return;
     }
-    bool may_be_plain = dial->state == DIAL_SECURING;
-    silence_explain(&dial->silence, missing_in(dial->state), text);
-    snprintf(detail, sizeof detail, "%s%s", text,
-             may_be_plain ? "; if the node does not speak TLS, write redis://"
-                          : "");
+    const char *missing = "reply", *hint = "";
+    if (dial->state == DIAL_CONNECTING)
+        missing = "connection";
+    if (dial->state == DIAL_SECURING) {
+        missing = "TLS handshake";
+        hint = "; if the node does not speak TLS, write redis://";
+    }
+    silence_explain(&dial->silence, missing, text);
+    snprintf(detail, sizeof detail, "%s%s", text, hint);
     fail(dial, STATE_SILENT, detail);
 }
 
@@ -349,6 +338,7 @@ static void on_timer(void *arg)
 struct dial *dial_new(const struct dial_setup *setup)
 {
     struct dial *dial = calloc(1, sizeof *dial);
+    assert(setup->silence_us > 0);
     if (dial == NULL)
         return NULL;
     dial->setup = *setup;

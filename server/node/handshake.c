@@ -27,76 +27,40 @@ static void add(struct handshake_command *command, const char *word)
     command->args[command->count++] = span_of(word);
 }
 
-static void add_words(struct handshake_command *command, const char *first,
-                      const char *second)
-{
-    add(command, first);
-    add(command, second);
-}
-
-static void add_auth(struct handshake_command *command,
-                     const struct address_node *node)
-{
-    if (node->password[0] == '\0')
-        return;
-    add(command, "AUTH");
-    if (node->user[0] != '\0')
-        add(command, node->user);
-    add(command, node->password);
-}
-
-static void add_select(struct handshake_command *command,
-                       const struct address_node *node)
-{
-    if (node->db == 0)
-        return;
-    snprintf(command->digits, sizeof command->digits, "%d", node->db);
-    add_words(command, "SELECT", command->digits);
-}
+/* What does not depend on the node; the words end with NULL. */
+static const char *const fixed[HANDSHAKE_STEPS][HANDSHAKE_ARGS_MAX + 1] = {
+    [HANDSHAKE_SERVER] = {"INFO", "server"},
+    [HANDSHAKE_REPLICATION] = {"INFO", "replication"},
+    [HANDSHAKE_MEMORY] = {"INFO", "memory"},
+    [HANDSHAKE_PERSISTENCE] = {"CONFIG", "GET"},
+    [HANDSHAKE_RIGHTS] = {"ACL", "GETUSER", LOADER},
+    [HANDSHAKE_NAME] = {"CLIENT", "SETNAME", "redlockd"},
+    [HANDSHAKE_TIME] = {"TIME"},
+    [HANDSHAKE_LOAD] = {"SCRIPT", "LOAD"},
+};
 
 void handshake_command(struct handshake_command *command,
                        enum handshake_step step,
                        const struct address_node *node)
 {
+    assert(step < HANDSHAKE_STEPS);
     command->count = 0;
-    switch (step) {
-    case HANDSHAKE_AUTH:
-        add_auth(command, node);
-        return;
-    case HANDSHAKE_SELECT:
-        add_select(command, node);
-        return;
-    case HANDSHAKE_SERVER:
-        add_words(command, "INFO", "server");
-        return;
-    case HANDSHAKE_REPLICATION:
-        add_words(command, "INFO", "replication");
-        return;
-    case HANDSHAKE_MEMORY:
-        add_words(command, "INFO", "memory");
-        return;
-    case HANDSHAKE_PERSISTENCE:
-        add_words(command, "CONFIG", "GET");
+    for (const char *const *word = fixed[step]; *word != NULL; word++)
+        add(command, *word);
+    if (step == HANDSHAKE_AUTH && node->password[0] != '\0') {
+        add(command, "AUTH");
+        if (node->user[0] != '\0')
+            add(command, node->user);
+        add(command, node->password);
+    } else if (step == HANDSHAKE_SELECT && node->db != 0) {
+        snprintf(command->digits, sizeof command->digits, "%d", node->db);
+        add(command, "SELECT");
+        add(command, command->digits);
+    } else if (step == HANDSHAKE_PERSISTENCE) {
         for (int i = 0; i < PERSISTENCE_COUNT; i++)
             add(command, persistence[i][0]);
-        return;
-    case HANDSHAKE_RIGHTS:
-        add_words(command, "ACL", "GETUSER");
-        add(command, LOADER);
-        return;
-    case HANDSHAKE_NAME:
-        add_words(command, "CLIENT", "SETNAME");
-        add(command, "redlockd");
-        return;
-    case HANDSHAKE_TIME:
-        add(command, "TIME");
-        return;
-    case HANDSHAKE_LOAD:
-        add_words(command, "SCRIPT", "LOAD");
+    } else if (step == HANDSHAKE_LOAD) {
         add(command, script_text().ptr);
-        return;
-    case HANDSHAKE_STEPS:
-        return;
     }
 }
 

@@ -1,5 +1,6 @@
 #include "line.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "../base/clock.h"
@@ -18,14 +19,6 @@ static void disconnect(struct line *line)
     line->wire = NULL;
 }
 
-static void schedule_retry(struct line *line, int64_t now_us)
-{
-    uint32_t random;
-    random_fill(&random, sizeof random);
-    loop_timer_set(line->timer,
-                   now_us + backoff_next_us(&line->backoff, random));
-}
-
 /*
  * The only way down. The state changes before the event: what its callback
  * sends on this line is refused.
@@ -33,6 +26,8 @@ static void schedule_retry(struct line *line, int64_t now_us)
 void line_fail(struct line *line, enum node_state reason, const char *detail)
 {
     char text[NODE_DETAIL_MAX]; /* detail may point into the wire */
+    uint32_t random;
+    assert(line->state != LINE_CLOSED);
     snprintf(text, sizeof text, "%s", detail);
     int64_t now_us = clock_now_us();
     if (line->state == LINE_UP && now_us - line->up_us >= STABLE_US)
@@ -40,12 +35,15 @@ void line_fail(struct line *line, enum node_state reason, const char *detail)
     line->state = LINE_IDLE;
     line->is_failing = false;
     disconnect(line);
-    schedule_retry(line, now_us);
+    random_fill(&random, sizeof random);
+    loop_timer_set(line->timer,
+                   now_us + backoff_next_us(&line->backoff, random));
     line->events.down(line->events.ctx, reason, text);
 }
 
 void line_fail_later(struct line *line)
 {
+    assert(line->state == LINE_UP);
     line->is_failing = true;
     loop_timer_set(line->timer, clock_now_us());
 }

@@ -23,23 +23,17 @@ struct link {
 
 /* ---- going down --------------------------------------------------------- */
 
-/* Each pending call gets its one reply. */
-static void drop_pending(struct link *link)
-{
-    struct pipeline_reply reply;
-    int64_t now_us = clock_now_us();
-    while (pipeline_drop(&link->pipeline, &reply))
-        link->events.reply(link->events.ctx, link->node, reply.tag,
-                           &reply.script, reply.sent_us, now_us);
-}
-
 /* The line is down already: what the callbacks send on this link is refused. */
 static void on_down(void *ctx, enum node_state reason, const char *detail)
 {
     struct link *link = ctx;
+    struct pipeline_reply reply;
+    int64_t now_us = clock_now_us();
     link->is_reloading = false;
     confirm_end(link->confirm);
-    drop_pending(link);
+    while (pipeline_drop(&link->pipeline, &reply))
+        link->events.reply(link->events.ctx, link->node, reply.tag,
+                           &reply.script, reply.sent_us, now_us);
     link->events.down(link->events.ctx, link->node, reason, detail);
 }
 

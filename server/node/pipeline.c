@@ -70,6 +70,7 @@ bool pipeline_step(struct pipeline *pipeline, int step, const struct span *args,
     struct fifo_entry entry = {.sent_us = clock_now_us(),
                                .command = COMMAND_STEP + step,
                                .is_first = true};
+    assert(step >= 0);
     return pipeline_append(pipeline) && fifo_push(&pipeline->fifo, entry) &&
            wire_append(pipeline->wire, args, count);
 }

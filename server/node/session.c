@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <sys/socket.h>
 
@@ -111,11 +112,14 @@ static void begin_turn(struct session *session)
 
 /* ---- why it broke -------------------------------------------------------- */
 
-static void say(struct session *session, enum node_state reason,
-                const char *text)
+__attribute__((format(printf, 3, 4))) static void
+say(struct session *session, enum node_state reason, const char *format, ...)
 {
+    va_list args;
+    va_start(args, format);
     session->reason = reason;
-    snprintf(session->error, sizeof session->error, "%s", text);
+    vsnprintf(session->error, sizeof session->error, format, args);
+    va_end(args);
 }
 
 static bool is_self_signed(const struct session *session)
@@ -133,14 +137,6 @@ static bool is_self_signed(const struct session *session)
     return is_own;
 }
 
-static const char *explain_unknown(const struct session *session)
-{
-    return is_self_signed(session)
-               ? "its certificate is self-signed, and not in --node-ca"
-               : "its certificate is signed by an issuer that --node-ca (or "
-                 "the system) does not trust";
-}
-
 /* What is wrong with the node's certificate, the gravest first. */
 static void explain_certificate(struct session *session)
 {
@@ -148,7 +144,10 @@ static void explain_certificate(struct session *session)
     const char *text = "its certificate cannot be verified";
     /* a signature fails if another issuer has the name of a trusted one */
     if (status & (GNUTLS_CERT_SIGNER_NOT_FOUND | GNUTLS_CERT_SIGNATURE_FAILURE))
-        text = explain_unknown(session);
+        text = is_self_signed(session)
+                   ? "its certificate is self-signed, and not in --node-ca"
+                   : "its certificate is signed by an issuer that --node-ca "
+                     "(or the system) does not trust";
     else if (status & GNUTLS_CERT_SIGNER_NOT_CA)
         text = "its certificate is signed by one that is not a CA's";
     else if (status & GNUTLS_CERT_NOT_ACTIVATED)
@@ -161,14 +160,12 @@ static void explain_certificate(struct session *session)
     else if (status & GNUTLS_CERT_INSECURE_ALGORITHM)
         text = "its certificate is signed with too weak an algorithm";
     else if (status & GNUTLS_CERT_UNEXPECTED_OWNER) {
-        char owner[NODE_DETAIL_MAX];
-        snprintf(owner, sizeof owner,
-                 "its certificate is not for the name in --nodes: %.120s",
-                 session->host);
-        say(session, STATE_TLS_FAILED, owner);
+        say(session, STATE_TLS_FAILED,
+            "its certificate is not for the name in --nodes: %.120s",
+            session->host);
         return;
     }
-    say(session, STATE_TLS_FAILED, text);
+    say(session, STATE_TLS_FAILED, "%s", text);
 }
 
 /* Whether the node asked for a certificate, and we have none. */
@@ -178,6 +175,7 @@ static bool lacks_own(const struct session *session)
            !session->credentials->has_own;
 }
 
+static const char too_old[] = "the node has neither TLS 1.2 nor 1.3";
 static const char lacking[] =
     "the node wants a client certificate: give --node-cert and --node-key";
 
@@ -192,20 +190,19 @@ static bool is_about_certificates(gnutls_alert_description_t alert)
 /* The node says what it does not like. */
 static void explain_alert(struct session *session)
 {
-    char text[NODE_DETAIL_MAX];
     gnutls_alert_description_t alert = gnutls_alert_get(session->tls);
     const char *name = gnutls_alert_get_name(alert);
+    if (name == NULL)
+        name = "unknown alert";
     if (alert == GNUTLS_A_PROTOCOL_VERSION)
-        snprintf(text, sizeof text, "the node has neither TLS 1.2 nor 1.3");
+        say(session, STATE_TLS_FAILED, "%s", too_old);
     else if (lacks_own(session))
-        snprintf(text, sizeof text, "%s", lacking);
+        say(session, STATE_TLS_FAILED, "%s", lacking);
     else if (is_about_certificates(alert) && session->credentials->has_own)
-        snprintf(text, sizeof text, "the node refuses --node-cert: %.80s",
-                 name ? name : "unknown alert");
+        say(session, STATE_TLS_FAILED, "the node refuses --node-cert: %.80s",
+            name);
     else
-        snprintf(text, sizeof text, "the node ended TLS: %.80s",
-                 name ? name : "unknown alert");
-    say(session, STATE_TLS_FAILED, text);
+        say(session, STATE_TLS_FAILED, "the node ended TLS: %.80s", name);
 }
 
 /* The connection below is lost. A node that TLS displeases may just close. */
@@ -213,7 +210,7 @@ static void explain_end(struct session *session, bool is_cut)
 {
     const char *text = "the node closed the connection";
     if (lacks_own(session)) {
-        say(session, STATE_TLS_FAILED, lacking);
+        say(session, STATE_TLS_FAILED, "%s", lacking);
         return;
     }
     if (session->fault != 0)
@@ -222,19 +219,7 @@ static void explain_end(struct session *session, bool is_cut)
         text = "the node closed the connection in the TLS handshake";
     else if (is_cut)
         text = "the connection was cut off: the node did not end TLS";
-    say(session, STATE_UNREACHABLE, text);
-}
-
-static void explain_other(struct session *session, int code)
-{
-    char text[NODE_DETAIL_MAX];
-    snprintf(text, sizeof text, "TLS failed: %.150s", gnutls_strerror(code));
-    say(session, STATE_TLS_FAILED, text);
-}
-
-static bool is_version(int code)
-{
-    return code == GNUTLS_E_UNSUPPORTED_VERSION_PACKET;
+    say(session, STATE_UNREACHABLE, "%s", text);
 }
 
 /* code: an error of GnuTLS after which nothing works. */
@@ -251,12 +236,13 @@ static void explain(struct session *session, int code)
         explain_certificate(session);
     else if (code == GNUTLS_E_FATAL_ALERT_RECEIVED)
         explain_alert(session);
-    else if (is_version(code))
-        say(session, STATE_TLS_FAILED, "the node has neither TLS 1.2 nor 1.3");
+    else if (code == GNUTLS_E_UNSUPPORTED_VERSION_PACKET)
+        say(session, STATE_TLS_FAILED, "%s", too_old);
     else if (code == GNUTLS_E_PREMATURE_TERMINATION || session->fault != 0)
         explain_end(session, true);
     else
-        explain_other(session, code);
+        say(session, STATE_TLS_FAILED, "TLS failed: %.150s",
+            gnutls_strerror(code));
 }
 
 const char *session_error(const struct session *session)
@@ -390,20 +376,15 @@ static void copy_host(struct session *session, const char *host)
         session->host[len - 1] = '\0';
 }
 
-static bool is_address(const char *host)
-{
-    struct in_addr four;
-    return strchr(host, ':') != NULL || inet_pton(AF_INET, host, &four) == 1;
-}
-
 /* Of an address no name is sent (RFC 6066 §3). */
 static int send_name(struct session *session)
 {
+    struct in_addr four;
     const char *host = session->host;
-    return is_address(host)
-               ? 0
-               : gnutls_server_name_set(session->tls, GNUTLS_NAME_DNS, host,
-                                        strlen(host));
+    if (strchr(host, ':') != NULL || inet_pton(AF_INET, host, &four) == 1)
+        return 0;
+    return gnutls_server_name_set(session->tls, GNUTLS_NAME_DNS, host,
+                                  strlen(host));
 }
 
 static bool set_up(struct session *session)

@@ -126,12 +126,6 @@ struct chain {
     gnutls_x509_crt_t list[OWN_CHAIN_MAX];
 };
 
-static void free_chain(struct chain *chain)
-{
-    for (unsigned i = 0; i < chain->count; i++)
-        gnutls_x509_crt_deinit(chain->list[i]);
-}
-
 /* The caller frees the chain. */
 static bool read_chain(const struct reader *reader, struct chain *chain)
 {
@@ -197,21 +191,12 @@ static bool read_own(const struct reader *reader)
     credentials->has_own = is_set;
     credentials->begins_s = gnutls_x509_crt_get_activation_time(chain.list[0]);
     credentials->ends_s = gnutls_x509_crt_get_expiration_time(chain.list[0]);
-    free_chain(&chain);
+    for (unsigned i = 0; i < chain.count; i++)
+        gnutls_x509_crt_deinit(chain.list[i]);
     return is_set;
 }
 
 /* ---- credentials --------------------------------------------------------- */
-
-static bool fill(const struct reader *reader)
-{
-    struct credentials *credentials = reader->credentials;
-    return (gnutls_certificate_allocate_credentials(
-                &credentials->certificates) >= 0 &&
-            gnutls_priority_init2(&credentials->priority, protocols, NULL,
-                                  GNUTLS_PRIORITY_INIT_DEF_APPEND) >= 0) ||
-           fail_memory(reader);
-}
 
 /* NULL: error says why. */
 static struct credentials *make(const struct config *config, char *error)
@@ -225,10 +210,17 @@ static struct credentials *make(const struct config *config, char *error)
         (void)fail_memory(&reader);
         return NULL;
     }
-    reader.credentials->holders = 1;
-    if (fill(&reader) && read_ca(&reader) && read_own(&reader))
-        return reader.credentials;
-    credentials_let_go(reader.credentials);
+    struct credentials *made = reader.credentials;
+    made->holders = 1;
+    bool is_filled =
+        gnutls_certificate_allocate_credentials(&made->certificates) >= 0 &&
+        gnutls_priority_init2(&made->priority, protocols, NULL,
+                              GNUTLS_PRIORITY_INIT_DEF_APPEND) >= 0;
+    if (!is_filled)
+        (void)fail_memory(&reader);
+    else if (read_ca(&reader) && read_own(&reader))
+        return made;
+    credentials_let_go(made);
     return NULL;
 }
 
