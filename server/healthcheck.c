@@ -133,13 +133,6 @@ static ssize_t probe_recv(struct probe *probe, char *out, size_t size)
     return pass(got) ? got : -1;
 }
 
-static bool probe_open(struct probe *probe, const char *host, int port,
-                       bool has_tls)
-{
-    probe->fd = connect_any(host, port, probe->deadline_us);
-    return probe->fd >= 0 && (!has_tls || shake_hands(probe));
-}
-
 static void probe_close(struct probe *probe)
 {
     if (probe->tls != NULL)
@@ -202,7 +195,8 @@ int healthcheck_run(const char *host, int port, bool has_tls)
     const char *target = probe_host(host);
     int status = -1;
 
-    if (probe_open(&probe, target, port, has_tls) &&
+    probe.fd = connect_any(target, port, probe.deadline_us);
+    if (probe.fd >= 0 && (!has_tls || shake_hands(&probe)) &&
         send_request(&probe, target, port))
         status = read_status(&probe);
     /* how the kernel reports that the time of limit_time has passed */

@@ -14,6 +14,8 @@
 #include <strings.h>
 #include <sys/un.h>
 
+#include "types.h"
+
 enum { REDIS_PORT = 6379, DB_MAX = 65535, TEXT_MAX = 2048 };
 
 static const char port_reason[] = "the port must be 1 to 65535";
@@ -273,16 +275,6 @@ static const char *parse_forms(char *text, struct address_node *node)
     return address_parse(text, node->host, &node->port);
 }
 
-static void name_socket(struct address_node *node)
-{
-    static const char scheme[] = "unix://";
-    size_t len = sizeof scheme - 1;
-
-    memcpy(node->name, scheme, len);
-    address_escape(node->name + len, sizeof node->name - len, node->host,
-                   "?,@");
-}
-
 const char *address_parse_node(const char *text, struct address_node *node)
 {
     char copy[TEXT_MAX];
@@ -296,10 +288,13 @@ const char *address_parse_node(const char *text, struct address_node *node)
     const char *reason = parse_forms(copy, node);
     if (reason)
         return reason;
-    if (node->is_unix)
-        name_socket(node);
-    else
+    if (node->is_unix) {
+        size_t scheme_len = span_copy(node->name, span_of("unix://"));
+        address_escape(node->name + scheme_len, sizeof node->name - scheme_len,
+                       node->host, "?,@");
+    } else {
         address_format(node->name, sizeof node->name, node->host, node->port);
+    }
     return NULL;
 }
 

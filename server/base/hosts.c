@@ -3,15 +3,11 @@
 #include <ctype.h>
 #include <string.h>
 
-static bool is_host_char(char c)
-{
-    return isalnum((unsigned char)c) || strchr("-_.:[]", c) != NULL;
-}
-
 static bool is_entry(struct span entry)
 {
     for (size_t i = 0; i < entry.len; i++)
-        if (!is_host_char(entry.ptr[i]))
+        if (!isalnum((unsigned char)entry.ptr[i]) &&
+            strchr("-_.:[]", entry.ptr[i]) == NULL)
             return false;
     return entry.len > 1 || (entry.len == 1 && entry.ptr[0] != '.');
 }

@@ -1,5 +1,7 @@
 #include "jsontext.h"
 
+#include <assert.h>
+
 #include "utf8.h"
 
 /* Whether it is ASCII and stands in a string as it is (RFC 8259 §7). */
@@ -54,6 +56,7 @@ size_t jsontext_escape(char at[JSONTEXT_ESCAPE_MAX], uint32_t code)
     const char *found =
         code < 0x80 ? memchr(with_letter, (int)code, sizeof with_letter - 1)
                     : NULL;
+    assert(code <= 0xffff);
     at[0] = '\\';
     if (found != NULL) {
         at[1] = letters[found - with_letter];

@@ -1,5 +1,6 @@
 #include "linefile.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -8,8 +9,8 @@
 #include <unistd.h>
 
 /*
- *   bytes   … written ……│ a line, written in part ……│ … not yet ……│ free
- *                       line                  written            len       size
+ *   bytes   lines, written │ line, written in part │ not yet │ free
+ *                         line                  written     len     size
  */
 struct linefile {
     int fd;
@@ -160,19 +161,16 @@ bool linefile_flush(struct linefile *file)
     return true;
 }
 
-/* Moves what is not written to the front. */
-static void compact(struct linefile *file)
-{
-    memmove(file->bytes, file->bytes + file->line, file->len - file->line);
-    file->len -= file->line;
-    file->written -= file->line;
-    file->line = 0;
-}
-
 bool linefile_add(struct linefile *file, struct span line)
 {
-    if (line.len > file->size - file->len && file->line > 0)
-        compact(file);
+    assert(line.len > 0 && line.ptr[line.len - 1] == '\n');
+    if (line.len > file->size - file->len && file->line > 0) {
+        /* what is not written moves to the front */
+        memmove(file->bytes, file->bytes + file->line, file->len - file->line);
+        file->len -= file->line;
+        file->written -= file->line;
+        file->line = 0;
+    }
     if (line.len > file->size - file->len)
         return false;
     file->len += span_copy(file->bytes + file->len, line);

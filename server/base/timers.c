@@ -54,21 +54,16 @@ static void on_timer(void *arg)
     timer->timers->fn(timer->timers->arg, timer->slot);
 }
 
-static bool grow(struct timers *timers)
-{
-    size_t count = timers->count + GROWTH;
-    struct timer **slots =
-        realloc(timers->slots, count * sizeof(struct timer *));
-    if (slots == NULL)
-        return false;
-    timers->slots = slots;
-    return true;
-}
-
 static bool add(struct timers *timers)
 {
-    if (timers->count % GROWTH == 0 && !grow(timers))
-        return false;
+    if (timers->count % GROWTH == 0) {
+        struct timer **slots =
+            realloc(timers->slots,
+                    (timers->count + (size_t)GROWTH) * sizeof(struct timer *));
+        if (slots == NULL)
+            return false;
+        timers->slots = slots;
+    }
     struct timer *timer = malloc(sizeof *timer);
     if (timer == NULL)
         return false;

@@ -1,5 +1,7 @@
 #include "utf8.h"
 
+#include <assert.h>
+
 /* RFC 3629 §4, by the first byte. The third and fourth are always 80 to bf. */
 static const struct form {
     unsigned char first_low, first_high, second_low, second_high;
@@ -37,6 +39,7 @@ size_t utf8_len(struct span text)
 uint32_t utf8_code(struct span text, size_t len)
 {
     const unsigned char *at = (const unsigned char *)text.ptr;
+    assert(len >= 1 && len <= 4 && len <= text.len);
     uint32_t code = len == 1 ? *at : *at & (0x7fu >> len);
     for (size_t i = 1; i < len; i++)
         code = code << 6 | (at[i] & 0x3fu);

@@ -405,20 +405,14 @@ static uint64_t resident_pages(void)
     return pages;
 }
 
-/*
- * Without reading the folder, which would hold up the loop while there are
- * thousands. 0: the kernel is older than 6.2, and does not report it.
- */
-static int64_t open_descriptors(void)
-{
-    struct stat status;
-    return stat("/proc/self/fd", &status) == 0 ? (int64_t)status.st_size : 0;
-}
-
 static void print_descriptors(struct text *out)
 {
     struct rlimit limit;
-    int64_t open = open_descriptors();
+    struct stat status;
+    /* Reading the folder would hold up the loop while there are thousands.
+     * Before Linux 6.2 the size is 0. */
+    int64_t open =
+        stat("/proc/self/fd", &status) == 0 ? (int64_t)status.st_size : 0;
     if (open > 0)
         print(out,
               "# HELP process_open_fds Open file descriptors.\n"
