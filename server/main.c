@@ -76,7 +76,7 @@ static void flush(void *arg)
 
 /* ---- the end ------------------------------------------------------------ */
 
-static void look_whether_drained(void *arg)
+static void check_drained(void *arg)
 {
     struct server *server = arg;
     int64_t now_us = clock_now_us();
@@ -104,7 +104,7 @@ static void drain(struct server *server, int64_t drain_ms)
     notify_stopping(drain_ms * 1000 + IN_FLIGHT_MOST_US + STOP_MOST_US, status);
     server->drained_us = clock_now_us() + drain_ms * 1000;
     front_begin_drain(server->front);
-    look_whether_drained(server);
+    check_drained(server);
 }
 
 static void on_terminate(void *arg)
@@ -193,8 +193,7 @@ static bool start_loop(struct server *server)
     loop_set_stage(server->loop, LOOP_SERVE, serve, server);
     loop_set_stage(server->loop, LOOP_FLUSH, flush, server);
     server->world = world_new(server->loop);
-    server->drain_timer =
-        loop_timer_new(server->loop, look_whether_drained, server);
+    server->drain_timer = loop_timer_new(server->loop, check_drained, server);
     return server->world != NULL && server->drain_timer != NULL &&
            loop_on_signal(server->loop, SIGTERM, on_terminate, server) &&
            loop_on_signal(server->loop, SIGINT, on_interrupt, server) &&

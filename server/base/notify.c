@@ -8,7 +8,7 @@
 #include "log.h"
 
 /* What sd_notify answered. A manager that hears nothing may kill the process */
-static void look(int rc)
+static void check_sent(int rc)
 {
     if (rc < 0)
         log_write(
@@ -18,19 +18,20 @@ static void look(int rc)
 
 void notify_ready(const char *status)
 {
-    look(sd_notifyf(0, "READY=1\nSTATUS=%s", status));
+    check_sent(sd_notifyf(0, "READY=1\nSTATUS=%s", status));
 }
 
 void notify_reloading(void)
 {
-    look(sd_notifyf(0,
-                    "RELOADING=1\nMONOTONIC_USEC=%" PRId64
-                    "\nSTATUS=reading its files again",
-                    clock_monotonic_us()));
+    check_sent(sd_notifyf(0,
+                          "RELOADING=1\nMONOTONIC_USEC=%" PRId64
+                          "\nSTATUS=reading its files again",
+                          clock_monotonic_us()));
 }
 
 void notify_stopping(int64_t most_us, const char *status)
 {
-    look(sd_notifyf(0, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRId64 "\nSTATUS=%s",
-                    most_us, status));
+    check_sent(
+        sd_notifyf(0, "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRId64 "\nSTATUS=%s",
+                   most_us, status));
 }

@@ -41,7 +41,7 @@ static void start(struct timer *timer)
 }
 
 /* One that was put off starts again, even if its time has come by now. */
-static void on_timer(void *arg)
+static void run_timer(void *arg)
 {
     struct timer *timer = arg;
     bool is_due = timer->at_us == timer->set_us;
@@ -68,7 +68,7 @@ static bool add(struct timers *timers)
     if (timer == NULL)
         return false;
     *timer = (struct timer){.timers = timers, .slot = timers->count};
-    timer->timer = loop_timer_new(timers->loop, on_timer, timer);
+    timer->timer = loop_timer_new(timers->loop, run_timer, timer);
     if (timer->timer == NULL) {
         free(timer);
         return false;

@@ -161,7 +161,7 @@ const struct option option_table[OPTIONS] = {
                      .help = "print this text and exit (also -h)"},
 };
 
-bool option_fail(struct option_reader *reader, const char *format, ...)
+bool option_refuse(struct option_reader *reader, const char *format, ...)
 {
     char text[CONFIG_ERROR_MAX - OPTION_NAME_SIZE - 8];
     va_list args;
@@ -182,11 +182,11 @@ const char *option_show(const char *value)
     return strchr(value, '@') || strstr(value, "://") ? "(not shown)" : value;
 }
 
-static bool fail_value(struct option_reader *reader, const char *value,
-                       const char *want)
+static bool refuse_value(struct option_reader *reader, const char *value,
+                         const char *want)
 {
-    return option_fail(reader, "\"%.80s\" is not valid; it must be %s",
-                       option_show(value), want);
+    return option_refuse(reader, "\"%.80s\" is not valid; it must be %s",
+                         option_show(value), want);
 }
 
 static void *member(struct config *config, const struct option *option)
@@ -204,10 +204,11 @@ static bool set_listen(struct option_reader *reader, const char *value)
     if (!reason && config->listen_port == 0)
         reason = "the port is missing";
     if (reason)
-        return option_fail(reader,
-                           "\"%.80s\" is not valid: %s; it must be host:port, "
-                           "as in 127.0.0.1:8080",
-                           option_show(value), reason);
+        return option_refuse(
+            reader,
+            "\"%.80s\" is not valid: %s; it must be host:port, "
+            "as in 127.0.0.1:8080",
+            option_show(value), reason);
     return true;
 }
 
@@ -222,7 +223,7 @@ static bool set_switch(struct option_reader *reader, bool *out,
         if (*out || strcmp(value, off[i]) == 0)
             return true;
     }
-    return fail_value(reader, value, "on or off");
+    return refuse_value(reader, value, "on or off");
 }
 
 static bool set_integer(struct option_reader *reader,
@@ -234,7 +235,7 @@ static bool set_integer(struct option_reader *reader,
     for (; isdigit((unsigned char)*c) && number <= option->max; c++)
         number = number * 10 + (*c - '0');
     if (c == value || *c || number < option->min || number > option->max)
-        return option_fail(
+        return option_refuse(
             reader,
             "\"%.80s\" is not valid; it must be a whole number from "
             "%" PRId64 " to %" PRId64,
@@ -257,8 +258,8 @@ static bool set_ratio(struct option_reader *reader, const struct option *option,
 
     if (!is_plain || *end || ratio * 100 > (double)option->max ||
         strlen(value) > RATIO_CHARS)
-        return fail_value(reader, value,
-                          "a number from 0 to 0.5 in at most 17 characters");
+        return refuse_value(reader, value,
+                            "a number from 0 to 0.5 in at most 17 characters");
     *(double *)member(reader->config, option) = ratio;
     return true;
 }
@@ -282,11 +283,11 @@ static bool set_prefix(struct option_reader *reader,
 
     for (const char *c = value; *c; c++)
         if (!isgraph((unsigned char)*c))
-            return fail_value(reader, value, "visible ASCII characters only");
+            return refuse_value(reader, value, "visible ASCII characters only");
     if (len > (size_t)option->max)
-        return fail_value(reader, value, "at most 64 bytes long");
+        return refuse_value(reader, value, "at most 64 bytes long");
     if (may_be_reserved(value, len))
-        return option_fail(
+        return option_refuse(
             reader,
             "\"%.80s\" is not valid; it may neither contain \"" RESERVED_NAME
             "\" nor end with its beginning: that names redlockd's own keys",
@@ -302,11 +303,11 @@ static bool set_path(struct option_reader *reader, const struct option *option,
     size_t len = strlen(value);
 
     if (len > CONFIG_PATH_MAX)
-        return fail_value(reader, value, "a path of at most 1023 bytes");
+        return refuse_value(reader, value, "a path of at most 1023 bytes");
     for (const char *c = value; *c; c++)
         if (iscntrl((unsigned char)*c))
-            return fail_value(reader, value,
-                              "a path without control characters");
+            return refuse_value(reader, value,
+                                "a path without control characters");
     memcpy(member(reader->config, option), value, len + 1);
     return true;
 }
@@ -317,7 +318,7 @@ static bool set_list(struct option_reader *reader, const struct option *option,
     size_t len = strlen(value);
 
     if (len > CONFIG_LIST_MAX || !option->is_list(value))
-        return fail_value(reader, value, option->want);
+        return refuse_value(reader, value, option->want);
     memcpy(member(reader->config, option), value, len + 1);
     return true;
 }
@@ -337,7 +338,7 @@ static bool set_choice(struct option_reader *reader,
         len += (size_t)snprintf(want + len, sizeof want - len, "%s%s",
                                 i > 0 ? before : "", option->words[i]);
     }
-    return fail_value(reader, value, want);
+    return refuse_value(reader, value, want);
 }
 
 /* Identifies the node by its number: the text may hold a password. */
@@ -347,19 +348,19 @@ static bool add_node(struct option_reader *reader, const char *text)
     int count = config->nodes_count;
 
     if (count == NODES_MAX)
-        return option_fail(reader, "more than %d nodes; give 1 to %d",
-                           NODES_MAX, NODES_MAX);
+        return option_refuse(reader, "more than %d nodes; give 1 to %d",
+                             NODES_MAX, NODES_MAX);
     struct address_node *node = &config->nodes[count];
     const char *reason = address_parse_node(text, node);
     if (reason)
-        return option_fail(reader, "node %d: %s; want " ADDRESS_NODE_FORMS,
-                           count + 1, reason);
+        return option_refuse(reader, "node %d: %s; want " ADDRESS_NODE_FORMS,
+                             count + 1, reason);
     for (int i = 0; i < count; i++)
         if (address_is_same(node, &config->nodes[i]))
-            return option_fail(reader,
-                               "node %d is the same server as node %d; each "
-                               "must be a separate master",
-                               count + 1, i + 1);
+            return option_refuse(reader,
+                                 "node %d is the same server as node %d; each "
+                                 "must be a separate master",
+                                 count + 1, i + 1);
     config->nodes_count++;
     return true;
 }
@@ -372,14 +373,14 @@ static bool set_nodes(struct option_reader *reader, const char *value)
     bool is_done = true;
 
     if (!copy)
-        return option_fail(reader, "out of memory");
+        return option_refuse(reader, "out of memory");
     reader->config->nodes_count = 0;
     for (const char *text = strtok_r(copy, separators, &rest); text && is_done;
          text = strtok_r(NULL, separators, &rest))
         is_done = add_node(reader, text);
     free(copy);
     if (is_done && reader->config->nodes_count == 0)
-        return option_fail(reader, "no node given; want " ADDRESS_NODE_FORMS);
+        return option_refuse(reader, "no node given; want " ADDRESS_NODE_FORMS);
     return is_done;
 }
 

@@ -89,7 +89,7 @@ struct option_reader {
 };
 
 /* Writes the line "origin: …" to error. Always returns false. */
-bool option_fail(struct option_reader *reader, const char *format, ...)
+bool option_refuse(struct option_reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* The value as an error line may show it: nothing that may hold a password. */

@@ -181,7 +181,7 @@ static bool check_env(struct option_reader *reader, char **envp)
             env_is_foreign(*envp))
             continue;
         const char *name = *envp + sizeof env_prefix - 1;
-        return option_fail(
+        return option_refuse(
             reader, "%s: no such variable; each mirrors an option; see --%s",
             show_name(*envp, len, shown),
             closest_flag(name, strcspn(name, "=")));
@@ -197,14 +197,14 @@ static bool load_file(struct option_reader *reader, const struct option *option,
     FILE *file = fopen(path, "r");
 
     if (!file)
-        return option_fail(reader, "%.200s: %s", option_show(path),
-                           strerror(errno));
+        return option_refuse(reader, "%.200s: %s", option_show(path),
+                             strerror(errno));
     size_t len = fread(text, 1, sizeof text - 1, file);
     bool is_whole = !ferror(file) && feof(file) && !memchr(text, '\0', len);
     (void)fclose(file); /* only read: nothing can be lost */
     if (!is_whole)
-        return option_fail(reader, "%.200s must be a text file below 8 KiB",
-                           option_show(path));
+        return option_refuse(reader, "%.200s must be a text file below 8 KiB",
+                             option_show(path));
     text[len] = '\0';
     return option_set(reader, option, text);
 }
@@ -220,8 +220,8 @@ static bool load_env_secret(struct option_reader *reader, int i, char **envp)
     const char *value = env_get(envp, reader->origin);
     const char *path = env_get(envp, file_name);
     if (value && path)
-        return option_fail(reader, "%s is set too; give only one of them",
-                           file_name);
+        return option_refuse(reader, "%s is set too; give only one of them",
+                             file_name);
     reader->is_given[i] = value || path;
     if (!path)
         return !value || option_set(reader, option, value);
@@ -278,15 +278,15 @@ static bool load_flag(struct option_reader *reader, char **argv, int *at)
     *reader->origin = '\0';
     if (i < 0) {
         char shown[OPTION_NAME_SIZE];
-        return option_fail(reader, "%s: no such option; see --%s",
-                           show_name(arg, name_len, shown),
-                           closest_flag(arg + 2, name_len - 2));
+        return option_refuse(reader, "%s: no such option; see --%s",
+                             show_name(arg, name_len, shown),
+                             closest_flag(arg + 2, name_len - 2));
     }
     (void)snprintf(reader->origin, OPTION_NAME_SIZE, "--%s",
                    option_table[i].flag);
     reader->is_given[i] = true;
     if (equals && option_table[i].kind == OPTION_IS_ACTION)
-        return option_fail(reader, "takes no value");
+        return option_refuse(reader, "takes no value");
     if (equals)
         return option_set(reader, &option_table[i], equals + 1);
     bool is_alone = !argv[*at + 1] || strncmp(argv[*at + 1], "--", 2) == 0;
@@ -294,7 +294,7 @@ static bool load_flag(struct option_reader *reader, char **argv, int *at)
         (option_table[i].kind == OPTION_IS_SWITCH && is_alone))
         return option_set(reader, &option_table[i], "on");
     if (is_alone)
-        return option_fail(reader, "needs a value: %s", option_table[i].form);
+        return option_refuse(reader, "needs a value: %s", option_table[i].form);
     return option_set(reader, &option_table[i], argv[++*at]);
 }
 
@@ -307,7 +307,7 @@ static bool load_argv(struct option_reader *reader, int argc, char **argv)
             continue;
         }
         *reader->origin = '\0';
-        return option_fail(
+        return option_refuse(
             reader, "argument %d: options begin with --; see --help", at);
     }
     return true;
@@ -324,18 +324,18 @@ static bool check_limits(struct option_reader *reader)
     *reader->origin = '\0';
     if (config->default_ttl_ms > config->max_ttl_ms) {
         if (reader->is_given[OPTION_DEFAULT_TTL_MS])
-            return option_fail(reader,
-                               "--default-ttl-ms: %" PRId64
-                               " is above --max-ttl-ms (%" PRId64 ")",
-                               config->default_ttl_ms, config->max_ttl_ms);
+            return option_refuse(reader,
+                                 "--default-ttl-ms: %" PRId64
+                                 " is above --max-ttl-ms (%" PRId64 ")",
+                                 config->default_ttl_ms, config->max_ttl_ms);
         config->default_ttl_ms = config->max_ttl_ms;
     }
     if (config->max_hold_ms < config->max_ttl_ms) {
         if (reader->is_given[OPTION_MAX_HOLD_MS])
-            return option_fail(reader,
-                               "--max-hold-ms: %" PRId64
-                               " is below --max-ttl-ms (%" PRId64 ")",
-                               config->max_hold_ms, config->max_ttl_ms);
+            return option_refuse(reader,
+                                 "--max-hold-ms: %" PRId64
+                                 " is below --max-ttl-ms (%" PRId64 ")",
+                                 config->max_hold_ms, config->max_ttl_ms);
         config->max_hold_ms = config->max_ttl_ms;
     }
     return true;
@@ -349,10 +349,10 @@ static bool check_pair(struct option_reader *reader, const char *whose,
 
     *reader->origin = '\0';
     return has_cert == has_key ||
-           option_fail(reader,
-                       "--%s-%s is given without --%s-%s; give both or none",
-                       whose, has_cert ? "cert" : "key", whose,
-                       has_cert ? "key" : "cert");
+           option_refuse(reader,
+                         "--%s-%s is given without --%s-%s; give both or none",
+                         whose, has_cert ? "cert" : "key", whose,
+                         has_cert ? "key" : "cert");
 }
 
 static bool check_tls(struct option_reader *reader)
@@ -363,10 +363,10 @@ static bool check_tls(struct option_reader *reader)
         !check_pair(reader, "tls", config->tls_cert, config->tls_key))
         return false;
     if (*config->tls_client_ca && !*config->tls_cert)
-        return option_fail(reader, "--tls-client-ca: needs TLS; give "
-                                   "--tls-cert and --tls-key too");
+        return option_refuse(reader, "--tls-client-ca: needs TLS; give "
+                                     "--tls-cert and --tls-key too");
     return *config->tls_client_ca || !*config->tls_client_crl ||
-           option_fail(reader, "--tls-client-crl: needs --tls-client-ca");
+           option_refuse(reader, "--tls-client-crl: needs --tls-client-ca");
 }
 
 static bool check_audit(struct option_reader *reader)
@@ -376,8 +376,8 @@ static bool check_audit(struct option_reader *reader)
     *reader->origin = '\0';
     return *config->audit_log ||
            !(config->audit_required || config->audit_reads) ||
-           option_fail(reader, "--audit-%s: needs --audit-log",
-                       config->audit_required ? "required" : "reads");
+           option_refuse(reader, "--audit-%s: needs --audit-log",
+                         config->audit_required ? "required" : "reads");
 }
 
 /* Redis' protected mode does the same. */
@@ -390,12 +390,12 @@ static bool check_anonymous(struct option_reader *reader)
            config->allow_anonymous ||
            (config->action != CONFIG_SERVE && config->action != CONFIG_CHECK) ||
            address_is_loopback(config->listen_host) ||
-           option_fail(reader,
-                       "--listen: %.100s is not only this machine: whoever "
-                       "connects could take, and force the release of, every "
-                       "lock; set --auth-file or --tls-client-ca, listen on "
-                       "127.0.0.1, or say --allow-anonymous yes",
-                       config->listen_host);
+           option_refuse(reader,
+                         "--listen: %.100s is not only this machine: whoever "
+                         "connects could take, and force the release of, every "
+                         "lock; set --auth-file or --tls-client-ca, listen on "
+                         "127.0.0.1, or say --allow-anonymous yes",
+                         config->listen_host);
 }
 
 static bool check_nodes(struct option_reader *reader)
@@ -406,7 +406,7 @@ static bool check_nodes(struct option_reader *reader)
         (action != CONFIG_SERVE && action != CONFIG_CHECK))
         return true;
     *reader->origin = '\0';
-    return option_fail(
+    return option_refuse(
         reader, "--nodes: no Redis masters given, and REDLOCKD_NODES is not "
                 "set; for example --nodes "
                 "10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379");

@@ -26,7 +26,7 @@ static void probe_soon(struct confirm *confirm)
     loop_timer_set(confirm->timer, clock_now_us() + spread(CONFIRM_RETRY_US));
 }
 
-static void on_timer(void *arg)
+static void start_probe(void *arg)
 {
     struct confirm *confirm = arg;
     dial_start(confirm->dial);
@@ -49,7 +49,7 @@ static void on_done(void *ctx, const struct dial_result *result)
 }
 
 /* Whether the reason may pass unaided, and says nothing about the node. */
-static bool is_passing(enum node_state reason)
+static bool may_recover(enum node_state reason)
 {
     switch (reason) {
     case STATE_UNREACHABLE:
@@ -66,7 +66,7 @@ static bool is_passing(enum node_state reason)
 static void on_failed(void *ctx, enum node_state reason, const char *detail)
 {
     struct confirm *confirm = ctx;
-    if (is_passing(reason))
+    if (may_recover(reason))
         probe_soon(confirm);
     else
         confirm->events.refuted(confirm->events.ctx, reason, detail);
@@ -85,7 +85,7 @@ struct confirm *confirm_new(const struct dial_setup *dialing,
     confirm->events = *events;
     confirm->interval_us = interval_us;
     confirm->dial = dial_new(&setup);
-    confirm->timer = loop_timer_new(setup.loop, on_timer, confirm);
+    confirm->timer = loop_timer_new(setup.loop, start_probe, confirm);
     if (confirm->dial == NULL || confirm->timer == NULL) {
         confirm_free(confirm);
         return NULL;

@@ -54,7 +54,8 @@ void dial_stop(struct dial *dial)
     dial->wire = NULL;
 }
 
-static void fail(struct dial *dial, enum node_state reason, const char *detail)
+static void fail_attempt(struct dial *dial, enum node_state reason,
+                         const char *detail)
 {
     char text[NODE_DETAIL_MAX]; /* detail may point into the wire */
     snprintf(text, sizeof text, "%s", detail);
@@ -99,7 +100,8 @@ static bool send_steps(struct dial *dial)
         bool is_sent = command.count > 0;
         dial->sent_us[step] = is_sent ? clock_now_us() : 0;
         if (is_sent && !wire_append(dial->wire, command.args, command.count)) {
-            fail(dial, STATE_UNREACHABLE, "no memory for the handshake");
+            fail_attempt(dial, STATE_UNREACHABLE,
+                         "no memory for the handshake");
             return false;
         }
     }
@@ -117,7 +119,7 @@ static bool take_step(struct dial *dial, const struct wire_reply *reply)
         handshake_take(&dial->handshake, step, reply->fields + is_array,
                        reply->count - is_array);
     if (refusal != STATE_NONE) {
-        fail(dial, refusal, dial->handshake.detail);
+        fail_attempt(dial, refusal, dial->handshake.detail);
         return false;
     }
     if (step == HANDSHAKE_TIME)
@@ -140,10 +142,10 @@ static bool take_reply(struct dial *dial)
     case WIRE_GARBAGE:
         break;
     }
-    fail(dial, STATE_GARBAGE,
-         wire_hears_tls(dial->wire)
-             ? "speaks TLS: write rediss:// instead of redis://"
-             : "sent what is no reply, or too long a one");
+    fail_attempt(dial, STATE_GARBAGE,
+                 wire_hears_tls(dial->wire)
+                     ? "speaks TLS: write rediss:// instead of redis://"
+                     : "sent what is no reply, or too long a one");
     return false;
 }
 
@@ -151,7 +153,7 @@ static bool take_reply(struct dial *dial)
  * A node that speaks TLS, but is not asked to, closes the connection without a
  * word.
  */
-static void fail_broken(struct dial *dial)
+static void fail_with_wire_error(struct dial *dial)
 {
     char text[NODE_DETAIL_MAX];
     const struct address_node *config = dial->setup.config;
@@ -159,14 +161,14 @@ static void fail_broken(struct dial *dial)
                       !config->is_tls && !config->is_unix;
     snprintf(text, sizeof text, "%.120s%s", wire_error(dial->wire),
              may_be_tls ? "; if the node speaks TLS, write rediss://" : "");
-    fail(dial, wire_reason(dial->wire), text);
+    fail_attempt(dial, wire_reason(dial->wire), text);
 }
 
 static void read_replies(struct dial *dial)
 {
     bool has_read;
     if (!wire_read(dial->wire, &has_read)) {
-        fail_broken(dial);
+        fail_with_wire_error(dial);
         return;
     }
     if (has_read)
@@ -175,13 +177,13 @@ static void read_replies(struct dial *dial)
         continue;
     /* No poll would show an end of TLS behind the last bytes. */
     if (dial->state == DIAL_HANDSHAKE && wire_error(dial->wire) != NULL)
-        fail_broken(dial);
+        fail_with_wire_error(dial);
 }
 
 static void watch_for(struct dial *dial, int events)
 {
     if (dial->watch == NULL || !loop_watch_set(dial->watch, events))
-        fail(dial, STATE_UNREACHABLE, "the socket cannot be watched");
+        fail_attempt(dial, STATE_UNREACHABLE, "the socket cannot be watched");
 }
 
 static void write_steps(struct dial *dial)
@@ -190,7 +192,7 @@ static void write_steps(struct dial *dial)
         /* a reply may say more: that the server has too many clients */
         read_replies(dial);
         if (dial->state == DIAL_HANDSHAKE)
-            fail_broken(dial);
+            fail_with_wire_error(dial);
         return;
     }
     bool is_done = wire_unsent(dial->wire) == 0;
@@ -204,14 +206,14 @@ static bool begin_handshake(struct dial *dial)
 {
     if (dial->state == DIAL_CONNECTING) {
         if (!wire_finish_connect(dial->wire)) {
-            fail_broken(dial);
+            fail_with_wire_error(dial);
             return false;
         }
         dial->state = DIAL_SECURING;
     }
     enum session_shake shake = wire_shake(dial->wire);
     if (shake == SESSION_BROKEN) {
-        fail_broken(dial);
+        fail_with_wire_error(dial);
         return false;
     }
     if (shake != SESSION_READY) {
@@ -255,11 +257,11 @@ static void start_connecting(struct dial *dial,
     if (dial->wire == NULL ||
         (config->is_tls &&
          !wire_secure(dial->wire, dial->setup.trust, config->host))) {
-        fail(dial, STATE_UNREACHABLE, "no memory to connect");
+        fail_attempt(dial, STATE_UNREACHABLE, "no memory to connect");
         return;
     }
     if (wire_error(dial->wire) != NULL) {
-        fail_broken(dial);
+        fail_with_wire_error(dial);
         return;
     }
     dial->watch =
@@ -277,7 +279,7 @@ static void connect_to_last(struct dial *dial, const char *error)
 {
     const struct resolver_address *last = resolver_last(dial->setup.resolver);
     if (last == NULL || dial->setup.is_probe)
-        fail(dial, STATE_UNREACHABLE, error);
+        fail_attempt(dial, STATE_UNREACHABLE, error);
     else
         start_connecting(dial, last, 0);
 }
@@ -318,10 +320,10 @@ static void fail_silent(struct dial *dial)
     }
     silence_explain(&dial->silence, missing, text);
     snprintf(detail, sizeof detail, "%s%s", text, hint);
-    fail(dial, STATE_SILENT, detail);
+    fail_attempt(dial, STATE_SILENT, detail);
 }
 
-static void on_timer(void *arg)
+static void check_silence(void *arg)
 {
     struct dial *dial = arg;
     int64_t now_us = clock_now_us();
@@ -343,7 +345,7 @@ struct dial *dial_new(const struct dial_setup *setup)
         return NULL;
     dial->setup = *setup;
     dial->silence.timeout_us = setup->silence_us;
-    dial->timer = loop_timer_new(setup->loop, on_timer, dial);
+    dial->timer = loop_timer_new(setup->loop, check_silence, dial);
     if (dial->timer == NULL) {
         free(dial);
         return NULL;

@@ -153,7 +153,7 @@ static void take_failure(struct line *line)
         line_fail(line, STATE_UNREACHABLE, "no memory to go on");
 }
 
-static void on_timer(void *arg)
+static void dial_or_check(void *arg)
 {
     struct line *line = arg;
     if (line->is_failing) {
@@ -179,7 +179,7 @@ bool line_init(struct line *line, const struct dial_setup *dialing,
     setup.resolver = line->resolver;
     setup.events = (struct dial_events){on_dial_done, on_dial_failed, line};
     line->dial = dial_new(&setup);
-    line->timer = loop_timer_new(setup.loop, on_timer, line);
+    line->timer = loop_timer_new(setup.loop, dial_or_check, line);
     return line->resolver != NULL && line->dial != NULL && line->timer != NULL;
 }
 

@@ -46,7 +46,7 @@ struct session {
 
 /* ---- the socket, for GnuTLS ---------------------------------------------- */
 
-static ssize_t refuse(struct session *session, int error)
+static ssize_t set_io_error(struct session *session, int error)
 {
     session->is_waiting = error == EAGAIN || error == EINTR;
     if (!session->is_waiting)
@@ -62,7 +62,7 @@ static bool is_plain(const struct session *session)
 }
 
 /* False: nothing came; got tells as recv(2). */
-static bool fill(struct session *session, ssize_t *got)
+static bool receive(struct session *session, ssize_t *got)
 {
     *got = recv(session->fd, session->in, IN_BYTES, 0);
     if (*got <= 0)
@@ -83,11 +83,11 @@ static ssize_t pull(gnutls_transport_ptr_t arg, void *bytes, size_t size)
     ssize_t got;
     if (session->in_at == session->in_len) {
         if (session->is_dry || session->turn_len >= SESSION_TURN_MAX)
-            return refuse(session, EAGAIN);
-        if (!fill(session, &got))
-            return got == 0 ? 0 : refuse(session, errno);
+            return set_io_error(session, EAGAIN);
+        if (!receive(session, &got))
+            return got == 0 ? 0 : set_io_error(session, errno);
         if (session->is_plain)
-            return refuse(session, EPROTO);
+            return set_io_error(session, EPROTO);
     }
     size_t left = session->in_len - session->in_at;
     size_t len = left < size ? left : size;
@@ -100,7 +100,7 @@ static ssize_t push(gnutls_transport_ptr_t arg, const void *bytes, size_t size)
 {
     struct session *session = arg;
     ssize_t sent = send(session->fd, bytes, size, MSG_NOSIGNAL);
-    return sent >= 0 ? sent : refuse(session, errno);
+    return sent >= 0 ? sent : set_io_error(session, errno);
 }
 
 /* The socket may be asked again. */
@@ -258,7 +258,7 @@ enum node_state session_reason(const struct session *session)
 /* ---- the handshake ------------------------------------------------------- */
 
 /* A warning of the node's counts as nothing. */
-static bool is_passing(int code)
+static bool is_temporary(int code)
 {
     return code == GNUTLS_E_AGAIN || code == GNUTLS_E_INTERRUPTED ||
            code == GNUTLS_E_WARNING_ALERT_RECEIVED;
@@ -273,13 +273,13 @@ enum session_shake session_shake(struct session *session)
     session->is_waiting = false;
     do
         code = gnutls_handshake(session->tls);
-    while (is_passing(code) && !session->is_waiting);
+    while (is_temporary(code) && !session->is_waiting);
     if (code == GNUTLS_E_SUCCESS) {
         session->is_ready = true;
         begin_turn(session);
         return SESSION_READY;
     }
-    if (is_passing(code))
+    if (is_temporary(code))
         return gnutls_record_get_direction(session->tls) == 1
                    ? SESSION_WANTS_WRITE
                    : SESSION_WANTS_READ;
@@ -300,7 +300,7 @@ static ssize_t write_once(struct session *session, const char *bytes,
         session->owed = 0;
         return sent;
     }
-    if (sent < 0 && is_passing((int)sent)) {
+    if (sent < 0 && is_temporary((int)sent)) {
         size_t most = gnutls_record_get_max_size(session->tls);
         if (owed == 0)
             session->owed = len < most ? len : most;
@@ -336,8 +336,8 @@ static ssize_t read_once(struct session *session, char *bytes, size_t size)
     session->is_waiting = false;
     do
         got = gnutls_record_recv(session->tls, bytes, size);
-    while (got < 0 && is_passing((int)got) && !session->is_waiting);
-    if (got > 0 || (got < 0 && is_passing((int)got)))
+    while (got < 0 && is_temporary((int)got) && !session->is_waiting);
+    if (got > 0 || (got < 0 && is_temporary((int)got)))
         return got > 0 ? got : 0;
     if (got == 0)
         explain_end(session, false);

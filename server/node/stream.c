@@ -8,7 +8,7 @@
 
 enum { KEEPALIVE_S = 15, KEEPALIVE_PROBES = 3 };
 
-static bool fail(struct stream *stream, const char *error)
+static bool set_error(struct stream *stream, const char *error)
 {
     stream->reason = STATE_UNREACHABLE;
     stream->error = error;
@@ -36,7 +36,7 @@ void stream_open(struct stream *stream, const struct sockaddr *address,
                         SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (stream->fd < 0 || (connect(stream->fd, address, len) != 0 &&
                            errno != EINPROGRESS && errno != EINTR))
-        (void)fail(stream, strerror(errno));
+        (void)set_error(stream, strerror(errno));
 }
 
 void stream_close(struct stream *stream)
@@ -52,7 +52,7 @@ bool stream_secure(struct stream *stream, struct trust *trust, const char *host)
     return stream->session != NULL;
 }
 
-static bool set(int fd, int level, int option, int value)
+static bool set_option(int fd, int level, int option, int value)
 {
     return setsockopt(fd, level, option, &value, sizeof value) == 0;
 }
@@ -69,15 +69,16 @@ bool stream_finish_connect(struct stream *stream)
     if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
         error = errno;
     if (error != 0)
-        return fail(stream, strerror(error));
+        return set_error(stream, strerror(error));
     if (stream->is_unix)
         return true;
-    if (!set(fd, IPPROTO_TCP, TCP_NODELAY, 1) ||
-        !set(fd, SOL_SOCKET, SO_KEEPALIVE, 1) ||
-        !set(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_S) ||
-        !set(fd, IPPROTO_TCP, TCP_KEEPINTVL, KEEPALIVE_S / KEEPALIVE_PROBES) ||
-        !set(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES))
-        return fail(stream, strerror(errno));
+    if (!set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1) ||
+        !set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1) ||
+        !set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_S) ||
+        !set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL,
+                    KEEPALIVE_S / KEEPALIVE_PROBES) ||
+        !set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES))
+        return set_error(stream, strerror(errno));
     return true;
 }
 
@@ -104,7 +105,7 @@ ssize_t stream_write(struct stream *stream, const char *bytes, size_t len)
         return sent;
     if (errno == EAGAIN || errno == EINTR)
         return 0;
-    (void)fail(stream, strerror(errno));
+    (void)set_error(stream, strerror(errno));
     return -1;
 }
 
@@ -120,7 +121,7 @@ ssize_t stream_read(struct stream *stream, char *bytes, size_t size)
         return got;
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return 0;
-    (void)fail(stream,
-               got == 0 ? "the node closed the connection" : strerror(errno));
+    (void)set_error(stream, got == 0 ? "the node closed the connection"
+                                     : strerror(errno));
     return -1;
 }

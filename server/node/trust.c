@@ -25,60 +25,60 @@ struct reader {
 /* ---- errors -------------------------------------------------------------- */
 
 /* Always returns false. */
-static bool fail(const struct reader *reader, const char *option,
-                 const char *path, const char *reason)
+static bool report_file(const struct reader *reader, const char *option,
+                        const char *path, const char *reason)
 {
     snprintf(reader->error, TRUST_TEXT_MAX, "--%s: %.*s: %.300s", option,
              CONFIG_PATH_MAX, path, reason);
     return false;
 }
 
-static bool fail_memory(const struct reader *reader)
+static bool report_no_memory(const struct reader *reader)
 {
     snprintf(reader->error, TRUST_TEXT_MAX, "no memory for TLS to the nodes");
     return false;
 }
 
 /* code: of GnuTLS. */
-static bool fail_code(const struct reader *reader, const char *option,
-                      const char *path, int code)
+static bool report_code(const struct reader *reader, const char *option,
+                        const char *path, int code)
 {
     switch (code) {
     case GNUTLS_E_MEMORY_ERROR:
-        return fail_memory(reader);
+        return report_no_memory(reader);
     case GNUTLS_E_NO_CERTIFICATE_FOUND:
     case GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE:
     case GNUTLS_E_BASE64_UNEXPECTED_HEADER_ERROR:
     case GNUTLS_E_BASE64_DECODING_ERROR:
-        return fail(reader, option, path,
-                    "it has no certificate or key in PEM form "
-                    "(-----BEGIN …-----)");
+        return report_file(reader, option, path,
+                           "it has no certificate or key in PEM form "
+                           "(-----BEGIN …-----)");
     case GNUTLS_E_DECRYPTION_FAILED:
-        return fail(reader, option, path,
-                    "the key has a passphrase; give one without");
+        return report_file(reader, option, path,
+                           "the key has a passphrase; give one without");
     case GNUTLS_E_CERTIFICATE_KEY_MISMATCH:
-        return fail(reader, option, path,
-                    "the key does not belong to the certificate in "
-                    "--node-cert");
+        return report_file(reader, option, path,
+                           "the key does not belong to the certificate in "
+                           "--node-cert");
     default:
-        return fail(reader, option, path, gnutls_strerror(code));
+        return report_file(reader, option, path, gnutls_strerror(code));
     }
 }
 
 /* ---- files --------------------------------------------------------------- */
 
 /* False: error says why; otherwise the caller frees bytes by forget. */
-static bool load(const struct reader *reader, const char *option,
-                 const char *path, gnutls_datum_t *bytes)
+static bool load_file(const struct reader *reader, const char *option,
+                      const char *path, gnutls_datum_t *bytes)
 {
     errno = 0;
     int code = gnutls_load_file(path, bytes);
     if (code >= 0)
         return true;
     if (errno == ENOMEM || code != GNUTLS_E_FILE_ERROR)
-        return fail_memory(reader);
-    return fail(reader, option, path,
-                errno != 0 ? strerror(errno) : "cannot be read");
+        return report_no_memory(reader);
+    return report_file(reader, option, path,
+                       errno != 0 ? strerror(errno) : "cannot be read");
 }
 
 /* It may be a key. */
@@ -95,7 +95,7 @@ static bool read_system(const struct reader *reader)
     if (count > 0)
         return true;
     if (count == GNUTLS_E_MEMORY_ERROR)
-        return fail_memory(reader);
+        return report_no_memory(reader);
     snprintf(reader->error, TRUST_TEXT_MAX,
              "--node-ca is not given, and the system has no CAs: install "
              "ca-certificates, or name the PEM file of your CA");
@@ -109,14 +109,14 @@ static bool read_ca(const struct reader *reader)
     gnutls_datum_t bytes;
     if (*path == '\0')
         return read_system(reader);
-    if (!load(reader, option, path, &bytes))
+    if (!load_file(reader, option, path, &bytes))
         return false;
     int count = gnutls_certificate_set_x509_trust_mem(
         reader->credentials->certificates, &bytes, GNUTLS_X509_FMT_PEM);
     forget(&bytes);
     if (count == 0)
         count = GNUTLS_E_NO_CERTIFICATE_FOUND;
-    return count > 0 || fail_code(reader, option, path, count);
+    return count > 0 || report_code(reader, option, path, count);
 }
 
 /* ---- our certificate ----------------------------------------------------- */
@@ -132,7 +132,7 @@ static bool read_chain(const struct reader *reader, struct chain *chain)
     static const char option[] = "node-cert";
     const char *path = reader->config->node_cert;
     gnutls_datum_t bytes;
-    if (!load(reader, option, path, &bytes))
+    if (!load_file(reader, option, path, &bytes))
         return false;
     chain->count = OWN_CHAIN_MAX;
     int count = gnutls_x509_crt_list_import(
@@ -144,7 +144,7 @@ static bool read_chain(const struct reader *reader, struct chain *chain)
     chain->count = 0;
     if (count == 0)
         count = GNUTLS_E_NO_CERTIFICATE_FOUND;
-    return fail_code(reader, option, path, count);
+    return report_code(reader, option, path, count);
 }
 
 /* The caller frees the key, if true. */
@@ -153,7 +153,7 @@ static bool read_key(const struct reader *reader, gnutls_x509_privkey_t *key)
     static const char option[] = "node-key";
     const char *path = reader->config->node_key;
     gnutls_datum_t bytes;
-    if (!load(reader, option, path, &bytes))
+    if (!load_file(reader, option, path, &bytes))
         return false;
     int code = gnutls_x509_privkey_init(key);
     if (code >= 0) {
@@ -163,7 +163,7 @@ static bool read_key(const struct reader *reader, gnutls_x509_privkey_t *key)
             gnutls_x509_privkey_deinit(*key);
     }
     forget(&bytes);
-    return code >= 0 || fail_code(reader, option, path, code);
+    return code >= 0 || report_code(reader, option, path, code);
 }
 
 /* Copies both. */
@@ -176,7 +176,7 @@ static bool set_pair(const struct reader *reader, struct chain *chain)
         reader->credentials->certificates, chain->list, (int)chain->count, key);
     gnutls_x509_privkey_deinit(key);
     return code >= 0 ||
-           fail_code(reader, "node-key", reader->config->node_key, code);
+           report_code(reader, "node-key", reader->config->node_key, code);
 }
 
 static bool read_own(const struct reader *reader)
@@ -199,7 +199,8 @@ static bool read_own(const struct reader *reader)
 /* ---- credentials --------------------------------------------------------- */
 
 /* NULL: error says why. */
-static struct credentials *make(const struct config *config, char *error)
+static struct credentials *read_credentials(const struct config *config,
+                                            char *error)
 {
     struct reader reader = {
         .config = config,
@@ -207,7 +208,7 @@ static struct credentials *make(const struct config *config, char *error)
         .error = error,
     };
     if (reader.credentials == NULL) {
-        (void)fail_memory(&reader);
+        (void)report_no_memory(&reader);
         return NULL;
     }
     struct credentials *made = reader.credentials;
@@ -217,7 +218,7 @@ static struct credentials *make(const struct config *config, char *error)
         gnutls_priority_init2(&made->priority, protocols, NULL,
                               GNUTLS_PRIORITY_INIT_DEF_APPEND) >= 0;
     if (!is_filled)
-        (void)fail_memory(&reader);
+        (void)report_no_memory(&reader);
     else if (read_ca(&reader) && read_own(&reader))
         return made;
     credentials_let_go(made);
@@ -251,9 +252,9 @@ bool trust_make(struct trust **trust, const struct config *config,
         return true;
     struct trust *made = calloc(1, sizeof *made);
     if (made == NULL)
-        return fail_memory(&(struct reader){.error = error});
+        return report_no_memory(&(struct reader){.error = error});
     made->config = config;
-    made->now = make(config, error);
+    made->now = read_credentials(config, error);
     if (made->now == NULL) {
         free(made);
         return false;
@@ -272,7 +273,7 @@ void trust_free(struct trust *trust)
 
 bool trust_reload(struct trust *trust, char error[TRUST_TEXT_MAX])
 {
-    struct credentials *made = make(trust->config, error);
+    struct credentials *made = read_credentials(trust->config, error);
     if (made == NULL)
         return false;
     credentials_let_go(trust->now);

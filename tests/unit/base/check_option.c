@@ -276,7 +276,7 @@ TEST(a_long_value_is_cut)
     snprintf(said, sizeof said, "\"%.80s\" is not valid; it must be on or off",
              value);
     refuse(OPTION_TAKE_OVER, value, said);
-    ck_assert(!option_fail(&reader, "%s", value));
+    ck_assert(!option_refuse(&reader, "%s", value));
     ck_assert_uint_lt(strlen(error), CONFIG_ERROR_MAX);
     ck_assert_uint_gt(strlen(error), CONFIG_ERROR_MAX / 2);
 }
