@@ -39,7 +39,7 @@ enum {
 };
 
 static_assert((int)CONNECTIONS_MAX >= 2 * (int)WAITERS_MAX,
-              "those who wait leave room for those they wait for");
+              "waiting clients leave room for the holders");
 
 struct server {
     struct config config;

@@ -1,6 +1,6 @@
 /*
- * What is said of a server that has started: in the log, what of its
- * configuration may be a mistake, and to the service manager.
+ * Reports that a server has started: to the log, with warnings of likely
+ * mistakes in its configuration, and to the service manager.
  */
 #ifndef REDLOCKD_START_H
 #define REDLOCKD_START_H

@@ -1,5 +1,5 @@
 /*
- * How a text stands in a JSON string (RFC 8259 §7). Pure.
+ * Texts in JSON strings (RFC 8259 §7). Pure.
  */
 #ifndef REDLOCKD_JSONTEXT_H
 #define REDLOCKD_JSONTEXT_H
@@ -9,9 +9,8 @@
 enum { JSONTEXT_ESCAPE_MAX = 6 }; /* bytes of a character: \u001F */
 
 /*
- * How many bytes at the beginning stand in a string as they are. At the end of
- * them the text is over, or a byte follows that needs an escape, or one that
- * begins no character of UTF-8.
+ * The length of the beginning that needs no escape. After it the text ends, or
+ * a byte follows that needs an escape or begins no character of UTF-8.
  */
 size_t jsontext_plain_len(struct span text);
 

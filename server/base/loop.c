@@ -28,8 +28,8 @@ struct loop {
     uv_loop_t uv;
     uv_prepare_t prepare;
     struct stage stages[LOOP_STAGES];
-    struct timers due; /* run after the next reading … */
-    uv_idle_t hurry;   /* … which must not block */
+    struct timers due; /* they run after the next reading */
+    uv_idle_t hurry;   /* lets the next reading not block */
     uv_check_t after_reading;
     int resolving; /* lookups on libuv's threads */
 };

@@ -1,6 +1,6 @@
 /*
- * What the service manager is told (sd_notify(3)): that the process serves,
- * reloads, ends. Only notify.c includes <systemd/sd-daemon.h>.
+ * Messages to the service manager (sd_notify(3)): the process serves, reloads,
+ * ends. Only notify.c includes <systemd/sd-daemon.h>.
  *
  * Without NOTIFY_SOCKET in the environment nothing happens. A message that
  * cannot be sent is logged; the process goes on.

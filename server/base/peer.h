@@ -1,5 +1,5 @@
 /*
- * Who is at the other end of a socket.
+ * The address at the other end of a socket.
  */
 #ifndef REDLOCKD_PEER_H
 #define REDLOCKD_PEER_H

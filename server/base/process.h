@@ -1,5 +1,5 @@
 /*
- * What a process inherits and what it prints: descriptors, limits, stdout.
+ * Descriptors and limits that the process inherits, and its stdout.
  */
 #ifndef REDLOCKD_PROCESS_H
 #define REDLOCKD_PROCESS_H

@@ -1,5 +1,5 @@
 /*
- * What is a character of UTF-8 (RFC 3629). Pure.
+ * Characters of UTF-8 (RFC 3629). Pure.
  */
 #ifndef REDLOCKD_UTF8_H
 #define REDLOCKD_UTF8_H

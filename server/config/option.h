@@ -71,7 +71,7 @@ struct option {
     enum config_action action;
     const char *const *words; /* of a choice, by number; ends with NULL */
     bool (*is_list)(const char *text); /* of a list: whether it is one */
-    const char *want;                  /* … and what it must be */
+    const char *want;                  /* of a list: its form, for errors */
     const char *form;                  /* of the value, for people */
     const char *help;
 };
@@ -88,7 +88,7 @@ struct option_reader {
     bool is_given[OPTIONS];        /* by the environment or argv */
 };
 
-/* Writes the line "origin: …" to error. Always returns false. */
+/* Writes a line that begins with the origin to error. Returns false. */
 bool option_refuse(struct option_reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

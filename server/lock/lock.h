@@ -1,6 +1,5 @@
 /*
- * What everybody who deals with locks agrees on: limits, the calls that clients
- * make, and how many nodes decide.
+ * Limits of locks, the calls that clients make, and the quorum.
  */
 #ifndef REDLOCKD_LOCK_H
 #define REDLOCKD_LOCK_H
@@ -11,8 +10,8 @@ enum {
     NODES_MAX = 9,         /* masters of a service */
     RESOURCE_CHARS = 255,  /* characters of a resource, each up to 4 bytes */
     RESOURCE_MAX = 1020,   /* bytes of a resource */
-    NAMES_MAX = 16,        /* resources of a lock … */
-    NAMES_LEN_MAX = 4096,  /* … and bytes of them, joined */
+    NAMES_MAX = 16,        /* resources of a lock */
+    NAMES_LEN_MAX = 4096,  /* bytes of a lock's resources, joined */
     TOKEN_MAX = 145,       /* bytes of a token, with the longest owner */
     OWNER_MAX = 64,        /* bytes of an owner's name */
     KEY_HASH_LEN = 22,     /* of an idempotency key, in a token */
@@ -26,8 +25,8 @@ enum {
 /* Acquires that wait. */
 enum {
     WAIT_MAX_MS = 50000,     /* each; proxies give up after 60 s */
-    WAITERS_EACH_MAX = 1000, /* at once, for one resource … */
-    WAITERS_MAX = 10000,     /* … and in all, on one server */
+    WAITERS_EACH_MAX = 1000, /* at once, for one resource */
+    WAITERS_MAX = 10000,     /* at once, on one server */
 };
 
 /* Names our own keys, after any prefix: no lock's key may contain it. */

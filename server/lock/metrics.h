@@ -20,7 +20,7 @@ enum metrics_call {
     METRICS_CALLS
 };
 
-/* What woke a waiting acquire that was granted then. */
+/* The event that woke a waiting acquire, which was granted then. */
 enum metrics_handover {
     HANDOVER_RELEASE,      /* through this server */
     HANDOVER_ANNOUNCEMENT, /* of a release, by the nodes */
@@ -29,13 +29,13 @@ enum metrics_handover {
     HANDOVER_CAUSES
 };
 
-/* What became of a client's TLS handshake. */
+/* Results of a client's TLS handshake. */
 enum metrics_handshake {
     HANDSHAKE_DONE,
-    HANDSHAKE_CLOSED,          /* the client has sent nothing */
-    HANDSHAKE_NOT_TLS,         /* … something else */
-    HANDSHAKE_BAD_CERTIFICATE, /* … none that we trust */
-    HANDSHAKE_FAILED,          /* nothing in common, or it left */
+    HANDSHAKE_CLOSED,          /* the client sent nothing */
+    HANDSHAKE_NOT_TLS,         /* the client does not speak TLS */
+    HANDSHAKE_BAD_CERTIFICATE, /* the client has none that we trust */
+    HANDSHAKE_FAILED,          /* nothing in common, or the client left */
     HANDSHAKE_RESULTS
 };
 
@@ -76,7 +76,7 @@ struct metrics {
     uint64_t responses[METRICS_CALLS][METRICS_STATUSES]; /* by status */
     struct metrics_histogram request_duration[METRICS_CALLS];
     uint64_t connections;     /* open now */
-    uint64_t connections_max; /* … at most */
+    uint64_t connections_max; /* that may be open */
     uint64_t connections_cut; /* by a deadline of ours */
     uint64_t audit_lost;      /* lines that the audit log did not take */
 
@@ -87,7 +87,7 @@ struct metrics {
     /* TLS for clients */
     uint64_t tls_handshakes[HANDSHAKE_RESULTS];
     int64_t tls_until_s; /* the certificate ends, Unix time; 0: no TLS */
-    int64_t crl_until_s; /* … the list of revoked ones; 0: there is none */
+    int64_t crl_until_s; /* the CRL ends, Unix time; 0: there is none */
 
     /* operations and rounds */
     uint64_t outcomes[LOCK_CALLS][METRICS_OUTCOMES]; /* by enum outcome */
@@ -95,7 +95,7 @@ struct metrics {
     uint64_t undelivered_grants; /* released: the client had left */
     uint64_t releases_pending;   /* now: on their way, and owed by nodes */
     uint64_t releases_dropped;   /* given up, for one node or for all */
-    uint64_t releases_forgone; /* … for one that is unlikely to have the key */
+    uint64_t releases_forgone;   /* given up: the node hardly has the key */
 
     /* waiting acquires */
     uint64_t waiters; /* now */

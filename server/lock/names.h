@@ -1,6 +1,6 @@
 /*
- * What one lock covers: the name of a resource, or the names of several, each
- * once, in the order of their bytes, joined by U+000A, which no name contains.
+ * The names that one lock covers: of one resource, or of several, each once, in
+ * the order of their bytes, joined by U+000A, which no name contains.
  * A single name is the same text with and without this module.
  */
 #ifndef REDLOCKD_NAMES_H

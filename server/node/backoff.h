@@ -1,6 +1,6 @@
 /*
- * How long to wait before the next attempt: doubled each time, with jitter, so
- * that the connections of many servers do not come back at the same moment.
+ * The wait before the next attempt: doubled each time, with jitter, so that the
+ * connections of many servers do not come back at the same moment.
  * Pure.
  */
 #ifndef REDLOCKD_BACKOFF_H

@@ -32,16 +32,17 @@ struct batch {
     int calls;
     int args_count;
     struct span args[BATCH_ARGS_MAX];
-    int acquires;                          /* of one lock … */
-    struct span slots_of[BATCH_CALLS_MAX]; /* … and their slots */
-    int releases;                          /* of one lock, … */
-    struct span locks[BATCH_CALLS_MAX];    /* … their locks … */
-    struct span tokens[BATCH_CALLS_MAX];   /* … and tokens */
+    /* acquires and releases of one lock each */
+    int acquires;
+    struct span slots_of[BATCH_CALLS_MAX]; /* of the acquires */
+    int releases;
+    struct span locks[BATCH_CALLS_MAX];  /* of the releases */
+    struct span tokens[BATCH_CALLS_MAX]; /* of the releases */
     struct span admit;   /* of all calls; empty: no call needs it yet */
     int64_t window_us;   /* of all calls; 0: no call needs it yet */
-    bool is_timed;       /* a call has a deadline: … */
-    int64_t deadline_us; /* … the earliest of all calls' … */
-    int64_t latest_us;   /* … and the latest; 0: none has one yet */
+    bool is_timed;       /* a call has a deadline */
+    int64_t deadline_us; /* the earliest deadline; 0: there is none yet */
+    int64_t latest_us;   /* the latest deadline; 0: there is none yet */
     int kinds_count;
     char kinds[BATCH_KINDS_MAX];
     int slots_count; /* of the acquires and releases since the last ";" */

@@ -6,11 +6,13 @@
  * back on the last good address, and it leaves no trace on the node: it does
  * not load the script.
  *
- *               found       connected      secure       last reply
- *   at rest → lookup → connecting → securing → handshake ──→ done ────→ at rest
- *               │          │           │           │                     ↑
- *               └──────────┴───────────┴───────────┴─────→ failed ───────┘
- *               refused, silent, insecure, unfit, garbage
+ *                     found        connected     secure       last reply
+ *   at rest ─→ lookup ─→ connecting ─→ securing ─→ handshake ─→ done
+ *                │           │             │            │
+ *                └───────────┴─────────────┴────────────┴─────→ failed
+ *                 refused, silent, insecure, unfit, garbage
+ *
+ * Either way the dial is at rest again before its owner hears of the end.
  */
 #ifndef REDLOCKD_DIAL_H
 #define REDLOCKD_DIAL_H
@@ -25,12 +27,12 @@ struct dial;
 struct dial_result {
     struct wire *wire; /* the callback must free it; has no watch */
     const struct handshake *handshake;
-    int64_t time_sent_us;     /* when the handshake asked for TIME, … */
-    int64_t time_received_us; /* … and got it, both clock_now_us() */
-    int64_t heard_us;         /* when the wire was read last */
-    /* When the lookup began; 0: it failed, and this is the last good
-       address. */
-    int64_t began_us;
+    /* Times of clock_now_us(). */
+    int64_t time_sent_us;     /* TIME was sent */
+    int64_t time_received_us; /* TIME was answered */
+    int64_t heard_us;         /* the wire was read last */
+    int64_t
+        began_us; /* the lookup began; 0: failed, so the last good address */
 };
 
 /*

@@ -1,7 +1,7 @@
 /*
- * The questions to a node on each new connection, before any call: who it is,
- * whether it is fit for locks and what its clock shows. The last step loads our
- * script. Pure.
+ * The first commands on each new connection to a node. They read its run_id,
+ * whether it is fit for locks, and its clock; the last one loads our script.
+ * Pure.
  */
 #ifndef REDLOCKD_HANDSHAKE_H
 #define REDLOCKD_HANDSHAKE_H

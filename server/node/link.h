@@ -16,12 +16,16 @@ struct link;
  * send on any link, and must free none.
  *
  * up         calls may be sent from now on
+ *
  * confirmed  a fresh connection, already closed, found the same node, still
  *            fit. If it finds another node, or an unfit one, the link goes down
+ *
  * down       the connection is lost, or an attempt failed. Each pending call
  *            already got its reply, with VOTE_DISCONNECTED. reason and detail,
- * a sentence without secrets, say why reply      to the call sent with tag;
- * sent_us and received_us bound its flight
+ *            a sentence without secrets, say why
+ *
+ * reply      to the call sent with tag; sent_us and received_us bound its
+ *            flight
  */
 struct link_events {
     void (*up)(void *ctx, int node, const struct node_facts *facts);

@@ -1,9 +1,9 @@
 /*
- * The script that runs on the nodes: what it is called with, and what its
- * replies mean. batch.h puts calls together.
+ * The script that runs on the nodes: its text, and the meaning of its replies.
+ * batch.h makes its arguments.
  *
- * Pure: no socket, no Redis library. server/node/scripts/ holds the text, a
- * file a kind; it is embedded at build time.
+ * Pure: no socket, no Redis library. The text is in server/node/scripts/, one
+ * file for each kind of call; it is embedded at build time.
  */
 #ifndef REDLOCKD_SCRIPT_H
 #define REDLOCKD_SCRIPT_H
@@ -27,8 +27,8 @@ struct script_field {
 };
 
 enum {
-    SCRIPT_ARGS_MAX = 8,    /* of a call for one name … */
-    SCRIPT_NUMBERS_MAX = 5, /* … of them numbers */
+    SCRIPT_ARGS_MAX = 8,    /* arguments of a call for one name */
+    SCRIPT_NUMBERS_MAX = 5, /* those of them that are numbers */
     SCRIPT_NAME_ARGS = 2,   /* more for each further name: lock, slot */
     SCRIPT_FIELDS_MAX = 10, /* of a call's reply, the array included */
     SCRIPT_WORD_MAX = 16,   /* "QUARANTINED" */

@@ -28,8 +28,8 @@ void session_free(struct session *session);
 
 enum session_shake {
     SESSION_READY,
-    SESSION_WANTS_READ,  /* call it again when the socket is readable, … */
-    SESSION_WANTS_WRITE, /* … or writable */
+    SESSION_WANTS_READ,  /* call it again when the socket is readable */
+    SESSION_WANTS_WRITE, /* call it again when the socket is writable */
     SESSION_BROKEN,
 };
 

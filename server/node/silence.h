@@ -1,5 +1,5 @@
 /*
- * Whether a node that owes something has been silent for too long. Pure.
+ * The timeout of a node that owes something. Pure.
  *
  * Read what is in the socket before judging: if the process was stopped, the
  * reply may be there. A loop_timer always runs after such a reading.

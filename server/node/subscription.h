@@ -2,8 +2,8 @@
  * The second connection to a node, on which it announces releases. What is
  * announced is a hint: it may be missing, late, repeated or a lie.
  *
- * The heartbeats of listen calls come on it, too: who listens, but hears
- * nothing for silence_us, connects again.
+ * The heartbeats of listen calls come on it, too: an open subscription that
+ * hears nothing for silence_us connects again.
  */
 #ifndef REDLOCKD_SUBSCRIPTION_H
 #define REDLOCKD_SUBSCRIPTION_H

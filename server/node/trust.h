@@ -1,7 +1,7 @@
 /*
- * What TLS to the nodes rests on: who may sign the nodes' certificates, and the
- * certificate that is shown to nodes which ask for one. Read from files, and
- * read again while the service runs.
+ * The credentials of TLS to the nodes: the CAs that may sign the nodes'
+ * certificates, and our certificate for nodes that ask for one. Read from
+ * files, and read again while the service runs.
  */
 #ifndef REDLOCKD_TRUST_H
 #define REDLOCKD_TRUST_H
@@ -42,8 +42,8 @@ struct credentials {
     int holders;
     struct gnutls_certificate_credentials_st *certificates;
     struct gnutls_priority_st *priority; /* protocols and ciphers */
-    bool has_own;                        /* a certificate of ours … */
-    int64_t begins_s, ends_s;            /* … and when it is valid */
+    bool has_own;                        /* a certificate of ours */
+    int64_t begins_s, ends_s;            /* its validity */
 };
 
 /* What is valid now; each must be let go. */

@@ -1,7 +1,8 @@
 -- Part of the body of run(), which prelude.lua begins: listen, "l".
 --
 -- Lets releases be announced for a while, and announces a release of nothing: a
--- heartbeat. Who hears it knows that announcements of this node arrive.
+-- heartbeat. A server that hears it knows that announcements of this node
+-- arrive.
 --
 -- ARGV  listen_us
 -- O
