@@ -176,9 +176,9 @@ static bool start_engine(struct server *server)
         server->metrics.node_names[i] = config->nodes[i].name;
     }
     server->metrics.nodes = config->nodes_count;
-    server->metrics.quorum = config_quorum(config);
+    server->metrics.quorum = quorum_of(config->nodes_count);
     fingerprint_make(settings.fingerprint, settings.node_names,
-                     config->nodes_count, config_quorum(config));
+                     config->nodes_count, quorum_of(config->nodes_count));
     struct engine_port port = world_port(server->world);
     port.answer = answer;
     server->engine = engine_new(&settings, &port, &server->metrics);

@@ -89,13 +89,14 @@ static void warn(const struct config *config, int64_t connections)
 
 void start_log(const struct config *config, int64_t connections)
 {
-    log_write(LOG_INFO, "start",
-              (struct log_field[]){LOG_S("version", REDLOCKD_VERSION),
-                                   LOG_S("host", config->listen_host),
-                                   LOG_N("port", config->listen_port),
-                                   LOG_N("nodes", config->nodes_count),
-                                   LOG_N("quorum", config_quorum(config)),
-                                   LOG_N("connections", connections), LOG_END});
+    log_write(
+        LOG_INFO, "start",
+        (struct log_field[]){LOG_S("version", REDLOCKD_VERSION),
+                             LOG_S("host", config->listen_host),
+                             LOG_N("port", config->listen_port),
+                             LOG_N("nodes", config->nodes_count),
+                             LOG_N("quorum", quorum_of(config->nodes_count)),
+                             LOG_N("connections", connections), LOG_END});
     warn(config, connections);
 }
 

@@ -66,9 +66,12 @@ struct config {
 };
 
 /* Whether a node of the configuration speaks TLS. */
-bool config_has_tls_nodes(const struct config *config);
-
-/* Majority of the configured nodes: floor(N / 2) + 1. */
-int config_quorum(const struct config *config);
+static inline bool config_has_tls_nodes(const struct config *config)
+{
+    for (int i = 0; i < config->nodes_count; i++)
+        if (config->nodes[i].is_tls)
+            return true;
+    return false;
+}
 
 #endif
