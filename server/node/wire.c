@@ -159,9 +159,9 @@ void wire_free(struct wire *wire)
     free(wire);
 }
 
-bool wire_secure(struct wire *wire, struct trust *trust, const char *host)
+struct stream *wire_stream(struct wire *wire)
 {
-    return stream_secure(&wire->stream, trust, host);
+    return &wire->stream;
 }
 
 const char *wire_error(const struct wire *wire)
@@ -174,24 +174,9 @@ enum node_state wire_reason(const struct wire *wire)
     return wire->error != NULL ? STATE_UNREACHABLE : wire->stream.reason;
 }
 
-int wire_fd(const struct wire *wire)
-{
-    return wire->stream.fd;
-}
-
 bool wire_hears_tls(const struct wire *wire)
 {
     return wire->first == TLS_ALERT;
-}
-
-bool wire_finish_connect(struct wire *wire)
-{
-    return stream_finish_connect(&wire->stream);
-}
-
-enum session_shake wire_shake(struct wire *wire)
-{
-    return stream_shake(&wire->stream);
 }
 
 /* ---- bytes -------------------------------------------------------------- */

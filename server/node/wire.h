@@ -26,17 +26,14 @@ struct wire;
 
 /*
  * Starts to connect to a TCP or Unix address of len bytes. It is connected when
- * the descriptor is writable and wire_finish_connect says so. NULL: no memory;
- * else look at wire_error.
+ * the descriptor is writable and stream_finish_connect says so. NULL: no
+ * memory; else look at wire_error.
  */
 struct wire *wire_new(const struct sockaddr *address, socklen_t len);
 void wire_free(struct wire *wire);
 
-/*
- * Before it is connected: it is to speak TLS with the node of this name, or IP
- * address. False: no memory.
- */
-bool wire_secure(struct wire *wire, struct trust *trust, const char *host);
+/* What it goes over: to secure, connect, shake hands, and watch its fd. */
+struct stream *wire_stream(struct wire *wire);
 
 /*
  * Why the connection is dead, in words and as a state; NULL: it is not. Copy
@@ -46,16 +43,8 @@ bool wire_secure(struct wire *wire, struct trust *trust, const char *host);
 const char *wire_error(const struct wire *wire);
 enum node_state wire_reason(const struct wire *wire);
 
-int wire_fd(const struct wire *wire);
-
 /* Whether what was read last begins like an alert of TLS. */
 bool wire_hears_tls(const struct wire *wire);
-
-/* Call it once the descriptor is writable. False: it could not connect. */
-bool wire_finish_connect(struct wire *wire);
-
-/* Connected: what is missing until commands can be written. */
-enum session_shake wire_shake(struct wire *wire);
 
 /* Adds a command to the output. False: no memory, and no change. */
 bool wire_append(struct wire *wire, const struct span *args, int count);
