@@ -40,6 +40,8 @@ enum {
 
 static_assert((int)CONNECTIONS_MAX >= 2 * (int)WAITERS_MAX,
               "waiting clients leave room for the holders");
+static_assert((int)TRUST_TEXT_MAX >= (int)FRONT_ERROR_MAX,
+              "an error of either fits into the larger one");
 
 struct server {
     struct config config;
@@ -259,7 +261,6 @@ static void ignore_signals(void)
 static int run(struct server *server)
 {
     char error[TRUST_TEXT_MAX];
-    static_assert((int)TRUST_TEXT_MAX >= (int)FRONT_ERROR_MAX, "holds both");
     log_set_level((enum log_level)server->config.log_level);
     log_set_format((enum log_format)server->config.log_format);
     ignore_signals();
@@ -284,7 +285,6 @@ static int run(struct server *server)
 static bool check(const struct config *config)
 {
     char error[TRUST_TEXT_MAX];
-    static_assert((int)TRUST_TEXT_MAX >= (int)FRONT_ERROR_MAX, "holds both");
     struct trust *trust = NULL;
     bool is_valid =
         trust_make(&trust, config, error) && service_check(config, error);

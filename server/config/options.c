@@ -321,7 +321,6 @@ static bool check_limits(struct option_reader *reader)
 {
     struct config *config = reader->config;
 
-    *reader->origin = '\0';
     if (config->default_ttl_ms > config->max_ttl_ms) {
         if (reader->is_given[OPTION_DEFAULT_TTL_MS])
             return option_refuse(reader,
@@ -347,7 +346,6 @@ static bool check_pair(struct option_reader *reader, const char *whose,
 {
     bool has_cert = *cert != '\0', has_key = *key != '\0';
 
-    *reader->origin = '\0';
     return has_cert == has_key ||
            option_refuse(reader,
                          "--%s-%s is given without --%s-%s; give both or none",
@@ -373,7 +371,6 @@ static bool check_audit(struct option_reader *reader)
 {
     const struct config *config = reader->config;
 
-    *reader->origin = '\0';
     return *config->audit_log ||
            !(config->audit_required || config->audit_reads) ||
            option_refuse(reader, "--audit-%s: needs --audit-log",
@@ -385,7 +382,6 @@ static bool check_anonymous(struct option_reader *reader)
 {
     const struct config *config = reader->config;
 
-    *reader->origin = '\0';
     return *config->auth_file || *config->tls_client_ca ||
            config->allow_anonymous ||
            (config->action != CONFIG_SERVE && config->action != CONFIG_CHECK) ||
@@ -405,7 +401,6 @@ static bool check_nodes(struct option_reader *reader)
     if (reader->config->nodes_count > 0 ||
         (action != CONFIG_SERVE && action != CONFIG_CHECK))
         return true;
-    *reader->origin = '\0';
     return option_refuse(
         reader, "--nodes: no Redis masters given, and REDLOCKD_NODES is not "
                 "set; for example --nodes "
@@ -437,8 +432,10 @@ bool options_load(struct config *config, int argc, char **argv, char **envp,
         if (option_table[i].standard &&
             !option_set(&reader, &option_table[i], option_table[i].standard))
             return false;
-    return load_env(&reader, envp) && load_argv(&reader, argc, argv) &&
-           check_limits(&reader) && check_tls(&reader) &&
+    if (!load_env(&reader, envp) || !load_argv(&reader, argc, argv))
+        return false;
+    *reader.origin = '\0'; /* from now on it is about several options */
+    return check_limits(&reader) && check_tls(&reader) &&
            check_nodes(&reader) && check_audit(&reader) &&
            check_anonymous(&reader);
 }

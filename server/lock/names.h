@@ -8,7 +8,7 @@
 
 #include "../base/types.h"
 
-/* Takes the first name off rest, which must not be empty. */
+/* Takes the first name off rest; an empty rest is one empty name. */
 struct span names_next(struct span *rest);
 
 int names_count(struct span names);

@@ -1,5 +1,6 @@
 #include "confirm.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "../base/clock.h"
@@ -105,6 +106,7 @@ void confirm_free(struct confirm *confirm)
 void confirm_begin(struct confirm *confirm, const char *run_id,
                    int64_t known_us)
 {
+    assert(strlen(run_id) <= RUN_ID_LEN);
     confirm_end(confirm);
     confirm->run_id[span_copy(confirm->run_id, span_of(run_id))] = '\0';
     if (known_us == 0)

@@ -1,5 +1,6 @@
 #include "trust.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <gnutls/gnutls.h>
 #include <gnutls/x509.h>
@@ -233,7 +234,10 @@ struct credentials *credentials_hold(struct trust *trust)
 
 void credentials_let_go(struct credentials *credentials)
 {
-    if (credentials == NULL || --credentials->holders > 0)
+    if (credentials == NULL)
+        return;
+    assert(credentials->holders > 0);
+    if (--credentials->holders > 0)
         return;
     if (credentials->certificates != NULL)
         gnutls_certificate_free_credentials(credentials->certificates);
