@@ -113,16 +113,6 @@ bool linefile_reopen(struct linefile *file, const char **reason)
 
 /* ---- writing ------------------------------------------------------------ */
 
-/*
- * What polls as writable has room for so many bytes, unless another process
- * fills it in between; our own descriptors do not even block then.
- */
-static size_t piece_len(const struct linefile *file)
-{
-    size_t rest = file->len - file->written;
-    return file->is_regular || rest < PIPE_BUF ? rest : PIPE_BUF;
-}
-
 static bool is_ready(const struct linefile *file)
 {
     struct pollfd out = {.fd = file->fd, .events = POLLOUT};
@@ -148,8 +138,16 @@ bool linefile_flush(struct linefile *file)
     file->error = 0;
     while (file->written < file->len) {
         ssize_t len = -1;
+        /*
+         * What polls as writable has room for PIPE_BUF bytes, unless another
+         * process fills it in between; our own descriptors do not even block
+         * then.
+         */
+        size_t piece = file->len - file->written;
+        if (!file->is_regular && piece > PIPE_BUF)
+            piece = PIPE_BUF;
         if (is_ready(file))
-            len = write(file->fd, file->bytes + file->written, piece_len(file));
+            len = write(file->fd, file->bytes + file->written, piece);
         if (len < 0 && errno == EINTR)
             continue;
         if (len <= 0) {

@@ -55,20 +55,15 @@ static ssize_t set_io_error(struct session *session, int error)
     return -1;
 }
 
-/* What a server without TLS may say to a handshake: "-ERR", "HTTP/1.1". */
-static bool is_plain(const struct session *session)
-{
-    return session->in[0] < RECORD_FIRST || session->in[0] > RECORD_LAST;
-}
-
 /* False: nothing came; got tells as recv(2). */
 static bool receive(struct session *session, ssize_t *got)
 {
     *got = recv(session->fd, session->in, IN_BYTES, 0);
     if (*got <= 0)
         return false;
-    if (!session->has_heard)
-        session->is_plain = is_plain(session);
+    if (!session->has_heard) /* without TLS: "-ERR", "HTTP/1.1" */
+        session->is_plain =
+            session->in[0] < RECORD_FIRST || session->in[0] > RECORD_LAST;
     session->has_heard = true;
     session->is_dry = *got < IN_BYTES;
     session->turn_len += (size_t)*got;

@@ -94,6 +94,7 @@ static bool take_array(struct subscription *subscription,
     return true;
 }
 
+/* False: it is no announcement. */
 static bool take_reply(struct subscription *subscription,
                        const struct wire_reply *reply)
 {
