@@ -281,7 +281,7 @@ static int run(struct server *server)
     return EXIT_SUCCESS;
 }
 
-/* What the files say counts, too. */
+/* Reads the files that it names, too. */
 static bool check(const struct config *config)
 {
     char error[TRUST_TEXT_MAX];

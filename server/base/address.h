@@ -48,7 +48,7 @@ const char *address_parse_node(const char *text, struct address_node *node);
 /* Writes host:port, the host in brackets if it is an IPv6 address. */
 void address_format(char *out, size_t size, const char *host, int port);
 
-/* What getaddrinfo(3) needs besides the host. */
+/* Arguments of getaddrinfo(3) besides the host. */
 struct address_query {
     char port[ADDRESS_PORT_MAX];
     struct addrinfo hints;

@@ -1,7 +1,7 @@
 /*
  * A file, pipe or terminal that whole lines are appended to, whether or not it
- * takes them now. What it does not take is kept, up to a limit, for later: it
- * never keeps the caller waiting, unless a disk hangs.
+ * takes them now. The rest is kept for later, up to a limit. The caller never
+ * waits, unless a disk hangs.
  */
 #ifndef REDLOCKD_LINEFILE_H
 #define REDLOCKD_LINEFILE_H
@@ -18,7 +18,7 @@ struct linefile;
 struct linefile *linefile_open(const char *path, size_t kept,
                                const char **reason);
 
-/* What is not written by now is lost. NULL is ignored. */
+/* Lines that are not written yet are lost. NULL is ignored. */
 void linefile_free(struct linefile *file);
 
 /* Takes a line, which ends with a newline. False: it is lost. */
@@ -28,9 +28,9 @@ bool linefile_add(struct linefile *file, struct span line);
 bool linefile_flush(struct linefile *file);
 
 /*
- * Opens the path again: the file was moved away. What is not written yet goes
- * into the new one, a line that is written in part once more and whole. False:
- * it goes on with the old one, *reason as above. Stdout stays what it is.
+ * Opens the path again: the file was moved away. Lines that are not written yet
+ * go into the new one, also the whole of a line that was written in part.
+ * False: it goes on with the old one, *reason as above. Stdout stays open.
  */
 bool linefile_reopen(struct linefile *file, const char **reason);
 

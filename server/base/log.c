@@ -46,7 +46,7 @@ static bool add_number(struct log_line *line, int64_t number)
 
 /* ---- texts --------------------------------------------------------------- */
 
-/* What stands for the first character of rest, which has *len bytes. */
+/* The form in quotes of the first character of rest, which has *len bytes. */
 static struct span form_of(struct span rest, size_t *len,
                            char escape[JSONTEXT_ESCAPE_MAX])
 {

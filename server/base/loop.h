@@ -42,7 +42,7 @@ typedef void loop_stage_fn(void *arg);
 void loop_set_stage(struct loop *loop, enum loop_stage stage, loop_stage_fn *fn,
                     void *arg);
 
-/* What a watch waits for and reports; may be or'ed. */
+/* Events that a watch waits for and reports; may be or'ed. */
 enum loop_events {
     LOOP_READABLE = 1,
     LOOP_WRITABLE = 2,

@@ -7,7 +7,7 @@
 #include "clock.h"
 #include "log.h"
 
-/* What sd_notify answered. A manager that hears nothing may kill the process */
+/* A service manager that hears nothing may kill the process. */
 static void check_sent(int rc)
 {
     if (rc < 0)

@@ -16,7 +16,7 @@ enum {
     CONFIG_ERROR_MAX = 512,
 };
 
-/* What the process should do. */
+/* The task of the process. */
 enum config_action {
     CONFIG_SERVE,
     CONFIG_CHECK,

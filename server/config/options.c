@@ -133,7 +133,7 @@ static bool is_name(const char *name, const char *text, size_t len)
     return strlen(name) == len && memcmp(name, text, len) == 0;
 }
 
-/* What redlockctl reads, and what it gives to the commands that it runs. */
+/* Variables that redlockctl reads, or sets for its commands. */
 static bool env_is_of_client(const char *text, size_t len)
 {
     static const char *const names[] = {"REDLOCKD_URL",

@@ -35,7 +35,7 @@ enum {
 /* Up to this number all integers are exact in the nodes' Lua. */
 #define EXACT_MAX (INT64_C(1) << 53)
 
-/* What clients ask for. */
+/* Calls of clients. */
 enum lock_call {
     LOCK_ACQUIRE,
     LOCK_EXTEND,

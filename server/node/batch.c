@@ -133,8 +133,8 @@ static void part_slots(struct batch *batch, const struct call *call)
 }
 
 /*
- * An acquire or release of one lock, which are most calls. What the script
- * reads at once stands together.
+ * Adds an acquire or release of one lock, which are most calls. Arguments that
+ * the script reads at once are together.
  */
 static void add_single(struct batch *batch, const struct call *call)
 {
@@ -154,7 +154,7 @@ static void add_single(struct batch *batch, const struct call *call)
     batch->slots_of[batch->acquires++] = copy_number(batch, call->slots[0]);
 }
 
-/* What an admission says of the node's memory. */
+/* The part of an admission about the node's memory. */
 static void add_memory(struct batch *batch, const struct call *call)
 {
     add(batch, copy(batch, call->mark));

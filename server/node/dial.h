@@ -23,7 +23,7 @@
 
 struct dial;
 
-/* Of an attempt that succeeded. The handshake is borrowed in the callback. */
+/* A successful attempt. The handshake is borrowed in the callback. */
 struct dial_result {
     struct wire *wire; /* the callback must free it; has no watch */
     const struct handshake *handshake;

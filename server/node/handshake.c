@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What makes a node durable, as CONFIG GET tells it. */
+/* The settings of a durable node, as CONFIG GET returns them. */
 static const char *const persistence[][2] = {
     {"appendonly", "yes"},
     {"appendfsync", "always"},
@@ -14,8 +14,8 @@ static const char *const persistence[][2] = {
 enum { PERSISTENCE_COUNT = sizeof persistence / sizeof *persistence };
 
 /*
- * The user that Redis loads its append-only file as. What a script wrote and
- * this user may not write is dropped without a word.
+ * Redis loads its append-only file as this user. It silently drops writes of a
+ * script that this user may not do.
  */
 #define LOADER "default"
 
@@ -27,7 +27,7 @@ static void add(struct handshake_command *command, const char *word)
     command->args[command->count++] = span_of(word);
 }
 
-/* What does not depend on the node; the words end with NULL. */
+/* The words that are the same for each node, up to a NULL. */
 static const char *const fixed[HANDSHAKE_STEPS][HANDSHAKE_ARGS_MAX + 1] = {
     [HANDSHAKE_SERVER] = {"INFO", "server"},
     [HANDSHAKE_REPLICATION] = {"INFO", "replication"},

@@ -41,7 +41,7 @@ struct handshake_command {
     char digits[16];
 };
 
-/* What was learned so far. */
+/* The results so far. */
 struct handshake {
     char run_id[RUN_ID_LEN + 1];
     char version[32];

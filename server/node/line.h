@@ -1,7 +1,7 @@
 /*
  * A connection to a node that comes back: it dials, reads when the node has
- * sent something, and dials again with jittered backoff. What is sent and what
- * the replies mean is its owner's business.
+ * sent something, and dials again with jittered backoff. Its owner makes the
+ * commands and understands the replies.
  *
  *            open       wait ends             done
  *   closed ───→ idle ───────────────→ dialing ─────→ up

@@ -47,13 +47,13 @@ char script_letter(enum call_kind kind)
 #define BY_VOTERS (BY_SETTERS | BY(EXTEND))
 #define BY_WRITERS (BY(ADMIT) | BY(READMIT) | BY(REVOKE))
 
-/* What the script answers, to which kinds. */
+/* A possible answer of the script, and the kinds of call that get it. */
 struct answer {
     enum vote vote;
     unsigned kinds;
 };
 
-/* Of a cursor: it stays below the number of buckets. */
+/* The most digits of a cursor, which is below the number of buckets. */
 enum { CURSOR_DIGITS = 15 };
 
 enum { LETTERS = 'Z' - 'A' + 1 };

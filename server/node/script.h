@@ -69,7 +69,7 @@ struct call_reply script_decode_letter(enum call_kind kind, int64_t node_now_us,
 struct call_reply script_decode(enum call_kind kind, int64_t node_now_us,
                                 const struct script_field *fields, int count);
 
-/* What an error reply's text ("LOADING Redis is…") means. */
+/* The meaning of an error reply, such as "LOADING Redis is loading". */
 struct ballot script_decode_error(struct span text);
 
 #endif

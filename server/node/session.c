@@ -132,7 +132,7 @@ static bool is_self_signed(const struct session *session)
     return is_own;
 }
 
-/* What is wrong with the node's certificate, the gravest first. */
+/* Names the gravest fault of the node's certificate. */
 static void explain_certificate(struct session *session)
 {
     unsigned status = gnutls_session_get_verify_cert_status(session->tls);
@@ -371,7 +371,7 @@ static void copy_host(struct session *session, const char *host)
         session->host[len - 1] = '\0';
 }
 
-/* Of an address no name is sent (RFC 6066 §3). */
+/* An address is not sent as a name (RFC 6066 §3). */
 static int send_name(struct session *session)
 {
     struct in_addr four;

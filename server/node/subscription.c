@@ -104,7 +104,7 @@ static bool take_reply(struct subscription *subscription,
            fields[0].integer == 3 && take_array(subscription, fields + 1);
 }
 
-/* What a callback closes has nothing left to read. */
+/* Stops when a callback closes the line. */
 static void on_heard(void *ctx)
 {
     struct subscription *subscription = ctx;

@@ -29,7 +29,7 @@ void trust_free(struct trust *trust);
  */
 bool trust_reload(struct trust *trust, char error[TRUST_TEXT_MAX]);
 
-/* What is wrong with our certificate at now_s since 1970; NULL: nothing. */
+/* The fault of our certificate at now_s since 1970; NULL: none. */
 const char *trust_warning(const struct trust *trust, int64_t now_s);
 
 /* ---- for sessions -------------------------------------------------------- */
@@ -37,7 +37,7 @@ const char *trust_warning(const struct trust *trust, int64_t now_s);
 struct gnutls_certificate_credentials_st;
 struct gnutls_priority_st;
 
-/* What was read at one time; lives for as long as somebody holds it. */
+/* Files that were read together; lives for as long as somebody holds it. */
 struct credentials {
     int holders;
     struct gnutls_certificate_credentials_st *certificates;
@@ -46,7 +46,7 @@ struct credentials {
     int64_t begins_s, ends_s;            /* its validity */
 };
 
-/* What is valid now; each must be let go. */
+/* The current credentials. Let go of each. */
 struct credentials *credentials_hold(struct trust *trust);
 void credentials_let_go(struct credentials *credentials);
 

@@ -32,7 +32,7 @@ struct wire;
 struct wire *wire_new(const struct sockaddr *address, socklen_t len);
 void wire_free(struct wire *wire);
 
-/* What it goes over: to secure, connect, shake hands, and watch its fd. */
+/* The bytes below: to connect, to secure, to watch its fd. */
 struct stream *wire_stream(struct wire *wire);
 
 /*

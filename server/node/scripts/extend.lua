@@ -1,9 +1,9 @@
 -- Part of the body of run(), which prelude.lua begins: extend, "e", and what
 -- repair.lua shares with it.
 
--- What an extend tells a repair of the slots, which are the arguments from
--- ARGV[first] on: of one, its number; of several, the sum of what is left of
--- each number modulo 2^49, which is exact. Numbers only rise, so the sum stays
+-- The number by which a repair recognises the slots that an extend saw, which
+-- begin at ARGV[first]: of one slot, its number; of several, the sum of each
+-- number modulo 2^49, which is exact. Numbers only rise, so the sum stays
 -- the same only if none of them rose, or all together by a multiple of 2^49 us:
 -- 17 years. nil: a slot has no number of ours.
 local number_of

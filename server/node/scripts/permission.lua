@@ -70,8 +70,8 @@ if string.find('kmnv', kind, 1, true) then
         return mark
     end
 
-    -- What the node has heard of others: the highest beats and the latest births
-    -- that any server saw.
+    -- Returns the highest beats and the latest births of others that any server
+    -- has told this node.
     --
     -- told       name=beat mname=birth… of the caller, each of 26 digits; the
     --            reply has the digits, in the same order
@@ -149,7 +149,7 @@ if string.find('kmnv', kind, 1, true) then
             admit = ''
         end
 
-        -- What the caller knows of others is stored if this memory counts.
+        -- Stores what the caller knows of others if this memory counts.
         local function answer(word)
             local counts = word == 'ADMITTED' or
                 (begins(admit, of_this_node) and durable == '1')

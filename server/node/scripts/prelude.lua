@@ -37,8 +37,8 @@
 -- The locks are arguments, not KEYS: a node that denies its user one of the
 -- KEYS runs nothing of the script, so one call could fail all others.
 --
--- What most calls need is read from ARGV each time: a local that several
--- functions share costs more, as each batch creates its functions anew.
+-- Functions read ARGV each time: a local that they share would cost more, as each
+-- batch creates its functions anew.
 local state, kinds = KEYS[1], ARGV[4]
 
 -- The node's clock in microseconds. Like the fencing numbers it stays below
@@ -70,8 +70,8 @@ end
 local beat = 0
 
 -- Records that the node promises something. Its beat rises once a batch: an
--- older memory that is put back afterwards has a lower one. What was promised
--- ends at until, by the node's clock, at the latest; only an admission lowers it.
+-- older memory that is put back afterwards has a lower one. Its promises have
+-- ended at until, by the node's clock; only an admission lowers that.
 --
 -- No slot has a number above the top of the state. So a number above the top is
 -- above that of its slot, which most calls then need not read. Whatever writes a

@@ -59,7 +59,7 @@ if kind == 'g' or kind == 'a' then
     end
 
     for i = a, b - 1 do
-        -- What was promised to the client before is not taken back.
+        -- An earlier promise to the client is kept.
         local left = replaced[i] and replaced[i].pttl or 0
         local reply = redis.pcall('SET', ARGV[i], token, 'PX',
             math.max(left, ttl_ms))
