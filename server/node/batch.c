@@ -53,15 +53,6 @@ static bool is_deadline_near(const struct batch *batch, const struct call *call)
            batch->latest_us - call->node_deadline_us <= BATCH_DEADLINES_US;
 }
 
-static void note_deadline(struct batch *batch, int64_t deadline_us)
-{
-    if (!batch->is_timed || deadline_us < batch->deadline_us)
-        batch->deadline_us = deadline_us;
-    if (!batch->is_timed || deadline_us > batch->latest_us)
-        batch->latest_us = deadline_us;
-    batch->is_timed = true;
-}
-
 /* Whether the call agrees with what a batch has once. */
 static bool fits(const struct batch *batch, const struct call *call)
 {
@@ -247,8 +238,14 @@ bool batch_add(struct batch *batch, const struct call *call)
         batch->admit = copy(batch, call->admit);
     if (batch->window_us == 0)
         batch->window_us = call->window_us;
-    if (call_asks_for_vote(call->kind))
-        note_deadline(batch, call->node_deadline_us);
+    if (call_asks_for_vote(call->kind)) {
+        int64_t deadline_us = call->node_deadline_us;
+        if (!batch->is_timed || deadline_us < batch->deadline_us)
+            batch->deadline_us = deadline_us;
+        if (!batch->is_timed || deadline_us > batch->latest_us)
+            batch->latest_us = deadline_us;
+        batch->is_timed = true;
+    }
     batch->calls++;
     add_args(batch, call);
     return true;

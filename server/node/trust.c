@@ -167,19 +167,6 @@ static bool read_key(const struct reader *reader, gnutls_x509_privkey_t *key)
     return code >= 0 || report_code(reader, option, path, code);
 }
 
-/* Copies both. */
-static bool set_pair(const struct reader *reader, struct chain *chain)
-{
-    gnutls_x509_privkey_t key;
-    if (!read_key(reader, &key))
-        return false;
-    int code = gnutls_certificate_set_x509_key(
-        reader->credentials->certificates, chain->list, (int)chain->count, key);
-    gnutls_x509_privkey_deinit(key);
-    return code >= 0 ||
-           report_code(reader, "node-key", reader->config->node_key, code);
-}
-
 static bool read_own(const struct reader *reader)
 {
     struct chain chain = {0};
@@ -188,7 +175,15 @@ static bool read_own(const struct reader *reader)
         return true;
     if (!read_chain(reader, &chain))
         return false;
-    bool is_set = set_pair(reader, &chain);
+    gnutls_x509_privkey_t key;
+    bool is_set = read_key(reader, &key);
+    if (is_set) {
+        int code = gnutls_certificate_set_x509_key(
+            credentials->certificates, chain.list, (int)chain.count, key);
+        gnutls_x509_privkey_deinit(key); /* it was copied, as is the chain */
+        is_set = code >= 0 || report_code(reader, "node-key",
+                                          reader->config->node_key, code);
+    }
     credentials->has_own = is_set;
     credentials->begins_s = gnutls_x509_crt_get_activation_time(chain.list[0]);
     credentials->ends_s = gnutls_x509_crt_get_expiration_time(chain.list[0]);
