@@ -156,8 +156,7 @@ static bool count_connections(struct server *server,
 static bool start_engine(struct server *server)
 {
     const struct config *config = &server->config;
-    /* The other half is for holders, who must be able to connect and release.
-     */
+    /* Holders get the other half: they must be able to connect and release. */
     int64_t half = server->connections_max / 2;
     struct engine_settings settings = {
         .nodes = config->nodes_count,

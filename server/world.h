@@ -1,7 +1,7 @@
 /*
  * The engine's port as the service has it: a connection to each node for calls
- * and one for announcements, timers, the clock, random bytes. Their
- * events go to the engine.
+ * and one for announcements, timers, the clock, random bytes. Their events go
+ * to the engine.
  */
 #ifndef REDLOCKD_WORLD_H
 #define REDLOCKD_WORLD_H

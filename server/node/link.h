@@ -41,8 +41,8 @@ struct link_events {
 /*
  * Connects in the next turn, and again whenever it goes down. Takes all of
  * dialing but resolver, is_probe and events; a node that owes a reply and sends
- * nothing for its silence_us is reconnected. prefix and all
- * that dialing points to are borrowed until link_free. NULL: no memory.
+ * nothing for its silence_us is reconnected. prefix and all that dialing points
+ * to are borrowed until link_free. NULL: no memory.
  */
 struct link *link_new(int node, const struct dial_setup *dialing,
                       const char *prefix, const struct link_events *events);

@@ -35,8 +35,8 @@ struct subscription_events {
 /*
  * Closed at first. Takes all of dialing but resolver, is_probe and events; a
  * node that says nothing for its silence_us, which is longer than the interval
- * of listen calls, is reconnected. prefix and all that
- * dialing points to are borrowed until subscription_free. NULL: no memory.
+ * of listen calls, is reconnected. prefix and all that dialing points to are
+ * borrowed until subscription_free. NULL: no memory.
  */
 struct subscription *subscription_new(int node,
                                       const struct dial_setup *dialing,
