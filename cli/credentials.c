@@ -165,3 +165,12 @@ bool credentials_take(struct credentials *credentials,
                         "this key");
     return take_bearer(credentials, options->auth_token_file);
 }
+
+const char *credentials_advice(const struct credentials *credentials)
+{
+    if (credentials->bearer_file != NULL)
+        return "is the token in the file of --auth-token-file the right one?";
+    if (*credentials->bearer)
+        return "is the token in REDLOCKD_AUTH_TOKEN the right one?";
+    return "give a token with --auth-token-file or REDLOCKD_AUTH_TOKEN";
+}

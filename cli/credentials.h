@@ -32,4 +32,7 @@ bool credentials_take(struct credentials *credentials,
  */
 bool credentials_refresh(struct credentials *credentials);
 
+/* What to do if they are not accepted. Static. */
+const char *credentials_advice(const struct credentials *credentials);
+
 #endif

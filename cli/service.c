@@ -88,7 +88,8 @@ static enum verdict ask_one(struct service *service, const struct call *call,
     enum verdict verdict = verdict_of(answer);
     if (verdict != VERDICT_DONE)
         verdict_explain(answer, service->options->urls[service->current],
-                        service->credentials, service->detail);
+                        credentials_advice(service->credentials),
+                        service->detail);
     if (may_others_help(verdict))
         service->current =
             (service->current + 1) % service->options->urls_count;

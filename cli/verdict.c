@@ -31,19 +31,8 @@ enum verdict verdict_of(const struct http_answer *answer)
     return strcmp(code, "lock_not_found") == 0 ? VERDICT_LOST : VERDICT_REFUSED;
 }
 
-/* What to do about a 401. */
-static const char *advise(const struct credentials *credentials)
-{
-    if (credentials->bearer_file != NULL)
-        return "is the token in the file of --auth-token-file the right one?";
-    if (*credentials->bearer)
-        return "is the token in REDLOCKD_AUTH_TOKEN the right one?";
-    return "give a token with --auth-token-file or REDLOCKD_AUTH_TOKEN";
-}
-
 void verdict_explain(const struct http_answer *answer, const char *url,
-                     const struct credentials *credentials,
-                     char detail[VERDICT_DETAIL_SIZE])
+                     const char *advice, char detail[VERDICT_DETAIL_SIZE])
 {
     const char *told = http_text(answer->body, "detail");
     const json_t *holder = json_object_get(answer->body, "held_by");
@@ -56,7 +45,7 @@ void verdict_explain(const struct http_answer *answer, const char *url,
     else if (answer->status == HTTP_UNAUTHORIZED)
         (void)snprintf(detail, size, "%s: not authenticated (%ld)%s%s; %s",
                        replica, answer->status, *told ? ": " : "", told,
-                       advise(credentials));
+                       advice);
     else if (answer->status == HTTP_FORBIDDEN)
         (void)snprintf(detail, size, "%s: not allowed (%ld)%s%s", replica,
                        answer->status, *told ? ": " : "", told);

@@ -4,7 +4,6 @@
 #ifndef REDLOCKCTL_VERDICT_H
 #define REDLOCKCTL_VERDICT_H
 
-#include "credentials.h"
 #include "http.h"
 
 enum { VERDICT_DETAIL_SIZE = 512 };
@@ -22,9 +21,11 @@ enum verdict {
 
 enum verdict verdict_of(const struct http_answer *answer);
 
-/* Says in one line what is wrong: the answer of this replica is no success. */
+/*
+ * Says in one line what is wrong: the answer of this replica is no success.
+ * advice: what to do about a 401.
+ */
 void verdict_explain(const struct http_answer *answer, const char *url,
-                     const struct credentials *credentials,
-                     char detail[VERDICT_DETAIL_SIZE]);
+                     const char *advice, char detail[VERDICT_DETAIL_SIZE]);
 
 #endif
