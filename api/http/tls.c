@@ -9,9 +9,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "../../server/base/certificates.h"
 #include "../../server/base/clock.h"
 #include "../../server/base/log.h"
-#include "certificates.h"
 #include "peername.h"
 
 enum {
@@ -66,18 +66,18 @@ static void warn_if_unwise(const struct tls *tls)
 {
     const struct certificates *it = tls->current;
     if (it->is_key_open)
-        warn("tls_key_is_open", tls->files.key,
+        warn("tls_key_is_open", tls->files.key.path,
              "others can read this private key; chmod 600 it");
     if (it->crl_until_s != 0 && now_s() >= it->crl_until_s)
-        warn("tls_client_crl_outdated", tls->files.client_crl,
+        warn("tls_client_crl_outdated", tls->files.crl.path,
              "certificates revoked since then are accepted; get a newer list "
              "and reload (SIGHUP)");
     if (now_s() >= it->until_s)
-        warn("tls_certificate_expired", tls->files.chain,
+        warn("tls_certificate_expired", tls->files.chain.path,
              "clients that verify it will not connect; renew it and reload "
              "(SIGHUP)");
     else if (now_s() < it->since_s)
-        warn("tls_certificate_not_yet_valid", tls->files.chain,
+        warn("tls_certificate_not_yet_valid", tls->files.chain.path,
              "clients that verify it will not connect; look at the clocks");
 }
 
@@ -99,9 +99,12 @@ struct tls *tls_new(const struct config *config, struct metrics *metrics,
         (void)snprintf(error, error_size, "no memory for TLS");
         return NULL;
     }
-    tls->files = (struct certificate_files){config->tls_cert, config->tls_key,
-                                            config->tls_client_ca,
-                                            config->tls_client_crl};
+    tls->files = (struct certificate_files){
+        .chain = {"tls-cert", config->tls_cert},
+        .key = {"tls-key", config->tls_key},
+        .ca = {"tls-client-ca", config->tls_client_ca},
+        .crl = {"tls-client-crl", config->tls_client_crl},
+    };
     tls->metrics = metrics;
     struct certificates *loaded =
         certificates_load(&tls->files, error, error_size);
@@ -131,7 +134,7 @@ bool tls_reload(struct tls *tls)
     serve(tls, loaded);
     log_write(LOG_INFO, "tls_reloaded",
               (struct log_field[]){
-                  LOG_S("file", tls->files.chain),
+                  LOG_S("file", tls->files.chain.path),
                   LOG_N("valid_for_s", loaded->until_s - now_s()), LOG_END});
     return true;
 }
@@ -248,7 +251,7 @@ bool tls_session_may_ask(struct tls_session *it, const char *target)
         verify_again(it);
     while (it->is_trusted && now_s() - CLOCK_GRAIN_S > it->until_s)
         look_at_end(it);
-    if (!it->certificates->has_client_ca || it->is_trusted)
+    if (!it->certificates->has_ca || it->is_trusted)
         return true;
     if (it->is_local && is_probe(target))
         return true;
@@ -379,7 +382,7 @@ struct tls_session *tls_session_new(struct tls *tls,
     gnutls_transport_set_pull_function(library, pull);
     gnutls_handshake_set_hook_function(library, GNUTLS_HANDSHAKE_FINISHED,
                                        GNUTLS_HOOK_POST, on_finished);
-    if (tls->current->has_client_ca) {
+    if (tls->current->has_ca) {
         it->is_local = is_local(fd);
         gnutls_certificate_server_set_request(library, GNUTLS_CERT_REQUEST);
         gnutls_session_set_verify_function(library, verify_client);

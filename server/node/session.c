@@ -26,7 +26,7 @@ enum {
  */
 struct session {
     gnutls_session_t tls;
-    struct credentials *credentials;
+    struct certificates *certificates;
     gnutls_typed_vdata_st checks[CHECKS];
     int fd;
     int fault; /* errno of the socket */
@@ -167,7 +167,7 @@ static void explain_certificate(struct session *session)
 static bool lacks_own(const struct session *session)
 {
     return gnutls_certificate_client_get_request_status(session->tls) != 0 &&
-           !session->credentials->has_own;
+           !session->certificates->has_own;
 }
 
 static const char too_old[] = "the node has neither TLS 1.2 nor 1.3";
@@ -193,7 +193,7 @@ static void explain_alert(struct session *session)
         say(session, STATE_TLS_FAILED, "%s", too_old);
     else if (lacks_own(session))
         say(session, STATE_TLS_FAILED, "%s", lacking);
-    else if (is_about_certificates(alert) && session->credentials->has_own)
+    else if (is_about_certificates(alert) && session->certificates->has_own)
         say(session, STATE_TLS_FAILED, "the node refuses --node-cert: %.80s",
             name);
     else
@@ -382,11 +382,10 @@ static int send_name(struct session *session)
                                   strlen(host));
 }
 
-static bool set_up(struct session *session)
+static bool set_up(struct session *session, const struct trust *trust)
 {
     static char purpose[] = GNUTLS_KP_TLS_WWW_SERVER;
     gnutls_session_t tls = session->tls;
-    const struct credentials *credentials = session->credentials;
     session->checks[0] = (gnutls_typed_vdata_st){
         .type = GNUTLS_DT_DNS_HOSTNAME, .data = (unsigned char *)session->host};
     session->checks[1] = (gnutls_typed_vdata_st){
@@ -395,9 +394,9 @@ static bool set_up(struct session *session)
     gnutls_transport_set_ptr(tls, session);
     gnutls_transport_set_pull_function(tls, pull);
     gnutls_transport_set_push_function(tls, push);
-    return gnutls_priority_set(tls, credentials->priority) >= 0 &&
+    return gnutls_priority_set(tls, trust_priority(trust)) >= 0 &&
            gnutls_credentials_set(tls, GNUTLS_CRD_CERTIFICATE,
-                                  credentials->certificates) >= 0 &&
+                                  session->certificates->credentials) >= 0 &&
            send_name(session) >= 0;
 }
 
@@ -408,11 +407,11 @@ struct session *session_new(struct trust *trust, const char *host, int fd)
         return NULL;
     session->fd = fd;
     copy_host(session, host);
-    session->credentials = credentials_hold(trust);
+    session->certificates = trust_hold(trust);
     if (gnutls_init(&session->tls, GNUTLS_CLIENT | GNUTLS_NONBLOCK |
                                        GNUTLS_NO_SIGNAL | GNUTLS_NO_TICKETS) <
             0 ||
-        !set_up(session)) {
+        !set_up(session, trust)) {
         session_free(session);
         return NULL;
     }
@@ -428,6 +427,6 @@ void session_free(struct session *session)
         (void)gnutls_bye(session->tls, GNUTLS_SHUT_WR);
     if (session->tls != NULL)
         gnutls_deinit(session->tls);
-    credentials_let_go(session->credentials);
+    certificates_drop(session->certificates);
     free(session);
 }

@@ -6,6 +6,7 @@
 #ifndef REDLOCKD_TRUST_H
 #define REDLOCKD_TRUST_H
 
+#include "../base/certificates.h"
 #include "../config/config.h"
 
 enum { TRUST_TEXT_MAX = CONFIG_ERROR_MAX + CONFIG_PATH_MAX };
@@ -34,20 +35,12 @@ const char *trust_warning(const struct trust *trust, int64_t now_s);
 
 /* ---- for sessions -------------------------------------------------------- */
 
-struct gnutls_certificate_credentials_st;
 struct gnutls_priority_st;
 
-/* Files that were read together; lives for as long as somebody holds it. */
-struct credentials {
-    int holders;
-    struct gnutls_certificate_credentials_st *certificates;
-    struct gnutls_priority_st *priority; /* protocols and ciphers */
-    bool has_own;                        /* a certificate of ours */
-    int64_t begins_s, ends_s;            /* its validity */
-};
+/* What is valid now; each must be dropped. */
+struct certificates *trust_hold(struct trust *trust);
 
-/* The current credentials. Let go of each. */
-struct credentials *credentials_hold(struct trust *trust);
-void credentials_let_go(struct credentials *credentials);
+/* Protocols and ciphers; lives as long as trust. */
+struct gnutls_priority_st *trust_priority(const struct trust *trust);
 
 #endif

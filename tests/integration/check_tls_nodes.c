@@ -286,7 +286,7 @@ TEST(hangup_reads_the_files_again)
     ck_assert_int_eq(truncate(path, 0), 0);
     hang_up();
     WAIT_UNTIL(SOON_MS, log_has("event=node_tls_not_reloaded"));
-    ck_assert(log_has("no certificate or key in PEM form"));
+    ck_assert(log_has("holds no certificate in PEM"));
     restart_nodes(0, 1); /* a new connection, by the old file */
     world_wait_ready(&world, 0);
     lock_expect_cycle(server, "a");
@@ -327,7 +327,7 @@ TEST(bad_files_are_refused_at_the_start)
     expect_refusal(EXIT_FAILURE, "node-ca", "/none.pem", "No such file");
     snprintf(path, sizeof path, "%s/" TLSNODE_KEY, dir);
     expect_refusal(EXIT_FAILURE, "node-ca", path,
-                   "no certificate or key in PEM form");
+                   "holds no certificate in PEM");
     snprintf(path, sizeof path, "%s/" TLSNODE_CERT, dir);
     expect_refusal(EX_CONFIG, "node-cert", path, "without --node-key");
 }

@@ -47,7 +47,7 @@ TEST(without_tls_no_file_is_read)
 TEST(file_that_is_no_ca_is_refused)
 {
     write_text(0, "");
-    refuse("--node-ca: /tmp/redlockd-tls", "PEM");
+    refuse("--node-ca \"/tmp/redlockd-tls", "PEM");
     write_text(0, "hello");
     refuse("--node-ca", "PEM");
     write_text(0, "-----BEGIN CERTIFICATE-----\nAAAA\n"
@@ -56,7 +56,7 @@ TEST(file_that_is_no_ca_is_refused)
     ck_assert_int_eq(unlink(secure.path[0]), 0);
     refuse("--node-ca", "No such file");
     snprintf(secure.config.node_ca, sizeof secure.config.node_ca, "/tmp");
-    refuse("--node-ca: /tmp", "directory");
+    refuse("--node-ca \"/tmp\"", "directory");
 }
 
 TEST(pair_must_fit)
@@ -68,7 +68,7 @@ TEST(pair_must_fit)
     ck_assert_msg(trust_make(&trust, &secure.config, error), "%s", error);
     trust_free(trust);
     secure_give(ours, other);
-    refuse("--node-key", "does not belong to the certificate");
+    refuse("--node-key", "does not belong to the first certificate");
     write_text(2, "hello");
     refuse("--node-key", "PEM");
     ck_assert_int_eq(unlink(secure.path[2]), 0);

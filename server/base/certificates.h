@@ -1,7 +1,6 @@
 /*
- * What the server shows its clients, and who vouches for theirs: the files of
- * --tls-cert, --tls-key, --tls-client-ca and --tls-client-crl, as GnuTLS holds
- * them.
+ * What one side of TLS shows the other, and who vouches for the other side: PEM
+ * files, as GnuTLS holds them.
  *
  * A reload makes new ones; connections keep those that they began with.
  */
@@ -13,22 +12,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/*
- * Borrowed. client_ca "": clients need no certificate; client_crl "": nobody is
- * revoked.
- */
+/* The file that an option names. Borrowed. path "": none. */
+struct certificate_file {
+    const char *option;
+    const char *path;
+};
+
+/* Without a chain there is no key; without ca there is no crl. */
 struct certificate_files {
-    const char *chain;
-    const char *key;
-    const char *client_ca;
-    const char *client_crl;
+    struct certificate_file chain; /* the own certificate, and who signed it */
+    struct certificate_file key;
+    struct certificate_file ca;  /* who may sign the other side's */
+    struct certificate_file crl; /* which of these are revoked */
+    bool has_system_ca;          /* without ca, whom the system trusts */
 };
 
 struct certificates {
     int holders;
     gnutls_certificate_credentials_t credentials;
-    bool has_client_ca;
-    int64_t since_s, until_s; /* when the server's own is valid, Unix time */
+    bool has_ca;
+    bool has_own;             /* a certificate to show */
+    int64_t since_s, until_s; /* when that is valid, Unix time */
     int64_t crl_until_s; /* when the list is outdated; 0: no list, or no end */
     bool is_key_open;    /* others than its owner may read the key */
 };
@@ -41,7 +45,7 @@ struct certificates *certificates_load(const struct certificate_files *files,
                                        char *error, size_t error_size);
 
 /*
- * When the next certificate of a client's chain (DER) ends behind after_s, Unix
+ * When the next certificate of a chain (DER) ends behind after_s, Unix
  * time; INT64_MAX: none does.
  */
 int64_t certificates_next_end_s(const gnutls_datum_t *chain, unsigned count,

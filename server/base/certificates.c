@@ -16,11 +16,11 @@ struct reader {
 };
 
 /* "--option file: reason" */
-static bool fail(const struct reader *reader, const char *option,
-                 const char *path, const char *reason)
+static bool fail(const struct reader *reader,
+                 const struct certificate_file *file, const char *reason)
 {
     (void)snprintf(reader->error, reader->error_size, "--%s \"%.200s\": %s",
-                   option, path, reason);
+                   file->option, file->path, reason);
     return false;
 }
 
@@ -43,12 +43,13 @@ static char *read_all(FILE *file, size_t *len)
 }
 
 /* mode: of the file, or NULL. */
-static bool read_file(const struct reader *reader, const char *option,
-                      const char *path, gnutls_datum_t *out, mode_t *mode)
+static bool read_file(const struct reader *reader,
+                      const struct certificate_file *named, gnutls_datum_t *out,
+                      mode_t *mode)
 {
     struct stat info;
     size_t len = 0;
-    FILE *file = fopen(path, "re");
+    FILE *file = fopen(named->path, "re");
     char *text = file != NULL ? read_all(file, &len) : NULL;
     int reason = errno;
     if (text != NULL && mode != NULL)
@@ -56,7 +57,7 @@ static bool read_file(const struct reader *reader, const char *option,
     if (file != NULL)
         (void)fclose(file); /* only read */
     if (text == NULL)
-        return fail(reader, option, path, strerror(reason));
+        return fail(reader, named, strerror(reason));
     out->data = (unsigned char *)text;
     out->size = (unsigned)len;
     return true;
@@ -95,15 +96,15 @@ static void drop(struct parsed *it)
     gnutls_free(it->list);
 }
 
-/* When the first of the chain, the server's own, is valid. */
+/* When the first of the chain, the own one, is valid. */
 static bool read_times(const struct reader *reader, struct certificates *it,
                        const gnutls_datum_t *chain)
 {
     struct parsed certificates;
     if (!parse(&certificates, chain))
-        return fail(reader, "tls-cert", reader->files->chain,
-                    "holds no certificate in PEM; want the server's own, "
-                    "then those that signed it");
+        return fail(reader, &reader->files->chain,
+                    "holds no certificate in PEM; want the own one, then those "
+                    "that signed it");
     it->since_s = gnutls_x509_crt_get_activation_time(certificates.list[0]);
     it->until_s = gnutls_x509_crt_get_expiration_time(certificates.list[0]);
     drop(&certificates);
@@ -114,7 +115,7 @@ static const char *key_reason(int rc)
 {
     switch (rc) {
     case GNUTLS_E_CERTIFICATE_KEY_MISMATCH:
-        return "does not belong to the first certificate of --tls-cert";
+        return "does not belong to the first certificate of its chain";
     case GNUTLS_E_DECRYPTION_FAILED:
         return "is encrypted; give it without a passphrase, readable only by "
                "redlockd";
@@ -128,24 +129,25 @@ static const char *key_reason(int rc)
 static bool set_pair(const struct reader *reader, struct certificates *it,
                      const gnutls_datum_t *chain)
 {
-    const char *path = reader->files->key;
     gnutls_datum_t key = {NULL, 0};
     mode_t mode = 0;
-    if (!read_file(reader, "tls-key", path, &key, &mode))
+    if (!read_file(reader, &reader->files->key, &key, &mode))
         return false;
     int rc = gnutls_certificate_set_x509_key_mem2(it->credentials, chain, &key,
                                                   GNUTLS_X509_FMT_PEM, NULL, 0);
     forget(&key);
     it->is_key_open = (mode & S_IRWXO) != 0;
-    return rc >= 0 || fail(reader, "tls-key", path, key_reason(rc));
+    return rc >= 0 || fail(reader, &reader->files->key, key_reason(rc));
 }
 
 static bool load_pair(const struct reader *reader, struct certificates *it)
 {
     gnutls_datum_t chain = {NULL, 0};
+    it->has_own = *reader->files->chain.path != '\0';
     bool is_done =
-        read_file(reader, "tls-cert", reader->files->chain, &chain, NULL) &&
-        read_times(reader, it, &chain) && set_pair(reader, it, &chain);
+        !it->has_own ||
+        (read_file(reader, &reader->files->chain, &chain, NULL) &&
+         read_times(reader, it, &chain) && set_pair(reader, it, &chain));
     free(chain.data);
     return is_done;
 }
@@ -167,12 +169,14 @@ static bool is_signed(gnutls_x509_crl_t list, const struct parsed *authorities)
 static bool use_list(const struct reader *reader, struct certificates *it,
                      gnutls_x509_crl_t list, const struct parsed *authorities)
 {
-    const char *path = reader->files->client_crl;
+    const struct certificate_file *file = &reader->files->crl;
+    char reason[80];
+    (void)snprintf(reason, sizeof reason, "is not signed by one of --%s",
+                   reader->files->ca.option);
     if (!is_signed(list, authorities))
-        return fail(reader, "tls-client-crl", path,
-                    "is not signed by one of --tls-client-ca");
+        return fail(reader, file, reason);
     if (gnutls_certificate_set_x509_crl(it->credentials, &list, 1) < 0)
-        return fail(reader, "tls-client-crl", path, "no memory");
+        return fail(reader, file, "no memory");
     int64_t until_s = gnutls_x509_crl_get_next_update(list);
     if (until_s > 0 && (it->crl_until_s == 0 || until_s < it->crl_until_s))
         it->crl_until_s = until_s;
@@ -188,7 +192,7 @@ static bool use_lists(const struct reader *reader, struct certificates *it,
     int rc = gnutls_x509_crl_list_import2(&lists, &count, text,
                                           GNUTLS_X509_FMT_PEM, 0);
     if (rc < 0 || count == 0)
-        return fail(reader, "tls-client-crl", reader->files->client_crl,
+        return fail(reader, &reader->files->crl,
                     "holds no list of revoked certificates in PEM");
     bool is_done = true;
     for (unsigned i = 0; i < count; i++) {
@@ -199,40 +203,50 @@ static bool use_lists(const struct reader *reader, struct certificates *it,
     return is_done;
 }
 
-static bool load_client_crl(const struct reader *reader,
-                            struct certificates *it, const gnutls_datum_t *ca)
+static bool load_crl(const struct reader *reader, struct certificates *it,
+                     const gnutls_datum_t *ca)
 {
-    const char *path = reader->files->client_crl;
+    const struct certificate_file *file = &reader->files->crl;
     gnutls_datum_t text = {NULL, 0};
     struct parsed authorities;
-    if (*path == '\0')
+    if (*file->path == '\0')
         return true;
-    if (!read_file(reader, "tls-client-crl", path, &text, NULL))
+    if (!read_file(reader, file, &text, NULL))
         return false;
     bool is_done = parse(&authorities, ca)
                        ? use_lists(reader, it, &text, &authorities)
-                       : fail(reader, "tls-client-crl", path, "no memory");
+                       : fail(reader, file, "no memory");
     drop(&authorities);
     free(text.data);
     return is_done;
 }
 
-static bool load_client_ca(const struct reader *reader, struct certificates *it)
+static bool use_system(const struct reader *reader, struct certificates *it)
 {
-    const char *path = reader->files->client_ca;
+    int count = gnutls_certificate_set_x509_system_trust(it->credentials);
+    return count > 0 ||
+           fail(reader, &reader->files->ca,
+                count == GNUTLS_E_MEMORY_ERROR
+                    ? "no memory"
+                    : "names no file, and the system has no CAs: install "
+                      "ca-certificates, or name the PEM file of your CA");
+}
+
+static bool load_ca(const struct reader *reader, struct certificates *it)
+{
+    const struct certificate_file *file = &reader->files->ca;
     gnutls_datum_t text = {NULL, 0};
-    it->has_client_ca = *path != '\0';
-    if (!it->has_client_ca)
-        return true;
-    if (!read_file(reader, "tls-client-ca", path, &text, NULL))
+    it->has_ca = *file->path != '\0';
+    if (!it->has_ca)
+        return !reader->files->has_system_ca || use_system(reader, it);
+    if (!read_file(reader, file, &text, NULL))
         return false;
     int count = gnutls_certificate_set_x509_trust_mem(it->credentials, &text,
                                                       GNUTLS_X509_FMT_PEM);
-    bool is_done = count > 0
-                       ? load_client_crl(reader, it, &text)
-                       : fail(reader, "tls-client-ca", path,
-                              "holds no certificate in PEM; want the CAs of "
-                              "client certificates");
+    bool is_done = count > 0 ? load_crl(reader, it, &text)
+                             : fail(reader, file,
+                                    "holds no certificate in PEM; want the "
+                                    "CAs of the other side's certificates");
     free(text.data);
     return is_done;
 }
@@ -247,7 +261,7 @@ struct certificates *certificates_load(const struct certificate_files *files,
         return NULL;
     it->holders = 1;
     if (gnutls_certificate_allocate_credentials(&it->credentials) >= 0 &&
-        load_pair(&reader, it) && load_client_ca(&reader, it))
+        load_pair(&reader, it) && load_ca(&reader, it))
         return it;
     certificates_drop(it);
     return NULL;
