@@ -1,13 +1,13 @@
 /*
- * A command for redlockctl run that tells until when it lived:
+ * A command for redlockctl run that writes down until when it lived:
  *
  *   beat FILE [stubborn] [daemon] [witness FILE]
  *
  * It writes the time, of CLOCK_BOOTTIME in ns, into its place of FILE about
- * every millisecond, until it is killed; and so does a child. daemon: so does
- * another child, in a session of its own. stubborn: SIGTERM does not end them.
+ * every millisecond, until it is killed; so does a child. daemon: another child
+ * does so in a session of its own. stubborn: SIGTERM does not end them.
  * witness: while any of them lives, they hold a lock on that file; a second
- * beat that comes meanwhile writes "overlap" to it and ends.
+ * beat writes "overlap" to it and ends.
  */
 #include <fcntl.h>
 #include <signal.h>

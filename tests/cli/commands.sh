@@ -18,7 +18,7 @@ ask() { # argument…
     said=$(timeout 30 "$ctl" "$@" 2>&1 </dev/null) || status=$?
 }
 
-# ask, and then: the status, and a text that was said.
+# ask, which must end with this status and print this text.
 gives() { # status text argument…
     local want=$1 text=$2
     shift 2
@@ -57,8 +57,8 @@ command_line_is_checked() {
         gives 0 "redlockctl $(cat VERSION)" --version
 }
 
-# Each example of --help, on a service with its default limits, and whether the
-# manual page has it. What they run is elsewhere: here it only says so.
+# Each example of --help, on a service with default limits; the manual page must
+# have it, too. The programs that the examples run are stubs.
 examples_of_help_work() {
     local name line count=0 number page
     mkdir -p "$stack_dir/bin"
@@ -100,7 +100,7 @@ times_of_help_work() {
     return 1
 }
 
-# But for systemd, and for nodes that are not there.
+# Except those for systemd, and for nodes that are not here.
 examples_of_the_daemons_page_work() {
     local line count=0
     while read -r line; do
@@ -219,7 +219,7 @@ trouble_is_told_once() {
         [ "$(grep -c "still trying" <<<"$said")" -eq 1 ]
 }
 
-# Nobody listens there.
+# Nothing listens at the proxies' address.
 proxies_are_not_asked_for_this_machine() {
     local variable
     for variable in http_proxy all_proxy ALL_PROXY; do
@@ -254,7 +254,7 @@ acquire_extend_release() {
         gives 64 "token" release q3 --token nonsense
 }
 
-# The server allows it for 60 s in all.
+# The server allows at most 60 s per hold.
 lock_is_not_kept_for_ever() {
     (
         eval "$("$ctl" acquire -n -t 20 u1)"
@@ -262,7 +262,7 @@ lock_is_not_kept_for_ever() {
     )
 }
 
-# by the number that show tells, and by no other one
+# With the number that show prints, and no other.
 release_by_force() {
     local number
     hold z1 20 --owner gone
@@ -279,7 +279,7 @@ release_what_is_held() { # resource
     "$ctl" release "$1" --force "$("$ctl" show "$1" --json | grep -o '[0-9]\{16\}')"
 }
 
-# With the next renewal, after 7 s; not with the validity, after 20.
+# At the next renewal, after 7 s, not at the end of the validity, after 20.
 lost_lock_ends_the_command_at_once() {
     local begun=$SECONDS
     release_what_is_held l1 &
@@ -307,14 +307,14 @@ show_tells_the_holder() {
         gives 1 "t2: free" show t2
 }
 
-# The lock of both would tell of the first that is held.
+# The lock of both would show only the first holder.
 several_have_each_their_holder() {
     hold k1 20 --owner ann && gives 0 "k1: held by ann" show k1 k2 &&
         [[ $said == *$'\nk2: free' ]] && gives 1 $'k3: free\nk2: free' show k3 k2 &&
         gives 0 '"resource":"k1"' show k2 k1 --json && [ "$(wc -l <<<"$said")" -eq 2 ]
 }
 
-# Written right to left, its end would be in front.
+# Shown from right to left, the end of the name would come first.
 names_do_not_move_the_terminal() {
     local name=$'hidden\xe2\x80\xaegnp.exe\xe2\x80\xa8'
     hold "$name" 20 && gives 0 'hidden\u202Egnp.exe\u2028: held' show "$name" &&
@@ -362,7 +362,7 @@ has_lines() { # count file
     [ "$(wc -l <"$2")" -eq "$1" ]
 }
 
-# With a terminal, the command has it, and Ctrl-Z does not stop it for ever.
+# The command gets the terminal, and Ctrl-Z does not leave it stopped.
 terminal_is_the_commands() {
     local seen=$stack_dir/seen out=$stack_dir/terminal
     : >"$seen"

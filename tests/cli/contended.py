@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Several redlockctl run that want the same lock, while their processes are
-killed and stopped at random: do two commands ever run at the same time?
+"""Several `redlockctl run` want the same lock, while their processes are killed
+and stopped at random: do two commands ever run at the same time?
 
 contended.py [RUNS [SEED]]
 
-Each command, with all of its processes, holds a flock on one file: whoever
-finds that taken has found an overlap.
+Each command and all of its processes hold a flock on one file: if it is taken
+already, two commands overlap.
 """
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def stop_redlockctl(ctl: Popen, _: int) -> None:
 
 
 def stop_and_kill(ctl: Popen, guard: int) -> None:
-    """The guard stops; then what watches it is killed a bit later."""
+    """The guard is stopped; redlockctl, which watches it, is killed later."""
     os.kill(guard, signal.SIGSTOP)
     time.sleep(TTL_S / 2)
     os.kill(guard, signal.SIGCONT)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""redlockctl run under faults: does the command ever live longer than the
+"""`redlockctl run` under faults: does the command ever live longer than the
 validity of its lock?
 
 faults.py [TRIES [FAULT...]]
 
-In each try redlockctl runs a command that ignores SIGTERM and tells when it
-lived, by the same clock by which a proxy tells until when the lock was valid.
-Then a fault happens, at a random moment of the renewals. Nothing of the
-command may live past the validity, and redlockctl must end as expected.
+In each try redlockctl runs a command that ignores SIGTERM and writes down the
+time while it lives; by the same clock, a proxy notes until when the lock is
+valid. Then a fault happens, at a random moment between two renewals. No process
+of the command may outlive the validity, and redlockctl must end as expected.
 """
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LOST, KILLED = 70, -signal.SIGKILL
 
 
 class Try:
-    """One redlockctl with its guard and its command, which is alive."""
+    """One redlockctl with its guard and its command."""
 
     def __init__(self, world: World, resource: str) -> None:
         self.world, self.resource = world, resource
@@ -59,7 +59,7 @@ class Try:
                 max(self.stamps_ns())) / 1e6
 
 
-# ---- the faults: each hurts all tries, and undoes what must be undone --------
+# ---- the faults: each is done to all tries, and undone where needed ----------
 
 Tries = list[Try]
 
@@ -90,7 +90,7 @@ def guard_killed(_: World, tries: Tries) -> None:
 
 
 def both_killed(_: World, tries: Tries) -> None:
-    """The kernel kills the command; what that has started is out of reach."""
+    """The kernel kills the command, but not what that has started."""
     for one in tries:
         os.kill(one.guard, signal.SIGKILL)
         one.ctl.kill()
@@ -99,11 +99,11 @@ def both_killed(_: World, tries: Tries) -> None:
     for one in tries:
         for pid in one.members[1:]:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)  # redlockctl was faster
+                os.kill(pid, signal.SIGKILL)  # redlockctl has killed it
 
 
 def guard_stopped(world: World, tries: Tries) -> None:
-    """It cannot end the command when no answer comes through any more."""
+    """The guard cannot end the command after the answers stop."""
     for one in tries:
         os.kill(one.guard, signal.SIGSTOP)
     answers_lost(world, tries)
@@ -120,7 +120,7 @@ def answers_lost(world: World, tries: Tries) -> None:
 
 
 def acquire_answer_lost(world: World, tries: Tries) -> None:
-    """The other replica gives the same lock again."""
+    """The retry at the other replica gets the same lock."""
     repeats = world.repeats
     world.proxies[0].is_cut = True
     more = [Try(world, f"{one.resource}.more") for one in tries]
@@ -154,8 +154,8 @@ def lock_taken_away(world: World, tries: Tries) -> None:
 
 
 def command_killed(_: World, tries: Tries) -> None:
-    """What it leaves behind in its process group must end before the release;
-    what has gone into a session of its own may live on."""
+    """What it leaves running in its process group must end before the release;
+    processes in a session of their own may go on."""
     for one in tries:
         os.kill(one.command, signal.SIGKILL)
         one.ctl.wait(20)
@@ -164,7 +164,7 @@ def command_killed(_: World, tries: Tries) -> None:
 
 
 def replica_killed(world: World, tries: Tries) -> None:
-    """The other one must do: nothing is lost in three TTLs."""
+    """The other replica suffices: no lock is lost within three TTLs."""
     number = random.randrange(2)
     world.kill_server(number)
     time.sleep(TTL_S * 3)
@@ -192,7 +192,7 @@ FAULTS: dict[Callable[[World, Tries], None], int] = {
 
 
 def one_round(world: World, fault, status: int, names: list[str]) -> list[float]:
-    """Returns how early each ended; raises AssertionError."""
+    """How long before the end of the validity each ended. Raises AssertionError."""
     tries = [Try(world, name) for name in names]
     for one in tries:
         one.wait_alive()

@@ -1,4 +1,4 @@
-"""What stands before redlockd and asks who is there: TLS, client certificates,
+"""A gateway in front of redlockd that authenticates: TLS, client certificates,
 bearer tokens, limits."""
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class GateHandler(Handler):
 
 
 class Gate(Proxy):
-    """A proxy that speaks TLS, and knows tokens; None: whoever comes may."""
+    """A proxy that speaks TLS, and knows tokens; None: it asks for none."""
 
     handler = GateHandler
 

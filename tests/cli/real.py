@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""redlockctl and a redlockd that asks who is there: secure.py tries more than
+"""redlockctl and a redlockd that authenticates: secure.py tries more than
 redlockd does, here both have to understand each other.
 
 real.py [TEST...]
@@ -52,7 +52,7 @@ def certificate_lets_in(desk: Desk) -> None:
         ctl = desk.run([guard], *CLIENT, ttl="3")
         desk.gives(0, "gate", "show", *url, *CLIENT, "kept")
         desk.stop(ctl)
-        # a token counts more
+        # a token takes precedence
         desk.gives(DENIED, "(401)", *run[:1], *CLIENT, *run[1:],
                    REDLOCKD_AUTH_TOKEN=NEXT)
         desk.gives(NO_ANSWER, guard.url, "nodes", *url,
@@ -75,8 +75,8 @@ def token_is_rotated_while_a_lock_is_held(desk: Desk) -> None:
 
 
 def certificate_is_replaced_while_a_lock_is_held(desk: Desk) -> None:
-    """By one of another authority: who trusts it connects, and a connection
-    that is open goes on."""
+    """By one of another CA: clients that trust that CA connect, and open
+    connections go on."""
     with guarded(desk, identity("batch", TOKEN)) as guard:
         ctl = desk.run([guard], ttl="3", REDLOCKD_AUTH_TOKEN=TOKEN)
         guard.serve("foreign")
@@ -89,7 +89,7 @@ def certificate_is_replaced_while_a_lock_is_held(desk: Desk) -> None:
 
 
 def limited_client_waits(desk: Desk) -> None:
-    """A run asks twice, and one that has to wait is told for how long."""
+    """A run makes two requests; after a 429 it waits as long as it says."""
     with guarded(desk, identity("batch", TOKEN, "lock rate=1 burst=2"),
                  identity("few", NEXT, "lock,read locks=1")) as guard:
         url = ("--url", guard.url, *desk.ca)

@@ -30,8 +30,8 @@ def now_ns() -> int:
 
 class Proxy(http.server.ThreadingHTTPServer):
     """Passes requests on, and notes until when each lock is valid, by the
-    answers that grant or extend it: from when a request came here, which is
-    after it was sent."""
+    answers that grant or extend it. It counts from when the request came
+    here, which is after it was sent."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -165,7 +165,7 @@ class World:
             node.send_signal(number)
 
     def ask(self, method: str, path: str, **headers: str) -> int:
-        """Past the proxies; the status."""
+        """Asks a server directly, without a proxy. Returns the status."""
         link = http.client.HTTPConnection("127.0.0.1", self.server_ports[0],
                                           timeout=10)
         try:
@@ -177,7 +177,7 @@ class World:
 
     def run(self, resource: str, *beat: str, ttl: str = "1", wait: str = "20",
             options: tuple[str, ...] = ()) -> subprocess.Popen:
-        """redlockctl run, in a process group of its own, as a shell's job."""
+        """redlockctl run, in a process group of its own, like a job of a shell."""
         urls = [word for url in self.urls for word in ("--url", url)]
         with (self.folder / "ctl.log").open("ab") as log:
             return subprocess.Popen(
@@ -196,7 +196,7 @@ def children(pid: int) -> list[int]:
 
 
 def is_alive(pid: int) -> bool:
-    """Not even a zombie counts."""
+    """A zombie does not count."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(
             ")", 1)[1].split()[0] not in "ZX"
