@@ -18,8 +18,8 @@
  *   mortal     no acquire or extend that arrives long after it was sent sets a
  *              key or lengthens its life
  *   foreign    a server of the same epoch but another configuration takes no
- *              admission from a node, and grants nothing unless nodes of the
- *              first configuration have forgotten it
+ *              admission from a node; once the first configuration has admitted
+ *              one, it grants nothing unless nodes have forgotten that
  *   repaired   a lock that was extended without any faults is soon on all nodes
  *   served     when holders release and a quorum votes, a client that waits has
  *              the lock within its time

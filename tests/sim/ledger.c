@@ -79,7 +79,7 @@ void ledger_on_grant(struct world *world, const struct client *client,
     struct ledger *ledger = &world->clients->ledger;
     bool is_foreign =
         world->servers[client->server].configuration == CONFIGURATION_FOREIGN;
-    if (is_foreign && !has_forgotten(world))
+    if (is_foreign && ledger->has_first && !has_forgotten(world))
         violated(world, "foreign", client);
     for (int i = 0; i < client->count; i++) {
         int resource = client->resources[i];
@@ -342,6 +342,8 @@ void ledger_before_execution(struct world *world, const struct message *message)
 
 void ledger_on_execution(struct world *world, const struct message *message)
 {
+    if (is_of_first(world->machines[message->machine].memory.admit))
+        world->clients->ledger.has_first = true;
     if (world->clients->ledger.is_touching_first &&
         !is_of_first(world->machines[message->machine].memory.admit))
         ledger_violated(world, "foreign", -1, -1);

@@ -31,6 +31,7 @@ enum { WINDFALLS = 1024, KEYS = 64 };
 
 struct ledger {
     bool claims_clocks;     /* the clocks behave as the design assumes */
+    bool has_first;         /* the first configuration has admitted a node */
     bool is_touching_first; /* a foreign server, the first one's node */
     struct numbered last[SIM_RESOURCES];
     struct numbered of_keys[KEYS]; /* the latest ones, by the rest of the key */
