@@ -234,15 +234,15 @@ static bool check_rights(const struct access *access,
     char of_path[NAMES_LEN_MAX];
     int scope = scope_of(request);
     assert(scope >= 0);
-    if (names.len == 0)
-        names = route_names(&request->match, of_path);
+    struct span wanted =
+        names.len > 0 ? names : route_names(&request->match, of_path);
     request->caller->auth_file = access->accounts.reads;
     request->caller->expires_s = identity->expires_s;
     if (is_over(identity->expires_s))
         login_revoke(&request->caller->refusal, expired);
     else if ((identity->scopes & 1u << scope) == 0)
         refuse(request, PROBLEM_FORBIDDEN, lacks_scope[scope]);
-    else if (names.len > 0 && !identity_covers(identity, names))
+    else if (wanted.len > 0 && !identity_covers(identity, wanted))
         refuse(request, PROBLEM_FORBIDDEN, outside);
     return request->caller->refusal.detail == NULL;
 }

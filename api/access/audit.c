@@ -314,11 +314,12 @@ void audit_note_refusal(struct audit *audit, struct http_request *request,
     struct log_limit *limit = limit_of(audit, request);
     if (!log_limit_take(limit, clock_now_us()))
         return;
-    if (is_of_lock && names.len == 0)
-        names = route_names(&request->match, of_path);
+    struct span told = is_of_lock && names.len == 0
+                           ? route_names(&request->match, of_path)
+                           : names;
     begin_request(&json, "refused", request,
                   is_of_lock ? (int)request->match.call : request->counted_as);
-    put_names(&json, names);
+    put_names(&json, told);
     put_answer(&json, response);
     if (limit->dropped > 0)
         json_put_integer(&json, "dropped", limit->dropped);
