@@ -4,26 +4,26 @@
  *
  * Six lifetimes, each with its own owner:
  *
- *   request    one HTTP request; owned by api/connection; awaits its operation
- *     └ operation   acquire, extend, release, force or inspect: one or more
- *     │             rounds; from engine_acquire… to engine_close or
- *     │             engine_abandon
- *     └──── round   one call to all nodes; ends with its verdict, maybe before
- *     │             the last replies, which are then recognised by their tag
- *     │             and not counted
- *     └─────── vote one reply that a node owes; lives in the link's FIFO
+ *   request        one HTTP request; owned by api/http/connection, driven by
+ *     │            api/exchange; awaits its operation
+ *     └ operation  acquire, extend, release, force or inspect: one or more
+ *         │        rounds; from engine_acquire… to engine_close or
+ *         │        engine_abandon
+ *         └ round  one call to all nodes; ends with its verdict. Later replies
+ *             │    are recognised by their tag, and do not count
+ *             └ vote  one reply that a node owes; in the link's queue
  *
- *   repair     what must be set after an extend that some nodes had no key
- *              for: lives for two node timeouts, longer than the operation
- *
- *   release    what must be deleted after a lost or abandoned grant, or for a
- *              client: lives until every node has answered or the TTL has
- *              passed, longer than the operation that caused it
+ *   release        a key to delete after a lost or abandoned grant, or for a
+ *                  client; outlives its operation, until every node has
+ *                  answered or the TTL has passed
+ *   repair         a key to set where an extend found none; outlives its
+ *                  operation by two node timeouts
  */
 #ifndef REDLOCKD_ENGINE_H
 #define REDLOCKD_ENGINE_H
 
 #include "../lock/lock.h"
+#include "page.h"
 #include "rounds/result.h"
 
 struct engine; /* made by engine_new of port.h */
@@ -67,41 +67,6 @@ engine_op engine_force(struct engine *engine, struct span resource,
                        int64_t number, void *client);
 engine_op engine_inspect(struct engine *engine, struct span resource,
                          void *client);
-
-enum { ENGINE_LISTS_MAX = 16 }; /* at once */
-
-/* How far a listing is. All 0: at its beginning. */
-struct list_cursor {
-    uint16_t nodes; /* bit per node: those that it scans */
-    int at;         /* the one it is at, from 0 on */
-    int64_t scan;   /* that node's cursor */
-    uint64_t runs;  /* the servers that these nodes are */
-};
-
-/* What a page of locks is to have. */
-struct engine_list {
-    struct span prefix; /* of the resources, up to RESOURCE_MAX; may be empty */
-    int limit;          /* a page has about so many at most */
-    struct list_cursor cursor;
-    bool (*is_resource)(struct span name); /* others are not shown */
-};
-
-enum list_outcome {
-    LIST_PENDING,
-    LIST_PAGE,
-    LIST_LOST,      /* a node of the cursor is away, or another server now */
-    LIST_REFUSED,   /* the node's ACL denies SCAN */
-    LIST_NO_QUORUM, /* not enough nodes answered */
-    LIST_NO_MEMORY,
-};
-
-struct engine_page {
-    enum list_outcome outcome;
-    int count;     /* of locks; may be 0 before the end */
-    bool has_next; /* there are more pages: … */
-    struct list_cursor next;
-    int node; /* that was scanned; -1: none */
-};
 
 /*
  * Begins a page of the locks that a majority has, each alone: of a lock of

@@ -22,7 +22,7 @@
 #include <sys/queue.h>
 
 #include "../lock/lock.h"
-#include "engine.h"
+#include "page.h"
 #include "rounds/operation.h"
 
 enum listing_state { LISTING_SCANNING, LISTING_INSPECTING, LISTING_SETTLED };
