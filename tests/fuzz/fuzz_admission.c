@@ -11,7 +11,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "../../server/engine/voting/eligibility.h"
+#include "../../server/engine/voting/admission.h"
 #include "../../server/node/script.h"
 #include "input.h"
 

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "eligibility.h"
-
 enum {
     HOLD_TIMEOUTS = 4, /* how long a first start holds, in node timeouts, … */
     HOLD_US = 2 * HEARTBEAT_US, /* … but at least this: others may object */

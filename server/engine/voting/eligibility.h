@@ -14,7 +14,97 @@
 #ifndef REDLOCKD_ELIGIBILITY_H
 #define REDLOCKD_ELIGIBILITY_H
 
-#include "admission.h"
+#include "../../base/types.h"
+#include "../../lock/lock.h"
+#include "../port/call.h"
+#include "../port/fingerprint.h"
+#include "../port/vote.h"
+#include "firststart.h"
+#include "witness.h"
+
+enum {
+    ADMISSION_STATE_MAX = CALL_STATE_MAX, /* bytes of an admission or a mark */
+    HEARTBEAT_US = 1000000,               /* between two looks at a node */
+};
+
+struct admission_settings {
+    int nodes;
+    int quorum;
+    const char
+        *names[NODES_MAX]; /* of the nodes; read by admission_init only */
+    int leader; /* the node to mark first: the one with the least name */
+    int epoch;  /* at least 1 */
+    char fingerprint[FINGERPRINT_LEN + 1];
+    int64_t max_ttl_ms;
+    int64_t node_timeout_us;
+    enum first_start first_start; /* auto: durable nodes only */
+    bool has_take_over; /* nodes that cannot be marked are gone for good */
+    bool is_off;        /* admit without quarantine */
+};
+
+enum admission_phase {
+    ADMISSION_DOWN,
+    ADMISSION_UNSEEN,
+    ADMISSION_EMPTY,
+    ADMISSION_MARKED,
+    ADMISSION_ADMITTED,
+    ADMISSION_FOREIGN,
+    ADMISSION_SUPERSEDED,
+    ADMISSION_MISNAMED,
+};
+
+/*
+ * A marked node asks the others what they have promised: those that carry its
+ * birth, after a moment at which all of these did.
+ */
+struct admission_asked {
+    uint32_t joins;   /* as in witness at that moment */
+    int64_t since_us; /* that moment */
+    uint16_t again;   /* a bit for each that answered a look sent since then;
+                         a majority of all: the answers are in */
+    int64_t end_us;   /* by then all that they promised has ended */
+    int64_t number;   /* they have accepted none above this one */
+};
+
+struct admission_node {
+    enum admission_phase phase;
+    bool is_durable;    /* now, according to the handshake */
+    bool was_durable;   /* ever since its admission, according to its memory */
+    bool is_clock_good; /* for a readmission */
+    bool is_busy;       /* an action is under way */
+    bool is_mute;       /* the last look at it failed */
+    bool must_revoke;   /* its locks may have ended too early */
+    bool is_of_epoch;   /* was seen with our epoch */
+    bool is_restarted;  /* found is its own admission, from before a restart */
+    bool is_outdated;   /* a later birth than this one is known of it */
+    char admit[ADMISSION_STATE_MAX +
+               1]; /* what it must carry, without the replication ID */
+    char found[ADMISSION_STATE_MAX + 1]; /* the admission that it has */
+    char mark[ADMISSION_STATE_MAX + 1];  /* of its quarantine; "": none */
+    char birth[CALL_BIRTH_LEN + 1]; /* of its admission or mark; "": none */
+    uint32_t life;                  /* counts the births that were seen here */
+    struct admission_asked asked;   /* while it is marked */
+    int64_t sighted_us;             /* when the mark was first seen */
+    int64_t news_us; /* when the others were last to be told, or asked, of it */
+    int64_t look_due_us;
+    int64_t not_before_us; /* the last action failed: none before then */
+    int64_t looked_us;     /* when the last answered look was sent; 0: none */
+    int64_t foreign_us;    /* last seen with another configuration; 0: never */
+    int64_t epoch_above;   /* … of this epoch */
+    int64_t max_ttl_ms;    /* as stored on the node; 0: none */
+    int64_t beat;          /* of its memory, at the last look */
+};
+
+struct admission {
+    struct admission_settings settings;
+    struct admission_node node[NODES_MAX];
+    struct firststart start;
+    struct witness witness;
+    int64_t entered_us;     /* when the last node was first seen in our epoch */
+    int64_t established_us; /* first saw an admission of our epoch; 0: never */
+    bool has_median;        /* a majority of the clocks is known: … */
+    int64_t median_ahead_us; /* … their median minus our clock */
+};
 
 /* The greatest TTL that any server is known to allow, ms. */
 int64_t eligibility_greatest_ttl_ms(const struct admission *admission);

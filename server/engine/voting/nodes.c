@@ -6,8 +6,6 @@
 #include "../../base/log.h"
 #include "../port/fence.h"
 #include "../port/tag.h"
-#include "eligibility.h"
-#include "status.h"
 
 /* Slower replies prove nothing about a clock, however long rounds may wait. */
 enum { CLOCK_REPLY_US = 100000 };

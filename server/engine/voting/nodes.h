@@ -1,39 +1,11 @@
 /*
- * The masters as the engine sees them: which are connected and may vote, what
- * their clocks show, and the calls to them.
+ * The masters: the calls to them, the events that come from them, and the
+ * fencing numbers made from their clocks. status.h tells which may vote.
  */
 #ifndef REDLOCKD_NODES_H
 #define REDLOCKD_NODES_H
 
-#include "../../lock/lock.h"
-#include "../port/environment.h"
-#include "admission.h"
-#include "clocks.h"
-
-struct node {
-    bool is_up;                  /* it is connected */
-    enum node_state down_reason; /* why not; none before the first try */
-    enum node_state condition;   /* an error that the node answers */
-    enum node_state refusal;     /* why it is not asked for votes */
-    enum node_state shown;       /* what people were shown last */
-    bool is_log_due;             /* the log has not reported it yet */
-    int64_t confirmed_us;        /* when its name last led to this server */
-    int64_t lost_by_us; /* the step of its clock that cost its vote; 0 */
-    struct admission_action action; /* under way */
-    int64_t since_us;               /* in its state since */
-    int64_t rtt_us;                 /* last round trip; 0 unknown */
-    char run_id[ADMISSION_STATE_MAX];
-    char down_detail[NODE_DETAIL_MAX];
-};
-
-struct nodes {
-    const struct environment *env;
-    struct admission admission;
-    struct clocks clocks;
-    int voting;
-    int64_t last_number; /* last fencing number made from the clocks */
-    struct node node[NODES_MAX];
-};
+#include "status.h"
 
 /* env is borrowed. */
 void nodes_init(struct nodes *nodes, const struct environment *env);

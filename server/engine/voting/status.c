@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "../../base/order.h"
-#include "eligibility.h"
 
 bool status_is_confirmed(const struct node *node, int64_t now_us)
 {

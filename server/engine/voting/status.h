@@ -1,12 +1,39 @@
 /*
- * Whether a node may vote, and if not, why: one reason, with a name and a
- * sentence. Combines what nodes.h, admission.h and clocks.h know.
+ * What is known of the nodes, and the one reason why a node may not vote, with
+ * a name and a sentence. Combines connection, admission and clock. Pure.
  */
 #ifndef REDLOCKD_STATUS_H
 #define REDLOCKD_STATUS_H
 
 #include "../../lock/lock.h"
-#include "nodes.h"
+#include "../port/environment.h"
+#include "admission.h"
+#include "clocks.h"
+
+struct node {
+    bool is_up;                  /* it is connected */
+    enum node_state down_reason; /* why not; none before the first try */
+    enum node_state condition;   /* an error that the node answers */
+    enum node_state refusal;     /* why it is not asked for votes */
+    enum node_state shown;       /* what people were shown last */
+    bool is_log_due;             /* the log has not reported it yet */
+    int64_t confirmed_us;        /* when its name last led to this server */
+    int64_t lost_by_us; /* the step of its clock that cost its vote; 0 */
+    struct admission_action action; /* under way */
+    int64_t since_us;               /* in its state since */
+    int64_t rtt_us;                 /* last round trip; 0 unknown */
+    char run_id[ADMISSION_STATE_MAX];
+    char down_detail[NODE_DETAIL_MAX];
+};
+
+struct nodes {
+    const struct environment *env;
+    struct admission admission;
+    struct clocks clocks;
+    int voting;
+    int64_t last_number; /* last fencing number made from the clocks */
+    struct node node[NODES_MAX];
+};
 
 /* Why the node is not asked for votes now; STATE_NONE: it is. */
 enum node_state status_refusal(const struct nodes *nodes, int node,

@@ -2,8 +2,6 @@
 
 #include <assert.h>
 
-#include "schedule.h"
-
 /* The nodes' clocks may have been unknown when it came. */
 static void find(const struct waits *waits, struct waiter *it, int64_t number,
                  int64_t now_us)

@@ -7,7 +7,7 @@
 #ifndef REDLOCKD_LOOK_H
 #define REDLOCKD_LOOK_H
 
-#include "waits.h"
+#include "schedule.h"
 
 /* It has just come: others may have found its lock before. */
 void look_remember(struct waiter *it, int64_t now_us);

@@ -1,16 +1,29 @@
 /*
- * When those that wait try: their timers, and the list of those that are ready.
+ * The acquires that wait, and when each of them tries: timers, and the list of
+ * those that are ready.
  */
 #ifndef REDLOCKD_SCHEDULE_H
 #define REDLOCKD_SCHEDULE_H
 
-#include "waits.h"
+#include "../rounds/operation.h"
+#include "announcements.h"
+
+struct waits {
+    const struct environment *env;
+    struct operations *operations;
+    struct slots slots; /* waiters */
+    struct waitqueues queues;
+    /* Ready to try. Between two events only repeats that another attempt bars.
+     */
+    TAILQ_HEAD(, waiter) ready;
+    struct announcements announcements;
+    int count;       /* of those that wait */
+    bool is_stopped; /* nobody waits any more */
+};
 
 enum {
-    /* after the first announcement the contender tries, whoever else announces
-     */
-    SCHEDULE_ENOUGH_US = 5000,
-    SCHEDULE_LEAST_US = 1000, /* between two attempts that nobody woke */
+    SCHEDULE_ENOUGH_US = 5000, /* from the first announcement to the attempt */
+    SCHEDULE_LEAST_US = 1000,  /* between two attempts that nobody woke */
 };
 
 /* The waiter's timer: its next attempt, or the end of its time. */

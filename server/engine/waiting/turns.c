@@ -3,7 +3,6 @@
 #include <assert.h>
 
 #include "look.h"
-#include "schedule.h"
 
 /* ---- who tries ---------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
 #ifndef REDLOCKD_TURNS_H
 #define REDLOCKD_TURNS_H
 
-#include "waits.h"
+#include "schedule.h"
 
 /* To be called once, before anybody waits. */
 void turns_init(struct waits *waits);

@@ -4,7 +4,6 @@
 
 #include "../../lock/names.h"
 #include "../port/timer.h"
-#include "schedule.h"
 #include "turns.h"
 
 enum {

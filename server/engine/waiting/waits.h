@@ -35,21 +35,7 @@
 #ifndef REDLOCKD_WAITS_H
 #define REDLOCKD_WAITS_H
 
-#include "../rounds/operation.h"
-#include "announcements.h"
-
-struct waits {
-    const struct environment *env;
-    struct operations *operations;
-    struct slots slots; /* waiters */
-    struct waitqueues queues;
-    TAILQ_HEAD(, waiter)
-    ready; /* to try; between two events only repeats
-              that another attempt bars */
-    struct announcements announcements;
-    int count;       /* of those that wait */
-    bool is_stopped; /* nobody waits any more */
-};
+#include "schedule.h"
 
 void waits_init(struct waits *waits, struct nodes *nodes,
                 struct operations *operations);
