@@ -308,8 +308,8 @@ DEFECTS = [
         "")]),
     Defect("quarantined votes counted", "sim", "kept", [Edit(
         "server/engine/rounds/round.c",
-        "    settle(round, node, call_ballot(reply));\n",
-        "    settle(round, node, (struct ballot){\n"
+        "    round_note_ballot(round, node, call_ballot(reply));\n",
+        "    round_note_ballot(round, node, (struct ballot){\n"
         "        reply->vote == VOTE_NOT_ADMITTED ? VOTE_GRANTED : reply->vote,\n"
         "        reply->state});\n")]),
     Defect("baseline per connection", "sim", "exclusion", [Edit(

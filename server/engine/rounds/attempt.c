@@ -30,7 +30,8 @@ bool attempt_is_held_too_long(const struct attempt_means *means,
     struct token_parts parts;
     if (!token_parse(token, &parts))
         return false;
-    int64_t now_us = nodes_median_us(means->nodes, environment_now(means->env));
+    int64_t now_us =
+        clocks_median_at(&means->nodes->clocks, environment_now(means->env));
     int64_t end_us = now_us + ttl_ms * 1000;
     int64_t max_us = means->env->settings.max_hold_ms * 1000;
     return now_us != 0 && end_us - parts.number > max_us;
@@ -49,21 +50,6 @@ static void make_token(struct attempt *attempt,
     const struct engine_port *port = &means->env->port;
     port->random(port->ctx, random, sizeof random);
     attempt->token_len = token_make(attempt->token, random, &parts);
-}
-
-/*
- * Excludes the nodes that do not vote from the round. One whose admission has
- * just changed is asked once that is read.
- */
-static void leave_out_refused(struct round *round, const struct nodes *nodes)
-{
-    for (int i = 0; i < round->total; i++) {
-        enum node_state refusal = nodes_refusal(nodes, i, kinds[round->kind]);
-        if (status_is_looked_at(nodes, i))
-            round->votes[i].is_refused = true;
-        else if (refusal != STATE_NONE)
-            round_note_unsent(round, i, ballot_unfit(refusal));
-    }
 }
 
 static struct call make_call(const struct attempt *attempt,
@@ -87,15 +73,15 @@ static void send_to(struct attempt *attempt, const struct attempt_means *means,
     struct round *round = &attempt->round;
     /* as of this moment: it grows while a node is unreachable */
     int64_t uncertainty_us =
-        nodes_uncertainty_us(means->nodes, node, round->start_us);
+        clocks_uncertainty_us(&means->nodes->clocks, node, round->start_us);
     if (uncertainty_us > attempt->uncertainty_us)
         attempt->uncertainty_us = uncertainty_us;
     struct ballot ballot =
         nodes_send(means->nodes, node, call, round->deadline_us, tag);
     if (ballot.vote == VOTE_PENDING)
-        round_note_sent(round, node, nodes_life(means->nodes, node));
+        round_note_sent(round, node, means->nodes->admission.node[node].life);
     else
-        round_note_unsent(round, node, ballot);
+        round_note_ballot(round, node, ballot);
 }
 
 /* Sends the round's call to all other nodes. */
@@ -106,7 +92,8 @@ static void send_to_all(struct attempt *attempt,
     struct round *round = &attempt->round;
     if (request->call == LOCK_ACQUIRE) {
         attempt->seen_number = nodes_next_number(
-            means->nodes, nodes_median_us(means->nodes, round->start_us),
+            means->nodes,
+            clocks_median_at(&means->nodes->clocks, round->start_us),
             attempt->seen_number);
         make_token(attempt, means, request, attempt->seen_number);
         attempt->replacing = attempt->replaces;
@@ -152,7 +139,14 @@ void attempt_begin(struct attempt *attempt, const struct attempt_means *means,
 {
     struct round *round = &attempt->round;
     begin_round(attempt, means, request, request->call);
-    leave_out_refused(round, means->nodes);
+    for (int i = 0; i < round->total; i++) {
+        enum node_state refusal =
+            nodes_refusal(means->nodes, i, kinds[round->kind]);
+        if (status_is_looked_at(means->nodes, i))
+            round->votes[i].is_refused = true; /* asked once that is read */
+        else if (refusal != STATE_NONE)
+            round_note_ballot(round, i, ballot_unfit(refusal));
+    }
     if (round->pending >= round->quorum) /* fewer cannot decide */
         send_to_all(attempt, means, request, tag_of(attempt, operation));
 }
@@ -170,7 +164,7 @@ bool attempt_ask_again(struct attempt *attempt,
     if (operation != NULL)
         send_to(attempt, means, node, &call, tag_of(attempt, operation));
     else
-        round_note_unsent(&attempt->round, node,
+        round_note_ballot(&attempt->round, node,
                           ballot_unfit(STATE_QUARANTINED));
     return true;
 }
@@ -181,7 +175,8 @@ void attempt_drop_outdated(struct attempt *attempt,
     struct round *round = &attempt->round;
     for (int i = 0; i < round->total; i++)
         if (round->votes[i].is_sent &&
-            !nodes_has_memory(means->nodes, i, round->votes[i].life))
+            !admission_has_memory(&means->nodes->admission, i,
+                                  round->votes[i].life))
             round_note_outdated(round, i);
 }
 
@@ -210,12 +205,13 @@ void attempt_wait_on(struct attempt *attempt, const struct attempt_means *means,
                   environment_now(means->env) + timeout_us(means, request));
 }
 
-bool attempt_repeats(struct attempt *attempt, const struct request *request)
+bool attempt_make_repeat(struct attempt *attempt, const struct request *request)
 {
+    const struct round *round = &attempt->round;
     if (attempt->is_repeat)
         return false;
-    attempt->is_repeat = round_may_repeat(&attempt->round, request->key_hash,
-                                          &attempt->replaces) &&
+    attempt->replaces = round_repeated_number(round, request->key_hash);
+    attempt->is_repeat = round_may_repeat(round, request->key_hash) &&
                          attempt->replaces < request->asked_us;
     if (attempt->is_repeat) /* by other clocks, it may be ahead of ours */
         attempt->seen_number =

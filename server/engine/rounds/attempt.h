@@ -101,11 +101,12 @@ void attempt_wait_on(struct attempt *attempt, const struct attempt_means *means,
                      const struct request *request);
 
 /*
- * After a lost acquire: true if the next attempt is to take the place of one
- * with the same key that was granted before this one was asked. Of two that are
- * under way together only one has the lock.
+ * After a lost acquire: the next attempt takes the place of one with the same
+ * key, if that was granted before this one was asked. False: there is none. Of
+ * two that are under way together only one has the lock.
  */
-bool attempt_repeats(struct attempt *attempt, const struct request *request);
+bool attempt_make_repeat(struct attempt *attempt,
+                         const struct request *request);
 
 /*
  * As round_note_reply. But a node that has just heard of another one's mark

@@ -41,7 +41,7 @@ static enum debt_kind kind_of(const struct debts *debts, int node,
 {
     const struct nodes *nodes = debts->nodes;
     struct token_parts parts;
-    int64_t median_us = nodes_median_us(nodes, now_us);
+    int64_t median_us = clocks_median_at(&nodes->clocks, now_us);
     if (nodes->node[node].is_up || median_us == 0 ||
         !token_parse(token, &parts))
         return DEBT_SURE;

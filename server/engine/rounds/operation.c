@@ -55,12 +55,6 @@ static void undo(const struct operations *operations, struct operation *it)
     attempt_undo(&it->attempt, &operations->means, &it->request);
 }
 
-static int64_t median_us(const struct operations *operations)
-{
-    return nodes_median_us(operations->means.nodes,
-                           environment_now(operations->means.env));
-}
-
 /* ---- the outcome -------------------------------------------------------- */
 
 static void settle(struct operations *operations, struct operation *it,
@@ -89,16 +83,6 @@ static bool has_attempts_left(const struct operations *operations,
                               const struct operation *it)
 {
     return it->attempt.number <= operations->means.env->settings.retry_count;
-}
-
-/* Another attempt after a random delay. */
-static void pause(const struct operations *operations, struct operation *it)
-{
-    const struct environment *env = operations->means.env;
-    uint64_t delays = (uint64_t)env->settings.retry_delay_us + 1;
-    int64_t delay_us = (int64_t)(environment_random(env) % delays);
-    it->state = OPERATION_PAUSE;
-    set_timer(operations, it, environment_now(env) + delay_us);
 }
 
 /* Whether a won round has any validity left. */
@@ -156,8 +140,10 @@ static bool on_verdict(struct operations *operations, struct operation *it,
     if (verdict == VERDICT_NO_QUORUM)
         return on_no_quorum(operations, it);
     if (verdict == VERDICT_HELD || verdict == VERDICT_FOUND)
-        result_tell_holder(&it->result, &it->attempt.round,
-                           median_us(operations));
+        result_tell_holder(
+            &it->result, &it->attempt.round,
+            clocks_median_at(&operations->means.nodes->clocks,
+                             environment_now(operations->means.env)));
     settle(operations, it,
            verdict == VERDICT_WON ? outcome_of_won(operations, it)
                                   : outcomes[verdict]);
@@ -177,18 +163,25 @@ static void clear_up(struct operations *operations, struct operation *it)
             at_least(attempt->seen_number, attempt->round.highest);
 }
 
-/* The votes are split, or the number was too low. */
+/* Another attempt: at once if the number was too low, or after a random delay
+ * if the votes are split. */
 static bool on_lost_race(struct operations *operations, struct operation *it,
                          enum verdict verdict)
 {
+    const struct environment *env = operations->means.env;
+    assert(verdict == VERDICT_SPLIT || verdict == VERDICT_STALE);
     bool is_lost_to_repeat = it->attempt.is_repeat && verdict == VERDICT_SPLIT;
     if (!has_attempts_left(operations, it) || is_lost_to_repeat) {
         settle(operations, it, it->was_held ? OUTCOME_HELD : OUTCOME_NO_QUORUM);
         return false;
     }
-    if (verdict == VERDICT_SPLIT)
-        pause(operations, it);
-    return verdict == VERDICT_STALE;
+    if (verdict == VERDICT_STALE)
+        return true;
+    uint64_t delays = (uint64_t)env->settings.retry_delay_us + 1;
+    int64_t delay_us = (int64_t)(environment_random(env) % delays);
+    it->state = OPERATION_PAUSE;
+    set_timer(operations, it, environment_now(env) + delay_us);
+    return false;
 }
 
 static bool on_acquire_verdict(struct operations *operations,
@@ -204,7 +197,7 @@ static bool on_acquire_verdict(struct operations *operations,
         settle(operations, it, OUTCOME_VALIDITY_EXHAUSTED);
         return false;
     }
-    if (attempt_repeats(&it->attempt, &it->request))
+    if (attempt_make_repeat(&it->attempt, &it->request))
         return true;
     return verdict == VERDICT_STALE || verdict == VERDICT_SPLIT
                ? on_lost_race(operations, it, verdict)
@@ -236,21 +229,16 @@ static bool decide(struct operations *operations, struct operation *it)
 
 /* ---- attempts ----------------------------------------------------------- */
 
-/* A force has found its lock's token. */
-static bool is_found(const struct operation *it)
-{
-    return it->request.call == LOCK_FORCE &&
-           attempt_token(&it->attempt).len > 0;
-}
-
 /* False: no memory, and nothing was sent. */
 static bool begin_attempt(const struct operations *operations,
                           struct operation *it)
 {
     const struct attempt_means *means = &operations->means;
     bool is_begun = true;
+    bool is_found =
+        it->request.call == LOCK_FORCE && attempt_token(&it->attempt).len > 0;
     it->state = OPERATION_ROUND;
-    if (it->request.call == LOCK_RELEASE || is_found(it))
+    if (it->request.call == LOCK_RELEASE || is_found)
         is_begun = attempt_release(&it->attempt, means, &it->request, it);
     else
         attempt_begin(&it->attempt, means, &it->request, it);

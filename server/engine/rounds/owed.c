@@ -87,11 +87,6 @@ void owed_fini(struct owed *owed)
 
 /* ---- the queue ---------------------------------------------------------- */
 
-bool owed_is_empty(const struct owed *owed)
-{
-    return owed->first == NULL;
-}
-
 bool owed_push(struct owed *owed, const struct owed_item *item, size_t most)
 {
     size_t size = size_of(item->resource.len, item->token.len);

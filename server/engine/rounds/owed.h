@@ -48,8 +48,6 @@ struct owed_item {
 /* Zeroed before, except for the store. */
 void owed_fini(struct owed *owed);
 
-bool owed_is_empty(const struct owed *owed);
-
 /* False: no memory, or the queues already use most bytes. */
 bool owed_push(struct owed *owed, const struct owed_item *item, size_t most);
 

@@ -131,13 +131,13 @@ bool releases_ask(struct releases *releases, struct round *round,
     for (int i = 0; i < round->total; i++) {
         struct ballot ballot = send_to(releases, i, &call, it);
         int64_t uncertainty_us =
-            nodes_uncertainty_us(nodes, i, round->start_us);
+            clocks_uncertainty_us(&nodes->clocks, i, round->start_us);
         if (ballot.vote == VOTE_PENDING && uncertainty_us > widest_us)
             widest_us = uncertainty_us;
         if (ballot.vote == VOTE_PENDING)
-            round_note_sent(round, i, nodes_life(releases->nodes, i));
+            round_note_sent(round, i, nodes->admission.node[i].life);
         else
-            round_note_unsent(round, i, ballot);
+            round_note_ballot(round, i, ballot);
     }
     it->operation = operation;
     it->owed = (uint16_t)(bit(round->total) - 1);

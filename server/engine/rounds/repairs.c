@@ -32,20 +32,14 @@ void repairs_fini(struct repairs *repairs)
 
 /* ---- begin -------------------------------------------------------------- */
 
-static uint16_t missing_on(const struct round *round)
-{
-    uint16_t nodes = 0;
-    for (int i = 0; i < round->total; i++)
-        if (round->votes[i].vote == VOTE_FREE && round->votes[i].highest >= 0)
-            nodes |= (uint16_t)(1u << i);
-    return nodes;
-}
-
 void repairs_start(struct repairs *repairs, struct span resource,
                    struct span token, int64_t ttl_ms, const struct round *round)
 {
     struct token_parts parts;
-    uint16_t missing = missing_on(round);
+    uint16_t missing = 0;
+    for (int i = 0; i < round->total; i++)
+        if (round->votes[i].vote == VOTE_FREE && round->votes[i].highest >= 0)
+            missing |= (uint16_t)(1u << i);
     if (missing == 0 || !token_parse(token, &parts))
         return;
     struct repair *it = slots_take(&repairs->slots);

@@ -46,21 +46,15 @@ bool outcome_is_of(enum outcome outcome, enum lock_call call)
     return kinds[outcome].calls & 1 << call;
 }
 
-/* The vote that means "as asked". */
-static enum vote vote_for(enum lock_call kind)
+void result_tell_votes(struct engine_result *result, const struct round *round)
 {
-    static const enum vote votes[] = {
+    static const enum vote as_asked[] = {
         [LOCK_ACQUIRE] = VOTE_GRANTED, [LOCK_EXTEND] = VOTE_EXTENDED,
         [LOCK_RELEASE] = VOTE_DELETED, [LOCK_INSPECT] = VOTE_HELD,
         [LOCK_FORCE] = VOTE_HELD,
     };
-    return votes[kind];
-}
-
-void result_tell_votes(struct engine_result *result, const struct round *round)
-{
     result->round_start_us = round->start_us;
-    result->votes_for = round_count(round, vote_for(round->kind));
+    result->votes_for = round_count(round, as_asked[round->kind]);
     result->quorum = round->quorum;
     result->total = round->total;
     for (int i = 0; i < round->total; i++)

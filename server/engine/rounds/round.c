@@ -34,8 +34,9 @@ void round_init(struct round *round, enum lock_call kind, int total,
     }
 }
 
-static void settle(struct round *round, int node, struct ballot ballot)
+void round_note_ballot(struct round *round, int node, struct ballot ballot)
 {
+    assert(node >= 0 && node < round->total);
     assert(round->votes[node].vote == VOTE_PENDING);
     round->votes[node].vote = ballot.vote;
     round->votes[node].state = ballot.state;
@@ -48,16 +49,11 @@ void round_note_sent(struct round *round, int node, uint32_t life)
     round->votes[node].life = life;
 }
 
-void round_note_unsent(struct round *round, int node, struct ballot why)
-{
-    settle(round, node, why);
-}
-
 void round_leave_out(struct round *round)
 {
     for (int i = 0; i < round->total; i++)
         if (round->votes[i].vote == VOTE_PENDING)
-            settle(round, i, (struct ballot){.vote = VOTE_STALLED});
+            round_note_ballot(round, i, (struct ballot){.vote = VOTE_STALLED});
 }
 
 void round_note_reply(struct round *round, int node,
@@ -68,7 +64,7 @@ void round_note_reply(struct round *round, int node,
         vote->is_broken = true;
     if (vote->vote != VOTE_PENDING)
         return;
-    settle(round, node, call_ballot(reply));
+    round_note_ballot(round, node, call_ballot(reply));
     if (reply->vote == VOTE_STALE && reply->highest > round->highest)
         round->highest = reply->highest;
     vote->highest = reply->highest;
@@ -90,7 +86,8 @@ void round_note_deadline(struct round *round)
 {
     for (int i = 0; i < round->total; i++)
         if (round->votes[i].vote == VOTE_PENDING)
-            settle(round, i, (struct ballot){.vote = VOTE_UNANSWERED});
+            round_note_ballot(round, i,
+                              (struct ballot){.vote = VOTE_UNANSWERED});
 }
 
 void round_wait_on(struct round *round, int64_t deadline_us)
@@ -165,12 +162,12 @@ static bool is_foreign(const struct round *round, int node)
            !token_is_ours(round_value(round, node));
 }
 
-/* The number of a token with this key hash; 0: it is held by another value. */
-static int64_t number_of_repeated(const struct round *round, int node,
-                                  struct span key_hash)
+/* The number of the token with this key hash there; 0: there is none. */
+static int64_t repeated_on(const struct round *round, int node,
+                           struct span key_hash)
 {
     struct token_parts parts;
-    if (round->votes[node].vote != VOTE_HELD ||
+    if (key_hash.len == 0 || round->votes[node].vote != VOTE_HELD ||
         !token_parse(round_value(round, node), &parts) ||
         parts.key_hash.len != key_hash.len ||
         memcmp(parts.key_hash.ptr, key_hash.ptr, key_hash.len) != 0)
@@ -178,19 +175,21 @@ static int64_t number_of_repeated(const struct round *round, int node,
     return parts.number;
 }
 
-bool round_may_repeat(const struct round *round, struct span key_hash,
-                      int64_t *number)
+int64_t round_repeated_number(const struct round *round, struct span key_hash)
 {
-    int count = round_count(round, VOTE_GRANTED);
-    *number = 0;
-    if (key_hash.len == 0)
-        return false;
-    for (int i = 0; i < round->total; i++) {
-        int64_t found = number_of_repeated(round, i, key_hash);
-        count += found > 0;
-        *number = at_least(*number, found);
-    }
-    return *number > 0 && count >= round->quorum;
+    int64_t number = 0;
+    for (int i = 0; i < round->total; i++)
+        number = at_least(number, repeated_on(round, i, key_hash));
+    return number;
+}
+
+bool round_may_repeat(const struct round *round, struct span key_hash)
+{
+    int repeated = 0;
+    for (int i = 0; i < round->total; i++)
+        repeated += repeated_on(round, i, key_hash) > 0;
+    return repeated > 0 &&
+           repeated + round_count(round, VOTE_GRANTED) >= round->quorum;
 }
 
 int round_find_wanted(const struct round *round)
@@ -202,14 +201,6 @@ int round_find_wanted(const struct round *round)
             parts.number == round->wanted)
             return i;
     return -1;
-}
-
-static int count_foreign(const struct round *round)
-{
-    int count = 0;
-    for (int i = 0; i < round->total; i++)
-        count += is_foreign(round, i);
-    return count;
 }
 
 int64_t round_remaining_ms(const struct round *round)
@@ -271,9 +262,10 @@ static int too_many_missing(const struct round *round)
  */
 static enum verdict judge_acquire(const struct round *round)
 {
-    int common;
+    int common, foreign = 0;
     (void)round_common_value(round, &common); /* only the count matters */
-    int foreign = count_foreign(round);
+    for (int i = 0; i < round->total; i++)
+        foreign += is_foreign(round, i);
     const struct row rows[] = {
         {VERDICT_WON, round_count(round, VOTE_GRANTED), round->quorum},
         {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), round->quorum},

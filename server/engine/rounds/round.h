@@ -71,10 +71,12 @@ struct round {
 void round_init(struct round *round, enum lock_call kind, int total,
                 int64_t start_us, int64_t deadline_us);
 
-/* The call was sent to this node, in this life of its, or could not be, for
- * this reason. */
+/* The call was sent to this node, in this life of it. */
 void round_note_sent(struct round *round, int node, uint32_t life);
-void round_note_unsent(struct round *round, int node, struct ballot why);
+
+/* The node's pending vote is this one: the call was not sent, or is answered.
+ */
+void round_note_ballot(struct round *round, int node, struct ballot ballot);
 
 /* Nothing could be sent: no node votes. */
 void round_leave_out(struct round *round);
@@ -126,12 +128,12 @@ int round_common_value(const struct round *round, int *count);
 int round_find_wanted(const struct round *round);
 
 /*
- * Of a lost acquire: whether the nodes that granted, and those that are held by
- * earlier tokens with this key hash, make a majority. Then *number is the
- * greatest of those tokens'.
+ * The greatest number of the tokens with this key hash; 0: there is none. Of a
+ * lost acquire: whether the nodes that have such a token make a majority, with
+ * those that granted.
  */
-bool round_may_repeat(const struct round *round, struct span key_hash,
-                      int64_t *number);
+int64_t round_repeated_number(const struct round *round, struct span key_hash);
+bool round_may_repeat(const struct round *round, struct span key_hash);
 
 /*
  * Time to live of the common value on a majority, or otherwise of values that

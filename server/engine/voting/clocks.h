@@ -105,7 +105,10 @@ bool clocks_are_known(const struct clocks *clocks);
  */
 int64_t clocks_apart_us(const struct clocks *clocks, int64_t moment_us);
 
-/* How far off our estimate of the node's clock may be; 0 if unknown. */
+/*
+ * How far off our estimate of the node's clock may be, and so how much later a
+ * call with a deadline there may run; 0 if unknown.
+ */
 int64_t clocks_uncertainty_us(const struct clocks *clocks, int node,
                               int64_t moment_us);
 

@@ -49,17 +49,6 @@ void nodes_init(struct nodes *nodes, const struct environment *env)
     }
 }
 
-int64_t nodes_median_us(const struct nodes *nodes, int64_t now_us)
-{
-    return clocks_median_at(&nodes->clocks, now_us);
-}
-
-int64_t nodes_uncertainty_us(const struct nodes *nodes, int node,
-                             int64_t moment_us)
-{
-    return clocks_uncertainty_us(&nodes->clocks, node, moment_us);
-}
-
 bool nodes_is_before(const struct nodes *nodes, int node, int64_t node_us,
                      int64_t moment_us)
 {
@@ -88,33 +77,19 @@ int64_t nodes_next_number(struct nodes *nodes, int64_t median_us, int64_t seen)
 
 int64_t nodes_asked_us(struct nodes *nodes, int64_t now_us)
 {
-    int64_t median_us = nodes_median_us(nodes, now_us);
+    int64_t median_us = clocks_median_at(&nodes->clocks, now_us);
     return median_us != 0 ? nodes_next_number(nodes, median_us, 0) : 0;
-}
-
-int64_t nodes_apart_us(const struct nodes *nodes, int64_t now_us)
-{
-    return clocks_apart_us(&nodes->clocks, now_us);
 }
 
 int64_t nodes_barred_us(const struct nodes *nodes, int64_t number)
 {
     int64_t most =
-        nodes_median_us(nodes, environment_now(nodes->env)) + FENCE_WINDOW_US;
+        clocks_median_at(&nodes->clocks, environment_now(nodes->env)) +
+        FENCE_WINDOW_US;
     return number > most ? number - most : 0;
 }
 
 /* ---- who votes ----------------------------------------------------------- */
-
-static void log_quorum(const struct nodes *nodes)
-{
-    int quorum = quorum_of(nodes->env->settings.nodes);
-    enum log_level level = nodes->voting >= quorum ? LOG_INFO : LOG_ERROR;
-    log_write(level, nodes->voting >= quorum ? "quorum" : "no_quorum",
-              (struct log_field[]){
-                  LOG_N("voting", nodes->voting), LOG_N("quorum", quorum),
-                  LOG_N("total", nodes->env->settings.nodes), LOG_END});
-}
 
 static void log_state(const struct nodes *nodes, int node, int64_t now_us)
 {
@@ -140,10 +115,15 @@ static void count_voters(struct nodes *nodes)
         voting += is_voting;
     }
     int quorum = quorum_of(nodes->env->settings.nodes);
-    bool is_crossing = (voting >= quorum) != (nodes->voting >= quorum);
+    bool has_quorum = voting >= quorum;
+    bool had_quorum = nodes->voting >= quorum;
     nodes->voting = voting;
-    if (is_crossing)
-        log_quorum(nodes);
+    if (has_quorum != had_quorum)
+        log_write(has_quorum ? LOG_INFO : LOG_ERROR,
+                  has_quorum ? "quorum" : "no_quorum",
+                  (struct log_field[]){
+                      LOG_N("voting", voting), LOG_N("quorum", quorum),
+                      LOG_N("total", nodes->env->settings.nodes), LOG_END});
 }
 
 /*
@@ -333,16 +313,6 @@ struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
     }
     return (struct ballot){
         .vote = nodes->env->port.send(nodes->env->port.ctx, node, call, tag)};
-}
-
-uint32_t nodes_life(const struct nodes *nodes, int node)
-{
-    return nodes->admission.node[node].life;
-}
-
-bool nodes_has_memory(const struct nodes *nodes, int node, uint32_t life)
-{
-    return admission_has_memory(&nodes->admission, node, life);
 }
 
 /* ---- events ------------------------------------------------------------- */

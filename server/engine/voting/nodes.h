@@ -29,25 +29,12 @@ int64_t nodes_barred_us(const struct nodes *nodes, int64_t number);
  */
 int64_t nodes_asked_us(struct nodes *nodes, int64_t now_us);
 
-/* By how much such times, and numbers, of different servers may differ. */
-int64_t nodes_apart_us(const struct nodes *nodes, int64_t now_us);
-
-/* Median of the nodes' clocks at now_us; 0: none is known. */
-int64_t nodes_median_us(const struct nodes *nodes, int64_t now_us);
-
 /* Whether a node that reported node_us certainly did so before, or past, our
  * moment. */
 bool nodes_is_before(const struct nodes *nodes, int node, int64_t node_us,
                      int64_t moment_us);
 bool nodes_is_past(const struct nodes *nodes, int node, int64_t node_us,
                    int64_t moment_us);
-
-/*
- * How much later a call that is sent at moment_us may run because we do not
- * know the clock exactly.
- */
-int64_t nodes_uncertainty_us(const struct nodes *nodes, int node,
-                             int64_t moment_us);
 
 /*
  * Why the node is not asked by such a call; STATE_NONE: it is. An acquire,
@@ -62,13 +49,6 @@ enum node_state nodes_refusal(const struct nodes *nodes, int node,
  */
 struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
                          int64_t deadline_us, uint64_t tag);
-
-/*
- * The node's life, and whether what it answered in it still counts: it was not
- * admitted anew since, and no later machine is known under its name.
- */
-uint32_t nodes_life(const struct nodes *nodes, int node);
-bool nodes_has_memory(const struct nodes *nodes, int node, uint32_t life);
 
 /* What changes with time alone: quarantines that end, looks that are due. */
 void nodes_tick(struct nodes *nodes, int64_t now_us);

@@ -6,9 +6,9 @@
 static void find(const struct waits *waits, struct waiter *it, int64_t number,
                  int64_t now_us)
 {
-    const struct nodes *nodes = waits->operations->means.nodes;
-    claim_date(&it->claim, nodes_median_us(nodes, it->since_us),
-               nodes_apart_us(nodes, now_us));
+    const struct clocks *clocks = &waits->operations->means.nodes->clocks;
+    claim_date(&it->claim, clocks_median_at(clocks, it->since_us),
+               clocks_apart_us(clocks, now_us));
     claim_find(&it->claim, number, now_us);
 }
 
@@ -46,18 +46,18 @@ bool look_is_needed(const struct waiter *it)
 
 /* ---- a look of its own -------------------------------------------------- */
 
-/* Whether a lock with its key was found; by too few nodes, if none is. */
-static bool sees(const struct waiter *it, const struct operation *operation,
-                 int64_t *number)
+/*
+ * The number of the lock with its key that was found, if need be on a minority;
+ * 0: there is none.
+ */
+static int64_t own_number(const struct waiter *it,
+                          const struct operation *operation)
 {
     const struct engine_result *result = &operation->result;
     const struct span key_hash = {it->key_hash, it->key_hash_len};
-    if (!result->has_holder) {
-        (void)round_may_repeat(&operation->attempt.round, key_hash, number);
-        return *number != 0;
-    }
-    *number = result->number;
-    return waiter_has_key(it, result->key_hash);
+    if (!result->has_holder)
+        return round_repeated_number(&operation->attempt.round, key_hash);
+    return waiter_has_key(it, result->key_hash) ? result->number : 0;
 }
 
 bool look_begin(struct waits *waits, struct waiter *it, int64_t now_us)
@@ -81,8 +81,8 @@ void look_take(struct waits *waits, struct waiter *it, int64_t now_us)
     const struct operation *operation =
         operation_find(waits->operations, it->look);
     const struct engine_result *result = &operation->result;
-    int64_t number;
-    if (sees(it, operation, &number))
+    int64_t number = own_number(it, operation);
+    if (number != 0)
         find(waits, it, number, now_us);
     else if (result->has_holder || result->outcome == OUTCOME_NOT_FOUND)
         claim_miss(&it->claim);
@@ -119,8 +119,8 @@ static void tell_of_loss(struct waits *waits, const struct waiter *tried,
                          int64_t now_us)
 {
     bool is_about_it = it == tried || tried->count == 1;
-    int64_t number;
-    if (sees(it, operation, &number)) {
+    int64_t number = own_number(it, operation);
+    if (number != 0) {
         find(waits, it, number, now_us);
         schedule_claim(waits, it, now_us);
     } else if (operation->result.has_holder && is_about_it &&

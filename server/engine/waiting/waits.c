@@ -83,8 +83,9 @@ uint64_t waits_start(struct waits *waits, const struct operation_order *order,
     it->operation = 0;
     it->look = 0;
     claim_init(&it->claim);
-    claim_date(&it->claim, order->asked_us,
-               nodes_apart_us(waits->operations->means.nodes, now_us));
+    claim_date(
+        &it->claim, order->asked_us,
+        clocks_apart_us(&waits->operations->means.nodes->clocks, now_us));
     it->result = (struct engine_result){.resource = it->names};
     it->ttl_ms = order->ttl_ms;
     it->since_us = now_us;

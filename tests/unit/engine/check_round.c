@@ -309,7 +309,7 @@ TEST(who_was_silent_before_is_not_too_slow)
 {
     begin(LOCK_ACQUIRE, 3);
     for (int i = 0; i < 3; i++)
-        round_note_unsent(&round_of, i,
+        round_note_ballot(&round_of, i,
                           (struct ballot){.vote = VOTE_UNANSWERED});
     ck_assert(!round_is_lost_to_time(&round_of));
 }
