@@ -343,7 +343,7 @@ void engine_on_timer(struct engine *engine, uint32_t slot)
 
 void engine_on_listener_up(struct engine *engine, int node)
 {
-    waits_on_listener_up(&engine->waits, node);
+    announcements_on_up(&engine->waits.announcements, node);
 }
 
 void engine_on_listener_down(struct engine *engine, int node)

@@ -185,7 +185,7 @@ static void fail(struct listings *listings, struct listing *it,
 
 enum judgement { SHOWN, LEFT_OUT, UNKNOWN };
 
-static bool is_enough(const struct engine_result *result)
+static bool has_quorum(const struct engine_result *result)
 {
     int answers = 0;
     for (int i = 0; i < result->total; i++)
@@ -201,7 +201,7 @@ static enum judgement judge(const struct listing *it,
                             const struct engine_result *result)
 {
     if (result->outcome == OUTCOME_NO_QUORUM)
-        return is_enough(result) ? LEFT_OUT : UNKNOWN;
+        return has_quorum(result) ? LEFT_OUT : UNKNOWN;
     if (result->outcome != OUTCOME_FOUND || result->votes_for < result->quorum)
         return LEFT_OUT;
     for (int i = 0; i < result->total; i++) {
@@ -237,20 +237,15 @@ static bool keep_shown(const struct listings *listings, struct listing *it)
 }
 
 /*
- * So that few locks are one page. Within a node, a page ends where its scan
- * does: what it costs a node is bounded.
+ * A page goes on at the next node, so that few locks are one page. Within a
+ * node it ends where the scan does: its cost to a node is bounded.
  */
-static bool goes_on(const struct listing *it)
-{
-    return it->page.has_next && it->page.next.at > it->cursor.at &&
-           it->shown < it->wish.limit;
-}
-
 static void finish(struct listings *listings, struct listing *it)
 {
+    bool goes_on = it->page.has_next && it->page.next.at > it->cursor.at;
     if (!keep_shown(listings, it)) {
         fail(listings, it, LIST_NO_QUORUM);
-    } else if (goes_on(it)) {
+    } else if (goes_on && it->shown < it->wish.limit) {
         it->cursor = it->page.next;
         it->state = LISTING_SCANNING;
     } else {
@@ -280,19 +275,13 @@ static bool begin_inspection(struct listings *listings, struct listing *it,
     return true;
 }
 
-static int count_names(struct span names)
-{
-    int count = 0;
-    struct span name;
-    while (call_next_name(&names, &name))
-        count++;
-    return count;
-}
-
 /* Takes over what a scan has found. False: no memory. */
 static bool keep_names(struct listing *it, struct span names)
 {
-    size_t count = (size_t)it->count + (size_t)count_names(names);
+    size_t count = (size_t)it->count;
+    struct span rest = names, name;
+    while (call_next_name(&rest, &name))
+        count++;
     uint64_t *operations =
         reallocarray(it->operations, count + 1, sizeof *operations);
     if (operations == NULL)
@@ -393,16 +382,6 @@ void listing_end(struct listings *listings, struct listing *it)
 
 /* ---- what a scan has found ---------------------------------------------- */
 
-/* Where the next page begins. */
-static void set_next(struct listing *it, int64_t scan)
-{
-    struct engine_page *page = &it->page;
-    page->next = it->cursor;
-    page->next.scan = scan;
-    page->next.at += scan == 0;
-    page->has_next = nth_node(it->cursor.nodes, page->next.at) >= 0;
-}
-
 /* Whether its scan is under way: it has the turn for it. */
 static bool is_scanning(const struct listings *listings,
                         const struct listing *it)
@@ -423,7 +402,11 @@ void listings_on_reply(struct listings *listings, uint64_t tag,
     } else if (!keep_names(it, reply->names)) {
         fail(listings, it, LIST_NO_MEMORY);
     } else {
-        set_next(it, reply->cursor);
+        struct engine_page *page = &it->page;
+        page->next = it->cursor;
+        page->next.scan = reply->cursor;
+        page->next.at += reply->cursor == 0;
+        page->has_next = nth_node(it->cursor.nodes, page->next.at) >= 0;
         it->state = LISTING_INSPECTING;
         end_turn(listings, it);
     }

@@ -24,11 +24,6 @@ void admission_init(struct admission *admission,
         !settings->is_off && settings->first_start != FIRST_START_NO);
 }
 
-static int count(const struct admission *admission)
-{
-    return admission->settings.nodes;
-}
-
 void admission_want_look(struct admission *admission, int node, int64_t now_us)
 {
     struct admission_node *it = &admission->node[node];
@@ -90,7 +85,7 @@ static void advance_start(struct admission *admission, int64_t now_us)
         .looked_us = eligibility_looked_us(admission),
         .now_us = now_us,
     };
-    for (int i = 0; i < count(admission); i++) {
+    for (int i = 0; i < admission->settings.nodes; i++) {
         const struct admission_node *it = &admission->node[i];
         if (it->phase != ADMISSION_EMPTY)
             view.are_all_empty = false;
@@ -99,7 +94,7 @@ static void advance_start(struct admission *admission, int64_t now_us)
             view.is_possible = false;
     }
     uint16_t wanted = firststart_advance(&admission->start, &view);
-    for (int i = 0; i < count(admission); i++)
+    for (int i = 0; i < admission->settings.nodes; i++)
         if (wanted & 1u << i)
             admission_want_look(admission, i, now_us);
 }
@@ -107,7 +102,7 @@ static void advance_start(struct admission *admission, int64_t now_us)
 /* Looks at all other nodes that do not know yet what happened to a node. */
 static void spread_news(struct admission *admission, int node, int64_t now_us)
 {
-    for (int i = 0; i < count(admission); i++)
+    for (int i = 0; i < admission->settings.nodes; i++)
         if (i != node && !admission->node[i].is_busy &&
             admission->node[i].looked_us < admission->node[node].news_us)
             admission_want_look(admission, i, now_us);
@@ -117,9 +112,9 @@ bool admission_next(struct admission *admission, int64_t now_us,
                     struct admission_action *action)
 {
     advance_start(admission, now_us);
-    for (int i = 0; i < count(admission); i++)
+    for (int i = 0; i < admission->settings.nodes; i++)
         spread_news(admission, i, now_us);
-    for (int i = 0; i < count(admission); i++) {
+    for (int i = 0; i < admission->settings.nodes; i++) {
         if (!choose(admission, i, now_us, &action->kind))
             continue;
         action->node = i;
@@ -217,13 +212,6 @@ static long epoch_of(struct span state)
     return strtol(text, NULL, 10);
 }
 
-static void on_others(struct admission_node *node, const struct call_look *look,
-                      int64_t now_us)
-{
-    node->foreign_us = now_us;
-    node->epoch_above = at_least(epoch_of(look->admit), epoch_of(look->mark));
-}
-
 /* To be marked once that cannot disturb a first start. */
 static void on_bare(struct admission *admission, int node, int64_t now_us)
 {
@@ -263,18 +251,20 @@ void admission_on_look(struct admission *admission, int node,
     it->was_durable = look->is_durable;
     it->beat = look->beat;
     copy_state(it->found, look->admit);
-    if (is_admitted || it->phase == ADMISSION_MARKED)
+    if (is_admitted || it->phase == ADMISSION_MARKED) {
         on_ours(admission, node, is_admitted ? span_of("") : look->mark,
                 now_us);
-    else if (it->phase == ADMISSION_EMPTY)
+    } else if (it->phase == ADMISSION_EMPTY) {
         on_bare(admission, node, now_us);
-    else if (it->phase != ADMISSION_MISNAMED)
-        on_others(it, look, now_us);
+    } else if (it->phase != ADMISSION_MISNAMED) {
+        it->foreign_us = now_us;
+        it->epoch_above = at_least(epoch_of(look->admit), epoch_of(look->mark));
+    }
     if (is_admitted || (it->is_restarted && it->was_durable && it->is_durable))
         witness_on_told(&admission->witness, node, look, sent_us, now_us);
     else
         witness_on_lost(&admission->witness, node);
-    for (int i = 0; i < count(admission); i++)
+    for (int i = 0; i < admission->settings.nodes; i++)
         admission->node[i].is_outdated = witness_knows_later(
             &admission->witness, i, admission->node[i].birth);
     if (is_admitted) {
@@ -327,7 +317,8 @@ void admission_on_step(struct admission *admission, int node)
 {
     admission->node[node].must_revoke = true;
     witness_on_lost(&admission->witness, node);
-    for (int i = 0; i < count(admission); i++) /* it told a wrong end */
+    for (int i = 0; i < admission->settings.nodes;
+         i++) /* it told a wrong end */
         admission->node[i].asked.again &= (uint16_t) ~(1u << node);
 }
 

@@ -70,16 +70,13 @@ int64_t clocks_uncertainty_us(const struct clocks *clocks, int node,
     return nodeclock_uncertainty_us(&clocks->node[node].base, moment_us);
 }
 
-static bool is_trusted(const struct clock_node *node)
-{
-    return node->is_up && node->is_proven && node->step_us == 0;
-}
-
 bool clocks_are_known(const struct clocks *clocks)
 {
     int known = 0;
-    for (int i = 0; i < clocks->count; i++)
-        known += is_trusted(&clocks->node[i]);
+    for (int i = 0; i < clocks->count; i++) {
+        const struct clock_node *it = &clocks->node[i];
+        known += it->is_up && it->is_proven && it->step_us == 0;
+    }
     return known >= clocks->quorum;
 }
 

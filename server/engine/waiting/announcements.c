@@ -133,17 +133,9 @@ static void unsubscribe(struct announcements *it, struct waitqueue *queue)
     waitqueues_drop(it->queues, queue);
 }
 
-static void stop_listening(struct announcements *it)
-{
-    const struct engine_port *port = &it->env->port;
-    it->is_listening = false;
-    port->listen(port->ctx, false);
-    for (int i = 0; i < nodes_of(it); i++)
-        announcements_on_down(it, i);
-}
-
 void announcements_tick(struct announcements *it, int64_t now_us)
 {
+    const struct engine_port *port = &it->env->port;
     struct waitqueue *queue = TAILQ_FIRST(&it->queues->list), *next;
     if (!it->is_listening)
         return;
@@ -154,8 +146,12 @@ void announcements_tick(struct announcements *it, int64_t now_us)
         else if (queue->is_subscribed && now_us - queue->empty_us >= LINGER_US)
             unsubscribe(it, queue);
     }
-    if (now_us - it->wanted_us > UNUSED_US)
-        stop_listening(it);
-    else if (now_us >= it->listen_us)
+    if (now_us - it->wanted_us > UNUSED_US) {
+        it->is_listening = false;
+        port->listen(port->ctx, false);
+        for (int i = 0; i < nodes_of(it); i++)
+            announcements_on_down(it, i);
+    } else if (now_us >= it->listen_us) {
         send_listens(it, now_us);
+    }
 }

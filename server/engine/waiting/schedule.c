@@ -80,22 +80,6 @@ void schedule_ready(struct waits *waits, struct waiter *it,
         put_ready(waits, it);
 }
 
-/* Otherwise the attempts of others, one after the other, may bar it for long.
- */
-static void make_due(struct waiter *it)
-{
-    for (int i = 0; i < it->count; i++)
-        if (it->places[i].queue->due == NULL)
-            it->places[i].queue->due = it;
-}
-
-static void not_due(struct waiter *it)
-{
-    for (int i = 0; i < it->count; i++)
-        if (it->places[i].queue->due == it)
-            it->places[i].queue->due = NULL;
-}
-
 void schedule_claim(struct waits *waits, struct waiter *it, int64_t now_us)
 {
     if (it->state != WAITER_QUEUED || !claim_is_due(&it->claim, now_us)) {
@@ -103,7 +87,10 @@ void schedule_claim(struct waits *waits, struct waiter *it, int64_t now_us)
         return;
     }
     put_ready(waits, it);
-    make_due(it);
+    /* before all others: their attempts might bar it one after the other */
+    for (int i = 0; i < it->count; i++)
+        if (it->places[i].queue->due == NULL)
+            it->places[i].queue->due = it;
 }
 
 void schedule_not_ready(struct waits *waits, struct waiter *it)
@@ -111,7 +98,9 @@ void schedule_not_ready(struct waits *waits, struct waiter *it)
     if (it->is_ready)
         TAILQ_REMOVE(&waits->ready, it, ready);
     it->is_ready = false;
-    not_due(it);
+    for (int i = 0; i < it->count; i++)
+        if (it->places[i].queue->due == it)
+            it->places[i].queue->due = NULL;
 }
 
 struct waiter *schedule_next(struct waits *waits)

@@ -110,8 +110,8 @@ static struct engine_result plain_result(const struct waits *waits,
     };
 }
 
-static void settle_plainly(struct waits *waits, struct waiter *it,
-                           enum outcome outcome, int64_t now_us)
+void turns_settle(struct waits *waits, struct waiter *it, enum outcome outcome,
+                  int64_t now_us)
 {
     const struct engine_result result = plain_result(waits, outcome);
     settle(waits, it, &result, now_us);
@@ -204,7 +204,7 @@ static void take_loss(struct waits *waits, struct waiter *it,
     if (now_us >= it->until_us)
         settle_late(waits, it, now_us);
     else if (waits->is_stopped)
-        settle_plainly(waits, it, OUTCOME_STOPPED, now_us);
+        turns_settle(waits, it, OUTCOME_STOPPED, now_us);
     else if (!waiter_is_contender(it))
         schedule_timer(waits, it);
     go_on_after_try(waits, it, is_held, now_us);
@@ -315,15 +315,6 @@ static void look(struct waits *waits, struct waiter *it, int64_t now_us)
         schedule_timer(waits, it);
 }
 
-/* It queues behind others, but the lock may be its own. */
-static void queue_up(struct waits *waits, struct waiter *it, int64_t now_us)
-{
-    if (look_is_needed(it))
-        look(waits, it, now_us);
-    else
-        schedule_claim(waits, it, now_us);
-}
-
 /* ---- what happens ------------------------------------------------------- */
 
 void turns_wake(struct waits *waits, struct waiter *it,
@@ -362,9 +353,12 @@ void turns_begin(struct waits *waits, struct waiter *it, int64_t now_us)
     if (waiter_is_contender(it))
         schedule_ready(waits, it, HANDOVER_CAUSES);
     else if (waits->is_stopped)
-        settle_plainly(waits, it, OUTCOME_STOPPED, now_us);
+        turns_settle(waits, it, OUTCOME_STOPPED, now_us);
+    else if (look_is_needed(
+                 it)) /* behind others, but the lock may be its own */
+        look(waits, it, now_us);
     else
-        queue_up(waits, it, now_us);
+        schedule_claim(waits, it, now_us);
     if (!it->is_ready)
         schedule_timer(waits, it);
     turns_run(waits);
@@ -384,11 +378,6 @@ void turns_abandon(struct waits *waits, struct waiter *it, bool has_asked,
     }
     go_on_after_leave(waits, it, now_us);
     turns_run(waits);
-}
-
-void turns_stop(struct waits *waits, struct waiter *it, int64_t now_us)
-{
-    settle_plainly(waits, it, OUTCOME_STOPPED, now_us);
 }
 
 void turns_settle_late(struct waits *waits, struct waiter *it, int64_t now_us)

@@ -33,8 +33,9 @@ void turns_refuse(struct waits *waits, struct waiter *it, enum outcome outcome);
 void turns_abandon(struct waits *waits, struct waiter *it, bool has_asked,
                    int64_t now_us);
 
-/* Nobody waits any more. */
-void turns_stop(struct waits *waits, struct waiter *it, int64_t now_us);
+/* It no longer waits, without having asked any node. */
+void turns_settle(struct waits *waits, struct waiter *it, enum outcome outcome,
+                  int64_t now_us);
 
 /* Its time is up: it is told what the last attempt found. */
 void turns_settle_late(struct waits *waits, struct waiter *it, int64_t now_us);

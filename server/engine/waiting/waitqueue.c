@@ -247,12 +247,6 @@ void waitplan_note(struct waitplan *plan, const struct engine_result *result,
     plan->last_us = now_us;
 }
 
-int waitplan_announce(struct waitplan *plan, int node)
-{
-    plan->announced |= (uint16_t)(1u << node);
-    return __builtin_popcount(plan->announced);
-}
-
 void waitplan_try_at(struct waitplan *plan, int64_t at_us,
                      enum metrics_handover by)
 {

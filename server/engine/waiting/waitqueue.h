@@ -147,9 +147,6 @@ bool waiter_has_key(const struct waiter *waiter, struct span key_hash);
 void waitplan_note(struct waitplan *plan, const struct engine_result *result,
                    int64_t now_us);
 
-/* The node announced a release. Returns how many did since the last attempt. */
-int waitplan_announce(struct waitplan *plan, int node);
-
 /* An attempt at this moment, if not before. */
 void waitplan_try_at(struct waitplan *plan, int64_t at_us,
                      enum metrics_handover by);

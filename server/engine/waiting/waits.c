@@ -179,7 +179,7 @@ void waits_stop(struct waits *waits)
         for (; it != NULL; it = next) {
             next = TAILQ_NEXT(it, link);
             if (it->waiter->state == WAITER_QUEUED)
-                turns_stop(waits, it->waiter, now_us);
+                turns_settle(waits, it->waiter, OUTCOME_STOPPED, now_us);
         }
     }
 }
@@ -198,19 +198,16 @@ int waits_count(const struct waits *waits, struct span resource)
 
 /* ---- what wakes them ---------------------------------------------------- */
 
-/* Clients of other servers wait too, and had no turn for long. */
-static bool is_others_turn(const struct waitqueue *queue, int64_t now_us)
-{
-    return now_us < queue->rivals_until_us && queue->run >= RUN_MAX;
-}
-
 static void on_release(struct waits *waits, struct waitqueue *queue,
                        int64_t now_us)
 {
     struct waiter *it = queue->contender;
     if (it == NULL)
         return;
-    if (!is_others_turn(queue, now_us)) {
+    /* clients of other servers wait too, and had no turn for long */
+    bool is_others_turn =
+        now_us < queue->rivals_until_us && queue->run >= RUN_MAX;
+    if (!is_others_turn) {
         schedule_ready(waits, it, HANDOVER_RELEASE);
         return;
     }
@@ -271,11 +268,6 @@ static void check_covers(struct waits *waits, int64_t now_us)
             check_cover(waits, queue, now_us);
 }
 
-void waits_on_listener_up(struct waits *waits, int node)
-{
-    announcements_on_up(&waits->announcements, node);
-}
-
 void waits_on_listener_down(struct waits *waits, int node)
 {
     announcements_on_down(&waits->announcements, node);
@@ -306,8 +298,9 @@ void waits_on_announced(struct waits *waits, int node, struct span resource,
     struct waitplan *plan = it->plan;
     if (number != 0 && plan == &queue->plan && number < plan->last.number)
         return; /* of a lock before the one that is in the way */
-    bool is_enough =
-        waitplan_announce(plan, node) >= quorum_of(waits->env->settings.nodes);
+    plan->announced |= (uint16_t)(1u << node);
+    bool is_enough = __builtin_popcount(plan->announced) >=
+                     quorum_of(waits->env->settings.nodes);
     int64_t at_us = at_least(is_enough ? now_us : now_us + SCHEDULE_ENOUGH_US,
                              plan->hints_from_us);
     if (at_us <= now_us) {

@@ -75,7 +75,6 @@ void waits_on_listeners(struct waits *waits, struct span resource,
                         int64_t listeners);
 
 /* The events of port.h. */
-void waits_on_listener_up(struct waits *waits, int node);
 void waits_on_listener_down(struct waits *waits, int node);
 void waits_on_subscribed(struct waits *waits, int node, struct span resource);
 void waits_on_announced(struct waits *waits, int node, struct span resource,
