@@ -47,6 +47,11 @@ static_assert((int)OUTCOME_KINDS <= METRICS_OUTCOMES, "");
 static const struct metrics_names metrics_names = {name_of_outcome,
                                                    name_of_vote};
 
+static void assert_node(const struct engine *engine, int node)
+{
+    assert(node >= 0 && node < engine->env.settings.nodes);
+}
+
 static bool set_tick(struct engine *engine)
 {
     struct engine_port *port = &engine->env.port;
@@ -58,6 +63,8 @@ struct engine *engine_new(const struct engine_settings *settings,
                           const struct engine_port *port,
                           struct metrics *metrics)
 {
+    assert(settings->retry_count >= 0 && settings->node_timeout_us >= 0);
+    assert(settings->waiters_max >= 0 && settings->waiters_max <= WAITERS_MAX);
     struct engine *engine = malloc(sizeof *engine);
     if (engine == NULL)
         return NULL;
@@ -94,6 +101,8 @@ void engine_free(struct engine *engine)
 engine_op engine_acquire(struct engine *engine,
                          const struct engine_acquire *acquire, void *client)
 {
+    assert(acquire->ttl_ms > 0);
+    assert(acquire->wait_ms >= 0 && acquire->wait_ms <= WAIT_MAX_MS);
     int64_t now_us = environment_now(&engine->env);
     const struct operation_order order = {
         .call = LOCK_ACQUIRE,
@@ -114,7 +123,7 @@ engine_op engine_acquire(struct engine *engine,
 engine_op engine_extend(struct engine *engine, struct span resource,
                         struct span token, int64_t ttl_ms, void *client)
 {
-    assert(token_is_ours(token));
+    assert(token_is_ours(token) && ttl_ms > 0);
     return operation_start(&engine->operations, &(struct operation_order){
                                                     .call = LOCK_EXTEND,
                                                     .resource = resource,
@@ -185,7 +194,7 @@ const struct engine_result *engine_page_lock(struct engine *engine,
                                              engine_op op, int n)
 {
     const struct listing *listing = must_find_listing(engine, op);
-    assert(n < listing->page.count);
+    assert(n >= 0 && n < listing->page.count);
     struct operation *it =
         operation_find(&engine->operations, listing->operations[n]);
     it->result.waiters = waits_count(&engine->waits, it->request.resource);
@@ -255,6 +264,7 @@ void engine_stop_waiting(struct engine *engine)
 void engine_on_node_up(struct engine *engine, int node,
                        const struct node_facts *facts)
 {
+    assert_node(engine, node);
     nodes_on_up(&engine->nodes, node, facts);
     releases_on_up(&engine->releases, node, environment_now(&engine->env));
 }
@@ -262,6 +272,7 @@ void engine_on_node_up(struct engine *engine, int node,
 void engine_on_node_down(struct engine *engine, int node,
                          enum node_state reason, const char *detail)
 {
+    assert_node(engine, node);
     nodes_on_down(&engine->nodes, node, reason, detail);
     operations_on_looked(&engine->operations, node);
 }
@@ -269,6 +280,7 @@ void engine_on_node_down(struct engine *engine, int node,
 void engine_on_node_confirmed(struct engine *engine, int node,
                               const struct node_facts *facts)
 {
+    assert_node(engine, node);
     nodes_on_confirmed(&engine->nodes, node, facts);
 }
 
@@ -291,6 +303,7 @@ void engine_on_reply(struct engine *engine, int node, uint64_t tag,
                      const struct call_reply *reply, int64_t sent_us,
                      int64_t received_us)
 {
+    assert_node(engine, node);
     struct call_reply counted = *reply;
     /* only then a call may wait for what the node carries */
     bool was_unseen = admission_is_unseen(&engine->nodes.admission, node);
@@ -343,22 +356,26 @@ void engine_on_timer(struct engine *engine, uint32_t slot)
 
 void engine_on_listener_up(struct engine *engine, int node)
 {
+    assert_node(engine, node);
     announcements_on_up(&engine->waits.announcements, node);
 }
 
 void engine_on_listener_down(struct engine *engine, int node)
 {
+    assert_node(engine, node);
     waits_on_listener_down(&engine->waits, node);
 }
 
 void engine_on_subscribed(struct engine *engine, int node, struct span resource)
 {
+    assert_node(engine, node);
     waits_on_subscribed(&engine->waits, node, resource);
 }
 
 void engine_on_announced(struct engine *engine, int node, struct span resource,
                          int64_t number)
 {
+    assert_node(engine, node);
     waits_on_announced(&engine->waits, node, resource, number);
 }
 
@@ -367,6 +384,7 @@ void engine_on_announced(struct engine *engine, int node, struct span resource,
 void engine_view_node(const struct engine *engine, int node,
                       struct engine_node_view *view)
 {
+    assert_node(engine, node);
     const struct nodes *nodes = &engine->nodes;
     const struct node *it = &nodes->node[node];
     int64_t now_us = environment_now(nodes->env);

@@ -138,6 +138,7 @@ static enum list_outcome send_scan(const struct listings *listings,
     if (!is_first && !is_usable(nodes, &it->cursor))
         return LIST_LOST;
     int node = nth_node(it->cursor.nodes, it->cursor.at);
+    assert(node >= 0);
     it->page.node = node;
     it->earlier = it->cursor.nodes & (uint16_t)((1u << node) - 1);
     it->deadline_us =

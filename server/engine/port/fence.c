@@ -29,6 +29,7 @@ void fence_slots(struct span names, uint16_t slots[NAMES_MAX])
 
 int64_t fence_next(int64_t time_us, int64_t above)
 {
+    assert(above >= 0);
     int64_t number = time_us > above ? time_us : above + 1;
     return number < FENCE_MAX ? number : FENCE_MAX;
 }

@@ -94,6 +94,7 @@ void releases_undo(struct releases *releases, const struct round *round,
                    struct span resource, struct span token, int64_t ttl_ms,
                    int64_t uncertainty_us)
 {
+    assert(ttl_ms > 0 && uncertainty_us >= 0);
     struct call call = call_of(resource, token);
     struct release *it = NULL;
     for (int i = 0; i < round->total; i++) {
@@ -244,6 +245,7 @@ uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
     struct release *it = slots_find(&releases->slots, tag);
     if (it == NULL)
         return 0;
+    assert(it->in_flight & bit(node));
     uint64_t operation = it->is_again ? 0 : it->operation;
     it->in_flight &= (uint16_t)~bit(node);
     if (vote_ends_release(reply->vote)) {

@@ -111,6 +111,7 @@ static void set(struct repairs *repairs, const struct repair *it,
     struct nodes *nodes = repairs->nodes;
     struct call call = call_of(it, CALL_REPAIR);
     call.ttl_ms = it->ttl_ms - (now_us - it->start_us) / 1000;
+    assert(call.ttl_ms > 0);
     uint64_t tag = slots_handle(it, tag_bits(TAG_REPAIR, 0));
     for (int i = 0; i < repairs->env->settings.nodes; i++) {
         call.seen = it->seen[i];

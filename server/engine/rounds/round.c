@@ -13,7 +13,7 @@ enum { DRIFT_FIXED_US = 2000 }; /* of the text */
 void round_init(struct round *round, enum lock_call kind, int total,
                 int64_t start_us, int64_t deadline_us)
 {
-    assert(total >= 1 && total <= NODES_MAX);
+    assert(total >= 1 && total <= NODES_MAX && deadline_us >= start_us);
     round->kind = kind;
     round->total = total;
     round->quorum = quorum_of(total);
@@ -45,6 +45,7 @@ void round_note_ballot(struct round *round, int node, struct ballot ballot)
 
 void round_note_sent(struct round *round, int node, uint32_t life)
 {
+    assert(node >= 0 && node < round->total);
     round->votes[node].is_sent = true;
     round->votes[node].life = life;
 }
@@ -389,6 +390,7 @@ int64_t round_validity_ms(const struct round *round, int64_t ttl_ms,
 {
     if (round->won_us == 0)
         return -1;
+    assert(ttl_ms > 0 && round->won_us >= round->start_us);
     int64_t ttl_us = ttl_ms * 1000;
     double drift = (double)ttl_us * drift_factor;
     int64_t drift_us = (int64_t)drift;

@@ -192,6 +192,7 @@ static void learn(struct clock_node *node, const struct nodeclock *clock)
 bool clocks_observe(struct clocks *clocks, int node, int64_t node_us,
                     int64_t sent_us, int64_t received_us)
 {
+    assert(node >= 0 && node < clocks->count);
     struct clock_node *it = &clocks->node[node];
     struct nodeclock seen;
     nodeclock_read(&seen, node_us, sent_us, received_us);

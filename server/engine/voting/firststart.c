@@ -1,5 +1,7 @@
 #include "firststart.h"
 
+#include <assert.h>
+
 enum {
     PATIENCE_US = 30000000, /* how long to wait for the last node */
     YIELD_US = 2000000,     /* to the server that leads a first start */
@@ -8,6 +10,7 @@ enum {
 void firststart_init(struct firststart *start, int nodes, int leader,
                      int64_t hold_us, bool is_allowed)
 {
+    assert(nodes >= 1 && nodes <= NODES_MAX && leader >= 0 && leader < nodes);
     *start = (struct firststart){
         .step = is_allowed ? FIRSTSTART_WAITING : FIRSTSTART_OVER,
         .nodes = nodes,

@@ -302,11 +302,13 @@ enum node_state nodes_refusal(const struct nodes *nodes, int node,
 struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
                          int64_t deadline_us, uint64_t tag)
 {
+    assert(node >= 0 && node < nodes->env->settings.nodes);
     enum node_state refusal = nodes_refusal(nodes, node, call->kind);
     if (refusal != STATE_NONE)
         return ballot_unfit(refusal);
     call->admit = span_of(nodes->admission.node[node].found);
     if (call_asks_for_vote(call->kind)) {
+        assert(deadline_us > 0);
         call->node_deadline_us =
             deadline_of(nodes, node, call->kind, deadline_us);
         call->window_us = FENCE_WINDOW_US;

@@ -64,6 +64,7 @@ static void go_on_after_leave(struct waits *waits, const struct waiter *left,
 
 static void leave(struct waits *waits, struct waiter *it, int64_t now_us)
 {
+    assert(it->state != WAITER_SETTLED && waits->count > 0);
     schedule_not_ready(waits, it);
     look_end(waits, it);
     waitqueues_leave(&waits->queues, it);

@@ -74,6 +74,7 @@ static bool is_full(const struct waits *waits, const struct waiter *it)
 uint64_t waits_start(struct waits *waits, const struct operation_order *order,
                      int64_t wait_ms)
 {
+    assert(wait_ms > 0);
     int64_t now_us = environment_now(waits->env);
     struct waiter *it = make_waiter(waits, order->resource);
     if (it == NULL)
