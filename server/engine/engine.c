@@ -16,7 +16,8 @@
 #include "voting/status.h"
 #include "waiting/waits.h"
 
-/* What is due meanwhile is done at once: rarely, it would hold up the rest. */
+/* Each tick does all that is due: rarer ticks would take longer, and delay
+ * other calls. */
 enum { TICK_US = 20000 };
 
 struct engine {
@@ -249,7 +250,7 @@ bool engine_abandon(struct engine *engine, engine_op op)
     struct span resource = {text, span_copy(text, it->request.resource)};
     bool is_acquire = it->request.call == LOCK_ACQUIRE;
     bool is_granted = operation_abandon(&engine->operations, it);
-    if (is_acquire) /* what it may have had is being released */
+    if (is_acquire) /* its grant, if any, is being released */
         waits_on_release(&engine->waits, resource);
     return is_granted;
 }
@@ -284,7 +285,7 @@ void engine_on_node_confirmed(struct engine *engine, int node,
     nodes_on_confirmed(&engine->nodes, node, facts);
 }
 
-/* The operation asks for the vote. */
+/* The vote counts for the operation that sent the release. */
 static void take_release(struct engine *engine, int node, uint64_t asking,
                          const struct call_reply *reply)
 {
@@ -305,7 +306,7 @@ void engine_on_reply(struct engine *engine, int node, uint64_t tag,
 {
     assert_node(engine, node);
     struct call_reply counted = *reply;
-    /* only then a call may wait for what the node carries */
+    /* only then may operations wait for its admission to be read */
     bool was_unseen = admission_is_unseen(&engine->nodes.admission, node);
     struct ballot ballot =
         nodes_on_reply(&engine->nodes, node, tag, reply, sent_us, received_us);

@@ -39,23 +39,22 @@ struct engine_acquire {
     struct span owner;    /* may be empty */
     struct span key_hash; /* of an idempotency key, base64url; empty: none */
     int64_t ttl_ms;       /* within the limits */
-    int64_t wait_ms;      /* waits for so long while the lock is held, at most
-                             WAIT_MAX_MS; 0: not at all */
+    int64_t wait_ms;      /* how long to wait while the lock is held, at most
+                             WAIT_MAX_MS; 0: do not wait */
 };
 
 /*
- * Each starts an operation for client; port.answer is called exactly once when
- * it has its outcome. All spans are copied. 0: no memory, or too many
- * operations; then answer is not called.
+ * Each starts an operation for client and calls port.answer exactly once, when
+ * the outcome is known. All spans are copied. Returns 0 if there is no memory,
+ * or too many operations; then answer is not called.
  *
- * acquire  if the resource is held by a lock with this key hash that was
- * granted before, its holder gets it again: with another token, and the old one
- *          ends
+ * acquire  a lock that an earlier acquire with the same key hash was granted is
+ *          granted again, with a new token; the old token ends
  * extend   the token must have our form (token_is_ours), and is compared as
  *          bytes; ttl_ms as for acquire
  * release  the token as for extend
- * force    releases the lock with this fencing number, whoever holds it; what a
- *          minority of nodes still has of it, too
+ * force    releases the lock with this fencing number, whoever holds it, also
+ *          where only a minority of the nodes has it
  */
 engine_op engine_acquire(struct engine *engine,
                          const struct engine_acquire *acquire, void *client);
@@ -69,14 +68,14 @@ engine_op engine_inspect(struct engine *engine, struct span resource,
                          void *client);
 
 /*
- * Begins a page of the locks that a majority has, each alone: of a lock of
- * several resources each is shown. Operation, answer and 0 as above. For such
- * an operation engine_take_page and engine_page_lock take the place of
- * engine_take; the lock lives as long.
+ * Begins a page of the locks that a majority of the nodes has. A lock of
+ * several resources appears once for each. Operation, answer and 0 as above;
+ * the result is read by engine_take_page and engine_page_lock instead of
+ * engine_take, and lives until engine_close.
  *
- * What is held from the first page to the last is shown, unless a repair sets
- * it meanwhile on a node that was scanned before. Nothing is shown twice,
- * unless a node's table of keys shrinks meanwhile.
+ * A lock that is held from the first page to the last appears, unless a repair
+ * sets it meanwhile on a node that was already scanned. None appears twice,
+ * unless a node's hash table shrinks meanwhile.
  */
 engine_op engine_list(struct engine *engine, const struct engine_list *list,
                       void *client);
@@ -86,33 +85,32 @@ const struct engine_result *engine_page_lock(struct engine *engine,
                                              engine_op op, int n);
 
 /*
- * The final result, as of now_us; OUTCOME_PENDING before port.answer. If a
- * grant or extension has no time left by then, the result is
- * OUTCOME_VALIDITY_EXHAUSTED, and the grant is released. op must be open; the
- * result lives as long.
+ * The final result, as of now_us; OUTCOME_PENDING before port.answer. If no
+ * validity is left by then, the outcome is OUTCOME_VALIDITY_EXHAUSTED, and a
+ * grant is released. op must be open; the result lives until it is closed.
  */
 const struct engine_result *engine_take(struct engine *engine, engine_op op,
                                         int64_t now_us);
 
 /*
- * The same without a look at the time: as it was when it was decided. Before
- * that, only the resource is known.
+ * The result as it was decided, without a check of the time. Before that, only
+ * the resource is known.
  */
 const struct engine_result *engine_peek(const struct engine *engine,
                                         engine_op op);
 
-/* The client has its answer: the operation ends. */
+/* Ends the operation; the client has its answer. */
 void engine_close(struct engine *engine, engine_op op);
 
 /*
- * The client left without an answer: the operation ends, and what it was or may
- * still be granted is released. True: it had been granted.
+ * Ends the operation of a client that left without an answer, and releases its
+ * grant, or what may still become one. True: the lock had been granted.
  */
 bool engine_abandon(struct engine *engine, engine_op op);
 
 /*
- * Answers every acquire that waits, and those that would wait from now on:
- * OUTCOME_STOPPED. What is granted at this moment stays granted.
+ * Answers OUTCOME_STOPPED to every acquire that waits, or would wait from now
+ * on. Grants stay.
  */
 void engine_stop_waiting(struct engine *engine);
 
@@ -121,7 +119,7 @@ void engine_stop_waiting(struct engine *engine);
 struct engine_node_view {
     const char *state;            /* "voting", "unreachable", "loading", … */
     char detail[NODE_DETAIL_MAX]; /* one sentence */
-    int64_t quarantine_us;        /* it will not vote for this long; 0: none */
+    int64_t quarantine_us;        /* until it votes again, at most; 0: none */
     bool is_voting;
     int64_t since_us; /* in this state since, clock_now_us() */
     bool has_clock;
@@ -135,13 +133,13 @@ struct engine_node_view {
 void engine_view_node(const struct engine *engine, int node,
                       struct engine_node_view *view);
 
-/* Nodes that may vote now, and the majority that is needed. */
+/* The number of nodes that may vote now, and the majority of all. */
 int engine_voting(const struct engine *engine);
 int engine_quorum(const struct engine *engine);
 
 /*
- * How long until a quorum may vote, as quarantines end, µs; 0: it may now, or
- * that is unknown.
+ * How long until enough quarantines have ended for a quorum, µs; 0: there is
+ * one, or the time is unknown.
  */
 int64_t engine_quorum_in_us(const struct engine *engine);
 

@@ -5,7 +5,7 @@
 #include "port/tag.h"
 
 enum {
-    INSPECTIONS_MAX = 32, /* that are begun in one turn */
+    INSPECTIONS_MAX = 32, /* begun in one turn */
     HANDLE_BIT = 2,       /* in the user's bits of a listing's handle */
 };
 
@@ -72,7 +72,7 @@ static int nodes_needed(const struct nodes *nodes)
     return total - quorum_of(total) + 1;
 }
 
-/* The n-th node of those that are scanned; -1: there are no more. */
+/* The n-th scanned node; -1: there are no more. */
 static int nth_node(uint16_t nodes, int n)
 {
     for (int i = 0; i < NODES_MAX; i++)
@@ -82,8 +82,8 @@ static int nth_node(uint16_t nodes, int n)
 }
 
 /*
- * Of the run IDs: a server that was restarted gives other cursors, and may
- * have forgotten what was shown as its own. FNV-1a: finds no attacks.
+ * Hash of the run IDs: after a restart a node's cursors are void, and keys that
+ * were listed from it may be gone. FNV-1a; no defence against attacks.
  */
 static uint64_t hash_runs(const struct nodes *nodes, uint16_t scanned)
 {
@@ -95,7 +95,7 @@ static uint64_t hash_runs(const struct nodes *nodes, uint16_t scanned)
     return hash;
 }
 
-/* The first that vote. False: too few do. */
+/* Chooses the first voting nodes. False: too few vote. */
 static bool choose_nodes(const struct nodes *nodes, struct list_cursor *cursor)
 {
     int needed = nodes_needed(nodes);
@@ -109,7 +109,7 @@ static bool choose_nodes(const struct nodes *nodes, struct list_cursor *cursor)
     return needed == 0;
 }
 
-/* Whether all nodes of a cursor are there, and are still the same servers. */
+/* True if all nodes of the cursor are connected and still the same servers. */
 static bool is_usable(const struct nodes *nodes,
                       const struct list_cursor *cursor)
 {
@@ -127,7 +127,7 @@ static bool is_usable(const struct nodes *nodes,
 
 /* ---- the scan ----------------------------------------------------------- */
 
-/* Of the node that the cursor is at. LIST_PENDING, or why it is not sent. */
+/* Scans the cursor's current node. Returns LIST_PENDING, or why it cannot. */
 static enum list_outcome send_scan(const struct listings *listings,
                                    struct listing *it)
 {
@@ -195,8 +195,8 @@ static bool has_quorum(const struct engine_result *result)
 }
 
 /*
- * What only nodes that are away could make a majority is left out: no other
- * list could be shown while two of five are away.
+ * A lock that would need unreachable nodes for its majority is left out:
+ * otherwise there would be no list while two of five are unreachable.
  */
 static enum judgement judge(const struct listing *it,
                             const struct engine_result *result)
@@ -218,8 +218,8 @@ static enum judgement judge(const struct listing *it,
 }
 
 /*
- * All inspections have their outcome. Keeps those of locks that are shown.
- * False: some locks are not known.
+ * After all inspections: keeps those of locks that go on the page. False: the
+ * outcome of some is unknown.
  */
 static bool keep_shown(const struct listings *listings, struct listing *it)
 {
@@ -250,7 +250,7 @@ static void finish(struct listings *listings, struct listing *it)
         it->cursor = it->page.next;
         it->state = LISTING_SCANNING;
     } else {
-        settle(listings, it, LIST_PAGE); /* the next tells what is wrong */
+        settle(listings, it, LIST_PAGE); /* the next page reports the error */
     }
 }
 
@@ -276,7 +276,7 @@ static bool begin_inspection(struct listings *listings, struct listing *it,
     return true;
 }
 
-/* Takes over what a scan has found. False: no memory. */
+/* Copies the names that a scan found. False: no memory. */
 static bool keep_names(struct listing *it, struct span names)
 {
     size_t count = (size_t)it->count;
@@ -296,7 +296,7 @@ static bool keep_names(struct listing *it, struct span names)
     return true;
 }
 
-/* No inspection is under way, and there may be none left. */
+/* No inspection is under way: ends the turn, and the node if none is left. */
 static void on_inspected(struct listings *listings, struct listing *it)
 {
     end_turn(listings, it);
@@ -304,7 +304,7 @@ static void on_inspected(struct listings *listings, struct listing *it)
         finish(listings, it);
 }
 
-/* The next few. */
+/* Starts the next few inspections. */
 static void inspect(struct listings *listings, struct listing *it)
 {
     struct span name;
@@ -345,12 +345,12 @@ static void take_turn(struct listings *listings, struct listing *it)
     }
     enum list_outcome outcome = send_scan(listings, it);
     if (outcome != LIST_PENDING && it->page.has_next)
-        settle(listings, it, LIST_PAGE); /* the next tells what is wrong */
+        settle(listings, it, LIST_PAGE); /* the next page reports the error */
     else if (outcome != LIST_PENDING)
         fail(listings, it, outcome);
 }
 
-/* Of those that wait, the one that had no turn for longest; NULL: none. */
+/* The listing that has waited longest for a turn; NULL: none waits. */
 static struct listing *find_next(const struct listings *listings)
 {
     struct listing *it;
@@ -360,7 +360,7 @@ static struct listing *find_next(const struct listings *listings)
     return NULL;
 }
 
-/* Until one is active, or none waits. */
+/* Gives turns until a listing stays active, or none waits. */
 static void give_turns(struct listings *listings)
 {
     struct listing *it;
@@ -381,9 +381,9 @@ void listing_end(struct listings *listings, struct listing *it)
     give_turns(listings);
 }
 
-/* ---- what a scan has found ---------------------------------------------- */
+/* ---- replies to scans ---------------------------------------------------- */
 
-/* Whether its scan is under way: it has the turn for it. */
+/* True while its scan is under way. */
 static bool is_scanning(const struct listings *listings,
                         const struct listing *it)
 {

@@ -1,20 +1,20 @@
 /*
  * Lists the locks that a majority of the nodes has, a page at a time. Nothing
- * is kept between two pages: the cursor says how far the listing is.
+ * is kept between two pages: the cursor holds the position.
  *
- *   start ──→ SCANNING a node ──→ INSPECTING what it has ──→ SETTLED ──→ close
- *               ↑                           │
- *               └───── the next node ←──────┘ if it has no more, and the page
- *                                             is not full
+ *   start ──→ SCANNING a node ──→ INSPECTING its keys ──→ SETTLED ──→ close
+ *               ↑                        │
+ *               └──── the next node ←────┘ if this one has no more keys, and
+ *                                          the page is not full
  *
- * A lock on q of N nodes is on at least one of any N - q + 1. So these are
- * scanned one after the other, and each name that is found is inspected on all
- * nodes, like a client's inspection. What an earlier one of them has, too, was
- * shown there.
+ * A lock on q of N nodes is on at least one of any N - q + 1. So only so many
+ * nodes are scanned, one after the other. Each name found is inspected on all
+ * nodes, as for a client; a lock that an earlier scanned node also has was
+ * listed there, and is left out.
  *
- * One listing at a time is active, with one scan or a few inspections; then it
- * is the next one's turn. So many lists delay other calls no more than one
- * does, and a short list is not behind the long ones.
+ * Listings take turns: one at a time is active, with one scan or a few
+ * inspections. So many of them delay other calls no more than one does, and a
+ * short one does not wait for long ones to end.
  */
 #ifndef REDLOCKD_LISTING_H
 #define REDLOCKD_LISTING_H
@@ -39,21 +39,21 @@ struct listing {
     struct list_cursor cursor;
     struct engine_page page;
     char *names;          /* malloc'ed: what the last scan found */
-    struct span left;     /* … of which these are not inspected yet */
-    bool is_starting;     /* inspections */
-    int pending;          /* of them */
-    int shown;            /* the first of the operations are of locks … */
-    int count;            /* … that are shown; then those of this node */
-    uint64_t *operations; /* malloc'ed: a handle each */
+    struct span left;     /* the rest of names: not inspected yet */
+    bool is_starting;     /* inspections are being started */
+    int pending;          /* inspections without an outcome */
+    int shown;            /* locks on the page: the first operations */
+    int count;            /* operations: also those of the current node */
+    uint64_t *operations; /* malloc'ed handles of inspections */
 };
 
 struct listings {
     struct nodes *nodes;
     struct operations *operations;
     struct slots slots;
-    TAILQ_HEAD(, listing) list; /* those that had no turn for longest first */
-    struct listing *active;     /* NULL: none */
-    bool is_held;               /* no listing becomes active */
+    TAILQ_HEAD(, listing) list; /* the longest without a turn comes first */
+    struct listing *active;     /* has the turn; NULL: none */
+    bool is_held;               /* turns are not given now */
 };
 
 void listings_init(struct listings *listings, struct nodes *nodes,

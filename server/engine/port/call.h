@@ -46,7 +46,7 @@ struct call {
                               inspect: one name or several, see names.h;
                               scan: what the names begin with */
     struct span token;     /* acquire, repeat, extend, repair, release */
-    struct span admit;     /* all: what the node must carry */
+    struct span admit;     /* all: the admission that the node must carry */
     struct span nonce;     /* look (empty: mark nothing), revoke */
     struct span found;     /* readmit, revoke: the older admit there */
     struct span mark;      /* admit, readmit: the mark there */
@@ -74,7 +74,7 @@ struct call {
     int count;         /* scan: how many names are enough */
 };
 
-/* What a look found; scripts/permission.lua explains the words. */
+/* The state that a look found; scripts/permission.lua explains the words. */
 enum call_look_word {
     LOOK_ADMITTED,
     LOOK_SUPERSEDED,
@@ -101,16 +101,16 @@ struct call_look {
                               in the same order */
 };
 
-/* What a handshake learned of a node. The text is borrowed in the callback. */
+/* Facts from a handshake with a node. The text is borrowed in the callback. */
 struct node_facts {
     const char *run_id; /* 40 hex digits */
     bool is_durable;    /* it forgets nothing that it has answered */
     /* When the name lookup that led here began; 0: the lookup failed, and this
        is the last good address. */
     int64_t confirmed_us;
-    int64_t node_now_us; /* the reply to TIME, … */
-    int64_t sent_us;     /* … sent then, … */
-    int64_t received_us; /* … and read then, both clock_now_us() */
+    int64_t node_now_us; /* the reply to TIME */
+    int64_t sent_us;     /* clock_now_us() when TIME was sent */
+    int64_t received_us; /* clock_now_us() when the reply was read */
 };
 
 /* A reply, parsed. value is borrowed during the callback. */
@@ -150,20 +150,20 @@ static inline bool call_next_name(struct span *rest, struct span *name)
     return true;
 }
 
-/* Whether such a call needs a node that may vote, and has a deadline there. */
+/* True for the calls that only a voting node gets, with a deadline. */
 static inline bool call_asks_for_vote(enum call_kind kind)
 {
     return kind == CALL_ACQUIRE || kind == CALL_REPEAT || kind == CALL_EXTEND ||
            kind == CALL_REPAIR;
 }
 
-/* What a reply says of the call. */
+/* The ballot of a reply. */
 static inline struct ballot call_ballot(const struct call_reply *reply)
 {
     return (struct ballot){reply->vote, reply->state};
 }
 
-/* A reply that says this, and nothing else. */
+/* A reply with nothing but this ballot. */
 static inline struct call_reply call_reply_of(struct ballot ballot)
 {
     return (struct call_reply){.vote = ballot.vote, .state = ballot.state};

@@ -1,6 +1,5 @@
 /*
- * What every part of the engine needs: its settings, the world around it, and
- * the metrics.
+ * Shared by all parts of the engine: settings, port, metrics.
  */
 #ifndef REDLOCKD_ENVIRONMENT_H
 #define REDLOCKD_ENVIRONMENT_H

@@ -1,7 +1,7 @@
 /*
- * What the engine needs of the world around it, and its settings. In the
- * service world.c connects it with links, clock and timers; in the simulator it
- * is connected with simulated nodes.
+ * The engine's port to the outside world, and its settings. The service
+ * connects it to links, clock and timers (world.c), the simulator to simulated
+ * nodes.
  */
 #ifndef REDLOCKD_PORT_H
 #define REDLOCKD_PORT_H
@@ -14,7 +14,7 @@
 #include "vote.h"
 
 /*
- * What the engine needs of the world. ctx comes first in every call.
+ * The functions that the engine calls. ctx is the first argument of each.
  *
  * send    queues the call for a node; contract as link_send
  * now     CLOCK_BOOTTIME in µs, fresh
@@ -22,8 +22,8 @@
  * timer   calls engine_on_timer(slot) once, not before at_us; 0 stops it;
  *         setting it again replaces it. Slots are small dense integers. Only
  *         the first call for a slot may fail (false: no memory)
- * answer  the operation of this client has its outcome; may be called before
- *         engine_acquire… has returned
+ * answer  tells this client that the outcome is known; may be called before
+ *         engine_acquire and its like have returned
  *
  * listen     opens, or closes, to all nodes the connections on which releases
  *            are announced

@@ -49,7 +49,7 @@ enum node_state {
 /* The stable name: "voting", "quarantined", … Static. */
 const char *state_name(enum node_state state);
 
-/* One sentence for people: what it means. Static. */
+/* One sentence for people that explains it. Static. */
 const char *state_detail(enum node_state state);
 
 #endif

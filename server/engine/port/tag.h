@@ -1,6 +1,6 @@
 /*
- * What a call is for. This is in the user's bits of a handle, the tag that
- * travels with the call.
+ * The tag that travels with a call: the handle of its sender, with the purpose
+ * of the call in the user's bits.
  */
 #ifndef REDLOCKD_TAG_H
 #define REDLOCKD_TAG_H
@@ -35,7 +35,7 @@ static inline unsigned tag_round_of(uint64_t tag)
 }
 
 /*
- * Of a release that is repeated, from a queue of this kind; other releases have
+ * A release that is repeated, from a queue of this kind. Other releases have
  * the round 0.
  */
 static inline uint64_t tag_debt(unsigned kind, uint32_t number)
@@ -59,13 +59,13 @@ static inline uint32_t tag_debt_number_of(uint64_t tag)
     return (uint32_t)(tag >> 32);
 }
 
-/* Of a release whose answer nothing waits for: no slot has this handle. */
+/* A release whose answer is ignored: no slot has this handle. */
 static inline uint64_t tag_forgotten(void)
 {
     return (uint64_t)tag_bits(TAG_RELEASE, 0) << SLOTS_INDEX_BITS;
 }
 
-/* Of calls that belong to no operation and no release. */
+/* A call about the node's admission. */
 static inline uint64_t tag_admission(void)
 {
     return (uint64_t)tag_bits(TAG_ADMISSION, 0) << SLOTS_INDEX_BITS;

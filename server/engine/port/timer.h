@@ -1,6 +1,6 @@
 /*
- * Whose a timer of the port is: slot 0 is the engine's tick, all others belong
- * to operations and waiters in turns, so that they stay small and dense.
+ * The slots of the port's timers: 0 is the engine's tick. The others belong
+ * alternately to operations and waiters, so that the numbers stay small.
  */
 #ifndef REDLOCKD_TIMER_H
 #define REDLOCKD_TIMER_H

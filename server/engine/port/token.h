@@ -30,7 +30,7 @@ size_t token_make(char token[TOKEN_MAX],
                   const unsigned char random[TOKEN_RANDOM_BYTES],
                   const struct token_parts *parts);
 
-/* Whether it may be an owner: 1 to OWNER_MAX of A–Z a–z 0–9 . _ : @ / - */
+/* True for a valid owner: 1 to OWNER_MAX of A–Z a–z 0–9 . _ : @ / - */
 bool token_is_owner(struct span text);
 
 /*

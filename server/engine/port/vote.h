@@ -26,7 +26,7 @@ enum vote {
     VOTE_CHANGED,  /* admit, readmit, revoke, repair: the node's state had
                       changed */
 
-    /* no votes: what happened to the call */
+    /* no votes: the fate of the call */
     VOTE_NOT_ADMITTED, /* the node does not carry our admission */
     VOTE_LATE,         /* the command reached the script after its deadline */
     VOTE_OUT_OF_RANGE, /* the number is too far from the node's clock */
@@ -48,7 +48,7 @@ struct ballot {
     enum node_state state;
 };
 
-/* Of a node whose state keeps it from voting. */
+/* The ballot of a node whose state keeps it from voting. */
 static inline struct ballot ballot_unfit(enum node_state state)
 {
     return (struct ballot){VOTE_UNFIT, state};
@@ -72,7 +72,7 @@ bool vote_ends_release(enum vote vote);
 /* The stable name: "granted", "loading", … Static. */
 const char *ballot_name(struct ballot ballot);
 
-/* One sentence for people: what it means. Static. */
+/* One sentence for people that explains it. Static. */
 const char *ballot_detail(struct ballot ballot);
 
 /* Ballots by number, 0 to BALLOT_KINDS - 1, for counters. */

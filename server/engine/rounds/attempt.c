@@ -10,7 +10,7 @@
 static const enum call_kind kinds[] = {
     [LOCK_ACQUIRE] = CALL_ACQUIRE, [LOCK_EXTEND] = CALL_EXTEND,
     [LOCK_RELEASE] = CALL_RELEASE, [LOCK_INSPECT] = CALL_INSPECT,
-    [LOCK_FORCE] = CALL_INSPECT, /* and then a release */
+    [LOCK_FORCE] = CALL_INSPECT, /* a release follows */
 };
 
 void attempt_init(struct attempt *attempt, struct span token)
@@ -71,7 +71,7 @@ static void send_to(struct attempt *attempt, const struct attempt_means *means,
                     int node, struct call *call, uint64_t tag)
 {
     struct round *round = &attempt->round;
-    /* as of this moment: it grows while a node is unreachable */
+    /* measured now: it grows while a node is unreachable */
     int64_t uncertainty_us =
         clocks_uncertainty_us(&means->nodes->clocks, node, round->start_us);
     if (uncertainty_us > attempt->uncertainty_us)
@@ -97,7 +97,7 @@ static void send_to_all(struct attempt *attempt,
             attempt->seen_number);
         make_token(attempt, means, request, attempt->seen_number);
         attempt->replacing = attempt->replaces;
-        if (attempt->is_repeat) /* the next one takes the place of this one */
+        if (attempt->is_repeat) /* the next one replaces this one, too */
             attempt->replaces = attempt->seen_number;
     }
     struct call call = make_call(attempt, request);
@@ -106,7 +106,7 @@ static void send_to_all(struct attempt *attempt,
             send_to(attempt, means, i, &call, tag);
 }
 
-/* A grant older than its TTL (0: has none) would be worthless. */
+/* The node timeout, or a shorter TTL: a later grant would have expired. */
 static int64_t timeout_us(const struct attempt_means *means,
                           const struct request *request)
 {
@@ -213,7 +213,7 @@ bool attempt_make_repeat(struct attempt *attempt, const struct request *request)
     attempt->replaces = round_repeated_number(round, request->key_hash);
     attempt->is_repeat = round_may_repeat(round, request->key_hash) &&
                          attempt->replaces < request->asked_us;
-    if (attempt->is_repeat) /* by other clocks, it may be ahead of ours */
+    if (attempt->is_repeat) /* another server's clocks may be ahead of ours */
         attempt->seen_number =
             at_least(attempt->seen_number, attempt->replaces);
     return attempt->is_repeat;

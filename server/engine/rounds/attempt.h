@@ -1,14 +1,15 @@
 /*
- * The attempts of an operation: what one sends, and what is released after it.
- * operation.h decides whether there is another one.
+ * The attempts of an operation: each sends the calls of one round, and releases
+ * a lost one. operation.h decides whether another attempt follows.
  *
  * Each attempt to acquire has its own token, so that the release of a lost
  * attempt, however late, never deletes the lock of a later one.
  *
  * An acquire that finds the lock held with its own key hash repeats an earlier
- * one, whose answer may be lost or in use. The next attempt takes the place of
- * its tokens, and is not undone there: that would take the lock from a client
- * that goes by the earlier answer. What a lost one leaves ends with its TTL.
+ * acquire, whose answer may be lost or in use. The next attempt replaces the
+ * earlier tokens, and is not undone where it did so: that would take the lock
+ * from a client that relies on the earlier answer. If it is lost, the keys that
+ * it set expire with their TTL.
  */
 #ifndef REDLOCKD_ATTEMPT_H
 #define REDLOCKD_ATTEMPT_H
@@ -19,36 +20,38 @@
 #include "releases.h"
 #include "round.h"
 
-/* What a client asks. */
+/* A client's request. */
 struct request {
     enum lock_call call;
-    bool only_looks; /* extend: asks who has the lock, lengthens nothing */
+    bool only_looks; /* extend: checks the token, does not lengthen */
     int64_t ttl_ms;
     int64_t number; /* force: of the lock */
-    uint16_t heard; /* bit per node: decide nothing before it answered */
+    uint16_t heard; /* bit per node: no verdict before its answer */
     struct span resource;
     struct span owner;
     struct span key_hash;
-    int64_t asked_us; /* when it was asked, by the nodes' clocks; 0: unknown */
+    int64_t asked_us; /* time of the request by the nodes' clocks; 0: unknown */
 };
 
 /* The newest attempt; of earlier ones only seen_number remains. */
 struct attempt {
     int number;             /* from 1 on; 0: none has begun */
-    int64_t seen_number;    /* acquire: that of the round under way, or what
-                               nodes have accepted since */
-    bool is_repeat;         /* acquire: takes the place of earlier tokens … */
-    int64_t replaces;       /* … with its key hash, up to this number */
+    int64_t seen_number;    /* acquire: the number of the round under way, or a
+                               higher one that nodes have accepted since */
+    bool is_repeat;         /* acquire: replaces earlier tokens with its key
+                               hash */
+    int64_t replaces;       /* the greatest number that the next round replaces
+                             */
     int64_t replacing;      /* the same, of the round under way */
-    uint16_t fresh;         /* … but none on these nodes, a bit each, where it
-                               was set, and has yet to be undone */
-    int64_t uncertainty_us; /* its calls may run this much later */
+    uint16_t fresh;         /* bit per node: set there, without replacing
+                               anything, and not undone yet */
+    int64_t uncertainty_us; /* its calls may run so long after the deadline */
     struct round round;
     size_t token_len;
     char token[TOKEN_MAX];
 };
 
-/* What an attempt needs; borrowed. */
+/* Used by each attempt; borrowed. */
 struct attempt_means {
     const struct environment *env;
     struct nodes *nodes;
@@ -56,8 +59,8 @@ struct attempt_means {
 };
 
 /*
- * Extending past max_hold_ms is refused. But only the owner of the lock may
- * learn that: so the round first asks for the token, without lengthening.
+ * True if an extension would exceed max_hold_ms. It is refused, but only the
+ * owner may learn why: the round checks the token, without lengthening.
  */
 bool attempt_is_held_too_long(const struct attempt_means *means,
                               struct span token, int64_t ttl_ms);
@@ -66,52 +69,52 @@ bool attempt_is_held_too_long(const struct attempt_means *means,
 void attempt_init(struct attempt *attempt, struct span token);
 
 /*
- * Begins the next attempt, of anything but a release, and sends its calls. The
- * tags of the calls name operation.
+ * Begins the next attempt, of any call but a release, and sends it. The tags
+ * refer to operation.
  */
 void attempt_begin(struct attempt *attempt, const struct attempt_means *means,
                    const struct request *request, const void *operation);
 
 /*
- * The only one of a release, and the last one of a force. False: no memory, and
- * nothing was sent.
+ * Begins the only attempt of a release, or the last one of a force. False: no
+ * memory, and nothing was sent.
  */
 bool attempt_release(struct attempt *attempt, const struct attempt_means *means,
                      const struct request *request, const void *operation);
 
 /*
- * The admission of a node is known now, or known to be lost: sends it the call
- * that it refused, or was to get. Without an operation, whose outcome has been
- * told, nothing is sent. False: it had nothing to get.
+ * The admission of a node has been read, or is lost: sends the node the call
+ * that it refused, or that was held back. operation NULL: the outcome is known,
+ * and nothing is sent. False: no call was held back.
  */
 bool attempt_ask_again(struct attempt *attempt,
                        const struct attempt_means *means,
                        const struct request *request, int node,
                        const void *operation);
 
-/* What nodes answered from a memory that is outdated no longer counts. */
+/* Votes of nodes whose memory is outdated no longer count. */
 void attempt_drop_outdated(struct attempt *attempt,
                            const struct attempt_means *means);
 
-/* After a won look of a force: the lock's token becomes that of the attempt. */
+/* After the won first round of a force: takes over the token of the lock. */
 void attempt_take_wanted(struct attempt *attempt);
 
-/* Goes on waiting for the same calls, for another timeout. */
+/* Waits for the same calls for another timeout. */
 void attempt_wait_on(struct attempt *attempt, const struct attempt_means *means,
                      const struct request *request);
 
 /*
- * After a lost acquire: the next attempt takes the place of one with the same
- * key, if that was granted before this one was asked. False: there is none. Of
- * two that are under way together only one has the lock.
+ * After a lost acquire: makes the next attempt replace the token of an acquire
+ * with the same key, if that was granted before this request. False: there is
+ * none. Of two acquires at the same time only one gets the lock.
  */
 bool attempt_make_repeat(struct attempt *attempt,
                          const struct request *request);
 
 /*
- * As round_note_reply. But a node that has just heard of another one's mark
- * refuses what was sent before: its admission is being read, and it is asked
- * again.
+ * As round_note_reply. But a node whose admission has just changed refuses
+ * calls that were sent before. If its admission is being read, the vote stays
+ * pending, and the node is asked again.
  */
 void attempt_note_reply(struct attempt *attempt,
                         const struct attempt_means *means, int node,
@@ -119,8 +122,7 @@ void attempt_note_reply(struct attempt *attempt,
 
 /*
  * Releases a lost acquire on all nodes that may have set the key; a repeat only
- * where it is known to have replaced nothing. To be called again when a repeat
- * has got more replies.
+ * where it certainly replaced nothing. Called again as a repeat gets replies.
  */
 void attempt_undo(struct attempt *attempt, const struct attempt_means *means,
                   const struct request *request);

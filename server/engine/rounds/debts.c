@@ -8,7 +8,7 @@
 enum {
     STORE_BYTES = 256 * 1024 * 1024,
     PAUSE_US = 500000,
-    MARGIN_US = 1000000, /* around the moment when a node disconnected */
+    MARGIN_US = 1000000, /* the moment of a disconnect is not known better */
     TELL_US = 10000000,
 };
 
@@ -19,7 +19,7 @@ void debts_init(struct debts *debts, struct nodes *nodes)
     debts->nodes = nodes;
     debts->store.limit = STORE_BYTES;
     for (int i = 0; i < NODES_MAX; i++) {
-        /* what other servers did before is unknown */
+        /* other servers may have granted until now */
         debts->seen_us[i] = environment_now(nodes->env);
         for (int kind = 0; kind < DEBT_KINDS; kind++)
             debts->queue[i][kind].store = &debts->store;
@@ -35,7 +35,7 @@ void debts_fini(struct debts *debts)
 
 /* ---- what is owed ------------------------------------------------------- */
 
-/* The number is the median of the clocks when the lock was acquired. */
+/* A token's number is the median of the clocks at the time of its acquire. */
 static enum debt_kind kind_of(const struct debts *debts, int node,
                               struct span token, int64_t now_us)
 {

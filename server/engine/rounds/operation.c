@@ -45,7 +45,7 @@ static void set_timer(const struct operations *operations,
                       const struct operation *it, int64_t at_us)
 {
     const struct engine_port *port = &operations->means.env->port;
-    /* cannot fail: operation_new made the slot's timer */
+    /* cannot fail: operation_new made the timer */
     (void)port->timer(port->ctx, timer_slot(TIMER_OPERATION, it->head.index),
                       at_us);
 }
@@ -62,7 +62,7 @@ static void settle(struct operations *operations, struct operation *it,
 {
     const struct engine_port *port = &operations->means.env->port;
     assert(it->state == OPERATION_ROUND);
-    if (outcome != OUTCOME_EXTENDED) /* whose last votes a repair needs */
+    if (outcome != OUTCOME_EXTENDED) /* a repair needs its last votes */
         set_timer(operations, it, TIMER_OFF);
     it->state = OPERATION_SETTLED;
     operations->in_flight--;
@@ -85,7 +85,7 @@ static bool has_attempts_left(const struct operations *operations,
     return it->attempt.number <= operations->means.env->settings.retry_count;
 }
 
-/* Whether a won round has any validity left. */
+/* True if a won round has any validity left. */
 static bool is_valid(const struct operations *operations,
                      const struct operation *it)
 {
@@ -94,12 +94,12 @@ static bool is_valid(const struct operations *operations,
 }
 
 /*
- * What follows a verdict: one of these settles the operation or pauses it; true
- * if another attempt begins at once.
+ * These functions follow a verdict: they settle the operation or pause it.
+ * True: another attempt begins at once.
  *
- * What was too slow may be in time the next time: this server was held up, or a
- * disk was. Nodes that refuse would do so again. A release is never sent anew:
- * it is right however late it runs.
+ * Slow nodes may be in time at the next attempt: this server was held up, or a
+ * disk was. Nodes that refused would refuse again. A release is not sent again:
+ * it is valid however late it runs.
  */
 static bool on_no_quorum(struct operations *operations, struct operation *it)
 {
@@ -150,7 +150,7 @@ static bool on_verdict(struct operations *operations, struct operation *it,
     return false;
 }
 
-/* A lost attempt to acquire leaves nothing but what was learned from it. */
+/* After a lost attempt to acquire: undoes it, and remembers its votes. */
 static void clear_up(struct operations *operations, struct operation *it)
 {
     struct attempt *attempt = &it->attempt;
@@ -255,7 +255,7 @@ static void try(struct operations *operations, struct operation *it)
     } while (decide(operations, it));
 }
 
-/* ---- what comes in ------------------------------------------------------ */
+/* ---- events ------------------------------------------------------------- */
 
 static void end(struct operations *operations, struct operation *it)
 {
@@ -278,7 +278,7 @@ static void end_if_complete(struct operations *operations, struct operation *it)
     end(operations, it);
 }
 
-/* needs_votes: something is still to be done once the last votes are known. */
+/* needs_votes: a repair or an undo waits for the last votes. */
 static void close(struct operations *operations, struct operation *it,
                   bool needs_votes)
 {
@@ -292,7 +292,7 @@ static void close(struct operations *operations, struct operation *it,
     }
 }
 
-/* A vote was noted. */
+/* After each noted vote. */
 static void go_on(struct operations *operations, struct operation *it)
 {
     if (it->state == OPERATION_CLOSED)
@@ -438,7 +438,7 @@ const struct engine_result *operation_take(struct operations *operations,
     return result;
 }
 
-/* At the end: until then engine_take may find that a grant has expired. */
+/* Called at the end: until then engine_take may find a grant expired. */
 static void count_outcome(const struct operations *operations,
                           const struct operation *it)
 {

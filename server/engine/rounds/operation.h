@@ -1,21 +1,27 @@
 /*
- * One operation: what a client asks, its attempts, its outcome.
+ * One operation: a client's request, its attempts, its outcome.
  *
  *                  start
  *                    │
- *                    ▼       split votes
- *   stale, late ┌─ ROUND ──────────────────→ PAUSE
- *   or silent:  └──→ │ ↑                       │
- *   again at once    │ └───── random delay ────┘
+ *                    ▼         split votes
+ *   retry at    ┌─ ROUND ──────────────────→ PAUSE
+ *   once        └──→ │ ↑                       │
+ *                    │ └───── random delay ────┘
  *                    │ verdict, or no attempts left
  *                    ▼
- *                 SETTLED ──→ close | abandon
- *                    │ close of an extension, end of a lost repeat
+ *                 SETTLED ──→ abandon: ends
+ *                    │
+ *                    ├──→ close: ends
+ *                    │ close of an extension, close or abandon of a lost repeat
  *                    ▼
- *                 CLOSED ──→ the last votes are known: repairs.h, attempt.h
+ *                 CLOSED ──→ ends once the last votes are known: then a repair
+ *                            starts (repairs.h), or a repeat is undone
+ *
+ * The next round begins at once after a stale number, after too many late or
+ * silent nodes, to repeat an earlier acquire, and after the first of a force.
  *
  * After each lost attempt to acquire, the key is released on all nodes that may
- * have set it; attempt.h says which these are after a repeat.
+ * have set it; attempt.h tells which these are after a repeat.
  */
 #ifndef REDLOCKD_OPERATION_H
 #define REDLOCKD_OPERATION_H
@@ -27,7 +33,7 @@
 #include "repairs.h"
 #include "result.h"
 
-/* Who learns the outcome, instead of port.answer. */
+/* Who learns the outcome. */
 enum operation_owner {
     OWNER_CLIENT, /* port.answer */
     OWNER_WAITER,
@@ -69,7 +75,7 @@ struct operations {
     struct operation_hook hooks[OWNERS];
 };
 
-/* What a client asks; the spans are borrowed, and copied. */
+/* A request. The spans are copied. */
 struct operation_order {
     enum lock_call call;
     struct span resource;
@@ -89,8 +95,8 @@ void operations_init(struct operations *operations, struct nodes *nodes,
 void operations_fini(struct operations *operations);
 
 /*
- * Begins an operation and returns its handle, 0 if there is no memory. May
- * call port.answer before it returns.
+ * Begins an operation. Returns its handle; 0: no memory. May call port.answer
+ * before it returns.
  */
 uint64_t operation_start(struct operations *operations,
                          const struct operation_order *order);
@@ -98,11 +104,11 @@ uint64_t operation_start(struct operations *operations,
 struct operation *operation_find(const struct operations *operations,
                                  uint64_t handle);
 
-/* A node's reply to a call of the round that tag names. */
+/* A node's reply to a call with this tag, of kind TAG_OPERATION. */
 void operation_on_reply(struct operations *operations, int node, uint64_t tag,
                         const struct call_reply *reply);
 
-/* The node's admission may have been read, or its connection broke. */
+/* The node's admission may have been read, or its connection is broken. */
 void operations_on_looked(struct operations *operations, int node);
 
 /* A node's reply to a client's release. */
@@ -118,11 +124,12 @@ const struct engine_result *operation_take(struct operations *operations,
                                            int64_t now_us);
 void operation_close(struct operations *operations, struct operation *it);
 
+bool operation_abandon(struct operations *operations, struct operation *it);
+
 /*
- * It ends without being counted: it is lost, and another one follows; or it is
- * the inspection of a listing or a waiter, in any state.
+ * Ends an operation that does not count in the metrics: a waiter's lost
+ * attempt, or the inspection of a listing or a waiter, in any state.
  */
 void operation_discard(struct operations *operations, struct operation *it);
-bool operation_abandon(struct operations *operations, struct operation *it);
 
 #endif

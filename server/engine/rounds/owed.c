@@ -5,7 +5,7 @@
 
 #include "../../lock/lock.h"
 
-/* Items lie in a row: each its head, then its texts. */
+/* An item: its head, followed by resource and token. */
 struct owed_head {
     int64_t until_us;
     uint16_t resource_len;
@@ -54,7 +54,7 @@ static bool add_block(struct owed *owed, size_t most)
     store->bytes += sizeof *block;
     block->next = NULL;
     block->used = 0;
-    if (owed->last == NULL) { /* so there is no first */
+    if (owed->last == NULL) { /* the queue was empty */
         owed->first = owed->next_block = block;
         owed->first_at = owed->next_at = 0;
     } else {
@@ -117,7 +117,7 @@ static void drop_oldest(struct owed *owed)
         free_first(owed);
 }
 
-/* ---- what is on its way ------------------------------------------------- */
+/* ---- under way ---------------------------------------------------------- */
 
 static struct owed_head *next_head(struct owed *owed)
 {
@@ -138,7 +138,7 @@ static void pass_next(struct owed *owed, struct owed_head *head)
     owed->sent[owed->next_number++ % OWED_WINDOW] = head;
 }
 
-/* Drops what is done; if nothing is under way, what was lost is next again. */
+/* Drops answered ones. If none is under way, lost ones are next again. */
 static void settle(struct owed *owed)
 {
     while (owed->first_number != owed->next_number &&

@@ -1,14 +1,14 @@
 /*
- * What one node has yet to delete: a queue of releases, kept compact, since it
- * grows to millions while a node is unreachable for long. Pure.
+ * A queue of releases that one node owes. It is compact, as it grows to
+ * millions while a node is unreachable for long. Pure.
  *
- *       ┌─ oldest            ┌─ next to be sent        ┌─ newest
+ *       ┌─ oldest            ┌─ next to send           ┌─ newest
  *   ────┴────────────────────┴─────────────────────────┴────
  *         sent: at most OWED_WINDOW, answered or not
  *
- * What was sent leaves the queue when it is answered. What the node refused
- * goes to the end, since it may be refused for long; what was lost with the
- * connection is next again.
+ * An answered release leaves the queue. A refused one goes to its end, as the
+ * node may refuse it for long. If the connection breaks, the unanswered ones
+ * are next again.
  */
 #ifndef REDLOCKD_OWED_H
 #define REDLOCKD_OWED_H
@@ -42,7 +42,7 @@ struct owed {
 struct owed_item {
     struct span resource;
     struct span token;
-    int64_t until_us; /* no longer owed after it */
+    int64_t until_us; /* owed until then */
 };
 
 /* Zeroed before, except for the store. */
@@ -52,8 +52,8 @@ void owed_fini(struct owed *owed);
 bool owed_push(struct owed *owed, const struct owed_item *item, size_t most);
 
 /*
- * What to send next; false: nothing, or nothing before another answer. Once it
- * was sent, the caller calls owed_note_sent. number identifies its answer.
+ * The next release to send, and the number of its answer. False: there is none,
+ * or the window is full. The caller sends it and calls owed_note_sent.
  */
 bool owed_next(struct owed *owed, int64_t now_us, struct owed_item *item,
                uint32_t *number);
@@ -62,13 +62,13 @@ void owed_note_sent(struct owed *owed);
 enum owed_answer { OWED_DONE, OWED_REFUSED, OWED_LOST };
 
 /*
- * What was sent got this answer, or will get none; everything under way is lost
- * together. False: it was refused, and there is no memory to keep it.
+ * The answer to a sent release. OWED_LOST: there will be none; all under way
+ * are lost together. False: it was refused, and there is no memory to keep it.
  */
 bool owed_note_answer(struct owed *owed, uint32_t number,
                       enum owed_answer answer);
 
-/* Drops the oldest ones that are no longer owed. */
+/* Drops the oldest ones whose time has passed. */
 void owed_expire(struct owed *owed, int64_t now_us);
 
 #endif

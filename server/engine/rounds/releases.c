@@ -21,7 +21,7 @@ static uint16_t bit(int node)
     return (uint16_t)(1u << node);
 }
 
-/* To be called after everything that may change it. */
+/* Called after each change of their number. */
 static void show_pending(const struct releases *releases)
 {
     releases->env->metrics->releases_pending =
@@ -45,7 +45,7 @@ void releases_fini(struct releases *releases)
 
 /* ---- begin -------------------------------------------------------------- */
 
-/* Copies the texts. NULL: no memory, or too many. */
+/* Copies the texts. NULL: no memory, or RELEASES_MAX is reached. */
 static struct release *remember(struct releases *releases, struct span resource,
                                 struct span token)
 {
@@ -77,7 +77,7 @@ static struct call call_of(struct span resource, struct span token)
     return call;
 }
 
-/* it NULL: nothing waits for the answer. */
+/* it NULL: the answer is ignored. */
 static struct ballot send_to(struct releases *releases, int node,
                              struct call *call, struct release *it)
 {
@@ -89,7 +89,6 @@ static struct ballot send_to(struct releases *releases, int node,
     return ballot;
 }
 
-/* Without memory it is sent once, and not repeated. */
 void releases_undo(struct releases *releases, const struct round *round,
                    struct span resource, struct span token, int64_t ttl_ms,
                    int64_t uncertainty_us)
@@ -165,9 +164,9 @@ static bool is_majority(const struct releases *releases, uint16_t nodes)
 }
 
 /*
- * A node that lacks the key may still get it from an acquire that another
- * server has sent, or from a repair; and then others may get it, because an
- * extend found it there. One that had it when asked again did get it so.
+ * A node without the key may still get it from another server's acquire, or
+ * from a repair; and then others, as an extend finds it there. A node that has
+ * the key when asked again got it that way.
  */
 static void judge(const struct releases *releases, struct release *it, int node,
                   const struct call_reply *reply, int64_t received_us)
@@ -185,7 +184,7 @@ static void judge(const struct releases *releases, struct release *it, int node,
         it->set_ends_us, received_us + releases->env->settings.node_timeout_us);
 }
 
-/* What was not answered in time becomes a debt. */
+/* Nodes that have not answered in time owe the release from now on. */
 static void hand_over(struct releases *releases, struct release *it)
 {
     const struct owed_item item = {texts_first(&it->texts),
@@ -208,7 +207,7 @@ static void ask_again(struct releases *releases, struct release *it)
         (void)send_to(releases, i, &call, it);
 }
 
-/* A client's, when no answer is outstanding: whether a repair may follow. */
+/* A client's, with no answer outstanding: true if a repair may follow. */
 static bool must_ask_again(const struct releases *releases,
                            const struct release *it)
 {
@@ -216,7 +215,7 @@ static bool must_ask_again(const struct releases *releases,
            (!it->is_again && !is_majority(releases, it->in_time));
 }
 
-/* Forgets it when nothing is left to do. */
+/* The next step; ends the release if there is none. */
 static void go_on(struct releases *releases, struct release *it, int64_t now_us)
 {
     bool is_clients = it->operation != 0;

@@ -82,8 +82,8 @@ static struct call call_of(const struct repair *it, enum call_kind kind)
 }
 
 /*
- * Looks at the nodes that had it. It must end before the validity that the
- * client was told: after that the lock may have another owner.
+ * Asks the nodes that had the lock. The look must end within the validity that
+ * the client was told: after that the lock may have another owner.
  */
 static void look(struct repairs *repairs, struct repair *it, int64_t now_us)
 {
@@ -104,7 +104,7 @@ static void look(struct repairs *repairs, struct repair *it, int64_t now_us)
             (void)nodes_send(nodes, i, &call, it->at_us, tag);
 }
 
-/* The rest of the TTL: the lock ends there when it ends elsewhere. */
+/* Sets the rest of the TTL: the lock ends when it does on the other nodes. */
 static void set(struct repairs *repairs, const struct repair *it,
                 int64_t now_us)
 {

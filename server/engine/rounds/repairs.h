@@ -1,16 +1,17 @@
 /*
  * Repairs under way: a lock that a majority has extended is set on the nodes
- * that lack it, so that it does not depend on a bare majority.
+ * without it, so that it does not depend on a bare majority.
  *
- *   an extension, all votes in:
- *   some voting nodes lack it      still on a majority
- *        │   a node timeout passes      │
- *        └──→ waiting ───→ look ────────┴──→ set where it was missing
- *                            └──→ gone, or unknown in time: nothing
+ *   an extension, all votes known,
+ *   some voting nodes without the lock
+ *        │
+ *        ▼    a node timeout          still on a majority
+ *     waiting ──────────────→ looking ───────────────────→ set where missing
+ *                               └──→ gone, or no answer in time: nothing
  *
- * Nobody waits for it, and it does not count: the next extend finds the key.
- * docs/guarantees.md says why it waits and looks again, and how releases relate
- * to it. Without memory or room it is left to the next extend.
+ * No client waits for it, and no vote counts: the next extend finds the key.
+ * docs/guarantees.md explains why it waits and looks again, and how releases
+ * relate to it. Without memory the repair is left to the next extend.
  */
 #ifndef REDLOCKD_REPAIRS_H
 #define REDLOCKD_REPAIRS_H
@@ -27,9 +28,9 @@ struct repair {
     struct slots_head head;
     TAILQ_ENTRY(repair) link;
     bool is_looking;
-    int64_t at_us; /* when it looks · while looking: until when */
+    int64_t at_us; /* waiting: time of the look; looking: its deadline */
     int64_t start_us;
-    int64_t until_us; /* the validity that the client was told */
+    int64_t until_us; /* end of the validity that the client was told */
     int64_t ttl_ms;   /* from start_us on, as the client asked */
     int64_t number;
     uint16_t nodes; /* bit per node: lacks the lock */

@@ -62,15 +62,14 @@ struct engine_result {
 /* From the deciding round: its start, and the votes. */
 void result_tell_votes(struct engine_result *result, const struct round *round);
 
-/* The parts of the token, if it has our form; borrows from it. */
+/* Number, owner and key hash of the token, if it has our form; borrowed. */
 void result_tell_token(struct engine_result *result, struct span token);
 
 /*
- * Remaining time of what a majority has. If it is one value: number and owner,
- * and for how long it has been held. Owner and key hash are borrowed from the
- * round.
- *
- * median_us  of the nodes' clocks, as in fencing numbers; 0: unknown
+ * The remaining time of the values on a majority. If it is one value, also its
+ * number, owner and key hash (borrowed from the round), and how long it has
+ * been held. median_us: of the nodes' clocks, as in fencing numbers; 0:
+ * unknown.
  */
 void result_tell_holder(struct engine_result *result, const struct round *round,
                         int64_t median_us);

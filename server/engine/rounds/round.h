@@ -36,10 +36,10 @@ enum verdict {
 struct round_vote {
     enum vote vote;
     enum node_state state; /* unfit: why */
-    bool is_sent;          /* the call was handed to the connection … */
-    bool is_broken;        /* … which then broke */
-    bool is_kept;          /* acquire: what it set is not taken back */
-    bool is_refused;       /* its admission has changed: asked again then */
+    bool is_sent;          /* the call was handed to the connection */
+    bool is_broken;        /* the connection broke after that */
+    bool is_kept;          /* acquire: a key set there is not released */
+    bool is_refused;       /* its admission is being read: asked again then */
     uint32_t life;         /* of the node, when it was sent */
     int64_t highest;       /* free, to an extend: from the reply */
     int64_t pttl_ms;       /* held: -1 no TTL */
@@ -59,11 +59,11 @@ struct round {
     int64_t start_us;
     int64_t deadline_us;
     int64_t highest; /* greatest number in a STALE vote */
-    int64_t wanted;  /* force: the number to look for; set by the caller */
-    int64_t won_us;  /* when the caller found it won; 0: it did not */
+    int64_t wanted;  /* force: the lock's number; set by the caller */
+    int64_t won_us;  /* time of a won verdict, set by the caller; 0: none */
     struct round_vote votes[NODES_MAX];
-    /* Of those that are held. Apart, so that thousands of rounds whose votes
-       are read again and again fit into the processor's caches. */
+    /* Values of held votes. Kept apart, so that the votes of thousands of
+       rounds, which are read often, fit into the processor's caches. */
     char values[NODES_MAX][VALUE_MAX];
 };
 
@@ -78,7 +78,7 @@ void round_note_sent(struct round *round, int node, uint32_t life);
  */
 void round_note_ballot(struct round *round, int node, struct ballot ballot);
 
-/* Nothing could be sent: no node votes. */
+/* No call could be sent: all pending votes are STALLED. */
 void round_leave_out(struct round *round);
 
 /*
@@ -88,65 +88,64 @@ void round_leave_out(struct round *round);
 void round_note_reply(struct round *round, int node,
                       const struct call_reply *reply);
 
-/* What the node answered counts no longer: its memory turned out to be
- * outdated. */
+/* The node's memory is outdated: its vote no longer counts. */
 void round_note_outdated(struct round *round, int node);
 
 /* The deadline has passed: nodes that have not answered are silent. */
 void round_note_deadline(struct round *round);
 
-/* … until this one: silent nodes may still answer. */
+/* A new deadline: votes of silent nodes are pending again. */
 void round_wait_on(struct round *round, int64_t deadline_us);
 
 enum verdict round_verdict(const struct round *round);
 
 /*
- * Of a round without a quorum: true if the calls that got no answer, or arrived
+ * For a round without a quorum: true if the calls that got no answer, or were
  * too late, could have made one.
  */
 bool round_is_lost_to_time(const struct round *round);
 
-/* The value that a node has, whose vote is held; borrowed. */
+/* The value of a node with the vote HELD; borrowed. */
 static inline struct span round_value(const struct round *round, int node)
 {
     return (struct span){round->values[node], round->votes[node].value_len};
 }
 
-/* Whether one of these nodes, a bit each, may still answer. */
+/* True if the vote of one of these nodes (a bit each) is pending. */
 bool round_is_pending_on(const struct round *round, uint16_t nodes);
 
-/* How many nodes gave this vote. */
+/* The number of nodes with this vote. */
 int round_count(const struct round *round, enum vote vote);
 
 /*
- * The lock's value on most nodes: index of a node that has it, and in *count on
- * how many it is; -1 if no node reported any.
+ * The value that most nodes have: returns the index of one of them, and in
+ * *count their number; -1 if no node reported a value.
  */
 int round_common_value(const struct round *round, int *count);
 
-/* Force: a node that has the wanted number; -1: none has it. */
+/* Force: a node with the wanted number; -1: there is none. */
 int round_find_wanted(const struct round *round);
 
 /*
- * The greatest number of the tokens with this key hash; 0: there is none. Of a
- * lost acquire: whether the nodes that have such a token make a majority, with
- * those that granted.
+ * The greatest number of the tokens with this key hash; 0: there is none.
+ * round_may_repeat: after a lost acquire, true if the nodes with such a token
+ * and those that granted make a majority.
  */
 int64_t round_repeated_number(const struct round *round, struct span key_hash);
 bool round_may_repeat(const struct round *round, struct span key_hash);
 
 /*
- * Time to live of the common value on a majority, or otherwise of values that
- * are no tokens of ours, ms: the quorum-th largest. -1: it has no end, or there
- * is no majority.
+ * The time to live, ms, of the common value on a majority, or otherwise of
+ * values that are not our tokens: the quorum-th largest. -1: there is no end,
+ * or no majority.
  */
 int64_t round_remaining_ms(const struct round *round);
 
 /*
  * Redlock: validity = TTL - elapsed - clock drift, rounded down to ms; drift =
- * ttl_ms * drift_factor + 2 ms. Also subtracted: what may hide a step of a
- * node's clock, which is the flight time of the majority's votes, and at least
- * 5 ms. -1: nothing is left, or the round was not won.
+ * ttl_ms * drift_factor + 2 ms. The greatest step of a node's clock that may go
+ * unnoticed is subtracted, too: the flight time of the majority's votes, at
+ * least 5 ms. -1: none is left, or the round was not won.
  */
 int64_t round_validity_ms(const struct round *round, int64_t ttl_ms,
                           int64_t now_us, double drift_factor);
