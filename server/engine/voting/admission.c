@@ -6,8 +6,8 @@
 #include <string.h>
 
 enum {
-    HOLD_TIMEOUTS = 4, /* how long a first start holds, in node timeouts, … */
-    HOLD_US = 2 * HEARTBEAT_US, /* … but at least this: others may object */
+    HOLD_TIMEOUTS = 4,          /* a first start holds for so many timeouts */
+    HOLD_US = 2 * HEARTBEAT_US, /* at least, so that others can object */
     MAX_TTL_MOST_MS = 86400000, /* a value written by hand must not overflow */
 };
 
@@ -31,11 +31,11 @@ void admission_want_look(struct admission *admission, int node, int64_t now_us)
         it->look_due_us = now_us;
 }
 
-/* ---- what to do --------------------------------------------------------- */
+/* ---- actions ------------------------------------------------------------ */
 
 /*
- * Having seen an admission, this server objects to first starts. It waits a
- * heartbeat: the admission may be the first one of a first start.
+ * A server that has seen an admission objects to first starts, after a
+ * heartbeat: it may have been the first admission of a first start.
  */
 bool admission_is_objecting(const struct admission *admission, int64_t now_us)
 {
@@ -43,7 +43,7 @@ bool admission_is_objecting(const struct admission *admission, int64_t now_us)
            now_us - admission->established_us >= HEARTBEAT_US;
 }
 
-/* Another machine with a later birth keeps it from being marked anew: the two
+/* A machine is not marked anew while another one has a later birth: the two
  * would outdate each other for ever. */
 static bool may_mark(const struct admission *admission, int node,
                      int64_t now_us)
@@ -99,7 +99,7 @@ static void advance_start(struct admission *admission, int64_t now_us)
             admission_want_look(admission, i, now_us);
 }
 
-/* Looks at all other nodes that do not know yet what happened to a node. */
+/* Asks for looks at all nodes that have not been told the news of this node. */
 static void spread_news(struct admission *admission, int node, int64_t now_us)
 {
     for (int i = 0; i < admission->settings.nodes; i++)
@@ -174,7 +174,7 @@ static void note_birth(struct admission *admission, int node, const char *state,
     struct admission_node *it = &admission->node[node];
     char birth[CALL_BIRTH_LEN + 1] = "";
     (void)sscanf(state, "%*[^:]:%*[^:]:%*[^:]:%26[0-9]", birth);
-    if (strcmp(birth, it->birth) != 0) { /* what it told before is forgotten */
+    if (strcmp(birth, it->birth) != 0) { /* its earlier reports are void */
         memcpy(it->birth, birth, sizeof birth);
         it->life++;
         witness_on_lost(&admission->witness, node);
@@ -182,7 +182,7 @@ static void note_birth(struct admission *admission, int node, const char *state,
     witness_on_birth(&admission->witness, node, birth, now_us);
 }
 
-/* It has an admission of ours, or this mark. */
+/* It carries our admission, or this mark. */
 static void on_ours(struct admission *admission, int node, struct span mark,
                     int64_t now_us)
 {
@@ -212,7 +212,7 @@ static long epoch_of(struct span state)
     return strtol(text, NULL, 10);
 }
 
-/* To be marked once that cannot disturb a first start. */
+/* It is marked as soon as that cannot disturb a first start. */
 static void on_bare(struct admission *admission, int node, int64_t now_us)
 {
     const struct firststart *start = &admission->start;
@@ -274,7 +274,7 @@ void admission_on_look(struct admission *admission, int node,
     }
 }
 
-/* Whatever the result, and whatever others did: a look shows it. */
+/* Whatever the result, and whatever other servers did, a look shows it. */
 void admission_on_done(struct admission *admission,
                        const struct admission_action *action, int64_t now_us)
 {
@@ -331,7 +331,7 @@ void admission_on_durable(struct admission *admission, int node,
     it->is_durable = is_durable;
 }
 
-/* That of an outdated machine says nothing of the later one. */
+/* The beat of an outdated machine says nothing of the later one. */
 void admission_on_beat(struct admission *admission, int node, int64_t beat)
 {
     if (!eligibility_is_outdated(admission, node))

@@ -1,6 +1,6 @@
 /*
- * Who may vote: the permission of each node, as this server sees and manages
- * it. Pure: events come in, and the caller asks what to do next.
+ * The permission to vote of each node, as this server sees and manages it.
+ * Pure: events come in, and the caller asks for the next action.
  *
  * The permission is stored on the node, in the field admit of its state hash.
  * Acquire and extend compare it; it is lost with the node's memory. A node
@@ -23,7 +23,7 @@
 
 #include "eligibility.h"
 
-/* What to do on a node. */
+/* An action on a node. */
 enum admission_action_kind {
     ADMISSION_PROBE, /* a look that marks nothing */
     ADMISSION_LOOK,
@@ -42,7 +42,7 @@ void admission_init(struct admission *admission,
                     const struct admission_settings *settings);
 
 /*
- * The next action at now_us; false: nothing to do. It counts as begun: the
+ * The next action at now_us; false: there is none. It counts as begun: the
  * caller reports its end by admission_on_look, admission_on_done,
  * admission_on_failure or admission_on_down.
  */
@@ -59,10 +59,10 @@ bool admission_next(struct admission *admission, int64_t now_us,
  * failure      an action got no answer, or an error
  * quarantined  a vote found no admission
  * step         its clock stepped: its locks may have ended too early
- * durable      whether it is durable, checked again
+ * durable      a later check of whether it is durable
  * beat         a reply carried its beat
- * clock        whether the node's clock is known well
- * median       of the clocks minus ours; repeated while a majority is known
+ * clock        the node's clock is good, or not
+ * median       the median of the clocks minus ours; repeated while it is known
  */
 void admission_on_up(struct admission *admission, int node, const char *run_id,
                      bool is_durable, int64_t now_us);
@@ -85,21 +85,22 @@ void admission_on_clock(struct admission *admission, int node, bool is_good);
 void admission_on_median(struct admission *admission, bool is_known,
                          int64_t ahead_us);
 
-/* Whether this server objects to any first start. */
+/* True if this server objects to any first start. */
 bool admission_is_objecting(const struct admission *admission, int64_t now_us);
 
-/* Looks at a node as soon as no other action is under way there. */
+/* Asks for a look as soon as no other action is under way on the node. */
 void admission_want_look(struct admission *admission, int node, int64_t now_us);
 
 /* Why the node is not asked for votes; STATE_NONE: it is. */
 enum node_state admission_refusal(const struct admission *admission, int node);
 
-/* What it carries is not known now: it came up, was acted upon or refused. */
+/* True while its admission is unknown: after a connection, an action or a
+ * refusal. */
 bool admission_is_unseen(const struct admission *admission, int node);
 
 /*
- * Whether what the node answered in this life still counts: it was not admitted
- * anew since, and no later birth became known under its name.
+ * True if the node's answers in this life still count: it was not admitted anew
+ * since, and no later birth became known under its name.
  */
 bool admission_has_memory(const struct admission *admission, int node,
                           uint32_t life);

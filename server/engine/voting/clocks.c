@@ -48,7 +48,7 @@ int64_t clocks_median_at(const struct clocks *clocks, int64_t moment_us)
     return nodeclock_median_at(known, count, moment_us);
 }
 
-/* How far it is ahead of the median; 0: one of the two is unknown. */
+/* The clock minus the median; 0: one of the two is unknown. */
 static int64_t offset_from(const struct nodeclock *clock, int64_t median_us,
                            int64_t moment_us)
 {
@@ -97,7 +97,7 @@ int64_t clocks_apart_us(const struct clocks *clocks, int64_t moment_us)
 
 /* ---- proof -------------------------------------------------------------- */
 
-/* How precisely the best measured majority of the clocks is known. */
+/* The greatest uncertainty in the best measured majority of the clocks. */
 static int64_t usual_uncertainty_us(const struct nodeclock *const known[],
                                     int count, int quorum, int64_t moment_us)
 {
@@ -107,7 +107,7 @@ static int64_t usual_uncertainty_us(const struct nodeclock *const known[],
     return order_statistic(uncertainties_us, count, quorum - 1);
 }
 
-/* Where a majority's clocks are, and which clocks agree with it. */
+/* The clocks of a majority; others are compared with it. */
 struct majority {
     int64_t median_us;
     int64_t far_us;
@@ -124,10 +124,10 @@ static bool agrees(const struct majority *majority,
 }
 
 /*
- * Without a history a step shows only where a clock differs from a majority.
- * The median alone is no majority: of three clocks that differ, one is the
- * median. And a clock that is known only roughly, for lack of a quick reply,
- * could show anything, and does not belong to the majority.
+ * Without a history only a majority can show that a clock has stepped. The
+ * median alone is no majority: of three clocks that differ, one is the median.
+ * A clock that is known only roughly, without a quick reply, could show any
+ * time, and does not belong to the majority.
  */
 static bool find_majority(const struct clocks *clocks, int64_t now_us,
                           struct majority *majority)
@@ -263,7 +263,7 @@ bool clocks_judge(struct clocks *clocks, int64_t now_us,
     return true;
 }
 
-/* ---- what is known ------------------------------------------------------ */
+/* ---- state -------------------------------------------------------------- */
 
 enum clock_state clocks_state(const struct clocks *clocks, int node)
 {

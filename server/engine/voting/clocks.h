@@ -1,10 +1,10 @@
 /*
- * The nodes' clocks: which of them may be trusted. Pure.
+ * The nodes' clocks, and which of them may be trusted. Pure.
  *
  * A clock that steps forward expires locks too early. So each node's clock has
  * a baseline for the life of this process, and a reply that deviates from it is
- * no vote. Replies give intervals (nodeclock.h): a paused node or a paused
- * redlockd does not look like a step.
+ * no vote. Replies give intervals (nodeclock.h), so that a paused node or a
+ * paused redlockd does not look like a step.
  *
  *             first reply           agrees with a majority, or
  *   UNKNOWN ──────────────→ UNPROVEN ───────────────────────→ GOOD
@@ -39,7 +39,7 @@ struct clock_node {
     bool is_far;
     int64_t steady_since_us;
     int64_t read_us; /* when the last answered call was sent */
-    int64_t step_us; /* by how much the last reply deviated; 0: none to judge */
+    int64_t step_us; /* deviation of the last reply; 0: none to judge */
 };
 
 struct clocks {
@@ -48,7 +48,7 @@ struct clocks {
     int64_t steady_us;    /* a clock that was steady this long is good */
     int64_t far_us;       /* from the median, at most */
     int64_t timeout_us;   /* for replies; slower ones prove nothing */
-    int64_t suspected_us; /* since when a judgement is due; 0: none is */
+    int64_t suspected_us; /* when a judgement became due; 0: none is */
     struct clock_node node[NODES_MAX];
 };
 
@@ -60,8 +60,8 @@ void clocks_on_up(struct clocks *clocks, int node);
 void clocks_on_down(struct clocks *clocks, int node);
 
 /*
- * A call sent at sent_us got a reply with node_us. False: that deviates from
- * the baseline, and the reply must not count.
+ * A call sent at sent_us got a reply with the node's time. False: it deviates
+ * from the baseline, and the reply must not count.
  */
 bool clocks_observe(struct clocks *clocks, int node, int64_t node_us,
                     int64_t sent_us, int64_t received_us);
@@ -69,23 +69,23 @@ bool clocks_observe(struct clocks *clocks, int node, int64_t node_us,
 /* True if a judgement waits for a reply from this node. */
 bool clocks_wants_reply(const struct clocks *clocks, int node);
 
-/* What a judgement found. */
+/* The result of a judgement. */
 struct clocks_judgement {
     bool is_own;      /* a majority stepped: our own clock is suspect */
     uint16_t stepped; /* bit per node: to lose its permission */
     int64_t step_us[NODES_MAX];
 };
 
-/* True if there is one now; the clocks that it concerns are learned anew. */
+/* True: a judgement was made, and the baselines that it concerns are new. */
 bool clocks_judge(struct clocks *clocks, int64_t now_us,
                   struct clocks_judgement *judgement);
 
-/* Checks how far each clock is from the median. To be called often. */
+/* Compares each clock with the median. Called often. */
 void clocks_tick(struct clocks *clocks, int64_t now_us);
 
 enum clock_state clocks_state(const struct clocks *clocks, int node);
 
-/* For how much longer an unproven clock is watched, at most, µs. */
+/* The rest of the time that an unproven clock is watched, at most, µs. */
 int64_t clocks_remaining_us(const struct clocks *clocks, int node,
                             int64_t now_us);
 
@@ -96,12 +96,12 @@ int64_t clocks_median_at(const struct clocks *clocks, int64_t moment_us);
 int64_t clocks_offset_us(const struct clocks *clocks, int node,
                          int64_t moment_us);
 
-/* Whether a majority of the clocks is proven: then the median is right. */
+/* True if a majority of the clocks is proven: then the median is right. */
 bool clocks_are_known(const struct clocks *clocks);
 
 /*
- * By how much the medians of servers may differ, as far as this one can know:
- * some reach other nodes, or measure them by slow replies.
+ * The greatest difference between the medians of servers, as far as this one
+ * can know: others may reach other nodes, or get slower replies.
  */
 int64_t clocks_apart_us(const struct clocks *clocks, int64_t moment_us);
 

@@ -4,9 +4,9 @@
 
 enum {
     SLACK_US = 1000000,
-    /* a live server needs at most this long to report what it has seen */
+    /* within this time each live server reports a memory that it has seen */
     SAID_US = 2 * HEARTBEAT_US,
-    /* another machine whose beats do not rise for so long is gone */
+    /* a machine whose beats do not rise for so long is gone */
     SILENT_US = 10 * HEARTBEAT_US,
 };
 
@@ -19,7 +19,7 @@ bool eligibility_is_outdated(const struct admission *admission, int node)
            (it->phase == ADMISSION_ADMITTED || it->phase == ADMISSION_MARKED);
 }
 
-/* The later one may not have any beats yet, while it waits to be admitted. */
+/* The later machine has no beats while it waits to be admitted. */
 bool eligibility_may_renew(const struct admission *admission, int node,
                            int64_t now_us)
 {
@@ -28,14 +28,14 @@ bool eligibility_may_renew(const struct admission *admission, int node,
            now_us >= it->born_us + eligibility_quarantine_us(admission);
 }
 
-/* ---- what the others have promised -------------------------------------- */
+/* ---- promises of the other nodes ---------------------------------------- */
 
 static bool is_majority(const struct admission *admission, uint16_t nodes)
 {
     return __builtin_popcount(nodes) >= admission->settings.quorum;
 }
 
-/* The others, a bit each, that vote and whose clocks can be relied on. */
+/* The other nodes, a bit each, that vote and have a good clock. */
 static uint16_t members_beside(const struct admission *admission, int node)
 {
     uint16_t members = 0;
@@ -53,7 +53,7 @@ static bool has_others(const struct admission *admission, int node)
     return is_majority(admission, members_beside(admission, node));
 }
 
-/* Those of them that tell its birth as the latest. */
+/* Those members that carry the node's birth as the latest. */
 static uint16_t carriers_of(const struct admission *admission, int node)
 {
     const struct witness_node *known = &admission->witness.node[node];
@@ -62,8 +62,8 @@ static uint16_t carriers_of(const struct admission *admission, int node)
     return known->carriers & members_beside(admission, node);
 }
 
-/* Each node that comes to carry the birth makes all be asked again: a look
- * counts only if it was sent when all that are counted carried it. */
+/* After each new carrier of the birth all are asked again: a look counts only
+ * if it was sent after all counted nodes carried the birth. */
 static void ask(struct admission *admission, int node, int teller,
                 const struct call_look *look, int64_t now_us)
 {
@@ -106,9 +106,9 @@ int64_t eligibility_greatest_ttl_ms(const struct admission *admission)
 }
 
 /*
- * What the node has forgotten must have expired: its locks, even if our clock
- * runs 1% fast, and its numbers, within four windows; besides, what a server
- * does to whom its name still leads to another machine.
+ * All that the node has forgotten must have expired: its locks, even if our
+ * clock runs 1% fast; its numbers, within four windows; and the grants of
+ * servers for which its name still leads to another machine (CONFIRMED_US).
  */
 int64_t eligibility_quarantine_us(const struct admission *admission)
 {
@@ -127,9 +127,9 @@ static bool is_taking_over(const struct admission *admission)
 }
 
 /*
- * When it is admitted without a word of the others. Until the last node was
- * marked, the old configuration may have had its majority and granted locks:
- * these must have expired, too.
+ * The end of the quarantine if the other nodes cannot be asked. During a take
+ * over it begins when the last node is marked: until then the old configuration
+ * may have had a majority and granted locks.
  */
 static int64_t due_us(const struct admission *admission, int node)
 {
@@ -139,7 +139,7 @@ static int64_t due_us(const struct admission *admission, int node)
     return since_us + eligibility_quarantine_us(admission);
 }
 
-/* When all that it may have forgotten has ended. */
+/* True if all that the node may have forgotten has ended. */
 static bool has_ended(const struct admission *admission, int node,
                       int64_t now_us)
 {
@@ -153,13 +153,14 @@ static bool has_ended(const struct admission *admission, int node,
            eligibility_looked_us(admission) >= due;
 }
 
-/* ---- a memory that is whole ---------------------------------------------- */
+/* ---- whole memories -------------------------------------------------------
+ */
 
 /*
- * Whether each server that knows of a later memory had time to report it, and
- * enough other nodes told since what was reported. Some of those that do not
- * vote may be as old as this one: then none may be missing, because it could be
- * the only one that knows. A single node has no others.
+ * True if each server that knows a later memory had time to report it, and
+ * enough other nodes have answered since. Nodes that do not vote may have lost
+ * the report as well: if they are needed, no node may be missing, as it could
+ * be the only one with the report. A single node has no others.
  */
 static bool is_agreed(const struct admission *admission, int node,
                       int64_t now_us)
@@ -184,14 +185,14 @@ static bool is_agreed(const struct admission *admission, int node,
                                   (whole >= enough && there == nodes));
 }
 
-/* Nobody knows of a later one. */
+/* No later memory is known. */
 static bool is_latest_memory(const struct admission *admission, int node)
 {
     const struct admission_node *it = &admission->node[node];
     return it->beat >= admission->witness.node[node].floor;
 }
 
-/* It came back with its own memory, which loses nothing in a restart. */
+/* True if it was restarted with its memory, which is durable. */
 static bool is_lasting(const struct admission *admission, int node)
 {
     const struct admission_node *it = &admission->node[node];
@@ -218,7 +219,7 @@ int64_t eligibility_remaining_us(const struct admission *admission, int node,
     return end_us > now_us ? end_us - now_us : 0;
 }
 
-/* ---- what hinders ------------------------------------------------------- */
+/* ---- obstacles ---------------------------------------------------------- */
 
 bool eligibility_has_foreign(const struct admission *admission, int64_t now_us)
 {
@@ -231,8 +232,8 @@ bool eligibility_has_foreign(const struct admission *admission, int64_t now_us)
 }
 
 /*
- * A new configuration first marks all nodes: a majority of the old one may be
- * among those that are not marked.
+ * A new configuration first marks all nodes: the old one may have a majority
+ * until then.
  */
 bool eligibility_has_taken_over(const struct admission *admission)
 {
@@ -254,7 +255,7 @@ static bool may_admit(const struct admission *admission, int node,
            !eligibility_is_outdated(admission, node);
 }
 
-/* ---- whether ------------------------------------------------------------ */
+/* ---- decisions ---------------------------------------------------------- */
 
 int64_t eligibility_looked_us(const struct admission *admission)
 {

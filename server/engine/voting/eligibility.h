@@ -1,15 +1,15 @@
 /*
- * Decides from what is known of all nodes when one gets its permission to vote.
- * Pure.
+ * The admissions of all nodes, as far as they are known, and the rules by which
+ * a node gets its permission to vote. One of these must hold. Pure.
  *
- *   asked    a majority of all, without it, knew of its mark, and told then
- *            when all that they have promised ends; this has ended
+ *   asked    a majority of all nodes, not counting this one, knew its mark and
+ *            told when their last promise ends; that time has passed
  *   in time  fewer can be asked, and Q has passed since the mark was seen
  *   back     its memory is durable, and no server has reported a later one,
- *            though each had two heartbeats for it
+ *            although each had two heartbeats to do so
  *
- * In any case no later birth is known under the node's name. Why this is
- * enough: docs/guarantees.md.
+ * In each case no later birth is known under the node's name.
+ * docs/guarantees.md proves that this is enough.
  */
 #ifndef REDLOCKD_ELIGIBILITY_H
 #define REDLOCKD_ELIGIBILITY_H
@@ -39,7 +39,7 @@ struct admission_settings {
     int64_t node_timeout_us;
     enum first_start first_start; /* auto: durable nodes only */
     bool has_take_over; /* nodes that cannot be marked are gone for good */
-    bool is_off;        /* admit without quarantine */
+    bool is_off;        /* no quarantine */
 };
 
 enum admission_phase {
@@ -54,16 +54,17 @@ enum admission_phase {
 };
 
 /*
- * A marked node asks the others what they have promised: those that carry its
- * birth, after a moment at which all of these did.
+ * What the other nodes have promised, asked on behalf of a marked node. Only
+ * carriers of its birth are asked, and only looks count that were sent after
+ * all of them carried it.
  */
 struct admission_asked {
-    uint32_t joins;   /* as in witness at that moment */
-    int64_t since_us; /* that moment */
-    uint16_t again;   /* a bit for each that answered a look sent since then;
-                         a majority of all: the answers are in */
-    int64_t end_us;   /* by then all that they promised has ended */
-    int64_t number;   /* they have accepted none above this one */
+    uint32_t joins;   /* of the witness, when the last carrier joined */
+    int64_t since_us; /* when it joined */
+    uint16_t again;   /* bit per node: answered a look that was sent since
+                         then; complete with a majority of all nodes */
+    int64_t end_us;   /* the last of their promises ends */
+    int64_t number;   /* the greatest that they have accepted */
 };
 
 struct admission_node {
@@ -76,7 +77,7 @@ struct admission_node {
     bool must_revoke;   /* its locks may have ended too early */
     bool is_of_epoch;   /* was seen with our epoch */
     bool is_restarted;  /* found is its own admission, from before a restart */
-    bool is_outdated;   /* a later birth than this one is known of it */
+    bool is_outdated;   /* a later birth of the node is known */
     char admit[ADMISSION_STATE_MAX +
                1]; /* what it must carry, without the replication ID */
     char found[ADMISSION_STATE_MAX + 1]; /* the admission that it has */
@@ -85,12 +86,12 @@ struct admission_node {
     uint32_t life;                  /* counts the births that were seen here */
     struct admission_asked asked;   /* while it is marked */
     int64_t sighted_us;             /* when the mark was first seen */
-    int64_t news_us; /* when the others were last to be told, or asked, of it */
+    int64_t news_us; /* looks at the other nodes must be later than this */
     int64_t look_due_us;
-    int64_t not_before_us; /* the last action failed: none before then */
+    int64_t not_before_us; /* no action before then: the last one failed */
     int64_t looked_us;     /* when the last answered look was sent; 0: none */
     int64_t foreign_us;    /* last seen with another configuration; 0: never */
-    int64_t epoch_above;   /* … of this epoch */
+    int64_t epoch_above;   /* epoch of that configuration */
     int64_t max_ttl_ms;    /* as stored on the node; 0: none */
     int64_t beat;          /* of its memory, at the last look */
 };
@@ -102,52 +103,53 @@ struct admission {
     struct witness witness;
     int64_t entered_us;     /* when the last node was first seen in our epoch */
     int64_t established_us; /* first saw an admission of our epoch; 0: never */
-    bool has_median;        /* a majority of the clocks is known: … */
-    int64_t median_ahead_us; /* … their median minus our clock */
+    bool has_median;        /* a majority of the clocks is known */
+    int64_t median_ahead_us; /* their median minus our clock */
 };
 
 /* The greatest TTL that any server is known to allow, ms. */
 int64_t eligibility_greatest_ttl_ms(const struct admission *admission);
 
-/* Q: how long a node that lost its memory does not vote if too few others can
- * be asked, µs. */
+/* Q, µs: the quarantine of a node that may have lost its memory, if too few
+ * other nodes can be asked. */
 int64_t eligibility_quarantine_us(const struct admission *admission);
 
 /*
- * For how much longer the node is in quarantine, at most, including the wait
- * for a first start before it; 0: it is in none, or it has ended.
+ * The rest of the node's quarantine, at most, with the wait for a first start
+ * before it; 0: there is none.
  */
 int64_t eligibility_remaining_us(const struct admission *admission, int node,
                                  int64_t now_us);
 
 /*
- * Why no node is admitted: another configuration was seen on some node within
- * Q · a new configuration is not on all nodes yet.
+ * No node is admitted while another configuration was seen on some node within
+ * Q (foreign), or before all nodes carry a new configuration (taken over).
  */
 bool eligibility_has_foreign(const struct admission *admission, int64_t now_us);
 bool eligibility_has_taken_over(const struct admission *admission);
 
 /*
- * Whether a later birth is known under its name than that of its admission or
- * mark: another machine answers to it, and this one does not count · whether
- * the other one is silent for so long that this one may be marked anew.
+ * outdated  a later birth than that of its admission or mark is known under its
+ *           name: another machine has that name, and this one does not count
+ * renew     the other machine has been silent for so long that this one may be
+ *           marked anew
  */
 bool eligibility_is_outdated(const struct admission *admission, int node);
 bool eligibility_may_renew(const struct admission *admission, int node,
                            int64_t now_us);
 
-/* A look at an admitted node told this of its promises, and, through witness,
- * of the births of others. */
+/* A look at an admitted node told its promises, and, through witness, the
+ * births of others. */
 void eligibility_on_told(struct admission *admission, int node,
                          const struct call_look *look, int64_t now_us);
 
 /*
- * Each connected node was looked at since then; INT64_MAX: none is connected.
- * A node that answers with errors counts as not connected.
+ * The earliest of the last looks at the connected nodes; INT64_MAX: none is
+ * connected. Nodes that answer with errors are left out.
  */
 int64_t eligibility_looked_us(const struct admission *admission);
 
-/* Whether a marked node should be admitted · readmitted. */
+/* True if a marked node is to be admitted (due), or readmitted (back). */
 bool eligibility_is_due(const struct admission *admission, int node,
                         int64_t now_us);
 bool eligibility_is_back(const struct admission *admission, int node,

@@ -3,8 +3,8 @@
 #include <assert.h>
 
 enum {
-    PATIENCE_US = 30000000, /* how long to wait for the last node */
-    YIELD_US = 2000000,     /* to the server that leads a first start */
+    PATIENCE_US = 30000000, /* the wait for the last node */
+    YIELD_US = 2000000,     /* time for a server that leads a first start */
 };
 
 void firststart_init(struct firststart *start, int nodes, int leader,

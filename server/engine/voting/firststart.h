@@ -1,17 +1,19 @@
 /*
- * The first start: N unused nodes, admitted at once.
+ * The first start: N unused nodes, admitted at once. Pure.
  *
- * Five empty nodes at a first start look like five that lost everything. So
- * they skip the quarantine only if nobody has seen them in use, and if one
- * server marked them all: then no other acts on an older look. Pure.
+ * Empty nodes at a first start look like nodes that lost everything. They skip
+ * the quarantine only if no server has seen them in use, and one server marked
+ * them all: then no other server acts on an older look.
  *
- *   WAITING → LEAD → REST → HOLD → CHECK → ADMIT → OVER
- *      all     first  the    until  all     give
- *     empty    node  others  older  still   the
- *             marked marked commands have   permission
- *                           ended  their mark
+ *   WAITING   for N empty nodes
+ *   LEAD      marks the leader, the same node for all servers
+ *   REST      marks the other nodes
+ *   HOLD      until older commands have ended
+ *   CHECK     looks whether all still have their mark
+ *   ADMIT     gives the permissions
+ *   OVER
  *
- * If anything else happens: OVER, and each node waits in its quarantine.
+ * After anything unexpected: OVER, and each node waits in its quarantine.
  */
 #ifndef REDLOCKD_FIRSTSTART_H
 #define REDLOCKD_FIRSTSTART_H
@@ -41,26 +43,26 @@ struct firststart {
     bool is_marked[NODES_MAX]; /* by this first start, and not yet admitted */
 };
 
-/* is_allowed: false if there must be none. */
+/* is_allowed: false if there must be no first start. */
 void firststart_init(struct firststart *start, int nodes, int leader,
                      int64_t hold_us, bool is_allowed);
 
-/* What the caller knows of the nodes. */
+/* The nodes, as the caller sees them. */
 struct firststart_view {
     bool is_possible;   /* no connected node forbids it */
     bool are_all_empty; /* all N are connected, and have no state */
-    int64_t looked_us;  /* every connected node was looked at since then */
+    int64_t looked_us;  /* all connected nodes were looked at since then */
     int64_t now_us;
 };
 
-/* Advances as far as possible; returns the nodes (bits) to look at as soon as
- * possible. */
+/* The next step, if it is time. Returns the nodes (bits) to look at soon. */
 uint16_t firststart_advance(struct firststart *start,
                             const struct firststart_view *view);
 
 /*
- * A node connected · a look found this, and whether its mark is the one known
- * before · a node disconnected, or an action on it failed.
+ * up       a node connected
+ * look     a look found this word; is_same_mark: with the mark known before
+ * trouble  a node disconnected, or an action on it failed
  */
 void firststart_on_up(struct firststart *start, int64_t now_us);
 void firststart_on_look(struct firststart *start, int node,
@@ -71,17 +73,17 @@ void firststart_on_trouble(struct firststart *start, int node);
 /* The node was admitted, or the first start will not admit it. */
 void firststart_forget(struct firststart *start, int node);
 
-/* For how much longer it waits for missing nodes; 0: it does not wait. */
+/* The rest of the wait for missing nodes; 0: it does not wait. */
 int64_t firststart_remaining_us(const struct firststart *start, int64_t now_us);
 
-/* Whether a mark made now disturbs no first start of any server. */
+/* True if a mark made now disturbs no first start of any server. */
 bool firststart_may_mark(const struct firststart *start, int node,
                          int64_t now_us);
 
-/* Whether marks made now belong to this first start. */
+/* True if marks made now belong to this first start. */
 bool firststart_is_marking(const struct firststart *start);
 
-/* Whether to admit the node without quarantine. */
+/* True if the node is to be admitted without quarantine. */
 bool firststart_may_admit(const struct firststart *start, int node);
 
 #endif

@@ -1,11 +1,10 @@
 /*
- * What a node's replies reveal of its clock.
+ * One node's clock, measured by its replies.
  *
- * A reply with the node's time, sent and received at known moments, bounds the
- * node's offset to [time - received, time - sent]. These are intervals, not
- * points: a node or a server that was paused gives wide intervals, which must
- * not look like a step. Moments are CLOCK_BOOTTIME in µs, a node's time is µs
- * since 1970.
+ * A reply with the node's time bounds the node's offset to [time - received,
+ * time - sent]. A node or a server that was paused gives a wide interval, which
+ * must not look like a step. Moments are CLOCK_BOOTTIME in µs, a node's time is
+ * µs since 1970.
  */
 #ifndef REDLOCKD_NODECLOCK_H
 #define REDLOCKD_NODECLOCK_H
@@ -13,31 +12,30 @@
 #include "../../base/types.h"
 #include "../../lock/lock.h"
 
-/* Smaller steps of a clock are not detected: each validity makes up for them.
- */
+/* Smaller steps of a clock are not detected: each validity allows for them. */
 enum { NODECLOCK_STEP_US = 5000 };
 
 struct nodeclock {
     bool is_known;
-    int64_t low_us;  /* offset: node's time minus ours, at least … */
-    int64_t high_us; /* … and at most */
-    int64_t at_us;   /* the moment for which the bounds hold */
+    int64_t low_us;  /* lower bound of the offset, the node's time minus ours */
+    int64_t high_us; /* upper bound */
+    int64_t at_us;   /* the moment at which both were measured */
 };
 
-/* What one reply reveals. */
+/* The clock as one reply shows it. */
 void nodeclock_read(struct nodeclock *clock, int64_t node_us, int64_t sent_us,
                     int64_t received_us);
 
 /*
- * By how many µs a reply lies outside of what is known; 0: they agree. What is
- * known is first widened for drift, by 0.5% of its age.
+ * How far a reply is outside of the known bounds, µs; 0: they agree. The bounds
+ * are first widened for drift, by 0.5% of their age.
  */
 int64_t nodeclock_step_us(const struct nodeclock *clock,
                           const struct nodeclock *seen);
 
 /*
- * Narrows what is known, widened likewise. If they disagree it stays as it is:
- * otherwise many small steps would be accepted one by one.
+ * Narrows the bounds, widened likewise, by a reply. If the two disagree, they
+ * stay: otherwise many small steps would be accepted one by one.
  */
 void nodeclock_narrow(struct nodeclock *clock, const struct nodeclock *seen);
 

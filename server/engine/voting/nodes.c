@@ -127,8 +127,8 @@ static void count_voters(struct nodes *nodes)
 }
 
 /*
- * A node whose memory turns out to be whole stays in these states for an answer
- * or two, not for as long as they announce: the log reports only what lasts.
+ * A node whose memory turns out to be whole leaves these states after an answer
+ * or two: the log reports them only if they last.
  */
 static bool is_worth_a_line(const struct nodes *nodes, int node, int64_t now_us)
 {
@@ -159,9 +159,10 @@ static void update(struct nodes *nodes, int node, int64_t now_us)
         count_voters(nodes);
 }
 
-/* ---- what the admission and the clocks ask for --------------------------- */
+/* ---- actions, judgements ------------------------------------------------- */
 
-/* The nonce of a first start says so: servers that object recognise it. */
+/* The nonce tells that a mark is for a first start: other servers may object.
+ */
 static struct span make_nonce(const struct nodes *nodes,
                               char nonce[CALL_NONCE_MAX + 1])
 {
@@ -279,9 +280,9 @@ void nodes_tick(struct nodes *nodes, int64_t now_us)
 /* ---- calls -------------------------------------------------------------- */
 
 /*
- * What the node's clock shows at the deadline. Where our estimate is uncertain,
- * an acquire or extend must not fail for it, and what is never undone, a repair
- * or a repeat, must not be late.
+ * The deadline by the node's clock. Where our estimate is uncertain, it is late
+ * for an acquire or extend, which must not fail for that reason, and early for
+ * a repair or a repeat, which is never undone.
  */
 static int64_t deadline_of(const struct nodes *nodes, int node,
                            enum call_kind kind, int64_t deadline_us)
@@ -382,7 +383,7 @@ static void on_admission_reply(struct nodes *nodes, int node,
         admission_on_done(&nodes->admission, &action, received_us);
 }
 
-/* Errors that concern the node's condition, not one command. */
+/* Errors that concern the node as a whole, not one command. */
 static bool is_condition(enum node_state state)
 {
     switch (state) {
@@ -400,9 +401,9 @@ static bool is_condition(enum node_state state)
 }
 
 /*
- * A grant counts only if the node still qualified when the reply arrived; or if
- * it refused an earlier call, as it was asked by what the node carried later.
- * "No such lock" counts only from a node that cannot have forgotten locks.
+ * A grant counts only if the node still qualified when the reply arrived, or
+ * its admission is being read again: the script compared the admission. "No
+ * such lock" counts only from a node that cannot have forgotten locks.
  */
 static struct ballot judge(const struct nodes *nodes, int node,
                            const struct call_reply *reply, bool is_clock_same,
@@ -428,7 +429,7 @@ static struct ballot judge(const struct nodes *nodes, int node,
     return ballot;
 }
 
-/* Whether a ballot may change which nodes vote. */
+/* True if a ballot may change which nodes vote. */
 static bool is_news(struct ballot ballot)
 {
     return ballot.vote == VOTE_NOT_ADMITTED || ballot.vote == VOTE_DISTRUSTED ||

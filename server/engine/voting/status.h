@@ -18,9 +18,9 @@ struct node {
     enum node_state shown;       /* what people were shown last */
     bool is_log_due;             /* the log has not reported it yet */
     int64_t confirmed_us;        /* when its name last led to this server */
-    int64_t lost_by_us; /* the step of its clock that cost its vote; 0 */
+    int64_t lost_by_us; /* the step of its clock that cost its vote; 0: none */
     struct admission_action action; /* under way */
-    int64_t since_us;               /* in its state since */
+    int64_t since_us;               /* when its state last changed */
     int64_t rtt_us;                 /* last round trip; 0 unknown */
     char run_id[ADMISSION_STATE_MAX];
     char down_detail[NODE_DETAIL_MAX];
@@ -40,17 +40,16 @@ enum node_state status_refusal(const struct nodes *nodes, int node,
                                int64_t now_us);
 
 /*
- * Its admission may have changed, and is being read; if it turns out to be
- * admitted, the node votes: its clock is good, and so belongs to the majority
- * that numbers are made from.
+ * True while its admission is being read again and it is otherwise fit to vote:
+ * its clock is good, and so belongs to the majority that numbers are made from.
  */
 bool status_is_looked_at(const struct nodes *nodes, int node);
 
-/* Whether its name was recently confirmed to lead to this server. */
+/* True if its name was recently confirmed to lead to this server. */
 bool status_is_confirmed(const struct node *node, int64_t now_us);
 
 /*
- * What people are shown: the refusal, or an error that the node answers;
+ * The state shown to people: the refusal, or an error that the node answers;
  * ADMITTING between a new connection and the answer to its first look.
  */
 enum node_state status_shown(const struct nodes *nodes, int node);
@@ -66,8 +65,7 @@ const char *status_name(const struct nodes *nodes, int node);
 void status_describe(const struct nodes *nodes, int node, int64_t now_us,
                      char detail[NODE_DETAIL_MAX]);
 
-/* How long until a quorum may vote, as quarantines end; 0: it may, or unknown.
- */
+/* As engine_quorum_in_us. */
 int64_t status_quorum_in_us(const struct nodes *nodes, int64_t now_us);
 
 #endif

@@ -72,8 +72,8 @@ struct span witness_text(const struct witness *witness, int node, char *text,
 }
 
 /*
- * A number above EXACT_MAX counts as none: no memory has such a beat, and a
- * node with such a floor would never vote again.
+ * A number above EXACT_MAX is ignored: no memory has such a beat, and a node
+ * with such a floor would never vote again.
  */
 static void hear_beat(struct witness_node *it, int64_t beat, int64_t now_us)
 {
@@ -94,7 +94,7 @@ static void note_carrier(struct witness_node *it, int teller, const char *birth)
     }
 }
 
-/* Whether the text has what our script answers. */
+/* True if the text has the form that our script answers. */
 static bool is_whole(const struct witness *witness, struct span known)
 {
     size_t digits = 0;

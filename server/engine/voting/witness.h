@@ -1,13 +1,13 @@
 /*
- * What the nodes report of each other's memory. Pure.
+ * The reports of the nodes on each other's memory. Pure.
  *
  * A node's beat rises with its promises, and with looks that find it admitted.
  * The highest beat known of a node is its floor: a memory below it is an older
- * one. Each time it may have forgotten something, it is marked; the birth of
- * its latest mark tells its admissions apart, and two machines that answer to
- * one name. With each look, servers store both on the other nodes. So a server
- * that starts later knows them too, and no node that knows of a birth can help
- * an earlier admission to a majority: eligibility.h has the rule.
+ * one. A node that may have forgotten something is marked; the birth of its
+ * latest mark tells its admissions apart, and two machines with one name. With
+ * each look, servers store both on the other nodes. So a server that starts
+ * later knows them too, and no node that knows a birth can help an earlier
+ * admission to a majority: eligibility.h has the rule.
  */
 #ifndef REDLOCKD_WITNESS_H
 #define REDLOCKD_WITNESS_H
@@ -19,12 +19,12 @@ struct witness_node {
     char name[CALL_NAME_LEN + 1];    /* hash of its name */
     int64_t floor;                   /* greatest beat known of it; 0: none */
     char latest[CALL_BIRTH_LEN + 1]; /* its latest known birth; zeros: none */
-    uint16_t carriers; /* admitted nodes, a bit each, that told it as such */
-    uint32_t joins;    /* how often one was added to them */
+    uint16_t carriers; /* bit per node: admitted, and reports this birth */
+    uint32_t joins;    /* counts the nodes that became carriers */
     int64_t born_us;   /* when it became known here */
     int64_t rose_us;   /* when another node last told a higher floor */
-    int64_t counts_us; /* its memory counts since then, … */
-    int64_t told_us;   /* … last look sent at which it did; 0: it does not */
+    int64_t counts_us; /* first look (sent) since which its memory counts */
+    int64_t told_us;   /* last look (sent) at which it did; 0: it does not */
 };
 
 struct witness {
@@ -42,8 +42,8 @@ void witness_on_beat(struct witness *witness, int node, int64_t beat);
 void witness_on_birth(struct witness *witness, int node, const char *birth,
                       int64_t now_us);
 
-/* A look sent at sent_us found that the node's memory counts, and reports what
- * it knows of others. */
+/* A look sent at sent_us found that the node's memory counts, and its report on
+ * the others. */
 void witness_on_told(struct witness *witness, int node,
                      const struct call_look *look, int64_t sent_us,
                      int64_t now_us);
@@ -51,11 +51,11 @@ void witness_on_told(struct witness *witness, int node,
 /* The node's memory no longer counts, or the connection is new. */
 void witness_on_lost(struct witness *witness, int node);
 
-/* Whether a later birth is known of the node than this one. */
+/* True if a later birth of the node than this one is known. */
 bool witness_knows_later(const struct witness *witness, int node,
                          const char *birth);
 
-/* What is known of all other nodes, as text for a call to the node. */
+/* The floors and births of all other nodes, as text for a call to the node. */
 struct span witness_text(const struct witness *witness, int node, char *text,
                          size_t size);
 
