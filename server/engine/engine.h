@@ -7,8 +7,7 @@
  *   request        one HTTP request; owned by api/http/connection, driven by
  *     │            api/exchange; awaits its operation
  *     └ operation  acquire, extend, release, force or inspect: one or more
- *         │        rounds; from engine_acquire… to engine_close or
- *         │        engine_abandon
+ *         │        rounds; ends by engine_close or engine_abandon
  *         └ round  one call to all nodes; ends with its verdict. Later replies
  *             │    are recognised by their tag, and do not count
  *             └ vote  one reply that a node owes; in the link's queue

@@ -1,24 +1,24 @@
 /*
  * One operation: a client's request, its attempts, its outcome.
  *
- *                  start
- *                    │
- *                    ▼         split votes
- *   retry at    ┌─ ROUND ──────────────────→ PAUSE
- *   once        └──→ │ ↑                       │
- *                    │ └───── random delay ────┘
- *                    │ verdict, or no attempts left
- *                    ▼
- *                 SETTLED ──→ abandon: ends
- *                    │
- *                    ├──→ close: ends
- *                    │ close of an extension, close or abandon of a lost repeat
- *                    ▼
- *                 CLOSED ──→ ends once the last votes are known: then a repair
- *                            starts (repairs.h), or a repeat is undone
+ *                start
+ *                  │
+ *                  ▼      split votes
+ *   at once  ┌── ROUND ────────────────→ PAUSE
+ *            └──→ │ ↑                      │
+ *                 │ └──── random delay ────┘
+ *                 │ verdict, or no attempts left
+ *                 ▼
+ *              SETTLED ──→ ends by close, abandon or discard
+ *                 │
+ *                 │ an extension is closed, or a lost repeat ends
+ *                 ▼
+ *              CLOSED ──→ ends when the last votes are known: they start a
+ *                         repair (repairs.h), or undo the repeat
  *
  * The next round begins at once after a stale number, after too many late or
- * silent nodes, to repeat an earlier acquire, and after the first of a force.
+ * silent nodes, to repeat an earlier acquire, and after a force has found the
+ * lock.
  *
  * After each lost attempt to acquire, the key is released on all nodes that may
  * have set it; attempt.h tells which these are after a repeat.

@@ -9,7 +9,7 @@
  *            although each had two heartbeats to do so
  *
  * In each case no later birth is known under the node's name.
- * docs/guarantees.md proves that this is enough.
+ * docs/guarantees.md tells why this is enough.
  */
 #ifndef REDLOCKD_ELIGIBILITY_H
 #define REDLOCKD_ELIGIBILITY_H

@@ -4,8 +4,8 @@
 
 enum {
     LISTEN_US = 1000000, /* between two listen calls */
-    LINGER_US = 2000000, /* a queue that is empty stays subscribed */
-    UNUSED_US = 4000000, /* the connections are closed */
+    LINGER_US = 2000000, /* an empty queue stays subscribed */
+    UNUSED_US = 4000000, /* unused connections stay open */
 };
 
 void announcements_init(struct announcements *it, const struct environment *env,
@@ -24,7 +24,7 @@ static uint16_t bit(int node)
     return (uint16_t)(1u << node);
 }
 
-/* ---- what the nodes are asked ------------------------------------------- */
+/* ---- calls -------------------------------------------------------------- */
 
 static void subscribe(const struct announcements *it, int node,
                       const struct waitqueue *queue, bool is_on)
@@ -64,7 +64,7 @@ void announcements_want(struct announcements *it, struct waitqueue *queue,
         subscribe(it, i, queue, true);
 }
 
-/* ---- what they tell ----------------------------------------------------- */
+/* ---- events ------------------------------------------------------------- */
 
 static bool is_heard(const struct announcements *it, int node, int64_t now_us)
 {
@@ -104,7 +104,7 @@ struct waitqueue *announcements_on_subscribed(struct announcements *it,
                                               int node, struct span resource)
 {
     if (resource.len == 0) {
-        send_listen(it, node); /* the heartbeat proves the rest */
+        send_listen(it, node); /* its heartbeat proves that it announces */
         return NULL;
     }
     struct waitqueue *queue = waitqueues_find(it->queues, resource);

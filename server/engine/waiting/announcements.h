@@ -1,9 +1,10 @@
 /*
- * Whose releases the nodes announce, and whether announcements arrive: the
- * engine's side of the connections that port.listen opens.
+ * Announcements of releases: the engine's side of the connections that
+ * port.listen opens. They are open while an acquire waits, and a little longer.
  *
- * They are open while somebody waits, and a little longer. waits.h tells when a
- * node counts as announcing.
+ * Each queue is subscribed to on all nodes. A node counts as announcing if it
+ * has confirmed the subscription and a heartbeat has arrived lately: each of
+ * our listen calls has it publish one.
  */
 #ifndef REDLOCKD_ANNOUNCEMENTS_H
 #define REDLOCKD_ANNOUNCEMENTS_H
@@ -16,19 +17,19 @@ struct announcements {
     const struct environment *env;
     struct waitqueues *queues;
     bool is_listening;           /* the connections are wanted */
-    int64_t listen_us;           /* the next listen calls are due */
-    int64_t wanted_us;           /* when a queue last wanted them */
-    int64_t heard_us[NODES_MAX]; /* the last heartbeat; 0: none */
+    int64_t listen_us;           /* when the next listen calls are due */
+    int64_t wanted_us;           /* when a queue was last in use */
+    int64_t heard_us[NODES_MAX]; /* time of the last heartbeat; 0: none */
 };
 
 void announcements_init(struct announcements *it, const struct environment *env,
                         struct waitqueues *queues);
 
-/* Somebody waits in the queue: its releases are to be announced. */
+/* The queue is in use: subscribes to releases of its resource. */
 void announcements_want(struct announcements *it, struct waitqueue *queue,
                         int64_t now_us);
 
-/* Whether a quorum announces the releases of the queue's resource. */
+/* True if a quorum announces releases of the queue's resource. */
 bool announcements_cover(const struct announcements *it,
                          const struct waitqueue *queue, int64_t now_us);
 
@@ -36,17 +37,17 @@ bool announcements_cover(const struct announcements *it,
 void announcements_on_up(struct announcements *it, int node);
 void announcements_on_down(struct announcements *it, int node);
 
-/* The same; returns the queue that it is about, NULL: none. */
+/* Returns the queue that the node confirmed; NULL: none. */
 struct waitqueue *announcements_on_subscribed(struct announcements *it,
                                               int node, struct span resource);
 
-/* A heartbeat came. True: none had come of late. */
+/* A heartbeat arrived. True: none had arrived lately. */
 bool announcements_on_heartbeat(struct announcements *it, int node,
                                 int64_t now_us);
 
 /*
- * Sends the listen calls that are due, ends the subscriptions of queues that
- * nobody has used for a while, and frees those.
+ * Sends the listen calls that are due. Unsubscribes and frees queues that have
+ * not been used for a while.
  */
 void announcements_tick(struct announcements *it, int64_t now_us);
 

@@ -34,7 +34,7 @@ void claim_find(struct claim *claim, int64_t number, int64_t now_us)
     if (!is_earlier && number >= claim->latest_us)
         return;
     claim->number = number;
-    claim->latest_us = 0; /* another one comes after this */
+    claim->latest_us = 0; /* any other one is later than this */
     claim->try_us = is_earlier ? now_us : now_us + CLAIM_ANEW_US;
 }
 

@@ -1,21 +1,20 @@
 /*
- * What an acquire that waits may take the place of: the lock of an earlier one
- * with the same key. Pure.
+ * The claim of a waiting acquire to the lock of an earlier acquire with the
+ * same key: it may replace that one's token. Pure.
  *
- * Of two that are under way together only one has the lock: so a grant counts
- * as earlier only if it was made before this acquire was asked. These tell:
+ * Of two acquires at the same time only one gets the lock: so a grant counts as
+ * earlier only if it was made before this request. Three things can tell:
  *
- *   what was known   this server knew of the grant before: it is earlier
- *   its number       a time by the clocks of the server that made it. If it is
- *                    below the time at which this acquire was asked, by our
- *                    clocks, the grant is earlier; if it is above that by more
- *                    than such times differ among servers, it is later
- *   a look           the nodes were asked since, and it was not there: later
+ *   memory   this server knew the grant before the request: it is earlier
+ *   number   a time by the clocks of the server that granted. Below the time of
+ *            this request by our clocks, the grant is earlier; above it by more
+ *            than the clocks of servers differ, it is later
+ *   look     a look at the nodes after the request did not find it: it is later
  *
- * If none of them decides, the client may have lost its answer just before it
- * asked here, or its request has arrived twice. Then the acquire waits for
- * CLAIM_ANEW_US and asks anew, as its client would. Until then the client can
- * withdraw it, if it has the other answer.
+ * If none decides, the client may have lost its answer just before it asked
+ * here, or its request has arrived twice. Then the acquire waits for
+ * CLAIM_ANEW_US and asks again, as its client would. Until then a client that
+ * has the other answer can withdraw it.
  */
 #ifndef REDLOCKD_CLAIM_H
 #define REDLOCKD_CLAIM_H
@@ -25,37 +24,37 @@
 enum { CLAIM_ANEW_US = 500000 };
 
 struct claim {
-    int64_t asked_us;  /* a grant with a lower number is earlier … */
-    int64_t latest_us; /* … and later with this one or a higher one */
-    int64_t number;    /* of the lock that it found; 0: none */
-    int64_t try_us;    /* when it tries to have that one; 0: not planned */
+    int64_t asked_us;  /* a grant with a lower number is earlier */
+    int64_t latest_us; /* a grant with this or a higher number is later */
+    int64_t number;    /* of the lock that was found; 0: none */
+    int64_t try_us;    /* when to try to get that lock; 0: not planned */
 };
 
-/* Nobody knows yet when it was asked, by the nodes' clocks. */
+/* The time of the request by the nodes' clocks is not known yet. */
 void claim_init(struct claim *claim);
 
 /*
- * Now it is known, unless asked_us is 0. By apart_us the times of servers may
- * differ. Later dates change nothing.
+ * Now it is asked_us; 0: still unknown. Times of servers may differ by
+ * apart_us. Only the first date counts.
  */
 void claim_date(struct claim *claim, int64_t asked_us, int64_t apart_us);
 
 /*
- * From try_us on it is to have the lock with this number: that was known before
- * it was asked, or is what it has set itself in vain.
+ * The lock with this number was known before the request, or set by a lost
+ * attempt of its own: from try_us on it may be replaced.
  */
 void claim_know(struct claim *claim, int64_t number, int64_t try_us);
 
-/* Somebody who asked the nodes has found a lock with its key. */
+/* A lock with its key was found on the nodes. */
 void claim_find(struct claim *claim, int64_t number, int64_t now_us);
 
 /*
- * It has no lock: it asked the nodes, and found none; or this server has
- * granted another acquire with its key. All grants from now on are later.
+ * There is no earlier grant: a look found none, or this server has granted
+ * another acquire with its key. All grants from now on are later.
  */
 void claim_miss(struct claim *claim);
 
-/* It does not know, or has tried and lost: again in a while. */
+/* A look was inconclusive, or an attempt lost: again in a while. */
 void claim_wait(struct claim *claim, int64_t now_us);
 
 static inline bool claim_is_due(const struct claim *claim, int64_t now_us)
@@ -63,7 +62,7 @@ static inline bool claim_is_due(const struct claim *claim, int64_t now_us)
     return claim->try_us != 0 && now_us >= claim->try_us;
 }
 
-/* It tries now: what to order as request.asked_us. */
+/* An attempt begins now: returns its request.asked_us. */
 int64_t claim_try(struct claim *claim, int64_t now_us);
 
 #endif

@@ -12,7 +12,7 @@ static void find(const struct waits *waits, struct waiter *it, int64_t number,
     claim_find(&it->claim, number, now_us);
 }
 
-/* ---- when it comes ------------------------------------------------------ */
+/* ---- arrival ------------------------------------------------------------ */
 
 static void remember(struct waiter *it, const struct waitplan *plan,
                      int64_t now_us)
@@ -101,7 +101,8 @@ void look_end(struct waits *waits, struct waiter *it)
 
 /* ---- attempts ----------------------------------------------------------- */
 
-/* The others with its key came too late; those before it had no lock either. */
+/* Others with its key came too late; those that arrived before its attempt had
+ * no lock either. */
 void look_tell_of_grant(const struct waiter *granted)
 {
     const struct span key_hash = {granted->key_hash, granted->key_hash_len};
@@ -129,7 +130,8 @@ static void tell_of_loss(struct waits *waits, const struct waiter *tried,
     }
 }
 
-/* What a lost repeat has set stays on some nodes, and is its own. */
+/* True for a lost repeat that may have left keys on some nodes: its own lock.
+ */
 static bool has_left_some(const struct operation *operation)
 {
     const struct attempt *attempt = &operation->attempt;

@@ -1,33 +1,33 @@
 /*
- * How a waiter with a key learns that it has the lock already: from what was
- * known when it came, from the attempts of all that wait for the resource, and
- * otherwise from a look of its own. That asks, and takes nothing, so it
- * overtakes nobody.
+ * How a waiter with a key learns that it has the lock already: from what this
+ * server knew when it arrived, from the attempts of all that wait for the
+ * resource, or from a look of its own, an inspection. A look takes no lock, and
+ * so overtakes nobody.
  */
 #ifndef REDLOCKD_LOOK_H
 #define REDLOCKD_LOOK_H
 
 #include "schedule.h"
 
-/* It has just come: others may have found its lock before. */
+/* It has just arrived: others may have found its lock before. */
 void look_remember(struct waiter *it, int64_t now_us);
 
 /*
- * Whether no attempt would tell who has its lock: those that contend wait for
- * something else as well, and are told who has that.
+ * True if no attempt would find its lock: all contenders wait for several
+ * resources, and their attempts may report the holder of another one.
  */
 bool look_is_needed(const struct waiter *it);
 
-/* True: it has been answered already. */
+/* True: it has its outcome already. */
 bool look_begin(struct waits *waits, struct waiter *it, int64_t now_us);
 
-/* It has been answered: what it found goes to the claim, and it ends. */
+/* It has its outcome: updates the claim, and ends. */
 void look_take(struct waits *waits, struct waiter *it, int64_t now_us);
 
-/* Whatever is under way is not waited for. */
+/* Ends a look, finished or not; none may be under way. */
 void look_end(struct waits *waits, struct waiter *it);
 
-/* What an attempt says to those that wait with it, or beside it. */
+/* An attempt has this outcome: updates the claims of all in its queues. */
 void look_tell_of_grant(const struct waiter *granted);
 void look_tell_of_loss(struct waits *waits, struct waiter *tried,
                        const struct operation *operation, int64_t now_us);

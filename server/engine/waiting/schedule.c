@@ -3,7 +3,7 @@
 #include "../port/timer.h"
 
 enum {
-    SLOW_US = 5000000, /* without news, although a quorum announces */
+    SLOW_US = 5000000, /* between attempts while a quorum announces */
     EXPIRY_US = 1000,  /* a node rounds a TTL */
 };
 
@@ -13,7 +13,7 @@ static void set_timer(const struct waits *waits, const struct waiter *it,
                       int64_t at_us)
 {
     const struct engine_port *port = &waits->env->port;
-    /* cannot fail: the waiter has made its slot's timer */
+    /* cannot fail: make_waiter made the timer */
     (void)port->timer(port->ctx, timer_slot(TIMER_WAITER, it->head.index),
                       at_us);
 }
@@ -114,7 +114,7 @@ struct waiter *schedule_next(struct waits *waits)
         schedule_not_ready(waits, it);
         if (!is_barred)
             return it;
-        it->plan->is_woken = true; /* by one that was ready before it */
+        it->plan->is_woken = true; /* barred by one that was ready before */
     }
     return NULL;
 }

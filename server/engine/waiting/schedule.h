@@ -1,6 +1,6 @@
 /*
- * The acquires that wait, and when each of them tries: timers, and the list of
- * those that are ready.
+ * The acquires that wait, and the time of their attempts: timers, and the list
+ * of those that are ready.
  */
 #ifndef REDLOCKD_SCHEDULE_H
 #define REDLOCKD_SCHEDULE_H
@@ -17,36 +17,36 @@ struct waits {
      */
     TAILQ_HEAD(, waiter) ready;
     struct announcements announcements;
-    int count;       /* of those that wait */
-    bool is_stopped; /* nobody waits any more */
+    int count;       /* acquires that wait */
+    bool is_stopped; /* no acquire waits any more */
 };
 
 enum {
     SCHEDULE_ENOUGH_US = 5000, /* from the first announcement to the attempt */
-    SCHEDULE_LEAST_US = 1000,  /* between two attempts that nobody woke */
+    SCHEDULE_LEAST_US = 1000,  /* between two attempts that no event woke */
 };
 
-/* The waiter's timer: its next attempt, or the end of its time. */
+/* Sets the waiter's timer: to its next attempt, or the end of its wait. */
 void schedule_timer(const struct waits *waits, const struct waiter *it);
 void schedule_no_timer(const struct waits *waits, const struct waiter *it);
 
-/* After an attempt, or with other knowledge: when the contender tries. */
+/* Plans the contender's next attempt. */
 void schedule_plan(struct waits *waits, struct waiter *it, int64_t now_us);
 
-/* The contender is to try as soon as nothing bars it. */
+/* The contender tries as soon as nothing bars it. */
 void schedule_ready(struct waits *waits, struct waiter *it,
                     enum metrics_handover by);
 
-/* Its claim has changed: it may be to try, too, now or later. */
+/* Its claim has changed: it may be ready now, or later. */
 void schedule_claim(struct waits *waits, struct waiter *it, int64_t now_us);
 
-/* It is not to try. */
+/* It does not try. */
 void schedule_not_ready(struct waits *waits, struct waiter *it);
 
 /*
- * Takes one that may try at once from the list; NULL: there is none. Contenders
- * that are barred by then are woken by the end of what bars them; others stay
- * in the list.
+ * Takes a waiter that may try at once from the list; NULL: there is none. A
+ * barred contender leaves the list, and is woken when the bar ends; other
+ * barred ones stay.
  */
 struct waiter *schedule_next(struct waits *waits);
 

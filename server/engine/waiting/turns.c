@@ -4,9 +4,9 @@
 
 #include "look.h"
 
-/* ---- who tries ---------------------------------------------------------- */
+/* ---- the next turn ------------------------------------------------------ */
 
-/* The contender for one of its resources, if it neither tries nor is to. */
+/* The contender in one of its queues, if it is neither trying nor ready. */
 static struct waiter *idle_contender(const struct waiter *it, int place)
 {
     struct waiter *contender = it->places[place].queue->contender;
@@ -15,7 +15,7 @@ static struct waiter *idle_contender(const struct waiter *it, int place)
     return is_idle ? contender : NULL;
 }
 
-/* After an attempt of another one or its own. */
+/* After a lost attempt, plans the next ones in its queues. */
 static void go_on_after_try(struct waits *waits, const struct waiter *tried,
                             bool was_held, int64_t now_us)
 {
@@ -42,8 +42,7 @@ static void go_on_after_grant(struct waits *waits, const struct waiter *granted,
     }
 }
 
-/* One that waited has left: who contends now keeps the plan, if there is one.
- */
+/* One that waited has left: the new contender keeps the plan, if any. */
 static void go_on_after_leave(struct waits *waits, const struct waiter *left,
                               int64_t now_us)
 {
@@ -98,7 +97,7 @@ static void settle(struct waits *waits, struct waiter *it,
     answer(waits, it, now_us);
 }
 
-/* What can be said without asking any node. */
+/* A result without votes. */
 static struct engine_result plain_result(const struct waits *waits,
                                          enum outcome outcome)
 {
@@ -141,7 +140,7 @@ static void set_trying(const struct waiter *it, struct waiter *trying)
         it->places[i].queue->trying = trying;
 }
 
-/* The next ones need not ask who has the lock. */
+/* Notes the holder, so that the next ones need not ask the nodes. */
 static void note_grant(struct waits *waits, const struct waiter *it,
                        const struct engine_result *result, int64_t now_us)
 {
@@ -174,7 +173,7 @@ static void take_grant(struct waits *waits, struct waiter *it,
     answer(waits, it, now_us);
 }
 
-/* While the same holder stays, announcements of its release are not true. */
+/* Announcements that were wrong, as the same holder stays, count ever later. */
 static void doubt_hints(struct waits *waits, struct waitplan *plan,
                         const struct engine_result *result, int64_t now_us)
 {
@@ -185,7 +184,7 @@ static void doubt_hints(struct waits *waits, struct waitplan *plan,
         return;
     }
     if (plan->tried_by != HANDOVER_ANNOUNCEMENT)
-        return; /* says nothing about them */
+        return; /* no announcement was wrong */
     plan->hint_gap_us = at_least(plan->hint_gap_us * 2, SCHEDULE_LEAST_US);
     if (plan->hint_gap_us > most_us)
         plan->hint_gap_us = most_us;
@@ -316,7 +315,7 @@ static void look(struct waits *waits, struct waiter *it, int64_t now_us)
         schedule_timer(waits, it);
 }
 
-/* ---- what happens ------------------------------------------------------- */
+/* ---- events ------------------------------------------------------------- */
 
 void turns_wake(struct waits *waits, struct waiter *it,
                 enum metrics_handover by)

@@ -1,43 +1,44 @@
 /*
- * The turns of those that wait: when the contender of a queue tries, and what
- * comes of it.
+ * The turns of the waiters: the attempts of a queue's contender, and their
+ * outcomes.
  */
 #ifndef REDLOCKD_TURNS_H
 #define REDLOCKD_TURNS_H
 
 #include "schedule.h"
 
-/* To be called once, before anybody waits. */
+/* To be called once, before any acquire waits. */
 void turns_init(struct waits *waits);
 
-/* It tries as soon as no attempt for one of its resources is under way. */
+/* It tries as soon as no attempt for one of its resources is under way, by
+ * reason of this event. */
 void turns_wake(struct waits *waits, struct waiter *it,
                 enum metrics_handover by);
 
-/* All that are ready try, those too that this makes ready. */
+/* All that are ready try, and those that become ready meanwhile. */
 void turns_run(struct waits *waits);
 
-/* It is time for its claim: it asks for its lock, or tries to have it. */
+/* Its claim is due: it looks for its lock, or tries to get it. */
 void turns_claim(struct waits *waits, struct waiter *it);
 
-/* It has just come: it tries at once, waits, or learns that it may not. */
+/* It has just arrived: it tries at once, waits, or is answered. */
 void turns_begin(struct waits *waits, struct waiter *it, int64_t now_us);
 
-/* The same, but it may not even wait. */
+/* It has just arrived, and is answered with this outcome. */
 void turns_refuse(struct waits *waits, struct waiter *it, enum outcome outcome);
 
 /*
- * Its client has gone: it no longer waits. If it has asked the nodes, what it
- * may have had is being released, and the next ones try behind that.
+ * Its client has left: it no longer waits. has_asked: a grant that it may have
+ * got is being released, and the next contenders try behind that.
  */
 void turns_abandon(struct waits *waits, struct waiter *it, bool has_asked,
                    int64_t now_us);
 
-/* It no longer waits, without having asked any node. */
+/* It no longer waits, and is answered with this outcome. */
 void turns_settle(struct waits *waits, struct waiter *it, enum outcome outcome,
                   int64_t now_us);
 
-/* Its time is up: it is told what the last attempt found. */
+/* Its time is up: it is answered with the outcome of the last attempt. */
 void turns_settle_late(struct waits *waits, struct waiter *it, int64_t now_us);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "../../lock/names.h"
 
-/* Of a waiter for more than one resource. */
+/* Plan and places of a waiter for several resources. */
 struct several {
     struct waitplan plan;
     struct place places[];
@@ -49,7 +49,7 @@ struct waitqueue *waitqueues_find(const struct waitqueues *queues,
     return found != NULL ? *found : NULL;
 }
 
-/* The same, or a new one. NULL: no memory. */
+/* Finds or makes the queue. NULL: no memory. */
 static struct waitqueue *make(struct waitqueues *queues, struct span resource)
 {
     struct waitqueue *queue = waitqueues_find(queues, resource);
@@ -139,7 +139,7 @@ static void make_vacant(struct waitqueues *queues, struct waitqueue *queue)
     TAILQ_INSERT_TAIL(&queues->vacant, queue, vacant);
 }
 
-/* No earlier one contends for any of its resources. */
+/* True if no earlier one contends for any of its resources. */
 static bool may_contend(const struct waiter *it)
 {
     for (int i = 0; i < it->count; i++) {
@@ -150,7 +150,7 @@ static bool may_contend(const struct waiter *it)
     return true;
 }
 
-/* Later ones give way. */
+/* It becomes the contender of its queues; later ones give way. */
 static void contend(struct waitqueues *queues, struct waiter *it)
 {
     for (int i = 0; i < it->count; i++) {
@@ -161,7 +161,7 @@ static void contend(struct waitqueues *queues, struct waiter *it)
     }
 }
 
-/* Ends, as later ones give way to earlier ones only. */
+/* Finds contenders for vacant queues. Ends, as only later ones give way. */
 static void fill(struct waitqueues *queues)
 {
     struct waitqueue *queue;

@@ -1,11 +1,11 @@
 /*
- * Those that wait for one resource, first come, first served, and what is known
- * of it. waits.h decides what happens to them.
+ * The queue of the waiters for one resource, first come, first served, with the
+ * last known holder. waits.h decides when they try.
  *
- * Who waits for several resources has a place in each of their queues. The
- * contender of a queue is the one that may try next: the first in the order of
- * arrival that is the contender of all its other queues, too. So nobody who can
- * go is held up by one that waits for something else as well.
+ * A waiter for several resources has a place in each of their queues. The
+ * contender of a queue may try next: it is the first in the order of arrival
+ * that is also the contender of all its other queues. So a waiter that also
+ * waits for another resource holds up no one that could go.
  */
 #ifndef REDLOCKD_WAITQUEUE_H
 #define REDLOCKD_WAITQUEUE_H
@@ -20,23 +20,23 @@
 
 enum waiter_state { WAITER_QUEUED, WAITER_TRYING, WAITER_SETTLED };
 
-/* When a contender tries, and what it knows by then. */
+/* When a contender tries, and the last known holder. */
 struct waitplan {
-    struct engine_result last; /* of the last attempt, or of who was granted */
+    struct engine_result last; /* of the last attempt, or the last grant */
     int64_t last_us;
     char last_owner[OWNER_MAX];
     char last_key_hash[KEY_HASH_LEN];
 
-    int64_t try_us; /* unless it is woken before; 0: not known */
+    int64_t try_us; /* at the latest; 0: not planned */
     enum metrics_handover try_by;
-    enum metrics_handover tried_by; /* HANDOVER_CAUSES: nothing, it came first,
-                                       or as a repeat */
-    bool is_woken;                  /* while it could not try */
+    enum metrics_handover tried_by; /* HANDOVER_CAUSES: no event, it came first
+                                       or is a repeat */
+    bool is_woken;                  /* while it was barred: tries next */
     enum metrics_handover woken_by;
 
-    uint16_t announced;    /* bit per node: since the last attempt */
-    int64_t hints_from_us; /* announcements wake nobody before */
-    int64_t hint_gap_us;   /* grows while they are wrong */
+    uint16_t announced;    /* bit per node: a release, since the last attempt */
+    int64_t hints_from_us; /* announcements wake no one before */
+    int64_t hint_gap_us;   /* grows while announcements are wrong */
 };
 
 /* A waiter's place in a queue. */
@@ -49,23 +49,23 @@ struct place {
 struct waiter {
     struct slots_head head;
     TAILQ_ENTRY(waiter) ready;
-    bool is_ready; /* to try, in a list */
+    bool is_ready; /* in the list of those that are ready to try */
     enum waiter_state state;
-    bool is_answered;   /* while it starts: its operation is settled */
-    uint64_t operation; /* that tries, or was granted; 0: none */
+    bool is_answered;   /* its operation settled while it was being started */
+    uint64_t operation; /* the attempt under way, or the grant; 0: none */
     void *client;
     int64_t ttl_ms;
     int64_t since_us;
     int64_t until_us;
-    uint64_t arrival;   /* rises from one to the next */
+    uint64_t arrival;   /* number in the order of arrival */
     uint64_t begun;     /* the latest arrival when its attempt began */
-    struct claim claim; /* with a key: to what it was granted before … */
-    uint64_t look;      /* … and the operation that asks for it; 0: none */
+    struct claim claim; /* with a key: to a lock that it has already */
+    uint64_t look;      /* the inspection that looks for it; 0: none */
     char key_hash[KEY_HASH_LEN];
     size_t key_hash_len;
     size_t owner_len;
     char owner[OWNER_MAX]; /* its own; once settled: of the result */
-    struct span names;     /* what it waits for */
+    struct span names;     /* the resources that it waits for */
     struct engine_result result;
 
     int count; /* of places */
@@ -81,20 +81,20 @@ struct waitqueue {
     TAILQ_HEAD(, place) places;
     int count;                /* of them */
     int users;                /* waiters that are not closed */
-    struct waiter *contender; /* NULL: all wait for something else as well */
-    struct waiter *trying;    /* has an attempt under way; NULL: nobody has */
-    struct waiter *due;       /* repeats next, before all others; NULL: none */
-    struct waitplan plan;     /* of contenders that wait for nothing else */
+    struct waiter *contender; /* NULL: none contends in all of its queues */
+    struct waiter *trying;    /* has an attempt under way; NULL: none */
+    struct waiter *due;   /* a repeat that goes before all others; or NULL */
+    struct waitplan plan; /* of contenders with no other queue */
 
     bool is_subscribed;
     bool is_covered;     /* a quorum announces */
     uint16_t subscribed; /* bit per node: it confirmed */
 
-    int run;                 /* grants in a row that releases woke */
-    int64_t rivals_until_us; /* other servers were seen to wait, too */
-    int64_t empty_us;        /* since when nobody waits */
+    int run;                 /* grants in a row, woken by releases */
+    int64_t rivals_until_us; /* other servers have waiters, too, until then */
+    int64_t empty_us;        /* when the last waiter left */
     TAILQ_ENTRY(waitqueue) vacant;
-    bool is_vacant; /* its contender is to be found, in a list */
+    bool is_vacant; /* in the list of queues that need a contender */
     char text[];
 };
 
@@ -108,7 +108,7 @@ struct waitqueues {
 void waitqueues_init(struct waitqueues *queues);
 void waitqueues_fini(struct waitqueues *queues);
 
-/* NULL: nobody waits for it. */
+/* NULL: there is no queue for it. */
 struct waitqueue *waitqueues_find(const struct waitqueues *queues,
                                   struct span resource);
 
@@ -116,38 +116,39 @@ struct waitqueue *waitqueues_find(const struct waitqueues *queues,
 void waitqueues_drop(struct waitqueues *queues, struct waitqueue *queue);
 
 /*
- * Gives the waiter places, not yet in a row, in the queues of these names, and
- * a plan. False: no memory, and nothing has changed.
+ * Makes the waiter's places in the queues of these names, which it does not
+ * take yet, and its plan. False: no memory, and nothing has changed.
  */
 bool waitqueues_enrol(struct waitqueues *queues, struct waiter *waiter,
                       struct span names);
 
-/* Takes its places away: it must have left the queues. */
+/* Frees its places: it must have left the queues. */
 void waitqueues_dismiss(struct waitqueues *queues, struct waiter *waiter);
 
 /*
- * It takes its places, at the end, or leaves them. Then some may have become
- * contenders, and others no longer be.
+ * It takes its places, at the end, or leaves them. Both may change the
+ * contenders of other queues.
  */
 void waitqueues_join(struct waitqueues *queues, struct waiter *waiter);
 void waitqueues_leave(struct waitqueues *queues, struct waiter *waiter);
 
 bool waiter_is_contender(const struct waiter *waiter);
 
-/* Whether an attempt for one of its resources is under way, or due before. */
+/* True while another attempt for one of its resources is under way, or goes
+ * before. */
 bool waiter_is_barred(const struct waiter *waiter);
 
-/* A quorum announces releases of all its resources. */
+/* True if a quorum announces releases of all its resources. */
 bool waiter_is_covered(const struct waiter *waiter);
 
-/* Whether it asks with this key hash, which may be empty: then it does not. */
+/* True if its key hash is this one; false if that is empty. */
 bool waiter_has_key(const struct waiter *waiter, struct span key_hash);
 
-/* Remembers what an attempt found, without resource and token. */
+/* Remembers the result of an attempt, without resource and token. */
 void waitplan_note(struct waitplan *plan, const struct engine_result *result,
                    int64_t now_us);
 
-/* An attempt at this moment, if not before. */
+/* Plans an attempt for this moment, unless one is planned before. */
 void waitplan_try_at(struct waitplan *plan, int64_t at_us,
                      enum metrics_handover by);
 

@@ -8,13 +8,13 @@
 
 enum {
     RUN_MAX = 16,            /* grants in a row, while other servers wait */
-    YIELD_US = 5000,         /* what they have then */
-    RIVALS_US = 1000000,     /* how long ago they were seen */
+    YIELD_US = 5000,         /* the time that they get then */
+    RIVALS_US = 1000000,     /* they count as waiting for so long */
     HANDLE_BIT = 1,          /* in the user's bits of a waiter's handle */
-    SLOTS = 2 * WAITERS_MAX, /* some have their outcome */
+    SLOTS = 2 * WAITERS_MAX, /* also for those that have their outcome */
 };
 
-/* ---- what clients ask --------------------------------------------------- */
+/* ---- calls of clients --------------------------------------------------- */
 
 void waits_init(struct waits *waits, struct nodes *nodes,
                 struct operations *operations)
@@ -197,7 +197,7 @@ int waits_count(const struct waits *waits, struct span resource)
     return most;
 }
 
-/* ---- what wakes them ---------------------------------------------------- */
+/* ---- wake-ups ----------------------------------------------------------- */
 
 static void on_release(struct waits *waits, struct waitqueue *queue,
                        int64_t now_us)
@@ -205,7 +205,7 @@ static void on_release(struct waits *waits, struct waitqueue *queue,
     struct waiter *it = queue->contender;
     if (it == NULL)
         return;
-    /* clients of other servers wait too, and had no turn for long */
+    /* clients of other servers wait, too, and had no turn for long */
     bool is_others_turn =
         now_us < queue->rivals_until_us && queue->run >= RUN_MAX;
     if (!is_others_turn) {
@@ -233,7 +233,7 @@ void waits_on_release(struct waits *waits, struct span resource)
 void waits_on_listeners(struct waits *waits, struct span resource,
                         int64_t listeners)
 {
-    if (listeners <= 1) /* it is ours */
+    if (listeners <= 1) /* only ours */
         return;
     int64_t until_us = environment_now(waits->env) + RIVALS_US;
     while (resource.len > 0) {
@@ -298,7 +298,7 @@ void waits_on_announced(struct waits *waits, int node, struct span resource,
     struct waiter *it = queue->contender;
     struct waitplan *plan = it->plan;
     if (number != 0 && plan == &queue->plan && number < plan->last.number)
-        return; /* of a lock before the one that is in the way */
+        return; /* release of an earlier lock than the present one */
     plan->announced |= (uint16_t)(1u << node);
     bool is_enough = __builtin_popcount(plan->announced) >=
                      quorum_of(waits->env->settings.nodes);
