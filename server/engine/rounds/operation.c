@@ -251,7 +251,7 @@ static void try(struct operations *operations, struct operation *it)
 {
     do {
         if (!begin_attempt(operations, it))
-            round_leave_out(&it->attempt.round);
+            round_note_rest(&it->attempt.round, VOTE_STALLED);
     } while (decide(operations, it));
 }
 
@@ -349,7 +349,7 @@ void operation_on_timer(struct operations *operations, uint32_t index)
     } else if (environment_now(operations->means.env) < deadline_us) {
         set_timer(operations, it, deadline_us);
     } else {
-        round_note_deadline(&it->attempt.round);
+        round_note_rest(&it->attempt.round, VOTE_UNANSWERED);
         go_on(operations, it);
     }
 }

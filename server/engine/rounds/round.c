@@ -50,13 +50,6 @@ void round_note_sent(struct round *round, int node, uint32_t life)
     round->votes[node].life = life;
 }
 
-void round_leave_out(struct round *round)
-{
-    for (int i = 0; i < round->total; i++)
-        if (round->votes[i].vote == VOTE_PENDING)
-            round_note_ballot(round, i, (struct ballot){.vote = VOTE_STALLED});
-}
-
 void round_note_reply(struct round *round, int node,
                       const struct call_reply *reply)
 {
@@ -83,12 +76,11 @@ void round_note_outdated(struct round *round, int node)
         *vote = VOTE_DISTRUSTED;
 }
 
-void round_note_deadline(struct round *round)
+void round_note_rest(struct round *round, enum vote vote)
 {
     for (int i = 0; i < round->total; i++)
         if (round->votes[i].vote == VOTE_PENDING)
-            round_note_ballot(round, i,
-                              (struct ballot){.vote = VOTE_UNANSWERED});
+            round_note_ballot(round, i, (struct ballot){.vote = vote});
 }
 
 void round_wait_on(struct round *round, int64_t deadline_us)

@@ -78,9 +78,6 @@ void round_note_sent(struct round *round, int node, uint32_t life);
  */
 void round_note_ballot(struct round *round, int node, struct ballot ballot);
 
-/* No call could be sent: all pending votes are STALLED. */
-void round_leave_out(struct round *round);
-
 /*
  * A reply of this node; a second one is ignored. It counts however late it is
  * read: the round's validity is measured from its start.
@@ -91,8 +88,9 @@ void round_note_reply(struct round *round, int node,
 /* The node's memory is outdated: its vote no longer counts. */
 void round_note_outdated(struct round *round, int node);
 
-/* The deadline has passed: nodes that have not answered are silent. */
-void round_note_deadline(struct round *round);
+/* All pending votes are this one: UNANSWERED at the deadline, STALLED if no
+ * call could be sent. */
+void round_note_rest(struct round *round, enum vote vote);
 
 /* A new deadline: votes of silent nodes are pending again. */
 void round_wait_on(struct round *round, int64_t deadline_us);

@@ -22,22 +22,6 @@ static bool is_duplicate(const struct nodes *nodes, int node)
     return false;
 }
 
-static enum node_state refusal_of_clock(enum clock_state state)
-{
-    switch (state) {
-    case CLOCK_UNKNOWN:
-    case CLOCK_UNPROVEN:
-        return STATE_UNPROVEN;
-    case CLOCK_STEPPED:
-        return STATE_STEPPED;
-    case CLOCK_FAR:
-        return STATE_SKEWED;
-    case CLOCK_GOOD:
-        return STATE_NONE;
-    }
-    abort();
-}
-
 /* The first reason why the node is not asked for votes. */
 enum node_state status_refusal(const struct nodes *nodes, int node,
                                int64_t now_us)
@@ -53,7 +37,18 @@ enum node_state status_refusal(const struct nodes *nodes, int node,
         return refusal;
     if (!status_is_confirmed(it, now_us))
         return STATE_UNCONFIRMED;
-    return refusal_of_clock(clocks_state(&nodes->clocks, node));
+    switch (clocks_state(&nodes->clocks, node)) {
+    case CLOCK_UNKNOWN:
+    case CLOCK_UNPROVEN:
+        return STATE_UNPROVEN;
+    case CLOCK_STEPPED:
+        return STATE_STEPPED;
+    case CLOCK_FAR:
+        return STATE_SKEWED;
+    case CLOCK_GOOD:
+        return STATE_NONE;
+    }
+    abort();
 }
 
 bool status_is_looked_at(const struct nodes *nodes, int node)

@@ -162,17 +162,6 @@ static void note_grant(struct waits *waits, const struct waiter *it,
     look_tell_of_grant(it);
 }
 
-static void take_grant(struct waits *waits, struct waiter *it,
-                       const struct engine_result *result, int64_t now_us)
-{
-    if (it->plan->tried_by != HANDOVER_CAUSES)
-        waits->env->metrics->handovers[it->plan->tried_by]++;
-    leave(waits, it, now_us);
-    note_grant(waits, it, result, now_us);
-    go_on_after_grant(waits, it, now_us);
-    answer(waits, it, now_us);
-}
-
 /* Announcements that were wrong, as the same holder stays, count ever later. */
 static void doubt_hints(struct waits *waits, struct waitplan *plan,
                         const struct engine_result *result, int64_t now_us)
@@ -219,7 +208,12 @@ static void take_outcome(struct waits *waits, struct waiter *it)
         operation_take(operations, operation, now_us);
     set_trying(it, NULL);
     if (result->outcome == OUTCOME_GRANTED) {
-        take_grant(waits, it, result, now_us);
+        if (it->plan->tried_by != HANDOVER_CAUSES)
+            waits->env->metrics->handovers[it->plan->tried_by]++;
+        leave(waits, it, now_us);
+        note_grant(waits, it, result, now_us);
+        go_on_after_grant(waits, it, now_us);
+        answer(waits, it, now_us);
     } else if (result->outcome == OUTCOME_KEY_REFUSED) {
         leave(waits, it, now_us);
         go_on_after_try(waits, it, false, now_us);

@@ -280,7 +280,7 @@ TEST(the_deadline_silences_who_has_not_answered)
     begin(LOCK_ACQUIRE, 5);
     vote(0, 'g');
     vote(1, 'g');
-    round_note_deadline(&round_of);
+    round_note_rest(&round_of, VOTE_UNANSWERED);
     ck_assert_int_eq(round_count(&round_of, VOTE_UNANSWERED), 3);
     ck_assert_int_eq(round_verdict(&round_of), VERDICT_NO_QUORUM);
 }
@@ -317,7 +317,7 @@ TEST(who_was_silent_before_is_not_too_slow)
 TEST(a_broken_connection_is_remembered_after_the_vote)
 {
     begin(LOCK_ACQUIRE, 3);
-    round_note_deadline(&round_of);
+    round_note_rest(&round_of, VOTE_UNANSWERED);
     vote(1, 'u');
     ck_assert(round_of.votes[1].is_broken);
     ck_assert_int_eq(round_of.votes[1].vote, VOTE_UNANSWERED);
