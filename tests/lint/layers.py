@@ -4,9 +4,11 @@
 layers.py OBJECTS
 
 Each file may include, directly or through other headers, only what the table
-allows its folder; each folder has a row. No header includes itself by way of
-others, and no two files call each other, directly or by way of others: who
-calls whom is read from the symbols of the object files below OBJECTS.
+allows its folder; each folder has a row. No two modules know each other: of a
+module x.c and x.h the includes count together. Neither does a header include
+itself by way of others, nor do two files call each other, directly or by way
+of others: who calls whom is read from the symbols of the object files below
+OBJECTS.
 
 The map in CONTRIBUTING.md names each module, in the list of its folder, and
 nothing else.
@@ -48,6 +50,16 @@ def reached(graph: Graph, start: str) -> set[str]:
             seen.add(target)
             rest.append(target)
     return seen
+
+
+def modules(graph: Graph) -> Graph:
+    """The same, of modules."""
+    joined: Graph = {}
+    for name, targets in graph.items():
+        module = name.rpartition(".")[0]
+        joined.setdefault(module, set()).update(
+            {target.rpartition(".")[0] for target in targets} - {module})
+    return joined
 
 
 def cycles(graph: Graph) -> list[str]:
@@ -150,6 +162,8 @@ def main() -> int:
     problems = check_layers(graph) + check_map()
     problems += [f"headers include each other: {circle}"
                  for circle in cycles(graph)]
+    problems += [f"modules know each other: {circle}"
+                 for circle in cycles(modules(graph))]
     problems += [f"files call each other: {circle}"
                  for circle in cycles(calls(Path(sys.argv[1])))]
     for problem in problems:
