@@ -33,8 +33,9 @@ struct play {
     bool is_pending[NODES_MAX];
     struct admission_action pending[NODES_MAX];
     bool was_admitted[NODES_MAX]; /* by the last look */
-    /* looks at each node that told the birth of the mark that each has */
+    /* looks at each node that told the latest birth of each, and that birth */
     int told[NODES_MAX][NODES_MAX];
+    char latest[NODES_MAX][CALL_BIRTH_LEN + 1];
 };
 
 static const char *const names[NODES_MAX] = {"a:1", "b:2", "c:3", "d:4", "e:5",
@@ -133,22 +134,27 @@ static bool is_look(const struct admission_action *action)
     return action->kind == ADMISSION_PROBE || action->kind == ADMISSION_LOOK;
 }
 
-/* Whom this look, at a node that is admitted, counts for. */
+/*
+ * Whom this look, at a node that is admitted, counts for: those whose latest
+ * birth it tells, even if the server has not seen it on the node itself yet.
+ */
 static void note_told(struct play *play, int node)
 {
     const struct admission *admission = &play->admission;
-    for (int i = 0; i < admission->settings.nodes; i++)
+    for (int i = 0; i < admission->settings.nodes; i++) {
+        const struct witness_node *known = &admission->witness.node[i];
+        if (strcmp(play->latest[i], known->latest) != 0)
+            memset(play->told[i], 0, sizeof play->told[i]);
+        strcpy(play->latest[i], known->latest);
         play->told[i][node] +=
-            play->was_admitted[node] && admission->node[i].birth[0] != '\0' &&
-            (admission->witness.node[i].carriers & 1u << node) &&
-            strcmp(admission->witness.node[i].latest,
-                   admission->node[i].birth) == 0;
+            play->was_admitted[node] && (known->carriers & 1u << node);
+    }
 }
 
 static void look(struct play *play, struct input *input, int node)
 {
     char admit[CALL_WITNESSES_MAX], mark[CALL_WITNESSES_MAX],
-        heard[CALL_WITNESSES_MAX], birth[CALL_BIRTH_LEN + 1];
+        heard[CALL_WITNESSES_MAX];
     struct script_field fields[LOOK_FIELDS];
     fields[0] = field(SCRIPT_FIELD_STRING, input_line(input), 0);
     fields[1] = field(SCRIPT_FIELD_STRING,
@@ -165,13 +171,10 @@ static void look(struct play *play, struct input *input, int node)
     if (!play->is_pending[node] || !is_look(&play->pending[node]) ||
         reply.vote != VOTE_DONE)
         return;
-    strcpy(birth, play->admission.node[node].birth);
     admission_on_look(&play->admission, node, &reply.look, play->now_us,
                       play->now_us);
     play->was_admitted[node] = reply.look.word == LOOK_ADMITTED;
     play->is_pending[node] = false;
-    if (strcmp(birth, play->admission.node[node].birth) != 0)
-        memset(play->told[node], 0, sizeof play->told[node]);
     note_told(play, node);
 }
 
@@ -183,10 +186,12 @@ static void check_time(const struct play *play, int node)
 {
     const struct admission *admission = &play->admission;
     const struct admission_node *it = &admission->node[node];
+    bool is_latest =
+        strcmp(admission->witness.node[node].latest, it->birth) == 0;
     int told_twice = 0, members = 0;
     for (int i = 0; i < admission->settings.nodes; i++) {
         bool is_other = i != node;
-        told_twice += is_other && play->told[node][i] >= 2;
+        told_twice += is_other && is_latest && play->told[node][i] >= 2;
         members += is_other && admission->node[i].is_clock_good &&
                    admission_refusal(admission, i) == STATE_NONE;
     }
