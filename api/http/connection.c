@@ -178,6 +178,7 @@ void connections_fini(struct connections *all)
 struct connection *connection_new(struct connections *all, int fd, void *http)
 {
     int64_t now_us = clock_now_us();
+    assert(all->events != NULL && all->size >= sizeof(struct connection));
     struct connection *it = calloc(1, all->size);
     if (it == NULL)
         return NULL;
