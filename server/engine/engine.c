@@ -105,7 +105,7 @@ engine_op engine_acquire(struct engine *engine,
     assert(acquire->ttl_ms > 0);
     assert(acquire->wait_ms >= 0 && acquire->wait_ms <= WAIT_MAX_MS);
     int64_t now_us = environment_now(&engine->env);
-    const struct operation_order order = {
+    const struct request request = {
         .call = LOCK_ACQUIRE,
         .resource = acquire->resource,
         .owner = acquire->owner,
@@ -117,15 +117,15 @@ engine_op engine_acquire(struct engine *engine,
         .client = client,
     };
     return acquire->wait_ms > 0
-               ? waits_start(&engine->waits, &order, acquire->wait_ms)
-               : operation_start(&engine->operations, &order);
+               ? waits_start(&engine->waits, &request, acquire->wait_ms)
+               : operation_start(&engine->operations, &request);
 }
 
 engine_op engine_extend(struct engine *engine, struct span resource,
                         struct span token, int64_t ttl_ms, void *client)
 {
     assert(token_is_ours(token) && ttl_ms > 0);
-    return operation_start(&engine->operations, &(struct operation_order){
+    return operation_start(&engine->operations, &(struct request){
                                                     .call = LOCK_EXTEND,
                                                     .resource = resource,
                                                     .token = token,
@@ -139,7 +139,7 @@ engine_op engine_release(struct engine *engine, struct span resource,
 {
     assert(token_is_ours(token));
     engine_op op =
-        operation_start(&engine->operations, &(struct operation_order){
+        operation_start(&engine->operations, &(struct request){
                                                  .call = LOCK_RELEASE,
                                                  .resource = resource,
                                                  .token = token,
@@ -153,7 +153,7 @@ engine_op engine_force(struct engine *engine, struct span resource,
                        int64_t number, void *client)
 {
     assert(number > 0);
-    return operation_start(&engine->operations, &(struct operation_order){
+    return operation_start(&engine->operations, &(struct request){
                                                     .call = LOCK_FORCE,
                                                     .resource = resource,
                                                     .number = number,
@@ -164,7 +164,7 @@ engine_op engine_force(struct engine *engine, struct span resource,
 engine_op engine_inspect(struct engine *engine, struct span resource,
                          void *client)
 {
-    return operation_start(&engine->operations, &(struct operation_order){
+    return operation_start(&engine->operations, &(struct request){
                                                     .call = LOCK_INSPECT,
                                                     .resource = resource,
                                                     .client = client,

@@ -261,7 +261,7 @@ static bool begin_inspection(struct listings *listings, struct listing *it,
 {
     it->pending++;
     uint64_t handle =
-        operation_start(listings->operations, &(struct operation_order){
+        operation_start(listings->operations, &(struct request){
                                                   .call = LOCK_INSPECT,
                                                   .resource = name,
                                                   .heard = it->earlier,

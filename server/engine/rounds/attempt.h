@@ -18,20 +18,8 @@
 #include "../port/environment.h"
 #include "../voting/nodes.h"
 #include "releases.h"
+#include "request.h"
 #include "round.h"
-
-/* A client's request. */
-struct request {
-    enum lock_call call;
-    bool only_looks; /* extend: checks the token, does not lengthen */
-    int64_t ttl_ms;
-    int64_t number; /* force: of the lock */
-    uint16_t heard; /* bit per node: no verdict before its answer */
-    struct span resource;
-    struct span owner;
-    struct span key_hash;
-    int64_t asked_us; /* time of the request by the nodes' clocks; 0: unknown */
-};
 
 /* The newest attempt; of earlier ones only seen_number remains. */
 struct attempt {

@@ -72,11 +72,12 @@ static void settle(struct operations *operations, struct operation *it,
         it->result.token = attempt_token(&it->attempt);
         result_tell_token(&it->result, it->result.token);
     }
-    const struct operation_hook *hook = &operations->hooks[it->owned_by];
+    const struct operation_hook *hook =
+        &operations->hooks[it->request.owned_by];
     if (hook->on_settled != NULL)
-        hook->on_settled(hook->ctx, it->client);
+        hook->on_settled(hook->ctx, it->request.client);
     else
-        port->answer(port->ctx, it->client);
+        port->answer(port->ctx, it->request.client);
 }
 
 static bool has_attempts_left(const struct operations *operations,
@@ -357,13 +358,13 @@ void operation_on_timer(struct operations *operations, uint32_t index)
 /* ---- begin -------------------------------------------------------------- */
 
 static struct operation *operation_new(struct operations *operations,
-                                       const struct operation_order *order)
+                                       const struct request *asked)
 {
     const struct engine_port *port = &operations->means.env->port;
     struct operation *it = slots_take(&operations->slots);
     if (it == NULL)
         return NULL;
-    if (!texts_keep(&it->texts, order->resource, order->owner)) {
+    if (!texts_keep(&it->texts, asked->resource, asked->owner)) {
         slots_give(&operations->slots, it);
         return NULL;
     }
@@ -372,29 +373,24 @@ static struct operation *operation_new(struct operations *operations,
         give(operations, it);
         return NULL;
     }
-    assert(order->resource.len <= NAMES_LEN_MAX);
-    assert(order->owner.len <= OWNER_MAX);
-    assert(order->key_hash.len <= KEY_HASH_LEN);
+    assert(asked->resource.len <= NAMES_LEN_MAX);
+    assert(asked->owner.len <= OWNER_MAX);
+    assert(asked->key_hash.len <= KEY_HASH_LEN);
     it->was_held = false;
-    it->owned_by = order->owned_by;
-    it->client = order->client;
-    it->request = (struct request){
-        .call = order->call,
-        .asked_us = order->asked_us,
-        .only_looks = order->call == LOCK_EXTEND &&
-                      attempt_is_held_too_long(&operations->means, order->token,
-                                               order->ttl_ms),
-        .ttl_ms = order->ttl_ms,
-        .number = order->number,
-        .heard = order->heard,
-        .resource = texts_first(&it->texts),
-        .owner = texts_second(&it->texts),
-        .key_hash = {it->key_hash, span_copy(it->key_hash, order->key_hash)},
-    };
-    attempt_init(&it->attempt, order->token);
+    it->request = *asked;
+    it->request.only_looks =
+        asked->call == LOCK_EXTEND &&
+        attempt_is_held_too_long(&operations->means, asked->token,
+                                 asked->ttl_ms);
+    it->request.resource = texts_first(&it->texts);
+    it->request.owner = texts_second(&it->texts);
+    it->request.key_hash =
+        (struct span){it->key_hash, span_copy(it->key_hash, asked->key_hash)};
+    it->request.token = (struct span){0}; /* the attempt has it */
+    attempt_init(&it->attempt, asked->token);
     it->result = (struct engine_result){
         .resource = it->request.resource,
-        .ttl_ms = order->ttl_ms,
+        .ttl_ms = asked->ttl_ms,
         .remaining_ms = -1,
         .held_ms = -1,
     };
@@ -402,9 +398,9 @@ static struct operation *operation_new(struct operations *operations,
 }
 
 uint64_t operation_start(struct operations *operations,
-                         const struct operation_order *order)
+                         const struct request *asked)
 {
-    struct operation *it = operation_new(operations, order);
+    struct operation *it = operation_new(operations, asked);
     if (it == NULL)
         return 0;
     operations->in_flight++;
@@ -458,7 +454,8 @@ void operation_close(struct operations *operations, struct operation *it)
 
 void operation_discard(struct operations *operations, struct operation *it)
 {
-    assert(it->owned_by == OWNER_LISTING || it->owned_by == OWNER_LOOK ||
+    assert(it->request.owned_by == OWNER_LISTING ||
+           it->request.owned_by == OWNER_LOOK ||
            (it->state == OPERATION_SETTLED &&
             it->result.outcome != OUTCOME_GRANTED));
     close(operations, it, it->attempt.is_repeat);

@@ -33,15 +33,6 @@
 #include "repairs.h"
 #include "result.h"
 
-/* Who learns the outcome. */
-enum operation_owner {
-    OWNER_CLIENT, /* port.answer */
-    OWNER_WAITER,
-    OWNER_LOOK, /* a waiter's inspection */
-    OWNER_LISTING,
-    OWNERS
-};
-
 enum operation_state {
     OPERATION_ROUND,
     OPERATION_PAUSE,
@@ -53,8 +44,6 @@ struct operation {
     struct slots_head head;
     enum operation_state state;
     bool was_held; /* acquire: a node had another value */
-    enum operation_owner owned_by;
-    void *client;
     struct request request;
     struct attempt attempt;
     struct engine_result result;
@@ -75,31 +64,16 @@ struct operations {
     struct operation_hook hooks[OWNERS];
 };
 
-/* A request. The spans are copied. */
-struct operation_order {
-    enum lock_call call;
-    struct span resource;
-    struct span token;
-    struct span owner;
-    struct span key_hash;
-    int64_t asked_us; /* as in struct request */
-    int64_t ttl_ms;
-    int64_t number; /* force */
-    uint16_t heard; /* as in struct request */
-    enum operation_owner owned_by;
-    void *client;
-};
-
 void operations_init(struct operations *operations, struct nodes *nodes,
                      struct releases *releases, struct repairs *repairs);
 void operations_fini(struct operations *operations);
 
 /*
- * Begins an operation. Returns its handle; 0: no memory. May call port.answer
- * before it returns.
+ * Begins an operation. Copies the request, and decides only_looks. Returns its
+ * handle; 0: no memory. May call port.answer before it returns.
  */
 uint64_t operation_start(struct operations *operations,
-                         const struct operation_order *order);
+                         const struct request *request);
 
 struct operation *operation_find(const struct operations *operations,
                                  uint64_t handle);

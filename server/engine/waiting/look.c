@@ -63,7 +63,7 @@ static int64_t own_number(const struct waiter *it,
 bool look_begin(struct waits *waits, struct waiter *it, int64_t now_us)
 {
     assert(it->look == 0);
-    it->look = operation_start(waits->operations, &(struct operation_order){
+    it->look = operation_start(waits->operations, &(struct request){
                                                       .call = LOCK_INSPECT,
                                                       .resource = it->names,
                                                       .owned_by = OWNER_LOOK,

@@ -242,7 +242,7 @@ static bool begin(struct waits *waits, struct waiter *it)
     set_trying(it, it);
     schedule_no_timer(waits, it);
     it->operation = operation_start(
-        waits->operations, &(struct operation_order){
+        waits->operations, &(struct request){
                                .call = LOCK_ACQUIRE,
                                .resource = it->names,
                                .owner = {it->owner, it->owner_len},

@@ -71,28 +71,28 @@ static bool is_full(const struct waits *waits, const struct waiter *it)
     return waits->count >= waits->env->settings.waiters_max;
 }
 
-uint64_t waits_start(struct waits *waits, const struct operation_order *order,
+uint64_t waits_start(struct waits *waits, const struct request *asked,
                      int64_t wait_ms)
 {
     assert(wait_ms > 0);
     int64_t now_us = environment_now(waits->env);
-    struct waiter *it = make_waiter(waits, order->resource);
+    struct waiter *it = make_waiter(waits, asked->resource);
     if (it == NULL)
         return 0;
-    it->client = order->client;
+    it->client = asked->client;
     it->is_ready = false;
     it->operation = 0;
     it->look = 0;
     claim_init(&it->claim);
     claim_date(
-        &it->claim, order->asked_us,
+        &it->claim, asked->asked_us,
         clocks_apart_us(&waits->operations->means.nodes->clocks, now_us));
     it->result = (struct engine_result){.resource = it->names};
-    it->ttl_ms = order->ttl_ms;
+    it->ttl_ms = asked->ttl_ms;
     it->since_us = now_us;
     it->until_us = now_us + wait_ms * US_PER_MS;
-    it->owner_len = span_copy(it->owner, order->owner);
-    it->key_hash_len = span_copy(it->key_hash, order->key_hash);
+    it->owner_len = span_copy(it->owner, asked->owner);
+    it->key_hash_len = span_copy(it->key_hash, asked->key_hash);
     uint64_t handle = slots_handle(it, HANDLE_BIT);
     if (is_full(waits, it))
         turns_refuse(waits, it, OUTCOME_TOO_MANY_WAITERS);

@@ -44,7 +44,7 @@ void waits_fini(struct waits *waits);
  * As operation_start, for an acquire that waits for wait_ms at most. waits_owns
  * is true for its handle.
  */
-uint64_t waits_start(struct waits *waits, const struct operation_order *order,
+uint64_t waits_start(struct waits *waits, const struct request *asked,
                      int64_t wait_ms);
 bool waits_owns(uint64_t handle);
 
