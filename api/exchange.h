@@ -39,7 +39,7 @@ static inline struct exchange *exchange_of(struct connection *connection)
 /* What to do with the connection now. */
 enum exchange_step {
     EXCHANGE_READ,   /* read the body */
-    EXCHANGE_WAIT,   /* suspend it until connections.wake */
+    EXCHANGE_WAIT,   /* suspend it until the event wake */
     EXCHANGE_DELAY,  /* the same, and the answer is due in a while */
     EXCHANGE_ANSWER, /* send the response, and free its body */
     EXCHANGE_CLOSE,  /* close it: the client left, or there is no memory */
