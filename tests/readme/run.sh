@@ -47,11 +47,11 @@ blocks() {
 }
 
 mask() { # what differs from run to run
-    sed -E 's/[0-9]{16}\.[0-9a-f]{40}/TOKEN/g; s/[0-9]{16}/NUMBER/g
+    sed -E 's/"request_id":"[0-9a-f]{16}"/"request_id":"ID"/g
+            s/[0-9]{16}\.[0-9a-f]{40}/TOKEN/g; s/[0-9]{16}/NUMBER/g
             s/"(validity|elapsed|waited|remaining|retry_after)_ms":[0-9]+/"\1_ms":MS/g
             s/"(granted|held|released)":[3-5]/"\1":MOST/g
-            s/for [0-9.]+ s/for S/g
-            s/"request_id":"[0-9a-f]{16}"/"request_id":"ID"/g'
+            s/for [0-9.]+ s/for S/g'
 }
 
 # The scripts that the pages show, but those for Docker and systemd, which
