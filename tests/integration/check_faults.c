@@ -114,7 +114,8 @@ TEST(story_17_release_of_an_expired_lock_is_one_clear_answer)
     struct lock lock;
 
     world_start(&world, 3, "--retry-delay-ms 5000");
-    answer_expect(lock_acquire(server, "expired", 100, &lock), 201, NULL);
+    WAIT_UNTIL(5000,
+               lock_acquire(server, "expired", 100, &lock)->status == 201);
     WAIT_UNTIL(5000, world_count_keys(&world, "expired") == 0);
     int64_t start_ms = harness_now_ms();
     answer_expect(lock_release(server, &lock), 404, "lock_not_found");
