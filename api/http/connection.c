@@ -21,7 +21,8 @@ static void on_sweep(void *arg)
     deadlines_sweep(&all->deadlines, now_us);
     if (crowd_note(&all->crowd, all->metrics->connections))
         (void)malloc_trim(0);
-    all->is_sweeping = all->deadlines.first != NULL || all->crowd.most > 0;
+    all->is_sweeping =
+        !TAILQ_EMPTY(&all->deadlines.list) || all->crowd.most > 0;
     if (all->is_sweeping)
         loop_timer_set(all->sweep_timer, now_us + SWEEP_US);
 }
@@ -109,8 +110,9 @@ void connections_each_waiting(struct connections *all,
                               void (*fn)(void *ctx, struct connection *it),
                               void *ctx)
 {
-    for (struct deadline *at = all->deadlines.first; at != NULL;
-         at = at->next) {
+    struct deadline *at;
+    TAILQ_FOREACH(at, &all->deadlines.list, link)
+    {
         struct connection *it = (struct connection *)at;
         if (it->state == CONNECTION_WAITING)
             fn(ctx, it);
@@ -143,8 +145,9 @@ static void on_watch(void *arg, int events)
 void connections_wake(struct connections *all)
 {
     all->is_ending = true;
-    for (struct deadline *at = all->deadlines.first; at != NULL;
-         at = at->next) {
+    struct deadline *at;
+    TAILQ_FOREACH(at, &all->deadlines.list, link)
+    {
         struct connection *it = (struct connection *)at;
         if (it->is_shaking)
             tls_session_abort(it->tls);
@@ -162,15 +165,15 @@ bool connections_init(struct connections *all, struct loop *loop,
     *all = (struct connections){.loop = loop,
                                 .metrics = metrics,
                                 .shakes = SHAKES_MIN,
-                                .shakes_left = SHAKES_MIN,
-                                .deadlines = {.metrics = metrics}};
+                                .shakes_left = SHAKES_MIN};
+    deadlines_init(&all->deadlines, metrics);
     all->sweep_timer = loop_timer_new(loop, on_sweep, all);
     return delays_init(&all->delays, loop, on_due) && all->sweep_timer != NULL;
 }
 
 void connections_fini(struct connections *all)
 {
-    assert(all->deadlines.first == NULL);
+    assert(TAILQ_EMPTY(&all->deadlines.list));
     loop_timer_free(all->sweep_timer);
     delays_fini(&all->delays);
 }

@@ -11,31 +11,10 @@ enum {
     KERNEL_TICKS_US = 20000,    /* how exactly it knows when data came */
 };
 
-/* ---- the list ----------------------------------------------------------- */
-
-static void put_last(struct deadline *it)
+static void to_end(struct deadline *it)
 {
-    struct deadlines *all = it->all;
-    it->next = NULL;
-    it->previous = all->last;
-    if (all->last != NULL)
-        all->last->next = it;
-    else
-        all->first = it;
-    all->last = it;
-}
-
-static void take_out(struct deadline *it)
-{
-    struct deadlines *all = it->all;
-    if (it->next != NULL)
-        it->next->previous = it->previous;
-    else
-        all->last = it->previous;
-    if (it->previous != NULL)
-        it->previous->next = it->next;
-    else
-        all->first = it->next;
+    TAILQ_REMOVE(&it->all->list, it, link);
+    TAILQ_INSERT_TAIL(&it->all->list, it, link);
 }
 
 /* ---- a connection's deadline -------------------------------------------- */
@@ -45,8 +24,7 @@ static void await_client(struct deadline *it, int64_t now_us)
 {
     it->since_us = now_us;
     it->at_us = now_us + REQUEST_US;
-    take_out(it);
-    put_last(it);
+    to_end(it);
 }
 
 void deadline_init(struct deadline *it, struct deadlines *all, int fd,
@@ -59,12 +37,12 @@ void deadline_init(struct deadline *it, struct deadlines *all, int fd,
         .since_us = now_us,
         .at_us = now_us + REQUEST_US,
     };
-    put_last(it);
+    TAILQ_INSERT_TAIL(&all->list, it, link);
 }
 
 void deadline_fini(struct deadline *it)
 {
-    take_out(it);
+    TAILQ_REMOVE(&it->all->list, it, link);
 }
 
 /* The first request has its time from when the connection was accepted. */
@@ -92,11 +70,16 @@ void deadline_end(struct deadline *it)
 {
     it->is_idle = true;
     it->at_us = it->since_us + IDLE_US;
-    take_out(it);
-    put_last(it);
+    to_end(it);
 }
 
 /* ---- all deadlines ------------------------------------------------------ */
+
+void deadlines_init(struct deadlines *all, struct metrics *metrics)
+{
+    TAILQ_INIT(&all->list);
+    all->metrics = metrics;
+}
 
 static void cut(struct deadline *it)
 {
@@ -122,7 +105,9 @@ static bool has_begun_head(const struct deadline *it, int64_t now_us)
 
 void deadlines_sweep(struct deadlines *all, int64_t now_us)
 {
-    for (struct deadline *it = all->first; it != NULL; it = it->next) {
+    struct deadline *it;
+    TAILQ_FOREACH(it, &all->list, link)
+    {
         if (it->at_us == 0)
             continue;
         if (now_us >= it->at_us)
@@ -146,19 +131,17 @@ static bool may_be_cut(const struct deadline *it, int64_t now_us)
  */
 bool deadlines_make_room(struct deadlines *all, int64_t now_us)
 {
-    const struct deadline *last = all->last;
-    struct deadline *next = all->first;
+    const struct deadline *last = TAILQ_LAST(&all->list, deadline_list);
+    struct deadline *next = TAILQ_FIRST(&all->list);
     for (struct deadline *it = NULL; it != last;) {
         it = next;
-        next = it->next;
+        next = TAILQ_NEXT(it, link);
         if (may_be_cut(it, now_us)) {
             cut(it);
             return true;
         }
-        if (it->at_us == 0) {
-            take_out(it);
-            put_last(it);
-        }
+        if (it->at_us == 0)
+            to_end(it);
     }
     return false;
 }

@@ -8,6 +8,8 @@
 #ifndef REDLOCKD_DEADLINE_H
 #define REDLOCKD_DEADLINE_H
 
+#include <sys/queue.h>
+
 #include "../../server/lock/metrics.h"
 
 /*
@@ -15,14 +17,17 @@
  * to the last, and between them those that wait for us.
  */
 struct deadlines {
-    struct deadline *first, *last;
+    TAILQ_HEAD(deadline_list, deadline) list;
     struct metrics *metrics;
 };
+
+/* metrics is borrowed. */
+void deadlines_init(struct deadlines *all, struct metrics *metrics);
 
 /* The deadline of one connection; part of it. */
 struct deadline {
     struct deadlines *all;
-    struct deadline *next, *previous;
+    TAILQ_ENTRY(deadline) link;
     int fd;
     bool is_idle;     /* no head has been read since the last answer */
     bool has_served;  /* not the first request any more */

@@ -9,39 +9,36 @@ static void on_timer(void *arg)
 {
     struct delays *all = arg;
     int64_t now_us = clock_now_us();
-    while (all->first != NULL && all->first->due_us <= now_us) {
-        struct delay *it = all->first;
+    struct delay *it;
+    while ((it = TAILQ_FIRST(&all->list)) != NULL && it->due_us <= now_us) {
         delay_end(all, it);
         all->on_due(it);
     }
-    if (all->first != NULL)
-        loop_timer_set(all->timer, all->first->due_us);
+    if (it != NULL)
+        loop_timer_set(all->timer, it->due_us);
 }
 
 bool delays_init(struct delays *all, struct loop *loop, delays_fn *on_due)
 {
     *all = (struct delays){.on_due = on_due};
+    TAILQ_INIT(&all->list);
     all->timer = loop_timer_new(loop, on_timer, all);
     return all->timer != NULL;
 }
 
 void delays_fini(struct delays *all)
 {
-    assert(all->first == NULL);
+    assert(TAILQ_EMPTY(&all->list));
     loop_timer_free(all->timer);
 }
 
 void delay_begin(struct delays *all, struct delay *it, int64_t now_us)
 {
     assert(it->due_us == 0);
-    *it = (struct delay){.previous = all->last, .due_us = now_us + DELAYS_US};
-    if (all->last != NULL)
-        all->last->next = it;
-    else
-        all->first = it;
-    all->last = it;
+    it->due_us = now_us + DELAYS_US;
+    TAILQ_INSERT_TAIL(&all->list, it, link);
     all->count++;
-    if (all->first == it)
+    if (TAILQ_FIRST(&all->list) == it)
         loop_timer_set(all->timer, it->due_us);
 }
 
@@ -49,14 +46,7 @@ void delay_end(struct delays *all, struct delay *it)
 {
     if (it->due_us == 0)
         return;
-    if (it->next != NULL)
-        it->next->previous = it->previous;
-    else
-        all->last = it->previous;
-    if (it->previous != NULL)
-        it->previous->next = it->next;
-    else
-        all->first = it->next;
+    TAILQ_REMOVE(&all->list, it, link);
     it->due_us = 0;
     all->count--;
 }

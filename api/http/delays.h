@@ -6,13 +6,15 @@
 #ifndef REDLOCKD_DELAYS_H
 #define REDLOCKD_DELAYS_H
 
+#include <sys/queue.h>
+
 #include "../../server/base/loop.h"
 
 enum { DELAYS_US = 1000000 };
 
 /* Part of what is delayed. */
 struct delay {
-    struct delay *next, *previous;
+    TAILQ_ENTRY(delay) link;
     int64_t due_us; /* 0: not delayed */
 };
 
@@ -20,7 +22,7 @@ typedef void delays_fn(struct delay *it);
 
 /* From the one that is due first to the last. */
 struct delays {
-    struct delay *first, *last;
+    TAILQ_HEAD(, delay) list;
     struct loop_timer *timer;
     delays_fn *on_due;
     int count;

@@ -21,7 +21,7 @@ static int clients[CLIENTS]; /* the other ends */
 static void set_up(void)
 {
     metrics = (struct metrics){0};
-    all = (struct deadlines){.metrics = &metrics};
+    deadlines_init(&all, &metrics);
     for (int i = 0; i < CLIENTS; i++) {
         int pair[2];
         ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
@@ -37,8 +37,8 @@ static void tear_down(void)
         close(its[i].fd);
         close(clients[i]);
     }
-    ck_assert_ptr_null(all.first);
-    ck_assert_ptr_null(all.last);
+    ck_assert_ptr_null(TAILQ_FIRST(&all.list));
+    ck_assert_ptr_null(TAILQ_LAST(&all.list, deadline_list));
 }
 
 static bool is_cut(int client)
@@ -233,12 +233,12 @@ TEST(who_waits_for_us_goes_to_the_end)
 {
     for (int i = 0; i < 2; i++)
         send_whole(&its[i], START);
-    ck_assert_ptr_eq(all.first, &its[0]);
+    ck_assert_ptr_eq(TAILQ_FIRST(&all.list), &its[0]);
     ck_assert(deadlines_make_room(&all, START + SECOND));
     expect_cut(false, false, true);
-    ck_assert_ptr_eq(all.first, &its[2]);
-    ck_assert_ptr_eq(all.first->next, &its[0]);
-    ck_assert_ptr_eq(all.last, &its[1]);
+    ck_assert_ptr_eq(TAILQ_FIRST(&all.list), &its[2]);
+    ck_assert_ptr_eq(TAILQ_NEXT(&its[2], link), &its[0]);
+    ck_assert_ptr_eq(TAILQ_LAST(&all.list, deadline_list), &its[1]);
     ck_assert(!deadlines_make_room(&all, START + SECOND));
     expect_cut(false, false, true);
     deadline_answer(&its[0], START + SECOND);
