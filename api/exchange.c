@@ -143,16 +143,23 @@ static void refuse_stopped(const struct http_request *request,
                           request->id, response);
 }
 
+/* The client does not know what it was granted, if anything: it is released. */
+static void abandon(const struct service *service, struct http_request *request)
+{
+    if (request->match.route != ROUTE_LIST)
+        audit_note_abandoned(service->audit, request,
+                             engine_peek(service->engine, request->op));
+    if (engine_abandon(service->engine, request->op))
+        service->metrics->undelivered_grants++;
+    request->op = 0;
+}
+
 /* The process ends before the operation does. */
 static enum exchange_step give_up(const struct service *service,
                                   struct http_request *request,
                                   struct http_response *response)
 {
-    if (request->match.route != ROUTE_LIST)
-        audit_note_abandoned(service->audit, request,
-                             engine_peek(service->engine, request->op));
-    (void)engine_abandon(service->engine, request->op);
-    request->op = 0;
+    abandon(service, request);
     refuse_stopped(request, response);
     return answer(response);
 }
@@ -296,20 +303,8 @@ bool exchange_on_leave(const struct service *service, struct exchange *it)
 {
     if (it->request.match.call != LOCK_ACQUIRE)
         return false;
-    (void)engine_abandon(service->engine, it->request.op);
-    it->request.op = 0;
+    abandon(service, &it->request);
     return true;
-}
-
-/* The client does not know what it was granted: it is released. */
-static void abandon(const struct service *service,
-                    const struct http_request *request)
-{
-    if (request->match.route != ROUTE_LIST)
-        audit_note_abandoned(service->audit, request,
-                             engine_peek(service->engine, request->op));
-    if (engine_abandon(service->engine, request->op))
-        service->metrics->undelivered_grants++;
 }
 
 void exchange_on_end(const struct service *service, struct exchange *it,
