@@ -170,11 +170,12 @@ static bool use_list(const struct reader *reader, struct certificates *it,
                      gnutls_x509_crl_t list, const struct parsed *authorities)
 {
     const struct certificate_file *file = &reader->files->crl;
-    char reason[80];
-    (void)snprintf(reason, sizeof reason, "is not signed by one of --%s",
-                   reader->files->ca.option);
-    if (!is_signed(list, authorities))
+    if (!is_signed(list, authorities)) {
+        char reason[80];
+        (void)snprintf(reason, sizeof reason, "is not signed by one of --%s",
+                       reader->files->ca.option);
         return fail(reader, file, reason);
+    }
     if (gnutls_certificate_set_x509_crl(it->credentials, &list, 1) < 0)
         return fail(reader, file, "no memory");
     int64_t until_s = gnutls_x509_crl_get_next_update(list);

@@ -4,8 +4,8 @@
  *
  * Six lifetimes, each with its own owner:
  *
- *   request        one HTTP request; owned by api/http/connection, driven by
- *     │            api/exchange; awaits its operation
+ *   request        one HTTP request; owned by api/exchange; awaits its
+ *     │            operation
  *     └ operation  acquire, extend, release, force or inspect: one or more
  *         │        rounds; ends by engine_close or engine_abandon
  *         └ round  one call to all nodes; ends with its verdict. Later replies
