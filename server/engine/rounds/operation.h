@@ -73,7 +73,7 @@ void operations_fini(struct operations *operations);
  * handle; 0: no memory. May call port.answer before it returns.
  */
 uint64_t operation_start(struct operations *operations,
-                         const struct request *request);
+                         const struct request *asked);
 
 struct operation *operation_find(const struct operations *operations,
                                  uint64_t handle);
