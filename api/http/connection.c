@@ -110,9 +110,8 @@ void connections_each_waiting(struct connections *all,
                               void (*fn)(void *ctx, struct connection *it),
                               void *ctx)
 {
-    struct deadline *at;
-    TAILQ_FOREACH(at, &all->deadlines.list, link)
-    {
+    for (struct deadline *at = TAILQ_FIRST(&all->deadlines.list); at != NULL;
+         at = TAILQ_NEXT(at, link)) {
         struct connection *it = (struct connection *)at;
         if (it->state == CONNECTION_WAITING)
             fn(ctx, it);
@@ -145,9 +144,8 @@ static void on_watch(void *arg, int events)
 void connections_wake(struct connections *all)
 {
     all->is_ending = true;
-    struct deadline *at;
-    TAILQ_FOREACH(at, &all->deadlines.list, link)
-    {
+    for (struct deadline *at = TAILQ_FIRST(&all->deadlines.list); at != NULL;
+         at = TAILQ_NEXT(at, link)) {
         struct connection *it = (struct connection *)at;
         if (it->is_shaking)
             tls_session_abort(it->tls);

@@ -105,9 +105,8 @@ static bool has_begun_head(const struct deadline *it, int64_t now_us)
 
 void deadlines_sweep(struct deadlines *all, int64_t now_us)
 {
-    struct deadline *it;
-    TAILQ_FOREACH(it, &all->list, link)
-    {
+    for (struct deadline *it = TAILQ_FIRST(&all->list); it != NULL;
+         it = TAILQ_NEXT(it, link)) {
         if (it->at_us == 0)
             continue;
         if (now_us >= it->at_us)
