@@ -32,7 +32,9 @@ if kind == 'a' or kind == 'g' then
 
     -- One lock at once; repeat.lua looks at several before it sets the first.
     if kind == 'a' and n == 1 then
-        local slot, highest = ARGV[s], tonumber(redis.call('HGET', state, 'top'))
+        -- What was read with the admission may be old in a batch of several.
+        local top = kinds == 'a' and kept[4] or redis.call('HGET', state, 'top')
+        local slot, highest = ARGV[s], tonumber(top)
         local is_above = highest and number > highest
         if not is_above then
             highest = highest_of(slot)

@@ -51,18 +51,19 @@ local now = time[1] * 1000000 + time[2]
 -- replica, even for a moment. It is read when the first call of the batch asks.
 -- Nothing else runs in between, and calls that write it have their own batches.
 --
--- found  the admission in the state, if it was read already
-local admitted
+-- found  what kept is to be, if the caller has read it
+local kept -- admit, beat, until and top of the state; admit becomes the result
 
 local function is_admitted(found)
-    if admitted == nil then
+    kept = kept or found or
+        redis.call('HMGET', state, 'admit', 'beat', 'until', 'top')
+    if type(kept[1]) == 'string' then
         local admit = ARGV[1]
-        found = found or redis.call('HGET', state, 'admit')
-        admitted = found == admit and
+        kept[1] = kept[1] == admit and
             string.find(redis.call('INFO', 'replication'),
                 'master_replid:' .. string.sub(admit, -40), 1, true) ~= nil
     end
-    return admitted
+    return kept[1]
 end
 
 -- The node's beat, which counts the looks that found it admitted and the
@@ -71,7 +72,8 @@ local beat = 0
 
 -- Records that the node promises something. Its beat rises once a batch: an
 -- older memory that is put back afterwards has a lower one. Its promises have
--- ended at until, by the node's clock; only an admission lowers that.
+-- ended at until, by the node's clock, which is rounded up to 0.1 s: so few of
+-- many promises have to write it. Only an admission lowers it.
 --
 -- No slot has a number above the top of the state. So a number above the top is
 -- above that of its slot, which most calls then need not read. Whatever writes a
@@ -82,39 +84,27 @@ local beat = 0
 -- ttl_ms        as ARGV has it
 -- slot, digits  of a new lock; nil: there is none
 -- is_above      whether the number is above the top, and so becomes it
-local promised_until -- as the state says, once it was read
 local function promise(ttl_ms, slot, digits, is_above)
-    local fields, raised = {}, beat
-    if beat == 0 then
-        local kept = redis.call('HMGET', state, 'beat', 'until')
-        raised = tonumber(kept[1]) or 0
-        raised = raised >= 0 and raised < 2^53 and raised + 1 or 1
-        promised_until = tonumber(kept[2]) or 0
-        fields = {'beat', string.format('%d', raised)}
-    end
-    local until_us = now + ttl_ms * 1000
+    local until_us, known_us = now + ttl_ms * 1000, tonumber(kept[3])
     -- what is no time of ours is overwritten
-    local is_longer =
-        not (promised_until >= until_us and promised_until < 2^53)
-    if is_longer then
-        fields[#fields + 1] = 'until'
-        fields[#fields + 1] = string.format('%d', until_us)
+    if not (known_us and known_us >= until_us and known_us < 2^53) then
+        local promised_until = string.format('%d',
+            math.ceil(until_us / 100000) * 100000)
+        redis.call('HSET', state, 'until', promised_until)
+        kept[3] = promised_until
     end
-    if slot then
-        fields[#fields + 1] = slot
-        fields[#fields + 1] = digits
+    local raised = beat
+    if beat == 0 then
+        raised = tonumber(kept[2]) or 0
+        raised = raised >= 0 and raised < 2^53 and raised + 1 or 1
     end
-    if is_above then
-        fields[#fields + 1] = 'top'
-        fields[#fields + 1] = digits
-    end
-    if #fields > 0 then
-        redis.call('HSET', state, unpack(fields))
-    end
+    local text = string.format('%d', raised)
+    -- A field may be written twice: that costs less than a list of them.
+    redis.call('HSET', state, 'beat', text, slot or 'beat', digits or text,
+        is_above and 'top' or slot or 'beat', digits or text)
     -- Only now: a server that heard of a beat which is not there would take
     -- this memory for an older one.
     beat = raised
-    promised_until = is_longer and until_us or promised_until
 end
 
 -- A new lock needs a higher number than this: the highest of its slot, or the

@@ -74,12 +74,13 @@ local function run_row(letters, answers, count, a)
     end
     local releases, before = #letters - acquires, lock_at
 
-    local found = try('HMGET', state, 'admit', 'beat', 'listened_until', 'top',
-        'bar', 'until')
+    local found = try('HMGET', state, 'admit', 'beat', 'until', 'top', 'bar',
+        'listened_until')
+    local whole = not found.err and found
     local refusal -- of all acquires
     local can_ask, may_vote = true, true
     if acquires > 0 then
-        can_ask, may_vote = pcall(is_admitted, found[1])
+        can_ask, may_vote = pcall(is_admitted, whole)
     end
     if found.err then
         refusal, has_details = found, true
@@ -116,7 +117,7 @@ local function run_row(letters, answers, count, a)
                 local pttl = try('PTTL', lock)
                 if pttl == -2 then
                     -- It means something only if nothing was forgotten.
-                    local ok, is_whole = pcall(is_admitted, found[1])
+                    local ok, is_whole = pcall(is_admitted, whole)
                     reply = ok and is_whole and 'F' or 'Q'
                 else
                     reply, has_details = held(lock, pttl, value or nil), true
@@ -172,7 +173,7 @@ local function run_row(letters, answers, count, a)
     if deletes > 0 then
         local deleted = deletes == releases and
             try('DEL', unpack(ARGV, before + 1, lock_at))
-        local is_told = (tonumber(found[3]) or 0) > now
+        local is_told = (tonumber(found[6]) or 0) > now
         if is_told or deleted ~= deletes then
             has_details = true
             local at = before
@@ -197,17 +198,17 @@ local function run_row(letters, answers, count, a)
     if filled > 0 then
         local raised, until_us = beat, now + longest_ms * 1000
         if beat == 0 then
-            local kept = tonumber(found[2]) or 0
-            raised = kept >= 0 and kept < 2^53 and kept + 1 or 1
+            local last = tonumber(kept[2]) or 0
+            raised = last >= 0 and last < 2^53 and last + 1 or 1
             slots[filled + 1] = 'beat'
             slots[filled + 2] = string.format('%d', raised)
-            promised_until = tonumber(found[6]) or 0
         end
-        local is_longer =
-            not (promised_until >= until_us and promised_until < 2^53)
-        if is_longer then
+        local known_us, promised_until = tonumber(kept[3]), kept[3]
+        if not (known_us and known_us >= until_us and known_us < 2^53) then
+            promised_until = string.format('%d',
+                math.ceil(until_us / 100000) * 100000)
             slots[#slots + 1] = 'until'
-            slots[#slots + 1] = string.format('%d', until_us)
+            slots[#slots + 1] = promised_until
         end
         if top_digits then
             slots[#slots + 1] = 'top'
@@ -216,7 +217,7 @@ local function run_row(letters, answers, count, a)
         local written = try('HSET', state, unpack(slots))
         if type(written) ~= 'table' then
             beat = raised
-            promised_until = is_longer and until_us or promised_until
+            kept[3] = promised_until
         else -- no grant without it
             has_details = true
             for i = count + 1, count + #letters do

@@ -9,6 +9,8 @@
 #include "../../../server/lock/names.h"
 #include "simstate.h"
 
+enum { UNTIL_STEP_US = 100000 };
+
 static const char *const names[SIM_RESOURCES] = {
     "order:1", "order:2", "order:3", "order:4", "stock:84", "mail:220"};
 
@@ -157,13 +159,14 @@ static bool is_admitted(struct simbatch *batch, const struct simcall *call)
     return batch->is_admitted;
 }
 
-/* The beat rises once a batch. */
+/* The beat rises once a batch; until is rounded up. */
 static void promise(struct simbatch *batch, const struct simcall *call)
 {
     struct simmemory *memory = batch->memory;
     int64_t until_us = batch->clock_us + call->call.ttl_ms * 1000;
     if (until_us > memory->until_us.it)
-        memory->until_us = simnumber(until_us);
+        memory->until_us =
+            simnumber(divide_up(until_us, UNTIL_STEP_US) * UNTIL_STEP_US);
     if (batch->beat > 0)
         return;
     batch->beat = memory->beat.it + 1;
