@@ -46,6 +46,7 @@ static void list_nodes(const struct service *service,
     nodes->now_us = clock_now_us();
     for (int i = 0; i < nodes->total; i++) {
         nodes->list[i].name = service->node_names[i];
+        nodes->list[i].address = service->config->nodes[i].address;
         engine_view_node(service->engine, i, &nodes->list[i].view);
     }
 }

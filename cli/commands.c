@@ -13,6 +13,7 @@ enum {
     WATCH_US = US_PER_S,    /* from one look of watch to the next */
     TRY_US = 10 * US_PER_S, /* how long an extend or a release is tried */
     NUMBER_SIZE = 24,
+    NODE_SIZE = 640, /* name=address */
     PAGE = 1000,
 };
 
@@ -267,13 +268,19 @@ static void print_nodes(const json_t *answer)
                  "DETAIL");
     for (size_t i = 0; i < json_array_size(nodes); i++) {
         const json_t *node = json_array_get(nodes, i);
+        const char *name = http_text(node, "node");
+        const char *address = http_text(node, "address");
+        bool has_name = *address != '\0' && strcmp(name, address) != 0;
+        char shown[NODE_SIZE];
         char rtt[NUMBER_SIZE] = "-";
         if (json_object_get(node, "rtt_us") != NULL)
             (void)snprintf(rtt, sizeof rtt, "%.1f ms",
                            (double)http_number(node, "rtt_us") /
                                (double)US_PER_MS);
-        (void)printf("%-24s %-14s %9s  ", http_text(node, "node"),
-                     http_text(node, "state"), rtt);
+        (void)snprintf(shown, sizeof shown, "%s%s%s", name, has_name ? "=" : "",
+                       has_name ? address : "");
+        (void)printf("%-24s", shown);
+        (void)printf(" %-14s %9s  ", http_text(node, "state"), rtt);
         shown_put(http_text(node, "detail"), stdout);
         (void)putchar('\n');
     }

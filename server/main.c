@@ -174,7 +174,9 @@ static bool start_engine(struct server *server)
     };
     for (int i = 0; i < config->nodes_count; i++) {
         settings.node_names[i] = config->nodes[i].name;
+        settings.node_addresses[i] = config->nodes[i].address;
         server->metrics.node_names[i] = config->nodes[i].name;
+        server->metrics.node_addresses[i] = config->nodes[i].address;
     }
     server->metrics.nodes = config->nodes_count;
     server->metrics.quorum = quorum_of(config->nodes_count);

@@ -41,6 +41,7 @@ void render_holder(struct json *json, const struct engine_result *result);
 
 struct render_node {
     const char *name;
+    const char *address;
     struct engine_node_view view;
 };
 

@@ -136,7 +136,7 @@ class Nodes {
     const {element, cells} = this.rows.get(node.node);
     element.dataset.voting = node.voting;
     const texts = [
-      node.node,
+      node.address === node.node ? node.node : `${node.node}=${node.address}`,
       node.state.replaceAll('_', ' '),
       node.voting ? '' : node.detail,
       formatDuration(Math.max(now - node.sinceAt, 0)),

@@ -16,7 +16,12 @@
 
 #include "types.h"
 
-enum { REDIS_PORT = 6379, DB_MAX = 65535, TEXT_MAX = 2048 };
+enum {
+    REDIS_PORT = 6379,
+    DB_MAX = 65535,
+    TEXT_MAX = 2048,
+    NAME_MAX_LEN = 255,
+};
 
 static const char port_reason[] = "the port must be 1 to 65535";
 
@@ -275,26 +280,52 @@ static const char *parse_forms(char *text, struct address_node *node)
     return address_parse(text, node->host, &node->port);
 }
 
+/*
+ * Takes "name=" off the text, if it begins so. An address may have a = too, in
+ * a password or a query, but always after a slash; names have none.
+ */
+static const char *take_name(const char **text, struct address_node *node)
+{
+    static const char chars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "abcdefghijklmnopqrstuvwxyz0123456789._-:[]";
+    size_t len = strcspn(*text, "=/");
+
+    if ((*text)[len] != '=')
+        return NULL;
+    if (len < 1 || len > NAME_MAX_LEN || strspn(*text, chars) != len)
+        return "a name has 1 to 255 letters, digits and . _ - : [ ]";
+    memcpy(node->name, *text, len);
+    *text += len + 1;
+    return NULL;
+}
+
 const char *address_parse_node(const char *text, struct address_node *node)
 {
     char copy[TEXT_MAX];
+
+    memset(node, 0, sizeof *node);
+    node->port = REDIS_PORT;
+    const char *reason = take_name(&text, node);
+    if (reason)
+        return reason;
     size_t len = strlen(text);
 
     if (len >= sizeof copy)
         return "the address is too long";
     memcpy(copy, text, len + 1);
-    memset(node, 0, sizeof *node);
-    node->port = REDIS_PORT;
-    const char *reason = parse_forms(copy, node);
+    reason = parse_forms(copy, node);
     if (reason)
         return reason;
     if (node->is_unix) {
-        size_t scheme_len = span_copy(node->name, span_of("unix://"));
-        address_escape(node->name + scheme_len, sizeof node->name - scheme_len,
-                       node->host, "?,@");
+        size_t scheme_len = span_copy(node->address, span_of("unix://"));
+        address_escape(node->address + scheme_len,
+                       sizeof node->address - scheme_len, node->host, "?,@");
     } else {
-        address_format(node->name, sizeof node->name, node->host, node->port);
+        address_format(node->address, sizeof node->address, node->host,
+                       node->port);
     }
+    if (node->name[0] == '\0')
+        memcpy(node->name, node->address, sizeof node->name);
     return NULL;
 }
 

@@ -17,22 +17,25 @@ enum {
     ADDRESS_PORT_MAX = 12,                   /* any int, with its NUL */
 };
 
-/* A node, as --nodes names it. */
+/* A node of --nodes. */
 struct address_node {
     char host[ADDRESS_HOST_MAX + 1]; /* name or address; a path if is_unix */
     char user[ADDRESS_HOST_MAX + 1]; /* "": none */
     char password[ADDRESS_SECRET_MAX + 1];
-    char name[ADDRESS_NAME_MAX + 1]; /* host:port or a URL, no secret; ASCII */
+    char address[ADDRESS_NAME_MAX + 1]; /* host:port or a URL, no secret; ASCII;
+                                           the same with and without TLS */
+    char name[ADDRESS_NAME_MAX + 1];    /* as given, or else the address */
     int port;
     int db;
     bool is_unix;
-    bool is_tls; /* name is the same without */
+    bool is_tls;
 };
 
 /* The forms of an address, for error lines. */
 #define ADDRESS_NODE_FORMS                                                     \
     "host:port, redis://user:password@host:port/db, "                          \
-    "rediss://user:password@host:port/db for TLS, or unix:///path?db=n"
+    "rediss://user:password@host:port/db for TLS, or unix:///path?db=n; each " \
+    "may begin with name="
 
 /*
  * Splits "host:port" or "[::1]:port" into host, without brackets, and port.
@@ -42,7 +45,10 @@ struct address_node {
 const char *address_parse(const char *text, char host[ADDRESS_HOST_MAX + 1],
                           int *port);
 
-/* Reads one of ADDRESS_NODE_FORMS. NULL: done; otherwise why not, as above. */
+/*
+ * Reads one of ADDRESS_NODE_FORMS, with or without "name=" before it. NULL:
+ * done; otherwise why not, as above.
+ */
 const char *address_parse_node(const char *text, struct address_node *node);
 
 /* Writes host:port, the host in brackets if it is an IPv6 address. */

@@ -361,6 +361,11 @@ static bool add_node(struct option_reader *reader, const char *text)
                                  "node %d is the same server as node %d; each "
                                  "must be a separate master",
                                  count + 1, i + 1);
+        else if (strcmp(node->name, config->nodes[i].name) == 0)
+            return option_refuse(reader,
+                                 "node %d has the name of node %d; each needs "
+                                 "a name of its own",
+                                 count + 1, i + 1);
     config->nodes_count++;
     return true;
 }
@@ -428,12 +433,14 @@ static void print_nodes(const struct config *config, FILE *out)
         char user[3 * ADDRESS_HOST_MAX + 1];
 
         (void)fputs(i > 0 ? "," : "", out);
+        if (strcmp(node->name, node->address) != 0)
+            (void)fprintf(out, "%s=", node->name);
         if (node->is_unix || node->is_tls || *node->password || node->db)
             (void)fputs(scheme, out);
         address_escape(user, sizeof user, node->user, ":/@,");
         if (*node->password)
             (void)fprintf(out, "%s:***@", user);
-        (void)fputs(node->name + (node->is_unix ? strlen(scheme) : 0), out);
+        (void)fputs(node->address + (node->is_unix ? strlen(scheme) : 0), out);
         if (node->db)
             (void)fprintf(out, node->is_unix ? "?db=%d" : "/%d", node->db);
     }

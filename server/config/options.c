@@ -457,7 +457,9 @@ void options_print_help(FILE *out)
         "redlockd: distributed locks over HTTP, held on several Redis "
         "masters\n\nUsage: redlockd --nodes NODE,NODE,... [OPTION]...\n"
         "\nA NODE is host:port, redis://user:password@host:port/db, the same "
-        "with rediss://\nfor TLS, or unix:///path?db=n.\n\nOptions:\n",
+        "with rediss://\nfor TLS, or unix:///path?db=n. With name= before it, "
+        "it has a name of its own, and\nmay move to another address under "
+        "that name.\n\nOptions:\n",
         out);
     for (int i = 0; i < OPTIONS; i++) {
         const struct option *option = &option_table[i];

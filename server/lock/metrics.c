@@ -361,6 +361,13 @@ static void print_nodes(const struct metrics *metrics, struct text *out)
     int voting = 0;
     for (int i = 0; i < metrics->nodes; i++)
         escape(metrics->node_names[i], names[i]);
+    head(out, "node_info", "gauge", "1; each node with its address.");
+    for (int i = 0; i < metrics->nodes; i++) {
+        char address[LABEL_MAX + 1];
+        escape(metrics->node_addresses[i], address);
+        print(out, "redlockd_node_info{node=\"%s\",address=\"%s\"} 1\n",
+              names[i], address);
+    }
     head(out, "node_voting", "gauge", "1 if the node may vote now.");
     for (int i = 0; i < metrics->nodes; i++) {
         voting += metrics->node_is_voting[i];

@@ -273,8 +273,11 @@ static void print_answers(const struct engine *engine)
         .number = 1,
         .total = 1,
     };
-    struct render_nodes nodes = {
-        .status = "ready", .total = 1, .has_list = true, .list[0].name = "a"};
+    struct render_nodes nodes = {.status = "ready",
+                                 .total = 1,
+                                 .has_list = true,
+                                 .list[0].name = "a",
+                                 .list[0].address = "a"};
     struct engine_node_view *view = &nodes.list[0].view;
     struct faults errors = {0};
     struct http_response alive;

@@ -2,12 +2,15 @@
  *
  * There is no time, so what is found holds for any durations: what a client was
  * promised ends at any moment, everywhere at once. MACHINES beyond NODES answer
- * to the first names as well; they are new, and have no memory. A command or a
- * reply may come late: a server that has sent an admission waits for it, while
- * the other one goes on.
+ * to the first names as well, to the first MOVED of them; they are new, and have
+ * no memory. With CROSSED server 1 and client 1 take machines 0 and 1 for each
+ * other. A command or a reply may come late: a server that has sent an admission
+ * waits for it, while the other one goes on.
  *
  * ONE_LOOK and NOT_TOGETHER, which ask the others less than the rule does, find
  * nothing within these bounds.
+ *
+ * NO_NAME: an admission does not name its machine, so it votes under any name.
  *
  * With NUMBERS no grant may have a lower number than an earlier one. With
  * EXTENDS client 0 extends its lock. */
@@ -24,7 +27,23 @@
 #ifndef OTHERS
 #define OTHERS MAJORITY
 #endif
-#define NAME(m) ((m) % NODES)
+#ifndef MOVED
+#define MOVED (MACHINES - NODES)
+#endif
+/* No conditions: Spin takes none in what an inline is given. */
+#if MACHINES > NODES
+#define PLAIN_NAME(m) \
+    ((m) - ((m) >= NODES) * ((m) - ((m) - NODES) % MOVED))
+#else
+#define PLAIN_NAME(m) (m)
+#endif
+#ifdef CROSSED
+#define NAME(who, m) (PLAIN_NAME(m) + ((who) == 1) * ((m) < 2) * (1 - 2 * (m)))
+#define BIRTHS(m) births[PLAIN_NAME(m) * ((m) >= 2)]
+#else
+#define NAME(who, m) PLAIN_NAME(m)
+#define BIRTHS(m) births[PLAIN_NAME(m)]
+#endif
 #define OF(who, name) ((who) * NODES + (name))
 #define IS_MAJORITY(bits) (COUNT(bits) >= MAJORITY)
 #define ARE_ENOUGH(bits) (COUNT(bits) >= OTHERS)
@@ -33,6 +52,12 @@
 mtype = {UNMARKED, MARKED, ADMITTED};
 mtype phase[MACHINES];
 byte birth[MACHINES];               /* of the mark or the admission */
+#ifdef CROSSED
+byte named[MACHINES];               /* the name of the admission */
+#define IS_NAMED(who, m) (named[m] == NAME(who, m))
+#else
+#define IS_NAMED(who, m) true
+#endif
 byte carries[MACHINES * NODES];     /* the latest births told of the others */
 byte lock[MACHINES];                /* client + 1, or EXTENDED; 0: free */
 byte promised[MACHINES];            /* what has not ended: a bit each */
@@ -55,6 +80,11 @@ byte slot[MACHINES], bar[MACHINES], told_number[SERVERS];
 #define IS_NEW(c, m) (number[c] > slot[m] && (number[c] > bar[m] || IGNORES_BAR))
 #else
 #define IS_NEW(c, m) true
+#endif
+#ifdef NO_NAME
+#define IGNORES_NAME true
+#else
+#define IGNORES_NAME false
 #endif
 #ifdef NO_BAR
 #define IGNORES_BAR true
@@ -95,7 +125,7 @@ inline hear_all(c, m)
     for (k : 0 .. NODES - 1) {
         hear(c, k, carries[OF(m, k)])
     }
-    hear(c, NAME(m), birth[m]);
+    hear(c, NAME(c, m), birth[m]);
     k = 0
 }
 
@@ -105,12 +135,13 @@ inline hear_all(c, m)
 #define AND_BEFORE(m) promised[m]
 #endif
 #define MAY_VOTE(c, m) \
-    (phase[m] == ADMITTED && birth[m] >= known[OF(c, NAME(m))])
+    (phase[m] == ADMITTED && (IS_NAMED(c, m) || IGNORES_NAME) && \
+     birth[m] >= known[OF(c, NAME(c, m))])
 
 inline vote(c, m)
 {
     hear_all(c, m);
-    votes[c] = votes[c] | BIT(NAME(m));
+    votes[c] = votes[c] | BIT(NAME(c, m));
     lock[m] = c + 1;
     promised[m] = AND_BEFORE(m) | FIRST(c);
 #ifdef NUMBERS
@@ -138,7 +169,7 @@ inline decide(c)
 inline extend(m)
 {
     hear_all(0, m);
-    longer = longer | BIT(NAME(m));
+    longer = longer | BIT(NAME(0, m));
     lock[m] = EXTENDED;
 #ifndef EXTENDS_UNTOLD
     promised[m] = AND_BEFORE(m) | LONGER
@@ -204,7 +235,7 @@ inline learn(s, name, later)
     :: later > latest[OF(s, name)] ->
         latest[OF(s, name)] = later;
         if
-        :: target[s] != 0 && NAME(target[s] - 1) == name && later > marked[s] ->
+        :: target[s] != 0 && NAME(s, target[s] - 1) == name && later > marked[s] ->
             target[s] = 0;
             marked[s] = 0;
             begin_asking(s)
@@ -221,18 +252,18 @@ inline learn(s, name, later)
 }
 
 #ifdef ANY_COUNTS
-#define MAY_TELL(m) (phase[m] != UNMARKED)
+#define MAY_TELL(s, m) (phase[m] != UNMARKED)
 #else
-#define MAY_TELL(m) (phase[m] == ADMITTED)
+#define MAY_TELL(s, m) (phase[m] == ADMITTED && IS_NAMED(s, m))
 #endif
 #ifdef OUTDATED
 #define IS_OUTDATED(s, m) false
 #else
-#define IS_OUTDATED(s, m) (birth[m] < latest[OF(s, NAME(m))])
+#define IS_OUTDATED(s, m) (birth[m] < latest[OF(s, NAME(s, m))])
 #endif
 inline note(s, m)
 {
-    again[s] = again[s] | BIT(NAME(m));
+    again[s] = again[s] | BIT(NAME(s, m));
     rest[s] = rest[s] | promised[m];
 #ifdef NUMBERS
     told_number[s] = ABOVE(told_number[s], slot[m]);
@@ -254,7 +285,7 @@ inline look(s, m)
 {
     for (k : 0 .. NODES - 1) {
         if
-        :: k != NAME(m) ->
+        :: k != NAME(s, m) ->
             learn(s, k, carries[OF(m, k)]);
 #ifndef UNTOLD
             carries[OF(m, k)] = latest[OF(s, k)]
@@ -263,21 +294,21 @@ inline look(s, m)
         fi
     }
     k = 0;
-    learn(s, NAME(m), birth[m]);
+    learn(s, NAME(s, m), birth[m]);
     if
-    :: target[s] != 0 && NAME(m) != NAME(target[s] - 1) &&
+    :: target[s] != 0 && NAME(s, m) != NAME(s, target[s] - 1) &&
        !IS_OUTDATED(s, m) && !ARE_ENOUGH(again[s]) ->
         if
 #ifdef ONE_LOOK
         :: true -> note(s, m)
 #endif
-        :: !(told[s] & BIT(NAME(m))) ->
-            told[s] = told[s] | BIT(NAME(m));
+        :: !(told[s] & BIT(NAME(s, m))) ->
+            told[s] = told[s] | BIT(NAME(s, m));
 #ifndef NOT_TOGETHER
             again[s] = 0;
             rest[s] = 0
 #endif
-        :: (told[s] & BIT(NAME(m))) && (ARE_ENOUGH(told[s]) || ANY_TIME) ->
+        :: (told[s] & BIT(NAME(s, m))) && (ARE_ENOUGH(told[s]) || ANY_TIME) ->
             note(s, m)
         :: else
         fi
@@ -307,16 +338,16 @@ inline mark(m)
 {
     phase[m] = MARKED;
 #ifdef EQUAL_BIRTHS
-    births[NAME(m)] = 1;
+    BIRTHS(m) = 1;
 #else
-    births[NAME(m)]++;
+    BIRTHS(m)++;
 #endif
-    birth[m] = births[NAME(m)]
+    birth[m] = BIRTHS(m)
 }
 
 inline begin_target(s, m)
 {
-    learn(s, NAME(m), birth[m]);
+    learn(s, NAME(s, m), birth[m]);
     target[s] = m + 1;
     marked[s] = birth[m];
     begin_asking(s)
@@ -342,10 +373,13 @@ inline run_admit(s, m)
     if
     :: IS_STILL(s, m) ->
         phase[m] = ADMITTED;
+#ifdef CROSSED
+        named[m] = NAME(s, m);
+#endif
         promised[m] = 0;
 #ifndef NO_ADMIT_BIRTHS
         for (k : 0 .. NODES - 1) {
-            carries[OF(m, k)] = (k == NAME(m) -> 0 : latest[OF(s, k)])
+            carries[OF(m, k)] = (k == NAME(s, m) -> 0 : latest[OF(s, k)])
         }
         k = 0;
 #endif
@@ -393,10 +427,10 @@ inline restart(s)
 #define COMMON 0
 #endif
 #ifdef FEW
-#define IS_COMMON(m) \
-    (NAME(m) >= COMMON && NAME(m) < COMMON + 2 * MAJORITY - NODES)
+#define IS_COMMON(c, m) \
+    (NAME(c, m) >= COMMON && NAME(c, m) < COMMON + 2 * MAJORITY - NODES)
 #define ASKS(c, m) \
-    (c == 0 -> NAME(m) < MAJORITY : NAME(m) >= MAJORITY || IS_COMMON(m))
+    (c == 0 -> NAME(c, m) < MAJORITY : NAME(c, m) >= MAJORITY || IS_COMMON(c, m))
 #define IS_TARGET(s, m) ((m == 0) == (s == 0))
 #define IS_ASKING(s) (target[s] != 0)
 #define MAY_RESTART false
@@ -436,9 +470,9 @@ inline restart(s)
     :: d_step { IS_MAJORITY(votes[c]) && !holds[c] -> decide(c) }
 
 #define LOOK(s, m) \
-    :: d_step { !is_sent[s] && IS_ASKING(s) && MAY_TELL(m) -> look(s, m) } \
+    :: d_step { !is_sent[s] && IS_ASKING(s) && MAY_TELL(s, m) -> look(s, m) } \
     :: d_step { !is_sent[s] && IS_TARGET(s, m) && phase[m] == MARKED && \
-                birth[m] >= latest[OF(s, NAME(m))] && \
+                birth[m] >= latest[OF(s, NAME(s, m))] && \
                 (target[s] != m + 1 || marked[s] != birth[m]) -> \
                 begin_target(s, m) }
 
@@ -459,7 +493,10 @@ active proctype world()
     byte k, m;
     d_step {
         for (k : 0 .. MACHINES - 1) {
-            phase[k] = (k < NODES -> ADMITTED : UNMARKED)
+            phase[k] = (k < NODES -> ADMITTED : UNMARKED);
+#ifdef CROSSED
+            named[k] = k
+#endif
         }
         k = 0
     }

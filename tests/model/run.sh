@@ -176,6 +176,10 @@ forgot      | MACHINES=4 FAULTS=1 | all rules on, a name moves | nothing | FEW L
 forgot      | MACHINES=4 FAULTS=1 OUTDATED | 45 the old one is asked  | two_holders
 forgot      | MACHINES=4 FAULTS=1 NO_VOTE_BIRTHS | 45 the old one votes | two_holders
 forgot      | MACHINES=5 FEW LOSERS=2 FAULTS=1 | all rules on, two names move | nothing | all
+forgot      | MACHINES=5 MOVED=1 FAULTS=0 | all rules on, three machines, one name | nothing | all
+forgot      | MACHINES=5 MOVED=1 FAULTS=0 NO_VOTE_BIRTHS | 45 the first votes | two_holders
+forgot      | CROSSED         | all rules on, two servers cross names | nothing        | FAULTS=1
+forgot      | CROSSED FAULTS=1 NO_NAME | 37 it votes under another name | two_holders
 forgot      | NODES=5 FEW LOSERS=2 ENDLESS | all rules on, five nodes | nothing | FAULTS=1
 forgot      | NODES=5 FEW LOSERS=2 ENDLESS OTHERS=2 | 53 two others of four | two_holders
 forgot      | NUMBERS FEW LOSERS=2 | all rules on, numbers            | nothing        | FAULTS=2

@@ -44,7 +44,8 @@ struct engine_port {
 
 struct engine_settings {
     int nodes;
-    const char *node_names[NODES_MAX]; /* for log lines; borrowed */
+    const char *node_names[NODES_MAX];     /* borrowed */
+    const char *node_addresses[NODES_MAX]; /* for people; borrowed, or NULL */
     int64_t node_timeout_us;
     int64_t max_ttl_ms;
     int64_t max_hold_ms;

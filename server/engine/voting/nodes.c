@@ -96,14 +96,18 @@ static void log_state(const struct nodes *nodes, int node, int64_t now_us)
     char detail[NODE_DETAIL_MAX];
     status_describe(nodes, node, now_us, detail);
     enum node_state shown = nodes->node[node].shown;
+    const struct engine_settings *settings = &nodes->env->settings;
     enum log_level level = shown == STATE_ADMITTING        ? LOG_DEBUG
                            : status_is_voting(nodes, node) ? LOG_INFO
                                                            : LOG_WARN;
+    const char *name = settings->node_names[node];
+    const char *address = settings->node_addresses[node];
+    bool has_name = address != NULL && strcmp(address, name) != 0;
     log_write(level, "node",
               (struct log_field[]){
-                  LOG_S("node", nodes->env->settings.node_names[node]),
-                  LOG_S("state", status_name(nodes, node)),
-                  LOG_S("detail", detail), LOG_END});
+                  LOG_S("node", name), LOG_S("state", status_name(nodes, node)),
+                  LOG_S("detail", detail),
+                  has_name ? LOG_S("address", address) : LOG_END, LOG_END});
 }
 
 static void count_voters(struct nodes *nodes)

@@ -135,10 +135,12 @@ TEST(nodes_are_rendered)
                "{\"voting\":0,\"quorum\":1,\"total\":1}\n");
     nodes.has_list = true;
     nodes.list[0].name = "n:1";
+    nodes.list[0].address = "h:2";
     nodes.list[0].view = (struct engine_node_view){
         .state = "loading", .detail = "why", .since_us = 3000000};
     expect(render_nodes(&nodes, &body_len),
-           "\"nodes\":[{\"node\":\"n:1\",\"state\":\"loading\","
+           "\"nodes\":[{\"node\":\"n:1\",\"address\":\"h:2\","
+           "\"state\":\"loading\","
            "\"detail\":\"why\",\"voting\":false,"
            "\"since_ms\":2000}]}\n");
     nodes.list[0].view.has_clock = true;

@@ -155,11 +155,28 @@ TEST(a_host_has_letters_digits_and_three_signs)
     for (int byte = 1; byte <= 255; byte++) {
         char text[] = {'x', (char)byte, 'y', '\0'};
         bool is_allowed = strchr(allowed, byte) != NULL;
-        if (byte == ':') /* which begins a port */
+        if (byte == ':' || byte == '=') /* begin a port, end a name */
             continue;
         ck_assert_msg((address_parse_node(text, &node) == NULL) == is_allowed,
                       "byte %d", byte);
     }
+}
+
+TEST(a_name_has_letters_digits_and_six_signs)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyz"
+                                  "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                  "0123456789._-:[]";
+    for (int byte = 1; byte <= 255; byte++) {
+        char text[] = {(char)byte, 'y', '=', 'h', '\0'};
+        bool is_allowed = strchr(allowed, byte) != NULL;
+        ck_assert_msg((address_parse_node(text, &node) == NULL) == is_allowed,
+                      "byte %d", byte);
+    }
+    refuse("=h", "a name has 1 to 255");
+    allow(fill("", 255, "=h"));
+    ck_assert_uint_eq(strlen(node.name), 255);
+    refuse(fill("", 256, "=h"), "a name has 1 to 255");
 }
 
 TEST(a_host_is_as_long_as_a_name_may_be)

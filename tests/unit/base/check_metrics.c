@@ -35,8 +35,11 @@ static const struct metrics_names names = {outcome_of, vote_of};
 
 static void set_up(void)
 {
-    metrics = (struct metrics){
-        .names = &names, .nodes = 2, .quorum = 2, .node_names = {"h:1", "h:2"}};
+    metrics = (struct metrics){.names = &names,
+                               .nodes = 2,
+                               .quorum = 2,
+                               .node_names = {"h:1", "h:2"},
+                               .node_addresses = {"h:1", "i:2"}};
 }
 
 static void tear_down(void)
@@ -163,6 +166,7 @@ TEST(counters_are_told)
     expect_line(
         "redlockd_operations_total{operation=\"acquire\",outcome=\"held\"} 4");
     expect_line("redlockd_votes_total{node=\"h:2\",vote=\"silent\"} 3");
+    expect_line("redlockd_node_info{node=\"h:2\",address=\"i:2\"} 1");
     expect_line("redlockd_node_voting{node=\"h:1\"} 0");
     expect_line("redlockd_node_voting{node=\"h:2\"} 1");
     expect_line("redlockd_quorum_margin -1");

@@ -255,7 +255,33 @@ TEST(nodes_stand_one_behind_the_other)
            "no node given; want host:port, "
            "redis://user:password@host:port/db, "
            "rediss://user:password@host:port/db for TLS, or "
-           "unix:///path?db=n");
+           "unix:///path?db=n; each may begin with name=");
+}
+
+/* The name is what all servers agree on; the address may change. */
+TEST(nodes_have_names_apart_from_their_addresses)
+{
+    expect(OPTION_NODES, "a=10.0.0.1,b=redis://u:x=y@h:7/2,h:1=[::1]:2,h:3,"
+                         "s=unix:///r?db=1");
+    ck_assert_int_eq(config.nodes_count, 5);
+    ck_assert_str_eq(config.nodes[0].name, "a");
+    ck_assert_str_eq(config.nodes[0].address, "10.0.0.1:6379");
+    ck_assert_str_eq(config.nodes[1].password, "x=y");
+    ck_assert_str_eq(config.nodes[2].name, "h:1");
+    ck_assert_str_eq(config.nodes[2].address, "[::1]:2");
+    ck_assert_str_eq(config.nodes[3].name, "h:3");
+    ck_assert_str_eq(config.nodes[4].name, "s");
+    ck_assert_str_eq(config.nodes[4].address, "unix:///r");
+    ck_assert_str_eq(printed(OPTION_NODES),
+                     "a=10.0.0.1:6379,b=redis://u:***@h:7/2,h:1=[::1]:2,h:3,"
+                     "s=unix:///r?db=1");
+    refuse(OPTION_NODES, "a=h:1,b=h:2,a=h:3",
+           "node 3 has the name of node 1; each needs a name of its own");
+    refuse(OPTION_NODES, "h:1=h:2,h:1",
+           "node 2 has the name of node 1; each needs a name of its own");
+    refuse(OPTION_NODES, "a=h:1,b=h:1",
+           "node 2 is the same server as node 1; each must be a separate "
+           "master");
 }
 
 /* ---- errors -------------------------------------------------------------- */
