@@ -194,7 +194,7 @@ asan: ## Run units, integration, simulation under ASan, UBSan; SHORT=1
 # What SHORT=1 leaves to the nightly run: suites about who may vote and about
 # time, whose code the units and the simulation go through under ASan as well.
 asan_unit_rest := rivals
-asan_rest := admission contention durable epochs faults fence fitness flood \
+asan_rest := admission changes contention durable epochs faults fence fitness flood \
              load memory memory_clocks memory_evicted memory_files \
              memory_fresh memory_old memory_rights memory_servers memory_tail \
              proxies repair tls_clients verdicts wait_crowds wait_noise

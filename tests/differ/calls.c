@@ -45,10 +45,14 @@ static struct span make_admission(struct run *run, state_text text)
 
 static struct span make_mark(struct run *run, state_text text)
 {
-    static const char *const lives[] = {"1:r1", "1:r2", "2:r1", "3:r2"};
-    snprintf(text, sizeof(state_text), "%s:%s:%s:%s", lives[hands_pick(run, 4)],
-             hands_replid(run), hands_birth(run, ""),
-             hands_pick(run, 2) != 0 ? "first" : "");
+    state_text admission;
+    (void)make_admission(run, admission);
+    const char *colon = strchr(admission, ':');
+    for (int colons = 1; colons < 4; colons++)
+        colon = strchr(colon + 1, ':');
+    snprintf(text, sizeof(state_text), "%.*s:%s%s", (int)(colon - admission),
+             admission, hands_pick(run, 2) != 0 ? "first" : "",
+             strchr(colon + 1, ':'));
     return span_of(text);
 }
 

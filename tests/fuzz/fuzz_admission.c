@@ -96,12 +96,13 @@ static struct span expand_mark(const struct play *play, int node,
     const char *admit = play->admission.node[node].admit;
     if (text.len != 2 || text.ptr[0] != '*' || admit[0] == '\0')
         return text;
-    size_t len = span_copy(room, (struct span){admit, strcspn(admit, ":")});
-    len = put(room, len, strrchr(admit, ':'));
-    len = put(room, len, memory);
-    len = put(room, len, ":");
+    const char *run_id = strrchr(admit, ':');
+    size_t len =
+        span_copy(room, (struct span){admit, (size_t)(run_id - admit) + 1});
     len = put_number(room, len, text.ptr[1]);
     len = put(room, len, ":");
+    len = put(room, len, run_id);
+    len = put(room, len, memory);
     return (struct span){room, len};
 }
 

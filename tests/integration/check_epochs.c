@@ -13,6 +13,9 @@
 
 #define SMALL "--max-ttl-ms 1000 --node-timeout-ms 300 "
 
+/* Of the same nodes under other names: a configuration of its own. */
+#define RENAMED "--config-epoch 2 --nodes "
+
 enum { QUARANTINE_MS = 14000, SOON_MS = 8000 };
 
 static struct world world;
@@ -75,22 +78,32 @@ static bool is_any_granted(const char *resource)
     return is_granted;
 }
 
+static void name_nodes(char options[300], const char *before, int count)
+{
+    int len = snprintf(options, 300, "%s", before);
+    for (int i = 0; i < count; i++)
+        len += snprintf(options + len, 300 - (size_t)len, "%sn%d=127.0.0.1:%d",
+                        i > 0 ? "," : "", i, world.nodes[i].port);
+}
+
 /*
- * The limits change under two old and two new servers. A lock that an old one
+ * The nodes change under two old and two new servers. A lock that an old one
  * granted for 4 s is respected by the new ones, whose greatest TTL is 1 s; the
  * old ones stand down (32); the greatest TTL governs the timers until what was
  * granted under it has ended (33).
  */
-TEST(story_32_and_33_limits_change_under_running_servers)
+TEST(story_32_and_33_nodes_change_under_running_servers)
 {
     struct lock lock;
+    char options[300];
     rival_start(&world, 5, 2, "--max-ttl-ms 4000 --node-timeout-ms 300");
+    name_nodes(options, SMALL RENAMED, 5);
     answer_expect(lock_acquire(&world.servers[0], "long", 4000, &lock), 201,
                   NULL);
     int64_t valid_until_ms = harness_now_ms() + lock.validity_ms;
     int64_t began_ms = harness_now_ms();
     for (int i = 2; i < 4; i++)
-        world_start_server(&world, i, SMALL "--config-epoch 2");
+        world_start_server(&world, i, options);
     for (int i = 2; i < 4; i++)
         WAIT_UNTIL(SOON_MS, http_probe(&world.servers[i], "/livez") == 200);
     while (harness_now_ms() < valid_until_ms - 500)
@@ -112,18 +125,16 @@ TEST(story_32_and_33_limits_change_under_running_servers)
     world_stop(&world);
 }
 
-/* As docs/operations.md tells: what a wrong epoch has taken, only a higher one
- * gives back; a server that follows it needs no time. */
-TEST(a_wrong_epoch_is_left_by_a_higher_one)
+/* What wrong nodes with the next epoch have taken, only a higher one gives
+ * back. */
+TEST(wrong_nodes_are_left_by_a_higher_epoch)
 {
     struct lock lock;
-    char options[200];
+    char options[300];
     rival_start(&world, 3, 1, SMALL);
     answer_expect(lock_acquire(&world.servers[0], "held", 900, &lock), 201,
                   NULL);
-    snprintf(options, sizeof options,
-             SMALL "--config-epoch 7 --nodes 127.0.0.1:%d,127.0.0.1:%d",
-             world.nodes[0].port, world.nodes[1].port);
+    name_nodes(options, SMALL RENAMED, 2);
     world_start_server(&world, 1, options);
     WAIT_UNTIL(SOON_MS, rival_is_in_state(&world, 0, 0, "superseded"));
     WAIT_UNTIL(SOON_MS, rival_is_in_state(&world, 0, 1, "superseded"));
@@ -133,14 +144,32 @@ TEST(a_wrong_epoch_is_left_by_a_higher_one)
     rival_start_fresh(&world, 0, SMALL);
     ck_assert(rival_is_in_state(&world, 0, 0, "superseded"));
     ck_assert_ptr_nonnull(strstr(rival_told(&world, 0, 0, "detail"),
-                                 "carries configuration epoch 7"));
-    world_start_server(&world, 2, SMALL "--config-epoch 8");
+                                 "carries configuration epoch 2"));
+    world_start_server(&world, 2, SMALL "--config-epoch 3");
     world_wait_ready(&world, 2);
     rival_cycle(&world.servers[2], "held");
     world_stop_server(&world, 0);
-    rival_start_fresh(&world, 0, SMALL "--config-epoch 8");
+    rival_start_fresh(&world, 0, SMALL); /* which takes over the epoch, 3 */
     for (int i = 0; i < 3; i++)
         ck_assert(!rival_is_in_state(&world, 0, i, "quarantined"));
     world_wait_ready(&world, 0);
+    world_stop(&world);
+}
+
+/* Only the next epoch replaces other nodes; the refusal names it. */
+TEST(an_epoch_that_is_too_high_replaces_nothing)
+{
+    char options[300];
+    rival_start(&world, 3, 1, SMALL);
+    name_nodes(options, SMALL "--config-epoch 7 --nodes ", 3);
+    rival_start_fresh(&world, 1, options);
+    harness_pause_ms(2000);
+    for (int i = 0; i < 3; i++) {
+        ck_assert(rival_is_in_state(&world, 1, i, "other_configuration"));
+        ck_assert_ptr_nonnull(
+            strstr(rival_told(&world, 1, i, "detail"), "--config-epoch 2"));
+    }
+    ck_assert_int_eq(rival_count_voting(&world, 0), 3);
+    rival_cycle(&world.servers[0], "other");
     world_stop(&world);
 }

@@ -7,6 +7,10 @@
  * one, or the other way round. Node 1 forgets once. With SAME_EPOCH the new
  * configuration has no higher epoch.
  *
+ * With FOLLOWS server 0 is restarted once, and given epoch 1 or 3: so its nodes
+ * may come back after those of server 1. It follows the epoch that its nodes
+ * carry.
+ *
  * Rules that can be switched off:
  *   NO_FINGERPRINT     rule 3: `admit` does not name the configuration
  *   FOREIGN_ELSEWHERE  rule 3: admits although a foreign node was seen
@@ -16,6 +20,8 @@
  *   OWN_TTL            rule 11: Q by this server's max_ttl, not the greatest
  *   ADMITS_ON          rule 3: admits although it saw a higher epoch
  *   ONE_STOPS          rule 3: no vote at all once it saw a higher epoch
+ *   STAYS_ESTABLISHED  rule 12: an admission of the epoch before counts as one
+ *                      of the epoch that is followed
  * And what remains, not rules:
  *   CUT_OFF            a server does not reach all nodes before an ADMIT
  *   ALL_EMPTY          with SAME_EPOCH: no node was ever admitted, both race
@@ -47,19 +53,32 @@ bit has_forgotten;               /* node 1, once */
 bit is_swapped;                  /* client 0 asks server 1 */
 #define SERVER_OF(c) (is_swapped -> 1 - (c) : (c))
 
-#if defined(SAME_EPOCH) || defined(NO_EPOCHS) || defined(NO_FINGERPRINT)
+#ifdef FOLLOWS
+/* An epoch tells whose it is: that of server 1 is even. */
+byte epoch[SERVERS];
+bit is_known[SERVERS], is_established[SERVERS], is_restarted;
+byte carried[SERVERS * NODES];   /* an epoch of our nodes, as last seen */
+#define EPOCH(s) epoch[s]
+#define IS_TAKING_OVER(s) (epoch[s] > 1 && !is_established[s])
+#elif defined(SAME_EPOCH) || defined(NO_EPOCHS) || defined(NO_FINGERPRINT)
 #define EPOCH(s) 1
 #define IS_TAKING_OVER(s) false
 #else
 #define EPOCH(s) ((s) + 1)
 #define IS_TAKING_OVER(s) (s == 1)
 #endif
+#ifdef FOLLOWS
+#define EPOCH_OF(admission) (admission)
+#define ADMISSION(s) epoch[s]
+#else
 #define EPOCH_OF(admission) (admission == 0 -> 0 : EPOCH(admission - 1))
+#define ADMISSION(s) (s + 1)
+#endif
 
 #ifdef NO_FINGERPRINT
 #define IS_OURS(s, n) (admit[n] != 0)
 #else
-#define IS_OURS(s, n) (admit[n] == s + 1)
+#define IS_OURS(s, n) (admit[n] == ADMISSION(s))
 #endif
 
 #ifdef NO_EPOCHS
@@ -95,9 +114,72 @@ inline watch(s, n)
 
 #define IS_ABOVE(s, n) (EPOCH_OF(admit[n]) > EPOCH(s) || mark[n] > EPOCH(s))
 
+#ifdef FOLLOWS
+#define IS_OF_SERVER(s, e) ((e) != 0 && ((e) & 1) != (s))
+#define CARRIES(s, e) \
+    ((carried[AT(s, 0)] == (e)) + (carried[AT(s, 1)] == (e)) + \
+     (carried[AT(s, 2)] == (e)) + (carried[AT(s, 3)] == (e)))
+#define IS_OTHER_ABOVE(s, n, e) \
+    ((!IS_OF_SERVER(s, admit[n]) && admit[n] > (e)) || \
+     (!IS_OF_SERVER(s, mark[n]) && mark[n] > (e)))
+#define HAS_OTHER(s, e) \
+    (IS_OTHER_ABOVE(s, 0, e) || IS_OTHER_ABOVE(s, 1, e) || \
+     IS_OTHER_ABOVE(s, 2, e))
+#define IS_CERTAIN(s, e) (CARRIES(s, e) >= QUORUM)
+
+/* What a server knew of the nodes is by another epoch. */
+inline forget_views(s)
+{
+    max_ttl[s] = OLD_T;
+    looked[s] = 0;
+#ifndef STAYS_ESTABLISHED
+    is_established[s] = 0;
+#endif
+    for (k : 0 .. NODES - 1) {
+        is_watched[AT(s, k)] = 0;
+        timer[AT(s, k)] = 0;
+        is_foreign[AT(s, k)] = 0;
+        is_above[AT(s, k)] = 0
+    }
+    k = 0
+}
+
+/* The higher one of 1 and 3, unless more nodes carry the lower one. */
+#define COMMON(s) (CARRIES(s, 1) > CARRIES(s, 3) -> 1 : 3)
+
+inline follow(s, n)
+{
+    carried[AT(s, n)] = (IS_OF_SERVER(s, admit[n]) -> admit[n] :
+                         (IS_OF_SERVER(s, mark[n]) -> mark[n] : 0));
+    if
+    :: s == 0 && CARRIES(s, COMMON(s)) > 0 && COMMON(s) != epoch[s] &&
+       (IS_CERTAIN(s, COMMON(s)) && (!is_known[s] || COMMON(s) > epoch[s]) ||
+        !is_known[s] && !HAS_OTHER(s, COMMON(s))) ->
+        epoch[s] = COMMON(s);
+        forget_views(s)
+    :: else
+    fi;
+    is_known[s] = is_known[s] || IS_CERTAIN(s, epoch[s]);
+    is_established[s] = is_established[s] || admit[n] == epoch[s]
+}
+
+inline restart()
+{
+    is_restarted = 1;
+    is_known[0] = 0;
+    for (k : 0 .. NODES - 1) {
+        carried[k] = 0
+    }
+    forget_views(0)
+}
+#endif
+
 /* Rule 3. */
 inline look(s, n)
 {
+#ifdef FOLLOWS
+    follow(s, n);
+#endif
     looked[s] = looked[s] | BIT(n);
     is_foreign[AT(s, n)] = IS_FOREIGN(s, n);
     is_above[AT(s, n)] = IS_ABOVE(s, n);
@@ -126,10 +208,10 @@ inline look(s, n)
 #define HAS_TAKEN_OVER(s) true
 #elif defined(OWN_MARK)
 #define HAS_TAKEN_OVER(s) (!IS_TAKING_OVER(s) || \
-    (IS_MARKED(s, 1) && IS_MARKED(s, 2) && IS_MARKED(s, 3)))
+    (IS_MARKED(s, 1) && IS_MARKED(s, 2) && IS_MARKED(s, (s == 0 -> 0 : 3))))
 #else
 #define HAS_TAKEN_OVER(s) (!IS_TAKING_OVER(s) || \
-    (IS_OVER(s, 1) && IS_OVER(s, 2) && IS_OVER(s, 3)))
+    (IS_OVER(s, 1) && IS_OVER(s, 2) && IS_OVER(s, (s == 0 -> 0 : 3))))
 #endif
 
 #ifdef FOREIGN_ELSEWHERE
@@ -164,8 +246,12 @@ inline send_admit(s, n)
     if
     :: mark[n] == EPOCH(s) ->
         mark[n] = 0;
-        admit[n] = s + 1;
+        admit[n] = ADMISSION(s);
         greatest[n] = (greatest[n] > MAX_TTL(s) -> greatest[n] : MAX_TTL(s));
+#ifdef REACH_RETURN
+        is_reached = (admit[0] == 3 && admit[1] == 3 && admit[2] == 3);
+        assert(!is_reached);
+#endif
 #ifdef REACH_CHANGE
         is_reached = (admit[1] == 2 && admit[2] == 2 && admit[3] == 2);
         assert(!is_reached);
@@ -223,14 +309,21 @@ inline tick()
 
 active proctype world()
 {
-    byte n;
+    byte n, k;
     if :: is_swapped = 0 :: is_swapped = 1 fi;
     d_step {
         max_ttl[0] = OLD_T;
         max_ttl[1] = NEW_T;
+#ifdef KEEPS
+        has_forgotten = 1; /* it will not */
+#endif
 #ifdef ALL_EMPTY
         has_forgotten = 1; /* like all others */
 #else
+#ifdef FOLLOWS
+        epoch[0] = 1;
+        epoch[1] = 2;
+#endif
         admit[0] = 1; admit[1] = 1; admit[2] = 1;
         greatest[0] = OLD_T; greatest[1] = OLD_T; greatest[2] = OLD_T;
 #endif
@@ -243,5 +336,9 @@ active proctype world()
     :: d_step { left == 0 -> left = MAX_TTL(SERVER_OF(0)) }
     :: d_step { !has_forgotten -> forget(1) }
     :: d_step { tick() }
+#ifdef FOLLOWS
+    :: d_step { !is_restarted -> restart(); epoch[0] = 1 }
+    :: d_step { !is_restarted -> restart(); epoch[0] = 3 }
+#endif
     od
 }

@@ -4,34 +4,8 @@ A defect of a node's script is made in the simulator's node, which
 build/release/differ compares with the script, or is left to the nemesis. Where
 neither suffers, differ finds it itself.
 """
-from __future__ import annotations
-
-from dataclasses import dataclass, field
-
-
-@dataclass(frozen=True)
-class Edit:
-    path: str
-    old: str  # occurs exactly once
-    new: str
-
-
-@dataclass(frozen=True)
-class Defect:
-    name: str
-    suite: str  # sim: the simulator finds it; nemesis: real processes do;
-                # differ: so does the comparison of scripts and simulated nodes
-                # unit: a unit test does
-    falls: str  # the invariant that it breaks; differ: "batch"; unit: the test
-    edits: list[Edit] = field(default_factory=list)
-    faults: str = "all"  # the kinds that reveal it
-    seed: int = 1        # the first, or the only one
-    tls: bool = False    # nemesis: over TLS, and with an auth file
-    tests: str = ""      # unit: the suite
-    model: str = ""      # model: this one finds it, with this rule off
-    rule: str = ""
-    world: str = ""      # a switch of the model that is always on
-
+from defect import Defect, Edit
+from mistakes import MISTAKES
 
 # A node accepts any number.
 WINDOW_OFF = Edit(
@@ -392,9 +366,9 @@ DEFECTS = [
         faults="restore,promote,rollback,break,block,slow"),
     Defect("no node name in the admission", "sim", "exclusion", [Edit(
         "server/engine/voting/admission.c",
-        "    size_t len = (size_t)(strrchr(it->admit, ':') - it->admit) + 1;\n",
-        "    const char *name = strchr(strchr(it->admit, ':') + 1, ':');\n"
-        "    size_t len = (size_t)(name - it->admit) + 1;\n")],
+        "    size_t len = (size_t)(strrchr(node->admit, ':') - node->admit) + 1;\n",
+        "    const char *name = strchr(strchr(node->admit, ':') + 1, ':');\n"
+        "    size_t len = (size_t)(name - node->admit) + 1;\n")],
         faults="replace,block,slow", seed=112),
     # These need several losses in a row, each at the right moment.
     Defect("witnesses not read", "model", "two_holders", model="memory",
@@ -488,4 +462,4 @@ DEFECTS = [
         "admission->node[teller].looked_us >= asked->since_us) {\n",
         "admission->node[teller].looked_us > 0) {\n")],
         tests="eligibility"),
-]
+] + MISTAKES

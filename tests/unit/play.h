@@ -23,7 +23,8 @@ enum { PLAY_CALLS_MAX = 256, PLAY_NODES = 5, PLAY_TIMERS = 4096 };
 /* A birth, and a mark that has it; a greater digit is later. */
 #define PLAY_BIRTH(digit) "000000000000000" #digit "0123456789"
 #define PLAY_NONE "00000000000000000000000000"
-#define PLAY_MARK(digit) "1:run:" PLAY_MEMORY ":" PLAY_BIRTH(digit) ":"
+#define PLAY_MARK(digit)                                                       \
+    "1:" PLAY_FINGERPRINT ":name:" PLAY_BIRTH(digit) "::run:" PLAY_MEMORY
 
 /* The nodes' clocks minus ours. */
 #define PLAY_EPOCH_US INT64_C(1795221641000000)

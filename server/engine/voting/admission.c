@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "epoch.h"
+
 enum {
     HOLD_TIMEOUTS = 4,          /* a first start holds for so many timeouts */
     HOLD_US = 2 * HEARTBEAT_US, /* at least, so that others can object */
@@ -16,7 +18,8 @@ void admission_init(struct admission *admission,
 {
     assert(settings->nodes >= 1 && settings->nodes <= NODES_MAX &&
            settings->leader < settings->nodes && settings->epoch >= 1);
-    *admission = (struct admission){.settings = *settings};
+    *admission =
+        (struct admission){.settings = *settings, .epoch = settings->epoch};
     witness_init(&admission->witness, settings->names, settings->nodes);
     firststart_init(
         &admission->start, settings->nodes, settings->leader,
@@ -43,13 +46,23 @@ bool admission_is_objecting(const struct admission *admission, int64_t now_us)
            now_us - admission->established_us >= HEARTBEAT_US;
 }
 
-/* A machine is not marked anew while another one has a later birth: the two
- * would outdate each other for ever. */
+/*
+ * A machine is not marked while another one of its name is alive: a server with
+ * a wrong address would take the name from it, or the two would outdate each
+ * other for ever. Another configuration is replaced as a whole, or left alone.
+ */
 static bool may_mark(const struct admission *admission, int node,
                      int64_t now_us)
 {
-    if (eligibility_is_outdated(admission, node))
+    if (!admission->is_surveyed)
+        return false;
+    if (admission->node[node].is_outdated) /* even if nothing else is known */
         return eligibility_may_renew(admission, node, now_us);
+    if (!eligibility_is_established(admission) &&
+        eligibility_epoch_below(admission) != 0)
+        return eligibility_may_take_over(admission);
+    if (admission->node[node].epoch_other != 0)
+        return false;
     return admission_is_objecting(admission, now_us) ||
            firststart_may_mark(&admission->start, node, now_us);
 }
@@ -134,17 +147,38 @@ static void look_soon(struct admission_node *node, int64_t now_us)
     node->look_due_us = now_us;
 }
 
+/* What the node must carry, without the replication ID. */
+static void expect_admission(struct admission *admission, int node)
+{
+    struct admission_node *it = &admission->node[node];
+    char admit[sizeof it->admit];
+    int len = snprintf(admit, sizeof admit, "%d:%s:%s:%s", admission->epoch,
+                       admission->settings.fingerprint,
+                       admission->witness.node[node].name, it->run_id);
+    assert(len > 0 && len < (int)sizeof admit);
+    memcpy(it->admit, admit, sizeof admit);
+}
+
+/* The epoch has changed: so has what the nodes must carry. */
+static void begin_epoch(struct admission *admission, int64_t now_us)
+{
+    admission->entered_us = 0;
+    for (int i = 0; i < admission->settings.nodes; i++) {
+        admission->node[i].is_of_epoch = false;
+        if (admission->node[i].phase == ADMISSION_DOWN)
+            continue;
+        expect_admission(admission, i);
+        look_soon(&admission->node[i], now_us);
+    }
+}
+
 void admission_on_up(struct admission *admission, int node, const char *run_id,
                      bool is_durable, int64_t now_us)
 {
     struct admission_node *it = &admission->node[node];
-    char admit[sizeof it->admit];
-    int len =
-        snprintf(admit, sizeof admit, "%d:%s:%s:%s", admission->settings.epoch,
-                 admission->settings.fingerprint,
-                 admission->witness.node[node].name, run_id);
-    assert(len > 0 && len < (int)sizeof admit);
-    memcpy(it->admit, admit, sizeof admit);
+    assert(strlen(run_id) < sizeof it->run_id);
+    snprintf(it->run_id, sizeof it->run_id, "%s", run_id);
+    expect_admission(admission, node);
     it->is_durable = is_durable;
     it->is_busy = it->is_mute = false;
     it->looked_us = 0;
@@ -182,17 +216,26 @@ static void note_birth(struct admission *admission, int node, const char *state,
     witness_on_birth(&admission->witness, node, birth, now_us);
 }
 
+/* Whether an admission is of this node, perhaps with another run_id and
+ * replication ID. */
+static bool is_of_this_node(const struct admission_node *node,
+                            const char *admit)
+{
+    size_t len = (size_t)(strrchr(node->admit, ':') - node->admit) + 1;
+    return strncmp(admit, node->admit, len) == 0;
+}
+
 /* It carries our admission, or this mark. */
 static void on_ours(struct admission *admission, int node, struct span mark,
                     int64_t now_us)
 {
     struct admission_node *it = &admission->node[node];
-    /* only run_id and replication ID may differ from what it must carry */
-    size_t len = (size_t)(strrchr(it->admit, ':') - it->admit) + 1;
-    bool is_own = strncmp(it->found, it->admit, len) == 0;
+    bool is_own = is_of_this_node(it, it->found);
     it->is_restarted = is_own && it->phase == ADMISSION_MARKED;
     if (is_own && admission->established_us == 0)
         admission->established_us = now_us;
+    if (is_own)
+        admission->established_epoch = admission->epoch;
     if (!it->is_of_epoch)
         admission->entered_us = now_us;
     it->is_of_epoch = true;
@@ -204,21 +247,13 @@ static void on_ours(struct admission *admission, int node, struct span mark,
     note_birth(admission, node, mark.len > 0 ? it->mark : it->found, now_us);
 }
 
-/* The epoch at the start of an admission or a mark; 0: there is none. */
-static long epoch_of(struct span state)
-{
-    char text[ADMISSION_STATE_MAX + 1];
-    copy_state(text, state);
-    return strtol(text, NULL, 10);
-}
-
-/* It is marked as soon as that cannot disturb a first start. */
+/* It is marked as soon as that is allowed, and cannot disturb a first start. */
 static void on_bare(struct admission *admission, int node, int64_t now_us)
 {
     const struct firststart *start = &admission->start;
-    if (start->step == FIRSTSTART_OVER)
-        admission_want_look(admission, node,
-                            at_least(start->yield_until_us, now_us));
+    int64_t at_us = at_least(start->yield_until_us, now_us);
+    if (start->step == FIRSTSTART_OVER && may_mark(admission, node, at_us))
+        admission_want_look(admission, node, at_us);
 }
 
 void admission_on_look(struct admission *admission, int node,
@@ -251,27 +286,40 @@ void admission_on_look(struct admission *admission, int node,
     it->was_durable = look->is_durable;
     it->beat = look->beat;
     copy_state(it->found, look->admit);
+    epoch_note(admission, node, look->mark);
     if (is_admitted || it->phase == ADMISSION_MARKED) {
         on_ours(admission, node, is_admitted ? span_of("") : look->mark,
                 now_us);
-    } else if (it->phase == ADMISSION_EMPTY) {
-        on_bare(admission, node, now_us);
-    } else if (it->phase != ADMISSION_MISNAMED) {
-        it->foreign_us = now_us;
-        it->epoch_above = at_least(epoch_of(look->admit), epoch_of(look->mark));
+    } else if (it->phase == ADMISSION_EMPTY && is_of_this_node(it, it->found)) {
+        /* from before a restart: it is no other machine of its name */
+        note_birth(admission, node, it->found, now_us);
+    } else if (it->phase == ADMISSION_EMPTY && it->epoch_other != 0 &&
+               !eligibility_may_take_over(admission)) {
+        it->phase = ADMISSION_FOREIGN;
     }
+    if (it->phase == ADMISSION_FOREIGN || it->phase == ADMISSION_SUPERSEDED)
+        it->foreign_us = now_us;
     if (is_admitted || (it->is_restarted && it->was_durable && it->is_durable))
         witness_on_told(&admission->witness, node, look, sent_us, now_us);
     else
         witness_on_lost(&admission->witness, node);
-    for (int i = 0; i < admission->settings.nodes; i++)
+    int answered = 0;
+    for (int i = 0; i < admission->settings.nodes; i++) {
         admission->node[i].is_outdated = witness_knows_later(
             &admission->witness, i, admission->node[i].birth);
+        answered += admission->node[i].looked_us != 0;
+    }
+    if (answered >= admission->settings.quorum)
+        admission->is_surveyed = true;
     if (is_admitted) {
         firststart_forget(&admission->start, node);
         admission_on_beat(admission, node, look->beat);
         eligibility_on_told(admission, node, look, now_us);
     }
+    if (it->phase == ADMISSION_EMPTY)
+        on_bare(admission, node, now_us);
+    if (epoch_follow(admission))
+        begin_epoch(admission, now_us);
 }
 
 /* Whatever the result, and whatever other servers did, a look shows it. */

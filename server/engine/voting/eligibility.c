@@ -16,16 +16,29 @@ bool eligibility_is_outdated(const struct admission *admission, int node)
 {
     const struct admission_node *it = &admission->node[node];
     return it->is_outdated &&
-           (it->phase == ADMISSION_ADMITTED || it->phase == ADMISSION_MARKED);
+           (it->phase == ADMISSION_ADMITTED || it->phase == ADMISSION_MARKED ||
+            it->phase == ADMISSION_EMPTY);
 }
 
-/* The later machine has no beats while it waits to be admitted. */
+/*
+ * The later machine has no beats while it waits to be admitted; once it was,
+ * its beat is above the time of its birth.
+ */
 bool eligibility_may_renew(const struct admission *admission, int node,
                            int64_t now_us)
 {
     const struct witness_node *it = &admission->witness.node[node];
+    if (admission->node[node].is_marked_above) {
+        int ours = 0;
+        for (int i = 0; i < admission->settings.nodes; i++)
+            ours += admission->node[i].epoch_ours == admission->epoch;
+        return ours >= admission->settings.quorum;
+    }
+    bool is_waiting = it->floor < witness_born_at(it->latest);
+    int64_t patience_us =
+        is_waiting ? eligibility_quarantine_us(admission) : SILENT_US;
     return now_us >= it->rose_us + SILENT_US &&
-           now_us >= it->born_us + eligibility_quarantine_us(admission);
+           now_us >= it->born_us + patience_us;
 }
 
 /* ---- promises of the other nodes ---------------------------------------- */
@@ -119,10 +132,15 @@ int64_t eligibility_quarantine_us(const struct admission *admission)
            SLACK_US;
 }
 
+bool eligibility_is_established(const struct admission *admission)
+{
+    return admission->established_epoch == admission->epoch;
+}
+
 /* This server is changing the nodes to a new configuration. */
 static bool is_taking_over(const struct admission *admission)
 {
-    return admission->settings.epoch > 1 && admission->established_us == 0 &&
+    return admission->epoch > 1 && !eligibility_is_established(admission) &&
            !admission->settings.has_take_over;
 }
 
@@ -217,6 +235,33 @@ int64_t eligibility_remaining_us(const struct admission *admission, int node,
     if (is_lasting(admission, node) && it->sighted_us + SAID_US < end_us)
         end_us = it->sighted_us + SAID_US;
     return end_us > now_us ? end_us - now_us : 0;
+}
+
+/* ---- another configuration ---------------------------------------------- */
+
+int eligibility_epoch_below(const struct admission *admission)
+{
+    int64_t below = 0;
+    for (int i = 0; i < admission->settings.nodes; i++) {
+        const struct admission_node *it = &admission->node[i];
+        const int found[] = {it->epoch_ours, it->epoch_other, it->epoch_mark};
+        for (size_t k = 0; k < sizeof found / sizeof *found; k++)
+            if (found[k] < admission->epoch)
+                below = at_least(found[k], below);
+    }
+    return (int)below;
+}
+
+bool eligibility_may_take_over(const struct admission *admission)
+{
+    int wanted = admission->settings.has_take_over ? admission->settings.quorum
+                                                   : admission->settings.nodes;
+    int there = 0;
+    for (int i = 0; i < admission->settings.nodes; i++)
+        there += admission->node[i].phase != ADMISSION_DOWN &&
+                 admission->node[i].looked_us != 0;
+    return !eligibility_is_established(admission) && there >= wanted &&
+           admission->epoch == eligibility_epoch_below(admission) + 1;
 }
 
 /* ---- obstacles ---------------------------------------------------------- */

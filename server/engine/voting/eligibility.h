@@ -33,7 +33,7 @@ struct admission_settings {
     const char
         *names[NODES_MAX]; /* of the nodes; read by admission_init only */
     int leader; /* the node to mark first: the one with the least name */
-    int epoch;  /* at least 1 */
+    int epoch;  /* as given, at least 1; the one of the nodes counts */
     char fingerprint[FINGERPRINT_LEN + 1];
     int64_t max_ttl_ms;
     int64_t node_timeout_us;
@@ -80,6 +80,7 @@ struct admission_node {
     bool is_outdated;   /* a later birth of the node is known */
     char admit[ADMISSION_STATE_MAX +
                1]; /* what it must carry, without the replication ID */
+    char run_id[ADMISSION_STATE_MAX + 1];
     char found[ADMISSION_STATE_MAX + 1]; /* the admission that it has */
     char mark[ADMISSION_STATE_MAX + 1];  /* of its quarantine; "": none */
     char birth[CALL_BIRTH_LEN + 1]; /* of its admission or mark; "": none */
@@ -91,7 +92,10 @@ struct admission_node {
     int64_t not_before_us; /* no action before then: the last one failed */
     int64_t looked_us;     /* when the last answered look was sent; 0: none */
     int64_t foreign_us;    /* last seen with another configuration; 0: never */
-    int64_t epoch_above;   /* epoch of that configuration */
+    int epoch_ours;        /* of an admission or a mark of our nodes; 0: none */
+    int epoch_other;       /* of an admission of other nodes */
+    int epoch_mark;        /* of a mark of other nodes */
+    bool is_marked_above;  /* of our nodes, with a mark of a higher epoch */
     int64_t max_ttl_ms;    /* as stored on the node; 0: none */
     int64_t beat;          /* of its memory, at the last look */
 };
@@ -101,8 +105,12 @@ struct admission {
     struct admission_node node[NODES_MAX];
     struct firststart start;
     struct witness witness;
+    int epoch;              /* of the configuration */
+    bool is_epoch_known;    /* a node has told it */
+    bool is_surveyed;       /* a majority has once answered looks */
     int64_t entered_us;     /* when the last node was first seen in our epoch */
-    int64_t established_us; /* first saw an admission of our epoch; 0: never */
+    int64_t established_us; /* first saw an admission of our nodes; 0: never */
+    int established_epoch;  /* the last epoch in which it saw one */
     bool has_median;        /* a majority of the clocks is known */
     int64_t median_ahead_us; /* their median minus our clock */
 };
@@ -128,11 +136,23 @@ int64_t eligibility_remaining_us(const struct admission *admission, int node,
 bool eligibility_has_foreign(const struct admission *admission, int64_t now_us);
 bool eligibility_has_taken_over(const struct admission *admission);
 
+/* True if this server has seen an admission of the epoch that it has now. */
+bool eligibility_is_established(const struct admission *admission);
+
+/*
+ * True if this server may replace the configuration that the nodes carry: its
+ * epoch is the next one, and it reaches all of its nodes.
+ */
+bool eligibility_may_take_over(const struct admission *admission);
+
+/* The greatest epoch below ours that a node carries; 0: there is none. */
+int eligibility_epoch_below(const struct admission *admission);
+
 /*
  * outdated  a later birth than that of its admission or mark is known under its
  *           name: another machine has that name, and this one does not count
  * renew     the other machine has been silent for so long that this one may be
- *           marked anew
+ *           marked; or its mark has a higher epoch, but a majority has ours
  */
 bool eligibility_is_outdated(const struct admission *admission, int node);
 bool eligibility_may_renew(const struct admission *admission, int node,

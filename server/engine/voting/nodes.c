@@ -23,7 +23,7 @@ void nodes_init(struct nodes *nodes, const struct environment *env)
 {
     const struct engine_settings *settings = &env->settings;
     assert(settings->nodes >= 1 && settings->nodes <= NODES_MAX);
-    *nodes = (struct nodes){.env = env};
+    *nodes = (struct nodes){.env = env, .epoch = settings->config_epoch};
     struct admission_settings admission = {
         .nodes = settings->nodes,
         .quorum = quorum_of(settings->nodes),
@@ -250,6 +250,20 @@ static void judge_clocks(struct nodes *nodes, int64_t now_us)
     }
 }
 
+static void log_epoch(struct nodes *nodes)
+{
+    int epoch = nodes->admission.epoch;
+    if (epoch == nodes->epoch)
+        return;
+    log_write(LOG_INFO, "config_epoch",
+              (struct log_field[]){
+                  LOG_N("epoch", epoch), LOG_N("before", nodes->epoch),
+                  LOG_S("detail", "the nodes carry this configuration with "
+                                  "another epoch, which counts"),
+                  LOG_END});
+    nodes->epoch = epoch;
+}
+
 /* To be called after everything that may change which nodes vote. */
 static void settle(struct nodes *nodes, int64_t now_us)
 {
@@ -263,6 +277,7 @@ static void settle(struct nodes *nodes, int64_t now_us)
         eligibility_greatest_ttl_ms(&nodes->admission) * 1000;
     admission_on_median(&nodes->admission, clocks_are_known(&nodes->clocks),
                         clocks_median_at(&nodes->clocks, now_us) - now_us);
+    log_epoch(nodes);
     while (admission_next(&nodes->admission, now_us, &action))
         if (!send_action(nodes, &action))
             admission_on_failure(&nodes->admission, &action, now_us);

@@ -91,19 +91,32 @@ static void describe_admission(const struct admission *admission, int node,
     const struct admission_node *it = &admission->node[node];
     enum node_state refusal = admission_refusal(admission, node);
     int64_t left_us = eligibility_remaining_us(admission, node, now_us);
+    int epoch = admission->epoch;
     if (refusal == STATE_SUPERSEDED)
-        snprintf(
-            detail, NODE_DETAIL_MAX,
-            "carries configuration epoch %lld, this server has %d; restart "
-            "it with the new configuration",
-            (long long)it->epoch_above, admission->settings.epoch);
+        snprintf(detail, NODE_DETAIL_MAX,
+                 "carries configuration epoch %d, this server has %d; restart "
+                 "it with the new configuration",
+                 it->epoch_other > epoch
+                     ? it->epoch_other
+                     : (int)at_least(it->epoch_mark, it->epoch_ours),
+                 epoch);
+    else if (refusal == STATE_FOREIGN && it->epoch_other < epoch &&
+             !eligibility_is_established(admission) &&
+             epoch == eligibility_epoch_below(admission) + 1)
+        snprintf(detail, NODE_DETAIL_MAX,
+                 "serves another configuration of epoch %d; it is replaced "
+                 "once all nodes are connected",
+                 it->epoch_other);
     else if (refusal == STATE_FOREIGN)
         snprintf(detail, NODE_DETAIL_MAX,
-                 "serves another configuration (hosts or quorum) of "
-                 "epoch %d; to replace it, give --config-epoch %d",
-                 admission->settings.epoch, admission->settings.epoch + 1);
+                 "serves another configuration (other nodes) of epoch %d; if "
+                 "the address is right, replace it by --config-epoch %d",
+                 it->epoch_other, it->epoch_other + 1);
     else if (admission_is_unseen(admission, node))
         snprintf(detail, NODE_DETAIL_MAX, "%s", state_detail(STATE_ADMITTING));
+    else if (eligibility_is_outdated(admission, node))
+        snprintf(detail, NODE_DETAIL_MAX,
+                 "waits: another machine still answers to this name");
     else if (it->phase == ADMISSION_EMPTY && left_us > 0)
         snprintf(detail, NODE_DETAIL_MAX,
                  "is new; votes as soon as all nodes are connected and new, or "
@@ -111,9 +124,6 @@ static void describe_admission(const struct admission *admission, int node,
                  (int)divide_up(left_us, US_PER_S));
     else if (refusal != STATE_QUARANTINED)
         snprintf(detail, NODE_DETAIL_MAX, "%s", state_detail(refusal));
-    else if (eligibility_is_outdated(admission, node))
-        snprintf(detail, NODE_DETAIL_MAX,
-                 "waits: another server sees another node under this name");
     else if (left_us > 0 && it->is_restarted)
         snprintf(detail, NODE_DETAIL_MAX,
                  "was restarted; votes again in %d s, or as soon as the other "
@@ -132,7 +142,7 @@ static void describe_admission(const struct admission *admission, int node,
             detail, NODE_DETAIL_MAX,
             "waits until all nodes carry epoch %d; if one is gone for good, "
             "stop the old servers and give --take-over",
-            admission->settings.epoch);
+            epoch);
     else
         snprintf(detail, NODE_DETAIL_MAX, "about to be admitted");
 }

@@ -31,6 +31,7 @@ struct nodes {
     struct admission admission;
     struct clocks clocks;
     int voting;
+    int epoch;           /* of the configuration, as the log has it */
     int64_t last_number; /* last fencing number made from the clocks */
     struct node node[NODES_MAX];
 };

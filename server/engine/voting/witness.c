@@ -7,6 +7,8 @@
 
 #include "../port/fingerprint.h"
 
+enum { BIRTH_TIME_LEN = 16 }; /* digits of a birth; chance follows */
+
 #define NONE "00000000000000000000000000"
 
 static_assert(sizeof NONE == CALL_BIRTH_LEN + 1, "");
@@ -26,6 +28,14 @@ void witness_on_beat(struct witness *witness, int node, int64_t beat)
     struct witness_node *it = &witness->node[node];
     if (beat > it->floor)
         it->floor = beat;
+}
+
+int64_t witness_born_at(const char *birth)
+{
+    char digits[BIRTH_TIME_LEN + 1];
+    memcpy(digits, birth, BIRTH_TIME_LEN);
+    digits[BIRTH_TIME_LEN] = '\0';
+    return strtoll(digits, NULL, 10);
 }
 
 bool witness_knows_later(const struct witness *witness, int node,

@@ -51,6 +51,9 @@ void witness_on_told(struct witness *witness, int node,
 /* The node's memory no longer counts, or the connection is new. */
 void witness_on_lost(struct witness *witness, int node);
 
+/* When the mark of this birth was made, by the node's clock, µs. */
+int64_t witness_born_at(const char *birth);
+
 /* True if a later birth of the node than this one is known. */
 bool witness_knows_later(const struct witness *witness, int node,
                          const char *birth);

@@ -7,7 +7,7 @@
 --
 -- A node that may have forgotten what it promised has a mark until it is admitted:
 --
---   <epoch>:<run_id>:<replication ID>:<birth>:[first]
+--   <epoch>:<fingerprint>:<name>:<birth>:[first]:<run_id>:<replication ID>
 --
 -- birth  when the mark was made, by this node's clock, in 16 digits of us, and 10
 --        digits of chance: no two are equal. Compared as texts, the greater one
@@ -23,7 +23,6 @@ if string.find('kmnv', kind, 1, true) then
     local replid = string.match(redis.call('INFO', 'replication'),
         'master_replid:(%x+)')
     local of_this_life = ':' .. run_id .. ':' .. replid
-    local of_this_memory = epoch .. of_this_life .. ':'
 
     -- The number in a field; 0: it is none, or not one that we have written.
     -- Lua also reads "nan" and "1e300" as numbers.
@@ -50,10 +49,10 @@ if string.find('kmnv', kind, 1, true) then
         return string.sub(admit, -#of_this_life) == of_this_life
     end
 
-    -- Whether it is the admission of this node, in this memory.
-    local function is_current(admit)
-        return begins(admit, of_this_node) and birth_of(admit) ~= '' and
-            is_of_this_life(admit)
+    -- Whether it is the admission or the mark of this node, in this memory.
+    local function is_current(text)
+        return begins(text, of_this_node) and birth_of(text) ~= '' and
+            is_of_this_life(text)
     end
 
     local function evicted_keys()
@@ -64,8 +63,9 @@ if string.find('kmnv', kind, 1, true) then
     -- Others take the new birth for the latest, if it is later than this one.
     local function write_mark(nonce, latest)
         local after = number_of(string.sub(latest, 1, 16))
-        local mark = of_this_memory ..
-            string.format('%016.0f', math.max(now, after + 1)) .. nonce
+        local mark = of_this_node ..
+            string.format('%016.0f', math.max(now, after + 1)) .. nonce ..
+            of_this_life
         redis.call('HSET', state, 'mark', mark)
         return mark
     end
@@ -129,7 +129,8 @@ if string.find('kmnv', kind, 1, true) then
     -- objects    1: the caller saw an admission and objects to first starts
     -- witnesses  of the other nodes, see hear
     -- latest     the latest birth that the caller knows under this name
-    -- renews     1: a node whose birth is an earlier one is marked anew
+    -- renews     1: a node whose birth is an earlier one is marked anew, and so
+    --            is one whose mark is of our nodes with a higher epoch
     --
     -- The fields after the word show the state after the look.
     --
@@ -170,8 +171,12 @@ if string.find('kmnv', kind, 1, true) then
             }
         end
 
-        local admit_epoch = epoch_of(admit)
-        if admit_epoch > epoch or epoch_of(mark) > epoch then
+        -- A mark of our nodes with a higher epoch promises nothing.
+        local may_renew = nonce ~= '' and ARGV[a + 6] == '1'
+        local fingerprint = string.match(configuration, ':.*')
+        local admit_epoch, mark_epoch = epoch_of(admit), epoch_of(mark)
+        if admit_epoch > epoch or mark_epoch > epoch and not (may_renew and
+            begins(mark, string.format('%d', mark_epoch) .. fingerprint)) then
             return answer('SUPERSEDED')
         end
         if admit_epoch == epoch then
@@ -211,7 +216,6 @@ if string.find('kmnv', kind, 1, true) then
         end
 
         -- Another machine that answers to the name was marked later.
-        local may_renew = nonce ~= '' and ARGV[a + 6] == '1'
         if is_current(admit) and may_renew and birth_of(admit) < latest then
             forget()
         end
@@ -225,8 +229,8 @@ if string.find('kmnv', kind, 1, true) then
 
         local is_disputed = may_renew and birth_of(mark) < latest or
             nonce ~= '' and ARGV[a + 3] == '1' and
-            string.find(mark, ':first', 1, true)
-        if begins(mark, of_this_memory) and not is_disputed then
+            string.find(mark, '^%d+:[^:]*:[^:]*:%d*:first:')
+        if is_current(mark) and not is_disputed then
             return answer('MARKED')
         end
         local is_fresh = redis.call('EXISTS', state) == 0
@@ -245,7 +249,7 @@ if string.find('kmnv', kind, 1, true) then
     -- makes a new one. So a command that was delayed in the socket of a paused
     -- node does nothing.
     local function is_marked(mark)
-        return mark == ARGV[a] and begins(mark, of_this_memory)
+        return mark == ARGV[a] and is_current(mark)
     end
 
     -- Gives the node the permission to vote, once all that it may have forgotten

@@ -76,18 +76,6 @@ static void print_configuration(const struct simcall *call,
              (int)fingerprint.len, fingerprint.ptr);
 }
 
-/* "<epoch>:<run_id>:<replication ID>:" of the caller and of this memory. */
-static int print_memory(const struct simbatch *batch,
-                        const struct simcall *call,
-                        char text[CALL_STATE_MAX + 1])
-{
-    struct span epoch = part_of(call->call.admit, 0);
-    struct span run_id = part_of(call->call.admit, 3);
-    return snprintf(text, CALL_STATE_MAX + 1, "%.*s:%.*s:%s:", (int)epoch.len,
-                    epoch.ptr, (int)run_id.len, run_id.ptr,
-                    batch->process->replid);
-}
-
 /* "<epoch>:<fingerprint>:<name>:" of the caller. */
 static struct span name_of(const struct simcall *call)
 {
@@ -96,10 +84,10 @@ static struct span name_of(const struct simcall *call)
                          (size_t)(part_of(admit, 3).ptr - admit.ptr)};
 }
 
-static bool is_named(const char *admit, const struct simcall *call)
+static bool is_named(const char *text, const struct simcall *call)
 {
     struct span name = name_of(call);
-    return strncmp(admit, name.ptr, name.len) == 0;
+    return strncmp(text, name.ptr, name.len) == 0;
 }
 
 /* ":<run_id>:<replication ID>" of the caller and of this memory. */
@@ -111,21 +99,27 @@ static void print_life(const struct simbatch *batch, const struct simcall *call,
              batch->process->replid);
 }
 
-static bool is_of_life(const struct simbatch *batch, const struct simcall *call)
+static bool is_of_life(const struct simbatch *batch, const struct simcall *call,
+                       const char *text)
 {
     char life[CALL_STATE_MAX + 1];
-    const char *admit = batch->memory->admit;
     print_life(batch, call, life);
-    size_t len = strlen(admit), tail = strlen(life);
-    return len >= tail && strcmp(admit + len - tail, life) == 0;
+    size_t len = strlen(text), tail = strlen(life);
+    return len >= tail && strcmp(text + len - tail, life) == 0;
 }
 
-/* Whether it has the admission of this node, in this memory. */
+/* Whether it is the admission or the mark of this node, in this memory. */
+static bool is_current(const struct simbatch *batch, const struct simcall *call,
+                       const char *text)
+{
+    return is_named(text, call) && is_of_life(batch, call, text) &&
+           part_of(span_of(text), 3).len == CALL_BIRTH_LEN;
+}
+
 static bool is_admitted(const struct simbatch *batch,
                         const struct simcall *call)
 {
-    return is_named(batch->memory->admit, call) && is_of_life(batch, call) &&
-           part_of(span_of(batch->memory->admit), 3).len == CALL_BIRTH_LEN;
+    return is_current(batch, call, batch->memory->admit);
 }
 
 static void write_admit(struct simbatch *batch, const struct simcall *call,
@@ -143,9 +137,10 @@ static void write_admit(struct simbatch *batch, const struct simcall *call,
 
 static void write_mark(struct simbatch *batch, const struct simcall *call)
 {
-    char memory[CALL_STATE_MAX + 1];
+    char life[CALL_STATE_MAX + 1];
     enum { TIME_DIGITS = 16 };
-    struct span nonce = call->call.nonce, latest = call->call.latest;
+    struct span name = name_of(call), nonce = call->call.nonce,
+                latest = call->call.latest;
     int64_t time_us = batch->clock_us;
     if (latest.len > 0) {
         char digits[TIME_DIGITS + 1];
@@ -154,10 +149,10 @@ static void write_mark(struct simbatch *batch, const struct simcall *call)
         if (atoll(digits) >= time_us)
             time_us = atoll(digits) + 1;
     }
-    (void)print_memory(batch, call, memory);
+    print_life(batch, call, life);
     int len = snprintf(batch->memory->mark, sizeof batch->memory->mark,
-                       "%s%016lld%.*s", memory, (long long)time_us,
-                       (int)nonce.len, nonce.ptr);
+                       "%.*s%016lld%.*s%s", (int)name.len, name.ptr,
+                       (long long)time_us, (int)nonce.len, nonce.ptr, life);
     assert(len < (int)sizeof batch->memory->mark);
 }
 
@@ -270,14 +265,13 @@ static enum call_look_word mark_if_bare(struct simbatch *batch,
                                         const struct simcall *call)
 {
     struct simmemory *memory = batch->memory;
-    char of_this[CALL_STATE_MAX + 1];
     const struct call *ask = &call->call;
     bool may_mark = ask->nonce.len > 0;
-    (void)print_memory(batch, call, of_this);
     bool is_disputed =
         (ask->is_renewing && is_before(memory->mark, ask->latest)) ||
-        (strstr(memory->mark, ":first") != NULL && ask->is_objecting);
-    if (begins(memory->mark, of_this) && !(is_disputed && may_mark))
+        (ask->is_objecting && memory->mark[0] != '\0' &&
+         is_text(part_of(span_of(memory->mark), 4), "first"));
+    if (is_current(batch, call, memory->mark) && !(is_disputed && may_mark))
         return LOOK_MARKED;
     bool is_fresh = !simstate_is_there(memory);
     if (!may_mark)
@@ -297,13 +291,18 @@ static enum call_look_word look_at_state(struct simbatch *batch,
     const struct call *ask = &call->call;
     int epoch = epoch_of(call->admit);
     bool may_mark = ask->nonce.len > 0;
-    if (epoch_of(memory->admit) > epoch || epoch_of(memory->mark) > epoch)
-        return LOOK_SUPERSEDED;
     print_configuration(call, configuration);
+    bool may_lower =
+        may_mark && ask->is_renewing && memory->mark[0] != '\0' &&
+        begins(strchr(memory->mark, ':'), strchr(configuration, ':'));
+    if (epoch_of(memory->admit) > epoch ||
+        (epoch_of(memory->mark) > epoch && !may_lower))
+        return LOOK_SUPERSEDED;
     if (epoch_of(memory->admit) == epoch) {
         if (!begins(memory->admit, configuration))
             return LOOK_FOREIGN;
-        if (!is_named(memory->admit, call) && is_of_life(batch, call))
+        if (!is_named(memory->admit, call) &&
+            is_of_life(batch, call, memory->admit))
             return LOOK_MISNAMED;
     }
     if (memory->durable == '1' && !ask->is_durable)
@@ -363,10 +362,8 @@ static enum vote look(struct simbatch *batch, const struct simcall *call,
 static bool is_marked(const struct simbatch *batch, const struct simcall *call)
 {
     const char *mark = batch->memory->mark;
-    char of_this[CALL_STATE_MAX + 1];
-    (void)print_memory(batch, call, of_this);
     return mark[0] != '\0' && is_text(call->call.mark, mark) &&
-           begins(mark, of_this);
+           is_current(batch, call, mark);
 }
 
 static enum vote give(struct simbatch *batch, const struct simcall *call,

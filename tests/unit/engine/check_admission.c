@@ -230,7 +230,7 @@ TEST_EACH(story_46_who_saw_an_admission_objects_to_a_first_start, sights)
     ck_assert(admission_is_objecting(&voters.admission, voters.now_us) ==
               sights[_i].is_seen);
     voters_down(3); /* it stays so */
-    voters_come(3, LOOK_CREATED, "", VOTERS_MARK);
+    voters_come(2, LOOK_CREATED, "", VOTERS_MARK);
     ck_assert(admission_is_objecting(&voters.admission, voters.now_us) ==
               sights[_i].is_seen);
 }

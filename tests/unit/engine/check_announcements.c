@@ -43,7 +43,7 @@ TEST(announcements_of_an_earlier_lock_wake_nobody)
         engine_on_announced(play.engine, i, PLAY_RESOURCE, 0); /* unknown */
     ck_assert_int_eq(waiting_attempts(), before + 1);
     play_hold_range(CALL_ACQUIRE, 0, PLAY_NODES, PLAY_TOKEN_OF(5));
-    play_advance(300000); /* past the doubt */
+    play_advance(330000); /* past the doubt, and its own next try */
     before = waiting_attempts();
     for (int i = 0; i < PLAY_NODES; i++)
         engine_on_announced(play.engine, i, PLAY_RESOURCE, 4);

@@ -43,9 +43,10 @@ static unsigned count_seeds(void)
     return text != NULL ? (unsigned)strtoul(text, NULL, 10) : SEEDS;
 }
 
-static void play(unsigned seed, int other_epoch, bool has_rollbacks)
+static void play_of(unsigned seed, int other_epoch, bool is_other,
+                    bool has_rollbacks)
 {
-    rivals_begin(seed, other_epoch);
+    rivals_begin(seed, other_epoch, is_other);
     rivals.has_rollbacks = has_rollbacks;
     rivals_play_faults();
     for (int i = 0; i < RIVALS; i++)
@@ -58,11 +59,16 @@ static void play(unsigned seed, int other_epoch, bool has_rollbacks)
 
 SUITE(rivals, .timeout_s = 600);
 
+static void play(unsigned seed, bool has_rollbacks)
+{
+    play_of(seed, 1, false, has_rollbacks);
+}
+
 TEST(stories_25_to_28_no_node_that_forgot_is_admitted_too_early)
 {
     int admissions = 0, readmissions = 0, won = 0;
     for (unsigned i = 0; i < count_seeds(); i++) {
-        play(first_seed() + i, 1, false);
+        play(first_seed() + i, false);
         expect_all_admitted(0);
         admissions += rivals.admissions;
         readmissions += rivals.readmissions;
@@ -81,7 +87,7 @@ TEST(stories_41_to_43_no_node_that_was_put_back_is_admitted_too_early)
 {
     int rollbacks = 0, readmissions = 0;
     for (unsigned i = 0; i < count_seeds(); i++) {
-        play(first_seed() + i, 1, true);
+        play(first_seed() + i, true);
         expect_all_admitted(0);
         rollbacks += rivals.rollbacks;
         readmissions += rivals.readmissions;
@@ -95,10 +101,19 @@ TEST(stories_41_to_43_no_node_that_was_put_back_is_admitted_too_early)
 TEST(story_32_a_higher_epoch_comes_in_and_never_beside_the_lower)
 {
     for (unsigned i = 0; i < count_seeds(); i++) {
-        play(first_seed() + i, 2, false);
+        play_of(first_seed() + i, 2, true, false);
         expect_all_admitted(1);
         for (int j = 0; j < RIVALS_NODES; j++)
-            ck_assert_int_eq(rivals.server[0].admission.node[j].epoch_above, 2);
+            ck_assert_int_eq(rivals.server[0].admission.node[j].epoch_other, 2);
+    }
+}
+
+/* Given for the same nodes, which keep the one that they have. */
+TEST(story_60_another_epoch_for_the_same_nodes_changes_nothing)
+{
+    for (unsigned i = 0; i < count_seeds(); i++) {
+        play_of(first_seed() + i, 2 + (int)(i % 2) * 18, false, false);
+        expect_all_admitted(0);
     }
 }
 
@@ -107,7 +122,7 @@ TEST(story_32_a_higher_epoch_comes_in_and_never_beside_the_lower)
 TEST(story_46_no_first_start_beside_a_server_that_saw_the_nodes_vote)
 {
     for (unsigned i = 0; i < count_seeds(); i++) {
-        rivals_begin(first_seed() + i, 1);
+        rivals_begin(first_seed() + i, 1, false);
         rivals.witness = -1;
         rivals.is_calm = true;
         rivals.server[1].wakes_us = INT64_MAX;
@@ -133,7 +148,7 @@ TEST(story_46_no_first_start_beside_a_server_that_saw_the_nodes_vote)
 TEST(an_undisturbed_first_start_is_quick)
 {
     for (unsigned i = 0; i < count_seeds(); i++) {
-        rivals_begin(first_seed() + i, 1);
+        rivals_begin(first_seed() + i, 1, false);
         rivals.server[1].wakes_us = INT64_MAX;
         rivals.now_us = RIVALS_FAULTS_END_US + 1; /* no call comes late */
         rivals_run_until(RIVALS_FAULTS_END_US + 3 * SECOND + SECOND / 2);

@@ -48,8 +48,8 @@ static const struct {
     {LOOK_MISNAMED, "1:" PLAY_FINGERPRINT ":0123:run", "", "duplicate",
      "one server answers to two of the names"},
     {LOOK_FOREIGN, "1:ffffffffffffffff:run", "", "other_configuration",
-     "serves another configuration (hosts or quorum) of epoch 1; to "
-     "replace it, give --config-epoch 2"},
+     "serves another configuration (other nodes) of epoch 1; if the address is "
+     "right, replace it by --config-epoch 2"},
     {LOOK_SUPERSEDED, "7:f:run", "", "superseded",
      "carries configuration epoch 7, this server has 1; restart it with the "
      "new "
@@ -143,7 +143,7 @@ TEST(story_45_a_machine_that_is_outdated_tells_so)
                  .witnesses = play_heard(1, 0, 0, PLAY_BIRTH(2))}};
     play_reply(play_find(CALL_LOOK, 1), reply);
     expect(0, "quarantined",
-           "waits: another server sees another node under this name");
+           "waits: another machine still answers to this name");
 }
 
 TEST(a_restarted_node_tells_what_it_waits_for)

@@ -77,8 +77,10 @@ extern struct rivals {
     int64_t now_us;
     int witness; /* the node that keeps its memory once it was admitted */
     int victim;  /* the one that is put back to an older memory */
-    int epochs[RIVALS];
-    bool is_calm; /* no call comes late */
+    int epochs[RIVALS]; /* as given */
+    bool is_other; /* the second one has other nodes: a configuration of its own
+                    */
+    bool is_calm;  /* no call comes late */
     bool has_rollbacks;
     int admissions, readmissions, rollbacks;
     struct promises promises;
@@ -88,7 +90,7 @@ extern struct rivals {
 } rivals;
 
 /* The first server has epoch 1, the other this one; nothing has happened. */
-void rivals_begin(unsigned seed, int other_epoch);
+void rivals_begin(unsigned seed, int other_epoch, bool is_other);
 
 /* Most of the faults come while a first start may be under way, unless copies
  * are to be put back. */

@@ -21,6 +21,7 @@ void voters_know_clocks(bool is_known)
 void voters_begin_again(void)
 {
     admission_init(&voters.admission, &voters.settings);
+    voters.admission.is_surveyed = true; /* so it may mark at once */
     voters_know_clocks(true);
     for (int i = 0; i < VOTERS_NODES; i++)
         admission_on_clock(&voters.admission, i, true);
@@ -153,8 +154,11 @@ void voters_found(int node, enum call_look_word word, const char *admit,
 void voters_come(int node, enum call_look_word word, const char *admit,
                  const char *mark)
 {
+    struct admission_action action;
     voters_up(node);
-    voters_expect(ADMISSION_LOOK, node);
+    ck_assert(admission_next(&voters.admission, voters.now_us, &action));
+    ck_assert(action.kind == ADMISSION_LOOK || action.kind == ADMISSION_PROBE);
+    ck_assert_int_eq(action.node, node);
     voters_found(node, word, admit, mark);
 }
 

@@ -31,7 +31,8 @@ enum {
  */
 #define VOTERS_BIRTH(digit) "000000000000000" #digit "0123456789"
 #define VOTERS_NONE "00000000000000000000000000"
-#define VOTERS_MARK_OF(digit) "1:" VOTERS_LIFE ":" VOTERS_BIRTH(digit) ":"
+#define VOTERS_MARK_OF(digit)                                                  \
+    "1:" VOTERS_FINGERPRINT ":name:" VOTERS_BIRTH(digit) "::" VOTERS_LIFE
 #define VOTERS_MARK VOTERS_MARK_OF(2)
 #define VOTERS_OTHER_MARK VOTERS_MARK_OF(3)
 
@@ -62,7 +63,8 @@ extern struct voters {
  */
 void voters_begin(void);
 
-/* By voters.settings, as the test has changed them: another process. */
+/* By voters.settings, as the test has changed them: another process, which has
+ * looked at a majority already. */
 void voters_begin_again(void);
 
 /* Whether a majority of the clocks is known. */

@@ -192,7 +192,8 @@ TEST(an_admission_that_comes_late_tells_nothing)
     struct call call = live_call(CALL_ADMIT, "", "");
     call.witnesses = span_of("m" A "=" EARLY);
     PERMIT_ASSERT_WORD(permit_look_above(9, PERMIT_OTHER_NONCE), LOOK_CREATED);
-    call.mark = span_of("1:run:m:" PERMIT_OLD_BIRTH ":");
+    call.mark =
+        span_of("1:fingerprint:0123456789abcdef:" PERMIT_OLD_BIRTH "::run:m");
     ck_assert_int_eq(live_ask(&call), VOTE_CHANGED);
     ck_assert_str_eq(permit_field("w:m" A), "");
 }

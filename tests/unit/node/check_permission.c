@@ -46,7 +46,8 @@ TEST(a_state_without_a_mark_of_this_life_is_bare)
     permit_set("7", "5");
     PERMIT_ASSERT_WORD(permit_probe(), LOOK_BARE);
     ck_assert_int_eq(master_integer(&live.master, "HLEN " PERMIT_STATE), 1);
-    permit_set("mark", "1:run:older:" PERMIT_OLD_BIRTH ":");
+    permit_set("mark", "1:fingerprint:0123456789abcdef:" PERMIT_OLD_BIRTH
+                       "::run:older");
     PERMIT_ASSERT_WORD(permit_probe(), LOOK_BARE);
     PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
     ck_assert_str_eq(live.mark, permit_mark_of(LIVE_NONCE));
@@ -197,7 +198,8 @@ static void set_unless_empty(const char *name, const char *value)
 TEST_EACH(story_10_another_configuration_is_never_touched, others)
 {
     char own[CALL_STATE_MAX + 1];
-    snprintf(own, sizeof own, "1%s:" PERMIT_OLD_BIRTH ":", live.of_this_life);
+    snprintf(own, sizeof own, LIVE_NAME PERMIT_OLD_BIRTH ":%s",
+             live.of_this_life);
     const char *admit = others[_i].admit;
     const char *mark = others[_i].mark != NULL ? others[_i].mark : own;
     struct call call = live_call(CALL_LOOK, "", "");
@@ -248,7 +250,8 @@ TEST_RANGE(a_node_that_is_admitted_under_another_name_is_not_touched, 0, 2)
 TEST(story_32_a_lower_epoch_is_marked_and_has_no_vote_from_then_on)
 {
     live_admit();
-    permit_set("mark", "1:run:older:" PERMIT_OLD_BIRTH ":");
+    permit_set("mark", "1:fingerprint:0123456789abcdef:" PERMIT_OLD_BIRTH
+                       "::run:older");
     struct call call = live_call(CALL_LOOK, "", "");
     call.admit = span_of("2:fingerprint:0123456789abcdef:run");
     ck_assert_int_eq(live_ask(&call), VOTE_DONE);
@@ -317,8 +320,9 @@ TEST(the_second_of_two_admissions_does_nothing)
 TEST(a_mark_of_another_life_admits_nobody)
 {
     static const char *const marks[] = {
-        "1:old:m:" PERMIT_OLD_BIRTH ":", "1:run:m:" PERMIT_OLD_BIRTH ":",
-        "2:run:m:" PERMIT_OLD_BIRTH ":", "", "x"};
+        "1:fingerprint:0123456789abcdef:" PERMIT_OLD_BIRTH "::old:m",
+        "1:fingerprint:0123456789abcdef:" PERMIT_OLD_BIRTH "::run:m",
+        "2:fingerprint:0123456789abcdef:" PERMIT_OLD_BIRTH "::run:m", "", "x"};
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++) {
         permit_set("mark", marks[i]);
         ck_assert_int_eq(permit_admit(marks[i]), VOTE_CHANGED);

@@ -52,7 +52,8 @@ TEST_RANGE(story_43_a_readmission_that_comes_late_does_nothing, 0, 5)
     else if (_i == 2)
         permit_set("admit", "1:fingerprint:0123456789abcdef:older:m");
     else if (_i == 3)
-        permit_set("mark", "1:run:m:" PERMIT_OLD_BIRTH ":");
+        permit_set("mark", "1:fingerprint:0123456789abcdef:" PERMIT_OLD_BIRTH
+                           "::run:m");
     else
         master_text(&live.master, "FLUSHALL");
     ck_assert_int_eq(permit_readmit(PERMIT_OLD), VOTE_CHANGED);

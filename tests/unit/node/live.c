@@ -176,8 +176,8 @@ bool live_is_mark_of(const char *mark, const char *nonce)
     int64_t born_us = span_number((struct span){birth_in(mark), 16}, 16);
     ck_assert_int_gt(born_us, live_node_now_us() - LIVE_WINDOW_US);
     ck_assert_int_le(born_us, live_node_now_us() + 1000000);
-    snprintf(expected, sizeof expected, "1%s:%lld%s", live.of_this_life,
-             (long long)born_us, nonce);
+    snprintf(expected, sizeof expected, LIVE_NAME "%lld%s%s",
+             (long long)born_us, nonce, live.of_this_life);
     return strcmp(mark, expected) == 0;
 }
 

@@ -1,0 +1,81 @@
+#include "epoch.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EPOCH_MOST = 1000000 }; /* one written by hand must not overflow */
+
+/* The epoch at the start of an admission or a mark; 0: there is none. */
+static int epoch_of(const char *state)
+{
+    long epoch = strtol(state, NULL, 10);
+    return epoch >= 1 && epoch <= EPOCH_MOST ? (int)epoch : 0;
+}
+
+/* Whether an admission or a mark is of our nodes. */
+static bool is_ours(const struct admission *admission, const char *state)
+{
+    const char *fingerprint = admission->settings.fingerprint;
+    const char *colon = strchr(state, ':');
+    return colon != NULL &&
+           strncmp(colon + 1, fingerprint, strlen(fingerprint)) == 0;
+}
+
+void epoch_note(struct admission *admission, int node, struct span mark)
+{
+    struct admission_node *it = &admission->node[node];
+    char text[ADMISSION_STATE_MAX + 1];
+    assert(mark.len <= ADMISSION_STATE_MAX);
+    text[span_copy(text, mark)] = '\0';
+    int admitted = epoch_of(it->found), marked = epoch_of(text);
+    it->epoch_ours = it->epoch_other = it->epoch_mark = 0;
+    if (is_ours(admission, it->found))
+        it->epoch_ours = admitted;
+    else
+        it->epoch_other = admitted;
+    it->is_marked_above = is_ours(admission, text) &&
+                          marked > admission->epoch &&
+                          admitted <= admission->epoch;
+    if (!is_ours(admission, text))
+        it->epoch_mark = marked;
+    else if (marked > it->epoch_ours)
+        it->epoch_ours = marked;
+}
+
+/* The epoch of most nodes that carry our configuration, and of how many. */
+static int common_epoch(const struct admission *admission, int *most)
+{
+    int common = 0;
+    *most = 0;
+    for (int i = 0; i < admission->settings.nodes; i++) {
+        int epoch = admission->node[i].epoch_ours, count = 0;
+        for (int k = 0; k < admission->settings.nodes; k++)
+            count += admission->node[k].epoch_ours == epoch;
+        if (epoch == 0 || count < *most || (count == *most && epoch < common))
+            continue;
+        common = epoch;
+        *most = count;
+    }
+    return common;
+}
+
+bool epoch_follow(struct admission *admission)
+{
+    int most, epoch = common_epoch(admission, &most);
+    bool is_certain = most >= admission->settings.quorum;
+    bool is_highest = true;
+    for (int i = 0; i < admission->settings.nodes; i++)
+        if (admission->node[i].epoch_other > epoch ||
+            admission->node[i].epoch_mark > epoch)
+            is_highest = false;
+    bool counts = admission->is_epoch_known
+                      ? is_certain && epoch > admission->epoch
+                      : is_certain || is_highest;
+    if (epoch == 0 || !counts)
+        return false;
+    admission->is_epoch_known |= is_certain;
+    bool is_new = epoch != admission->epoch;
+    admission->epoch = epoch;
+    return is_new;
+}

@@ -1,0 +1,28 @@
+"""One deliberate defect: it removes one safeguard."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Edit:
+    path: str
+    old: str  # occurs exactly once
+    new: str
+
+
+@dataclass(frozen=True)
+class Defect:
+    name: str
+    suite: str  # sim: the simulator finds it; nemesis: real processes do;
+                # differ: so does the comparison of scripts and simulated nodes
+                # unit: a unit test does
+    falls: str  # the invariant that it breaks; differ: "batch"; unit: the test
+    edits: list[Edit] = field(default_factory=list)
+    faults: str = "all"  # the kinds that reveal it
+    seed: int = 1        # the first, or the only one
+    tls: bool = False    # nemesis: over TLS, and with an auth file
+    tests: str = ""      # unit: the suite
+    model: str = ""      # model: this one finds it, with this rule off
+    rule: str = ""
+    world: str = ""      # a switch of the model that is always on

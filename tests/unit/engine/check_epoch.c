@@ -1,0 +1,219 @@
+/*
+ * Which nodes a server may mark, and which epoch counts: what a server with a
+ * wrong configuration must leave alone.
+ */
+#include <stdio.h>
+
+#include "../../../server/engine/voting/epoch.h"
+#include "../../lib/suite/suite.h"
+#include "voters.h"
+
+#define OF_EPOCH(epoch, fingerprint) epoch ":" fingerprint ":@:#:0:" VOTERS_LIFE
+#define OURS(epoch) OF_EPOCH(epoch, VOTERS_FINGERPRINT)
+#define OTHERS(epoch) OF_EPOCH(epoch, "ffffffffffffffff")
+#define MARK(epoch)                                                            \
+    epoch ":" VOTERS_FINGERPRINT ":name:" VOTERS_BIRTH(2) "::" VOTERS_LIFE
+
+static void given(int epoch)
+{
+    voters.settings.epoch = epoch;
+    voters_begin_again();
+}
+
+/* A look at the node, which is up from now on, finds this. */
+static void find(int node, enum call_look_word word, const char *admit,
+                 const char *mark)
+{
+    if (voters.admission.node[node].phase == ADMISSION_DOWN)
+        voters_up(node);
+    voters_found(node, word, admit, mark);
+}
+
+/* The next look at the node, a heartbeat later. */
+static void expect_next(enum admission_action_kind kind, int node)
+{
+    voters_pass(HEARTBEAT_US);
+    admission_want_look(&voters.admission, node, voters.now_us);
+    for (int i = 0; i < voters.settings.nodes; i++)
+        if (i != node)
+            voters.admission.node[i].look_due_us = INT64_MAX;
+    voters_expect(kind, node);
+}
+
+/* Other servers use another machine as node 0: its beat rises. */
+static void tell_of_another(int64_t beat)
+{
+    for (int i = 1; i < VOTERS_NODES; i++) {
+        voters.memory[i].floor[0] = beat;
+        snprintf(voters.memory[i].latest[0], CALL_BIRTH_LEN + 1, "%s",
+                 VOTERS_BIRTH(5));
+    }
+}
+
+SUITE(epoch, .set_up = voters_begin);
+
+/* ---- a name in use ------------------------------------------------------- */
+
+TEST(story_60_a_machine_is_not_marked_while_its_name_is_in_use)
+{
+    tell_of_another(1000);
+    voters_admit_from(1);
+    voters_up(0);
+    voters_expect(ADMISSION_PROBE, 0); /* though nothing is known of it */
+    voters_found(0, LOOK_EMPTY, "", "");
+    for (int beat = 1001; beat < 1100; beat++) {
+        tell_of_another(beat);
+        voters_pass(HEARTBEAT_US);
+        (void)voters_look_around();
+        VOTERS_ASSERT_PHASE(0, ADMISSION_EMPTY);
+    }
+    voters_pass(9 * VOTERS_SECOND);
+    (void)voters_look_around();
+    expect_next(ADMISSION_LOOK, 0);
+}
+
+/* The server itself saw it with that name. */
+TEST(a_machine_that_lost_its_memory_is_marked_at_once)
+{
+    voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
+    voters_pass(HEARTBEAT_US);
+    voters_expect(ADMISSION_LOOK, 0);
+    voters_down(0);
+    voters_up(0);
+    voters_expect(ADMISSION_LOOK, 0);
+}
+
+/* From before a restart: an admission under its own name. */
+TEST(a_machine_that_kept_its_memory_is_marked_at_once)
+{
+    tell_of_another(1000);
+    voters_admit_from(1);
+    voters_up(0);
+    voters_expect(ADMISSION_PROBE, 0);
+    voters_found(0, LOOK_BARE,
+                 "1:" VOTERS_FINGERPRINT
+                 ":@:" VOTERS_BIRTH(5) ":0:" VOTERS_OTHER_RUN ":" VOTERS_MEMORY,
+                 "");
+    voters_expect(ADMISSION_LOOK, 0);
+}
+
+TEST(nothing_is_marked_before_a_majority_was_looked_at)
+{
+    voters.admission.is_surveyed = false;
+    for (int i = 0; i < 3; i++) {
+        voters_up(i);
+        voters_expect(ADMISSION_PROBE, i);
+        voters_found(i, LOOK_BARE, "", "");
+    }
+    expect_next(ADMISSION_LOOK, 0);
+}
+
+/* ---- the epoch of the nodes ---------------------------------------------- */
+
+TEST_RANGE(story_60_the_epoch_of_the_nodes_counts, 1, 30)
+{
+    given(_i);
+    for (int i = 0; i < VOTERS_NODES; i++)
+        find(i, _i > 7 ? LOOK_BARE : LOOK_SUPERSEDED, OURS("7"), "");
+    ck_assert_int_eq(voters.admission.epoch, 7);
+    for (int i = 0; i < VOTERS_NODES; i++) {
+        voters_found(i, LOOK_ADMITTED, OURS("7"), "");
+        VOTERS_ASSERT_REFUSAL(i, STATE_NONE);
+    }
+}
+
+TEST(the_epoch_of_most_counts_among_several)
+{
+    find(0, LOOK_SUPERSEDED, OURS("9"), "");
+    ck_assert_int_eq(voters.admission.epoch, 9);
+    for (int i = 1; i < 3; i++)
+        find(i, LOOK_BARE, OURS("4"), "");
+    ck_assert_int_eq(voters.admission.epoch, 4);
+    ck_assert(!voters.admission.is_epoch_known);
+}
+
+/* One node of another installation that has the same names. */
+TEST(once_a_majority_told_it_one_node_changes_it_no_more)
+{
+    for (int i = 0; i < 3; i++)
+        find(i, LOOK_ADMITTED, VOTERS_ADMIT, "");
+    ck_assert(voters.admission.is_epoch_known);
+    find(3, LOOK_SUPERSEDED, OURS("2"), "");
+    find(4, LOOK_SUPERSEDED, OURS("2"), "");
+    ck_assert_int_eq(voters.admission.epoch, 1);
+    VOTERS_ASSERT_REFUSAL(3, STATE_SUPERSEDED);
+    VOTERS_ASSERT_REFUSAL(0, STATE_NONE);
+}
+
+TEST_RANGE(a_higher_one_of_other_nodes_is_not_followed_past, 0, 2)
+{
+    given(3);
+    find(0, LOOK_BARE, _i == 0 ? OTHERS("2") : "",
+         _i == 0 ? ""
+                 : "2:ffffffffffffffff:name:" VOTERS_BIRTH(2) "::" VOTERS_LIFE);
+    find(1, LOOK_BARE, OURS("1"), "");
+    ck_assert_int_eq(voters.admission.epoch, 3);
+}
+
+/*
+ * A server follows its own names to an epoch in which it has seen no admission:
+ * what it saw in the one before proves nothing, so it waits like those that
+ * raised it.
+ */
+TEST(an_epoch_that_is_followed_is_taken_over_anew)
+{
+    voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
+    for (int i = 0; i < 3; i++)
+        voters_found(i, LOOK_SUPERSEDED, "", MARK("3"));
+    ck_assert_int_eq(voters.admission.epoch, 3);
+    ck_assert(!eligibility_is_established(&voters.admission));
+    for (int i = 0; i < 4; i++)
+        voters_found(i, LOOK_MARKED, "", MARK("3"));
+    voters.admission.node[4].look_due_us = INT64_MAX;
+    ck_assert(!eligibility_has_taken_over(&voters.admission));
+    voters_pass_without(ADMISSION_ADMIT, 2 * VOTERS_QUARANTINE_US);
+}
+
+/* ---- other names --------------------------------------------------------- */
+
+TEST_RANGE(only_the_next_epoch_replaces_other_nodes, 1, 6)
+{
+    given(_i);
+    for (int i = 0; i < VOTERS_NODES; i++)
+        find(i,
+             _i < 3   ? LOOK_SUPERSEDED
+             : _i > 3 ? LOOK_BARE
+                      : LOOK_FOREIGN,
+             OTHERS("3"), "");
+    VOTERS_ASSERT_REFUSAL(0, _i < 3 ? STATE_SUPERSEDED : STATE_FOREIGN);
+    expect_next(_i == 4 ? ADMISSION_LOOK : ADMISSION_PROBE, 0);
+}
+
+/* All of them must be there, or an operator says that the rest is gone. */
+TEST_RANGE(other_nodes_are_replaced_as_a_whole, 0, 2)
+{
+    voters.settings.has_take_over = _i == 1;
+    given(2);
+    for (int i = 0; i < 4; i++)
+        find(i, LOOK_BARE, OTHERS("1"), "");
+    expect_next(_i == 1 ? ADMISSION_LOOK : ADMISSION_PROBE, 0);
+    if (_i == 1)
+        return;
+    voters_found(0, LOOK_BARE, OTHERS("1"), "");
+    find(4, LOOK_BARE, OTHERS("1"), "");
+    expect_next(ADMISSION_LOOK, 0);
+}
+
+/* A node that another installation uses, which has a lower epoch. */
+TEST(a_server_in_service_leaves_other_nodes_alone)
+{
+    given(2);
+    for (int i = 1; i < VOTERS_NODES; i++)
+        find(i, LOOK_ADMITTED, OURS("2"), "");
+    find(0, LOOK_BARE, OTHERS("1"), "");
+    VOTERS_ASSERT_REFUSAL(0, STATE_FOREIGN);
+    for (int i = 0; i < 100; i++) {
+        expect_next(ADMISSION_PROBE, 0);
+        voters_found(0, LOOK_BARE, OTHERS("1"), "");
+    }
+}
