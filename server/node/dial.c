@@ -205,13 +205,13 @@ static void write_steps(struct dial *dial)
 static bool begin_handshake(struct dial *dial)
 {
     if (dial->state == DIAL_CONNECTING) {
-        if (!stream_finish_connect(wire_stream(dial->wire))) {
+        if (!wire_finish_connect(dial->wire)) {
             fail_with_wire_error(dial);
             return false;
         }
         dial->state = DIAL_SECURING;
     }
-    enum session_shake shake = stream_shake(wire_stream(dial->wire));
+    enum session_shake shake = wire_shake(dial->wire);
     if (shake == SESSION_BROKEN) {
         fail_with_wire_error(dial);
         return false;
@@ -255,8 +255,8 @@ static void start_connecting(struct dial *dial,
     dial->wire =
         wire_new((const struct sockaddr *)&address->storage, address->len);
     if (dial->wire == NULL ||
-        (config->is_tls && !stream_secure(wire_stream(dial->wire),
-                                          dial->setup.trust, config->host))) {
+        (config->is_tls &&
+         !wire_secure(dial->wire, dial->setup.trust, config->host))) {
         fail_attempt(dial, STATE_UNREACHABLE, "no memory to connect");
         return;
     }
@@ -264,8 +264,8 @@ static void start_connecting(struct dial *dial,
         fail_with_wire_error(dial);
         return;
     }
-    dial->watch = loop_watch_new(dial->setup.loop, wire_stream(dial->wire)->fd,
-                                 on_watch, dial);
+    dial->watch =
+        loop_watch_new(dial->setup.loop, wire_fd(dial->wire), on_watch, dial);
     watch_for(dial, LOOP_READABLE | LOOP_WRITABLE);
 }
 

@@ -106,7 +106,7 @@ static void on_dial_done(void *ctx, const struct dial_result *result)
     line->wire = result->wire;
     line->silence.heard_us = result->heard_us;
     line->watch =
-        loop_watch_new(line->loop, wire_stream(line->wire)->fd, on_watch, line);
+        loop_watch_new(line->loop, wire_fd(line->wire), on_watch, line);
     if (line->watch == NULL || !loop_watch_set(line->watch, LOOP_READABLE)) {
         line_fail(line, STATE_UNREACHABLE, "the socket cannot be watched");
         return;

@@ -37,10 +37,17 @@ enum session_shake {
 enum session_shake session_shake(struct session *session);
 
 /*
- * As stream_write and stream_read. A read takes at most SESSION_TURN_MAX bytes
- * from the socket before it says that there is no more for now.
+ * Writes as much as the socket takes now; returns how much, -1: an error. What
+ * was not written must come first in the next call.
  */
 ssize_t session_write(struct session *session, const char *bytes, size_t len);
+
+/*
+ * Reads what is there; returns how much, 0: nothing now, -1: an error or the
+ * end. Takes at most SESSION_TURN_MAX bytes from the socket before it says that
+ * there is no more for now. Less than size: there is no more that the
+ * descriptor would not show.
+ */
 ssize_t session_read(struct session *session, char *bytes, size_t size);
 
 enum { SESSION_TURN_MAX = 256 * 1024 };

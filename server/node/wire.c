@@ -1,7 +1,12 @@
 #include "wire.h"
 
+#include <errno.h>
 #include <hiredis/hiredis.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 enum {
     READ_BYTES = 16 * 1024, /* with one recv(2) */
@@ -10,14 +15,18 @@ enum {
     DEPTH_MAX = 3,                     /* of arrays: the rights of a user */
     TLS_ALERT = 0x15,                  /* no reply begins so */
     ARG_HEAD_MAX = 1 + DIGITS_MAX + 2, /* $len CR LF, *argc CR LF */
+    KEEPALIVE_S = 15,
+    KEEPALIVE_PROBES = 3,
 };
 
 struct wire {
     redisReader *reader;
-    struct stream stream;
-    const char *error; /* NULL: that of the stream */
-    char first;        /* byte of what was read last */
-    char *out;         /* what waits to be written */
+    int fd;
+    bool is_unix;
+    const char *error;       /* NULL: that of the session */
+    struct session *session; /* NULL: plain */
+    char first;              /* byte of what was read last */
+    char *out;               /* what waits to be written */
     size_t out_len;
     size_t out_size;
     struct wire_reply reply;
@@ -125,6 +134,10 @@ static redisReplyObjectFunctions parser_functions = {
 
 /* ---- begin and end ------------------------------------------------------ */
 
+/*
+ * Connects by hand: hiredis 0.14 aborts, or connects to loopback, when it gets
+ * no memory for the address.
+ */
 struct wire *wire_new(const struct sockaddr *address, socklen_t len)
 {
     struct wire *wire = malloc(sizeof *wire);
@@ -138,14 +151,20 @@ struct wire *wire_new(const struct sockaddr *address, socklen_t len)
     wire->reader->privdata = wire;
     /* never give the buffer back: hiredis asserts that it gets a new one */
     wire->reader->maxbuf = 0;
+    wire->is_unix = address->sa_family == AF_UNIX;
     wire->error = NULL;
+    wire->session = NULL;
     wire->first = '\0';
     wire->out = NULL;
     wire->out_len = 0;
     wire->out_size = 0;
     wire->reply.count = 0;
     wire->text_len = 0;
-    stream_open(&wire->stream, address, len);
+    wire->fd = socket(address->sa_family,
+                      SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (wire->fd < 0 || (connect(wire->fd, address, len) != 0 &&
+                         errno != EINPROGRESS && errno != EINTR))
+        wire->error = strerror(errno);
     return wire;
 }
 
@@ -154,24 +173,71 @@ void wire_free(struct wire *wire)
     if (wire == NULL)
         return;
     redisReaderFree(wire->reader);
-    stream_close(&wire->stream);
+    session_free(wire->session);
+    if (wire->fd >= 0)
+        (void)close(wire->fd); /* an error does not matter any more */
     free(wire->out);
     free(wire);
 }
 
-struct stream *wire_stream(struct wire *wire)
+bool wire_secure(struct wire *wire, struct trust *trust, const char *host)
 {
-    return &wire->stream;
+    wire->session = session_new(trust, host, wire->fd);
+    return wire->session != NULL;
 }
 
+static bool set_option(int fd, int level, int option, int value)
+{
+    return setsockopt(fd, level, option, &value, sizeof value) == 0;
+}
+
+/*
+ * Commands are small and each is waited for, so Nagle's delay would only cost;
+ * keepalive finds a node that vanished while nothing is asked of it.
+ */
+bool wire_finish_connect(struct wire *wire)
+{
+    int fd = wire->fd;
+    int error = 0;
+    socklen_t len = sizeof error;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) != 0)
+        error = errno;
+    if (error == 0 && !wire->is_unix &&
+        (!set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1) ||
+         !set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1) ||
+         !set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, KEEPALIVE_S) ||
+         !set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL,
+                     KEEPALIVE_S / KEEPALIVE_PROBES) ||
+         !set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, KEEPALIVE_PROBES)))
+        error = errno;
+    if (error != 0)
+        wire->error = strerror(error);
+    return error == 0;
+}
+
+enum session_shake wire_shake(struct wire *wire)
+{
+    return wire->session != NULL ? session_shake(wire->session) : SESSION_READY;
+}
+
+int wire_fd(const struct wire *wire)
+{
+    return wire->fd;
+}
+
+/* The session is the only one that knows why it broke. */
 const char *wire_error(const struct wire *wire)
 {
-    return wire->error != NULL ? wire->error : wire->stream.error;
+    if (wire->error != NULL || wire->session == NULL)
+        return wire->error;
+    return session_error(wire->session);
 }
 
 enum node_state wire_reason(const struct wire *wire)
 {
-    return wire->error != NULL ? STATE_UNREACHABLE : wire->stream.reason;
+    if (wire->error != NULL || wire->session == NULL)
+        return STATE_UNREACHABLE;
+    return session_reason(wire->session);
 }
 
 bool wire_hears_tls(const struct wire *wire)
@@ -218,7 +284,16 @@ size_t wire_unsent(const struct wire *wire)
 
 bool wire_write(struct wire *wire)
 {
-    ssize_t sent = stream_write(&wire->stream, wire->out, wire->out_len);
+    ssize_t sent;
+    if (wire->session != NULL) {
+        sent = session_write(wire->session, wire->out, wire->out_len);
+    } else {
+        sent = send(wire->fd, wire->out, wire->out_len, MSG_NOSIGNAL);
+        if (sent < 0 && (errno == EAGAIN || errno == EINTR))
+            sent = 0;
+        else if (sent < 0)
+            wire->error = strerror(errno);
+    }
     if (sent < 0)
         return false;
     wire->out_len -= (size_t)sent;
@@ -232,6 +307,23 @@ bool wire_write(struct wire *wire)
 }
 
 /*
+ * Returns how much it has read, 0: nothing now, -1: an error or the end. Less
+ * than size: there is no more that the descriptor would not show.
+ */
+static ssize_t read_once(struct wire *wire, char *bytes, size_t size)
+{
+    if (wire->session != NULL)
+        return session_read(wire->session, bytes, size);
+    ssize_t got = recv(wire->fd, bytes, size, 0);
+    if (got > 0)
+        return got;
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    wire->error = got == 0 ? "the node closed the connection" : strerror(errno);
+    return -1;
+}
+
+/*
  * By hand: hiredis does not read after a write has failed. If bytes came before
  * an error, only the next call reports it.
  *
@@ -241,12 +333,12 @@ bool wire_write(struct wire *wire)
 bool wire_read(struct wire *wire, bool *has_read)
 {
     char bytes[READ_BYTES];
-    bool is_tls = wire->stream.session != NULL;
+    bool is_tls = wire->session != NULL;
     ssize_t got = sizeof bytes;
     *has_read = false;
     for (int i = 0; (i < READS_MAX || is_tls) && got == (ssize_t)sizeof bytes;
          i++) {
-        got = stream_read(&wire->stream, bytes, sizeof bytes);
+        got = read_once(wire, bytes, sizeof bytes);
         if (got <= 0)
             break;
         *has_read = true;

@@ -1,6 +1,8 @@
 /*
- * One connection to a Redis server: bytes out, replies in. <hiredis/…> is
- * included by wire.c alone.
+ * One connection to a Redis server, plain or inside TLS: bytes out, replies in.
+ * <hiredis/…> is included by wire.c alone.
+ *
+ *   connecting ──→ shaking hands (TLS) ──→ ready: read, write ──→ broken
  *
  * hiredis parses replies. Its own reply objects are heap trees of whatever size
  * the server chooses; ours are flat and of fixed size, and a reply that does
@@ -11,8 +13,10 @@
 #ifndef REDLOCKD_WIRE_H
 #define REDLOCKD_WIRE_H
 
+#include <sys/socket.h>
+
 #include "batch.h"
-#include "stream.h"
+#include "session.h"
 
 enum {
     WIRE_FIELDS_MAX = BATCH_FIELDS_MAX,   /* of a reply */
@@ -26,14 +30,26 @@ struct wire;
 
 /*
  * Starts to connect to a TCP or Unix address of len bytes. It is connected when
- * the descriptor is writable and stream_finish_connect says so. NULL: no
+ * the descriptor is writable and wire_finish_connect says so. NULL: no
  * memory; else look at wire_error.
  */
 struct wire *wire_new(const struct sockaddr *address, socklen_t len);
 void wire_free(struct wire *wire);
 
-/* The bytes below: to connect, to secure, to watch its fd. */
-struct stream *wire_stream(struct wire *wire);
+/*
+ * Before it is connected: it is to speak TLS with the node of this name, or IP
+ * address. False: no memory.
+ */
+bool wire_secure(struct wire *wire, struct trust *trust, const char *host);
+
+/* Call it once the descriptor is writable. False: it could not connect. */
+bool wire_finish_connect(struct wire *wire);
+
+/* Connected: what is missing until bytes can be read and written. */
+enum session_shake wire_shake(struct wire *wire);
+
+/* To be watched; -1: there is none. */
+int wire_fd(const struct wire *wire);
 
 /*
  * Why the connection is dead, in words and as a state; NULL: it is not. Copy

@@ -162,8 +162,7 @@ static int option_of(int level, int option)
 {
     int value = -1;
     socklen_t len = sizeof value;
-    ck_assert_int_eq(
-        getsockopt(wire_stream(wire)->fd, level, option, &value, &len), 0);
+    ck_assert_int_eq(getsockopt(wire_fd(wire), level, option, &value, &len), 0);
     return value;
 }
 
@@ -180,7 +179,7 @@ static int listen_on_loopback(struct sockaddr_in *address)
 
 static void await_connected(void)
 {
-    struct pollfd out = {.fd = wire_stream(wire)->fd, .events = POLLOUT};
+    struct pollfd out = {.fd = wire_fd(wire), .events = POLLOUT};
     ck_assert_int_eq(poll(&out, 1, 10000), 1);
 }
 
@@ -193,7 +192,7 @@ TEST(a_tcp_connection_is_quick_and_is_watched)
     wire_free(wire);
     wire = wire_new((struct sockaddr *)&address, sizeof address);
     await_connected();
-    ck_assert(stream_finish_connect(wire_stream(wire)));
+    ck_assert(wire_finish_connect(wire));
     ck_assert_int_eq(option_of(IPPROTO_TCP, TCP_NODELAY), 1);
     ck_assert_int_eq(option_of(SOL_SOCKET, SO_KEEPALIVE), 1);
     int noticed_s = option_of(IPPROTO_TCP, TCP_KEEPIDLE) +
@@ -229,7 +228,7 @@ TEST(where_nobody_listens_there_is_no_connection)
     ck_assert_ptr_nonnull(wire);
     if (wire_error(wire) == NULL) {
         await_connected();
-        ck_assert(!stream_finish_connect(wire_stream(wire)));
+        ck_assert(!wire_finish_connect(wire));
     }
     ck_assert_str_eq(wire_error(wire), "Connection refused");
     close(fd);
