@@ -394,7 +394,7 @@ static bool set_up(struct session *session, const struct trust *trust)
     gnutls_transport_set_ptr(tls, session);
     gnutls_transport_set_pull_function(tls, pull);
     gnutls_transport_set_push_function(tls, push);
-    return gnutls_priority_set(tls, trust_priority(trust)) >= 0 &&
+    return gnutls_priority_set(tls, trust->priority) >= 0 &&
            gnutls_credentials_set(tls, GNUTLS_CRD_CERTIFICATE,
                                   session->certificates->credentials) >= 0 &&
            send_name(session) >= 0;
@@ -407,7 +407,7 @@ struct session *session_new(struct trust *trust, const char *host, int fd)
         return NULL;
     session->fd = fd;
     copy_host(session, host);
-    session->certificates = trust_hold(trust);
+    session->certificates = certificates_hold(trust->now);
     if (gnutls_init(&session->tls, GNUTLS_CLIENT | GNUTLS_NONBLOCK |
                                        GNUTLS_NO_SIGNAL | GNUTLS_NO_TICKETS) <
             0 ||

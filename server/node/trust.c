@@ -1,17 +1,10 @@
 #include "trust.h"
 
-#include <gnutls/gnutls.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 /* The distribution's ciphers, but no protocol before TLS 1.2. */
 static const char protocols[] = "-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
-
-struct trust {
-    struct certificate_files files;
-    struct certificates *now;
-    gnutls_priority_t priority; /* protocols and ciphers */
-};
 
 bool trust_make(struct trust **trust, const struct config *config,
                 char error[TRUST_TEXT_MAX])
@@ -59,16 +52,6 @@ bool trust_reload(struct trust *trust, char error[TRUST_TEXT_MAX])
     certificates_drop(trust->now);
     trust->now = made;
     return true;
-}
-
-struct certificates *trust_hold(struct trust *trust)
-{
-    return certificates_hold(trust->now);
-}
-
-struct gnutls_priority_st *trust_priority(const struct trust *trust)
-{
-    return trust->priority;
 }
 
 const char *trust_warning(const struct trust *trust, int64_t now_s)

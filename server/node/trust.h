@@ -11,7 +11,11 @@
 
 enum { TRUST_TEXT_MAX = CONFIG_ERROR_MAX + CONFIG_PATH_MAX };
 
-struct trust;
+struct trust {
+    struct certificate_files files;
+    struct certificates *now;   /* sessions hold what they begin with */
+    gnutls_priority_t priority; /* protocols and ciphers */
+};
 
 /*
  * Reads the files of config, which is borrowed until trust_free, if a node of
@@ -32,15 +36,5 @@ bool trust_reload(struct trust *trust, char error[TRUST_TEXT_MAX]);
 
 /* The fault of our certificate at now_s since 1970; NULL: none. */
 const char *trust_warning(const struct trust *trust, int64_t now_s);
-
-/* ---- for sessions -------------------------------------------------------- */
-
-struct gnutls_priority_st;
-
-/* What is valid now; each must be dropped. */
-struct certificates *trust_hold(struct trust *trust);
-
-/* Protocols and ciphers; lives as long as trust. */
-struct gnutls_priority_st *trust_priority(const struct trust *trust);
 
 #endif
