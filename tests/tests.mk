@@ -50,7 +50,7 @@ fuzz_shared := $(patsubst %.c,$(OUT)/%.o,\
 # What no fuzzer needs; whoever lists too much is told by the linker
 unfuzzed := $(addprefix server/,world start healthcheck \
               $(addprefix base/,linefile loop notify peer process timers) \
-              $(addprefix node/,backoff confirm dial line link resolver silence \
+              $(addprefix node/,confirm dial line link resolver \
                 subscription)) \
             $(addprefix api/,accesslog exchange failure front handler list \
               locks ops pages service answer fields http/% \

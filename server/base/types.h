@@ -25,6 +25,12 @@ static inline int64_t at_least(int64_t value, int64_t least)
     return value > least ? value : least;
 }
 
+/* The value, but not above most. */
+static inline int64_t at_most(int64_t value, int64_t most)
+{
+    return value < most ? value : most;
+}
+
 /* Borrowed bytes, not terminated by NUL. */
 struct span {
     const char *ptr;

@@ -1,11 +1,11 @@
 #include "dial.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "../base/clock.h"
-#include "silence.h"
 
 enum dial_state {
     DIAL_REST,
@@ -44,7 +44,7 @@ static void enter(struct dial *dial, enum dial_state state)
 void dial_stop(struct dial *dial)
 {
     if (dial->state == DIAL_LOOKUP)
-        resolver_leave(dial->setup.resolver);
+        dial->setup.resolver->fn = NULL;
     dial->state = DIAL_REST;
     loop_timer_stop(dial->timer);
     /* The watch first: the loop must not hold a descriptor that is closed. */
@@ -60,7 +60,7 @@ static void fail_attempt(struct dial *dial, enum node_state reason,
     char text[NODE_DETAIL_MAX]; /* detail may point into the wire */
     snprintf(text, sizeof text, "%s", detail);
     if (dial->state == DIAL_CONNECTING || dial->state == DIAL_SECURING)
-        resolver_skip(dial->setup.resolver);
+        dial->setup.resolver->turn++;
     dial_stop(dial);
     dial->setup.events.failed(dial->setup.events.ctx, reason, text);
 }
@@ -221,7 +221,7 @@ static bool begin_handshake(struct dial *dial)
                   shake == SESSION_WANTS_WRITE ? LOOP_WRITABLE : LOOP_READABLE);
         return false;
     }
-    resolver_keep(dial->setup.resolver, &dial->address);
+    dial->setup.resolver->good = dial->address;
     enter(dial, DIAL_HANDSHAKE);
     return send_steps(dial);
 }
@@ -277,8 +277,8 @@ static void start_connecting(struct dial *dial,
  */
 static void connect_to_last(struct dial *dial, const char *error)
 {
-    const struct resolver_address *last = resolver_last(dial->setup.resolver);
-    if (last == NULL || dial->setup.is_probe)
+    const struct resolver_address *last = &dial->setup.resolver->good;
+    if (last->len == 0 || dial->setup.is_probe)
         fail_attempt(dial, STATE_UNREACHABLE, error);
     else
         start_connecting(dial, last, 0);
@@ -302,12 +302,27 @@ void dial_start(struct dial *dial)
 
 /* ---- silence ------------------------------------------------------------ */
 
+int64_t dial_deadline_us(const struct silence *silence, int64_t owed_us,
+                         int64_t now_us)
+{
+    int64_t since_us =
+        owed_us == 0 ? now_us : at_least(silence->heard_us, owed_us);
+    return since_us + silence->timeout_us;
+}
+
+void dial_explain_silence(const struct silence *silence, const char *missing,
+                          char text[DIAL_TEXT_MAX])
+{
+    (void)snprintf(text, DIAL_TEXT_MAX, "no %s for %" PRId64 " ms", missing,
+                   silence->timeout_us / US_PER_MS);
+}
+
 /* A server without TLS may say nothing to a handshake, and wait for more. */
 static void fail_silent(struct dial *dial)
 {
-    char text[SILENCE_TEXT_MAX], detail[NODE_DETAIL_MAX];
+    char text[DIAL_TEXT_MAX], detail[NODE_DETAIL_MAX];
     if (dial->state == DIAL_LOOKUP) {
-        resolver_leave(dial->setup.resolver);
+        dial->setup.resolver->fn = NULL;
         connect_to_last(dial, "the name was not resolved in time");
         return;
     }
@@ -318,7 +333,7 @@ static void fail_silent(struct dial *dial)
         missing = "TLS handshake";
         hint = "; if the node does not speak TLS, write redis://";
     }
-    silence_explain(&dial->silence, missing, text);
+    dial_explain_silence(&dial->silence, missing, text);
     snprintf(detail, sizeof detail, "%s%s", text, hint);
     fail_attempt(dial, STATE_SILENT, detail);
 }
@@ -328,7 +343,7 @@ static void check_silence(void *arg)
     struct dial *dial = arg;
     int64_t now_us = clock_now_us();
     int64_t deadline_us =
-        silence_deadline_us(&dial->silence, dial->state_us, now_us);
+        dial_deadline_us(&dial->silence, dial->state_us, now_us);
     if (now_us >= deadline_us)
         fail_silent(dial);
     else

@@ -10,6 +10,13 @@ enum { STABLE_US = 1000000 }; /* up for so long: backoff starts anew */
 
 /* ---- going down --------------------------------------------------------- */
 
+int64_t line_backoff_us(int64_t *longest_us, uint32_t random)
+{
+    int64_t us = at_least(*longest_us, LINE_BACKOFF_FIRST_US);
+    *longest_us = at_most(2 * us, LINE_BACKOFF_LAST_US);
+    return us / 2 + random % (us / 2 + 1);
+}
+
 static void disconnect(struct line *line)
 {
     /* The watch first: the loop must not hold a descriptor that is closed. */
@@ -31,13 +38,13 @@ void line_fail(struct line *line, enum node_state reason, const char *detail)
     snprintf(text, sizeof text, "%s", detail);
     int64_t now_us = clock_now_us();
     if (line->state == LINE_UP && now_us - line->up_us >= STABLE_US)
-        backoff_reset(&line->backoff);
+        line->backoff_us = 0;
     line->state = LINE_IDLE;
     line->is_failing = false;
     disconnect(line);
     random_fill(&random, sizeof random);
     loop_timer_set(line->timer,
-                   now_us + backoff_next_us(&line->backoff, random));
+                   now_us + line_backoff_us(&line->backoff_us, random));
     line->events.down(line->events.ctx, reason, text);
 }
 
@@ -129,15 +136,15 @@ static void on_dial_failed(void *ctx, enum node_state reason,
 
 static void check_silence(struct line *line)
 {
-    char text[SILENCE_TEXT_MAX];
+    char text[DIAL_TEXT_MAX];
     int64_t now_us = clock_now_us();
-    int64_t deadline_us = silence_deadline_us(
+    int64_t deadline_us = dial_deadline_us(
         &line->silence, line->events.owed_us(line->events.ctx), now_us);
     if (now_us < deadline_us) {
         loop_timer_set(line->timer, deadline_us);
         return;
     }
-    silence_explain(&line->silence, "reply", text);
+    dial_explain_silence(&line->silence, "reply", text);
     line_fail(line, STATE_SILENT, text);
 }
 

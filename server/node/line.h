@@ -12,9 +12,7 @@
 #ifndef REDLOCKD_LINE_H
 #define REDLOCKD_LINE_H
 
-#include "backoff.h"
 #include "dial.h"
-#include "silence.h"
 
 /*
  * Called in the loop, never from within line_fail_later or line_flush;
@@ -40,6 +38,9 @@ struct line_events {
     void *ctx;
 };
 
+/* A node that becomes ready votes after the longest wait at the latest. */
+enum { LINE_BACKOFF_FIRST_US = 20000, LINE_BACKOFF_LAST_US = 500000 };
+
 enum line_state {
     LINE_CLOSED,
     LINE_IDLE, /* until the wait ends */
@@ -60,7 +61,7 @@ struct line {
     bool is_failing; /* a write failed; the line goes down in the next turn */
     int64_t up_us;   /* up since */
     struct silence silence;
-    struct backoff backoff;
+    int64_t backoff_us; /* the longest next wait; 0: LINE_BACKOFF_FIRST_US */
     struct resolver *resolver; /* while the line is up, others may use it */
     struct dial *dial;
     struct loop_watch *watch;
@@ -101,5 +102,12 @@ void line_put_off(struct line *line, int64_t wait_us);
  * breaks at this goes down in the next turn.
  */
 void line_flush(struct line *line);
+
+/*
+ * The wait before the next attempt: between half of *longest_us and all of it,
+ * which is doubled each time. The jitter lets the connections of many servers
+ * not come back at the same moment.
+ */
+int64_t line_backoff_us(int64_t *longest_us, uint32_t random);
 
 #endif

@@ -7,18 +7,6 @@
 
 #include "../base/clock.h"
 
-struct resolver {
-    struct loop *loop;
-    const struct address_node *config;
-    struct loop_lookup *lookup; /* NULL: none runs */
-    int64_t began_us;           /* when the last lookup began */
-    resolver_fn *fn;            /* of the open question; NULL: none */
-    void *arg;
-    unsigned turn;                /* which of the name's addresses to try */
-    struct resolver_address late; /* found after the question was given up */
-    struct resolver_address good; /* the last good one */
-};
-
 static struct resolver_address make_address(const void *bytes, socklen_t len)
 {
     struct resolver_address address = {.len = len};
@@ -42,15 +30,6 @@ static struct resolver_address choose(const struct resolver *resolver,
     for (unsigned i = resolver->turn % count; i > 0; i--)
         found = found->ai_next;
     return make_address(found->ai_addr, found->ai_addrlen);
-}
-
-static struct resolver_address unix_address(const char *path)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    size_t len = strlen(path);
-    assert(len < sizeof address.sun_path); /* options_load refuses others */
-    memcpy(address.sun_path, path, len);
-    return make_address(&address, sizeof address);
 }
 
 /* address: without length if there is none. */
@@ -90,7 +69,11 @@ void resolver_ask(struct resolver *resolver, resolver_fn *fn, void *arg)
         return;
     resolver->began_us = clock_now_us();
     if (config->is_unix) {
-        answer(resolver, unix_address(config->host), NULL);
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        size_t len = strlen(config->host);
+        assert(len < sizeof address.sun_path); /* options_load refuses others */
+        memcpy(address.sun_path, config->host, len);
+        answer(resolver, make_address(&address, sizeof address), NULL);
         return;
     }
     resolver->lookup = loop_lookup_new(resolver->loop, config->host,
@@ -98,27 +81,6 @@ void resolver_ask(struct resolver *resolver, resolver_fn *fn, void *arg)
     if (resolver->lookup == NULL)
         answer(resolver, (struct resolver_address){.len = 0},
                "the name cannot be looked up");
-}
-
-void resolver_leave(struct resolver *resolver)
-{
-    resolver->fn = NULL;
-}
-
-void resolver_skip(struct resolver *resolver)
-{
-    resolver->turn++;
-}
-
-void resolver_keep(struct resolver *resolver,
-                   const struct resolver_address *address)
-{
-    resolver->good = *address;
-}
-
-const struct resolver_address *resolver_last(const struct resolver *resolver)
-{
-    return resolver->good.len > 0 ? &resolver->good : NULL;
 }
 
 struct resolver *resolver_new(struct loop *loop,

@@ -13,17 +13,10 @@
 #include "../base/address.h"
 #include "../base/loop.h"
 
-struct resolver;
-
 struct resolver_address {
     socklen_t len; /* 0: no address */
     struct sockaddr_storage storage;
 };
-
-/* config is borrowed until resolver_free. NULL: no memory. */
-struct resolver *resolver_new(struct loop *loop,
-                              const struct address_node *config);
-void resolver_free(struct resolver *resolver);
 
 /*
  * address: borrowed in the callback; if the name has several, the one whose
@@ -33,26 +26,33 @@ void resolver_free(struct resolver *resolver);
 typedef void resolver_fn(void *arg, const struct resolver_address *address,
                          int64_t began_us, const char *error);
 
+struct resolver {
+    struct loop *loop;
+    const struct address_node *config;
+    struct loop_lookup *lookup; /* NULL: none runs */
+    int64_t began_us;           /* when the last lookup began */
+    /*
+     * Of the open question; NULL: none. Whoever sets it to NULL gives the
+     * question up: its lookup goes on, and the next one gets what it finds.
+     */
+    resolver_fn *fn;
+    void *arg;
+    struct resolver_address late; /* found after the question was given up */
+    /* for the users of the address */
+    unsigned
+        turn; /* which of the name's addresses to try; add 1 on a failure */
+    struct resolver_address good; /* that could be connected to last */
+};
+
+/* config is borrowed until resolver_free. NULL: no memory. */
+struct resolver *resolver_new(struct loop *loop,
+                              const struct address_node *config);
+void resolver_free(struct resolver *resolver);
+
 /*
  * Resolves, and calls fn once, maybe before it returns. Joins the lookup of a
  * question that was given up. Only one question may be open.
  */
 void resolver_ask(struct resolver *resolver, resolver_fn *fn, void *arg);
-
-/*
- * Gives the question up: fn is not called. Its lookup goes on, and the next
- * question gets what it finds.
- */
-void resolver_leave(struct resolver *resolver);
-
-/* Connecting failed: the name's next address has its turn. */
-void resolver_skip(struct resolver *resolver);
-
-/* Connecting succeeded: keeps address as the last good one. */
-void resolver_keep(struct resolver *resolver,
-                   const struct resolver_address *address);
-
-/* The last good address; NULL: none yet. */
-const struct resolver_address *resolver_last(const struct resolver *resolver);
 
 #endif

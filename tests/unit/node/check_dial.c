@@ -188,3 +188,37 @@ TEST(a_stopped_attempt_tells_nothing)
     turns_until_count(faked.loop, &dones, 1);
     ck_assert_int_eq(failures, 0);
 }
+
+/* ---- silence ------------------------------------------------------------- */
+
+enum { TIMEOUT_US = 300000 };
+
+static const struct {
+    int64_t heard_us, owed_us, now_us, since_us;
+} silences[] = {
+    {0, 0, 5000, 5000},       /* owes nothing, was never heard */
+    {4000, 0, 5000, 5000},    /* owes nothing: its silence does not count */
+    {0, 3000, 5000, 3000},    /* was never heard */
+    {2000, 3000, 5000, 3000}, /* was heard before it owed anything */
+    {3000, 3000, 5000, 3000},
+    {4000, 3000, 5000, 4000}, /* owes more, but talks */
+    {4000, 3000, 900000, 4000},
+};
+
+TEST_EACH(the_deadline_follows_the_debt_and_the_last_word, silences)
+{
+    const struct silence silence = {TIMEOUT_US, silences[_i].heard_us};
+    ck_assert_int_eq(
+        dial_deadline_us(&silence, silences[_i].owed_us, silences[_i].now_us),
+        silences[_i].since_us + TIMEOUT_US);
+}
+
+TEST(the_text_names_what_is_missing_and_for_how_long)
+{
+    const struct silence silence = {TIMEOUT_US, 0};
+    char text[DIAL_TEXT_MAX];
+    dial_explain_silence(&silence, "reply", text);
+    ck_assert_str_eq(text, "no reply for 300 ms");
+    dial_explain_silence(&silence, "connection", text);
+    ck_assert_str_eq(text, "no connection for 300 ms");
+}

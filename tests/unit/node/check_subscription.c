@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 
 #include "../../../server/base/clock.h"
-#include "../../../server/node/backoff.h"
+#include "../../../server/node/line.h"
 #include "../../lib/suite/suite.h"
 #include "faked.h"
 #include "heard.h"
@@ -175,7 +175,7 @@ TEST(a_refusal_is_not_asked_about_again_soon)
     fake_say(&faked.node, "SUBSCRIBE", "-NOPERM no permission\r\n");
     heard_open();
     heard_until_down(1);
-    turns_pass(faked.loop, 2 * (int64_t)BACKOFF_LAST_US);
+    turns_pass(faked.loop, 2 * (int64_t)LINE_BACKOFF_LAST_US);
     ck_assert_int_eq(faked.node.accepted, 1);
     fake_say(&faked.node, "SUBSCRIBE", ON_BEAT);
     heard_close();

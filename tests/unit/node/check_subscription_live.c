@@ -3,7 +3,7 @@
  */
 #include <stdio.h>
 
-#include "../../../server/node/backoff.h"
+#include "../../../server/node/line.h"
 #include "../../../server/node/wire.h"
 #include "../../lib/suite/suite.h"
 #include "heard.h"
@@ -130,7 +130,7 @@ TEST_EACH(who_may_not_subscribe_is_down, denials)
     heard_set("s", true);
     heard_until_down(1);
     int ups = heard.ups;
-    turns_pass(live.loop, 2 * (int64_t)BACKOFF_LAST_US);
+    turns_pass(live.loop, 2 * (int64_t)LINE_BACKOFF_LAST_US);
     ck_assert_int_le(heard.ups, ups + 1); /* if the server closed it first */
     ck_assert_int_eq(heard.downs, heard.ups);
     master_text(&live.master, denials[_i].allow);
