@@ -204,14 +204,13 @@ static void write_steps(struct dial *dial)
 /* False: not yet, or the attempt failed. */
 static bool begin_handshake(struct dial *dial)
 {
-    if (dial->state == DIAL_CONNECTING) {
-        if (!wire_finish_connect(dial->wire)) {
-            fail_with_wire_error(dial);
-            return false;
-        }
+    bool is_connected =
+        dial->state != DIAL_CONNECTING || wire_finish_connect(dial->wire);
+    enum session_shake shake = SESSION_BROKEN;
+    if (is_connected) {
         dial->state = DIAL_SECURING;
+        shake = wire_shake(dial->wire);
     }
-    enum session_shake shake = wire_shake(dial->wire);
     if (shake == SESSION_BROKEN) {
         fail_with_wire_error(dial);
         return false;
@@ -318,9 +317,17 @@ void dial_explain_silence(const struct silence *silence, const char *missing,
 }
 
 /* A server without TLS may say nothing to a handshake, and wait for more. */
-static void fail_silent(struct dial *dial)
+static void check_silence(void *arg)
 {
+    struct dial *dial = arg;
     char text[DIAL_TEXT_MAX], detail[NODE_DETAIL_MAX];
+    int64_t now_us = clock_now_us();
+    int64_t deadline_us =
+        dial_deadline_us(&dial->silence, dial->state_us, now_us);
+    if (now_us < deadline_us) {
+        loop_timer_set(dial->timer, deadline_us);
+        return;
+    }
     if (dial->state == DIAL_LOOKUP) {
         dial->setup.resolver->fn = NULL;
         connect_to_last(dial, "the name was not resolved in time");
@@ -336,18 +343,6 @@ static void fail_silent(struct dial *dial)
     dial_explain_silence(&dial->silence, missing, text);
     snprintf(detail, sizeof detail, "%s%s", text, hint);
     fail_attempt(dial, STATE_SILENT, detail);
-}
-
-static void check_silence(void *arg)
-{
-    struct dial *dial = arg;
-    int64_t now_us = clock_now_us();
-    int64_t deadline_us =
-        dial_deadline_us(&dial->silence, dial->state_us, now_us);
-    if (now_us >= deadline_us)
-        fail_silent(dial);
-    else
-        loop_timer_set(dial->timer, deadline_us);
 }
 
 /* ---- begin and end ------------------------------------------------------ */

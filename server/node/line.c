@@ -148,23 +148,18 @@ static void check_silence(struct line *line)
     line_fail(line, STATE_SILENT, text);
 }
 
-/* Replies that came before the write failed still count. */
-static void take_failure(struct line *line)
-{
-    read_replies(line);
-    if (line->state != LINE_UP)
-        return; /* reading found a better reason */
-    if (wire_error(line->wire) != NULL)
-        line_fail(line, wire_reason(line->wire), wire_error(line->wire));
-    else
-        line_fail(line, STATE_UNREACHABLE, "no memory to go on");
-}
-
 static void dial_or_check(void *arg)
 {
     struct line *line = arg;
     if (line->is_failing) {
-        take_failure(line);
+        /* Replies that came before the write failed still count. */
+        read_replies(line);
+        if (line->state != LINE_UP)
+            return; /* reading found a better reason */
+        if (wire_error(line->wire) != NULL)
+            line_fail(line, wire_reason(line->wire), wire_error(line->wire));
+        else
+            line_fail(line, STATE_UNREACHABLE, "no memory to go on");
     } else if (line->state == LINE_IDLE) {
         line->state = LINE_DIALING;
         dial_start(line->dial);
