@@ -55,32 +55,23 @@ static ssize_t set_io_error(struct session *session, int error)
     return -1;
 }
 
-/* False: nothing came; got tells as recv(2). */
-static bool receive(struct session *session, ssize_t *got)
-{
-    *got = recv(session->fd, session->in, IN_BYTES, 0);
-    if (*got <= 0)
-        return false;
-    if (!session->has_heard) /* without TLS: "-ERR", "HTTP/1.1" */
-        session->is_plain =
-            session->in[0] < RECORD_FIRST || session->in[0] > RECORD_LAST;
-    session->has_heard = true;
-    session->is_dry = *got < IN_BYTES;
-    session->turn_len += (size_t)*got;
-    session->in_at = 0;
-    session->in_len = (size_t)*got;
-    return true;
-}
-
 static ssize_t pull(gnutls_transport_ptr_t arg, void *bytes, size_t size)
 {
     struct session *session = arg;
-    ssize_t got;
     if (session->in_at == session->in_len) {
         if (session->is_dry || session->turn_len >= SESSION_TURN_MAX)
             return set_io_error(session, EAGAIN);
-        if (!receive(session, &got))
+        ssize_t got = recv(session->fd, session->in, IN_BYTES, 0);
+        if (got <= 0)
             return got == 0 ? 0 : set_io_error(session, errno);
+        if (!session->has_heard) /* without TLS: "-ERR", "HTTP/1.1" */
+            session->is_plain =
+                session->in[0] < RECORD_FIRST || session->in[0] > RECORD_LAST;
+        session->has_heard = true;
+        session->is_dry = got < IN_BYTES;
+        session->turn_len += (size_t)got;
+        session->in_at = 0;
+        session->in_len = (size_t)got;
         if (session->is_plain)
             return set_io_error(session, EPROTO);
     }
@@ -174,26 +165,23 @@ static const char too_old[] = "the node has neither TLS 1.2 nor 1.3";
 static const char lacking[] =
     "the node wants a client certificate: give --node-cert and --node-key";
 
-static bool is_about_certificates(gnutls_alert_description_t alert)
-{
-    return (alert >= GNUTLS_A_BAD_CERTIFICATE &&
-            alert <= GNUTLS_A_CERTIFICATE_UNKNOWN) ||
-           alert == GNUTLS_A_UNKNOWN_CA || alert == GNUTLS_A_ACCESS_DENIED ||
-           alert == GNUTLS_A_DECRYPT_ERROR;
-}
-
 /* The node says what it does not like. */
 static void explain_alert(struct session *session)
 {
     gnutls_alert_description_t alert = gnutls_alert_get(session->tls);
     const char *name = gnutls_alert_get_name(alert);
+    bool is_about_certificates = (alert >= GNUTLS_A_BAD_CERTIFICATE &&
+                                  alert <= GNUTLS_A_CERTIFICATE_UNKNOWN) ||
+                                 alert == GNUTLS_A_UNKNOWN_CA ||
+                                 alert == GNUTLS_A_ACCESS_DENIED ||
+                                 alert == GNUTLS_A_DECRYPT_ERROR;
     if (name == NULL)
         name = "unknown alert";
     if (alert == GNUTLS_A_PROTOCOL_VERSION)
         say(session, STATE_TLS_FAILED, "%s", too_old);
     else if (lacks_own(session))
         say(session, STATE_TLS_FAILED, "%s", lacking);
-    else if (is_about_certificates(alert) && session->certificates->has_own)
+    else if (is_about_certificates && session->certificates->has_own)
         say(session, STATE_TLS_FAILED, "the node refuses --node-cert: %.80s",
             name);
     else
@@ -358,33 +346,11 @@ ssize_t session_read(struct session *session, char *bytes, size_t size)
 
 /* ---- begin and end ------------------------------------------------------- */
 
-/*
- * The name as certificates have it: without the dot of the root, and an address
- * without its zone.
- */
-static void copy_host(struct session *session, const char *host)
-{
-    snprintf(session->host, sizeof session->host, "%s", host);
-    session->host[strcspn(session->host, "%")] = '\0';
-    size_t len = strlen(session->host);
-    if (len > 1 && session->host[len - 1] == '.')
-        session->host[len - 1] = '\0';
-}
-
-/* An address is not sent as a name (RFC 6066 §3). */
-static int send_name(struct session *session)
-{
-    struct in_addr four;
-    const char *host = session->host;
-    if (strchr(host, ':') != NULL || inet_pton(AF_INET, host, &four) == 1)
-        return 0;
-    return gnutls_server_name_set(session->tls, GNUTLS_NAME_DNS, host,
-                                  strlen(host));
-}
-
 static bool set_up(struct session *session, const struct trust *trust)
 {
     static char purpose[] = GNUTLS_KP_TLS_WWW_SERVER;
+    const char *host = session->host;
+    struct in_addr four;
     gnutls_session_t tls = session->tls;
     session->checks[0] = (gnutls_typed_vdata_st){
         .type = GNUTLS_DT_DNS_HOSTNAME, .data = (unsigned char *)session->host};
@@ -397,7 +363,10 @@ static bool set_up(struct session *session, const struct trust *trust)
     return gnutls_priority_set(tls, trust->priority) >= 0 &&
            gnutls_credentials_set(tls, GNUTLS_CRD_CERTIFICATE,
                                   session->certificates->credentials) >= 0 &&
-           send_name(session) >= 0;
+           /* an address is not sent as a name (RFC 6066 §3) */
+           (strchr(host, ':') != NULL || inet_pton(AF_INET, host, &four) == 1 ||
+            gnutls_server_name_set(tls, GNUTLS_NAME_DNS, host, strlen(host)) >=
+                0);
 }
 
 struct session *session_new(struct trust *trust, const char *host, int fd)
@@ -406,7 +375,15 @@ struct session *session_new(struct trust *trust, const char *host, int fd)
     if (session == NULL)
         return NULL;
     session->fd = fd;
-    copy_host(session, host);
+    /*
+     * As certificates have it: without the dot of the root, and an address
+     * without its zone.
+     */
+    snprintf(session->host, sizeof session->host, "%s", host);
+    session->host[strcspn(session->host, "%")] = '\0';
+    size_t len = strlen(session->host);
+    if (len > 1 && session->host[len - 1] == '.')
+        session->host[len - 1] = '\0';
     session->certificates = certificates_hold(trust->now);
     if (gnutls_init(&session->tls, GNUTLS_CLIENT | GNUTLS_NONBLOCK |
                                        GNUTLS_NO_SIGNAL | GNUTLS_NO_TICKETS) <
