@@ -122,53 +122,6 @@ bool script_is_time(const struct script_field *field)
            field->integer < EXACT_MAX;
 }
 
-static bool decode_held(struct call_reply *reply,
-                        const struct script_field *fields)
-{
-    if (fields[1].type != SCRIPT_FIELD_INTEGER || fields[1].integer < -1 ||
-        fields[2].type != SCRIPT_FIELD_STRING ||
-        fields[2].string.len > VALUE_MAX)
-        return false;
-    reply->pttl_ms = fields[1].integer;
-    reply->value = fields[2].string;
-    return true;
-}
-
-/*
- * Somebody else wrote a number into the slot that we would never write: an
- * error of this slot, but no reason to close the connection.
- */
-static bool decode_stale(struct call_reply *reply,
-                         const struct script_field *fields)
-{
-    if (fields[1].type != SCRIPT_FIELD_INTEGER)
-        return false;
-    reply->highest = fields[1].integer;
-    if (!script_is_time(&fields[1]))
-        *reply = (struct call_reply){.vote = VOTE_UNFIT, .state = STATE_FAILED};
-    return true;
-}
-
-/* For a slot without a number the script answers 0. */
-static bool decode_missing(struct call_reply *reply,
-                           const struct script_field *fields)
-{
-    if (fields[1].type != SCRIPT_FIELD_INTEGER)
-        return false;
-    bool is_number = fields[1].integer == 0 || script_is_time(&fields[1]);
-    reply->highest = is_number ? fields[1].integer : -1;
-    return true;
-}
-
-static bool decode_deleted(struct call_reply *reply,
-                           const struct script_field *fields)
-{
-    if (!script_is_number(&fields[1]))
-        return false;
-    reply->listeners = fields[1].integer;
-    return true;
-}
-
 static bool decode_keys(struct call_reply *reply,
                         const struct script_field *fields)
 {
@@ -184,30 +137,61 @@ static bool decode_keys(struct call_reply *reply,
     return rest.len == 0 && reply->cursor >= 0;
 }
 
-static bool is_state_text(const struct script_field *field)
+/* What comes behind the word. False: the script never says that. */
+static bool decode_rest(struct call_reply *reply,
+                        const struct script_field *fields)
 {
-    return field->type == SCRIPT_FIELD_STRING &&
-           field->string.len <= CALL_STATE_MAX;
-}
-
-/* If the word says that there is a mark, it must be a text without NUL. */
-static bool fits_word(enum call_look_word word, struct span mark)
-{
-    bool is_marked =
-        word == LOOK_FRESH || word == LOOK_CREATED || word == LOOK_MARKED;
-    return !is_marked ||
-           (mark.len > 0 && memchr(mark.ptr, '\0', mark.len) == NULL);
+    bool is_integer = fields[1].type == SCRIPT_FIELD_INTEGER;
+    bool is_time = script_is_time(&fields[1]);
+    int64_t number = fields[1].integer;
+    switch (reply->vote) {
+    case VOTE_HELD:
+        reply->pttl_ms = number;
+        reply->value = fields[2].string;
+        return is_integer && number >= -1 &&
+               fields[2].type == SCRIPT_FIELD_STRING &&
+               fields[2].string.len <= VALUE_MAX;
+    case VOTE_STALE:
+        /*
+         * Somebody else may have written a number into the slot that we would
+         * never write: an error of this slot, but no reason to close the
+         * connection.
+         */
+        reply->highest = number;
+        if (!is_time)
+            *reply =
+                (struct call_reply){.vote = VOTE_UNFIT, .state = STATE_FAILED};
+        return is_integer;
+    case VOTE_FREE: /* for a slot without a number the script answers 0 */
+        reply->highest = number == 0 || is_time ? number : -1;
+        return is_integer;
+    case VOTE_DELETED:
+        reply->listeners = number;
+        return script_is_number(&fields[1]);
+    case VOTE_DONE:
+        return decode_keys(reply, fields);
+    default:
+        return false;
+    }
 }
 
 static struct call_reply
 decode_look(int64_t node_now_us, const struct script_field *fields, int count)
 {
+    if (count != LOOK_FIELDS)
+        return garbage();
+    struct span admit = fields[1].string, mark = fields[2].string;
     int word = 0;
     while (word < LOOK_WORDS && !span_is(fields[0].string, look_words[word]))
         word++;
-    if (word == LOOK_WORDS || count != LOOK_FIELDS ||
-        !is_state_text(&fields[1]) || !is_state_text(&fields[2]) ||
-        !fits_word((enum call_look_word)word, fields[2].string) ||
+    /* if the word says that there is a mark, it is a text without NUL */
+    bool is_marked =
+        word == LOOK_FRESH || word == LOOK_CREATED || word == LOOK_MARKED;
+    if (word == LOOK_WORDS || fields[1].type != SCRIPT_FIELD_STRING ||
+        fields[2].type != SCRIPT_FIELD_STRING || admit.len > CALL_STATE_MAX ||
+        mark.len > CALL_STATE_MAX ||
+        (is_marked &&
+         (mark.len == 0 || memchr(mark.ptr, '\0', mark.len) != NULL)) ||
         fields[LOOK_FIELDS - 1].type != SCRIPT_FIELD_STRING ||
         fields[LOOK_FIELDS - 1].string.len > CALL_WITNESSES_MAX)
         return garbage();
@@ -218,8 +202,8 @@ decode_look(int64_t node_now_us, const struct script_field *fields, int count)
         .vote = VOTE_DONE,
         .node_now_us = node_now_us,
         .look = {.word = (enum call_look_word)word,
-                 .admit = fields[1].string,
-                 .mark = fields[2].string,
+                 .admit = admit,
+                 .mark = mark,
                  .max_ttl_ms = fields[3].integer,
                  .is_durable = fields[4].integer == 1,
                  .beat = fields[5].integer,
@@ -254,12 +238,7 @@ struct call_reply script_decode(enum call_kind kind, int64_t node_now_us,
         return decode_look(node_now_us, fields, count);
     struct call_reply reply = {.vote = find_word(kind, fields[0].string, count),
                                .node_now_us = node_now_us};
-    if (reply.vote == VOTE_UNREADABLE ||
-        (reply.vote == VOTE_HELD && !decode_held(&reply, fields)) ||
-        (reply.vote == VOTE_DONE && !decode_keys(&reply, fields)) ||
-        (reply.vote == VOTE_STALE && !decode_stale(&reply, fields)) ||
-        (reply.vote == VOTE_FREE && !decode_missing(&reply, fields)) ||
-        (reply.vote == VOTE_DELETED && !decode_deleted(&reply, fields)))
+    if (reply.vote == VOTE_UNREADABLE || !decode_rest(&reply, fields))
         return garbage();
     return reply;
 }
