@@ -314,18 +314,6 @@ void batch_reset(struct batch *batch)
 
 /* ---- the reply ---------------------------------------------------------- */
 
-/* A reply to each call, and a detail where its letter says so. */
-static bool is_complete(const struct script_field *fields, int calls)
-{
-    struct span letters = fields[3].string;
-    int details = 0;
-    if (fields[3].type != SCRIPT_FIELD_STRING || letters.len != (size_t)calls)
-        return false;
-    for (int i = 0; i < calls; i++)
-        details += letters.ptr[i] == '.';
-    return fields[0].integer == BATCH_HEAD_FIELDS - 1 + details;
-}
-
 void batch_read(struct batch_reader *reader, const struct script_field *fields,
                 int count, int calls)
 {
@@ -338,15 +326,23 @@ void batch_read(struct batch_reader *reader, const struct script_field *fields,
     };
     if (count == 1 && fields[0].type == SCRIPT_FIELD_ERROR) {
         reader->all = script_decode_error(fields[0].string);
-    } else if (count >= BATCH_HEAD_FIELDS &&
-               fields[0].type == SCRIPT_FIELD_ARRAY &&
-               script_is_time(&fields[1]) && script_is_number(&fields[2]) &&
-               is_complete(fields, calls)) {
-        reader->all.vote = VOTE_PENDING;
-        reader->node_now_us = fields[1].integer;
-        reader->beat = fields[2].integer;
-        reader->letter = fields[3].string.ptr;
+        return;
     }
+    if (count < BATCH_HEAD_FIELDS || fields[0].type != SCRIPT_FIELD_ARRAY ||
+        !script_is_time(&fields[1]) || !script_is_number(&fields[2]) ||
+        fields[3].type != SCRIPT_FIELD_STRING ||
+        fields[3].string.len != (size_t)calls)
+        return;
+    /* a letter for each call, and a detail where that says so */
+    int details = 0;
+    for (int i = 0; i < calls; i++)
+        details += fields[3].string.ptr[i] == '.';
+    if (fields[0].integer != BATCH_HEAD_FIELDS - 1 + details)
+        return;
+    reader->all.vote = VOTE_PENDING;
+    reader->node_now_us = fields[1].integer;
+    reader->beat = fields[2].integer;
+    reader->letter = fields[3].string.ptr;
 }
 
 /* A call's detail: an error, or an array. */

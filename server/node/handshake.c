@@ -137,15 +137,6 @@ static bool is_hex(struct span span)
     return true;
 }
 
-/* Valkey's numbers begin where it left Redis. */
-static bool is_new_enough(const char *version, bool is_valkey)
-{
-    char *end;
-    long major = strtol(version, &end, 10);
-    long minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
-    return major > 7 || (major == 7 && (!is_valkey || minor >= 2));
-}
-
 static enum node_state take_server(struct handshake *handshake,
                                    struct span info)
 {
@@ -158,7 +149,11 @@ static enum node_state take_server(struct handshake *handshake,
         return refuse_garbage(handshake);
     copy_printable(handshake->run_id, sizeof handshake->run_id, run_id);
     copy_printable(handshake->version, sizeof handshake->version, version);
-    if (!is_new_enough(handshake->version, is_valkey)) {
+    char *end;
+    long major = strtol(handshake->version, &end, 10);
+    long minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
+    /* Valkey's numbers begin where it left Redis */
+    if (major < 7 || (major == 7 && is_valkey && minor < 2)) {
         snprintf(handshake->detail, sizeof handshake->detail,
                  "version %s is too old: Redis 7 or Valkey 7.2 is needed",
                  handshake->version);
@@ -250,32 +245,19 @@ static void take_rights(struct handshake *handshake,
         span_is(find_field(fields, count, "keys"), "~*");
 }
 
-/* -1: it is not a decimal number of at most 10 digits. */
-static int64_t read_number(const struct script_field *field)
-{
-    return field->type == SCRIPT_FIELD_STRING ? span_number(field->string, 10)
-                                              : -1;
-}
-
 static enum node_state take_time(struct handshake *handshake,
                                  const struct script_field *fields, int count)
 {
-    if (count != 2)
+    enum { DIGITS = 10 };
+    if (count != 2 || fields[0].type != SCRIPT_FIELD_STRING ||
+        fields[1].type != SCRIPT_FIELD_STRING)
         return refuse_garbage(handshake);
-    int64_t seconds = read_number(&fields[0]);
-    int64_t micros = read_number(&fields[1]);
+    int64_t seconds = span_number(fields[0].string, DIGITS);
+    int64_t micros = span_number(fields[1].string, DIGITS);
     handshake->node_now_us = seconds * 1000000 + micros;
     if (seconds <= 0 || micros < 0 || micros > 999999 ||
         handshake->node_now_us >= EXACT_MAX)
         return refuse_garbage(handshake);
-    return STATE_NONE;
-}
-
-static enum node_state take_load(struct handshake *handshake, struct span sha)
-{
-    if (sha.len != SCRIPT_SHA_LEN || !is_hex(sha))
-        return refuse_garbage(handshake);
-    handshake->sha[span_copy(handshake->sha, sha)] = '\0';
     return STATE_NONE;
 }
 
@@ -300,17 +282,21 @@ enum node_state handshake_take(struct handshake *handshake,
         return take_persistence(handshake, fields, count);
     if (count != 1 || fields[0].type != SCRIPT_FIELD_STRING)
         return refuse_garbage(handshake);
+    struct span text = fields[0].string;
     switch (step) {
     case HANDSHAKE_AUTH:
     case HANDSHAKE_SELECT:
         return STATE_NONE;
     case HANDSHAKE_SERVER:
-        return take_server(handshake, fields[0].string);
+        return take_server(handshake, text);
     case HANDSHAKE_REPLICATION:
-        return take_replication(handshake, fields[0].string);
+        return take_replication(handshake, text);
     case HANDSHAKE_MEMORY:
-        return take_memory(handshake, fields[0].string);
+        return take_memory(handshake, text);
     default:
-        return take_load(handshake, fields[0].string);
+        if (text.len != SCRIPT_SHA_LEN || !is_hex(text))
+            return refuse_garbage(handshake);
+        handshake->sha[span_copy(handshake->sha, text)] = '\0';
+        return STATE_NONE;
     }
 }
