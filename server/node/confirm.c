@@ -49,28 +49,21 @@ static void on_done(void *ctx, const struct dial_result *result)
     confirm->events.confirmed(confirm->events.ctx, result);
 }
 
-/* Whether the reason may pass unaided, and says nothing about the node. */
-static bool may_recover(enum node_state reason)
+static void on_failed(void *ctx, enum node_state reason, const char *detail)
 {
+    struct confirm *confirm = ctx;
     switch (reason) {
     case STATE_UNREACHABLE:
     case STATE_SILENT:
     case STATE_LOADING:
     case STATE_BUSY:
     case STATE_TOO_MANY:
-        return true;
-    default:
-        return false;
-    }
-}
-
-static void on_failed(void *ctx, enum node_state reason, const char *detail)
-{
-    struct confirm *confirm = ctx;
-    if (may_recover(reason))
+        /* it may pass unaided, and says nothing about the node */
         probe_soon(confirm);
-    else
+        break;
+    default:
         confirm->events.refuted(confirm->events.ctx, reason, detail);
+    }
 }
 
 struct confirm *confirm_new(const struct dial_setup *dialing,

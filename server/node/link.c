@@ -68,39 +68,22 @@ void link_flush(struct link *link)
 /* ---- receiving ---------------------------------------------------------- */
 
 /* False: the link went down. */
-static bool take_load(struct link *link, const struct pipeline_reply *reply)
-{
-    enum node_state state = handshake_take(&link->handshake, HANDSHAKE_LOAD,
-                                           reply->fields, reply->count);
-    link->is_reloading = false;
-    if (state == STATE_NONE)
-        return true;
-    line_fail(&link->line, state, link->handshake.detail);
-    return false;
-}
-
-/*
- * Somebody flushed the node's scripts: loads ours again, once, however many
- * calls miss it. Those calls are not sent again: their rounds may be lost by
- * now, and their votes tell what happened.
- */
-static void reload_script(struct link *link)
-{
-    struct handshake_command load;
-    if (link->is_reloading)
-        return;
-    link->is_reloading = true;
-    handshake_command(&load, HANDSHAKE_LOAD, link->config);
-    if (!pipeline_step(&link->pipeline, HANDSHAKE_LOAD, load.args, load.count))
-        line_fail_later(&link->line); /* after the reply that is being taken */
-}
-
-/* False: the link went down. */
 static bool take_call(struct link *link, const struct pipeline_reply *reply)
 {
-    /* First, so that the script is there for what the event sends. */
-    if (reply->script.state == STATE_NO_SCRIPT)
-        reload_script(link);
+    /*
+     * Somebody flushed the node's scripts: loads ours again, once, however many
+     * calls miss it. First, so that the script is there for what the event
+     * sends. Those calls are not sent again: their rounds may be lost by now,
+     * and their votes tell what happened.
+     */
+    if (reply->script.state == STATE_NO_SCRIPT && !link->is_reloading) {
+        struct handshake_command load;
+        link->is_reloading = true;
+        handshake_command(&load, HANDSHAKE_LOAD, link->config);
+        if (!pipeline_step(&link->pipeline, HANDSHAKE_LOAD, load.args,
+                           load.count))
+            line_fail_later(&link->line); /* after this reply is taken */
+    }
     link->events.reply(link->events.ctx, link->node, reply->tag, &reply->script,
                        reply->sent_us, link->line.silence.heard_us);
     if (reply->script.vote != VOTE_UNREADABLE)
@@ -114,23 +97,29 @@ static bool take_call(struct link *link, const struct pipeline_reply *reply)
 static bool take_reply(struct link *link)
 {
     struct pipeline_reply reply;
+    enum node_state state = STATE_GARBAGE;
+    const char *detail = "sent what is no reply, or too long a one";
     switch (
         pipeline_next(&link->pipeline, link->line.silence.heard_us, &reply)) {
     case PIPELINE_CALL:
         return take_call(link, &reply);
     case PIPELINE_STEP:
-        return take_load(link, &reply);
+        link->is_reloading = false;
+        state = handshake_take(&link->handshake, HANDSHAKE_LOAD, reply.fields,
+                               reply.count);
+        if (state == STATE_NONE)
+            return true;
+        detail = link->handshake.detail;
+        break;
     case PIPELINE_NONE:
         return false;
     case PIPELINE_UNASKED:
-        line_fail(&link->line, STATE_GARBAGE,
-                  "sent a reply that nobody asked for");
-        return false;
+        detail = "sent a reply that nobody asked for";
+        break;
     case PIPELINE_GARBAGE:
         break;
     }
-    line_fail(&link->line, STATE_GARBAGE,
-              "sent what is no reply, or too long a one");
+    line_fail(&link->line, state, detail);
     return false;
 }
 

@@ -68,12 +68,20 @@ static bool read_channel(const struct subscription *subscription,
     return true;
 }
 
-/* kind channel text | kind channel count. False: it is none of them. */
-static bool take_array(struct subscription *subscription,
-                       const struct script_field *fields)
+/*
+ * kind channel text | kind channel count, as an array. False: it is no
+ * announcement.
+ */
+static bool take_reply(struct subscription *subscription,
+                       const struct wire_reply *reply)
 {
     const struct subscription_events *events = &subscription->events;
+    const struct script_field *fields = reply->fields + 1;
     char copy[RESOURCE_MAX];
+    subscription->is_refused = reply->fields[0].type == SCRIPT_FIELD_ERROR;
+    if (reply->count != 4 || reply->fields[0].type != SCRIPT_FIELD_ARRAY ||
+        reply->fields[0].integer != 3)
+        return false;
     struct span kind = fields[0].string, resource;
     if (fields[0].type != SCRIPT_FIELD_STRING ||
         !read_channel(subscription, &fields[1], copy, &resource))
@@ -92,16 +100,6 @@ static bool take_array(struct subscription *subscription,
         return span_is(kind, "unsubscribe");
     events->subscribed(events->ctx, subscription->node, resource);
     return true;
-}
-
-/* False: it is no announcement. */
-static bool take_reply(struct subscription *subscription,
-                       const struct wire_reply *reply)
-{
-    const struct script_field *fields = reply->fields;
-    subscription->is_refused = fields[0].type == SCRIPT_FIELD_ERROR;
-    return reply->count == 4 && fields[0].type == SCRIPT_FIELD_ARRAY &&
-           fields[0].integer == 3 && take_array(subscription, fields + 1);
 }
 
 /* Stops when a callback closes the line. */
