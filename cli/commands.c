@@ -79,9 +79,7 @@ static void print_holder(const json_t *lock, bool with_time)
     (void)putchar('\n');
 }
 
-/* ---- commands of the holder
- * ----------------------------------------------------------
- */
+/* ---- commands of the holder ---------------------------------------------- */
 
 int command_acquire(struct command *command)
 {
@@ -89,14 +87,14 @@ int command_acquire(struct command *command)
     struct lock lock;
     json_t *answer = NULL;
     enum verdict verdict = service_acquire(&command->service, &lock, &answer);
-    if (verdict != VERDICT_DONE)
-        complain_of_acquire(options, verdict, command->service.detail);
-    else if (options->is_json)
+    if (verdict == VERDICT_DONE && options->is_json)
         print_json(answer);
-    else
+    else if (verdict == VERDICT_DONE)
         print_lock(command, &lock);
     json_decref(answer);
-    return complain_status(options, verdict);
+    if (verdict == VERDICT_DONE)
+        return EXIT_SUCCESS;
+    return complain_of_acquire(options, verdict, command->service.detail);
 }
 
 int command_extend(struct command *command)
@@ -120,23 +118,19 @@ int command_extend(struct command *command)
     return complain_status(options, verdict);
 }
 
-static enum verdict release_by_force(struct command *command, json_t **answer)
-{
-    char path[ID_MAX + 64];
-    (void)snprintf(path, sizeof path, "/locks/%s?force=%" PRId64, command->id,
-                   command->options->force);
-    return service_ask(&command->service, "DELETE", path, answer);
-}
-
 int command_release(struct command *command)
 {
     const struct options *options = command->options;
+    struct service *service = &command->service;
     json_t *answer = NULL;
     bool is_repeated = false;
+    char path[ID_MAX + 64];
+    (void)snprintf(path, sizeof path, "/locks/%s?force=%" PRId64, command->id,
+                   options->force);
     enum verdict verdict =
         options->force != 0
-            ? release_by_force(command, &answer)
-            : service_release(&command->service, command->id, options->token,
+            ? service_ask(service, "DELETE", path, &answer)
+            : service_release(service, command->id, options->token,
                               clock_now_us() + TRY_US, &is_repeated, &answer);
     if (verdict != VERDICT_DONE)
         complain_of_lock(options, "%s", command->service.detail);
@@ -149,9 +143,7 @@ int command_release(struct command *command)
     return complain_status(options, verdict);
 }
 
-/* ---- commands of everybody
- * -----------------------------------------------------------
- */
+/* ---- commands of everybody ----------------------------------------------- */
 
 /*
  * Asks about one resource: each of several may have another holder.
@@ -306,8 +298,7 @@ int command_nodes(struct command *command)
                : complain_status(options, verdict);
 }
 
-/* ---- watch -----------------------------------------------------------------
- */
+/* ---- watch --------------------------------------------------------------- */
 
 /* Whether the same client holds the lock, for however long. */
 static bool is_same_holder(const json_t *a, const json_t *b)

@@ -35,7 +35,10 @@ void complain_of_lock(const struct options *options, const char *format, ...)
     va_list args;
     va_start(args, format);
     (void)fputs("redlockctl: ", stderr);
-    shown_put_all(options->resources, options->resources_count, stderr);
+    for (int i = 0; i < options->resources_count; i++) {
+        (void)fputs(i > 0 ? ", " : "", stderr);
+        shown_put(options->resources[i], stderr);
+    }
     (void)fputs(": ", stderr);
     print_line(format, args);
     va_end(args);
@@ -64,14 +67,15 @@ int complain_status(const struct options *options, enum verdict verdict)
     return EXIT_OS_ERROR;
 }
 
-void complain_of_acquire(const struct options *options, enum verdict verdict,
-                         const char *detail)
+int complain_of_acquire(const struct options *options, enum verdict verdict,
+                        const char *detail)
 {
     bool has_waited = options->wait_ms > 0 && verdict != VERDICT_REFUSED &&
-                      verdict != VERDICT_DENIED;
+                      verdict != VERDICT_DENIED && verdict != VERDICT_STOPPED;
     double waited_s = (double)options->wait_ms / (double)MS_PER_S;
     if (has_waited)
         complain_of_lock(options, "%s; gave up after %g s", detail, waited_s);
-    else
+    else if (verdict != VERDICT_STOPPED)
         complain_of_lock(options, "%s", detail);
+    return complain_status(options, verdict);
 }

@@ -5,7 +5,18 @@
 #define REDLOCKCTL_COMPLAIN_H
 
 #include "options.h"
-#include "verdict.h"
+
+/* What an answer means for a call. */
+enum verdict {
+    VERDICT_DONE,
+    VERDICT_HELD,    /* acquire: held by somebody else */
+    VERDICT_LOST,    /* 404, or 409 not_owner */
+    VERDICT_FINAL,   /* 409 max_hold_reached: the validity stands */
+    VERDICT_REFUSED, /* another 4xx: it would not help to try again */
+    VERDICT_DENIED,  /* 401 or 403 at each replica, or a wrong certificate */
+    VERDICT_UNAVAILABLE, /* no replica answered, or they have no quorum */
+    VERDICT_STOPPED,     /* by wake */
+};
 
 /* Prints "redlockctl: " and the message to stderr, as one line. Always false.
  */
@@ -18,8 +29,11 @@ void complain_of_lock(const struct options *options, const char *format, ...)
 /* The exit status after a call. */
 int complain_status(const struct options *options, enum verdict verdict);
 
-/* Says why an acquire has failed. */
-void complain_of_acquire(const struct options *options, enum verdict verdict,
-                         const char *detail);
+/*
+ * Says why an acquire has failed, unless it was stopped; returns the exit
+ * status.
+ */
+int complain_of_acquire(const struct options *options, enum verdict verdict,
+                        const char *detail);
 
 #endif

@@ -2,18 +2,23 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "../server/base/clock.h"
 #include "complain.h"
-#include "keeper.h"
+#include "family.h"
+#include "guard.h"
 #include "service.h"
 
 enum {
@@ -22,6 +27,19 @@ enum {
     MARGIN_MAX_US = 1000000,
     RELEASE_US = 3000000, /* how long a release may take */
     AGAIN_NS = 10000000,  /* until the guard is looked at again */
+    KILL_AGAIN_NS = 2000000,
+};
+
+/* Our side of the guard: see guard.h. */
+struct keeper {
+    struct guard_setup setup;
+    pid_t guard;
+    int life_fd;        /* the guard reads the other end */
+    bool was_late;      /* the guard did not act in time: we killed it */
+    bool has_ended;     /* the guard, and with it the command */
+    bool had_children;  /* before: not of the command, never killed */
+    enum guard_end end; /* GUARD_RUNS: the guard was killed */
+    int code;           /* GUARD_EXITED: of the command */
 };
 
 struct run {
@@ -36,6 +54,95 @@ struct run {
     enum verdict lost; /* why the command had to end */
 };
 
+/* ---- the guard ----------------------------------------------------------- */
+
+/*
+ * Forks the guard, which waits for the lock. The setup needs no shared and no
+ * life_fd. Call it before any library starts threads or opens connections: the
+ * guard would keep these open. False: errno says why.
+ */
+static bool keeper_start(struct keeper *keeper, const struct guard_setup *setup)
+{
+    int life[2];
+    void *shared = mmap(NULL, sizeof *setup->shared, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    *keeper = (struct keeper){.setup = *setup};
+    keeper->setup.shared = shared;
+    keeper->had_children = family_has_children();
+    if (shared == MAP_FAILED || pipe2(life, O_CLOEXEC | O_NONBLOCK) != 0 ||
+        prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
+        return false;
+    keeper->setup.life_fd = life[0];
+    keeper->life_fd = life[1];
+    keeper->guard = fork();
+    if (keeper->guard < 0)
+        return false;
+    if (keeper->guard == 0) {
+        (void)close(life[1]); /* or its end would never be read */
+        guard_run(&keeper->setup);
+        _exit(EXIT_SUCCESS);
+    }
+    (void)close(life[0]);
+    return true;
+}
+
+/* If the pipe is full, the guard has bytes to read anyway. */
+static void wake_guard(const struct keeper *keeper)
+{
+    ssize_t written = write(keeper->life_fd, "", 1);
+    (void)written;
+}
+
+/*
+ * When keeper_look must be called even if nothing happens: by then the guard
+ * must have sent SIGKILL.
+ */
+static int64_t keeper_look_us(const struct keeper *keeper)
+{
+    return keeper->setup.shared->until_us - keeper->setup.margin_us / 4 * 3;
+}
+
+/*
+ * After the guard was killed: the kernel has killed its child, the command, and
+ * what the command had started is now our child.
+ */
+static void kill_rest(struct keeper *keeper)
+{
+    const struct timespec pause = {0, KILL_AGAIN_NS};
+    pid_t command = keeper->setup.shared->command;
+    bool children = !keeper->had_children;
+    while ((command != 0 && family_has_group(command)) ||
+           (children && family_has_children())) {
+        family_kill(command, children);
+        while (waitpid(children ? -1 : -command, NULL, WNOHANG) > 0)
+            ;
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+/*
+ * Call it after a SIGCHLD. Sets has_ended, end and code if the guard has ended.
+ * Kills a guard that does not act in time, and what a killed one has left.
+ */
+static void keeper_look(struct keeper *keeper)
+{
+    const struct guard_shared *shared = keeper->setup.shared;
+    if (keeper->has_ended)
+        return;
+    if (shared->until_us != 0 && clock_now_us() >= keeper_look_us(keeper)) {
+        (void)kill(keeper->guard, SIGKILL);
+        keeper->was_late = true;
+    }
+    if (waitpid(keeper->guard, NULL, WNOHANG) != keeper->guard)
+        return;
+    keeper->end = (enum guard_end)shared->end;
+    keeper->code = shared->code;
+    if (keeper->end == GUARD_RUNS)
+        kill_rest(keeper);
+    keeper->has_ended = true;
+    family_give_terminal(shared->command, getpgrp());
+}
+
 /* ---- signals and time ---------------------------------------------------- */
 
 /* Signals that would end redlockctl, or concern the command's terminal. */
@@ -44,12 +151,16 @@ static const int forwarded[] = {SIGTERM, SIGINT,  SIGHUP,   SIGQUIT,
 
 static void take_signal(struct run *run, int signal)
 {
+    const struct keeper *keeper = &run->keeper;
     if (signal == SIGCHLD)
         return;
-    if (run->is_running)
-        keeper_signal(&run->keeper, signal);
-    else if (signal != SIGWINCH && signal != SIGCONT)
+    if (run->is_running) {
+        assert(keeper->guard > 1); /* or it would go to groups */
+        if (!keeper->has_ended)
+            (void)kill(keeper->guard, signal); /* not reaped yet: it is ours */
+    } else if (signal != SIGWINCH && signal != SIGCONT) {
         run->caught = signal;
+    }
 }
 
 /* For struct wake. True: there is nothing left to wait for. */
@@ -93,23 +204,17 @@ static bool open_wake(struct run *run, sigset_t *before)
 
 /* ---- beginning ----------------------------------------------------------- */
 
-static int64_t margin_us(int64_t ttl_ms)
-{
-    int64_t us = ttl_ms * US_PER_MS / MARGIN_PARTS;
-    us = at_least(us, MARGIN_MIN_US);
-    return us < MARGIN_MAX_US ? us : MARGIN_MAX_US;
-}
-
 /* Starts the guard before anything is opened that it would inherit. */
 static bool start_guard(struct run *run, struct credentials *credentials)
 {
     const struct options *options = run->options;
+    int64_t margin_us = options->ttl_ms * US_PER_MS / MARGIN_PARTS;
     assert(options->grace_ms >= 0 && options->grace_ms <= options->ttl_ms / 2);
     struct guard_setup setup = {
         .command = options->command,
         .resource = run->resource,
         .grace_us = options->grace_ms * US_PER_MS,
-        .margin_us = margin_us(options->ttl_ms),
+        .margin_us = at_most(at_least(margin_us, MARGIN_MIN_US), MARGIN_MAX_US),
         .redlockctl_group = getpgrp(),
     };
     /* our parent may have ignored it: then no child could be waited for */
@@ -128,53 +233,34 @@ static int64_t renew_us(const struct run *run)
 {
     int64_t now_us = clock_now_us();
     int64_t end_us = guard_term_us(&run->keeper.setup, run->lock.until_us);
-    int64_t half_us = now_us + at_least(end_us - now_us, 0) / 2;
-    return run->lock.renew_us < half_us ? run->lock.renew_us : half_us;
+    return at_most(run->lock.renew_us,
+                   now_us + at_least(end_us - now_us, 0) / 2);
 }
 
 static void extend(struct run *run)
 {
+    struct guard_shared *shared = run->keeper.setup.shared;
     int64_t end_us = guard_term_us(&run->keeper.setup, run->lock.until_us);
     enum verdict verdict =
         service_extend(&run->service, &run->lock, end_us, NULL);
     if (verdict == VERDICT_STOPPED)
         return;
     if (verdict == VERDICT_DONE) {
-        keeper_extend(&run->keeper, run->lock.until_us);
+        /* The guard reads it again before it acts on it: no need to wake it. */
+        assert(shared->until_us != 0); /* the command was started */
+        shared->until_us = run->lock.until_us;
         set_timer(run);
         return;
     }
     run->lost = verdict;
-    if (verdict == VERDICT_LOST)
-        keeper_lose(&run->keeper);
+    if (verdict == VERDICT_LOST) {
+        shared->is_lost = true;
+        wake_guard(&run->keeper);
+    }
     /* otherwise the command may run until the guard ends it */
 }
 
-/* Returns when the command has ended. */
-static void extend_until_end(struct run *run)
-{
-    while (!run->keeper.has_ended) {
-        int64_t until_us =
-            run->lost == VERDICT_DONE ? renew_us(run) : INT64_MAX;
-        if (wake_wait(&run->wake, until_us) && run->lost == VERDICT_DONE)
-            extend(run);
-    }
-}
-
 /* ---- the end ------------------------------------------------------------- */
-
-/* False: the lock had ended before the command did. */
-static bool release(struct run *run)
-{
-    bool is_repeated = false;
-    enum verdict verdict =
-        service_release(&run->service, run->lock.id, run->lock.token,
-                        clock_now_us() + RELEASE_US, &is_repeated, NULL);
-    if (verdict == VERDICT_UNAVAILABLE || verdict == VERDICT_DENIED)
-        complain_of_lock(run->options, "not released, it ends with its TTL: %s",
-                         run->service.detail);
-    return verdict != VERDICT_LOST || is_repeated;
-}
 
 static const char *reason_of(const struct run *run, bool was_held)
 {
@@ -199,7 +285,15 @@ static int release_and_report(struct run *run)
     run->is_running = false;
     run->caught = 0;
     run->wake.count = 0;
-    bool was_held = release(run);
+    bool is_repeated = false;
+    enum verdict verdict =
+        service_release(&run->service, run->lock.id, run->lock.token,
+                        clock_now_us() + RELEASE_US, &is_repeated, NULL);
+    if (verdict == VERDICT_UNAVAILABLE || verdict == VERDICT_DENIED)
+        complain_of_lock(run->options, "not released, it ends with its TTL: %s",
+                         run->service.detail);
+    /* or the lock had ended before the command did */
+    bool was_held = verdict != VERDICT_LOST || is_repeated;
     const char *reason = reason_of(run, was_held);
     if (reason == NULL)
         return run->keeper.code;
@@ -221,27 +315,30 @@ static int die_of_signal(int caught)
     return EXIT_SIGNALLED + caught;
 }
 
+/* Starts the command under the lock; returns the exit status at its end. */
 static int run_locked(struct run *run)
 {
-    keeper_run(&run->keeper, run->lock.token, run->lock.fencing_token,
-               run->lock.until_us);
+    struct guard_shared *shared = run->keeper.setup.shared;
+    const struct lock *lock = &run->lock;
+    size_t len = strlen(lock->token);
+    /* or the guard may read these while they are written */
+    assert(shared->until_us == 0 && lock->until_us > 0);
+    assert(len > 0 && len < sizeof shared->token);
+    memcpy(shared->token, lock->token, len + 1);
+    shared->fencing_token = lock->fencing_token;
+    shared->until_us = lock->until_us;
+    wake_guard(&run->keeper);
     run->is_running = true;
     /* a token or a certificate may be about to be replaced */
     run->service.outlasts_denials = true;
     set_timer(run);
-    extend_until_end(run);
+    while (!run->keeper.has_ended) {
+        int64_t until_us =
+            run->lost == VERDICT_DONE ? renew_us(run) : INT64_MAX;
+        if (wake_wait(&run->wake, until_us) && run->lost == VERDICT_DONE)
+            extend(run);
+    }
     return release_and_report(run);
-}
-
-static int acquire_and_run(struct run *run)
-{
-    const struct options *options = run->options;
-    enum verdict verdict = service_acquire(&run->service, &run->lock, NULL);
-    if (verdict == VERDICT_DONE)
-        return run_locked(run);
-    if (verdict != VERDICT_STOPPED)
-        complain_of_acquire(options, verdict, run->service.detail);
-    return complain_status(options, verdict);
 }
 
 int run_command(const struct options *options, const char *joined,
@@ -252,7 +349,12 @@ int run_command(const struct options *options, const char *joined,
         complain("%s", strerror(errno));
         return EXIT_OS_ERROR;
     }
-    int status = acquire_and_run(&run);
+    int status = 0;
+    enum verdict verdict = service_acquire(&run.service, &run.lock, NULL);
+    if (verdict == VERDICT_DONE)
+        status = run_locked(&run);
+    else
+        status = complain_of_acquire(options, verdict, run.service.detail);
     service_close(&run.service);
     return run.caught ? die_of_signal(run.caught) : status;
 }

@@ -8,6 +8,7 @@
 #include "../server/base/clock.h"
 #include "../server/base/random.h"
 #include "complain.h"
+#include "shown.h"
 
 enum {
     SLICE_MS = 10000,       /* of a wait: proxies may cut long requests */
@@ -17,7 +18,7 @@ enum {
     BACKOFF_LAST_MS = 2000, /* and after many times */
     HOLDERS_PAUSE_US = 50000,
     TELL_US = 5000000, /* from the first failure of an acquire to a message */
-    KEY_SIZE = 33,     /* of an Idempotency-Key, with its NUL */
+    KEY_BYTES = 16,    /* at random, of an Idempotency-Key */
 };
 
 /* One call, to whichever replica. */
@@ -28,11 +29,6 @@ struct call {
     char *body;
     int64_t timeout_ms;
 };
-
-static int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 bool service_open(struct service *service, const struct options *options,
                   const struct wake *wake, struct credentials *credentials)
@@ -54,25 +50,56 @@ void service_close(struct service *service)
 
 /* ---- one call ------------------------------------------------------------ */
 
-/* Asks the current replica; after a 401 again, if the file has a new token. */
-static void ask_replica(struct service *service, const struct call *call,
-                        struct http_answer *answer)
+static enum verdict verdict_of(const struct http_answer *answer)
 {
-    const struct http_request request = {
-        .method = call->method,
-        .base = service->options->urls[service->current],
-        .path = call->path,
-        .headers = {call->headers[0], call->headers[1]},
-        .bearer = service->credentials->bearer,
-        .body = call->body,
-        .timeout_ms = at_least(call->timeout_ms, 1),
-    };
-    http_call(service->http, &request, answer);
-    if (answer->status != HTTP_UNAUTHORIZED ||
-        !credentials_refresh(service->credentials))
-        return;
-    http_answer_free(answer);
-    http_call(service->http, &request, answer);
+    const char *code = http_text(answer->body, "code");
+    if (answer->is_stopped)
+        return VERDICT_STOPPED;
+    if (answer->status >= 200 && answer->status < 300 && answer->body != NULL)
+        return VERDICT_DONE;
+    /* a gateway in front may check identities, too */
+    if (answer->is_untrusted || answer->status == HTTP_UNAUTHORIZED ||
+        answer->status == HTTP_FORBIDDEN)
+        return VERDICT_DENIED;
+    /* without a code, it is not from redlockd but from something in front */
+    if (!*code || answer->status == HTTP_TOO_MANY || answer->status >= 500)
+        return VERDICT_UNAVAILABLE;
+    if (answer->status == 409 && strcmp(code, "lock_held") == 0)
+        return VERDICT_HELD;
+    if (answer->status == 409)
+        return strcmp(code, "max_hold_reached") == 0 ? VERDICT_FINAL
+                                                     : VERDICT_LOST;
+    return strcmp(code, "lock_not_found") == 0 ? VERDICT_LOST : VERDICT_REFUSED;
+}
+
+/* Says in one line what is wrong: the answer of this replica is no success. */
+static void explain(const struct http_answer *answer, const char *url,
+                    const char *advice, char detail[SERVICE_DETAIL_SIZE])
+{
+    const char *told = http_text(answer->body, "detail");
+    const json_t *holder = json_object_get(answer->body, "held_by");
+    const char *owner = http_text(holder, "owner");
+    size_t size = SERVICE_DETAIL_SIZE;
+    char replica[SHOWN_URL_SIZE];
+    shown_url(url, replica);
+    if (answer->status == 0)
+        (void)snprintf(detail, size, "%s: %s", replica, answer->error);
+    else if (answer->status == HTTP_UNAUTHORIZED)
+        (void)snprintf(detail, size, "%s: not authenticated (%ld)%s%s; %s",
+                       replica, answer->status, *told ? ": " : "", told,
+                       advice);
+    else if (answer->status == HTTP_FORBIDDEN)
+        (void)snprintf(detail, size, "%s: not allowed (%ld)%s%s", replica,
+                       answer->status, *told ? ": " : "", told);
+    else if (holder != NULL)
+        (void)snprintf(detail, size, "somebody else %s%s%sholds the lock",
+                       *owner ? "(" : "", owner, *owner ? ") " : "");
+    else if (*told)
+        (void)snprintf(detail, size, "%s", told);
+    else
+        (void)snprintf(detail, size,
+                       "%s answered with status %ld, as no redlockd does",
+                       replica, answer->status);
 }
 
 static bool may_others_help(enum verdict verdict)
@@ -80,41 +107,51 @@ static bool may_others_help(enum verdict verdict)
     return verdict == VERDICT_UNAVAILABLE || verdict == VERDICT_DENIED;
 }
 
-/* Asks the current replica; if that cannot help, the next one is current. */
+/*
+ * Asks the current replica; after a 401 again, if the file has a new token. If
+ * it cannot help, the next one is current.
+ */
 static enum verdict ask_one(struct service *service, const struct call *call,
                             struct http_answer *answer)
 {
-    ask_replica(service, call, answer);
+    const struct options *options = service->options;
+    const char *url = options->urls[service->current];
+    const struct http_request request = {
+        .method = call->method,
+        .base = url,
+        .path = call->path,
+        .headers = {call->headers[0], call->headers[1]},
+        .bearer = service->credentials->bearer,
+        .body = call->body,
+        .timeout_ms = at_least(call->timeout_ms, 1),
+    };
+    http_call(service->http, &request, answer);
+    if (answer->status == HTTP_UNAUTHORIZED &&
+        credentials_refresh(service->credentials)) {
+        http_answer_free(answer);
+        http_call(service->http, &request, answer);
+    }
     enum verdict verdict = verdict_of(answer);
     if (verdict != VERDICT_DONE)
-        verdict_explain(answer, service->options->urls[service->current],
-                        credentials_advice(service->credentials),
-                        service->detail);
+        explain(answer, url, credentials_advice(service->credentials),
+                service->detail);
     if (may_others_help(verdict))
-        service->current =
-            (service->current + 1) % service->options->urls_count;
+        service->current = (service->current + 1) % options->urls_count;
     return verdict;
-}
-
-/* From 0 to most. */
-static int64_t draw_ms(int64_t most)
-{
-    uint32_t bits = 0;
-    assert(most >= 0);
-    random_fill(&bits, sizeof bits);
-    return bits % (most + 1);
 }
 
 /* The pause after each replica has failed rounds times: longer, and random. */
 static int64_t backoff_ms(int rounds, const struct http_answer *answer)
 {
-    int64_t told_ms = min64(answer->retry_after_ms, BACKOFF_LAST_MS) / 2;
+    int64_t told_ms = at_most(answer->retry_after_ms, BACKOFF_LAST_MS) / 2;
     int64_t most_ms = BACKOFF_FIRST_MS;
+    uint32_t bits = 0;
     for (int i = 1; i < rounds && most_ms < BACKOFF_LAST_MS; i++)
         most_ms *= 2;
     if (answer->status == HTTP_TOO_MANY) /* it would refuse until then */
         told_ms = answer->retry_after_ms;
-    return told_ms + draw_ms(most_ms);
+    random_fill(&bits, sizeof bits);
+    return told_ms + bits % (most_ms + 1);
 }
 
 /* Counts the failures of a call over all replicas. */
@@ -127,27 +164,6 @@ struct attempts {
     int64_t tell_us; /* when people are told; 0: nothing failed, or told */
 };
 
-static void note_failure(struct attempts *attempts, enum verdict verdict,
-                         const struct http_answer *answer)
-{
-    if (attempts->failed++ == 0 && !attempts->is_holders)
-        attempts->tell_us = clock_now_us() + TELL_US;
-    attempts->denied = verdict == VERDICT_DENIED ? attempts->denied + 1 : 0;
-    if (verdict == VERDICT_UNAVAILABLE && answer->status != HTTP_TOO_MANY)
-        attempts->may_have_done = true;
-}
-
-static int64_t pause_us(const struct service *service,
-                        const struct attempts *attempts,
-                        const struct http_answer *answer, int64_t left_us)
-{
-    int rounds = attempts->failed / service->options->urls_count;
-    int64_t us = backoff_ms(rounds, answer) * US_PER_MS;
-    if (attempts->is_holders)
-        us = min64(us, at_least(left_us / 4, HOLDERS_PAUSE_US));
-    return min64(us, left_us);
-}
-
 /*
  * When a replica could not help: pauses when each has failed as often as the
  * others. False: the time is up, all have denied it, or wake said to stop.
@@ -157,7 +173,11 @@ static bool may_try_again(const struct service *service,
                           const struct http_answer *answer,
                           enum verdict *verdict)
 {
-    note_failure(attempts, *verdict, answer);
+    if (attempts->failed++ == 0 && !attempts->is_holders)
+        attempts->tell_us = clock_now_us() + TELL_US;
+    attempts->denied = *verdict == VERDICT_DENIED ? attempts->denied + 1 : 0;
+    if (*verdict == VERDICT_UNAVAILABLE && answer->status != HTTP_TOO_MANY)
+        attempts->may_have_done = true;
     if (attempts->failed % service->options->urls_count != 0)
         return true;
     if (attempts->denied >= service->options->urls_count &&
@@ -171,8 +191,11 @@ static bool may_try_again(const struct service *service,
         complain("no lock yet, still trying: %s", service->detail);
         attempts->tell_us = 0;
     }
-    if (wake_wait(service->wake,
-                  now_us + pause_us(service, attempts, answer, left_us)))
+    int rounds = attempts->failed / service->options->urls_count;
+    int64_t pause_us = backoff_ms(rounds, answer) * US_PER_MS;
+    if (attempts->is_holders)
+        pause_us = at_most(pause_us, at_least(left_us / 4, HOLDERS_PAUSE_US));
+    if (wake_wait(service->wake, now_us + at_most(pause_us, left_us)))
         return true;
     *verdict = VERDICT_STOPPED;
     return false;
@@ -191,7 +214,8 @@ static void give_body(struct http_answer *answer, json_t **body)
 
 /* ---- acquire ------------------------------------------------------------- */
 
-static json_t *list_resources(const struct options *options)
+/* free() it. NULL: no memory. */
+static char *format_wish(const struct options *options, int64_t wait_ms)
 {
     json_t *list = json_array();
     for (int i = 0; i < options->resources_count; i++)
@@ -200,27 +224,12 @@ static json_t *list_resources(const struct options *options)
             json_decref(list);
             return NULL;
         }
-    return list;
-}
-
-/* free() it. NULL: no memory. */
-static char *format_wish(const struct options *options, int64_t wait_ms)
-{
-    json_t *body =
-        json_pack("{s:o, s:I, s:I, s:s*}", "resources", list_resources(options),
-                  "ttl_ms", (json_int_t)options->ttl_ms, "wait_ms",
-                  (json_int_t)wait_ms, "owner", options->owner);
+    json_t *body = json_pack("{s:o, s:I, s:I, s:s*}", "resources", list,
+                             "ttl_ms", (json_int_t)options->ttl_ms, "wait_ms",
+                             (json_int_t)wait_ms, "owner", options->owner);
     char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
     json_decref(body);
     return text;
-}
-
-static void draw_key(char key[KEY_SIZE])
-{
-    unsigned char bytes[(KEY_SIZE - 1) / 2];
-    random_fill(bytes, sizeof bytes);
-    for (size_t i = 0; i < sizeof bytes; i++)
-        (void)snprintf(key + 2 * i, 3, "%02x", bytes[i]);
 }
 
 /* False: it lacks what an answer of redlockd has. */
@@ -277,7 +286,7 @@ static bool may_wait_on(const struct service *service, int64_t give_up_us,
         return false;
     if (json_object_get(answer->body, "waited_ms") == NULL)
         again_us += answer->retry_after_ms * US_PER_MS;
-    if (wake_wait(service->wake, min64(again_us, give_up_us)))
+    if (wake_wait(service->wake, at_most(again_us, give_up_us)))
         return true;
     *verdict = VERDICT_STOPPED;
     return false;
@@ -286,7 +295,8 @@ static bool may_wait_on(const struct service *service, int64_t give_up_us,
 enum verdict service_acquire(struct service *service, struct lock *lock,
                              json_t **body)
 {
-    char key[KEY_SIZE], header[KEY_SIZE + 24];
+    unsigned char key[KEY_BYTES];
+    char header[sizeof "Idempotency-Key: " + 2 * KEY_BYTES];
     int64_t wait_all_ms = service->options->wait_ms;
     struct attempts attempts = {.give_up_us = INT64_MAX};
     enum verdict verdict = VERDICT_UNAVAILABLE;
@@ -294,12 +304,14 @@ enum verdict service_acquire(struct service *service, struct lock *lock,
     bool is_again = true;
     if (wait_all_ms != OPTIONS_UNSET)
         attempts.give_up_us = clock_now_us() + wait_all_ms * US_PER_MS;
-    draw_key(key);
-    (void)snprintf(header, sizeof header, "Idempotency-Key: %s", key);
+    random_fill(key, sizeof key);
+    int len = snprintf(header, sizeof header, "Idempotency-Key: ");
+    for (size_t i = 0; i < KEY_BYTES; i++)
+        (void)snprintf(header + len + 2 * i, 3, "%02x", key[i]);
     while (is_again) {
         int64_t left_us = attempts.give_up_us - clock_now_us();
         int64_t wait_ms =
-            min64(divide_up(at_least(left_us, 0), US_PER_MS), SLICE_MS);
+            at_most(divide_up(at_least(left_us, 0), US_PER_MS), SLICE_MS);
         verdict = acquire_once(service, header, wait_ms, &answer);
         is_again = false;
         if (verdict == VERDICT_DONE && !read_lock(lock, &answer))
@@ -330,7 +342,7 @@ static enum verdict ask_all(struct service *service, struct call *call,
         int64_t left_ms = (give_up_us - clock_now_us()) / US_PER_MS;
         call->timeout_ms = timeout_ms;
         if (give_up_us != 0)
-            call->timeout_ms = min64(timeout_ms, at_least(left_ms / 4, 100));
+            call->timeout_ms = at_most(timeout_ms, at_least(left_ms / 4, 100));
         enum verdict verdict = ask_one(service, call, answer);
         if (!may_others_help(verdict) ||
             !may_try_again(service, attempts, answer, &verdict))

@@ -8,10 +8,12 @@
 #include "../api/message/id.h"
 #include "../server/base/types.h"
 #include "../server/lock/lock.h"
+#include "complain.h"
 #include "credentials.h"
 #include "http.h"
 #include "options.h"
-#include "verdict.h"
+
+enum { SERVICE_DETAIL_SIZE = 512 };
 
 struct service {
     struct http *http;
@@ -20,7 +22,7 @@ struct service {
     struct credentials *credentials;
     bool outlasts_denials;            /* a denial may pass: it is asked again */
     int current;                      /* the replica to ask first */
-    char detail[VERDICT_DETAIL_SIZE]; /* of the last answer, for people */
+    char detail[SERVICE_DETAIL_SIZE]; /* of the last answer, for people */
 };
 
 struct lock {

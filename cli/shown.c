@@ -22,14 +22,6 @@ void shown_put(const char *text, FILE *out)
     }
 }
 
-void shown_put_all(char *const *texts, int count, FILE *out)
-{
-    for (int i = 0; i < count; i++) {
-        (void)fputs(i > 0 ? ", " : "", out);
-        shown_put(texts[i], out);
-    }
-}
-
 void shown_url(const char *url, char out[SHOWN_URL_SIZE])
 {
     const char *mark = strstr(url, "://");

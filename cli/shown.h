@@ -12,9 +12,6 @@ enum { SHOWN_URL_SIZE = 240 };
 /* The caller checks ferror(out) once, at the end. */
 void shown_put(const char *text, FILE *out);
 
-/* The same for several, with commas between. */
-void shown_put_all(char *const *texts, int count, FILE *out);
-
 /* Copies a URL without the user and the password in it; cuts a long one. */
 void shown_url(const char *url, char out[SHOWN_URL_SIZE]);
 
