@@ -25,10 +25,14 @@ void family_signal(pid_t group, int signal)
         (void)kill(-group, signal); /* all may just have ended */
 }
 
-static void kill_children(void)
+void family_kill(pid_t group, bool children)
 {
     char path[64];
     int pid = 0;
+    if (group != 0)
+        family_signal(group, SIGKILL);
+    if (!children)
+        return;
     (void)snprintf(path, sizeof path, "/proc/self/task/%d/children",
                    (int)getpid());
     FILE *file = fopen(path, "re");
@@ -38,14 +42,6 @@ static void kill_children(void)
     while (fscanf(file, "%d", &pid) == 1)
         (void)kill(pid, SIGKILL); /* it may have ended: still ours */
     (void)fclose(file);           /* only read: nothing can be lost */
-}
-
-void family_kill(pid_t group, bool children)
-{
-    if (group != 0)
-        family_signal(group, SIGKILL);
-    if (children)
-        kill_children();
 }
 
 void family_give_terminal(pid_t from, pid_t to)

@@ -56,24 +56,19 @@ static bool must_all_end(const struct guard *guard)
 
 /* ---- the command --------------------------------------------------------- */
 
-static bool set_environment(const struct guard_setup *setup)
-{
-    char number[DIGITS_MAX + 1];
-    (void)snprintf(number, sizeof number, "%" PRId64,
-                   setup->shared->fencing_token);
-    return setenv("REDLOCKD_RESOURCE", setup->resource, 1) == 0 &&
-           setenv("REDLOCKD_FENCING_TOKEN", number, 1) == 0 &&
-           setenv("REDLOCKD_TOKEN", setup->shared->token, 1) == 0;
-}
-
 /* In the child. SIGKILL comes when the guard ends. */
 static _Noreturn void execute(const struct guard_setup *setup, pid_t guard)
 {
+    char number[DIGITS_MAX + 1];
     (void)setpgid(0, 0);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != guard)
         _exit(EXIT_CANNOT_RUN); /* the guard was killed just now */
     family_give_terminal(setup->redlockctl_group, getpid());
-    if (set_environment(setup)) {
+    (void)snprintf(number, sizeof number, "%" PRId64,
+                   setup->shared->fencing_token);
+    if (setenv("REDLOCKD_RESOURCE", setup->resource, 1) == 0 &&
+        setenv("REDLOCKD_FENCING_TOKEN", number, 1) == 0 &&
+        setenv("REDLOCKD_TOKEN", setup->shared->token, 1) == 0) {
         (void)sigprocmask(SIG_SETMASK, &setup->signals, NULL);
         (void)execvp(setup->command[0], setup->command);
     }
@@ -101,55 +96,38 @@ static pid_t start_command(const struct guard_setup *setup)
 
 /* ---- what has happened -------------------------------------------------- */
 
-static void note_end(struct guard *guard, const siginfo_t *info)
-{
-    guard->has_exited = true;
-    guard->shared->code = info->si_code == CLD_EXITED
-                              ? info->si_status
-                              : GUARD_SIGNALLED + info->si_status;
-}
-
 /* Takes all children that have ended, also those that others left behind. */
 static void reap(struct guard *guard)
 {
     siginfo_t info = {.si_pid = 0};
     while (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOHANG) == 0 &&
            info.si_pid != 0) {
-        if (info.si_pid != guard->command)
-            ;
-        else if (info.si_code != CLD_STOPPED)
-            note_end(guard, &info);
-        else if (info.si_status == SIGTSTP) /* Ctrl-Z: nobody could resume it */
+        bool is_command = info.si_pid == guard->command;
+        if (is_command && info.si_code != CLD_STOPPED) {
+            guard->has_exited = true;
+            guard->shared->code = info.si_code == CLD_EXITED
+                                      ? info.si_status
+                                      : GUARD_SIGNALLED + info.si_status;
+        } else if (is_command && info.si_status == SIGTSTP) {
+            /* Ctrl-Z: nobody could resume it */
             family_signal(guard->command, SIGCONT);
+        }
         info.si_pid = 0;
     }
 }
 
-static void forward_signal(const struct guard *guard, int signal)
-{
-    if (signal == SIGCHLD)
-        return;
-    if (signal == SIGCONT) /* redlockctl may have come to the foreground */
-        family_give_terminal(guard->setup->redlockctl_group, guard->command);
-    family_signal(guard->command, signal);
-}
-
+/* Passes signals on to the command. */
 static void read_signals(const struct guard *guard)
 {
     struct signalfd_siginfo info;
-    while (read(guard->signal_fd, &info, sizeof info) == sizeof info)
-        forward_signal(guard, (int)info.ssi_signo);
-}
-
-static void read_life(struct guard *guard)
-{
-    char bytes[64];
-    ssize_t got = 0;
-    do
-        got = read(guard->setup->life_fd, bytes, sizeof bytes);
-    while (got > 0);
-    if (got == 0)
-        guard->is_orphan = true;
+    while (read(guard->signal_fd, &info, sizeof info) == sizeof info) {
+        int signal = (int)info.ssi_signo;
+        if (signal == SIGCONT) /* redlockctl may have come to the foreground */
+            family_give_terminal(guard->setup->redlockctl_group,
+                                 guard->command);
+        if (signal != SIGCHLD)
+            family_signal(guard->command, signal);
+    }
 }
 
 /* ---- what is to be done -------------------------------------------------- */
@@ -165,9 +143,13 @@ static enum guard_end reason_to_end(const struct guard *guard)
     return guard->is_orphan ? GUARD_ORPHANED : GUARD_RUNS;
 }
 
-static void begin_to_end(struct guard *guard, enum guard_end end)
+/* In RUNS: whether it is time. */
+static void end_if_needed(struct guard *guard)
 {
-    assert(guard->state == RUNS && end != GUARD_RUNS);
+    enum guard_end end = reason_to_end(guard);
+    assert(guard->state == RUNS);
+    if (end == GUARD_RUNS)
+        return;
     guard->state = ENDS;
     guard->end = end;
     guard->kill_us = clock_now_us() + guard->setup->grace_us;
@@ -207,8 +189,7 @@ static int64_t next_us(const struct guard *guard)
     case RUNS:
         return guard_term_us(guard->setup, guard->shared->until_us);
     case ENDS:
-        return kill_by_us(guard) < guard->kill_us ? kill_by_us(guard)
-                                                  : guard->kill_us;
+        return at_most(kill_by_us(guard), guard->kill_us);
     case KILLS:
         break;
     }
@@ -228,18 +209,19 @@ static void wait_for_more(struct guard *guard)
     wake_set_timer(guard->timer_fd, next_us(guard), 0);
     (void)poll(fds, sizeof fds / sizeof *fds, -1);
     read_signals(guard);
-    if (!guard->is_orphan)
-        read_life(guard);
+    char bytes[64];
+    ssize_t got = 1;
+    while (!guard->is_orphan && got > 0)
+        got = read(guard->setup->life_fd, bytes, sizeof bytes);
+    guard->is_orphan = guard->is_orphan || got == 0;
 }
 
 static void watch_command(struct guard *guard)
 {
     for (;;) {
         reap(guard);
-        enum guard_end end =
-            guard->state == RUNS ? reason_to_end(guard) : GUARD_RUNS;
-        if (end != GUARD_RUNS)
-            begin_to_end(guard, end);
+        if (guard->state == RUNS)
+            end_if_needed(guard);
         if (guard->state != RUNS)
             go_on_ending(guard);
         reap(guard);
@@ -261,15 +243,6 @@ static bool wait_for_lock(const struct guard *guard)
     return read(life.fd, &byte, 1) == 1;
 }
 
-static bool open_fds(struct guard *guard, const sigset_t *all)
-{
-    guard->signal_fd = signalfd(-1, all, SFD_CLOEXEC | SFD_NONBLOCK);
-    guard->timer_fd =
-        timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-    return guard->signal_fd >= 0 && guard->timer_fd >= 0 &&
-           prctl(PR_SET_CHILD_SUBREAPER, 1) == 0;
-}
-
 void guard_run(const struct guard_setup *setup)
 {
     struct guard guard = {.setup = setup, .shared = setup->shared};
@@ -280,7 +253,12 @@ void guard_run(const struct guard_setup *setup)
     if (!wait_for_lock(&guard))
         return;
     assert(guard.shared->until_us != 0 && *guard.shared->token);
-    guard.command = open_fds(&guard, &all) ? start_command(setup) : -1;
+    guard.signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
+    guard.timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    guard.command = -1;
+    if (guard.signal_fd >= 0 && guard.timer_fd >= 0 &&
+        prctl(PR_SET_CHILD_SUBREAPER, 1) == 0)
+        guard.command = start_command(setup);
     if (guard.command < 0) {
         perror("redlockctl: the command cannot be started");
         guard.shared->code = GUARD_NO_FORK;
