@@ -13,13 +13,6 @@
 
 /* ---- values -------------------------------------------------------------- */
 
-static bool read_number(const char *text, const struct option_row *row,
-                        int64_t *number)
-{
-    *number = span_number(span_of(text), 16);
-    return *number >= row->min && *number <= row->max;
-}
-
 /* The milliseconds of a unit of time; 0: there is none of this name. */
 static double unit_ms(const char *unit)
 {
@@ -51,17 +44,6 @@ static bool read_time(const char *text, const struct option_row *row,
     return true;
 }
 
-static bool add_url(struct options *options, const char *url)
-{
-    if (options->urls_count == OPTIONS_URLS_MAX)
-        return complain("more than %d URLs", OPTIONS_URLS_MAX);
-    if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
-        return complain("\"%.80s\" is not a URL such as " OPTIONS_DEFAULT_URL,
-                        strchr(url, '@') != NULL ? "(not shown)" : url);
-    options->urls[options->urls_count++] = url;
-    return true;
-}
-
 /* Cuts text, which stays in use. A slash at the end of a URL is dropped. */
 static bool add_urls(struct options *options, char *text)
 {
@@ -70,8 +52,13 @@ static bool add_urls(struct options *options, char *text)
          url = strtok_r(NULL, ", \t\n", &rest)) {
         for (size_t len = strlen(url); len > 0 && url[len - 1] == '/'; len--)
             url[len - 1] = '\0';
-        if (!add_url(options, url))
-            return false;
+        if (options->urls_count == OPTIONS_URLS_MAX)
+            return complain("more than %d URLs", OPTIONS_URLS_MAX);
+        if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
+            return complain("\"%.80s\" is not a URL such "
+                            "as " OPTIONS_DEFAULT_URL,
+                            strchr(url, '@') != NULL ? "(not shown)" : url);
+        options->urls[options->urls_count++] = url;
     }
     return true;
 }
@@ -80,6 +67,7 @@ static bool set_value(struct options *options, const struct option_row *row,
                       char *value)
 {
     void *member = (char *)options + row->offset;
+    int64_t number;
     switch (row->kind) {
     case IS_FLAG:
         *(bool *)member = true;
@@ -98,7 +86,9 @@ static bool set_value(struct options *options, const struct option_row *row,
     case IS_URLS:
         return add_urls(options, value);
     case IS_NUMBER:
-        return read_number(value, row, member) ||
+        number = span_number(span_of(value), 16);
+        *(int64_t *)member = number;
+        return (number >= row->min && number <= row->max) ||
                complain("--%s: \"%.40s\" is not a whole number from %" PRId64
                         " to %" PRId64,
                         row->name, value, row->min, row->max);
@@ -111,8 +101,7 @@ static bool set_value(struct options *options, const struct option_row *row,
     return false;
 }
 
-/* ---- the command line -----------------------------------------------------
- */
+/* ---- the command line ---------------------------------------------------- */
 
 enum { FIRST_LONG = 256 }; /* what getopt_long returns for the first */
 
@@ -140,16 +129,6 @@ static void make_getopt(enum command_id id,
     longs[count] = (struct option){NULL, 0, NULL, 0};
 }
 
-static const struct option_row *find_row(int found)
-{
-    if (found >= FIRST_LONG)
-        return &option_rows[found - FIRST_LONG];
-    for (int i = 0; i < OPTION_ROWS; i++)
-        if (option_rows[i].letter == found)
-            return &option_rows[i];
-    return NULL;
-}
-
 /* Leaves optind at the first argument that is no option. */
 static bool read_flags(struct options *options, int argc, char **argv)
 {
@@ -160,9 +139,13 @@ static bool read_flags(struct options *options, int argc, char **argv)
     opterr = 0;
     for (;;) {
         int found = getopt_long(argc, argv, shorts, longs, NULL);
-        const struct option_row *row = find_row(found);
+        const struct option_row *row =
+            found >= FIRST_LONG ? &option_rows[found - FIRST_LONG] : NULL;
         if (found == -1)
             return true;
+        for (int i = 0; i < OPTION_ROWS && row == NULL; i++)
+            if (option_rows[i].letter == found)
+                row = &option_rows[i];
         if (row == NULL)
             return complain("%s %.40s: %s; see redlockctl %s --help", name,
                             argv[optind - 1],
@@ -175,27 +158,7 @@ static bool read_flags(struct options *options, int argc, char **argv)
     }
 }
 
-/* The index of "--"; argc: there is none. */
-static int find_dashes(int argc, char **argv)
-{
-    for (int i = 1; i < argc; i++)
-        if (strcmp(argv[i], "--") == 0)
-            return i;
-    return argc;
-}
-
-static bool find_command(struct options *options, const char *name)
-{
-    for (int i = 0; i < COMMANDS; i++)
-        if (strcmp(command_rows[i].name, name) == 0) {
-            options->command_id = (enum command_id)i;
-            return true;
-        }
-    return complain("%.40s: no such command; see redlockctl --help", name);
-}
-
-/* ---- checks ----------------------------------------------
- */
+/* ---- checks -------------------------------------------------------------- */
 
 static bool check_counts(const struct options *options)
 {
@@ -221,11 +184,9 @@ static bool check_counts(const struct options *options)
 static bool check_grace(struct options *options)
 {
     enum { USUAL_MS = 5000 };
-    int64_t most_ms = options->ttl_ms / 2;
     if (options->grace_ms == OPTIONS_UNSET)
-        options->grace_ms = options->ttl_ms / 4 < USUAL_MS ? options->ttl_ms / 4
-                                                           : (int64_t)USUAL_MS;
-    return options->grace_ms <= most_ms ||
+        options->grace_ms = at_most(options->ttl_ms / 4, USUAL_MS);
+    return options->grace_ms <= options->ttl_ms / 2 ||
            complain("--grace: %" PRId64 " ms is more than half of the TTL; "
                     "choose a longer --ttl",
                     options->grace_ms);
@@ -278,9 +239,11 @@ static bool read_first(struct options *options, const char *first)
         options->action = OPTIONS_HELP;
     else if (strcmp(first, "--version") == 0)
         options->action = OPTIONS_VERSION;
-    else
-        return find_command(options, first);
-    return true;
+    for (int i = 0; i < COMMANDS; i++)
+        if (strcmp(command_rows[i].name, first) == 0)
+            options->command_id = (enum command_id)i;
+    return options->action != OPTIONS_RUN || options->command_id != COMMANDS ||
+           complain("%.40s: no such command; see redlockctl --help", first);
 }
 
 bool arguments_read(struct options *options, int argc, char **argv)
@@ -297,8 +260,10 @@ bool arguments_read(struct options *options, int argc, char **argv)
     if (options->action != OPTIONS_RUN)
         return true;
     /* getopt moves arguments, but not those of the command, behind its end */
-    int end =
-        options->command_id == COMMAND_RUN ? find_dashes(argc, argv) : argc;
+    int end = argc;
+    if (options->command_id == COMMAND_RUN)
+        for (end = 1; end < argc && strcmp(argv[end], "--") != 0;)
+            end++;
     if (end < argc)
         options->command = argv + end + 1;
     optind = 2;

@@ -12,8 +12,7 @@
 
 static const char token_variable[] = "REDLOCKD_AUTH_TOKEN";
 
-/* ---- files ----------------------------------------------------------------
- */
+/* ---- files --------------------------------------------------------------- */
 
 /* Returns how much it has read, at most size; -1: errno says why. */
 static ssize_t read_file(const char *path, int flags, char *to, size_t size)
@@ -60,8 +59,7 @@ static bool take_path(const struct setting *setting)
                     strerror(errno));
 }
 
-/* ---- the token ------------------------------------------------------------
- */
+/* ---- the token ----------------------------------------------------------- */
 
 /* What is wrong with the token; NULL: nothing. It is sent in a header as is. */
 static const char *check_bearer(const char *text, size_t len)
@@ -104,17 +102,6 @@ static const char *read_bearer(const char *path, int flags,
  * Moves the token out of the environment: a command under a lock would inherit
  * it, and other processes of this user could read it in /proc.
  */
-static const char *take_variable(char *value, char bearer[BEARER_MAX + 1])
-{
-    size_t len = strlen(value);
-    const char *wrong = check_bearer(value, len);
-    if (wrong == NULL)
-        memcpy(bearer, value, len + 1);
-    explicit_bzero(value, len);
-    (void)unsetenv(token_variable); /* fails only for an invalid name */
-    return wrong;
-}
-
 static bool take_bearer(struct credentials *credentials, const char *option)
 {
     char *value = getenv(token_variable), *bearer = credentials->bearer;
@@ -123,8 +110,14 @@ static bool take_bearer(struct credentials *credentials, const char *option)
     const char *name = find_path(&(struct setting){path, "--auth-token-file",
                                                    "REDLOCKD_AUTH_TOKEN_FILE"});
     bool is_set = value != NULL && *value != '\0';
-    if (is_set)
-        wrong = take_variable(value, bearer);
+    if (is_set) {
+        size_t len = strlen(value);
+        wrong = check_bearer(value, len);
+        if (wrong == NULL)
+            memcpy(bearer, value, len + 1);
+        explicit_bzero(value, len);
+        (void)unsetenv(token_variable); /* fails only for an invalid name */
+    }
     if (*path == NULL)
         return wrong == NULL || complain("%s: %s", token_variable, wrong);
     if (is_set && option == NULL)

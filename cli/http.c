@@ -119,24 +119,19 @@ static void set_trust(CURL *easy, const struct http_trust *trust)
     }
 }
 
-/* IPv6 is in brackets. */
-static bool is_loopback_host(const char *host)
-{
-    struct in_addr v4;
-    return strcasecmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0 ||
-           (inet_pton(AF_INET, host, &v4) == 1 &&
-            ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET);
-}
-
 /* Requests to this machine use no proxy, which would see the token. */
 static bool is_loopback(const char *url)
 {
     CURLU *parts = curl_url();
     char *host = NULL;
-    bool is_it = parts != NULL &&
-                 curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK &&
-                 curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
-                 is_loopback_host(host);
+    struct in_addr v4;
+    bool is_it =
+        parts != NULL &&
+        curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK &&
+        curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
+        (strcasecmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0 ||
+         (inet_pton(AF_INET, host, &v4) == 1 &&
+          ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET));
     curl_free(host);
     curl_url_cleanup(parts);
     return is_it;
@@ -188,22 +183,6 @@ static bool transfer(struct http *http)
     return true;
 }
 
-static CURLcode result_of(struct http *http)
-{
-    int left = 0;
-    const CURLMsg *message = curl_multi_info_read(http->multi, &left);
-    return message != NULL && message->msg == CURLMSG_DONE
-               ? message->data.result
-               : CURLE_OUT_OF_MEMORY;
-}
-
-static bool is_about_trust(CURLcode result)
-{
-    return result == CURLE_PEER_FAILED_VERIFICATION ||
-           result == CURLE_SSL_CACERT_BADFILE ||
-           result == CURLE_SSL_CERTPROBLEM || result == CURLE_SSL_CLIENTCERT;
-}
-
 /* A refusal by a proxy has only the header. */
 static int64_t retry_after_ms(struct http *http, const json_t *body)
 {
@@ -211,18 +190,25 @@ static int64_t retry_after_ms(struct http *http, const json_t *body)
     int64_t told_ms = http_number(body, "retry_after_ms");
     curl_easy_getinfo(http->easy, CURLINFO_RETRY_AFTER, &seconds);
     if (told_ms <= 0 && seconds > 0)
-        told_ms = seconds < RETRY_MAX_MS ? seconds * MS_PER_S : RETRY_MAX_MS;
-    told_ms = at_least(told_ms, 0);
-    return told_ms < RETRY_MAX_MS ? told_ms : RETRY_MAX_MS;
+        told_ms = at_most(seconds, RETRY_MAX_MS) * MS_PER_S;
+    return at_most(at_least(told_ms, 0), RETRY_MAX_MS);
 }
 
-static void read_answer(struct http *http, CURLcode result, const char *error,
+static void read_answer(struct http *http, const char *error,
                         const struct bytes *bytes, struct http_answer *answer)
 {
+    int left = 0;
+    const CURLMsg *message = curl_multi_info_read(http->multi, &left);
+    CURLcode result = message != NULL && message->msg == CURLMSG_DONE
+                          ? message->data.result
+                          : CURLE_OUT_OF_MEMORY;
     if (result != CURLE_OK) {
         (void)snprintf(answer->error, sizeof answer->error, "%s",
                        *error ? error : curl_easy_strerror(result));
-        answer->is_untrusted = is_about_trust(result);
+        answer->is_untrusted = result == CURLE_PEER_FAILED_VERIFICATION ||
+                               result == CURLE_SSL_CACERT_BADFILE ||
+                               result == CURLE_SSL_CERTPROBLEM ||
+                               result == CURLE_SSL_CLIENTCERT;
         return;
     }
     curl_easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &answer->status);
@@ -254,7 +240,7 @@ void http_call(struct http *http, const struct http_request *request,
     if (curl_multi_add_handle(http->multi, http->easy) == CURLM_OK) {
         answer->is_stopped = !transfer(http);
         if (!answer->is_stopped)
-            read_answer(http, result_of(http), error, &bytes, answer);
+            read_answer(http, error, &bytes, answer);
         /* closes the connection of a stopped request: the server notices */
         (void)curl_multi_remove_handle(http->multi, http->easy);
     }

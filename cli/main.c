@@ -41,28 +41,22 @@ static bool name_lock(struct command *command)
     return true;
 }
 
-static int ask(struct command *command, struct credentials *credentials)
-{
-    static const struct wake none = {.count = 0};
-    if (!service_open(&command->service, command->options, &none,
-                      credentials)) {
-        complain("out of memory");
-        return EXIT_OS_ERROR;
-    }
-    int status = functions[command->options->command_id](command);
-    service_close(&command->service);
-    return status;
-}
-
 static int run(const struct options *options)
 {
+    static const struct wake none = {.count = 0};
     struct command command = {.options = options};
     struct credentials credentials;
     if (!name_lock(&command) || !credentials_take(&credentials, options))
         return EXIT_USAGE_ERROR;
-    return options->command_id == COMMAND_RUN
-               ? run_command(options, command.joined, &credentials)
-               : ask(&command, &credentials);
+    if (options->command_id == COMMAND_RUN)
+        return run_command(options, command.joined, &credentials);
+    if (!service_open(&command.service, options, &none, &credentials)) {
+        complain("out of memory");
+        return EXIT_OS_ERROR;
+    }
+    int status = functions[options->command_id](&command);
+    service_close(&command.service);
+    return status;
 }
 
 /* A script must not take cut output for all of it. */

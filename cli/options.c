@@ -141,8 +141,7 @@ bool option_is_of(const struct option_row *option, enum command_id command)
     return (option->commands & 1u << command) != 0;
 }
 
-/* ---- help -----------------------------------------------------------------
- */
+/* ---- help ---------------------------------------------------------------- */
 
 static void print_options(enum command_id id)
 {
