@@ -26,50 +26,31 @@ static bool fail(const struct reader *reader,
 
 /* ---- files -------------------------------------------------------------- */
 
-/* The file's text, terminated; NULL: errno says why. */
-static char *read_all(FILE *file, size_t *len)
-{
-    char *text = malloc(FILE_MAX + 1);
-    if (text == NULL)
-        return NULL;
-    *len = fread(text, 1, FILE_MAX + 1, file);
-    if (ferror(file) || *len > FILE_MAX) {
-        errno = ferror(file) ? errno : EFBIG;
-        free(text);
-        return NULL;
-    }
-    text[*len] = '\0';
-    return text;
-}
-
-/* mode: of the file, or NULL. */
+/* Terminates the text. mode: of the file, or NULL. */
 static bool read_file(const struct reader *reader,
                       const struct certificate_file *named, gnutls_datum_t *out,
                       mode_t *mode)
 {
     struct stat info;
-    size_t len = 0;
     FILE *file = fopen(named->path, "re");
-    char *text = file != NULL ? read_all(file, &len) : NULL;
+    char *text = file != NULL ? malloc(FILE_MAX + 1) : NULL;
     int reason = errno;
+    size_t len = text != NULL ? fread(text, 1, FILE_MAX + 1, file) : 0;
+    if (text != NULL && (ferror(file) || len > FILE_MAX)) {
+        reason = ferror(file) ? errno : EFBIG;
+        free(text);
+        text = NULL;
+    }
     if (text != NULL && mode != NULL)
         *mode = fstat(fileno(file), &info) == 0 ? info.st_mode : 0;
     if (file != NULL)
         (void)fclose(file); /* only read */
     if (text == NULL)
         return fail(reader, named, strerror(reason));
+    text[len] = '\0';
     out->data = (unsigned char *)text;
     out->size = (unsigned)len;
     return true;
-}
-
-/* A key must not stay in memory that others are given. */
-static void forget(gnutls_datum_t *text)
-{
-    if (text->data != NULL)
-        gnutls_memset(text->data, 0, text->size);
-    free(text->data);
-    text->data = NULL;
 }
 
 /* ---- what they hold ----------------------------------------------------- */
@@ -96,21 +77,6 @@ static void drop(struct parsed *it)
     gnutls_free(it->list);
 }
 
-/* When the first of the chain, the own one, is valid. */
-static bool read_times(const struct reader *reader, struct certificates *it,
-                       const gnutls_datum_t *chain)
-{
-    struct parsed certificates;
-    if (!parse(&certificates, chain))
-        return fail(reader, &reader->files->chain,
-                    "holds no certificate in PEM; want the own one, then those "
-                    "that signed it");
-    it->since_s = gnutls_x509_crt_get_activation_time(certificates.list[0]);
-    it->until_s = gnutls_x509_crt_get_expiration_time(certificates.list[0]);
-    drop(&certificates);
-    return true;
-}
-
 static const char *key_reason(int rc)
 {
     switch (rc) {
@@ -126,51 +92,56 @@ static const char *key_reason(int rc)
     }
 }
 
-static bool set_pair(const struct reader *reader, struct certificates *it,
-                     const gnutls_datum_t *chain)
-{
-    gnutls_datum_t key = {NULL, 0};
-    mode_t mode = 0;
-    if (!read_file(reader, &reader->files->key, &key, &mode))
-        return false;
-    int rc = gnutls_certificate_set_x509_key_mem2(it->credentials, chain, &key,
-                                                  GNUTLS_X509_FMT_PEM, NULL, 0);
-    forget(&key);
-    it->is_key_open = (mode & S_IRWXO) != 0;
-    return rc >= 0 || fail(reader, &reader->files->key, key_reason(rc));
-}
-
 static bool load_pair(const struct reader *reader, struct certificates *it)
 {
-    gnutls_datum_t chain = {NULL, 0};
-    it->has_own = *reader->files->chain.path != '\0';
-    bool is_done =
-        !it->has_own ||
-        (read_file(reader, &reader->files->chain, &chain, NULL) &&
-         read_times(reader, it, &chain) && set_pair(reader, it, &chain));
+    const struct certificate_files *files = reader->files;
+    gnutls_datum_t chain = {NULL, 0}, key = {NULL, 0};
+    struct parsed certificates;
+    mode_t mode = 0;
+    it->has_own = *files->chain.path != '\0';
+    if (!it->has_own)
+        return true;
+    if (!read_file(reader, &files->chain, &chain, NULL))
+        return false;
+    bool is_done = parse(&certificates, &chain);
+    if (is_done) { /* the first of the chain is the own one */
+        it->since_s = gnutls_x509_crt_get_activation_time(certificates.list[0]);
+        it->until_s = gnutls_x509_crt_get_expiration_time(certificates.list[0]);
+        drop(&certificates);
+    } else {
+        (void)fail(reader, &files->chain,
+                   "holds no certificate in PEM; want the own one, then those "
+                   "that signed it");
+    }
+    if (is_done && read_file(reader, &files->key, &key, &mode)) {
+        int rc = gnutls_certificate_set_x509_key_mem2(
+            it->credentials, &chain, &key, GNUTLS_X509_FMT_PEM, NULL, 0);
+        /* it must not stay in memory that others are given */
+        gnutls_memset(key.data, 0, key.size);
+        is_done = rc >= 0 || fail(reader, &files->key, key_reason(rc));
+    } else {
+        is_done = false;
+    }
+    it->is_key_open = (mode & S_IRWXO) != 0;
+    free(key.data);
     free(chain.data);
     return is_done;
 }
 
 /* ---- who is revoked ----------------------------------------------------- */
 
-/* A list that is outdated still tells who was revoked. */
-static bool is_signed(gnutls_x509_crl_t list, const struct parsed *authorities)
-{
-    const unsigned times = GNUTLS_CERT_REVOCATION_DATA_SUPERSEDED |
-                           GNUTLS_CERT_REVOCATION_DATA_ISSUED_IN_FUTURE |
-                           GNUTLS_CERT_INVALID; /* comes with each of them */
-    unsigned status = 0;
-    int rc = gnutls_x509_crl_verify(list, authorities->list, authorities->count,
-                                    0, &status);
-    return rc >= 0 && (status & ~times) == 0;
-}
-
 static bool use_list(const struct reader *reader, struct certificates *it,
                      gnutls_x509_crl_t list, const struct parsed *authorities)
 {
+    /* a list that is outdated still tells who was revoked */
+    const unsigned times = GNUTLS_CERT_REVOCATION_DATA_SUPERSEDED |
+                           GNUTLS_CERT_REVOCATION_DATA_ISSUED_IN_FUTURE |
+                           GNUTLS_CERT_INVALID; /* comes with each of them */
     const struct certificate_file *file = &reader->files->crl;
-    if (!is_signed(list, authorities)) {
+    unsigned status = 0;
+    if (gnutls_x509_crl_verify(list, authorities->list, authorities->count, 0,
+                               &status) < 0 ||
+        (status & ~times) != 0) {
         char reason[80];
         (void)snprintf(reason, sizeof reason, "is not signed by one of --%s",
                        reader->files->ca.option);
@@ -184,53 +155,35 @@ static bool use_list(const struct reader *reader, struct certificates *it,
     return true;
 }
 
-static bool use_lists(const struct reader *reader, struct certificates *it,
-                      const gnutls_datum_t *text,
-                      const struct parsed *authorities)
-{
-    gnutls_x509_crl_t *lists = NULL;
-    unsigned count = 0;
-    int rc = gnutls_x509_crl_list_import2(&lists, &count, text,
-                                          GNUTLS_X509_FMT_PEM, 0);
-    if (rc < 0 || count == 0)
-        return fail(reader, &reader->files->crl,
-                    "holds no list of revoked certificates in PEM");
-    bool is_done = true;
-    for (unsigned i = 0; i < count; i++) {
-        is_done = is_done && use_list(reader, it, lists[i], authorities);
-        gnutls_x509_crl_deinit(lists[i]);
-    }
-    gnutls_free(lists);
-    return is_done;
-}
-
 static bool load_crl(const struct reader *reader, struct certificates *it,
                      const gnutls_datum_t *ca)
 {
     const struct certificate_file *file = &reader->files->crl;
     gnutls_datum_t text = {NULL, 0};
     struct parsed authorities;
+    gnutls_x509_crl_t *lists = NULL;
+    unsigned count = 0;
     if (*file->path == '\0')
         return true;
     if (!read_file(reader, file, &text, NULL))
         return false;
-    bool is_done = parse(&authorities, ca)
-                       ? use_lists(reader, it, &text, &authorities)
-                       : fail(reader, file, "no memory");
+    bool is_done = parse(&authorities, ca) || fail(reader, file, "no memory");
+    if (is_done && (gnutls_x509_crl_list_import2(&lists, &count, &text,
+                                                 GNUTLS_X509_FMT_PEM, 0) < 0 ||
+                    count == 0)) {
+        lists = NULL;
+        count = 0;
+        is_done =
+            fail(reader, file, "holds no list of revoked certificates in PEM");
+    }
+    for (unsigned i = 0; i < count; i++) {
+        is_done = is_done && use_list(reader, it, lists[i], &authorities);
+        gnutls_x509_crl_deinit(lists[i]);
+    }
+    gnutls_free(lists);
     drop(&authorities);
     free(text.data);
     return is_done;
-}
-
-static bool use_system(const struct reader *reader, struct certificates *it)
-{
-    int count = gnutls_certificate_set_x509_system_trust(it->credentials);
-    return count > 0 ||
-           fail(reader, &reader->files->ca,
-                count == GNUTLS_E_MEMORY_ERROR
-                    ? "no memory"
-                    : "names no file, and the system has no CAs: install "
-                      "ca-certificates, or name the PEM file of your CA");
 }
 
 static bool load_ca(const struct reader *reader, struct certificates *it)
@@ -238,8 +191,17 @@ static bool load_ca(const struct reader *reader, struct certificates *it)
     const struct certificate_file *file = &reader->files->ca;
     gnutls_datum_t text = {NULL, 0};
     it->has_ca = *file->path != '\0';
+    if (!it->has_ca && reader->files->has_system_ca) {
+        int count = gnutls_certificate_set_x509_system_trust(it->credentials);
+        return count > 0 ||
+               fail(reader, file,
+                    count == GNUTLS_E_MEMORY_ERROR
+                        ? "no memory"
+                        : "names no file, and the system has no CAs: install "
+                          "ca-certificates, or name the PEM file of your CA");
+    }
     if (!it->has_ca)
-        return !reader->files->has_system_ca || use_system(reader, it);
+        return true;
     if (!read_file(reader, file, &text, NULL))
         return false;
     int count = gnutls_certificate_set_x509_trust_mem(it->credentials, &text,
@@ -268,25 +230,18 @@ struct certificates *certificates_load(const struct certificate_files *files,
     return NULL;
 }
 
-/* -1: it cannot be read, or never ends. */
-static int64_t end_of(const gnutls_datum_t *der)
-{
-    gnutls_x509_crt_t it = NULL;
-    int64_t end_s = -1;
-    if (gnutls_x509_crt_init(&it) < 0)
-        return -1;
-    if (gnutls_x509_crt_import(it, der, GNUTLS_X509_FMT_DER) >= 0)
-        end_s = gnutls_x509_crt_get_expiration_time(it);
-    gnutls_x509_crt_deinit(it);
-    return end_s;
-}
-
 int64_t certificates_next_end_s(const gnutls_datum_t *chain, unsigned count,
                                 int64_t after_s)
 {
     int64_t next_s = INT64_MAX;
     for (unsigned i = 0; i < count; i++) {
-        int64_t end_s = end_of(&chain[i]);
+        gnutls_x509_crt_t it = NULL;
+        int64_t end_s = -1; /* it cannot be read, or never ends */
+        if (gnutls_x509_crt_init(&it) < 0)
+            continue;
+        if (gnutls_x509_crt_import(it, &chain[i], GNUTLS_X509_FMT_DER) >= 0)
+            end_s = gnutls_x509_crt_get_expiration_time(it);
+        gnutls_x509_crt_deinit(it);
         if (end_s > after_s && end_s < next_s)
             next_s = end_s;
     }
