@@ -80,17 +80,12 @@ struct linefile *linefile_open(const char *path, size_t kept,
     return file;
 }
 
-static void close_file(const struct linefile *file)
-{
-    if (file->fd != STDOUT_FILENO)
-        (void)close(file->fd); /* each write was checked */
-}
-
 void linefile_free(struct linefile *file)
 {
     if (file == NULL)
         return;
-    close_file(file);
+    if (file->fd != STDOUT_FILENO)
+        (void)close(file->fd); /* each write was checked */
     free(file->path);
     free(file);
 }
@@ -105,22 +100,13 @@ bool linefile_reopen(struct linefile *file, const char **reason)
         *reason = strerror(errno);
         return false;
     }
-    close_file(file);
+    (void)close(file->fd); /* each write was checked */
     use(file, fd);
     file->written = file->line;
     return true;
 }
 
 /* ---- writing ------------------------------------------------------------ */
-
-static bool is_ready(const struct linefile *file)
-{
-    struct pollfd out = {.fd = file->fd, .events = POLLOUT};
-    if (file->is_regular || poll(&out, 1, 0) == 1)
-        return true; /* or it is broken, and write tells why */
-    errno = EAGAIN;
-    return false;
-}
 
 static void note_written(struct linefile *file, size_t len)
 {
@@ -135,9 +121,10 @@ static void note_written(struct linefile *file, size_t len)
 
 bool linefile_flush(struct linefile *file)
 {
+    struct pollfd out = {.fd = file->fd, .events = POLLOUT};
     file->error = 0;
     while (file->written < file->len) {
-        ssize_t len = -1;
+        ssize_t len = 0;
         /*
          * What polls as writable has room for PIPE_BUF bytes, unless another
          * process fills it in between; our own descriptors do not even block
@@ -146,7 +133,8 @@ bool linefile_flush(struct linefile *file)
         size_t piece = file->len - file->written;
         if (!file->is_regular && piece > PIPE_BUF)
             piece = PIPE_BUF;
-        if (is_ready(file))
+        /* broken is ready, too: write tells why */
+        if (file->is_regular || poll(&out, 1, 0) == 1)
             len = write(file->fd, file->bytes + file->written, piece);
         if (len < 0 && errno == EINTR)
             continue;

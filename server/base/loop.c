@@ -1,7 +1,6 @@
 #include "loop.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/queue.h>
 #include <uv.h>
@@ -80,20 +79,12 @@ static void run_stages(uv_prepare_t *prepare)
             loop->stages[i].fn(loop->stages[i].arg);
 }
 
-/* Twice as many as there may be nodes. */
-enum { LOOKUPS_MAX = 18 };
-
 /*
  * libuv's threads resolve names; by default there are four. A lookup that hangs
- * blocks its thread; the lookups of other nodes must find a free one.
+ * blocks its thread; the lookups of other nodes must find a free one. So: twice
+ * as many as there may be nodes.
  */
-static void allow_lookups(void)
-{
-    char threads[12];
-    (void)snprintf(threads, sizeof threads, "%d", LOOKUPS_MAX);
-    /* if there is no memory, there are four */
-    (void)setenv("UV_THREADPOOL_SIZE", threads, 0);
-}
+static const char lookups_max[] = "18";
 
 /* libuv aborts when one of its tables cannot grow: log the reason. */
 static void *grow(void *old, size_t size)
@@ -111,7 +102,8 @@ static void run_due(uv_check_t *check);
 
 struct loop *loop_new(void)
 {
-    allow_lookups();
+    /* if there is no memory, there are four */
+    (void)setenv("UV_THREADPOOL_SIZE", lookups_max, 0);
     (void)uv_replace_allocator(malloc, grow, calloc, free); /* none is NULL */
     struct loop *loop = calloc(1, sizeof *loop);
     if (loop == NULL || uv_loop_init(&loop->uv) != 0) {
@@ -279,9 +271,7 @@ void loop_timer_set(struct loop_timer *timer, int64_t at_us)
 {
     int64_t uv_at_us = (int64_t)(uv_hrtime() / 1000) + (at_us - clock_now_us());
     int64_t uv_now_ms = (int64_t)uv_now(&timer->loop->uv);
-    int64_t delay_ms = divide_up(uv_at_us, US_PER_MS) - uv_now_ms;
-    if (delay_ms < 0)
-        delay_ms = 0;
+    int64_t delay_ms = at_least(divide_up(uv_at_us, US_PER_MS) - uv_now_ms, 0);
     take_from_due(timer);
     /* Fails only on a handle that is closing, or without a callback. */
     int rc = uv_timer_start(&timer->timer, on_due, (uint64_t)delay_ms, 0);
