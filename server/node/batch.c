@@ -44,15 +44,6 @@ static bool has_room(const struct batch *batch, const struct call *call)
            needed <= sizeof batch->bytes - batch->used;
 }
 
-/* An earlier one is safe: the node only refuses sooner. */
-static bool is_deadline_near(const struct batch *batch, const struct call *call)
-{
-    if (!batch->is_timed || !call_asks_for_vote(call->kind))
-        return true;
-    return call->node_deadline_us - batch->deadline_us <= BATCH_DEADLINES_US &&
-           batch->latest_us - call->node_deadline_us <= BATCH_DEADLINES_US;
-}
-
 /* Whether the call agrees with what a batch has once. */
 static bool fits(const struct batch *batch, const struct call *call)
 {
@@ -64,8 +55,12 @@ static bool fits(const struct batch *batch, const struct call *call)
                           batch->window_us == call->window_us;
     /* a reply has room for what one scan finds */
     bool is_only_scan = call->kind != CALL_SCAN || !batch->has_scan;
-    return is_admit_same && is_window_same && is_only_scan &&
-           is_deadline_near(batch, call);
+    /* an earlier deadline is safe: the node only refuses sooner */
+    bool is_deadline_near =
+        !batch->is_timed || !call_asks_for_vote(call->kind) ||
+        (call->node_deadline_us - batch->deadline_us <= BATCH_DEADLINES_US &&
+         batch->latest_us - call->node_deadline_us <= BATCH_DEADLINES_US);
+    return is_admit_same && is_window_same && is_only_scan && is_deadline_near;
 }
 
 static struct span copy(struct batch *batch, struct span span)
@@ -253,46 +248,40 @@ bool batch_add(struct batch *batch, const struct call *call)
 
 /* ---- the command -------------------------------------------------------- */
 
-static void append(struct batch_command *command, struct span arg)
-{
-    command->args[command->count++] = arg;
-}
-
-static void append_all(struct batch_command *command, const struct span *args,
-                       int count)
+static void append(struct batch_command *command, const struct span *args,
+                   int count)
 {
     for (int i = 0; i < count; i++)
-        append(command, args[i]);
+        command->args[command->count++] = args[i];
 }
 
 void batch_command(const struct batch *batch, const char *sha,
                    struct batch_command *command)
 {
     assert(batch->calls > 0);
-    command->count = 0;
-    append(command, span_of("EVALSHA"));
-    append(command, (struct span){sha, SCRIPT_SHA_LEN});
-    append(command, span_of("1"));
     size_t len = span_copy(command->state_key, batch->prefix);
     len += span_copy(command->state_key + len, span_of(STATE_INFIX));
-    append(command, (struct span){command->state_key, len});
-    append(command, batch->admit);
-    append(command,
-           span_of_number(command->window, (uint64_t)batch->window_us));
-    append(command,
-           span_of_number(command->deadline, (uint64_t)batch->deadline_us));
-    append(command, (struct span){batch->kinds, (size_t)batch->kinds_count});
+    const struct span head[BATCH_HEAD_ARGS] = {
+        span_of("EVALSHA"),
+        {sha, SCRIPT_SHA_LEN},
+        span_of("1"),
+        {command->state_key, len},
+        batch->admit,
+        span_of_number(command->window, (uint64_t)batch->window_us),
+        span_of_number(command->deadline, (uint64_t)batch->deadline_us),
+        {batch->kinds, (size_t)batch->kinds_count},
+        span_of_number(command->acquires, (uint64_t)batch->acquires),
+        span_of_number(command->releases, (uint64_t)batch->releases),
+    };
     /* the counts would tell nothing of one call about one lock or none */
-    if (batch->kinds_count != 1 || isupper((unsigned char)*batch->kinds)) {
-        append(command,
-               span_of_number(command->acquires, (uint64_t)batch->acquires));
-        append(command,
-               span_of_number(command->releases, (uint64_t)batch->releases));
-    }
-    append_all(command, batch->slots_of, batch->acquires);
-    append_all(command, batch->locks, batch->releases);
-    append_all(command, batch->tokens, batch->releases);
-    append_all(command, batch->args, batch->args_count);
+    bool has_counts =
+        batch->kinds_count != 1 || isupper((unsigned char)*batch->kinds);
+    command->count = 0;
+    append(command, head, has_counts ? BATCH_HEAD_ARGS : BATCH_HEAD_ARGS - 2);
+    append(command, batch->slots_of, batch->acquires);
+    append(command, batch->locks, batch->releases);
+    append(command, batch->tokens, batch->releases);
+    append(command, batch->args, batch->args_count);
 }
 
 void batch_reset(struct batch *batch)

@@ -274,22 +274,17 @@ static void start_connecting(struct dial *dial,
  * A link does not need the name server to reach a node that it knows. But the
  * name may lead somewhere else by now, so a probe fails.
  */
-static void connect_to_last(struct dial *dial, const char *error)
-{
-    const struct resolver_address *last = &dial->setup.resolver->good;
-    if (last->len == 0 || dial->setup.is_probe)
-        fail_attempt(dial, STATE_UNREACHABLE, error);
-    else
-        start_connecting(dial, last, 0);
-}
-
 static void on_address(void *arg, const struct resolver_address *address,
                        int64_t began_us, const char *error)
 {
-    if (address == NULL)
-        connect_to_last(arg, error);
+    struct dial *dial = arg;
+    const struct resolver_address *last = &dial->setup.resolver->good;
+    if (address != NULL)
+        start_connecting(dial, address, began_us);
+    else if (last->len == 0 || dial->setup.is_probe)
+        fail_attempt(dial, STATE_UNREACHABLE, error);
     else
-        start_connecting(arg, address, began_us);
+        start_connecting(dial, last, 0);
 }
 
 void dial_start(struct dial *dial)
@@ -330,7 +325,7 @@ static void check_silence(void *arg)
     }
     if (dial->state == DIAL_LOOKUP) {
         dial->setup.resolver->fn = NULL;
-        connect_to_last(dial, "the name was not resolved in time");
+        on_address(dial, NULL, 0, "the name was not resolved in time");
         return;
     }
     const char *missing = "reply", *hint = "";

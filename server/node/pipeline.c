@@ -122,13 +122,6 @@ static enum pipeline_next take_step(struct pipeline *pipeline,
     return PIPELINE_STEP;
 }
 
-/* Whether a command was sent that a reply read at heard_us can answer. */
-static bool is_owed(const struct pipeline *pipeline, int64_t heard_us)
-{
-    return pipeline->fifo.count > (uint32_t)pipeline->batch.calls &&
-           fifo_first(&pipeline->fifo)->sent_us < heard_us;
-}
-
 enum pipeline_next pipeline_next(struct pipeline *pipeline, int64_t heard_us,
                                  struct pipeline_reply *reply)
 {
@@ -138,7 +131,9 @@ enum pipeline_next pipeline_next(struct pipeline *pipeline, int64_t heard_us,
     enum wire_next next = wire_next(pipeline->wire, &from);
     if (next != WIRE_REPLY)
         return next == WIRE_NONE ? PIPELINE_NONE : PIPELINE_GARBAGE;
-    if (!is_owed(pipeline, heard_us))
+    /* whether a command was sent that a reply read at heard_us can answer */
+    if (pipeline->fifo.count <= (uint32_t)pipeline->batch.calls ||
+        fifo_first(&pipeline->fifo)->sent_us >= heard_us)
         return PIPELINE_UNASKED;
     if (fifo_first(&pipeline->fifo)->command >= COMMAND_STEP)
         return take_step(pipeline, from, reply);
