@@ -4,15 +4,10 @@
 
 #include "utf8.h"
 
-/* Whether it is ASCII and stands in a string as it is (RFC 8259 §7). */
-static bool is_plain(unsigned char byte)
-{
-    return byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\';
-}
-
 /*
- * The same of eight at once. A byte that is not plain gets its highest bit set
- * by one of the four; where all are plain, no difference borrows from the next.
+ * Whether eight bytes are ASCII and stand in a string as they are. A byte that
+ * is not plain gets its highest bit set by one of the four; where all are
+ * plain, no difference borrows from the next.
  */
 static bool is_word_plain(const char *bytes)
 {
@@ -25,25 +20,18 @@ static bool is_word_plain(const char *bytes)
     return (found & each * 0x80) == 0;
 }
 
-/* Some bytes in front of text that stand in a string as they are; 0: none. */
-static size_t plain_step(struct span text)
-{
-    unsigned char byte = (unsigned char)*text.ptr;
-    if (byte >= 0x80)
-        return utf8_len(text);
-    if (text.len >= sizeof(uint64_t) && is_word_plain(text.ptr))
-        return sizeof(uint64_t);
-    return is_plain(byte);
-}
-
 size_t jsontext_plain_len(struct span text)
 {
-    size_t len = 0;
-    while (len < text.len) {
-        size_t step = plain_step((struct span){text.ptr + len, text.len - len});
-        if (step == 0)
-            break;
-        len += step;
+    size_t len = 0, step = 1;
+    for (; step > 0 && len < text.len; len += step) {
+        struct span rest = {text.ptr + len, text.len - len};
+        unsigned char byte = (unsigned char)*rest.ptr;
+        if (byte >= 0x80)
+            step = utf8_len(rest);
+        else if (rest.len >= sizeof(uint64_t) && is_word_plain(rest.ptr))
+            step = sizeof(uint64_t);
+        else
+            step = byte >= 0x20 && byte != '"' && byte != '\\';
     }
     return len;
 }

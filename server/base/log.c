@@ -79,8 +79,7 @@ static bool add_quoted(struct log_line *line, const char *text)
     return true;
 }
 
-/* ---- logfmt ------------------------------------------------------------- */
-
+/* Whether logfmt puts it in quotes. */
 static bool needs_quotes(struct span text)
 {
     if (text.len == 0)
@@ -95,32 +94,24 @@ static bool needs_quotes(struct span text)
 }
 
 /* False: there is no room for it. */
-static bool add_logfmt(struct log_line *line, const struct log_field *field)
+static bool add_field(struct log_line *line, const struct log_field *field)
 {
-    if (line->len > 0 && !add_text(line, " "))
-        return false;
-    if (!add_text(line, field->key) || !add_text(line, "="))
+    bool is_json = line->format == LOG_JSON;
+    const char *before = line->len > 0 ? " " : "";
+    if (is_json)
+        before = line->len > 1 ? ",\"" : "\"";
+    if (!add_text(line, before) || !add_text(line, field->key) ||
+        !add_text(line, is_json ? "\":" : "="))
         return false;
     if (field->text == NULL)
         return add_number(line, field->number);
+    if (is_json)
+        return add_quoted(line, field->text);
     if (needs_quotes(span_of(field->text)))
         (void)add_quoted(line, field->text);
     else
         (void)add(line, field->text, strnlen(field->text, room(line)));
     return true;
-}
-
-/* ---- JSON --------------------------------------------------------------- */
-
-/* False: there is no room for it. */
-static bool add_json(struct log_line *line, const struct log_field *field)
-{
-    if (!add_text(line, line->len > 1 ? ",\"" : "\"") ||
-        !add_text(line, field->key) || !add_text(line, "\":"))
-        return false;
-    if (field->text == NULL)
-        return add_number(line, field->number);
-    return add_quoted(line, field->text);
 }
 
 /* ---- a line -------------------------------------------------------------- */
@@ -136,9 +127,7 @@ void log_line_begin(struct log_line *line, enum log_format format)
 void log_line_add(struct log_line *line, const struct log_field *field)
 {
     size_t before = line->len;
-    bool fits = line->format == LOG_JSON ? add_json(line, field)
-                                         : add_logfmt(line, field);
-    if (!fits)
+    if (!add_field(line, field))
         line->len = before;
 }
 

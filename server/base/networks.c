@@ -55,14 +55,6 @@ bool networks_are_valid(const char *list)
     return true;
 }
 
-static bool has(const struct network *network, const struct in6_addr *address)
-{
-    int whole = network->bits / 8, rest = network->bits % 8;
-    const unsigned char *a = network->address.s6_addr, *b = address->s6_addr;
-    return memcmp(a, b, (size_t)whole) == 0 &&
-           (rest == 0 || (a[whole] ^ b[whole]) >> (8 - rest) == 0);
-}
-
 bool networks_have(const char *list, struct span address)
 {
     struct in6_addr wanted;
@@ -71,31 +63,30 @@ bool networks_have(const char *list, struct span address)
     bool is_v4;
     if (!parse(address, &wanted, &is_v4))
         return false;
-    while (span_next_entry(&list, &entry))
-        if (parse_network(entry, &network) && has(&network, &wanted))
+    const unsigned char *a = network.address.s6_addr, *b = wanted.s6_addr;
+    while (span_next_entry(&list, &entry)) {
+        bool is_network = parse_network(entry, &network);
+        int whole = network.bits / 8, rest = network.bits % 8;
+        if (is_network && memcmp(a, b, (size_t)whole) == 0 &&
+            (rest == 0 || (a[whole] ^ b[whole]) >> (8 - rest) == 0))
             return true;
+    }
     return false;
-}
-
-/* Without brackets and port. */
-static struct span strip(struct span text)
-{
-    if (text.len == 0)
-        return text;
-    const char *bracket = memchr(text.ptr, ']', text.len);
-    if (*text.ptr == '[' && bracket != NULL)
-        return (struct span){text.ptr + 1, (size_t)(bracket - text.ptr) - 1};
-    const char *colon = memchr(text.ptr, ':', text.len);
-    size_t len = colon != NULL ? (size_t)(colon - text.ptr) : text.len;
-    bool is_last = memchr(text.ptr + len + (colon != NULL), ':',
-                          text.len - len - (colon != NULL)) == NULL;
-    return is_last ? (struct span){text.ptr, len} : text; /* IPv6 has several */
 }
 
 bool networks_read_address(struct span text, struct span *address)
 {
     struct in6_addr ignored;
     bool is_v4;
-    *address = strip(text);
+    *address = text;
+    if (text.len == 0)
+        return false;
+    const char *bracket = memchr(text.ptr, ']', text.len);
+    const char *colon = memchr(text.ptr, ':', text.len);
+    if (*text.ptr == '[' && bracket != NULL)
+        *address =
+            (struct span){text.ptr + 1, (size_t)(bracket - text.ptr) - 1};
+    else if (colon != NULL && colon == memrchr(text.ptr, ':', text.len))
+        address->len = (size_t)(colon - text.ptr); /* IPv6 has several */
     return parse(*address, &ignored, &is_v4);
 }

@@ -14,26 +14,24 @@ static const struct form {
     {0xf4, 0xf4, 0x80, 0x8f, 4},
 };
 
-static bool fits(const struct form *form, const unsigned char *text, size_t len)
-{
-    if (form->len > len)
-        return false;
-    if (form->len > 1 &&
-        (text[1] < form->second_low || text[1] > form->second_high))
-        return false;
-    for (size_t i = 2; i < form->len; i++)
-        if (text[i] < 0x80 || text[i] > 0xbf)
-            return false;
-    return true;
-}
-
 size_t utf8_len(struct span text)
 {
     const unsigned char *at = (const unsigned char *)text.ptr;
-    for (size_t i = 0; text.len > 0 && i < sizeof forms / sizeof *forms; i++)
-        if (*at >= forms[i].first_low && *at <= forms[i].first_high)
-            return fits(&forms[i], at, text.len) ? forms[i].len : 0;
-    return 0;
+    const struct form *form = forms,
+                      *end = forms + sizeof forms / sizeof *forms;
+    if (text.len == 0)
+        return 0;
+    while (form < end && (*at < form->first_low || *at > form->first_high))
+        form++;
+    if (form == end || form->len > text.len)
+        return 0;
+    if (form->len > 1 &&
+        (at[1] < form->second_low || at[1] > form->second_high))
+        return 0;
+    for (size_t i = 2; i < form->len; i++)
+        if (at[i] < 0x80 || at[i] > 0xbf)
+            return 0;
+    return form->len;
 }
 
 uint32_t utf8_code(struct span text, size_t len)
