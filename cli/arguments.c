@@ -115,13 +115,14 @@ static void make_getopt(enum command_id id,
     shorts[len++] = ':';
     for (int i = 0; i < OPTION_ROWS; i++) {
         const struct option_row *row = &option_rows[i];
-        if (!option_is_of(row, id))
+        if (!(row->commands & 1u << id))
             continue;
-        longs[count++] = (struct option){row->name, option_has_value(row), NULL,
-                                         FIRST_LONG + i};
+        bool has_value = *row->form != '\0';
+        longs[count++] =
+            (struct option){row->name, has_value, NULL, FIRST_LONG + i};
         if (row->letter != 0) {
             shorts[len++] = row->letter;
-            if (option_has_value(row))
+            if (has_value)
                 shorts[len++] = ':';
         }
     }

@@ -233,25 +233,19 @@ static void watch_command(struct guard *guard)
     guard->shared->end = (int)guard->end;
 }
 
-/* Blocks until redlockctl has the lock. False: it ended without a lock. */
-static bool wait_for_lock(const struct guard *guard)
-{
-    struct pollfd life = {.fd = guard->setup->life_fd, .events = POLLIN};
-    char byte = 0;
-    while (poll(&life, 1, -1) < 0 && errno == EINTR)
-        ;
-    return read(life.fd, &byte, 1) == 1;
-}
-
 void guard_run(const struct guard_setup *setup)
 {
     struct guard guard = {.setup = setup, .shared = setup->shared};
+    struct pollfd life = {.fd = setup->life_fd, .events = POLLIN};
+    char byte = 0;
     sigset_t all;
     (void)setpgid(0, 0);
     (void)sigfillset(&all);
     (void)sigprocmask(SIG_SETMASK, &all, NULL);
-    if (!wait_for_lock(&guard))
-        return;
+    while (poll(&life, 1, -1) < 0 && errno == EINTR)
+        ;
+    if (read(life.fd, &byte, 1) != 1)
+        return; /* redlockctl has ended without a lock */
     assert(guard.shared->until_us != 0 && *guard.shared->token);
     guard.signal_fd = signalfd(-1, &all, SFD_CLOEXEC | SFD_NONBLOCK);
     guard.timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);

@@ -131,16 +131,6 @@ const struct command_row command_rows[COMMANDS] = {
                        "Exit status:\n" STATUS_HELP},
 };
 
-bool option_has_value(const struct option_row *option)
-{
-    return *option->form != '\0';
-}
-
-bool option_is_of(const struct option_row *option, enum command_id command)
-{
-    return (option->commands & 1u << command) != 0;
-}
-
 /* ---- help ---------------------------------------------------------------- */
 
 static void print_options(enum command_id id)
@@ -150,11 +140,10 @@ static void print_options(enum command_id id)
     for (int i = 0; i < OPTION_ROWS; i++) {
         const struct option_row *row = &option_rows[i];
         char letter[] = {'-', row->letter, ',', ' ', '\0'};
-        if (!option_is_of(row, id) || row->kind == IS_REFUSED)
+        if (!(row->commands & 1u << id) || row->kind == IS_REFUSED)
             continue;
-        int width =
-            printf("  %s--%s%s%s", row->letter ? letter : "    ", row->name,
-                   option_has_value(row) ? " " : "", row->form);
+        int width = printf("  %s--%s%s%s", row->letter ? letter : "    ",
+                           row->name, *row->form ? " " : "", row->form);
         (void)printf("%*s%s\n", width < WIDTH ? WIDTH - width : 1, "",
                      row->help);
     }

@@ -74,10 +74,11 @@ struct option_row {
     char letter; /* 0: only the long name */
     const char *name;
     enum option_kind kind;
-    unsigned commands; /* that have it */
+    unsigned commands; /* that have it: bits 1 << command_id */
     size_t offset;     /* in struct options */
     int64_t min, max;
-    const char *form, *help;
+    const char *form; /* of its value; "": it takes none */
+    const char *help;
 };
 
 /* A command. */
@@ -91,10 +92,6 @@ enum { OPTION_ROWS = 17 };
 
 extern const struct option_row option_rows[OPTION_ROWS];
 extern const struct command_row command_rows[COMMANDS];
-
-/* Whether the option takes a value, and whether the command has it. */
-bool option_has_value(const struct option_row *option);
-bool option_is_of(const struct option_row *option, enum command_id command);
 
 /* COMMANDS: the list of all commands. */
 void options_print_help(enum command_id id);

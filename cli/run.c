@@ -149,32 +149,28 @@ static void keeper_look(struct keeper *keeper)
 static const int forwarded[] = {SIGTERM, SIGINT,  SIGHUP,   SIGQUIT,
                                 SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT};
 
-static void take_signal(struct run *run, int signal)
-{
-    const struct keeper *keeper = &run->keeper;
-    if (signal == SIGCHLD)
-        return;
-    if (run->is_running) {
-        assert(keeper->guard > 1); /* or it would go to groups */
-        if (!keeper->has_ended)
-            (void)kill(keeper->guard, signal); /* not reaped yet: it is ours */
-    } else if (signal != SIGWINCH && signal != SIGCONT) {
-        run->caught = signal;
-    }
-}
-
 /* For struct wake. True: there is nothing left to wait for. */
 static bool look_at_events(void *ctx)
 {
     struct run *run = ctx;
+    struct keeper *keeper = &run->keeper;
     struct signalfd_siginfo info;
     uint64_t expired = 0;
-    while (read(run->wake.fds[0], &info, sizeof info) == sizeof info)
-        take_signal(run, (int)info.ssi_signo);
+    while (read(run->wake.fds[0], &info, sizeof info) == sizeof info) {
+        int signal = (int)info.ssi_signo;
+        if (run->is_running && signal != SIGCHLD) {
+            assert(keeper->guard > 1); /* or it would go to groups */
+            if (!keeper->has_ended)    /* not reaped yet: it is ours */
+                (void)kill(keeper->guard, signal);
+        } else if (signal != SIGCHLD && signal != SIGWINCH &&
+                   signal != SIGCONT) {
+            run->caught = signal;
+        }
+    }
     while (read(run->wake.fds[1], &expired, sizeof expired) > 0)
         ;
-    keeper_look(&run->keeper);
-    return run->caught != 0 || run->keeper.has_ended;
+    keeper_look(keeper);
+    return run->caught != 0 || keeper->has_ended;
 }
 
 /* For when the guard must be looked at, and again while it lives. */
