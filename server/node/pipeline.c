@@ -6,7 +6,6 @@
 
 enum { UNSENT_MAX = 8 * 1024 * 1024 }; /* bytes in the wire */
 
-/* fifo_entry.command: a call's kind, or COMMAND_STEP plus the step. */
 enum { COMMAND_STEP = CALL_KINDS };
 
 void pipeline_init(struct pipeline *pipeline, struct span prefix)
@@ -17,14 +16,45 @@ void pipeline_init(struct pipeline *pipeline, struct span prefix)
 void pipeline_begin(struct pipeline *pipeline, struct wire *wire,
                     const char *sha)
 {
-    assert(pipeline->fifo.count == 0);
+    assert(pipeline->count == 0);
     pipeline->wire = wire;
     pipeline->sha = sha;
 }
 
 void pipeline_fini(struct pipeline *pipeline)
 {
-    fifo_fini(&pipeline->fifo);
+    free(pipeline->ring);
+    pipeline->ring = NULL;
+}
+
+/* ---- what is pending ----------------------------------------------------- */
+
+/* at: how many are older. */
+static struct pipeline_entry *entry_at(const struct pipeline *pipeline,
+                                       uint32_t at)
+{
+    return &pipeline->ring[(pipeline->first + at) & (pipeline->room - 1)];
+}
+
+/* False: there are too many, or no memory. */
+static bool push(struct pipeline *pipeline, struct pipeline_entry entry)
+{
+    if (pipeline->count == PIPELINE_PENDING_MAX)
+        return false;
+    if (pipeline->count == pipeline->room) {
+        uint32_t room = pipeline->room > 0 ? 2 * pipeline->room : 64;
+        struct pipeline_entry *ring = malloc(room * sizeof *ring);
+        if (ring == NULL)
+            return false;
+        for (uint32_t i = 0; i < pipeline->count; i++)
+            ring[i] = *entry_at(pipeline, i);
+        free(pipeline->ring);
+        pipeline->ring = ring;
+        pipeline->room = room;
+        pipeline->first = 0;
+    }
+    *entry_at(pipeline, pipeline->count++) = entry;
+    return true;
 }
 
 /* ---- sending ------------------------------------------------------------ */
@@ -44,7 +74,7 @@ bool pipeline_append(struct pipeline *pipeline)
 enum vote pipeline_call(struct pipeline *pipeline, const struct call *call,
                         uint64_t tag)
 {
-    if (pipeline->is_broken || pipeline->fifo.count == FIFO_MAX ||
+    if (pipeline->is_broken || pipeline->count == PIPELINE_PENDING_MAX ||
         wire_unsent(pipeline->wire) > UNSENT_MAX)
         return VOTE_STALLED;
     if (!batch_add(&pipeline->batch, call)) {
@@ -53,25 +83,25 @@ enum vote pipeline_call(struct pipeline *pipeline, const struct call *call,
         bool is_added = batch_add(&pipeline->batch, call);
         assert(is_added); /* an empty batch takes any call */
     }
-    struct fifo_entry entry = {.tag = tag,
-                               .command = (int)call->kind,
-                               .is_first = pipeline->batch.calls == 1};
+    struct pipeline_entry entry = {.tag = tag,
+                                   .command = (int)call->kind,
+                                   .is_first = pipeline->batch.calls == 1};
     if (entry.is_first)
         entry.sent_us = clock_now_us();
-    if (fifo_push(&pipeline->fifo, entry))
+    if (push(pipeline, entry))
         return VOTE_PENDING;
-    pipeline->is_broken = true; /* the batch has a call that the FIFO lacks */
+    pipeline->is_broken = true; /* the batch has a call that the ring lacks */
     return VOTE_STALLED;
 }
 
 bool pipeline_step(struct pipeline *pipeline, int step, const struct span *args,
                    int count)
 {
-    struct fifo_entry entry = {.sent_us = clock_now_us(),
-                               .command = COMMAND_STEP + step,
-                               .is_first = true};
+    struct pipeline_entry entry = {.sent_us = clock_now_us(),
+                                   .command = COMMAND_STEP + step,
+                                   .is_first = true};
     assert(step >= 0);
-    return pipeline_append(pipeline) && fifo_push(&pipeline->fifo, entry) &&
+    return pipeline_append(pipeline) && push(pipeline, entry) &&
            wire_append(pipeline->wire, args, count);
 }
 
@@ -79,16 +109,18 @@ bool pipeline_step(struct pipeline *pipeline, int step, const struct span *args,
 
 int64_t pipeline_oldest_us(const struct pipeline *pipeline)
 {
-    const struct fifo_entry *oldest = fifo_first(&pipeline->fifo);
-    return oldest != NULL ? oldest->sent_us : 0;
+    return pipeline->count > 0 ? entry_at(pipeline, 0)->sent_us : 0;
 }
 
 /* Calls of one batch share the time of the first. False: nothing is owed. */
-static bool take_oldest(struct pipeline *pipeline, struct fifo_entry *entry,
+static bool take_oldest(struct pipeline *pipeline, struct pipeline_entry *entry,
                         struct pipeline_reply *reply)
 {
-    if (!fifo_pop(&pipeline->fifo, entry))
+    if (pipeline->count == 0)
         return false;
+    *entry = *entry_at(pipeline, 0);
+    pipeline->first = (pipeline->first + 1) & (pipeline->room - 1);
+    pipeline->count--;
     if (entry->is_first)
         pipeline->sent_us = entry->sent_us;
     reply->tag = entry->tag;
@@ -99,7 +131,7 @@ static bool take_oldest(struct pipeline *pipeline, struct fifo_entry *entry,
 static enum pipeline_next take_call(struct pipeline *pipeline,
                                     struct pipeline_reply *reply)
 {
-    struct fifo_entry entry;
+    struct pipeline_entry entry;
     bool is_there = take_oldest(pipeline, &entry, reply);
     assert(is_there && pipeline->unread > 0);
     pipeline->unread--;
@@ -112,7 +144,7 @@ static enum pipeline_next take_step(struct pipeline *pipeline,
                                     const struct wire_reply *from,
                                     struct pipeline_reply *reply)
 {
-    struct fifo_entry entry;
+    struct pipeline_entry entry;
     bool is_there = take_oldest(pipeline, &entry, reply);
     bool is_array = from->fields[0].type == SCRIPT_FIELD_ARRAY;
     assert(is_there && entry.command >= COMMAND_STEP);
@@ -132,19 +164,23 @@ enum pipeline_next pipeline_next(struct pipeline *pipeline, int64_t heard_us,
     if (next != WIRE_REPLY)
         return next == WIRE_NONE ? PIPELINE_NONE : PIPELINE_GARBAGE;
     /* whether a command was sent that a reply read at heard_us can answer */
-    if (pipeline->fifo.count <= (uint32_t)pipeline->batch.calls ||
-        fifo_first(&pipeline->fifo)->sent_us >= heard_us)
+    if (pipeline->count <= (uint32_t)pipeline->batch.calls ||
+        entry_at(pipeline, 0)->sent_us >= heard_us)
         return PIPELINE_UNASKED;
-    if (fifo_first(&pipeline->fifo)->command >= COMMAND_STEP)
+    if (entry_at(pipeline, 0)->command >= COMMAND_STEP)
         return take_step(pipeline, from, reply);
-    pipeline->unread = fifo_answered(&pipeline->fifo);
+    uint32_t answered = 1; /* the oldest, up to the next that is_first */
+    while (answered < pipeline->count &&
+           !entry_at(pipeline, answered)->is_first)
+        answered++;
+    pipeline->unread = (int)answered;
     batch_read(&pipeline->reader, from->fields, from->count, pipeline->unread);
     return take_call(pipeline, reply);
 }
 
 bool pipeline_drop(struct pipeline *pipeline, struct pipeline_reply *reply)
 {
-    struct fifo_entry entry;
+    struct pipeline_entry entry;
     batch_reset(&pipeline->batch);
     pipeline->unread = 0;
     pipeline->is_broken = false;

@@ -4,7 +4,7 @@
  * its own part of the batch's reply.
  *
  *   pipeline_call ──→ batch ──→ wire ──→ node ──→ wire ──→ pipeline_next
- *         └───────────────── fifo of pending calls ─────────────↑
+ *         └───────────────── ring of pending calls ─────────────↑
  *
  * It has no callbacks.
  */
@@ -12,14 +12,27 @@
 #define REDLOCKD_PIPELINE_H
 
 #include "batch.h"
-#include "fifo.h"
 #include "wire.h"
+
+enum { PIPELINE_PENDING_MAX = 16384 };
+
+/* A reply that the node owes. */
+struct pipeline_entry {
+    uint64_t tag;
+    int64_t sent_us; /* of the first; 0: of the others */
+    int command;     /* a call's kind, or CALL_KINDS plus the step */
+    bool is_first;   /* of the entries that one reply answers */
+};
 
 struct pipeline {
     struct wire *wire; /* the caller's */
     const char *sha;   /* of the script there; the caller's, too */
-    struct fifo fifo;
-    struct batch batch; /* the newest in the FIFO, not yet in the wire */
+    /* what is pending, in the order of the commands */
+    struct pipeline_entry *ring;
+    uint32_t room; /* a power of two, or 0 */
+    uint32_t first;
+    uint32_t count;
+    struct batch batch; /* the newest of them, not yet in the wire */
     struct batch_reader reader;
     int unread;      /* calls whose replies the reader still has */
     int64_t sent_us; /* of the calls that unread counts */

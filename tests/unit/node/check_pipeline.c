@@ -200,6 +200,39 @@ TEST(of_a_step_answered_with_an_array_its_elements_are_told)
     ck_assert_int_eq(reply.fields[1].integer, 4);
 }
 
+static void discard_sent(void)
+{
+    static char bytes[1024 * 1024];
+    while (wire_unsent(wire) > 0) {
+        ck_assert(wire_write(wire));
+        ck_assert_int_gt(recv(peer, bytes, sizeof bytes, 0), 0);
+    }
+}
+
+/* Batches of one call and more, some of which are always under way. */
+TEST(replies_find_their_calls_in_order_while_more_are_pending)
+{
+    enum { ROUNDS = 200, BEHIND = 5 };
+    int in = 0, out = 0;
+    for (int round = 0; round < ROUNDS + BEHIND; round++) {
+        int calls = 1 + round * 7 % BATCH_CALLS_MAX;
+        for (int i = 0; i < calls && round < ROUNDS; i++)
+            ck_assert_int_eq(call((uint64_t)(TAG + in++), ADMIT), VOTE_PENDING);
+        ck_assert(pipeline_append(&pipeline));
+        discard_sent();
+        if (round < BEHIND)
+            continue;
+        calls = 1 + (round - BEHIND) * 7 % BATCH_CALLS_MAX;
+        give_batch(calls);
+        for (int i = 0; i < calls; i++)
+            expect_call(out++);
+        ck_assert_int_eq(next(), PIPELINE_NONE);
+    }
+    ck_assert_int_eq(out, in);
+    ck_assert_int_eq(pipeline_oldest_us(&pipeline), 0);
+    ck_assert(!pipeline_drop(&pipeline, &reply));
+}
+
 /* ---- times --------------------------------------------------------------- */
 
 TEST(each_reply_tells_when_its_command_was_sent)
@@ -289,18 +322,30 @@ TEST(a_broken_one_takes_nothing_until_it_is_begun_anew)
 /* A node that reads nothing must not use up our memory. */
 TEST(so_many_bytes_may_wait)
 {
-    static char bytes[1024 * 1024];
     static char name[RESOURCE_MAX];
     struct call it = {.kind = CALL_INSPECT, .resource = {name, sizeof name}};
     int calls = 0;
     memset(name, 'n', sizeof name);
     while (pipeline_call(&pipeline, &it, TAG) == VOTE_PENDING)
-        ck_assert_int_lt(++calls, FIFO_MAX);
+        ck_assert_int_lt(++calls, PIPELINE_PENDING_MAX);
     ck_assert_uint_gt(wire_unsent(wire), 1024 * 1024);
     ck_assert_uint_lt(wire_unsent(wire), 64 * 1024 * 1024);
-    while (wire_unsent(wire) > 0) {
-        ck_assert(wire_write(wire));
-        ck_assert_int_gt(recv(peer, bytes, sizeof bytes, 0), 0);
-    }
+    discard_sent();
     ck_assert_int_eq(pipeline_call(&pipeline, &it, TAG), VOTE_PENDING);
+}
+
+TEST(so_many_calls_may_be_pending)
+{
+    for (int i = 0; i < PIPELINE_PENDING_MAX; i++) {
+        ck_assert_int_eq(call((uint64_t)(TAG + i), ADMIT), VOTE_PENDING);
+        discard_sent();
+    }
+    ck_assert_int_eq(call(TAG, ADMIT), VOTE_STALLED);
+    ck_assert(!pipeline.is_broken);
+    ck_assert(pipeline_append(&pipeline));
+    discard_sent();
+    give_batch(BATCH_CALLS_MAX);
+    for (int i = 0; i < BATCH_CALLS_MAX; i++)
+        expect_call(i);
+    ck_assert_int_eq(call(TAG, ADMIT), VOTE_PENDING);
 }
