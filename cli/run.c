@@ -56,36 +56,6 @@ struct run {
 
 /* ---- the guard ----------------------------------------------------------- */
 
-/*
- * Forks the guard, which waits for the lock. The setup needs no shared and no
- * life_fd. Call it before any library starts threads or opens connections: the
- * guard would keep these open. False: errno says why.
- */
-static bool keeper_start(struct keeper *keeper, const struct guard_setup *setup)
-{
-    int life[2];
-    void *shared = mmap(NULL, sizeof *setup->shared, PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    *keeper = (struct keeper){.setup = *setup};
-    keeper->setup.shared = shared;
-    keeper->had_children = family_has_children();
-    if (shared == MAP_FAILED || pipe2(life, O_CLOEXEC | O_NONBLOCK) != 0 ||
-        prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
-        return false;
-    keeper->setup.life_fd = life[0];
-    keeper->life_fd = life[1];
-    keeper->guard = fork();
-    if (keeper->guard < 0)
-        return false;
-    if (keeper->guard == 0) {
-        (void)close(life[1]); /* or its end would never be read */
-        guard_run(&keeper->setup);
-        _exit(EXIT_SUCCESS);
-    }
-    (void)close(life[0]);
-    return true;
-}
-
 /* If the pipe is full, the guard has bytes to read anyway. */
 static void wake_guard(const struct keeper *keeper)
 {
@@ -200,38 +170,51 @@ static bool open_wake(struct run *run, sigset_t *before)
 
 /* ---- beginning ----------------------------------------------------------- */
 
-/* Starts the guard before anything is opened that it would inherit. */
+/*
+ * Forks the guard, which waits for the lock. That comes before any library
+ * starts threads or opens connections: the guard would keep these open. False:
+ * errno says why.
+ */
 static bool start_guard(struct run *run, struct credentials *credentials)
 {
     const struct options *options = run->options;
+    struct keeper *keeper = &run->keeper;
+    struct guard_setup *setup = &keeper->setup;
     int64_t margin_us = options->ttl_ms * US_PER_MS / MARGIN_PARTS;
+    int life[2];
     assert(options->grace_ms >= 0 && options->grace_ms <= options->ttl_ms / 2);
-    struct guard_setup setup = {
-        .command = options->command,
-        .resource = run->resource,
-        .grace_us = options->grace_ms * US_PER_MS,
-        .margin_us = at_most(at_least(margin_us, MARGIN_MIN_US), MARGIN_MAX_US),
-        .redlockctl_group = getpgrp(),
-    };
     /* our parent may have ignored it: then no child could be waited for */
-    if (signal(SIGCHLD, SIG_DFL) == SIG_ERR ||
-        !open_wake(run, &setup.signals) || !keeper_start(&run->keeper, &setup))
+    if (signal(SIGCHLD, SIG_DFL) == SIG_ERR || !open_wake(run, &setup->signals))
         return false;
-    if (signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+    setup->command = options->command;
+    setup->resource = run->resource;
+    setup->grace_us = options->grace_ms * US_PER_MS;
+    setup->margin_us =
+        at_most(at_least(margin_us, MARGIN_MIN_US), MARGIN_MAX_US);
+    setup->redlockctl_group = getpgrp();
+    setup->shared = mmap(NULL, sizeof *setup->shared, PROT_READ | PROT_WRITE,
+                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    keeper->had_children = family_has_children();
+    if (setup->shared == MAP_FAILED ||
+        pipe2(life, O_CLOEXEC | O_NONBLOCK) != 0 ||
+        prctl(PR_SET_CHILD_SUBREAPER, 1) != 0)
         return false;
-    return service_open(&run->service, options, &run->wake, credentials);
+    setup->life_fd = life[0];
+    keeper->life_fd = life[1];
+    keeper->guard = fork();
+    if (keeper->guard < 0)
+        return false;
+    if (keeper->guard == 0) {
+        (void)close(life[1]); /* or its end would never be read */
+        guard_run(setup);
+        _exit(EXIT_SUCCESS);
+    }
+    (void)close(life[0]);
+    return signal(SIGPIPE, SIG_IGN) != SIG_ERR &&
+           service_open(&run->service, options, &run->wake, credentials);
 }
 
 /* ---- while the command runs ---------------------------------------------- */
-
-/* Sooner than the service suggests if SIGTERM would come before that. */
-static int64_t renew_us(const struct run *run)
-{
-    int64_t now_us = clock_now_us();
-    int64_t end_us = guard_term_us(&run->keeper.setup, run->lock.until_us);
-    return at_most(run->lock.renew_us,
-                   now_us + at_least(end_us - now_us, 0) / 2);
-}
 
 static void extend(struct run *run)
 {
@@ -329,8 +312,12 @@ static int run_locked(struct run *run)
     run->service.outlasts_denials = true;
     set_timer(run);
     while (!run->keeper.has_ended) {
-        int64_t until_us =
-            run->lost == VERDICT_DONE ? renew_us(run) : INT64_MAX;
+        int64_t now_us = clock_now_us(), until_us = INT64_MAX;
+        int64_t end_us = guard_term_us(&run->keeper.setup, lock->until_us);
+        /* sooner than the service suggests if SIGTERM would come before that */
+        if (run->lost == VERDICT_DONE)
+            until_us = at_most(lock->renew_us,
+                               now_us + at_least(end_us - now_us, 0) / 2);
         if (wake_wait(&run->wake, until_us) && run->lost == VERDICT_DONE)
             extend(run);
     }
