@@ -38,16 +38,6 @@ static int open_path(const char *path)
     return open(path, flags | (is_fifo ? O_RDWR : O_WRONLY), 0640);
 }
 
-/* A stdout that was closed became a /dev/null that only reads. */
-static int take_stdout(void)
-{
-    int flags = fcntl(STDOUT_FILENO, F_GETFL);
-    if (flags >= 0 && (flags & O_ACCMODE) != O_RDONLY)
-        return STDOUT_FILENO;
-    errno = EBADF;
-    return -1;
-}
-
 static bool is_stdout(const char *path)
 {
     return strcmp(path, "-") == 0;
@@ -67,8 +57,15 @@ struct linefile *linefile_open(const char *path, size_t kept,
     char *copy = strdup(path);
     int fd = -1;
     errno = ENOMEM;
-    if (file != NULL && copy != NULL)
-        fd = is_stdout(path) ? take_stdout() : open_path(path);
+    if (file != NULL && copy != NULL && is_stdout(path)) {
+        /* a stdout that was closed became a /dev/null that only reads */
+        int flags = fcntl(STDOUT_FILENO, F_GETFL);
+        bool is_open = flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
+        fd = is_open ? STDOUT_FILENO : -1;
+        errno = EBADF;
+    } else if (file != NULL && copy != NULL) {
+        fd = open_path(path);
+    }
     if (fd < 0) {
         *reason = strerror(errno);
         free(copy);

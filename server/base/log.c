@@ -37,29 +37,7 @@ static bool add_text(struct log_line *line, const char *text)
     return add(line, text, strlen(text));
 }
 
-static bool add_number(struct log_line *line, int64_t number)
-{
-    char digits[24];
-    (void)snprintf(digits, sizeof digits, "%" PRId64, number);
-    return add_text(line, digits);
-}
-
 /* ---- texts --------------------------------------------------------------- */
-
-/* The form in quotes of the first character of rest, which has *len bytes. */
-static struct span form_of(struct span rest, size_t *len,
-                           char escape[JSONTEXT_ESCAPE_MAX])
-{
-    *len = utf8_len(rest);
-    if (*len == 0) {
-        *len = 1;
-        return span_of("\xef\xbf\xbd"); /* U+FFFD: it is none */
-    }
-    if (*rest.ptr != '"' && *rest.ptr != '\\' && !utf8_is_obeyed(rest))
-        return (struct span){rest.ptr, *len};
-    return (struct span){escape,
-                         jsontext_escape(escape, utf8_code(rest, *len))};
-}
 
 /* In quotes, as much as there is room for; false: there is none. */
 static bool add_quoted(struct log_line *line, const char *text)
@@ -69,8 +47,16 @@ static bool add_quoted(struct log_line *line, const char *text)
         return false;
     while (rest.len > 0) {
         char escape[JSONTEXT_ESCAPE_MAX];
-        size_t len;
-        struct span form = form_of(rest, &len, escape);
+        size_t len = utf8_len(rest);
+        struct span form = {rest.ptr, len};
+        if (len == 0) {
+            len = 1;
+            form = span_of("\xef\xbf\xbd"); /* U+FFFD: it is none */
+        } else if (*rest.ptr == '"' || *rest.ptr == '\\' ||
+                   utf8_is_obeyed(rest)) {
+            form.ptr = escape;
+            form.len = jsontext_escape(escape, utf8_code(rest, len));
+        }
         if (!add(line, form.ptr, form.len))
             break;
         rest = (struct span){rest.ptr + len, rest.len - len};
@@ -103,8 +89,11 @@ static bool add_field(struct log_line *line, const struct log_field *field)
     if (!add_text(line, before) || !add_text(line, field->key) ||
         !add_text(line, is_json ? "\":" : "="))
         return false;
-    if (field->text == NULL)
-        return add_number(line, field->number);
+    if (field->text == NULL) {
+        char digits[24];
+        (void)snprintf(digits, sizeof digits, "%" PRId64, field->number);
+        return add_text(line, digits);
+    }
     if (is_json)
         return add_quoted(line, field->text);
     if (needs_quotes(span_of(field->text)))
