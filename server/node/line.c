@@ -177,19 +177,20 @@ bool line_init(struct line *line, const struct dial_setup *dialing,
     line->loop = setup.loop;
     line->events = *events;
     line->silence.timeout_us = setup.silence_us;
-    line->resolver = resolver_new(setup.loop, setup.config);
-    setup.resolver = line->resolver;
+    line->resolver =
+        (struct resolver){.loop = setup.loop, .config = setup.config};
+    setup.resolver = &line->resolver;
     setup.events = (struct dial_events){on_dial_done, on_dial_failed, line};
     line->dial = dial_new(&setup);
     line->timer = loop_timer_new(setup.loop, dial_or_check, line);
-    return line->resolver != NULL && line->dial != NULL && line->timer != NULL;
+    return line->dial != NULL && line->timer != NULL;
 }
 
 void line_fini(struct line *line)
 {
     disconnect(line);
     dial_free(line->dial);
-    resolver_free(line->resolver);
+    resolver_fini(&line->resolver);
     loop_timer_free(line->timer);
 }
 

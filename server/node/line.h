@@ -62,7 +62,7 @@ struct line {
     int64_t up_us;   /* up since */
     struct silence silence;
     int64_t backoff_us; /* the longest next wait; 0: LINE_BACKOFF_FIRST_US */
-    struct resolver *resolver; /* while the line is up, others may use it */
+    struct resolver resolver; /* while the line is up, others may use it */
     struct dial *dial;
     struct loop_watch *watch;
     struct wire *wire; /* NULL: not up */

@@ -196,7 +196,7 @@ struct link *link_new(int node, const struct dial_setup *dialing,
                                           link};
     const struct confirm_events confirming = {on_confirmed, on_refuted, link};
     bool is_made = line_init(&link->line, dialing, &listening);
-    probing.resolver = link->line.resolver;
+    probing.resolver = &link->line.resolver;
     link->confirm = confirm_new(&probing, CONFIRMED_US / 2, &confirming);
     if (!is_made || link->confirm == NULL) {
         link_free(link);

@@ -2,7 +2,6 @@
 
 #include <assert.h>
 #include <netdb.h>
-#include <stdlib.h>
 #include <sys/un.h>
 
 #include "../base/clock.h"
@@ -83,21 +82,8 @@ void resolver_ask(struct resolver *resolver, resolver_fn *fn, void *arg)
                "the name cannot be looked up");
 }
 
-struct resolver *resolver_new(struct loop *loop,
-                              const struct address_node *config)
+void resolver_fini(struct resolver *resolver)
 {
-    struct resolver *resolver = calloc(1, sizeof *resolver);
-    if (resolver == NULL)
-        return NULL;
-    resolver->loop = loop;
-    resolver->config = config;
-    return resolver;
-}
-
-void resolver_free(struct resolver *resolver)
-{
-    if (resolver == NULL)
-        return;
     loop_lookup_cancel(resolver->lookup);
-    free(resolver);
+    resolver->lookup = NULL;
 }

@@ -26,6 +26,7 @@ struct resolver_address {
 typedef void resolver_fn(void *arg, const struct resolver_address *address,
                          int64_t began_us, const char *error);
 
+/* loop and config, which are borrowed, are given; all else is zero at first. */
 struct resolver {
     struct loop *loop;
     const struct address_node *config;
@@ -38,16 +39,13 @@ struct resolver {
     resolver_fn *fn;
     void *arg;
     struct resolver_address late; /* found after the question was given up */
-    /* for the users of the address */
-    unsigned
-        turn; /* which of the name's addresses to try; add 1 on a failure */
+    /* for the users of the address: */
+    unsigned turn; /* which of the name's to try; add 1 after a failure */
     struct resolver_address good; /* that could be connected to last */
 };
 
-/* config is borrowed until resolver_free. NULL: no memory. */
-struct resolver *resolver_new(struct loop *loop,
-                              const struct address_node *config);
-void resolver_free(struct resolver *resolver);
+/* Gives up what is under way. */
+void resolver_fini(struct resolver *resolver);
 
 /*
  * Resolves, and calls fn once, maybe before it returns. Joins the lookup of a

@@ -12,7 +12,7 @@ enum { SILENCE_US = 200000, INTERVAL_US = 100000 };
 #define OTHER_RUN_ID "f123456789abcdef0123456789abcdef01234567"
 #define SERVER "$69\r\nredis_version:7.0.15\r\nrun_id:" FAKE_RUN_ID "\r\n"
 
-static struct resolver *resolver;
+static struct resolver resolver;
 static struct confirm *confirm;
 static int confirmed, refuted;
 static int64_t began_us, longest_us;
@@ -43,7 +43,7 @@ static void begin(int64_t interval_us, int64_t known_us)
 {
     const struct dial_setup dialing = {.loop = faked.loop,
                                        .config = &faked.config,
-                                       .resolver = resolver,
+                                       .resolver = &resolver,
                                        .silence_us = SILENCE_US};
     const struct confirm_events events = {on_confirmed, on_refuted,
                                           &faked.node};
@@ -57,14 +57,13 @@ static void setup(void)
     faked_setup();
     snprintf(faked.config.host, sizeof faked.config.host, "node.test");
     names_resolve_to("127.0.0.1", 0);
-    resolver = resolver_new(faked.loop, &faked.config);
-    ck_assert_ptr_nonnull(resolver);
+    resolver = (struct resolver){.loop = faked.loop, .config = &faked.config};
 }
 
 static void teardown(void)
 {
     confirm_free(confirm);
-    resolver_free(resolver);
+    resolver_fini(&resolver);
     faked_teardown();
 }
 

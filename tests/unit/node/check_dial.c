@@ -9,7 +9,7 @@
 
 enum { SILENCE_US = 200000 };
 
-static struct resolver *resolver;
+static struct resolver resolver;
 static struct dial *dial;
 static struct wire *wire; /* of the last done event */
 static struct dial_result result;
@@ -43,7 +43,7 @@ static void make(bool is_probe)
         .loop = faked.loop,
         .config = &faked.config,
         .trust = secure.trust,
-        .resolver = resolver,
+        .resolver = &resolver,
         .silence_us = SILENCE_US,
         .is_probe = is_probe,
         .events = {on_done, on_failed, &faked.node}};
@@ -55,8 +55,7 @@ static void make(bool is_probe)
 static void setup_node(void)
 {
     faked_setup();
-    resolver = resolver_new(faked.loop, &faked.config);
-    ck_assert_ptr_nonnull(resolver);
+    resolver = (struct resolver){.loop = faked.loop, .config = &faked.config};
     make(false);
 }
 
@@ -64,7 +63,7 @@ static void teardown_node(void)
 {
     dial_free(dial);
     wire_free(wire);
-    resolver_free(resolver);
+    resolver_fini(&resolver);
     faked_teardown();
 }
 

@@ -154,11 +154,11 @@ static int take_port(void)
 
 static void use_a_dial(void)
 {
-    struct resolver *resolver = resolver_new(loop, &nowhere);
+    struct resolver resolver = {.loop = loop, .config = &nowhere};
     const struct dial_setup setup = {
         .loop = loop,
         .config = &nowhere,
-        .resolver = resolver,
+        .resolver = &resolver,
         .silence_us = FAKED_SILENCE_US,
         .events = {ignore_done, count_failure, NULL}};
     const struct confirm_events events = {ignore_done, count_failure, NULL};
@@ -171,7 +171,7 @@ static void use_a_dial(void)
     dial_start(dial);
     dial_free(dial);
     confirm_free(confirm);
-    resolver_free(resolver);
+    resolver_fini(&resolver);
     turn();
 }
 

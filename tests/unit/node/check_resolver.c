@@ -9,7 +9,7 @@
 
 static struct loop *loop;
 static struct address_node config;
-static struct resolver *resolver;
+static struct resolver resolver;
 static int answers;
 static char address[NI_MAXHOST], port[NI_MAXSERV]; /* "": none */
 static struct resolver_address bytes;
@@ -22,14 +22,13 @@ static void setup(void)
     memset(&config, 0, sizeof config);
     snprintf(config.host, sizeof config.host, "node.test");
     config.port = 6379;
-    resolver = resolver_new(loop, &config);
-    ck_assert_ptr_nonnull(resolver);
+    resolver = (struct resolver){.loop = loop, .config = &config};
     answers = 0;
 }
 
 static void teardown(void)
 {
-    resolver_free(resolver);
+    resolver_fini(&resolver);
     loop_free(loop);
 }
 
@@ -56,7 +55,7 @@ static void on_answer(void *arg, const struct resolver_address *its_address,
 
 static void ask(void)
 {
-    resolver_ask(resolver, on_answer, &config);
+    resolver_ask(&resolver, on_answer, &config);
 }
 
 static bool has_resolved(void *arg)
@@ -104,7 +103,7 @@ TEST(questions_that_were_given_up_share_one_lookup)
     names_resolve_to("127.0.0.1", 100000);
     for (int i = 0; i < 10; i++) {
         ask();
-        resolver->fn = NULL;
+        resolver.fn = NULL;
     }
     ask();
     turns_until_count(loop, &answers, 1);
@@ -119,7 +118,7 @@ TEST(a_late_answer_is_kept_for_the_next_question)
     int before = names_asked();
     names_resolve_to("127.0.0.1", 100000);
     ask();
-    resolver->fn = NULL;
+    resolver.fn = NULL;
     turns_until(loop, has_resolved, NULL);
     ck_assert_int_eq(answers, 0);
     ask();
@@ -140,11 +139,11 @@ TEST(a_refused_address_gives_the_turn_to_the_next)
     ask();
     turns_until_count(loop, &answers, 1);
     memcpy(first, address, sizeof first);
-    resolver->turn++;
+    resolver.turn++;
     ask();
     turns_until_count(loop, &answers, 2);
     memcpy(second, address, sizeof second);
-    resolver->turn++;
+    resolver.turn++;
     ask();
     turns_until_count(loop, &answers, 3);
     ck_assert_str_ne(second, "");
