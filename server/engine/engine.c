@@ -217,7 +217,7 @@ const struct engine_result *engine_take(struct engine *engine, engine_op op,
     struct operation *it = must_find(engine, op);
     if (it->request.call == LOCK_INSPECT)
         it->result.waiters = waits_count(&engine->waits, it->request.resource);
-    return operation_take(&engine->operations, it, now_us);
+    return operation_take(it, now_us);
 }
 
 const struct engine_result *engine_peek(const struct engine *engine,
@@ -234,7 +234,7 @@ void engine_close(struct engine *engine, engine_op op)
     else if (listings_owns(op))
         listing_end(&engine->listings, must_find_listing(engine, op));
     else
-        operation_close(&engine->operations, must_find(engine, op));
+        operation_close(must_find(engine, op));
 }
 
 bool engine_abandon(struct engine *engine, engine_op op)
@@ -249,7 +249,7 @@ bool engine_abandon(struct engine *engine, engine_op op)
     struct operation *it = must_find(engine, op);
     struct span resource = {text, span_copy(text, it->request.resource)};
     bool is_acquire = it->request.call == LOCK_ACQUIRE;
-    bool is_granted = operation_abandon(&engine->operations, it);
+    bool is_granted = operation_abandon(it);
     if (is_acquire) /* its grant, if any, is being released */
         waits_on_release(&engine->waits, resource);
     return is_granted;

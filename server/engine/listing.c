@@ -45,7 +45,7 @@ static struct operation *operation_of(const struct listings *listings,
 static void drop_operations(struct listings *listings, struct listing *it)
 {
     for (int i = 0; i < it->count; i++)
-        operation_discard(listings->operations, operation_of(listings, it, i));
+        operation_discard(operation_of(listings, it, i));
     it->shown = it->count = 0;
     free(it->operations);
     it->operations = NULL;
@@ -231,7 +231,7 @@ static bool keep_shown(const struct listings *listings, struct listing *it)
         if (judgement == SHOWN)
             it->operations[it->shown++] = it->operations[i];
         else
-            operation_discard(listings->operations, operation);
+            operation_discard(operation);
     }
     it->count = it->shown;
     return is_known;

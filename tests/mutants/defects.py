@@ -35,10 +35,9 @@ DEFECTS = [
     # ---- rounds -------------------------------------------------------------
     Defect("token reused across retries", "sim", "rising", [Edit(
         "server/engine/rounds/attempt.c",
-        "        make_token(attempt, means, request, attempt->seen_number);",
-        "        if (attempt->number == 1)\n"
-        "            make_token(attempt, means, request,\n"
-        "                       attempt->seen_number);")]),
+        "    attempt->token_len = token_make(",
+        "    if (attempt->number == 1)\n"
+        "        attempt->token_len = token_make(")]),
     Defect("quorum of 2 of 5", "sim", "exclusion", [Edit(
         "server/lock/lock.h", "return nodes / 2 + 1;", "return nodes / 2;")]),
     Defect("no drift", "sim", "kept", [Edit(
@@ -49,15 +48,14 @@ DEFECTS = [
         "ttl_us - 0 * (now_us - round->start_us) - drift_us")]),
     Defect("replies of earlier rounds counted", "sim", "kept", [Edit(
         "server/engine/rounds/operation.c",
-        "    if (it != NULL && tag_bits(TAG_OPERATION, "
-        "(unsigned)it->attempt.number) ==\n"
-        "                          slots_user_bits(tag)) /* not of an earlier attempt */\n",
-        "    if (it != NULL)\n")]),
+        "    if (it == NULL || tag_bits(TAG_OPERATION, "
+        "(unsigned)it->attempt.number) !=\n"
+        "                          slots_user_bits(tag)) /* of an earlier attempt */\n",
+        "    if (it == NULL)\n")]),
     # asked twice: at the verdict, and when the answer is written
     Defect("expired extension counted", "sim", "exclusion", [Edit(
         "server/engine/rounds/operation.c",
-        "    return is_valid(operations, it) ? OUTCOME_EXTENDED\n"
-        "                                    : OUTCOME_VALIDITY_EXHAUSTED;\n",
+        "    return is_valid(it) ? OUTCOME_EXTENDED : OUTCOME_VALIDITY_EXHAUSTED;\n",
         "    return OUTCOME_EXTENDED;\n"), Edit(
         "server/engine/rounds/operation.c", "    if (result->validity_ms > 0)\n",
         "    if (result->outcome == OUTCOME_EXTENDED && result->validity_ms < 1)\n"
@@ -74,11 +72,11 @@ DEFECTS = [
         "            vote->vote != VOTE_GRANTED)")]),
     Defect("failed extend that releases", "sim", "own", [Edit(
         "server/engine/rounds/operation.c",
-        "        settle(operations, it, OUTCOME_NO_QUORUM);\n"
+        "        settle(it, OUTCOME_NO_QUORUM);\n"
         "        return false;\n",
         "        if (it->request.call == LOCK_EXTEND)\n"
-        "            undo(operations, it);\n"
-        "        settle(operations, it, OUTCOME_NO_QUORUM);\n"
+        "            attempt_undo(&it->attempt);\n"
+        "        settle(it, OUTCOME_NO_QUORUM);\n"
         "        return false;\n")]),
     # ---- repairs ------------------------------------------------------------
     Defect("no repair", "sim", "repaired", [Edit(
@@ -122,7 +120,7 @@ DEFECTS = [
     # ---- waiting ------------------------------------------------------------
     Defect("grant to one that waited without a second look", "sim", "exclusion", [Edit(
         "server/engine/waiting/waits.c",
-        "*operation_take(waits->operations, operation, now_us);",
+        "*operation_take(operation, now_us);",
         "operation->result;")]),
     Defect("waiting without a retry", "sim", "served", [Edit(
         "server/engine/waiting/schedule.c", "at_least(delay_us, SCHEDULE_LEAST_US))",
@@ -133,7 +131,7 @@ DEFECTS = [
         "return announcing >= 0;")]),
     Defect("vanished waiter keeps what it was granted", "sim", "tidy", [Edit(
         "server/engine/rounds/operation.c", "    if (is_granted || may_hold)\n",
-        "    if ((is_granted || may_hold) &&\n        it->owned_by != OWNER_WAITER)\n")]),
+        "    if ((is_granted || may_hold) &&\n        it->request.owned_by != OWNER_WAITER)\n")]),
     # ---- several resources --------------------------------------------------
     Defect("partial multi-lock", "sim", "tidy", [Edit(
         "tests/lib/node/simnode.c",
@@ -168,10 +166,9 @@ DEFECTS = [
     # ---- repeats ------------------------------------------------------------
     Defect("repeat that keeps the old token", "sim", "rising", [Edit(
         "server/engine/rounds/attempt.c",
-        "        make_token(attempt, means, request, attempt->seen_number);",
-        "        if (!attempt->is_repeat)\n"
-        "            make_token(attempt, means, request,\n"
-        "                       attempt->seen_number);"), Edit(
+        "    attempt->token_len = token_make(",
+        "    if (!attempt->is_repeat)\n"
+        "        attempt->token_len = token_make("), Edit(
         "server/engine/rounds/attempt.c", "    return attempt->is_repeat;\n",
         "    int count, best = round_common_value(&attempt->round, &count);\n"
         "    if (attempt->is_repeat)\n"
@@ -190,7 +187,7 @@ DEFECTS = [
         "tests/lib/node/simnode.c", "           earlier.number <= call->seen;\n",
         "           call->seen > 0;\n"), Edit(
         "server/engine/rounds/attempt.c",
-        "                         attempt->replaces < request->asked_us;\n",
+        "                         attempt->replaces < attempt->request->asked_us;\n",
         "                         attempt->replaces > 0;\n")]),
     Defect("repeat that shortens the TTL", "sim", "kept", [Edit(
         "tests/lib/node/simnode.c",
@@ -224,8 +221,8 @@ DEFECTS = [
         "    nodes->last_number++;\n"), WINDOW_OFF]),
     Defect("numbers of a minority's clocks", "sim", "alive", [Edit(
         "server/engine/rounds/attempt.c",
-        "    if (round->pending >= round->quorum)",
-        "    if (round->pending > 0)"), Edit(
+        "    if (round->pending < round->quorum)",
+        "    if (round->pending == 0)"), Edit(
         "server/engine/voting/nodes.c",
         "    if (nodes->last_number > median_us + nodes->clocks.far_us)\n",
         "    if (nodes->last_number == FENCE_MAX)\n")],

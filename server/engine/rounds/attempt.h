@@ -21,8 +21,18 @@
 #include "request.h"
 #include "round.h"
 
+/* Used by each attempt; borrowed. */
+struct attempt_means {
+    const struct environment *env;
+    struct nodes *nodes;
+    struct releases *releases;
+};
+
 /* The newest attempt; of earlier ones only seen_number remains. */
 struct attempt {
+    const struct attempt_means *means;
+    const struct request *request;
+    const void *operation;  /* the tags refer to it */
     int number;             /* from 1 on; 0: none has begun */
     int64_t seen_number;    /* acquire: the number of the round under way, or a
                                higher one that nodes have accepted since */
@@ -39,13 +49,6 @@ struct attempt {
     char token[TOKEN_MAX];
 };
 
-/* Used by each attempt; borrowed. */
-struct attempt_means {
-    const struct environment *env;
-    struct nodes *nodes;
-    struct releases *releases;
-};
-
 /*
  * True if an extension would exceed max_hold_ms. It is refused, but only the
  * owner may learn why: the round checks the token, without lengthening.
@@ -53,72 +56,62 @@ struct attempt_means {
 bool attempt_is_held_too_long(const struct attempt_means *means,
                               struct span token, int64_t ttl_ms);
 
-/* None has begun. token: the client's; empty for an acquire. */
-void attempt_init(struct attempt *attempt, struct span token);
-
 /*
- * Begins the next attempt, of any call but a release, and sends it. The tags
- * refer to operation.
+ * None has begun. request and operation are borrowed. token: the client's;
+ * empty for an acquire.
  */
-void attempt_begin(struct attempt *attempt, const struct attempt_means *means,
-                   const struct request *request, const void *operation);
+void attempt_init(struct attempt *attempt, const struct attempt_means *means,
+                  const struct request *request, const void *operation,
+                  struct span token);
+
+/* Begins the next attempt, of any call but a release, and sends it. */
+void attempt_begin(struct attempt *attempt);
 
 /*
  * Begins the only attempt of a release, or the last one of a force. False: no
  * memory, and nothing was sent.
  */
-bool attempt_release(struct attempt *attempt, const struct attempt_means *means,
-                     const struct request *request, const void *operation);
+bool attempt_release(struct attempt *attempt);
 
 /*
  * The admission of a node has been read, or is lost: sends the node the call
- * that it refused, or that was held back. operation NULL: the outcome is known,
- * and nothing is sent. False: no call was held back.
+ * that it refused, or that was held back. is_decided: the outcome is known, and
+ * nothing is sent. False: no call was held back.
  */
-bool attempt_ask_again(struct attempt *attempt,
-                       const struct attempt_means *means,
-                       const struct request *request, int node,
-                       const void *operation);
+bool attempt_ask_again(struct attempt *attempt, int node, bool is_decided);
 
 /* Votes of nodes whose memory is outdated no longer count. */
-void attempt_drop_outdated(struct attempt *attempt,
-                           const struct attempt_means *means);
+void attempt_drop_outdated(struct attempt *attempt);
 
 /* After the won first round of a force: takes over the token of the lock. */
 void attempt_take_wanted(struct attempt *attempt);
 
 /* Waits for the same calls for another timeout. */
-void attempt_wait_on(struct attempt *attempt, const struct attempt_means *means,
-                     const struct request *request);
+void attempt_wait_on(struct attempt *attempt);
 
 /*
  * After a lost acquire: makes the next attempt replace the token of an acquire
  * with the same key, if that was granted before this request. False: there is
  * none. Of two acquires at the same time only one gets the lock.
  */
-bool attempt_make_repeat(struct attempt *attempt,
-                         const struct request *request);
+bool attempt_make_repeat(struct attempt *attempt);
 
 /*
  * As round_note_reply. But a node whose admission has just changed refuses
  * calls that were sent before. If its admission is being read, the vote stays
  * pending, and the node is asked again.
  */
-void attempt_note_reply(struct attempt *attempt,
-                        const struct attempt_means *means, int node,
+void attempt_note_reply(struct attempt *attempt, int node,
                         const struct call_reply *reply);
 
 /*
  * Releases a lost acquire on all nodes that may have set the key; a repeat only
  * where it certainly replaced nothing. Called again as a repeat gets replies.
  */
-void attempt_undo(struct attempt *attempt, const struct attempt_means *means,
-                  const struct request *request);
+void attempt_undo(struct attempt *attempt);
 
 /* As round_validity_ms. */
-int64_t attempt_validity_ms(const struct attempt *attempt,
-                            const struct attempt_means *means,
-                            const struct request *request, int64_t now_us);
+int64_t attempt_validity_ms(const struct attempt *attempt, int64_t now_us);
 
 static inline struct span attempt_token(const struct attempt *attempt)
 {

@@ -19,10 +19,10 @@ void operations_init(struct operations *operations, struct nodes *nodes,
     slots_init(&operations->slots, sizeof(struct operation), OPERATIONS_MAX);
 }
 
-static void give(struct operations *operations, struct operation *it)
+static void give(struct operation *it)
 {
     texts_drop(&it->texts);
-    slots_give(&operations->slots, it);
+    slots_give(&it->operations->slots, it);
 }
 
 void operations_fini(struct operations *operations)
@@ -30,7 +30,7 @@ void operations_fini(struct operations *operations)
     for (uint32_t i = 0; i < operations->slots.count; i++) {
         struct operation *it = slots_at(&operations->slots, i);
         if (it != NULL)
-            give(operations, it);
+            give(it);
     }
     slots_fini(&operations->slots);
 }
@@ -41,57 +41,52 @@ struct operation *operation_find(const struct operations *operations,
     return slots_find(&operations->slots, handle);
 }
 
-static void set_timer(const struct operations *operations,
-                      const struct operation *it, int64_t at_us)
+static const struct environment *env_of(const struct operation *it)
 {
-    const struct engine_port *port = &operations->means.env->port;
+    return it->operations->means.env;
+}
+
+static void set_timer(const struct operation *it, int64_t at_us)
+{
+    const struct engine_port *port = &env_of(it)->port;
     /* cannot fail: operation_new made the timer */
     (void)port->timer(port->ctx, timer_slot(TIMER_OPERATION, it->head.index),
                       at_us);
 }
 
-static void undo(const struct operations *operations, struct operation *it)
-{
-    attempt_undo(&it->attempt, &operations->means, &it->request);
-}
-
 /* ---- the outcome -------------------------------------------------------- */
 
-static void settle(struct operations *operations, struct operation *it,
-                   enum outcome outcome)
+static void settle(struct operation *it, enum outcome outcome)
 {
-    const struct engine_port *port = &operations->means.env->port;
+    const struct engine_port *port = &env_of(it)->port;
+    const struct operation_hook *hook =
+        &it->operations->hooks[it->request.owned_by];
     assert(it->state == OPERATION_ROUND);
     if (outcome != OUTCOME_EXTENDED) /* a repair needs its last votes */
-        set_timer(operations, it, TIMER_OFF);
+        set_timer(it, TIMER_OFF);
     it->state = OPERATION_SETTLED;
-    operations->in_flight--;
+    it->operations->in_flight--;
     it->result.outcome = outcome;
     result_tell_votes(&it->result, &it->attempt.round);
     if (outcome == OUTCOME_GRANTED || outcome == OUTCOME_EXTENDED) {
         it->result.token = attempt_token(&it->attempt);
         result_tell_token(&it->result, it->result.token);
     }
-    const struct operation_hook *hook =
-        &operations->hooks[it->request.owned_by];
     if (hook->on_settled != NULL)
         hook->on_settled(hook->ctx, it->request.client);
     else
         port->answer(port->ctx, it->request.client);
 }
 
-static bool has_attempts_left(const struct operations *operations,
-                              const struct operation *it)
+static bool has_attempts_left(const struct operation *it)
 {
-    return it->attempt.number <= operations->means.env->settings.retry_count;
+    return it->attempt.number <= env_of(it)->settings.retry_count;
 }
 
 /* True if a won round has any validity left. */
-static bool is_valid(const struct operations *operations,
-                     const struct operation *it)
+static bool is_valid(const struct operation *it)
 {
-    return attempt_validity_ms(&it->attempt, &operations->means, &it->request,
-                               environment_now(operations->means.env)) > 0;
+    return attempt_validity_ms(&it->attempt, environment_now(env_of(it))) > 0;
 }
 
 /*
@@ -102,33 +97,29 @@ static bool is_valid(const struct operations *operations,
  * disk was. Nodes that refused would refuse again. A release is not sent again:
  * it is valid however late it runs.
  */
-static bool on_no_quorum(struct operations *operations, struct operation *it)
+static bool on_no_quorum(struct operation *it)
 {
-    if (!has_attempts_left(operations, it) ||
-        !round_is_lost_to_time(&it->attempt.round)) {
-        settle(operations, it, OUTCOME_NO_QUORUM);
+    if (!has_attempts_left(it) || !round_is_lost_to_time(&it->attempt.round)) {
+        settle(it, OUTCOME_NO_QUORUM);
         return false;
     }
     if (it->attempt.round.kind != LOCK_RELEASE)
         return true;
-    attempt_wait_on(&it->attempt, &operations->means, &it->request);
-    set_timer(operations, it, it->attempt.round.deadline_us);
+    attempt_wait_on(&it->attempt);
+    set_timer(it, it->attempt.round.deadline_us);
     return false;
 }
 
-static enum outcome outcome_of_won(const struct operations *operations,
-                                   const struct operation *it)
+static enum outcome outcome_of_won(const struct operation *it)
 {
     if (it->attempt.round.kind == LOCK_RELEASE)
         return OUTCOME_RELEASED;
     if (it->request.only_looks)
         return OUTCOME_MAX_HOLD;
-    return is_valid(operations, it) ? OUTCOME_EXTENDED
-                                    : OUTCOME_VALIDITY_EXHAUSTED;
+    return is_valid(it) ? OUTCOME_EXTENDED : OUTCOME_VALIDITY_EXHAUSTED;
 }
 
-static bool on_verdict(struct operations *operations, struct operation *it,
-                       enum verdict verdict)
+static bool on_verdict(struct operation *it, enum verdict verdict)
 {
     static const enum outcome outcomes[] = {
         [VERDICT_HELD] = OUTCOME_HELD,
@@ -139,41 +130,25 @@ static bool on_verdict(struct operations *operations, struct operation *it,
         [VERDICT_REFUSED] = OUTCOME_KEY_REFUSED,
     };
     if (verdict == VERDICT_NO_QUORUM)
-        return on_no_quorum(operations, it);
+        return on_no_quorum(it);
     if (verdict == VERDICT_HELD || verdict == VERDICT_FOUND)
         result_tell_holder(
             &it->result, &it->attempt.round,
-            clocks_median_at(&operations->means.nodes->clocks,
-                             environment_now(operations->means.env)));
-    settle(operations, it,
-           verdict == VERDICT_WON ? outcome_of_won(operations, it)
-                                  : outcomes[verdict]);
+            clocks_median_at(&it->operations->means.nodes->clocks,
+                             environment_now(env_of(it))));
+    settle(it, verdict == VERDICT_WON ? outcome_of_won(it) : outcomes[verdict]);
     return false;
-}
-
-/* After a lost attempt to acquire: undoes it, and remembers its votes. */
-static void clear_up(struct operations *operations, struct operation *it)
-{
-    struct attempt *attempt = &it->attempt;
-    undo(operations, it);
-    it->was_held |= round_count(&attempt->round, VOTE_HELD) > 0;
-    it->result.barred_us =
-        nodes_barred_us(operations->means.nodes, attempt->round.highest);
-    if (it->result.barred_us == 0)
-        attempt->seen_number =
-            at_least(attempt->seen_number, attempt->round.highest);
 }
 
 /* Another attempt: at once if the number was too low, or after a random delay
  * if the votes are split. */
-static bool on_lost_race(struct operations *operations, struct operation *it,
-                         enum verdict verdict)
+static bool on_lost_race(struct operation *it, enum verdict verdict)
 {
-    const struct environment *env = operations->means.env;
+    const struct environment *env = env_of(it);
     assert(verdict == VERDICT_SPLIT || verdict == VERDICT_STALE);
     bool is_lost_to_repeat = it->attempt.is_repeat && verdict == VERDICT_SPLIT;
-    if (!has_attempts_left(operations, it) || is_lost_to_repeat) {
-        settle(operations, it, it->was_held ? OUTCOME_HELD : OUTCOME_NO_QUORUM);
+    if (!has_attempts_left(it) || is_lost_to_repeat) {
+        settle(it, it->was_held ? OUTCOME_HELD : OUTCOME_NO_QUORUM);
         return false;
     }
     if (verdict == VERDICT_STALE)
@@ -181,35 +156,42 @@ static bool on_lost_race(struct operations *operations, struct operation *it,
     uint64_t delays = (uint64_t)env->settings.retry_delay_us + 1;
     int64_t delay_us = (int64_t)(environment_random(env) % delays);
     it->state = OPERATION_PAUSE;
-    set_timer(operations, it, environment_now(env) + delay_us);
+    set_timer(it, environment_now(env) + delay_us);
     return false;
 }
 
-static bool on_acquire_verdict(struct operations *operations,
-                               struct operation *it, enum verdict verdict)
+static bool on_acquire_verdict(struct operation *it, enum verdict verdict)
 {
-    if (verdict == VERDICT_WON && is_valid(operations, it)) {
-        it->result.is_repeat = it->attempt.is_repeat;
-        settle(operations, it, OUTCOME_GRANTED);
+    struct attempt *attempt = &it->attempt;
+    if (verdict == VERDICT_WON && is_valid(it)) {
+        it->result.is_repeat = attempt->is_repeat;
+        settle(it, OUTCOME_GRANTED);
         return false;
     }
-    clear_up(operations, it);
+    /* a lost attempt: undoes it, and remembers its votes */
+    attempt_undo(attempt);
+    it->was_held |= round_count(&attempt->round, VOTE_HELD) > 0;
+    it->result.barred_us =
+        nodes_barred_us(it->operations->means.nodes, attempt->round.highest);
+    if (it->result.barred_us == 0)
+        attempt->seen_number =
+            at_least(attempt->seen_number, attempt->round.highest);
     if (verdict == VERDICT_WON) {
-        settle(operations, it, OUTCOME_VALIDITY_EXHAUSTED);
+        settle(it, OUTCOME_VALIDITY_EXHAUSTED);
         return false;
     }
-    if (attempt_make_repeat(&it->attempt, &it->request))
+    if (attempt_make_repeat(attempt))
         return true;
     return verdict == VERDICT_STALE || verdict == VERDICT_SPLIT
-               ? on_lost_race(operations, it, verdict)
-               : on_verdict(operations, it, verdict);
+               ? on_lost_race(it, verdict)
+               : on_verdict(it, verdict);
 }
 
-static bool decide(struct operations *operations, struct operation *it)
+static bool decide(struct operation *it)
 {
-    const struct environment *env = operations->means.env;
+    const struct environment *env = env_of(it);
     struct round *round = &it->attempt.round;
-    attempt_drop_outdated(&it->attempt, &operations->means);
+    attempt_drop_outdated(&it->attempt);
     enum verdict verdict = round_verdict(round);
     if (verdict == VERDICT_OPEN ||
         round_is_pending_on(round, it->request.heard))
@@ -223,99 +205,90 @@ static bool decide(struct operations *operations, struct operation *it)
         attempt_take_wanted(&it->attempt);
         return true;
     }
-    return it->request.call == LOCK_ACQUIRE
-               ? on_acquire_verdict(operations, it, verdict)
-               : on_verdict(operations, it, verdict);
+    return it->request.call == LOCK_ACQUIRE ? on_acquire_verdict(it, verdict)
+                                            : on_verdict(it, verdict);
 }
 
 /* ---- attempts ----------------------------------------------------------- */
 
 /* False: no memory, and nothing was sent. */
-static bool begin_attempt(const struct operations *operations,
-                          struct operation *it)
+static bool begin_attempt(struct operation *it)
 {
-    const struct attempt_means *means = &operations->means;
     bool is_begun = true;
     bool is_found =
         it->request.call == LOCK_FORCE && attempt_token(&it->attempt).len > 0;
     it->state = OPERATION_ROUND;
     if (it->request.call == LOCK_RELEASE || is_found)
-        is_begun = attempt_release(&it->attempt, means, &it->request, it);
+        is_begun = attempt_release(&it->attempt);
     else
-        attempt_begin(&it->attempt, means, &it->request, it);
-    set_timer(operations, it, it->attempt.round.deadline_us);
+        attempt_begin(&it->attempt);
+    set_timer(it, it->attempt.round.deadline_us);
     return is_begun;
 }
 
 /* Begins attempts until one is not decided at its start. */
-static void try(struct operations *operations, struct operation *it)
+static void try(struct operation *it)
 {
     do {
-        if (!begin_attempt(operations, it))
+        if (!begin_attempt(it))
             round_note_rest(&it->attempt.round, VOTE_STALLED);
-    } while (decide(operations, it));
+    } while (decide(it));
 }
 
 /* ---- events ------------------------------------------------------------- */
 
-static void end(struct operations *operations, struct operation *it)
+static void end(struct operation *it)
 {
-    operations->in_flight -=
+    it->operations->in_flight -=
         it->state == OPERATION_ROUND || it->state == OPERATION_PAUSE;
-    set_timer(operations, it, TIMER_OFF);
-    give(operations, it);
+    set_timer(it, TIMER_OFF);
+    give(it);
 }
 
-static void end_if_complete(struct operations *operations, struct operation *it)
+static void end_if_complete(struct operation *it)
 {
     if (it->attempt.round.pending > 0)
         return;
     if (it->request.call == LOCK_EXTEND)
-        repairs_start(operations->repairs, it->request.resource,
+        repairs_start(it->operations->repairs, it->request.resource,
                       attempt_token(&it->attempt), it->request.ttl_ms,
                       &it->attempt.round);
     else
-        undo(operations, it);
-    end(operations, it);
+        attempt_undo(&it->attempt);
+    end(it);
 }
 
 /* needs_votes: a repair or an undo waits for the last votes. */
-static void close(struct operations *operations, struct operation *it,
-                  bool needs_votes)
+static void close(struct operation *it, bool needs_votes)
 {
-    if (needs_votes) {
-        operations->in_flight -= it->state == OPERATION_ROUND;
-        it->state = OPERATION_CLOSED;
-        set_timer(operations, it, it->attempt.round.deadline_us);
-        end_if_complete(operations, it);
-    } else {
-        end(operations, it);
+    if (!needs_votes) {
+        end(it);
+        return;
     }
+    it->operations->in_flight -= it->state == OPERATION_ROUND;
+    it->state = OPERATION_CLOSED;
+    set_timer(it, it->attempt.round.deadline_us);
+    end_if_complete(it);
 }
 
 /* After each noted vote. */
-static void go_on(struct operations *operations, struct operation *it)
+static void go_on(struct operation *it)
 {
     if (it->state == OPERATION_CLOSED)
-        end_if_complete(operations, it);
-    else if (it->state == OPERATION_ROUND && decide(operations, it))
-        try(operations, it);
-}
-
-static void take_reply(struct operations *operations, struct operation *it,
-                       int node, const struct call_reply *reply)
-{
-    attempt_note_reply(&it->attempt, &operations->means, node, reply);
-    go_on(operations, it);
+        end_if_complete(it);
+    else if (it->state == OPERATION_ROUND && decide(it))
+        try(it);
 }
 
 void operation_on_reply(struct operations *operations, int node, uint64_t tag,
                         const struct call_reply *reply)
 {
     struct operation *it = operation_find(operations, tag);
-    if (it != NULL && tag_bits(TAG_OPERATION, (unsigned)it->attempt.number) ==
-                          slots_user_bits(tag)) /* not of an earlier attempt */
-        take_reply(operations, it, node, reply);
+    if (it == NULL || tag_bits(TAG_OPERATION, (unsigned)it->attempt.number) !=
+                          slots_user_bits(tag)) /* of an earlier attempt */
+        return;
+    attempt_note_reply(&it->attempt, node, reply);
+    go_on(it);
 }
 
 void operations_on_looked(struct operations *operations, int node)
@@ -325,9 +298,8 @@ void operations_on_looked(struct operations *operations, int node)
     for (uint32_t i = 0; i < operations->slots.count; i++) {
         struct operation *it = slots_at(&operations->slots, i);
         if (it != NULL &&
-            attempt_ask_again(&it->attempt, &operations->means, &it->request,
-                              node, it->state == OPERATION_ROUND ? it : NULL))
-            go_on(operations, it);
+            attempt_ask_again(&it->attempt, node, it->state != OPERATION_ROUND))
+            go_on(it);
     }
 }
 
@@ -335,8 +307,10 @@ void operation_on_release(struct operations *operations, int node,
                           uint64_t handle, const struct call_reply *reply)
 {
     struct operation *it = operation_find(operations, handle);
-    if (it != NULL)
-        take_reply(operations, it, node, reply);
+    if (it == NULL)
+        return;
+    attempt_note_reply(&it->attempt, node, reply);
+    go_on(it);
 }
 
 void operation_on_timer(struct operations *operations, uint32_t index)
@@ -346,12 +320,12 @@ void operation_on_timer(struct operations *operations, uint32_t index)
         return;
     int64_t deadline_us = it->attempt.round.deadline_us;
     if (it->state == OPERATION_PAUSE) {
-        try(operations, it);
-    } else if (environment_now(operations->means.env) < deadline_us) {
-        set_timer(operations, it, deadline_us);
+        try(it);
+    } else if (environment_now(env_of(it)) < deadline_us) {
+        set_timer(it, deadline_us);
     } else {
         round_note_rest(&it->attempt.round, VOTE_UNANSWERED);
-        go_on(operations, it);
+        go_on(it);
     }
 }
 
@@ -364,13 +338,14 @@ static struct operation *operation_new(struct operations *operations,
     struct operation *it = slots_take(&operations->slots);
     if (it == NULL)
         return NULL;
+    it->operations = operations;
     if (!texts_keep(&it->texts, asked->resource, asked->owner)) {
         slots_give(&operations->slots, it);
         return NULL;
     }
     if (!port->timer(port->ctx, timer_slot(TIMER_OPERATION, it->head.index),
                      TIMER_OFF)) {
-        give(operations, it);
+        give(it);
         return NULL;
     }
     assert(asked->resource.len <= NAMES_LEN_MAX);
@@ -387,7 +362,8 @@ static struct operation *operation_new(struct operations *operations,
     it->request.key_hash =
         (struct span){it->key_hash, span_copy(it->key_hash, asked->key_hash)};
     it->request.token = (struct span){0}; /* the attempt has it */
-    attempt_init(&it->attempt, asked->token);
+    attempt_init(&it->attempt, &operations->means, &it->request, it,
+                 asked->token);
     it->result = (struct engine_result){
         .resource = it->request.resource,
         .ttl_ms = asked->ttl_ms,
@@ -405,29 +381,27 @@ uint64_t operation_start(struct operations *operations,
         return 0;
     operations->in_flight++;
     uint64_t handle = slots_handle(it, 0);
-    if (!begin_attempt(operations, it)) {
-        end(operations, it);
+    if (!begin_attempt(it)) {
+        end(it);
         return 0;
     }
-    go_on(operations, it);
+    go_on(it);
     return handle;
 }
 
 /* ---- the end ------------------------------------------------------------ */
 
-const struct engine_result *operation_take(struct operations *operations,
-                                           struct operation *it, int64_t now_us)
+const struct engine_result *operation_take(struct operation *it, int64_t now_us)
 {
     struct engine_result *result = &it->result;
     if (result->outcome != OUTCOME_GRANTED &&
         result->outcome != OUTCOME_EXTENDED)
         return result;
-    result->validity_ms = attempt_validity_ms(&it->attempt, &operations->means,
-                                              &it->request, now_us);
+    result->validity_ms = attempt_validity_ms(&it->attempt, now_us);
     if (result->validity_ms > 0)
         return result;
     if (result->outcome == OUTCOME_GRANTED)
-        undo(operations, it);
+        attempt_undo(&it->attempt);
     result->outcome = OUTCOME_VALIDITY_EXHAUSTED;
     result->token = (struct span){0};
     result->validity_ms = 0;
@@ -435,42 +409,40 @@ const struct engine_result *operation_take(struct operations *operations,
 }
 
 /* Called at the end: until then engine_take may find a grant expired. */
-static void count_outcome(const struct operations *operations,
-                          const struct operation *it)
+static void count_outcome(const struct operation *it)
 {
     enum lock_call call = it->request.call;
     assert(outcome_is_of(it->result.outcome, call));
-    operations->means.env->metrics->outcomes[call][it->result.outcome]++;
+    env_of(it)->metrics->outcomes[call][it->result.outcome]++;
 }
 
-void operation_close(struct operations *operations, struct operation *it)
+void operation_close(struct operation *it)
 {
     enum outcome outcome = it->result.outcome;
-    count_outcome(operations, it);
-    close(operations, it,
-          outcome == OUTCOME_EXTENDED ||
-              (outcome != OUTCOME_GRANTED && it->attempt.is_repeat));
+    count_outcome(it);
+    close(it, outcome == OUTCOME_EXTENDED ||
+                  (outcome != OUTCOME_GRANTED && it->attempt.is_repeat));
 }
 
-void operation_discard(struct operations *operations, struct operation *it)
+void operation_discard(struct operation *it)
 {
     assert(it->request.owned_by == OWNER_LISTING ||
            it->request.owned_by == OWNER_LOOK ||
            (it->state == OPERATION_SETTLED &&
             it->result.outcome != OUTCOME_GRANTED));
-    close(operations, it, it->attempt.is_repeat);
+    close(it, it->attempt.is_repeat);
 }
 
-bool operation_abandon(struct operations *operations, struct operation *it)
+bool operation_abandon(struct operation *it)
 {
     bool is_granted =
         it->state == OPERATION_SETTLED && it->result.outcome == OUTCOME_GRANTED;
     bool may_hold =
         it->state == OPERATION_ROUND && it->request.call == LOCK_ACQUIRE;
     if (is_granted || may_hold)
-        undo(operations, it);
+        attempt_undo(&it->attempt);
     if (it->state == OPERATION_SETTLED)
-        count_outcome(operations, it);
-    close(operations, it, it->attempt.is_repeat);
+        count_outcome(it);
+    close(it, it->attempt.is_repeat);
     return is_granted;
 }

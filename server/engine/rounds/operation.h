@@ -42,6 +42,7 @@ enum operation_state {
 
 struct operation {
     struct slots_head head;
+    struct operations *operations;
     enum operation_state state;
     bool was_held; /* acquire: a node had another value */
     struct request request;
@@ -93,17 +94,15 @@ void operation_on_release(struct operations *operations, int node,
 void operation_on_timer(struct operations *operations, uint32_t index);
 
 /* As engine_take, engine_close, engine_abandon. */
-const struct engine_result *operation_take(struct operations *operations,
-                                           struct operation *it,
+const struct engine_result *operation_take(struct operation *it,
                                            int64_t now_us);
-void operation_close(struct operations *operations, struct operation *it);
-
-bool operation_abandon(struct operations *operations, struct operation *it);
+void operation_close(struct operation *it);
+bool operation_abandon(struct operation *it);
 
 /*
  * Ends an operation that does not count in the metrics: a waiter's lost
  * attempt, or the inspection of a listing or a waiter, in any state.
  */
-void operation_discard(struct operations *operations, struct operation *it);
+void operation_discard(struct operation *it);
 
 #endif

@@ -95,7 +95,7 @@ void look_end(struct waits *waits, struct waiter *it)
 {
     struct operation *operation = operation_find(waits->operations, it->look);
     if (operation != NULL)
-        operation_discard(waits->operations, operation);
+        operation_discard(operation);
     it->look = 0;
 }
 

@@ -204,8 +204,7 @@ static void take_outcome(struct waits *waits, struct waiter *it)
     int64_t now_us = environment_now(waits->env);
     struct operations *operations = waits->operations;
     struct operation *operation = operation_find(operations, it->operation);
-    const struct engine_result *result =
-        operation_take(operations, operation, now_us);
+    const struct engine_result *result = operation_take(operation, now_us);
     set_trying(it, NULL);
     if (result->outcome == OUTCOME_GRANTED) {
         if (it->plan->tried_by != HANDOVER_CAUSES)
@@ -221,7 +220,7 @@ static void take_outcome(struct waits *waits, struct waiter *it)
     } else {
         it->operation = 0;
         take_loss(waits, it, operation, now_us);
-        operation_discard(operations, operation);
+        operation_discard(operation);
     }
 }
 

@@ -115,7 +115,7 @@ const struct engine_result *waits_take(struct waits *waits, uint64_t handle,
     if (it->state != WAITER_SETTLED || operation == NULL)
         return &it->result;
     int64_t waited_ms = it->result.waited_ms;
-    it->result = *operation_take(waits->operations, operation, now_us);
+    it->result = *operation_take(operation, now_us);
     it->result.waited_ms = waited_ms;
     return &it->result;
 }
@@ -148,7 +148,7 @@ void waits_close(struct waits *waits, uint64_t handle)
         operation_find(waits->operations, it->operation);
     assert(it->state == WAITER_SETTLED);
     if (operation != NULL)
-        operation_close(waits->operations, operation);
+        operation_close(operation);
     else
         count_outcome(waits, it);
     end(waits, it);
@@ -161,7 +161,7 @@ bool waits_abandon(struct waits *waits, uint64_t handle)
         operation_find(waits->operations, it->operation);
     bool is_granted = false;
     if (operation != NULL)
-        is_granted = operation_abandon(waits->operations, operation);
+        is_granted = operation_abandon(operation);
     else if (it->state == WAITER_SETTLED)
         count_outcome(waits, it);
     turns_abandon(waits, it, operation != NULL, environment_now(waits->env));
