@@ -34,7 +34,7 @@ bool names_are_several(struct span names)
     return memchr(names.ptr, SEPARATOR, names.len) != NULL;
 }
 
-static int compare(const void *left, const void *right)
+int names_compare(const void *left, const void *right)
 {
     const struct span *a = left, *b = right;
     int order = memcmp(a->ptr, b->ptr, a->len < b->len ? a->len : b->len);
@@ -44,7 +44,7 @@ static int compare(const void *left, const void *right)
 size_t names_join(char *to, struct span *list, int count)
 {
     size_t len = 0;
-    qsort(list, (size_t)count, sizeof *list, compare);
+    qsort(list, (size_t)count, sizeof *list, names_compare);
     for (int i = 0; i < count; i++) {
         if (i > 0)
             to[len++] = SEPARATOR;
@@ -60,7 +60,7 @@ bool names_are_sorted(struct span names)
     /* counted: an empty name at the end leaves no rest */
     for (int left = names_count(names); left > 1; left--) {
         struct span next = names_next(&rest);
-        if (compare(&last, &next) >= 0)
+        if (names_compare(&last, &next) >= 0)
             return false;
         last = next;
     }

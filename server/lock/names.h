@@ -16,6 +16,9 @@ int names_count(struct span names);
 /* Whether there is more than one. */
 bool names_are_several(struct span names);
 
+/* The order of two names, each a struct span: for qsort, tsearch. */
+int names_compare(const void *left, const void *right);
+
 /*
  * Sorts count names and joins them; returns the length, which is at most that
  * of all names and count - 1. list is left sorted.

@@ -13,14 +13,6 @@ struct several {
 
 /* ---- queues ------------------------------------------------------------- */
 
-static int compare(const void *left, const void *right)
-{
-    const struct span *a = left, *b = right;
-    if (a->len != b->len)
-        return a->len < b->len ? -1 : 1;
-    return memcmp(a->ptr, b->ptr, a->len);
-}
-
 void waitqueues_init(struct waitqueues *queues)
 {
     queues->index = NULL;
@@ -31,7 +23,7 @@ void waitqueues_init(struct waitqueues *queues)
 
 static void free_queue(struct waitqueues *queues, struct waitqueue *queue)
 {
-    (void)tdelete(queue, &queues->index, compare);
+    (void)tdelete(queue, &queues->index, names_compare);
     TAILQ_REMOVE(&queues->list, queue, link);
     free(queue);
 }
@@ -45,7 +37,7 @@ void waitqueues_fini(struct waitqueues *queues)
 struct waitqueue *waitqueues_find(const struct waitqueues *queues,
                                   struct span resource)
 {
-    void *const *found = tfind(&resource, &queues->index, compare);
+    void *const *found = tfind(&resource, &queues->index, names_compare);
     return found != NULL ? *found : NULL;
 }
 
@@ -61,7 +53,7 @@ static struct waitqueue *make(struct waitqueues *queues, struct span resource)
     queue->resource =
         (struct span){queue->text, span_copy(queue->text, resource)};
     TAILQ_INIT(&queue->places);
-    if (tsearch(queue, &queues->index, compare) == NULL) {
+    if (tsearch(queue, &queues->index, names_compare) == NULL) {
         free(queue);
         return NULL;
     }
