@@ -232,7 +232,7 @@ void engine_close(struct engine *engine, engine_op op)
     if (waits_owns(op))
         waits_close(&engine->waits, op);
     else if (listings_owns(op))
-        listing_end(&engine->listings, must_find_listing(engine, op));
+        listing_end(must_find_listing(engine, op));
     else
         operation_close(must_find(engine, op));
 }
@@ -243,7 +243,7 @@ bool engine_abandon(struct engine *engine, engine_op op)
     if (waits_owns(op))
         return waits_abandon(&engine->waits, op);
     if (listings_owns(op)) {
-        listing_end(&engine->listings, must_find_listing(engine, op));
+        listing_end(must_find_listing(engine, op));
         return false;
     }
     struct operation *it = must_find(engine, op);

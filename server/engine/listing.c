@@ -9,7 +9,7 @@ enum {
     HANDLE_BIT = 2,       /* in the user's bits of a listing's handle */
 };
 
-static void on_settled(void *ctx, void *client);
+static void on_settled(void *client);
 static void give_turns(struct listings *listings);
 
 void listings_init(struct listings *listings, struct nodes *nodes,
@@ -21,31 +21,29 @@ void listings_init(struct listings *listings, struct nodes *nodes,
     TAILQ_INIT(&listings->list);
     listings->active = NULL;
     listings->is_held = false;
-    operations->hooks[OWNER_LISTING] =
-        (struct operation_hook){on_settled, listings};
+    operations->on_settled[OWNER_LISTING] = on_settled;
 }
 
 void listings_fini(struct listings *listings)
 {
     listings->is_held = true;
     while (!TAILQ_EMPTY(&listings->list))
-        listing_end(listings, TAILQ_FIRST(&listings->list));
+        listing_end(TAILQ_FIRST(&listings->list));
     slots_fini(&listings->slots);
 }
 
-static struct operation *operation_of(const struct listings *listings,
-                                      const struct listing *it, int i)
+static struct operation *operation_of(const struct listing *it, int i)
 {
     struct operation *operation =
-        operation_find(listings->operations, it->operations[i]);
+        operation_find(it->listings->operations, it->operations[i]);
     assert(operation != NULL);
     return operation;
 }
 
-static void drop_operations(struct listings *listings, struct listing *it)
+static void drop_operations(struct listing *it)
 {
     for (int i = 0; i < it->count; i++)
-        operation_discard(operation_of(listings, it, i));
+        operation_discard(operation_of(it, i));
     it->shown = it->count = 0;
     free(it->operations);
     it->operations = NULL;
@@ -128,10 +126,9 @@ static bool is_usable(const struct nodes *nodes,
 /* ---- the scan ----------------------------------------------------------- */
 
 /* Scans the cursor's current node. Returns LIST_PENDING, or why it cannot. */
-static enum list_outcome send_scan(const struct listings *listings,
-                                   struct listing *it)
+static enum list_outcome send_scan(struct listing *it)
 {
-    struct nodes *nodes = listings->nodes;
+    struct nodes *nodes = it->listings->nodes;
     bool is_first = it->cursor.nodes == 0;
     if (is_first && !choose_nodes(nodes, &it->cursor))
         return LIST_NO_QUORUM;
@@ -156,8 +153,9 @@ static enum list_outcome send_scan(const struct listings *listings,
 
 /* ---- the page ----------------------------------------------------------- */
 
-static void end_turn(struct listings *listings, struct listing *it)
+static void end_turn(struct listing *it)
 {
+    struct listings *listings = it->listings;
     if (listings->active != it)
         return;
     listings->active = NULL;
@@ -165,23 +163,21 @@ static void end_turn(struct listings *listings, struct listing *it)
     TAILQ_INSERT_TAIL(&listings->list, it, link);
 }
 
-static void settle(struct listings *listings, struct listing *it,
-                   enum list_outcome outcome)
+static void settle(struct listing *it, enum list_outcome outcome)
 {
-    const struct engine_port *port = &listings->nodes->env->port;
+    const struct engine_port *port = &it->listings->nodes->env->port;
     assert(it->state != LISTING_SETTLED);
-    end_turn(listings, it);
+    end_turn(it);
     it->state = LISTING_SETTLED;
     it->page.outcome = outcome;
     it->page.count = it->shown;
     port->answer(port->ctx, it->client);
 }
 
-static void fail(struct listings *listings, struct listing *it,
-                 enum list_outcome outcome)
+static void fail(struct listing *it, enum list_outcome outcome)
 {
-    drop_operations(listings, it);
-    settle(listings, it, outcome);
+    drop_operations(it);
+    settle(it, outcome);
 }
 
 enum judgement { SHOWN, LEFT_OUT, UNKNOWN };
@@ -221,11 +217,11 @@ static enum judgement judge(const struct listing *it,
  * After all inspections: keeps those of locks that go on the page. False: the
  * outcome of some is unknown.
  */
-static bool keep_shown(const struct listings *listings, struct listing *it)
+static bool keep_shown(struct listing *it)
 {
     bool is_known = true;
     for (int i = it->shown; i < it->count; i++) {
-        struct operation *operation = operation_of(listings, it, i);
+        struct operation *operation = operation_of(it, i);
         enum judgement judgement = judge(it, &operation->result);
         is_known &= judgement != UNKNOWN;
         if (judgement == SHOWN)
@@ -241,33 +237,32 @@ static bool keep_shown(const struct listings *listings, struct listing *it)
  * A page goes on at the next node, so that few locks are one page. Within a
  * node it ends where the scan does: its cost to a node is bounded.
  */
-static void finish(struct listings *listings, struct listing *it)
+static void finish(struct listing *it)
 {
     bool goes_on = it->page.has_next && it->page.next.at > it->cursor.at;
-    if (!keep_shown(listings, it)) {
-        fail(listings, it, LIST_NO_QUORUM);
+    if (!keep_shown(it)) {
+        fail(it, LIST_NO_QUORUM);
     } else if (goes_on && it->shown < it->wish.limit) {
         it->cursor = it->page.next;
         it->state = LISTING_SCANNING;
     } else {
-        settle(listings, it, LIST_PAGE); /* the next page reports the error */
+        settle(it, LIST_PAGE); /* the next page reports the error */
     }
 }
 
 /* ---- inspections -------------------------------------------------------- */
 
-static bool begin_inspection(struct listings *listings, struct listing *it,
-                             struct span name)
+static bool begin_inspection(struct listing *it, struct span name)
 {
     it->pending++;
     uint64_t handle =
-        operation_start(listings->operations, &(struct request){
-                                                  .call = LOCK_INSPECT,
-                                                  .resource = name,
-                                                  .heard = it->earlier,
-                                                  .owned_by = OWNER_LISTING,
-                                                  .client = it,
-                                              });
+        operation_start(it->listings->operations, &(struct request){
+                                                      .call = LOCK_INSPECT,
+                                                      .resource = name,
+                                                      .heard = it->earlier,
+                                                      .owned_by = OWNER_LISTING,
+                                                      .client = it,
+                                                  });
     if (handle == 0) {
         it->pending--;
         return false;
@@ -297,15 +292,15 @@ static bool keep_names(struct listing *it, struct span names)
 }
 
 /* No inspection is under way: ends the turn, and the node if none is left. */
-static void on_inspected(struct listings *listings, struct listing *it)
+static void on_inspected(struct listing *it)
 {
-    end_turn(listings, it);
+    end_turn(it);
     if (it->left.len == 0)
-        finish(listings, it);
+        finish(it);
 }
 
 /* Starts the next few inspections. */
-static void inspect(struct listings *listings, struct listing *it)
+static void inspect(struct listing *it)
 {
     struct span name;
     bool has_memory = true;
@@ -313,41 +308,41 @@ static void inspect(struct listings *listings, struct listing *it)
     for (int begun = 0; has_memory && begun < INSPECTIONS_MAX &&
                         call_next_name(&it->left, &name);)
         if (it->wish.is_resource(name)) {
-            has_memory = begin_inspection(listings, it, name);
+            has_memory = begin_inspection(it, name);
             begun++;
         }
     it->is_starting = false;
     if (!has_memory)
-        fail(listings, it, LIST_NO_MEMORY);
+        fail(it, LIST_NO_MEMORY);
     else if (it->pending == 0)
-        on_inspected(listings, it);
+        on_inspected(it);
 }
 
 /* ---- turns -------------------------------------------------------------- */
 
-static void on_settled(void *ctx, void *client)
+static void on_settled(void *client)
 {
-    struct listings *listings = ctx;
     struct listing *it = client;
+    struct listings *listings = it->listings;
     it->pending--;
     if (it->is_starting || it->pending > 0)
         return;
-    on_inspected(listings, it);
+    on_inspected(it);
     give_turns(listings);
 }
 
-static void take_turn(struct listings *listings, struct listing *it)
+static void take_turn(struct listing *it)
 {
-    listings->active = it;
+    it->listings->active = it;
     if (it->state == LISTING_INSPECTING) {
-        inspect(listings, it);
+        inspect(it);
         return;
     }
-    enum list_outcome outcome = send_scan(listings, it);
+    enum list_outcome outcome = send_scan(it);
     if (outcome != LIST_PENDING && it->page.has_next)
-        settle(listings, it, LIST_PAGE); /* the next page reports the error */
+        settle(it, LIST_PAGE); /* the next page reports the error */
     else if (outcome != LIST_PENDING)
-        fail(listings, it, outcome);
+        fail(it, outcome);
 }
 
 /* The listing that has waited longest for a turn; NULL: none waits. */
@@ -368,14 +363,15 @@ static void give_turns(struct listings *listings)
         return;
     listings->is_held = true; /* a turn may end at once, in here */
     while (listings->active == NULL && (it = find_next(listings)) != NULL)
-        take_turn(listings, it);
+        take_turn(it);
     listings->is_held = false;
 }
 
-void listing_end(struct listings *listings, struct listing *it)
+void listing_end(struct listing *it)
 {
-    end_turn(listings, it);
-    drop_operations(listings, it);
+    struct listings *listings = it->listings;
+    end_turn(it);
+    drop_operations(it);
     TAILQ_REMOVE(&listings->list, it, link);
     slots_give(&listings->slots, it);
     give_turns(listings);
@@ -384,24 +380,23 @@ void listing_end(struct listings *listings, struct listing *it)
 /* ---- replies to scans ---------------------------------------------------- */
 
 /* True while its scan is under way. */
-static bool is_scanning(const struct listings *listings,
-                        const struct listing *it)
+static bool is_scanning(const struct listing *it)
 {
-    return it == listings->active && it->state == LISTING_SCANNING;
+    return it == it->listings->active && it->state == LISTING_SCANNING;
 }
 
 void listings_on_reply(struct listings *listings, uint64_t tag,
                        const struct call_reply *reply)
 {
     struct listing *it = listing_find(listings, tag);
-    if (it == NULL || !is_scanning(listings, it))
+    if (it == NULL || !is_scanning(it))
         return; /* too late */
     if (reply->vote == VOTE_KEY_REFUSED) {
-        fail(listings, it, LIST_REFUSED);
+        fail(it, LIST_REFUSED);
     } else if (reply->vote != VOTE_DONE) {
-        fail(listings, it, LIST_NO_QUORUM);
+        fail(it, LIST_NO_QUORUM);
     } else if (!keep_names(it, reply->names)) {
-        fail(listings, it, LIST_NO_MEMORY);
+        fail(it, LIST_NO_MEMORY);
     } else {
         struct engine_page *page = &it->page;
         page->next = it->cursor;
@@ -409,7 +404,7 @@ void listings_on_reply(struct listings *listings, uint64_t tag,
         page->next.at += reply->cursor == 0;
         page->has_next = nth_node(it->cursor.nodes, page->next.at) >= 0;
         it->state = LISTING_INSPECTING;
-        end_turn(listings, it);
+        end_turn(it);
     }
     give_turns(listings);
 }
@@ -417,9 +412,9 @@ void listings_on_reply(struct listings *listings, uint64_t tag,
 void listings_tick(struct listings *listings, int64_t now_us)
 {
     struct listing *it = listings->active;
-    if (it == NULL || !is_scanning(listings, it) || now_us < it->deadline_us)
+    if (it == NULL || !is_scanning(it) || now_us < it->deadline_us)
         return;
-    fail(listings, it, LIST_NO_QUORUM);
+    fail(it, LIST_NO_QUORUM);
     give_turns(listings);
 }
 
@@ -433,6 +428,7 @@ uint64_t listing_start(struct listings *listings,
     if (it == NULL)
         return 0;
     TAILQ_INSERT_TAIL(&listings->list, it, link);
+    it->listings = listings;
     it->state = LISTING_SCANNING;
     it->client = client;
     it->wish = *list;

@@ -29,6 +29,7 @@ enum listing_state { LISTING_SCANNING, LISTING_INSPECTING, LISTING_SETTLED };
 
 struct listing {
     struct slots_head head;
+    struct listings *listings;
     TAILQ_ENTRY(listing) link;
     enum listing_state state;
     void *client;
@@ -68,7 +69,7 @@ bool listings_owns(uint64_t handle);
 struct listing *listing_find(const struct listings *listings, uint64_t handle);
 
 /* Ends it, in any state. */
-void listing_end(struct listings *listings, struct listing *it);
+void listing_end(struct listing *it);
 
 /* A node's reply to a scan. */
 void listings_on_reply(struct listings *listings, uint64_t tag,

@@ -198,9 +198,9 @@ DEFECTS = [
         "        if (contender != NULL && contender->count == 1)\n",
         "        if (contender != NULL)\n"), Edit(
         "server/engine/waiting/look.c",
-        "            tell_of_loss(waits, tried, place->waiter, operation, now_us);\n",
+        "            tell_of_loss(tried, place->waiter, operation, now_us);\n",
         "            if (tried->count == 1)\n"
-        "                tell_of_loss(waits, tried, place->waiter, operation,\n"
+        "                tell_of_loss(tried, place->waiter, operation,\n"
         "                             now_us);\n")]),
     Defect("repeat that does not ask anew", "sim", "regained", [Edit(
         "server/engine/waiting/claim.c",

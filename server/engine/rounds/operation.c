@@ -59,8 +59,8 @@ static void set_timer(const struct operation *it, int64_t at_us)
 static void settle(struct operation *it, enum outcome outcome)
 {
     const struct engine_port *port = &env_of(it)->port;
-    const struct operation_hook *hook =
-        &it->operations->hooks[it->request.owned_by];
+    void (*on_settled)(void *) =
+        it->operations->on_settled[it->request.owned_by];
     assert(it->state == OPERATION_ROUND);
     if (outcome != OUTCOME_EXTENDED) /* a repair needs its last votes */
         set_timer(it, TIMER_OFF);
@@ -72,8 +72,8 @@ static void settle(struct operation *it, enum outcome outcome)
         it->result.token = attempt_token(&it->attempt);
         result_tell_token(&it->result, it->result.token);
     }
-    if (hook->on_settled != NULL)
-        hook->on_settled(hook->ctx, it->request.client);
+    if (on_settled != NULL)
+        on_settled(it->request.client);
     else
         port->answer(port->ctx, it->request.client);
 }

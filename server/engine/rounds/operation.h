@@ -52,17 +52,13 @@ struct operation {
     char key_hash[KEY_HASH_LEN];
 };
 
-struct operation_hook {
-    void (*on_settled)(void *ctx, void *client);
-    void *ctx;
-};
-
 struct operations {
     struct attempt_means means;
     struct repairs *repairs;
     struct slots slots;
     int in_flight; /* without an outcome */
-    struct operation_hook hooks[OWNERS];
+    /* called with the client; NULL: port.answer is */
+    void (*on_settled[OWNERS])(void *client);
 };
 
 void operations_init(struct operations *operations, struct nodes *nodes,

@@ -3,10 +3,9 @@
 #include <assert.h>
 
 /* The nodes' clocks may have been unknown when it came. */
-static void find(const struct waits *waits, struct waiter *it, int64_t number,
-                 int64_t now_us)
+static void find(struct waiter *it, int64_t number, int64_t now_us)
 {
-    const struct clocks *clocks = &waits->operations->means.nodes->clocks;
+    const struct clocks *clocks = &it->waits->operations->means.nodes->clocks;
     claim_date(&it->claim, clocks_median_at(clocks, it->since_us),
                clocks_apart_us(clocks, now_us));
     claim_find(&it->claim, number, now_us);
@@ -60,8 +59,9 @@ static int64_t own_number(const struct waiter *it,
     return waiter_has_key(it, result->key_hash) ? result->number : 0;
 }
 
-bool look_begin(struct waits *waits, struct waiter *it, int64_t now_us)
+bool look_begin(struct waiter *it, int64_t now_us)
 {
+    struct waits *waits = it->waits;
     assert(it->look == 0);
     it->look = operation_start(waits->operations, &(struct request){
                                                       .call = LOCK_INSPECT,
@@ -76,24 +76,25 @@ bool look_begin(struct waits *waits, struct waiter *it, int64_t now_us)
     return operation != NULL && operation->state == OPERATION_SETTLED;
 }
 
-void look_take(struct waits *waits, struct waiter *it, int64_t now_us)
+void look_take(struct waiter *it, int64_t now_us)
 {
     const struct operation *operation =
-        operation_find(waits->operations, it->look);
+        operation_find(it->waits->operations, it->look);
     const struct engine_result *result = &operation->result;
     int64_t number = own_number(it, operation);
     if (number != 0)
-        find(waits, it, number, now_us);
+        find(it, number, now_us);
     else if (result->has_holder || result->outcome == OUTCOME_NOT_FOUND)
         claim_miss(&it->claim);
     else
         claim_wait(&it->claim, now_us);
-    look_end(waits, it);
+    look_end(it);
 }
 
-void look_end(struct waits *waits, struct waiter *it)
+void look_end(struct waiter *it)
 {
-    struct operation *operation = operation_find(waits->operations, it->look);
+    struct operation *operation =
+        operation_find(it->waits->operations, it->look);
     if (operation != NULL)
         operation_discard(operation);
     it->look = 0;
@@ -115,15 +116,14 @@ void look_tell_of_grant(const struct waiter *granted)
     }
 }
 
-static void tell_of_loss(struct waits *waits, const struct waiter *tried,
-                         struct waiter *it, const struct operation *operation,
-                         int64_t now_us)
+static void tell_of_loss(const struct waiter *tried, struct waiter *it,
+                         const struct operation *operation, int64_t now_us)
 {
     bool is_about_it = it == tried || tried->count == 1;
     int64_t number = own_number(it, operation);
     if (number != 0) {
-        find(waits, it, number, now_us);
-        schedule_claim(waits, it, now_us);
+        find(it, number, now_us);
+        schedule_claim(it, now_us);
     } else if (operation->result.has_holder && is_about_it &&
                it->arrival <= tried->begun) {
         claim_miss(&it->claim); /* it had none when it came */
@@ -140,13 +140,13 @@ static bool has_left_some(const struct operation *operation)
            (!result->has_holder || result->number == attempt->replaces);
 }
 
-void look_tell_of_loss(struct waits *waits, struct waiter *tried,
-                       const struct operation *operation, int64_t now_us)
+void look_tell_of_loss(struct waiter *tried, const struct operation *operation,
+                       int64_t now_us)
 {
     for (int i = 0; i < tried->count; i++) {
         struct place *place = TAILQ_FIRST(&tried->places[i].queue->places);
         for (; place != NULL; place = TAILQ_NEXT(place, link))
-            tell_of_loss(waits, tried, place->waiter, operation, now_us);
+            tell_of_loss(tried, place->waiter, operation, now_us);
     }
     if (has_left_some(operation))
         claim_know(&tried->claim, operation->attempt.replaces,

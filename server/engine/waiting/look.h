@@ -19,17 +19,17 @@ void look_remember(struct waiter *it, int64_t now_us);
 bool look_is_needed(const struct waiter *it);
 
 /* True: it has its outcome already. */
-bool look_begin(struct waits *waits, struct waiter *it, int64_t now_us);
+bool look_begin(struct waiter *it, int64_t now_us);
 
 /* It has its outcome: updates the claim, and ends. */
-void look_take(struct waits *waits, struct waiter *it, int64_t now_us);
+void look_take(struct waiter *it, int64_t now_us);
 
 /* Ends a look, finished or not; none may be under way. */
-void look_end(struct waits *waits, struct waiter *it);
+void look_end(struct waiter *it);
 
 /* An attempt has this outcome: updates the claims of all in its queues. */
 void look_tell_of_grant(const struct waiter *granted);
-void look_tell_of_loss(struct waits *waits, struct waiter *tried,
-                       const struct operation *operation, int64_t now_us);
+void look_tell_of_loss(struct waiter *tried, const struct operation *operation,
+                       int64_t now_us);
 
 #endif

@@ -9,21 +9,20 @@ enum {
 
 /* ---- later -------------------------------------------------------------- */
 
-static void set_timer(const struct waits *waits, const struct waiter *it,
-                      int64_t at_us)
+static void set_timer(const struct waiter *it, int64_t at_us)
 {
-    const struct engine_port *port = &waits->env->port;
+    const struct engine_port *port = &it->waits->env->port;
     /* cannot fail: make_waiter made the timer */
     (void)port->timer(port->ctx, timer_slot(TIMER_WAITER, it->head.index),
                       at_us);
 }
 
-void schedule_no_timer(const struct waits *waits, const struct waiter *it)
+void schedule_no_timer(const struct waiter *it)
 {
-    set_timer(waits, it, 0);
+    set_timer(it, 0);
 }
 
-void schedule_timer(const struct waits *waits, const struct waiter *it)
+void schedule_timer(const struct waiter *it)
 {
     int64_t at_us = it->until_us;
     if (it->state != WAITER_QUEUED)
@@ -32,11 +31,12 @@ void schedule_timer(const struct waits *waits, const struct waiter *it)
         at_us = it->plan->try_us;
     if (it->claim.try_us != 0 && it->claim.try_us < at_us)
         at_us = it->claim.try_us;
-    set_timer(waits, it, at_us);
+    set_timer(it, at_us);
 }
 
-void schedule_plan(struct waits *waits, struct waiter *it, int64_t now_us)
+void schedule_plan(struct waiter *it, int64_t now_us)
 {
+    struct waits *waits = it->waits;
     struct waitplan *plan = it->plan;
     const struct engine_result *last = &plan->last;
     uint64_t delays = (uint64_t)waits->env->settings.retry_delay_us + 1;
@@ -57,46 +57,45 @@ void schedule_plan(struct waits *waits, struct waiter *it, int64_t now_us)
         waitplan_try_at(
             plan, at_least(now_us + SCHEDULE_ENOUGH_US, plan->hints_from_us),
             HANDOVER_ANNOUNCEMENT);
-    schedule_timer(waits, it);
+    schedule_timer(it);
 }
 
 /* ---- now ---------------------------------------------------------------- */
 
-static void put_ready(struct waits *waits, struct waiter *it)
+static void put_ready(struct waiter *it)
 {
     if (it->is_ready)
         return;
     it->is_ready = true;
-    TAILQ_INSERT_TAIL(&waits->ready, it, ready);
+    TAILQ_INSERT_TAIL(&it->waits->ready, it, ready);
 }
 
-void schedule_ready(struct waits *waits, struct waiter *it,
-                    enum metrics_handover by)
+void schedule_ready(struct waiter *it, enum metrics_handover by)
 {
     it->plan->woken_by = by;
     if (it->state != WAITER_QUEUED || waiter_is_barred(it))
         it->plan->is_woken = true;
     else
-        put_ready(waits, it);
+        put_ready(it);
 }
 
-void schedule_claim(struct waits *waits, struct waiter *it, int64_t now_us)
+void schedule_claim(struct waiter *it, int64_t now_us)
 {
     if (it->state != WAITER_QUEUED || !claim_is_due(&it->claim, now_us)) {
-        schedule_timer(waits, it);
+        schedule_timer(it);
         return;
     }
-    put_ready(waits, it);
+    put_ready(it);
     /* before all others: their attempts might bar it one after the other */
     for (int i = 0; i < it->count; i++)
         if (it->places[i].queue->due == NULL)
             it->places[i].queue->due = it;
 }
 
-void schedule_not_ready(struct waits *waits, struct waiter *it)
+void schedule_not_ready(struct waiter *it)
 {
     if (it->is_ready)
-        TAILQ_REMOVE(&waits->ready, it, ready);
+        TAILQ_REMOVE(&it->waits->ready, it, ready);
     it->is_ready = false;
     for (int i = 0; i < it->count; i++)
         if (it->places[i].queue->due == it)
@@ -111,7 +110,7 @@ struct waiter *schedule_next(struct waits *waits)
         bool is_barred = waiter_is_barred(it);
         if (is_barred && !waiter_is_contender(it))
             continue;
-        schedule_not_ready(waits, it);
+        schedule_not_ready(it);
         if (!is_barred)
             return it;
         it->plan->is_woken = true; /* barred by one that was ready before */

@@ -27,21 +27,20 @@ enum {
 };
 
 /* Sets the waiter's timer: to its next attempt, or the end of its wait. */
-void schedule_timer(const struct waits *waits, const struct waiter *it);
-void schedule_no_timer(const struct waits *waits, const struct waiter *it);
+void schedule_timer(const struct waiter *it);
+void schedule_no_timer(const struct waiter *it);
 
 /* Plans the contender's next attempt. */
-void schedule_plan(struct waits *waits, struct waiter *it, int64_t now_us);
+void schedule_plan(struct waiter *it, int64_t now_us);
 
 /* The contender tries as soon as nothing bars it. */
-void schedule_ready(struct waits *waits, struct waiter *it,
-                    enum metrics_handover by);
+void schedule_ready(struct waiter *it, enum metrics_handover by);
 
 /* Its claim has changed: it may be ready now, or later. */
-void schedule_claim(struct waits *waits, struct waiter *it, int64_t now_us);
+void schedule_claim(struct waiter *it, int64_t now_us);
 
 /* It does not try. */
-void schedule_not_ready(struct waits *waits, struct waiter *it);
+void schedule_not_ready(struct waiter *it);
 
 /*
  * Takes a waiter that may try at once from the list; NULL: there is none. A

@@ -48,6 +48,7 @@ struct place {
 
 struct waiter {
     struct slots_head head;
+    struct waits *waits;
     TAILQ_ENTRY(waiter) ready;
     bool is_ready; /* in the list of those that are ready to try */
     enum waiter_state state;

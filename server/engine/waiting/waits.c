@@ -80,6 +80,7 @@ uint64_t waits_start(struct waits *waits, const struct request *asked,
     if (it == NULL)
         return 0;
     it->client = asked->client;
+    it->waits = waits;
     it->is_ready = false;
     it->operation = 0;
     it->look = 0;
@@ -95,9 +96,9 @@ uint64_t waits_start(struct waits *waits, const struct request *asked,
     it->key_hash_len = span_copy(it->key_hash, asked->key_hash);
     uint64_t handle = slots_handle(it, HANDLE_BIT);
     if (is_full(waits, it))
-        turns_refuse(waits, it, OUTCOME_TOO_MANY_WAITERS);
+        turns_refuse(it, OUTCOME_TOO_MANY_WAITERS);
     else
-        turns_begin(waits, it, now_us);
+        turns_begin(it, now_us);
     return handle;
 }
 
@@ -106,17 +107,25 @@ bool waits_owns(uint64_t handle)
     return slots_user_bits(handle) == HANDLE_BIT;
 }
 
+/* The operation that has its outcome; NULL: the waiter has it itself, or none.
+ */
+static struct operation *settled_by(const struct waiter *it)
+{
+    return it->state == WAITER_SETTLED
+               ? operation_find(it->waits->operations, it->operation)
+               : NULL;
+}
+
 const struct engine_result *waits_take(struct waits *waits, uint64_t handle,
                                        int64_t now_us)
 {
     struct waiter *it = must_find(waits, handle);
-    struct operation *operation =
-        operation_find(waits->operations, it->operation);
-    if (it->state != WAITER_SETTLED || operation == NULL)
-        return &it->result;
-    int64_t waited_ms = it->result.waited_ms;
-    it->result = *operation_take(operation, now_us);
-    it->result.waited_ms = waited_ms;
+    struct operation *operation = settled_by(it);
+    if (operation != NULL) {
+        int64_t waited_ms = it->result.waited_ms;
+        it->result = *operation_take(operation, now_us);
+        it->result.waited_ms = waited_ms;
+    }
     return &it->result;
 }
 
@@ -124,21 +133,19 @@ const struct engine_result *waits_peek(const struct waits *waits,
                                        uint64_t handle)
 {
     const struct waiter *it = must_find(waits, handle);
-    const struct operation *operation =
-        operation_find(waits->operations, it->operation);
-    return it->state == WAITER_SETTLED && operation != NULL ? &operation->result
-                                                            : &it->result;
+    const struct operation *operation = settled_by(it);
+    return operation != NULL ? &operation->result : &it->result;
 }
 
-static void end(struct waits *waits, struct waiter *it)
+static void end(struct waiter *it)
 {
-    waitqueues_dismiss(&waits->queues, it);
-    slots_give(&waits->slots, it);
+    waitqueues_dismiss(&it->waits->queues, it);
+    slots_give(&it->waits->slots, it);
 }
 
-static void count_outcome(const struct waits *waits, const struct waiter *it)
+static void count_outcome(const struct waiter *it)
 {
-    waits->env->metrics->outcomes[LOCK_ACQUIRE][it->result.outcome]++;
+    it->waits->env->metrics->outcomes[LOCK_ACQUIRE][it->result.outcome]++;
 }
 
 void waits_close(struct waits *waits, uint64_t handle)
@@ -150,8 +157,8 @@ void waits_close(struct waits *waits, uint64_t handle)
     if (operation != NULL)
         operation_close(operation);
     else
-        count_outcome(waits, it);
-    end(waits, it);
+        count_outcome(it);
+    end(it);
 }
 
 bool waits_abandon(struct waits *waits, uint64_t handle)
@@ -163,9 +170,9 @@ bool waits_abandon(struct waits *waits, uint64_t handle)
     if (operation != NULL)
         is_granted = operation_abandon(operation);
     else if (it->state == WAITER_SETTLED)
-        count_outcome(waits, it);
-    turns_abandon(waits, it, operation != NULL, environment_now(waits->env));
-    end(waits, it);
+        count_outcome(it);
+    turns_abandon(it, operation != NULL, environment_now(waits->env));
+    end(it);
     return is_granted;
 }
 
@@ -180,7 +187,7 @@ void waits_stop(struct waits *waits)
         for (; it != NULL; it = next) {
             next = TAILQ_NEXT(it, link);
             if (it->waiter->state == WAITER_QUEUED)
-                turns_settle(waits, it->waiter, OUTCOME_STOPPED, now_us);
+                turns_settle(it->waiter, OUTCOME_STOPPED, now_us);
         }
     }
 }
@@ -199,8 +206,7 @@ int waits_count(const struct waits *waits, struct span resource)
 
 /* ---- wake-ups ----------------------------------------------------------- */
 
-static void on_release(struct waits *waits, struct waitqueue *queue,
-                       int64_t now_us)
+static void on_release(struct waitqueue *queue, int64_t now_us)
 {
     struct waiter *it = queue->contender;
     if (it == NULL)
@@ -209,13 +215,13 @@ static void on_release(struct waits *waits, struct waitqueue *queue,
     bool is_others_turn =
         now_us < queue->rivals_until_us && queue->run >= RUN_MAX;
     if (!is_others_turn) {
-        schedule_ready(waits, it, HANDOVER_RELEASE);
+        schedule_ready(it, HANDOVER_RELEASE);
         return;
     }
     queue->run = 0;
     it->plan->hints_from_us = now_us + YIELD_US;
     waitplan_try_at(it->plan, now_us + YIELD_US, HANDOVER_ANNOUNCEMENT);
-    schedule_timer(waits, it);
+    schedule_timer(it);
 }
 
 void waits_on_release(struct waits *waits, struct span resource)
@@ -225,7 +231,7 @@ void waits_on_release(struct waits *waits, struct span resource)
         struct waitqueue *queue =
             waitqueues_find(&waits->queues, names_next(&resource));
         if (queue != NULL)
-            on_release(waits, queue, now_us);
+            on_release(queue, now_us);
     }
     turns_run(waits);
 }
@@ -255,9 +261,9 @@ static void check_cover(struct waits *waits, struct waitqueue *queue,
     if (it == NULL || queue->is_covered == was_covered)
         return;
     if (!queue->is_covered)
-        schedule_plan(waits, it, now_us);
+        schedule_plan(it, now_us);
     else if (waiter_is_covered(it))
-        turns_wake(waits, it, HANDOVER_RETRY);
+        turns_wake(it, HANDOVER_RETRY);
 }
 
 static void check_covers(struct waits *waits, int64_t now_us)
@@ -305,10 +311,10 @@ void waits_on_announced(struct waits *waits, int node, struct span resource,
     int64_t at_us = at_least(is_enough ? now_us : now_us + SCHEDULE_ENOUGH_US,
                              plan->hints_from_us);
     if (at_us <= now_us) {
-        turns_wake(waits, it, HANDOVER_ANNOUNCEMENT);
+        turns_wake(it, HANDOVER_ANNOUNCEMENT);
     } else if (it->state == WAITER_QUEUED) {
         waitplan_try_at(plan, at_us, HANDOVER_ANNOUNCEMENT);
-        schedule_timer(waits, it);
+        schedule_timer(it);
     }
 }
 
@@ -319,13 +325,13 @@ void waits_on_timer(struct waits *waits, uint32_t index)
     if (it == NULL || it->state != WAITER_QUEUED)
         return;
     if (now_us >= it->until_us)
-        turns_settle_late(waits, it, now_us);
+        turns_settle_late(it, now_us);
     else if (waiter_is_contender(it) && now_us >= it->plan->try_us)
-        turns_wake(waits, it, it->plan->try_by);
+        turns_wake(it, it->plan->try_by);
     else if (claim_is_due(&it->claim, now_us))
-        turns_claim(waits, it);
+        turns_claim(it);
     else
-        schedule_timer(waits, it);
+        schedule_timer(it);
 }
 
 void waits_tick(struct waits *waits, int64_t now_us)
