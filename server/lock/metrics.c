@@ -229,20 +229,6 @@ static void print_requests(const struct metrics *metrics, struct text *out)
                         &metrics->request_duration[call]);
 }
 
-/* Starts at 0: a rate needs a value from before the first event. */
-static void print_outcomes(const struct metrics *metrics, enum lock_call call,
-                           struct text *out)
-{
-    for (int i = 0; i < METRICS_OUTCOMES; i++) {
-        const char *name = metrics->names->outcome(call, i);
-        if (name != NULL)
-            print(out,
-                  "redlockd_operations_total{operation=\"%s\","
-                  "outcome=\"%s\"} %" PRIu64 "\n",
-                  metrics_call_names[call], name, metrics->outcomes[call][i]);
-    }
-}
-
 static void print_tls(const struct metrics *metrics, struct text *out)
 {
     head(out, "tls_handshakes_total", "counter",
@@ -285,12 +271,21 @@ static void print_files(const struct metrics *metrics, struct text *out)
                   metrics->file_is_refused[i]);
 }
 
+/* Outcomes start at 0: a rate needs a value from before the first event. */
 static void print_operations(const struct metrics *metrics, struct text *out)
 {
     head(out, "operations_total", "counter",
          "Finished operations by their outcome.");
     for (int call = 0; call < LOCK_CALLS; call++)
-        print_outcomes(metrics, (enum lock_call)call, out);
+        for (int i = 0; i < METRICS_OUTCOMES; i++) {
+            const char *name = metrics->names->outcome((enum lock_call)call, i);
+            if (name != NULL)
+                print(out,
+                      "redlockd_operations_total{operation=\"%s\","
+                      "outcome=\"%s\"} %" PRIu64 "\n",
+                      metrics_call_names[call], name,
+                      metrics->outcomes[call][i]);
+        }
     head(out, "round_duration_seconds", "histogram",
          "From the sending of a round to its verdict.");
     for (int call = 0; call < LOCK_CALLS; call++)
@@ -434,32 +429,25 @@ static void print_descriptors(struct text *out)
               (uint64_t)limit.rlim_cur);
 }
 
-static int64_t us_of(struct timeval time)
-{
-    return (int64_t)time.tv_sec * 1000000 + time.tv_usec;
-}
-
-static void print_times(const struct metrics *metrics, struct text *out)
+static void print_process(const struct metrics *metrics, struct text *out)
 {
     struct rusage usage;
-    if (getrusage(RUSAGE_SELF, &usage) == 0)
+    head(out, "build_info", "gauge", "The running version.");
+    print(out, "redlockd_build_info{version=\"%s\"} 1\n", REDLOCKD_VERSION);
+    if (getrusage(RUSAGE_SELF, &usage) == 0) {
+        int64_t s = usage.ru_utime.tv_sec + usage.ru_stime.tv_sec;
+        int64_t us = usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
         print(out,
               "# HELP process_cpu_seconds_total CPU time, user and system.\n"
               "# TYPE process_cpu_seconds_total counter\n"
               "process_cpu_seconds_total %.6f\n",
-              (double)(us_of(usage.ru_utime) + us_of(usage.ru_stime)) / 1e6);
+              (double)(s * US_PER_S + us) / 1e6);
+    }
     print(out,
           "# HELP process_start_time_seconds When it started, since 1970.\n"
           "# TYPE process_start_time_seconds gauge\n"
           "process_start_time_seconds %.3f\n",
           (double)metrics->started_us / 1e6);
-}
-
-static void print_process(const struct metrics *metrics, struct text *out)
-{
-    head(out, "build_info", "gauge", "The running version.");
-    print(out, "redlockd_build_info{version=\"%s\"} 1\n", REDLOCKD_VERSION);
-    print_times(metrics, out);
     print_descriptors(out);
     print(out,
           "# HELP process_resident_memory_bytes Resident memory size.\n"
