@@ -267,7 +267,7 @@ void engine_on_node_up(struct engine *engine, int node,
 {
     assert_node(engine, node);
     nodes_on_up(&engine->nodes, node, facts);
-    releases_on_up(&engine->releases, node, environment_now(&engine->env));
+    debts_on_up(&engine->releases.debts, node, environment_now(&engine->env));
 }
 
 void engine_on_node_down(struct engine *engine, int node,

@@ -27,6 +27,14 @@ void fence_slots(struct span names, uint16_t slots[NAMES_MAX])
     }
 }
 
+struct call fence_call(enum call_kind kind, struct span resource,
+                       struct span token)
+{
+    struct call call = {.kind = kind, .resource = resource, .token = token};
+    fence_slots(resource, call.slots);
+    return call;
+}
+
 int64_t fence_next(int64_t time_us, int64_t above)
 {
     assert(above >= 0);

@@ -11,6 +11,7 @@
 
 #include "../../base/types.h"
 #include "../../lock/lock.h"
+#include "call.h"
 
 /* The highest number: exact in Lua and in JSON, 16 digits. */
 #define FENCE_MAX ((INT64_C(1) << 53) - 1)
@@ -20,6 +21,10 @@ int fence_slot(struct span resource);
 
 /* The slot of each name that names has. */
 void fence_slots(struct span names, uint16_t slots[NAMES_MAX]);
+
+/* A call about a lock, with the slots of its names. Borrows both texts. */
+struct call fence_call(enum call_kind kind, struct span resource,
+                       struct span token);
 
 /*
  * A number, µs: time_us, raised above the number above; 0: above none. Never

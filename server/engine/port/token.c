@@ -81,15 +81,12 @@ bool token_is_owner(struct span text)
 bool token_parse(struct span text, struct token_parts *parts)
 {
     const char *at = text.ptr;
-    if (text.len < FIXED_LEN || !all_of(at, TOKEN_NUMBER_LEN, is_digit) ||
-        at[TOKEN_NUMBER_LEN] != '.' ||
+    if (text.len < FIXED_LEN || at[TOKEN_NUMBER_LEN] != '.' ||
         !all_of(at + TOKEN_NUMBER_LEN + 1, RANDOM_HEX, is_hex))
         return false;
-
-    parts->number = 0;
-    for (int i = 0; i < TOKEN_NUMBER_LEN; i++)
-        parts->number = parts->number * 10 + (at[i] - '0');
-    if (parts->number == 0 || parts->number > FENCE_MAX)
+    parts->number =
+        span_number((struct span){at, TOKEN_NUMBER_LEN}, TOKEN_NUMBER_LEN);
+    if (parts->number < 1 || parts->number > FENCE_MAX)
         return false;
 
     at += FIXED_LEN;

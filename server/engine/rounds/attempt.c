@@ -45,15 +45,12 @@ bool attempt_is_held_too_long(const struct attempt_means *means,
 static struct call make_call(const struct attempt *attempt)
 {
     const struct request *request = attempt->request;
-    struct call call = {
-        .kind = attempt->is_repeat ? CALL_REPEAT : kinds[attempt->round.kind],
-        .seen = attempt->replacing,
-        .resource = request->resource,
-        .token = attempt_token(attempt),
-        .ttl_ms = request->only_looks ? 0 : request->ttl_ms,
-        .number = attempt->seen_number,
-    };
-    fence_slots(request->resource, call.slots);
+    struct call call = fence_call(
+        attempt->is_repeat ? CALL_REPEAT : kinds[attempt->round.kind],
+        request->resource, attempt_token(attempt));
+    call.seen = attempt->replacing;
+    call.ttl_ms = request->only_looks ? 0 : request->ttl_ms;
+    call.number = attempt->seen_number;
     return call;
 }
 

@@ -81,12 +81,7 @@ static bool send_next(struct debts *debts, int node, enum debt_kind kind,
     uint32_t number;
     if (!owed_next(owed, now_us, &item, &number))
         return false;
-    struct call call = {
-        .kind = CALL_RELEASE,
-        .resource = item.resource,
-        .token = item.token,
-    };
-    fence_slots(item.resource, call.slots);
+    struct call call = fence_call(CALL_RELEASE, item.resource, item.token);
     if (nodes_send(debts->nodes, node, &call, 0,
                    tag_debt((unsigned)kind, number))
             .vote != VOTE_PENDING)
@@ -129,8 +124,15 @@ void debts_on_up(struct debts *debts, int node, int64_t now_us)
     send_all(debts, node, now_us);
 }
 
-static void tell_dropped(struct debts *debts, int64_t now_us)
+void debts_tick(struct debts *debts, int64_t now_us)
 {
+    for (int i = 0; i < debts->env->settings.nodes; i++) {
+        if (debts->nodes->node[i].is_up)
+            debts->seen_us[i] = now_us;
+        for (int kind = 0; kind < DEBT_KINDS; kind++)
+            owed_expire(&debts->queue[i][kind], now_us);
+        send_all(debts, i, now_us);
+    }
     uint64_t dropped = debts->env->metrics->releases_dropped;
     if (dropped == debts->told || now_us < debts->told_us + TELL_US)
         return;
@@ -143,16 +145,4 @@ static void tell_dropped(struct debts *debts, int64_t now_us)
             LOG_END});
     debts->told = dropped;
     debts->told_us = now_us;
-}
-
-void debts_tick(struct debts *debts, int64_t now_us)
-{
-    for (int i = 0; i < debts->env->settings.nodes; i++) {
-        if (debts->nodes->node[i].is_up)
-            debts->seen_us[i] = now_us;
-        for (int kind = 0; kind < DEBT_KINDS; kind++)
-            owed_expire(&debts->queue[i][kind], now_us);
-        send_all(debts, i, now_us);
-    }
-    tell_dropped(debts, now_us);
 }

@@ -65,18 +65,6 @@ static struct release *remember(struct releases *releases, struct span resource,
     return it;
 }
 
-/* Borrows both. */
-static struct call call_of(struct span resource, struct span token)
-{
-    struct call call = {
-        .kind = CALL_RELEASE,
-        .resource = resource,
-        .token = token,
-    };
-    fence_slots(resource, call.slots);
-    return call;
-}
-
 /* it NULL: the answer is ignored. */
 static struct ballot send_to(struct releases *releases, int node,
                              struct call *call, struct release *it)
@@ -94,7 +82,7 @@ void releases_undo(struct releases *releases, const struct round *round,
                    int64_t uncertainty_us)
 {
     assert(ttl_ms > 0 && uncertainty_us >= 0);
-    struct call call = call_of(resource, token);
+    struct call call = fence_call(CALL_RELEASE, resource, token);
     struct release *it = NULL;
     for (int i = 0; i < round->total; i++) {
         const struct round_vote *vote = &round->votes[i];
@@ -124,7 +112,7 @@ bool releases_ask(struct releases *releases, struct round *round,
 {
     const struct nodes *nodes = releases->nodes;
     struct release *it = remember(releases, resource, token);
-    struct call call = call_of(resource, token);
+    struct call call = fence_call(CALL_RELEASE, resource, token);
     int64_t widest_us = 0;
     if (it == NULL)
         return false;
@@ -157,10 +145,8 @@ static uint16_t all_of(const struct releases *releases)
 
 static bool is_majority(const struct releases *releases, uint16_t nodes)
 {
-    int count = 0;
-    for (int i = 0; i < releases->env->settings.nodes; i++)
-        count += (nodes & bit(i)) != 0;
-    return count >= quorum_of(releases->env->settings.nodes);
+    return __builtin_popcount(nodes) >=
+           quorum_of(releases->env->settings.nodes);
 }
 
 /*
@@ -198,8 +184,8 @@ static void hand_over(struct releases *releases, struct release *it)
 
 static void ask_again(struct releases *releases, struct release *it)
 {
-    struct call call =
-        call_of(texts_first(&it->texts), texts_second(&it->texts));
+    struct call call = fence_call(CALL_RELEASE, texts_first(&it->texts),
+                                  texts_second(&it->texts));
     it->is_again = true;
     it->is_unclean = false;
     it->owed = all_of(releases);
@@ -255,11 +241,6 @@ uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
     go_on(releases, it, received_us);
     show_pending(releases);
     return operation;
-}
-
-void releases_on_up(struct releases *releases, int node, int64_t now_us)
-{
-    debts_on_up(&releases->debts, node, now_us);
 }
 
 void releases_tick(struct releases *releases, int64_t now_us)

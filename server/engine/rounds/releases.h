@@ -79,7 +79,4 @@ uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
 /* Repeats what connected nodes owe, drops what has expired. */
 void releases_tick(struct releases *releases, int64_t now_us);
 
-/* The node is connected again: sends what it owes. */
-void releases_on_up(struct releases *releases, int node, int64_t now_us);
-
 #endif

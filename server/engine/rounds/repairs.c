@@ -70,14 +70,9 @@ void repairs_start(struct repairs *repairs, struct span resource,
 
 static struct call call_of(const struct repair *it, enum call_kind kind)
 {
-    struct span resource = texts_first(&it->texts);
-    struct call call = {
-        .kind = kind,
-        .resource = resource,
-        .token = texts_second(&it->texts),
-        .number = it->number,
-    };
-    fence_slots(resource, call.slots);
+    struct call call =
+        fence_call(kind, texts_first(&it->texts), texts_second(&it->texts));
+    call.number = it->number;
     return call;
 }
 

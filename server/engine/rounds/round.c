@@ -14,24 +14,14 @@ void round_init(struct round *round, enum lock_call kind, int total,
                 int64_t start_us, int64_t deadline_us)
 {
     assert(total >= 1 && total <= NODES_MAX && deadline_us >= start_us);
+    static_assert(VOTE_PENDING == 0 && STATE_NONE == 0, "");
+    memset(round, 0, offsetof(struct round, values));
     round->kind = kind;
     round->total = total;
     round->quorum = quorum_of(total);
     round->pending = total;
     round->start_us = start_us;
     round->deadline_us = deadline_us;
-    round->highest = 0;
-    round->wanted = 0;
-    round->won_us = 0;
-    for (int i = 0; i < total; i++) {
-        round->votes[i].vote = VOTE_PENDING;
-        round->votes[i].state = STATE_NONE;
-        round->votes[i].is_sent = false;
-        round->votes[i].is_broken = false;
-        round->votes[i].is_refused = false;
-        round->votes[i].is_kept = false;
-        round->votes[i].highest = 0;
-    }
 }
 
 void round_note_ballot(struct round *round, int node, struct ballot ballot)

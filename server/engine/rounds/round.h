@@ -63,7 +63,8 @@ struct round {
     int64_t won_us;  /* time of a won verdict, set by the caller; 0: none */
     struct round_vote votes[NODES_MAX];
     /* Values of held votes. Kept apart, so that the votes of thousands of
-       rounds, which are read often, fit into the processor's caches. */
+       rounds, which are read often, fit into the processor's caches; last, so
+       that round_init need not clear them. */
     char values[NODES_MAX][VALUE_MAX];
 };
 

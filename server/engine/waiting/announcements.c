@@ -8,12 +8,6 @@ enum {
     UNUSED_US = 4000000, /* unused connections stay open */
 };
 
-void announcements_init(struct announcements *it, const struct environment *env,
-                        struct waitqueues *queues)
-{
-    *it = (struct announcements){.env = env, .queues = queues};
-}
-
 static int nodes_of(const struct announcements *it)
 {
     return it->env->settings.nodes;

@@ -13,6 +13,7 @@
 #include "../port/environment.h"
 #include "waitqueue.h"
 
+/* Zeroed at first, except for the first two. */
 struct announcements {
     const struct environment *env;
     struct waitqueues *queues;
@@ -21,9 +22,6 @@ struct announcements {
     int64_t wanted_us;           /* when a queue was last in use */
     int64_t heard_us[NODES_MAX]; /* time of the last heartbeat; 0: none */
 };
-
-void announcements_init(struct announcements *it, const struct environment *env,
-                        struct waitqueues *queues);
 
 /* The queue is in use: subscribes to releases of its resource. */
 void announcements_want(struct announcements *it, struct waitqueue *queue,

@@ -195,11 +195,6 @@ void waitqueues_leave(struct waitqueues *queues, struct waiter *waiter)
     fill(queues);
 }
 
-bool waiter_is_contender(const struct waiter *waiter)
-{
-    return waiter->places[0].queue->contender == waiter;
-}
-
 bool waiter_is_barred(const struct waiter *waiter)
 {
     for (int i = 0; i < waiter->count; i++) {

@@ -133,7 +133,10 @@ void waitqueues_dismiss(struct waitqueues *queues, struct waiter *waiter);
 void waitqueues_join(struct waitqueues *queues, struct waiter *waiter);
 void waitqueues_leave(struct waitqueues *queues, struct waiter *waiter);
 
-bool waiter_is_contender(const struct waiter *waiter);
+static inline bool waiter_is_contender(const struct waiter *waiter)
+{
+    return waiter->places[0].queue->contender == waiter;
+}
 
 /* True while another attempt for one of its resources is under way, or goes
  * before. */

@@ -19,9 +19,12 @@ enum {
 void waits_init(struct waits *waits, struct nodes *nodes,
                 struct operations *operations)
 {
-    *waits = (struct waits){.env = nodes->env, .operations = operations};
+    *waits = (struct waits){
+        .env = nodes->env,
+        .operations = operations,
+        .announcements = {.env = nodes->env, .queues = &waits->queues},
+    };
     waitqueues_init(&waits->queues);
-    announcements_init(&waits->announcements, nodes->env, &waits->queues);
     slots_init(&waits->slots, sizeof(struct waiter), SLOTS);
     turns_init(waits);
 }
