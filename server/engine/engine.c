@@ -6,7 +6,6 @@
 #include "listing.h"
 #include "port/port.h"
 #include "port/tag.h"
-#include "port/timer.h"
 #include "port/token.h"
 #include "rounds/operation.h"
 #include "rounds/releases.h"

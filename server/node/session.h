@@ -12,7 +12,7 @@
 
 #include <sys/types.h>
 
-#include "../engine/port/state.h"
+#include "../engine/port/vote.h"
 #include "trust.h"
 
 struct session;

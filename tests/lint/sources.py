@@ -86,11 +86,12 @@ def check_header(path):
 
 def check_words():
     """What a node answered, and why it does not vote, share no name."""
-    words = [set(re.findall(rf"\b{prefix}_(\w+)\b", (root / name).read_text()))
-             for prefix, name in (("VOTE", "server/engine/port/vote.h"),
-                                  ("STATE", "server/engine/port/state.h"))]
-    for word in sorted(words[0] & words[1] - {"KINDS", "H"}):
-        complain("server/engine/port/vote.h", 1,
+    name = "server/engine/port/vote.h"
+    votes, states = (set(re.findall(rf"\b{prefix}_(\w+)\b",
+                                    (root / name).read_text()))
+                     for prefix in ("VOTE", "STATE"))
+    for word in sorted(votes & states - {"KINDS"}):
+        complain(name, 1,
                  f"VOTE_{word} and STATE_{word} share a name")
 
 

@@ -1,6 +1,8 @@
 /*
- * The tag that travels with a call: the handle of its sender, with the purpose
- * of the call in the user's bits.
+ * Whose a reply is, and whose a timer.
+ *
+ * The tag that travels with a call is the handle of its sender, with the
+ * purpose of the call in the user's bits.
  */
 #ifndef REDLOCKD_TAG_H
 #define REDLOCKD_TAG_H
@@ -69,6 +71,30 @@ static inline uint64_t tag_forgotten(void)
 static inline uint64_t tag_admission(void)
 {
     return (uint64_t)tag_bits(TAG_ADMISSION, 0) << SLOTS_INDEX_BITS;
+}
+
+/*
+ * The slots of the port's timers: 0 is the engine's tick. The others belong
+ * alternately to operations and waiters, so that the numbers stay small.
+ */
+enum { TIMER_TICK = 0 };
+
+enum timer_owner { TIMER_OPERATION, TIMER_WAITER, TIMER_OWNERS };
+
+/* The slot of the owner's object with this index. */
+static inline uint32_t timer_slot(enum timer_owner owner, uint32_t index)
+{
+    return 1 + index * TIMER_OWNERS + (uint32_t)owner;
+}
+
+static inline enum timer_owner timer_owner_of(uint32_t slot)
+{
+    return (enum timer_owner)((slot - 1) % TIMER_OWNERS);
+}
+
+static inline uint32_t timer_index_of(uint32_t slot)
+{
+    return (slot - 1) / TIMER_OWNERS;
 }
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * What one node answered to one call, or why it did not.
+ * What one node answered to one call, or why it did not; and why a node does
+ * not vote.
  *
  * An answer is a fact about the lock on that node. Everything else is no vote:
  * it counts neither for nor against, and its name is shown to the client.
@@ -9,7 +10,50 @@
 
 #include <stdbool.h>
 
-#include "state.h"
+/*
+ * The one reason why a node does not vote. Its name is shown to clients and in
+ * GET /nodes.
+ */
+enum node_state {
+    STATE_NONE, /* none is known: it may vote, and is shown as "voting" */
+
+    /* errors that the node itself reports */
+    STATE_LOADING,       /* LOADING: reading its dataset */
+    STATE_READ_ONLY,     /* READONLY: a replica */
+    STATE_MISCONFIGURED, /* MISCONF: it cannot persist, and refuses writes */
+    STATE_OUT_OF_MEMORY, /* OOM: above maxmemory */
+    STATE_BUSY,          /* BUSY: a script blocks it */
+    STATE_NO_PERMISSION, /* NOPERM, NOAUTH, WRONGPASS */
+    STATE_NO_SCRIPT,     /* NOSCRIPT: its script cache was flushed */
+    STATE_TOO_MANY,      /* max number of clients reached */
+    STATE_CLUSTER,       /* a node of a Redis Cluster */
+    STATE_EVICTS,        /* it may evict keys when memory is short */
+    STATE_TOO_OLD,       /* its version lacks what the script needs */
+    STATE_FAILED,        /* any other error reply */
+    STATE_GARBAGE,       /* what it sends is not a reply of Redis */
+
+    /* the connection */
+    STATE_UNREACHABLE, /* there is none */
+    STATE_TLS_FAILED,  /* TLS with the node, or its certificate, fails */
+    STATE_SILENT,      /* nothing was received for too long */
+    STATE_MOVED,       /* the address now leads to another server */
+    STATE_UNCONFIRMED, /* not confirmed as the server that its name leads to */
+    STATE_DUPLICATE,   /* one server answers to two names */
+
+    /* its admission */
+    STATE_ADMITTING,   /* it is being checked */
+    STATE_QUARANTINED, /* the node does not carry our admission */
+    STATE_WAITING,     /* it is empty, and a first start may be possible */
+    STATE_SUPERSEDED,  /* it carries a newer configuration than ours */
+    STATE_FOREIGN,     /* it carries another configuration of our epoch */
+
+    /* its clock */
+    STATE_STEPPED,  /* it stepped */
+    STATE_UNPROVEN, /* it has not been watched for long enough */
+    STATE_SKEWED,   /* it is too far from the others */
+
+    STATE_KINDS
+};
 
 enum vote {
     /* no reply yet */
@@ -69,11 +113,14 @@ bool ballot_is_harmless(struct ballot ballot);
  */
 bool vote_ends_release(enum vote vote);
 
-/* The stable name: "granted", "loading", … Static. */
+/*
+ * The stable name: "granted", "loading", …, of a state "voting", "quarantined";
+ * and one sentence for people that explains it. All static.
+ */
 const char *ballot_name(struct ballot ballot);
-
-/* One sentence for people that explains it. Static. */
 const char *ballot_detail(struct ballot ballot);
+const char *state_name(enum node_state state);
+const char *state_detail(enum node_state state);
 
 /* Ballots by number, 0 to BALLOT_KINDS - 1, for counters. */
 enum { BALLOT_KINDS = (int)VOTE_UNFIT + (int)STATE_KINDS };

@@ -3,7 +3,6 @@
 #include <assert.h>
 
 #include "../port/tag.h"
-#include "../port/timer.h"
 #include "../port/token.h"
 #include "../voting/status.h"
 

@@ -1,6 +1,6 @@
 #include "schedule.h"
 
-#include "../port/timer.h"
+#include "../port/tag.h"
 
 enum {
     SLOW_US = 5000000, /* between attempts while a quorum announces */

@@ -3,7 +3,7 @@
 #include <assert.h>
 
 #include "../../lock/names.h"
-#include "../port/timer.h"
+#include "../port/tag.h"
 #include "turns.h"
 
 enum {
