@@ -107,23 +107,10 @@ bool vote_ends_release(enum vote vote)
 }
 
 /*
- * An error in the middle of a script (NOPERM, MISCONF, …) may have left the key
- * there. Only errors that come before any script starts are harmless.
+ * A user that may not set the key has not set it. An error in the middle of a
+ * script (NOPERM, MISCONF, …) may have left the key there; only errors that
+ * come before any script starts are harmless.
  */
-static bool is_before_script(enum node_state state)
-{
-    switch (state) {
-    case STATE_LOADING:
-    case STATE_BUSY:
-    case STATE_NO_SCRIPT:
-    case STATE_TOO_MANY:
-        return true;
-    default:
-        return false;
-    }
-}
-
-/* A user that may not set the key has not set it. */
 bool ballot_is_harmless(struct ballot ballot)
 {
     switch (ballot.vote) {
@@ -137,7 +124,9 @@ bool ballot_is_harmless(struct ballot ballot)
     case VOTE_STALLED:
         return true;
     case VOTE_UNFIT:
-        return is_before_script(ballot.state);
+        return ballot.state == STATE_LOADING || ballot.state == STATE_BUSY ||
+               ballot.state == STATE_NO_SCRIPT ||
+               ballot.state == STATE_TOO_MANY;
     default:
         return false;
     }

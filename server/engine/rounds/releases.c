@@ -193,14 +193,6 @@ static void ask_again(struct releases *releases, struct release *it)
         (void)send_to(releases, i, &call, it);
 }
 
-/* A client's, with no answer outstanding: true if a repair may follow. */
-static bool must_ask_again(const struct releases *releases,
-                           const struct release *it)
-{
-    return it->is_unclean ||
-           (!it->is_again && !is_majority(releases, it->in_time));
-}
-
 /* The next step; ends the release if there is none. */
 static void go_on(struct releases *releases, struct release *it, int64_t now_us)
 {
@@ -208,7 +200,11 @@ static void go_on(struct releases *releases, struct release *it, int64_t now_us)
     bool is_time = now_us >= it->set_ends_us;
     if (is_clients && it->in_flight != 0)
         return;
-    if (is_clients && must_ask_again(releases, it)) {
+    /* by a repair */
+    bool may_be_set_again =
+        it->is_unclean ||
+        (!it->is_again && !is_majority(releases, it->in_time));
+    if (is_clients && may_be_set_again) {
         if (is_time)
             ask_again(releases, it);
         return;

@@ -130,27 +130,20 @@ static void tell_of_loss(const struct waiter *tried, struct waiter *it,
     }
 }
 
-/* True for a lost repeat that may have left keys on some nodes: its own lock.
- */
-static bool has_left_some(const struct operation *operation)
-{
-    const struct attempt *attempt = &operation->attempt;
-    const struct engine_result *result = &operation->result;
-    return attempt->is_repeat &&
-           (!result->has_holder || result->number == attempt->replaces);
-}
-
 void look_tell_of_loss(struct waiter *tried, const struct operation *operation,
                        int64_t now_us)
 {
+    const struct attempt *attempt = &operation->attempt;
+    const struct engine_result *result = &operation->result;
     for (int i = 0; i < tried->count; i++) {
         struct place *place = TAILQ_FIRST(&tried->places[i].queue->places);
         for (; place != NULL; place = TAILQ_NEXT(place, link))
             tell_of_loss(tried, place->waiter, operation, now_us);
     }
-    if (has_left_some(operation))
-        claim_know(&tried->claim, operation->attempt.replaces,
-                   now_us + CLAIM_ANEW_US);
-    else if (!operation->result.has_holder && tried->claim.number != 0)
+    /* a lost repeat may have left keys on some nodes: its own lock */
+    if (attempt->is_repeat &&
+        (!result->has_holder || result->number == attempt->replaces))
+        claim_know(&tried->claim, attempt->replaces, now_us + CLAIM_ANEW_US);
+    else if (!result->has_holder && tried->claim.number != 0)
         claim_wait(&tried->claim, now_us);
 }

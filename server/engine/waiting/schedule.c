@@ -9,17 +9,12 @@ enum {
 
 /* ---- later -------------------------------------------------------------- */
 
-static void set_timer(const struct waiter *it, int64_t at_us)
+void schedule_timer_at(const struct waiter *it, int64_t at_us)
 {
     const struct engine_port *port = &it->waits->env->port;
     /* cannot fail: make_waiter made the timer */
     (void)port->timer(port->ctx, timer_slot(TIMER_WAITER, it->head.index),
                       at_us);
-}
-
-void schedule_no_timer(const struct waiter *it)
-{
-    set_timer(it, 0);
 }
 
 void schedule_timer(const struct waiter *it)
@@ -31,7 +26,7 @@ void schedule_timer(const struct waiter *it)
         at_us = it->plan->try_us;
     if (it->claim.try_us != 0 && it->claim.try_us < at_us)
         at_us = it->claim.try_us;
-    set_timer(it, at_us);
+    schedule_timer_at(it, at_us);
 }
 
 void schedule_plan(struct waiter *it, int64_t now_us)

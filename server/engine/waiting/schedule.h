@@ -28,7 +28,9 @@ enum {
 
 /* Sets the waiter's timer: to its next attempt, or the end of its wait. */
 void schedule_timer(const struct waiter *it);
-void schedule_no_timer(const struct waiter *it);
+
+/* Sets it to this moment; 0 stops it. */
+void schedule_timer_at(const struct waiter *it, int64_t at_us);
 
 /* Plans the contender's next attempt. */
 void schedule_plan(struct waiter *it, int64_t now_us);

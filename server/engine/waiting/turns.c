@@ -70,7 +70,7 @@ static void leave(struct waiter *it, int64_t now_us)
     waits->env->metrics->waiters--;
     metrics_observe_wait(waits->env->metrics, now_us - it->since_us);
     it->state = WAITER_SETTLED;
-    schedule_no_timer(it);
+    schedule_timer_at(it, 0);
     for (int i = 0; i < it->count; i++)
         if (it->places[i].queue->count == 0)
             it->places[i].queue->empty_us = now_us;
@@ -238,7 +238,7 @@ static bool begin(struct waiter *it)
     it->begun = waits->queues.arrivals;
     it->is_answered = false;
     set_trying(it, it);
-    schedule_no_timer(it);
+    schedule_timer_at(it, 0);
     it->operation = operation_start(
         waits->operations, &(struct request){
                                .call = LOCK_ACQUIRE,
