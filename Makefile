@@ -43,7 +43,7 @@ OBJ := $(patsubst %.c,$(OUT)/%.o,$(filter-out server/main.c,$(sort $(wildcard \
 CLI_PKGS := libcurl jansson
 CLI_OBJ := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard cli/*.c))) \
            $(patsubst %,$(OUT)/server/base/%.o,clock random utf8) \
-           $(patsubst %,$(OUT)/%.o,server/lock/names api/message/base64url api/message/id)
+           $(patsubst %,$(OUT)/%.o,server/lock/names api/message/encoding api/message/id)
 lua := $(patsubst %,server/node/scripts/%.lua,\
          prelude release acquire repeat extend inspect repair listen scan \
          permission single row batch)

@@ -7,9 +7,7 @@
 #include "handler.h"
 #include "list.h"
 #include "locks.h"
-#include "message/asked.h"
 #include "message/browser.h"
-#include "message/forwarded.h"
 #include "message/problem.h"
 
 /* Without memory for its body an answer cannot be sent. */
@@ -44,7 +42,7 @@ static void name_client(const struct service *service,
     const char *proxies = service->config->trusted_proxies;
     if (*proxies == '\0' || request->client == NULL)
         return;
-    struct span client = forwarded_client(proxies, request->client, head);
+    struct span client = head_client(head, proxies, request->client);
     request->forwarded[span_copy(request->forwarded, client)] = '\0';
     if (client.len > 0)
         request->client = request->forwarded;
@@ -110,7 +108,7 @@ enum exchange_step exchange_begin(const struct service *service,
     const struct head_refusal refusal =
         check(service, request, head, is_http_1_0);
     take_fields(request, head, service->ids);
-    asked_find(request);
+    http_find_call(request);
     name_client(service, request, head);
     http_response_init(response);
     response->close = true;

@@ -5,7 +5,6 @@
 
 #include "access/access.h"
 #include "access/audit.h"
-#include "message/asked.h"
 #include "message/cursor.h"
 #include "message/problem.h"
 #include "message/render.h"
@@ -29,7 +28,7 @@ static const char *read_prefix(struct span text, struct engine_list *list)
 
 static const char *read_limit(struct span text, struct engine_list *list)
 {
-    list->limit = asked_limit(text);
+    list->limit = http_list_limit(text);
     return list->limit == 0 ? "must be from 1 to 1000" : NULL;
 }
 
@@ -60,7 +59,7 @@ static void read_argument(const struct query *query,
         reason = read((struct span){text, len}, list);
     if (reason == NULL)
         return;
-    const char *name = query_name(argument);
+    const char *name = query_names[argument];
     char pointer[FAULT_POINTER_MAX];
     (void)snprintf(pointer, sizeof pointer, "/%s", name);
     faults_add(errors, pointer, "the argument %s %s", name, reason);

@@ -56,7 +56,7 @@ unfuzzed := $(addprefix server/,world start healthcheck \
               locks ops pages service answer fields http/% \
               $(addprefix access/,access accounts audit authfile bucket \
                 holdings) \
-              $(addprefix message/,asked keyhash))
+              message/keyhash)
 fuzzed := $(filter-out $(unfuzzed:%=$(OUT)/%.o),$(OBJ))
 $(fuzzers): $(OUT)/fuzz/%: $(OUT)/tests/fuzz/fuzz_%.o $(fuzz_shared) $(fuzzed)
 	@mkdir -p $(@D)

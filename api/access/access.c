@@ -6,7 +6,6 @@
 
 #include "../../server/base/clock.h"
 #include "../../server/base/log.h"
-#include "../message/asked.h"
 #include "../message/head.h"
 #include "../message/problem.h"
 #include "../message/retry.h"
@@ -250,7 +249,7 @@ static bool check_rights(const struct access *access,
 static enum account_result judge(struct access *access, struct account *account,
                                  struct http_request *request)
 {
-    if (!take_request(account, request, asked_price(request)))
+    if (!take_request(account, request, http_price(request)))
         return ACCOUNT_LIMITED;
     if (!check_rights(access, account->identity, request, (struct span){0}))
         return ACCOUNT_FORBIDDEN;

@@ -3,6 +3,8 @@
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
 
+#include "../message/encoding.h"
+
 enum { HEX_DIGITS = 2 * DIGEST_BYTES };
 
 bool digest_make(struct digest *digest, struct span text)
@@ -16,24 +18,14 @@ bool digest_is_same_text(struct span a, struct span b)
     return a.len == b.len && gnutls_memcmp(a.ptr, b.ptr, a.len) == 0;
 }
 
-/* -1: it is none. */
-static int digit_of(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 bool digest_read(struct digest *digest, struct span text)
 {
     unsigned char bytes[DIGEST_BYTES];
     if (text.len != HEX_DIGITS)
         return false;
     for (size_t i = 0; i < DIGEST_BYTES; i++) {
-        int high = digit_of(text.ptr[i * 2]);
-        int low = digit_of(text.ptr[i * 2 + 1]);
+        int high = hex_value(text.ptr[i * 2]);
+        int low = hex_value(text.ptr[i * 2 + 1]);
         if (high < 0 || low < 0)
             return false;
         bytes[i] = (unsigned char)(high * 16 + low);

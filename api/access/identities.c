@@ -6,8 +6,8 @@
 
 #include "../../server/base/timestamp.h"
 #include "../../server/lock/names.h"
+#include "../message/encoding.h"
 #include "../message/id.h"
-#include "../message/percent.h"
 #include "bucket.h"
 
 /* An identity while it is read, and what tells it from the others. */

@@ -51,50 +51,26 @@ typedef void member_fn(struct reader *reader, const json_t *value);
 
 static const char *type_of(const json_t *value)
 {
-    switch (json_typeof(value)) {
-    case JSON_OBJECT:
-        return "an object";
-    case JSON_ARRAY:
-        return "an array";
-    case JSON_STRING:
-        return "a string";
-    case JSON_INTEGER:
-        return "an integer";
-    case JSON_REAL:
-        return "a number with a fraction or an exponent";
-    case JSON_TRUE:
-    case JSON_FALSE:
-        return "a boolean";
-    default:
-        return "without a value";
-    }
-}
-
-/* The JSON pointer of a member: '~' and '/' are escaped (RFC 6901 §3). */
-static void point_to(const char *name, char pointer[FAULT_POINTER_MAX + 1])
-{
-    size_t len = 0;
-    pointer[len++] = '/';
-    for (; *name != '\0' && len + 2 <= FAULT_POINTER_MAX; name++) {
-        if (*name == '~' || *name == '/') {
-            pointer[len++] = '~';
-            pointer[len++] = *name == '~' ? '0' : '1';
-        } else {
-            pointer[len++] = *name;
-        }
-    }
-    pointer[len] = '\0';
+    static const char *const types[] = {
+        [JSON_OBJECT] = "an object",
+        [JSON_ARRAY] = "an array",
+        [JSON_STRING] = "a string",
+        [JSON_INTEGER] = "an integer",
+        [JSON_REAL] = "a number with a fraction or an exponent",
+        [JSON_TRUE] = "a boolean",
+        [JSON_FALSE] = "a boolean",
+        [JSON_NULL] = "without a value",
+    };
+    return types[json_typeof(value)];
 }
 
 /* The text of a string member; false: an error was added. */
 static bool read_text(struct reader *reader, const json_t *value,
-                      const char *name, struct span *text)
+                      const char *pointer, struct span *text)
 {
     if (!json_is_string(value)) {
-        char pointer[FAULT_POINTER_MAX + 1];
-        point_to(name, pointer);
         faults_add(reader->errors, pointer, "%s is %s; it must be a string",
-                   name, type_of(value));
+                   pointer + 1, type_of(value));
         return false;
     }
     *text = (struct span){json_string_value(value), json_string_length(value)};
@@ -105,7 +81,7 @@ static void read_resource(struct reader *reader, const json_t *value)
 {
     struct body *body = reader->body;
     body->has_resource = true;
-    if (!read_text(reader, value, "resource", &body->resource))
+    if (!read_text(reader, value, "/resource", &body->resource))
         return;
     const char *reason = id_check_resource(body->resource);
     if (reason != NULL)
@@ -113,16 +89,6 @@ static void read_resource(struct reader *reader, const json_t *value)
 }
 
 /* ---- several resources -------------------------------------------------- */
-
-/* Whether the n-th name has come before; those that are no texts are empty. */
-static bool stands_before(const struct span list[NAMES_MAX], size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (list[i].len > 0 && list[i].len == list[n].len &&
-            memcmp(list[i].ptr, list[n].ptr, list[n].len) == 0)
-            return true;
-    return false;
-}
 
 /* The n-th of the array; false: an error was added. */
 static bool read_name(struct reader *reader, const json_t *value,
@@ -143,11 +109,15 @@ static bool read_name(struct reader *reader, const json_t *value,
         faults_add(reader->errors, pointer, "a resource %s", reason);
         return false;
     }
-    if (!stands_before(list, n))
-        return true;
-    faults_add(reader->errors, pointer,
-               "a resource occurs twice; send each one once");
-    return false;
+    for (size_t i = 0; i < n; i++) {
+        if (list[i].len != list[n].len ||
+            memcmp(list[i].ptr, list[n].ptr, list[n].len) != 0)
+            continue;
+        faults_add(reader->errors, pointer,
+                   "a resource occurs twice; send each one once");
+        return false;
+    }
+    return true;
 }
 
 /* Without memory has_failed tells. */
@@ -215,7 +185,7 @@ static void read_owner(struct reader *reader, const json_t *value)
 {
     struct body *body = reader->body;
     body->has_owner = true;
-    if (!read_text(reader, value, "owner", &body->owner))
+    if (!read_text(reader, value, "/owner", &body->owner))
         return;
     if (!token_is_owner(body->owner))
         faults_add(reader->errors, "/owner",
@@ -228,7 +198,7 @@ static void read_owner(struct reader *reader, const json_t *value)
 static void read_token(struct reader *reader, const json_t *value)
 {
     reader->body->has_token =
-        read_text(reader, value, "token", &reader->body->token);
+        read_text(reader, value, "/token", &reader->body->token);
 }
 
 /* What an integer of milliseconds may be. */
@@ -239,10 +209,9 @@ struct range {
 
 /* False: an error was added. */
 static bool read_ms(struct reader *reader, const json_t *value,
-                    const char *name, struct range range, int64_t *ms)
+                    const char *pointer, struct range range, int64_t *ms)
 {
-    char pointer[FAULT_POINTER_MAX + 1];
-    point_to(name, pointer);
+    const char *name = pointer + 1;
     if (!json_is_integer(value)) {
         faults_add(reader->errors, pointer,
                    "%s is %s; it must be an integer from %" PRId64
@@ -264,13 +233,13 @@ static void read_ttl(struct reader *reader, const json_t *value)
 {
     struct range range = {TTL_MIN_MS, reader->max_ttl_ms};
     reader->body->has_ttl =
-        read_ms(reader, value, "ttl_ms", range, &reader->body->ttl_ms);
+        read_ms(reader, value, "/ttl_ms", range, &reader->body->ttl_ms);
 }
 
 static void read_wait(struct reader *reader, const json_t *value)
 {
     struct range range = {0, WAIT_MAX_MS};
-    (void)read_ms(reader, value, "wait_ms", range, &reader->body->wait_ms);
+    (void)read_ms(reader, value, "/wait_ms", range, &reader->body->wait_ms);
 }
 
 static const struct member {
@@ -298,28 +267,38 @@ const char *body_member(enum lock_call call, int n)
     return NULL;
 }
 
-/* Those that the call takes, for people: "token and ttl_ms". */
-static void list_members(enum lock_call call, char list[FAULT_DETAIL_MAX])
+/* The JSON pointer of a member: '~' and '/' are escaped (RFC 6901 §3). */
+static void point_to(const char *name, char pointer[FAULT_POINTER_MAX + 1])
 {
     size_t len = 0;
-    const char *name;
-    for (int i = 0; (name = body_member(call, i)) != NULL; i++) {
-        bool is_last = body_member(call, i + 1) == NULL;
-        len += (size_t)snprintf(list + len, FAULT_DETAIL_MAX - len, "%s%s",
-                                i == 0    ? ""
-                                : is_last ? " and "
-                                          : ", ",
-                                name);
+    pointer[len++] = '/';
+    for (; *name != '\0' && len + 2 <= FAULT_POINTER_MAX; name++) {
+        if (*name == '~' || *name == '/') {
+            pointer[len++] = '~';
+            pointer[len++] = *name == '~' ? '0' : '1';
+        } else {
+            pointer[len++] = *name;
+        }
     }
+    pointer[len] = '\0';
 }
 
 static void refuse_member(struct reader *reader, enum lock_call call,
                           const char *name)
 {
     char pointer[FAULT_POINTER_MAX + 1];
-    char list[FAULT_DETAIL_MAX];
+    char list[FAULT_DETAIL_MAX]; /* for people: "token and ttl_ms" */
+    size_t len = 0;
+    const char *known;
+    for (int i = 0; (known = body_member(call, i)) != NULL; i++) {
+        bool is_last = body_member(call, i + 1) == NULL;
+        len += (size_t)snprintf(list + len, sizeof list - len, "%s%s",
+                                i == 0    ? ""
+                                : is_last ? " and "
+                                          : ", ",
+                                known);
+    }
     point_to(name, pointer);
-    list_members(call, list);
     faults_add(reader->errors, pointer,
                "the field %s is unknown here; the fields are %s", pointer + 1,
                list);
@@ -338,27 +317,15 @@ static void read_member(struct reader *reader, enum lock_call call,
 }
 
 /* What jansson's own text says too, but without a piece of the body. */
-static const char *reason_of(enum json_error_code code)
-{
-    switch (code) {
-    case json_error_duplicate_key:
-        return "a field occurs twice";
-    case json_error_invalid_utf8:
-        return "the text is not valid UTF-8";
-    case json_error_null_character:
-        return "a string contains U+0000";
-    case json_error_premature_end_of_input:
-        return "the text ends too early";
-    case json_error_end_of_input_expected:
-        return "text follows the object";
-    case json_error_stack_overflow:
-        return "the nesting is too deep";
-    case json_error_numeric_overflow:
-        return "a number is too large";
-    default:
-        return "the syntax is invalid";
-    }
-}
+static const char *const reasons[] = {
+    [json_error_duplicate_key] = "a field occurs twice",
+    [json_error_invalid_utf8] = "the text is not valid UTF-8",
+    [json_error_null_character] = "a string contains U+0000",
+    [json_error_premature_end_of_input] = "the text ends too early",
+    [json_error_end_of_input_expected] = "text follows the object",
+    [json_error_stack_overflow] = "the nesting is too deep",
+    [json_error_numeric_overflow] = "a number is too large",
+};
 
 /* NULL: errors tells why; nothing there: no memory. */
 static json_t *load(struct span text, struct faults *errors)
@@ -375,11 +342,14 @@ static json_t *load(struct span text, struct faults *errors)
         return NULL;
     }
     if (root == NULL) {
+        size_t code = (size_t)json_error_code(&error);
+        const char *reason =
+            code < sizeof reasons / sizeof *reasons ? reasons[code] : NULL;
         faults_add(errors, "",
                    "the body is not valid JSON: %s, at line "
                    "%d, column %d",
-                   reason_of(json_error_code(&error)), error.line,
-                   error.column);
+                   reason != NULL ? reason : "the syntax is invalid",
+                   error.line, error.column);
         return NULL;
     }
     if (!json_is_object(root)) {

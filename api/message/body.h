@@ -6,7 +6,7 @@
 
 #include "../../server/base/types.h"
 #include "../../server/lock/lock.h"
-#include "faults.h"
+#include "problem.h"
 
 struct json_t;
 

@@ -3,34 +3,33 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "../../server/base/networks.h"
+
 /* What the library takes for each field, argument and cookie, beside its text.
  */
 enum { VALUE_COST = 80 };
+
+#define ONCE(name)                                                             \
+    {                                                                          \
+        name, "the header field " name " occurs twice"                         \
+    }
 
 static const struct field {
     const char *name;
     const char *twice; /* why a second one is refused; NULL: the first counts */
 } fields[HEAD_FIELDS] = {
-    [HEAD_HOST] = {"Host", "the header field Host occurs twice"},
-    [HEAD_CONTENT_LENGTH] = {"Content-Length",
-                             "the header field Content-Length occurs twice"},
-    [HEAD_TRANSFER_ENCODING] =
-        {"Transfer-Encoding",
-         "the header field Transfer-Encoding occurs twice"},
-    [HEAD_CONTENT_TYPE] = {"Content-Type",
-                           "the header field Content-Type occurs twice"},
-    [HEAD_CONTENT_ENCODING] =
-        {"Content-Encoding", "the header field Content-Encoding occurs twice"},
-    [HEAD_EXPECT] = {"Expect", "the header field Expect occurs twice"},
-    [HEAD_LOCK_TOKEN] = {"X-Lock-Token",
-                         "the header field X-Lock-Token occurs twice"},
-    [HEAD_IDEMPOTENCY_KEY] = {"Idempotency-Key",
-                              "the header field Idempotency-Key occurs twice"},
+    [HEAD_HOST] = ONCE("Host"),
+    [HEAD_CONTENT_LENGTH] = ONCE("Content-Length"),
+    [HEAD_TRANSFER_ENCODING] = ONCE("Transfer-Encoding"),
+    [HEAD_CONTENT_TYPE] = ONCE("Content-Type"),
+    [HEAD_CONTENT_ENCODING] = ONCE("Content-Encoding"),
+    [HEAD_EXPECT] = ONCE("Expect"),
+    [HEAD_LOCK_TOKEN] = ONCE("X-Lock-Token"),
+    [HEAD_IDEMPOTENCY_KEY] = ONCE("Idempotency-Key"),
     [HEAD_REQUEST_ID] = {"X-Request-Id", NULL},
     [HEAD_TRACEPARENT] = {"traceparent", NULL},
-    [HEAD_AUTHORIZATION] = {"Authorization",
-                            "the header field Authorization occurs twice"},
-    [HEAD_ORIGIN] = {"Origin", "the header field Origin occurs twice"},
+    [HEAD_AUTHORIZATION] = ONCE("Authorization"),
+    [HEAD_ORIGIN] = ONCE("Origin"),
     /* no page can set these */
     [HEAD_SEC_FETCH_SITE] = {"Sec-Fetch-Site", NULL},
     [HEAD_SEC_FETCH_MODE] = {"Sec-Fetch-Mode", NULL},
@@ -44,7 +43,7 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-struct span head_trim(struct span text)
+static struct span trim(struct span text)
 {
     while (text.len > 0 && is_blank(text.ptr[text.len - 1]))
         text.len--;
@@ -75,17 +74,6 @@ static bool is_token(struct span text)
     return text.len > 0;
 }
 
-/* RFC 9110 §5.5: nothing that controls, but TAB. */
-static bool is_field_value(struct span text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-        if ((c < 0x20 && c != '\t') || c == 0x7f)
-            return false;
-    }
-    return true;
-}
-
 /* ---- fields ------------------------------------------------------------- */
 
 void head_init(struct head *head, size_t bytes, size_t path_len)
@@ -106,19 +94,9 @@ static void pick(struct head *head, enum head_field field, struct span value)
     }
 }
 
-/* Each proxy may add one behind those that it was sent. */
-static void add_forwarded(struct head *head, struct span value)
-{
-    if (head->forwarded_count < HEAD_FORWARDED_MAX)
-        head->forwarded_count++;
-    for (int i = head->forwarded_count - 1; i > 0; i--)
-        head->forwarded[i] = head->forwarded[i - 1];
-    head->forwarded[0] = value;
-}
-
 void head_add(struct head *head, struct span name, struct span value)
 {
-    value = head_trim(value);
+    value = trim(value);
     head->cost += VALUE_COST;
     /* the library copies them, and splits them at each ';' */
     if (is_word(name, "Cookie")) {
@@ -128,23 +106,29 @@ void head_add(struct head *head, struct span name, struct span value)
     }
     /* "Content-Length : 5" is read by some and skipped by others */
     head->has_bad_name |= !is_token(name);
-    head->has_bad_value |= !is_field_value(value);
-    if (is_word(name, "X-Forwarded-For"))
-        add_forwarded(head, value);
+    /* RFC 9110 §5.5: nothing that controls, but TAB */
+    for (size_t i = 0; i < value.len; i++) {
+        unsigned char c = (unsigned char)value.ptr[i];
+        head->has_bad_value |= (c < 0x20 && c != '\t') || c == 0x7f;
+    }
+    if (is_word(name, "X-Forwarded-For")) {
+        /* each proxy may add one behind those that it was sent */
+        if (head->forwarded_count < HEAD_FORWARDED_MAX)
+            head->forwarded_count++;
+        for (int i = head->forwarded_count - 1; i > 0; i--)
+            head->forwarded[i] = head->forwarded[i - 1];
+        head->forwarded[0] = value;
+    }
     for (int i = 0; i < HEAD_FIELDS; i++)
         if (is_word(name, fields[i].name))
             pick(head, (enum head_field)i, value);
 }
 
-/* Where both were read, the name comes first; a copy of it lies behind. */
-static bool is_copied(struct span name, struct span value)
-{
-    return value.ptr != NULL && (uintptr_t)name.ptr > (uintptr_t)value.ptr;
-}
-
 void head_add_line(struct head *head, struct span name, struct span value)
 {
-    head->has_fold |= is_copied(name, value);
+    /* where both were read, the name comes first; a copy of it lies behind */
+    head->has_fold |=
+        value.ptr != NULL && (uintptr_t)name.ptr > (uintptr_t)value.ptr;
     if (name.ptr == head->line_end + 1)
         head->has_bare_cr = true;
     if (value.ptr == NULL)
@@ -198,16 +182,12 @@ static const char *find_doubtful_framing(const struct head *head,
     return NULL;
 }
 
-static bool has_body(const struct head *head)
-{
-    return head->values[HEAD_CONTENT_LENGTH].ptr != NULL ||
-           head->values[HEAD_TRANSFER_ENCODING].ptr != NULL;
-}
-
 struct head_refusal head_check(const struct head *head, bool is_http_1_0)
 {
     struct span expected = head->values[HEAD_EXPECT];
     struct span encoding = head->values[HEAD_CONTENT_ENCODING];
+    bool has_body = head->values[HEAD_CONTENT_LENGTH].ptr != NULL ||
+                    head->values[HEAD_TRANSFER_ENCODING].ptr != NULL;
     const char *reason = find_doubtful_text(head);
     if (reason == NULL)
         reason = find_doubtful_framing(head, is_http_1_0);
@@ -222,8 +202,7 @@ struct head_refusal head_check(const struct head *head, bool is_http_1_0)
         return (struct head_refusal){
             PROBLEM_EXPECTATION_FAILED,
             "the only supported expectation is 100-continue"};
-    if (has_body(head) && encoding.ptr != NULL &&
-        !is_word(encoding, "identity"))
+    if (has_body && encoding.ptr != NULL && !is_word(encoding, "identity"))
         return (struct head_refusal){
             PROBLEM_UNSUPPORTED_MEDIA_TYPE,
             "Content-Encoding is not supported; send the body unencoded"};
@@ -237,6 +216,43 @@ int64_t head_content_length(const struct head *head)
     return text == NULL ? -1 : strtoll(text, NULL, 10);
 }
 
+/* ---- proxies ---------------------------------------------------------------
+ */
+
+/* Takes what stands behind the last comma off the list; false: it is empty. */
+static bool take_last(struct span *list, struct span *entry)
+{
+    const char *comma =
+        list->len > 0 ? memrchr(list->ptr, ',', list->len) : NULL;
+    size_t before = comma != NULL ? (size_t)(comma - list->ptr) : 0;
+    size_t skipped = comma != NULL ? before + 1 : 0;
+    if (list->len == 0)
+        return false;
+    *entry = trim((struct span){list->ptr + skipped, list->len - skipped});
+    list->len = before;
+    return true;
+}
+
+struct span head_client(const struct head *head, const char *proxies,
+                        const char *peer)
+{
+    struct span client = {NULL, 0}, entry, address;
+    if (!networks_read_address(span_of(peer), &address) ||
+        !networks_have(proxies, address))
+        return client;
+    for (int i = 0; i < head->forwarded_count; i++) {
+        struct span list = head->forwarded[i];
+        while (take_last(&list, &entry)) {
+            if (!networks_read_address(entry, &address))
+                return client; /* the one before told nonsense */
+            client = address;
+            if (!networks_have(proxies, address))
+                return client;
+        }
+    }
+    return client;
+}
+
 /* ---- media types -------------------------------------------------------- */
 
 /* Takes what stands in front of the next ';' out of rest. */
@@ -247,7 +263,7 @@ static struct span next_part(struct span *rest)
     size_t taken = end != NULL ? len + 1 : len;
     struct span part = {rest->ptr, len};
     *rest = (struct span){rest->ptr + taken, rest->len - taken};
-    return head_trim(part);
+    return trim(part);
 }
 
 /* name=value; of a charset only UTF-8. */

@@ -87,11 +87,18 @@ struct head_refusal {
 };
 struct head_refusal head_check(const struct head *head, bool is_http_1_0);
 
-/* Without the blanks and tabs around it. */
-struct span head_trim(struct span text);
-
 /* The announced length of the body; -1: none is announced. */
 int64_t head_content_length(const struct head *head);
+
+/*
+ * The client of a request that proxies have passed on, as far as they are
+ * trusted: the last address in X-Forwarded-For that is none of the proxies, a
+ * list as in networks.h; without a port, borrowed. ptr NULL: the peer,
+ * address:port, is none of them, and so the client itself; or none of them has
+ * told of another.
+ */
+struct span head_client(const struct head *head, const char *proxies,
+                        const char *peer);
 
 /* Whether it names JSON in UTF-8, RFC 9110 §8.3. ptr NULL: it does not. */
 bool head_is_json(struct span content_type);

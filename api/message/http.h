@@ -13,7 +13,6 @@
 #include "query.h"
 #include "requestid.h"
 #include "route.h"
-#include "trace.h"
 
 #define HTTP_JSON "application/json"
 #define HTTP_LOCKS_PATH "/locks/" /* and the id */
@@ -22,6 +21,8 @@ enum {
     HTTP_IDENTITY_MAX = 64,
     HTTP_BODY_MAX = 16 * 1024,
     HTTP_LOCATION_MAX = sizeof HTTP_LOCKS_PATH - 1 + ID_MAX,
+    LIST_LIMIT_DEFAULT = 100, /* locks on a page */
+    LIST_LIMIT_MAX = 1000,
 };
 
 struct caller;
@@ -46,7 +47,7 @@ struct http_request {
                               NULL, "": unknown */
     char forwarded[NETWORKS_ADDRESS_MAX]; /* what it says; "": nothing */
 
-    /* what it asks; set by asked_find */
+    /* what it asks; set by http_find_call */
     struct route_match match;
     int counted_as; /* enum lock_call, or metrics_call */
 
@@ -91,5 +92,20 @@ static inline void http_response_init(struct http_response *response)
 {
     memset(response, 0, offsetof(struct http_response, location) + 1);
 }
+
+/*
+ * The head was read: sets match and counted_as. A release by a number is
+ * another call.
+ */
+void http_find_call(struct http_request *request);
+
+/*
+ * As how many requests it counts, as far as rate= is concerned: a list as one
+ * for each ten locks that its page may have, any other request as one.
+ */
+int http_price(const struct http_request *request);
+
+/* How many locks a page may have; 0: the text is none of 1 to 1000. */
+int http_list_limit(struct span text);
 
 #endif

@@ -2,14 +2,7 @@
 
 #include "../../server/base/utf8.h"
 #include "../../server/lock/names.h"
-#include "base64url.h"
-
-static bool is_plain_char(char c)
-{
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-           (c >= '0' && c <= '9') || c == '.' || c == '_' || c == ':' ||
-           c == '-';
-}
+#include "encoding.h"
 
 /* "." and ".." would be taken for steps in a path by clients and proxies. */
 static bool is_plain(struct span text)
@@ -17,9 +10,13 @@ static bool is_plain(struct span text)
     if (text.len == 0 || text.len > RESOURCE_MAX ||
         (text.len <= 2 && text.ptr[0] == '.' && text.ptr[text.len - 1] == '.'))
         return false;
-    for (size_t i = 0; i < text.len; i++)
-        if (!is_plain_char(text.ptr[i]))
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        if (!(c >= 'A' && c <= 'Z') && !(c >= 'a' && c <= 'z') &&
+            !(c >= '0' && c <= '9') && c != '.' && c != '_' && c != ':' &&
+            c != '-')
             return false;
+    }
     return true;
 }
 
@@ -43,39 +40,23 @@ size_t id_encode(char id[ID_MAX], struct span names)
     return len + base64url_encode(id + len, names);
 }
 
-static bool decode_text(struct span text, char names[NAMES_LEN_MAX],
-                        size_t *len)
-{
-    return text.len <= BASE64URL_LEN(NAMES_LEN_MAX) &&
-           base64url_decode(text, names, len);
-}
-
-static bool decode_several(struct span text, char names[NAMES_LEN_MAX],
-                           size_t *len)
-{
-    return decode_text(text, names, len) &&
-           are_several((struct span){names, *len});
-}
-
-static bool decode_one(struct span text, char names[NAMES_LEN_MAX], size_t *len)
-{
-    if (!decode_text(text, names, len))
-        return false;
-    struct span name = {names, *len};
-    return !is_plain(name) && id_check_resource(name) == NULL;
-}
-
 bool id_decode(struct span id, char names[NAMES_LEN_MAX], size_t *len)
 {
-    if (id.len >= 2 && id.ptr[0] == '~' && id.ptr[1] == '~')
-        return decode_several((struct span){id.ptr + 2, id.len - 2}, names,
-                              len);
-    if (id.len > 0 && id.ptr[0] == '~')
-        return decode_one((struct span){id.ptr + 1, id.len - 1}, names, len);
-    if (!is_plain(id) || id_check_resource(id) != NULL)
+    if (id.len == 0 || id.ptr[0] != '~') {
+        if (!is_plain(id) || id_check_resource(id) != NULL)
+            return false;
+        *len = span_copy(names, id);
+        return true;
+    }
+    size_t mark_len = id.len >= 2 && id.ptr[1] == '~' ? 2 : 1;
+    struct span text = {id.ptr + mark_len, id.len - mark_len};
+    if (text.len > BASE64URL_LEN(NAMES_LEN_MAX) ||
+        !base64url_decode(text, names, len))
         return false;
-    *len = span_copy(names, id);
-    return true;
+    struct span decoded = {names, *len};
+    return mark_len == 2
+               ? are_several(decoded)
+               : !is_plain(decoded) && id_check_resource(decoded) == NULL;
 }
 
 const char *id_check_resource(struct span resource)

@@ -12,7 +12,7 @@
 
 #include "../../server/base/types.h"
 #include "../../server/lock/lock.h"
-#include "base64url.h"
+#include "encoding.h"
 
 enum { ID_MAX = 2 + BASE64URL_LEN(NAMES_LEN_MAX) };
 

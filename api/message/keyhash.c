@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <gnutls/crypto.h>
 
-#include "base64url.h"
+#include "encoding.h"
 #include "http.h"
 
 enum { SHA256_BYTES = 32, KEPT_BYTES = 16 };

@@ -1,16 +1,13 @@
 #include "problem.h"
 
-#include <assert.h>
+#include <stdarg.h>
 #include <stdio.h>
 
+#include "../../server/base/utf8.h"
 #include "render.h"
 #include "retry.h"
 
-static const struct kind {
-    int status;
-    const char *code;
-    const char *title;
-} kinds[PROBLEM_CODES] = {
+const struct problem_kind problem_kinds[PROBLEM_CODES] = {
     [PROBLEM_INVALID_REQUEST] = {400, "invalid_request", "Invalid request"},
     [PROBLEM_BAD_REQUEST] = {400, "bad_request", "Malformed HTTP"},
     [PROBLEM_UNAUTHORIZED] = {401, "unauthorized", "Not authenticated"},
@@ -44,22 +41,32 @@ static const struct kind {
     [PROBLEM_SHUTTING_DOWN] = {503, "shutting_down", "Shutting down"},
 };
 
-int problem_status(enum problem_code code)
+/* ---- faults ----------------------------------------------------------------
+ */
+
+/* A text that was cut must not end within a character. */
+static void trim(char *text)
 {
-    assert(code < PROBLEM_CODES);
-    return kinds[code].status;
+    struct span rest = span_of(text);
+    for (size_t len; (len = utf8_len(rest)) > 0; rest.len -= len)
+        rest.ptr += len;
+    text[rest.ptr - text] = '\0';
 }
 
-const char *problem_name(enum problem_code code)
+void faults_add(struct faults *errors, const char *pointer, const char *format,
+                ...)
 {
-    assert(code < PROBLEM_CODES);
-    return kinds[code].code;
-}
-
-const char *problem_title(enum problem_code code)
-{
-    assert(code < PROBLEM_CODES);
-    return kinds[code].title;
+    if (errors->count == FAULTS_MAX)
+        return;
+    struct fault *error = &errors->list[errors->count++];
+    va_list args;
+    /* both may be cut: they are for people */
+    (void)snprintf(error->pointer, sizeof error->pointer, "%s", pointer);
+    va_start(args, format);
+    (void)vsnprintf(error->detail, sizeof error->detail, format, args);
+    va_end(args);
+    trim(error->pointer);
+    trim(error->detail);
 }
 
 /* ---- members ------------------------------------------------------------ */
@@ -100,13 +107,13 @@ static void put_votes(struct json *json, const struct problem *problem)
 static void put_members(struct json *json, const struct problem *problem,
                         const char *request_id)
 {
-    const struct kind *kind = &kinds[problem->code];
+    const struct problem_kind *kind = &problem_kinds[problem->code];
     char type[64];
-    (void)snprintf(type, sizeof type, "urn:redlockd:problem:%s", kind->code);
+    (void)snprintf(type, sizeof type, "urn:redlockd:problem:%s", kind->name);
     json_put_text(json, "type", span_of(type));
     json_put_text(json, "title", span_of(kind->title));
     json_put_integer(json, "status", kind->status);
-    json_put_text(json, "code", span_of(kind->code));
+    json_put_text(json, "code", span_of(kind->name));
     json_put_text(json, "detail", span_of(problem->detail));
     json_put_text(json, "request_id", span_of(request_id));
     if (problem->resource.len > 0)
@@ -134,10 +141,10 @@ static void put_members(struct json *json, const struct problem *problem,
 static void respond(const struct problem *problem, const char *request_id,
                     struct http_response *response)
 {
-    const struct kind *kind = &kinds[problem->code];
+    const struct problem_kind *kind = &problem_kinds[problem->code];
     struct json json;
     response->status = kind->status;
-    response->code = kind->code;
+    response->code = kind->name;
     response->retry_after_ms = problem->retry_after_ms;
     response->content_type = "application/problem+json";
     json_begin(&json);
@@ -170,6 +177,18 @@ void problem_respond_plain(enum problem_code code, const char *detail,
                            struct http_response *response)
 {
     struct problem problem = {.code = code, .detail = detail};
+    problem_respond(&problem, request_id, response);
+}
+
+void problem_respond_busy(enum problem_code code, const char *detail,
+                          const char *request_id,
+                          struct http_response *response)
+{
+    struct problem problem = {
+        .code = code,
+        .detail = detail,
+        .retry_after_ms = retry_within_ms(RETRY_MAX_MS),
+    };
     problem_respond(&problem, request_id, response);
 }
 

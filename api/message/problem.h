@@ -1,10 +1,10 @@
 /*
- * Errors as application/problem+json (RFC 9457).
+ * Errors as application/problem+json (RFC 9457); and what is wrong with a
+ * request's input, member by member, until it is told.
  */
 #ifndef REDLOCKD_PROBLEM_H
 #define REDLOCKD_PROBLEM_H
 
-#include "faults.h"
 #include "http.h"
 
 enum problem_code {
@@ -35,6 +35,27 @@ enum problem_code {
     PROBLEM_CODES
 };
 
+enum {
+    FAULTS_MAX = 8,
+    FAULT_POINTER_MAX = 80,
+    FAULT_DETAIL_MAX = 240,
+};
+
+/* What is wrong with one member of a body; pointer as in RFC 6901. */
+struct fault {
+    char pointer[FAULT_POINTER_MAX + 1];
+    char detail[FAULT_DETAIL_MAX + 1];
+};
+
+struct faults {
+    int count;
+    struct fault list[FAULTS_MAX];
+};
+
+/* Adds one, formatted; those beyond the limit are left out. */
+__attribute__((format(printf, 3, 4))) void
+faults_add(struct faults *errors, const char *pointer, const char *format, ...);
+
 enum { PROBLEM_DETAIL_MAX = FAULT_DETAIL_MAX + 1 }; /* with its NUL */
 
 struct render_nodes;
@@ -54,10 +75,12 @@ struct problem {
     const struct render_nodes *states;   /* nodes and their states */
 };
 
-/* The status, the stable name and the title of a code. */
-int problem_status(enum problem_code code);
-const char *problem_name(enum problem_code code);
-const char *problem_title(enum problem_code code);
+/* Of each code. */
+extern const struct problem_kind {
+    int status;
+    const char *name; /* the stable one */
+    const char *title;
+} problem_kinds[PROBLEM_CODES];
 
 /* Fills status, code, body and retry_after_ms. Without memory: overloaded. */
 void problem_respond(const struct problem *problem, const char *request_id,
@@ -67,6 +90,11 @@ void problem_respond(const struct problem *problem, const char *request_id,
 void problem_respond_plain(enum problem_code code, const char *detail,
                            const char *request_id,
                            struct http_response *response);
+
+/* Likewise, and it may be tried again within RETRY_MAX_MS. */
+void problem_respond_busy(enum problem_code code, const char *detail,
+                          const char *request_id,
+                          struct http_response *response);
 
 /* 400: an input that is refused, with what is wrong. */
 void problem_respond_faults(const struct faults *errors, const char *request_id,

@@ -1,22 +1,17 @@
 #include "query.h"
 
-#include "percent.h"
+#include "encoding.h"
 
-static const char *const names[QUERY_ARGUMENTS] = {
+const char *const query_names[QUERY_ARGUMENTS] = {
     [QUERY_VERBOSE] = "verbose", [QUERY_FORCE] = "force",
     [QUERY_PREFIX] = "prefix",   [QUERY_LIMIT] = "limit",
     [QUERY_CURSOR] = "cursor",
 };
 
-const char *query_name(enum query_argument argument)
-{
-    return names[argument];
-}
-
 void query_add(struct query *query, struct span name, struct span value)
 {
     for (int i = 0; i < QUERY_ARGUMENTS; i++) {
-        if (!span_is(name, names[i]))
+        if (!span_is(name, query_names[i]))
             continue;
         query->is_twice[i] = query->values[i].ptr != NULL;
         query->values[i] = value.ptr != NULL ? value : span_of("");

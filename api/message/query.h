@@ -21,8 +21,7 @@ struct query {
     bool is_twice[QUERY_ARGUMENTS];
 };
 
-/* Static. */
-const char *query_name(enum query_argument argument);
+extern const char *const query_names[QUERY_ARGUMENTS];
 
 /* Takes one argument. value.ptr NULL: it has none, and counts as empty. */
 void query_add(struct query *query, struct span name, struct span value);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-#include "percent.h"
+#include "encoding.h"
 
 struct method {
     const char *name;
@@ -14,93 +14,53 @@ enum { METHODS_MAX = 4 };
 
 /* A path: its segments, and what is asked there. */
 struct path {
+    enum route route;
     const char *first;
     bool has_id;
     const char *last; /* behind the id, or NULL */
-    enum route route;
     const char *allow;
     struct method methods[METHODS_MAX];
 };
 
+/* What is only read. */
+#define READ                                                                   \
+    "GET, HEAD, OPTIONS",                                                      \
+    {                                                                          \
+        {"GET", 0},                                                            \
+        {                                                                      \
+            "HEAD", 0                                                          \
+        }                                                                      \
+    }
+
 static const struct path paths[] = {
-    {"locks",
+    {ROUTE_LOCK,
+     "locks",
      false,
      NULL,
-     ROUTE_LOCK,
      "GET, HEAD, POST, OPTIONS",
      {{"POST", LOCK_ACQUIRE}, {"GET", LOCK_INSPECT}, {"HEAD", LOCK_INSPECT}}},
-    {"locks",
+    {ROUTE_LOCK,
+     "locks",
      true,
      NULL,
-     ROUTE_LOCK,
      "GET, HEAD, DELETE, OPTIONS",
      {{"GET", LOCK_INSPECT}, {"HEAD", LOCK_INSPECT}, {"DELETE", LOCK_RELEASE}}},
-    {"locks",
+    {ROUTE_LOCK,
+     "locks",
      true,
      "extend",
-     ROUTE_LOCK,
      "PUT, OPTIONS",
      {{"PUT", LOCK_EXTEND}}},
-    {"nodes",
-     false,
-     NULL,
-     ROUTE_NODES,
-     "GET, HEAD, OPTIONS",
-     {{"GET", 0}, {"HEAD", 0}}},
-    {"livez",
-     false,
-     NULL,
-     ROUTE_LIVEZ,
-     "GET, HEAD, OPTIONS",
-     {{"GET", 0}, {"HEAD", 0}}},
-    {"readyz",
-     false,
-     NULL,
-     ROUTE_READYZ,
-     "GET, HEAD, OPTIONS",
-     {{"GET", 0}, {"HEAD", 0}}},
-    {"metrics",
-     false,
-     NULL,
-     ROUTE_METRICS,
-     "GET, HEAD, OPTIONS",
-     {{"GET", 0}, {"HEAD", 0}}},
-    {"",
-     false,
-     NULL,
-     ROUTE_PAGE,
-     "GET, HEAD, OPTIONS",
-     {{"GET", 0}, {"HEAD", 0}}},
-    {"page.css",
-     false,
-     NULL,
-     ROUTE_PAGE_CSS,
-     "GET, HEAD, OPTIONS",
-     {{"GET", 0}, {"HEAD", 0}}},
-    {"page.js",
-     false,
-     NULL,
-     ROUTE_PAGE_JS,
-     "GET, HEAD, OPTIONS",
-     {{"GET", 0}, {"HEAD", 0}}},
-    {"page.svg",
-     false,
-     NULL,
-     ROUTE_PAGE_ICON,
-     "GET, HEAD, OPTIONS",
-     {{"GET", 0}, {"HEAD", 0}}},
-    {"docs",
-     false,
-     NULL,
-     ROUTE_DOCS,
-     "GET, HEAD, OPTIONS",
-     {{"GET", 0}, {"HEAD", 0}}},
-    {"openapi.yaml",
-     false,
-     NULL,
-     ROUTE_OPENAPI,
-     "GET, HEAD, OPTIONS",
-     {{"GET", 0}, {"HEAD", 0}}},
+    {ROUTE_NODES, "nodes", false, NULL, READ},
+    {ROUTE_LIVEZ, "livez", false, NULL, READ},
+    {ROUTE_READYZ, "readyz", false, NULL, READ},
+    {ROUTE_METRICS, "metrics", false, NULL, READ},
+    {ROUTE_PAGE, "", false, NULL, READ},
+    {ROUTE_PAGE_CSS, "page.css", false, NULL, READ},
+    {ROUTE_PAGE_JS, "page.js", false, NULL, READ},
+    {ROUTE_PAGE_ICON, "page.svg", false, NULL, READ},
+    {ROUTE_DOCS, "docs", false, NULL, READ},
+    {ROUTE_OPENAPI, "openapi.yaml", false, NULL, READ},
 };
 
 enum { PATHS = sizeof paths / sizeof *paths, SEGMENTS_MAX = 3 };
@@ -133,31 +93,15 @@ static int split(const char *path, struct span segments[SEGMENTS_MAX])
     return *path == '\0' && count > 0 ? count : -1;
 }
 
-static bool is_text(struct span segment, const char *text)
-{
-    return segment.len == strlen(text) &&
-           memcmp(segment.ptr, text, segment.len) == 0;
-}
-
 static bool fits(const struct path *path, const struct span segments[],
                  int count)
 {
     int wanted = 1 + path->has_id + (path->last != NULL);
-    if (count != wanted || !is_text(segments[0], path->first))
+    if (count != wanted || !span_is(segments[0], path->first))
         return false;
     if (path->has_id && segments[1].len == 0)
         return false;
-    return path->last == NULL || is_text(segments[count - 1], path->last);
-}
-
-/* NULL: the path does not take it. */
-static const struct method *find_method(const struct path *path,
-                                        const char *name)
-{
-    for (int i = 0; i < METHODS_MAX && path->methods[i].name != NULL; i++)
-        if (strcmp(path->methods[i].name, name) == 0)
-            return &path->methods[i];
-    return NULL;
+    return path->last == NULL || span_is(segments[count - 1], path->last);
 }
 
 struct span route_names(const struct route_match *match,
@@ -172,31 +116,31 @@ struct span route_names(const struct route_match *match,
                : (struct span){0};
 }
 
-/* Whether it can be one. */
-static bool take_id(struct route_match *match, struct span segment)
-{
-    char names[NAMES_LEN_MAX];
-    match->id = segment;
-    bool is_id = route_names(match, names).len > 0;
-    if (!is_id)
-        match->id = (struct span){0};
-    return is_id;
-}
-
 static void ask(struct route_match *match, const struct path *path,
                 const char *name, struct span id)
 {
-    const struct method *method = find_method(path, name);
+    char names[NAMES_LEN_MAX];
+    const struct method *method = path->methods;
+    const struct method *end = method + METHODS_MAX;
+    while (method < end && method->name != NULL &&
+           strcmp(method->name, name) != 0)
+        method++;
     match->allow = path->allow;
-    if (method != NULL)
-        match->call = method->call;
-    if (method == NULL) {
+    if (method == end || method->name == NULL) {
         bool is_options = strcmp(name, "OPTIONS") == 0;
         match->route = is_options ? ROUTE_OPTIONS : ROUTE_NOT_ALLOWED;
-    } else if (path->has_id && !take_id(match, id)) {
+        return;
+    }
+    match->call = method->call;
+    if (path->has_id) {
+        match->id = id;
+        match->route = path->route;
+        if (route_names(match, names).len > 0)
+            return;
+        match->id = (struct span){0};
         match->route = ROUTE_BAD_ID;
     } else {
-        bool is_list = method->call == LOCK_INSPECT && !path->has_id;
+        bool is_list = method->call == LOCK_INSPECT;
         match->route = is_list ? ROUTE_LIST : path->route;
     }
 }

@@ -8,7 +8,6 @@
 #include <strings.h>
 
 #include "../../api/message/head.h"
-#include "../../api/message/trace.h"
 #include "input.h"
 
 enum { FIELDS_MAX = 32 };

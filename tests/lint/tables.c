@@ -76,10 +76,10 @@ static void put_codes(struct json *json)
 {
     json_open_object(json, "codes");
     for (int i = 0; i < PROBLEM_CODES; i++) {
-        enum problem_code code = (enum problem_code)i;
-        json_open_object(json, problem_name(code));
-        json_put_integer(json, "status", problem_status(code));
-        json_put_text(json, "title", span_of(problem_title(code)));
+        const struct problem_kind *kind = &problem_kinds[i];
+        json_open_object(json, kind->name);
+        json_put_integer(json, "status", kind->status);
+        json_put_text(json, "title", span_of(kind->title));
         json_close_object(json);
     }
     json_close_object(json);
@@ -257,7 +257,7 @@ static void print_problem(const char *name, const struct problem *problem)
 {
     struct http_response response;
     problem_respond(problem, "id", &response);
-    assert(response.status == problem_status(problem->code));
+    assert(response.status == problem_kinds[problem->code].status);
     print_answer(name, response.body);
 }
 

@@ -4,7 +4,6 @@
 
 #include "../../../api/handler.h"
 #include "../../../api/locks.h"
-#include "../../../api/message/asked.h"
 
 struct ask ask;
 
@@ -68,7 +67,7 @@ bool ask_send(const char *method, const char *target, const char *body)
         if (ask.request.content_type.ptr == NULL)
             ask.request.content_type = span_of("application/json");
     }
-    asked_find(&ask.request);
+    http_find_call(&ask.request);
     if (!handler_begin(&ask.service, &ask.request, NULL, &ask.response))
         return false;
     read_answer();

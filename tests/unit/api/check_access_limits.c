@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "../../../api/access/access.h"
-#include "../../../api/message/asked.h"
 #include "../../../api/message/problem.h"
 #include "../../../server/base/clock.h"
 #include "../../lib/suite/suite.h"
@@ -38,7 +37,7 @@ static const struct refusal *admit(const char *method, const char *target)
     ask.request.method = method;
     ask.request.target = target;
     ask.request.head_read_us = play.now_us + ahead_us;
-    asked_find(&ask.request);
+    http_find_call(&ask.request);
     access_admit(judged_access, &ask.request, span_of("Bearer secret"));
     return &ask.caller.refusal;
 }

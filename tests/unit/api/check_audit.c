@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../../api/message/asked.h"
 #include "../../lib/suite/suite.h"
 #include "../starve.h"
 #include "audited.h"
@@ -252,7 +251,7 @@ TEST_EACH(a_refusal_tells_what_was_asked, targets)
     ask.request.target = targets[_i].target;
     if (targets[_i].is_force)
         query_add(&ask.request.query, span_of("force"), span_of("7"));
-    asked_find(&ask.request);
+    http_find_call(&ask.request);
     refuse(403, "forbidden", (struct span){0});
     (void)snprintf(line, sizeof line, "%s%s", targets[_i].line,
                    "\"status\":403,\"code\":\"forbidden\"}");

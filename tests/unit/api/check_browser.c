@@ -18,7 +18,7 @@ static int check(const char *const fields[][2], const char *allowed,
     for (int i = 0; i < FIELDS_MOST && fields[i][0] != NULL; i++)
         head_add(&head, span_of(fields[i][0]), span_of(fields[i][1]));
     struct head_refusal refusal = browser_check(&head, &rules, is_get);
-    return refusal.reason == NULL ? 0 : problem_status(refusal.code);
+    return refusal.reason == NULL ? 0 : problem_kinds[refusal.code].status;
 }
 
 /* ---- Host ---------------------------------------------------------------- */

@@ -3,7 +3,6 @@
  * answers or closes.
  */
 
-#include "../../../api/message/asked.h"
 #include "../../lib/suite/suite.h"
 #include "exchanged.h"
 
@@ -98,7 +97,7 @@ static enum exchange_step request(const char *method, const char *target,
                                   const char *body)
 {
     exchange_open(pair.it, method, target, play.now_us);
-    asked_find(&pair.it->request);
+    http_find_call(&pair.it->request);
     strcpy(pair.it->request.id, "r-1");
     pair.it->request.content_type = span_of("application/json");
     ck_assert(connection_add_body(&pair.it->connection, span_of(body)));
@@ -168,7 +167,7 @@ TEST(a_body_that_is_too_large_is_refused)
 {
     static const char piece[HTTP_BODY_MAX + 1];
     exchange_open(pair.it, "POST", "/locks", play.now_us);
-    asked_find(&pair.it->request);
+    http_find_call(&pair.it->request);
     ck_assert(connection_add_body(&pair.it->connection,
                                   (struct span){piece, sizeof piece}));
     exchanged_expect(exchanged_go_on(), 413);

@@ -88,11 +88,10 @@ TEST(each_code_has_its_status_and_a_name_of_its_own)
         [PROBLEM_SHUTTING_DOWN] = 503,
     };
     for (int i = 0; i < PROBLEM_CODES; i++) {
-        ck_assert_int_eq(problem_status((enum problem_code)i), statuses[i]);
+        ck_assert_int_eq(problem_kinds[i].status, statuses[i]);
         for (int j = 0; j < i; j++)
-            ck_assert_str_ne(problem_name((enum problem_code)i),
-                             problem_name((enum problem_code)j));
-        ck_assert_uint_gt(strlen(problem_title((enum problem_code)i)), 0);
+            ck_assert_str_ne(problem_kinds[i].name, problem_kinds[j].name);
+        ck_assert_uint_gt(strlen(problem_kinds[i].title), 0);
     }
 }
 

@@ -1,5 +1,4 @@
 #include "judged.h"
-#include "../../../api/message/asked.h"
 
 #include "ask.h"
 #include "authtext.h"
@@ -19,7 +18,7 @@ const struct refusal *judged_admit(const char *method, const char *target,
     ask.caller.identity[0] = '\0';
     ask.caller.refusal = (struct refusal){0};
     ask.request.head_read_us = play.now_us;
-    asked_find(&ask.request);
+    http_find_call(&ask.request);
     access_admit(judged_access, &ask.request,
                  authorization != NULL ? span_of(authorization)
                                        : (struct span){0});

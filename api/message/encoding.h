@@ -1,9 +1,10 @@
 /*
- * Bytes as base64url without padding (RFC 4648 §5). Only the one text that is
- * written for some bytes is read. Pure.
+ * Bytes as text: base64url without padding (RFC 4648 §5), of which only the one
+ * text that is written for some bytes is read; percent-encoding (RFC 3986
+ * §2.1). Pure.
  */
-#ifndef REDLOCKD_BASE64URL_H
-#define REDLOCKD_BASE64URL_H
+#ifndef REDLOCKD_ENCODING_H
+#define REDLOCKD_ENCODING_H
 
 #include "../../server/base/types.h"
 
@@ -22,5 +23,12 @@ size_t base64url_encode(char *out, struct span bytes);
  * that are left over.
  */
 bool base64url_decode(struct span text, char *out, size_t *len);
+
+/* Of a digit of either case; -1: it is none. */
+int hex_value(char c);
+
+/* Decodes into out, which has room for size bytes. False: not a code, or too
+ * long. */
+bool percent_decode(struct span text, char *out, size_t size, size_t *len);
 
 #endif

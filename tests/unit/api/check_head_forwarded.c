@@ -1,9 +1,9 @@
 /* Who the client is behind proxies. */
 
-#include "../../../api/message/forwarded.h"
+#include "../../../api/message/head.h"
 #include "../../lib/suite/suite.h"
 
-SUITE(forwarded);
+SUITE(head_forwarded);
 
 GROUP(clients);
 
@@ -42,7 +42,7 @@ TEST_EACH(it_is_the_last_that_is_no_proxy, clients)
     for (int i = 0; i < 3 && clients[_i].fields[i] != NULL; i++)
         head_add(&head, span_of("x-forwarded-for"),
                  span_of(clients[_i].fields[i]));
-    struct span client = forwarded_client(PROXIES, clients[_i].peer, &head);
+    struct span client = head_client(&head, PROXIES, clients[_i].peer);
     if (clients[_i].client == NULL)
         ck_assert_ptr_null(client.ptr);
     else
@@ -57,8 +57,8 @@ TEST(only_the_last_fields_are_kept)
     head_add(&head, span_of("X-Forwarded-For"), span_of("192.0.2.1"));
     for (int i = 0; i < HEAD_FORWARDED_MAX; i++)
         head_add(&head, span_of("X-Forwarded-For"), span_of(address));
-    struct span client = forwarded_client(PROXIES, "10.0.0.1:80", &head);
+    struct span client = head_client(&head, PROXIES, "10.0.0.1:80");
     ck_assert(span_is(client, "10.0.0.0"));
-    client = forwarded_client("", "10.0.0.1:80", &head);
+    client = head_client(&head, "", "10.0.0.1:80");
     ck_assert_ptr_null(client.ptr);
 }

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "../../../api/message/base64url.h"
+#include "../../../api/message/encoding.h"
 #include "../../lib/suite/suite.h"
 
 /* RFC 4648 §10, and the two characters that differ from base64. */
@@ -17,7 +17,7 @@ static const struct {
     {"\xff\xef\xbe\xff", "_---_w"},
 };
 
-SUITE(base64url);
+SUITE(encoding);
 
 TEST_EACH(bytes_and_text_lead_to_each_other, pairs)
 {

@@ -1,4 +1,4 @@
-#include "asked.h"
+#include "http.h"
 
 enum { LOCKS_EACH = 10 }; /* of a page count as one request */
 
@@ -19,33 +19,29 @@ static int counter_of(const struct route_match *match)
     }
 }
 
-int asked_limit(struct span text)
+int http_list_limit(struct span text)
 {
     int64_t limit = span_number(text, 4);
     return limit >= 1 && limit <= LIST_LIMIT_MAX ? (int)limit : 0;
 }
 
-/* 0: it is none of 1 to LIST_LIMIT_MAX. */
-static int read_limit(const struct query *query)
-{
-    char digits[4];
-    size_t len;
-    return query_read(query, QUERY_LIMIT, digits, sizeof digits, &len) == NULL
-               ? asked_limit((struct span){digits, len})
-               : 0;
-}
-
-int asked_price(const struct http_request *request)
+int http_price(const struct http_request *request)
 {
     const struct query *query = &request->query;
+    char digits[4];
+    size_t len;
+    int limit = LIST_LIMIT_DEFAULT;
     if (request->match.route != ROUTE_LIST)
         return 1;
-    int limit =
-        query_has(query, QUERY_LIMIT) ? read_limit(query) : LIST_LIMIT_DEFAULT;
+    if (query_has(query, QUERY_LIMIT)) /* one that will be refused costs 1 */
+        limit =
+            query_read(query, QUERY_LIMIT, digits, sizeof digits, &len) == NULL
+                ? http_list_limit((struct span){digits, len})
+                : 0;
     return limit > LOCKS_EACH ? limit / LOCKS_EACH : 1;
 }
 
-void asked_find(struct http_request *request)
+void http_find_call(struct http_request *request)
 {
     struct route_match *match = &request->match;
     route_find(match, request->method, request->target);

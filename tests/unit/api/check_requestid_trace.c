@@ -2,7 +2,7 @@
  * Which values of traceparent count, by W3C Trace Context §3.2.
  */
 
-#include "../../../api/message/trace.h"
+#include "../../../api/message/requestid.h"
 #include "../../lib/suite/suite.h"
 
 #define ID "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -18,7 +18,7 @@ static const char *const valid[] = {
     "fe-" ID "-" PARENT "-01-",
 };
 
-SUITE(trace);
+SUITE(requestid_trace);
 
 TEST_EACH(a_valid_value_is_taken_over, valid)
 {
