@@ -105,21 +105,16 @@ static bool take(struct audit *audit, struct json *json)
     return is_taken;
 }
 
-/* In front of the first line behind a hole. */
-static void tell_hole(struct audit *audit)
-{
-    struct json json;
-    begin(&json, "lines_lost");
-    json_put_integer(&json, "lost", audit->missing);
-    if (take(audit, &json))
-        audit->missing = 0;
-}
-
 /* True: the line is in the file. */
 static bool end(struct audit *audit, struct json *json)
 {
-    if (audit->missing > 0)
-        tell_hole(audit);
+    if (audit->missing > 0) { /* in front of the first line behind a hole */
+        struct json hole;
+        begin(&hole, "lines_lost");
+        json_put_integer(&hole, "lost", audit->missing);
+        if (take(audit, &hole))
+            audit->missing = 0;
+    }
     bool is_taken = take(audit, json);
     if (!is_taken)
         lose(audit, 1);
@@ -284,34 +279,23 @@ void audit_note_abandoned(struct audit *audit,
 
 /* ---- who is not let in -------------------------------------------------- */
 
-static bool is_refusal(const struct http_response *response)
-{
-    return response->status == 401 || response->status == 403 ||
-           response->status == 429;
-}
-
-/* Whoever may send any number of requests must not be able to fill the disk. */
-static struct log_limit *limit_of(struct audit *audit,
-                                  const struct http_request *request)
-{
-    struct log_limit *limit = access_refusals(audit->means.access, request);
-    if (limit == NULL)
-        limit = &audit->strangers;
-    limit->every_us = REFUSALS_US;
-    limit->burst = REFUSALS_BURST;
-    return limit;
-}
-
 void audit_note_refusal(struct audit *audit, struct http_request *request,
                         struct span names, const struct http_response *response)
 {
     char of_path[NAMES_LEN_MAX];
     struct json json;
     bool is_of_lock = request->match.route == ROUTE_LOCK;
-    if (audit == NULL || request->is_audited || !is_refusal(response))
+    bool is_refusal = response->status == 401 || response->status == 403 ||
+                      response->status == 429;
+    if (audit == NULL || request->is_audited || !is_refusal)
         return;
     request->is_audited = true;
-    struct log_limit *limit = limit_of(audit, request);
+    /* whoever may send any number of them must not be able to fill the disk */
+    struct log_limit *limit = access_refusals(audit->means.access, request);
+    if (limit == NULL)
+        limit = &audit->strangers;
+    limit->every_us = REFUSALS_US;
+    limit->burst = REFUSALS_BURST;
     if (!log_limit_take(limit, clock_now_us()))
         return;
     struct span told = is_of_lock && names.len == 0

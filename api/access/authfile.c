@@ -28,6 +28,12 @@ static bool read_all(struct file *file, int fd,
                      char reason[IDENTITIES_ERROR_MAX])
 {
     size_t size = AUTHFILE_SIZE_MAX + 1;
+    struct stat info;
+    if (fstat(fd, &info) != 0)
+        return fail(reason, strerror(errno));
+    if (!S_ISREG(info.st_mode))
+        return fail(reason, "it is not a regular file");
+    file->is_open_to_others = (info.st_mode & (S_IROTH | S_IWOTH)) != 0;
     file->text = malloc(size);
     if (file->text == NULL)
         return fail(reason, "no memory");
@@ -44,17 +50,6 @@ static bool read_all(struct file *file, int fd,
     return fail(reason, "it is larger than 1 MiB");
 }
 
-static bool check(struct file *file, int fd, char reason[IDENTITIES_ERROR_MAX])
-{
-    struct stat info;
-    if (fstat(fd, &info) != 0)
-        return fail(reason, strerror(errno));
-    if (!S_ISREG(info.st_mode))
-        return fail(reason, "it is not a regular file");
-    file->is_open_to_others = (info.st_mode & (S_IROTH | S_IWOTH)) != 0;
-    return true;
-}
-
 /* False: reason tells why, and there is no text. */
 static bool read_file(struct file *file, const char *path,
                       char reason[IDENTITIES_ERROR_MAX])
@@ -63,23 +58,13 @@ static bool read_file(struct file *file, const char *path,
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     if (fd < 0)
         return fail(reason, strerror(errno));
-    bool is_read = check(file, fd, reason) && read_all(file, fd, reason);
+    bool is_read = read_all(file, fd, reason);
     (void)close(fd); /* only read */
     if (!is_read) {
         free(file->text);
         file->text = NULL;
     }
     return is_read;
-}
-
-static void warn_of_others(const char *path)
-{
-    log_write(LOG_WARN, "auth_file_open",
-              (struct log_field[]){
-                  LOG_S("file", path),
-                  LOG_S("detail", "every user of this machine may read or "
-                                  "write the auth file; chmod 640"),
-                  LOG_END});
 }
 
 void authfile_explain(const char *path, const char *reason,
@@ -105,6 +90,11 @@ struct identities *authfile_load(const char *path,
     if (identities == NULL)
         authfile_explain(path, reason, error);
     else if (file.is_open_to_others)
-        warn_of_others(path);
+        log_write(LOG_WARN, "auth_file_open",
+                  (struct log_field[]){
+                      LOG_S("file", path),
+                      LOG_S("detail", "every user of this machine may read or "
+                                      "write the auth file; chmod 640"),
+                      LOG_END});
     return identities;
 }

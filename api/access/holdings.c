@@ -92,17 +92,6 @@ static void settle(struct holdings *all, size_t place, struct holding *it)
     put(all, place, it);
 }
 
-/* Nothing shortens the life of a key on the nodes. */
-static void hold_until(struct holdings *all, struct holding *it,
-                       int64_t until_us)
-{
-    if (until_us <= it->until_us)
-        return;
-    size_t place = it->until_us != 0 ? it->place : all->held++;
-    it->until_us = until_us;
-    settle(all, place, it);
-}
-
 static void end(struct holdings *all, struct holding *it)
 {
     struct holding *last = all->heap[--all->held];
@@ -167,19 +156,14 @@ static void widen(struct holdings *all)
     free(old);
 }
 
-static bool reserve_place(struct holdings *all)
-{
-    char *heap = (char *)all->heap;
-    bool is_reserved = bytes_reserve(
-        &heap, &all->heap_size, (all->count + 1) * sizeof(struct holding *));
-    all->heap = (struct holding **)(void *)heap;
-    return is_reserved;
-}
-
 static struct holding *add(struct holdings *all, struct holder *holder,
                            const struct digest *key)
 {
-    struct holding *it = reserve_place(all) ? calloc(1, sizeof *it) : NULL;
+    char *heap = (char *)all->heap;
+    bool has_place = bytes_reserve(&heap, &all->heap_size,
+                                   (all->count + 1) * sizeof(struct holding *));
+    all->heap = (struct holding **)(void *)heap;
+    struct holding *it = has_place ? calloc(1, sizeof *it) : NULL;
     if (it == NULL)
         return NULL;
     it->key = *key;
@@ -248,7 +232,11 @@ void holdings_grant(struct holdings *all, struct holding *claim,
                     int64_t until_us)
 {
     assert(claim->claims > 0);
-    hold_until(all, claim, until_us);
+    if (until_us <= claim->until_us)
+        return; /* nothing shortens the life of a key on the nodes */
+    size_t place = claim->until_us != 0 ? claim->place : all->held++;
+    claim->until_us = until_us;
+    settle(all, place, claim);
 }
 
 void holdings_drop(struct holdings *all, struct holding *claim, bool is_undone)
