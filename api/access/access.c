@@ -11,7 +11,6 @@
 #include "../message/retry.h"
 #include "accounts.h"
 #include "authfile.h"
-#include "login.h"
 
 static_assert((int)IDENTITY_NAME_MAX == (int)HTTP_IDENTITY_MAX, "");
 
@@ -29,11 +28,6 @@ struct access {
 
 /* ---- the file ----------------------------------------------------------- */
 
-static int count(const struct access *access)
-{
-    return identities_count(access->accounts.identities);
-}
-
 /* Reads the file and goes by it. False: error tells why not. */
 static bool update(struct access *access, char error[ACCESS_ERROR_MAX])
 {
@@ -47,7 +41,7 @@ static bool update(struct access *access, char error[ACCESS_ERROR_MAX])
     }
     log_write(LOG_INFO, "auth_file_read",
               (struct log_field[]){LOG_S("file", access->path),
-                                   LOG_N("identities", count(access)),
+                                   LOG_N("identities", identities->count),
                                    LOG_END});
     return true;
 }
@@ -82,11 +76,11 @@ bool access_reload(struct access *access)
     char error[ACCESS_ERROR_MAX];
     if (access == NULL || update(access, error))
         return true;
-    log_write(
-        LOG_WARN, "auth_file_refused",
-        (struct log_field[]){LOG_S("reason", error),
-                             LOG_N("identities", count(access)), /* as before */
-                             LOG_END});
+    const struct log_field fields[] = {
+        LOG_S("reason", error),
+        LOG_N("identities", access->accounts.identities->count), /* as before */
+        LOG_END};
+    log_write(LOG_WARN, "auth_file_refused", fields);
     return false;
 }
 
@@ -97,22 +91,6 @@ static void refuse(struct http_request *request, enum problem_code code,
 {
     request->caller->refusal.code = code;
     request->caller->refusal.detail = detail;
-}
-
-/* The number of the identity; -1: it is not known. */
-static int authenticate(struct access *access, struct http_request *request,
-                        struct span authorization)
-{
-    int64_t wait_us;
-    int number = login_find(access->accounts.identities, access->accounts.reads,
-                            request, authorization);
-    if (number >= 0)
-        return number;
-    access->unauthorized++;
-    request->caller->refusal.is_late =
-        !bucket_take(&access->strangers, STRANGERS_RATE, STRANGERS_BURST,
-                     request->head_read_us, &wait_us);
-    return -1;
 }
 
 /* ---- what it may do ----------------------------------------------------- */
@@ -170,16 +148,17 @@ static bool take_request(struct account *account, struct http_request *request,
     int64_t now_us = request->head_read_us;
     int64_t wait_us, ignored;
     if (identity->rate == 0 ||
-        bucket_take_several(&account->requests, identity->rate, identity->burst,
-                            price, now_us, &wait_us))
+        bucket_take(&account->requests, identity->rate, identity->burst, price,
+                    now_us, &wait_us))
         return true;
     refuse(request, PROBLEM_RATE_LIMITED,
            "this identity makes more requests than it may; wait "
            "retry_after_ms");
     request->caller->refusal.retry_after_ms =
         divide_up(wait_us, US_PER_MS) + retry_within_ms(RETRY_MAX_MS);
-    request->caller->refusal.is_late = !bucket_take(
-        &account->refusals, identity->rate, identity->burst, now_us, &ignored);
+    request->caller->refusal.is_late =
+        !bucket_take(&account->refusals, identity->rate, identity->burst, 1,
+                     now_us, &ignored);
     return false;
 }
 
@@ -198,16 +177,34 @@ static bool check_holdings(struct access *access, const struct account *account,
     return false;
 }
 
+static const char *const no_place[PLACES] = {
+    [PLACE_WAIT] = "this identity waits for as many locks on this server as it "
+                   "may, so that others find a place; wait retry_after_ms, or "
+                   "ask another server",
+    [PLACE_LIST] = "this identity has as many lists under way on this server "
+                   "as it may, so that others find a place; wait "
+                   "retry_after_ms",
+};
+
+/*
+ * Whether there is one more, of most in all. Nobody takes more of them than are
+ * left, so there is always one for somebody else.
+ */
+static bool has_place(const struct access *access,
+                      const struct account *account, enum place place, int most)
+{
+    return account->places.taken[place] < most - access->places.taken[place];
+}
+
 /* list_begin looks again. */
 static bool check_lists(const struct access *access,
                         const struct account *account,
                         struct http_request *request)
 {
     if (request->match.route != ROUTE_LIST ||
-        places_are_left(&access->places, &account->places, PLACE_LIST,
-                        ENGINE_LISTS_MAX))
+        has_place(access, account, PLACE_LIST, ENGINE_LISTS_MAX))
         return true;
-    refuse(request, PROBLEM_RATE_LIMITED, places_refusal(PLACE_LIST));
+    refuse(request, PROBLEM_RATE_LIMITED, no_place[PLACE_LIST]);
     request->caller->refusal.retry_after_ms = retry_within_ms(RETRY_MAX_MS);
     request->caller->refusal.is_late = true;
     return false;
@@ -264,9 +261,16 @@ void access_admit(struct access *access, struct http_request *request,
 {
     if (access == NULL || scope_of(request) < 0)
         return;
-    int number = authenticate(access, request, authorization);
-    if (number < 0)
+    int64_t wait_us;
+    int number = login_find(access->accounts.identities, access->accounts.reads,
+                            request, authorization);
+    if (number < 0) {
+        access->unauthorized++;
+        request->caller->refusal.is_late =
+            !bucket_take(&access->strangers, STRANGERS_RATE, STRANGERS_BURST, 1,
+                         request->head_read_us, &wait_us);
         return;
+    }
     struct account *account = access->accounts.list[number];
     memcpy(request->caller->identity, account->identity->name,
            sizeof request->caller->identity);
@@ -319,13 +323,19 @@ static bool refuse_now(const struct account *account,
     return false;
 }
 
-bool access_allows(struct access *access, struct http_request *request,
-                   struct span names, struct http_response *response)
+bool access_shows(const struct access *access,
+                  const struct http_request *request, struct span name)
 {
     const struct account *account = account_of(access, request);
     return access == NULL ||
-           (account != NULL && identity_covers(account->identity, names)) ||
-           refuse_now(account, request, response);
+           (account != NULL && identity_covers(account->identity, name));
+}
+
+bool access_allows(struct access *access, struct http_request *request,
+                   struct span names, struct http_response *response)
+{
+    return access_shows(access, request, names) ||
+           refuse_now(account_of(access, request), request, response);
 }
 
 static size_t common_length(struct span a, struct span b)
@@ -361,25 +371,12 @@ bool access_narrow(struct access *access, struct http_request *request,
     return true;
 }
 
-bool access_shows(const struct access *access,
-                  const struct http_request *request, struct span name)
-{
-    const struct account *account = account_of(access, request);
-    return access == NULL ||
-           (account != NULL && identity_covers(account->identity, name));
-}
-
 /* ---- locks held --------------------------------------------------------- */
 
 bool access_claim(struct access *access, struct http_request *request,
                   struct span names, struct http_response *response)
 {
     struct account *account = account_of(access, request);
-    struct problem problem = {
-        .code = PROBLEM_RATE_LIMITED,
-        .detail = too_many_locks,
-        .retry_after_ms = retry_within_ms(RETRY_MAX_MS),
-    };
     if (account == NULL || account->holder.most == 0)
         return true;
     switch (holdings_claim(access->holdings, &account->holder, names,
@@ -388,7 +385,8 @@ bool access_claim(struct access *access, struct http_request *request,
         return true;
     case HOLDINGS_FULL:
         note_result(request, ACCOUNT_LIMITED);
-        problem_respond(&problem, request->id, response);
+        problem_respond_busy(PROBLEM_RATE_LIMITED, too_many_locks, request->id,
+                             response);
         return false;
     default:
         problem_respond_overloaded(
@@ -405,19 +403,16 @@ bool access_take_place(struct access *access, struct http_request *request,
                        struct http_response *response)
 {
     struct account *account = account_of(access, request);
-    struct problem problem = {
-        .code = PROBLEM_RATE_LIMITED,
-        .detail = places_refusal(place),
-        .retry_after_ms = retry_within_ms(RETRY_MAX_MS),
-    };
     if (account == NULL)
         return true;
-    if (!places_are_left(&access->places, &account->places, place, most)) {
+    if (!has_place(access, account, place, most)) {
         note_result(request, ACCOUNT_LIMITED);
-        problem_respond(&problem, request->id, response);
+        problem_respond_busy(PROBLEM_RATE_LIMITED, no_place[place], request->id,
+                             response);
         return false;
     }
-    places_take(&access->places, &account->places, place);
+    access->places.taken[place]++;
+    account->places.taken[place]++;
     request->caller->has_place = true;
     request->caller->place = place;
     return true;
@@ -443,18 +438,22 @@ void access_note(struct access *access, struct http_request *request,
 void access_end(struct access *access, struct http_request *request,
                 bool is_answered)
 {
+    struct caller *caller = request->caller;
     struct account *account =
-        request->caller->has_result ? account_of(access, request) : NULL;
+        caller->has_result ? account_of(access, request) : NULL;
     if (account != NULL)
-        account->results[request->caller->result]++;
-    if (request->caller->has_place)
-        places_leave(&access->places, account != NULL ? &account->places : NULL,
-                     request->caller->place);
-    request->caller->has_place = false;
-    if (request->caller->claim != NULL)
-        holdings_drop(access->holdings, request->caller->claim,
-                      request->caller->claim_is_granted && !is_answered);
-    request->caller->claim = NULL;
+        account->results[caller->result]++;
+    if (caller->has_place) {
+        assert(access->places.taken[caller->place] > 0);
+        access->places.taken[caller->place]--;
+        if (account != NULL && account->places.taken[caller->place] > 0)
+            account->places.taken[caller->place]--; /* or it is a new one */
+    }
+    caller->has_place = false;
+    if (caller->claim != NULL)
+        holdings_drop(access->holdings, caller->claim,
+                      caller->claim_is_granted && !is_answered);
+    caller->claim = NULL;
 }
 
 struct log_limit *access_refusals(struct access *access,

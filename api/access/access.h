@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 #include "../message/http.h"
-#include "caller.h"
+#include "login.h"
 
 enum { ACCESS_ERROR_MAX = 350 };
 

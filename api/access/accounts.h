@@ -12,13 +12,23 @@
 #include "bucket.h"
 #include "holdings.h"
 #include "identities.h"
-#include "places.h"
 
 enum account_result {
     ACCOUNT_ALLOWED,
     ACCOUNT_FORBIDDEN,
     ACCOUNT_LIMITED,
     ACCOUNT_RESULTS
+};
+
+/*
+ * Places that a server has a limited number of: acquires that wait, lists that
+ * are under way.
+ */
+enum place { PLACE_WAIT, PLACE_LIST, PLACES };
+
+/* Those that one identity has, or all together. */
+struct places {
+    int taken[PLACES];
 };
 
 struct account {

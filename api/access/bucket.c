@@ -11,8 +11,12 @@ void bucket_init(struct bucket *it, int64_t burst, int64_t now_us)
     *it = (struct bucket){.level = burst * REQUEST, .filled_us = now_us};
 }
 
-static void fill(struct bucket *it, int64_t rate, int64_t burst, int64_t now_us)
+bool bucket_take(struct bucket *it, int64_t rate, int64_t burst, int64_t count,
+                 int64_t now_us, int64_t *wait_us)
 {
+    assert(rate > 0 && rate <= BUCKET_MAX && burst > 0 && burst <= BUCKET_MAX);
+    assert(count > 0);
+    int64_t wanted = (count < burst ? count : burst) * REQUEST;
     int64_t most = burst * REQUEST;
     int64_t passed_us = at_least(now_us - it->filled_us, 0);
     it->filled_us += passed_us;
@@ -22,25 +26,10 @@ static void fill(struct bucket *it, int64_t rate, int64_t burst, int64_t now_us)
         it->level += passed_us * rate;
     if (it->level > most)
         it->level = most;
-}
-
-bool bucket_take_several(struct bucket *it, int64_t rate, int64_t burst,
-                         int64_t count, int64_t now_us, int64_t *wait_us)
-{
-    assert(rate > 0 && rate <= BUCKET_MAX && burst > 0 && burst <= BUCKET_MAX);
-    assert(count > 0);
-    int64_t wanted = (count < burst ? count : burst) * REQUEST;
-    fill(it, rate, burst, now_us);
     if (it->level < wanted) {
         *wait_us = divide_up(wanted - it->level, rate);
         return false;
     }
     it->level -= wanted;
     return true;
-}
-
-bool bucket_take(struct bucket *it, int64_t rate, int64_t burst, int64_t now_us,
-                 int64_t *wait_us)
-{
-    return bucket_take_several(it, rate, burst, 1, now_us, wait_us);
 }

@@ -18,13 +18,11 @@ struct bucket {
 void bucket_init(struct bucket *it, int64_t burst, int64_t now_us);
 
 /*
- * Takes one request, or what counts as several: more than burst count as burst.
- * False: there is no room; *wait_us: for how long. rate and burst are from 1 to
- * BUCKET_MAX, and may change between two calls.
+ * Takes count requests; more than burst count as burst. False: there is no
+ * room; *wait_us: for how long. rate and burst are from 1 to BUCKET_MAX, and
+ * may change between two calls.
  */
-bool bucket_take(struct bucket *it, int64_t rate, int64_t burst, int64_t now_us,
-                 int64_t *wait_us);
-bool bucket_take_several(struct bucket *it, int64_t rate, int64_t burst,
-                         int64_t count, int64_t now_us, int64_t *wait_us);
+bool bucket_take(struct bucket *it, int64_t rate, int64_t burst, int64_t count,
+                 int64_t now_us, int64_t *wait_us);
 
 #endif

@@ -10,32 +10,12 @@
 #include "../message/id.h"
 #include "bucket.h"
 
-/* An identity while it is read, and what tells it from the others. */
-struct entry {
-    struct identity identity;
-    struct digest digest;    /* of its token, unless it has a certificate */
-    struct span certificate; /* the name in it; ptr NULL: it has a token */
-    int line;
-};
-
-struct identities {
-    char *text; /* the prefixes and names of certificates lie in it */
-    struct entry *list;
-    size_t size; /* of its allocation */
-    int count;
-};
-
-static const char *const scope_names[SCOPES] = {
+const char *const scope_names[SCOPES] = {
     [SCOPE_LOCK] = "lock",
     [SCOPE_READ] = "read",
     [SCOPE_METRICS] = "metrics",
     [SCOPE_ADMIN] = "admin",
 };
-
-const char *scope_name(enum scope scope)
-{
-    return scope_names[scope];
-}
 
 /* ---- words -------------------------------------------------------------- */
 
@@ -57,17 +37,6 @@ static struct span next_word(struct span *rest)
     rest->ptr += word.len;
     rest->len -= word.len;
     return word;
-}
-
-/* Takes what stands in front of the next comma off rest. */
-static struct span next_part(struct span *rest)
-{
-    const char *comma = memchr(rest->ptr, ',', rest->len);
-    size_t len = comma != NULL ? (size_t)(comma - rest->ptr) : rest->len;
-    size_t taken = comma != NULL ? len + 1 : len;
-    struct span part = {rest->ptr, len};
-    *rest = (struct span){rest->ptr + taken, rest->len - taken};
-    return part;
 }
 
 /* Takes the start off the word, if it begins with it. */
@@ -105,22 +74,22 @@ static const char *read_name(struct span word, struct identity *it)
     return NULL;
 }
 
-static const char *read_credential(struct span word, struct entry *entry)
+static const char *read_credential(struct span word, struct identity *it)
 {
     struct digest nothing;
     if (take_start(&word, "cert:")) {
-        entry->certificate = word;
-        return decode(&entry->certificate)
+        it->certificate = word;
+        return decode(&it->certificate)
                    ? NULL
                    : "cert: must be followed by the name in the certificate, "
                      "blanks as %20, '%' as %25";
     }
-    if (!take_start(&word, "sha256:") || !digest_read(&entry->digest, word))
+    if (!take_start(&word, "sha256:") || !digest_read(&it->digest, word))
         return "the second word must be sha256: and 64 hex digits, the SHA-256 "
                "of the token, or cert: and the name in a client certificate";
     if (!digest_make(&nothing, span_of("")))
         return "SHA-256 is not available";
-    return digest_same(&nothing, &entry->digest) != 0
+    return digest_same(&nothing, &it->digest) != 0
                ? "this is the SHA-256 of an empty token: the variable that "
                  "held the token was not set"
                : NULL;
@@ -134,13 +103,17 @@ static const char *read_scopes(struct span word, struct identity *it)
     if (word.len == 0 || word.ptr[word.len - 1] == ',')
         return reason;
     while (word.len > 0) {
-        struct span part = next_part(&word);
+        const char *comma = memchr(word.ptr, ',', word.len);
+        size_t len = comma != NULL ? (size_t)(comma - word.ptr) : word.len;
+        struct span part = {word.ptr, len};
         int scope = 0;
         while (scope < SCOPES && !span_is(part, scope_names[scope]))
             scope++;
         if (scope == SCOPES || (it->scopes & 1u << scope) != 0)
             return reason;
         it->scopes |= 1u << scope;
+        len += comma != NULL;
+        word = (struct span){word.ptr + len, word.len - len};
     }
     return NULL;
 }
@@ -212,12 +185,11 @@ enum {
     NAMES_RESOURCES = 1 << SCOPE_LOCK | 1 << SCOPE_READ | 1 << SCOPE_ADMIN,
 };
 
-static const char *read_entry(struct span line, struct entry *entry)
+static const char *read_identity(struct span line, struct identity *it)
 {
-    struct identity *it = &entry->identity;
     const char *reason = read_name(next_word(&line), it);
     if (reason == NULL)
-        reason = read_credential(next_word(&line), entry);
+        reason = read_credential(next_word(&line), it);
     if (reason == NULL)
         reason = read_scopes(next_word(&line), it);
     struct span word = {0};
@@ -281,12 +253,12 @@ static bool add_line(struct identities *all, struct span line, int number,
     char *list = (char *)all->list;
     bool has_room = bytes_reserve(&list, &all->size,
                                   ((size_t)all->count + 1) * sizeof *all->list);
-    all->list = (struct entry *)(void *)list;
+    all->list = (struct identity *)(void *)list;
     if (!has_room)
         return fail(error, "no memory");
-    struct entry *entry = &all->list[all->count++];
-    *entry = (struct entry){.line = number};
-    reason = read_entry(line, entry);
+    struct identity *it = &all->list[all->count++];
+    *it = (struct identity){.line = number};
+    reason = read_identity(line, it);
     return reason == NULL || fail(error, "%d: %s", number, reason);
 }
 
@@ -318,33 +290,30 @@ static bool read_lines(struct identities *all, struct span text,
 
 static int by_name(const void *a, const void *b)
 {
-    const struct entry *left = a, *right = b;
-    return strcmp(left->identity.name, right->identity.name);
+    const struct identity *left = a, *right = b;
+    return strcmp(left->name, right->name);
 }
 
-static bool is_same_certificate(struct span a, struct span b)
+bool identity_has_same_credential(const struct identity *a,
+                                  const struct identity *b)
 {
-    return a.ptr != NULL && a.len == b.len && memcmp(a.ptr, b.ptr, a.len) == 0;
-}
-
-/* NULL, or which credential both have (static). */
-static const char *find_same_credential(const struct entry *a,
-                                        const struct entry *b)
-{
-    if (is_same_certificate(a->certificate, b->certificate))
-        return "certificate";
-    if (a->certificate.ptr == NULL && b->certificate.ptr == NULL &&
-        digest_same(&a->digest, &b->digest) != 0)
-        return "token";
-    return NULL;
+    if (a->certificate.ptr == NULL && b->certificate.ptr == NULL)
+        return digest_same(&a->digest, &b->digest) != 0;
+    return a->certificate.ptr != NULL && b->certificate.ptr != NULL &&
+           a->certificate.len == b->certificate.len &&
+           memcmp(a->certificate.ptr, b->certificate.ptr, a->certificate.len) ==
+               0;
 }
 
 /* NULL, or what both have, though each must have its own (static). */
-static const char *find_common(const struct entry *a, const struct entry *b)
+static const char *find_common(const struct identity *a,
+                               const struct identity *b)
 {
-    return strcmp(a->identity.name, b->identity.name) == 0
-               ? "name"
-               : find_same_credential(a, b);
+    if (strcmp(a->name, b->name) == 0)
+        return "name";
+    if (!identity_has_same_credential(a, b))
+        return NULL;
+    return a->certificate.ptr != NULL ? "certificate" : "token";
 }
 
 /* A million comparisons at most, each of a few words. */
@@ -353,7 +322,8 @@ static bool check_distinct(const struct identities *all,
 {
     for (int i = 1; i < all->count; i++) {
         for (int j = 0; j < i; j++) {
-            const struct entry *later = &all->list[i], *earlier = &all->list[j];
+            const struct identity *later = &all->list[i];
+            const struct identity *earlier = &all->list[j];
             const char *common = find_common(later, earlier);
             if (common != NULL)
                 return fail(error,
@@ -397,22 +367,12 @@ void identities_free(struct identities *all)
 
 /* ---- looking up --------------------------------------------------------- */
 
-int identities_count(const struct identities *all)
-{
-    return all->count;
-}
-
-const struct identity *identities_at(const struct identities *all, int i)
-{
-    return &all->list[i].identity;
-}
-
 int identities_find_name(const struct identities *all, const char *name)
 {
     int from = 0, to = all->count;
     while (from < to) {
         int middle = from + (to - from) / 2;
-        int order = strcmp(name, all->list[middle].identity.name);
+        int order = strcmp(name, all->list[middle].name);
         if (order == 0)
             return middle;
         if (order < 0)
@@ -429,10 +389,10 @@ int identities_find_digest(const struct identities *all,
 {
     uint64_t found = 0;
     for (int i = 0; i < all->count; i++) {
-        const struct entry *entry = &all->list[i];
-        uint64_t has_token = 0 - (uint64_t)(entry->certificate.ptr == NULL);
+        const struct identity *it = &all->list[i];
+        uint64_t has_token = 0 - (uint64_t)(it->certificate.ptr == NULL);
         found |=
-            digest_same(&entry->digest, digest) & has_token & ((uint64_t)i + 1);
+            digest_same(&it->digest, digest) & has_token & ((uint64_t)i + 1);
     }
     return (int)found - 1;
 }
@@ -446,24 +406,6 @@ int identities_find_certificate(const struct identities *all, const char *name)
     return -1;
 }
 
-static const struct entry *entry_of(const struct identity *identity)
-{
-    static_assert(offsetof(struct entry, identity) == 0, "");
-    return (const struct entry *)identity;
-}
-
-bool identity_has_same_credential(const struct identity *a,
-                                  const struct identity *b)
-{
-    return find_same_credential(entry_of(a), entry_of(b)) != NULL;
-}
-
-static bool begins_with(struct span name, struct span prefix)
-{
-    return name.len >= prefix.len &&
-           memcmp(name.ptr, prefix.ptr, prefix.len) == 0;
-}
-
 bool identity_covers(const struct identity *it, struct span names)
 {
     bool is_covered = names.len > 0;
@@ -472,8 +414,11 @@ bool identity_covers(const struct identity *it, struct span names)
     while (is_covered && names.len > 0) {
         struct span name = names_next(&names);
         is_covered = false;
-        for (int i = 0; i < it->prefixes_count; i++)
-            is_covered |= begins_with(name, it->prefixes[i]);
+        for (int i = 0; i < it->prefixes_count; i++) {
+            struct span prefix = it->prefixes[i];
+            is_covered |= name.len >= prefix.len &&
+                          memcmp(name.ptr, prefix.ptr, prefix.len) == 0;
+        }
     }
     return is_covered;
 }

@@ -7,7 +7,7 @@
  *                the name in a client certificate
  *   scopes       some of lock, read, metrics, admin; commas between
  *   keys         prefix (may occur again; * for all resources), rate, burst,
- * locks, expires
+ *                locks, expires
  *
  * Blanks are between the words; a '%' in a name of a certificate or in a prefix
  * begins a percent-encoded byte. Lines that are blank or begin with '#' say
@@ -28,6 +28,7 @@ enum {
 };
 
 enum scope { SCOPE_LOCK, SCOPE_READ, SCOPE_METRICS, SCOPE_ADMIN, SCOPES };
+extern const char *const scope_names[SCOPES];
 
 struct identity {
     char name[IDENTITY_NAME_MAX + 1];
@@ -39,9 +40,17 @@ struct identity {
     bool has_all_resources; /* else those with … */
     int prefixes_count;
     struct span prefixes[IDENTITY_PREFIXES_MAX];
+    struct span certificate; /* the name in it; ptr NULL: it has a token */
+    struct digest digest;    /* of its token */
+    int line;                /* of the file */
 };
 
-struct identities;
+struct identities {
+    char *text; /* the prefixes and names of certificates lie in it */
+    struct identity *list; /* in the order of their names */
+    size_t size;           /* of its allocation */
+    int count;
+};
 
 /*
  * Reads a whole file. NULL: error is "LINE: reason", or only the reason if no
@@ -53,10 +62,6 @@ struct identities *identities_parse(struct span text,
 
 /* NULL is ignored. */
 void identities_free(struct identities *all);
-
-/* In the order of their names. */
-int identities_count(const struct identities *all);
-const struct identity *identities_at(const struct identities *all, int i);
 
 /*
  * The identity with this name, credential; -1: there is none. Looking for a
@@ -73,8 +78,5 @@ bool identity_has_same_credential(const struct identity *a,
 
 /* Whether each of the names (as in names.h) begins with one of its prefixes. */
 bool identity_covers(const struct identity *it, struct span names);
-
-/* Static. */
-const char *scope_name(enum scope scope);
 
 #endif

@@ -2,8 +2,6 @@
 
 #include <strings.h>
 
-#include "../message/problem.h"
-
 #define CHALLENGE "Bearer realm=\"redlockd\""
 #define INVALID_TOKEN CHALLENGE ", error=\"invalid_token\""
 

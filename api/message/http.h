@@ -51,7 +51,7 @@ struct http_request {
     struct route_match match;
     int counted_as; /* enum lock_call, or metrics_call */
 
-    /* who asks; the rest of it by access, see caller.h */
+    /* who asks; the rest of it by access, see login.h */
     struct caller *caller;
 
     /* what was begun; set by locks and list */

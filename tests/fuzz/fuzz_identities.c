@@ -27,14 +27,14 @@ static void check_prefixes(const struct identity *it)
 
 static void check_identity(const struct identities *all, int i)
 {
-    const struct identity *it = identities_at(all, i);
+    const struct identity *it = &all->list[i];
     size_t len = strnlen(it->name, sizeof it->name);
     assert(len > 0 && len <= IDENTITY_NAME_MAX);
     for (size_t at = 0; at < len; at++)
         assert(isalnum((unsigned char)it->name[at]) ||
                strchr("._-", it->name[at]) != NULL);
     assert(identities_find_name(all, it->name) == i);
-    assert(i == 0 || strcmp(identities_at(all, i - 1)->name, it->name) < 0);
+    assert(i == 0 || strcmp(all->list[i - 1].name, it->name) < 0);
     assert(it->scopes != 0 && it->scopes < 1u << SCOPES);
     assert(it->rate >= 0 && it->rate <= BUCKET_MAX);
     assert(it->burst >= 0 && it->burst <= BUCKET_MAX);
@@ -67,7 +67,7 @@ void fuzz(struct input *input)
         check_error(error, text);
         return;
     }
-    int count = identities_count(all);
+    int count = all->count;
     assert(count > 0 && count <= IDENTITIES_MAX);
     for (int i = 0; i < count; i++)
         check_identity(all, i);

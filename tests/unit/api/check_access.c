@@ -135,14 +135,12 @@ static void expect_scope(int i, int has)
         judged_admit(calls[i].method, calls[i].target, "Bearer secret");
     bool is_allowed = calls[i].scope == OPEN || calls[i].scope == has;
     ck_assert_msg((refusal->detail == NULL) == is_allowed, "%s %s with %s",
-                  calls[i].method, calls[i].target,
-                  scope_name((enum scope)has));
+                  calls[i].method, calls[i].target, scope_names[has]);
     if (is_allowed)
         return;
     ck_assert_int_eq(refusal->code, (int)PROBLEM_FORBIDDEN);
     ck_assert_ptr_null(refusal->challenge);
-    ck_assert_ptr_nonnull(
-        strstr(refusal->detail, scope_name((enum scope)calls[i].scope)));
+    ck_assert_ptr_nonnull(strstr(refusal->detail, scope_names[calls[i].scope]));
 }
 
 TEST_EACH(each_call_needs_its_scope, calls)
@@ -155,7 +153,7 @@ TEST_EACH(each_call_needs_its_scope, calls)
     for (int has = 0; has < SCOPES; has++) {
         char text[200];
         snprintf(text, sizeof text, "a " AUTHTEXT_SECRET " %s prefix=*\n",
-                 scope_name((enum scope)has));
+                 scope_names[has]);
         judged_use(text);
         expect_scope(_i, has);
         ask.caller.has_result = false;

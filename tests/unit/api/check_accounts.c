@@ -72,7 +72,7 @@ TEST(a_reload_keeps_what_was_done)
     ck_assert_uint_eq(b->results[ACCOUNT_LIMITED], 7);
     ck_assert_int_eq(a->holder.count, 1);
     ck_assert_int_eq(a->holder.most, 1);
-    ck_assert_ptr_eq(a->identity, identities_at(all.identities, 0));
+    ck_assert_ptr_eq(a->identity, &all.identities->list[0]);
 }
 
 TEST(who_is_removed_is_forgotten)
@@ -115,7 +115,7 @@ TEST(without_memory_nothing_changes)
         starve.left = left;
         ck_assert(!accounts_set(&all, three, 0));
         ck_assert_ptr_eq(all.gone, a);
-        ck_assert_int_eq(identities_count(all.identities), 1);
+        ck_assert_int_eq(all.identities->count, 1);
     }
     starve.is_on = false;
     ck_assert(accounts_set(&all, three, 0));

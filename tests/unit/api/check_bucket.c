@@ -9,7 +9,7 @@ static int64_t wait_us;
 static int count(int64_t rate, int64_t burst, int64_t now_us)
 {
     int taken = 0;
-    while (bucket_take(&bucket, rate, burst, now_us, &wait_us))
+    while (bucket_take(&bucket, rate, burst, 1, now_us, &wait_us))
         taken++;
     return taken;
 }
@@ -67,7 +67,7 @@ TEST(over_time_it_gives_its_rate)
         int64_t taken = 0;
         bucket_init(&bucket, 1, 0);
         for (int64_t now_us = 0; now_us <= 10000000; now_us += 11)
-            taken += bucket_take(&bucket, rates[i], 1000, now_us, &wait_us);
+            taken += bucket_take(&bucket, rates[i], 1000, 1, now_us, &wait_us);
         int64_t most = rates[i] * 10 + 1;
         if (most > 10000000 / 11 + 1)
             most = 10000000 / 11 + 1;
