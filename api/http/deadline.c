@@ -117,13 +117,6 @@ void deadlines_sweep(struct deadlines *all, int64_t now_us)
     }
 }
 
-static bool may_be_cut(const struct deadline *it, int64_t now_us)
-{
-    if (it->at_us == 0)
-        return false;
-    return it->is_idle || now_us - it->since_us >= PATIENCE_US;
-}
-
 /*
  * Thousands may wait for us, for longer than others are idle: each goes to the
  * end once it was passed, or every newcomer would have to pass them all.
@@ -135,7 +128,8 @@ bool deadlines_make_room(struct deadlines *all, int64_t now_us)
     for (struct deadline *it = NULL; it != last;) {
         it = next;
         next = TAILQ_NEXT(it, link);
-        if (may_be_cut(it, now_us)) {
+        if (it->at_us != 0 &&
+            (it->is_idle || now_us - it->since_us >= PATIENCE_US)) {
             cut(it);
             return true;
         }

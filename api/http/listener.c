@@ -10,25 +10,19 @@
 
 #include "../../server/base/address.h"
 
-static bool set_options(int fd, bool reuse_port)
-{
-    int on = 1;
-    /* a restart must not wait for the old connections' TIME_WAIT */
-    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0)
-        return false;
-    return !reuse_port ||
-           setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0;
-}
-
 /* -1: errno tells why. */
 static int open_at(const struct addrinfo *at, bool reuse_port)
 {
     int fd =
         socket(at->ai_family, at->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC,
                at->ai_protocol);
+    const int on = 1;
     if (fd < 0)
         return -1;
-    if (set_options(fd, reuse_port) &&
+    /* a restart must not wait for the old connections' TIME_WAIT */
+    if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 &&
+        (!reuse_port ||
+         setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof on) == 0) &&
         bind(fd, at->ai_addr, at->ai_addrlen) == 0 &&
         listen(fd, SOMAXCONN) == 0)
         return fd;

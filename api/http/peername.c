@@ -37,17 +37,6 @@ static enum found read_alternative(gnutls_x509_crt_t certificate,
     }
 }
 
-static bool read_common(gnutls_x509_crt_t certificate, char *name, size_t size)
-{
-    size_t len = size; /* with its NUL */
-    int rc = gnutls_x509_crt_get_dn_by_oid(
-        certificate, GNUTLS_OID_X520_COMMON_NAME, 0, 0, name, &len);
-    if (rc < 0 || len >= size || !is_plain(name, len))
-        return false;
-    name[len] = '\0';
-    return true;
-}
-
 static bool read_name(gnutls_x509_crt_t certificate, char *name, size_t size)
 {
     static const gnutls_x509_subject_alt_name_t kinds[] = {
@@ -57,7 +46,13 @@ static bool read_name(gnutls_x509_crt_t certificate, char *name, size_t size)
         if (found != NOT_THERE)
             return found == FOUND;
     }
-    return read_common(certificate, name, size);
+    size_t len = size; /* with its NUL */
+    int rc = gnutls_x509_crt_get_dn_by_oid(
+        certificate, GNUTLS_OID_X520_COMMON_NAME, 0, 0, name, &len);
+    if (rc < 0 || len >= size || !is_plain(name, len))
+        return false;
+    name[len] = '\0';
+    return true;
 }
 
 void peername_read(const gnutls_datum_t *der, char *name, size_t size)

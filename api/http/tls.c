@@ -62,33 +62,30 @@ static void warn(const char *event, const char *path, const char *detail)
                                    LOG_END});
 }
 
-static void warn_if_unwise(const struct tls *tls)
-{
-    const struct certificates *it = tls->current;
-    if (it->is_key_open)
-        warn("tls_key_is_open", tls->files.key.path,
-             "others can read this private key; chmod 600 it");
-    if (it->crl_until_s != 0 && now_s() >= it->crl_until_s)
-        warn("tls_client_crl_outdated", tls->files.crl.path,
-             "certificates revoked since then are accepted; get a newer list "
-             "and reload (SIGHUP)");
-    if (now_s() >= it->until_s)
-        warn("tls_certificate_expired", tls->files.chain.path,
-             "clients that verify it will not connect; renew it and reload "
-             "(SIGHUP)");
-    else if (now_s() < it->since_s)
-        warn("tls_certificate_not_yet_valid", tls->files.chain.path,
-             "clients that verify it will not connect; look at the clocks");
-}
-
-/* Takes what was loaded, and lets go of what was served before. */
+/*
+ * Takes what was loaded, and lets go of what was served before. What is unwise,
+ * but works, is logged.
+ */
 static void serve(struct tls *tls, struct certificates *loaded)
 {
     certificates_drop(tls->current);
     tls->current = loaded;
     tls->metrics->tls_until_s = loaded->until_s;
     tls->metrics->crl_until_s = loaded->crl_until_s;
-    warn_if_unwise(tls);
+    if (loaded->is_key_open)
+        warn("tls_key_is_open", tls->files.key.path,
+             "others can read this private key; chmod 600 it");
+    if (loaded->crl_until_s != 0 && now_s() >= loaded->crl_until_s)
+        warn("tls_client_crl_outdated", tls->files.crl.path,
+             "certificates revoked since then are accepted; get a newer list "
+             "and reload (SIGHUP)");
+    if (now_s() >= loaded->until_s)
+        warn("tls_certificate_expired", tls->files.chain.path,
+             "clients that verify it will not connect; renew it and reload "
+             "(SIGHUP)");
+    else if (now_s() < loaded->since_s)
+        warn("tls_certificate_not_yet_valid", tls->files.chain.path,
+             "clients that verify it will not connect; look at the clocks");
 }
 
 struct tls *tls_new(const struct config *config, struct metrics *metrics,
@@ -156,17 +153,6 @@ static void log_refusal(const char *reason)
     log_write(LOG_DEBUG, "tls_refused", fields);
 }
 
-static void log_bad_certificate(unsigned status)
-{
-    gnutls_datum_t text = {NULL, 0};
-    if (!log_is_enabled(LOG_DEBUG))
-        return;
-    int rc = gnutls_certificate_verification_status_print(
-        status, GNUTLS_CRT_X509, &text, 0);
-    log_refusal(rc >= 0 ? (const char *)text.data : "no memory");
-    gnutls_free(text.data);
-}
-
 /* Whether the certificate was made for clients, by whom we trust. */
 static bool is_trusted(gnutls_session_t library)
 {
@@ -178,10 +164,15 @@ static bool is_trusted(gnutls_session_t library)
     int rc = gnutls_certificate_verify_peers(library, &purpose, 1, &status);
     if (rc >= 0 && status == 0)
         return true;
-    if (rc < 0)
+    if (rc < 0) {
         log_refusal(gnutls_strerror(rc));
-    else
-        log_bad_certificate(status);
+    } else if (log_is_enabled(LOG_DEBUG)) {
+        gnutls_datum_t text = {NULL, 0};
+        rc = gnutls_certificate_verification_status_print(
+            status, GNUTLS_CRT_X509, &text, 0);
+        log_refusal(rc >= 0 ? (const char *)text.data : "no memory");
+        gnutls_free(text.data);
+    }
     return false;
 }
 
@@ -213,11 +204,6 @@ static int verify_client(gnutls_session_t library)
     it->until_s = certificates_next_end_s(chain, count, now_s());
     peername_read(&chain[0], it->peer_name, sizeof it->peer_name);
     return 0;
-}
-
-static bool is_probe(const char *target)
-{
-    return strcmp(target, "/livez") == 0 || strcmp(target, "/readyz") == 0;
 }
 
 /* The certificates were reloaded since this client was verified. */
@@ -253,7 +239,9 @@ bool tls_session_may_ask(struct tls_session *it, const char *target)
         look_at_end(it);
     if (!it->certificates->has_ca || it->is_trusted)
         return true;
-    if (it->is_local && is_probe(target))
+    bool is_probe =
+        strcmp(target, "/livez") == 0 || strcmp(target, "/readyz") == 0;
+    if (it->is_local && is_probe)
         return true;
     log_refusal("without a client certificate only probes of this machine "
                 "are answered");
@@ -303,15 +291,6 @@ static ssize_t pause_handshake(struct tls_session *it)
     return -1;
 }
 
-/* What plain HTTP, or anything else, begins with is no handshake. */
-static void look_at_first(struct tls_session *it, const unsigned char *data)
-{
-    if (it->result != HANDSHAKE_CLOSED)
-        return;
-    it->result =
-        data[0] == HANDSHAKE_RECORD ? HANDSHAKE_FAILED : HANDSHAKE_NOT_TLS;
-}
-
 /* gnutls_pull_func: reads as recv does. */
 static ssize_t pull(gnutls_transport_ptr_t ptr, void *data, size_t size)
 {
@@ -330,30 +309,30 @@ static ssize_t pull(gnutls_transport_ptr_t ptr, void *data, size_t size)
     ssize_t got = recv(it->fd, data, size, 0);
     if (it->state == TLS_OPEN)
         return got;
-    if (got > 0)
-        look_at_first(it, data);
+    /* what plain HTTP, or anything else, begins with is no handshake */
+    if (got > 0 && it->result == HANDSHAKE_CLOSED)
+        it->result = *(const unsigned char *)data == HANDSHAKE_RECORD
+                         ? HANDSHAKE_FAILED
+                         : HANDSHAKE_NOT_TLS;
     return got < 0 && errno == EAGAIN ? pause_handshake(it) : got;
 }
 
-static bool is_loopback(const struct sockaddr_storage *at)
+/* Whether the client is on this machine. */
+static bool is_local(int fd)
 {
     static const unsigned char mapped[] = {0, 0, 0, 0,    0,    0,  0,
                                            0, 0, 0, 0xff, 0xff, 127};
-    const struct sockaddr_in *v4 = (const struct sockaddr_in *)at;
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)at;
-    if (at->ss_family == AF_INET)
+    struct sockaddr_storage at = {0};
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&at;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&at;
+    socklen_t len = sizeof at;
+    if (getpeername(fd, (struct sockaddr *)&at, &len) != 0)
+        return false;
+    if (at.ss_family == AF_INET)
         return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-    return at->ss_family == AF_INET6 &&
+    return at.ss_family == AF_INET6 &&
            (IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr) ||
             memcmp(&v6->sin6_addr, mapped, sizeof mapped) == 0);
-}
-
-static bool is_local(int fd)
-{
-    struct sockaddr_storage at = {0};
-    socklen_t len = sizeof at;
-    return getpeername(fd, (struct sockaddr *)&at, &len) == 0 &&
-           is_loopback(&at);
 }
 
 struct tls_session *tls_session_new(struct tls *tls,
