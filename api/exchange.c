@@ -19,9 +19,10 @@ static enum exchange_step answer(const struct http_response *response)
 
 /* ---- the head ----------------------------------------------------------- */
 
-static void take_fields(struct http_request *request, const struct head *head,
-                        struct requestid_source *ids)
+static void take_fields(const struct service *service,
+                        struct http_request *request, const struct head *head)
 {
+    const char *proxies = service->config->trusted_proxies;
     struct span id = head->values[HEAD_REQUEST_ID];
     request->content_type = head->values[HEAD_CONTENT_TYPE];
     request->lock_token = head->values[HEAD_LOCK_TOKEN];
@@ -31,17 +32,11 @@ static void take_fields(struct http_request *request, const struct head *head,
     if (requestid_is_valid(id))
         request->id[span_copy(request->id, id)] = '\0';
     else
-        requestid_make(ids, request->id);
+        requestid_make(service->ids, request->id);
     trace_read(&request->trace, head->values[HEAD_TRACEPARENT]);
-}
-
-/* The peer may be a proxy. */
-static void name_client(const struct service *service,
-                        struct http_request *request, const struct head *head)
-{
-    const char *proxies = service->config->trusted_proxies;
     if (*proxies == '\0' || request->client == NULL)
         return;
+    /* the peer may be a proxy */
     struct span client = head_client(head, proxies, request->client);
     request->forwarded[span_copy(request->forwarded, client)] = '\0';
     if (client.len > 0)
@@ -59,12 +54,6 @@ static void refuse(const struct http_request *request,
     };
     problem_respond(&problem, request->id, response);
     response->challenge = request->caller->refusal.challenge;
-}
-
-static bool is_worth_reading(const struct head *head)
-{
-    return head->values[HEAD_EXPECT].ptr == NULL &&
-           head_content_length(head) <= HTTP_BODY_MAX;
 }
 
 /* What is refused whoever asks. */
@@ -107,9 +96,8 @@ enum exchange_step exchange_begin(const struct service *service,
     struct http_request *request = &it->request;
     const struct head_refusal refusal =
         check(service, request, head, is_http_1_0);
-    take_fields(request, head, service->ids);
+    take_fields(service, request, head);
     http_find_call(request);
-    name_client(service, request, head);
     http_response_init(response);
     response->close = true;
     if (refusal.reason != NULL) {
@@ -118,11 +106,14 @@ enum exchange_step exchange_begin(const struct service *service,
                               response);
         return answer(response);
     }
+    int64_t length = head_content_length(head);
+    bool is_worth_reading =
+        head->values[HEAD_EXPECT].ptr == NULL && length <= HTTP_BODY_MAX;
     access_admit(service->access, request, head->values[HEAD_AUTHORIZATION]);
     it->connection.body_is_unwanted = request->caller->refusal.detail != NULL;
-    if (request->caller->refusal.detail != NULL && !is_worth_reading(head))
+    if (request->caller->refusal.detail != NULL && !is_worth_reading)
         refuse(request, response);
-    else if (head_content_length(head) > CONNECTION_DISCARD_MAX)
+    else if (length > CONNECTION_DISCARD_MAX)
         handler_refuse_body(request, response);
     else
         return EXCHANGE_READ;
@@ -150,16 +141,6 @@ static void abandon(const struct service *service, struct http_request *request)
     if (engine_abandon(service->engine, request->op))
         service->metrics->undelivered_grants++;
     request->op = 0;
-}
-
-/* The process ends before the operation does. */
-static enum exchange_step give_up(const struct service *service,
-                                  struct http_request *request,
-                                  struct http_response *response)
-{
-    abandon(service, request);
-    refuse_stopped(request, response);
-    return answer(response);
 }
 
 /* Whether an acquire was let in by what does not hold any more. */
@@ -210,42 +191,38 @@ static enum exchange_step answer_settled(const struct service *service,
     return answer(response);
 }
 
-/* Now, or later if it is one of too many. */
-static enum exchange_step refuse_in_time(struct exchange *it,
-                                         struct http_response *response)
-{
-    if (it->caller.refusal.is_late &&
-        delays_have_room(&it->connection.all->delays)) {
-        it->caller.refusal.is_late = false;
-        return EXCHANGE_DELAY;
-    }
-    refuse(&it->request, response);
-    return answer(response);
-}
-
 static enum exchange_step handle(const struct service *service,
                                  struct exchange *it, int64_t now_us,
                                  struct http_response *response)
 {
     struct http_request *request = &it->request;
-    connection_hold(&it->connection, now_us);
+    struct connection *connection = &it->connection;
+    connection_hold(connection, now_us);
     if (service->is_stopping) {
         refuse_stopped(request, response);
         return answer(response);
     }
     if (request->caller->refusal.detail == NULL)
         (void)access_stands(service->access, request, (struct span){0});
-    if (request->caller->refusal.detail != NULL)
-        return refuse_in_time(it, response);
-    request->body = connection_body(&it->connection);
-    request->body_is_too_large = it->connection.body_is_too_large;
+    if (request->caller->refusal.detail != NULL) {
+        /* now, or later if it is one of too many */
+        if (it->caller.refusal.is_late &&
+            delays_have_room(&connection->all->delays)) {
+            it->caller.refusal.is_late = false;
+            return EXCHANGE_DELAY;
+        }
+        refuse(request, response);
+        return answer(response);
+    }
+    request->body = (struct span){connection->body, connection->body_len};
+    request->body_is_too_large = connection->body_is_too_large;
     bool is_answered = handler_begin(service, request, it, response);
     request->body = (struct span){0}; /* the engine has what it needs */
     if (is_answered)
         return answer(response);
     assert(request->op != 0);
     /* the engine may have its outcome at once */
-    return it->connection.state == CONNECTION_SETTLED
+    return connection->state == CONNECTION_SETTLED
                ? answer_settled(service, it, now_us, response)
                : EXCHANGE_WAIT;
 }
@@ -267,9 +244,12 @@ enum exchange_step exchange_go_on(const struct service *service,
     case CONNECTION_SETTLED:
         return answer_settled(service, it, now_us, response);
     case CONNECTION_WAITING: /* woken without an outcome */
-        return it->caller.refusal.detail != NULL && !service->is_stopping
-                   ? revoke(service, &it->request, response)
-                   : give_up(service, &it->request, response);
+        if (it->caller.refusal.detail != NULL && !service->is_stopping)
+            return revoke(service, &it->request, response);
+        /* the process ends before the operation does */
+        abandon(service, &it->request);
+        refuse_stopped(&it->request, response);
+        return answer(response);
     default:
         return EXCHANGE_CLOSE; /* the client left */
     }
@@ -282,8 +262,9 @@ bool exchange_survives_reset(const struct exchange *it)
 
 bool exchange_is_to_wait(const struct exchange *it)
 {
-    return connection_is_to_wait(&it->connection) &&
-           it->caller.refusal.detail == NULL;
+    const struct connection *connection = &it->connection;
+    return connection->is_held && connection->state == CONNECTION_WAITING &&
+           !connection->all->is_ending && it->caller.refusal.detail == NULL;
 }
 
 void exchange_answer(struct exchange *it, int64_t now_us)
@@ -317,23 +298,20 @@ void exchange_on_end(const struct service *service, struct exchange *it,
     access_end(service->access, request, is_answered);
 }
 
-/* Its operation still runs when it is woken: see exchange_go_on. */
-static void review(void *ctx, struct connection *connection)
-{
-    const struct service *service = ctx;
-    struct exchange *it = exchange_of(connection);
-    struct connections *all = connection->all;
-    if (it->request.match.call != LOCK_ACQUIRE)
-        return;
-    if (!is_trusted(it))
-        connection_leave(connection);
-    else if (!access_stands(
-                 service->access, &it->request,
-                 engine_peek(service->engine, it->request.op)->resource))
-        all->events->wake(all->ctx, connection);
-}
-
 void exchanges_review(struct service *service, struct connections *connections)
 {
-    connections_each_waiting(connections, review, service);
+    for (struct deadline *at = TAILQ_FIRST(&connections->deadlines.list);
+         at != NULL; at = TAILQ_NEXT(at, link)) {
+        struct exchange *it = exchange_of((struct connection *)at);
+        if (it->connection.state != CONNECTION_WAITING ||
+            it->request.match.call != LOCK_ACQUIRE)
+            continue;
+        if (!is_trusted(it))
+            connection_leave(&it->connection);
+        else if (!access_stands(
+                     service->access, &it->request,
+                     engine_peek(service->engine, it->request.op)->resource))
+            /* its operation still runs then: see exchange_go_on */
+            connections->events->wake(connections->ctx, &it->connection);
+    }
 }

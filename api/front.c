@@ -95,14 +95,6 @@ static void wait_for_outcome(struct front *front, struct exchange *it)
     connection_wait(connection);
 }
 
-/* There is no outcome in this run, either. */
-static enum MHD_Result look_again(struct front *front, struct connection *it)
-{
-    if (++it->looks == LOOKS_MAX)
-        suspend(front, it);
-    return MHD_YES;
-}
-
 static enum MHD_Result take_step(struct front *front, struct exchange *it,
                                  enum exchange_step step,
                                  const struct http_response *response,
@@ -148,8 +140,10 @@ static enum MHD_Result begin(struct front *front, struct exchange *it,
     struct http_response response;
     struct head head;
     int64_t now_us = clock_now_us();
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(
+        it->connection.http, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     exchange_open(it, method, target, now_us);
-    head_init(&head, library_head_size(it->connection.http), strlen(target));
+    head_init(&head, info != NULL ? info->header_size : 0, strlen(target));
     head.line_end = version + strlen(version);
     (void)MHD_get_connection_values_n(
         it->connection.http,
@@ -174,11 +168,17 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *http,
     struct front *front = cls;
     struct connection *it = *request;
     bool is_new = it == NULL;
-    if (!is_new && exchange_is_to_wait(exchange_of(it)))
-        return look_again(front, it);
+    if (!is_new && exchange_is_to_wait(exchange_of(it))) {
+        /* there is no outcome in this run, either */
+        if (++it->looks == LOOKS_MAX)
+            suspend(front, it);
+        return MHD_YES;
+    }
     front->has_moved = true;
     if (is_new) {
-        *request = it = library_context(http);
+        const union MHD_ConnectionInfo *info =
+            MHD_get_connection_info(http, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+        *request = it = info != NULL ? info->socket_context : NULL;
         if (it == NULL || !connection_is_trusted(it, target))
             return MHD_NO;
         return begin(front, exchange_of(it), method, target, version);
@@ -225,15 +225,14 @@ static void on_completed(void *cls, struct MHD_Connection *http, void **request,
 static struct connection *open_connection(struct front *front,
                                           struct MHD_Connection *http)
 {
-    int fd = library_socket(http);
-    if (fd < 0)
-        return NULL;
-    struct connection *it = connection_new(&front->connections, fd, http);
-    if (it == NULL || front->service.tls == NULL ||
-        connection_secure(it, front->service.tls, library_session(http)))
-        return it;
-    connection_free(it);
-    return NULL;
+    const union MHD_ConnectionInfo *socket =
+        MHD_get_connection_info(http, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const union MHD_ConnectionInfo *session =
+        MHD_get_connection_info(http, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    return socket != NULL
+               ? connection_new(&front->connections, socket->connect_fd, http,
+                                session != NULL ? session->tls_session : NULL)
+               : NULL;
 }
 
 static void on_connection(void *cls, struct MHD_Connection *http,
@@ -369,10 +368,12 @@ void front_serve(struct front *front)
 
 static bool watch_library(struct front *front, int fd)
 {
-    int epoll = library_epoll(front->daemon);
-    if (epoll < 0)
+    const union MHD_DaemonInfo *epoll =
+        MHD_get_daemon_info(front->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    if (epoll == NULL)
         return false;
-    front->watch = loop_watch_new(front->loop, epoll, on_readable, front);
+    front->watch =
+        loop_watch_new(front->loop, epoll->epoll_fd, on_readable, front);
     front->door = loop_watch_new(front->loop, fd, on_knock, front);
     front->timer = loop_timer_new(front->loop, on_timer, front);
     return front->watch != NULL && front->door != NULL &&
@@ -413,6 +414,7 @@ static bool start(struct front *front, const struct front_setup *setup,
     front->connections.ctx = front;
     front->connections.size = sizeof(struct exchange);
     front->connections.body_max = HTTP_BODY_MAX;
+    front->connections.tls = front->service.tls;
     front->connections.delays.most = setup->connections_max / DELAYED_PART;
     int fd = listener_open(config->listen_host, config->listen_port,
                            config->reuse_port, error, FRONT_ERROR_MAX);
@@ -468,27 +470,20 @@ int front_in_flight(const struct front *front)
     return front->connections.in_flight;
 }
 
-/*
- * The library panics if it is stopped with suspended connections. So each gets
- * an answer first.
- */
-static void answer_all(struct front *front)
-{
-    unsigned long long wait_ms;
-    front->service.is_stopping = true;
-    connections_wake(&front->connections);
-    (void)run_library(front, STOP_RUNS_MAX, INT64_MAX, &wait_ms);
-}
-
 void front_free(struct front *front)
 {
+    unsigned long long wait_ms;
     if (front == NULL)
         return;
     loop_watch_free(front->watch);
     loop_watch_free(front->door);
     loop_timer_free(front->timer);
     if (front->daemon != NULL) {
-        answer_all(front);
+        /* the library panics if it is stopped with suspended connections; so
+         * each gets an answer first */
+        front->service.is_stopping = true;
+        connections_wake(&front->connections);
+        (void)run_library(front, STOP_RUNS_MAX, INT64_MAX, &wait_ms);
         MHD_stop_daemon(front->daemon);
     }
     connections_fini(&front->connections);

@@ -1,18 +1,37 @@
 #include "connection.h"
 
 #include <assert.h>
+#include <linux/tcp.h>
 #include <malloc.h>
+#include <netinet/in.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 
 #include "../../server/base/clock.h"
-#include "written.h"
 
 enum {
     SWEEP_US = 500000,
     SHAKES_MIN = 4,  /* in a turn: a signature takes up to 2 ms */
     SHAKES_MAX = 64, /* to read a part of a message takes nothing */
     SHAKES_US = 8000,
+    CROWD = 100, /* connections whose memory is worth it */
+    /* what must be known of a socket */
+    TCP_INFO_SIZE = offsetof(struct tcp_info, tcpi_bytes_retrans) + 8,
 };
+
+bool crowd_note(struct crowd *crowd, uint64_t count)
+{
+    uint64_t before = crowd->count;
+    crowd->count = count;
+    if (count > crowd->most)
+        crowd->most = count;
+    if (count > crowd->most / 2)
+        return false;
+    bool is_worth_it = crowd->most >= CROWD;
+    if (count == before)
+        crowd->most = count;
+    return is_worth_it;
+}
 
 static void on_sweep(void *arg)
 {
@@ -106,18 +125,6 @@ bool connection_is_trusted(struct connection *it, const char *target)
     return it->tls == NULL || tls_session_may_ask(it->tls, target);
 }
 
-void connections_each_waiting(struct connections *all,
-                              void (*fn)(void *ctx, struct connection *it),
-                              void *ctx)
-{
-    for (struct deadline *at = TAILQ_FIRST(&all->deadlines.list); at != NULL;
-         at = TAILQ_NEXT(at, link)) {
-        struct connection *it = (struct connection *)at;
-        if (it->state == CONNECTION_WAITING)
-            fn(ctx, it);
-    }
-}
-
 bool connection_has_left(struct connection *it)
 {
     return it->has_left || (it->tls != NULL && tls_session_has_ended(it->tls));
@@ -176,7 +183,8 @@ void connections_fini(struct connections *all)
     delays_fini(&all->delays);
 }
 
-struct connection *connection_new(struct connections *all, int fd, void *http)
+struct connection *connection_new(struct connections *all, int fd, void *http,
+                                  struct gnutls_session_int *library)
 {
     int64_t now_us = clock_now_us();
     assert(all->events != NULL && all->size >= sizeof(struct connection));
@@ -198,15 +206,13 @@ struct connection *connection_new(struct connections *all, int fd, void *http)
         all->is_sweeping = true;
         loop_timer_set(all->sweep_timer, now_us + SWEEP_US);
     }
-    return it;
-}
-
-bool connection_secure(struct connection *it, struct tls *tls,
-                       struct gnutls_session_int *library)
-{
-    it->tls =
-        tls_session_new(tls, library, it->deadline.fd, await_handshake, it);
-    return it->tls != NULL;
+    if (all->tls == NULL)
+        return it;
+    it->tls = tls_session_new(all->tls, library, fd, await_handshake, it);
+    if (it->tls != NULL)
+        return it;
+    connection_free(it);
+    return NULL;
 }
 
 void connection_free(struct connection *it)
@@ -248,11 +254,6 @@ bool connection_add_body(struct connection *it, struct span piece)
     return true;
 }
 
-struct span connection_body(const struct connection *it)
-{
-    return (struct span){it->body, it->body_len};
-}
-
 void connection_hold(struct connection *it, int64_t now_us)
 {
     assert(it->state == CONNECTION_READING);
@@ -273,12 +274,6 @@ void connection_wait(struct connection *it)
     free_body(it);
     if (it->has_left)
         connection_leave(it);
-}
-
-bool connection_is_to_wait(const struct connection *it)
-{
-    return it->is_held && it->state == CONNECTION_WAITING &&
-           !it->all->is_ending;
 }
 
 void connection_suspend(struct connection *it)
@@ -306,20 +301,32 @@ void connection_settle(struct connection *it)
         it->all->events->wake(it->all->ctx, it);
 }
 
+/* A request was read before, so who counts has counted that. */
+int64_t connection_written_bytes(int fd)
+{
+    struct tcp_info info;
+    socklen_t len = sizeof info;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &len) != 0 ||
+        len < (socklen_t)TCP_INFO_SIZE || info.tcpi_bytes_received == 0)
+        return -1;
+    uint64_t sent = info.tcpi_bytes_sent - info.tcpi_bytes_retrans;
+    return (int64_t)(sent + info.tcpi_notsent_bytes);
+}
+
 void connection_answer(struct connection *it, bool is_proof_due, int64_t now_us)
 {
     it->state = CONNECTION_ANSWERED;
     it->is_proof_due = is_proof_due;
     deadline_answer(&it->deadline, now_us);
     if (is_proof_due)
-        it->written_before = written_bytes(it->deadline.fd);
+        it->written_before = connection_written_bytes(it->deadline.fd);
 }
 
 bool connection_may_have_answer(const struct connection *it)
 {
     if (it->state != CONNECTION_ANSWERED || !it->is_proof_due)
         return false;
-    int64_t written = written_bytes(it->deadline.fd);
+    int64_t written = connection_written_bytes(it->deadline.fd);
     return it->written_before < 0 || written < 0 ||
            written > it->written_before;
 }

@@ -32,7 +32,6 @@
 #include "../../server/base/peer.h"
 #include "../../server/base/types.h"
 #include "../../server/lock/metrics.h"
-#include "crowd.h"
 #include "deadline.h"
 #include "delays.h"
 #include "tls.h"
@@ -67,12 +66,28 @@ struct connection_events {
     void (*end)(void *ctx, struct connection *it, bool is_answered);
 };
 
+/*
+ * When to give memory back to the system. What many connections needed stays
+ * in pieces with the allocator unless it is told.
+ */
+struct crowd {
+    uint64_t most;  /* connections, of late */
+    uint64_t count; /* connections at the last look */
+};
+
+/*
+ * To be called at intervals, with the number of connections. True: memory is
+ * worth giving back now, as a crowd is leaving, and once more when it has left.
+ */
+bool crowd_note(struct crowd *crowd, uint64_t count);
+
 /* All connections of a listener. */
 struct connections {
     const struct connection_events *events;
     void *ctx;   /* of the events */
     size_t size; /* of each connection, with what its owner keeps behind it */
     size_t body_max;
+    struct tls *tls; /* NULL: plain HTTP */
     struct loop *loop;
     struct metrics *metrics;
     struct deadlines deadlines;
@@ -100,7 +115,7 @@ struct connection {
     int looks;     /* how often the library asked in vain since then */
     uint32_t answered_run;  /* of the library; front.c */
     bool is_proof_due;      /* it must be known whether the answer came */
-    int64_t written_before; /* bytes on the socket before it: written.h */
+    int64_t written_before; /* bytes on the socket before it */
     char peer[PEER_MAX];    /* its address */
     char *body;
     size_t body_len;
@@ -111,8 +126,8 @@ struct connection {
 };
 
 /*
- * Fills in all but events, ctx, size and body_max, which the owner sets. False:
- * no memory.
+ * Fills in all but events, ctx, size, body_max and tls, which the owner sets.
+ * False: no memory.
  */
 bool connections_init(struct connections *all, struct loop *loop,
                       struct metrics *metrics);
@@ -132,13 +147,11 @@ void connections_wake(struct connections *all);
 
 /*
  * A connection that was just accepted; NULL: no memory. fd is borrowed. What
- * follows it, of all->size bytes, is zero.
+ * follows it, of all->size bytes, is zero. library: the session of TLS that the
+ * library made for it; NULL if all->tls is.
  */
-struct connection *connection_new(struct connections *all, int fd, void *http);
-
-/* It speaks TLS, by this session of the library. False: no memory. */
-bool connection_secure(struct connection *it, struct tls *tls,
-                       struct gnutls_session_int *library);
+struct connection *connection_new(struct connections *all, int fd, void *http,
+                                  struct gnutls_session_int *library);
 
 /* Before its descriptor is closed. Clears what follows it: it may be secret. */
 void connection_free(struct connection *it);
@@ -152,9 +165,6 @@ void connection_begin(struct connection *it, int64_t now_us);
  */
 bool connection_add_body(struct connection *it, struct span piece);
 
-/* What came of it; lives until the request waits or ends. */
-struct span connection_body(const struct connection *it);
-
 /* The request is whole: its deadline no longer runs. */
 void connection_hold(struct connection *it, int64_t now_us);
 
@@ -166,14 +176,6 @@ void connection_wait(struct connection *it);
 
 /* It may wait for long: the library has suspended it. */
 void connection_suspend(struct connection *it);
-
-/* Whether it is held, and has no outcome yet. */
-bool connection_is_to_wait(const struct connection *it);
-
-/* Calls fn for each that waits for an outcome. */
-void connections_each_waiting(struct connections *all,
-                              void (*fn)(void *ctx, struct connection *it),
-                              void *ctx);
 
 /* Whether the certificate of its client is still good enough for the target. */
 bool connection_is_trusted(struct connection *it, const char *target);
@@ -205,6 +207,12 @@ void connection_answer(struct connection *it, bool is_proof_due,
  * as well if the kernel does not tell.
  */
 bool connection_may_have_answer(const struct connection *it);
+
+/*
+ * How many bytes were written to the socket since it was connected, whatever
+ * became of them since; also after a reset. -1: the kernel does not tell.
+ */
+int64_t connection_written_bytes(int fd);
 
 /* The request is over; is_written: the kernel took the whole answer. */
 void connection_end(struct connection *it, bool is_written);

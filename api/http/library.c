@@ -62,41 +62,6 @@ static int refuse_handshake(gnutls_session_t session,
     return -1;
 }
 
-struct gnutls_session_int *library_session(struct MHD_Connection *http)
-{
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(http, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-    return info == NULL ? NULL : info->tls_session;
-}
-
-int library_socket(struct MHD_Connection *http)
-{
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(http, MHD_CONNECTION_INFO_CONNECTION_FD);
-    return info == NULL ? -1 : info->connect_fd;
-}
-
-void *library_context(struct MHD_Connection *http)
-{
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(http, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    return info == NULL ? NULL : info->socket_context;
-}
-
-size_t library_head_size(struct MHD_Connection *http)
-{
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(http, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
-    return info == NULL ? 0 : info->header_size;
-}
-
-int library_epoll(struct MHD_Daemon *daemon)
-{
-    const union MHD_DaemonInfo *info =
-        MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD);
-    return info == NULL ? -1 : info->epoll_fd;
-}
-
 struct MHD_Daemon *library_start(const struct library_handlers *handlers,
                                  int fd, unsigned connections_max, bool has_tls)
 {

@@ -35,19 +35,4 @@ struct MHD_Daemon *library_start(const struct library_handlers *handlers,
                                  int fd, unsigned connections_max,
                                  bool has_tls);
 
-/* Its epoll descriptor; -1: it has none. */
-int library_epoll(struct MHD_Daemon *daemon);
-
-/* The session that the library made for a connection; NULL: it has none. */
-struct gnutls_session_int *library_session(struct MHD_Connection *http);
-
-/* A connection's socket; -1: it is not known. */
-int library_socket(struct MHD_Connection *http);
-
-/* What the handler of connections has made of it; NULL: nothing. */
-void *library_context(struct MHD_Connection *http);
-
-/* The bytes of a request's head; 0: they are not known. */
-size_t library_head_size(struct MHD_Connection *http);
-
 #endif

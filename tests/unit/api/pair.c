@@ -92,7 +92,7 @@ void pair_leave(void)
 
 void pair_open(void)
 {
-    struct connection *it = connection_new(&pair.all, pair.fd, NULL);
+    struct connection *it = connection_new(&pair.all, pair.fd, NULL, NULL);
     ck_assert_ptr_nonnull(it);
     pair.it = exchange_of(it);
 }

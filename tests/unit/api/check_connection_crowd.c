@@ -1,8 +1,8 @@
 
-#include "../../../api/http/crowd.h"
+#include "../../../api/http/connection.h"
 #include "../../lib/suite/suite.h"
 
-SUITE(crowd);
+SUITE(connection_crowd);
 
 TEST(a_few_are_no_crowd)
 {
