@@ -108,15 +108,6 @@ static void tell_full(char detail[PROBLEM_DETAIL_MAX], struct problem *problem)
                    WAITERS_EACH_MAX, WAITERS_MAX);
 }
 
-static void tell_stopped(struct problem *problem)
-{
-    problem->code = PROBLEM_SHUTTING_DOWN;
-    problem->retry_after_ms = retry_within_ms(RETRY_MAX_MS);
-    problem->detail =
-        "this server is about to stop and no longer waits for locks; ask "
-        "another one";
-}
-
 void failure_respond(const struct service *service,
                      const struct http_request *request,
                      const struct engine_result *result,
@@ -165,7 +156,11 @@ void failure_respond(const struct service *service,
         tell_full(detail, &problem);
         break;
     case OUTCOME_STOPPED:
-        tell_stopped(&problem);
+        problem.code = PROBLEM_SHUTTING_DOWN;
+        problem.retry_after_ms = retry_within_ms(RETRY_MAX_MS);
+        problem.detail =
+            "this server is about to stop and no longer waits for locks; ask "
+            "another one";
         break;
     default:
         assert(result->outcome == OUTCOME_NO_QUORUM);

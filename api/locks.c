@@ -13,7 +13,6 @@
 #include "message/keyhash.h"
 #include "message/problem.h"
 #include "message/render.h"
-#include "message/retry.h"
 
 /* ---- checks ------------------------------------------------------------- */
 
@@ -67,8 +66,7 @@ static bool read_body(const struct service *service,
 
 /* ---- begin -------------------------------------------------------------- */
 
-/* The operation that was begun; 0: there is no memory. False: answered by 503.
- */
+/* op: what was begun; 0: there is no memory. False: answered by 503. */
 static bool keep_operation(struct http_request *request, engine_op op,
                            struct http_response *response)
 {
@@ -80,8 +78,7 @@ static bool keep_operation(struct http_request *request, engine_op op,
     return op != 0;
 }
 
-/* Tells the audit log what is about to begin. False: it does not, and response
- * says why. */
+/* Tells the audit log what begins. False: it does not, response says why. */
 static bool announce(const struct service *service,
                      const struct http_request *request, struct span resource,
                      struct http_response *response)
@@ -98,13 +95,11 @@ static bool check_acquire(const struct service *service,
                           struct http_response *response)
 {
     if (service->is_drained) {
-        struct problem problem = {
-            .code = PROBLEM_SHUTTING_DOWN,
-            .detail = "this server is about to stop and grants no new locks; "
-                      "ask another one",
-            .retry_after_ms = retry_within_ms(RETRY_MAX_MS),
-        };
-        problem_respond(&problem, request->id, response);
+        problem_respond_busy(
+            PROBLEM_SHUTTING_DOWN,
+            "this server is about to stop and grants no new locks; ask another "
+            "one",
+            request->id, response);
         return false;
     }
     struct span key = request->idempotency_key;
@@ -140,13 +135,6 @@ static bool find_key_hash(const struct http_request *request,
     return false;
 }
 
-/* Who wants it; by default, the identity. */
-static struct span owner_of(const struct http_request *request,
-                            const struct body *body)
-{
-    return body->has_owner ? body->owner : span_of(request->caller->identity);
-}
-
 static int64_t ttl_of(const struct service *service, const struct body *body)
 {
     return body->has_ttl ? body->ttl_ms : service->config->default_ttl_ms;
@@ -156,26 +144,6 @@ static int64_t ttl_of(const struct service *service, const struct body *body)
 static void keep_owner(struct http_request *request, struct span owner)
 {
     request->owner[span_copy(request->owner, owner)] = '\0';
-}
-
-static void keep_token(struct http_request *request, struct span token)
-{
-    struct token_parts parts;
-    if (!token_parse(token, &parts))
-        return;
-    keep_owner(request, parts.owner);
-    request->number = parts.number;
-}
-
-/* False: it may not wait, and response says why. */
-static bool take_place_to_wait(const struct service *service,
-                               struct http_request *request,
-                               const struct body *body,
-                               struct http_response *response)
-{
-    return body->wait_ms == 0 ||
-           access_take_place(service->access, request, PLACE_WAIT,
-                             engine_waiters_max(service->engine), response);
 }
 
 static bool begin_acquire(const struct service *service,
@@ -192,10 +160,13 @@ static bool begin_acquire(const struct service *service,
         access_allows(service->access, request, body.resource, response) &&
         find_key_hash(request, body.resource, hash, &key_hash, response) &&
         access_claim(service->access, request, body.resource, response) &&
-        take_place_to_wait(service, request, &body, response)) {
+        (body.wait_ms == 0 ||
+         access_take_place(service->access, request, PLACE_WAIT,
+                           engine_waiters_max(service->engine), response))) {
         const struct engine_acquire acquire = {
             .resource = body.resource,
-            .owner = owner_of(request, &body),
+            .owner = body.has_owner ? body.owner
+                                    : span_of(request->caller->identity),
             .key_hash = key_hash,
             .ttl_ms = ttl_of(service, &body),
             .wait_ms = body.wait_ms,
@@ -239,18 +210,6 @@ static int64_t read_force(const struct http_request *request,
     return 0;
 }
 
-/* For those who look later who did it, even if the client leaves now. */
-static void log_force(const struct http_request *request, struct span names,
-                      int64_t number)
-{
-    char resource[NAMES_LEN_MAX + 1];
-    resource[span_copy(resource, names)] = '\0';
-    log_write(LOG_INFO, "force_release",
-              (struct log_field[]){LOG_S("request_id", request->id),
-                                   LOG_N("fencing_token", number),
-                                   LOG_S("resource", resource), LOG_END});
-}
-
 static bool begin_force(const struct service *service,
                         struct http_request *request, void *client,
                         struct http_response *response)
@@ -264,8 +223,15 @@ static bool begin_force(const struct service *service,
     if (!announce(service, request, resource, response))
         return true;
     engine_op op = engine_force(service->engine, resource, number, client);
-    if (op != 0)
-        log_force(request, resource, number);
+    if (op != 0) {
+        /* for those who look later who did it, even if the client leaves now */
+        char text[NAMES_LEN_MAX + 1];
+        text[span_copy(text, resource)] = '\0';
+        log_write(LOG_INFO, "force_release",
+                  (struct log_field[]){LOG_S("request_id", request->id),
+                                       LOG_N("fencing_token", number),
+                                       LOG_S("resource", text), LOG_END});
+    }
     return !keep_operation(request, op, response);
 }
 
@@ -289,7 +255,11 @@ static bool begin_with_token(const struct service *service,
         problem_respond_faults(&errors, request->id, response);
         goto done;
     }
-    keep_token(request, token);
+    struct token_parts parts;
+    if (token_parse(token, &parts)) {
+        keep_owner(request, parts.owner);
+        request->number = parts.number;
+    }
     if (is_extend &&
         !access_claim(service->access, request, resource, response))
         goto done;
@@ -325,71 +295,44 @@ bool locks_begin(const struct service *service, struct http_request *request,
     return !keep_operation(request, op, response);
 }
 
-/* ---- answer: what went well --------------------------------------------- */
-
-static void respond_json(int status, struct http_response *response)
-{
-    response->status = status;
-    response->content_type = HTTP_JSON;
-}
-
-/*
- * A third of the TTL leaves two more attempts before the lock ends; of a grant
- * that was long under way, half of what is left.
- */
-static int64_t renew_after_ms(int64_t ttl_ms, int64_t validity_ms)
-{
-    return ttl_ms / 3 < validity_ms / 2 ? ttl_ms / 3 : validity_ms / 2;
-}
-
-static void set_location(const struct engine_result *result,
-                         struct http_response *response)
-{
-    char *id = response->location +
-               span_copy(response->location, span_of(HTTP_LOCKS_PATH));
-    id[id_encode(id, result->resource)] = '\0';
-}
-
-/* False: no memory; the client must not be left with a lock unknown to it. */
-static bool answer_grant(const struct http_request *request,
-                         const struct engine_result *result, int64_t now_us,
-                         struct http_response *response)
-{
-    const struct render_times times = {
-        .elapsed_ms = (now_us - request->head_read_us) / US_PER_MS,
-        .renew_after_ms = renew_after_ms(result->ttl_ms, result->validity_ms),
-        .waited_ms = http_waited_ms(request),
-    };
-    response->body = render_grant(result, &times, &response->body_len);
-    if (response->body == NULL)
-        return false;
-    bool is_grant = result->outcome == OUTCOME_GRANTED;
-    respond_json(is_grant && !result->is_repeat ? 201 : 200, response);
-    if (is_grant)
-        set_location(result, response);
-    return true;
-}
-
 /* ---- answer ------------------------------------------------------------- */
-
-static bool answer_success(const struct http_request *request,
-                           const struct engine_result *result, int64_t now_us,
-                           struct http_response *response)
-{
-    if (result->outcome == OUTCOME_GRANTED ||
-        result->outcome == OUTCOME_EXTENDED)
-        return answer_grant(request, result, now_us, response);
-    bool is_release = result->outcome == OUTCOME_RELEASED;
-    response->body = is_release ? render_release(result, &response->body_len)
-                                : render_inspect(result, &response->body_len);
-    respond_json(200, response);
-    return response->body != NULL;
-}
 
 static bool is_success(enum outcome outcome)
 {
     return outcome == OUTCOME_GRANTED || outcome == OUTCOME_EXTENDED ||
            outcome == OUTCOME_RELEASED || outcome == OUTCOME_FOUND;
+}
+
+/* False: no memory; the client must not be left with a lock unknown to it. */
+static bool answer_success(const struct http_request *request,
+                           const struct engine_result *result, int64_t now_us,
+                           struct http_response *response)
+{
+    bool is_grant = result->outcome == OUTCOME_GRANTED;
+    /* A third of the TTL leaves two more attempts before the lock ends; of a
+     * grant that was long under way, half of what is left. */
+    int64_t third_ms = result->ttl_ms / 3, half_ms = result->validity_ms / 2;
+    const struct render_times times = {
+        .elapsed_ms = (now_us - request->head_read_us) / US_PER_MS,
+        .renew_after_ms = third_ms < half_ms ? third_ms : half_ms,
+        .waited_ms = http_waited_ms(request),
+    };
+    if (is_grant || result->outcome == OUTCOME_EXTENDED)
+        response->body = render_grant(result, &times, &response->body_len);
+    else if (result->outcome == OUTCOME_RELEASED)
+        response->body = render_release(result, &response->body_len);
+    else
+        response->body = render_inspect(result, &response->body_len);
+    if (response->body == NULL)
+        return false;
+    response->status = is_grant && !result->is_repeat ? 201 : 200;
+    response->content_type = HTTP_JSON;
+    if (is_grant) {
+        char *id = response->location +
+                   span_copy(response->location, span_of(HTTP_LOCKS_PATH));
+        id[id_encode(id, result->resource)] = '\0';
+    }
+    return true;
 }
 
 /* It went well, and the audit log has no line of it: nobody is told so. */
