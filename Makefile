@@ -96,7 +96,7 @@ $(OUT)/%.o: %.c VERSION
 	$(Q)$(CC) $(ALL_CFLAGS) $(lib_cflags) -c -o $@ $<
 
 $(OUT)/server/node/script.o: $(GEN)/script.lua.h
-$(OUT)/api/pages.o: $(filter-out $(GEN)/script.lua.h,$(texts))
+$(OUT)/api/handler.o: $(filter-out $(GEN)/script.lua.h,$(texts))
 
 # Made from what --help of both programs says
 MANUAL := $(addprefix $(OUT)/share/,redlockd.8 redlockctl.1 redlockd.env \

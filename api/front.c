@@ -13,7 +13,6 @@
 #include "answer.h"
 #include "exchange.h"
 #include "http/library.h"
-#include "http/listener.h"
 #include "message/body.h"
 
 enum {
@@ -416,8 +415,8 @@ static bool start(struct front *front, const struct front_setup *setup,
     front->connections.body_max = HTTP_BODY_MAX;
     front->connections.tls = front->service.tls;
     front->connections.delays.most = setup->connections_max / DELAYED_PART;
-    int fd = listener_open(config->listen_host, config->listen_port,
-                           config->reuse_port, error, FRONT_ERROR_MAX);
+    int fd = library_listen(config->listen_host, config->listen_port,
+                            config->reuse_port, error, FRONT_ERROR_MAX);
     if (fd < 0)
         return false;
     const struct library_handlers handlers = {on_request, on_completed,

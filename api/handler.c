@@ -1,12 +1,71 @@
 #include "handler.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "list.h"
 #include "locks.h"
 #include "message/problem.h"
 #include "ops.h"
-#include "pages.h"
+
+/* ---- what is served as it was when this was built -------------------------
+ */
+
+/* The files, made strings by the Makefile. */
+static const char index_html[] =
+#include "index.html.h"
+    ;
+static const char page_css[] =
+#include "page.css.h"
+    ;
+static const char page_js[] =
+#include "page.js.h"
+    ;
+static const char page_svg[] =
+#include "page.svg.h"
+    ;
+static const char docs_html[] =
+#include "docs.html.h"
+    ;
+static const char openapi[] =
+#include "openapi.yaml.h"
+    ;
+
+struct page {
+    enum route route;
+    const char *content_type;
+    const char *text;
+    size_t len;
+};
+
+#define TEXT(name) (name), sizeof(name) - 1
+
+static const struct page pages[] = {
+    {ROUTE_PAGE, "text/html; charset=utf-8", TEXT(index_html)},
+    {ROUTE_PAGE_CSS, "text/css; charset=utf-8", TEXT(page_css)},
+    {ROUTE_PAGE_JS, "text/javascript; charset=utf-8", TEXT(page_js)},
+    {ROUTE_PAGE_ICON, "image/svg+xml", TEXT(page_svg)},
+    {ROUTE_DOCS, "text/html; charset=utf-8", TEXT(docs_html)},
+    {ROUTE_OPENAPI, "application/yaml", TEXT(openapi)},
+};
+
+static void respond_page(enum route route, struct http_response *response)
+{
+    const struct page *page = pages;
+    while (page->route != route) {
+        page++;
+        assert(page < pages + sizeof pages / sizeof *pages);
+    }
+    response->status = 200;
+    response->content_type = page->content_type;
+    response->body = (char *)page->text;
+    response->body_len = page->len;
+    response->is_static = true;
+    response->is_page = true;
+}
+
+/* ---- requests --------------------------------------------------------------
+ */
 
 static void refuse(enum problem_code code, const char *detail,
                    const struct http_request *request,
@@ -15,22 +74,13 @@ static void refuse(enum problem_code code, const char *detail,
     problem_respond_plain(code, detail, request->id, response);
 }
 
-static void refuse_method(const struct http_request *request,
-                          struct http_response *response)
-{
-    char detail[PROBLEM_DETAIL_MAX];
-    (void)snprintf(detail, sizeof detail, "this path supports only %s",
-                   request->match.allow);
-    response->allow = request->match.allow;
-    refuse(PROBLEM_METHOD_NOT_ALLOWED, detail, request, response);
-}
-
 /* Answers what needs no node. */
 static void answer_other(const struct service *service,
                          const struct http_request *request,
                          struct http_response *response)
 {
     const struct route_match *match = &request->match;
+    char detail[PROBLEM_DETAIL_MAX];
     switch (match->route) {
     case ROUTE_NODES:
         ops_nodes(service, request, response);
@@ -50,14 +100,17 @@ static void answer_other(const struct service *service,
     case ROUTE_PAGE_ICON:
     case ROUTE_DOCS:
     case ROUTE_OPENAPI:
-        pages_respond(match->route, response);
+        respond_page(match->route, response);
         break;
     case ROUTE_OPTIONS:
         response->status = 204;
         response->allow = match->allow;
         break;
     case ROUTE_NOT_ALLOWED:
-        refuse_method(request, response);
+        (void)snprintf(detail, sizeof detail, "this path supports only %s",
+                       match->allow);
+        response->allow = match->allow;
+        refuse(PROBLEM_METHOD_NOT_ALLOWED, detail, request, response);
         break;
     case ROUTE_BAD_ID:
         refuse(PROBLEM_INVALID_REQUEST,

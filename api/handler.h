@@ -1,5 +1,7 @@
 /*
- * From a whole request to its answer, or to the operation that it waits for.
+ * From a whole request to its answer, or to the operation that it waits for;
+ * and what is served as it was when this was built: the status page, and the
+ * description of the API, for programs and for people.
  */
 #ifndef REDLOCKD_HANDLER_H
 #define REDLOCKD_HANDLER_H

@@ -53,7 +53,7 @@ unfuzzed := $(addprefix server/,world start healthcheck \
               $(addprefix node/,confirm dial line link resolver \
                 subscription)) \
             $(addprefix api/,accesslog exchange failure front handler list \
-              locks ops pages service answer fields http/% \
+              locks ops service answer http/% \
               $(addprefix access/,access accounts audit authfile bucket \
                 holdings) \
               message/keyhash)

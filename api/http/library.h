@@ -1,7 +1,7 @@
 /*
- * libmicrohttpd as the server runs it: one epoll descriptor in our loop, its
- * log in ours, targets as they were sent. <microhttpd.h> tells what the
- * callbacks take and return.
+ * The listening socket, and libmicrohttpd as the server runs it: one epoll
+ * descriptor in our loop, its log in ours, targets as they were sent.
+ * <microhttpd.h> tells what the callbacks take and return.
  */
 #ifndef REDLOCKD_LIBRARY_H
 #define REDLOCKD_LIBRARY_H
@@ -23,6 +23,13 @@ struct library_handlers {
     MHD_NotifyConnectionCallback connection;
     void *ctx;
 };
+
+/*
+ * Binds and listens; the descriptor does not block. -1: error holds one line
+ * for people. reuse_port: several processes may listen there at once.
+ */
+int library_listen(const char *host, int port, bool reuse_port, char *error,
+                   size_t error_size);
 
 /*
  * Serves the listening socket fd; MHD_stop_daemon closes it. NULL: it cannot

@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../../../api/http/listener.h"
+#include "../../../api/http/library.h"
 #include "../../lib/suite/suite.h"
 #include "../node/names.h"
 
@@ -17,7 +17,7 @@ static char error[200];
 static int open_at(const char *host, int port, bool reuse_port)
 {
     strcpy(error, "nothing");
-    return listener_open(host, port, reuse_port, error, sizeof error);
+    return library_listen(host, port, reuse_port, error, sizeof error);
 }
 
 /* A listener, with a port that the kernel chose. */
@@ -50,7 +50,7 @@ static int connect_to(const struct sockaddr_in *at)
     return fd;
 }
 
-SUITE(listener);
+SUITE(library);
 
 TEST(clients_can_connect)
 {
@@ -125,7 +125,7 @@ TEST(an_address_of_another_machine_is_refused)
 TEST(a_long_reason_is_cut)
 {
     char small[12];
-    ck_assert_int_eq(listener_open("192.0.2.1", 7, false, small, sizeof small),
+    ck_assert_int_eq(library_listen("192.0.2.1", 7, false, small, sizeof small),
                      -1);
     ck_assert_str_eq(small, "listen 192.");
 }

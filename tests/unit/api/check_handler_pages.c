@@ -14,7 +14,7 @@ static const struct {
     {"/openapi.yaml", "application/yaml", "/locks/{id}/extend"},
 };
 
-SUITE(pages, .set_up = ask_begin, .tear_down = ask_end);
+SUITE(handler_pages, .set_up = ask_begin, .tear_down = ask_end);
 
 TEST_EACH(each_is_served_whole_with_its_type, rows)
 {

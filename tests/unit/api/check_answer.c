@@ -1,10 +1,10 @@
 
-#include "../../../api/fields.h"
+#include "../../../api/answer.h"
 #include "../../lib/suite/suite.h"
 
 static struct http_request request;
 static struct http_response response;
-static struct fields fields;
+static struct answer_fields fields;
 
 static void set_up(void)
 {
@@ -21,11 +21,11 @@ static const char *find(const char *name)
     return NULL;
 }
 
-SUITE(fields, .set_up = set_up);
+SUITE(answer, .set_up = set_up);
 
 TEST(each_answer_has_its_id_and_is_not_stored)
 {
-    fields_fill(&fields, &request, &response);
+    answer_fill_fields(&fields, &request, &response);
     ck_assert_int_eq(fields.count, 2);
     ck_assert_str_eq(find("X-Request-Id"), "r-1");
     ck_assert_str_eq(find("Cache-Control"), "no-store");
@@ -40,8 +40,8 @@ TEST(what_the_answer_has_is_told)
     response.close = true;
     response.is_page = true;
     strcpy(response.location, "/locks/a");
-    fields_fill(&fields, &request, &response);
-    ck_assert_int_eq(fields.count, FIELDS_MAX);
+    answer_fill_fields(&fields, &request, &response);
+    ck_assert_int_eq(fields.count, ANSWER_FIELDS_MAX);
     ck_assert_str_eq(find("Content-Type"), "application/json");
     ck_assert_str_eq(find("Location"), "/locks/a");
     ck_assert_str_eq(find("Allow"), "GET, HEAD");
@@ -65,6 +65,6 @@ static const struct {
 TEST_EACH(retry_after_is_rounded_up, waits)
 {
     response.retry_after_ms = waits[_i].ms;
-    fields_fill(&fields, &request, &response);
+    answer_fill_fields(&fields, &request, &response);
     ck_assert_pstr_eq(find("Retry-After"), waits[_i].seconds);
 }
