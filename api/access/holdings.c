@@ -1,30 +1,25 @@
 #include "holdings.h"
 
 #include <assert.h>
+#include <search.h>
 
-#include "../../server/base/random.h"
 #include "../../server/lock/lock.h"
 #include "digest.h"
-
-enum { SECRET_BYTES = 16, CHAINS_FIRST = 64 };
 
 struct holding {
     struct digest key; /* of the holder and what is locked */
     struct holder *holder;
-    struct holding *next; /* in its chain */
-    int64_t until_us;     /* 0: not held */
-    size_t place;         /* in the heap, while it is held */
+    int64_t until_us; /* 0: not held */
+    size_t place;     /* in the heap, while it is held */
     int claims;
 };
 
 /*
- * Chains by key, and a heap whose first ends first. The heap has room for all,
- * so that a grant needs no memory.
+ * A tree by key, which the C library keeps balanced, and a heap whose first
+ * ends first. The heap has room for all, so that a grant needs no memory.
  */
 struct holdings {
-    unsigned char secret[SECRET_BYTES]; /* or chains could be made long */
-    struct holding **chains;
-    size_t chains_count; /* a power of 2 */
+    void *tree;
     size_t count;
     struct holding **heap;
     size_t heap_size; /* of its allocation, in bytes */
@@ -33,31 +28,14 @@ struct holdings {
 
 struct holdings *holdings_new(void)
 {
-    struct holdings *all = calloc(1, sizeof *all);
-    if (all == NULL)
-        return NULL;
-    all->chains_count = CHAINS_FIRST;
-    all->chains = calloc(CHAINS_FIRST, sizeof(struct holding *));
-    if (all->chains == NULL) {
-        free(all);
-        return NULL;
-    }
-    random_fill(all->secret, sizeof all->secret);
-    return all;
+    return calloc(1, sizeof(struct holdings));
 }
 
 void holdings_free(struct holdings *all)
 {
     if (all == NULL)
         return;
-    for (size_t i = 0; i < all->chains_count; i++) {
-        struct holding *next;
-        for (struct holding *it = all->chains[i]; it != NULL; it = next) {
-            next = it->next;
-            free(it);
-        }
-    }
-    free(all->chains);
+    tdestroy(all->tree, free);
     free(all->heap);
     free(all);
 }
@@ -100,60 +78,30 @@ static void end(struct holdings *all, struct holding *it)
     it->until_us = 0;
 }
 
-/* ---- the chains --------------------------------------------------------- */
+/* ---- the tree ----------------------------------------------------------- */
 
-static bool make_key(const struct holdings *all, const struct holder *holder,
-                     struct span names, struct digest *key)
+static int by_key(const void *a, const void *b)
 {
-    char text[SECRET_BYTES + sizeof holder->name + 1 + NAMES_LEN_MAX];
-    memcpy(text, all->secret, SECRET_BYTES);
-    size_t len = SECRET_BYTES;
-    len += span_copy(text + len, span_of(holder->name));
+    const struct holding *left = a, *right = b;
+    return memcmp(&left->key, &right->key, sizeof left->key);
+}
+
+static bool make_key(const struct holder *holder, struct span names,
+                     struct digest *key)
+{
+    char text[sizeof holder->name + 1 + NAMES_LEN_MAX];
+    size_t len = span_copy(text, span_of(holder->name));
     text[len++] = '\n';
     len += span_copy(text + len, names);
     return digest_make(key, (struct span){text, len});
 }
 
-static struct holding **chain_of(const struct holdings *all,
-                                 const struct digest *key)
-{
-    return &all->chains[key->words[0] & (all->chains_count - 1)];
-}
-
 static struct holding *find(const struct holdings *all,
                             const struct digest *key)
 {
-    struct holding *it = *chain_of(all, key);
-    while (it != NULL && digest_same(&it->key, key) == 0)
-        it = it->next;
-    return it;
-}
-
-static void link_in(struct holdings *all, struct holding *it)
-{
-    struct holding **chain = chain_of(all, &it->key);
-    it->next = *chain;
-    *chain = it;
-}
-
-/* Without memory the chains only get longer. */
-static void widen(struct holdings *all)
-{
-    size_t old_count = all->chains_count;
-    struct holding **old = all->chains;
-    struct holding **wider = calloc(old_count * 2, sizeof(struct holding *));
-    if (wider == NULL)
-        return;
-    all->chains = wider;
-    all->chains_count = old_count * 2;
-    for (size_t i = 0; i < old_count; i++) {
-        struct holding *next;
-        for (struct holding *it = old[i]; it != NULL; it = next) {
-            next = it->next;
-            link_in(all, it);
-        }
-    }
-    free(old);
+    const struct holding wanted = {.key = *key};
+    struct holding **at = tfind(&wanted, &all->tree, by_key);
+    return at != NULL ? *at : NULL;
 }
 
 static struct holding *add(struct holdings *all, struct holder *holder,
@@ -168,23 +116,21 @@ static struct holding *add(struct holdings *all, struct holder *holder,
         return NULL;
     it->key = *key;
     it->holder = holder;
+    if (tsearch(it, &all->tree, by_key) == NULL) {
+        free(it);
+        return NULL;
+    }
     holder->count++;
     all->count++;
-    if (all->count > all->chains_count)
-        widen(all);
-    link_in(all, it);
     return it;
 }
 
 /* Frees it, unless it is claimed or held. */
 static void forget_unless_used(struct holdings *all, struct holding *it)
 {
-    struct holding **at = chain_of(all, &it->key);
     if (it->claims > 0 || it->until_us != 0)
         return;
-    while (*at != it)
-        at = &(*at)->next;
-    *at = it->next;
+    (void)tdelete(it, &all->tree, by_key); /* it is there */
     it->holder->count--;
     all->count--;
     free(it);
@@ -207,7 +153,7 @@ enum holdings_verdict holdings_claim(struct holdings *all,
 {
     struct digest key;
     holdings_expire(all, now_us);
-    if (!make_key(all, holder, names, &key))
+    if (!make_key(holder, names, &key))
         return HOLDINGS_NO_MEMORY;
     struct holding *it = find(all, &key);
     if (it == NULL && holder->count >= holder->most)
@@ -252,8 +198,7 @@ void holdings_release(struct holdings *all, const struct holder *holder,
                       struct span names)
 {
     struct digest key;
-    struct holding *it =
-        make_key(all, holder, names, &key) ? find(all, &key) : NULL;
+    struct holding *it = make_key(holder, names, &key) ? find(all, &key) : NULL;
     if (it == NULL || it->until_us == 0)
         return;
     end(all, it);

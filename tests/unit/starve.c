@@ -1,5 +1,6 @@
 #include "starve.h"
 
+#include <search.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -12,11 +13,15 @@ void *real_calloc(size_t count, size_t size) REAL(calloc);
 void *real_realloc(void *old, size_t size) REAL(realloc);
 char *real_strdup(const char *text) REAL(strdup);
 FILE *real_open_memstream(char **bytes, size_t *len) REAL(open_memstream);
+void *real_tsearch(const void *key, void **root, comparison_fn_t fn)
+    REAL(tsearch);
 void *wrap_malloc(size_t size) WRAP(malloc);
 void *wrap_calloc(size_t count, size_t size) WRAP(calloc);
 void *wrap_realloc(void *old, size_t size) WRAP(realloc);
 char *wrap_strdup(const char *text) WRAP(strdup);
 FILE *wrap_open_memstream(char **bytes, size_t *len) WRAP(open_memstream);
+void *wrap_tsearch(const void *key, void **root, comparison_fn_t fn)
+    WRAP(tsearch);
 
 struct starve starve;
 
@@ -50,4 +55,9 @@ char *wrap_strdup(const char *text)
 FILE *wrap_open_memstream(char **bytes, size_t *len)
 {
     return fails() ? NULL : real_open_memstream(bytes, len);
+}
+
+void *wrap_tsearch(const void *key, void **root, comparison_fn_t fn)
+{
+    return fails() ? NULL : real_tsearch(key, root, fn);
 }
