@@ -8,7 +8,6 @@
 #include "../../server/base/log.h"
 #include "../message/head.h"
 #include "../message/problem.h"
-#include "../message/retry.h"
 #include "accounts.h"
 #include "authfile.h"
 
@@ -141,15 +140,14 @@ static const char *const lacks_scope[SCOPES] = {
 };
 
 /* One request of those that the identity may make. False: it has none left. */
-static bool take_request(struct account *account, struct http_request *request,
-                         int price)
+static bool take_request(struct account *account, struct http_request *request)
 {
     const struct identity *identity = account->identity;
     int64_t now_us = request->head_read_us;
     int64_t wait_us, ignored;
     if (identity->rate == 0 ||
-        bucket_take(&account->requests, identity->rate, identity->burst, price,
-                    now_us, &wait_us))
+        bucket_take(&account->requests, identity->rate, identity->burst,
+                    http_price(request), now_us, &wait_us))
         return true;
     refuse(request, PROBLEM_RATE_LIMITED,
            "this identity makes more requests than it may; wait "
@@ -159,21 +157,6 @@ static bool take_request(struct account *account, struct http_request *request,
     request->caller->refusal.is_late =
         !bucket_take(&account->refusals, identity->rate, identity->burst, 1,
                      now_us, &ignored);
-    return false;
-}
-
-/* A repeat may be of a lock that is counted already: locks_begin looks. */
-static bool check_holdings(struct access *access, const struct account *account,
-                           struct http_request *request)
-{
-    const struct route_match *match = &request->match;
-    if (match->route != ROUTE_LOCK || match->call != LOCK_ACQUIRE ||
-        account->holder.most == 0 || request->idempotency_key.ptr != NULL ||
-        !holdings_is_full(access->holdings, &account->holder,
-                          request->head_read_us))
-        return true;
-    refuse(request, PROBLEM_RATE_LIMITED, too_many_locks);
-    request->caller->refusal.retry_after_ms = retry_within_ms(RETRY_MAX_MS);
     return false;
 }
 
@@ -194,20 +177,6 @@ static bool has_place(const struct access *access,
                       const struct account *account, enum place place, int most)
 {
     return account->places.taken[place] < most - access->places.taken[place];
-}
-
-/* list_begin looks again. */
-static bool check_lists(const struct access *access,
-                        const struct account *account,
-                        struct http_request *request)
-{
-    if (request->match.route != ROUTE_LIST ||
-        has_place(access, account, PLACE_LIST, ENGINE_LISTS_MAX))
-        return true;
-    refuse(request, PROBLEM_RATE_LIMITED, no_place[PLACE_LIST]);
-    request->caller->refusal.retry_after_ms = retry_within_ms(RETRY_MAX_MS);
-    request->caller->refusal.is_late = true;
-    return false;
 }
 
 static void note_result(struct http_request *request,
@@ -246,14 +215,28 @@ static bool check_rights(const struct access *access,
 static enum account_result judge(struct access *access, struct account *account,
                                  struct http_request *request)
 {
-    if (!take_request(account, request, http_price(request)))
+    const struct route_match *match = &request->match;
+    struct refusal *refusal = &request->caller->refusal;
+    if (!take_request(account, request))
         return ACCOUNT_LIMITED;
     if (!check_rights(access, account->identity, request, (struct span){0}))
         return ACCOUNT_FORBIDDEN;
-    return check_holdings(access, account, request) &&
-                   check_lists(access, account, request)
-               ? ACCOUNT_ALLOWED
-               : ACCOUNT_LIMITED;
+    /* a repeat may be of a lock that is counted already: locks_begin looks */
+    if (match->route == ROUTE_LOCK && match->call == LOCK_ACQUIRE &&
+        account->holder.most != 0 && request->idempotency_key.ptr == NULL &&
+        holdings_is_full(access->holdings, &account->holder,
+                         request->head_read_us))
+        refuse(request, PROBLEM_RATE_LIMITED, too_many_locks);
+    /* list_begin looks again */
+    if (match->route == ROUTE_LIST &&
+        !has_place(access, account, PLACE_LIST, ENGINE_LISTS_MAX)) {
+        refuse(request, PROBLEM_RATE_LIMITED, no_place[PLACE_LIST]);
+        refusal->is_late = true;
+    }
+    if (refusal->detail == NULL)
+        return ACCOUNT_ALLOWED;
+    refusal->retry_after_ms = retry_within_ms(RETRY_MAX_MS);
+    return ACCOUNT_LIMITED;
 }
 
 void access_admit(struct access *access, struct http_request *request,

@@ -25,35 +25,24 @@ static struct span token_of(struct span authorization)
     return token;
 }
 
-static bool is_known(const struct login *login, uint32_t file,
-                     struct span token)
-{
-    return login != NULL && login->file == file &&
-           digest_is_same_text((struct span){login->token, login->len}, token);
-}
-
-static void keep(struct login *login, uint32_t file, struct span token,
-                 int number)
-{
-    if (login == NULL || token.len > sizeof login->token)
-        return;
-    login->file = file;
-    login->number = number;
-    login->len = span_copy(login->token, token);
-}
-
 /* The number of the token's identity; -1: none has it. */
 static int find_token(const struct identities *identities, uint32_t file,
                       struct login *login, struct span token)
 {
     struct digest digest;
-    if (token.len > 0 && is_known(login, file, token))
+    if (token.len == 0)
+        return -1;
+    if (login != NULL && login->file == file &&
+        digest_is_same_text((struct span){login->token, login->len}, token))
         return login->number;
-    if (token.len == 0 || !digest_make(&digest, token))
+    if (!digest_make(&digest, token))
         return -1;
     int number = identities_find_digest(identities, &digest);
-    if (number >= 0)
-        keep(login, file, token, number);
+    if (number >= 0 && login != NULL && token.len <= sizeof login->token) {
+        login->file = file;
+        login->number = number;
+        login->len = span_copy(login->token, token);
+    }
     return number;
 }
 
@@ -74,11 +63,6 @@ void login_revoke(struct refusal *refusal, const char *detail)
     refusal->challenge = INVALID_TOKEN;
 }
 
-static bool has_certificate(const struct http_request *request)
-{
-    return request->peer_name != NULL && request->peer_name[0] != '\0';
-}
-
 int login_find(const struct identities *identities, uint32_t file,
                struct http_request *request, struct span authorization)
 {
@@ -94,7 +78,7 @@ int login_find(const struct identities *identities, uint32_t file,
                          "this bearer token is not known here");
         return number;
     }
-    if (!has_certificate(request))
+    if (request->peer_name == NULL || request->peer_name[0] == '\0')
         return refuse(request, "send a token, as in Authorization: Bearer "
                                "<token>");
     int number = identities_find_certificate(identities, request->peer_name);

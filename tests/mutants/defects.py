@@ -347,8 +347,9 @@ DEFECTS = [
     # ---- who may ask --------------------------------------------------------
     Defect("unknown tokens taken for known ones", "nemesis", "rights", [Edit(
         "api/access/login.c",
-        "        keep(login, file, token, number);\n    return number;",
-        "        keep(login, file, token, number);\n"
+        "        login->len = span_copy(login->token, token);\n    }\n"
+        "    return number;",
+        "        login->len = span_copy(login->token, token);\n    }\n"
         "    return number < 0 ? 0 : number;")], tls=True),
     Defect("prefixes not compared with the body", "nemesis", "rights", [Edit(
         "api/access/access.c",
