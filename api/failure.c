@@ -5,7 +5,6 @@
 
 #include "../server/lock/names.h"
 #include "message/problem.h"
-#include "message/retry.h"
 
 /* Nothing is known of when it would go well. */
 static int64_t retry_blindly_ms(enum lock_call call,

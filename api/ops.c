@@ -7,7 +7,6 @@
 #include "access/access.h"
 #include "message/problem.h"
 #include "message/render.h"
-#include "message/retry.h"
 
 static void respond_memory(const struct http_request *request,
                            struct http_response *response)

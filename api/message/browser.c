@@ -17,23 +17,18 @@ static struct span host_of(struct span authority)
     return authority;
 }
 
-static bool is_address(struct span host)
+static bool is_local(struct span host)
 {
     char text[INET_ADDRSTRLEN];
     struct in_addr v4;
-    if (host.len > 0 && host.ptr[0] == '[')
+    if (host.len == 0 || host.ptr[0] == '[')
         return true; /* of IPv6: no name begins so */
+    if (memchr(host.ptr, '.', host.len) == NULL)
+        return true; /* a name without a dot cannot be bought */
     if (host.len >= sizeof text)
         return false;
     text[span_copy(text, host)] = '\0';
     return inet_pton(AF_INET, text, &v4) == 1;
-}
-
-/* A name without a dot cannot be bought. */
-static bool is_local(struct span host)
-{
-    return host.len == 0 || is_address(host) ||
-           memchr(host.ptr, '.', host.len) == NULL;
 }
 
 static bool is_foreign(struct span origin, struct span host,

@@ -7,7 +7,6 @@
 #define REDLOCKD_HEAD_H
 
 #include "problem.h"
-#include "query.h"
 
 enum head_field {
     HEAD_HOST,

@@ -10,7 +10,6 @@
 #include "../../server/engine/engine.h"
 #include "../../server/lock/lock.h"
 #include "../../server/lock/metrics.h"
-#include "query.h"
 #include "requestid.h"
 #include "route.h"
 

@@ -3,9 +3,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "../../server/base/random.h"
 #include "../../server/base/utf8.h"
 #include "render.h"
-#include "retry.h"
 
 const struct problem_kind problem_kinds[PROBLEM_CODES] = {
     [PROBLEM_INVALID_REQUEST] = {400, "invalid_request", "Invalid request"},
@@ -133,6 +133,38 @@ static void put_members(struct json *json, const struct problem *problem,
         put_votes(json, problem);
     if (problem->states != NULL)
         render_node_list(json, problem->states);
+}
+
+/* ---- when to try again -----------------------------------------------------
+ */
+
+enum {
+    HELD_LEAST_MS = 40, /* 16 clients then ask every 1.3 ms */
+    EXTEND_PART = 10,   /* of the TTL */
+};
+
+int64_t retry_within_ms(int64_t range_ms)
+{
+    uint32_t random;
+    random_fill(&random, sizeof random);
+    if (range_ms > RETRY_MAX_MS)
+        range_ms = RETRY_MAX_MS;
+    return range_ms <= 1 ? 1 : 1 + random % range_ms;
+}
+
+int64_t retry_held_ms(int64_t held_ms, int64_t remaining_ms)
+{
+    int64_t range_ms = RETRY_MAX_MS;
+    if (held_ms >= 0 && held_ms < range_ms)
+        range_ms = held_ms;
+    if (remaining_ms >= 0 && remaining_ms < range_ms)
+        range_ms = remaining_ms;
+    return retry_within_ms(range_ms < HELD_LEAST_MS ? HELD_LEAST_MS : range_ms);
+}
+
+int64_t retry_extend_ms(int64_t ttl_ms)
+{
+    return retry_within_ms(ttl_ms / EXTEND_PART);
 }
 
 /* ---- answers ------------------------------------------------------------ */

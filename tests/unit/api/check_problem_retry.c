@@ -1,6 +1,6 @@
 #include <stdlib.h>
 
-#include "../../../api/message/retry.h"
+#include "../../../api/message/problem.h"
 #include "../../lib/suite/suite.h"
 
 enum { DRAWS = 20000 };
@@ -29,7 +29,7 @@ static void expect_range(int64_t range_ms)
     least = most = sum = 0;
 }
 
-SUITE(retry);
+SUITE(problem_retry);
 
 static const struct {
     int64_t held_ms, remaining_ms, range_ms;

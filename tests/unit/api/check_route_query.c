@@ -1,5 +1,5 @@
 
-#include "../../../api/message/query.h"
+#include "../../../api/message/route.h"
 #include "../../lib/suite/suite.h"
 
 static struct query query;
@@ -16,7 +16,7 @@ static void begin(void)
     query = (struct query){0};
 }
 
-SUITE(query, .set_up = begin);
+SUITE(route_query, .set_up = begin);
 
 TEST(what_is_not_there_is_not_found)
 {
