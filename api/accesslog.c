@@ -33,13 +33,6 @@ static void write_line(enum log_level level, const struct http_request *request,
     log_write(level, "request", fields);
 }
 
-/* The log has a line already for why: the quorum, or the end. */
-static bool is_not_ready(const struct http_request *request,
-                         const struct http_response *response)
-{
-    return request->counted_as == METRICS_PROBE && response->status == 503;
-}
-
 void accesslog_note(struct accesslog *accesslog,
                     const struct http_request *request,
                     const struct http_response *response, int64_t now_us)
@@ -52,7 +45,10 @@ void accesslog_note(struct accesslog *accesslog,
     if (request->wait_ms == 0)
         metrics_observe(&metrics->request_duration[request->counted_as],
                         took_us);
-    bool is_told = response->status >= 500 && !is_not_ready(request, response);
+    /* of a probe the log has a line already for why: the quorum, or the end */
+    bool is_told =
+        response->status >= 500 &&
+        !(request->counted_as == METRICS_PROBE && response->status == 503);
     if (log_is_enabled(LOG_DEBUG))
         write_line(LOG_DEBUG, request, response, took_us, 0);
     else if ((is_told || took_us > slow_us) &&

@@ -143,17 +143,6 @@ static void abandon(const struct service *service, struct http_request *request)
     request->op = 0;
 }
 
-/* Whether an acquire was let in by what does not hold any more. */
-static bool is_revoked(const struct service *service,
-                       struct http_request *request)
-{
-    if (request->match.call != LOCK_ACQUIRE)
-        return false;
-    return request->caller->refusal.detail != NULL ||
-           !access_stands(service->access, request,
-                          engine_peek(service->engine, request->op)->resource);
-}
-
 /* The lock that it waits for, or was granted just now, is not for it. */
 static enum exchange_step revoke(const struct service *service,
                                  struct http_request *request,
@@ -179,11 +168,16 @@ static enum exchange_step answer_settled(const struct service *service,
                                          struct exchange *it, int64_t now_us,
                                          struct http_response *response)
 {
-    if (it->request.match.call == LOCK_ACQUIRE &&
-        (connection_has_left(&it->connection) || !is_trusted(it)))
-        return EXCHANGE_CLOSE; /* its end releases what was granted */
-    if (is_revoked(service, &it->request))
-        return revoke(service, &it->request, response);
+    if (it->request.match.call == LOCK_ACQUIRE) {
+        if (connection_has_left(&it->connection) || !is_trusted(it))
+            return EXCHANGE_CLOSE; /* its end releases what was granted */
+        /* what let it in may not hold any more */
+        if (it->caller.refusal.detail != NULL ||
+            !access_stands(
+                service->access, &it->request,
+                engine_peek(service->engine, it->request.op)->resource))
+            return revoke(service, &it->request, response);
+    }
     if (it->request.match.route == ROUTE_LIST)
         list_answer(service, &it->request, response);
     else

@@ -76,38 +76,33 @@ static void suspend(struct front *front, struct connection *it)
 }
 
 /*
- * The outcome is still to come. To suspend a connection and to resume it costs
- * as much as to read the request. So most requests are held: the library asks
- * in each run for the answer, until it comes. Those that take longer are
+ * When the outcome is still to come: to suspend a connection and to resume it
+ * costs as much as to read the request. So most requests are held: the library
+ * asks in each run for the answer, until it comes. Those that take longer are
  * suspended then, and cost nothing. A held connection is closed if the client
  * resets it, so a request that goes on without its client is suspended at once.
  */
-static void wait_for_outcome(struct front *front, struct exchange *it)
-{
-    struct connection *connection = &it->connection;
-    if (exchange_survives_reset(it)) {
-        suspend(front, connection);
-    } else {
-        set_held(front, connection, true);
-        connection->looks = 0;
-    }
-    connection_wait(connection);
-}
-
 static enum MHD_Result take_step(struct front *front, struct exchange *it,
                                  enum exchange_step step,
                                  const struct http_response *response,
                                  int64_t now_us)
 {
+    struct connection *connection = &it->connection;
     switch (step) {
     case EXCHANGE_READ:
         return MHD_YES;
     case EXCHANGE_WAIT:
-        wait_for_outcome(front, it);
+        if (exchange_survives_reset(it)) {
+            suspend(front, connection);
+        } else {
+            set_held(front, connection, true);
+            connection->looks = 0;
+        }
+        connection_wait(connection);
         return MHD_YES;
     case EXCHANGE_DELAY:
-        MHD_suspend_connection(it->connection.http);
-        connection_delay(&it->connection, now_us);
+        MHD_suspend_connection(connection->http);
+        connection_delay(connection, now_us);
         return MHD_YES;
     case EXCHANGE_ANSWER:
         return send_answer(front, it, response, now_us);
@@ -194,17 +189,6 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *http,
     return take_step(front, exchange_of(it), step, &response, now_us);
 }
 
-/*
- * The library writes an answer in one run, and knows in the next that it is
- * whole. If the client resets the connection in between, it reports a failure.
- */
-static bool is_just_written(const struct front *front,
-                            const struct connection *it)
-{
-    return front->run - it->answered_run <= FINISH_RUNS &&
-           connection_may_have_answer(it);
-}
-
 static void on_completed(void *cls, struct MHD_Connection *http, void **request,
                          enum MHD_RequestTerminationCode code)
 {
@@ -212,26 +196,19 @@ static void on_completed(void *cls, struct MHD_Connection *http, void **request,
     struct connection *it = *request;
     (void)http;
     front->has_moved = true;
-    if (it != NULL) {
-        set_held(front, it, false);
-        connection_end(it, code == MHD_REQUEST_TERMINATED_COMPLETED_OK ||
-                               is_just_written(front, it));
-    }
     *request = NULL;
-}
-
-/* NULL: no memory; then its handshake or its first request ends it. */
-static struct connection *open_connection(struct front *front,
-                                          struct MHD_Connection *http)
-{
-    const union MHD_ConnectionInfo *socket =
-        MHD_get_connection_info(http, MHD_CONNECTION_INFO_CONNECTION_FD);
-    const union MHD_ConnectionInfo *session =
-        MHD_get_connection_info(http, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-    return socket != NULL
-               ? connection_new(&front->connections, socket->connect_fd, http,
-                                session != NULL ? session->tls_session : NULL)
-               : NULL;
+    if (it == NULL)
+        return;
+    /*
+     * The library writes an answer in one run, and knows in the next that it is
+     * whole. If the client resets the connection in between, it reports a
+     * failure.
+     */
+    bool is_just_written = front->run - it->answered_run <= FINISH_RUNS &&
+                           connection_may_have_answer(it);
+    set_held(front, it, false);
+    connection_end(it, code == MHD_REQUEST_TERMINATED_COMPLETED_OK ||
+                           is_just_written);
 }
 
 static void on_connection(void *cls, struct MHD_Connection *http,
@@ -247,7 +224,16 @@ static void on_connection(void *cls, struct MHD_Connection *http,
         front->has_closed = true;
         return;
     }
-    *context = open_connection(front, http);
+    const union MHD_ConnectionInfo *socket =
+        MHD_get_connection_info(http, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const union MHD_ConnectionInfo *session =
+        MHD_get_connection_info(http, MHD_CONNECTION_INFO_GNUTLS_SESSION);
+    /* without memory, its handshake or its first request ends it */
+    *context = NULL;
+    if (socket != NULL)
+        *context =
+            connection_new(&front->connections, socket->connect_fd, http,
+                           session != NULL ? session->tls_session : NULL);
 }
 
 /* ---- the library in our loop -------------------------------------------- */
@@ -365,37 +351,6 @@ void front_serve(struct front *front)
 
 /* ---- start and stop ----------------------------------------------------- */
 
-static bool watch_library(struct front *front, int fd)
-{
-    const union MHD_DaemonInfo *epoll =
-        MHD_get_daemon_info(front->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-    if (epoll == NULL)
-        return false;
-    front->watch =
-        loop_watch_new(front->loop, epoll->epoll_fd, on_readable, front);
-    front->door = loop_watch_new(front->loop, fd, on_knock, front);
-    front->timer = loop_timer_new(front->loop, on_timer, front);
-    return front->watch != NULL && front->door != NULL &&
-           front->timer != NULL && loop_watch_set(front->watch, LOOP_READABLE);
-}
-
-static void init(struct front *front, const struct front_setup *setup)
-{
-    body_init();
-    front->loop = setup->loop;
-    front->service = (struct service){
-        .engine = setup->engine,
-        .config = setup->config,
-        .metrics = setup->metrics,
-        .ids = &front->ids,
-    };
-    for (int i = 0; i < setup->config->nodes_count; i++)
-        front->service.node_names[i] = setup->config->nodes[i].name;
-    front->ids.seed = (uint64_t)clock_wall_us() ^ (uint64_t)getpid() << 40;
-    front->is_due = true;
-    accesslog_init(&front->accesslog, setup->metrics);
-}
-
 static const struct connection_events events = {
     .wake = wake, .pause = pause_connection, .leave = on_leave, .end = on_end};
 
@@ -428,7 +383,16 @@ static bool start(struct front *front, const struct front_setup *setup,
         (void)snprintf(error, FRONT_ERROR_MAX, "the HTTP server cannot start");
         return false; /* the process ends, and the socket with it */
     }
-    return watch_library(front, fd);
+    const union MHD_DaemonInfo *epoll =
+        MHD_get_daemon_info(front->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    if (epoll == NULL)
+        return false;
+    front->watch =
+        loop_watch_new(front->loop, epoll->epoll_fd, on_readable, front);
+    front->door = loop_watch_new(front->loop, fd, on_knock, front);
+    front->timer = loop_timer_new(front->loop, on_timer, front);
+    return front->watch != NULL && front->door != NULL &&
+           front->timer != NULL && loop_watch_set(front->watch, LOOP_READABLE);
 }
 
 struct front *front_new(const struct front_setup *setup,
@@ -439,7 +403,19 @@ struct front *front_new(const struct front_setup *setup,
         (void)snprintf(error, FRONT_ERROR_MAX, "no memory");
         return NULL;
     }
-    init(front, setup);
+    body_init();
+    front->loop = setup->loop;
+    front->service = (struct service){
+        .engine = setup->engine,
+        .config = setup->config,
+        .metrics = setup->metrics,
+        .ids = &front->ids,
+    };
+    for (int i = 0; i < setup->config->nodes_count; i++)
+        front->service.node_names[i] = setup->config->nodes[i].name;
+    front->ids.seed = (uint64_t)clock_wall_us() ^ (uint64_t)getpid() << 40;
+    front->is_due = true;
+    accesslog_init(&front->accesslog, setup->metrics);
     if (!start(front, setup, error)) {
         front_free(front);
         return NULL;

@@ -67,13 +67,6 @@ static void respond_page(enum route route, struct http_response *response)
 /* ---- requests --------------------------------------------------------------
  */
 
-static void refuse(enum problem_code code, const char *detail,
-                   const struct http_request *request,
-                   struct http_response *response)
-{
-    problem_respond_plain(code, detail, request->id, response);
-}
-
 /* Answers what needs no node. */
 static void answer_other(const struct service *service,
                          const struct http_request *request,
@@ -110,20 +103,23 @@ static void answer_other(const struct service *service,
         (void)snprintf(detail, sizeof detail, "this path supports only %s",
                        match->allow);
         response->allow = match->allow;
-        refuse(PROBLEM_METHOD_NOT_ALLOWED, detail, request, response);
+        problem_respond_plain(PROBLEM_METHOD_NOT_ALLOWED, detail, request->id,
+                              response);
         break;
     case ROUTE_BAD_ID:
-        refuse(PROBLEM_INVALID_REQUEST,
-               "the id in the path is not the canonical id of a resource; "
-               "take it from the Location header or the field id of a response",
-               request, response);
+        problem_respond_plain(
+            PROBLEM_INVALID_REQUEST,
+            "the id in the path is not the canonical id of a resource; "
+            "take it from the Location header or the field id of a response",
+            request->id, response);
         break;
     default:
-        refuse(PROBLEM_NOT_FOUND,
-               "there is no such path; the paths are /, /locks, /locks/<id>, "
-               "/locks/<id>/extend, /nodes, /livez, /readyz, /metrics, "
-               "/openapi.yaml and /docs",
-               request, response);
+        problem_respond_plain(
+            PROBLEM_NOT_FOUND,
+            "there is no such path; the paths are /, /locks, /locks/<id>, "
+            "/locks/<id>/extend, /nodes, /livez, /readyz, /metrics, "
+            "/openapi.yaml and /docs",
+            request->id, response);
     }
 }
 
@@ -150,5 +146,6 @@ void handler_refuse_body(const struct http_request *request,
     (void)snprintf(detail, sizeof detail,
                    "the body is too large; the limit is %d bytes",
                    HTTP_BODY_MAX);
-    refuse(PROBLEM_BODY_TOO_LARGE, detail, request, response);
+    problem_respond_plain(PROBLEM_BODY_TOO_LARGE, detail, request->id,
+                          response);
 }

@@ -8,31 +8,26 @@
 #include "access/audit.h"
 #include "http/tls.h"
 
-static bool open_access(struct service *service, const struct config *config,
-                        char error[SERVICE_ERROR_MAX])
+static bool open_files(struct service *service, char error[SERVICE_ERROR_MAX])
 {
     static_assert((int)ACCESS_ERROR_MAX <= (int)SERVICE_ERROR_MAX, "");
-    if (*config->auth_file == '\0')
-        return true;
-    service->access = access_new(config->auth_file, error);
-    return service->access != NULL;
-}
-
-static bool open_tls(struct service *service, const struct config *config,
-                     struct metrics *metrics, char error[SERVICE_ERROR_MAX])
-{
-    if (*config->tls_cert == '\0')
-        return true;
-    service->tls = tls_new(config, metrics, error, SERVICE_ERROR_MAX);
-    return service->tls != NULL;
+    const struct config *config = service->config;
+    if (*config->auth_file != '\0') {
+        service->access = access_new(config->auth_file, error);
+        if (service->access == NULL)
+            return false;
+    }
+    if (*config->tls_cert != '\0')
+        service->tls =
+            tls_new(config, service->metrics, error, SERVICE_ERROR_MAX);
+    return *config->tls_cert == '\0' || service->tls != NULL;
 }
 
 bool service_check(const struct config *config, char error[SERVICE_ERROR_MAX])
 {
     static struct metrics metrics; /* too large for the stack; nobody's */
-    struct service service = {.config = config};
-    bool is_good = open_access(&service, config, error) &&
-                   open_tls(&service, config, &metrics, error);
+    struct service service = {.config = config, .metrics = &metrics};
+    bool is_good = open_files(&service, error);
     service_close(&service);
     return is_good;
 }
@@ -55,8 +50,7 @@ bool service_open(struct service *service, struct loop *loop,
                   char error[SERVICE_ERROR_MAX])
 {
     const struct config *config = service->config;
-    if (!open_access(service, config, error) ||
-        !open_tls(service, config, service->metrics, error))
+    if (!open_files(service, error))
         return false;
     if (service->access != NULL)
         note(service, FILE_AUTH, true);

@@ -39,23 +39,18 @@ static void tell(enum log_level level, const char *event, const char *detail)
               (struct log_field[]){LOG_S("detail", detail), LOG_END});
 }
 
-/* A pipe that is full is no failure yet: its reader is slow. */
-static void tell_change(struct audit *audit)
+/* True: all lines are in the file. */
+static bool flush(struct audit *audit)
 {
+    bool is_done = linefile_flush(audit->file);
     int error = linefile_error(audit->file);
+    /* a pipe that is full is no failure yet: its reader is slow */
     bool is_failing = error != 0 && (audit->is_failing || error != EAGAIN);
     if (is_failing && !audit->is_failing)
         tell(LOG_ERROR, "audit_not_written", strerror(error));
     if (!is_failing && audit->is_failing)
         log_write(LOG_INFO, "audit_written_again", NULL);
     audit->is_failing = is_failing;
-}
-
-/* True: all lines are in the file. */
-static bool flush(struct audit *audit)
-{
-    bool is_done = linefile_flush(audit->file);
-    tell_change(audit);
     if (is_done || audit->is_waiting)
         return is_done;
     audit->is_waiting = true;

@@ -143,15 +143,6 @@ static bool read_number(struct span word, int64_t most, int64_t *number)
     return *number >= 1 && *number <= most;
 }
 
-/* Which must not be set already. */
-static bool read_moment(struct span word, int64_t *unix_s)
-{
-    if (*unix_s != 0)
-        return false;
-    *unix_s = timestamp_read(word);
-    return *unix_s > 0;
-}
-
 static const char *read_key(struct span word, struct identity *it)
 {
     if (take_start(&word, "prefix="))
@@ -171,11 +162,14 @@ static const char *read_key(struct span word, struct identity *it)
                    ? NULL
                    : "locks= must occur once, with the locks held at once: 1 "
                      "to 1000000";
-    if (take_start(&word, "expires="))
-        return read_moment(word, &it->expires_s)
+    if (take_start(&word, "expires=")) {
+        bool is_first = it->expires_s == 0;
+        it->expires_s = timestamp_read(word);
+        return is_first && it->expires_s > 0
                    ? NULL
                    : "expires= must occur once, with a moment in UTC as in "
                      "2027-01-31T18:00:00Z";
+    }
     return "behind the scopes may stand only prefix=, rate=, burst=, locks= "
            "and expires=";
 }
@@ -367,20 +361,16 @@ void identities_free(struct identities *all)
 
 /* ---- looking up --------------------------------------------------------- */
 
+static int order_of(const void *name, const void *identity)
+{
+    return strcmp(name, ((const struct identity *)identity)->name);
+}
+
 int identities_find_name(const struct identities *all, const char *name)
 {
-    int from = 0, to = all->count;
-    while (from < to) {
-        int middle = from + (to - from) / 2;
-        int order = strcmp(name, all->list[middle].name);
-        if (order == 0)
-            return middle;
-        if (order < 0)
-            to = middle;
-        else
-            from = middle + 1;
-    }
-    return -1;
+    const struct identity *it = bsearch(name, all->list, (size_t)all->count,
+                                        sizeof *all->list, order_of);
+    return it != NULL ? (int)(it - all->list) : -1;
 }
 
 /* Each entry is looked at, and whole: the time tells nothing of the digests. */

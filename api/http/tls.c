@@ -206,37 +206,28 @@ static int verify_client(gnutls_session_t library)
     return 0;
 }
 
-/* The certificates were reloaded since this client was verified. */
-static void verify_again(struct tls_session *it)
-{
-    struct certificates *current = certificates_hold(it->tls->current);
-    bool is_set = gnutls_credentials_set(it->library, GNUTLS_CRD_CERTIFICATE,
-                                         current->credentials) >= 0;
-    it->is_trusted = it->is_trusted && is_set && is_trusted(it->library);
-    certificates_drop(it->certificates);
-    it->certificates = current;
-}
-
-/*
- * A certificate of the chain has ended: its own, or one that it may do without.
- */
-static void look_at_end(struct tls_session *it)
-{
-    unsigned count = 0;
-    const gnutls_datum_t *chain =
-        gnutls_certificate_get_peers(it->library, &count);
-    it->is_trusted = is_trusted(it->library);
-    it->until_s = certificates_next_end_s(chain, count, it->until_s);
-    if (!it->is_trusted)
-        log_refusal("the client certificate has expired");
-}
-
 bool tls_session_may_ask(struct tls_session *it, const char *target)
 {
-    if (it->certificates != it->tls->current)
-        verify_again(it);
-    while (it->is_trusted && now_s() - CLOCK_GRAIN_S > it->until_s)
-        look_at_end(it);
+    struct certificates *current = it->tls->current;
+    if (it->certificates != current) { /* reloaded since it was verified */
+        bool is_set =
+            gnutls_credentials_set(it->library, GNUTLS_CRD_CERTIFICATE,
+                                   current->credentials) >= 0;
+        it->is_trusted = it->is_trusted && is_set && is_trusted(it->library);
+        certificates_drop(it->certificates);
+        it->certificates = certificates_hold(current);
+    }
+    while (it->is_trusted && now_s() - CLOCK_GRAIN_S > it->until_s) {
+        /* a certificate of the chain has ended: its own, or one that it may do
+         * without */
+        unsigned count = 0;
+        const gnutls_datum_t *chain =
+            gnutls_certificate_get_peers(it->library, &count);
+        it->is_trusted = is_trusted(it->library);
+        it->until_s = certificates_next_end_s(chain, count, it->until_s);
+        if (!it->is_trusted)
+            log_refusal("the client certificate has expired");
+    }
     if (!it->certificates->has_ca || it->is_trusted)
         return true;
     bool is_probe =
