@@ -7,10 +7,10 @@
 #include "../server/lock/names.h"
 #include "access/access.h"
 #include "access/audit.h"
+#include "access/digest.h"
 #include "failure.h"
 #include "message/body.h"
 #include "message/head.h"
-#include "message/keyhash.h"
 #include "message/problem.h"
 #include "message/render.h"
 
@@ -103,7 +103,7 @@ static bool check_acquire(const struct service *service,
         return false;
     }
     struct span key = request->idempotency_key;
-    if (key.ptr != NULL && !keyhash_is_key(key)) {
+    if (key.ptr != NULL && !digest_is_key(key)) {
         problem_respond_plain(
             PROBLEM_INVALID_REQUEST,
             "the header Idempotency-Key must have 16 to 64 characters of A-Z "
@@ -126,8 +126,8 @@ static bool find_key_hash(const struct http_request *request,
     if (request->idempotency_key.ptr == NULL)
         return true;
     hash->len = KEY_HASH_LEN;
-    if (keyhash_make(text, span_of(request->caller->identity),
-                     request->idempotency_key, resource))
+    if (digest_key(text, span_of(request->caller->identity),
+                   request->idempotency_key, resource))
         return true;
     problem_respond_overloaded(
         "the header Idempotency-Key cannot be hashed; nothing was done",
@@ -297,12 +297,6 @@ bool locks_begin(const struct service *service, struct http_request *request,
 
 /* ---- answer ------------------------------------------------------------- */
 
-static bool is_success(enum outcome outcome)
-{
-    return outcome == OUTCOME_GRANTED || outcome == OUTCOME_EXTENDED ||
-           outcome == OUTCOME_RELEASED || outcome == OUTCOME_FOUND;
-}
-
 /* False: no memory; the client must not be left with a lock unknown to it. */
 static bool answer_success(const struct http_request *request,
                            const struct engine_result *result, int64_t now_us,
@@ -335,20 +329,6 @@ static bool answer_success(const struct http_request *request,
     return true;
 }
 
-/* It went well, and the audit log has no line of it: nobody is told so. */
-static void take_back(const struct service *service,
-                      struct http_request *request,
-                      const struct engine_result *result,
-                      struct http_response *response)
-{
-    free(response->body);
-    response->body = NULL;
-    response->location[0] = '\0';
-    failure_respond_unaudited(request, true, response);
-    if (result->outcome == OUTCOME_GRANTED) /* it is released */
-        (void)audit_note(service->audit, request, result, response);
-}
-
 void locks_answer(const struct service *service, struct http_request *request,
                   int64_t now_us, struct http_response *response)
 {
@@ -356,7 +336,10 @@ void locks_answer(const struct service *service, struct http_request *request,
     const struct engine_result *result =
         engine_take(engine, request->op, now_us);
     assert(result->outcome != OUTCOME_PENDING);
-    bool is_good = is_success(result->outcome);
+    bool is_grant = result->outcome == OUTCOME_GRANTED;
+    bool is_good = is_grant || result->outcome == OUTCOME_EXTENDED ||
+                   result->outcome == OUTCOME_RELEASED ||
+                   result->outcome == OUTCOME_FOUND;
     bool is_told = true;
     request->waited_ms = result->waited_ms;
     if (!is_good)
@@ -368,14 +351,20 @@ void locks_answer(const struct service *service, struct http_request *request,
                                    request->id, response);
     if (!audit_note(service->audit, request, result, response) && is_good &&
         is_told) {
-        take_back(service, request, result, response);
+        /* it went well, and the audit log has no line of it: nobody is told */
+        free(response->body);
+        response->body = NULL;
+        response->location[0] = '\0';
+        failure_respond_unaudited(request, true, response);
+        if (is_grant) /* it is released */
+            (void)audit_note(service->audit, request, result, response);
         is_told = false;
     }
-    if (is_good && (is_told || result->outcome != OUTCOME_GRANTED))
+    if (is_good && (is_told || !is_grant))
         access_note(service->access, request, result, now_us);
     if (!is_told)
         (void)engine_abandon(engine, request->op);
-    else if (result->outcome != OUTCOME_GRANTED)
+    else if (!is_grant)
         engine_close(engine, request->op);
     else
         return;

@@ -55,8 +55,7 @@ unfuzzed := $(addprefix server/,world start healthcheck \
             $(addprefix api/,accesslog exchange failure front handler list \
               locks ops service answer http/% \
               $(addprefix access/,access accounts audit authfile bucket \
-                holdings) \
-              message/keyhash)
+                holdings))
 fuzzed := $(filter-out $(unfuzzed:%=$(OUT)/%.o),$(OBJ))
 $(fuzzers): $(OUT)/fuzz/%: $(OUT)/tests/fuzz/fuzz_%.o $(fuzz_shared) $(fuzzed)
 	@mkdir -p $(@D)

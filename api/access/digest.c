@@ -1,9 +1,11 @@
 #include "digest.h"
 
+#include <assert.h>
 #include <gnutls/crypto.h>
 #include <gnutls/gnutls.h>
 
 #include "../message/encoding.h"
+#include "../message/http.h"
 
 enum { HEX_DIGITS = 2 * DIGEST_BYTES };
 
@@ -31,5 +33,38 @@ bool digest_read(struct digest *digest, struct span text)
         bytes[i] = (unsigned char)(high * 16 + low);
     }
     memcpy(digest->words, bytes, sizeof bytes);
+    return true;
+}
+
+/* ---- idempotency keys --------------------------------------------------- */
+
+enum { KEPT_BYTES = 16 }; /* of the hash of a key */
+
+static_assert(BASE64URL_LEN(KEPT_BYTES) == (int)KEY_HASH_LEN, "");
+
+bool digest_is_key(struct span key)
+{
+    return key.len >= DIGEST_KEY_MIN && key.len <= DIGEST_KEY_MAX &&
+           base64url_is_alphabet(key);
+}
+
+/* A colon is in no key: no two of these texts are the same by chance. */
+bool digest_key(char hash[KEY_HASH_LEN], struct span identity, struct span key,
+                struct span names)
+{
+    char text[HTTP_IDENTITY_MAX + 1 + DIGEST_KEY_MAX + 1 + NAMES_LEN_MAX];
+    struct digest digest;
+    assert(key.len <= DIGEST_KEY_MAX && names.len <= NAMES_LEN_MAX);
+    assert(identity.len <= HTTP_IDENTITY_MAX);
+    size_t len = span_copy(text, identity);
+    if (len > 0)
+        text[len++] = ':';
+    len += span_copy(text + len, key);
+    text[len++] = '\n';
+    len += span_copy(text + len, names);
+    if (!digest_make(&digest, (struct span){text, len}))
+        return false;
+    (void)base64url_encode(
+        hash, (struct span){(const char *)digest.words, KEPT_BYTES});
     return true;
 }

@@ -5,6 +5,7 @@
 #define REDLOCKD_DIGEST_H
 
 #include "../../server/base/types.h"
+#include "../../server/lock/lock.h"
 
 enum { DIGEST_BYTES = 32, DIGEST_WORDS = DIGEST_BYTES / 8 };
 
@@ -34,5 +35,24 @@ static inline uint64_t digest_same(const struct digest *a,
 
 /* Whether the texts are the same; in the same time wherever they differ. */
 bool digest_is_same_text(struct span a, struct span b);
+
+/* ---- idempotency keys --------------------------------------------------- */
+
+enum { DIGEST_KEY_MIN = 16, DIGEST_KEY_MAX = 64 };
+
+/* Whether it may be a key: DIGEST_KEY_MIN to _MAX of A–Z a–z 0–9 _ - */
+bool digest_is_key(struct span key);
+
+/*
+ * What is kept of an Idempotency-Key in a lock's token: a hash of the key, of
+ * who sent it and of what is locked, so that the same key of another identity,
+ * or with other resources, is another lock.
+ *
+ * Writes the first 16 bytes of SHA-256 over key, U+000A and names, in
+ * base64url; unless identity is empty, it and a colon come first. names as
+ * names_join leaves them. False: the library refuses to hash.
+ */
+bool digest_key(char hash[KEY_HASH_LEN], struct span identity, struct span key,
+                struct span names);
 
 #endif

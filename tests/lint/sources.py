@@ -13,7 +13,7 @@ LIBRARIES = {
     "systemd/": {"server/base/notify.c"},
     "gnutls/": {"api/access/digest.c", "api/http/library.c",
                 "api/http/peername.c", "api/http/peername.h",
-                "api/http/tls.c", "api/message/keyhash.c",
+                "api/http/tls.c",
                 "server/base/certificates.c", "server/base/certificates.h",
                 "server/healthcheck.c", "server/node/session.c",
                 "server/node/trust.c"},

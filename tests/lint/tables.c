@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../api/access/digest.h"
 #include "../../api/message/body.h"
 #include "../../api/message/id.h"
-#include "../../api/message/keyhash.h"
 #include "../../api/message/problem.h"
 #include "../../api/message/render.h"
 #include "../../api/message/requestid.h"
@@ -133,8 +133,8 @@ static void put_limits(struct json *json)
     json_put_integer(json, "resource_chars", RESOURCE_CHARS);
     json_put_integer(json, "resources", NAMES_MAX);
     json_put_integer(json, "resources_bytes", NAMES_LEN_MAX);
-    json_put_integer(json, "key_min", KEYHASH_KEY_MIN);
-    json_put_integer(json, "key_max", KEYHASH_KEY_MAX);
+    json_put_integer(json, "key_min", DIGEST_KEY_MIN);
+    json_put_integer(json, "key_max", DIGEST_KEY_MAX);
     json_put_integer(json, "owner", OWNER_MAX);
     json_put_integer(json, "token", TOKEN_MAX);
     json_put_integer(json, "id", ID_MAX);
@@ -187,10 +187,10 @@ static bool is_id(struct span text)
 /* Of a key that is otherwise well formed. */
 static bool is_key_character(struct span text)
 {
-    char key[KEYHASH_KEY_MAX];
+    char key[DIGEST_KEY_MAX];
     memset(key, 'a', sizeof key);
     size_t len = span_copy(key, text);
-    return keyhash_is_key((struct span){key, len - 1 + KEYHASH_KEY_MIN});
+    return digest_is_key((struct span){key, len - 1 + DIGEST_KEY_MIN});
 }
 
 /* Each character that is one alone. */

@@ -211,7 +211,7 @@ DEFECTS = [
         "    claim->latest_us = asked_us + apart_us;\n",
         "    claim->latest_us = INT64_MAX - apart_us;\n")]),
     Defect("key hash without the resources", "nemesis", "answered", [Edit(
-        "api/message/keyhash.c",
+        "api/access/digest.c",
         "    len += span_copy(text + len, names);\n",
         "    (void)names;\n")], faults="none"),
     # ---- numbers ------------------------------------------------------------

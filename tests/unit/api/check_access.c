@@ -304,7 +304,7 @@ TEST(the_identity_is_the_owner_if_none_is_sent)
     ck_assert(contains(token_sent(), ".x"));
 }
 
-/* What keyhash_make makes of key and resource, made by another program. */
+/* What digest_key makes of key and resource, made by another program. */
 static const struct {
     const char *authorization, *hash;
 } keys[] = {

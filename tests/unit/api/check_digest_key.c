@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "../../../api/message/keyhash.h"
+#include "../../../api/access/digest.h"
 #include "../../lib/suite/suite.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -30,24 +30,24 @@ static const struct {
     {EIGHT EIGHT "\xc3\xa9", false},
 };
 
-SUITE(keyhash);
+SUITE(digest_key);
 
 TEST_EACH(keys_are_told_from_other_texts, keys)
 {
-    ck_assert_msg(keyhash_is_key(span_of(keys[_i].key)) == keys[_i].is_good,
+    ck_assert_msg(digest_is_key(span_of(keys[_i].key)) == keys[_i].is_good,
                   "%s", keys[_i].key);
 }
 
 TEST(a_nul_is_no_part_of_a_key)
 {
-    ck_assert(!keyhash_is_key((struct span){EIGHT "\0" EIGHT, 17}));
+    ck_assert(!digest_is_key((struct span){EIGHT "\0" EIGHT, 17}));
 }
 
 /* Made by another program: other servers have to find the same. */
 TEST(the_hash_is_that_of_key_and_names)
 {
     static char longest[NAMES_LEN_MAX];
-    static char zeros[KEYHASH_KEY_MAX];
+    static char zeros[DIGEST_KEY_MAX];
     const struct {
         const char *identity;
         struct span key, names;
@@ -71,8 +71,8 @@ TEST(the_hash_is_that_of_key_and_names)
     char hash[KEY_HASH_LEN + 1];
     for (size_t i = 0; i < COUNT(rows); i++) {
         hash[KEY_HASH_LEN] = '!';
-        ck_assert(keyhash_make(hash, span_of(rows[i].identity), rows[i].key,
-                               rows[i].names));
+        ck_assert(digest_key(hash, span_of(rows[i].identity), rows[i].key,
+                             rows[i].names));
         ck_assert_mem_eq(hash, rows[i].hash, KEY_HASH_LEN);
         ck_assert_int_eq(hash[KEY_HASH_LEN], '!');
     }
