@@ -249,18 +249,6 @@ enum exchange_step exchange_go_on(const struct service *service,
     }
 }
 
-bool exchange_survives_reset(const struct exchange *it)
-{
-    return it->request.match.call == LOCK_EXTEND;
-}
-
-bool exchange_is_to_wait(const struct exchange *it)
-{
-    const struct connection *connection = &it->connection;
-    return connection->is_held && connection->state == CONNECTION_WAITING &&
-           !connection->all->is_ending && it->caller.refusal.detail == NULL;
-}
-
 void exchange_answer(struct exchange *it, int64_t now_us)
 {
     connection_answer(&it->connection, it->request.op != 0, now_us);

@@ -67,12 +67,6 @@ enum exchange_step exchange_go_on(const struct service *service,
                                   struct exchange *it, int64_t now_us,
                                   struct http_response *response);
 
-/* Whether it must go on even if its client resets the connection. */
-bool exchange_survives_reset(const struct exchange *it);
-
-/* Whether it is held, and has nothing to answer yet. */
-bool exchange_is_to_wait(const struct exchange *it);
-
 /* The answer is on its way. A grant stays in request.op until it is written. */
 void exchange_answer(struct exchange *it, int64_t now_us);
 

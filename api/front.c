@@ -80,7 +80,8 @@ static void suspend(struct front *front, struct connection *it)
  * costs as much as to read the request. So most requests are held: the library
  * asks in each run for the answer, until it comes. Those that take longer are
  * suspended then, and cost nothing. A held connection is closed if the client
- * resets it, so a request that goes on without its client is suspended at once.
+ * resets it, so an extend, which goes on without its client, is suspended at
+ * once.
  */
 static enum MHD_Result take_step(struct front *front, struct exchange *it,
                                  enum exchange_step step,
@@ -92,7 +93,7 @@ static enum MHD_Result take_step(struct front *front, struct exchange *it,
     case EXCHANGE_READ:
         return MHD_YES;
     case EXCHANGE_WAIT:
-        if (exchange_survives_reset(it)) {
+        if (it->request.match.call == LOCK_EXTEND) {
             suspend(front, connection);
         } else {
             set_held(front, connection, true);
@@ -162,7 +163,9 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *http,
     struct front *front = cls;
     struct connection *it = *request;
     bool is_new = it == NULL;
-    if (!is_new && exchange_is_to_wait(exchange_of(it))) {
+    if (!is_new && it->is_held && it->state == CONNECTION_WAITING &&
+        !front->connections.is_ending &&
+        exchange_of(it)->caller.refusal.detail == NULL) {
         /* there is no outcome in this run, either */
         if (++it->looks == LOOKS_MAX)
             suspend(front, it);

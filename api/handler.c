@@ -8,8 +8,7 @@
 #include "message/problem.h"
 #include "ops.h"
 
-/* ---- what is served as it was when this was built -------------------------
- */
+/* ---- what is served as it was when this was built ----------------------- */
 
 /* The files, made strings by the Makefile. */
 static const char index_html[] =
@@ -64,8 +63,7 @@ static void respond_page(enum route route, struct http_response *response)
     response->is_page = true;
 }
 
-/* ---- requests --------------------------------------------------------------
- */
+/* ---- requests ----------------------------------------------------------- */
 
 /* Answers what needs no node. */
 static void answer_other(const struct service *service,

@@ -191,12 +191,6 @@ static void put_lock(struct json *json, const struct http_request *request,
     json_put_integer(json, "validity_ms", result->validity_ms);
 }
 
-/* A lock that was granted before stays: its client may have that answer. */
-static void put_released(struct json *json, const struct engine_result *result)
-{
-    json_put_boolean(json, "released", !result->is_repeat);
-}
-
 bool audit_announce(struct audit *audit, const struct http_request *request,
                     struct span names)
 {
@@ -226,7 +220,7 @@ bool audit_note(struct audit *audit, struct http_request *request,
                   (int)request->match.call);
     put_lock(&json, request, result);
     if (result->outcome == OUTCOME_GRANTED && response->status >= 500)
-        put_released(&json, result);
+        json_put_boolean(&json, "released", !result->is_repeat);
     if (request->wait_ms > 0)
         json_put_integer(&json, "waited_ms", result->waited_ms);
     put_answer(&json, response);
@@ -267,8 +261,9 @@ void audit_note_abandoned(struct audit *audit,
     begin_request(&json, is_granted ? "undelivered" : "abandoned", request,
                   (int)request->match.call);
     put_lock(&json, request, result);
+    /* a lock that was granted before stays: its client may have that answer */
     if (is_granted)
-        put_released(&json, result);
+        json_put_boolean(&json, "released", !result->is_repeat);
     (void)end(audit, &json);
 }
 

@@ -217,26 +217,20 @@ fail(char error[IDENTITIES_ERROR_MAX], const char *format, ...)
     return false;
 }
 
-/* NULL, or what the bytes of a line must not contain. */
-static const char *find_foreign(struct span line)
-{
-    if (line.len > IDENTITIES_LINE_MAX)
-        return "the line is longer than 16384 bytes";
-    if (line.len > 0 && line.ptr[line.len - 1] == '\r')
-        return "the line ends with CR LF; it must end with LF alone";
-    for (size_t i = 0; i < line.len; i++)
-        if ((line.ptr[i] >= 0 && line.ptr[i] < ' ' && line.ptr[i] != '\t') ||
-            line.ptr[i] == 0x7f)
-            return "the line contains a control character";
-    return NULL;
-}
-
 static bool add_line(struct identities *all, struct span line, int number,
                      char error[IDENTITIES_ERROR_MAX])
 {
     struct span rest = line;
     struct span word = next_word(&rest);
-    const char *reason = find_foreign(line);
+    const char *reason = NULL;
+    if (line.len > IDENTITIES_LINE_MAX)
+        reason = "the line is longer than 16384 bytes";
+    else if (line.len > 0 && line.ptr[line.len - 1] == '\r')
+        reason = "the line ends with CR LF; it must end with LF alone";
+    for (size_t i = 0; reason == NULL && i < line.len; i++)
+        if ((line.ptr[i] >= 0 && line.ptr[i] < ' ' && line.ptr[i] != '\t') ||
+            line.ptr[i] == 0x7f)
+            reason = "the line contains a control character";
     if (reason != NULL)
         return fail(error, "%d: %s", number, reason);
     if (word.len == 0 || *word.ptr == '#')

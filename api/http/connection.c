@@ -48,26 +48,6 @@ static void on_sweep(void *arg)
 
 /* ---- handshakes --------------------------------------------------------- */
 
-/*
- * Those that do not go on in this turn are told of again in the next. One whose
- * client has left, or that was cut, ends without a computation: thousands of
- * them must not keep others from theirs.
- */
-static void go_on_shaking(struct connection *it, int events)
-{
-    struct connections *all = it->all;
-    if (events != LOOP_READABLE)
-        tls_session_abort(it->tls);
-    else if (all->shakes_left == 0)
-        return;
-    else
-        all->shakes_left--;
-    it->is_shaking = false;
-    (void)loop_watch_set(it->watch, LOOP_DISCONNECT);
-    tls_session_go_on(it->tls);
-    all->events->wake(all->ctx, it);
-}
-
 void connections_end_turn(struct connections *all, int64_t took_us)
 {
     bool is_crowd = all->shakes_left == 0;
@@ -133,8 +113,23 @@ bool connection_has_left(struct connection *it)
 static void on_watch(void *arg, int events)
 {
     struct connection *it = arg;
+    struct connections *all = it->all;
     if (it->is_shaking) {
-        go_on_shaking(it, events);
+        /*
+         * Those that do not go on in this turn are told of again in the next.
+         * One whose client has left, or that was cut, ends without a
+         * computation: thousands of them must not keep others from theirs.
+         */
+        if (events != LOOP_READABLE)
+            tls_session_abort(it->tls);
+        else if (all->shakes_left == 0)
+            return;
+        else
+            all->shakes_left--;
+        it->is_shaking = false;
+        (void)loop_watch_set(it->watch, LOOP_DISCONNECT);
+        tls_session_go_on(it->tls);
+        all->events->wake(all->ctx, it);
     } else if (events == LOOP_READABLE && (it->state != CONNECTION_WAITING ||
                                            !tls_session_has_ended(it->tls))) {
         /* It has sent more than the request that waited: that will be read. */

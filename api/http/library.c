@@ -15,8 +15,7 @@
 #include "../../server/base/log.h"
 #include "tls.h"
 
-/* ---- the listening socket -------------------------------------------------
- */
+/* ---- the listening socket ----------------------------------------------- */
 
 /* -1: errno tells why. */
 static int open_at(const struct addrinfo *at, bool reuse_port)
@@ -73,8 +72,7 @@ int library_listen(const char *host, int port, bool reuse_port, char *error,
     return fd;
 }
 
-/* ---- the library -----------------------------------------------------------
- */
+/* ---- the library -------------------------------------------------------- */
 
 /* The default would decode the target, and cut it at %00. */
 static size_t keep_escapes(void *cls, struct MHD_Connection *http, char *text)

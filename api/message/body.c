@@ -165,20 +165,6 @@ static void read_resources(struct reader *reader, const json_t *value)
         join(reader, list, (int)count);
 }
 
-/* One lock is about one resource, or about several. */
-static void check_resources(struct reader *reader)
-{
-    const struct body *body = reader->body;
-    if (body->has_resource && body->has_resources)
-        faults_add(reader->errors, "/resources",
-                   "resource and resources must not be sent together; send "
-                   "only one of them");
-    if (!body->has_resource && !body->has_resources)
-        faults_add(reader->errors, "/resource",
-                   "resource, the name to lock, is missing; to lock "
-                   "several, send resources instead");
-}
-
 /* ---- the others --------------------------------------------------------- */
 
 static void read_owner(struct reader *reader, const json_t *value)
@@ -376,8 +362,15 @@ bool body_read(struct body *body, struct span text, enum lock_call call,
     {
         read_member(&reader, call, name, value);
     }
-    if (call == LOCK_ACQUIRE)
-        check_resources(&reader);
+    /* one lock is about one resource, or about several */
+    if (body->has_resource && body->has_resources)
+        faults_add(errors, "/resources",
+                   "resource and resources must not be sent together; send "
+                   "only one of them");
+    if (call == LOCK_ACQUIRE && !body->has_resource && !body->has_resources)
+        faults_add(errors, "/resource",
+                   "resource, the name to lock, is missing; to lock "
+                   "several, send resources instead");
     if (take_failure()) {
         errors->count = 0;
         return false;

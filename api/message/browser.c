@@ -43,16 +43,6 @@ static bool is_foreign(struct span origin, struct span host,
            !hosts_have(allowed_hosts, host_of(authority));
 }
 
-/* A link that somebody follows opens a page here; it tells the other site
- * nothing. */
-static bool opens_page(const struct head *head, bool is_get)
-{
-    return is_get &&
-           span_is_like(head->values[HEAD_SEC_FETCH_MODE],
-                        span_of("navigate")) &&
-           span_is_like(head->values[HEAD_SEC_FETCH_DEST], span_of("document"));
-}
-
 struct head_refusal browser_check(const struct head *head,
                                   const struct browser_rules *rules,
                                   bool is_get)
@@ -63,6 +53,12 @@ struct head_refusal browser_check(const struct head *head,
     if (host.ptr == NULL)
         host = span_of(""); /* HTTP/1.0 */
     struct span name = host_of(host);
+    /* a link that somebody follows opens a page here; it tells the other site
+     * nothing */
+    bool opens_page =
+        is_get &&
+        span_is_like(head->values[HEAD_SEC_FETCH_MODE], span_of("navigate")) &&
+        span_is_like(head->values[HEAD_SEC_FETCH_DEST], span_of("document"));
     if (rules->is_open && !is_local(name) &&
         !hosts_have(rules->allowed_hosts, name))
         return (struct head_refusal){
@@ -71,8 +67,7 @@ struct head_refusal browser_check(const struct head *head,
             "nor one of --allowed-hosts"};
     if ((origin.ptr != NULL &&
          is_foreign(origin, host, rules->allowed_hosts)) ||
-        (span_is_like(site, span_of("cross-site")) &&
-         !opens_page(head, is_get)))
+        (span_is_like(site, span_of("cross-site")) && !opens_page))
         return (struct head_refusal){
             PROBLEM_FOREIGN_ORIGIN,
             "a web page of another origin may not ask this server; if it is "

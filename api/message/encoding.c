@@ -1,7 +1,6 @@
 #include "encoding.h"
 
-/* ---- base64url -------------------------------------------------------------
- */
+/* ---- base64url ---------------------------------------------------------- */
 
 static const char alphabet[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -50,8 +49,7 @@ bool base64url_decode(struct span text, char *out, size_t *len)
     return (bits & ((1u << count) - 1)) == 0;
 }
 
-/* ---- percent-encoding ------------------------------------------------------
- */
+/* ---- percent-encoding --------------------------------------------------- */
 
 int hex_value(char c)
 {

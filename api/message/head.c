@@ -146,8 +146,10 @@ void head_add_argument(struct head *head, struct span name, struct span value)
 
 /* ---- what is refused ---------------------------------------------------- */
 
-static const char *find_doubtful_text(const struct head *head)
+/* What can be read in two ways: texts first, then framing. */
+static const char *find_doubt(const struct head *head, bool is_http_1_0)
 {
+    struct span coding = head->values[HEAD_TRANSFER_ENCODING];
     struct span host = head->values[HEAD_HOST];
     if (head->has_bare_cr)
         return "a line of the head ends with a single CR or LF; end it with CR "
@@ -162,13 +164,6 @@ static const char *find_doubtful_text(const struct head *head)
     for (size_t i = 0; i < host.len; i++)
         if (is_blank(host.ptr[i]) || host.ptr[i] == ',')
             return "the header field Host is not a valid host";
-    return NULL;
-}
-
-static const char *find_doubtful_framing(const struct head *head,
-                                         bool is_http_1_0)
-{
-    struct span coding = head->values[HEAD_TRANSFER_ENCODING];
     if (head->has_twice)
         return fields[head->twice].twice;
     if (coding.ptr != NULL && head->values[HEAD_CONTENT_LENGTH].ptr != NULL)
@@ -188,9 +183,7 @@ struct head_refusal head_check(const struct head *head, bool is_http_1_0)
     struct span encoding = head->values[HEAD_CONTENT_ENCODING];
     bool has_body = head->values[HEAD_CONTENT_LENGTH].ptr != NULL ||
                     head->values[HEAD_TRANSFER_ENCODING].ptr != NULL;
-    const char *reason = find_doubtful_text(head);
-    if (reason == NULL)
-        reason = find_doubtful_framing(head, is_http_1_0);
+    const char *reason = find_doubt(head, is_http_1_0);
     if (reason != NULL)
         return (struct head_refusal){PROBLEM_BAD_REQUEST, reason};
     if (head->cost > HEAD_COST_MAX)
@@ -216,8 +209,7 @@ int64_t head_content_length(const struct head *head)
     return text == NULL ? -1 : strtoll(text, NULL, 10);
 }
 
-/* ---- proxies ---------------------------------------------------------------
- */
+/* ---- proxies ------------------------------------------------------------ */
 
 /* Takes what stands behind the last comma off the list; false: it is empty. */
 static bool take_last(struct span *list, struct span *entry)

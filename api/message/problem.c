@@ -41,8 +41,7 @@ const struct problem_kind problem_kinds[PROBLEM_CODES] = {
     [PROBLEM_SHUTTING_DOWN] = {503, "shutting_down", "Shutting down"},
 };
 
-/* ---- faults ----------------------------------------------------------------
- */
+/* ---- faults ------------------------------------------------------------- */
 
 /* A text that was cut must not end within a character. */
 static void trim(char *text)
@@ -135,8 +134,7 @@ static void put_members(struct json *json, const struct problem *problem,
         render_node_list(json, problem->states);
 }
 
-/* ---- when to try again -----------------------------------------------------
- */
+/* ---- when to try again -------------------------------------------------- */
 
 enum {
     HELD_LEAST_MS = 40, /* 16 clients then ask every 1.3 ms */

@@ -107,8 +107,7 @@ void problem_respond_faults(const struct faults *errors, const char *request_id,
 void problem_respond_overloaded(const char *detail, const char *request_id,
                                 struct http_response *response);
 
-/* ---- when to try again -----------------------------------------------------
- */
+/* ---- when to try again -------------------------------------------------- */
 
 /*
  * A random part of a range, so that clients that were refused together do not

@@ -23,8 +23,7 @@ void requestid_make(struct requestid_source *source, char id[REQUESTID_LEN + 1])
     id[REQUESTID_LEN] = '\0';
 }
 
-/* ---- traces ----------------------------------------------------------------
- */
+/* ---- traces ------------------------------------------------------------- */
 
 /*
  *   00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01

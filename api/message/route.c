@@ -176,8 +176,7 @@ const char *route_path(int n, char path[ROUTE_PATH_MAX])
     return it->allow;
 }
 
-/* ---- arguments --------------------------------------------------------------
- */
+/* ---- arguments ---------------------------------------------------------- */
 
 const char *const query_names[QUERY_ARGUMENTS] = {
     [QUERY_VERBOSE] = "verbose", [QUERY_FORCE] = "force",

@@ -54,8 +54,7 @@ enum { ROUTE_PATH_MAX = 32 }; /* with its NUL */
  */
 const char *route_path(int n, char path[ROUTE_PATH_MAX]);
 
-/* ---- arguments --------------------------------------------------------------
- */
+/* ---- arguments ---------------------------------------------------------- */
 
 enum query_argument {
     QUERY_VERBOSE,
