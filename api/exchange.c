@@ -122,14 +122,15 @@ enum exchange_step exchange_begin(const struct service *service,
 
 /* ---- the answer --------------------------------------------------------- */
 
-static void refuse_stopped(const struct http_request *request,
-                           struct http_response *response)
+static enum exchange_step refuse_stopped(const struct http_request *request,
+                                         struct http_response *response)
 {
     response->close = true;
     problem_respond_plain(PROBLEM_SHUTTING_DOWN,
                           "this server has stopped; the outcome of this "
                           "request is unknown; ask another server",
                           request->id, response);
+    return answer(response);
 }
 
 /* The client does not know what it was granted, if anything: it is released. */
@@ -192,10 +193,8 @@ static enum exchange_step handle(const struct service *service,
     struct http_request *request = &it->request;
     struct connection *connection = &it->connection;
     connection_hold(connection, now_us);
-    if (service->is_stopping) {
-        refuse_stopped(request, response);
-        return answer(response);
-    }
+    if (service->is_stopping)
+        return refuse_stopped(request, response);
     if (request->caller->refusal.detail == NULL)
         (void)access_stands(service->access, request, (struct span){0});
     if (request->caller->refusal.detail != NULL) {
@@ -242,8 +241,7 @@ enum exchange_step exchange_go_on(const struct service *service,
             return revoke(service, &it->request, response);
         /* the process ends before the operation does */
         abandon(service, &it->request);
-        refuse_stopped(&it->request, response);
-        return answer(response);
+        return refuse_stopped(&it->request, response);
     default:
         return EXCHANGE_CLOSE; /* the client left */
     }

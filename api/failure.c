@@ -33,15 +33,6 @@ static void tell_held(const struct engine_result *result,
         retry_held_ms(result->held_ms, result->remaining_ms);
 }
 
-static void tell_votes(const struct service *service,
-                       const struct engine_result *result,
-                       struct problem *problem)
-{
-    problem->votes = result;
-    problem->node_names = service->node_names;
-    problem->engine = service->engine;
-}
-
 /* What the client may still rely on. */
 static const char *meaning_of(enum lock_call call)
 {
@@ -115,6 +106,8 @@ void failure_respond(const struct service *service,
     char detail[PROBLEM_DETAIL_MAX];
     struct problem problem = {.detail = detail,
                               .resource = result->resource,
+                              .node_names = service->node_names,
+                              .engine = service->engine,
                               .waited_ms = http_waited_ms(request)};
     switch (result->outcome) {
     case OUTCOME_HELD:
@@ -149,7 +142,7 @@ void failure_respond(const struct service *service,
             "the nodes' user may not access this resource's key; let a key "
             "pattern of its ACL (ACL SETUSER … ~…) cover --key-prefix and "
             "the resource, or choose another resource";
-        tell_votes(service, result, &problem);
+        problem.votes = result;
         break;
     case OUTCOME_TOO_MANY_WAITERS:
         tell_full(detail, &problem);
@@ -166,7 +159,7 @@ void failure_respond(const struct service *service,
         problem.code = PROBLEM_NO_QUORUM;
         problem.retry_after_ms = retry_blindly_ms(request->match.call, result);
         describe_no_quorum(service, request->match.call, result, detail);
-        tell_votes(service, result, &problem);
+        problem.votes = result;
     }
     problem_respond(&problem, request->id, response);
 }

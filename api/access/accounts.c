@@ -17,6 +17,19 @@ static struct account *find_old(const struct accounts *all, const char *name)
     return it;
 }
 
+static struct account *make_account(int64_t now_us,
+                                    const struct identity *identity)
+{
+    struct account *it = calloc(1, sizeof *it);
+    if (it == NULL)
+        return NULL;
+    static_assert(sizeof it->holder.name == sizeof identity->name, "");
+    memcpy(it->holder.name, identity->name, sizeof identity->name);
+    bucket_init(&it->requests, identity->burst, now_us);
+    bucket_init(&it->refusals, identity->burst, now_us);
+    return it;
+}
+
 /* Fills list; false: no memory, and what was made is freed. */
 static bool fill(const struct accounts *all,
                  const struct identities *identities, int64_t now_us,
@@ -25,17 +38,11 @@ static bool fill(const struct accounts *all,
     int i = 0;
     for (; i < identities->count; i++) {
         const struct identity *identity = &identities->list[i];
-        struct account *it = find_old(all, identity->name);
-        list[i] = it != NULL ? it : calloc(1, sizeof *it);
+        list[i] = find_old(all, identity->name);
+        if (list[i] == NULL)
+            list[i] = make_account(now_us, identity);
         if (list[i] == NULL)
             break;
-        if (it != NULL)
-            continue;
-        it = list[i];
-        static_assert(sizeof it->holder.name == sizeof identity->name, "");
-        memcpy(it->holder.name, identity->name, sizeof identity->name);
-        bucket_init(&it->requests, identity->burst, now_us);
-        bucket_init(&it->refusals, identity->burst, now_us);
     }
     if (i == identities->count)
         return true;

@@ -110,7 +110,7 @@ static bool read_name(struct reader *reader, const json_t *value,
         return false;
     }
     for (size_t i = 0; i < n; i++) {
-        if (list[i].len != list[n].len ||
+        if (list[i].len == 0 || list[i].len != list[n].len ||
             memcmp(list[i].ptr, list[n].ptr, list[n].len) != 0)
             continue;
         faults_add(reader->errors, pointer,
@@ -187,45 +187,40 @@ static void read_token(struct reader *reader, const json_t *value)
         read_text(reader, value, "/token", &reader->body->token);
 }
 
-/* What an integer of milliseconds may be. */
-struct range {
-    int64_t least_ms;
-    int64_t most_ms;
-};
-
-/* False: an error was added. */
+/* An integer of milliseconds. False: an error was added. */
 static bool read_ms(struct reader *reader, const json_t *value,
-                    const char *pointer, struct range range, int64_t *ms)
+                    const char *pointer, int64_t least_ms, int64_t most_ms,
+                    int64_t *ms)
 {
     const char *name = pointer + 1;
     if (!json_is_integer(value)) {
         faults_add(reader->errors, pointer,
                    "%s is %s; it must be an integer from %" PRId64
                    " to %" PRId64 " (milliseconds)",
-                   name, type_of(value), range.least_ms, range.most_ms);
+                   name, type_of(value), least_ms, most_ms);
         return false;
     }
     *ms = json_integer_value(value);
-    if (*ms >= range.least_ms && *ms <= range.most_ms)
+    if (*ms >= least_ms && *ms <= most_ms)
         return true;
     faults_add(reader->errors, pointer,
                "%s is %" PRId64 "; it must be an integer from %" PRId64
                " to %" PRId64 " (milliseconds)",
-               name, *ms, range.least_ms, range.most_ms);
+               name, *ms, least_ms, most_ms);
     return false;
 }
 
 static void read_ttl(struct reader *reader, const json_t *value)
 {
-    struct range range = {TTL_MIN_MS, reader->max_ttl_ms};
-    reader->body->has_ttl =
-        read_ms(reader, value, "/ttl_ms", range, &reader->body->ttl_ms);
+    struct body *body = reader->body;
+    body->has_ttl = read_ms(reader, value, "/ttl_ms", TTL_MIN_MS,
+                            reader->max_ttl_ms, &body->ttl_ms);
 }
 
 static void read_wait(struct reader *reader, const json_t *value)
 {
-    struct range range = {0, WAIT_MAX_MS};
-    (void)read_ms(reader, value, "/wait_ms", range, &reader->body->wait_ms);
+    (void)read_ms(reader, value, "/wait_ms", 0, WAIT_MAX_MS,
+                  &reader->body->wait_ms);
 }
 
 static const struct member {

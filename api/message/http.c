@@ -28,16 +28,16 @@ int http_list_limit(struct span text)
 int http_price(const struct http_request *request)
 {
     const struct query *query = &request->query;
-    char digits[4];
-    size_t len;
     int limit = LIST_LIMIT_DEFAULT;
     if (request->match.route != ROUTE_LIST)
         return 1;
-    if (query_has(query, QUERY_LIMIT)) /* one that will be refused costs 1 */
-        limit =
-            query_read(query, QUERY_LIMIT, digits, sizeof digits, &len) == NULL
-                ? http_list_limit((struct span){digits, len})
-                : 0;
+    if (query_has(query, QUERY_LIMIT)) {
+        char digits[4];
+        size_t len;
+        limit = 0; /* it is refused, unless it can be read */
+        if (query_read(query, QUERY_LIMIT, digits, sizeof digits, &len) == NULL)
+            limit = http_list_limit((struct span){digits, len});
+    }
     return limit > LOCKS_EACH ? limit / LOCKS_EACH : 1;
 }
 

@@ -119,7 +119,6 @@ struct span route_names(const struct route_match *match,
 static void ask(struct route_match *match, const struct path *path,
                 const char *name, struct span id)
 {
-    char names[NAMES_LEN_MAX];
     const struct method *method = path->methods;
     const struct method *end = method + METHODS_MAX;
     while (method < end && method->name != NULL &&
@@ -133,6 +132,7 @@ static void ask(struct route_match *match, const struct path *path,
     }
     match->call = method->call;
     if (path->has_id) {
+        char names[NAMES_LEN_MAX];
         match->id = id;
         match->route = path->route;
         if (route_names(match, names).len > 0)
