@@ -247,11 +247,6 @@ enum exchange_step exchange_go_on(const struct service *service,
     }
 }
 
-void exchange_answer(struct exchange *it, int64_t now_us)
-{
-    connection_answer(&it->connection, it->request.op != 0, now_us);
-}
-
 /* ---- what becomes of it ------------------------------------------------- */
 
 /*

@@ -67,9 +67,6 @@ enum exchange_step exchange_go_on(const struct service *service,
                                   struct exchange *it, int64_t now_us,
                                   struct http_response *response);
 
-/* The answer is on its way. A grant stays in request.op until it is written. */
-void exchange_answer(struct exchange *it, int64_t now_us);
-
 /* The connection's events leave and end, see connection.h. */
 bool exchange_on_leave(const struct service *service, struct exchange *it);
 void exchange_on_end(const struct service *service, struct exchange *it,

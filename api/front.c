@@ -64,7 +64,8 @@ static enum MHD_Result send_answer(struct front *front, struct exchange *it,
     set_held(front, &it->connection, false);
     it->connection.answered_run = front->run;
     accesslog_note(&front->accesslog, &it->request, response, now_us);
-    exchange_answer(it, now_us);
+    /* a grant stays in request.op until it is written */
+    connection_answer(&it->connection, it->request.op != 0, now_us);
     return MHD_YES;
 }
 

@@ -44,7 +44,7 @@ TEST(written_whole_is_held_however_the_connection_ends)
 {
     begin(LOCK_ACQUIRE, play_acquire());
     grant();
-    exchange_answer(pair.it, clock_now_us());
+    pair_answer(clock_now_us());
     connection_end(&pair.it->connection, true);
     ck_assert(pair.it->request.op == 0);
     pair_leave();
@@ -58,7 +58,7 @@ TEST(not_written_whole_is_released)
 {
     begin(LOCK_ACQUIRE, play_acquire());
     grant();
-    exchange_answer(pair.it, clock_now_us());
+    pair_answer(clock_now_us());
     connection_end(&pair.it->connection, false);
     ck_assert(pair.it->request.op == 0);
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
@@ -74,7 +74,7 @@ TEST(only_an_answered_grant_may_have_come)
     ck_assert(!connection_may_have_answer(&pair.it->connection));
     grant();
     ck_assert(!connection_may_have_answer(&pair.it->connection));
-    exchange_answer(pair.it, clock_now_us());
+    pair_answer(clock_now_us());
     ck_assert(connection_may_have_answer(&pair.it->connection));
     connection_end(&pair.it->connection, true);
     ck_assert(!connection_may_have_answer(&pair.it->connection));
@@ -239,7 +239,7 @@ TEST(requests_and_connections_are_counted)
     ck_assert_uint_eq(play.metrics.requests_accepted, 1);
     ck_assert_int_eq(pair.all.in_flight, 1);
     connection_hold(&pair.it->connection, clock_now_us());
-    exchange_answer(pair.it, clock_now_us());
+    pair_answer(clock_now_us());
     ck_assert_uint_eq(play.metrics.requests_answered, 0);
     connection_end(&pair.it->connection, true);
     ck_assert_uint_eq(play.metrics.requests_answered, 1);
@@ -277,7 +277,7 @@ TEST(the_deadline_follows_the_request)
     connection_hold(&pair.it->connection, 2000);
     ck_assert_int_eq(pair.it->connection.deadline.at_us, 0);
     ck_assert_int_eq(pair.it->connection.deadline.whole_us, 2000);
-    exchange_answer(pair.it, 3000);
+    pair_answer(3000);
     ck_assert_int_eq(pair.it->connection.deadline.since_us, 3000);
     ck_assert_int_gt(pair.it->connection.deadline.at_us, 3000);
     connection_end(&pair.it->connection, true);

@@ -158,7 +158,7 @@ TEST(who_has_left_gets_other_answers)
 TEST(what_has_its_answer_gets_no_other)
 {
     exchanged_expect(request("GET", "/livez", ""), 200);
-    exchange_answer(pair.it, play.now_us);
+    pair_answer(play.now_us);
     ck_assert_int_eq(exchanged_go_on(), EXCHANGE_CLOSE);
 }
 

@@ -173,7 +173,7 @@ TEST(a_grant_counts_until_it_turns_out_that_nobody_got_it)
         expect_locks(1);
         play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
         exchanged_expect(exchanged_go_on(), 201);
-        exchange_answer(pair.it, play.now_us);
+        pair_answer(play.now_us);
         connection_end(&pair.it->connection, is_written);
         expect_locks(is_written);
         free(exchanged.response.body);
@@ -227,7 +227,7 @@ static void expect_revoked(int status)
     exchanged_expect(exchanged_go_on(), status);
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
     ck_assert_int_eq((int)pair.it->request.op, 0);
-    exchange_answer(pair.it, play.now_us);
+    pair_answer(play.now_us);
     connection_end(&pair.it->connection, true);
 }
 
@@ -255,7 +255,7 @@ TEST(an_acquire_of_who_may_go_on_goes_on)
     ck_assert_int_eq(pair.wakes, 0);
     play_answer_range(CALL_ACQUIRE, 1, 3, VOTE_GRANTED);
     exchanged_expect(exchanged_go_on(), 201);
-    exchange_answer(pair.it, play.now_us);
+    pair_answer(play.now_us);
     connection_end(&pair.it->connection, true);
 }
 

@@ -101,3 +101,8 @@ void pair_close(void)
 {
     connection_free(&pair.it->connection);
 }
+
+void pair_answer(int64_t now_us)
+{
+    connection_answer(&pair.it->connection, pair.it->request.op != 0, now_us);
+}

@@ -29,6 +29,9 @@ void pair_end(void);
 void pair_leave(void);
 void pair_await_leave(void);
 
+/* The answer to the request is on its way. */
+void pair_answer(int64_t now_us);
+
 /* The connection is closed · accepted again. */
 void pair_close(void);
 void pair_open(void);
