@@ -197,7 +197,7 @@ TEST(a_higher_epoch_for_the_same_nodes_changes_nothing)
     begin(NODES);
     world_start_server(&world, REPLICAS, options_with("--config-epoch 2", all));
     wait_ready(REPLICAS);
-    ck_assert_int_eq(rival_count_voting(&world, REPLICAS), NODES);
+    WAIT_UNTIL(BACK_MS, rival_count_voting(&world, REPLICAS) == NODES);
     ck_assert_int_eq(
         server_count_log(&world.servers[REPLICAS], "event=config_epoch"), 1);
     rival_cycle(&world.servers[REPLICAS], "cycled");

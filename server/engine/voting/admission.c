@@ -164,11 +164,14 @@ static void begin_epoch(struct admission *admission, int64_t now_us)
 {
     admission->entered_us = 0;
     for (int i = 0; i < admission->settings.nodes; i++) {
-        admission->node[i].is_of_epoch = false;
-        if (admission->node[i].phase == ADMISSION_DOWN)
+        struct admission_node *it = &admission->node[i];
+        it->is_of_epoch = false;
+        if (it->epoch_other == 0 && it->epoch_mark == 0)
+            it->foreign_us = 0; /* it was above us, but of our nodes */
+        if (it->phase == ADMISSION_DOWN)
             continue;
         expect_admission(admission, i);
-        look_soon(&admission->node[i], now_us);
+        look_soon(it, now_us);
     }
 }
 
@@ -413,7 +416,8 @@ enum node_state admission_refusal(const struct admission *admission, int node)
     case ADMISSION_UNSEEN:
         return STATE_QUARANTINED;
     case ADMISSION_EMPTY:
-        return STATE_WAITING;
+        return eligibility_is_outdated(admission, node) ? STATE_QUARANTINED
+                                                        : STATE_WAITING;
     case ADMISSION_FOREIGN:
         return STATE_FOREIGN;
     case ADMISSION_SUPERSEDED:

@@ -65,7 +65,7 @@ TEST(story_60_a_machine_is_not_marked_while_its_name_is_in_use)
         tell_of_another(beat);
         voters_pass(HEARTBEAT_US);
         (void)voters_look_around();
-        VOTERS_ASSERT_PHASE(0, ADMISSION_EMPTY);
+        VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
     }
     voters_pass(9 * VOTERS_SECOND);
     (void)voters_look_around();
@@ -120,6 +120,16 @@ TEST_RANGE(story_60_the_epoch_of_the_nodes_counts, 1, 30)
         voters_found(i, LOOK_ADMITTED, OURS("7"), "");
         VOTERS_ASSERT_REFUSAL(i, STATE_NONE);
     }
+}
+
+/* What was above before it followed does not hinder admissions. */
+TEST(nodes_of_an_epoch_that_is_followed_are_not_foreign)
+{
+    for (int i = 0; i < VOTERS_NODES; i++)
+        find(i, i == 0 ? LOOK_SUPERSEDED : LOOK_ADMITTED, OURS("3"), "");
+    ck_assert(!eligibility_has_foreign(&voters.admission, voters.now_us));
+    find(0, LOOK_SUPERSEDED, OTHERS("4"), "");
+    ck_assert(eligibility_has_foreign(&voters.admission, voters.now_us));
 }
 
 TEST(the_epoch_of_most_counts_among_several)
