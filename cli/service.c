@@ -296,7 +296,7 @@ enum verdict service_acquire(struct service *service, struct lock *lock,
                              json_t **body)
 {
     unsigned char key[KEY_BYTES];
-    char header[sizeof "Idempotency-Key: " + 2 * KEY_BYTES];
+    char header[sizeof "Idempotency-Key: " + (size_t)2 * KEY_BYTES];
     int64_t wait_all_ms = service->options->wait_ms;
     struct attempts attempts = {.give_up_us = INT64_MAX};
     enum verdict verdict = VERDICT_UNAVAILABLE;

@@ -58,7 +58,7 @@ bool networks_are_valid(const char *list)
 bool networks_have(const char *list, struct span address)
 {
     struct in6_addr wanted;
-    struct network network;
+    struct network network = {.bits = 0};
     struct span entry;
     bool is_v4;
     if (!parse(address, &wanted, &is_v4))

@@ -38,11 +38,13 @@ static void check_node(const struct address_node *node)
     assert(node->host[0] != '\0' && node->db >= 0 && node->db <= 65535);
     assert(node->is_unix ? node->port == 0 && node->host[0] == '/'
                          : node->port >= 1 && node->port <= 65535);
-    assert(is_showable(node->name));
+    assert(is_showable(node->name) && node->name[0] != '\0');
+    assert(is_showable(node->address));
     assert(node->password[0] != '\0' || node->user[0] == '\0');
-    const char *reason = address_parse_node(node->name, &again);
+    const char *reason = address_parse_node(node->address, &again);
     assert(reason == NULL && address_is_same(node, &again));
-    assert(strcmp(again.name, node->name) == 0);
+    assert(strcmp(again.address, node->address) == 0);
+    assert(strcmp(again.name, node->address) == 0);
 }
 
 static void check_limits(const struct config *config)

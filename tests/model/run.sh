@@ -235,9 +235,9 @@ epochs      | ADMITS_ON       | 47 admits beside a higher epoch       | two_hold
 epochs      | SAME_EPOCH      | all rules on, without a higher epoch  | nothing
 epochs      | NO_FINGERPRINT  | 10 two configurations, one permission | two_holders
 epochs      | SAME_EPOCH FOREIGN_ELSEWHERE | 10 admits beside a foreign one | two_holders
+epochs      | CUT_OFF         | what remains: an old server, cut off  | two_holders
+epochs      | SAME_EPOCH ALL_EMPTY | what remains: two race on empty nodes | two_holders
 epochs      | FOLLOWS OLD_T=1 | all rules on, servers follow the epoch | nothing      | KEEPS
 epochs      | FOLLOWS OLD_T=1 KEEPS REACH_RETURN | goal: the old names, again | is_reached
 epochs      | FOLLOWS OLD_T=1 KEEPS STAYS_ESTABLISHED | 60 it need not wait | two_holders
-epochs      | CUT_OFF         | what remains: an old server, cut off  | two_holders
-epochs      | SAME_EPOCH ALL_EMPTY | what remains: two race on empty nodes | two_holders
 END

@@ -14,7 +14,8 @@ void round_init(struct round *round, enum lock_call kind, int total,
                 int64_t start_us, int64_t deadline_us)
 {
     assert(total >= 1 && total <= NODES_MAX && deadline_us >= start_us);
-    static_assert(VOTE_PENDING == 0 && STATE_NONE == 0, "");
+    static_assert((int)VOTE_PENDING == 0, "");
+    static_assert((int)STATE_NONE == 0, "");
     memset(round, 0, offsetof(struct round, values));
     round->kind = kind;
     round->total = total;
