@@ -208,11 +208,11 @@ static void on_completed(void *cls, struct MHD_Connection *http, void **request,
      * whole. If the client resets the connection in between, it reports a
      * failure.
      */
-    bool is_just_written = front->run - it->answered_run <= FINISH_RUNS &&
-                           connection_may_have_answer(it);
+    bool is_written = code == MHD_REQUEST_TERMINATED_COMPLETED_OK ||
+                      (front->run - it->answered_run <= FINISH_RUNS &&
+                       connection_may_have_answer(it));
     set_held(front, it, false);
-    connection_end(it, code == MHD_REQUEST_TERMINATED_COMPLETED_OK ||
-                           is_just_written);
+    connection_end(it, is_written);
 }
 
 static void on_connection(void *cls, struct MHD_Connection *http,
