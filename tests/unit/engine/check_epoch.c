@@ -153,6 +153,10 @@ TEST(once_a_majority_told_it_one_node_changes_it_no_more)
     ck_assert_int_eq(voters.admission.epoch, 1);
     VOTERS_ASSERT_REFUSAL(3, STATE_SUPERSEDED);
     VOTERS_ASSERT_REFUSAL(0, STATE_NONE);
+    find(0, LOOK_EMPTY, "", ""); /* not even if they are more for a while */
+    find(1, LOOK_EMPTY, "", "");
+    find(3, LOOK_SUPERSEDED, OURS("2"), "");
+    ck_assert_int_eq(voters.admission.epoch, 1);
 }
 
 TEST_RANGE(a_higher_one_of_other_nodes_is_not_followed_past, 0, 2)
