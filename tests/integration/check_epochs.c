@@ -146,7 +146,7 @@ TEST(wrong_nodes_are_left_by_a_higher_epoch)
     ck_assert_ptr_nonnull(strstr(rival_told(&world, 0, 0, "detail"),
                                  "carries configuration epoch 2"));
     rival_start_fresh(&world, 2, SMALL "--config-epoch 3");
-    WAIT_UNTIL(2 * QUARANTINE_MS, rival_count_voting(&world, 2) == 3);
+    WAIT_UNTIL(4 * QUARANTINE_MS, rival_count_voting(&world, 2) == 3);
     rival_cycle(&world.servers[2], "held");
     world_stop_server(&world, 0);
     rival_start_fresh(&world, 0, SMALL); /* which takes over the epoch, 3 */

@@ -34,6 +34,8 @@ bool eligibility_may_renew(const struct admission *admission, int node,
             ours += admission->node[i].epoch_ours == admission->epoch;
         return ours >= admission->settings.quorum;
     }
+    if (!admission->node[node].is_outdated)
+        return false;
     bool is_waiting = it->floor < witness_born_at(it->latest);
     int64_t patience_us =
         is_waiting ? eligibility_quarantine_us(admission) : SILENT_US;
