@@ -271,8 +271,7 @@ static void print_nodes(const json_t *answer)
                                (double)US_PER_MS);
         (void)snprintf(shown, sizeof shown, "%s%s%s", name, has_name ? "=" : "",
                        has_name ? address : "");
-        (void)printf("%-24s", shown);
-        (void)printf(" %-14s %9s  ", http_text(node, "state"), rtt);
+        (void)printf("%-24s %-14s %9s  ", shown, http_text(node, "state"), rtt);
         shown_put(http_text(node, "detail"), stdout);
         (void)putchar('\n');
     }
