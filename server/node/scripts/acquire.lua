@@ -37,7 +37,11 @@ if kind == 'a' or kind == 'g' then
         local slot, highest = ARGV[s], tonumber(top)
         local is_above = highest and number > highest
         if not is_above then
-            highest = highest_of(slot)
+            -- Above the bar is nothing that the node may have forgotten.
+            local found = redis.call('HMGET', state, slot, 'bar')
+            local bar = tonumber(found[2] or 0)
+            highest = math.max(tonumber(found[1] or 0),
+                bar and bar >= 0 and bar or 2^53) -- unknown: above all numbers
         end
         if highest < number and redis.call('SET', ARGV[a], ARGV[b], 'NX', 'PX',
             ARGV[b + 1]) then

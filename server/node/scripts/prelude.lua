@@ -107,16 +107,6 @@ local function promise(ttl_ms, slot, digits, is_above)
     beat = raised
 end
 
--- A new lock needs a higher number than this: the highest of its slot, or the
--- bar, above which is nothing that the node may have forgotten. An error, if what
--- is in the slot is no number.
-local function highest_of(slot)
-    local found = redis.call('HMGET', state, slot, 'bar')
-    local highest, bar = tonumber(found[1] or 0), tonumber(found[2] or 0)
-    -- unknown: above all numbers
-    return math.max(highest, bar and bar >= 0 and bar or 2^53)
-end
-
 -- Announces that a lock was deleted, with the number of its token, which shows
 -- whether it is old news. Returns how many connections got it; 0 if the node
 -- denies its user to publish: an announcement is a hint, and fails nothing.

@@ -30,6 +30,8 @@ if kind == 'g' or kind == 'a' then
             (rest == '' or string.find(rest, '^%.[%w._:@/-]+$'))
     end
 
+    local bar = tonumber(redis.call('HGET', state, 'bar') or 0)
+    bar = bar and bar >= 0 and bar or 2^53 -- unknown: above all numbers
     local replaced = {}
     for i = a, b - 1 do
         local pttl = redis.call('PTTL', ARGV[i])
@@ -40,7 +42,8 @@ if kind == 'g' or kind == 'a' then
             end
             replaced[i] = {value = value, pttl = pttl}
         end
-        local highest = highest_of(ARGV[i + n + 2])
+        local last = redis.call('HGET', state, ARGV[i + n + 2])
+        local highest = math.max(tonumber(last or 0), bar)
         if not (highest < number) then
             return {'STALE', highest}
         end
