@@ -92,7 +92,7 @@ static const char *const look_words[LOOK_WORDS] = {
     [LOOK_FOREIGN] = "FOREIGN",   [LOOK_MISNAMED] = "MISNAMED",
     [LOOK_EMPTY] = "EMPTY",       [LOOK_BARE] = "BARE",
     [LOOK_FRESH] = "FRESH",       [LOOK_CREATED] = "CREATED",
-    [LOOK_MARKED] = "MARKED",
+    [LOOK_TAKEN] = "TAKEN",       [LOOK_MARKED] = "MARKED",
 };
 
 /* VOTE_UNREADABLE: there is none. */
@@ -185,8 +185,8 @@ decode_look(int64_t node_now_us, const struct script_field *fields, int count)
     while (word < LOOK_WORDS && !span_is(fields[0].string, look_words[word]))
         word++;
     /* if the word says that there is a mark, it is a text without NUL */
-    bool is_marked =
-        word == LOOK_FRESH || word == LOOK_CREATED || word == LOOK_MARKED;
+    bool is_marked = word == LOOK_FRESH || word == LOOK_CREATED ||
+                     word == LOOK_TAKEN || word == LOOK_MARKED;
     if (word == LOOK_WORDS || fields[1].type != SCRIPT_FIELD_STRING ||
         fields[2].type != SCRIPT_FIELD_STRING || admit.len > CALL_STATE_MAX ||
         mark.len > CALL_STATE_MAX ||

@@ -84,13 +84,14 @@ enum call_look_word {
     LOOK_BARE,
     LOOK_FRESH,
     LOOK_CREATED,
+    LOOK_TAKEN,
     LOOK_MARKED,
     LOOK_WORDS
 };
 
 struct call_look {
     enum call_look_word word;
-    struct span admit; /* the node's; empty: none */
+    struct span admit; /* the node's, of TAKEN the one before; empty: none */
     struct span mark;
     int64_t max_ttl_ms; /* the greatest that was ever allowed there */
     bool is_durable;    /* its memory has been, ever since its admission */
@@ -100,6 +101,30 @@ struct call_look {
     struct span witnesses; /* the digits of what it knows of those in the call,
                               in the same order */
 };
+
+/* The parts of an admission or a mark, which colons divide. */
+enum call_state_part {
+    CALL_STATE_EPOCH,
+    CALL_STATE_FINGERPRINT,
+    CALL_STATE_NAME,
+    CALL_STATE_BIRTH,
+    CALL_STATE_NEWS, /* of a mark: "first", or nothing */
+};
+
+/* Empty: the state has no such part. */
+static inline struct span call_state_part(struct span state,
+                                          enum call_state_part part)
+{
+    const char *at = state.ptr, *end = state.ptr + state.len;
+    for (int i = 0; i < (int)part && at != NULL; i++) {
+        at = memchr(at, ':', (size_t)(end - at));
+        at = at != NULL ? at + 1 : NULL;
+    }
+    if (at == NULL)
+        return span_of("");
+    const char *colon = memchr(at, ':', (size_t)(end - at));
+    return (struct span){at, (size_t)((colon != NULL ? colon : end) - at)};
+}
 
 /* Facts from a handshake with a node. The text is borrowed in the callback. */
 struct node_facts {

@@ -4,7 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { DATA_VERSION = 5 }; /* of keys and scripts on the nodes */
+enum {
+    DATA_VERSION = 6, /* of keys and scripts on the nodes */
+    COUNT_LEN = 2,    /* digits of the number of nodes */
+};
 
 #define FNV_BASIS UINT64_C(0xcbf29ce484222325)
 
@@ -44,4 +47,15 @@ void fingerprint_make(char hex[FINGERPRINT_LEN + 1], const char *const names[],
     for (int i = 0; i < count; i++)
         hash = hash_text(hash, sorted[i]);
     print_hash(hex, hash);
+    hex[FINGERPRINT_LEN - 2] = (char)('0' + count / 10);
+    hex[FINGERPRINT_LEN - 1] = (char)('0' + count % 10);
+}
+
+int fingerprint_names(const char *hex)
+{
+    if (strlen(hex) != FINGERPRINT_LEN)
+        return 0;
+    const char *digits = hex + FINGERPRINT_LEN - COUNT_LEN;
+    int64_t count = span_number((struct span){digits, COUNT_LEN}, COUNT_LEN);
+    return count >= 1 && count <= NODES_MAX ? (int)count : 0;
 }

@@ -60,7 +60,8 @@ static bool may_mark(const struct admission *admission, int node,
         return eligibility_may_renew(admission, node, now_us);
     if (!eligibility_is_established(admission) &&
         eligibility_epoch_below(admission) != 0)
-        return eligibility_may_take_over(admission);
+        return eligibility_may_take_over(admission) &&
+               eligibility_is_turn(admission, node, now_us);
     if (admission->node[node].epoch_other != 0)
         return false;
     return admission_is_objecting(admission, now_us) ||
@@ -163,9 +164,11 @@ static void expect_admission(struct admission *admission, int node)
 static void begin_epoch(struct admission *admission, int64_t now_us)
 {
     admission->entered_us = 0;
+    admission->has_led = admission->has_taken = false;
+    admission->takeover = (struct takeover){0};
     for (int i = 0; i < admission->settings.nodes; i++) {
         struct admission_node *it = &admission->node[i];
-        it->is_of_epoch = false;
+        it->is_of_epoch = it->is_taken = false;
         if (it->epoch_other == 0 && it->epoch_mark == 0)
             it->foreign_us = 0; /* it was above us, but of our nodes */
         if (it->phase == ADMISSION_DOWN)
@@ -210,7 +213,11 @@ static void note_birth(struct admission *admission, int node, const char *state,
 {
     struct admission_node *it = &admission->node[node];
     char birth[CALL_BIRTH_LEN + 1] = "";
-    (void)sscanf(state, "%*[^:]:%*[^:]:%*[^:]:%26[0-9]", birth);
+    struct span part = call_state_part(span_of(state), CALL_STATE_BIRTH);
+    if (part.len == CALL_BIRTH_LEN)
+        birth[span_copy(birth, part)] = '\0';
+    if (strspn(birth, "0123456789") != CALL_BIRTH_LEN)
+        birth[0] = '\0'; /* written by hand; other nodes are told births */
     if (strcmp(birth, it->birth) != 0) { /* its earlier reports are void */
         memcpy(it->birth, birth, sizeof birth);
         it->life++;
@@ -246,6 +253,7 @@ static void on_ours(struct admission *admission, int node, struct span mark,
         copy_state(it->mark, mark);
         it->sighted_us = it->news_us = now_us;
         it->asked = (struct admission_asked){0};
+        it->is_taken = false;
     }
     note_birth(admission, node, mark.len > 0 ? it->mark : it->found, now_us);
 }
@@ -272,6 +280,7 @@ void admission_on_look(struct admission *admission, int node,
         [LOOK_BARE] = ADMISSION_EMPTY,
         [LOOK_FRESH] = ADMISSION_MARKED,
         [LOOK_CREATED] = ADMISSION_MARKED,
+        [LOOK_TAKEN] = ADMISSION_MARKED,
         [LOOK_MARKED] = ADMISSION_MARKED,
     };
     struct admission_node *it = &admission->node[node];
@@ -288,7 +297,13 @@ void admission_on_look(struct admission *admission, int node,
         look->max_ttl_ms < MAX_TTL_MOST_MS ? look->max_ttl_ms : MAX_TTL_MOST_MS;
     it->was_durable = look->is_durable;
     it->beat = look->beat;
-    copy_state(it->found, look->admit);
+    copy_state(it->found, look->word == LOOK_TAKEN ? span_of("") : look->admit);
+    takeover_on_look(&admission->takeover, &admission->witness,
+                     admission->settings.fingerprint, node, look, now_us);
+    if (node == admission->settings.leader &&
+        (look->word == LOOK_TAKEN || look->word == LOOK_CREATED ||
+         look->word == LOOK_FRESH))
+        admission->has_led = true;
     epoch_note(admission, node, look->mark);
     if (is_admitted || it->phase == ADMISSION_MARKED) {
         on_ours(admission, node, is_admitted ? span_of("") : look->mark,
@@ -323,6 +338,7 @@ void admission_on_look(struct admission *admission, int node,
         on_bare(admission, node, now_us);
     if (epoch_follow(admission))
         begin_epoch(admission, now_us);
+    eligibility_on_taken(admission);
 }
 
 /* Whatever the result, and whatever other servers did, a look shows it. */
@@ -368,9 +384,12 @@ void admission_on_step(struct admission *admission, int node)
 {
     admission->node[node].must_revoke = true;
     witness_on_lost(&admission->witness, node);
-    for (int i = 0; i < admission->settings.nodes;
-         i++) /* it told a wrong end */
-        admission->node[i].asked.again &= (uint16_t) ~(1u << node);
+    for (int i = 0; i < admission->settings.nodes; i++) {
+        struct admission_node *it = &admission->node[i];
+        it->asked.again &= (uint16_t) ~(1u << node); /* it told a wrong end */
+        it->is_taken = false;
+    }
+    takeover_on_step(&admission->takeover, node);
 }
 
 void admission_on_durable(struct admission *admission, int node,

@@ -166,6 +166,8 @@ static bool has_ended(const struct admission *admission, int node,
     const struct admission_asked *asked = &admission->node[node].asked;
     if (admission->settings.is_off)
         return true;
+    if (admission->node[node].is_taken)
+        return now_us >= admission->takeover.end_us;
     if (is_majority(admission, asked->again))
         return now_us >= asked->end_us;
     int64_t due = due_us(admission, node);
@@ -230,7 +232,9 @@ int64_t eligibility_remaining_us(const struct admission *admission, int node,
     if (it->mark[0] == '\0' || admission->start.is_marked[node])
         return 0;
     int64_t end_us = due_us(admission, node);
-    if (is_majority(admission, it->asked.again))
+    if (it->is_taken)
+        end_us = admission->takeover.end_us;
+    else if (is_majority(admission, it->asked.again))
         end_us = it->asked.end_us;
     else if (has_others(admission, node))
         end_us = now_us + HEARTBEAT_US;
@@ -264,6 +268,64 @@ bool eligibility_may_take_over(const struct admission *admission)
                  admission->node[i].looked_us != 0;
     return !eligibility_is_established(admission) && there >= wanted &&
            admission->epoch == eligibility_epoch_below(admission) + 1;
+}
+
+bool eligibility_is_turn(const struct admission *admission, int node,
+                         int64_t now_us)
+{
+    const struct admission_node *leader =
+        &admission->node[admission->settings.leader];
+    return node == admission->settings.leader ||
+           admission->settings.has_take_over || admission->has_led ||
+           (leader->phase == ADMISSION_MARKED &&
+            now_us >= leader->sighted_us + SILENT_US);
+}
+
+/* All are marked, and were looked at since the last of these marks was seen:
+ * none votes yet. */
+static bool are_all_marked(const struct admission *admission)
+{
+    int64_t since_us = 0;
+    for (int i = 0; i < admission->settings.nodes; i++)
+        since_us = at_least(admission->node[i].sighted_us, since_us);
+    for (int i = 0; i < admission->settings.nodes; i++)
+        if (admission->node[i].phase != ADMISSION_MARKED ||
+            admission->node[i].looked_us < since_us)
+            return false;
+    return true;
+}
+
+static bool are_clocks_good(const struct admission *admission, uint16_t nodes)
+{
+    for (int i = 0; i < admission->settings.nodes; i++)
+        if ((nodes & 1u << i) != 0 && (!admission->node[i].is_clock_good ||
+                                       admission->node[i].must_revoke))
+            return false;
+    return true;
+}
+
+/*
+ * Once. A node that is marked anew after that may have voted under the new
+ * names, and forgotten it.
+ */
+void eligibility_on_taken(struct admission *admission)
+{
+    const struct takeover *takeover = &admission->takeover;
+    if (!is_taking_over(admission) || admission->has_taken ||
+        !are_all_marked(admission) || !takeover_is_told(takeover) ||
+        !are_clocks_good(admission, takeover_tellers(takeover)))
+        return;
+    admission->has_taken = true;
+    for (int i = 0; i < admission->settings.nodes; i++) {
+        admission->node[i].is_taken = true;
+        admission->node[i].foreign_us = 0;
+    }
+}
+
+int64_t eligibility_number(const struct admission *admission, int node)
+{
+    const struct admission_node *it = &admission->node[node];
+    return it->is_taken ? admission->takeover.number : it->asked.number;
 }
 
 /* ---- obstacles ---------------------------------------------------------- */

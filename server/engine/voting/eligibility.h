@@ -4,9 +4,11 @@
  *
  *   asked    a majority of all nodes, not counting this one, knew its mark and
  *            told when their last promise ends; that time has passed
- *   in time  fewer can be asked, and Q has passed since the mark was seen
- *   back     its memory is durable, and no server has reported a later one,
- *            although each had two heartbeats to do so
+ *   taken    it was marked under new names, a majority of the old ones told
+ * when their last promise ends, and that time has passed in time  nobody can be
+ * asked, and Q has passed since the mark was seen back     its memory is
+ * durable, and no server has reported a later one, although each had two
+ * heartbeats to do so
  *
  * In each case no later birth is known under the node's name.
  * docs/guarantees.md tells why this is enough.
@@ -20,6 +22,7 @@
 #include "../port/fingerprint.h"
 #include "../port/vote.h"
 #include "firststart.h"
+#include "takeover.h"
 #include "witness.h"
 
 enum {
@@ -78,6 +81,8 @@ struct admission_node {
     bool is_of_epoch;   /* was seen with our epoch */
     bool is_restarted;  /* found is its own admission, from before a restart */
     bool is_outdated;   /* a later birth of the node is known */
+    bool is_taken;      /* all promises of the old names are known, and it had
+                           this mark when they were */
     char admit[ADMISSION_STATE_MAX +
                1]; /* what it must carry, without the replication ID */
     char run_id[ADMISSION_STATE_MAX + 1];
@@ -105,8 +110,11 @@ struct admission {
     struct admission_node node[NODES_MAX];
     struct firststart start;
     struct witness witness;
+    struct takeover takeover;
     int epoch;              /* of the configuration */
     bool is_epoch_known;    /* a node has told it */
+    bool has_led;           /* this server marked the leader under new names */
+    bool has_taken;         /* all that the old ones promised was known */
     bool is_surveyed;       /* a majority has once answered looks */
     int64_t entered_us;     /* when the last node was first seen in our epoch */
     int64_t established_us; /* first saw an admission of our nodes; 0: never */
@@ -140,10 +148,16 @@ bool eligibility_has_taken_over(const struct admission *admission);
 bool eligibility_is_established(const struct admission *admission);
 
 /*
- * True if this server may replace the configuration that the nodes carry: its
- * epoch is the next one, and it reaches all of its nodes.
+ * may_take_over  this server may replace the configuration that the nodes
+ * carry: its epoch is the next one, and it reaches all of its nodes is_turn it
+ * may mark this node: the one who marked the leader marks the others, or the
+ * nodes would tell two servers half of the truth on_taken       a look: perhaps
+ * all that the old names promised is known
  */
 bool eligibility_may_take_over(const struct admission *admission);
+bool eligibility_is_turn(const struct admission *admission, int node,
+                         int64_t now_us);
+void eligibility_on_taken(struct admission *admission);
 
 /* The greatest epoch below ours that a node carries; 0: there is none. */
 int eligibility_epoch_below(const struct admission *admission);
@@ -168,6 +182,9 @@ void eligibility_on_told(struct admission *admission, int node,
  * connected. Nodes that answer with errors are left out.
  */
 int64_t eligibility_looked_us(const struct admission *admission);
+
+/* The node accepted none above this number before it forgot, or was taken. */
+int64_t eligibility_number(const struct admission *admission, int node);
 
 /* True if a marked node is to be admitted (due), or readmitted (back). */
 bool eligibility_is_due(const struct admission *admission, int node,

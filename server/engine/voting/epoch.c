@@ -16,10 +16,8 @@ static int epoch_of(const char *state)
 /* Whether an admission or a mark is of our nodes. */
 static bool is_ours(const struct admission *admission, const char *state)
 {
-    const char *fingerprint = admission->settings.fingerprint;
-    const char *colon = strchr(state, ':');
-    return colon != NULL &&
-           strncmp(colon + 1, fingerprint, strlen(fingerprint)) == 0;
+    return span_is(call_state_part(span_of(state), CALL_STATE_FINGERPRINT),
+                   admission->settings.fingerprint);
 }
 
 void epoch_note(struct admission *admission, int node, struct span mark)

@@ -208,7 +208,7 @@ static bool send_action(struct nodes *nodes,
         .is_durable = it->is_durable,
         .is_objecting = admission_is_objecting(admission, now_us),
         .is_renewing = eligibility_may_renew(admission, action->node, now_us),
-        .number = it->asked.number,
+        .number = eligibility_number(admission, action->node),
         .window_us = FENCE_WINDOW_US,
     };
     if (action->kind == ADMISSION_LOOK || action->kind == ADMISSION_REVOKE)

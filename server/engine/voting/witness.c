@@ -140,3 +140,14 @@ void witness_on_told(struct witness *witness, int node,
             note_carrier(&witness->node[i], node, birth);
     }
 }
+
+struct span witness_birth_told(const struct witness *witness, int teller,
+                               const struct call_look *look, int node)
+{
+    if (node == teller || !is_whole(witness, look->witnesses))
+        return span_of("");
+    int before = node < teller ? node : node - 1; /* those that stand first */
+    return (struct span){look->witnesses.ptr +
+                             (size_t)(2 * before + 1) * CALL_BIRTH_LEN,
+                         CALL_BIRTH_LEN};
+}

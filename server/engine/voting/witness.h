@@ -48,6 +48,11 @@ void witness_on_told(struct witness *witness, int node,
                      const struct call_look *look, int64_t sent_us,
                      int64_t now_us);
 
+/* The latest birth of the other node that the teller has stored; empty: it did
+ * not tell. */
+struct span witness_birth_told(const struct witness *witness, int teller,
+                               const struct call_look *look, int node);
+
 /* The node's memory no longer counts, or the connection is new. */
 void witness_on_lost(struct witness *witness, int node);
 

@@ -124,6 +124,8 @@ if string.find('kmnv', kind, 1, true) then
     --   FRESH       there was no state; marked now
     --   MARKED      had been marked before
     --   CREATED     marked now
+    --   TAKEN       marked now; it had voted under other names, and has all its
+    --               memory: admit is that admission
     --
     -- floor      the greatest beat that the caller knows of the node
     -- objects    1: the caller saw an admission and objects to first starts
@@ -132,7 +134,7 @@ if string.find('kmnv', kind, 1, true) then
     -- renews     1: a node whose birth is an earlier one is marked anew, and so
     --            is one whose mark is of our nodes with a higher epoch
     --
-    -- The fields after the word show the state after the look.
+    -- The other fields show the state after the look.
     --
     -- rest    until what the node has promised ends at the latest, us
     -- number  a higher one is above all that it has accepted
@@ -150,8 +152,18 @@ if string.find('kmnv', kind, 1, true) then
             admit = ''
         end
 
+        -- Whether it is the admission of this memory by other names, of which
+        -- this node's is one.
+        local function is_taken(before)
+            local other, name =
+                string.match(before, '^%d+(:[^:]*:)([^:]*:)%d+:')
+            return other and configuration .. name == of_this_node and
+                not string.find(configuration, other, 1, true) and
+                epoch_of(before) < epoch and is_of_this_life(before)
+        end
+
         -- Stores what the caller knows of others if this memory counts.
-        local function answer(word)
+        local function answer(word, before)
             local counts = word == 'ADMITTED' or
                 (begins(admit, of_this_node) and durable == '1')
             local heard, is_news = hear(ARGV[a + 4], counts)
@@ -164,7 +176,7 @@ if string.find('kmnv', kind, 1, true) then
                 redis.call('HSET', state, 'admit', admit)
             end
             return {
-                word, string.sub(admit, 1, 192), string.sub(mark, 1, 192),
+                word, string.sub(before or admit, 1, 192), string.sub(mark, 1, 192),
                 max_ttl_ms, number_of(durable), kept,
                 math.max(number_of(fields[7]) - now, 0),
                 math.max(number_of(fields[8]), number_of(fields[9])), heard
@@ -239,8 +251,12 @@ if string.find('kmnv', kind, 1, true) then
         end
         mark = write_mark(nonce, latest)
         -- The one from before a restart stays, as evidence.
+        local before = admit
         if admit_epoch < epoch then
             forget()
+        end
+        if is_taken(before) then
+            return answer('TAKEN', before)
         end
         return answer(is_fresh and 'FRESH' or 'CREATED')
     end

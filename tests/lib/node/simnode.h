@@ -37,6 +37,7 @@ struct simcall {
 struct simreply {
     struct call_reply reply;
     char value[SIM_TOKEN_MAX];
+    char before[CALL_STATE_MAX + 1]; /* the admission that was taken */
     char admit[CALL_STATE_MAX];
     char mark[CALL_STATE_MAX];
     char witnesses[CALL_WITNESSES_MAX];

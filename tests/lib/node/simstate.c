@@ -34,26 +34,12 @@ static int epoch_of(const char *text)
     return atoi(text);
 }
 
-/* A part of an admission or a mark, by number, from 0 on. */
-static struct span part_of(struct span text, int number)
-{
-    const char *end = text.ptr + text.len;
-    for (; number > 0; number--) {
-        const char *colon = memchr(text.ptr, ':', (size_t)(end - text.ptr));
-        assert(colon != NULL);
-        text.ptr = colon + 1;
-    }
-    const char *colon = memchr(text.ptr, ':', (size_t)(end - text.ptr));
-    text.len = (size_t)((colon != NULL ? colon : end) - text.ptr);
-    return text;
-}
-
 /* The birth in an admission or a mark, "" if there is none. */
 static void read_birth(const char *state, char birth[CALL_BIRTH_LEN + 1])
 {
     struct span part = {"", 0};
     if (state[0] != '\0')
-        part = part_of(span_of(state), 3);
+        part = call_state_part(span_of(state), CALL_STATE_BIRTH);
     assert(part.len <= CALL_BIRTH_LEN);
     birth[span_copy(birth, part)] = '\0';
 }
@@ -70,8 +56,9 @@ static bool is_before(const char *state, struct span latest)
 static void print_configuration(const struct simcall *call,
                                 char text[CALL_STATE_MAX + 1])
 {
-    struct span epoch = part_of(call->call.admit, 0);
-    struct span fingerprint = part_of(call->call.admit, 1);
+    struct span epoch = call_state_part(call->call.admit, CALL_STATE_EPOCH);
+    struct span fingerprint =
+        call_state_part(call->call.admit, CALL_STATE_FINGERPRINT);
     snprintf(text, CALL_STATE_MAX + 1, "%.*s:%.*s:", (int)epoch.len, epoch.ptr,
              (int)fingerprint.len, fingerprint.ptr);
 }
@@ -80,8 +67,9 @@ static void print_configuration(const struct simcall *call,
 static struct span name_of(const struct simcall *call)
 {
     struct span admit = call->call.admit;
-    return (struct span){admit.ptr,
-                         (size_t)(part_of(admit, 3).ptr - admit.ptr)};
+    return (struct span){
+        admit.ptr,
+        (size_t)(call_state_part(admit, CALL_STATE_BIRTH).ptr - admit.ptr)};
 }
 
 static bool is_named(const char *text, const struct simcall *call)
@@ -94,7 +82,7 @@ static bool is_named(const char *text, const struct simcall *call)
 static void print_life(const struct simbatch *batch, const struct simcall *call,
                        char text[CALL_STATE_MAX + 1])
 {
-    struct span run_id = part_of(call->call.admit, 3);
+    struct span run_id = call_state_part(call->call.admit, CALL_STATE_BIRTH);
     snprintf(text, CALL_STATE_MAX + 1, ":%.*s:%s", (int)run_id.len, run_id.ptr,
              batch->process->replid);
 }
@@ -113,7 +101,25 @@ static bool is_current(const struct simbatch *batch, const struct simcall *call,
                        const char *text)
 {
     return is_named(text, call) && is_of_life(batch, call, text) &&
-           part_of(span_of(text), 3).len == CALL_BIRTH_LEN;
+           call_state_part(span_of(text), CALL_STATE_BIRTH).len ==
+               CALL_BIRTH_LEN;
+}
+
+/* Whether it is the admission of this memory by other names, of which this
+ * node's is one. */
+static bool is_of_other_names(const struct simbatch *batch,
+                              const struct simcall *call, const char *admit)
+{
+    struct span ours = call->call.admit, other = span_of(admit);
+    struct span name = call_state_part(other, CALL_STATE_NAME),
+                own = call_state_part(ours, CALL_STATE_NAME);
+    struct span names = call_state_part(other, CALL_STATE_FINGERPRINT),
+                own_names = call_state_part(ours, CALL_STATE_FINGERPRINT);
+    return name.len == own.len && memcmp(name.ptr, own.ptr, own.len) == 0 &&
+           !(names.len == own_names.len &&
+             memcmp(names.ptr, own_names.ptr, names.len) == 0) &&
+           call_state_part(other, CALL_STATE_BIRTH).len == CALL_BIRTH_LEN &&
+           epoch_of(admit) < atoi(ours.ptr) && is_of_life(batch, call, admit);
 }
 
 static bool is_admitted(const struct simbatch *batch,
@@ -261,8 +267,10 @@ static bool has_lost(struct simbatch *batch, const struct simcall *call)
     return false;
 }
 
+/* before: the admission that was there. */
 static enum call_look_word mark_if_bare(struct simbatch *batch,
-                                        const struct simcall *call)
+                                        const struct simcall *call,
+                                        char before[CALL_STATE_MAX + 1])
 {
     struct simmemory *memory = batch->memory;
     const struct call *ask = &call->call;
@@ -270,21 +278,27 @@ static enum call_look_word mark_if_bare(struct simbatch *batch,
     bool is_disputed =
         (ask->is_renewing && is_before(memory->mark, ask->latest)) ||
         (ask->is_objecting && memory->mark[0] != '\0' &&
-         is_text(part_of(span_of(memory->mark), 4), "first"));
+         is_text(call_state_part(span_of(memory->mark), CALL_STATE_NEWS),
+                 "first"));
     if (is_current(batch, call, memory->mark) && !(is_disputed && may_mark))
         return LOOK_MARKED;
     bool is_fresh = !simstate_is_there(memory);
     if (!may_mark)
         return is_fresh ? LOOK_EMPTY : LOOK_BARE;
     write_mark(batch, call);
+    bool is_taken = is_of_other_names(batch, call, memory->admit);
+    snprintf(before, CALL_STATE_MAX + 1, "%s", memory->admit);
     if (epoch_of(memory->admit) < epoch_of(call->admit))
         forget(batch);
+    if (is_taken)
+        return LOOK_TAKEN;
     return is_fresh ? LOOK_FRESH : LOOK_CREATED;
 }
 
 /* The word of a look; writes what a look writes. */
 static enum call_look_word look_at_state(struct simbatch *batch,
-                                         const struct simcall *call)
+                                         const struct simcall *call,
+                                         char before[CALL_STATE_MAX + 1])
 {
     struct simmemory *memory = batch->memory;
     char configuration[CALL_STATE_MAX + 1];
@@ -319,7 +333,7 @@ static enum call_look_word look_at_state(struct simbatch *batch,
         is_before(memory->admit, ask->latest))
         forget(batch);
     if (!is_admitted(batch, call))
-        return mark_if_bare(batch, call);
+        return mark_if_bare(batch, call, before);
     batch->beat = memory->beat.it + 1;
     memory->beat = simnumber(batch->beat);
     memory->max_ttl_ms =
@@ -332,7 +346,8 @@ static void tell_news(struct simbatch *batch, const struct simcall *call)
 {
     char birth[CALL_BIRTH_LEN + 1];
     read_birth(batch->memory->admit, birth);
-    struct span news = part_of(span_of(batch->memory->admit), 4);
+    struct span news =
+        call_state_part(span_of(batch->memory->admit), CALL_STATE_NEWS);
     write_admit(batch, call, birth, atoll(news.ptr) + 1);
 }
 
@@ -341,14 +356,15 @@ static enum vote look(struct simbatch *batch, const struct simcall *call,
 {
     struct simmemory *memory = batch->memory;
     struct call_look *seen = &answer->reply.look;
-    seen->word = look_at_state(batch, call);
+    seen->word = look_at_state(batch, call, answer->before);
     /* servers trust what it has heard of others */
     bool counts = seen->word == LOOK_ADMITTED ||
                   (is_named(memory->admit, call) && memory->durable == '1');
     if (hear(memory, call->call.witnesses, counts, answer) &&
         seen->word == LOOK_ADMITTED)
         tell_news(batch, call);
-    seen->admit = span_of(memory->admit);
+    seen->admit =
+        span_of(seen->word == LOOK_TAKEN ? answer->before : memory->admit);
     seen->mark = span_of(memory->mark);
     seen->max_ttl_ms = memory->max_ttl_ms.it;
     seen->is_durable = memory->durable == '1';

@@ -181,7 +181,9 @@ int voters_look_around(void)
         }
         ck_assert_ptr_nonnull(last[action.node].admit);
         enum call_look_word word = last[action.node].word;
-        if (word == LOOK_FRESH || word == LOOK_CREATED)
+        if (word == LOOK_TAKEN)
+            last[action.node].admit = ""; /* told once */
+        if (word == LOOK_FRESH || word == LOOK_CREATED || word == LOOK_TAKEN)
             word = LOOK_MARKED; /* by the last look */
         voters_found(action.node, word, last[action.node].admit,
                      last[action.node].mark);

@@ -266,6 +266,41 @@ TEST(story_32_a_lower_epoch_is_marked_and_has_no_vote_from_then_on)
     PERMIT_ASSERT_WORD(permit_look(), LOOK_SUPERSEDED);
 }
 
+/* It has all its memory of other names, or not. */
+static const struct {
+    const char *admit;
+    bool is_of_this_life;
+    enum call_look_word word;
+} taken[] = {
+    {"1:another:0123456789abcdef:" PERMIT_OLD_BIRTH ":3", true, LOOK_TAKEN},
+    {"1:another:0123456789abcdef:" PERMIT_OLD_BIRTH ":3", false, LOOK_CREATED},
+    {"1:another:fedcba9876543210:" PERMIT_OLD_BIRTH ":3", true, LOOK_CREATED},
+    {"1:fingerprint:0123456789abcdef:" PERMIT_OLD_BIRTH ":3", true,
+     LOOK_CREATED},
+    {"1:another:0123456789abcdef::3", true, LOOK_CREATED},
+};
+
+TEST_EACH(story_59_who_voted_under_other_names_tells_what_it_promised, taken)
+{
+    char admit[CALL_STATE_MAX + 1];
+    live_admit();
+    snprintf(admit, sizeof admit, "%s%s", taken[_i].admit,
+             taken[_i].is_of_this_life ? live.of_this_life : ":older:m");
+    permit_set("admit", admit);
+    permit_set_number("until", live.reply.node_now_us + 3600000000);
+    permit_set("top", "77");
+    struct call call = live_call(CALL_LOOK, "", "");
+    call.admit = span_of("2:fingerprint:0123456789abcdef:run");
+    PERMIT_ASSERT_WORD(permit_ask(&call), taken[_i].word);
+    ck_assert_str_eq(live.admit, taken[_i].word == LOOK_TAKEN ? admit : "");
+    ck_assert_str_eq(permit_field("admit"), "");
+    ck_assert_str_eq(permit_field("mark"), live.mark);
+    ck_assert_int_gt(live.reply.look.rest_us, 3590000000);
+    ck_assert_int_eq(live.reply.look.number, 77);
+    PERMIT_ASSERT_WORD(permit_ask(&call), LOOK_MARKED);
+    ck_assert_str_eq(live.admit, "");
+}
+
 /* ---- admit --------------------------------------------------------------- */
 
 TEST(an_admission_ends_the_quarantine)

@@ -159,7 +159,7 @@ static const char *const look_words[LOOK_WORDS] = {
     [LOOK_FOREIGN] = "FOREIGN",   [LOOK_MISNAMED] = "MISNAMED",
     [LOOK_EMPTY] = "EMPTY",       [LOOK_BARE] = "BARE",
     [LOOK_FRESH] = "FRESH",       [LOOK_CREATED] = "CREATED",
-    [LOOK_MARKED] = "MARKED",
+    [LOOK_TAKEN] = "TAKEN",       [LOOK_MARKED] = "MARKED",
 };
 
 enum { LOOK_COUNT = 9 };
@@ -262,9 +262,9 @@ TEST(a_look_of_another_shape_is_garbage)
 }
 
 /* A server would take it for no mark, and yet wait for its quarantine. */
-TEST_RANGE(who_says_that_it_is_marked_tells_the_mark, 0, 3)
+TEST_RANGE(who_says_that_it_is_marked_tells_the_mark, 0, 4)
 {
-    static const char *const words[] = {"FRESH", "CREATED", "MARKED"};
+    static const char *const words[] = {"FRESH", "CREATED", "TAKEN", "MARKED"};
     struct script_field fields[LOOK_COUNT] = {
         string(words[_i]), string(""), string("1:run:m:0:n"),
         integer(1),        integer(1), integer(1),
