@@ -195,7 +195,7 @@ asan: ## Run units, integration, simulation under ASan, UBSan; SHORT=1
 asan_unit_rest := rivals
 asan_rest := admission changes contention durable epochs faults fence fitness flood \
              load memory memory_clocks memory_evicted memory_files \
-             memory_fresh memory_old memory_rights memory_servers memory_tail \
+             memory_fresh memory_old memory_rights memory_servers memory_tail names \
              proxies repair tls_clients verdicts wait_crowds wait_noise
 
 bench: ## Measure against the literal Redlock page; draw a plot

@@ -1,6 +1,8 @@
 /* Other names, and no more waiting than what is held: rule 12 of
  * docs/guarantees.md.
  *
+ * With SHRINKS five names become three, otherwise three become five.
+ *
  * Names 0 to OLD - 1 have voted, and those from 0 to NEW - 1 are to. With MOVES
  * the last machine answers to name 0 as well; it has no memory. As in forgot.pml
  * there is no time: what a client was promised ends at any moment, everywhere at
@@ -13,6 +15,20 @@
  *   NO_OLD_BIRTH a machine may tell although its name had a later one
  *   UNTOLD       what they promised need not end
  */
+#ifdef SHRINKS
+#define OLD 5
+#define NEW 3
+#ifdef MOVES
+#define ASKS_0 25
+#define ASKS_1 6
+#else
+#define ASKS_0 28
+#define ASKS_1 3
+#endif
+#elif defined(BOTH_NEW)
+#define ASKS_0 13
+#define ASKS_1 26
+#endif
 #ifndef FAULTS
 #define FAULTS 1
 #endif

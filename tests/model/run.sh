@@ -190,10 +190,10 @@ names       | REACH_GRANT     | goal: a lock under the new names      | is_reach
 names       | UNTOLD          | 59 old promises are not waited for    | two_holders
 names       | FEW             | 59 no majority of the old names tells | two_holders
 names       | ANY_TELLS       | 59 a node that forgot tells           | two_holders
-names       | BOTH_NEW ASKS_0=13 ASKS_1=26 | all rules on, both ask new servers | nothing
-names       | OLD=5 NEW=3 ASKS_0=28 ASKS_1=3 TWO_SERVERS | all rules on, 5 become 3, two servers | nothing | FAULTS=0
-names       | OLD=5 NEW=3 ASKS_0=25 ASKS_1=6 MOVES LOSERS=1 | all rules on, a name had moved | nothing
-names       | OLD=5 NEW=3 ASKS_0=25 ASKS_1=6 MOVES LOSERS=1 NO_OLD_BIRTH | 59 its old machine tells | two_holders
+names       | BOTH_NEW | all rules on, both ask new servers | nothing
+names       | SHRINKS TWO_SERVERS | all rules on, 5 become 3, two servers | nothing | FAULTS=0
+names       | SHRINKS MOVES LOSERS=1 | all rules on, a name had moved | nothing
+names       | SHRINKS MOVES LOSERS=1 NO_OLD_BIRTH | 59 its old machine tells | two_holders
 five        |                 | all rules on                          | nothing
 five        | REACH_READMIT   | goal: all are back                    | is_reached
 five        | ONE_MAY_BE_AWAY | 41 the only one that knows is away    | two_holders

@@ -32,6 +32,28 @@ MISTAKES = [
         "           admission->epoch == eligibility_epoch_below(admission) + 1;",
         "           admission->epoch > eligibility_epoch_below(admission);")],
         tests="epoch"),
+    Defect("promises of the old names not waited for", "unit",
+           "story_59_the_last_promise_is_waited_for", [Edit(
+        "server/engine/voting/eligibility.c",
+        "        return now_us >= admission->takeover.end_us;",
+        "        return now_us >= 0;")], tests="takeover"),
+    Defect("one node tells of the old names", "unit",
+           "story_59_no_majority_of_the_old_names_tells", [Edit(
+        "server/engine/voting/takeover.c", ">= quorum_of(names);",
+        ">= 1;")], tests="takeover"),
+    Defect("replaced machine tells of the old names", "unit",
+           "story_59_a_machine_that_was_replaced_tells_nothing", [Edit(
+        "server/engine/voting/takeover.c",
+        "&& strcmp(it->birth, it->latest) >= 0)", ")")], tests="takeover"),
+    Defect("forgetful node tells of the old names", "unit",
+           "story_59_who_voted_under_other_names_tells_what_it_promised", [Edit(
+        "server/node/scripts/permission.lua",
+        "epoch_of(before) < epoch and is_of_this_life(before)",
+        "epoch_of(before) < epoch")], tests="permission"),
+    Defect("taken anew after a node has voted", "unit",
+           "who_forgets_after_all_was_told_waits_like_others", [Edit(
+        "server/engine/voting/eligibility.c",
+        "|| admission->has_taken ||", "||")], tests="takeover"),
     Defect("established in the epoch before", "model", "two_holders",
            model="epochs", rule="STAYS_ESTABLISHED",
            world="FOLLOWS OLD_T=1 KEEPS"),
