@@ -29,8 +29,8 @@ MISTAKES = [
     Defect("other nodes replaced by any higher epoch", "unit",
            "only_the_next_epoch_replaces_other_nodes", [Edit(
         "server/engine/voting/eligibility.c",
-        "           admission->epoch == eligibility_epoch_below(admission) + 1;",
-        "           admission->epoch > eligibility_epoch_below(admission);")],
+        "admission->epoch == eligibility_epoch_below(admission) + 1);",
+        "admission->epoch > eligibility_epoch_below(admission));")],
         tests="epoch"),
     Defect("promises of the old names not waited for", "unit",
            "story_59_the_last_promise_is_waited_for", [Edit(

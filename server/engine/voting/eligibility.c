@@ -263,11 +263,15 @@ bool eligibility_may_take_over(const struct admission *admission)
     int wanted = admission->settings.has_take_over ? admission->settings.quorum
                                                    : admission->settings.nodes;
     int there = 0;
-    for (int i = 0; i < admission->settings.nodes; i++)
-        there += admission->node[i].phase != ADMISSION_DOWN &&
-                 admission->node[i].looked_us != 0;
+    bool has_begun = false; /* the others may carry still older epochs */
+    for (int i = 0; i < admission->settings.nodes; i++) {
+        const struct admission_node *it = &admission->node[i];
+        there += it->phase != ADMISSION_DOWN && it->looked_us != 0;
+        has_begun |= it->epoch_ours == admission->epoch;
+    }
     return !eligibility_is_established(admission) && there >= wanted &&
-           admission->epoch == eligibility_epoch_below(admission) + 1;
+           (has_begun ||
+            admission->epoch == eligibility_epoch_below(admission) + 1);
 }
 
 bool eligibility_is_turn(const struct admission *admission, int node,

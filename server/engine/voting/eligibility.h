@@ -4,11 +4,11 @@
  *
  *   asked    a majority of all nodes, not counting this one, knew its mark and
  *            told when their last promise ends; that time has passed
- *   taken    it was marked under new names, a majority of the old ones told
- * when their last promise ends, and that time has passed in time  nobody can be
- * asked, and Q has passed since the mark was seen back     its memory is
- * durable, and no server has reported a later one, although each had two
- * heartbeats to do so
+ *   taken    it has new names, a majority of the old ones told when their last
+ *            promise ends, and that time has passed
+ *   in time  nobody can be asked, and Q has passed since the mark was seen
+ *   back     its memory is durable, and no server has reported a later one,
+ *            although each had two heartbeats to do so
  *
  * In each case no later birth is known under the node's name.
  * docs/guarantees.md tells why this is enough.
@@ -148,15 +148,20 @@ bool eligibility_has_taken_over(const struct admission *admission);
 bool eligibility_is_established(const struct admission *admission);
 
 /*
- * may_take_over  this server may replace the configuration that the nodes
- * carry: its epoch is the next one, and it reaches all of its nodes is_turn it
- * may mark this node: the one who marked the leader marks the others, or the
- * nodes would tell two servers half of the truth on_taken       a look: perhaps
- * all that the old names promised is known
+ * True if this server may replace the configuration that the nodes carry: its
+ * epoch is the next one, or that of some of them already, and it reaches all of
+ * its nodes.
  */
 bool eligibility_may_take_over(const struct admission *admission);
+
+/*
+ * True if it may mark this node then. Who marked the leader marks the others,
+ * or the nodes would tell each of two servers half of what they promised.
+ */
 bool eligibility_is_turn(const struct admission *admission, int node,
                          int64_t now_us);
+
+/* After a look: perhaps all that the old names promised is known now. */
 void eligibility_on_taken(struct admission *admission);
 
 /* The greatest epoch below ours that a node carries; 0: there is none. */

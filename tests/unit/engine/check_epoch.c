@@ -203,6 +203,17 @@ TEST_RANGE(only_the_next_epoch_replaces_other_nodes, 1, 6)
     expect_next(_i == 4 ? ADMISSION_LOOK : ADMISSION_PROBE, 0);
 }
 
+/* The mark on one node came late: the others have forgotten the epoch that was
+ * to be replaced, and it has one before that. */
+TEST(a_change_that_has_begun_is_finished)
+{
+    given(3);
+    for (int i = 0; i < 4; i++)
+        find(i, LOOK_CREATED, "", MARK("3"));
+    find(4, LOOK_BARE, OURS("1"), "");
+    expect_next(ADMISSION_LOOK, 4);
+}
+
 /* All of them must be there, or an operator says that the rest is gone. */
 TEST_RANGE(other_nodes_are_replaced_as_a_whole, 0, 2)
 {
