@@ -2,9 +2,9 @@
  * A change of the names: what the nodes promised under the old ones. Pure.
  *
  * Nodes that had all their memory tell it when they are marked, and promise
- * nothing under the old names from then on. Any majority of the old names
- * shares a node with a majority of those that tell. So when these are that
- * many, all that may still be held is known, and how long it lasts.
+ * nothing under the old names from then on. Once they are a majority of the old
+ * names, each old majority has a member among them. So all that may still be
+ * held is known, and how long it lasts.
  */
 #ifndef REDLOCKD_TAKEOVER_H
 #define REDLOCKD_TAKEOVER_H
