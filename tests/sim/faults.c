@@ -418,7 +418,7 @@ void faults_on_event(struct world *world, const struct event *event)
 /* Only a higher epoch takes what a foreign server has admitted. */
 static bool has_foreign_admission(const struct world *world)
 {
-    const char *foreign = "1:foreign:";
+    const char *foreign = "1:fingerprint-3-05:";
     for (int i = 0; i < SIM_NAMES; i++)
         if (strncmp(world->machines[world->home[i]].memory.admit, foreign,
                     strlen(foreign)) == 0)

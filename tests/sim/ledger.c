@@ -330,7 +330,8 @@ static void check_deleted(struct world *world, const struct message *message)
 
 static bool is_of_first(const char *admit)
 {
-    return strncmp(admit, "1:first:", strlen("1:first:")) == 0;
+    return strncmp(admit,
+                   "1:fingerprint-1-05:", strlen("1:fingerprint-1-05:")) == 0;
 }
 
 void ledger_before_execution(struct world *world, const struct message *message)

@@ -88,13 +88,13 @@ static void choose_configs(struct world *world)
     const int64_t limits_ms[] = {1000, 2000, is_long ? LONG_TTL_MS : 3000};
     next->epoch = 2;
     next->max_ttl_ms = limits_ms[world_random(world, 3)];
-    next->fingerprint = "next";
+    next->fingerprint = "fingerprint-2-05";
     faults->configs[CONFIGURATION_FIRST].epoch = 1;
     faults->configs[CONFIGURATION_FIRST].max_ttl_ms = first_ms;
-    faults->configs[CONFIGURATION_FIRST].fingerprint = "first";
+    faults->configs[CONFIGURATION_FIRST].fingerprint = "fingerprint-1-05";
     faults->configs[CONFIGURATION_FOREIGN].epoch = 1;
     faults->configs[CONFIGURATION_FOREIGN].max_ttl_ms = first_ms;
-    faults->configs[CONFIGURATION_FOREIGN].fingerprint = "foreign";
+    faults->configs[CONFIGURATION_FOREIGN].fingerprint = "fingerprint-3-05";
     faults->longest_ms = is_long ? LONG_TTL_MS : 3000;
 }
 
