@@ -27,8 +27,8 @@ struct script_field {
 };
 
 enum {
-    SCRIPT_ARGS_MAX = 8,    /* arguments of a call for one name */
-    SCRIPT_NUMBERS_MAX = 5, /* those of them that are numbers */
+    SCRIPT_ARGS_MAX = 9,    /* arguments of a call for one name */
+    SCRIPT_NUMBERS_MAX = 6, /* those of them that are numbers */
     SCRIPT_NAME_ARGS = 2,   /* more for each further name: lock, slot */
     SCRIPT_FIELDS_MAX = 10, /* of a call's reply, the array included */
     SCRIPT_WORD_MAX = 16,   /* "QUARANTINED" */

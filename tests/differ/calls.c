@@ -289,6 +289,8 @@ static void make_call(struct run *run, const struct shared *shared,
         call->listen_us = hands_pick(run, 3) * (CALL_LISTEN_US / 2);
     if (kind == CALL_LOOK && hands_pick(run, 3) == 0)
         call->nonce = (struct span){0};
+    if (kind == CALL_LOOK && call->nonce.len == 0)
+        call->is_watching = hands_pick(run, 2) != 0;
 }
 
 void calls_make(struct run *run, int count, struct call calls[CALLS_MAX],

@@ -59,6 +59,7 @@ struct call {
     bool is_durable;       /* look, admit, readmit */
     bool is_objecting;     /* look: to a first start */
     bool is_renewing;      /* look: marks anew what was born before latest */
+    bool is_watching;      /* look: writes nothing; without a nonce */
     int64_t ttl_ms;        /* acquire, repeat, extend (0: only look), repair */
     int64_t number;        /* acquire, repeat, repair: the token's, in µs;
                               admit: above all that it may have forgotten */

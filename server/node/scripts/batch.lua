@@ -47,7 +47,7 @@ while at <= #kinds do
         elseif kind == 'i' or kind == 'l' then
             arguments = n
         elseif kind == 'k' then
-            arguments = 8
+            arguments = 9
         elseif kind == 'v' or kind == 's' then
             arguments = 3
         elseif kind == 'm' then

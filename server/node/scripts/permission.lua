@@ -16,6 +16,13 @@
 --        a caller whose admission is right knows all of them.
 -- first  made by a first start
 if string.find('kmnv', kind, 1, true) then
+    -- A look that only watches: what would be written is left out.
+    local watches = kind == 'k' and ARGV[a + 8] == '1'
+    local redis = not watches and redis or {call = function(command, ...)
+        local reads = {INFO = true, HGET = true, HMGET = true, EXISTS = true}
+        return reads[command] and redis.call(command, ...)
+    end}
+
     local of_this_node, configuration, epoch, run_id =
         string.match(ARGV[1], '^(((%d+):[^:]*:)[^:]*:)([^:]*)$')
     epoch = tonumber(epoch)
@@ -109,7 +116,7 @@ if string.find('kmnv', kind, 1, true) then
 
     -- Looks at the node's permission, and marks the node if it has none.
     --
-    -- ARGV  nonce durable floor objects witnesses latest renews max_ttl_ms
+    -- ARGV  nonce durable floor objects witnesses latest renews max_ttl_ms watches
     --       nonce  10 digits and ":"; then "first", of a first start; "": mark
     --              nothing
     --
@@ -133,6 +140,8 @@ if string.find('kmnv', kind, 1, true) then
     -- latest     the latest birth that the caller knows under this name
     -- renews     1: a node whose birth is an earlier one is marked anew, and so
     --            is one whose mark is of our nodes with a higher epoch
+    -- watches    1: nothing is written; the nonce is "", and the answer tells
+    --            what else would be found
     --
     -- The other fields show the state after the look.
     --
@@ -230,6 +239,9 @@ if string.find('kmnv', kind, 1, true) then
         -- Another machine that answers to the name was marked later.
         if is_current(admit) and may_renew and birth_of(admit) < latest then
             forget()
+        end
+        if watches and is_current(admit) then
+            return answer('ADMITTED')
         end
         if is_current(admit) then
             kept = kept + 1

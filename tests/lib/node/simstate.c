@@ -334,6 +334,8 @@ static enum call_look_word look_at_state(struct simbatch *batch,
         forget(batch);
     if (!is_admitted(batch, call))
         return mark_if_bare(batch, call, before);
+    if (ask->is_watching)
+        return LOOK_ADMITTED;
     batch->beat = memory->beat.it + 1;
     memory->beat = simnumber(batch->beat);
     memory->max_ttl_ms =
@@ -372,6 +374,20 @@ static enum vote look(struct simbatch *batch, const struct simcall *call,
     seen->rest_us = greater(memory->until_us.it - batch->clock_us, 0);
     seen->number = greater(memory->top.it, memory->bar.it);
     return VOTE_DONE;
+}
+
+/* Nothing of what it would have written stays. */
+static enum vote watch(struct simbatch *batch, const struct simcall *call,
+                       struct simreply *answer)
+{
+    const struct simmemory before = *batch->memory;
+    enum vote vote = look(batch, call, answer);
+    simreply_keep(answer);
+    *batch->memory = before;
+    batch->is_known = false;
+    if (answer->reply.look.word == LOOK_EMPTY && simstate_is_there(&before))
+        answer->reply.look.word = LOOK_BARE;
+    return vote;
 }
 
 /* Whether its mark is still the one that the caller has seen. */
@@ -425,7 +441,8 @@ enum vote simstate_execute(struct simbatch *batch, const struct simcall *call,
 {
     switch (call->call.kind) {
     case CALL_LOOK:
-        return look(batch, call, answer);
+        return call->call.is_watching ? watch(batch, call, answer)
+                                      : look(batch, call, answer);
     case CALL_ADMIT:
         return give(batch, call, answer);
     case CALL_READMIT:
