@@ -58,6 +58,7 @@ struct engine_settings {
     enum first_start first_start;
     bool has_take_over;
     bool is_guard_off;
+    bool is_observer; /* only looks at the nodes, and changes nothing there */
 };
 
 struct engine;

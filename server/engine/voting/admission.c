@@ -24,7 +24,8 @@ void admission_init(struct admission *admission,
     firststart_init(
         &admission->start, settings->nodes, settings->leader,
         at_least(HOLD_TIMEOUTS * settings->node_timeout_us, HOLD_US),
-        !settings->is_off && settings->first_start != FIRST_START_NO);
+        !settings->is_off && !settings->is_observer &&
+            settings->first_start != FIRST_START_NO);
 }
 
 void admission_want_look(struct admission *admission, int node, int64_t now_us)
@@ -54,7 +55,7 @@ bool admission_is_objecting(const struct admission *admission, int64_t now_us)
 static bool may_mark(const struct admission *admission, int node,
                      int64_t now_us)
 {
-    if (!admission->is_surveyed)
+    if (!admission->is_surveyed || admission->settings.is_observer)
         return false;
     if (admission->node[node].is_outdated) /* even if nothing else is known */
         return eligibility_may_renew(admission, node, now_us);
@@ -76,6 +77,10 @@ static bool choose(const struct admission *admission, int node, int64_t now_us,
     if (it->phase == ADMISSION_DOWN || it->is_busy ||
         now_us < it->not_before_us)
         return false;
+    if (admission->settings.is_observer) {
+        *kind = ADMISSION_PROBE;
+        return now_us >= it->look_due_us;
+    }
     if (it->must_revoke && !eligibility_is_outdated(admission, node) &&
         (it->phase == ADMISSION_ADMITTED || it->phase == ADMISSION_MARKED))
         *kind = ADMISSION_REVOKE;
@@ -295,6 +300,7 @@ void admission_on_look(struct admission *admission, int node,
     it->looked_us = sent_us;
     it->max_ttl_ms =
         look->max_ttl_ms < MAX_TTL_MOST_MS ? look->max_ttl_ms : MAX_TTL_MOST_MS;
+    it->held_us = look->rest_us > 0 ? now_us + look->rest_us : 0;
     it->was_durable = look->is_durable;
     it->beat = look->beat;
     copy_state(it->found, look->word == LOOK_TAKEN ? span_of("") : look->admit);

@@ -6,8 +6,6 @@ enum {
     SLACK_US = 1000000,
     /* within this time each live server reports a memory that it has seen */
     SAID_US = 2 * HEARTBEAT_US,
-    /* a machine whose beats do not rise for so long is gone */
-    SILENT_US = 10 * HEARTBEAT_US,
 };
 
 /* ---- machines under one name -------------------------------------------- */

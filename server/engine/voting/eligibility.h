@@ -28,6 +28,8 @@
 enum {
     ADMISSION_STATE_MAX = CALL_STATE_MAX, /* bytes of an admission or a mark */
     HEARTBEAT_US = 1000000,               /* between two looks at a node */
+    /* a machine whose beats do not rise for so long is gone */
+    SILENT_US = 10 * HEARTBEAT_US,
 };
 
 struct admission_settings {
@@ -43,6 +45,7 @@ struct admission_settings {
     enum first_start first_start; /* auto: durable nodes only */
     bool has_take_over; /* nodes that cannot be marked are gone for good */
     bool is_off;        /* no quarantine */
+    bool is_observer;   /* only probes */
 };
 
 enum admission_phase {
@@ -102,6 +105,7 @@ struct admission_node {
     int epoch_mark;        /* of a mark of other nodes */
     bool is_marked_above;  /* of our nodes, with a mark of a higher epoch */
     int64_t max_ttl_ms;    /* as stored on the node; 0: none */
+    int64_t held_us;       /* all it has promised ends by then; 0: nothing */
     int64_t beat;          /* of its memory, at the last look */
 };
 

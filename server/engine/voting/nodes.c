@@ -34,6 +34,7 @@ void nodes_init(struct nodes *nodes, const struct environment *env)
         .first_start = settings->first_start,
         .has_take_over = settings->has_take_over,
         .is_off = settings->is_guard_off,
+        .is_observer = settings->is_observer,
     };
     memcpy(admission.fingerprint, settings->fingerprint,
            sizeof admission.fingerprint);
@@ -208,9 +209,11 @@ static bool send_action(struct nodes *nodes,
         .is_durable = it->is_durable,
         .is_objecting = admission_is_objecting(admission, now_us),
         .is_renewing = eligibility_may_renew(admission, action->node, now_us),
+        .is_watching = nodes->env->settings.is_observer,
         .number = eligibility_number(admission, action->node),
         .window_us = FENCE_WINDOW_US,
     };
+    assert(!call.is_watching || action->kind == ADMISSION_PROBE);
     if (action->kind == ADMISSION_LOOK || action->kind == ADMISSION_REVOKE)
         call.nonce = make_nonce(nodes, nonce);
     if (action->kind == ADMISSION_ADMIT || action->kind == ADMISSION_READMIT)
@@ -323,6 +326,7 @@ struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
                          int64_t deadline_us, uint64_t tag)
 {
     assert(node >= 0 && node < nodes->env->settings.nodes);
+    assert(!nodes->env->settings.is_observer);
     enum node_state refusal = nodes_refusal(nodes, node, call->kind);
     if (refusal != STATE_NONE)
         return ballot_unfit(refusal);

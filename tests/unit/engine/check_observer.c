@@ -1,0 +1,92 @@
+/*
+ * An observer, for a plan: whatever its looks find, and however long it looks,
+ * it probes each node once a heartbeat and does nothing else.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "../../lib/suite/suite.h"
+#include "voters.h"
+
+static void begin(void)
+{
+    voters_begin();
+    voters.settings.is_observer = true;
+    voters.settings.first_start = FIRST_START_YES;
+    voters_begin_again();
+}
+
+SUITE(observer, .set_up = begin);
+
+/* For longer than any quarantine. */
+static void expect_probes(void)
+{
+    struct admission_action action;
+    (void)voters_look_around();
+    for (int second = 0; second < 100; second++) {
+        voters_expect_nothing();
+        voters_pass(VOTERS_SECOND);
+        struct admission before = voters.admission;
+        while (admission_next(&voters.admission, voters.now_us, &action))
+            ck_assert_int_eq((int)action.kind, ADMISSION_PROBE);
+        voters.admission = before;
+        ck_assert_int_eq(voters_look_around(), VOTERS_NODES);
+    }
+}
+
+static const struct {
+    enum call_look_word word;
+    const char *admit, *mark;
+} found[] = {
+    {LOOK_EMPTY, "", ""},
+    {LOOK_BARE, "", ""},
+    {LOOK_BARE, VOTERS_OLD_ADMIT, ""},
+    {LOOK_BARE, "1:ffffffffffffffff:@:#:0:" VOTERS_LIFE, ""},
+    {LOOK_ADMITTED, VOTERS_ADMIT, ""},
+    {LOOK_MARKED, "", VOTERS_MARK},
+    {LOOK_MARKED, VOTERS_OLD_ADMIT, VOTERS_MARK},
+    {LOOK_FOREIGN, "1:ffffffffffffffff:@:#:0:" VOTERS_LIFE, ""},
+    {LOOK_MISNAMED, "1:" VOTERS_FINGERPRINT ":0123:#:0:" VOTERS_LIFE, ""},
+    {LOOK_SUPERSEDED, "7:ffffffffffffffff:@:#:0:" VOTERS_LIFE, ""},
+};
+
+enum { FOUND = sizeof found / sizeof *found };
+
+/* On all nodes, and on one that is beside four which vote. */
+TEST_RANGE(only_probes, 0, 2 * FOUND)
+{
+    int i = _i / 2;
+    if (_i % 2 == 0) {
+        voters_all(found[i].word, found[i].admit, found[i].mark);
+    } else {
+        voters_admit_from(1);
+        voters_come(0, found[i].word, found[i].admit, found[i].mark);
+    }
+    expect_probes();
+}
+
+/* The next epoch would take over these; see check_epochs.c. */
+TEST(takes_over_nothing)
+{
+    voters.settings.epoch = 2;
+    voters_begin_again();
+    voters_all(LOOK_BARE, "1:ffffffffffffffff:@:#:0:" VOTERS_LIFE, "");
+    expect_probes();
+}
+
+TEST(revokes_nothing)
+{
+    voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
+    admission_on_step(&voters.admission, 3);
+    expect_probes();
+}
+
+TEST(with_the_guard_off_too)
+{
+    voters.settings.is_off = true;
+    voters_begin_again();
+    voters_all(LOOK_EMPTY, "", "");
+    expect_probes();
+    voters_all(LOOK_MARKED, "", VOTERS_MARK);
+    expect_probes();
+}
