@@ -26,6 +26,7 @@
 #include "engine/engine.h"
 #include "healthcheck.h"
 #include "node/trust.h"
+#include "plan.h"
 #include "start.h"
 #include "world.h"
 
@@ -158,30 +159,15 @@ static bool start_engine(struct server *server)
     const struct config *config = &server->config;
     /* Holders get the other half: they must be able to connect and release. */
     int64_t half = server->connections_max / 2;
-    struct engine_settings settings = {
-        .nodes = config->nodes_count,
-        .node_timeout_us = config->node_timeout_ms * 1000,
-        .max_ttl_ms = config->max_ttl_ms,
-        .max_hold_ms = config->max_hold_ms,
-        .retry_delay_us = config->retry_delay_ms * 1000,
-        .retry_count = (int)config->retry_count,
-        .waiters_max = half < WAITERS_MAX ? (int)half : WAITERS_MAX,
-        .drift_factor = config->drift_factor,
-        .config_epoch = (int)config->config_epoch,
-        .first_start = (enum first_start)config->first_start,
-        .has_take_over = config->take_over,
-        .is_guard_off = !config->restart_guard,
-    };
+    struct engine_settings settings;
+    world_settings(config, &settings);
+    settings.waiters_max = half < WAITERS_MAX ? (int)half : WAITERS_MAX;
     for (int i = 0; i < config->nodes_count; i++) {
-        settings.node_names[i] = config->nodes[i].name;
-        settings.node_addresses[i] = config->nodes[i].address;
         server->metrics.node_names[i] = config->nodes[i].name;
         server->metrics.node_addresses[i] = config->nodes[i].address;
     }
     server->metrics.nodes = config->nodes_count;
     server->metrics.quorum = quorum_of(config->nodes_count);
-    fingerprint_make(settings.fingerprint, settings.node_names,
-                     config->nodes_count, quorum_of(config->nodes_count));
     struct engine_port port = world_port(server->world);
     port.answer = answer;
     server->engine = engine_new(&settings, &port, &server->metrics);
@@ -319,6 +305,9 @@ int main(int argc, char **argv, char **envp)
             return EXIT_FAILURE;
         puts("configuration ok");
         break;
+    case CONFIG_PLAN:
+        ignore_signals();
+        return plan_run(&server.config);
     case CONFIG_PRINT:
         options_print(&server.config, stdout);
         break;

@@ -24,6 +24,30 @@ struct world {
     struct subscription *subscriptions[NODES_MAX];
 };
 
+void world_settings(const struct config *config,
+                    struct engine_settings *settings)
+{
+    *settings = (struct engine_settings){
+        .nodes = config->nodes_count,
+        .node_timeout_us = config->node_timeout_ms * 1000,
+        .max_ttl_ms = config->max_ttl_ms,
+        .max_hold_ms = config->max_hold_ms,
+        .retry_delay_us = config->retry_delay_ms * 1000,
+        .retry_count = (int)config->retry_count,
+        .drift_factor = config->drift_factor,
+        .config_epoch = (int)config->config_epoch,
+        .first_start = (enum first_start)config->first_start,
+        .has_take_over = config->take_over,
+        .is_guard_off = !config->restart_guard,
+    };
+    for (int i = 0; i < config->nodes_count; i++) {
+        settings->node_names[i] = config->nodes[i].name;
+        settings->node_addresses[i] = config->nodes[i].address;
+    }
+    fingerprint_make(settings->fingerprint, settings->node_names,
+                     config->nodes_count, quorum_of(config->nodes_count));
+}
+
 /* ---- what the engine asks for ------------------------------------------- */
 
 static enum vote send_call(void *ctx, int node, const struct call *call,

@@ -15,6 +15,13 @@ struct world;
 /* Without nodes. loop is borrowed until world_free. NULL: no memory. */
 struct world *world_new(struct loop *loop);
 
+/*
+ * The engine's settings for this configuration, whose texts are borrowed; no
+ * acquire may wait.
+ */
+void world_settings(const struct config *config,
+                    struct engine_settings *settings);
+
 /* Without its answer, which is the caller's to set. */
 struct engine_port world_port(struct world *world);
 

@@ -21,6 +21,7 @@ enum config_action {
     CONFIG_SERVE,
     CONFIG_CHECK,
     CONFIG_PRINT,
+    CONFIG_PLAN,
     CONFIG_HELP,
     CONFIG_VERSION,
     CONFIG_HEALTHCHECK,

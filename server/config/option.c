@@ -151,6 +151,9 @@ const struct option option_table[OPTIONS] = {
     [OPTION_PRINT_CONFIG] = {"print-config", OPTION_IS_ACTION,
                              .action = CONFIG_PRINT,
                              .help = "print all values, no secrets, and exit"},
+    [OPTION_PLAN] = {"plan", OPTION_IS_ACTION, .action = CONFIG_PLAN,
+                     .help = "look at the nodes, print what a start would do, "
+                             "and exit"},
     [OPTION_HEALTHCHECK] = {"healthcheck", OPTION_IS_ACTION,
                             .action = CONFIG_HEALTHCHECK,
                             .help = "exit 0 if the server on --listen is "

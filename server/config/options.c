@@ -377,14 +377,20 @@ static bool check_audit(struct option_reader *reader)
                          config->audit_required ? "required" : "reads");
 }
 
+/* Whether the process is to serve, or what it would do then is asked. */
+static bool is_for_serving(const struct config *config)
+{
+    return config->action == CONFIG_SERVE || config->action == CONFIG_CHECK ||
+           config->action == CONFIG_PLAN;
+}
+
 /* Redis' protected mode does the same. */
 static bool check_anonymous(struct option_reader *reader)
 {
     const struct config *config = reader->config;
 
     return *config->auth_file || *config->tls_client_ca ||
-           config->allow_anonymous ||
-           (config->action != CONFIG_SERVE && config->action != CONFIG_CHECK) ||
+           config->allow_anonymous || !is_for_serving(config) ||
            address_is_loopback(config->listen_host) ||
            option_refuse(reader,
                          "--listen: %.100s is not only this machine: whoever "
@@ -396,10 +402,7 @@ static bool check_anonymous(struct option_reader *reader)
 
 static bool check_nodes(struct option_reader *reader)
 {
-    enum config_action action = reader->config->action;
-
-    if (reader->config->nodes_count > 0 ||
-        (action != CONFIG_SERVE && action != CONFIG_CHECK))
+    if (reader->config->nodes_count > 0 || !is_for_serving(reader->config))
         return true;
     return option_refuse(
         reader, "--nodes: no Redis masters given, and REDLOCKD_NODES is not "

@@ -12,6 +12,7 @@
 #include "rounds/repairs.h"
 #include "voting/eligibility.h"
 #include "voting/nodes.h"
+#include "voting/outlook.h"
 #include "voting/status.h"
 #include "waiting/waits.h"
 
@@ -417,6 +418,13 @@ int engine_quorum(const struct engine *engine)
 int64_t engine_quorum_in_us(const struct engine *engine)
 {
     return status_quorum_in_us(&engine->nodes, environment_now(&engine->env));
+}
+
+void engine_outlook(const struct engine *engine, int64_t since_us,
+                    struct outlook *outlook)
+{
+    outlook_make(outlook, &engine->nodes, since_us,
+                 environment_now(&engine->env));
 }
 
 int engine_waiters_max(const struct engine *engine)

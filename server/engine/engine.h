@@ -142,6 +142,14 @@ int engine_quorum(const struct engine *engine);
  */
 int64_t engine_quorum_in_us(const struct engine *engine);
 
+/*
+ * What a server with these settings would do with the nodes, for an engine that
+ * only observes; as outlook_make of voting/outlook.h.
+ */
+struct outlook;
+void engine_outlook(const struct engine *engine, int64_t since_us,
+                    struct outlook *outlook);
+
 /* Acquires that may wait at once. */
 int engine_waiters_max(const struct engine *engine);
 

@@ -119,6 +119,8 @@ static const struct {
     {"--nodes a --listen 0.0.0.0:80", "--listen", "--allow-anonymous yes"},
     {"--nodes a --listen [::]:80", "--listen", "--auth-file"},
     {"--nodes a --check-config --listen h:80", "--listen", "--tls-client-ca"},
+    {"--nodes a --plan --listen h:80", "--listen", "--tls-client-ca"},
+    {"--plan", "--nodes", "for example"},
     {"--nodes a --key-prefix a:redlockd:b:", "a:redlockd:b:", "own keys"},
     {"--nodes a --listen h:0", "--listen", "1 to 65535"},
     {"--nodes a --listen [::1]", "--listen", "port is missing"},
@@ -279,6 +281,8 @@ TEST(defaults_follow_a_lower_max_ttl)
     expect("", "--print-config");
     expect("", "--check-config --nodes a");
     ck_assert_int_eq(config.action, CONFIG_CHECK);
+    expect("", "--plan --nodes a");
+    ck_assert_int_eq(config.action, CONFIG_PLAN);
 }
 
 TEST(nodes_may_lie_in_a_file)

@@ -1,0 +1,292 @@
+#include "outlook.h"
+
+#include <stdio.h>
+
+#include "../../base/order.h"
+
+enum {
+    /* a restarted node is back after two heartbeats, and a look */
+    BACK_US = 3 * HEARTBEAT_US,
+    /* a mark, and the looks after it at the other nodes */
+    LOOKS_US = 2 * HEARTBEAT_US,
+    /* two beats of a machine in use, however busy its server is */
+    BEATS_US = 3 * HEARTBEAT_US,
+};
+
+/* ---- one node ------------------------------------------------------------ */
+
+/* The n-th part of an admission or a mark. */
+static struct span part_of(const char *state, int n)
+{
+    for (; n > 0 && *state != '\0'; state++)
+        n -= *state == ':';
+    return (struct span){state, strcspn(state, ":")};
+}
+
+/* Which of our names the admission or mark has; -1: none of them. */
+static int name_in(const struct admission *admission, const char *state)
+{
+    struct span name = part_of(state, 2);
+    for (int i = 0; i < admission->settings.nodes; i++)
+        if (span_is(name, admission->witness.node[i].name))
+            return i;
+    return -1;
+}
+
+/* Another name that leads to the same machine; -1: none. */
+static int twin_of(const struct nodes *nodes, int node)
+{
+    for (int i = 0; i < nodes->env->settings.nodes; i++)
+        if (i != node && nodes->node[i].is_up &&
+            strcmp(nodes->node[i].run_id, nodes->node[node].run_id) == 0)
+            return i;
+    return -1;
+}
+
+/* It was admitted for these names, but under another one than the node's. */
+static bool is_misplaced(const struct admission *admission, int node)
+{
+    const char *found = admission->node[node].found;
+    int name = name_in(admission, found);
+    return span_is(part_of(found, 1), admission->settings.fingerprint) &&
+           name >= 0 && name != node;
+}
+
+static bool is_of_others(const struct admission_node *node)
+{
+    return node->epoch_other != 0 || node->epoch_mark != 0;
+}
+
+static enum outlook_kind kind_of(const struct nodes *nodes, int node)
+{
+    const struct admission *admission = &nodes->admission;
+    const struct admission_node *it = &admission->node[node];
+    if (!nodes->node[node].is_up)
+        return OUTLOOK_DOWN;
+    if (it->looked_us == 0 || nodes->node[node].condition != STATE_NONE)
+        return OUTLOOK_UNFIT;
+    if (twin_of(nodes, node) >= 0)
+        return OUTLOOK_TWICE;
+    if (is_of_others(it))
+        return OUTLOOK_OTHERS;
+    if (is_misplaced(admission, node))
+        return OUTLOOK_MISPLACED;
+    if (eligibility_is_outdated(admission, node))
+        return OUTLOOK_OUTDATED;
+    switch (it->phase) {
+    case ADMISSION_ADMITTED:
+        return status_is_voting(nodes, node) ? OUTLOOK_VOTES : OUTLOOK_UNFIT;
+    case ADMISSION_MARKED:
+        return OUTLOOK_MARKED;
+    case ADMISSION_EMPTY:
+        return name_in(admission, it->found) == node ? OUTLOOK_RESTARTED
+                                                     : OUTLOOK_EMPTY;
+    default:
+        return OUTLOOK_UNFIT;
+    }
+}
+
+static void describe(struct outlook_node *it, const struct nodes *nodes,
+                     int node, int64_t now_us)
+{
+    const struct admission_node *seen = &nodes->admission.node[node];
+    const char *state = seen->found[0] != '\0' ? seen->found : seen->mark;
+    it->kind = kind_of(nodes, node);
+    it->under = -1;
+    if (it->kind == OUTLOOK_TWICE)
+        it->under = twin_of(nodes, node);
+    else if (it->kind == OUTLOOK_MISPLACED || it->kind == OUTLOOK_OTHERS)
+        it->under = name_in(&nodes->admission, state);
+    it->epoch = seen->epoch_other != 0 ? seen->epoch_other : seen->epoch_mark;
+    it->is_whole = seen->is_durable && seen->was_durable &&
+                   seen->beat >= nodes->admission.witness.node[node].floor;
+    it->is_in_use = seen->phase == ADMISSION_MISNAMED;
+    status_describe(nodes, node, now_us, it->detail);
+}
+
+/* ---- how long they wait -------------------------------------------------- */
+
+/*
+ * Until the node votes, if it is marked now: as eligibility.h has it. The
+ * promises of the others end, if a majority of them can be asked.
+ */
+static int64_t marked_us(const struct outlook *outlook,
+                         const struct nodes *nodes, int node, int64_t now_us)
+{
+    int64_t end_us = now_us;
+    int others = 0;
+    for (int i = 0; i < outlook->nodes; i++) {
+        if (i == node || outlook->node[i].kind != OUTLOOK_VOTES)
+            continue;
+        others++;
+        end_us = at_least(nodes->admission.node[i].held_us, end_us);
+    }
+    if (others < outlook->quorum)
+        return at_least(eligibility_quarantine_us(&nodes->admission), LOOKS_US);
+    return at_least((end_us - now_us) + (end_us - now_us) / 100, LOOKS_US);
+}
+
+/* After another machine with its name has fallen silent. */
+static int64_t renewed_us(const struct admission *admission, int node)
+{
+    const struct witness_node *it = &admission->witness.node[node];
+    bool is_waiting = it->floor < witness_born_at(it->latest);
+    return is_waiting
+               ? at_least(eligibility_quarantine_us(admission), SILENT_US)
+               : SILENT_US;
+}
+
+/* What the old configuration has promised has ended by then. */
+static int64_t taken_over_us(const struct admission *admission)
+{
+    return at_least(eligibility_quarantine_us(admission), LOOKS_US);
+}
+
+static void wait(struct outlook *outlook, const struct nodes *nodes, int node,
+                 int64_t now_us)
+{
+    const struct admission *admission = &nodes->admission;
+    struct outlook_node *it = &outlook->node[node];
+    bool is_change = outlook->change == OUTLOOK_INCOMPLETE ||
+                     outlook->change == OUTLOOK_WRONG_EPOCH;
+    it->will_vote = !is_change && !outlook->is_blocked;
+    if (outlook->change == OUTLOOK_TAKE_OVER &&
+        (it->kind == OUTLOOK_OTHERS || it->kind == OUTLOOK_EMPTY))
+        it->wait_us = taken_over_us(admission);
+    else if (outlook->change == OUTLOOK_FIRST_START)
+        it->wait_us = admission->start.hold_us + LOOKS_US;
+    else if (it->kind == OUTLOOK_RESTARTED && it->is_whole)
+        it->wait_us = BACK_US;
+    else if (it->kind == OUTLOOK_RESTARTED || it->kind == OUTLOOK_EMPTY)
+        it->wait_us = marked_us(outlook, nodes, node, now_us);
+    else if (it->kind == OUTLOOK_MARKED)
+        it->wait_us = at_least(
+            eligibility_remaining_us(admission, node, now_us), HEARTBEAT_US);
+    else if (it->kind == OUTLOOK_OUTDATED)
+        it->wait_us = renewed_us(admission, node) +
+                      marked_us(outlook, nodes, node, now_us);
+    else
+        it->will_vote = it->kind == OUTLOOK_VOTES;
+}
+
+/* ---- all of them --------------------------------------------------------- */
+
+static bool are_all(const struct outlook *outlook, enum outlook_kind kind)
+{
+    for (int i = 0; i < outlook->nodes; i++)
+        if (outlook->node[i].kind != kind)
+            return false;
+    return true;
+}
+
+static bool are_durable(const struct admission *admission)
+{
+    for (int i = 0; i < admission->settings.nodes; i++)
+        if (!admission->node[i].is_durable)
+            return false;
+    return true;
+}
+
+/* The next epoch after all that nodes of other names carry; 0: none do. */
+static int next_epoch(const struct outlook *outlook)
+{
+    int greatest = 0;
+    for (int i = 0; i < outlook->nodes; i++)
+        if (outlook->node[i].kind == OUTLOOK_OTHERS)
+            greatest = (int)at_least(outlook->node[i].epoch, greatest);
+    return greatest == 0 ? 0 : greatest + 1;
+}
+
+static enum outlook_change change_of(const struct outlook *outlook,
+                                     const struct admission *admission)
+{
+    enum first_start first = admission->settings.first_start;
+    if (outlook->reached < outlook->quorum)
+        return OUTLOOK_UNKNOWN;
+    if (are_all(outlook, OUTLOOK_EMPTY) &&
+        (first == FIRST_START_YES ||
+         (first == FIRST_START_AUTO && are_durable(admission))))
+        return OUTLOOK_FIRST_START;
+    if (outlook->epoch_needed == 0 || eligibility_is_established(admission))
+        return OUTLOOK_SAME;
+    if (outlook->epoch != outlook->epoch_needed)
+        return OUTLOOK_WRONG_EPOCH;
+    return eligibility_may_take_over(admission) ? OUTLOOK_TAKE_OVER
+                                                : OUTLOOK_INCOMPLETE;
+}
+
+/* How long until a quorum votes; 0: it does, or not by waiting alone. */
+static int64_t quorum_us(const struct outlook *outlook)
+{
+    int64_t waits_us[NODES_MAX];
+    int count = 0, missing = outlook->quorum - outlook->voting;
+    for (int i = 0; i < outlook->nodes; i++) {
+        const struct outlook_node *it = &outlook->node[i];
+        bool is_open = it->kind == OUTLOOK_OUTDATED && it->is_in_use;
+        if (it->kind != OUTLOOK_VOTES && it->will_vote && !is_open)
+            waits_us[count++] = it->wait_us;
+    }
+    return missing > 0 && missing <= count
+               ? order_statistic(waits_us, count, missing - 1)
+               : 0;
+}
+
+/* Whether the node needs no further look. */
+static bool is_settled(const struct outlook *outlook, const struct nodes *nodes,
+                       int node, int64_t since_us, int64_t now_us)
+{
+    const struct node *it = &nodes->node[node];
+    const struct outlook_node *seen = &outlook->node[node];
+    if (!it->is_up)
+        return it->down_reason != STATE_NONE;
+    if (it->condition != STATE_NONE)
+        return true;
+    if (nodes->admission.node[node].looked_us <= since_us)
+        return false;
+    if (since_us == 0)
+        return true;
+    if (seen->kind == OUTLOOK_OUTDATED && !seen->is_in_use)
+        return now_us >= since_us + BEATS_US;
+    return it->refusal != STATE_UNPROVEN;
+}
+
+void outlook_make(struct outlook *outlook, const struct nodes *nodes,
+                  int64_t since_us, int64_t now_us)
+{
+    const struct admission *admission = &nodes->admission;
+    *outlook = (struct outlook){
+        .nodes = nodes->env->settings.nodes,
+        .quorum = quorum_of(nodes->env->settings.nodes),
+        .epoch_given = nodes->env->settings.config_epoch,
+        .epoch = admission->epoch,
+        .is_settled = true,
+    };
+    for (int i = 0; i < outlook->nodes; i++) {
+        struct outlook_node *it = &outlook->node[i];
+        describe(it, nodes, i, now_us);
+        if (it->kind == OUTLOOK_OUTDATED)
+            it->is_in_use =
+                since_us != 0 && admission->witness.node[i].rose_us > since_us;
+        outlook->reached +=
+            nodes->node[i].is_up && admission->node[i].looked_us != 0;
+        outlook->voting += it->kind == OUTLOOK_VOTES;
+        outlook->is_settled &= is_settled(outlook, nodes, i, since_us, now_us);
+    }
+    outlook->epoch_needed = next_epoch(outlook);
+    outlook->change = change_of(outlook, admission);
+    outlook->is_blocked =
+        outlook->change == OUTLOOK_SAME && outlook->epoch_needed != 0;
+    outlook->are_empty =
+        are_all(outlook, OUTLOOK_EMPTY) && outlook->change == OUTLOOK_SAME;
+    for (int i = 0; i < outlook->nodes; i++) {
+        bool is_counted =
+            nodes->node[i].is_up &&
+            (!outlook->is_blocked || outlook->node[i].kind != OUTLOOK_OTHERS);
+        if (is_counted && admission->node[i].held_us > now_us)
+            outlook->held_us =
+                at_least(admission->node[i].held_us - now_us, outlook->held_us);
+        wait(outlook, nodes, i, now_us);
+    }
+    bool is_same = outlook->change <= OUTLOOK_FIRST_START;
+    outlook->pause_us = is_same ? quorum_us(outlook) : taken_over_us(admission);
+}

@@ -1,0 +1,357 @@
+#include "plan.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/loop.h"
+#include "base/process.h"
+#include "engine/engine.h"
+#include "world.h"
+
+enum {
+    LOOK_US = 50000,       /* between two looks at what is known */
+    PATIENCE_US = 4000000, /* for all looks, once the nodes are connected */
+    CONNECTING_US = 1000000,
+};
+
+/* ---- the text ------------------------------------------------------------ */
+
+struct page {
+    const struct outlook *outlook;
+    const struct config *config;
+    FILE *out;
+};
+
+static const char *name_of(const struct page *page, int node)
+{
+    return page->config->nodes[node].name;
+}
+
+static int seconds(int64_t us)
+{
+    return (int)divide_up(us, US_PER_S);
+}
+
+static void print_now(const struct page *page, int node)
+{
+    const struct outlook_node *it = &page->outlook->node[node];
+    FILE *out = page->out;
+    switch (it->kind) {
+    case OUTLOOK_VOTES:
+        (void)fputs("votes", out);
+        break;
+    case OUTLOOK_DOWN:
+        (void)fprintf(out, "is out of reach (%s)", it->detail);
+        break;
+    case OUTLOOK_UNFIT:
+        (void)fprintf(out, "may not vote (%s)", it->detail);
+        break;
+    case OUTLOOK_TWICE:
+        (void)fprintf(out, "is the same machine as %s",
+                      name_of(page, it->under));
+        break;
+    case OUTLOOK_MISPLACED:
+        (void)fprintf(out, "this machine %s used under the name %s",
+                      it->is_in_use ? "is" : "was", name_of(page, it->under));
+        break;
+    case OUTLOOK_OTHERS:
+        (void)fprintf(out, "carries other names, of epoch %d", it->epoch);
+        if (it->under >= 0 && it->under != node)
+            (void)fprintf(out, ", and is %s there", name_of(page, it->under));
+        break;
+    case OUTLOOK_OUTDATED:
+        (void)fputs(it->is_in_use ? "another machine votes under this name"
+                                  : "another machine had this name, or this "
+                                    "one has lost its memory",
+                    out);
+        break;
+    case OUTLOOK_MARKED:
+        (void)fputs("waits, as it may have forgotten locks", out);
+        break;
+    case OUTLOOK_RESTARTED:
+        (void)fprintf(out, "was restarted, and %s",
+                      it->is_whole ? "has all its memory"
+                                   : "may have forgotten locks");
+        break;
+    case OUTLOOK_EMPTY:
+        (void)fputs("is new, or has lost its memory", out);
+        break;
+    }
+}
+
+static void print_then(const struct page *page, int node)
+{
+    const struct outlook_node *it = &page->outlook->node[node];
+    bool is_idle = it->kind == OUTLOOK_RESTARTED || it->kind == OUTLOOK_EMPTY ||
+                   it->kind == OUTLOOK_OUTDATED || it->kind == OUTLOOK_MARKED;
+    FILE *out = page->out;
+    if (it->kind == OUTLOOK_VOTES)
+        (void)fputs("goes on", out);
+    else if (it->will_vote && it->kind == OUTLOOK_OUTDATED && it->is_in_use)
+        (void)fprintf(out,
+                      "votes within %d s after the last server has left that "
+                      "machine",
+                      seconds(it->wait_us));
+    else if (it->will_vote)
+        (void)fprintf(out, "%svotes within %d s",
+                      it->kind == OUTLOOK_OTHERS ? "is taken from them, and "
+                                                 : "",
+                      seconds(it->wait_us));
+    else if (it->kind == OUTLOOK_DOWN)
+        (void)fputs("does not vote before it is reached", out);
+    else if (it->kind == OUTLOOK_TWICE)
+        (void)fputs("votes under neither name", out);
+    else if (it->kind == OUTLOOK_MISPLACED || it->kind == OUTLOOK_OTHERS)
+        (void)fputs("does not vote, and is left alone", out);
+    else if (page->outlook->is_blocked && is_idle)
+        (void)fputs("is not admitted beside a node that carries other names",
+                    out);
+    else
+        (void)fputs("does not vote", out);
+}
+
+static void print_node(const struct page *page, int node)
+{
+    const char *name = name_of(page, node);
+    const char *address = page->config->nodes[node].address;
+    (void)fprintf(page->out, "node %s", name);
+    if (strcmp(name, address) != 0)
+        (void)fprintf(page->out, " at %s", address);
+    (void)fputs(": ", page->out);
+    print_now(page, node);
+    (void)fputs("; ", page->out);
+    print_then(page, node);
+    (void)fputc('\n', page->out);
+}
+
+/* The names that do not vote, each with its wait. */
+static void print_without(const struct page *page)
+{
+    const char *before = "without a vote: ";
+    for (int i = 0; i < page->outlook->nodes; i++) {
+        const struct outlook_node *it = &page->outlook->node[i];
+        if (it->kind == OUTLOOK_VOTES)
+            continue;
+        (void)fprintf(page->out, "%s%s", before, name_of(page, i));
+        if (it->will_vote && !it->is_in_use)
+            (void)fprintf(page->out, " (%d s at most)", seconds(it->wait_us));
+        before = ", ";
+    }
+    if (*before == ',')
+        (void)fputc('\n', page->out);
+}
+
+static void print_epoch(const struct page *page)
+{
+    const struct outlook *outlook = page->outlook;
+    int given = outlook->epoch_given;
+    FILE *out = page->out;
+    if (outlook->change == OUTLOOK_WRONG_EPOCH)
+        (void)fprintf(out,
+                      "epoch: %d is too %s to replace other names, which carry "
+                      "%d; if the addresses are right, give --config-epoch "
+                      "%d\n",
+                      given, given < outlook->epoch_needed ? "low" : "high",
+                      outlook->epoch_needed - 1, outlook->epoch_needed);
+    else if (outlook->change == OUTLOOK_TAKE_OVER ||
+             outlook->change == OUTLOOK_INCOMPLETE)
+        (void)fprintf(out, "epoch: %d replaces other names, which carry %d\n",
+                      outlook->epoch, outlook->epoch_needed - 1);
+    else if (outlook->epoch != given)
+        (void)fprintf(out,
+                      "epoch: %d, which the nodes carry; %d, which was given, "
+                      "does not count\n",
+                      outlook->epoch, given);
+    else
+        (void)fprintf(out, "epoch: %d\n", outlook->epoch);
+}
+
+static void print_held(const struct page *page)
+{
+    if (page->outlook->held_us == 0)
+        (void)fputs("held: nothing\n", page->out);
+    else
+        (void)fprintf(
+            page->out,
+            "held: the locks that were granted so far end within %d s\n",
+            seconds(page->outlook->held_us));
+}
+
+/* The nodes without which no other names are replaced. */
+static void print_missing(const struct page *page)
+{
+    const char *before = "missing: ";
+    for (int i = 0; i < page->outlook->nodes; i++)
+        if (page->outlook->node[i].kind == OUTLOOK_DOWN ||
+            page->outlook->node[i].kind == OUTLOOK_UNFIT) {
+            (void)fprintf(page->out, "%s%s", before, name_of(page, i));
+            before = ", ";
+        }
+    if (*before == ',')
+        (void)fputc('\n', page->out);
+}
+
+static void print_pause(const struct page *page)
+{
+    const struct outlook *outlook = page->outlook;
+    int most = seconds(outlook->pause_us);
+    FILE *out = page->out;
+    if (outlook->voting >= outlook->quorum)
+        (void)fputs("pause: none; acquires and extends go on\n", out);
+    else if (outlook->change == OUTLOOK_TAKE_OVER)
+        (void)fprintf(
+            out,
+            "pause: %d s at most; meanwhile no server grants or "
+            "extends a lock, and those of the old names never again\n",
+            most);
+    else if (outlook->change == OUTLOOK_INCOMPLETE)
+        (void)fprintf(out,
+                      "pause: %d s at most, once all nodes are reached; until "
+                      "then nothing is replaced. If one is gone for good, stop "
+                      "the old servers, and give --take-over\n",
+                      most);
+    else if (outlook->change == OUTLOOK_WRONG_EPOCH)
+        (void)fprintf(out,
+                      "pause: %d s at most with that epoch; with this one, "
+                      "nothing is replaced, and this server grants no lock\n",
+                      most);
+    else if (outlook->change == OUTLOOK_FIRST_START)
+        (void)fprintf(out,
+                      "pause: %d s at most; all nodes are new, and are "
+                      "admitted together\n",
+                      most);
+    else if (outlook->pause_us > 0)
+        (void)fprintf(out,
+                      "pause: %d s at most; nothing is granted or "
+                      "extended then\n",
+                      most);
+    else
+        (void)fputs("pause: nothing is granted or extended until more nodes "
+                    "vote\n",
+                    out);
+    if (outlook->are_empty)
+        (void)fputs("note: all nodes are empty; if they were never used, "
+                    "--first-start yes admits them at once\n",
+                    out);
+}
+
+enum plan_status plan_print(const struct outlook *outlook,
+                            const struct config *config, FILE *out)
+{
+    const struct page page = {outlook, config, out};
+    for (int i = 0; i < outlook->nodes; i++)
+        print_node(&page, i);
+    if (outlook->change == OUTLOOK_UNKNOWN) {
+        (void)fprintf(out,
+                      "cannot tell: %d of %d nodes were reached, and %d are "
+                      "needed\n",
+                      outlook->reached, outlook->nodes, outlook->quorum);
+        return PLAN_UNKNOWN;
+    }
+    (void)fprintf(out, "votes: %d of %d, and %d are needed\n", outlook->voting,
+                  outlook->nodes, outlook->quorum);
+    print_without(&page);
+    print_epoch(&page);
+    if (outlook->epoch_needed != 0 && !outlook->is_blocked)
+        print_missing(&page);
+    print_held(&page);
+    print_pause(&page);
+    return outlook->voting >= outlook->quorum ? PLAN_GOES_ON : PLAN_PAUSE;
+}
+
+/* ---- the looks ----------------------------------------------------------- */
+
+struct plan {
+    struct loop *loop;
+    struct world *world;
+    struct engine *engine;
+    struct loop_timer *timer;
+    int64_t until_us; /* at the latest */
+    int64_t since_us; /* all had been looked at once; 0: not yet */
+    struct outlook outlook;
+};
+
+static void check(void *arg)
+{
+    struct plan *plan = arg;
+    int64_t now_us = clock_now_us();
+    engine_outlook(plan->engine, plan->since_us, &plan->outlook);
+    bool is_settled = plan->outlook.is_settled;
+    if (now_us >= plan->until_us || (is_settled && plan->since_us != 0)) {
+        loop_stop(plan->loop);
+        return;
+    }
+    if (is_settled)
+        plan->since_us = now_us;
+    loop_timer_set(plan->timer, now_us + LOOK_US);
+}
+
+static void flush(void *arg)
+{
+    struct plan *plan = arg;
+    world_flush(plan->world);
+}
+
+/* Nobody asks for locks. */
+static void answer(void *ctx, void *client)
+{
+    (void)ctx;
+    (void)client;
+}
+
+static bool begin(struct plan *plan, const struct config *config,
+                  char error[TRUST_TEXT_MAX])
+{
+    static struct metrics metrics; /* which nobody reads */
+    struct engine_settings settings;
+    world_settings(config, &settings);
+    settings.is_observer = true;
+    (void)snprintf(error, TRUST_TEXT_MAX, "no memory or no descriptors");
+    plan->loop = loop_new();
+    if (plan->loop == NULL)
+        return false;
+    plan->world = world_new(plan->loop);
+    plan->timer = loop_timer_new(plan->loop, check, plan);
+    if (plan->world == NULL || plan->timer == NULL)
+        return false;
+    struct engine_port port = world_port(plan->world);
+    port.answer = answer;
+    plan->engine = engine_new(&settings, &port, &metrics);
+    return plan->engine != NULL &&
+           world_connect(plan->world, plan->engine, config, error);
+}
+
+static void end(struct plan *plan)
+{
+    engine_free(plan->engine);
+    world_free(plan->world);
+    if (plan->loop != NULL)
+        loop_free(plan->loop);
+}
+
+enum plan_status plan_run(const struct config *config)
+{
+    struct plan plan = {0};
+    char error[TRUST_TEXT_MAX];
+    log_set_level(LOG_OFF); /* the plan says it */
+    if (!begin(&plan, config, error)) {
+        (void)fprintf(stderr, "redlockd: %s\n", error);
+        end(&plan);
+        return PLAN_FAILED;
+    }
+    plan.until_us =
+        clock_now_us() + PATIENCE_US +
+        at_least(2 * config->node_timeout_ms * US_PER_MS, CONNECTING_US);
+    loop_set_stage(plan.loop, LOOP_FLUSH, flush, &plan);
+    check(&plan);
+    loop_run(plan.loop);
+    enum plan_status status = plan_print(&plan.outlook, config, stdout);
+    if (!process_end_output())
+        status = PLAN_FAILED;
+    if (loop_is_resolving(plan.loop))
+        _exit((int)status); /* without waiting for a name server that hangs */
+    end(&plan);
+    return status;
+}

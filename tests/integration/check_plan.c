@@ -1,0 +1,294 @@
+/*
+ * redlockd --plan on real nodes: what it tells, its exit status, and that it
+ * leaves nothing on them. Which text belongs to what is in
+ * tests/unit/check_plan.c.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http.h"
+#include "node.h"
+#include "rival.h"
+
+enum {
+    NODES = 5, /* named a to e; of the others, some are admitted as x to z */
+    ALL = 9,
+    GOES_ON = 0,
+    PAUSE = 3,
+    UNKNOWN = 4,
+    SERVE_MS = 20000,
+    WORDS_MAX = 16,
+    TEXT_SIZE = 8000,
+    OPTIONS_SIZE = 400,
+};
+
+static struct world world;
+static char text[TEXT_SIZE];
+
+SUITE(plan, .timeout_s = 120);
+
+/* ---- servers and nodes --------------------------------------------------- */
+
+/* These nodes under names from first on; before: other options. */
+static const char *options_of(const char *before, char first, const int nodes[],
+                              int count)
+{
+    static char options[OPTIONS_SIZE];
+    int len = snprintf(options, sizeof options, "%s --nodes ", before);
+    for (int i = 0; i < count; i++)
+        len += snprintf(options + len, sizeof options - (size_t)len,
+                        "%s%c=127.0.0.1:%d", i > 0 ? "," : "", first + i,
+                        world.nodes[nodes[i]].port);
+    return options;
+}
+
+static const int usual[NODES] = {0, 1, 2, 3, 4};
+static const int others[] = {5, 6, 7};
+
+static void wait_until_vote(int server, int count)
+{
+    WAIT_UNTIL(SERVE_MS, http_probe(&world.servers[server], "/readyz") == 200);
+    WAIT_UNTIL(SERVE_MS, rival_count_voting(&world, server) == count);
+}
+
+static void admit(char first, const int nodes[], int count)
+{
+    world_start_server(&world, 1, options_of(AT_SIGHT, first, nodes, count));
+    wait_until_vote(1, count);
+    world_stop_server(&world, 1);
+}
+
+static void begin(void)
+{
+    world_start_nodes(&world, ALL);
+    admit('a', usual, NODES);
+    admit('x', others, 3);
+}
+
+/* A server over the usual nodes, all of which vote. */
+static void serve(void)
+{
+    world_start_server(&world, 0, options_of("", 'a', usual, NODES));
+    wait_until_vote(0, NODES);
+}
+
+static void end(void)
+{
+    if (world.servers[0].pid != 0) {
+        ck_assert_int_eq(rival_count_voting(&world, 0), NODES);
+        rival_cycle(&world.servers[0], "cycled");
+    }
+    world_stop(&world);
+}
+
+/* ---- the plan ------------------------------------------------------------ */
+
+static int plan(const char *options)
+{
+    char copy[OPTIONS_SIZE + 20], *rest = NULL, *output;
+    char *argv[WORDS_MAX] = {(char *)harness_binary(), "--plan"};
+    int argc = 2;
+    snprintf(copy, sizeof copy, "%s", options);
+    for (char *word = strtok_r(copy, " ", &rest); word != NULL;
+         word = strtok_r(NULL, " ", &rest))
+        argv[argc++] = word;
+    int status = harness_run(argv, NULL, &output);
+    snprintf(text, sizeof text, "\n%s", output);
+    free(output);
+    return status;
+}
+
+#define EXPECT_PLAN(status, options)                                           \
+    do {                                                                       \
+        int is = plan(options);                                                \
+        ck_assert_msg(is == (status), "status %d:%s", is, text);               \
+    } while (0)
+
+static bool has(const char *part)
+{
+    return strstr(text, part) != NULL;
+}
+
+#define EXPECT(part) ck_assert_msg(has(part), "no \"%s\" in%s", part, text)
+
+/* The number behind this beginning of a line. */
+static int number_behind(const char *begin)
+{
+    const char *at = strstr(text, begin);
+    ck_assert_msg(at != NULL, "no \"%s\" in%s", begin, text);
+    return (int)strtol(at + strlen(begin), NULL, 10);
+}
+
+static const char held[] = "\nheld: the locks that were granted so far end "
+                           "within ";
+
+/* ---- the same names ------------------------------------------------------ */
+
+/* It has the address of a server that runs: it does not listen there. */
+TEST(an_unchanged_configuration_goes_on)
+{
+    char before[OPTIONS_SIZE];
+    struct lock lock;
+    begin();
+    serve();
+    snprintf(before, sizeof before, "--listen 127.0.0.1:%d",
+             world.servers[0].port);
+    EXPECT_PLAN(GOES_ON, options_of(before, 'a', usual, NODES));
+    EXPECT("votes; goes on\n");
+    EXPECT("\nvotes: 5 of 5, and 3 are needed\n");
+    EXPECT("\nepoch: 1\n");
+    EXPECT("\nheld: nothing\n");
+    EXPECT("\npause: none");
+    answer_expect(lock_acquire(&world.servers[0], "held", 30000, &lock), 201,
+                  NULL);
+    EXPECT_PLAN(GOES_ON, options_of("--config-epoch 20 --max-ttl-ms 90000", 'a',
+                                    usual, NODES));
+    EXPECT("\nepoch: 1, which the nodes carry; 20");
+    ck_assert_int_le(number_behind(held), 31);
+    ck_assert_int_gt(number_behind(held), 1);
+    ck_assert_str_eq(node_text(&world.nodes[0], "HGET redlockd:state max_ttl"),
+                     "60000");
+    end();
+}
+
+TEST(a_new_address_votes_once_the_old_machine_is_left)
+{
+    static const int moved[] = {0, 1, 2, 3, 8};
+    begin();
+    serve();
+    EXPECT_PLAN(GOES_ON, options_of("", 'a', moved, NODES));
+    EXPECT(": another machine votes under this name; votes within ");
+    EXPECT("\nvotes: 4 of 5");
+    EXPECT("\nwithout a vote: e\n");
+    ck_assert_int_eq(rival_count_voting(&world, 0), NODES);
+    world_stop_server(&world, 0);
+    EXPECT_PLAN(GOES_ON, options_of("", 'a', moved, NODES));
+    EXPECT(": another machine had this name, or this one has lost its memory; "
+           "votes within 12 s\n");
+    EXPECT("\nwithout a vote: e (12 s at most)\n");
+    end();
+}
+
+TEST(swapped_addresses_are_named)
+{
+    static const int swapped[] = {1, 0, 2, 3, 4};
+    begin();
+    serve();
+    EXPECT_PLAN(GOES_ON, options_of("", 'a', swapped, NODES));
+    EXPECT("\nnode a at 127.0.0.1:");
+    EXPECT(": this machine is used under the name b; does not vote");
+    EXPECT(": this machine is used under the name a; does not vote");
+    EXPECT("\nvotes: 3 of 5");
+    end();
+}
+
+TEST(the_node_of_another_cluster_is_named)
+{
+    static const int wrong[] = {0, 1, 2, 3, 5};
+    begin();
+    serve();
+    EXPECT_PLAN(GOES_ON, options_of("", 'a', wrong, NODES));
+    EXPECT(": carries other names, of epoch 1; does not vote, and is left "
+           "alone\n");
+    EXPECT("\nvotes: 4 of 5");
+    end();
+}
+
+TEST(dead_nodes_are_named)
+{
+    char one[80];
+    begin();
+    serve();
+    node_kill(&world.nodes[4]);
+    EXPECT_PLAN(GOES_ON, options_of("", 'a', usual, NODES));
+    snprintf(one, sizeof one, "\nnode e at 127.0.0.1:%d: is out of reach (",
+             world.nodes[4].port);
+    EXPECT(one);
+    EXPECT("\nvotes: 4 of 5");
+    EXPECT("\nwithout a vote: e\n");
+    world_stop_server(&world, 0);
+    node_kill(&world.nodes[3]);
+    node_pause(&world.nodes[2]);
+    EXPECT_PLAN(UNKNOWN, options_of("", 'a', usual, NODES));
+    EXPECT("\ncannot tell: 2 of 5 nodes were reached, and 3 are needed\n");
+    node_resume(&world.nodes[2]);
+    end();
+}
+
+/* ---- other names --------------------------------------------------------- */
+
+TEST(five_names_become_three)
+{
+    struct lock lock;
+    begin();
+    serve();
+    answer_expect(lock_acquire(&world.servers[0], "held", 30000, &lock), 201,
+                  NULL);
+    EXPECT_PLAN(PAUSE, options_of("", 'a', usual, 3));
+    EXPECT(": carries other names, of epoch 1; does not vote");
+    EXPECT("\nepoch: 1 is too low");
+    EXPECT("give --config-epoch 2\n");
+    EXPECT_PLAN(PAUSE, options_of("--config-epoch 7", 'a', usual, 3));
+    EXPECT("\nepoch: 7 is too high");
+    EXPECT("give --config-epoch 2\n");
+    EXPECT_PLAN(PAUSE, options_of("--config-epoch 2", 'a', usual, 3));
+    EXPECT(": carries other names, of epoch 1; is taken from them");
+    EXPECT("\nepoch: 2 replaces other names, which carry 1\n");
+    ck_assert_int_le(number_behind(held), 31);
+    ck_assert_int_ge(number_behind("\npause: "), 1);
+    ck_assert_int_le(number_behind("\npause: "), 70);
+    end();
+}
+
+TEST(other_names_need_all_their_nodes)
+{
+    begin();
+    node_kill(&world.nodes[2]);
+    EXPECT_PLAN(PAUSE, options_of("--config-epoch 2", 'a', usual, 3));
+    EXPECT("\nmissing: c\n");
+    EXPECT(", once all nodes are reached; until then nothing is replaced");
+    end();
+}
+
+/* ---- nothing is left ----------------------------------------------------- */
+
+static void digest(char digests[ALL][64])
+{
+    for (int i = 0; i < ALL; i++)
+        snprintf(digests[i], 64, "%s",
+                 node_text(&world.nodes[i], "DEBUG DIGEST"));
+}
+
+static const struct {
+    const char *before;
+    char first;
+    int count;
+    int nodes[NODES];
+} configurations[] = {
+    {"", 'a', NODES, {0, 1, 2, 3, 4}},
+    {"--max-ttl-ms 900000 --config-epoch 9", 'a', NODES, {0, 1, 2, 3, 4}},
+    {"", 'a', NODES, {1, 0, 2, 3, 8}},
+    {"", 'a', NODES, {0, 1, 2, 3, 5}},
+    {"--config-epoch 2", 'a', 3, {0, 1, 2}},
+    {"--config-epoch 2 --take-over", 'p', 4, {0, 5, 6, 8}},
+    {AT_SIGHT " --config-epoch 2", 'p', 4, {0, 5, 6, 8}},
+    {"--first-start yes", 'a', 1, {8}},
+    {AT_SIGHT, 'a', 1, {8}},
+};
+
+TEST_EACH(nothing_is_left_on_the_nodes, configurations)
+{
+    char before[ALL][64], after[ALL][64];
+    begin();
+    digest(before);
+    int status =
+        plan(options_of(configurations[_i].before, configurations[_i].first,
+                        configurations[_i].nodes, configurations[_i].count));
+    ck_assert_msg(status == GOES_ON || status == PAUSE, "status %d:%s", status,
+                  text);
+    digest(after);
+    for (int i = 0; i < ALL; i++)
+        ck_assert_str_eq(after[i], before[i]);
+    end();
+}

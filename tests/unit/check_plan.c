@@ -1,0 +1,443 @@
+/*
+ * The text of --plan, and what it comes to, from what an observer has seen of
+ * five nodes.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../server/plan.h"
+#include "../lib/suite/suite.h"
+#include "play.h"
+
+enum { SECOND = 1000000, TEXT_SIZE = 4000 };
+
+#define OTHERS "ffffffffffffffff"
+
+static struct engine_settings settings;
+static struct outlook outlook;
+static char text[TEXT_SIZE];
+
+static void begin_again(void)
+{
+    play_begin_again(&settings);
+}
+
+static void set_up(void)
+{
+    settings = play_settings;
+    settings.is_observer = true;
+    play_begin_with(&settings);
+}
+
+SUITE(plan, .set_up = set_up, .tear_down = play_end);
+
+/* ---- what was seen ------------------------------------------------------- */
+
+/* In what the nodes tell, @ is the name of node a, … and & that of node e; +
+ * is the run_id and memory of the node itself. */
+static const char *complete(int node, const char *admit)
+{
+    static char out[2 * CALL_STATE_MAX];
+    const char *own = strchr(play_admission(node, false), ':');
+    size_t len = 0;
+    for (int colons = 1; colons < 5; own++)
+        colons += *own == ':';
+    for (; *admit != '\0'; admit++) {
+        char one[2] = {*admit, '\0'};
+        const char *part = one;
+        if (*admit == '@' || *admit == '&')
+            part = play_name(*admit == '@' ? 0 : PLAY_NODES - 1);
+        else if (*admit == '+')
+            part = own;
+        len += (size_t)snprintf(out + len, sizeof out - len, "%s", part);
+    }
+    return out;
+}
+
+static void come(int node, enum call_look_word word, const char *admit,
+                 const char *mark)
+{
+    play_node_connect(node);
+    play_answer_look(node, word, admit[0] != '\0' ? complete(node, admit) : "",
+                     mark);
+}
+
+static void come_all(int from, enum call_look_word word, const char *admit,
+                     const char *mark)
+{
+    for (int i = from; i < PLAY_NODES; i++)
+        come(i, word, admit, mark);
+}
+
+/* The plan as it is now. */
+static enum plan_status plan(void)
+{
+    static struct config config;
+    FILE *out = fmemopen(text, sizeof text, "w");
+    ck_assert_ptr_nonnull(out);
+    config.nodes_count = PLAY_NODES;
+    for (int i = 0; i < PLAY_NODES; i++) {
+        snprintf(config.nodes[i].name, sizeof config.nodes[i].name, "%c",
+                 'a' + i);
+        snprintf(config.nodes[i].address, sizeof config.nodes[i].address,
+                 i < 2 ? "h:%c" : "%c", i < 2 ? '1' + i : 'a' + i);
+    }
+    engine_outlook(play.engine, 0, &outlook);
+    enum plan_status status = plan_print(&outlook, &config, out);
+    ck_assert_int_eq(fclose(out), 0);
+    return status;
+}
+
+/* The plan has this line. */
+static void expect_line(const char *line)
+{
+    char whole[TEXT_SIZE + 2], found[400];
+    snprintf(whole, sizeof whole, "\n%s", text);
+    snprintf(found, sizeof found, "\n%s\n", line);
+    ck_assert_msg(strstr(whole, found) != NULL, "no line \"%s\" in\n%s", line,
+                  text);
+}
+
+static void expect_no_line(const char *begin)
+{
+    char found[400];
+    snprintf(found, sizeof found, "\n%s", begin);
+    ck_assert_msg(strstr(text, found) == NULL, "a line \"%s\" in\n%s", begin,
+                  text);
+}
+
+/* ---- nothing changes ----------------------------------------------------- */
+
+TEST(all_vote)
+{
+    come_all(0, LOOK_ADMITTED, "", "");
+    ck_assert_int_eq(plan(), PLAN_GOES_ON);
+    ck_assert_str_eq(text, "node a at h:1: votes; goes on\n"
+                           "node b at h:2: votes; goes on\n"
+                           "node c: votes; goes on\n"
+                           "node d: votes; goes on\n"
+                           "node e: votes; goes on\n"
+                           "votes: 5 of 5, and 3 are needed\n"
+                           "epoch: 1\n"
+                           "held: nothing\n"
+                           "pause: none; acquires and extends go on\n");
+    ck_assert_int_eq(play_count(CALL_LOOK), 5);
+    for (int i = 0; i < play.sent_count; i++) {
+        ck_assert(play.sent[i].call.is_watching);
+        ck_assert_int_eq((int)play.sent[i].call.nonce.len, 0);
+    }
+}
+
+TEST(what_is_held)
+{
+    play.rest_us = 29 * SECOND + 1;
+    come_all(0, LOOK_ADMITTED, "", "");
+    ck_assert_int_eq(plan(), PLAN_GOES_ON);
+    expect_line("held: the locks that were granted so far end within 30 s");
+    play.now_us += 31 * SECOND;
+    (void)plan();
+    expect_line("held: nothing");
+}
+
+TEST(the_epoch_of_the_nodes_counts)
+{
+    settings.config_epoch = 20;
+    begin_again();
+    come_all(0, LOOK_BARE, "1:" PLAY_FINGERPRINT ":@:" PLAY_BIRTH(1) ":0:+",
+             "");
+    (void)plan();
+    expect_line("epoch: 1, which the nodes carry; 20, which was given, does "
+                "not count");
+}
+
+/* ---- one node ------------------------------------------------------------ */
+
+static const struct {
+    enum call_look_word word;
+    const char *admit, *mark, *line, *without;
+} ones[] = {
+    {LOOK_EMPTY, "", "",
+     "node a at h:1: is new, or has lost its memory; votes within 31 s",
+     "without a vote: a (31 s at most)"},
+    {LOOK_BARE, "1:" PLAY_FINGERPRINT ":@:" PLAY_BIRTH(1) ":0:older:m", "",
+     "node a at h:1: was restarted, and has all its memory; votes within 3 s",
+     "without a vote: a (3 s at most)"},
+    {LOOK_MARKED, "", PLAY_MARK(2),
+     "node a at h:1: waits, as it may have forgotten locks; votes within 1 s",
+     "without a vote: a (1 s at most)"},
+    {LOOK_MISNAMED, "1:" PLAY_FINGERPRINT ":&:" PLAY_BIRTH(1) ":0:+", "",
+     "node a at h:1: this machine is used under the name e; does not vote, and "
+     "is left alone",
+     "without a vote: a"},
+    {LOOK_BARE, "1:" PLAY_FINGERPRINT ":&:" PLAY_BIRTH(1) ":0:older:m", "",
+     "node a at h:1: this machine was used under the name e; does not vote, "
+     "and is left alone",
+     "without a vote: a"},
+    {LOOK_FOREIGN, "1:" OTHERS ":&:" PLAY_BIRTH(1) ":0:+", "",
+     "node a at h:1: carries other names, of epoch 1, and is e there; does not "
+     "vote, and is left alone",
+     "without a vote: a"},
+    {LOOK_SUPERSEDED, "7:" OTHERS ":@:" PLAY_BIRTH(1) ":0:+", "",
+     "node a at h:1: carries other names, of epoch 7; does not vote, and is "
+     "left alone",
+     "without a vote: a"},
+    {LOOK_SUPERSEDED, "", "7:" OTHERS ":x:" PLAY_BIRTH(1) "::run:m",
+     "node a at h:1: carries other names, of epoch 7; does not vote, and is "
+     "left alone",
+     "without a vote: a"},
+};
+
+/* Beside four that vote, with locks of 30 s: nothing is interrupted. */
+TEST_EACH(one_node_is_another, ones)
+{
+    play.rest_us = 30 * SECOND;
+    come_all(1, LOOK_ADMITTED, "", "");
+    come(0, ones[_i].word, ones[_i].admit, ones[_i].mark);
+    ck_assert_int_eq(plan(), PLAN_GOES_ON);
+    expect_line(ones[_i].line);
+    expect_line("votes: 4 of 5, and 3 are needed");
+    expect_line(ones[_i].without);
+    expect_line("epoch: 1");
+    expect_line("held: the locks that were granted so far end within 30 s");
+    expect_line("pause: none; acquires and extends go on");
+}
+
+TEST(a_restarted_node_that_was_not_durable)
+{
+    come_all(1, LOOK_ADMITTED, "", "");
+    play_node_connect(0);
+    struct call_reply reply = {
+        .vote = VOTE_DONE,
+        .look = {.word = LOOK_BARE,
+                 .admit = span_of(play_admission(0, true)),
+                 .mark = span_of(""),
+                 .witnesses = span_of("")},
+    };
+    play_reply(play_find(CALL_LOOK, 0), reply);
+    ck_assert_int_eq(plan(), PLAN_GOES_ON);
+    expect_line("node a at h:1: was restarted, and may have forgotten locks; "
+                "votes within 2 s");
+}
+
+TEST(a_node_out_of_reach)
+{
+    come_all(1, LOOK_ADMITTED, "", "");
+    engine_on_node_down(play.engine, 0, STATE_UNREACHABLE, "refused");
+    ck_assert_int_eq(plan(), PLAN_GOES_ON);
+    expect_line("node a at h:1: is out of reach (refused); does not vote "
+                "before it is reached");
+    expect_line("without a vote: a");
+}
+
+/* ---- a majority is missing ------------------------------------------------
+ */
+
+TEST(no_majority_is_reached)
+{
+    come_all(3, LOOK_ADMITTED, "", "");
+    ck_assert_int_eq(plan(), PLAN_UNKNOWN);
+    expect_line("cannot tell: 2 of 5 nodes were reached, and 3 are needed");
+    expect_no_line("pause");
+    expect_no_line("held");
+}
+
+TEST(three_have_forgotten)
+{
+    come_all(3, LOOK_ADMITTED, "", "");
+    for (int i = 0; i < 3; i++)
+        come(i, LOOK_EMPTY, "", "");
+    ck_assert_int_eq(plan(), PLAN_PAUSE);
+    expect_line("node c: is new, or has lost its memory; votes within 67 s");
+    expect_line("without a vote: a (67 s at most), b (67 s at most), c (67 s "
+                "at most)");
+    expect_line("pause: 67 s at most; nothing is granted or extended then");
+}
+
+TEST(three_are_out_of_reach_after_the_looks)
+{
+    come_all(0, LOOK_ADMITTED, "", "");
+    for (int i = 0; i < 2; i++)
+        come(i, LOOK_MISNAMED, "1:" PLAY_FINGERPRINT ":&:" PLAY_BIRTH(1) ":0:+",
+             "");
+    engine_on_node_down(play.engine, 2, STATE_UNREACHABLE, "refused");
+    ck_assert_int_eq(plan(), PLAN_PAUSE);
+    expect_line("votes: 2 of 5, and 3 are needed");
+    expect_line("without a vote: a, b, c");
+    expect_line("pause: nothing is granted or extended until more nodes vote");
+}
+
+/* Nothing is admitted beside nodes of other names. */
+TEST(a_wrong_address_keeps_a_new_node_from_voting)
+{
+    come_all(2, LOOK_ADMITTED, "", "");
+    come(0, LOOK_FOREIGN, "1:" OTHERS ":x:" PLAY_BIRTH(1) ":0:+", "");
+    come(1, LOOK_EMPTY, "", "");
+    ck_assert_int_eq(plan(), PLAN_GOES_ON);
+    expect_line("node b at h:2: is new, or has lost its memory; is not "
+                "admitted beside a node that carries other names");
+    expect_line("without a vote: a, b");
+}
+
+/* ---- all nodes are empty ------------------------------------------------- */
+
+TEST(a_first_start_is_quick)
+{
+    settings.first_start = FIRST_START_YES;
+    begin_again();
+    come_all(0, LOOK_EMPTY, "", "");
+    ck_assert_int_eq(plan(), PLAN_PAUSE);
+    expect_line("pause: 4 s at most; all nodes are new, and are admitted "
+                "together");
+    expect_no_line("note");
+}
+
+TEST(without_a_first_start_empty_nodes_wait)
+{
+    settings.first_start = FIRST_START_NO;
+    begin_again();
+    come_all(0, LOOK_EMPTY, "", "");
+    ck_assert_int_eq(plan(), PLAN_PAUSE);
+    expect_line("pause: 67 s at most; nothing is granted or extended then");
+    expect_line("note: all nodes are empty; if they were never used, "
+                "--first-start yes admits them at once");
+}
+
+/* ---- other names --------------------------------------------------------- */
+
+static const struct {
+    int epoch;
+    const char *admit, *line, *pause;
+} epochs[] = {
+    {1, "1:" OTHERS ":x:" PLAY_BIRTH(1) ":0:+",
+     "epoch: 1 is too low to replace other names, which carry 1; if the "
+     "addresses are right, give --config-epoch 2",
+     "pause: 67 s at most with that epoch; with this one, nothing is replaced, "
+     "and this server grants no lock"},
+    {7, "1:" OTHERS ":x:" PLAY_BIRTH(1) ":0:+",
+     "epoch: 7 is too high to replace other names, which carry 1; if the "
+     "addresses are right, give --config-epoch 2",
+     "pause: 67 s at most with that epoch; with this one, nothing is replaced, "
+     "and this server grants no lock"},
+    {2, "5:" OTHERS ":x:" PLAY_BIRTH(1) ":0:+",
+     "epoch: 2 is too low to replace other names, which carry 5; if the "
+     "addresses are right, give --config-epoch 6",
+     "pause: 67 s at most with that epoch; with this one, nothing is replaced, "
+     "and this server grants no lock"},
+    {2, "1:" OTHERS ":x:" PLAY_BIRTH(1) ":0:+",
+     "epoch: 2 replaces other names, which carry 1",
+     "pause: 67 s at most; meanwhile no server grants or extends a lock, and "
+     "those of the old names never again"},
+};
+
+static enum call_look_word word_of(int row)
+{
+    int carried = atoi(epochs[row].admit);
+    if (carried > epochs[row].epoch)
+        return LOOK_SUPERSEDED;
+    return carried == epochs[row].epoch ? LOOK_FOREIGN : LOOK_BARE;
+}
+
+TEST_EACH(other_names_need_the_next_epoch, epochs)
+{
+    settings.config_epoch = epochs[_i].epoch;
+    begin_again();
+    play.rest_us = 0;
+    come_all(0, word_of(_i), epochs[_i].admit, "");
+    ck_assert_int_eq(plan(), PLAN_PAUSE);
+    expect_line(epochs[_i].line);
+    expect_line(epochs[_i].pause);
+    expect_no_line("missing");
+}
+
+/* The two new ones are marked with the others. */
+TEST(three_nodes_become_five)
+{
+    settings.config_epoch = 2;
+    begin_again();
+    come_all(2, LOOK_BARE, "1:" OTHERS ":x:" PLAY_BIRTH(1) ":0:+", "");
+    come(0, LOOK_EMPTY, "", "");
+    come(1, LOOK_EMPTY, "", "");
+    ck_assert_int_eq(plan(), PLAN_PAUSE);
+    expect_line("node a at h:1: is new, or has lost its memory; votes within "
+                "67 s");
+    expect_line("node c: carries other names, of epoch 1; is taken from them, "
+                "and votes within 67 s");
+}
+
+/* With --take-over a majority is enough. */
+TEST_RANGE(all_nodes_are_needed_to_replace_other_names, 0, 2)
+{
+    settings.config_epoch = 2;
+    settings.has_take_over = _i == 1;
+    begin_again();
+    come_all(1, LOOK_BARE, "1:" OTHERS ":x:" PLAY_BIRTH(1) ":0:+", "");
+    ck_assert_int_eq(plan(), PLAN_PAUSE);
+    expect_line("missing: a");
+    if (_i == 1)
+        expect_line("pause: 67 s at most; meanwhile no server grants or "
+                    "extends a lock, and those of the old names never again");
+    else
+        expect_line("pause: 67 s at most, once all nodes are reached; until "
+                    "then nothing is replaced. If one is gone for good, stop "
+                    "the old servers, and give --take-over");
+}
+
+/* ---- two looks ----------------------------------------------------------- */
+
+static void tell_of_a(int64_t beat)
+{
+    for (int i = 1; i < PLAY_NODES; i++) {
+        struct call_reply reply = {
+            .vote = VOTE_DONE,
+            .look = {.word = LOOK_ADMITTED,
+                     .admit = span_of(play_admission(i, false)),
+                     .mark = span_of(""),
+                     .witnesses = play_heard(i, 0, beat, PLAY_BIRTH(2))},
+        };
+        play_reply(play_find(CALL_LOOK, i), reply);
+    }
+}
+
+/* Its beats tell whether a server uses the other machine. */
+TEST_RANGE(another_machine_of_the_name_is_in_use_or_not, 0, 2)
+{
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_node_connect(i);
+    play_answer_look(0, LOOK_EMPTY, "", "");
+    tell_of_a(INT64_C(100000000000000));
+    engine_outlook(play.engine, 0, &outlook);
+    ck_assert(outlook.is_settled);
+    int64_t since_us = play.now_us;
+    engine_outlook(play.engine, since_us, &outlook);
+    ck_assert(!outlook.is_settled);
+    play_advance(SECOND);
+    play_answer_look(0, LOOK_EMPTY, "", "");
+    tell_of_a(INT64_C(100000000000000) + _i);
+    engine_outlook(play.engine, since_us, &outlook);
+    ck_assert_int_eq(outlook.node[0].kind, OUTLOOK_OUTDATED);
+    ck_assert(outlook.node[0].is_in_use == (_i == 1));
+    ck_assert(outlook.is_settled == (_i == 1));
+    ck_assert(outlook.node[0].will_vote);
+    ck_assert_int_eq(outlook.voting, 4);
+    ck_assert_int_eq(outlook.node[0].wait_us, 12 * SECOND);
+    if (_i == 1)
+        return;
+    play_advance(2 * SECOND); /* nothing is heard of it for so long */
+    engine_outlook(play.engine, since_us, &outlook);
+    ck_assert_int_eq(outlook.node[0].kind, OUTLOOK_OUTDATED);
+    ck_assert(!outlook.node[0].is_in_use);
+}
+
+TEST(a_node_that_does_not_answer_is_waited_for)
+{
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_node_connect(i);
+    for (int i = 1; i < PLAY_NODES; i++)
+        play_answer_look(i, LOOK_ADMITTED, "", "");
+    engine_outlook(play.engine, 0, &outlook);
+    ck_assert(!outlook.is_settled);
+    play_node_down(0);
+    engine_outlook(play.engine, 0, &outlook);
+    ck_assert(outlook.is_settled);
+}
