@@ -55,7 +55,9 @@ bool admission_is_objecting(const struct admission *admission, int64_t now_us)
 static bool may_mark(const struct admission *admission, int node,
                      int64_t now_us)
 {
-    if (!admission->is_surveyed || admission->settings.is_observer)
+    if (admission->settings.is_observer)
+        return false;
+    if (!admission->is_surveyed)
         return false;
     if (admission->node[node].is_outdated) /* even if nothing else is known */
         return eligibility_may_renew(admission, node, now_us);
