@@ -307,7 +307,7 @@ int main(int argc, char **argv, char **envp)
         break;
     case CONFIG_PLAN:
         ignore_signals();
-        return plan_run(&server.config);
+        return (int)plan_run(&server.config);
     case CONFIG_PRINT:
         options_print(&server.config, stdout);
         break;
