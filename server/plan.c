@@ -63,8 +63,8 @@ static void print_now(const struct page *page, int node)
         break;
     case OUTLOOK_OUTDATED:
         (void)fputs(it->is_in_use ? "another machine votes under this name"
-                                  : "another machine had this name, or this "
-                                    "one has lost its memory",
+                                  : "another machine has had this name since, "
+                                    "or this one has lost its memory",
                     out);
         break;
     case OUTLOOK_MARKED:

@@ -164,8 +164,8 @@ TEST(a_new_address_votes_once_the_old_machine_is_left)
     ck_assert_int_eq(rival_count_voting(&world, 0), NODES);
     world_stop_server(&world, 0);
     EXPECT_PLAN(GOES_ON, options_of("", 'a', moved, NODES));
-    EXPECT(": another machine had this name, or this one has lost its memory; "
-           "votes within 12 s\n");
+    EXPECT(": another machine has had this name since, or this one has lost "
+           "its memory; votes within 12 s\n");
     EXPECT("\nwithout a vote: e (12 s at most)\n");
     end();
 }

@@ -399,12 +399,15 @@ static void tell_of_a(int64_t beat)
     }
 }
 
-/* Its beats tell whether a server uses the other machine. */
-TEST_RANGE(another_machine_of_the_name_is_in_use_or_not, 0, 2)
+/* Its beats tell whether a server uses the other machine; this one is empty, or
+ * was admitted earlier. */
+TEST_RANGE(another_machine_of_the_name_is_in_use_or_not, 0, 4)
 {
+    enum call_look_word word = _i / 2 == 0 ? LOOK_EMPTY : LOOK_ADMITTED;
+    bool is_in_use = _i % 2 == 1;
     for (int i = 0; i < PLAY_NODES; i++)
         play_node_connect(i);
-    play_answer_look(0, LOOK_EMPTY, "", "");
+    play_answer_look(0, word, "", "");
     tell_of_a(INT64_C(100000000000000));
     engine_outlook(play.engine, 0, &outlook);
     ck_assert(outlook.is_settled);
@@ -412,16 +415,16 @@ TEST_RANGE(another_machine_of_the_name_is_in_use_or_not, 0, 2)
     engine_outlook(play.engine, since_us, &outlook);
     ck_assert(!outlook.is_settled);
     play_advance(SECOND);
-    play_answer_look(0, LOOK_EMPTY, "", "");
-    tell_of_a(INT64_C(100000000000000) + _i);
+    play_answer_look(0, word, "", "");
+    tell_of_a(INT64_C(100000000000000) + is_in_use);
     engine_outlook(play.engine, since_us, &outlook);
     ck_assert_int_eq(outlook.node[0].kind, OUTLOOK_OUTDATED);
-    ck_assert(outlook.node[0].is_in_use == (_i == 1));
-    ck_assert(outlook.is_settled == (_i == 1));
+    ck_assert(outlook.node[0].is_in_use == is_in_use);
+    ck_assert(outlook.is_settled == is_in_use);
     ck_assert(outlook.node[0].will_vote);
     ck_assert_int_eq(outlook.voting, 4);
     ck_assert_int_eq(outlook.node[0].wait_us, 12 * SECOND);
-    if (_i == 1)
+    if (is_in_use)
         return;
     play_advance(2 * SECOND); /* nothing is heard of it for so long */
     engine_outlook(play.engine, since_us, &outlook);
