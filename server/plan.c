@@ -193,44 +193,46 @@ static void print_missing(const struct page *page)
         (void)fputc('\n', page->out);
 }
 
+static void print_length(const struct page *page)
+{
+    int now = seconds(page->outlook->pause_us);
+    int most = seconds(page->outlook->most_us);
+    (void)fputs("pause: ", page->out);
+    if (now < most)
+        (void)fprintf(page->out, "%d s for the locks that are held now, ", now);
+    (void)fprintf(page->out, "%d s at most", most);
+}
+
 static void print_pause(const struct page *page)
 {
     const struct outlook *outlook = page->outlook;
-    int most = seconds(outlook->pause_us);
     FILE *out = page->out;
     if (outlook->voting >= outlook->quorum)
-        (void)fputs("pause: none; acquires and extends go on\n", out);
-    else if (outlook->change == OUTLOOK_TAKE_OVER)
-        (void)fprintf(
-            out,
-            "pause: %d s at most; meanwhile no server grants or "
-            "extends a lock, and those of the old names never again\n",
-            most);
-    else if (outlook->change == OUTLOOK_INCOMPLETE)
-        (void)fprintf(out,
-                      "pause: %d s at most, once all nodes are reached; until "
-                      "then nothing is replaced. If one is gone for good, stop "
-                      "the old servers, and give --take-over\n",
-                      most);
-    else if (outlook->change == OUTLOOK_WRONG_EPOCH)
-        (void)fprintf(out,
-                      "pause: %d s at most with that epoch; with this one, "
-                      "nothing is replaced, and this server grants no lock\n",
-                      most);
-    else if (outlook->change == OUTLOOK_FIRST_START)
-        (void)fprintf(out,
-                      "pause: %d s at most; all nodes are new, and are "
-                      "admitted together\n",
-                      most);
-    else if (outlook->pause_us > 0)
-        (void)fprintf(out,
-                      "pause: %d s at most; nothing is granted or "
-                      "extended then\n",
-                      most);
-    else
+        (void)fputs("pause: none; acquires and extends go on", out);
+    else if (outlook->pause_us == 0)
         (void)fputs("pause: nothing is granted or extended until more nodes "
-                    "vote\n",
+                    "vote",
                     out);
+    else
+        print_length(page);
+    if (outlook->change == OUTLOOK_TAKE_OVER)
+        (void)fputs("; meanwhile no server grants or extends a lock, and those "
+                    "of the old names never again",
+                    out);
+    else if (outlook->change == OUTLOOK_INCOMPLETE)
+        (void)fputs(", once all nodes are reached; until then nothing is "
+                    "replaced. If one is gone for good, stop the old servers, "
+                    "and give --take-over",
+                    out);
+    else if (outlook->change == OUTLOOK_WRONG_EPOCH)
+        (void)fputs(" with that epoch; with this one, nothing is replaced, and "
+                    "this server grants no lock",
+                    out);
+    else if (outlook->change == OUTLOOK_FIRST_START)
+        (void)fputs("; all nodes are new, and are admitted together", out);
+    else if (outlook->pause_us > 0)
+        (void)fputs("; nothing is granted or extended then", out);
+    (void)fputc('\n', out);
     if (outlook->are_empty)
         (void)fputs("note: all nodes are empty; if they were never used, "
                     "--first-start yes admits them at once\n",

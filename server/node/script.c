@@ -91,8 +91,9 @@ static const char *const look_words[LOOK_WORDS] = {
     [LOOK_ADMITTED] = "ADMITTED", [LOOK_SUPERSEDED] = "SUPERSEDED",
     [LOOK_FOREIGN] = "FOREIGN",   [LOOK_MISNAMED] = "MISNAMED",
     [LOOK_EMPTY] = "EMPTY",       [LOOK_BARE] = "BARE",
-    [LOOK_FRESH] = "FRESH",       [LOOK_CREATED] = "CREATED",
-    [LOOK_TAKEN] = "TAKEN",       [LOOK_MARKED] = "MARKED",
+    [LOOK_UNTAKEN] = "UNTAKEN",   [LOOK_FRESH] = "FRESH",
+    [LOOK_CREATED] = "CREATED",   [LOOK_TAKEN] = "TAKEN",
+    [LOOK_MARKED] = "MARKED",
 };
 
 /* VOTE_UNREADABLE: there is none. */

@@ -199,8 +199,8 @@ static bool run_seed(void *ctx, uint64_t seed)
 static void print_counts(const struct run *run)
 {
     static const char *const words[LOOK_WORDS] = {
-        "admitted", "superseded", "foreign", "misnamed", "empty",
-        "bare",     "fresh",      "created", "marked"};
+        "admitted", "superseded", "foreign", "misnamed", "empty", "bare",
+        "untaken",  "fresh",      "created", "taken",    "marked"};
     for (int i = 0; i < CALL_SCAN; i++)
         printf("  %-20s %llu\n", script_name((enum call_kind)i),
                (unsigned long long)run->calls[i]);

@@ -350,6 +350,49 @@ TEST_EACH(other_names_need_the_next_epoch, epochs)
     expect_no_line("missing");
 }
 
+/*
+ * If a majority of the old names would tell what they promised, that is waited
+ * for, and otherwise time alone: of five names, three nodes tell, and two.
+ */
+TEST_RANGE(what_the_old_names_hold_is_waited_for, 0, 4)
+{
+    int from = _i < 2 ? 2 : 3;
+    settings.config_epoch = 2;
+    settings.has_take_over = _i == 1;
+    begin_again();
+    for (int i = 0; i < from; i++)
+        come(i, LOOK_EMPTY, "", "");
+    for (int i = from; i < PLAY_NODES; i++) {
+        char admit[CALL_STATE_MAX + 1];
+        snprintf(admit, sizeof admit, "1:%s:%s:%s:0:run:" PLAY_MEMORY,
+                 _i == 3 ? "ffffffffffffff03" : "ffffffffffffff05",
+                 play_name(i), PLAY_BIRTH(1));
+        struct call_reply reply = {
+            .vote = VOTE_DONE,
+            .look = {.word = LOOK_UNTAKEN,
+                     .admit = span_of(admit),
+                     .mark = span_of(""),
+                     .rest_us = _i == 3 ? 0 : 30 * SECOND,
+                     .witnesses = play_heard(i, 0, 0, PLAY_NONE)},
+        };
+        play_node_connect(i);
+        play_reply(play_find(CALL_LOOK, i), reply);
+    }
+    ck_assert_int_eq(plan(), PLAN_PAUSE);
+    static const char *const pauses[] = {
+        "35 s for the locks that are held now, 67 s at most",
+        "67 s at most", /* with --take-over */
+        "67 s at most", /* too few */
+        "5 s for the locks that are held now, 67 s at most", /* of three */
+    };
+    char line[300];
+    snprintf(line, sizeof line,
+             "pause: %s; meanwhile no server grants or extends a lock, and "
+             "those of the old names never again",
+             pauses[_i]);
+    expect_line(line);
+}
+
 /* The two new ones are marked with the others. */
 TEST(three_nodes_become_five)
 {

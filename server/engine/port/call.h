@@ -83,6 +83,7 @@ enum call_look_word {
     LOOK_MISNAMED,
     LOOK_EMPTY,
     LOOK_BARE,
+    LOOK_UNTAKEN,
     LOOK_FRESH,
     LOOK_CREATED,
     LOOK_TAKEN,

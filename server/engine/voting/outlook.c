@@ -9,6 +9,8 @@ enum {
     BACK_US = 3 * HEARTBEAT_US,
     /* a mark, and the looks after it at the other nodes */
     LOOKS_US = 2 * HEARTBEAT_US,
+    /* marks on all nodes of other names, and the looks that follow */
+    MARKS_US = 4 * HEARTBEAT_US,
     /* two beats of a machine in use, however busy its server is */
     BEATS_US = 3 * HEARTBEAT_US,
 };
@@ -136,10 +138,20 @@ static int64_t renewed_us(const struct admission *admission, int node)
                : SILENT_US;
 }
 
-/* What the old configuration has promised has ended by then. */
-static int64_t taken_over_us(const struct admission *admission)
+/*
+ * How long other names are replaced: until what they promised has ended, if
+ * enough nodes would tell it; otherwise as long as at most.
+ */
+static void take_over(struct outlook *outlook,
+                      const struct admission *admission, int64_t now_us)
 {
-    return at_least(eligibility_quarantine_us(admission), LOOKS_US);
+    int64_t most_us = at_least(eligibility_quarantine_us(admission), LOOKS_US);
+    int64_t told_us =
+        at_least(admission->takeover.end_us - now_us, 0) + MARKS_US;
+    bool is_told = takeover_is_told(&admission->takeover) &&
+                   !admission->settings.has_take_over && told_us < most_us;
+    outlook->pause_us = is_told ? told_us : most_us;
+    outlook->most_us = most_us;
 }
 
 static void wait(struct outlook *outlook, const struct nodes *nodes, int node,
@@ -152,7 +164,7 @@ static void wait(struct outlook *outlook, const struct nodes *nodes, int node,
     it->will_vote = !is_change && !outlook->is_blocked;
     if (outlook->change == OUTLOOK_TAKE_OVER &&
         (it->kind == OUTLOOK_OTHERS || it->kind == OUTLOOK_EMPTY))
-        it->wait_us = taken_over_us(admission);
+        it->wait_us = outlook->pause_us;
     else if (outlook->change == OUTLOOK_FIRST_START)
         it->wait_us = admission->start.hold_us + LOOKS_US;
     else if (it->kind == OUTLOOK_RESTARTED && it->is_whole)
@@ -278,6 +290,8 @@ void outlook_make(struct outlook *outlook, const struct nodes *nodes,
         outlook->change == OUTLOOK_SAME && outlook->epoch_needed != 0;
     outlook->are_empty =
         are_all(outlook, OUTLOOK_EMPTY) && outlook->change == OUTLOOK_SAME;
+    if (outlook->change > OUTLOOK_FIRST_START)
+        take_over(outlook, admission, now_us);
     for (int i = 0; i < outlook->nodes; i++) {
         bool is_counted =
             nodes->node[i].is_up &&
@@ -287,6 +301,6 @@ void outlook_make(struct outlook *outlook, const struct nodes *nodes,
                 at_least(admission->node[i].held_us - now_us, outlook->held_us);
         wait(outlook, nodes, i, now_us);
     }
-    bool is_same = outlook->change <= OUTLOOK_FIRST_START;
-    outlook->pause_us = is_same ? quorum_us(outlook) : taken_over_us(admission);
+    if (outlook->change <= OUTLOOK_FIRST_START)
+        outlook->pause_us = outlook->most_us = quorum_us(outlook);
 }

@@ -56,9 +56,10 @@ struct outlook {
     int epoch;        /* the one that counts */
     int epoch_needed; /* to replace the other names; 0: there are none */
     int64_t held_us;  /* until the last promise has ended; 0: none is known */
-    int64_t pause_us; /* until a majority votes, at most, and with other names:
-                         once they are replaced; 0: it does vote, or waiting
-                         alone does not help */
+    int64_t
+        pause_us;    /* until a majority votes; of other names: once they are
+                        replaced. 0: it votes, or waiting alone does not help */
+    int64_t most_us; /* the same at most, if more locks are granted meanwhile */
     struct outlook_node node[NODES_MAX];
 };
 

@@ -20,7 +20,9 @@ void takeover_on_look(struct takeover *takeover, const struct witness *witness,
     if (carried.len != FINGERPRINT_LEN || span_is(carried, fingerprint))
         return;
     it->carried[span_copy(it->carried, carried)] = '\0';
-    if (look->word != LOOK_TAKEN || birth.len != CALL_BIRTH_LEN)
+    /* to an observer it would tell it */
+    bool is_telling = look->word == LOOK_TAKEN || look->word == LOOK_UNTAKEN;
+    if (!is_telling || birth.len != CALL_BIRTH_LEN)
         return;
     it->birth[span_copy(it->birth, birth)] = '\0';
     for (int i = 0; i < witness->count; i++)

@@ -128,6 +128,7 @@ if string.find('kmnv', kind, 1, true) then
     --   MISNAMED    it is admitted under another name
     --   EMPTY       there was no state, and none was written
     --   BARE        there is a state without a mark of this memory; still none
+    --   UNTAKEN     the same, for a caller that watches: TAKEN, if marked
     --   FRESH       there was no state; marked now
     --   MARKED      had been marked before
     --   CREATED     marked now
@@ -258,6 +259,9 @@ if string.find('kmnv', kind, 1, true) then
             return answer('MARKED')
         end
         local is_fresh = redis.call('EXISTS', state) == 0
+        if watches and is_taken(admit) then
+            return answer('UNTAKEN')
+        end
         if nonce == '' then
             return answer(is_fresh and 'EMPTY' or 'BARE')
         end

@@ -283,11 +283,13 @@ static enum call_look_word mark_if_bare(struct simbatch *batch,
     if (is_current(batch, call, memory->mark) && !(is_disputed && may_mark))
         return LOOK_MARKED;
     bool is_fresh = !simstate_is_there(memory);
-    if (!may_mark)
-        return is_fresh ? LOOK_EMPTY : LOOK_BARE;
-    write_mark(batch, call);
     bool is_taken = is_of_other_names(batch, call, memory->admit);
     snprintf(before, CALL_STATE_MAX + 1, "%s", memory->admit);
+    if (!may_mark && !(ask->is_watching && is_taken))
+        return is_fresh ? LOOK_EMPTY : LOOK_BARE;
+    if (ask->is_watching)
+        return LOOK_UNTAKEN;
+    write_mark(batch, call);
     if (epoch_of(memory->admit) < epoch_of(call->admit))
         forget(batch);
     if (is_taken)

@@ -160,6 +160,7 @@ static const char *const look_words[LOOK_WORDS] = {
     [LOOK_EMPTY] = "EMPTY",       [LOOK_BARE] = "BARE",
     [LOOK_FRESH] = "FRESH",       [LOOK_CREATED] = "CREATED",
     [LOOK_TAKEN] = "TAKEN",       [LOOK_MARKED] = "MARKED",
+    [LOOK_UNTAKEN] = "UNTAKEN",
 };
 
 enum { LOOK_COUNT = 9 };

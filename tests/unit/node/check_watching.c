@@ -86,6 +86,25 @@ TEST(an_admission_that_is_void_is_left_there)
     PERMIT_ASSERT_WORD(watch(), LOOK_MARKED);
 }
 
+/* It would tell its promises to who marks it, and keeps its permission. */
+TEST(who_votes_under_other_names_goes_on)
+{
+    char admit[CALL_STATE_MAX + 1];
+    live_admit();
+    snprintf(admit, sizeof admit, "1:another:0123456789abcdef:%s:0%s",
+             PERMIT_OLD_BIRTH, live.of_this_life);
+    permit_set("admit", admit);
+    permit_set_number("until", live.reply.node_now_us + 3600000000);
+    struct call call = live_call(CALL_LOOK, "", "");
+    call.admit = span_of("2:fingerprint:0123456789abcdef:run");
+    PERMIT_ASSERT_WORD(watch_with(call), LOOK_UNTAKEN);
+    ck_assert_str_eq(live.admit, admit);
+    ck_assert_str_eq(live.mark, "");
+    ck_assert_int_gt(live.reply.look.rest_us, 3590000000);
+    call.admit = span_of("2:fingerprint:ffffffffffffffff:run");
+    PERMIT_ASSERT_WORD(watch_with(call), LOOK_BARE);
+}
+
 TEST(the_mark_of_a_first_start_is_left_there)
 {
     struct call call = live_call(CALL_LOOK, "", "");
