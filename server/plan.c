@@ -136,7 +136,7 @@ static void print_without(const struct page *page)
             continue;
         (void)fprintf(page->out, "%s%s", before, name_of(page, i));
         if (it->will_vote && !it->is_in_use)
-            (void)fprintf(page->out, " (%d s at most)", seconds(it->wait_us));
+            (void)fprintf(page->out, " (within %d s)", seconds(it->wait_us));
         before = ", ";
     }
     if (*before == ',')
@@ -199,7 +199,7 @@ static void print_length(const struct page *page)
     int most = seconds(page->outlook->most_us);
     (void)fputs("pause: ", page->out);
     if (now < most)
-        (void)fprintf(page->out, "%d s for the locks that are held now, ", now);
+        (void)fprintf(page->out, "%d s if it begins now, ", now);
     (void)fprintf(page->out, "%d s at most", most);
 }
 

@@ -7,10 +7,8 @@
 enum {
     /* a restarted node is back after two heartbeats, and a look */
     BACK_US = 3 * HEARTBEAT_US,
-    /* a mark, and the looks after it at the other nodes */
+    /* marks, and the looks after them at the other nodes */
     LOOKS_US = 2 * HEARTBEAT_US,
-    /* marks on all nodes of other names, and the looks that follow */
-    MARKS_US = 4 * HEARTBEAT_US,
     /* two beats of a machine in use, however busy its server is */
     BEATS_US = 3 * HEARTBEAT_US,
 };
@@ -146,8 +144,7 @@ static void take_over(struct outlook *outlook,
                       const struct admission *admission, int64_t now_us)
 {
     int64_t most_us = at_least(eligibility_quarantine_us(admission), LOOKS_US);
-    int64_t told_us =
-        at_least(admission->takeover.end_us - now_us, 0) + MARKS_US;
+    int64_t told_us = at_least(admission->takeover.end_us - now_us, LOOKS_US);
     bool is_told = takeover_is_told(&admission->takeover) &&
                    !admission->settings.has_take_over && told_us < most_us;
     outlook->pause_us = is_told ? told_us : most_us;
