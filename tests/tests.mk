@@ -135,11 +135,14 @@ unit: $(OUT)/unit ## Run the unit tests
 # suites that also run with HTTP_TLS=1; the others would see nothing new
 over_tls := clients rare wait_clients drain http framing
 
+# suites that wait for long though they are small: they start first
+long_waits := data_centres machines
+
 # the servers look for leaks, the test program need not
 integration: $(OUT)/integration nemesis-tools $(OUT)/starved-shim.so
 integration: ## Test with real Redis servers
 	ASAN_OPTIONS=detect_leaks=0 REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) \
-	  TWICE="$(over_tls)" \
+	  TWICE="$(over_tls)" FIRST="$(long_waits)" \
 	  tests/lib/suites.sh $(OUT)/integration tests/integration
 
 starved: tests ## Let each allocation fail: of a start, of each call
@@ -193,8 +196,8 @@ asan: ## Run units, integration, simulation under ASan, UBSan; SHORT=1
 # What SHORT=1 leaves to the nightly run: suites about who may vote and about
 # time, whose code the units and the simulation go through under ASan as well.
 asan_unit_rest := rivals
-asan_rest := admission changes contention durable epochs faults fence fitness flood \
-             load memory memory_clocks memory_evicted memory_files \
+asan_rest := admission changes contention data_centres durable epochs faults fence fitness flood \
+             load machines memory memory_clocks memory_evicted memory_files \
              memory_fresh memory_old memory_rights memory_servers memory_tail names \
              proxies repair tls_clients verdicts wait_crowds wait_noise
 

@@ -101,6 +101,9 @@ NIGHTLY = [
     night("examples-broken", kind="waits"),
     night("starved", kind="waits"),
     night("long", kind="waits", hours=3),
+    *(night(suite, f"integration CK_RUN_SUITE={suite} ROLLING_TTL_MS=30000 "
+            "CK_TIMEOUT_MULTIPLIER=10", "waits")
+      for suite in ("machines", "data_centres")),
     night("soak"),
     night("crowd"),
     night("bench", hours=2),

@@ -14,7 +14,7 @@
 
 #include "../lib/suite/suite.h"
 
-enum { WORLD_NODES = 9, WORLD_SERVERS = 4, PATH_SIZE = 256 };
+enum { WORLD_NODES = 10, WORLD_SERVERS = 4, PATH_SIZE = 256 };
 
 struct redisContext;
 
@@ -38,6 +38,7 @@ struct server {
     bool is_tls;             /* secure.h: who connects to it */
     char log[PATH_SIZE];     /* what it wrote to stderr */
     char ports[64];          /* "A=B": what it sends to port A goes to port B */
+    char names[PATH_SIZE];   /* its DNS: the file of NEMESIS_NAMES; "": none */
     char starved[PATH_SIZE]; /* the file of starve.h; "": it has memory */
 };
 

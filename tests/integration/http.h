@@ -42,6 +42,12 @@ const struct answer *http_call(const struct server *server,
 const struct answer *http_try(const struct server *server,
                               const struct request *request);
 
+/*
+ * From now on a call that is refused, or closed without an answer, returns one
+ * with status 0 instead: for clients that have another server to try.
+ */
+void http_allow_silence(void);
+
 /* GET on a new connection: the status, 0 if there is no answer. */
 int http_probe(const struct server *server, const char *path);
 

@@ -21,6 +21,7 @@ enum {
     START_MS = 20000,
     STOP_MS = 20000,
     WORDS_MAX = 32,
+    LISTED_MAX = 9, /* of --nodes */
     PRELOAD_SIZE = PATH_SIZE + 16,
 };
 
@@ -207,11 +208,12 @@ void world_start_forgetful_nodes(struct world *world, int count)
 
 /* ---- servers ------------------------------------------------------------ */
 
+/* If there are more than a server takes, its options name others. */
 static void list_nodes(const struct world *world, char *out, size_t size)
 {
     size_t len = 0;
 
-    for (int i = 0; i < world->nodes_count; i++)
+    for (int i = 0; i < world->nodes_count && i < LISTED_MAX; i++)
         len += (size_t)snprintf(
             out + len, size - len, "%s%s127.0.0.1:%d", i > 0 ? "," : "",
             *world->nodes[i].tls ? "rediss://" : "", world->nodes[i].port);
@@ -226,10 +228,11 @@ void world_start_server(struct world *world, int i, const char *options)
                              "--nodes", nodes};
     char preload[PRELOAD_SIZE], ports[sizeof server->ports + 16];
     char starved[sizeof server->starved + 16];
-    bool has_shim = *server->ports || *server->starved;
+    char names[sizeof server->names + 16];
+    bool has_shim = *server->ports || *server->names || *server->starved;
     char *env[] = {"ASAN_OPTIONS=detect_leaks=1:verify_asan_link_order=0",
                    has_shim ? preload : NULL,
-                   *server->starved ? starved : ports, NULL};
+                   *server->starved ? starved : ports, names, NULL};
     int argc = 5;
 
     ck_assert_int_eq(server->pid, 0);
@@ -259,6 +262,7 @@ void world_start_server(struct world *world, int i, const char *options)
         write_preload(*server->starved ? "starved-shim.so" : "nemesis-shim.so",
                       preload);
     snprintf(ports, sizeof ports, "NEMESIS_PORTS=%s", server->ports);
+    snprintf(names, sizeof names, "NEMESIS_NAMES=%s", server->names);
     snprintf(starved, sizeof starved, "STARVED=%s", server->starved);
     server->pid = harness_spawn(argv, env, server->log);
 }

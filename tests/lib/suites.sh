@@ -3,9 +3,10 @@
 # wait). Ends with what failed, and the sum of their last lines, as Check writes
 # them.
 # CK_RUN_SUITE runs only one, CK_EXCLUDE_TAGS leaves some out, as Check does.
-# WITHOUT names suites that do not run, TWICE those that run once more with
-# HTTP_TLS=1, and FORKED those whose tests need a process each, even with
-# CK_FORK=no. checks/, beside the runner, tells how long each test took.
+# WITHOUT names suites that do not run, FIRST those that start first, TWICE those
+# that run once more with HTTP_TLS=1, and FORKED those whose tests need a process
+# each, even with CK_FORK=no. checks/, beside the runner, tells how long each test
+# took.
 #   suites.sh RUNNER FOLDER
 set -euo pipefail
 runner=$1
@@ -20,11 +21,15 @@ times=$(dirname "$runner")/checks/$(basename "$runner")
 mkdir -p "$times"
 export runner work times
 
-# The largest first: they take the longest.
+# The largest first: most of them take the longest.
 list_suites() {
     local name
     find "$folder" -name 'check_*.c' -printf '%s %f\n' | sort -rn |
         sed 's/.*check_\(.*\)\.c/\1/' |
+        awk -v first=" ${FIRST:-} " '
+            index(first, " " $0 " ") {print; next}
+            {rest = rest $0 "\n"}
+            END {printf "%s", rest}' |
         while read -r name; do
             [[ " ${WITHOUT:-} " != *" $name "* ]] || continue
             echo "$name"

@@ -5,11 +5,16 @@
  *   NEMESIS_PORTS=A=B,…     connections to port A of loopback go to port B, so
  *                           that servers which know the nodes by the same names
  *                           reach them each in a way of its own
+ *   NEMESIS_NAMES=FILE      "NAME PORT" in a line of FILE: NAME leads to this
+ *                           port of loopback, for as long as FILE says so
  */
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <netdb.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -39,11 +44,15 @@ static struct {
     uint16_t from, to;
 } ports[PORTS_MAX];
 static int port_count;
+static const char *names; /* the file; NULL: none */
 
 typedef int (*gettime_fn)(clockid_t, struct timespec *);
 typedef int (*connect_fn)(int, const struct sockaddr *, socklen_t);
+typedef int (*lookup_fn)(const char *, const char *, const struct addrinfo *,
+                         struct addrinfo **);
 static gettime_fn real_gettime;
 static connect_fn real_connect;
+static lookup_fn real_lookup;
 
 /* ISO C knows no conversion from an object's pointer to a function's. */
 static void find(void *function, const char *name)
@@ -68,7 +77,9 @@ __attribute__((constructor)) static void begin(void)
 {
     find(&real_gettime, "clock_gettime");
     find(&real_connect, "connect");
+    find(&real_lookup, "getaddrinfo");
     read_ports(getenv("NEMESIS_PORTS"));
+    names = getenv("NEMESIS_NAMES");
     const char *path = getenv("NEMESIS_CLOCK");
     if (!path)
         return;
@@ -88,6 +99,19 @@ static int64_t distort(int64_t true_ns)
     double since_ns = (double)(true_ns - setting->base_ns);
     return true_ns + setting->offset_ns +
            (int64_t)(since_ns * (double)setting->rate_ppb / 1e9);
+}
+
+static bool find_name(const char *name, char port[8])
+{
+    char entry[64];
+    bool is_found = false;
+    FILE *file = names && *names && name ? fopen(names, "re") : NULL;
+    if (!file)
+        return false;
+    while (!is_found && fscanf(file, "%63s %7s", entry, port) == 2)
+        is_found = strcmp(entry, name) == 0;
+    (void)fclose(file);
+    return is_found;
 }
 
 /* The C library's own names for parameters are reserved.
@@ -139,6 +163,14 @@ int connect(int fd, const struct sockaddr *address, socklen_t size)
         }
     }
     return real_connect(fd, (const struct sockaddr *)&to, sizeof to);
+}
+
+int getaddrinfo(const char *name, const char *service,
+                const struct addrinfo *hints, struct addrinfo **found)
+{
+    char port[8];
+    return find_name(name, port) ? real_lookup("127.0.0.1", port, hints, found)
+                                 : real_lookup(name, service, hints, found);
 }
 
 /* NOLINTEND(readability-inconsistent-declaration-parameter-name) */

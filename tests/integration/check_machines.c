@@ -1,0 +1,68 @@
+/*
+ * Names that move to other machines while clients work: by a rolling restart
+ * with another address, or by DNS without one. No acquire fails after one
+ * retry, and a lock that is extended in time is kept.
+ */
+#include "http.h"
+#include "node.h"
+#include "rival.h"
+#include "rolling.h"
+
+enum { VOTE_MS = 60000 };
+
+static struct world world;
+
+SUITE(machines, .timeout_s = 240, .tags = "slow");
+
+static void begin(int nodes, bool by_dns)
+{
+    if (by_dns)
+        rolling_begin_dns(&world, nodes, rolling_ttls_ms());
+    else
+        rolling_begin(&world, nodes, rolling_ttls_ms(), "");
+}
+
+/* There is a quorum without two of the nodes that did not move, once the kept
+ * locks have been extended. */
+static void expect_new_votes(void)
+{
+    harness_pause_ms(1000);
+    node_kill(&world.nodes[0]);
+    node_kill(&world.nodes[1]);
+    harness_pause_ms(1500);
+}
+
+static const struct {
+    int after[ROLLING_NAMES];
+    bool is_dead; /* the machine that e had */
+    bool by_dns;
+} moves[] = {
+    {{0, 1, 2, 3, 5}, false, false},
+    {{0, 1, 2, 3, 5}, true, false},
+    {{0, 1, 2, 6, 5}, true, false},
+    {{0, 1, 2, 6, 5}, true, true},
+};
+
+TEST_EACH(names_move_to_other_machines, moves)
+{
+    begin(7, moves[_i].by_dns);
+    if (moves[_i].is_dead)
+        node_kill(&world.nodes[4]);
+    harness_pause_ms(500);
+    rolling_move(&world, moves[_i].after, "");
+    ck_assert_str_eq(rival_told(&world, 0, 4, "node"),
+                     moves[_i].by_dns ? "e:1" : "e");
+    expect_new_votes();
+    rolling_end(&world);
+}
+
+/* Back to the machine that the name had: it is marked again once the other one
+ * is silent. */
+TEST(a_move_is_taken_back)
+{
+    begin(6, false);
+    rolling_move(&world, (int[]){0, 1, 2, 3, 5}, "");
+    rolling_restart(&world, rolling_options(&world, "", rolling_first));
+    rolling_wait_votes(&world, VOTE_MS);
+    rolling_end(&world);
+}

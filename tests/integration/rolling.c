@@ -1,0 +1,139 @@
+#include "rolling.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "http.h"
+#include "node.h"
+#include "rival.h"
+#include "workers.h"
+
+enum { TTL_MS = 2000, PAUSE_MS = 300, MOVE_MS = 90000 };
+
+const int rolling_first[ROLLING_NAMES] = {0, 1, 2, 3, 4};
+
+const int *rolling_ttls_ms(void)
+{
+    static int ttls_ms[2] = {TTL_MS, TTL_MS};
+    const char *other = getenv("ROLLING_TTL_MS");
+    if (other)
+        ttls_ms[1] = atoi(other);
+    return ttls_ms;
+}
+
+const char *rolling_options(const struct world *world, const char *others,
+                            const int nodes[ROLLING_NAMES])
+{
+    static char options[500];
+    int len = snprintf(options, sizeof options, "%s --nodes ", others);
+    for (int i = 0; i < ROLLING_NAMES; i++)
+        len += snprintf(options + len, sizeof options - (size_t)len,
+                        "%s%c=127.0.0.1:%d", i > 0 ? "," : "", 'a' + i,
+                        world->nodes[nodes[i]].port);
+    return options;
+}
+
+void rolling_wait_ready(const struct world *world, int server)
+{
+    WAIT_UNTIL(ROLLING_BACK_MS,
+               http_probe(&world->servers[server], "/readyz") == 200);
+}
+
+static bool all_vote(const struct world *world)
+{
+    for (int i = 0; i < ROLLING_SERVERS; i++)
+        if (rival_count_voting(world, i) != ROLLING_NAMES)
+            return false;
+    return true;
+}
+
+void rolling_wait_votes(const struct world *world, int ms)
+{
+    WAIT_UNTIL(ms, all_vote(world));
+}
+
+/* No server sees half of the file. */
+static void point_dns(const struct world *world, const int nodes[ROLLING_NAMES])
+{
+    const char *path = world->servers[0].names;
+    char other[PATH_SIZE + 8];
+    snprintf(other, sizeof other, "%s.new", path);
+    FILE *file = fopen(other, "we");
+    ck_assert_ptr_nonnull(file);
+    for (int i = 0; i < ROLLING_NAMES; i++)
+        fprintf(file, "%c %d\n", 'a' + i, world->nodes[nodes[i]].port);
+    ck_assert_int_eq(fclose(file), 0);
+    ck_assert_int_eq(rename(other, path), 0);
+}
+
+static void start_servers(struct world *world, const int ttl_ms[2],
+                          const char *options)
+{
+    for (int i = 0; i < ROLLING_SERVERS; i++)
+        world_start_server(world, i, options);
+    for (int i = 0; i < ROLLING_SERVERS; i++)
+        rolling_wait_ready(world, i);
+    rolling_wait_votes(world, ROLLING_BACK_MS);
+    workers_start(world, ROLLING_SERVERS, ttl_ms);
+}
+
+void rolling_begin(struct world *world, int nodes, const int ttl_ms[2],
+                   const char *options)
+{
+    world_start_nodes(world, nodes);
+    start_servers(world, ttl_ms,
+                  rolling_options(world, options, rolling_first));
+}
+
+void rolling_begin_dns(struct world *world, int nodes, const int ttl_ms[2])
+{
+    char dir[PATH_SIZE];
+    world_start_nodes(world, nodes);
+    harness_make_dir(dir);
+    for (int i = 0; i < ROLLING_SERVERS; i++)
+        snprintf(world->servers[i].names, sizeof world->servers[i].names,
+                 "%.200s/names", dir);
+    point_dns(world, rolling_first);
+    start_servers(world, ttl_ms, "--nodes a:1,b:1,c:1,d:1,e:1");
+}
+
+void rolling_end(struct world *world)
+{
+    workers_stop();
+    world_stop(world);
+}
+
+void rolling_restart(struct world *world, const char *options)
+{
+    for (int i = 0; i < ROLLING_SERVERS; i++) {
+        world_stop_server(world, i);
+        harness_pause_ms(PAUSE_MS);
+        world_start_server(world, i, options);
+        rolling_wait_ready(world, i);
+        harness_pause_ms(PAUSE_MS);
+    }
+}
+
+static bool are_admitted(struct world *world, const int nodes[ROLLING_NAMES])
+{
+    for (int i = 0; i < ROLLING_NAMES; i++)
+        if (!node_integer(&world->nodes[nodes[i]],
+                          "HEXISTS redlockd:state admit"))
+            return false;
+    return true;
+}
+
+void rolling_move(struct world *world, const int nodes[ROLLING_NAMES],
+                  const char *options)
+{
+    int64_t began_ms = harness_now_ms();
+    if (*world->servers[0].names)
+        point_dns(world, nodes);
+    else
+        rolling_restart(world, rolling_options(world, options, nodes));
+    WAIT_UNTIL(MOVE_MS, are_admitted(world, nodes));
+    rolling_wait_votes(world, MOVE_MS);
+    printf("rolling: all vote after %.1f s\n",
+           (double)(harness_now_ms() - began_ms) / 1000);
+}
