@@ -1,6 +1,6 @@
 # Everything that tests, measures or checks redlockd; included by ../Makefile
 
-.PHONY: test gate nightly check-tools release-check tests unit integration sim sim-long long readme asan lint analyse bench-tools \
+.PHONY: test gate nightly check-tools release-check tests unit integration sim sim-long long readme runbooks asan lint analyse bench-tools \
         bench bench-contention bench-peers bench-scale bench-fsync bench-flood bench-forgetting bench-tenants \
         bench-profile bench-options bench-tls soak crowd compose-test deb-test fresh \
         openapi-test page-test rights interop \
@@ -155,6 +155,9 @@ tls-test: $(OUT)/redlockd ## Try each version, cipher and group of TLS
 
 readme: $(OUT)/redlockd $(OUT)/redlockctl ## Paste the docs' commands, compare what they print
 	REDLOCKD=$(OUT)/redlockd REDLOCKCTL=$(OUT)/redlockctl tests/readme/run.sh
+
+runbooks: $(OUT)/redlockd $(OUT)/nemesis-shim.so $(MANUAL) ## Paste the runbooks on changing nodes or limits; ROWS="replace"
+	REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) tests/readme/runbooks.py $(ROWS)
 
 rights: $(OUT)/redlockd ## Every identity asks everything: scopes, prefixes, calls
 	REDLOCKD=$(OUT)/redlockd tests/rights/matrix.py

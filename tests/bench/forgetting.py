@@ -24,6 +24,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
 from stack import CLIENTS, NODES, SERVERS, Load, Results, Stack, ask, kill, play
+from worker import Worker
 
 
 def idle(stack: Stack, results: Results, _: bool) -> None:
@@ -66,45 +67,11 @@ def long(stack: Stack, results: Results, is_short: bool) -> None:
                   f"{took_s:.1f} s", 55 < took_s <= 66)
 
 
-class Worker(threading.Thread):
-    """Takes a lock, extends it twice, releases it; a refused or lost request is
-    tried once more, at the next server."""
-
-    def __init__(self, number: int, ports: list[int],
-                 has_ended: threading.Event) -> None:
-        super().__init__()
-        self.number, self.ports, self.has_ended = number, ports, has_ended
-        self.requests = self.retries = 0
-        self.failures: list[str] = []
-
-    def ask(self, *request: object) -> dict:
-        self.requests += 1
-        first = (self.number + self.requests) % len(self.ports)
-        for port in (self.ports[first],
-                     self.ports[(first + 1) % len(self.ports)]):
-            status, answer = ask(port, *request)  # type: ignore[arg-type]
-            if status in (200, 201):
-                return answer
-            self.retries += 1
-        self.failures.append(f"{request[0]} {status} {answer}")
-        return {}
-
-    def run(self) -> None:
-        while not self.has_ended.is_set():
-            name = f"limits:{self.number}:{self.requests}"
-            lock = self.ask("POST", "/locks", {"resource": name, "ttl_ms": 8000})
-            headers = {"X-Lock-Token": lock.get("token", "")}
-            for _ in range(2):
-                self.ask("PUT", f"/locks/{name}/extend", {"ttl_ms": 8000,
-                         "token": lock.get("token", "")}, headers)
-            self.ask("DELETE", f"/locks/{name}", None, headers)
-
-
 def limits(stack: Stack, results: Results, is_short: bool) -> None:
     ports = [stack.start_server(server, "--max-ttl-ms", "60000")
              for server in range(SERVERS)]
     has_ended = threading.Event()
-    workers = [Worker(number, ports, has_ended) for number in range(8)]
+    workers = [Worker(number, ports, has_ended, 8000) for number in range(8)]
     for worker in workers:
         worker.start()
     for greatest in ("120000",) if is_short else ("120000", "60000"):

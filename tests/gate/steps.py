@@ -60,6 +60,7 @@ GATE = [
     make("page-test"),
     make("nemesis", "nemesis SECONDS=40"),
     make("nemesis-tls", "nemesis SECONDS=40 TLS=1"),
+    make("runbooks"),
     make("openapi-test"),
     make("kube-test"),
     make("alarms-test"),

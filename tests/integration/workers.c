@@ -10,7 +10,7 @@
 #include "http.h"
 
 enum {
-    PACE_MS = 100,
+    PACE_MS = 200,
     CYCLE_TTL_MS = 2000,
     IN_TIME_MS = 1000, /* that a lock lasts yet when its extension is sent */
     FAILURE_SIZE = 600,
