@@ -179,11 +179,11 @@ class Live(unittest.TestCase):
             self.assertTrue(one.probe(name), name)
             for i in range(len(one.ports)):
                 self.assertTrue(one.probe_node(i, name), name)
-        status, lock = one.ask("POST", "/locks", {"resource": "a"})
+        ttl = {"ttl_ms": 5000}
+        status, lock = one.ask("POST", "/locks", {"resource": "a", **ttl})
         self.assertEqual(status, 201, lock)
         path, token = f"/locks/{lock['id']}", lock["token"]
-        self.assertEqual(one.ask("PUT", f"{path}/extend",
-                                 lock_token=token)[0], 200)
+        self.assertEqual(one.ask("PUT", f"{path}/extend", ttl, token)[0], 200)
         status, page = one.ask("GET", "/locks")
         self.assertEqual((status, len(page["locks"])), (200, 1), page)
         self.assertEqual(one.ask("DELETE", path, lock_token=token)[0], 200)
@@ -194,6 +194,7 @@ class Live(unittest.TestCase):
             self.only_redlockd_may(one)
             self.names_of_the_service_are_answered(one)
             self.a_restarted_node_votes(one)
+            self.a_node_with_a_new_volume_votes(one)
             self.it_drains(one)
 
     @unittest.skipUnless(all(map(knows, ("tls-cert", "auth-file", "node-ca"))),
@@ -242,6 +243,19 @@ class Live(unittest.TestCase):
         self.assertTrue(one.probe("readinessProbe"))
         one.nodes[0] = one.start_node(0)
         wait_until(lambda: one.states()[0] == "voting", "the node votes",
+                   WAIT_S)
+
+    def a_node_with_a_new_volume_votes(self, one: World) -> None:
+        """Under the same name, and nothing else is changed."""
+        one.nodes[3].kill()
+        one.nodes[3].wait()
+        wait_until(lambda: one.states()[3] != "voting", "the node is missed",
+                   WAIT_S)
+        self.assertTrue(one.probe("readinessProbe"))
+        shutil.rmtree(one.path("/data", "redis-3"))
+        one.path("/data", "redis-3").mkdir()
+        one.nodes[3] = one.start_node(3)
+        wait_until(lambda: one.states()[3] == "voting", "the node votes",
                    WAIT_S)
 
     def it_drains(self, one: World) -> None:
