@@ -163,7 +163,61 @@ check_replicas() {
     check "the other extends" extend "$two" shared
     check "the other releases" give "$two" shared
     check "the number rises from one to the other" numbers_rise "$two" "$one"
+    check "both are replaced, one after the other" replaces_both
+    check "meanwhile no acquire fails after one retry" clients_noticed_nothing
     check "told to stop, it drains within 9 s and exits with 0" stops_in_time
+}
+
+# As docs/operations.md tells; the new image differs by a label.
+replaces_both() {
+    local block upgraded
+    block=$(awk '/^  ```sh$/ {text = ""; next} /^  ```$/ {
+        if (text ~ /--no-recreate/) printf "%s", text
+        text = ""
+    } {text = text $0 "\n"}' docs/operations.md)
+    [[ $block == *"docker-compose build redlockd"* ]] || return
+    work "$(address 1)" "$(address 2)" &
+    build_upgrade &&
+        eval "${block/docker-compose build redlockd/}"
+    upgraded=$?
+    touch "$dir/end"
+    wait "$!"
+    [ "$upgraded" -eq 0 ] && [ "$(docker ps -q --filter "$ours" \
+        --filter label=upgraded=yes | wc -l)" -eq 2 ]
+}
+
+docker-compose() { # as the page calls it
+    compose "$@"
+}
+
+build_upgrade() {
+    printf 'FROM %s\nLABEL upgraded=yes\n' "$REDLOCKD_IMAGE" |
+        docker build -q -t "$REDLOCKD_IMAGE" -
+}
+
+# Acquires and releases until told to end, at one replica, and once more at the
+# other if that fails.
+work() { # address address
+    local i at
+    for ((i = 0; ; i++)); do
+        [ ! -e "$dir/end" ] || break
+        at=$1
+        try "$at" "work:$i" || { at=$2 && try "$at" "work:$i"; } ||
+            echo "work:$i: $body"
+        give "$at" "work:$i"
+        set -- "$2" "$1"
+    done >"$dir/noticed" 2>&1
+    echo "$i" >"$dir/cycles"
+}
+
+try() { # address resource
+    request 201 "$1/locks" --json "{\"resource\":\"$2\",\"ttl_ms\":2000}" &&
+        token=$(member token)
+}
+
+clients_noticed_nothing() {
+    cat "$dir/noticed" "$dir/cycles"
+    [ "$(cat "$dir/cycles")" -gt 20 ] && ! grep -q ^work: "$dir/noticed"
 }
 
 extend() { # address resource

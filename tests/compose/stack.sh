@@ -35,7 +35,7 @@ stack_choose() {
 }
 
 compose() { # argument…
-    "${compose_command[@]}" -p "$project" -f docker-compose.yml "$@"
+    command "${compose_command[@]}" -p "$project" -f docker-compose.yml "$@"
 }
 
 # With its volumes; a paused container must go on before it can end.
@@ -47,10 +47,12 @@ stack_remove() {
     compose down -v --remove-orphans >/dev/null 2>&1
 }
 
+# A replacement has a number of its own: replica 1 has the lowest.
 container() { # service [replica]
-    docker ps -aq --filter "$ours" \
+    docker ps -a --filter "$ours" \
         --filter "label=com.docker.compose.service=$1" \
-        --filter "label=com.docker.compose.container-number=${2:-1}"
+        --format '{{.Label "com.docker.compose.container-number"}} {{.ID}}' |
+        sort -n | sed -n "${2:-1}s/.* //p"
 }
 
 # Runs a command with each container as its last argument, until one fails.

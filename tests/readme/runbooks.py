@@ -335,12 +335,15 @@ def shrink(row: str) -> None:
 
 def correct(row: str, mistake: str) -> None:
     with started() as stack:
-        stack.start_redis("10.0.0.9")
+        stack.start_redis("10.0.0.7", "10.0.0.8", "10.0.0.9")
         server = stack.servers["lock-2"]
         if mistake == "epoch":
             server.set(CONFIG_EPOCH="20")
         elif mistake == "address":
             server.set(NODES=NODES.replace("10.0.0.5", "10.0.0.9"))
+        elif mistake == "addresses":
+            server.set(NODES=re.sub(r"10\.0\.0\.([345])", lambda found:
+                                    f"10.0.0.{int(found[1]) + 4}", NODES))
         else:
             server.set(NODES=NODES.replace("a=", "x=").replace("b=", "a=")
                        .replace("x=", "b="))
@@ -384,6 +387,7 @@ PLAYS: list[tuple[str, Play]] = [
     ("leave wrong names (a pause)", leave_wrong_names),
     ("correct one server's nodes or epoch", lambda row: correct(row, "epoch")),
     ("correct one server's nodes or epoch", lambda row: correct(row, "address")),
+    ("correct one server's nodes or epoch", lambda row: correct(row, "addresses")),
     ("correct one server's nodes or epoch", lambda row: correct(row, "swapped")),
 ]
 
@@ -394,7 +398,7 @@ def play(what: tuple[str, Play]) -> bool:
     try:
         scene(row)
         failure = ""
-    except Exception as error:  # pylint: disable=broad-except
+    except Exception as error:  # whatever it is
         failure = f"{type(error).__name__}: {error}"
     print(f"  {'FAILS' if failure else 'ok   '} {row} "
           f"({time.monotonic() - began:.0f} s) {failure}", flush=True)
