@@ -170,13 +170,15 @@ check_replicas() {
 
 # As docs/operations.md tells; the new image differs by a label.
 replaces_both() {
-    local block upgraded
+    local one two block upgraded
+    one=$(address 1)
+    two=$(address 2)
     block=$(awk '/^  ```sh$/ {text = ""; next} /^  ```$/ {
         if (text ~ /--no-recreate/) printf "%s", text
         text = ""
     } {text = text $0 "\n"}' docs/operations.md)
     [[ $block == *"docker-compose build redlockd"* ]] || return
-    work "$(address 1)" "$(address 2)" &
+    work "$one" "$two" &
     build_upgrade &&
         eval "${block/docker-compose build redlockd/}"
     upgraded=$?
@@ -216,8 +218,9 @@ try() { # address resource
 }
 
 clients_noticed_nothing() {
-    cat "$dir/noticed" "$dir/cycles"
-    [ "$(cat "$dir/cycles")" -gt 20 ] && ! grep -q ^work: "$dir/noticed"
+    tail -n 20 "$dir/noticed"
+    echo "$(cat "$dir/cycles") acquires"
+    [ "$(cat "$dir/cycles")" -gt 50 ] && ! grep -q ^work: "$dir/noticed"
 }
 
 extend() { # address resource

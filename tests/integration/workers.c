@@ -36,8 +36,8 @@ struct worker {
 };
 
 static struct board *board;
-static const struct world *world;
-static int servers;
+static const struct world *over;
+static int servers_count;
 static pid_t pids[WORKERS];
 
 /* ---- one worker ---------------------------------------------------------- */
@@ -45,8 +45,8 @@ static pid_t pids[WORKERS];
 __attribute__((format(printf, 1, 2), noreturn)) static void
 give_up(const char *format, ...)
 {
-    va_list list;
     if (!atomic_exchange(&board->has_failed, true)) {
+        va_list list;
         va_start(list, format);
         (void)vsnprintf(board->failure, sizeof board->failure, format, list);
         va_end(list);
@@ -56,7 +56,7 @@ give_up(const char *format, ...)
 
 static const struct server *next_server(struct worker *worker)
 {
-    return &world->servers[worker->turn++ % servers];
+    return &over->servers[worker->turn++ % servers_count];
 }
 
 static bool is_refused(const struct answer *answer)
@@ -170,10 +170,10 @@ static void work(int index, int kept_ttl_ms)
 
 /* ---- all ----------------------------------------------------------------- */
 
-void workers_start(const struct world *over, int count, const int ttl_ms[2])
+void workers_start(const struct world *world, int servers, const int ttl_ms[2])
 {
-    world = over;
-    servers = count;
+    over = world;
+    servers_count = servers;
     board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE,
                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(board, MAP_FAILED);
