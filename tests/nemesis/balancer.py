@@ -10,7 +10,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from cluster import Address, free_ports, spawn
+from nodes import Address, free_ports, spawn
 from tls import Tls
 
 MODES = ("option http-keep-alive\n    http-reuse always",

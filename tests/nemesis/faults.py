@@ -10,8 +10,9 @@ import signal
 from collections.abc import Iterator
 from dataclasses import replace
 
-from cluster import Cluster, Node, Redis
+from cluster import Cluster
 from history import SECOND, History, Span, now
+from nodes import Node, Redis
 from plan import KINDS, LOSSY_NODES, Fault, clash, takes_locks
 from strikes import Strikes
 

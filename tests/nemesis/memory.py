@@ -15,8 +15,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from cluster import Cluster, Node, Redis, STATE, Spare
+from cluster import Cluster
 from history import SECOND, now
+from nodes import STATE, Node, Redis, Spare
 from plan import SERVERS, Fault
 
 TOLD_NODES = 3          # of four others; a server reads three of them

@@ -7,9 +7,10 @@ import re
 import time
 from dataclasses import replace
 
-from cluster import STATE, Cluster, Node, Redis
+from cluster import Cluster
 from faults import Injector
 from history import History
+from nodes import STATE, Node, Redis
 from plan import WITH_FILES, Fault
 
 

@@ -40,11 +40,12 @@ import tooltest
 from balancer import MODES, Balancer
 from checker import INVARIANTS, check, late_releases
 from clients import BUCKET, Client, World
-from cluster import Cluster, Config, Node, Redis
+from cluster import Cluster
 from connection import Connection
 from faults import Injector
 from history import ACQUIRE, SECOND, Call, History, Violation, now
 from identities import ANYBODY, WIDE, Identities
+from nodes import Config, Node, Redis
 from plan import (ALL, HARMLESS, KINDS, SERVERS, Fault, max_ttls_ms, modes,
                   plan, quarantine_s, timeouts_ms)
 from renewal import REFUSED, Renewal

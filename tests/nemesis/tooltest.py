@@ -14,10 +14,11 @@ from collections.abc import Iterator
 
 import memorytest
 from balancer import Balancer
-from cluster import Cluster, Node, Redis, is_ready
+from cluster import Cluster, is_ready
 from connection import (ASKING, BEHIND, CLOSE, HALF, READING, RESET, UNREAD,
                         WAITING, Connection, Leave)
 from history import ACQUIRE, Call
+from nodes import Node, Redis
 from stream import Plain, Secure
 from tls import Tls
 

@@ -1,0 +1,268 @@
+"""A process that may be killed, stopped and started again; Redis nodes."""
+from __future__ import annotations
+
+import mmap
+import os
+import random
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from identities import Identities
+from tls import Tls
+
+Address = tuple[str, int]
+SETTING = struct.Struct("=qqq")  # struct setting of shim.c
+STATE = "redlockd:state"
+
+
+@dataclass(frozen=True)
+class Config:
+    redlockd: Path
+    proxy: Path
+    shim: Path
+    directory: Path
+    modes: tuple[str, ...]  # persistence of each node
+    max_ttls_ms: tuple[int, ...]  # of each server
+    timeouts_ms: tuple[int, ...]
+    tls: Tls | None = None  # of nodes and servers
+    identities: Identities | None = None  # None: anybody may ask
+
+
+def free_ports(count: int) -> list[int]:
+    """Below the range from which the kernel takes those of connections: so
+    that a port is still free when its process is started again."""
+    ports: list[int] = []
+    port = random.randrange(15000, 30000)
+    while len(ports) < count:
+        port = port + 1 if port < 32000 else 15000
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+                ports.append(port)
+            except OSError:
+                pass
+    return ports
+
+
+def spawn(*command: str, **options) -> subprocess.Popen:
+    """A child that dies with us, and that Ctrl-C does not reach. To be called
+    by the main thread only: it is the death of the thread that counts."""
+    return subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", *command],
+                            start_new_session=True, **options)
+
+
+class Clock:
+    """What a process takes for the wall clock."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.write_bytes(bytes(8 + 2 * SETTING.size))
+        with path.open("r+b") as file:
+            self.page = mmap.mmap(file.fileno(), 0)
+        self.base_ns, self.offset_ns, self.rate_ppb = 0, 0, 0
+
+    def offset_s(self) -> float:
+        since = time.time_ns() - self.base_ns
+        return (self.offset_ns + since * self.rate_ppb / 1e9) / 1e9
+
+    def set(self, offset_s: float, rate: float = 0) -> None:
+        self.base_ns = time.time_ns()
+        self.offset_ns, self.rate_ppb = int(offset_s * 1e9), int(rate * 1e9)
+        index = 1 - self.page[0]
+        SETTING.pack_into(self.page, 8 + index * SETTING.size, self.base_ns,
+                          self.offset_ns, self.rate_ppb)
+        self.page[0] = index  # one byte: seen as a whole
+
+
+class Process:
+    """Something that may be killed, stopped and started again."""
+
+    def __init__(self, config: Config, name: str) -> None:
+        self.config, self.name = config, name
+        self.directory = config.directory / name
+        self.directory.mkdir(exist_ok=True)
+        self.log = self.directory / "log"
+        self.clock = Clock(config.directory / f"{name}.clock")
+        self.child: subprocess.Popen | None = None
+
+    def launch(self, *command: str, **environment: str) -> None:
+        environment = {**os.environ, "LD_PRELOAD": str(self.config.shim),
+                       "NEMESIS_CLOCK": str(self.clock.path), **environment}
+        with self.log.open("ab") as log:
+            self.child = spawn(*command, stdin=subprocess.DEVNULL, stdout=log,
+                               stderr=log, env=environment)
+
+    def signal(self, number: int) -> None:
+        if self.child:
+            self.child.send_signal(number)
+
+    def kill(self) -> None:
+        if self.child:
+            self.child.kill()
+            self.child.wait()
+            self.child = None
+
+    def finish(self, timeout_s: float) -> int:
+        """It was asked to end; its exit status, -9 if it would not."""
+        assert self.child
+        try:
+            return self.child.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return -9
+        finally:
+            self.kill()
+
+    def died(self) -> int | None:
+        """The exit status, if it ended without being told to."""
+        return self.child.poll() if self.child else None
+
+
+class Node(Process):
+    """A Redis master."""
+
+    def __init__(self, config: Config, index: int, port: int,
+                 name: str = "node") -> None:
+        super().__init__(config, f"{name}{index}")
+        self.index, self.address = index, ("127.0.0.1", port)
+        self.mode = config.modes[index]
+        self.data = self.directory / "data"
+        self.name_hash = ""  # what the other nodes know it by
+        self.sizes: list[tuple[float, Path, int]] = []  # of the log, lately
+
+    def start(self, mode: str = "") -> None:
+        mode = mode or self.mode
+        self.data.mkdir(exist_ok=True)
+        self.launch(
+            "redis-server", "--bind", "127.0.0.1", *self.ports(),
+            "--dir", str(self.data), "--save", "",
+            "--appendonly", "no" if mode == "none" else "yes",
+            "--appendfsync", "no" if mode == "none" else mode,
+            "--auto-aof-rewrite-percentage", "0",
+            "--repl-diskless-sync-delay", "0", "--shutdown-timeout", "0",
+            "--busy-reply-threshold", "50")
+
+    def ports(self) -> list[str]:
+        port, tls = self.address[1], self.config.tls
+        return tls.of_node(port) if tls else ["--port", str(port)]
+
+    def is_ready(self) -> bool:
+        try:
+            redis = Redis(self, 1)
+        except OSError:
+            return False
+        try:
+            return redis.ask("PING") == b"+PONG\r\n"
+        except OSError:
+            return False
+        finally:
+            redis.close()
+
+    def witnesses(self) -> set[str]:
+        """The nodes of whose memory it was told."""
+        redis = Redis(self)
+        try:
+            fields = redis.ask("HKEYS", STATE).decode().split("\r\n")
+        finally:
+            redis.close()
+        return {field[2:] for field in fields
+                if field.startswith("w:") and not field.startswith("w:m")}
+
+    def host_and_port(self) -> tuple[str, str]:
+        return self.address[0], str(self.address[1])
+
+    def wipe(self) -> None:
+        shutil.rmtree(self.data, ignore_errors=True)
+
+    def _log_file(self) -> Path | None:
+        """The one that is written: that of the greatest number."""
+        files = self.data.glob("appendonlydir/*.incr.aof")
+        return max(files, key=lambda file: int(file.name.split(".")[-3]),
+                   default=None)
+
+    def note_size(self) -> None:
+        """How long the append-only file was, for lose_end."""
+        if self.mode != "everysec":
+            return
+        if file := self._log_file():
+            self.sizes = [*self.sizes[-5:],
+                          (time.monotonic(), file, file.stat().st_size)]
+
+    def log_size(self) -> int:
+        file = self._log_file()
+        return file.stat().st_size if file else 0
+
+    def cut_log(self, size: int) -> None:
+        """It is down: what it wrote behind that is lost."""
+        if file := self._log_file():
+            os.truncate(file, min(size, file.stat().st_size))
+        self.sizes.clear()
+
+    def lose_end(self, is_short: bool) -> None:
+        """What a power cut does to a file that is synced once a second: it loses
+        all that was written since then, which may be just now."""
+        file = self._log_file()
+        lately = [size for at, of, size in self.sizes
+                  if of == file and at > time.monotonic() - 1]
+        if file and lately:
+            size = lately[-1] if is_short else min(lately)
+            os.truncate(file, min(size, file.stat().st_size))
+        self.sizes.clear()
+
+
+class Spare(Node):
+    """A server of its own with another node's memory and clock, until it is
+    killed; up when this returns."""
+
+    def __init__(self, node: Node, files: Path) -> None:
+        super().__init__(node.config, node.index, free_ports(1)[0], "spare")
+        self.clock = node.clock
+        self.wipe()
+        shutil.copytree(files, self.data)
+        self.start()
+        deadline = time.monotonic() + 10
+        while not self.is_ready():
+            if time.monotonic() > deadline:
+                raise OSError(f"{self.name} does not start")
+            time.sleep(0.02)
+
+
+class Redis:
+    """A connection to a node of our own, past the proxy."""
+
+    def __init__(self, node: Node, timeout_s: float = 5) -> None:
+        self.socket = socket.create_connection(node.address, timeout_s)
+        if node.config.tls:
+            self.socket = node.config.tls.wrap(self.socket)
+
+    def send(self, *words: str) -> None:
+        text = f"*{len(words)}\r\n" + "".join(
+            f"${len(word.encode())}\r\n{word}\r\n" for word in words)
+        self.socket.sendall(text.encode())
+
+    def ask(self, *words: str) -> bytes:
+        """The first piece of the reply."""
+        self.send(*words)
+        reply = self.socket.recv(1 << 20)
+        if not reply or reply.startswith(b"-"):
+            raise OSError(f"{words[0]}: {reply!r}")
+        return reply
+
+    def keys(self) -> dict[str, int]:
+        """Names and remaining ms of all keys but redlockd's own."""
+        script = ("local out = {} for _, key in ipairs(redis.call('KEYS', '*'))"
+                  " do if not string.find(key, '^redlockd:') then out[#out + 1]"
+                  " = key .. ' ' .. redis.call('PTTL', key) end end "
+                  "return table.concat(out, ',')")
+        text = self.ask("EVAL", script, "0").split(b"\r\n")[1].decode()
+        pairs = (part.rsplit(" ", 1) for part in text.split(",") if part)
+        return {key: int(left) for key, left in pairs}
+
+    def close(self) -> None:
+        self.socket.close()
