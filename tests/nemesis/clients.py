@@ -49,10 +49,10 @@ class Grant:
 class World:
     """What all clients share."""
 
-    def __init__(self, resources: int, max_ttls_ms: tuple[int, ...],
+    def __init__(self, resources: int, max_ttls_ms: list[int],
                  history: History, kinds: set[str]) -> None:
         self.kinds = kinds  # of faults, those of clients among them
-        self.max_ttls_ms = max_ttls_ms  # of each server
+        self.max_ttls_ms = max_ttls_ms  # of each server; they may change
         self.history = history
         self.registers = {f"r{i}": Register(f"r{i}") for i in range(resources)}
         self.stop = threading.Event()

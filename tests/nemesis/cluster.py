@@ -14,6 +14,10 @@ from nodes import Address, Config, Node, Process, free_ports, spawn
 from plan import NODES, SERVERS
 from tls import Tls
 
+NAMES = "abcde"  # of the nodes
+STRANGERS = 3    # machines that belong to no name
+KINDS_OF_NODES = ("node", "other", "stranger")  # how their folders are called
+
 
 def get(address: Address, path: str, timeout_s: float, tls: Tls | None,
         head: str = "") -> str:
@@ -36,13 +40,15 @@ def is_ready(address: Address, tls: Tls | None = None) -> bool:
 class Server(Process):
     """A redlockd."""
 
-    def __init__(self, config: Config, index: int, port: int, nodes: list[int],
-                 own: list[int], extra: list[str]) -> None:
-        """nodes: the ports by which all servers know the nodes; own: those to
-        which this one connects instead."""
+    def __init__(self, config: Config, index: int, ports: list[int],
+                 extra: list[str]) -> None:
+        """ports: its own, then those by which it reaches each place."""
         super().__init__(config, f"server{index}")
-        self.index, self.address = index, ("127.0.0.1", port)
-        self.nodes, self.own, self.extra = nodes, own, extra
+        self.index, self.address = index, ("127.0.0.1", ports[0])
+        self.ways, self.extra = ports[1:], extra
+        self.places = list(range(NODES))  # to which the names lead
+        self.max_ttl_ms = config.max_ttls_ms[index % SERVERS]
+        self.timeout_ms = config.timeouts_ms[index % SERVERS]
 
     def start(self) -> None:
         sanitizer = ":".join(filter(None, (os.environ.get("ASAN_OPTIONS"),
@@ -51,19 +57,19 @@ class Server(Process):
             str(self.config.redlockd),
             "--listen", f"127.0.0.1:{self.address[1]}",
             "--nodes", ",".join(self.urls()),
-            "--max-ttl-ms", str(self.config.max_ttls_ms[self.index]),
-            "--node-timeout-ms", str(self.config.timeouts_ms[self.index]),
+            "--max-ttl-ms", str(self.max_ttl_ms),
+            "--node-timeout-ms", str(self.timeout_ms),
             "--default-ttl-ms", "1000",
             "--retry-delay-ms", "50", "--drain-ms", "0", *self.extra,
             *(self.config.tls.of_server() if self.config.tls else ()),
             *(self.config.identities.of_server() if self.config.identities
               else ()),
-            ASAN_OPTIONS=sanitizer, NEMESIS_PORTS=",".join(
-                f"{a}={b}" for a, b in zip(self.nodes, self.own) if a != b))
+            ASAN_OPTIONS=sanitizer)
 
     def urls(self) -> list[str]:
         scheme = "rediss://" if self.config.tls else ""
-        return [f"{scheme}127.0.0.1:{port}" for port in self.nodes]
+        return [f"{name}={scheme}127.0.0.1:{self.ways[place]}"
+                for name, place in zip(NAMES, self.places)]
 
     def is_ready(self) -> bool:
         return is_ready(self.address, self.config.tls)
@@ -120,40 +126,63 @@ class Proxy:
         self.ports = [[int(port) for port in lines.readline().split()]
                       for _ in range(SERVERS)]
 
-    def tell(self, *words: object) -> None:
-        assert self.child.stdin
-        self.child.stdin.write(" ".join(map(str, words)) + "\n")
-        self.child.stdin.flush()
+    def tell(self, command: str, server: int, node: int, *rest: int) -> None:
+        """The same for both machines that the node's name may lead to."""
+        for place in (node, node + NODES):
+            self._write(command, server, place, *rest)
 
     def sync(self) -> None:
         """Returns when all was done that it was told."""
-        self.tell("sync")
+        self._write("sync")
         assert self.child.stdout
         if self.child.stdout.readline() != "done\n":
             raise RuntimeError("the proxy died")
 
+    def _write(self, *words: object) -> None:
+        assert self.child.stdin
+        self.child.stdin.write(" ".join(map(str, words)) + "\n")
+        self.child.stdin.flush()
+
 
 class Cluster:
-    """Nodes and proxy, which are up, and servers, which have to be started."""
+    """Nodes and proxy, which are up, and servers, which have to be started.
+    Each name has two machines, of which one is its node; the other one runs
+    only while names move. And there are machines that belong to no name, and a
+    server beside the others, for mistakes."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
-        ports = free_ports(NODES + SERVERS)
-        self.nodes = [Node(config, i, port)
-                      for i, port in enumerate(ports[:NODES])]
+        count = 2 * NODES + STRANGERS
+        ports = free_ports(count + SERVERS + 1)
+        self.machines = [
+            Node(config, place % NODES, port, KINDS_OF_NODES[place // NODES],
+                 place) for place, port in enumerate(ports[:count])]
+        self.nodes = self.machines[:NODES]
+        self.strangers = self.machines[2 * NODES:]
+        for node, other in zip(self.nodes, self.machines[NODES:2 * NODES]):
+            other.clock = node.clock
         for node in self.nodes:
             node.start()
-        self.proxy = Proxy(config, ports[:NODES])
+        self.proxy = Proxy(config, ports[:2 * NODES])
         text = subprocess.run([config.redlockd, "--help"], check=True,
                               capture_output=True, text=True).stdout
-        extra = ["--first-start", "yes"] if "--first-start" in text else []
-        self.servers = [Server(config, i, port, self.proxy.ports[0],
-                               self.proxy.ports[i], extra)
-                        for i, port in enumerate(ports[NODES:])]
+        self.extra = ["--first-start", "yes"] if "--first-start" in text else []
+        self.servers = [Server(config, i, [port, *self.proxy.ports[i]],
+                               self.extra)
+                        for i, port in enumerate(ports[count:-1])]
+        self.mistaken = Server(config, SERVERS, [ports[-1], *ports[:count]],
+                               self.extra)
+        # what clients may ask of each server
+        self.max_ttls_ms = list(config.max_ttls_ms)
+
+    def other_machine(self, name: int) -> Node:
+        """Which the name does not lead to."""
+        place = (self.nodes[name].place + NODES) % (2 * NODES)
+        return self.machines[place]
 
     def connect(self, server: int, node: Node) -> socket.socket:
         """To the node, as this server does: through the proxy."""
-        port = self.proxy.ports[server][node.index]
+        port = self.proxy.ports[server][node.place]
         plain = socket.create_connection(("127.0.0.1", port), 10)
         return self.config.tls.wrap(plain) if self.config.tls else plain
 
@@ -161,10 +190,7 @@ class Cluster:
         """Until each takes commands; raises if one does not."""
         deadline = time.monotonic() + timeout_s
         for node in self.nodes:
-            while not node.is_ready():
-                if time.monotonic() > deadline:
-                    raise OSError(f"{node.name} takes no commands")
-                time.sleep(0.05)
+            node.wait_until_ready(deadline - time.monotonic())
 
     def start_servers(self, timeout_s: float) -> bool:
         """Waits until each says that a quorum votes."""
@@ -188,7 +214,9 @@ class Cluster:
             time.sleep(0.1)
             known = [node.witnesses() for node in self.nodes]
         for node, names in zip(self.nodes, known):
-            [node.name_hash] = set().union(*known) - names
+            [hash_of_name] = set().union(*known) - names
+            for machine in (node, self.other_machine(node.index)):
+                machine.name_hash = hash_of_name
 
     def died(self) -> list[str]:
         processes: list[Process] = [*self.nodes, *self.servers]
@@ -196,7 +224,7 @@ class Cluster:
                 for one in processes if one.died() is not None]
 
     def close(self) -> None:
-        for one in [*self.servers, *self.nodes]:
+        for one in [*self.servers, self.mistaken, *self.machines]:
             one.kill()
         self.proxy.child.kill()
         self.proxy.child.wait()

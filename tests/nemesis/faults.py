@@ -10,28 +10,26 @@ import signal
 from collections.abc import Iterator
 from dataclasses import replace
 
+from changes import Changes
 from cluster import Cluster
 from history import SECOND, History, Span, now
 from nodes import Node, Redis
 from plan import KINDS, LOSSY_NODES, Fault, clash, takes_locks
-from strikes import Strikes
 
 BURN = ("local begin = os.clock() while os.clock() - begin < tonumber(ARGV[1]) "
         "do end return 1")
 
 
-class Injector(Strikes):
+class Injector(Changes):
     """To be used by the main thread only, as it starts processes."""
 
     def __init__(self, cluster: Cluster, history: History,
-                 quarantine_s: float) -> None:
-        super().__init__(cluster, history)
+                 quarantine_s: float, names: list[str]) -> None:
+        super().__init__(cluster, history, names)
         self.quarantine_s = quarantine_s
         self.active: dict[Fault, tuple[Iterator[None], Span]] = {}
         self.ending: dict[Fault, tuple[Iterator[None], Span]] = {}
         self.losses: list[tuple[int, Span]] = []
-        self.killed: dict[int, Span] = {}  # servers that are down
-        self.restarting: list[Span] = []
 
     def begin(self, fault: Fault) -> None:
         if not self._may_begin(fault):
@@ -251,16 +249,6 @@ class Injector(Strikes):
         self._kill_server(fault.target)
         yield
         self._start_server(fault.target)
-
-    def _kill_server(self, server: int) -> None:
-        span = Span("killed", f"server {server}", server=server)
-        self.history.spans.append(span)
-        self.killed[server] = span
-        self.cluster.servers[server].kill()
-
-    def _start_server(self, server: int) -> None:
-        self.cluster.servers[server].start()
-        self.restarting.append(self.killed.pop(server))
 
     # ---- everything at once -------------------------------------------------
 

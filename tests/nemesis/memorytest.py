@@ -19,7 +19,7 @@ class Stage:
 
     def __init__(self, cluster: Cluster, quarantine_s: float) -> None:
         self.cluster = cluster
-        self.injector = Injector(cluster, History(), quarantine_s)
+        self.injector = Injector(cluster, History(), quarantine_s, [])
         # one node of each sort that the plan might choose
         keeping = [node for node in cluster.nodes if node.mode in WITH_FILES]
         always = [node for node in cluster.nodes if node.mode == "always"]

@@ -11,7 +11,9 @@ faults there are; checker.py, register.py and finish() below what must hold.
 and servers speak TLS and nothing else, and clients need tokens. Without --seed
 the seed is new. --kept plays one that failed once, see kept.py.
 
-  alive        made whole again, each server grants within a quarantine
+  undisturbed  a mistaken server takes no node's vote
+  alive        made whole again, each server grants within a quarantine, and all
+               nodes vote for it
   mortal       no lock outlives its TTL
   descriptors  idle, the servers have as many as in the beginning
   waiters      idle, nobody is taken for one that waits
@@ -56,9 +58,10 @@ CHECK_S = 10        # between two looks at what happened
 MEMORY_S = 60       # how long calls are remembered for that
 IDLE_S = 75         # after which redlockd closes a connection
 SLACK_S = 10        # of a noisy machine
+SILENT_S = 10       # after which a machine's name may be another one's
 CRASH = re.compile(r"Sanitizer|runtime error:|Assertion|assert|panic", re.I)
-AT_END = ("register", "alive", "mortal", "descriptors", "waiters", "holders",
-          "renewed", "crash")
+AT_END = ("register", "undisturbed", "alive", "mortal", "descriptors",
+          "waiters", "holders", "renewed", "crash")
 
 
 def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
@@ -124,8 +127,10 @@ class Run:
             timeouts_ms(options.seed),
             Tls(directory / "tls") if options.tls else None,
             Identities(directory / "auth") if options.tls else None))
-        self.injector = Injector(self.cluster, self.history, self.quarantine_s)
-        self.world = World(options.resources, max_ttls, self.history, kinds)
+        self.world = World(options.resources, self.cluster.max_ttls_ms,
+                           self.history, kinds)
+        self.injector = Injector(self.cluster, self.history, self.quarantine_s,
+                                 list(self.world.registers))
         self.renewal = Renewal(self.cluster, options.seed)
         self.balancer: Balancer | None = None
         self.clients: list[Client] = []
@@ -240,8 +245,9 @@ class Run:
             if violations and register.name not in self.damaged:
                 self.damaged.add(register.name)
                 self.report(violations[0])
-        while self.world.violations:
-            self.report(self.world.violations.pop(0))
+        for found in (self.world.violations, self.injector.violations):
+            while found:
+                self.report(found.pop(0))
 
     def report(self, violation: Violation) -> None:
         if violation in self.found:
@@ -274,7 +280,8 @@ class Run:
                 server.start()
 
     def _check_alive(self) -> None:
-        begin, limit_s = now(), self.quarantine_s + SLACK_S
+        begin = now()
+        limit_s = self.quarantine_s + SILENT_S + SLACK_S
         for server in self.cluster.servers:
             connection = Connection(server.address, context=self._context(0))
             head = WIDE.head() if self.cluster.config.identities else ""
@@ -292,7 +299,19 @@ class Run:
             if status != 201:
                 self.report(Violation("alive", f"{server.name} granted nothing "
                                       f"for {limit_s:.0f} s", now()))
+        while (silent := self._nodes_without_vote()) and \
+                now() < begin + limit_s * SECOND:
+            self.injector.look()
+            time.sleep(0.1)
+        if silent:
+            self.report(Violation("alive", f"{', '.join(silent)} do not vote "
+                                  f"after {limit_s:.0f} s", now()))
         self.alive_s = (now() - begin) / SECOND
+
+    def _nodes_without_vote(self) -> list[str]:
+        return [f"{server.name} {name}" for server in self.cluster.servers
+                for name, value in server.metrics().items()
+                if name.startswith("redlockd_node_voting") and not value]
 
     def _check_mortal(self) -> None:
         """A clock that was set back makes its keys live longer by that."""

@@ -128,9 +128,11 @@ class Node(Process):
     """A Redis master."""
 
     def __init__(self, config: Config, index: int, port: int,
-                 name: str = "node") -> None:
+                 name: str = "node", place: int = -1) -> None:
+        """index: of its name; place: of its port in the proxy."""
         super().__init__(config, f"{name}{index}")
         self.index, self.address = index, ("127.0.0.1", port)
+        self.place = index if place < 0 else place
         self.mode = config.modes[index]
         self.data = self.directory / "data"
         self.name_hash = ""  # what the other nodes know it by
@@ -163,6 +165,14 @@ class Node(Process):
             return False
         finally:
             redis.close()
+
+    def wait_until_ready(self, timeout_s: float = 10) -> None:
+        """Raises if it takes no commands by then."""
+        deadline = time.monotonic() + timeout_s
+        while not self.is_ready():
+            if time.monotonic() > deadline:
+                raise OSError(f"{self.name} takes no commands")
+            time.sleep(0.02)
 
     def witnesses(self) -> set[str]:
         """The nodes of whose memory it was told."""
@@ -226,11 +236,7 @@ class Spare(Node):
         self.wipe()
         shutil.copytree(files, self.data)
         self.start()
-        deadline = time.monotonic() + 10
-        while not self.is_ready():
-            if time.monotonic() > deadline:
-                raise OSError(f"{self.name} does not start")
-            time.sleep(0.02)
+        self.wait_until_ready()
 
 
 class Redis:

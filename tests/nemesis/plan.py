@@ -20,11 +20,12 @@ GAP_S = 0.5     # between two faults that would disturb each other
 class Kind:
     weight: float
     target: str        # node, clock, server, server-clock, pairs, ring, all,
-    shortest_s: float  # client
+    shortest_s: float  # client, servers, beside
     longest_s: float
     is_lossy: bool = False
     is_late: bool = False  # nothing is lost before its end
     is_alone: bool = False  # of strikes.py: nothing else is wrong meanwhile
+    restarts: bool = False  # servers, one after the other
 
 
 KINDS: dict[str, Kind] = {
@@ -67,6 +68,16 @@ KINDS: dict[str, Kind] = {
                    is_alone=True),
     "under-way": Kind(1, "node", 2, 4, is_lossy=True, is_late=True,
                       is_alone=True),
+    # what is changed, and mistaken, see changes.py. No name leads to two
+    # machines for so long that it is taken from one that is in use
+    "move": Kind(3, "node", 0.05, 6, is_lossy=True, restarts=True),
+    "astray": Kind(2, "node", 0.5, 6, is_lossy=True, restarts=True),
+    "limits": Kind(1.5, "servers", 1, 4, restarts=True),
+    "wrong-epoch": Kind(1, "beside", 0.5, 6),
+    "wrong-address": Kind(1, "beside", 0.5, 6),
+    "wrong-addresses": Kind(1, "beside", 0.5, 6),
+    "swapped": Kind(1, "beside", 0.5, 6),
+    "undisturbed": Kind(1, "beside", 0.5, 1, is_alone=True),
     # certificates and the auth file are read again; only over TLS
     "renew": Kind(0, "server", 0, 0),
     # done by clients all the time: they leave before they have the answer, on
@@ -89,6 +100,7 @@ NEEDS_MODE = {"kill-always": ("always",), "kill-old": ("always",),
 PEER_MODES = {"replica": ("always",), "peer-copy": WITH_FILES}
 MAX_TTLS_MS = (2000, 5000, 8000)
 TIMEOUTS_MS = ((50, 50, 50), (50, 50, 600), (50, 150, 600), (50, 600, 600))
+MISTAKES = ("wrong-epoch", "wrong-address", "wrong-addresses", "swapped")
 STRIKES_S = (25, 40)  # from one strike to the next
 ALL = set(KINDS)
 HARMLESS = {name for name in ALL if not KINDS[name].is_lossy}
@@ -169,6 +181,8 @@ def _amount(rng: random.Random, kind: str) -> float:
         return log_uniform(rng, 1, 300)
     if kind == "lag":
         return log_uniform(rng, 5, 150)
+    if KINDS[kind].restarts or kind == "undisturbed":
+        return rng.random()
     return 0
 
 
@@ -178,7 +192,7 @@ def _target(rng: random.Random, name: str, of_nodes: tuple[str, ...]) -> int:
     if kind.target == "all":
         return of_nodes.index("none") if kind.is_lossy and "none" in of_nodes \
             else -1
-    if kind.target == "clients":
+    if kind.target in ("clients", "servers", "beside"):
         return -1
     if "server" in kind.target:
         return rng.randrange(SERVERS)
@@ -242,7 +256,7 @@ def _blinds(fault: Fault, glitch: Fault) -> bool:
         return False
     server, node = glitch.pairs[0]
     kind = KINDS[fault.kind]
-    return ((server, node) in fault.pairs or
+    return ((server, node) in fault.pairs or kind.restarts or
             (kind.target == "server" and fault.target == server) or
             (kind.target == "node" and fault.target == node) or
             kind.target == "all")
@@ -255,6 +269,15 @@ def _hides(lag: Fault, step: Fault) -> bool:
             step.target in {node for _, node in lag.pairs})
 
 
+def _restarts(change: Fault, other: Fault) -> bool:
+    """What must not be restarted meanwhile. Nor is a limit lowered while clients
+    stand still who have chosen a TTL."""
+    kind = KINDS[other.kind]
+    return KINDS[change.kind].restarts and (
+        kind.restarts or kind.target in ("server", "all") or
+        (change.kind == "limits" and kind.target == "clients"))
+
+
 def clash(a: Fault, b: Fault) -> bool:
     """They must not be active at once."""
     if a.end + GAP_S <= b.begin or b.end + GAP_S <= a.begin:
@@ -262,6 +285,8 @@ def clash(a: Fault, b: Fault) -> bool:
     if KINDS[a.kind].is_alone or KINDS[b.kind].is_alone:
         return True
     targets = {KINDS[a.kind].target, KINDS[b.kind].target}
+    if _restarts(a, b) or _restarts(b, a):
+        return True
     if "all" in targets and targets <= {"all", "node", "server"}:
         return True
     if len(targets) == 1 and targets != {"pairs"} and a.target == b.target:

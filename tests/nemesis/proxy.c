@@ -36,7 +36,7 @@
 
 enum {
     SERVERS_MAX = 8,
-    NODES_MAX = 9,
+    NODES_MAX = 10,
     ENDS_MAX = 2048,         /* that are polled at once */
     READ_MAX = 16384,        /* bytes taken at once */
     QUEUE_MAX = 1024 * 1024, /* bytes kept of a way, then no more is read */

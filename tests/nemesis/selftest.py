@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from changestest import TESTS as OF_CHANGES
 from checker import check, late_releases
 from history import (ACQUIRE, EXTEND, LOOK, MS, RELEASE, STRANGER, TRESPASS,
                      Call, History, Span, Violation)
@@ -475,7 +476,7 @@ def run() -> int:
     """The number of tests; raises if one fails."""
     tests = (test_histories, test_late_releases, test_snapshot, test_forgotten,
              test_register, test_plan, test_needs, test_clashes,
-             test_prefixes, *OF_KEPT, *OF_STRIKES)
+             test_prefixes, *OF_KEPT, *OF_STRIKES, *OF_CHANGES)
     for test in tests:
         test()
     return len(HISTORIES) + len(tests) - 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 from plan import (KINDS, Fault, clash, plan, quarantine_s, timeouts_ms)
 
 STRIKES = {name for name in KINDS if KINDS[name].is_alone}
+LOSSES = {name for name in STRIKES if KINDS[name].is_lossy}
 
 
 def strikes_of(seed: int) -> tuple[list[Fault], list[Fault]]:
@@ -28,6 +29,8 @@ def test_majority() -> None:
     """One server reaches three nodes, and the one that forgets is one of them."""
     for seed in range(20):
         for strike in strikes_of(seed)[0]:
+            if strike.kind not in LOSSES:
+                continue
             servers, nodes = map(set, zip(*strike.pairs))
             assert len(servers) == 1 and len(nodes) == 2, strike
             assert strike.target not in nodes, strike
@@ -38,7 +41,8 @@ def test_turns() -> None:
     for seed in range(20):
         kinds = [strike.kind for strike in strikes_of(seed)[0]]
         is_equal = len(set(timeouts_ms(seed))) == 1
-        assert set(kinds[:3]) == ({"untold"} if is_equal else STRIKES), seed
+        assert set(kinds[:3]) == STRIKES - (
+            {"under-way"} if is_equal else set()), seed
 
 
 def test_slowest() -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 
 import memorytest
 from balancer import Balancer
+from changestest import test_both_machines
 from cluster import Cluster, is_ready
 from connection import (ASKING, BEHIND, CLOSE, HALF, READING, RESET, UNREAD,
                         WAITING, Connection, Leave)
@@ -245,6 +246,7 @@ def run(cluster: Cluster, quarantine_s: float) -> None:
         test_delay(cluster)
         test_stall(cluster)
         test_connections(cluster)
+        test_both_machines(cluster)
     test_leaves(cluster.config.tls)
     memorytest.run(cluster, quarantine_s)
     for node in cluster.nodes:

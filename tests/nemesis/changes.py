@@ -1,0 +1,282 @@
+"""What an operator changes while all goes on, and how he errs: a name moves to
+another machine, limits change, servers are restarted one after the other; some
+have a wrong address for a while, or a server with a wrong configuration runs
+beside them, which clients ask as well. See Changing nodes or limits in
+docs/operations.md.
+"""
+from __future__ import annotations
+
+import json
+import random
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cluster import NAMES, Cluster, Server
+from connection import Connection
+from history import (ACQUIRE, MS, RELEASE, SECOND, Call, History, Span,
+                     Violation, now)
+from identities import ANYBODY, WIDE
+from nodes import STATE, Node
+from plan import MAX_TTLS_MS, MISTAKES, NODES, SERVERS, Fault
+from strikes import Strikes
+from wants import Want, lock_id
+
+READY_S = 5         # for which the next server waits, if it has to
+GENTLE_S = 1.5      # in which a server that is asked to end does so
+UNDISTURBED_S = 2.5
+WRONG_EPOCH = ("--config-epoch", "20")
+TTLS_MS = (200, 2000)  # each server allows them
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """How the server beside the others is configured."""
+    places: tuple[int, ...]  # to which the names lead
+    options: tuple[str, ...] = ()
+
+
+def mistake(kind: str, places: list[int], rng: random.Random) -> Mistake:
+    """places: to which the names should lead."""
+    wrong = list(places)
+    strangers = [2 * NODES, 2 * NODES + 1, 2 * NODES + 2]
+    if kind == "wrong-epoch":
+        return Mistake(tuple(wrong), WRONG_EPOCH)
+    if kind == "swapped":
+        one, two = rng.sample(range(NODES), 2)
+        wrong[one], wrong[two] = wrong[two], wrong[one]
+        return Mistake(tuple(wrong))
+    count = 1 if kind == "wrong-address" else 3
+    for name, place in zip(rng.sample(range(NODES), count), strangers):
+        wrong[name] = place
+    return Mistake(tuple(wrong))
+
+
+def limit_ms(fault: Fault, limits_ms: tuple[int, ...]) -> int:
+    """That all servers are to have, no greater than what some have had."""
+    allowed = [one for one in MAX_TTLS_MS if one <= max(limits_ms)]
+    return allowed[int(fault.amount * len(allowed))]
+
+
+class Misled(threading.Thread):
+    """A client of the mistaken server: it wants what the others want, and does
+    not keep it for long."""
+
+    def __init__(self, cluster: Cluster, history: History,
+                 names: list[str]) -> None:
+        super().__init__(name="misled client", daemon=True)
+        self.server, self.history = cluster.mistaken, history
+        self.names, self.rng = names, random.Random(len(history.spans))
+        tls = cluster.config.tls
+        self.connection = Connection(
+            self.server.address, context=tls.of_client(0) if tls else None)
+        self.head = (WIDE if cluster.config.identities else ANYBODY).head()
+        self.stop = threading.Event()
+        self.granted = 0
+
+    def run(self) -> None:
+        while not self.stop.wait(0.01):
+            if self.server.listens():
+                break
+        while not self.stop.wait(self.rng.uniform(0.001, 0.05)):
+            self._cycle()
+        self.connection.close()
+
+    def _cycle(self) -> None:
+        names = (self.rng.choice(self.names),)
+        call = Call(ACQUIRE, -1, SERVERS, names, self.rng.randint(*TTLS_MS))
+        call.of = call.id
+        want = Want(names, "", "")
+        members = self._ask(call, want.head(), json.dumps(want.body(call)))
+        if not call.is_won:
+            return
+        self.granted += 1
+        self.stop.wait(self.rng.uniform(0, 0.1))
+        if self.rng.random() < 0.2:
+            return  # it has to end by itself
+        release = Call(RELEASE, -1, SERVERS, names)
+        release.of, release.number = call.id, call.number
+        self._ask(release, f"DELETE /locks/{lock_id(names)} HTTP/1.1\r\n"
+                  f"X-Lock-Token: {members['token']}\r\n")
+
+    def _ask(self, call: Call, head: str, body: str = "") -> dict:
+        call.sent = now()
+        self.history.add(call)
+        return self.connection.request(call, head + self.head, body.encode())
+
+
+class Changes(Strikes):
+    def __init__(self, cluster: Cluster, history: History,
+                 names: list[str]) -> None:
+        """names: of resources that clients want."""
+        super().__init__(cluster, history)
+        self.resources = names
+        self.killed: dict[int, Span] = {}  # servers that are down
+        self.restarting: list[Span] = []
+        self.violations: list[Violation] = []
+
+    # ---- names and limits ---------------------------------------------------
+
+    def move(self, fault: Fault) -> Iterator[None]:
+        """A name leads to another machine: to an empty one, or to that which it
+        had before, with all that this one knew, or as it has gone on. What it
+        has left is dead already, or stopped, or goes on."""
+        old = self.cluster.nodes[fault.target]
+        new = self.cluster.other_machine(fault.target)
+        if not new.child:
+            if not fault.way:
+                new.wipe()
+            new.start()
+        new.wait_until_ready()
+        if fault.amount < 0.3:
+            old.kill()
+        first, *others = self._order(fault)
+        self._lead(first, new)
+        self._restart(first, fault)
+        yield
+        for server in others:
+            yield from self._wait_until_ready(self.cluster.servers[first])
+            self._lead(server, new)
+            self._restart(server, fault)
+            first = server
+        self.cluster.nodes[fault.target] = new
+        if fault.amount < 0.7:
+            old.kill()
+
+    def astray(self, fault: Fault) -> Iterator[None]:
+        """One server, or two, lead a name to an empty machine for a while."""
+        node = self.cluster.nodes[fault.target]
+        servers = self._order(fault)[:1 if fault.amount < 0.5 else 2]
+        wrong = self.cluster.other_machine(fault.target)
+        wrong.kill()
+        wrong.wipe()
+        wrong.start()
+        wrong.wait_until_ready()
+        for server in servers:
+            self._lead(server, wrong)
+            self._restart(server, fault)
+        yield
+        for server in servers:
+            self._lead(server, node)
+            self._restart(server, fault)
+        wrong.kill()
+
+    def limits(self, fault: Fault) -> Iterator[None]:
+        """Clients ask for no more than the lower one before a server has it,
+        and for the higher one when it has that."""
+        limit = limit_ms(fault, self.cluster.config.max_ttls_ms)
+        asked = self.cluster.max_ttls_ms
+        for server in range(SERVERS):
+            asked[server] = min(asked[server], limit)
+        yield
+        for server in self._order(fault):
+            self.cluster.servers[server].max_ttl_ms = limit
+            self._restart(server, fault)
+            yield from self._wait_until_ready(self.cluster.servers[server])
+            asked[server] = limit
+
+    @staticmethod
+    def _order(fault: Fault) -> list[int]:
+        """In which the servers are restarted."""
+        rng = random.Random(fault.begin)
+        return rng.sample(range(SERVERS), SERVERS)
+
+    def _lead(self, server: int, machine: Node) -> None:
+        self.cluster.servers[server].places[machine.index] = machine.place
+
+    def _restart(self, server: int, fault: Fault) -> None:
+        self._kill_server(server, is_gentle=int(fault.begin * 1000) % 2 == 0)
+        self._start_server(server)
+
+    def _wait_until_ready(self, server: Server) -> Iterator[None]:
+        deadline = now() + READY_S * SECOND
+        while now() < deadline and not server.is_ready():
+            yield
+
+    def _kill_server(self, server: int, is_gentle: bool = False) -> None:
+        span = Span("killed", f"server {server}", server=server)
+        self.history.spans.append(span)
+        self.killed[server] = span
+        one = self.cluster.servers[server]
+        if is_gentle and one.child:
+            one.signal(signal.SIGTERM)
+            one.finish(GENTLE_S)
+        one.kill()
+
+    def _start_server(self, server: int) -> None:
+        self.cluster.servers[server].start()
+        self.restarting.append(self.killed.pop(server))
+
+    # ---- mistakes -----------------------------------------------------------
+
+    def wrong_epoch(self, fault: Fault) -> Iterator[None]:
+        return self._mistake(fault, fault.kind)
+
+    def wrong_address(self, fault: Fault) -> Iterator[None]:
+        return self._mistake(fault, fault.kind)
+
+    def wrong_addresses(self, fault: Fault) -> Iterator[None]:
+        return self._mistake(fault, fault.kind)
+
+    def swapped(self, fault: Fault) -> Iterator[None]:
+        return self._mistake(fault, fault.kind)
+
+    def _mistake(self, fault: Fault, kind: str) -> Iterator[None]:
+        """The server is there until the generator goes on."""
+        places = [node.place for node in self.cluster.nodes]
+        it = mistake(kind, places, random.Random(fault.begin))
+        server, strangers = self.cluster.mistaken, self.cluster.strangers
+        for place in set(it.places) - set(places):
+            self.cluster.machines[place].wipe()
+            self.cluster.machines[place].start()
+        server.places = list(it.places)
+        server.extra = [*self.cluster.extra, *it.options]
+        client = Misled(self.cluster, self.history, self.resources)
+        server.start()
+        client.start()
+        try:
+            yield
+        finally:
+            client.stop.set()
+            client.join(10)
+            self.done[f"{kind} granted"] += client.granted
+            if (status := server.died()) is not None:
+                self._report("crash", f"a mistaken server ended with {status}")
+            server.kill()
+            for machine in strangers:
+                machine.kill()
+
+    def undisturbed(self, fault: Fault) -> Iterator[None]:
+        """Where nothing else is wrong, a mistake takes no node's vote, not even
+        for a moment: each has the admission that it had."""
+        yield
+        if not (yield from self._wait_until_whole()):
+            self.done["undisturbed not whole"] += 1
+            return
+        kind = MISTAKES[int(fault.amount * len(MISTAKES))]
+        before = self._admissions()
+        mistaken = self._mistake(fault, kind)
+        next(mistaken)
+        over = now() + int(UNDISTURBED_S * SECOND)
+        while now() < over:
+            yield
+        after = self._admissions()
+        next(mistaken, None)
+        self.done["undisturbed met"] += 1
+        for name, one, two in zip(NAMES, before, after):
+            if one != two:
+                self._report("undisturbed", f"{kind}: node {name} had the "
+                             f"admission {one}, then {two}")
+
+    def _admissions(self) -> list[str]:
+        """Epoch, fingerprint, name and birth of each; empty: it has none."""
+        found = []
+        for node in self.cluster.nodes:
+            text = self._ask(node, "HGET", STATE, "admit").decode()
+            line = (text.split("\r\n") + [""])[1]
+            found.append(":".join(line.split(":")[:4]))
+        return found
+
+    def _report(self, invariant: str, text: str) -> None:
+        self.violations.append(Violation(invariant, text, now()))

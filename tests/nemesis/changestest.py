@@ -1,0 +1,98 @@
+"""Tests of changes.py and of when changes come: alone, for selftest.py; and
+what a name's two machines share, for tooltest.py.
+"""
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from changes import WRONG_EPOCH, limit_ms, mistake
+from cluster import Cluster
+from plan import (KINDS, MAX_TTLS_MS, MISTAKES, NODES, Fault, clash, plan,
+                  quarantine_s)
+
+PLACES = [0, 6, 2, 3, 9]  # two names have moved
+
+
+def test_mistakes() -> None:
+    """Each is one in what it is called after, and right in all else."""
+    for seed in range(50):
+        found = {kind: mistake(kind, PLACES, random.Random(seed))
+                 for kind in MISTAKES}
+        wrong = {kind: sum(a != b for a, b in zip(one.places, PLACES))
+                 for kind, one in found.items()}
+        assert wrong == {"wrong-epoch": 0, "wrong-address": 1,
+                         "wrong-addresses": 3, "swapped": 2}, wrong
+        for kind, one in found.items():
+            assert len(set(one.places)) == NODES, "a server under two names"
+            assert one.options == (WRONG_EPOCH if kind == "wrong-epoch" else ())
+            strangers = {place for place in one.places if place >= 2 * NODES}
+            assert len(strangers) == (wrong[kind] if "address" in kind else 0)
+
+
+def test_limits() -> None:
+    """Each that is allowed, and none that a key could outlive the run by."""
+    for limits in ((2000, 2000, 2000), (5000, 2000, 5000), (8000, 2000, 5000)):
+        drawn = {limit_ms(Fault("limits", 0, 1, amount=i / 100), limits)
+                 for i in range(100)}
+        assert drawn == {one for one in MAX_TTLS_MS if one <= max(limits)}
+
+
+def test_restarts() -> None:
+    """Nobody else starts or stops the servers meanwhile, or moves that node."""
+    for kind in ("move", "astray", "limits"):
+        change = Fault(kind, 5, 7, 2 if kind != "limits" else -1)
+        for other in (Fault("server-kill", 6, 8, 1), Fault("sleep-all", 6, 8),
+                      Fault("server-pause", 6, 8, 0), Fault("move", 6, 8, 4)):
+            assert clash(change, other) and clash(other, change), other
+            assert not clash(change, replace(other, begin=8, end=9))
+        for other in (Fault("cut", 6, 8, pairs=((1, 2),)), Fault("flush", 6, 6),
+                      Fault("server-clock", 6, 8, 1), Fault("swapped", 6, 8)):
+            assert not clash(change, other), other
+    quiet, limits = Fault("quiet", 6, 8), Fault("limits", 5, 7)
+    assert clash(quiet, limits) and not clash(quiet, Fault("move", 5, 7, 1))
+    assert clash(Fault("swapped", 5, 7), Fault("wrong-epoch", 6, 8)), "one port"
+    glitch = Fault("glitch", 5, 6, 3, ((1, 3),), amount=0.1)
+    assert clash(glitch, Fault("move", 5, 7, 1)), "who saw it must live"
+
+
+def test_short() -> None:
+    """No name leads to two machines for as long as would take it away."""
+    for seed in range(20):
+        faults = plan(seed, 300, set(KINDS), quarantine_s(2000))
+        for fault in faults:
+            if KINDS[fault.kind].restarts:
+                assert fault.end - fault.begin <= 6, fault
+        assert sum(fault.kind in MISTAKES for fault in faults) > 2
+        assert sum(KINDS[fault.kind].restarts for fault in faults) > 2
+
+
+TESTS = (test_mistakes, test_limits, test_restarts, test_short)
+
+
+# ---- with real nodes --------------------------------------------------------
+
+def test_both_machines(cluster: Cluster) -> None:
+    """What befalls a node befalls the machine that its name may lead to: the
+    way to it, and the clock."""
+    node = cluster.nodes[1]
+    other = cluster.other_machine(1)
+    other.start()
+    other.wait_until_ready()
+    cluster.proxy.tell("stall", 2, 1, 1, 1)
+    cluster.proxy.sync()
+    links = [cluster.connect(2, machine) for machine in (node, other)]
+    for link in links:
+        link.sendall(b"PING\r\n")
+        link.settimeout(0.1)
+        try:
+            assert not link.recv(10), "not stalled"
+        except TimeoutError:
+            pass
+    cluster.proxy.tell("stall", 2, 1, 1, 0)
+    for link in links:
+        link.settimeout(10)
+        assert link.recv(10) == b"+PONG\r\n"
+        link.close()
+    assert node.clock is other.clock and node.address != other.address
+    other.kill()
