@@ -25,8 +25,8 @@ from wants import Want, lock_id
 
 READY_S = 5         # for which the next server waits, if it has to
 GENTLE_S = 1.5      # in which a server that is asked to end does so
-UNDISTURBED_S = 2.5
-WRONG_EPOCH = ("--config-epoch", "20")
+UNDISTURBED_S = 3
+WRONG_EPOCHS = (2, 20)  # the next one, and one that is none
 TTLS_MS = (200, 2000)  # each server allows them
 
 
@@ -42,7 +42,8 @@ def mistake(kind: str, places: list[int], rng: random.Random) -> Mistake:
     wrong = list(places)
     strangers = [2 * NODES, 2 * NODES + 1, 2 * NODES + 2]
     if kind == "wrong-epoch":
-        return Mistake(tuple(wrong), WRONG_EPOCH)
+        return Mistake(tuple(wrong), ("--config-epoch",
+                                      str(rng.choice(WRONG_EPOCHS))))
     if kind == "swapped":
         one, two = rng.sample(range(NODES), 2)
         wrong[one], wrong[two] = wrong[two], wrong[one]
@@ -248,34 +249,47 @@ class Changes(Strikes):
                 machine.kill()
 
     def undisturbed(self, fault: Fault) -> Iterator[None]:
-        """Where nothing else is wrong, a mistake takes no node's vote, not even
-        for a moment: each has the admission that it had."""
+        """Where nothing else is wrong, no mistake takes a node's vote, not even
+        for a moment: each has the admission that it had, and no machine has
+        its name."""
         yield
-        if not (yield from self._wait_until_whole()):
-            self.done["undisturbed not whole"] += 1
-            return
-        kind = MISTAKES[int(fault.amount * len(MISTAKES))]
-        before = self._admissions()
-        mistaken = self._mistake(fault, kind)
-        next(mistaken)
-        over = now() + int(UNDISTURBED_S * SECOND)
-        while now() < over:
-            yield
-        after = self._admissions()
-        next(mistaken, None)
-        self.done["undisturbed met"] += 1
-        for name, one, two in zip(NAMES, before, after):
-            if one != two:
-                self._report("undisturbed", f"{kind}: node {name} had the "
-                             f"admission {one}, then {two}")
+        order = random.Random(fault.begin).sample(MISTAKES, len(MISTAKES))
+        for kind in order:
+            if not (yield from self._wait_until_whole()):
+                self.done["undisturbed not whole"] += 1
+                return
+            before = self._births()
+            mistaken = self._mistake(fault, kind)
+            next(mistaken)
+            over = now() + int(UNDISTURBED_S * SECOND)
+            while now() < over:
+                yield
+            self._compare(kind, before, self._births())
+            next(mistaken, None)
 
-    def _admissions(self) -> list[str]:
-        """Epoch, fingerprint, name and birth of each; empty: it has none."""
-        found = []
-        for node in self.cluster.nodes:
-            text = self._ask(node, "HGET", STATE, "admit").decode()
-            line = (text.split("\r\n") + [""])[1]
-            found.append(":".join(line.split(":")[:4]))
+    def _compare(self, kind: str, before: dict[str, str],
+                 after: dict[str, str]) -> None:
+        self.done["undisturbed met"] += 1
+        for name in sorted(before.keys() | after.keys()):
+            one, two = before.get(name), after.get(name)
+            if one != two:
+                self._report("undisturbed", f"{kind}: {name} was {one}, and "
+                             f"became {two}")
+
+    def _births(self) -> dict[str, str]:
+        """Epoch, configuration, name and birth of each node's admission; and the
+        latest birth under each name that any node was told."""
+        found: dict[str, str] = {}
+        for node, name in zip(self.cluster.nodes, NAMES):
+            lines = self._ask(node, "HGETALL", STATE).decode().split("\r\n")
+            words = lines[2::2]
+            fields = dict(zip(words[::2], words[1::2]))
+            admit = fields.get("admit", "").split(":")
+            found[f"the admission of node {name}"] = ":".join(admit[:4])
+            for field, birth in fields.items():
+                if field.startswith("w:m"):
+                    told = f"the latest birth of {field[3:]}"
+                    found[told] = max(birth, found.get(told, ""))
         return found
 
     def _report(self, invariant: str, text: str) -> None:

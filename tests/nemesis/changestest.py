@@ -4,9 +4,10 @@ what a name's two machines share, for tooltest.py.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from dataclasses import replace
 
-from changes import WRONG_EPOCH, limit_ms, mistake
+from changes import WRONG_EPOCHS, limit_ms, mistake
 from cluster import Cluster
 from plan import (KINDS, MAX_TTLS_MS, MISTAKES, NODES, Fault, clash, plan,
                   quarantine_s)
@@ -25,9 +26,15 @@ def test_mistakes() -> None:
                          "wrong-addresses": 3, "swapped": 2}, wrong
         for kind, one in found.items():
             assert len(set(one.places)) == NODES, "a server under two names"
-            assert one.options == (WRONG_EPOCH if kind == "wrong-epoch" else ())
+            assert not one.options or kind == "wrong-epoch"
             strangers = {place for place in one.places if place >= 2 * NODES}
             assert len(strangers) == (wrong[kind] if "address" in kind else 0)
+
+
+def test_epochs() -> None:
+    drawn = {mistake("wrong-epoch", PLACES, random.Random(seed)).options
+             for seed in range(20)}
+    assert drawn == {("--config-epoch", str(one)) for one in WRONG_EPOCHS}
 
 
 def test_limits() -> None:
@@ -58,16 +65,17 @@ def test_restarts() -> None:
 
 def test_short() -> None:
     """No name leads to two machines for as long as would take it away."""
+    drawn: Counter[str] = Counter()
     for seed in range(20):
-        faults = plan(seed, 300, set(KINDS), quarantine_s(2000))
-        for fault in faults:
+        for fault in plan(seed, 300, set(KINDS), quarantine_s(2000)):
+            drawn[fault.kind] += 1
             if KINDS[fault.kind].restarts:
                 assert fault.end - fault.begin <= 6, fault
-        assert sum(fault.kind in MISTAKES for fault in faults) > 2
-        assert sum(KINDS[fault.kind].restarts for fault in faults) > 2
+    assert min(drawn[kind] for kind in (*MISTAKES, "move", "astray",
+                                        "limits")) > 20, drawn
 
 
-TESTS = (test_mistakes, test_limits, test_restarts, test_short)
+TESTS = (test_mistakes, test_epochs, test_limits, test_restarts, test_short)
 
 
 # ---- with real nodes --------------------------------------------------------

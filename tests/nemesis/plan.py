@@ -181,7 +181,7 @@ def _amount(rng: random.Random, kind: str) -> float:
         return log_uniform(rng, 1, 300)
     if kind == "lag":
         return log_uniform(rng, 5, 150)
-    if KINDS[kind].restarts or kind == "undisturbed":
+    if KINDS[kind].restarts:
         return rng.random()
     return 0
 

@@ -1,6 +1,7 @@
 #include "faults.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "clients.h"
 #include "copies.h"
@@ -177,7 +178,7 @@ void faults_restart_servers(struct world *world, int but, int64_t most_us)
     }
 }
 
-static void restart_server(struct world *world, int server)
+void faults_restart_server(struct world *world, int server)
 {
     struct faults *faults = world->faults;
     enum configuration configuration = faults->configuration;
@@ -225,12 +226,41 @@ static void split(struct world *world, int64_t us)
     }
 }
 
+/* The highest epoch on nodes, but for those of this configuration. */
+static int highest_epoch(const struct world *world, const char *but)
+{
+    int highest = 1;
+    for (int i = 0; i < SIM_NAMES; i++) {
+        const struct simmemory *memory =
+            &world->machines[world->home[i]].memory;
+        const char *found[] = {memory->admit, memory->mark};
+        for (int k = 0; k < 2; k++) {
+            const char *colon = strchr(found[k], ':');
+            int epoch = (int)strtol(found[k], NULL, 10);
+            if (epoch > highest && colon != NULL &&
+                strncmp(colon + 1, but, strlen(but)) != 0)
+                highest = epoch;
+        }
+    }
+    return highest;
+}
+
+/* With the epoch after that of the nodes, which its servers tell. */
+static void choose_next(struct world *world)
+{
+    struct simconfig *next = &world->faults->configs[CONFIGURATION_NEXT];
+    int highest = highest_epoch(world, next->fingerprint);
+    if (next->epoch <= highest)
+        next->epoch = highest + 1;
+    world->faults->configuration = CONFIGURATION_NEXT;
+}
+
 /* The servers follow one after the other, or one of them does not. */
 static void take_over(struct world *world)
 {
     bool is_split = world_chance(world, 50);
     int64_t apart_us = is_split ? 25000000 : 0;
-    world->faults->configuration = CONFIGURATION_NEXT;
+    choose_next(world);
     names_heal(world);
     if (is_split)
         split(world, apart_us);
@@ -251,7 +281,7 @@ static void lag(struct world *world, int server)
 {
     faults_lag(world, server, 200000 + world_random(world, LAGS_US));
     if (world_chance(world, 30))
-        restart_server(world, server);
+        faults_restart_server(world, server);
 }
 
 /* One after the other is restarted with other limits and timeouts. */
@@ -309,6 +339,8 @@ static void make(struct world *world, enum fault fault)
     case FAULT_MOVE:
     case FAULT_TWIN:
     case FAULT_SPLIT:
+    case FAULT_ROLL:
+    case FAULT_ASTRAY:
         names_make(world, fault, losses_any_name(world));
         break;
     case FAULT_UNDURABLE:
@@ -322,7 +354,8 @@ static void make(struct world *world, enum fault fault)
         server_pause(world, any_server(world), duration_us(world, 6000000));
         break;
     case FAULT_SERVER_RESTART:
-        restart_server(world, any_server(world));
+    case FAULT_EPOCH:
+        faults_restart_server(world, any_server(world));
         break;
     case FAULT_NEXT:
         take_over(world);
@@ -348,7 +381,7 @@ static void make(struct world *world, enum fault fault)
 static void end(struct world *world, const struct event *event)
 {
     enum fault fault = (enum fault)event->a;
-    if (fault == FAULT_MOVE || fault == FAULT_TWIN || fault == FAULT_SPLIT) {
+    if (names_ends(fault)) {
         names_end(world, fault, event->b);
         return;
     }
@@ -363,7 +396,7 @@ static void end(struct world *world, const struct event *event)
     }
     switch (fault) {
     case FAULT_SERVER_RESTART:
-        restart_server(world, event->b);
+        faults_restart_server(world, event->b);
         break;
     case FAULT_RESTORE:
     case FAULT_ROLLBACK:
@@ -437,8 +470,9 @@ void faults_calm(struct world *world)
     }
     names_heal(world);
     server_kill(world, SIM_FOREIGN);
-    if (has_foreign_admission(world))
-        faults->configuration = CONFIGURATION_NEXT;
+    if (has_foreign_admission(world) ||
+        faults->configuration == CONFIGURATION_NEXT)
+        choose_next(world);
     for (int i = 0; i < SIM_FOREIGN; i++) {
         struct simserver *server = &world->servers[i];
         server_resume(world, i);

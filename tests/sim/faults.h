@@ -24,7 +24,11 @@
  *   - when the faults end, all servers get the same node timeout: with
  * different ones, a release may leave a key on a minority until its TTL ends
  *   - while a name leads to two machines, neither is lost, no new fault begins
- *     in the first 6 s, and no new configuration begins
+ *     in the first 6 s, and no new configuration begins; unless the second
+ *     machine is empty and each server that has its address is restarted
+ *   - no server is started with too high an epoch while the nodes change to
+ *     other names, or are contested by another configuration; nor one with
+ *     wrong addresses as well
  */
 #ifndef SIM_FAULTS_H
 #define SIM_FAULTS_H
@@ -66,6 +70,10 @@ enum fault {
     FAULT_OPTIONS, /* servers have different limits and timeouts, which change
                     */
     FAULT_QUIET,   /* nobody asks while a node forgets; then many at once */
+    /* only in some worlds: */
+    FAULT_ROLL,   /* a name moves as one server after the other is restarted */
+    FAULT_ASTRAY, /* a server has wrong or swapped addresses for a while */
+    FAULT_EPOCH,  /* servers are started with too high an epoch */
     FAULTS
 };
 
@@ -106,6 +114,9 @@ int64_t faults_quarantine_us(const struct world *world);
  * of the clocks may be off, and what others send later overtakes what it sends.
  */
 void faults_lag(struct world *world, int server, int64_t us);
+
+/* Kills the server; it starts again soon. No-op if it is not running. */
+void faults_restart_server(struct world *world, int server);
 
 /* Begins no new fault for this long. */
 void faults_hold(struct world *world, int64_t us);

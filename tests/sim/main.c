@@ -40,6 +40,7 @@ static const char *const fault_names[FAULTS] = {
     "server_pause", "server_restart", "target",
     "next",         "foreign",        "lag",
     "cut",          "options",        "quiet",
+    "roll",         "astray",         "epoch",
 };
 
 static void add_totals(struct totals *totals, const struct world *world)

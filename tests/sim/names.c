@@ -4,7 +4,12 @@
 
 #include "losses.h"
 
-enum { JUDGED_US = 6000000 };
+enum {
+    JUDGED_US = 6000000,
+    ASTRAY_US = 8000000, /* too short to take a name from a machine in use */
+    ROLL_US = 3000000,   /* mostly, from one server to the next */
+    WRONG_MOST = 3,      /* addresses of a server */
+};
 
 void names_lead_all(struct world *world, int name, int machine)
 {
@@ -95,6 +100,143 @@ static void split(struct world *world, int name)
     end_later(world, FAULT_MOVE, to, 35000000);
 }
 
+/* Nothing is connected to it any more. */
+static void end_old_machine(struct world *world, int machine)
+{
+    if (losses_is_home(world, machine))
+        return;
+    losses_kill(world, machine);
+    losses_note(world, machine);
+}
+
+/* ---- by restarts of servers --------------------------------------------- */
+
+static void later(struct world *world, enum fault fault, int of, int64_t us)
+{
+    world_at(
+        world, us,
+        (struct event){.kind = EVENT_FAULT_ENDS, .a = (int)fault, .b = of});
+}
+
+static void start_spare(struct world *world, int machine)
+{
+    losses_make_spare(world, machine);
+    machine_start(&world->machines[machine], world->machines[machine].usual,
+                  ++world->lives);
+}
+
+/* All names were led home meanwhile. */
+static void give_up(struct world *world, int to)
+{
+    int from = world->home[losses_name_of(to)];
+    end_old_machine(world, to);
+    if (world->machines[from].state == MACHINE_DOWN)
+        losses_start_later(world, from, world->machines[from].usual);
+}
+
+/* The next server is restarted with the new address; after the last one the
+ * name has moved. */
+static void roll_on(struct world *world, int to)
+{
+    int name = losses_name_of(to);
+    int first = (int)world_random(world, SIM_FOREIGN);
+    if (world->faults->is_calm)
+        return;
+    if (names_lead_home(world, name)) {
+        give_up(world, to);
+        return;
+    }
+    for (int i = first; i < first + SIM_FOREIGN; i++) {
+        int server = i % SIM_FOREIGN;
+        if (world->leads[server][name] == to)
+            continue;
+        world->leads[server][name] = to;
+        faults_restart_server(world, server);
+        later(world, FAULT_ROLL, to, 1 + world_random(world, ROLL_US));
+        return;
+    }
+    world_trace(world, "name %d has moved to machine %d", name, to);
+    later(world, FAULT_MOVE, world->home[name], world_random(world, JUDGED_US));
+    losses_note(world, to);
+    world->home[name] = to;
+    names_lead_all(world, name, to);
+}
+
+/* The old machine is dead already, or lives on. */
+static void roll(struct world *world, int name)
+{
+    int from = world->home[name];
+    int to = losses_spare_machine(world, from);
+    bool is_dead = world_chance(world, 30);
+    int server = (int)world_random(world, SIM_FOREIGN);
+    if (to < 0 || !losses_may_lose(world, from))
+        return;
+    world_trace(world, "name %d begins to move to machine %d", name, to);
+    start_spare(world, to);
+    losses_note(world, to);
+    if (is_dead && world->machines[from].state == MACHINE_UP)
+        losses_kill(world, from);
+    world->leads[server][name] = to;
+    faults_restart_server(world, server);
+    later(world, FAULT_ROLL, to, 1 + world_random(world, ROLL_US));
+}
+
+/* For this server the names of two nodes lead each to the other one. */
+static bool swap(struct world *world, int server)
+{
+    int one = losses_any_name(world);
+    int other = losses_any_name(world);
+    if (one == other || !names_lead_home(world, one) ||
+        !names_lead_home(world, other))
+        return false;
+    world->leads[server][one] = world->home[other];
+    world->leads[server][other] = world->home[one];
+    return true;
+}
+
+/* For this server a name leads to an empty machine. */
+static bool mislead(struct world *world, int server)
+{
+    int name = losses_any_name(world);
+    int to = losses_spare_machine(world, world->home[name]);
+    if (to < 0)
+        return false;
+    start_spare(world, to);
+    world->leads[server][name] = to;
+    later(world, FAULT_MOVE, to, 2 * ASTRAY_US);
+    return true;
+}
+
+/* A server is restarted with wrong addresses, and later with the right ones. */
+static void go_astray(struct world *world)
+{
+    int server = (int)world_random(world, SIM_FOREIGN);
+    int count = world_chance(world, 50) ? 1 : WRONG_MOST;
+    bool is_wrong = false;
+    if (world_chance(world, 40))
+        is_wrong = swap(world, server);
+    else
+        for (int i = 0; i < count; i++)
+            is_wrong |= mislead(world, server);
+    if (!is_wrong)
+        return;
+    world_trace(world, "server %d goes astray", server);
+    faults_restart_server(world, server);
+    later(world, FAULT_ASTRAY, server,
+          500000 + world_random(world, ASTRAY_US - 500000));
+}
+
+/* A name that moves meanwhile goes on to move. */
+static void end_astray(struct world *world, int server)
+{
+    for (int i = 0; i < SIM_NAMES; i++)
+        world->leads[server][i] = world->home[i];
+    if (!world->faults->is_calm)
+        faults_restart_server(world, server);
+}
+
+/* ---- the schedule ------------------------------------------------------- */
+
 void names_make(struct world *world, enum fault fault, int name)
 {
     switch (fault) {
@@ -107,24 +249,31 @@ void names_make(struct world *world, enum fault fault, int name)
     case FAULT_SPLIT:
         split(world, name);
         break;
+    case FAULT_ROLL:
+        roll(world, name);
+        break;
+    case FAULT_ASTRAY:
+        go_astray(world);
+        break;
     default:
         abort();
     }
 }
 
-/* Nothing is connected to it any more. */
-static void end_old_machine(struct world *world, int machine)
+bool names_ends(enum fault fault)
 {
-    if (losses_is_home(world, machine))
-        return;
-    losses_kill(world, machine);
-    losses_note(world, machine);
+    return fault == FAULT_MOVE || fault == FAULT_TWIN || fault == FAULT_SPLIT ||
+           fault == FAULT_ROLL || fault == FAULT_ASTRAY;
 }
 
 void names_end(struct world *world, enum fault fault, int of)
 {
     if (fault == FAULT_MOVE)
         end_old_machine(world, of);
+    else if (fault == FAULT_ROLL)
+        roll_on(world, of);
+    else if (fault == FAULT_ASTRAY)
+        end_astray(world, of);
     else
         names_lead_all(world, of, world->home[of]);
 }

@@ -14,7 +14,10 @@ void names_heal(struct world *world);
 
 void names_make(struct world *world, enum fault fault, int name);
 
-/* Ends such a fault; of: a machine or a name. */
+/* Whether names_end ends this fault, even when the world is calm. */
+bool names_ends(enum fault fault);
+
+/* Ends such a fault, or goes on with it; of: a machine, a name or a server. */
 void names_end(struct world *world, enum fault fault, int of);
 
 #endif

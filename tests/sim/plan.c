@@ -46,6 +46,9 @@ static const int64_t intervals_us[FAULTS] = {
     [FAULT_CUT] = 8000000,
     [FAULT_OPTIONS] = 15000000,
     [FAULT_QUIET] = 5000000,
+    [FAULT_ROLL] = 12000000,
+    [FAULT_ASTRAY] = 6000000,
+    [FAULT_EPOCH] = 8000000,
 };
 
 bool plan_is_on(const struct world *world, enum fault fault)
@@ -116,7 +119,8 @@ static void choose_faults(struct world *world)
 {
     struct faults *faults = world->faults;
     const uint64_t late = fault_bit(FAULT_NEXT) | fault_bit(FAULT_FOREIGN);
-    const int64_t kinds = INT64_C(1) << FAULTS;
+    const int64_t kinds = INT64_C(1) << FAULT_ROLL;
+    const int64_t changes = INT64_C(1) << (FAULTS - FAULT_ROLL);
     faults->rate =
         RATE_LEAST + (int)world_random(world, RATE_MOST - RATE_LEAST);
     faults->enabled = (uint64_t)world_random(world, kinds);
@@ -124,6 +128,8 @@ static void choose_faults(struct world *world)
         faults->enabled &= (uint64_t)world_random(world, kinds) | late;
     if (plan_is_on(world, FAULT_QUIET) && world_chance(world, 70))
         faults->enabled |= fault_bit(FAULT_OPTIONS);
+    if (world->has_changes) /* the other worlds are as they were before these */
+        faults->enabled |= (uint64_t)world_random(world, changes) << FAULT_ROLL;
     if (world->only != 0)
         faults->enabled = world->only;
     else if (world_chance(world, SPELLS_PERCENT)) /* others would spoil them */

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../../server/engine/port/tag.h"
 #include "clients.h"
@@ -10,6 +11,11 @@
 #include "messages.h"
 #include "plan.h"
 #include "world.h"
+
+enum {
+    MISTAKEN_PERCENT = 30,
+    TOO_HIGH = 19, /* too much for the next epoch */
+};
 
 static const char *const names[SIM_NAMES] = {"n1", "n2", "n3", "n4",
                                              "n5", "n6", "n7"};
@@ -158,6 +164,7 @@ static struct simoptions usual_options(const struct world *world,
     return (struct simoptions){
         .node_timeout_us = world->node_timeout_us,
         .max_ttl_ms = servers_config(world, configuration)->max_ttl_ms,
+        .epoch = servers_config(world, configuration)->epoch,
     };
 }
 
@@ -166,17 +173,49 @@ bool server_has_usual_options(const struct world *world, int number)
     const struct simserver *server = &world->servers[number];
     struct simoptions usual = usual_options(world, server->configuration);
     return server->options.node_timeout_us == usual.node_timeout_us &&
-           server->options.max_ttl_ms == usual.max_ttl_ms;
+           server->options.max_ttl_ms == usual.max_ttl_ms &&
+           server->options.epoch == usual.epoch;
 }
 
-static struct simoptions choose_options(struct world *world,
+/* All its addresses are right: it has one mistake at most. */
+static bool is_led_right(const struct world *world, int number)
+{
+    for (int i = 0; i < SIM_NAMES; i++)
+        if (world->leads[number][i] != world->home[i])
+            return false;
+    return true;
+}
+
+/* A majority carries the configuration, or there is no other one. */
+static bool is_settled(const struct world *world)
+{
+    const struct simconfig *config =
+        servers_config(world, world->faults->configuration);
+    int count = 0;
+    for (int i = 0; i < SIM_NODES; i++) {
+        int machine = world->home[config->name[i]];
+        const char *colon = strchr(world->machines[machine].memory.admit, ':');
+        count += colon != NULL && strncmp(colon + 1, config->fingerprint,
+                                          strlen(config->fingerprint)) == 0;
+    }
+    return count > SIM_NODES / 2 || (!plan_is_on(world, FAULT_NEXT) &&
+                                     !plan_is_on(world, FAULT_FOREIGN));
+}
+
+static struct simoptions choose_options(struct world *world, int number,
                                         enum configuration configuration)
 {
     static const int64_t timeouts_us[] = {20000, 50000, 250000, 1000000,
                                           1000000};
     const int64_t limits_ms[] = {1000, 2000, world->faults->longest_ms};
     struct simoptions options = usual_options(world, configuration);
-    if (!plan_is_on(world, FAULT_OPTIONS) || world->faults->is_calm)
+    if (world->faults->is_calm)
+        return options;
+    if (plan_is_on(world, FAULT_EPOCH) &&
+        configuration != CONFIGURATION_FOREIGN && is_settled(world) &&
+        is_led_right(world, number) && world_chance(world, MISTAKEN_PERCENT))
+        options.epoch += TOO_HIGH;
+    if (!plan_is_on(world, FAULT_OPTIONS))
         return options;
     options.node_timeout_us = timeouts_us[world_random(world, 5)];
     options.max_ttl_ms = limits_ms[world_random(world, 3)];
@@ -188,7 +227,7 @@ void server_start(struct world *world, int number,
 {
     struct simserver *server = &world->servers[number];
     const struct simconfig *config = servers_config(world, configuration);
-    server->options = choose_options(world, configuration);
+    server->options = choose_options(world, number, configuration);
     struct engine_settings settings = {
         .nodes = SIM_NODES,
         .node_timeout_us = server->options.node_timeout_us,
@@ -198,7 +237,7 @@ void server_start(struct world *world, int number,
         .retry_count = 3,
         .waiters_max = WAITERS_MAX,
         .drift_factor = 0.01,
-        .config_epoch = config->epoch,
+        .config_epoch = server->options.epoch,
         .first_start = is_trusting ? FIRST_START_YES : FIRST_START_AUTO,
     };
     assert(server->engine == NULL);
@@ -206,7 +245,8 @@ void server_start(struct world *world, int number,
         settings.node_names[i] = names[config->name[i]];
     snprintf(settings.fingerprint, sizeof settings.fingerprint, "%s",
              config->fingerprint);
-    world_trace(world, "server %d starts, epoch %d", number, config->epoch);
+    world_trace(world, "server %d starts, epoch %d", number,
+                server->options.epoch);
     server->configuration = configuration;
     server->is_trusting = is_trusting;
     server->voted_us = 0;

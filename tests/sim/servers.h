@@ -37,6 +37,7 @@ struct simconfig {
 struct simoptions {
     int64_t node_timeout_us;
     int64_t max_ttl_ms;
+    int epoch;
 };
 
 struct simserver {

@@ -48,9 +48,10 @@ struct faults;
 struct world {
     uint64_t random;
     int64_t now_us;
-    bool is_mute;    /* announcements do not arrive */
-    bool is_tracing; /* set it before world_init, like only */
-    uint64_t only;   /* bit per fault that may happen; 0: the seed chooses */
+    bool is_mute;     /* announcements do not arrive */
+    bool has_changes; /* the operator makes some, or errs */
+    bool is_tracing;  /* set it before world_init, like only */
+    uint64_t only;    /* bit per fault that may happen; 0: the seed chooses */
     int64_t node_timeout_us; /* of servers: short, or the default; mostly */
     struct heap heap;
     struct machine machines[SIM_MACHINES];
