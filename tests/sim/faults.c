@@ -226,41 +226,12 @@ static void split(struct world *world, int64_t us)
     }
 }
 
-/* The highest epoch on nodes, but for those of this configuration. */
-static int highest_epoch(const struct world *world, const char *but)
-{
-    int highest = 1;
-    for (int i = 0; i < SIM_NAMES; i++) {
-        const struct simmemory *memory =
-            &world->machines[world->home[i]].memory;
-        const char *found[] = {memory->admit, memory->mark};
-        for (int k = 0; k < 2; k++) {
-            const char *colon = strchr(found[k], ':');
-            int epoch = (int)strtol(found[k], NULL, 10);
-            if (epoch > highest && colon != NULL &&
-                strncmp(colon + 1, but, strlen(but)) != 0)
-                highest = epoch;
-        }
-    }
-    return highest;
-}
-
-/* With the epoch after that of the nodes, which its servers tell. */
-static void choose_next(struct world *world)
-{
-    struct simconfig *next = &world->faults->configs[CONFIGURATION_NEXT];
-    int highest = highest_epoch(world, next->fingerprint);
-    if (next->epoch <= highest)
-        next->epoch = highest + 1;
-    world->faults->configuration = CONFIGURATION_NEXT;
-}
-
 /* The servers follow one after the other, or one of them does not. */
 static void take_over(struct world *world)
 {
     bool is_split = world_chance(world, 50);
     int64_t apart_us = is_split ? 25000000 : 0;
-    choose_next(world);
+    servers_choose_next(world);
     names_heal(world);
     if (is_split)
         split(world, apart_us);
@@ -472,7 +443,7 @@ void faults_calm(struct world *world)
     server_kill(world, SIM_FOREIGN);
     if (has_foreign_admission(world) ||
         faults->configuration == CONFIGURATION_NEXT)
-        choose_next(world);
+        servers_choose_next(world);
     for (int i = 0; i < SIM_FOREIGN; i++) {
         struct simserver *server = &world->servers[i];
         server_resume(world, i);

@@ -177,6 +177,34 @@ bool server_has_usual_options(const struct world *world, int number)
            server->options.epoch == usual.epoch;
 }
 
+/* The highest epoch on nodes, but for those of this configuration. */
+static int highest_epoch(const struct world *world, const char *but)
+{
+    int highest = 1;
+    for (int i = 0; i < SIM_NAMES; i++) {
+        const struct simmemory *memory =
+            &world->machines[world->home[i]].memory;
+        const char *found[] = {memory->admit, memory->mark};
+        for (int k = 0; k < 2; k++) {
+            const char *colon = strchr(found[k], ':');
+            int epoch = (int)strtol(found[k], NULL, 10);
+            if (epoch > highest && colon != NULL &&
+                strncmp(colon + 1, but, strlen(but)) != 0)
+                highest = epoch;
+        }
+    }
+    return highest;
+}
+
+void servers_choose_next(struct world *world)
+{
+    struct simconfig *next = &world->faults->configs[CONFIGURATION_NEXT];
+    int highest = highest_epoch(world, next->fingerprint);
+    if (next->epoch <= highest)
+        next->epoch = highest + 1;
+    world->faults->configuration = CONFIGURATION_NEXT;
+}
+
 /* All its addresses are right: it has one mistake at most. */
 static bool is_led_right(const struct world *world, int number)
 {

@@ -80,6 +80,10 @@ const char *servers_name_hash(int name);
 void servers_init(struct world *world);
 void servers_fini(struct world *world);
 
+/* From now on servers start with other names, with the epoch after that of the
+ * nodes: as those that are refused tell. */
+void servers_choose_next(struct world *world);
+
 /* Starts it, with --first-start yes or auto. */
 void server_start(struct world *world, int number,
                   enum configuration configuration, bool is_trusting);
