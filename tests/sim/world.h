@@ -49,7 +49,7 @@ struct world {
     uint64_t random;
     int64_t now_us;
     bool is_mute;     /* announcements do not arrive */
-    bool has_changes; /* the operator makes some, or errs */
+    bool has_changes; /* the operator makes some, or errs: a fifth of all */
     bool is_tracing;  /* set it before world_init, like only */
     uint64_t only;    /* bit per fault that may happen; 0: the seed chooses */
     int64_t node_timeout_us; /* of servers: short, or the default; mostly */
