@@ -214,7 +214,12 @@ static bool is_led_right(const struct world *world, int number)
     return true;
 }
 
-/* A majority carries the configuration, or there is no other one. */
+static const uint64_t unsettling =
+    UINT64_C(1) << FAULT_NEXT | UINT64_C(1) << FAULT_FOREIGN |
+    UINT64_C(1) << FAULT_LOSE_ALL | UINT64_C(1) << FAULT_SLEEP;
+
+/* A majority carries the configuration, or there is no other one, and none that
+ * is begun anew after all was lost. */
 static bool is_settled(const struct world *world)
 {
     const struct simconfig *config =
@@ -226,8 +231,7 @@ static bool is_settled(const struct world *world)
         count += colon != NULL && strncmp(colon + 1, config->fingerprint,
                                           strlen(config->fingerprint)) == 0;
     }
-    return count > SIM_NODES / 2 || (!plan_is_on(world, FAULT_NEXT) &&
-                                     !plan_is_on(world, FAULT_FOREIGN));
+    return count > SIM_NODES / 2 || (world->faults->enabled & unsettling) == 0;
 }
 
 static struct simoptions choose_options(struct world *world, int number,
