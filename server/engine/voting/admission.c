@@ -303,7 +303,7 @@ void admission_on_look(struct admission *admission, int node,
     it->looked_us = sent_us;
     it->max_ttl_ms =
         look->max_ttl_ms < MAX_TTL_MOST_MS ? look->max_ttl_ms : MAX_TTL_MOST_MS;
-    it->held_us = look->rest_us > 0 ? now_us + look->rest_us : 0;
+    it->held_us = now_us + look->rest_us;
     it->was_durable = look->is_durable;
     it->beat = look->beat;
     copy_state(it->found, look->word == LOOK_TAKEN ? span_of("") : look->admit);

@@ -105,7 +105,7 @@ struct admission_node {
     int epoch_mark;        /* of a mark of other nodes */
     bool is_marked_above;  /* of our nodes, with a mark of a higher epoch */
     int64_t max_ttl_ms;    /* as stored on the node; 0: none */
-    int64_t held_us;       /* all it has promised ends by then; 0: nothing */
+    int64_t held_us;       /* all it has promised has ended by then */
     int64_t beat;          /* of its memory, at the last look */
 };
 
