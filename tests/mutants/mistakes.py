@@ -1,7 +1,9 @@
 """Defects of what keeps a mistaken server from disturbing others."""
+from dataclasses import replace
+
 from defect import Defect, Edit
 
-MISTAKES = [
+IN_UNITS_AND_MODEL = [
     Defect("machine marked while its name is in use", "unit",
            "story_60_a_machine_is_not_marked_while_its_name_is_in_use", [Edit(
         "server/engine/voting/admission.c",
@@ -71,3 +73,10 @@ MISTAKES = [
            model="epochs", rule="STAYS_ESTABLISHED",
            world="FOLLOWS OLD_T=1 KEEPS"),
 ]
+# What a mistaken server does to the others beside whom it runs.
+ON_REAL_NODES = ("machine marked while its name is in use",
+                 "given epoch counts")
+MISTAKES = IN_UNITS_AND_MODEL + [
+    replace(defect, name=f"{defect.name}, on real nodes", suite="nemesis",
+            falls="undisturbed", tests="", faults="undisturbed", seed=3)
+    for defect in IN_UNITS_AND_MODEL if defect.name in ON_REAL_NODES]

@@ -101,10 +101,9 @@ static void stall(struct world *world, int server, int except)
 {
     const struct simoptions *options = &world->servers[server].options;
     int64_t ttl_us = options->max_ttl_ms * 1000;
-    int64_t patience_us = options->node_timeout_us * 9 / 10;
+    int64_t waits_us = options->node_timeout_us * 9 / 10;
     /* a validity gives the time of the round away twice */
-    int64_t most_us =
-        patience_us < ttl_us * 2 / 5 ? patience_us : ttl_us * 2 / 5;
+    int64_t most_us = waits_us < ttl_us * 2 / 5 ? waits_us : ttl_us * 2 / 5;
     int64_t until_us =
         world->now_us + most_us / 2 + world_random(world, most_us / 2);
     for (int i = 0; i < SIM_NODES; i++) {
