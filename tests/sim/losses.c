@@ -59,12 +59,21 @@ static int lost_of_late(const struct world *world)
     return lost;
 }
 
+/* Whether a first start needs no word of the operator. */
 static bool is_durable_world(const struct world *world)
 {
-    for (int i = 0; i < SIM_NAMES; i++)
-        if (world->machines[i].usual != PERSISTS_ALWAYS)
-            return false;
-    return true;
+    bool is_durable = false;
+    int last = (int)world->faults->configuration;
+    for (int i = CONFIGURATION_FIRST; i <= last; i++) {
+        const struct simconfig *config =
+            servers_config(world, (enum configuration)i);
+        int durable = 0;
+        for (int j = 0; j < SIM_NODES; j++)
+            durable +=
+                world->machines[config->name[j]].usual == PERSISTS_ALWAYS;
+        is_durable |= durable == SIM_NODES;
+    }
+    return is_durable;
 }
 
 bool losses_may_lose(struct world *world, int machine)
