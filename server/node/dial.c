@@ -71,6 +71,7 @@ static void finish(struct dial *dial)
     const struct dial_result result = {
         .wire = dial->wire,
         .handshake = &dial->handshake,
+        .address = &dial->address,
         .time_sent_us = dial->sent_us[HANDSHAKE_TIME],
         .time_received_us = dial->time_received_us,
         .heard_us = dial->silence.heard_us,

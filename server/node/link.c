@@ -1,6 +1,7 @@
 #include "link.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "../base/clock.h"
 #include "confirm.h"
@@ -19,6 +20,7 @@ struct link {
     struct confirm *confirm; /* at work while the link is up */
     struct pipeline pipeline;
     struct handshake handshake;
+    struct resolver_address address; /* of the last connection; len 0: none */
 };
 
 /* ---- going down --------------------------------------------------------- */
@@ -139,6 +141,16 @@ static int64_t owed_us(void *ctx)
 
 /* ---- coming up ---------------------------------------------------------- */
 
+/* Remembers the address. True if the last connection had another one. */
+static bool has_moved(struct link *link, const struct resolver_address *address)
+{
+    struct resolver_address last = link->address;
+    link->address = *address;
+    return last.len != 0 &&
+           (last.len != address->len ||
+            memcmp(&last.storage, &address->storage, last.len) != 0);
+}
+
 /* The texts are borrowed from the handshake. */
 static struct node_facts facts_of(const struct dial_result *result)
 {
@@ -155,7 +167,8 @@ static struct node_facts facts_of(const struct dial_result *result)
 static void on_up(void *ctx, const struct dial_result *result)
 {
     struct link *link = ctx;
-    const struct node_facts facts = facts_of(result);
+    struct node_facts facts = facts_of(result);
+    facts.has_moved = has_moved(link, result->address);
     link->handshake = *result->handshake;
     pipeline_begin(&link->pipeline, link->line.wire, link->handshake.sha);
     confirm_begin(link->confirm, facts.run_id, facts.confirmed_us);

@@ -66,3 +66,20 @@ TEST(a_move_is_taken_back)
     rolling_wait_votes(&world, VOTE_MS);
     rolling_end(&world);
 }
+
+/* The DNS of one server is wrong for a while: it does without these votes, and
+ * takes none from the others. */
+TEST(story_60_a_wrong_name_server_disturbs_no_other_server)
+{
+    begin(8, true);
+    rolling_point_dns(&world, 2, (int[]){0, 1, 5, 6, 7});
+    WAIT_UNTIL(VOTE_MS, rival_count_voting(&world, 2) == 2);
+    for (int i = 0; i < 10; i++) {
+        harness_pause_ms(1000);
+        ck_assert_int_eq(rival_count_voting(&world, 0), ROLLING_NAMES);
+        ck_assert_int_eq(rival_count_voting(&world, 1), ROLLING_NAMES);
+    }
+    rolling_point_dns(&world, 2, rolling_first);
+    rolling_wait_votes(&world, VOTE_MS);
+    rolling_end(&world);
+}

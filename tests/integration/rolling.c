@@ -54,9 +54,10 @@ void rolling_wait_votes(const struct world *world, int ms)
 }
 
 /* No server sees half of the file. */
-static void point_dns(const struct world *world, const int nodes[ROLLING_NAMES])
+void rolling_point_dns(const struct world *world, int server,
+                       const int nodes[ROLLING_NAMES])
 {
-    const char *path = world->servers[0].names;
+    const char *path = world->servers[server].names;
     char other[PATH_SIZE + 8];
     snprintf(other, sizeof other, "%s.new", path);
     FILE *file = fopen(other, "we");
@@ -91,10 +92,11 @@ void rolling_begin_dns(struct world *world, int nodes, const int ttl_ms[2])
     char dir[PATH_SIZE];
     world_start_nodes(world, nodes);
     harness_make_dir(dir);
-    for (int i = 0; i < ROLLING_SERVERS; i++)
+    for (int i = 0; i < ROLLING_SERVERS; i++) {
         snprintf(world->servers[i].names, sizeof world->servers[i].names,
-                 "%.200s/names", dir);
-    point_dns(world, rolling_first);
+                 "%.200s/names%d", dir, i);
+        rolling_point_dns(world, i, rolling_first);
+    }
     start_servers(world, ttl_ms, "--nodes a:1,b:1,c:1,d:1,e:1");
 }
 
@@ -128,9 +130,9 @@ void rolling_move(struct world *world, const int nodes[ROLLING_NAMES],
                   const char *options)
 {
     int64_t began_ms = harness_now_ms();
-    if (*world->servers[0].names)
-        point_dns(world, nodes);
-    else
+    for (int i = 0; i < ROLLING_SERVERS && *world->servers[i].names; i++)
+        rolling_point_dns(world, i, nodes);
+    if (*world->servers[0].names == '\0')
         rolling_restart(world, rolling_options(world, options, nodes));
     WAIT_UNTIL(MOVE_MS, are_admitted(world, nodes));
     rolling_wait_votes(world, MOVE_MS);

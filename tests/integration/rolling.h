@@ -42,6 +42,10 @@ void rolling_wait_ready(const struct world *world, int server);
 /* Until all nodes vote for each of the three servers. */
 void rolling_wait_votes(const struct world *world, int ms);
 
+/* The DNS of this server leads the names to these nodes. */
+void rolling_point_dns(const struct world *world, int server,
+                       const int nodes[ROLLING_NAMES]);
+
 /*
  * The names lead to these nodes from now on: by DNS, if they began so, or by a
  * restart with these options besides. Waits until the nodes vote.

@@ -9,6 +9,11 @@ IN_UNITS_AND_MODEL = [
         "server/engine/voting/admission.c",
         "    if (admission->node[node].is_outdated) /* even",
         "    if (now_us < 0) /* even")], tests="epoch"),
+    Defect("name taken as soon as it leads elsewhere", "unit",
+           "story_60_a_name_that_leads_elsewhere_is_not_taken_at_once", [Edit(
+        "server/engine/voting/admission.c",
+        "    if (eligibility_may_be_elsewhere(admission, node, now_us))\n",
+        "    if (now_us < 0)\n")], tests="epoch"),
     Defect("marks before it has looked at a majority", "unit",
            "nothing_is_marked_before_a_majority_was_looked_at", [Edit(
         "server/engine/voting/admission.c",

@@ -132,6 +132,7 @@ static inline struct span call_state_part(struct span state,
 struct node_facts {
     const char *run_id; /* 40 hex digits */
     bool is_durable;    /* it forgets nothing that it has answered */
+    bool has_moved;     /* up: the last connection led to another address */
     /* When the name lookup that led here began; 0: the lookup failed, and this
        is the last good address. */
     int64_t confirmed_us;

@@ -61,6 +61,8 @@ static bool may_mark(const struct admission *admission, int node,
         return false;
     if (admission->node[node].is_outdated) /* even if nothing else is known */
         return eligibility_may_renew(admission, node, now_us);
+    if (eligibility_may_be_elsewhere(admission, node, now_us))
+        return false;
     if (!eligibility_is_established(admission) &&
         eligibility_epoch_below(admission) != 0)
         return eligibility_may_take_over(admission) &&
@@ -201,6 +203,11 @@ void admission_on_up(struct admission *admission, int node, const char *run_id,
     firststart_on_up(&admission->start, now_us);
 }
 
+void admission_on_moved(struct admission *admission, int node, int64_t now_us)
+{
+    admission->node[node].moved_us = now_us;
+}
+
 void admission_on_down(struct admission *admission, int node)
 {
     struct admission_node *it = &admission->node[node];
@@ -300,6 +307,8 @@ void admission_on_look(struct admission *admission, int node,
     it->phase = phases[look->word];
     bool is_admitted = it->phase == ADMISSION_ADMITTED;
     it->is_busy = it->is_mute = it->is_restarted = false;
+    if (is_admitted || it->phase == ADMISSION_MARKED)
+        it->moved_us = 0;
     it->looked_us = sent_us;
     it->max_ttl_ms =
         look->max_ttl_ms < MAX_TTL_MOST_MS ? look->max_ttl_ms : MAX_TTL_MOST_MS;
@@ -320,6 +329,7 @@ void admission_on_look(struct admission *admission, int node,
     } else if (it->phase == ADMISSION_EMPTY && is_of_this_node(it, it->found)) {
         /* from before a restart: it is no other machine of its name */
         note_birth(admission, node, it->found, now_us);
+        it->moved_us = 0;
     } else if (it->phase == ADMISSION_EMPTY && it->epoch_other != 0 &&
                !eligibility_may_take_over(admission)) {
         it->phase = ADMISSION_FOREIGN;

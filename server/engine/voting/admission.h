@@ -53,6 +53,7 @@ bool admission_next(struct admission *admission, int64_t now_us,
  * The events.
  *
  * up           a handshake succeeded with the server of this run_id
+ * moved        it came up at another address than before
  * down         the connection broke
  * look         the answer to a probe or look that was sent at sent_us
  * done         the answer to another action, carried out or not
@@ -66,6 +67,7 @@ bool admission_next(struct admission *admission, int64_t now_us,
  */
 void admission_on_up(struct admission *admission, int node, const char *run_id,
                      bool is_durable, int64_t now_us);
+void admission_on_moved(struct admission *admission, int node, int64_t now_us);
 void admission_on_down(struct admission *admission, int node);
 void admission_on_look(struct admission *admission, int node,
                        const struct call_look *look, int64_t sent_us,

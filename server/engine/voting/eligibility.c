@@ -18,6 +18,14 @@ bool eligibility_is_outdated(const struct admission *admission, int node)
             it->phase == ADMISSION_EMPTY);
 }
 
+bool eligibility_may_be_elsewhere(const struct admission *admission, int node,
+                                  int64_t now_us)
+{
+    int64_t moved_us = admission->node[node].moved_us;
+    int64_t rose_us = admission->witness.node[node].rose_us;
+    return moved_us != 0 && now_us < at_least(moved_us, rose_us) + SILENT_US;
+}
+
 /*
  * The later machine has no beats while it waits to be admitted; once it was,
  * its beat is above the time of its birth.

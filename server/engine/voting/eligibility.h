@@ -98,15 +98,17 @@ struct admission_node {
     int64_t news_us; /* looks at the other nodes must be later than this */
     int64_t look_due_us;
     int64_t not_before_us; /* no action before then: the last one failed */
-    int64_t looked_us;     /* when the last answered look was sent; 0: none */
-    int64_t foreign_us;    /* last seen with another configuration; 0: never */
-    int epoch_ours;        /* of an admission or a mark of our nodes; 0: none */
-    int epoch_other;       /* of an admission of other nodes */
-    int epoch_mark;        /* of a mark of other nodes */
-    bool is_marked_above;  /* of our nodes, with a mark of a higher epoch */
-    int64_t max_ttl_ms;    /* as stored on the node; 0: none */
-    int64_t held_us;       /* all it has promised has ended by then */
-    int64_t beat;          /* of its memory, at the last look */
+    int64_t moved_us;   /* came up at another address, and has no memory of its
+                           name; 0: no */
+    int64_t looked_us;  /* when the last answered look was sent; 0: none */
+    int64_t foreign_us; /* last seen with another configuration; 0: never */
+    int epoch_ours;     /* of an admission or a mark of our nodes; 0: none */
+    int epoch_other;    /* of an admission of other nodes */
+    int epoch_mark;     /* of a mark of other nodes */
+    bool is_marked_above; /* of our nodes, with a mark of a higher epoch */
+    int64_t max_ttl_ms;   /* as stored on the node; 0: none */
+    int64_t held_us;      /* all it has promised has ended by then */
+    int64_t beat;         /* of its memory, at the last look */
 };
 
 struct admission {
@@ -174,10 +176,14 @@ int eligibility_epoch_below(const struct admission *admission);
 /*
  * outdated  a later birth than that of its admission or mark is known under its
  *           name: another machine has that name, and this one does not count
- * renew     the other machine has been silent for so long that this one may be
- *           marked; or its mark has a higher epoch, but a majority has ours
+ * elsewhere the name led here only lately, and the machine that it led to
+ * before may still vote for other servers renew     the other machine has been
+ * silent for so long that this one may be marked; or its mark has a higher
+ * epoch, but a majority has ours
  */
 bool eligibility_is_outdated(const struct admission *admission, int node);
+bool eligibility_may_be_elsewhere(const struct admission *admission, int node,
+                                  int64_t now_us);
 bool eligibility_may_renew(const struct admission *admission, int node,
                            int64_t now_us);
 

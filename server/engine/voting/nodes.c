@@ -356,6 +356,8 @@ void nodes_on_up(struct nodes *nodes, int node, const struct node_facts *facts)
                          facts->sent_us, facts->received_us);
     admission_on_up(&nodes->admission, node, facts->run_id, facts->is_durable,
                     now_us);
+    if (facts->has_moved)
+        admission_on_moved(&nodes->admission, node, now_us);
     settle(nodes, now_us);
 }
 

@@ -188,6 +188,46 @@ TEST(an_epoch_that_is_followed_is_taken_over_anew)
     voters_pass_without(ADMISSION_ADMIT, 2 * VOTERS_QUARANTINE_US);
 }
 
+/* A name server that is wrong leads it to a machine without memory. */
+TEST_RANGE(story_60_a_name_that_leads_elsewhere_is_not_taken_at_once, 0, 2)
+{
+    voters_admit_from(0);
+    voters_pass(HEARTBEAT_US);
+    voters_down(4);
+    voters_up(4);
+    if (_i == 1)
+        admission_on_moved(&voters.admission, 4, voters.now_us);
+    voters_found(4, LOOK_EMPTY, "", "");
+    expect_next(_i == 1 ? ADMISSION_PROBE : ADMISSION_LOOK, 4);
+    if (_i == 0)
+        return;
+    voters_found(4, LOOK_EMPTY, "", "");
+    for (int i = 0; i < 30; i++) { /* another server uses the old one */
+        voters_pass(HEARTBEAT_US);
+        voters.memory[0].floor[4] = 1000 + i;
+        voters_found(0, LOOK_ADMITTED, VOTERS_ADMIT, "");
+        expect_next(ADMISSION_PROBE, 4);
+        voters_found(4, LOOK_EMPTY, "", "");
+    }
+    voters_pass(10 * HEARTBEAT_US);
+    expect_next(ADMISSION_LOOK, 4);
+}
+
+/* Its address changed, but it has its memory. */
+TEST(a_machine_that_moved_with_its_memory_is_marked_at_once)
+{
+    voters_admit_from(0);
+    voters_pass(HEARTBEAT_US);
+    voters_down(4);
+    voters_up(4);
+    admission_on_moved(&voters.admission, 4, voters.now_us);
+    voters_found(4, LOOK_BARE,
+                 "1:" VOTERS_FINGERPRINT ":@:#:0:" VOTERS_OTHER_RUN
+                 ":" VOTERS_MEMORY,
+                 "");
+    expect_next(ADMISSION_LOOK, 4);
+}
+
 /* ---- other names --------------------------------------------------------- */
 
 TEST_RANGE(only_the_next_epoch_replaces_other_nodes, 1, 6)
