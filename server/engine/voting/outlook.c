@@ -15,18 +15,10 @@ enum {
 
 /* ---- one node ------------------------------------------------------------ */
 
-/* The n-th part of an admission or a mark. */
-static struct span part_of(const char *state, int n)
-{
-    for (; n > 0 && *state != '\0'; state++)
-        n -= *state == ':';
-    return (struct span){state, strcspn(state, ":")};
-}
-
 /* Which of our names the admission or mark has; -1: none of them. */
 static int name_in(const struct admission *admission, const char *state)
 {
-    struct span name = part_of(state, 2);
+    struct span name = call_state_part(span_of(state), CALL_STATE_NAME);
     for (int i = 0; i < admission->settings.nodes; i++)
         if (span_is(name, admission->witness.node[i].name))
             return i;
@@ -48,8 +40,9 @@ static bool is_misplaced(const struct admission *admission, int node)
 {
     const char *found = admission->node[node].found;
     int name = name_in(admission, found);
-    return span_is(part_of(found, 1), admission->settings.fingerprint) &&
-           name >= 0 && name != node;
+    struct span names = call_state_part(span_of(found), CALL_STATE_FINGERPRINT);
+    return span_is(names, admission->settings.fingerprint) && name >= 0 &&
+           name != node;
 }
 
 static bool is_of_others(const struct admission_node *node)
