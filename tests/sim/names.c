@@ -25,6 +25,14 @@ bool names_lead_home(const struct world *world, int name)
     return true;
 }
 
+bool names_are_right(const struct world *world, int server)
+{
+    for (int i = 0; i < SIM_NAMES; i++)
+        if (world->leads[server][i] != world->home[i])
+            return false;
+    return true;
+}
+
 void names_heal(struct world *world)
 {
     for (int i = 0; i < SIM_NAMES; i++)
@@ -169,6 +177,9 @@ static void roll(struct world *world, int name)
     int to = losses_spare_machine(world, from);
     bool is_dead = world_chance(world, 30);
     int server = (int)world_random(world, SIM_FOREIGN);
+    for (int i = 0; i < SIM_FOREIGN; i++)
+        if (!names_are_right(world, i))
+            return; /* one after the other */
     if (to < 0 || !losses_may_lose(world, from))
         return;
     world_trace(world, "name %d begins to move to machine %d", name, to);
@@ -213,6 +224,8 @@ static void go_astray(struct world *world)
     int server = (int)world_random(world, SIM_FOREIGN);
     int count = world_chance(world, 50) ? 1 : WRONG_MOST;
     bool is_wrong = false;
+    if (!names_are_right(world, server))
+        return; /* a server that knows no right address begins anew */
     if (world_chance(world, 40))
         is_wrong = swap(world, server);
     else

@@ -9,6 +9,9 @@
 void names_lead_all(struct world *world, int name, int machine);
 bool names_lead_home(const struct world *world, int name);
 
+/* Whether all lead this server home. */
+bool names_are_right(const struct world *world, int server);
+
 /* Makes every name lead all servers to its machine. */
 void names_heal(struct world *world);
 

@@ -9,6 +9,7 @@
 #include "clients.h"
 #include "faults.h"
 #include "messages.h"
+#include "names.h"
 #include "plan.h"
 #include "world.h"
 
@@ -205,15 +206,6 @@ void servers_choose_next(struct world *world)
     world->faults->configuration = CONFIGURATION_NEXT;
 }
 
-/* All its addresses are right: it has one mistake at most. */
-static bool is_led_right(const struct world *world, int number)
-{
-    for (int i = 0; i < SIM_NAMES; i++)
-        if (world->leads[number][i] != world->home[i])
-            return false;
-    return true;
-}
-
 static const uint64_t unsettling =
     UINT64_C(1) << FAULT_NEXT | UINT64_C(1) << FAULT_FOREIGN |
     UINT64_C(1) << FAULT_LOSE_ALL | UINT64_C(1) << FAULT_SLEEP;
@@ -245,7 +237,7 @@ static struct simoptions choose_options(struct world *world, int number,
         return options;
     if (plan_is_on(world, FAULT_EPOCH) &&
         configuration != CONFIGURATION_FOREIGN && is_settled(world) &&
-        is_led_right(world, number) && world_chance(world, MISTAKEN_PERCENT))
+        names_are_right(world, number) && world_chance(world, MISTAKEN_PERCENT))
         options.epoch += TOO_HIGH;
     if (!plan_is_on(world, FAULT_OPTIONS))
         return options;
