@@ -82,6 +82,6 @@ IN_UNITS_AND_MODEL = [
 ON_REAL_NODES = ("machine marked while its name is in use",
                  "given epoch counts")
 MISTAKES = IN_UNITS_AND_MODEL + [
-    replace(defect, name=f"{defect.name}, on real nodes", suite="nemesis",
+    replace(defect, name=f"{defect.name}, for real", suite="nemesis",
             falls="undisturbed", tests="", faults="undisturbed", seed=3)
     for defect in IN_UNITS_AND_MODEL if defect.name in ON_REAL_NODES]
