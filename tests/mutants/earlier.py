@@ -14,7 +14,7 @@ LOOK_AFTER_OWN_ROUNDS = Edit(
     "server/engine/voting/admission.c",
     "        it->sighted_us = it->news_us = now_us;\n",
     "        it->sighted_us = now_us;\n"
-    "        for (int i = 0; i < count(admission); i++)\n"
+    "        for (int i = 0; i < admission->settings.nodes; i++)\n"
     "            if (i != node)\n"
     "                admission_want_look(\n"
     "                    admission, i,\n"
