@@ -7,8 +7,8 @@ IN_UNITS_AND_MODEL = [
     Defect("machine marked while its name is in use", "unit",
            "story_60_a_machine_is_not_marked_while_its_name_is_in_use", [Edit(
         "server/engine/voting/admission.c",
-        "    if (admission->node[node].is_outdated) /* even",
-        "    if (now_us < 0) /* even")], tests="epoch"),
+        "    if (admission->node[node].is_outdated)\n",
+        "    if (now_us < 0)\n")], tests="epoch"),
     Defect("name taken as soon as it leads elsewhere", "unit",
            "story_60_a_name_that_leads_elsewhere_is_not_taken_at_once", [Edit(
         "server/engine/voting/admission.c",
@@ -17,8 +17,17 @@ IN_UNITS_AND_MODEL = [
     Defect("marks before it has looked at a majority", "unit",
            "nothing_is_marked_before_a_majority_was_looked_at", [Edit(
         "server/engine/voting/admission.c",
-        "    if (!admission->is_surveyed)\n",
-        "    if (!admission->is_surveyed && now_us < 0)\n")], tests="epoch"),
+        "    if (!admission->is_surveyed || !",
+        "    if (!")], tests="epoch"),
+    Defect("marks at its first look", "unit",
+           "a_node_that_was_never_looked_at_is_not_marked", [Edit(
+        "server/engine/voting/admission.c",
+        " || !admission->node[node].is_known)\n", ")\n")], tests="epoch"),
+    Defect("other installation's node taken for an old machine", "unit",
+           "a_machine_of_other_names_is_no_outdated_one", [Edit(
+        "server/engine/voting/admission.c",
+        "return admission->node[node].epoch_other == 0 &&\n",
+        "return now_us > 0 &&\n")], tests="epoch"),
     Defect("given epoch counts", "unit",
            "story_60_the_epoch_of_the_nodes_counts", [Edit(
         "server/engine/voting/epoch.c",

@@ -57,10 +57,11 @@ static bool may_mark(const struct admission *admission, int node,
 {
     if (admission->settings.is_observer)
         return false;
-    if (!admission->is_surveyed)
+    if (!admission->is_surveyed || !admission->node[node].is_known)
         return false;
-    if (admission->node[node].is_outdated) /* even if nothing else is known */
-        return eligibility_may_renew(admission, node, now_us);
+    if (admission->node[node].is_outdated)
+        return admission->node[node].epoch_other == 0 &&
+               eligibility_may_renew(admission, node, now_us);
     if (eligibility_may_be_elsewhere(admission, node, now_us))
         return false;
     if (!eligibility_is_established(admission) &&
@@ -142,6 +143,9 @@ bool admission_next(struct admission *admission, int64_t now_us,
             continue;
         action->node = i;
         admission->node[i].is_busy = true;
+        if (action->kind == ADMISSION_LOOK &&
+            eligibility_may_take_over(admission))
+            admission->has_begun = eligibility_epoch_below(admission) != 0;
         if (action->kind == ADMISSION_PROBE || action->kind == ADMISSION_LOOK)
             admission->node[i].look_due_us = now_us + HEARTBEAT_US;
         return true;
@@ -173,7 +177,7 @@ static void expect_admission(struct admission *admission, int node)
 static void begin_epoch(struct admission *admission, int64_t now_us)
 {
     admission->entered_us = 0;
-    admission->has_led = admission->has_taken = false;
+    admission->has_begun = admission->has_led = admission->has_taken = false;
     admission->takeover = (struct takeover){0};
     for (int i = 0; i < admission->settings.nodes; i++) {
         struct admission_node *it = &admission->node[i];
@@ -263,6 +267,7 @@ static void on_ours(struct admission *admission, int node, struct span mark,
     if (!it->is_of_epoch)
         admission->entered_us = now_us;
     it->is_of_epoch = true;
+    it->moved_us = 0;
     if (!span_is(mark, it->mark)) {
         copy_state(it->mark, mark);
         it->sighted_us = it->news_us = now_us;
@@ -270,6 +275,29 @@ static void on_ours(struct admission *admission, int node, struct span mark,
         it->is_taken = false;
     }
     note_birth(admission, node, mark.len > 0 ? it->mark : it->found, now_us);
+}
+
+static void note_takeover(struct admission *admission, int node,
+                          const struct call_look *look, int64_t now_us)
+{
+    bool is_mark = look->word == LOOK_TAKEN || look->word == LOOK_CREATED ||
+                   look->word == LOOK_FRESH;
+    takeover_on_look(&admission->takeover, &admission->witness,
+                     admission->settings.fingerprint, node, look, now_us);
+    admission->has_led |= is_mark && node == admission->settings.leader;
+}
+
+/* What is known after a look at any node. */
+static void note_survey(struct admission *admission)
+{
+    int answered = 0;
+    for (int i = 0; i < admission->settings.nodes; i++) {
+        struct admission_node *it = &admission->node[i];
+        it->is_outdated =
+            witness_knows_later(&admission->witness, i, it->birth);
+        answered += it->looked_us != 0;
+    }
+    admission->is_surveyed |= answered >= admission->settings.quorum;
 }
 
 /* It is marked as soon as that is allowed, and cannot disturb a first start. */
@@ -307,8 +335,7 @@ void admission_on_look(struct admission *admission, int node,
     it->phase = phases[look->word];
     bool is_admitted = it->phase == ADMISSION_ADMITTED;
     it->is_busy = it->is_mute = it->is_restarted = false;
-    if (is_admitted || it->phase == ADMISSION_MARKED)
-        it->moved_us = 0;
+    it->is_known = true;
     it->looked_us = sent_us;
     it->max_ttl_ms =
         look->max_ttl_ms < MAX_TTL_MOST_MS ? look->max_ttl_ms : MAX_TTL_MOST_MS;
@@ -316,12 +343,7 @@ void admission_on_look(struct admission *admission, int node,
     it->was_durable = look->is_durable;
     it->beat = look->beat;
     copy_state(it->found, look->word == LOOK_TAKEN ? span_of("") : look->admit);
-    takeover_on_look(&admission->takeover, &admission->witness,
-                     admission->settings.fingerprint, node, look, now_us);
-    if (node == admission->settings.leader &&
-        (look->word == LOOK_TAKEN || look->word == LOOK_CREATED ||
-         look->word == LOOK_FRESH))
-        admission->has_led = true;
+    note_takeover(admission, node, look, now_us);
     epoch_note(admission, node, look->mark);
     if (is_admitted || it->phase == ADMISSION_MARKED) {
         on_ours(admission, node, is_admitted ? span_of("") : look->mark,
@@ -340,14 +362,7 @@ void admission_on_look(struct admission *admission, int node,
         witness_on_told(&admission->witness, node, look, sent_us, now_us);
     else
         witness_on_lost(&admission->witness, node);
-    int answered = 0;
-    for (int i = 0; i < admission->settings.nodes; i++) {
-        admission->node[i].is_outdated = witness_knows_later(
-            &admission->witness, i, admission->node[i].birth);
-        answered += admission->node[i].looked_us != 0;
-    }
-    if (answered >= admission->settings.quorum)
-        admission->is_surveyed = true;
+    note_survey(admission);
     if (is_admitted) {
         firststart_forget(&admission->start, node);
         admission_on_beat(admission, node, look->beat);

@@ -269,14 +269,16 @@ bool eligibility_may_take_over(const struct admission *admission)
     int wanted = admission->settings.has_take_over ? admission->settings.quorum
                                                    : admission->settings.nodes;
     int there = 0;
-    bool has_begun = false; /* the others may carry still older epochs */
+    bool is_ours = true; /* the nodes carry no other names */
+    bool is_marked = false;
     for (int i = 0; i < admission->settings.nodes; i++) {
         const struct admission_node *it = &admission->node[i];
         there += it->phase != ADMISSION_DOWN && it->looked_us != 0;
-        has_begun |= it->epoch_ours == admission->epoch;
+        is_ours &= it->epoch_other == 0 && it->epoch_mark == 0;
+        is_marked |= it->epoch_ours == admission->epoch;
     }
     return !eligibility_is_established(admission) && there >= wanted &&
-           (has_begun ||
+           (admission->has_begun || (is_ours && is_marked) ||
             admission->epoch == eligibility_epoch_below(admission) + 1);
 }
 

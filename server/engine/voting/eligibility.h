@@ -78,6 +78,7 @@ struct admission_node {
     bool is_durable;    /* now, according to the handshake */
     bool was_durable;   /* ever since its admission, according to its memory */
     bool is_clock_good; /* for a readmission */
+    bool is_known;      /* it has once answered a look */
     bool is_busy;       /* an action is under way */
     bool is_mute;       /* the last look at it failed */
     bool must_revoke;   /* its locks may have ended too early */
@@ -119,6 +120,7 @@ struct admission {
     struct takeover takeover;
     int epoch;              /* of the configuration */
     bool is_epoch_known;    /* a node has told it */
+    bool has_begun;         /* this server has begun to mark other names */
     bool has_led;           /* this server marked the leader under new names */
     bool has_taken;         /* all that the old ones promised was known */
     bool is_surveyed;       /* a majority has once answered looks */
@@ -155,8 +157,8 @@ bool eligibility_is_established(const struct admission *admission);
 
 /*
  * True if this server may replace the configuration that the nodes carry: its
- * epoch is the next one, or that of some of them already, and it reaches all of
- * its nodes.
+ * epoch is the next one, and it reaches all of its nodes. What has begun is
+ * finished, although the rest may carry still older epochs.
  */
 bool eligibility_may_take_over(const struct admission *admission);
 

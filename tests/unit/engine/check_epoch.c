@@ -243,15 +243,69 @@ TEST_RANGE(only_the_next_epoch_replaces_other_nodes, 1, 6)
     expect_next(_i == 4 ? ADMISSION_LOOK : ADMISSION_PROBE, 0);
 }
 
+/* What is done with the node next, whatever is done with others before. */
+static enum admission_action_kind next_at(int node)
+{
+    struct admission_action action;
+    voters_pass(HEARTBEAT_US);
+    do
+        ck_assert(admission_next(&voters.admission, voters.now_us, &action));
+    while (action.node != node);
+    return action.kind;
+}
+
 /* The mark on one node came late: the others have forgotten the epoch that was
  * to be replaced, and it has one before that. */
-TEST(a_change_that_has_begun_is_finished)
+TEST_RANGE(a_change_that_has_begun_is_finished, 0, 2)
+{
+    const char *late = _i == 0 ? OURS("1") : OF_EPOCH("1", "eeeeeeeeeeeeeeee");
+    given(3);
+    for (int i = 0; i < 4; i++)
+        find(i, LOOK_BARE, OTHERS("2"), "");
+    find(4, LOOK_BARE, late, "");
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq((int)next_at(i), (int)ADMISSION_LOOK);
+        voters_found(i, LOOK_CREATED, "", MARK("3"));
+    }
+    voters_found(4, LOOK_BARE, late, "");
+    ck_assert_int_eq((int)next_at(4), (int)ADMISSION_LOOK);
+}
+
+/* By another server, which is gone. */
+TEST_RANGE(what_another_has_begun_is_finished_with_our_nodes, 0, 2)
 {
     given(3);
     for (int i = 0; i < 4; i++)
-        find(i, LOOK_CREATED, "", MARK("3"));
-    find(4, LOOK_BARE, OURS("1"), "");
-    expect_next(ADMISSION_LOOK, 4);
+        find(i, LOOK_MARKED, "", MARK("3"));
+    find(4, LOOK_BARE, _i == 0 ? OURS("1") : OTHERS("1"), "");
+    voters_pass(SILENT_US);
+    expect_next(_i == 0 ? ADMISSION_LOOK : ADMISSION_PROBE, 4);
+}
+
+/* It may carry other names, and a mark would take it from them. */
+TEST(a_node_that_was_never_looked_at_is_not_marked)
+{
+    given(20);
+    for (int i = 0; i < 4; i++)
+        find(i, LOOK_FRESH, "", MARK("20"));
+    voters.admission.node[4].is_known = false;
+    voters_up(4);
+    expect_next(ADMISSION_PROBE, 4);
+    voters_found(4, LOOK_BARE, OTHERS("1"), "");
+    expect_next(ADMISSION_PROBE, 4);
+}
+
+/* A wrong address: another installation's, whose name another machine has. */
+TEST(a_machine_of_other_names_is_no_outdated_one)
+{
+    given(2);
+    tell_of_another(1000);
+    for (int i = 1; i < VOTERS_NODES; i++) {
+        find(i, LOOK_ADMITTED, OURS("2"), "");
+    }
+    find(0, LOOK_BARE, OTHERS("1"), "");
+    voters_pass(20 * HEARTBEAT_US);
+    expect_next(ADMISSION_PROBE, 0);
 }
 
 /* All of them must be there, or an operator says that the rest is gone. */

@@ -22,6 +22,8 @@ void voters_begin_again(void)
 {
     admission_init(&voters.admission, &voters.settings);
     voters.admission.is_surveyed = true; /* so it may mark at once */
+    for (int i = 0; i < VOTERS_NODES; i++)
+        voters.admission.node[i].is_known = true;
     voters_know_clocks(true);
     for (int i = 0; i < VOTERS_NODES; i++)
         admission_on_clock(&voters.admission, i, true);
