@@ -273,10 +273,11 @@ DEFECTS = [
     # A second safeguard here, too: the beat also shows what such a node lost.
     Defect("readmission of nodes that are not durable", "model", "two_holders",
            model="memory", rule="NO_DURABLE"),
-    Defect("admission before all nodes are marked", "sim", "exclusion", [Edit(
+    Defect("admission before all nodes are marked", "unit",
+           "story_32_the_higher_epoch_marks_all_nodes_before_it_admits_one", [Edit(
         "server/engine/voting/eligibility.c",
         "        if (!admission->node[i].is_of_epoch)\n            return false;\n",
-        "")]),
+        "")], tests="epochs"),
     Defect("quarantined votes counted", "sim", "kept", [Edit(
         "server/engine/rounds/round.c",
         "    round_note_ballot(round, node, call_ballot(reply));\n",
@@ -435,8 +436,8 @@ DEFECTS = [
     Defect("later births ignored", "unit",
            "story_45_a_machine_with_an_earlier_birth_has_no_say", [Edit(
         "server/engine/voting/admission.c",
-        "        admission->node[i].is_outdated = witness_knows_later(\n",
-        "        admission->node[i].is_outdated = now_us < 0 && witness_knows_later(\n")],
+        "            witness_knows_later(&admission->witness, i, it->birth);\n",
+        "            i < 0 && it->birth[0] == '!';\n")],
         tests="eligibility"),
     Defect("nodes that wait are asked", "unit",
            "a_quorum_of_others_that_vote_must_know_of_its_birth", [Edit(
