@@ -3,8 +3,6 @@
  * long as the longest lock is held. The greatest TTL allowed is one minute, and
  * a minute and more would be waited for by time alone.
  */
-#include <stdio.h>
-
 #include "http.h"
 #include "node.h"
 #include "rival.h"
@@ -18,13 +16,8 @@ SUITE(names, .timeout_s = 120, .tags = "slow");
 /* The first so many nodes, under names of their own. */
 static const char *options_of(const char *before, int names)
 {
-    static char options[300];
-    int len = snprintf(options, sizeof options, "%s --nodes ", before);
-    for (int i = 0; i < names; i++)
-        len += snprintf(options + len, sizeof options - (size_t)len,
-                        "%s%c=127.0.0.1:%d", i > 0 ? "," : "", 'a' + i,
-                        world.nodes[i].port);
-    return options;
+    static const int nodes[] = {0, 1, 2, 3, 4};
+    return world_name_nodes(&world, before, 'a', nodes, names);
 }
 
 /* One server of the old names. */

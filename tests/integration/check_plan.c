@@ -34,13 +34,7 @@ SUITE(plan, .timeout_s = 120);
 static const char *options_of(const char *before, char first, const int nodes[],
                               int count)
 {
-    static char options[OPTIONS_SIZE];
-    int len = snprintf(options, sizeof options, "%s --nodes ", before);
-    for (int i = 0; i < count; i++)
-        len += snprintf(options + len, sizeof options - (size_t)len,
-                        "%s%c=127.0.0.1:%d", i > 0 ? "," : "", first + i,
-                        world.nodes[nodes[i]].port);
-    return options;
+    return world_name_nodes(&world, before, first, nodes, count);
 }
 
 static const int usual[NODES] = {0, 1, 2, 3, 4};

@@ -147,6 +147,14 @@ void world_admit_nodes(struct world *world, const char *options);
 
 /* Starts server i over all nodes; does not wait until it is ready. */
 void world_start_server(struct world *world, int i, const char *options);
+
+/*
+ * The option --nodes, behind others: these nodes, by number, under the names
+ * from first on, a letter each. Valid until the next call.
+ */
+const char *world_name_nodes(const struct world *world, const char *others,
+                             char first, const int nodes[], int count);
+
 void world_wait_ready(const struct world *world, int i);
 
 /*

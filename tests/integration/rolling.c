@@ -25,13 +25,7 @@ const int *rolling_ttls_ms(void)
 const char *rolling_options(const struct world *world, const char *others,
                             const int nodes[ROLLING_NAMES])
 {
-    static char options[500];
-    int len = snprintf(options, sizeof options, "%s --nodes ", others);
-    for (int i = 0; i < ROLLING_NAMES; i++)
-        len += snprintf(options + len, sizeof options - (size_t)len,
-                        "%s%c=127.0.0.1:%d", i > 0 ? "," : "", 'a' + i,
-                        world->nodes[nodes[i]].port);
-    return options;
+    return world_name_nodes(world, others, 'a', nodes, ROLLING_NAMES);
 }
 
 void rolling_wait_ready(const struct world *world, int server)

@@ -438,3 +438,15 @@ void world_finish(struct world *world)
     for (int i = 0; i < world->nodes_count; i++)
         node_kill(&world->nodes[i]);
 }
+
+const char *world_name_nodes(const struct world *world, const char *others,
+                             char first, const int nodes[], int count)
+{
+    static char options[500];
+    int len = snprintf(options, sizeof options, "%s --nodes ", others);
+    for (int i = 0; i < count; i++)
+        len += snprintf(options + len, sizeof options - (size_t)len,
+                        "%s%c=127.0.0.1:%d", i > 0 ? "," : "", first + i,
+                        world->nodes[nodes[i]].port);
+    return options;
+}

@@ -13,6 +13,7 @@
 enum { SECOND = 1000000, TEXT_SIZE = 4000 };
 
 #define OTHERS "ffffffffffffffff"
+#define OTHERS_ADMIT "1:" OTHERS ":x:" PLAY_BIRTH(1) ":0:+"
 
 static struct engine_settings settings;
 static struct outlook outlook;
@@ -271,7 +272,7 @@ TEST(three_are_out_of_reach_after_the_looks)
 TEST(a_wrong_address_keeps_a_new_node_from_voting)
 {
     come_all(2, LOOK_ADMITTED, "", "");
-    come(0, LOOK_FOREIGN, "1:" OTHERS ":x:" PLAY_BIRTH(1) ":0:+", "");
+    come(0, LOOK_FOREIGN, OTHERS_ADMIT, "");
     come(1, LOOK_EMPTY, "", "");
     ck_assert_int_eq(plan(), PLAN_GOES_ON);
     expect_line("node b at h:2: is new, or has lost its memory; is not "
@@ -309,12 +310,12 @@ static const struct {
     int epoch;
     const char *admit, *line, *pause;
 } epochs[] = {
-    {1, "1:" OTHERS ":x:" PLAY_BIRTH(1) ":0:+",
+    {1, OTHERS_ADMIT,
      "epoch: 1 is too low to replace other names, which carry 1; if the "
      "addresses are right, give --config-epoch 2",
      "pause: 67 s at most with that epoch; with this one, nothing is replaced, "
      "and this server grants no lock"},
-    {7, "1:" OTHERS ":x:" PLAY_BIRTH(1) ":0:+",
+    {7, OTHERS_ADMIT,
      "epoch: 7 is too high to replace other names, which carry 1; if the "
      "addresses are right, give --config-epoch 2",
      "pause: 67 s at most with that epoch; with this one, nothing is replaced, "
@@ -324,8 +325,7 @@ static const struct {
      "addresses are right, give --config-epoch 6",
      "pause: 67 s at most with that epoch; with this one, nothing is replaced, "
      "and this server grants no lock"},
-    {2, "1:" OTHERS ":x:" PLAY_BIRTH(1) ":0:+",
-     "epoch: 2 replaces other names, which carry 1",
+    {2, OTHERS_ADMIT, "epoch: 2 replaces other names, which carry 1",
      "pause: 67 s at most; meanwhile no server grants or extends a lock, and "
      "those of the old names never again"},
 };
@@ -398,7 +398,7 @@ TEST(three_nodes_become_five)
 {
     settings.config_epoch = 2;
     begin_again();
-    come_all(2, LOOK_BARE, "1:" OTHERS ":x:" PLAY_BIRTH(1) ":0:+", "");
+    come_all(2, LOOK_BARE, OTHERS_ADMIT, "");
     come(0, LOOK_EMPTY, "", "");
     come(1, LOOK_EMPTY, "", "");
     ck_assert_int_eq(plan(), PLAN_PAUSE);
@@ -414,7 +414,7 @@ TEST_RANGE(all_nodes_are_needed_to_replace_other_names, 0, 2)
     settings.config_epoch = 2;
     settings.has_take_over = _i == 1;
     begin_again();
-    come_all(1, LOOK_BARE, "1:" OTHERS ":x:" PLAY_BIRTH(1) ":0:+", "");
+    come_all(1, LOOK_BARE, OTHERS_ADMIT, "");
     ck_assert_int_eq(plan(), PLAN_PAUSE);
     expect_line("missing: a");
     if (_i == 1)
