@@ -45,8 +45,8 @@ CLI_OBJ := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard cli/*.c))) \
            $(patsubst %,$(OUT)/server/base/%.o,clock random utf8) \
            $(patsubst %,$(OUT)/%.o,server/lock/names api/message/encoding api/message/id)
 lua := $(patsubst %,server/node/scripts/%.lua,\
-         prelude release acquire repeat extend inspect repair listen scan \
-         permission single row batch)
+         prelude shared release acquire share repeat extend inspect repair \
+         listen scan slots permission single row batch)
 # one after the other: the page's script
 script := $(patsubst %,api/page/%.js,text metrics chart nodes locks token page)
 

@@ -9,6 +9,7 @@
 #include "locks.h"
 #include "message/browser.h"
 #include "message/problem.h"
+#include "pool.h"
 
 /* Without memory for its body an answer cannot be sent. */
 static enum exchange_step answer(const struct http_response *response)
@@ -136,7 +137,8 @@ static enum exchange_step refuse_stopped(const struct http_request *request,
 /* The client does not know what it was granted, if anything: it is released. */
 static void abandon(const struct service *service, struct http_request *request)
 {
-    if (request->match.route != ROUTE_LIST)
+    if (request->match.route != ROUTE_LIST &&
+        request->match.route != ROUTE_POOL)
         audit_note_abandoned(service->audit, request,
                              engine_peek(service->engine, request->op));
     if (engine_abandon(service->engine, request->op))
@@ -181,6 +183,8 @@ static enum exchange_step answer_settled(const struct service *service,
     }
     if (it->request.match.route == ROUTE_LIST)
         list_answer(service, &it->request, response);
+    else if (it->request.match.route == ROUTE_POOL)
+        pool_answer(service, &it->request, response);
     else
         locks_answer(service, &it->request, now_us, response);
     return answer(response);

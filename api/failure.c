@@ -14,21 +14,24 @@ static int64_t retry_blindly_ms(enum lock_call call,
                                : retry_within_ms(RETRY_MAX_MS);
 }
 
-static void tell_held(const struct engine_result *result,
+static void tell_held(const struct engine_result *result, int limit,
                       struct problem *problem)
 {
     problem->code = PROBLEM_LOCK_HELD;
-    problem->detail = "others hold this lock or are trying to take it";
+    problem->detail =
+        limit > 0 ? "too few of this pool's permits are free, up to limit"
+                  : "others hold this lock or are trying to take it";
     problem->retry_after_ms = retry_held_ms(0, result->remaining_ms);
     if (!result->has_holder)
         return;
     problem->held_by = result;
-    problem->detail = result->remaining_ms < 0
-                          ? "somebody holds this lock without a TTL"
-                      : names_are_several(result->resource)
-                          ? "somebody else holds at least one of these "
-                            "resources"
-                          : "somebody else holds this lock";
+    problem->detail =
+        result->remaining_ms < 0 ? "somebody holds this lock without a TTL"
+        : result->is_shared      ? "readers hold this lock (mode shared)"
+        : names_are_several(result->resource)
+            ? "somebody else holds at least one of these "
+              "resources"
+            : "somebody else holds this lock";
     problem->retry_after_ms =
         retry_held_ms(result->held_ms, result->remaining_ms);
 }
@@ -98,6 +101,18 @@ static void tell_full(char detail[PROBLEM_DETAIL_MAX], struct problem *problem)
                    WAITERS_EACH_MAX, WAITERS_MAX);
 }
 
+static const char *why_not_owner(const struct http_request *request)
+{
+    if (request->match.call != LOCK_FORCE)
+        return "the lock is held with another token: this one's lock has "
+               "ended";
+    if (request->number != 0)
+        return "the lock is held with another fencing number, or with a value "
+               "that has none";
+    return "no reader has the lock, but a writer, or readers whose numbers are "
+           "ahead of the nodes' clocks; send a fencing number instead of all";
+}
+
 void failure_respond(const struct service *service,
                      const struct http_request *request,
                      const struct engine_result *result,
@@ -111,7 +126,7 @@ void failure_respond(const struct service *service,
                               .waited_ms = http_waited_ms(request)};
     switch (result->outcome) {
     case OUTCOME_HELD:
-        tell_held(result, &problem);
+        tell_held(result, request->limit, &problem);
         break;
     case OUTCOME_VALIDITY_EXHAUSTED:
         tell_exhausted(request->match.call, result, &problem);
@@ -124,12 +139,7 @@ void failure_respond(const struct service *service,
         break;
     case OUTCOME_NOT_OWNER:
         problem.code = PROBLEM_NOT_OWNER;
-        problem.detail =
-            request->match.call == LOCK_FORCE
-                ? "the lock is held with another fencing number, or with a "
-                  "value that has none"
-                : "the lock is held with another token: this one's lock has "
-                  "ended";
+        problem.detail = why_not_owner(request);
         break;
     case OUTCOME_NOT_FOUND:
         problem.code = PROBLEM_LOCK_NOT_FOUND;
@@ -162,6 +172,17 @@ void failure_respond(const struct service *service,
         problem.votes = result;
     }
     problem_respond(&problem, request->id, response);
+}
+
+void failure_respond_upgrade(const struct http_request *request,
+                             struct http_response *response)
+{
+    problem_respond_plain(
+        PROBLEM_UPGRADE_REFUSED,
+        "a shared lock cannot become an exclusive one: two readers that both "
+        "waited for that would wait for ever; release it, and acquire an "
+        "exclusive one",
+        request->id, response);
 }
 
 void failure_respond_unaudited(const struct http_request *request,

@@ -13,6 +13,10 @@ void failure_respond(const struct service *service,
                      const struct engine_result *result,
                      struct http_response *response);
 
+/* A shared lock was to become an exclusive one. */
+void failure_respond_upgrade(const struct http_request *request,
+                             struct http_response *response);
+
 /*
  * The audit log takes no lines, and a change must have one. has_begun: the
  * change was asked of the nodes.

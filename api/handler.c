@@ -7,6 +7,7 @@
 #include "locks.h"
 #include "message/problem.h"
 #include "ops.h"
+#include "pool.h"
 
 /* ---- what is served as it was when this was built ----------------------- */
 
@@ -133,6 +134,8 @@ bool handler_begin(const struct service *service, struct http_request *request,
         return locks_begin(service, request, client, response);
     if (match->route == ROUTE_LIST)
         return list_begin(service, request, client, response);
+    if (match->route == ROUTE_POOL)
+        return pool_begin(service, request, client, response);
     answer_other(service, request, response);
     return true;
 }

@@ -1,6 +1,5 @@
 #include "list.h"
 
-#include <assert.h>
 #include <stdio.h>
 
 #include "access/access.h"
@@ -79,22 +78,29 @@ static bool read_list(const struct http_request *request,
     return errors.count == 0;
 }
 
-bool list_begin(const struct service *service, struct http_request *request,
-                void *client, struct http_response *response)
+bool list_ask(const struct service *service, struct http_request *request,
+              const struct engine_list *list, void *client,
+              struct http_response *response)
 {
-    struct engine_list list;
-    struct list_texts texts;
-    if (!read_list(request, &list, &texts, response) ||
-        !access_narrow(service->access, request, &list.prefix, response) ||
-        !access_take_place(service->access, request, PLACE_LIST,
+    if (!access_take_place(service->access, request, PLACE_LIST,
                            ENGINE_LISTS_MAX, response))
         return true;
-    request->op = engine_list(service->engine, &list, client);
+    request->op = engine_list(service->engine, list, client);
     if (request->op == 0)
         problem_respond_overloaded(
             "too many lists at once, or no memory; try again later",
             request->id, response);
     return request->op == 0;
+}
+
+bool list_begin(const struct service *service, struct http_request *request,
+                void *client, struct http_response *response)
+{
+    struct engine_list list;
+    struct list_texts texts;
+    return !read_list(request, &list, &texts, response) ||
+           !access_narrow(service->access, request, &list.prefix, response) ||
+           list_ask(service, request, &list, client, response);
 }
 
 /* ---- answer ------------------------------------------------------------- */
@@ -117,11 +123,6 @@ static void respond_page(const struct service *service,
         cursor_encode(cursor, &page->next);
     response->body = render_page_end(&json, page->has_next ? cursor : NULL,
                                      &response->body_len);
-    if (response->body == NULL) {
-        problem_respond_overloaded("not enough memory for the answer",
-                                   request->id, response);
-        return;
-    }
     response->status = 200;
     response->content_type = HTTP_JSON;
 }
@@ -133,39 +134,39 @@ void list_answer(const struct service *service, struct http_request *request,
     struct faults errors = {.count = 0};
     const struct engine_page *page =
         engine_take_page(service->engine, request->op);
-    switch (page->outcome) {
-    case LIST_PAGE:
+    if (page->outcome == LIST_PAGE) {
         respond_page(service, request, page, response);
-        break;
-    case LIST_LOST:
+    } else if (page->outcome == LIST_LOST) {
         faults_add(&errors, "/cursor",
                    "the argument cursor is of a list that has ended: a node "
                    "that it goes through is away or was restarted; begin again "
                    "without cursor");
         problem_respond_faults(&errors, request->id, response);
-        break;
-    case LIST_REFUSED:
+    } else if (page->outcome == LIST_REFUSED) {
         (void)snprintf(detail, sizeof detail,
                        "the node %s does not let its user list keys; add +scan "
                        "to the user's ACL (ACL SETUSER … +scan)",
                        service->node_names[page->node]);
         problem_respond_plain(PROBLEM_KEY_REFUSED, detail, request->id,
                               response);
-        break;
-    case LIST_NO_MEMORY:
+    }
+    list_end(service, request, page->outcome, response);
+}
+
+void list_end(const struct service *service, struct http_request *request,
+              enum list_outcome outcome, struct http_response *response)
+{
+    char detail[PROBLEM_DETAIL_MAX];
+    (void)snprintf(detail, sizeof detail,
+                   "too few nodes answered; %d of %d may vote, %d are needed; "
+                   "GET /nodes shows why",
+                   engine_voting(service->engine), service->config->nodes_count,
+                   engine_quorum(service->engine));
+    if (outcome == LIST_NO_QUORUM)
+        problem_respond_busy(PROBLEM_NO_QUORUM, detail, request->id, response);
+    else if (response->body == NULL)
         problem_respond_overloaded("not enough memory to look at the locks",
                                    request->id, response);
-        break;
-    default:
-        assert(page->outcome == LIST_NO_QUORUM);
-        (void)snprintf(
-            detail, sizeof detail,
-            "too few nodes answered; %d of %d may vote, %d are needed; "
-            "GET /nodes shows why",
-            engine_voting(service->engine), service->config->nodes_count,
-            engine_quorum(service->engine));
-        problem_respond_busy(PROBLEM_NO_QUORUM, detail, request->id, response);
-    }
     audit_note_list(service->audit, request, response);
     engine_close(service->engine, request->op);
     request->op = 0;

@@ -146,6 +146,15 @@ static void keep_owner(struct http_request *request, struct span owner)
     request->owner[span_copy(request->owner, owner)] = '\0';
 }
 
+static bool claim(const struct service *service, struct http_request *request,
+                  const struct body *body, struct http_response *response)
+{
+    return body->limit > 0 ? access_claim_permit(service->access, request,
+                                                 body->resource, response)
+                           : access_claim(service->access, request,
+                                          body->resource, response);
+}
+
 static bool begin_acquire(const struct service *service,
                           struct http_request *request, void *client,
                           struct http_response *response)
@@ -159,7 +168,7 @@ static bool begin_acquire(const struct service *service,
     if (read_body(service, request, &body, response) &&
         access_allows(service->access, request, body.resource, response) &&
         find_key_hash(request, body.resource, hash, &key_hash, response) &&
-        access_claim(service->access, request, body.resource, response) &&
+        claim(service, request, &body, response) &&
         (body.wait_ms == 0 ||
          access_take_place(service->access, request, PLACE_WAIT,
                            engine_waiters_max(service->engine), response))) {
@@ -170,8 +179,13 @@ static bool begin_acquire(const struct service *service,
             .key_hash = key_hash,
             .ttl_ms = ttl_of(service, &body),
             .wait_ms = body.wait_ms,
+            .is_shared = body.is_shared,
+            .limit = (int)body.limit,
+            .permits = (int)body.permits,
         };
         request->wait_ms = body.wait_ms;
+        request->limit = (int)body.limit;
+        request->is_shared = body.is_shared;
         keep_owner(request, acquire.owner);
         is_pending =
             announce(service, request, body.resource, response) &&
@@ -185,29 +199,30 @@ static bool begin_acquire(const struct service *service,
     return !is_pending;
 }
 
-/* The number to force; 0: there is none, and response tells why. */
-static int64_t read_force(const struct http_request *request,
-                          struct http_response *response)
+/* The number to force; 0: all readers. False: response tells why there is none.
+ */
+static bool read_force(const struct http_request *request, int64_t *number,
+                       struct http_response *response)
 {
     char digits[TOKEN_NUMBER_LEN];
     size_t len;
     struct faults errors = {.count = 0};
     const char *reason =
         query_read(&request->query, QUERY_FORCE, digits, sizeof digits, &len);
-    int64_t number =
-        reason == NULL ? span_number((struct span){digits, len}, sizeof digits)
-                       : 0;
+    struct span text = {digits, reason == NULL ? len : 0};
+    bool is_all = span_is(text, "all");
     bool has_token = request->lock_token.ptr != NULL || request->body.len > 0;
-    if (number > 0 && !has_token)
-        return number;
+    *number = is_all ? 0 : span_number(text, sizeof digits);
+    if ((is_all || *number > 0) && !has_token)
+        return true;
     if (has_token)
         reason = "needs no token; send one of the two, and no body";
     else if (reason == NULL)
         reason = "is not a fencing number; take the field fencing_token of "
-                 "GET /locks/<id>";
+                 "GET /locks/<id>, or all: all readers of a shared lock";
     faults_add(&errors, "/force", "the argument force %s", reason);
     problem_respond_faults(&errors, request->id, response);
-    return 0;
+    return false;
 }
 
 static bool begin_force(const struct service *service,
@@ -216,10 +231,11 @@ static bool begin_force(const struct service *service,
 {
     char names[NAMES_LEN_MAX];
     struct span resource = route_names(&request->match, names);
-    int64_t number = read_force(request, response);
-    if (number == 0)
+    int64_t number;
+    if (!read_force(request, &number, response))
         return true;
     request->number = number;
+    request->is_shared = number == 0;
     if (!announce(service, request, resource, response))
         return true;
     engine_op op = engine_force(service->engine, resource, number, client);
@@ -229,7 +245,9 @@ static bool begin_force(const struct service *service,
         text[span_copy(text, resource)] = '\0';
         log_write(LOG_INFO, "force_release",
                   (struct log_field[]){LOG_S("request_id", request->id),
-                                       LOG_N("fencing_token", number),
+                                       number > 0
+                                           ? LOG_N("fencing_token", number)
+                                           : LOG_S("mode", "shared"),
                                        LOG_S("resource", text), LOG_END});
     }
     return !keep_operation(request, op, response);
@@ -259,6 +277,12 @@ static bool begin_with_token(const struct service *service,
     if (token_parse(token, &parts)) {
         keep_owner(request, parts.owner);
         request->number = parts.number;
+        request->is_shared = parts.is_shared || body.is_shared;
+    }
+    if (is_extend && !body.is_shared && body.has_mode &&
+        token_is_shared(token)) {
+        failure_respond_upgrade(request, response);
+        goto done;
     }
     if (is_extend &&
         !access_claim(service->access, request, resource, response))
@@ -266,9 +290,10 @@ static bool begin_with_token(const struct service *service,
     if (!announce(service, request, resource, response))
         goto done;
     engine_op op =
-        is_extend ? engine_extend(service->engine, resource, token,
-                                  ttl_of(service, &body), client)
-                  : engine_release(service->engine, resource, token, client);
+        is_extend
+            ? engine_extend(service->engine, resource, token,
+                            ttl_of(service, &body), body.is_shared, client)
+            : engine_release(service->engine, resource, token, client);
     is_pending = keep_operation(request, op, response);
 done:
     body_fini(&body);
@@ -310,6 +335,7 @@ static bool answer_success(const struct http_request *request,
         .elapsed_ms = (now_us - request->head_read_us) / US_PER_MS,
         .renew_after_ms = third_ms < half_ms ? third_ms : half_ms,
         .waited_ms = http_waited_ms(request),
+        .limit = is_grant ? request->limit : 0,
     };
     if (is_grant || result->outcome == OUTCOME_EXTENDED)
         response->body = render_grant(result, &times, &response->body_len);

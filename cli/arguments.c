@@ -92,6 +92,14 @@ static bool set_value(struct options *options, const struct option_row *row,
                complain("--%s: \"%.40s\" is not a whole number from %" PRId64
                         " to %" PRId64,
                         row->name, value, row->min, row->max);
+    case IS_FORCE:
+        number = strcmp(value, "all") == 0 ? OPTIONS_ALL
+                                           : span_number(span_of(value), 16);
+        *(int64_t *)member = number;
+        return number == OPTIONS_ALL ||
+               (number >= row->min && number <= row->max) ||
+               complain("--%s: \"%.40s\" is neither a fencing token nor all",
+                        row->name, value);
     case IS_TIME:
         return read_time(value, row, member) ||
                complain("--%s: \"%.40s\" is not a time from %" PRId64
@@ -193,6 +201,21 @@ static bool check_grace(struct options *options)
                     options->grace_ms);
 }
 
+/* A limit is that of one pool, whose permits have one holder each. */
+static bool check_limit(const struct options *options)
+{
+    if (options->permits > 0 && options->limit == 0)
+        return complain("--permits: needs --limit, the number that there are");
+    if (options->permits > options->limit)
+        return complain("--permits: %" PRId64 " is more than --limit",
+                        options->permits);
+    if (options->is_shared && options->limit > 0)
+        return complain("--shared: not with --limit: a permit has one holder");
+    return options->limit == 0 || options->resources_count == 1 ||
+           complain("--limit: needs one resource, not %d",
+                    options->resources_count);
+}
+
 static bool read_environment(struct options *options)
 {
     static char standard[] = OPTIONS_DEFAULT_URL;
@@ -274,6 +297,7 @@ bool arguments_read(struct options *options, int argc, char **argv)
         return true;
     options->resources = argv + optind;
     options->resources_count = end - optind;
-    return check_counts(options) && check_grace(options) &&
-           read_environment(options) && read_resources(options);
+    return check_counts(options) && check_limit(options) &&
+           check_grace(options) && read_environment(options) &&
+           read_resources(options);
 }

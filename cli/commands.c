@@ -44,7 +44,11 @@ static void print_lock(const struct command *command, const struct lock *lock)
     double left_s =
         (double)(lock->until_us - clock_now_us()) / (double)US_PER_S;
     (void)snprintf(number, sizeof number, "%" PRId64, lock->fencing_token);
-    print_quoted("REDLOCKD_RESOURCE", command->joined);
+    bool is_permit = command->options->limit > 0;
+    print_quoted("REDLOCKD_RESOURCE",
+                 is_permit ? lock->names : command->joined);
+    if (is_permit)
+        print_quoted("REDLOCKD_SLOT", lock->slots);
     print_quoted("REDLOCKD_TOKEN", lock->token);
     print_quoted("REDLOCKD_FENCING_TOKEN", number);
     (void)printf("# yours for %.1f s\n", left_s);
@@ -66,9 +70,13 @@ static void print_holder(const json_t *lock, bool with_time)
 {
     const char *owner = http_text(lock, "owner");
     int64_t number = http_number(lock, "fencing_token");
+    int64_t readers = http_number(lock, "readers");
     print_names(lock);
     (void)fputs(": held by ", stdout);
-    shown_put(*owner ? owner : "somebody", stdout);
+    if (readers > 0)
+        (void)printf("%" PRId64 " reader%s", readers, readers == 1 ? "" : "s");
+    else
+        shown_put(*owner ? owner : "somebody", stdout);
     if (number != 0)
         (void)printf(", fencing token %" PRId64, number);
     if (with_time && json_object_get(lock, "remaining_ms") != NULL)
@@ -110,6 +118,8 @@ int command_extend(struct command *command)
         complain_of_lock(options, "%s", command->service.detail);
     else if (options->is_json)
         print_json(answer);
+    else if (options->is_shared) /* it may have another token */
+        print_lock(command, &lock);
     else
         (void)printf("yours for %.1f s\n",
                      (double)(lock.until_us - clock_now_us()) /
@@ -125,8 +135,10 @@ int command_release(struct command *command)
     json_t *answer = NULL;
     bool is_repeated = false;
     char path[ID_MAX + 64];
-    (void)snprintf(path, sizeof path, "/locks/%s?force=%" PRId64, command->id,
-                   options->force);
+    char whom[24] = "all";
+    if (options->force != OPTIONS_ALL)
+        (void)snprintf(whom, sizeof whom, "%" PRId64, options->force);
+    (void)snprintf(path, sizeof path, "/locks/%s?force=%s", command->id, whom);
     enum verdict verdict =
         options->force != 0
             ? service_ask(service, "DELETE", path, &answer)
@@ -167,10 +179,53 @@ static void print_free(const char *resource)
     (void)puts(": free");
 }
 
+/* One line for each slot that is held, and one for the others. */
+static void print_pool(const json_t *pool)
+{
+    const json_t *slots = json_object_get(pool, "slots");
+    const char *name = http_text(pool, "resource");
+    for (size_t i = 0; i < json_array_size(slots); i++) {
+        const json_t *slot = json_array_get(slots, i);
+        shown_put(name, stdout);
+        (void)printf("#%" PRId64, http_number(slot, "slot"));
+        print_holder(slot, true);
+    }
+    shown_put(name, stdout);
+    (void)printf(": %zu of %" PRId64 " free",
+                 json_array_size(json_object_get(pool, "free")),
+                 http_number(pool, "limit"));
+    if (http_number(pool, "waiters") > 0)
+        (void)printf(", %" PRId64 " wait", http_number(pool, "waiters"));
+    (void)putchar('\n');
+}
+
+static int show_pool(struct command *command)
+{
+    const struct options *options = command->options;
+    json_t *answer = NULL;
+    char path[ID_MAX + 32];
+    (void)snprintf(path, sizeof path, "/locks/%s?limit=%" PRId64, command->id,
+                   options->limit);
+    enum verdict verdict = service_ask(&command->service, "GET", path, &answer);
+    bool is_held = json_array_size(json_object_get(answer, "slots")) > 0;
+    if (verdict != VERDICT_DONE)
+        complain_of_lock(options, "%s", command->service.detail);
+    else if (options->is_json)
+        print_json(answer);
+    else
+        print_pool(answer);
+    json_decref(answer);
+    return verdict == VERDICT_DONE && !is_held
+               ? EXIT_NOT_ACQUIRED
+               : complain_status(options, verdict);
+}
+
 int command_show(struct command *command)
 {
     const struct options *options = command->options;
     int status = EXIT_NOT_ACQUIRED;
+    if (options->limit > 0)
+        return show_pool(command);
     for (int i = 0; i < options->resources_count; i++) {
         json_t *answer = NULL;
         const char *resource = options->resources[i];
@@ -299,11 +354,12 @@ int command_nodes(struct command *command)
 
 /* ---- watch --------------------------------------------------------------- */
 
-/* Whether the same client holds the lock, for however long. */
+/* Whether the same client, or as many readers, hold the lock. */
 static bool is_same_holder(const json_t *a, const json_t *b)
 {
     return a != NULL && http_number(a, "status") == http_number(b, "status") &&
            http_number(a, "fencing_token") == http_number(b, "fencing_token") &&
+           http_number(a, "readers") == http_number(b, "readers") &&
            strcmp(http_text(a, "owner"), http_text(b, "owner")) == 0;
 }
 

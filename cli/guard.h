@@ -46,6 +46,8 @@ struct guard_shared {
     atomic_bool is_lost;
     int64_t fencing_token; /* this and the next before the command starts */
     char token[TOKEN_MAX + 1];
+    char slots[NAMES_MAX * sizeof "999"]; /* "": it is no permit */
+    char resource[NAMES_LEN_MAX + 1];
     /* the guard writes */
     _Atomic pid_t command; /* and its process group; 0: none yet */
     atomic_int end;        /* enum guard_end */
@@ -55,10 +57,9 @@ struct guard_shared {
 struct guard_setup {
     struct guard_shared *shared;
     char *const *command;
-    const char *resource; /* for the command's environment */
-    int64_t grace_us;     /* from SIGTERM to SIGKILL */
-    int64_t margin_us;    /* from SIGKILL to the end of the validity */
-    sigset_t signals;     /* of the command */
+    int64_t grace_us;  /* from SIGTERM to SIGKILL */
+    int64_t margin_us; /* from SIGKILL to the end of the validity */
+    sigset_t signals;  /* of the command */
     pid_t redlockctl_group;
     int life_fd; /* not blocking. A byte: look; end of file: redlockctl died */
 };

@@ -21,17 +21,25 @@ const struct option_row option_rows[OPTION_ROWS] = {
      TTL_MIN_MS, DAY_MS, "TIME",
      "how long the lock lasts if not extended; at most 60, unless the service "
      "allows more [30]"},
+    {'s', "shared", IS_FLAG, IN(RUN) | IN(ACQUIRE) | IN(EXTEND), AT(is_shared),
+     .form = "", .help = "share the lock with others who use --shared"},
     {'E', "conflict-exit-code", IS_NUMBER, IN(RUN) | IN(ACQUIRE),
      AT(conflict_code), 0, 255, "CODE",
      "exit status if somebody else holds the lock [1]"},
     {0, "owner", IS_TEXT, IN(RUN) | IN(ACQUIRE), AT(owner), .form = "NAME",
      .help = "shown to clients that find the lock held"},
+    {0, "limit", IS_NUMBER, IN(RUN) | IN(ACQUIRE) | IN(SHOW), AT(limit), 1,
+     POOL_SLOTS_MAX, "NUMBER",
+     "so many may hold RESOURCE at once, each with a slot of its own"},
+    {0, "permits", IS_NUMBER, IN(RUN) | IN(ACQUIRE), AT(permits), 1, NAMES_MAX,
+     "NUMBER", "with --limit: so many slots, all or none [1]"},
     {0, "grace", IS_TIME, IN(RUN), AT(grace_ms), 0, DAY_MS, "TIME",
      "from SIGTERM to SIGKILL [5, or a quarter of the TTL]"},
     {0, "token", IS_TEXT, IN(EXTEND) | IN(RELEASE), AT(token), .form = "TOKEN",
      .help = "from acquire [$REDLOCKD_TOKEN]"},
-    {0, "force", IS_NUMBER, IN(RELEASE), AT(force), 1, EXACT_MAX, "NUMBER",
-     "release the lock with this fencing token, whoever holds it"},
+    {0, "force", IS_FORCE, IN(RELEASE), AT(force), 1, EXACT_MAX, "NUMBER",
+     "release the lock with this fencing token, whoever holds it; all: release "
+     "all readers"},
     {0, "prefix", IS_TEXT, IN(LIST), AT(prefix), .form = "TEXT",
      .help = "only resources that begin with TEXT"},
     {0, "url", IS_URLS, IN_ALL, .form = "URL",
@@ -59,10 +67,14 @@ const struct option_row option_rows[OPTION_ROWS] = {
 #define RUN_HELP                                                               \
     "Runs COMMAND under the lock, and extends the lock meanwhile.\n"           \
     "COMMAND finds REDLOCKD_RESOURCE, REDLOCKD_FENCING_TOKEN and\n"            \
-    "REDLOCKD_TOKEN in its environment. If the lock is lost, or cannot be\n"   \
+    "REDLOCKD_TOKEN in its environment; with --limit also REDLOCKD_SLOT, "     \
+    "and\n"                                                                    \
+    "REDLOCKD_RESOURCE is RESOURCE#SLOT. If the lock is lost, or cannot be\n"  \
     "extended, COMMAND and all it has started get SIGTERM, and SIGKILL "       \
     "before\n"                                                                 \
     "somebody else can get the lock.\n"                                        \
+    "With --shared, others may run at the same time, if they use it, too;\n"   \
+    "nobody has the exclusive lock meanwhile.\n"                               \
     "\n"                                                                       \
     "Exit status: that of COMMAND, or 128 + the signal that ended it;\n"       \
     "  1    somebody else holds the lock; -E sets another one\n"               \
@@ -77,7 +89,9 @@ const struct option_row option_rows[OPTION_ROWS] = {
     "Examples:\n"                                                              \
     "  redlockctl run -n backup -- pg_dump shop -f shop.sql\n"                 \
     "  redlockctl run -w 1m -t 45 --grace 10 deploy -- ./deploy.sh\n"          \
-    "  redlockctl run account:1 account:2 -- ./transfer 1 2\n"
+    "  redlockctl run account:1 account:2 -- ./transfer 1 2\n"                 \
+    "  redlockctl run -s catalog -- ./export\n"                                \
+    "  redlockctl run --limit 3 exports -- ./export\n"
 
 #define STATUS_HELP                                                            \
     "  64  the command line is wrong, or the service refuses the request\n"    \
@@ -97,11 +111,20 @@ const struct command_row command_rows[COMMANDS] = {
                          "  eval \"$(redlockctl acquire -w 10 deploy)\"\n"},
     [COMMAND_EXTEND] = {"extend", "[RESOURCE]...",
                         "extend a lock that acquire has printed", 0, NAMES_MAX,
-                        "Without RESOURCE it takes $REDLOCKD_RESOURCE.\n\n"
+                        "Without RESOURCE it takes $REDLOCKD_RESOURCE.\n"
+                        "With --shared, an exclusive lock becomes a shared "
+                        "one, with another token:\n"
+                        "the variables are printed, as by acquire. Should "
+                        "it fail, try again with the\n"
+                        "token you have.\n\n"
                         "Exit status: 0, or\n"
                         "  1   it cannot be extended for longer "
                         "(max_hold_reached)\n"
-                        "  70  the lock is lost: stop work now\n" STATUS_HELP},
+                        "  70  the lock is lost: stop work now\n" STATUS_HELP
+                        "\nExample: what was written may now be read by "
+                        "others, too\n"
+                        "  eval \"$(redlockctl acquire catalog)\"; "
+                        "eval \"$(redlockctl extend -s)\"\n"},
     [COMMAND_RELEASE] =
         {"release", "[RESOURCE]...", "release a lock that acquire has printed",
          0, NAMES_MAX,
@@ -115,7 +138,8 @@ const struct command_row command_rows[COMMANDS] = {
          "order:42\n"},
     [COMMAND_SHOW] = {"show", "RESOURCE...", "see who holds a lock", 1,
                       NAMES_MAX,
-                      "Prints one line per RESOURCE.\n\n"
+                      "Prints one line per RESOURCE; with --limit one per "
+                      "slot that is held,\nand how many are free.\n\n"
                       "Exit status: 0 if one of them is held, or\n"
                       "  1   all are free\n" STATUS_HELP},
     [COMMAND_LIST] = {"list", "", "list the locks that are held", 0, 0,

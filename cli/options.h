@@ -20,7 +20,7 @@ enum command_id {
     COMMANDS
 };
 
-enum { OPTIONS_URLS_MAX = 16, OPTIONS_UNSET = -1 };
+enum { OPTIONS_URLS_MAX = 16, OPTIONS_UNSET = -1, OPTIONS_ALL = -2 };
 
 /* Exit statuses, as in <sysexits.h> where that has one. */
 enum {
@@ -42,13 +42,16 @@ struct options {
     const char *urls[OPTIONS_URLS_MAX];
     int urls_count;
     bool is_json;
+    bool is_shared;  /* the lock is for readers; extend: from now on */
     int64_t wait_ms; /* OPTIONS_UNSET: without a limit */
     int64_t ttl_ms;
     int64_t grace_ms; /* OPTIONS_UNSET: a default that fits ttl_ms */
     int64_t conflict_code;
     const char *owner, *token, *prefix; /* NULL: not given */
     const char *ca_file, *cert_file, *key_file, *auth_token_file; /* as well */
-    int64_t force; /* a fencing token; 0: not given */
+    int64_t force; /* a fencing token, or OPTIONS_ALL; 0: not given */
+    int64_t limit; /* of a pool; 0: not given */
+    int64_t permits;
     char **resources;
     int resources_count;
     char **command; /* what to run; ends with NULL */
@@ -66,6 +69,7 @@ enum option_kind {
     IS_URLS,
     IS_TIME,
     IS_NUMBER,
+    IS_FORCE,   /* a number, or all */
     IS_REFUSED, /* not in --help; help says why it is refused */
 };
 
@@ -88,7 +92,7 @@ struct command_row {
     const char *more; /* of the help */
 };
 
-enum { OPTION_ROWS = 17 };
+enum { OPTION_ROWS = 20 };
 
 extern const struct option_row option_rows[OPTION_ROWS];
 extern const struct command_row command_rows[COMMANDS];

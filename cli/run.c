@@ -187,7 +187,6 @@ static bool start_guard(struct run *run, struct credentials *credentials)
     if (signal(SIGCHLD, SIG_DFL) == SIG_ERR || !open_wake(run, &setup->signals))
         return false;
     setup->command = options->command;
-    setup->resource = run->resource;
     setup->grace_us = options->grace_ms * US_PER_MS;
     setup->margin_us =
         at_most(at_least(margin_us, MARGIN_MIN_US), MARGIN_MAX_US);
@@ -304,6 +303,11 @@ static int run_locked(struct run *run)
     assert(shared->until_us == 0 && lock->until_us > 0);
     assert(len > 0 && len < sizeof shared->token);
     memcpy(shared->token, lock->token, len + 1);
+    bool is_permit = run->options->limit > 0;
+    (void)snprintf(shared->resource, sizeof shared->resource, "%s",
+                   is_permit ? lock->names : run->resource);
+    if (is_permit)
+        memcpy(shared->slots, lock->slots, sizeof shared->slots);
     shared->fencing_token = lock->fencing_token;
     shared->until_us = lock->until_us;
     wake_guard(&run->keeper);

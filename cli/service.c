@@ -7,6 +7,7 @@
 
 #include "../server/base/clock.h"
 #include "../server/base/random.h"
+#include "../server/lock/names.h"
 #include "complain.h"
 #include "shown.h"
 
@@ -72,13 +73,18 @@ static enum verdict verdict_of(const struct http_answer *answer)
     return strcmp(code, "lock_not_found") == 0 ? VERDICT_LOST : VERDICT_REFUSED;
 }
 
-/* Says in one line what is wrong: the answer of this replica is no success. */
+/*
+ * Says in one line what is wrong: the answer of this replica is no success.
+ * is_shared: to a reader, whom other readers do not keep out.
+ */
 static void explain(const struct http_answer *answer, const char *url,
-                    const char *advice, char detail[SERVICE_DETAIL_SIZE])
+                    const char *advice, bool is_shared,
+                    char detail[SERVICE_DETAIL_SIZE])
 {
     const char *told = http_text(answer->body, "detail");
     const json_t *holder = json_object_get(answer->body, "held_by");
     const char *owner = http_text(holder, "owner");
+    int64_t readers = http_number(holder, "readers");
     size_t size = SERVICE_DETAIL_SIZE;
     char replica[SHOWN_URL_SIZE];
     shown_url(url, replica);
@@ -91,6 +97,10 @@ static void explain(const struct http_answer *answer, const char *url,
     else if (answer->status == HTTP_FORBIDDEN)
         (void)snprintf(detail, size, "%s: not allowed (%ld)%s%s", replica,
                        answer->status, *told ? ": " : "", told);
+    else if (readers > 0)
+        (void)snprintf(detail, size, "%" PRId64 " reader%s the lock%s", readers,
+                       readers == 1 ? " holds" : "s hold",
+                       is_shared ? ", and others wait for it" : "");
     else if (holder != NULL)
         (void)snprintf(detail, size, "somebody else %s%s%sholds the lock",
                        *owner ? "(" : "", owner, *owner ? ") " : "");
@@ -134,7 +144,7 @@ static enum verdict ask_one(struct service *service, const struct call *call,
     enum verdict verdict = verdict_of(answer);
     if (verdict != VERDICT_DONE)
         explain(answer, url, credentials_advice(service->credentials),
-                service->detail);
+                options->is_shared, service->detail);
     if (may_others_help(verdict))
         service->current = (service->current + 1) % options->urls_count;
     return verdict;
@@ -214,6 +224,18 @@ static void give_body(struct http_answer *answer, json_t **body)
 
 /* ---- acquire ------------------------------------------------------------- */
 
+/* One resource, with a limit. False: no memory. */
+static bool wish_permits(json_t *body, const struct options *options)
+{
+    json_int_t permits = at_least(options->permits, 1);
+    return body != NULL && json_object_del(body, "resources") == 0 &&
+           json_object_set_new(body, "resource",
+                               json_string(options->resources[0])) == 0 &&
+           json_object_set_new(body, "limit", json_integer(options->limit)) ==
+               0 &&
+           json_object_set_new(body, "permits", json_integer(permits)) == 0;
+}
+
 /* free() it. NULL: no memory. */
 static char *format_wish(const struct options *options, int64_t wait_ms)
 {
@@ -224,12 +246,45 @@ static char *format_wish(const struct options *options, int64_t wait_ms)
             json_decref(list);
             return NULL;
         }
-    json_t *body = json_pack("{s:o, s:I, s:I, s:s*}", "resources", list,
+    json_t *body = json_pack("{s:o, s:I, s:I, s:s*, s:s*}", "resources", list,
                              "ttl_ms", (json_int_t)options->ttl_ms, "wait_ms",
-                             (json_int_t)wait_ms, "owner", options->owner);
+                             (json_int_t)wait_ms, "owner", options->owner,
+                             "mode", options->is_shared ? "shared" : NULL);
+    if (options->limit > 0 && !wish_permits(body, options)) {
+        json_decref(body);
+        return NULL;
+    }
     char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
     json_decref(body);
     return text;
+}
+
+/* The slots of a permit. False: as below. */
+static bool read_slots(struct lock *lock, const char *pool, const json_t *body)
+{
+    const json_t *slots = json_object_get(body, "slots");
+    char texts[NAMES_LEN_MAX + 1];
+    struct span list[NAMES_MAX];
+    size_t count = json_array_size(slots), len = 0, slots_len = 0;
+    if (count < 1 || count > NAMES_MAX)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        int slot = (int)json_integer_value(json_array_get(slots, i));
+        if (slot < 0 || slot >= POOL_SLOTS_MAX ||
+            strlen(pool) + sizeof "#999" > sizeof texts - len)
+            return false;
+        slots_len += (size_t)snprintf(lock->slots + slots_len,
+                                      sizeof lock->slots - slots_len, "%s%d",
+                                      i > 0 ? " " : "", slot);
+        list[i] = (struct span){texts + len, 0};
+        list[i].len = (size_t)snprintf(texts + len, sizeof texts - len, "%s#%d",
+                                       pool, slot);
+        len += list[i].len;
+    }
+    if (len + count > sizeof lock->names)
+        return false;
+    lock->names[names_join(lock->names, list, (int)count)] = '\0';
+    return true;
 }
 
 /* False: it lacks what an answer of redlockd has. */
@@ -314,7 +369,10 @@ enum verdict service_acquire(struct service *service, struct lock *lock,
             at_most(divide_up(at_least(left_us, 0), US_PER_MS), SLICE_MS);
         verdict = acquire_once(service, header, wait_ms, &answer);
         is_again = false;
-        if (verdict == VERDICT_DONE && !read_lock(lock, &answer))
+        if (verdict == VERDICT_DONE &&
+            (!read_lock(lock, &answer) ||
+             (service->options->limit > 0 &&
+              !read_slots(lock, service->options->resources[0], answer.body))))
             verdict = VERDICT_UNAVAILABLE;
         if (verdict == VERDICT_HELD) {
             attempts.failed = attempts.denied = 0;
@@ -354,15 +412,16 @@ static enum verdict ask_all(struct service *service, struct call *call,
 enum verdict service_extend(struct service *service, struct lock *lock,
                             int64_t give_up_us, json_t **body)
 {
-    char path[ID_MAX + 32], header[TOKEN_MAX + 32], ttl[64];
+    char path[ID_MAX + 32], header[TOKEN_MAX + 32], wish[64];
     struct call call = {.method = "PUT", .path = path, .headers = {header}};
     struct attempts attempts;
     struct http_answer answer;
     (void)snprintf(path, sizeof path, "/locks/%s/extend", lock->id);
     (void)snprintf(header, sizeof header, "X-Lock-Token: %s", lock->token);
-    (void)snprintf(ttl, sizeof ttl, "{\"ttl_ms\":%" PRId64 "}",
-                   service->options->ttl_ms);
-    call.body = ttl;
+    (void)snprintf(wish, sizeof wish, "{\"ttl_ms\":%" PRId64 "%s}",
+                   service->options->ttl_ms,
+                   service->options->is_shared ? ",\"mode\":\"shared\"" : "");
+    call.body = wish;
     enum verdict verdict =
         ask_all(service, &call, give_up_us, EXTEND_MS, &attempts, &answer);
     if (verdict == VERDICT_DONE && !read_lock(lock, &answer))

@@ -31,6 +31,9 @@ struct lock {
     int64_t fencing_token;
     int64_t until_us; /* of clock_now_us(): ours until then */
     int64_t renew_us; /* a good moment to extend */
+    /* with a limit: the slots, parted by spaces, and their locks, joined */
+    char slots[NAMES_MAX * sizeof "999"];
+    char names[NAMES_LEN_MAX + 1];
 };
 
 /*
@@ -52,7 +55,8 @@ enum verdict service_acquire(struct service *service, struct lock *lock,
 
 /*
  * Extends lock, whose id, token and until_us are known. Asks until give_up_us,
- * but each replica at least once.
+ * but each replica at least once. If the options say shared, an exclusive lock
+ * becomes a shared one, and has another token.
  */
 enum verdict service_extend(struct service *service, struct lock *lock,
                             int64_t give_up_us, json_t **body);

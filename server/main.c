@@ -221,6 +221,8 @@ static void stop_serving(struct server *server)
 {
     front_free(server->front);
     server->front = NULL;
+    if (server->engine != NULL)
+        engine_stop(server->engine);
     if (server->world != NULL)
         world_flush_calls(server->world);
 }
@@ -230,6 +232,12 @@ static void stop(struct server *server)
     stop_serving(server);
     engine_free(server->engine);
     world_free(server->world);
+    /* it ends well, even if it is told to end again */
+    sigset_t ends;
+    (void)sigemptyset(&ends);
+    (void)sigaddset(&ends, SIGTERM);
+    (void)sigaddset(&ends, SIGINT);
+    (void)sigprocmask(SIG_BLOCK, &ends, NULL);
     loop_free(server->loop);
 }
 

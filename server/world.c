@@ -37,6 +37,7 @@ void world_settings(const struct config *config,
         .drift_factor = config->drift_factor,
         .config_epoch = (int)config->config_epoch,
         .first_start = (enum first_start)config->first_start,
+        .ask = (enum ask_mode)config->ask,
         .has_take_over = config->take_over,
         .is_guard_off = !config->restart_guard,
     };

@@ -1,8 +1,8 @@
 # Everything that tests, measures or checks redlockd; included by ../Makefile
 
 .PHONY: test gate nightly check-tools release-check tests unit integration sim sim-long long readme runbooks asan lint analyse bench-tools \
-        bench bench-contention bench-peers bench-scale bench-fsync bench-flood bench-forgetting bench-tenants \
-        bench-profile bench-options bench-tls soak crowd compose-test deb-test fresh \
+        bench bench-contention bench-permits bench-peers bench-scale bench-fsync bench-flood bench-forgetting \
+        bench-tenants bench-profile bench-options bench-tls soak crowd compose-test deb-test fresh \
         openapi-test page-test rights interop \
         neighbours python-test ctl-test examples examples-broken nemesis \
         nemesis-tools kube-test alarms-test mutants mutate model fuzz fuzzers starved \
@@ -53,7 +53,7 @@ unfuzzed := $(addprefix server/,world plan start healthcheck \
               $(addprefix node/,confirm dial line link resolver \
                 subscription)) \
             $(addprefix api/,accesslog exchange failure front handler list \
-              locks ops service answer http/% \
+              locks ops pool service answer http/% \
               $(addprefix access/,access accounts audit authfile bucket \
                 holdings))
 fuzzed := $(filter-out $(unfuzzed:%=$(OUT)/%.o),$(OBJ))
@@ -202,7 +202,7 @@ asan_unit_rest := rivals
 asan_rest := admission changes contention data_centres durable epochs faults fence fitness flood \
              load machines memory memory_clocks memory_evicted memory_files \
              memory_fresh memory_old memory_rights memory_servers memory_tail names \
-             proxies repair tls_clients verdicts wait_crowds wait_noise
+             permits proxies repair tls_clients verdicts wait_crowds wait_noise
 
 bench: ## Measure against the literal Redlock page; draw a plot
 	@scripts/deps.sh build bench
@@ -213,6 +213,11 @@ bench-contention: ## Clients that want the same locks: wait or poll; a plot
 	@scripts/deps.sh build bench
 	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
 	@tests/bench/contention.sh
+
+bench-permits: ## Permits of a pool beside ordinary locks; PAIRS=3 CLIENTS=64
+	@scripts/deps.sh build bench
+	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
+	@TOOLS=$(OUT) tests/bench/permits.py
 
 bench-peers: ## Measure beside other lock libraries and etcd; a plot; PROCESSES=64
 	@scripts/deps.sh build bench openapi peers
@@ -270,13 +275,14 @@ crowd: ## Ten thousand clients that do nothing, and a few that work; CROWD=10000
 	@$(MAKE) --no-print-directory -j$$(nproc) bench-tools
 	@tests/bench/crowd.sh
 
-nemesis: ## Faults at random, and a proof; SECONDS=60 SEED=1 FAULTS=all TLS=1 KEPT=1
+nemesis: ## Faults at random, and a proof; SECONDS=60 SEED=1 FAULTS=all TLS=1 PERMITS=1 SHARED=1 KEPT=1
 	@scripts/deps.sh build nemesis
 	@$(MAKE) -s --no-print-directory -j$$(nproc) nemesis-tools
 	@REDLOCKD=$${REDLOCKD:-$(OUT)/redlockd} tests/nemesis/nemesis.py \
 	  --tools $(OUT) $(if $(SECONDS),--seconds $(SECONDS)) \
 	  $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults $(FAULTS)) \
-	  $(if $(TLS),--tls) $(if $(KEPT),--kept) $(NEMESIS_ARGS)
+	  $(if $(TLS),--tls) $(if $(PERMITS),--permits) \
+	  $(if $(SHARED),--shared) $(if $(KEPT),--kept) $(NEMESIS_ARGS)
 
 ctl-test: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/beat ## redlockctl: each command; faults; contention; TRIES=4 RUNS=40
 	@scripts/deps.sh build run ctl

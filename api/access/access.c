@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../../server/base/clock.h"
@@ -115,6 +116,7 @@ static int scope_of(const struct http_request *request)
     switch (request->match.route) {
     case ROUTE_LOCK:
     case ROUTE_LIST:
+    case ROUTE_POOL:
     case ROUTE_BAD_ID:
         return (int)of_calls[request->match.call];
     case ROUTE_NODES:
@@ -228,7 +230,7 @@ static enum account_result judge(struct access *access, struct account *account,
                          request->head_read_us))
         refuse(request, PROBLEM_RATE_LIMITED, too_many_locks);
     /* list_begin looks again */
-    if (match->route == ROUTE_LIST &&
+    if ((match->route == ROUTE_LIST || match->route == ROUTE_POOL) &&
         !has_place(access, account, PLACE_LIST, ENGINE_LISTS_MAX)) {
         refuse(request, PROBLEM_RATE_LIMITED, no_place[PLACE_LIST]);
         refusal->is_late = true;
@@ -379,6 +381,31 @@ bool access_claim(struct access *access, struct http_request *request,
     }
 }
 
+bool access_claim_permit(struct access *access, struct http_request *request,
+                         struct span pool, struct http_response *response)
+{
+    /* a name for this request only, which no lock has */
+    char text[RESOURCE_MAX + 40];
+    assert(pool.len <= RESOURCE_MAX);
+    size_t len = span_copy(text, pool);
+    int more = snprintf(text + len, sizeof text - len, "\n%p",
+                        (const void *)request->caller);
+    return access_claim(access, request,
+                        (struct span){text, len + (size_t)more}, response);
+}
+
+/* The slots of a permit are known: it counts as their lock from now on. */
+static void claim_slots(struct access *access, struct account *account,
+                        struct http_request *request, struct span names)
+{
+    holdings_drop(access->holdings, request->caller->claim, false);
+    request->caller->claim = NULL;
+    if (holdings_claim(access->holdings, &account->holder, names,
+                       request->head_read_us,
+                       &request->caller->claim) != HOLDINGS_CLAIMED)
+        request->caller->claim = NULL; /* no memory: it is not counted */
+}
+
 /* ---- places ------------------------------------------------------------- */
 
 bool access_take_place(struct access *access, struct http_request *request,
@@ -406,8 +433,11 @@ bool access_take_place(struct access *access, struct http_request *request,
 void access_note(struct access *access, struct http_request *request,
                  const struct engine_result *result, int64_t now_us)
 {
-    const struct account *account = account_of(access, request);
+    struct account *account = account_of(access, request);
     int64_t until_us = now_us + result->ttl_ms * US_PER_MS;
+    if (account != NULL && request->caller->claim != NULL &&
+        request->limit > 0 && result->outcome == OUTCOME_GRANTED)
+        claim_slots(access, account, request, result->resource);
     if (request->caller->claim != NULL) {
         holdings_grant(access->holdings, request->caller->claim, until_us);
         request->caller->claim_is_granted =

@@ -76,6 +76,13 @@ bool access_claim(struct access *access, struct http_request *request,
                   struct span names, struct http_response *response);
 
 /*
+ * The same for a permit: whichever slots it gets, it is one lock. Of calls at
+ * once for one pool each may get another.
+ */
+bool access_claim_permit(struct access *access, struct http_request *request,
+                         struct span pool, struct http_response *response);
+
+/*
  * A wait or a list is about to begin: takes one of most places, until
  * access_end. False: its identity has as many as are left to the others, and
  * response tells.

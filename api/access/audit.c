@@ -182,6 +182,10 @@ static void put_lock(struct json *json, const struct http_request *request,
                    result->outcome == OUTCOME_EXTENDED;
     int64_t number = is_held ? result->number : request->number;
     put_names(json, result->resource);
+    if (request->limit > 0)
+        json_put_integer(json, "limit", request->limit);
+    if (is_held ? result->is_shared : request->is_shared)
+        json_put_text(json, "mode", span_of("shared"));
     if (number > 0)
         json_put_integer(json, "fencing_token", number);
     put_known(json, "owner", request->owner);
@@ -274,7 +278,8 @@ void audit_note_refusal(struct audit *audit, struct http_request *request,
 {
     char of_path[NAMES_LEN_MAX];
     struct json json;
-    bool is_of_lock = request->match.route == ROUTE_LOCK;
+    bool is_of_lock = request->match.route == ROUTE_LOCK ||
+                      request->match.route == ROUTE_POOL;
     bool is_refusal = response->status == 401 || response->status == 403 ||
                       response->status == 429;
     if (audit == NULL || request->is_audited || !is_refusal)

@@ -187,40 +187,137 @@ static void read_token(struct reader *reader, const json_t *value)
         read_text(reader, value, "/token", &reader->body->token);
 }
 
-/* An integer of milliseconds. False: an error was added. */
-static bool read_ms(struct reader *reader, const json_t *value,
-                    const char *pointer, int64_t least_ms, int64_t most_ms,
-                    int64_t *ms)
+static void read_mode(struct reader *reader, const json_t *value)
+{
+    struct body *body = reader->body;
+    struct span mode;
+    body->has_mode = true;
+    if (!read_text(reader, value, "/mode", &mode))
+        return;
+    body->is_shared = span_is(mode, "shared");
+    if (!body->is_shared && !span_is(mode, "exclusive"))
+        faults_add(reader->errors, "/mode",
+                   "mode must be \"exclusive\" or \"shared\"");
+}
+
+struct range {
+    int64_t least;
+    int64_t most;
+    const char *unit; /* in brackets, with a space in front; or "" */
+};
+
+/* False: an error was added. */
+static bool read_integer(struct reader *reader, const json_t *value,
+                         const char *pointer, struct range range,
+                         int64_t *number)
 {
     const char *name = pointer + 1;
     if (!json_is_integer(value)) {
         faults_add(reader->errors, pointer,
                    "%s is %s; it must be an integer from %" PRId64
-                   " to %" PRId64 " (milliseconds)",
-                   name, type_of(value), least_ms, most_ms);
+                   " to %" PRId64 "%s",
+                   name, type_of(value), range.least, range.most, range.unit);
         return false;
     }
-    *ms = json_integer_value(value);
-    if (*ms >= least_ms && *ms <= most_ms)
+    *number = json_integer_value(value);
+    if (*number >= range.least && *number <= range.most)
         return true;
     faults_add(reader->errors, pointer,
                "%s is %" PRId64 "; it must be an integer from %" PRId64
-               " to %" PRId64 " (milliseconds)",
-               name, *ms, least_ms, most_ms);
+               " to %" PRId64 "%s",
+               name, *number, range.least, range.most, range.unit);
     return false;
 }
 
 static void read_ttl(struct reader *reader, const json_t *value)
 {
     struct body *body = reader->body;
-    body->has_ttl = read_ms(reader, value, "/ttl_ms", TTL_MIN_MS,
-                            reader->max_ttl_ms, &body->ttl_ms);
+    const struct range range = {TTL_MIN_MS, reader->max_ttl_ms,
+                                " (milliseconds)"};
+    body->has_ttl =
+        read_integer(reader, value, "/ttl_ms", range, &body->ttl_ms);
 }
 
 static void read_wait(struct reader *reader, const json_t *value)
 {
-    (void)read_ms(reader, value, "/wait_ms", 0, WAIT_MAX_MS,
-                  &reader->body->wait_ms);
+    const struct range range = {0, WAIT_MAX_MS, " (milliseconds)"};
+    (void)read_integer(reader, value, "/wait_ms", range,
+                       &reader->body->wait_ms);
+}
+
+/* ---- permits ------------------------------------------------------------ */
+
+static void read_limit(struct reader *reader, const json_t *value)
+{
+    const struct range range = {1, POOL_SLOTS_MAX, ""};
+    struct body *body = reader->body;
+    body->has_limit = true;
+    if (!read_integer(reader, value, "/limit", range, &body->limit))
+        body->limit = 0;
+}
+
+static void read_permits(struct reader *reader, const json_t *value)
+{
+    const struct range range = {1, NAMES_MAX, ""};
+    struct body *body = reader->body;
+    body->has_permits = true;
+    if (!read_integer(reader, value, "/permits", range, &body->permits))
+        body->permits = 0;
+}
+
+/* The name of a pool: each slot's must be a resource, and all of them fit. */
+static void check_pool(struct reader *reader)
+{
+    const struct body *body = reader->body;
+    const struct span name = body->resource;
+    enum { SLOT_MAX = sizeof "#999" - 1 };
+    char slot[RESOURCE_MAX + SLOT_MAX];
+    if (name.len == 0 || name.len > RESOURCE_MAX)
+        return; /* that was refused */
+    size_t len = span_copy(slot, name);
+    len += span_copy(slot + len, span_of("#999"));
+    size_t total = len * (size_t)body->permits + (size_t)body->permits - 1;
+    if (name.ptr[name.len - 1] == '#')
+        faults_add(reader->errors, "/resource",
+                   "resource must not end with \"#\" if limit is sent: # and a "
+                   "number make the names of its slots");
+    else if (len > RESOURCE_MAX || id_check_resource((struct span){slot, len}))
+        faults_add(reader->errors, "/resource",
+                   "resource must have %d characters less than the most if "
+                   "limit is sent: # and a number make the names of its slots",
+                   SLOT_MAX);
+    else if (total > NAMES_LEN_MAX)
+        faults_add(reader->errors, "/permits",
+                   "permits is too many for so long a resource: the names of "
+                   "the slots may have %d bytes in all",
+                   NAMES_LEN_MAX);
+}
+
+static void check_permits(struct reader *reader)
+{
+    struct body *body = reader->body;
+    if (!body->has_permits)
+        body->permits = 1;
+    if (body->has_permits && !body->has_limit)
+        faults_add(reader->errors, "/permits",
+                   "permits must be sent with limit, the number of permits "
+                   "that there are");
+    if (!body->has_limit)
+        return;
+    if (body->has_resources)
+        faults_add(reader->errors, "/limit",
+                   "limit must not be sent with resources; send resource");
+    if (body->is_shared)
+        faults_add(reader->errors, "/mode",
+                   "mode must not be \"shared\" if limit is sent: a permit has "
+                   "one holder");
+    if (body->limit > 0 && body->permits > body->limit)
+        faults_add(reader->errors, "/permits",
+                   "permits is %" PRId64 ", but there are only %" PRId64
+                   " (limit)",
+                   body->permits, body->limit);
+    if (body->has_resource && body->permits > 0)
+        check_pool(reader);
 }
 
 static const struct member {
@@ -233,8 +330,12 @@ static const struct member {
     {LOCK_ACQUIRE, "ttl_ms", read_ttl},
     {LOCK_ACQUIRE, "wait_ms", read_wait},
     {LOCK_ACQUIRE, "owner", read_owner},
+    {LOCK_ACQUIRE, "mode", read_mode},
+    {LOCK_ACQUIRE, "limit", read_limit},
+    {LOCK_ACQUIRE, "permits", read_permits},
     {LOCK_EXTEND, "token", read_token},
     {LOCK_EXTEND, "ttl_ms", read_ttl},
+    {LOCK_EXTEND, "mode", read_mode},
     {LOCK_RELEASE, "token", read_token},
 };
 
@@ -366,6 +467,7 @@ bool body_read(struct body *body, struct span text, enum lock_call call,
         faults_add(errors, "/resource",
                    "resource, the name to lock, is missing; to lock "
                    "several, send resources instead");
+    check_permits(&reader);
     if (take_failure()) {
         errors->count = 0;
         return false;

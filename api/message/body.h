@@ -20,21 +20,27 @@ struct body {
     bool has_owner;
     bool has_token;
     bool has_ttl;
+    bool has_limit;
+    bool has_permits;
+    bool has_mode;
+    bool is_shared;       /* mode is "shared" */
     struct span resource; /* of resources: joined as in names.h */
     struct span owner;
     struct span token; /* any text; its form is not looked at here */
     int64_t ttl_ms;
     int64_t wait_ms; /* 0: also if it is not there */
+    int64_t limit;   /* 0: likewise */
+    int64_t permits; /* with a limit: at least 1 */
     struct json_t *root;
     char *joined; /* malloc'ed: several resources; else NULL */
 };
 
 /*
  * Reads the body of a call: acquire takes either resource or resources, and
- * ttl_ms, wait_ms, owner; extend token, ttl_ms; release token. False: errors
- * tells all that is wrong, with the pointer "" for the body as a whole; nothing
- * of a token is repeated there. Without memory it tells nothing. Either way
- * body_fini must follow.
+ * ttl_ms, wait_ms, owner, mode; with resource also limit, permits; extend
+ * token, ttl_ms, mode; release token. False: errors tells all that is wrong,
+ * with the pointer "" for the body as a whole; nothing of a token is repeated
+ * there. Without memory it tells nothing. Either way body_fini must follow.
  */
 bool body_read(struct body *body, struct span text, enum lock_call call,
                int64_t max_ttl_ms, struct faults *errors);

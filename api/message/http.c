@@ -8,6 +8,7 @@ static int counter_of(const struct route_match *match)
     case ROUTE_LOCK:
         return (int)match->call;
     case ROUTE_LIST:
+    case ROUTE_POOL:
         return METRICS_LIST;
     case ROUTE_LIVEZ:
     case ROUTE_READYZ:
@@ -29,7 +30,8 @@ int http_price(const struct http_request *request)
 {
     const struct query *query = &request->query;
     int limit = LIST_LIMIT_DEFAULT;
-    if (request->match.route != ROUTE_LIST)
+    if (request->match.route != ROUTE_LIST &&
+        request->match.route != ROUTE_POOL)
         return 1;
     if (query_has(query, QUERY_LIMIT)) {
         char digits[4];
@@ -48,5 +50,8 @@ void http_find_call(struct http_request *request)
     if ((match->route == ROUTE_LOCK || match->route == ROUTE_BAD_ID) &&
         match->call == LOCK_RELEASE && query_has(&request->query, QUERY_FORCE))
         match->call = LOCK_FORCE;
+    if (match->route == ROUTE_LOCK && match->call == LOCK_INSPECT &&
+        query_has(&request->query, QUERY_LIMIT))
+        match->route = ROUTE_POOL;
     request->counted_as = counter_of(match);
 }

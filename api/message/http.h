@@ -57,10 +57,13 @@ struct http_request {
     engine_op op;      /* waited for, or being answered; 0 none */
     int64_t wait_ms;   /* acquire: how long it may wait; 0: not */
     int64_t waited_ms; /* how long it did wait; set by locks_answer */
+    int limit;         /* of the pool that it asks for or about; 0: none */
+    bool is_shared;    /* asks for a lock that others may hold as well */
 
     /* for the audit log; set by locks, and is_audited by audit */
     char owner[OWNER_MAX + 1]; /* of an acquire, or of the token; "": none */
-    int64_t number;            /* of the token, or to force; 0 none */
+    int64_t number;            /* of the token, or to force; 0: none, or
+                                  to force: all readers */
     bool is_audited;           /* it tells what came of the request */
 };
 

@@ -30,6 +30,8 @@ const struct problem_kind problem_kinds[PROBLEM_CODES] = {
     [PROBLEM_NOT_OWNER] = {409, "not_owner", "Not the holder of the lock"},
     [PROBLEM_MAX_HOLD_REACHED] = {409, "max_hold_reached",
                                   "Longest hold time reached"},
+    [PROBLEM_UPGRADE_REFUSED] = {409, "upgrade_refused",
+                                 "Shared lock stays shared"},
     [PROBLEM_TOO_MANY_WAITERS] = {429, "too_many_waiters", "Too many waiters"},
     [PROBLEM_RATE_LIMITED] = {429, "rate_limited", "Limit reached"},
     [PROBLEM_NO_QUORUM] = {503, "no_quorum", "Not enough nodes"},

@@ -1,5 +1,7 @@
 #include "render.h"
 
+#include <assert.h>
+
 #include "../../server/lock/names.h"
 #include "id.h"
 
@@ -22,6 +24,10 @@ void render_lock(struct json *json, struct span names)
 /* Members that are unknown are left out, never null. */
 void render_holder(struct json *json, const struct engine_result *result)
 {
+    if (result->is_shared)
+        json_put_text(json, "mode", span_of("shared"));
+    if (result->holders > 0)
+        json_put_integer(json, "readers", result->holders);
     if (result->remaining_ms >= 0)
         json_put_integer(json, "remaining_ms", result->remaining_ms);
     if (result->number > 0)
@@ -36,9 +42,36 @@ static void put_count(struct json *json, const char *done,
 {
     json_open_object(json, "nodes");
     json_put_integer(json, done, result->votes_for);
+    json_put_integer(json, "asked", result->asked);
     json_put_integer(json, "quorum", result->quorum);
     json_put_integer(json, "total", result->total);
     json_close_object(json);
+}
+
+/*
+ * Of a permit: the id is that of the slots' locks, the resource that of the
+ * pool.
+ */
+static void put_permit(struct json *json, struct span names, int limit)
+{
+    char id[ID_MAX];
+    struct span rest = names, pool = {NULL, 0};
+    int slots[NAMES_MAX], count = 0;
+    while (rest.len > 0) {
+        assert(count < NAMES_MAX);
+        int slot = names_slot(names_next(&rest), &pool), at = count++;
+        for (; at > 0 && slots[at - 1] > slot; at--)
+            slots[at] = slots[at - 1];
+        slots[at] = slot;
+    }
+    assert(count > 0);
+    json_put_text(json, "id", (struct span){id, id_encode(id, names)});
+    json_put_text(json, "resource", pool);
+    json_put_integer(json, "limit", limit);
+    json_open_array(json, "slots"); /* in the order of their numbers */
+    for (int i = 0; i < count; i++)
+        json_put_integer(json, NULL, slots[i]);
+    json_close_array(json);
 }
 
 char *render_grant(const struct engine_result *result,
@@ -46,7 +79,12 @@ char *render_grant(const struct engine_result *result,
 {
     struct json json;
     json_begin(&json);
-    render_lock(&json, result->resource);
+    if (times->limit > 0)
+        put_permit(&json, result->resource, times->limit);
+    else
+        render_lock(&json, result->resource);
+    if (result->is_shared)
+        json_put_text(&json, "mode", span_of("shared"));
     json_put_text(&json, "token", result->token);
     json_put_integer(&json, "fencing_token", result->number);
     json_put_integer(&json, "ttl_ms", result->ttl_ms);
@@ -84,6 +122,39 @@ char *render_inspect(const struct engine_result *result, size_t *len)
     struct json json;
     json_begin(&json);
     put_found(&json, result);
+    return json_end(&json, len);
+}
+
+char *render_pool(const struct render_pool *pool, size_t *len)
+{
+    struct json json;
+    bool is_held[POOL_SLOTS_MAX] = {false};
+    json_begin(&json);
+    render_lock(&json, pool->name);
+    json_put_integer(&json, "limit", pool->limit);
+    json_open_array(&json, "slots");
+    for (int i = 0; i < pool->count; i++) {
+        const struct engine_result *lock = pool->slot(pool->ctx, i);
+        struct span name;
+        char id[ID_MAX];
+        int slot = names_slot(lock->resource, &name);
+        assert(slot >= 0);
+        is_held[slot] = true;
+        json_open_object(&json, NULL);
+        json_put_integer(&json, "slot", slot);
+        json_put_text(&json, "id",
+                      (struct span){id, id_encode(id, lock->resource)});
+        render_holder(&json, lock);
+        put_count(&json, "held", lock);
+        json_close_object(&json);
+    }
+    json_close_array(&json);
+    json_open_array(&json, "free");
+    for (int i = 0; i < pool->limit; i++)
+        if (!is_held[i])
+            json_put_integer(&json, NULL, i);
+    json_close_array(&json);
+    json_put_integer(&json, "waiters", pool->waiters);
     return json_end(&json, len);
 }
 

@@ -15,6 +15,17 @@ struct render_times {
     int64_t elapsed_ms;
     int64_t renew_after_ms;
     const int64_t *waited_ms; /* NULL: it was not asked to wait */
+    int limit;                /* of the pool; 0: it is no permit */
+};
+
+/* A pool, as GET of it tells. */
+struct render_pool {
+    struct span name;
+    int limit;
+    int waiters;
+    int count; /* of its slots that are held */
+    const struct engine_result *(*slot)(void *ctx, int n); /* each of them */
+    void *ctx;
 };
 
 /* Bodies: malloc'ed, with a newline behind, and the length; NULL: no memory. */
@@ -22,6 +33,7 @@ char *render_grant(const struct engine_result *result,
                    const struct render_times *times, size_t *len);
 char *render_release(const struct engine_result *result, size_t *len);
 char *render_inspect(const struct engine_result *result, size_t *len);
+char *render_pool(const struct render_pool *pool, size_t *len);
 
 /* A body in parts: a page of locks. cursor NULL: it is the last one. */
 void render_page_begin(struct json *json);

@@ -89,7 +89,8 @@ class Page:
         if schema.get("uniqueItems"):
             yield "each once"
         if "enum" in schema:
-            yield "always " + " or ".join(map(code, schema["enum"]))
+            always = "always " if len(schema["enum"]) == 1 else ""
+            yield always + " or ".join(map(code, schema["enum"]))
         if "pattern" in schema:
             yield "pattern " + code(schema["pattern"])
         for word in ("default", "example"):

@@ -76,9 +76,10 @@ class Locks {
 
   showLock(lock, now) {
     const left = lock.endsAt === undefined ? undefined : lock.endsAt - now;
+    const owner = lock.owner === undefined ? '' : lock.owner;
     const texts = [
       lock.resource,
-      lock.owner === undefined ? '' : lock.owner,
+      lock.readers ? plural(lock.readers, 'reader', 'readers') : owner,
       lock.fencing_token === undefined ? '' : String(lock.fencing_token),
       left === undefined ? '' : left > 0 ? formatLeft(left) : 'expired',
       formatCount(lock.waiters),

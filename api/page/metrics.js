@@ -31,6 +31,8 @@ function makeLook(text, at) {
       look.version = labels.version;
     } else if (Object.keys(labels).length === 0) {
       look.gauges.set(name, value);
+    } else if (name === 'redlockd_rounds_widened_total') {
+      add(look.gauges, name, value); // whatever the cause
     } else if (!LOCK_CALLS.includes(labels.call)) {
       return;
     } else if (name === 'redlockd_http_requests_total') {

@@ -145,6 +145,8 @@ function showFacts({gauges, version}) {
   setText(byId('facts'), [
     plural(count('waiters'), 'client waits for a lock',
            'clients wait for locks'),
+    plural(count('rounds_widened_total'), 'acquire needed more than a quorum',
+           'acquires needed more than a quorum'),
     plural(count('connections'), 'connection', 'connections'),
     `${plural(count('releases_pending'), 'release', 'releases')} pending`,
   ].join(' · '));

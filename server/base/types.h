@@ -50,6 +50,12 @@ static inline bool span_is(struct span span, const char *text)
            (span.len == 0 || memcmp(span.ptr, text, span.len) == 0);
 }
 
+/* Whether both have the same bytes. */
+static inline bool span_is_same(struct span a, struct span b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
 /* Whether both are the same, whatever the case of their ASCII letters. */
 static inline bool span_is_like(struct span a, struct span b)
 {

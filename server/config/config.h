@@ -51,6 +51,7 @@ struct config {
     int64_t retry_delay_ms;
     char key_prefix[CONFIG_PREFIX_MAX + 1];
     int first_start; /* enum first_start */
+    int ask;         /* enum ask_mode */
     int64_t config_epoch;
     bool take_over;
     bool restart_guard;

@@ -18,6 +18,7 @@ enum { DAY_MS = 24 * 60 * 60 * 1000, RATIO_CHARS = 17 };
 #define AT(member) .offset = offsetof(struct config, member)
 
 static const char *const first_starts[] = {"auto", "yes", "no", NULL};
+static const char *const asks[] = {"all", "quorum", NULL};
 static const char *const levels[] = {"debug", "info", "warn",
                                      "error", "off",  NULL};
 static const char *const log_formats[] = {"logfmt", "json", NULL};
@@ -86,6 +87,9 @@ const struct option option_table[OPTIONS] = {
                             .form = "auto|yes|no",
                             .help = "admit empty nodes at once: only durable "
                                     "ones, all, or none"},
+    [OPTION_ASK] = {"ask", OPTION_IS_CHOICE, "quorum", AT(ask), .words = asks,
+                    .form = "quorum|all",
+                    .help = "which nodes an acquire asks at first"},
     [OPTION_CONFIG_EPOCH] = {"config-epoch", OPTION_IS_INTEGER, "1", 1, 1000000,
                              AT(config_epoch), .form = "N",
                              .help = "raise it to change --nodes; locking "
@@ -168,7 +172,6 @@ bool option_refuse(struct option_reader *reader, const char *format, ...)
 {
     char text[CONFIG_ERROR_MAX - OPTION_NAME_SIZE - 8];
     va_list args;
-
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args); /* cut if too long */
     va_end(args);
@@ -200,7 +203,6 @@ static void *member(struct config *config, const struct option *option)
 static bool set_listen(struct option_reader *reader, const char *value)
 {
     struct config *config = reader->config;
-
     config->listen_port = 0;
     const char *reason =
         address_parse(value, config->listen_host, &config->listen_port);
@@ -220,7 +222,6 @@ static bool set_switch(struct option_reader *reader, bool *out,
 {
     static const char *const on[] = {"on", "yes", "true", "1"};
     static const char *const off[] = {"off", "no", "false", "0"};
-
     for (size_t i = 0; i < sizeof on / sizeof *on; i++) {
         *out = strcmp(value, on[i]) == 0;
         if (*out || strcmp(value, off[i]) == 0)
@@ -234,7 +235,6 @@ static bool set_integer(struct option_reader *reader,
 {
     int64_t number = 0;
     const char *c = value;
-
     for (; isdigit((unsigned char)*c) && number <= option->max; c++)
         number = number * 10 + (*c - '0');
     if (c == value || *c || number < option->min || number > option->max)

@@ -4,9 +4,11 @@
 #include <stdlib.h>
 
 #include "listing.h"
+#include "permits/permits.h"
 #include "port/port.h"
 #include "port/tag.h"
 #include "port/token.h"
+#include "rounds/fills.h"
 #include "rounds/operation.h"
 #include "rounds/releases.h"
 #include "rounds/repairs.h"
@@ -14,7 +16,6 @@
 #include "voting/nodes.h"
 #include "voting/outlook.h"
 #include "voting/status.h"
-#include "waiting/waits.h"
 
 /* Each tick does all that is due: rarer ticks would take longer, and delay
  * other calls. */
@@ -23,10 +24,12 @@ enum { TICK_US = 20000 };
 struct engine {
     struct environment env;
     struct nodes nodes;
+    struct fills fills;
     struct releases releases;
     struct repairs repairs;
     struct operations operations;
     struct waits waits;
+    struct permits permits;
     struct listings listings;
 };
 
@@ -72,11 +75,14 @@ struct engine *engine_new(const struct engine_settings *settings,
     metrics->names = &metrics_names;
     engine->env = (struct environment){*settings, *port, metrics};
     nodes_init(&engine->nodes, &engine->env);
+    fills_init(&engine->fills, &engine->nodes);
     releases_init(&engine->releases, &engine->nodes);
     repairs_init(&engine->repairs, &engine->nodes);
-    operations_init(&engine->operations, &engine->nodes, &engine->releases,
-                    &engine->repairs);
+    operations_init(&engine->operations, &engine->nodes, &engine->fills,
+                    &engine->releases, &engine->repairs);
     waits_init(&engine->waits, &engine->nodes, &engine->operations);
+    permits_init(&engine->permits, &engine->nodes, &engine->operations,
+                 &engine->waits);
     listings_init(&engine->listings, &engine->nodes, &engine->operations);
     if (!set_tick(engine)) {
         free(engine);
@@ -90,10 +96,12 @@ void engine_free(struct engine *engine)
     if (engine == NULL)
         return;
     listings_fini(&engine->listings);
+    permits_fini(&engine->permits);
     waits_fini(&engine->waits);
     operations_fini(&engine->operations);
     repairs_fini(&engine->repairs);
     releases_fini(&engine->releases);
+    fills_fini(&engine->fills);
     free(engine);
 }
 
@@ -114,15 +122,27 @@ engine_op engine_acquire(struct engine *engine,
                         ? nodes_asked_us(&engine->nodes, now_us)
                         : 0,
         .ttl_ms = acquire->ttl_ms,
+        .is_shared = acquire->is_shared,
         .client = client,
     };
-    return acquire->wait_ms > 0
-               ? waits_start(&engine->waits, &request, acquire->wait_ms)
-               : operation_start(&engine->operations, &request);
+    /* It overtakes no one: it may not get in before a writer that waits. */
+    bool is_behind = acquire->is_shared &&
+                     waits_count(&engine->waits, acquire->resource) > 0;
+    int64_t wait_ms = acquire->wait_ms;
+    if (acquire->limit > 0)
+        return permits_start(&engine->permits, &request,
+                             &(struct permits_wish){acquire->limit,
+                                                    acquire->permits,
+                                                    acquire->wait_ms});
+    if (wait_ms == 0 && is_behind)
+        wait_ms = 1;
+    return wait_ms > 0 ? waits_start(&engine->waits, &request, wait_ms)
+                       : operation_start(&engine->operations, &request);
 }
 
 engine_op engine_extend(struct engine *engine, struct span resource,
-                        struct span token, int64_t ttl_ms, void *client)
+                        struct span token, int64_t ttl_ms, bool is_shared,
+                        void *client)
 {
     assert(token_is_ours(token) && ttl_ms > 0);
     return operation_start(&engine->operations, &(struct request){
@@ -130,8 +150,16 @@ engine_op engine_extend(struct engine *engine, struct span resource,
                                                     .resource = resource,
                                                     .token = token,
                                                     .ttl_ms = ttl_ms,
+                                                    .is_shared = is_shared,
                                                     .client = client,
                                                 });
+}
+
+/* A release of the resource was just sent to the nodes. */
+static void on_release(struct engine *engine, struct span resource)
+{
+    waits_on_release(&engine->waits, resource);
+    permits_on_release(&engine->permits, resource);
 }
 
 engine_op engine_release(struct engine *engine, struct span resource,
@@ -145,14 +173,14 @@ engine_op engine_release(struct engine *engine, struct span resource,
                                                  .token = token,
                                                  .client = client,
                                              });
-    waits_on_release(&engine->waits, resource);
+    on_release(engine, resource);
     return op;
 }
 
 engine_op engine_force(struct engine *engine, struct span resource,
                        int64_t number, void *client)
 {
-    assert(number > 0);
+    assert(number >= 0);
     return operation_start(&engine->operations, &(struct request){
                                                     .call = LOCK_FORCE,
                                                     .resource = resource,
@@ -175,6 +203,11 @@ engine_op engine_list(struct engine *engine, const struct engine_list *list,
                       void *client)
 {
     return listing_start(&engine->listings, list, client);
+}
+
+int engine_pool_waiters(const struct engine *engine, struct span pool)
+{
+    return permits_waiting(&engine->permits, pool);
 }
 
 static struct listing *must_find_listing(const struct engine *engine,
@@ -214,6 +247,8 @@ const struct engine_result *engine_take(struct engine *engine, engine_op op,
 {
     if (waits_owns(op))
         return waits_take(&engine->waits, op, now_us);
+    if (permits_owns(op))
+        return permits_take(&engine->permits, op, now_us);
     struct operation *it = must_find(engine, op);
     if (it->request.call == LOCK_INSPECT)
         it->result.waiters = waits_count(&engine->waits, it->request.resource);
@@ -223,14 +258,17 @@ const struct engine_result *engine_take(struct engine *engine, engine_op op,
 const struct engine_result *engine_peek(const struct engine *engine,
                                         engine_op op)
 {
-    return waits_owns(op) ? waits_peek(&engine->waits, op)
-                          : &must_find(engine, op)->result;
+    return waits_owns(op)     ? waits_peek(&engine->waits, op)
+           : permits_owns(op) ? permits_peek(&engine->permits, op)
+                              : &must_find(engine, op)->result;
 }
 
 void engine_close(struct engine *engine, engine_op op)
 {
     if (waits_owns(op))
         waits_close(&engine->waits, op);
+    else if (permits_owns(op))
+        permits_close(&engine->permits, op);
     else if (listings_owns(op))
         listing_end(must_find_listing(engine, op));
     else
@@ -242,6 +280,8 @@ bool engine_abandon(struct engine *engine, engine_op op)
     char text[NAMES_LEN_MAX];
     if (waits_owns(op))
         return waits_abandon(&engine->waits, op);
+    if (permits_owns(op))
+        return permits_abandon(&engine->permits, op);
     if (listings_owns(op)) {
         listing_end(must_find_listing(engine, op));
         return false;
@@ -251,13 +291,19 @@ bool engine_abandon(struct engine *engine, engine_op op)
     bool is_acquire = it->request.call == LOCK_ACQUIRE;
     bool is_granted = operation_abandon(it);
     if (is_acquire) /* its grant, if any, is being released */
-        waits_on_release(&engine->waits, resource);
+        on_release(engine, resource);
     return is_granted;
 }
 
 void engine_stop_waiting(struct engine *engine)
 {
     waits_stop(&engine->waits);
+    permits_stop(&engine->permits);
+}
+
+void engine_stop(struct engine *engine)
+{
+    fills_flush(&engine->fills);
 }
 
 /* ---- what the nodes and the loop tell ----------------------------------- */
@@ -293,9 +339,10 @@ static void take_release(struct engine *engine, int node, uint64_t asking,
     if (it != NULL && reply->vote == VOTE_DELETED) {
         struct span resource = it->request.resource;
         waits_on_listeners(&engine->waits, resource, reply->listeners);
+        permits_on_listeners(&engine->permits, resource, reply->listeners);
         if (it->request.call == LOCK_FORCE &&
             round_count(&it->attempt.round, VOTE_DELETED) == 0)
-            waits_on_release(&engine->waits, resource);
+            on_release(engine, resource);
     }
     operation_on_release(&engine->operations, node, asking, reply);
 }
@@ -329,6 +376,9 @@ void engine_on_reply(struct engine *engine, int node, uint64_t tag,
     case TAG_SCAN:
         listings_on_reply(&engine->listings, tag, &counted);
         break;
+    case TAG_SLOTS:
+        serving_on_reply(&engine->permits, node, tag, &counted);
+        break;
     case TAG_ADMISSION:
         if (was_unseen)
             operations_on_looked(&engine->operations, node);
@@ -340,17 +390,28 @@ void engine_on_timer(struct engine *engine, uint32_t slot)
 {
     if (slot != TIMER_TICK) {
         uint32_t index = timer_index_of(slot);
-        if (timer_owner_of(slot) == TIMER_OPERATION)
+        switch (timer_owner_of(slot)) {
+        case TIMER_OPERATION:
             operation_on_timer(&engine->operations, index);
-        else
+            return;
+        case TIMER_WAITER:
             waits_on_timer(&engine->waits, index);
-        return;
+            return;
+        case TIMER_PERMIT:
+            permits_on_timer(&engine->permits, index);
+            return;
+        default:
+            permits_on_pool_timer(&engine->permits, index);
+            return;
+        }
     }
     int64_t now_us = environment_now(&engine->env);
     nodes_tick(&engine->nodes, now_us);
+    fills_tick(&engine->fills, now_us);
     releases_tick(&engine->releases, now_us);
     repairs_tick(&engine->repairs, now_us);
     waits_tick(&engine->waits, now_us);
+    permits_tick(&engine->permits, now_us);
     listings_tick(&engine->listings, now_us);
     (void)set_tick(engine); /* cannot fail: the timer exists */
 }
@@ -378,6 +439,7 @@ void engine_on_announced(struct engine *engine, int node, struct span resource,
 {
     assert_node(engine, node);
     waits_on_announced(&engine->waits, node, resource, number);
+    permits_on_announced(&engine->permits, node, resource, number);
 }
 
 /* ---- what operators see ------------------------------------------------- */

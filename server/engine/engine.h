@@ -2,19 +2,22 @@
  * The engine: locks over N masters, behind a port. It does no I/O and reads no
  * clock, so the simulator runs it whole.
  *
- * Six lifetimes, each with its own owner:
+ * Seven lifetimes, each with its own owner:
  *
  *   request        one HTTP request; owned by api/exchange; awaits its
  *     │            operation
  *     └ operation  acquire, extend, release, force or inspect: one or more
  *         │        rounds; ends by engine_close or engine_abandon
- *         └ round  one call to all nodes; ends with its verdict. Later replies
- *             │    are recognised by their tag, and do not count
+ *         └ round  one call to all nodes, or to as many as decide it; ends
+ *             │    with its verdict. Later replies are recognised by their tag,
+ *             │    and do not count
  *             └ vote  one reply that a node owes; in the link's queue
  *
  *   release        a key to delete after a lost or abandoned grant, or for a
  *                  client; outlives its operation, until every node has
  *                  answered or the TTL has passed
+ *   fill           a key to set where the acquire did not ask, unless the lock
+ *                  is released before
  *   repair         a key to set where an extend found none; outlives its
  *                  operation by two node timeouts
  */
@@ -40,6 +43,10 @@ struct engine_acquire {
     int64_t ttl_ms;       /* within the limits */
     int64_t wait_ms;      /* how long to wait while the lock is held, at most
                              WAIT_MAX_MS; 0: do not wait */
+    bool is_shared;       /* others may hold it as well, with the same mode */
+    int limit;            /* of the pool resource#0, resource#1, …: any of so
+                             many locks; 0: the resource itself */
+    int permits;          /* so many of them, with a limit: 1 … NAMES_MAX */
 };
 
 /*
@@ -49,16 +56,22 @@ struct engine_acquire {
  *
  * acquire  a lock that an earlier acquire with the same key hash was granted is
  *          granted again, with a new token; the old token ends
+ *          With a limit, the result's resource tells which locks were granted;
+ *          otherwise it is that of the acquire.
  * extend   the token must have our form (token_is_ours), and is compared as
- *          bytes; ttl_ms as for acquire
+ *          bytes; ttl_ms as for acquire. is_shared: an exclusive lock becomes
+ *          a shared one, and the result has another token
  * release  the token as for extend
  * force    releases the lock with this fencing number, whoever holds it, also
- *          where only a minority of the nodes has it
+ *          where only a minority of the nodes has it; 0: the locks of all
+ *          readers that were granted before, but no writer's. A reader whose
+ *          number is ahead of the nodes' clocks stays
  */
 engine_op engine_acquire(struct engine *engine,
                          const struct engine_acquire *acquire, void *client);
 engine_op engine_extend(struct engine *engine, struct span resource,
-                        struct span token, int64_t ttl_ms, void *client);
+                        struct span token, int64_t ttl_ms, bool is_shared,
+                        void *client);
 engine_op engine_release(struct engine *engine, struct span resource,
                          struct span token, void *client);
 engine_op engine_force(struct engine *engine, struct span resource,
@@ -78,6 +91,9 @@ engine_op engine_inspect(struct engine *engine, struct span resource,
  */
 engine_op engine_list(struct engine *engine, const struct engine_list *list,
                       void *client);
+/* Permits of this pool, without its "#", that are waited for here. */
+int engine_pool_waiters(const struct engine *engine, struct span pool);
+
 const struct engine_page *engine_take_page(const struct engine *engine,
                                            engine_op op);
 const struct engine_result *engine_page_lock(struct engine *engine,
@@ -112,6 +128,9 @@ bool engine_abandon(struct engine *engine, engine_op op);
  * on. Grants stay.
  */
 void engine_stop_waiting(struct engine *engine);
+
+/* Before engine_free: sends at once what is to be sent later. */
+void engine_stop(struct engine *engine);
 
 /* ---- what operators see ------------------------------------------------ */
 

@@ -307,7 +307,7 @@ static void inspect(struct listing *it)
     it->is_starting = true;
     for (int begun = 0; has_memory && begun < INSPECTIONS_MAX &&
                         call_next_name(&it->left, &name);)
-        if (it->wish.is_resource(name)) {
+        if (it->wish.is_resource == NULL || it->wish.is_resource(name)) {
             has_memory = begin_inspection(it, name);
             begun++;
         }
@@ -420,6 +420,38 @@ void listings_tick(struct listings *listings, int64_t now_us)
 
 /* ---- begin -------------------------------------------------------------- */
 
+/* Writes the names of the pool's slots as a scan would. Their length. */
+static size_t write_slots(const struct engine_list *list, char *to)
+{
+    size_t len = 0;
+    for (int i = 0; i < list->limit; i++) {
+        char digits[DIGITS_MAX], head[DIGITS_MAX];
+        struct span slot = span_of_number(digits, (uint64_t)i);
+        len += span_copy(to + len,
+                         span_of_number(head, list->pool.len + 1 + slot.len));
+        to[len++] = ':';
+        len += span_copy(to + len, list->pool);
+        to[len++] = '#';
+        len += span_copy(to + len, slot);
+    }
+    return len;
+}
+
+/* Nothing need be scanned: the slots of a pool are known. False: no memory. */
+static bool begin_pool(struct listing *it, const struct engine_list *list)
+{
+    enum { HEAD_MAX = sizeof "1024:" - 1, TAIL_MAX = sizeof "#999" - 1 };
+    size_t each = HEAD_MAX + list->pool.len + TAIL_MAX;
+    char *text = malloc((size_t)list->limit * each);
+    if (text == NULL)
+        return false;
+    it->state = LISTING_INSPECTING;
+    it->earlier = 0;
+    bool is_kept = keep_names(it, (struct span){text, write_slots(list, text)});
+    free(text);
+    return is_kept;
+}
+
 uint64_t listing_start(struct listings *listings,
                        const struct engine_list *list, void *client)
 {
@@ -441,6 +473,10 @@ uint64_t listing_start(struct listings *listings,
     it->operations = NULL;
     it->names = NULL;
     it->left = (struct span){0};
+    if (list->pool.len > 0 && !begin_pool(it, list)) {
+        listing_end(it);
+        return 0;
+    }
     uint64_t handle = slots_handle(it, HANDLE_BIT);
     give_turns(listings);
     return handle;

@@ -15,6 +15,7 @@ enum {
     TOKEN_MAX = 145,       /* bytes of a token, with the longest owner */
     OWNER_MAX = 64,        /* bytes of an owner's name */
     KEY_HASH_LEN = 22,     /* of an idempotency key, in a token */
+    POOL_SLOTS_MAX = 1000, /* of a pool: the most that may hold it at once */
     VALUE_MAX = 256,       /* bytes of a lock's value in a node's reply */
     PREFIX_MAX = 64,       /* bytes in front of each key */
     NODE_DETAIL_MAX = 200, /* of a sentence about a node, with its NUL */
@@ -57,5 +58,8 @@ enum { CONFIRMED_US = 5000000 };
 
 /* Whether N nodes that were never used are admitted at once. */
 enum first_start { FIRST_START_AUTO, FIRST_START_YES, FIRST_START_NO };
+
+/* Which nodes an acquire asks at first; --ask. */
+enum ask_mode { ASK_ALL, ASK_QUORUM };
 
 #endif

@@ -22,6 +22,12 @@ static const char *const handover_names[HANDOVER_CAUSES] = {
     [HANDOVER_RETRY] = "retry",
 };
 
+static const char *const widening_names[WIDENING_CAUSES] = {
+    [WIDENING_SPLIT] = "split",
+    [WIDENING_NO_ANSWER] = "no_answer",
+    [WIDENING_SLOW] = "slow",
+};
+
 static const char *const handshake_names[HANDSHAKE_RESULTS] = {
     [HANDSHAKE_DONE] = "done",
     [HANDSHAKE_CLOSED] = "closed",
@@ -184,6 +190,9 @@ static const struct plain {
     PLAIN(undelivered_grants, "undelivered_grants_total", "counter",
           "Grants that were released because the client had disconnected, or "
           "lost its right to them."),
+    PLAIN(fills, "fills_total", "counter",
+          "Locks that were still held when the nodes that had not been asked "
+          "got them."),
     PLAIN(releases_pending, "releases_pending", "gauge",
           "Releases under way, and those that a node has yet to receive."),
     PLAIN(
@@ -195,6 +204,14 @@ static const struct plain {
           "unreachable when the lock was acquired, and has the key only if "
           "another server reached it."),
     PLAIN(waiters, "waiters", "gauge", "Acquires that wait now."),
+    PLAIN(permit_grants, "permit_grants_total", "counter",
+          "Permits granted: acquires with a limit."),
+    PLAIN(permit_tries, "permit_tries_total", "counter",
+          "Acquires of slots for permits: a round or more each."),
+    PLAIN(permit_surveys, "permit_surveys_total", "counter",
+          "Rounds that asked which slots of a pool are free."),
+    PLAIN(permit_refusals, "permit_refusals_total", "counter",
+          "Acquires with a limit that found no slot free."),
 #undef PLAIN
 };
 
@@ -292,6 +309,11 @@ static void print_operations(const struct metrics *metrics, struct text *out)
         print_histogram(out, "round_duration_seconds", "operation",
                         metrics_call_names[call],
                         &metrics->round_duration[call]);
+    head(out, "rounds_widened_total", "counter",
+         "Acquire rounds that asked more than a quorum, by the reason.");
+    for (int i = 0; i < WIDENING_CAUSES; i++)
+        print(out, "redlockd_rounds_widened_total{cause=\"%s\"} %" PRIu64 "\n",
+              widening_names[i], metrics->widenings[i]);
 }
 
 static void print_waiting(const struct metrics *metrics, struct text *out)

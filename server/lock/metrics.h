@@ -29,6 +29,14 @@ enum metrics_handover {
     HANDOVER_CAUSES
 };
 
+/* Why a round asked the nodes that it had not asked at first. */
+enum metrics_widening {
+    WIDENING_SPLIT,     /* those that it had asked could not decide */
+    WIDENING_NO_ANSWER, /* one of them gave no answer */
+    WIDENING_SLOW,      /* they took longer than most rounds */
+    WIDENING_CAUSES
+};
+
 /* Results of a client's TLS handshake. */
 enum metrics_handshake {
     HANDSHAKE_DONE,
@@ -92,6 +100,8 @@ struct metrics {
     /* operations and rounds */
     uint64_t outcomes[LOCK_CALLS][METRICS_OUTCOMES]; /* by enum outcome */
     struct metrics_histogram round_duration[LOCK_CALLS];
+    uint64_t widenings[WIDENING_CAUSES];
+    uint64_t fills; /* locks that got onto the nodes not asked at first */
     uint64_t undelivered_grants; /* released: the client had left */
     uint64_t releases_pending;   /* now: on their way, and owed by nodes */
     uint64_t releases_dropped;   /* given up, for one node or for all */
@@ -101,6 +111,12 @@ struct metrics {
     uint64_t waiters; /* now */
     struct metrics_histogram wait_duration;
     uint64_t handovers[HANDOVER_CAUSES];
+
+    /* permits */
+    uint64_t permit_tries;   /* of slots, by a round or more each */
+    uint64_t permit_surveys; /* of slots, by a round each */
+    uint64_t permit_grants;
+    uint64_t permit_refusals; /* no slot was free */
 
     /* nodes */
     int nodes;

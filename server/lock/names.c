@@ -1,5 +1,7 @@
 #include "names.h"
 
+#include "lock.h"
+
 enum { SEPARATOR = '\n' };
 
 struct span names_next(struct span *rest)
@@ -65,4 +67,21 @@ bool names_are_sorted(struct span names)
         last = next;
     }
     return true;
+}
+
+int names_slot(struct span name, struct span *pool)
+{
+    enum { DIGITS = 3 };
+    size_t len = name.len;
+    int slot = 0;
+    while (len > 0 && name.ptr[len - 1] >= '0' && name.ptr[len - 1] <= '9')
+        len--;
+    struct span digits = {name.ptr + len, name.len - len};
+    if (len == 0 || name.ptr[len - 1] != '#' || digits.len < 1 ||
+        digits.len > DIGITS || (digits.len > 1 && digits.ptr[0] == '0'))
+        return -1;
+    for (size_t i = 0; i < digits.len; i++)
+        slot = slot * 10 + (digits.ptr[i] - '0');
+    *pool = (struct span){name.ptr, len - 1};
+    return slot;
 }

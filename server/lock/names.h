@@ -29,4 +29,11 @@ size_t names_join(char *to, struct span *list, int count);
  */
 bool names_are_sorted(struct span names);
 
+/*
+ * A slot of a pool is a lock whose name is that of the pool, "#" and a number
+ * from 0 to POOL_SLOTS_MAX - 1, without zeros in front. names_slot tells the
+ * number, and the pool; -1: the name is none of a slot.
+ */
+int names_slot(struct span name, struct span *pool);
+
 #endif

@@ -38,7 +38,8 @@ static bool has_room(const struct batch *batch, const struct call *call)
     size_t needed = (size_t)names * batch->prefix.len + call->resource.len +
                     call->token.len + call->admit.len + call->nonce.len +
                     call->found.len + call->mark.len + call->witnesses.len +
-                    call->latest.len + (size_t)NUMBERS_OF(names) * DIGITS_MAX;
+                    call->latest.len + call->key_hash.len +
+                    (size_t)NUMBERS_OF(names) * DIGITS_MAX;
     return batch->calls < BATCH_CALLS_MAX &&
            ARGS_OF(names) <= BATCH_ARGS_MAX - args &&
            needed <= sizeof batch->bytes - batch->used;
@@ -55,12 +56,15 @@ static bool fits(const struct batch *batch, const struct call *call)
                           batch->window_us == call->window_us;
     /* a reply has room for what one scan finds */
     bool is_only_scan = call->kind != CALL_SCAN || !batch->has_scan;
+    bool is_told = call->kind != CALL_SLOTS ||
+                   call->count <= BATCH_SLOTS_MAX - batch->slots_told;
     /* an earlier deadline is safe: the node only refuses sooner */
     bool is_deadline_near =
         !batch->is_timed || !call_asks_for_vote(call->kind) ||
         (call->node_deadline_us - batch->deadline_us <= BATCH_DEADLINES_US &&
          batch->latest_us - call->node_deadline_us <= BATCH_DEADLINES_US);
-    return is_admit_same && is_window_same && is_only_scan && is_deadline_near;
+    return is_admit_same && is_window_same && is_only_scan && is_told &&
+           is_deadline_near;
 }
 
 static struct span copy(struct batch *batch, struct span span)
@@ -122,18 +126,18 @@ static void part_slots(struct batch *batch, const struct call *call)
  * Adds an acquire or release of one lock, which are most calls. Arguments that
  * the script reads at once are together.
  */
-static void add_single(struct batch *batch, const struct call *call)
+static void add_single(struct batch *batch, const struct call *call,
+                       char letter)
 {
     struct span lock = copy_lock(batch, call->resource);
     struct span token = copy(batch, call->token);
     part_slots(batch, call);
+    batch->kinds[batch->kinds_count++] = letter;
     if (call->kind == CALL_RELEASE) {
-        batch->kinds[batch->kinds_count++] = 'r';
         batch->locks[batch->releases] = lock;
         batch->tokens[batch->releases++] = token;
         return;
     }
-    batch->kinds[batch->kinds_count++] = 'a';
     add(batch, lock);
     add(batch, token);
     add_number(batch, call->ttl_ms);
@@ -154,10 +158,10 @@ static void add_memory(struct batch *batch, const struct call *call)
 static void add_args(struct batch *batch, const struct call *call)
 {
     int names = names_count(call->resource);
-    char letter = script_letter(call->kind);
+    char letter = script_letter_of(call);
     if (names == 1 &&
-        (call->kind == CALL_ACQUIRE || call->kind == CALL_RELEASE)) {
-        add_single(batch, call);
+        (letter == 'a' || letter == SCRIPT_SHARE || letter == 'r')) {
+        add_single(batch, call, letter);
         return;
     }
     batch->slots_count = 0; /* it parts those before it from those behind it */
@@ -210,6 +214,7 @@ static void add_args(struct batch *batch, const struct call *call)
         return;
     case CALL_INSPECT:
         add_locks(batch, call->resource);
+        add_number(batch, call->number);
         return;
     case CALL_LISTEN:
         add_number(batch, call->listen_us);
@@ -219,6 +224,13 @@ static void add_args(struct batch *batch, const struct call *call)
         add_number(batch, call->count);
         add(batch, copy(batch, call->resource));
         batch->has_scan = true;
+        return;
+    case CALL_SLOTS:
+        assert(call->count > 0 && call->count <= POOL_SLOTS_MAX);
+        add(batch, copy_lock(batch, call->resource));
+        add_number(batch, call->count);
+        add(batch, copy(batch, call->key_hash));
+        batch->slots_told += call->count;
         return;
     case CALL_KINDS:
         return;
@@ -300,6 +312,7 @@ void batch_reset(struct batch *batch)
     batch->kinds_count = 0;
     batch->slots_count = 0;
     batch->has_scan = false;
+    batch->slots_told = 0;
 }
 
 /* ---- the reply ---------------------------------------------------------- */

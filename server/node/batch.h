@@ -18,12 +18,13 @@ enum {
     BATCH_BYTES_MAX = 32 * 1024,
     BATCH_KINDS_MAX = 2 * BATCH_CALLS_MAX, /* letters and semicolons */
     BATCH_HEAD_FIELDS = 4, /* the array, the node's time, its beat, letters */
+    BATCH_SLOTS_MAX = 4 * POOL_SLOTS_MAX, /* told in a reply */
     BATCH_DEADLINES_US = 2000, /* between the deadlines of its calls */
     BATCH_FIELDS_MAX = BATCH_HEAD_FIELDS + BATCH_CALLS_MAX * SCRIPT_FIELDS_MAX,
     BATCH_CALL_TEXT_MAX = VALUE_MAX + SCRIPT_WORD_MAX, /* in a call's reply */
     BATCH_TEXT_MAX = BATCH_CALLS_MAX * (BATCH_CALL_TEXT_MAX + 1) +
                      2 * CALL_STATE_MAX + CALL_WITNESSES_MAX + /* of a look */
-                     CALL_SCAN_MAX,
+                     CALL_SCAN_MAX + BATCH_SLOTS_MAX,
 };
 
 /* All zero at first, except for prefix, which is borrowed. */
@@ -48,6 +49,7 @@ struct batch {
     int slots_count; /* of the acquires and releases since the last ";" */
     uint16_t slots[BATCH_CALLS_MAX];
     bool has_scan;
+    int slots_told; /* in its reply */
     size_t used;
     char bytes[BATCH_BYTES_MAX];
 };

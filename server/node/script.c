@@ -2,6 +2,8 @@
 
 #include <assert.h>
 
+#include "../engine/port/token.h"
+
 /* The files of server/node/scripts, made by the Makefile. */
 static const char lua[] =
 #include "script.lua.h"
@@ -21,6 +23,7 @@ const char *script_name(enum call_kind kind)
         [CALL_EXTEND] = "extend",   [CALL_REPAIR] = "repair",
         [CALL_RELEASE] = "release", [CALL_INSPECT] = "inspect",
         [CALL_LISTEN] = "listen",   [CALL_SCAN] = "scan",
+        [CALL_SLOTS] = "slots",
     };
     assert(kind < CALL_KINDS);
     return names[kind];
@@ -33,9 +36,17 @@ char script_letter(enum call_kind kind)
         [CALL_REVOKE] = 'v',  [CALL_ACQUIRE] = 'a', [CALL_REPEAT] = 'g',
         [CALL_EXTEND] = 'e',  [CALL_REPAIR] = 'p',  [CALL_RELEASE] = 'r',
         [CALL_INSPECT] = 'i', [CALL_LISTEN] = 'l',  [CALL_SCAN] = 's',
+        [CALL_SLOTS] = 'f',
     };
     assert(kind < CALL_KINDS);
     return letters[kind];
+}
+
+char script_letter_of(const struct call *call)
+{
+    if (call->kind == CALL_ACQUIRE && token_is_shared(call->token))
+        return SCRIPT_SHARE;
+    return script_letter(call->kind);
 }
 
 /* ---- replies ------------------------------------------------------------ */
@@ -63,7 +74,8 @@ static const struct answer letters[LETTERS] = {
     ['D' - 'A'] = {VOTE_DELETED, BY(RELEASE)},
     ['E' - 'A'] = {VOTE_EXTENDED, BY(EXTEND)},
     ['F' - 'A'] = {VOTE_FREE, BY(RELEASE) | BY(INSPECT)},
-    ['Q' - 'A'] = {VOTE_NOT_ADMITTED, BY_VOTERS | BY(RELEASE) | BY(INSPECT)},
+    ['Q' - 'A'] = {VOTE_NOT_ADMITTED,
+                   BY_VOTERS | BY(RELEASE) | BY(INSPECT) | BY(SLOTS)},
     ['L' - 'A'] = {VOTE_LATE, BY_VOTERS},
     ['S' - 'A'] = {VOTE_OUT_OF_RANGE, BY_SETTERS},
     ['C' - 'A'] = {VOTE_CHANGED, BY_WRITERS | BY(REPAIR)},
@@ -72,7 +84,13 @@ static const struct answer letters[LETTERS] = {
     ['R' - 'A'] = {VOTE_GRANTED, BY(REPEAT)},
 };
 
-enum { LOOK_FIELDS = 9, HELD_FIELDS = 3, SCAN_FIELDS = 3, NUMBER_FIELDS = 2 };
+enum {
+    LOOK_FIELDS = 9,
+    HELD_FIELDS = 3,
+    SCAN_FIELDS = 3,
+    SLOTS_FIELDS = 3,
+    NUMBER_FIELDS = 2
+};
 
 /* A word and more fields. */
 static const struct {
@@ -81,9 +99,11 @@ static const struct {
     int fields; /* the word included */
 } words[] = {
     {"HELD", {VOTE_HELD, BY_VOTERS | BY(RELEASE) | BY(INSPECT)}, HELD_FIELDS},
+    {"SHARED", {VOTE_HELD, BY_VOTERS | BY(RELEASE) | BY(INSPECT)}, HELD_FIELDS},
     {"DELETED", {VOTE_DELETED, BY(RELEASE)}, NUMBER_FIELDS},
     {"FREE", {VOTE_FREE, BY(EXTEND)}, NUMBER_FIELDS},
     {"KEYS", {VOTE_DONE, BY(SCAN)}, SCAN_FIELDS},
+    {"SLOTS", {VOTE_DONE, BY(SLOTS)}, SLOTS_FIELDS},
     {"STALE", {VOTE_STALE, BY(ACQUIRE) | BY(REPEAT)}, NUMBER_FIELDS},
 };
 
@@ -138,8 +158,25 @@ static bool decode_keys(struct call_reply *reply,
     return rest.len == 0 && reply->cursor >= 0;
 }
 
+/* How many slots there are the caller must check. */
+static bool decode_slots(struct call_reply *reply,
+                         const struct script_field *fields)
+{
+    if (fields[1].type != SCRIPT_FIELD_INTEGER || fields[1].integer < -1 ||
+        fields[2].type != SCRIPT_FIELD_STRING ||
+        fields[2].string.len > POOL_SLOTS_MAX)
+        return false;
+    reply->pttl_ms = fields[1].integer;
+    reply->slots = fields[2].string;
+    for (size_t i = 0; i < reply->slots.len; i++)
+        if (reply->slots.ptr[i] < CALL_SLOT_FREE ||
+            reply->slots.ptr[i] > CALL_SLOT_OWN)
+            return false;
+    return true;
+}
+
 /* What comes behind the word. False: the script never says that. */
-static bool decode_rest(struct call_reply *reply,
+static bool decode_rest(struct call_reply *reply, enum call_kind kind,
                         const struct script_field *fields)
 {
     bool is_integer = fields[1].type == SCRIPT_FIELD_INTEGER;
@@ -148,6 +185,12 @@ static bool decode_rest(struct call_reply *reply,
     switch (reply->vote) {
     case VOTE_HELD:
         reply->pttl_ms = number;
+        if (span_is(fields[0].string, "SHARED")) {
+            reply->holders = fields[2].integer;
+            return is_integer && number >= 0 &&
+                   fields[2].type == SCRIPT_FIELD_INTEGER &&
+                   fields[2].integer > 0;
+        }
         reply->value = fields[2].string;
         return is_integer && number >= -1 &&
                fields[2].type == SCRIPT_FIELD_STRING &&
@@ -170,7 +213,8 @@ static bool decode_rest(struct call_reply *reply,
         reply->listeners = number;
         return script_is_number(&fields[1]);
     case VOTE_DONE:
-        return decode_keys(reply, fields);
+        return kind == CALL_SLOTS ? decode_slots(reply, fields)
+                                  : decode_keys(reply, fields);
     default:
         return false;
     }
@@ -239,7 +283,7 @@ struct call_reply script_decode(enum call_kind kind, int64_t node_now_us,
         return decode_look(node_now_us, fields, count);
     struct call_reply reply = {.vote = find_word(kind, fields[0].string, count),
                                .node_now_us = node_now_us};
-    if (reply.vote == VOTE_UNREADABLE || !decode_rest(&reply, fields))
+    if (reply.vote == VOTE_UNREADABLE || !decode_rest(&reply, kind, fields))
         return garbage();
     return reply;
 }

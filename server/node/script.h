@@ -48,8 +48,12 @@ struct span script_text(void);
 /* The kind's name ("acquire"). Static. */
 const char *script_name(enum call_kind kind);
 
-/* The letter by which the text knows it, in lower case. */
+/* The letter by which the text knows it, in lower case; and that of a call. */
 char script_letter(enum call_kind kind);
+char script_letter_of(const struct call *call);
+
+/* Of acquires and repeats of shared locks. */
+enum { SCRIPT_SHARE = 'h' };
 
 /* Whether it is a number that the script may return: 0 to EXACT_MAX. */
 bool script_is_number(const struct script_field *field);

@@ -69,6 +69,22 @@ static bool read_channel(const struct subscription *subscription,
 }
 
 /*
+ * The number in an announcement. On the channel of a pool "#" and a slot follow
+ * it: they make the resource the name of that slot.
+ */
+static struct span take_slot(struct span text, char copy[RESOURCE_MAX],
+                             struct span *resource)
+{
+    const char *mark = memchr(text.ptr, '#', text.len);
+    if (mark == NULL)
+        return text;
+    struct span slot = {mark + 1, text.len - (size_t)(mark + 1 - text.ptr)};
+    if (slot.len <= RESOURCE_MAX - resource->len)
+        resource->len += span_copy(copy + resource->len, slot);
+    return (struct span){text.ptr, (size_t)(mark - text.ptr)};
+}
+
+/*
  * kind channel text | kind channel count, as an array. False: it is no
  * announcement.
  */
@@ -89,9 +105,9 @@ static bool take_reply(struct subscription *subscription,
     if (fields[2].type == SCRIPT_FIELD_STRING) {
         if (!span_is(kind, "message"))
             return false;
-        events->announced(
-            events->ctx, subscription->node, resource,
-            at_least(span_number(fields[2].string, NUMBER_MAX), 0));
+        struct span number = take_slot(fields[2].string, copy, &resource);
+        events->announced(events->ctx, subscription->node, resource,
+                          at_least(span_number(number, NUMBER_MAX), 0));
         return true;
     }
     if (fields[2].type != SCRIPT_FIELD_INTEGER)

@@ -137,7 +137,8 @@ class World:
 
 class Clients:
     """Two at each server: cycles of acquire, extend and release, locks that
-    somebody holds, waits for them, and now and then one that leaves."""
+    somebody holds, waits for them, permits, and now and then one that
+    leaves."""
 
     def __init__(self, world: World) -> None:
         self.ended = threading.Event()
@@ -163,13 +164,16 @@ class Clients:
             answer = connection.getresponse()
             return answer.status, json.load(answer)
         try:
+            what: dict[str, Any] = {
+                "resource": "shared" if name.endswith("7") else name}
+            if name.endswith("5"):
+                what = {"resource": "pool", "limit": 1}
             status, lock = call("POST", "/locks", {
-                "resource": "shared" if name.endswith("7") else name,
-                "ttl_ms": 2000, "wait_ms": 500})
+                **what, "ttl_ms": 2000, "wait_ms": 500})
             if status != 201:
                 return
             path = f"/locks/{lock['id']}"
-            call("POST", "/locks", {"resource": lock["resource"]})
+            call("POST", "/locks", what)
             call("PUT", f"{path}/extend", token=lock["token"])
             call("DELETE", path, token=lock["token"])
         finally:

@@ -6,9 +6,10 @@
  *   contention LEAST-MOST CLIENTS RESOURCES HOLD_US SECONDS HOST:PORT…
  *
  * wait: acquires say wait_ms. LEAST-MOST: they do not, and whoever is refused
- * asks again after a random delay of so many milliseconds. One process and one
- * thread for all, so that a hand-over from one server to another is measured by
- * one clock.
+ * asks again after a random delay of so many milliseconds. With pool:10 for
+ * RESOURCES, all want a permit of one pool, whose ten slots count as resources.
+ * One process and one thread for all, so that a hand-over from one server to
+ * another is measured by one clock.
  */
 #include "http.h"
 #include "sample.h"
@@ -44,7 +45,7 @@ struct contender {
     int64_t asked_us;  /* the request under way was sent */
     int64_t granted_us;
     uint64_t grants; /* of those that count */
-    char token[256];
+    char id[256], token[256];
 };
 
 static struct contention {
@@ -54,7 +55,7 @@ static struct contention {
     struct resource *resources;
     struct sockaddr_in servers[SERVERS_MAX];
     int count, resource_count, server_count;
-    bool waits;
+    bool waits, is_pool;
     unsigned least_ms, most_ms; /* the delays of those that do not */
     int64_t hold_us;
     double seconds;
@@ -106,12 +107,14 @@ static void fail(struct contender *client, const char *what)
 
 static void ask(struct contender *client)
 {
-    char body[160], wait[32] = "";
+    char body[192], wait[32] = "", limit[32] = "";
     int64_t now_us = sample_now_us();
     if (all.waits)
         snprintf(wait, sizeof wait, ",\"wait_ms\":%d", WAIT_MS);
-    snprintf(body, sizeof body, "{\"resource\":\"%s\",\"ttl_ms\":30000%s}",
-             client->resource->name, wait);
+    if (all.is_pool)
+        snprintf(limit, sizeof limit, ",\"limit\":%d", all.resource_count);
+    snprintf(body, sizeof body, "{\"resource\":\"%s\",\"ttl_ms\":30000%s%s}",
+             client->resource->name, wait, limit);
     client->state = ASKS;
     *due_of(client) = 0;
     client->asked_us = now_us;
@@ -124,8 +127,8 @@ static void ask(struct contender *client)
 
 static void release(struct contender *client)
 {
-    char path[128];
-    snprintf(path, sizeof path, "/locks/%s", client->resource->name);
+    char path[300];
+    snprintf(path, sizeof path, "/locks/%s", client->id);
     client->state = RELEASES;
     *due_of(client) = 0;
     client->asked_us = sample_now_us();
@@ -135,6 +138,18 @@ static void release(struct contender *client)
     const char *error = http_delete(&client->http, path, client->token);
     if (error)
         fail(client, error);
+}
+
+/* False: it has no slot of the pool. */
+static bool take_slot(struct contender *client, const char *body)
+{
+    unsigned slot;
+    const char *slots = strstr(body, "\"slots\":[");
+    if (!slots || sscanf(slots, "\"slots\":[%u", &slot) != 1 ||
+        slot >= (unsigned)all.resource_count)
+        return false;
+    client->resource = &all.resources[slot];
+    return true;
 }
 
 static void take_grant(struct contender *client, int64_t now_us)
@@ -180,7 +195,9 @@ static void take_answer(struct contender *client)
             sample_add(&all.release, now_us - client->asked_us);
         ask(client);
     } else if (client->state == ASKS && status == 201 &&
-               http_text(&answer, "token", client->token))
+               http_text(&answer, "id", client->id) &&
+               http_text(&answer, "token", client->token) &&
+               (!all.is_pool || take_slot(client, answer.body)))
         take_grant(client, now_us);
     else if (client->state == ASKS && !all.waits &&
              (status == 409 || status == 503)) /* 503: their votes were split */
@@ -227,15 +244,16 @@ static void turn(void)
 static void parse(int argc, char **argv)
 {
     if (argc < 7 || argc > 6 + SERVERS_MAX)
-        errx(2, "usage: contention wait|LEAST-MOST CLIENTS RESOURCES HOLD_US "
-                "SECONDS HOST:PORT…");
+        errx(2, "usage: contention wait|LEAST-MOST CLIENTS RESOURCES|pool:SLOTS"
+                " HOLD_US SECONDS HOST:PORT…");
     all.waits = strcmp(argv[1], "wait") == 0;
     if (!all.waits &&
         (sscanf(argv[1], "%u-%u", &all.least_ms, &all.most_ms) != 2 ||
          all.most_ms < all.least_ms))
         errx(2, "not LEAST-MOST: %s", argv[1]);
     all.count = atoi(argv[2]);
-    all.resource_count = atoi(argv[3]);
+    all.is_pool = strncmp(argv[3], "pool:", 5) == 0;
+    all.resource_count = atoi(argv[3] + (all.is_pool ? 5 : 0));
     all.hold_us = atoi(argv[4]);
     all.seconds = atof(argv[5]);
     all.server_count = argc - 6;
@@ -261,7 +279,7 @@ static void begin(void)
     watch(all.timer, NULL);
     for (int i = 0; i < all.resource_count; i++)
         snprintf(all.resources[i].name, sizeof all.resources[i].name,
-                 "contended:%x:%d", run, i);
+                 "contended:%x:%d", run, all.is_pool ? 0 : i);
     for (int i = 0; i < all.count; i++) {
         struct contender *client = &all.clients[i];
         client->server = i % all.server_count;

@@ -5,9 +5,9 @@
  *                                            by the clock: a cycle that had to
  *                                            wait counts from when it was due
  *
- * -t speaks TLS. -a TOKEN sends this bearer token. Locks last -l MS, 30000.
- * -c NAME=PID,PID… also prints the CPU time that these processes used while
- * cycles counted; PID 0 is this one.
+ * -s asks for shared locks. -t speaks TLS. -a TOKEN sends this bearer token.
+ * Locks last -l MS, 30000. -c NAME=PID,PID… also prints the CPU time that these
+ * processes used while cycles counted; PID 0 is this one.
  */
 #include "client.h"
 #include "cost.h"
@@ -47,6 +47,7 @@ static struct load {
 } load;
 
 int service_ttl_ms = 30000;
+bool service_is_shared;
 
 static void watch(int fd, struct client *client)
 {
@@ -146,10 +147,13 @@ static void connect_all(const struct sockaddr_in *server)
 static void parse(int argc, char **argv, struct sockaddr_in *server)
 {
     int option;
-    while ((option = getopt(argc, argv, "ta:l:c:")) == 't' || option == 'a' ||
-           option == 'l' || (option == 'c' && load.costs_count < COSTS)) {
+    while ((option = getopt(argc, argv, "sta:l:c:")) == 't' || option == 'a' ||
+           option == 's' || option == 'l' ||
+           (option == 'c' && load.costs_count < COSTS)) {
         if (option == 't')
             http_use_tls();
+        else if (option == 's')
+            service_is_shared = true;
         else if (option == 'a')
             http_set_token(optarg);
         else if (option == 'l')
@@ -160,9 +164,9 @@ static void parse(int argc, char **argv, struct sockaddr_in *server)
     argc -= optind;
     argv += optind;
     if (option != -1 || argc < 3 || argc > 4)
-        errx(2,
-             "usage: load [-t] [-a TOKEN] [-l MS] [-c NAME=PID,…]… HOST:PORT "
-             "CLIENTS SECONDS [RATE]");
+        errx(2, "usage: load [-s] [-t] [-a TOKEN] [-l MS] [-c NAME=PID,…]… "
+                "HOST:PORT "
+                "CLIENTS SECONDS [RATE]");
     *server = http_address(argv[0]);
     load.count = atoi(argv[1]);
     load.seconds = atof(argv[2]);

@@ -10,8 +10,9 @@ void service_greet(struct client *client)
 const char *service_acquire(struct client *client)
 {
     char body[128];
-    snprintf(body, sizeof body, "{\"resource\":\"%s\",\"ttl_ms\":%d}",
-             client->resource, service_ttl_ms);
+    snprintf(body, sizeof body, "{\"resource\":\"%s\",\"ttl_ms\":%d%s}",
+             client->resource, service_ttl_ms,
+             service_is_shared ? ",\"mode\":\"shared\"" : "");
     return http_post(&client->http, "/locks", body);
 }
 

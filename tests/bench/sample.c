@@ -69,10 +69,11 @@ void sample_report(struct sample *sample, double seconds, uint64_t cycles,
         (int64_t)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000 +
         used.ru_utime.tv_usec + used.ru_stime.tv_usec;
     printf("cycles_per_s %.0f cycles %" PRIu64 " failures %" PRIu64
-           " p50_us %" PRIu32 " p99_us %" PRIu32 " client_cpu_us %" PRId64 "\n",
+           " p50_us %" PRIu32 " p99_us %" PRIu32 " p999_us %" PRIu32
+           " client_cpu_us %" PRId64 "\n",
            (double)sample->count / seconds, cycles, failures,
            sample_percentile(sample, 50), sample_percentile(sample, 99),
-           cpu_us);
+           sample_percentile(sample, 99.9), cpu_us);
 }
 
 void sample_fini(struct sample *sample)

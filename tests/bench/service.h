@@ -9,6 +9,9 @@
 /* How long the locks of redlockd last, ms. */
 extern int service_ttl_ms;
 
+/* Whether they are shared ones. */
+extern bool service_is_shared;
+
 /* What a client needs before its first cycle; its connection is open and waits
  * for answers. Ends the process if that fails. */
 void service_greet(struct client *client);

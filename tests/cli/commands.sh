@@ -6,6 +6,8 @@ cd "$(dirname "$0")/../.."
 source scripts/stack.sh
 # shellcheck source=tests/lib/checks.sh
 source tests/lib/checks.sh
+# shellcheck source=tests/cli/readers.sh
+source tests/cli/readers.sh
 
 ctl=${REDLOCKCTL:-build/redlockctl}
 dead=http://127.0.0.1:1 # nobody listens there
@@ -52,6 +54,12 @@ command_line_is_checked() {
         gives 64 '"a\uFFFDb": a resource must be valid UTF-8' run $'a\xffb' -- true &&
         gives 64 "16 resources at most" run {1..17} -- true &&
         gives 64 "no --token" release a &&
+        gives 64 "needs --limit" run --permits 2 a -- true &&
+        gives 64 "more than --limit" run --limit 2 --permits 3 a -- true &&
+        gives 64 "needs one resource" run --limit 2 a b -- true &&
+        gives 64 "is not a whole number" run --limit 0 a -- true &&
+        gives 64 "is not a whole number" acquire --limit 1001 a &&
+        gives 64 "a permit has one holder" run -s --limit 2 a -- true &&
         gives 0 "redlockctl run: " run --help &&
         gives 0 "Commands:" --help &&
         gives 0 "redlockctl $(cat VERSION)" --version
@@ -62,7 +70,7 @@ command_line_is_checked() {
 examples_of_help_work() {
     local name line count=0 number page
     mkdir -p "$stack_dir/bin"
-    for name in bin/pg_dump deploy.sh transfer; do
+    for name in bin/pg_dump deploy.sh transfer export; do
         printf '#!/bin/sh\necho ran\n' >"$stack_dir/$name"
         chmod +x "$stack_dir/$name"
     done
@@ -274,6 +282,17 @@ release_by_force() {
         gives 70 "no such lock" release --force "$number" z1
 }
 
+# All at once, but no writer.
+release_all_readers_by_force() {
+    hold z2 20 -s && hold z2 20 -s &&
+        gives 0 "" release --force all z2 &&
+        hold z2 20 &&
+        gives 70 "no reader has the lock, but a writer" release --force all z2 &&
+        gives 0 "held by" show z2 && release_what_is_held z2 &&
+        gives 70 "no such lock" release --force all z2 &&
+        gives 64 "is neither a fencing token nor all" release --force both z2
+}
+
 release_what_is_held() { # resource
     eventually 10 gives 0 "held by" show "$1"
     "$ctl" release "$1" --force "$("$ctl" show "$1" --json | grep -o '[0-9]\{16\}')"
@@ -377,6 +396,45 @@ type_slowly() { # file in which the command tells how far it is
     eventually 10 grep -q begun "$1" && echo word &&
         eventually 10 grep -q read "$1" && printf '\032' &&
         sleep 0.5 && echo more && sleep 0.5
+}
+
+# The command finds its slot; show tells of all.
+permits_are_locks_of_slots() {
+    # shellcheck disable=SC2016 # for the shell that redlockctl starts
+    gives 0 "p1#0 0" run --limit 1 p1 -- \
+        sh -c 'echo "$REDLOCKD_RESOURCE $REDLOCKD_SLOT"' &&
+        gives 0 "0 1 2" run --limit 3 --permits 3 p1 -- \
+            sh -c 'echo "$REDLOCKD_SLOT"' &&
+        gives 1 "p1: 3 of 3 free" show --limit 3 p1 &&
+        hold p1 20 --limit 2 --owner me &&
+        gives 0 "held by me" show --limit 2 p1 &&
+        gives 0 "p1: 1 of 2 free" show --limit 2 p1 &&
+        hold p1 20 --limit 2 &&
+        gives 1 "too few of this pool's permits" run -n --limit 2 p1 -- true &&
+        gives 0 '"free":[2]' show --json --limit 3 p1
+}
+
+# Also by extend and release, which read what acquire has printed.
+permits_are_extended_and_released() (
+    eval "$("$ctl" acquire -n --limit 1 p2)" &&
+        [ "$REDLOCKD_RESOURCE $REDLOCKD_SLOT" = 'p2#0 0' ] &&
+        gives 0 "yours for" extend && gives 0 "" release &&
+        gives 1 "p2: 1 of 1 free" show --limit 1 p2
+)
+
+# Six at once, and two permits.
+permits_are_never_too_many() {
+    local dir=$stack_dir/permits
+    mkdir -p "$dir"
+    for _ in 1 2 3 4 5 6; do
+        # shellcheck disable=SC2016 # for the shell that redlockctl starts
+        "$ctl" run -w 20 --limit 2 p3 -- sh -c '
+            mkdir "$0/slot.$REDLOCKD_SLOT" && ls "$0" | grep -c slot. >>"$0/seen"
+            sleep 0.2
+            rmdir "$0/slot.$REDLOCKD_SLOT"' "$dir" &
+    done
+    wait -n && wait -n && wait -n && wait -n && wait -n && wait -n &&
+        [ "$(wc -l <"$dir/seen")" -eq 6 ] && ! grep -qv '^[12]$' "$dir/seen"
 }
 
 full_disk_is_told() {

@@ -150,13 +150,44 @@ static struct span any_witnesses(struct run *run,
     return (struct span){text, len};
 }
 
-/* That of the lock that is there, or another. */
-static struct span any_token(struct run *run, int resource)
+/* One that the lock has, or one of those that share it; empty: none does. */
+static struct span token_there(struct run *run, int resource)
 {
     const struct simkey *key = &run->memory.keys[resource];
-    if (key->is_set && hands_pick(run, 2) == 0)
-        return (struct span){key->token, key->token_len};
-    return span_of(hands_token(run));
+    if (!key->is_set)
+        return (struct span){0};
+    return key->is_shared ? hands_holder(run, resource)
+                          : (struct span){key->token, key->token_len};
+}
+
+static void flip_form(char *token)
+{
+    char *form = token + TOKEN_NUMBER_LEN;
+    *form = *form == TOKEN_SHARED ? '.' : TOKEN_SHARED;
+}
+
+/* That of the lock that is there, or another; a third of them have the other
+ * form. */
+static struct span any_token(struct run *run, int resource,
+                             char text[SIM_TOKEN_MAX])
+{
+    struct span token = token_there(run, resource);
+    if (token.len == 0 || hands_pick(run, 2) == 0)
+        token = span_of(hands_token(run));
+    size_t len = span_copy(text, token);
+    if (len > TOKEN_NUMBER_LEN && hands_pick(run, 3) == 0)
+        flip_form(text);
+    return (struct span){text, len};
+}
+
+/* Some releases are those of all readers up to a number: their token ends
+ * behind its form. */
+static void shorten_token(struct run *run, struct call *call, char *text)
+{
+    if (call->token.len <= TOKEN_NUMBER_LEN || hands_pick(run, 8) != 0)
+        return;
+    call->token.len = TOKEN_NUMBER_LEN + 1;
+    token_share(text);
 }
 
 /* What all calls of a batch have in common. */
@@ -171,7 +202,7 @@ struct shared {
 /* What its spans may borrow from. */
 struct texts {
     char names[SIM_NAMES_MAX];
-    char token[SIM_TOKEN_MAX];
+    char token[SIM_TOKEN_MAX], number[SIM_TOKEN_MAX];
     state_text found, mark;
     char latest[CALL_BIRTH_LEN + 1];
     char witnesses[CALL_WITNESSES_MAX + 1];
@@ -182,27 +213,31 @@ struct texts {
 static struct span any_names(struct run *run, enum call_kind kind, int first,
                              char text[SIM_NAMES_MAX])
 {
-    int numbers[] = {first, (first + 1) % SIM_RESOURCES,
-                     (first + 2) % SIM_RESOURCES};
+    int numbers[CALLS_NAMES_MAX] = {first, (first + 1) % SIM_RESOURCES,
+                                    (first + 2) % SIM_RESOURCES};
     bool is_common = kind == CALL_ACQUIRE || kind == CALL_RELEASE;
     bool is_one = is_common && hands_pick(run, 4) != 0;
-    int count = is_one ? 1 : 1 + (int)hands_pick(run, 3);
+    int count = is_one ? 1 : 1 + (int)hands_pick(run, CALLS_NAMES_MAX);
     return (struct span){text, simnode_join(text, numbers, count)};
 }
 
 /*
  * Of a repair: mostly what the slots say. Of a repeat: about the number of the
- * token that is there, or of one that somebody may have set.
+ * token that is there, or of one that somebody may have set, or all that are
+ * not ahead. An acquire replaces nobody.
  */
 static int64_t any_seen(struct run *run, const struct call *call, int resource)
 {
     struct token_parts parts;
-    const struct simkey *key = &run->memory.keys[resource];
+    if (call->kind == CALL_ACQUIRE)
+        return 0;
     if (call->kind == CALL_REPEAT && hands_pick(run, 2) == 0 &&
-        token_parse((struct span){key->token, key->token_len}, &parts))
+        token_parse(token_there(run, resource), &parts))
         return parts.number + hands_pick(run, 3) - 1;
     if (call->kind == CALL_REPEAT)
-        return INT64_C(1700000000000000) + hands_pick(run, 5);
+        return hands_pick(run, 2) == 0
+                   ? INT64_C(1700000000000000) + hands_pick(run, 5)
+                   : run->clock_us;
     int64_t seen =
         simnode_seen(&run->memory, call->slots, names_count(call->resource)) -
         (hands_pick(run, 4) == 0);
@@ -214,19 +249,30 @@ static enum call_kind any_kind_of_locks(struct run *run)
 {
     if (hands_pick(run, 2) == 0)
         return hands_pick(run, 2) == 0 ? CALL_ACQUIRE : CALL_RELEASE;
-    return (enum call_kind)(CALL_ACQUIRE +
-                            hands_pick(run, CALL_SCAN - CALL_ACQUIRE));
+    if (hands_pick(run, 4) == 0)
+        return CALL_EXTEND;
+    int kind =
+        CALL_ACQUIRE + (int)hands_pick(run, CALL_SCAN + 1 - CALL_ACQUIRE);
+    return kind == CALL_SCAN ? CALL_SLOTS : (enum call_kind)kind;
 }
 
-/* A token that begins with the number, as those do that calls set. */
-static struct span token_of_number(struct run *run, int64_t number,
+/* A token that begins with the number, as those do that calls set. Half of the
+ * repeats may have the key of a lock that is there. */
+static struct span token_of_number(struct run *run, const struct call *call,
                                    char text[SIM_TOKEN_MAX])
 {
+    char other[SIM_TOKEN_MAX + 1];
     const char *token = hands_token(run);
+    if (call->kind == CALL_REPEAT && hands_pick(run, 2) == 0) {
+        other[span_copy(other, call->token)] = '\0';
+        token = other;
+    }
     const char *rest =
         strlen(token) > SIM_NUMBER_LEN ? token + SIM_NUMBER_LEN : ".b";
     int len = snprintf(text, SIM_TOKEN_MAX, "%0*lld%s", SIM_NUMBER_LEN,
-                       (long long)number, rest);
+                       (long long)call->number, rest);
+    if (hands_pick(run, 3) == 0)
+        flip_form(text);
     return (struct span){text, (size_t)len};
 }
 
@@ -240,7 +286,34 @@ static void choose_number(struct run *run, struct call *call, int resource,
         token_parse(call->token, &parts))
         call->number = parts.number;
     else
-        call->token = token_of_number(run, call->number, text);
+        call->token = token_of_number(run, call, text);
+}
+
+/* Of one who shares the lock, or none. */
+static int64_t any_holder(struct run *run, int resource)
+{
+    struct token_parts parts;
+    bool is_it = hands_pick(run, 2) == 0 &&
+                 token_parse(token_there(run, resource), &parts);
+    return is_it ? parts.number : 0;
+}
+
+/* A holder's time ends while the batch runs: the real node is asked to delete
+ * a key whose end has come, which the simulated one cannot know. */
+static int64_t any_ttl_ms(struct run *run, const struct call *call)
+{
+    static const int64_t ttls_ms[] = {1, 10, 30, 500, 60000, 90000};
+    int64_t ttl_ms = ttls_ms[hands_pick(run, 6)];
+    return token_is_shared(call->token) && ttl_ms < 10 ? 10 : ttl_ms;
+}
+
+static void choose_slots(struct run *run, struct call *call)
+{
+    static const char *const hashes[] = {"", "abcdefghijklmnopqrst-_",
+                                         "ABCDEFGHIJKLMNOPQRST01"};
+    call->resource = span_of(simnode_resource(SIM_POOL));
+    call->count = 1 + (int)hands_pick(run, SIM_SLOTS + 2);
+    call->key_hash = span_of(hashes[hands_pick(run, 3)]);
 }
 
 static void make_call(struct run *run, const struct shared *shared,
@@ -252,13 +325,13 @@ static void make_call(struct run *run, const struct shared *shared,
                               : (enum call_kind)hands_pick(run, CALL_ACQUIRE);
     /* mostly the first ones, so that calls meet */
     int resource = (int)hands_pick(run, 1 + hands_pick(run, SIM_RESOURCES));
-    bool has_names = has_lock && kind != CALL_LISTEN;
-    static const int64_t ttls_ms[] = {1, 10, 30, 500, 60000, 90000};
+    bool has_names = has_lock && kind != CALL_LISTEN && kind != CALL_SLOTS;
     *call = (struct call){
         .kind = kind,
         .resource = has_names ? any_names(run, kind, resource, texts->names)
                               : (struct span){0},
-        .token = has_lock ? any_token(run, resource) : (struct span){0},
+        .token = has_lock ? any_token(run, resource, texts->token)
+                          : (struct span){0},
         .admit = shared->admit,
         .nonce = any_text(run, nonces, NONCES),
         .found = any_found(run, texts->found),
@@ -271,7 +344,6 @@ static void make_call(struct run *run, const struct shared *shared,
         .is_durable = hands_pick(run, 3) != 0,
         .is_objecting = hands_pick(run, 2) != 0,
         .is_renewing = hands_pick(run, 3) == 0,
-        .ttl_ms = ttls_ms[hands_pick(run, 6)],
         .node_deadline_us = shared->deadline_us,
         .window_us = CALLS_WINDOW_US,
     };
@@ -280,7 +352,14 @@ static void make_call(struct run *run, const struct shared *shared,
         call->seen = any_seen(run, call, resource);
     }
     if (kind == CALL_ACQUIRE || kind == CALL_REPEAT || kind == CALL_REPAIR)
-        choose_number(run, call, resource, texts->token);
+        choose_number(run, call, resource, texts->number);
+    if (kind == CALL_RELEASE)
+        shorten_token(run, call, texts->token);
+    call->ttl_ms = any_ttl_ms(run, call);
+    if (kind == CALL_INSPECT)
+        call->number = any_holder(run, resource);
+    if (kind == CALL_SLOTS)
+        choose_slots(run, call);
     if (kind == CALL_ADMIT)
         call->number = hands_pick(run, 3) == 0
                            ? 0
@@ -303,6 +382,7 @@ void calls_make(struct run *run, int count, struct call calls[CALLS_MAX],
         .deadline_us = run->clock_us + (hands_pick(run, 12) - 1) * 1000000,
     };
     shared.admit = any_admit(run, is_of_locks, shared.admit_text);
+    hands_make_room(run, CALLS_MAX * CALLS_NAMES_MAX);
     for (int i = 0; i < count; i++) {
         struct texts texts;
         make_call(run, &shared, &calls[i], &texts);

@@ -5,7 +5,8 @@
 #include "hands.h"
 
 enum {
-    CALLS_MAX = 8, /* of a batch */
+    CALLS_MAX = 8,       /* of a batch */
+    CALLS_NAMES_MAX = 3, /* of a call */
     CALLS_WINDOW_US = 1000000,
 };
 

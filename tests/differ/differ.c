@@ -16,7 +16,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../server/engine/port/token.h"
 #include "../../server/lock/names.h"
+#include "../lib/node/simholders.h"
 #include "../lib/seeds/seeds.h"
 #include "calls.h"
 #include "state.h"
@@ -49,8 +51,9 @@ static bool is_same(const struct call_reply *real, const struct call_reply *sim)
            real->was_free == sim->was_free &&
            llabs(real->pttl_ms - sim->pttl_ms) <= DOUBT_MS &&
            real->highest == sim->highest && real->beat == sim->beat &&
-           real->listeners == sim->listeners &&
+           real->listeners == sim->listeners && real->holders == sim->holders &&
            is_same_text(real->value, sim->value) &&
+           is_same_text(real->slots, sim->slots) &&
            is_same_look(&real->look, &sim->look);
 }
 
@@ -59,13 +62,14 @@ static void print_reply(const char *whose, const struct call_reply *reply)
     const struct call_look *look = &reply->look;
     printf(
         "  %s: %s now %lld beat %lld free %d pttl %lld highest %lld "
-        "listeners %lld value %.*s "
+        "listeners %lld holders %lld value %.*s slots %.*s "
         "look %d admit %.*s mark %.*s max_ttl %lld durable %d beat %lld "
         "rest %lld number %lld witnesses %.*s\n",
         whose, ballot_name(call_ballot(reply)), (long long)reply->node_now_us,
         (long long)reply->beat, reply->was_free, (long long)reply->pttl_ms,
         (long long)reply->highest, (long long)reply->listeners,
-        (int)reply->value.len, reply->value.ptr, (int)look->word,
+        (long long)reply->holders, (int)reply->value.len, reply->value.ptr,
+        (int)reply->slots.len, reply->slots.ptr, (int)look->word,
         (int)look->admit.len, look->admit.ptr, (int)look->mark.len,
         look->mark.ptr, (long long)look->max_ttl_ms, look->is_durable,
         (long long)look->beat, (long long)look->rest_us,
@@ -79,14 +83,26 @@ static int64_t real_now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+/* The key or one of its holders. */
+static bool is_about_to_end(struct run *run, int resource, int64_t now_ms)
+{
+    const struct simkey *key = &run->memory.keys[resource];
+    const struct simholder *it = NULL;
+    if (key->is_set && llabs(key->expires_ms - now_ms) <= MARGIN_MS)
+        return true;
+    while ((it = simholders_next(&run->memory, resource, it)) != NULL)
+        if (llabs(it->ends_ms - now_ms) <= MARGIN_MS)
+            return true;
+    return false;
+}
+
 /* Until no lock is about to end. */
 static void wait_for_ends(struct run *run)
 {
     for (int i = 0; i < SIM_RESOURCES; i++) {
-        const struct simkey *key = &run->memory.keys[i];
         int64_t now_ms = real_now_ms();
         run->clock_us = now_ms * 1000;
-        if (key->is_set && llabs(key->expires_ms - now_ms) <= MARGIN_MS) {
+        if (is_about_to_end(run, i, now_ms)) {
             usleep((2 * MARGIN_MS + 1) * 1000);
             i = -1; /* and what of the others by now? */
         }
@@ -107,14 +123,70 @@ static int announce(void *ctx, int resource, struct span message)
     return 1;
 }
 
+static int compare_words(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* A row announces what it deletes after all readers that it released. */
+static void sort_words(char text[REAL_HEARD_MAX])
+{
+    char copy[REAL_HEARD_MAX], *words[REAL_HEARD_MAX / 2], *rest;
+    size_t count = 0;
+    memcpy(copy, text, sizeof copy);
+    for (char *word = strtok_r(copy, " ", &rest); word != NULL;
+         word = strtok_r(NULL, " ", &rest))
+        words[count++] = word;
+    qsort(words, count, sizeof *words, compare_words);
+    for (size_t i = 0; i < count; i++)
+        text += sprintf(text, " %s", words[i]);
+}
+
 static bool has_heard_the_same(struct run *run)
 {
     char real[REAL_HEARD_MAX];
     real_hear(run->real, real);
+    sort_words(real);
+    sort_words(run->heard);
     if (strcmp(real, run->heard) == 0)
         return true;
     printf("  announced\n  real:%s\n  sim :%s\n", real, run->heard);
     return false;
+}
+
+/* Whether a lock that it is about has the other form of its token. */
+static bool has_other_form(struct run *run, const struct simcall *call,
+                           int64_t clock_us)
+{
+    char text[SIM_TOKEN_MAX];
+    struct span token = {text, span_copy(text, call->call.token)};
+    if (token.len <= TOKEN_NUMBER_LEN)
+        return false;
+    text[TOKEN_NUMBER_LEN] = token_is_shared(token) ? '.' : TOKEN_SHARED;
+    for (int i = 0; i < call->names; i++)
+        if (call->resources[i] != SIM_POOL && /* of a call about its slots */
+            simnode_has(&run->memory, call->resources[i], token, clock_us))
+            return true;
+    return false;
+}
+
+static bool has_done(enum vote vote)
+{
+    return vote == VOTE_GRANTED || vote == VOTE_EXTENDED ||
+           vote == VOTE_DELETED;
+}
+
+static void count_shared(struct run *run, const struct simcall *call,
+                         const struct call_reply *reply, bool finds_other)
+{
+    enum call_kind kind = call->call.kind;
+    bool is_shared = token_is_shared(call->call.token);
+    if (!has_done(reply->vote))
+        return;
+    run->shared[kind] += is_shared;
+    run->replaced += is_shared && kind == CALL_REPEAT && !reply->was_free;
+    run->downgrades += kind == CALL_EXTEND && finds_other;
+    run->other_forms += kind == CALL_RELEASE && finds_other;
 }
 
 /* The same in the simulated node, when the clock showed clock_us. */
@@ -127,16 +199,13 @@ static void simulate(struct run *run, int count,
                              .clock_us = clock_us,
                              .listeners = {announce, run}};
     run->heard[0] = '\0';
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        bool finds_other = has_other_form(run, &copies[i], clock_us);
         simnode_execute(&batch, &copies[i], &replies[i]);
+        count_shared(run, &copies[i], &replies[i].reply, finds_other);
+    }
     for (int i = 0; i < count; i++)
         replies[i].reply.beat = batch.beat;
-}
-
-static bool has_done(enum vote vote)
-{
-    return vote == VOTE_GRANTED || vote == VOTE_EXTENDED ||
-           vote == VOTE_DELETED;
 }
 
 static bool run_batch(struct run *run)
@@ -168,8 +237,9 @@ static bool run_batch(struct run *run)
             run->words[sim[i].reply.look.word]++;
         if (is_same(&real[i].reply, &sim[i].reply))
             continue;
-        printf("  call %d of %d: %s\n", i + 1, count,
-               script_name(calls[i].kind));
+        printf("  call %d of %d: %s %.*s\n", i + 1, count,
+               script_name(calls[i].kind), (int)calls[i].token.len,
+               calls[i].token.ptr);
         print_reply("real", &real[i].reply);
         print_reply("sim ", &sim[i].reply);
         return false;
@@ -204,12 +274,22 @@ static void print_counts(const struct run *run)
     for (int i = 0; i < CALL_SCAN; i++)
         printf("  %-20s %llu\n", script_name((enum call_kind)i),
                (unsigned long long)run->calls[i]);
+    printf("  %-20s %llu\n", script_name(CALL_SLOTS),
+           (unsigned long long)run->calls[CALL_SLOTS]);
     for (int i = CALL_LOOK; i < CALL_ACQUIRE; i++)
         printf("  done: %-14s %llu\n", script_name((enum call_kind)i),
                (unsigned long long)run->done[i]);
     for (int i = CALL_ACQUIRE; i < CALL_INSPECT; i++)
         printf("  several: %-11s %llu\n", script_name((enum call_kind)i),
                (unsigned long long)run->several[i]);
+    for (int i = CALL_ACQUIRE; i < CALL_INSPECT; i++)
+        printf("  shared: %-12s %llu\n", script_name((enum call_kind)i),
+               (unsigned long long)run->shared[i]);
+    printf(
+        "  shared: replaced     %llu\n  shared: downgrades   %llu\n"
+        "  shared: other form   %llu\n  shared: by hand      %llu\n",
+        (unsigned long long)run->replaced, (unsigned long long)run->downgrades,
+        (unsigned long long)run->other_forms, (unsigned long long)run->foreign);
     printf("replies\n");
     for (int i = 0; i < BALLOT_KINDS; i++)
         if (run->votes[i] > 0)

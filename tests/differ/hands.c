@@ -3,6 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "../../server/engine/port/token.h"
+#include "../lib/node/simholders.h"
+
 int64_t hands_pick(struct run *run, int64_t below)
 {
     uint64_t z = (run->random += 0x9e3779b97f4a7c15);
@@ -155,7 +158,8 @@ static void evict(struct run *run)
     real_command(run->real, "CONFIG SET maxmemory 0");
     real_command(run->real, "CONFIG SET maxmemory-policy noeviction");
     for (int i = 0; i < SIM_RESOURCES; i++)
-        run->memory.keys[i].is_set = false;
+        if (run->memory.keys[i].expires_ms != SIM_ENDLESS)
+            run->memory.keys[i].is_set = false;
     read_process(run);
 }
 
@@ -172,11 +176,99 @@ static void set_key(struct run *run, int resource)
     struct span token = span_of(hands_token(run));
     int64_t expires_ms = run->clock_us / 1000 + 5000 + hands_pick(run, 60000);
     key->is_set = true;
+    key->is_shared = false;
     key->token_len = span_copy(key->token, token);
     key->expires_ms = expires_ms;
     real_command(run->real, "SET %s%s %b PXAT %lld", REAL_PREFIX,
                  simnode_resource(resource), token.ptr, token.len,
                  (long long)expires_ms);
+}
+
+static void delete_key(struct run *run, int resource)
+{
+    real_command(run->real, "DEL %s%s", REAL_PREFIX,
+                 simnode_resource(resource));
+    run->memory.keys[resource].is_set = false;
+}
+
+/* A token in its shared form, or a wish; among others also what is none. And
+ * when it ends. */
+static struct span any_member(struct run *run, bool is_mixed,
+                              char text[SIM_TOKEN_MAX])
+{
+    static const char *const foreign[] = {"x", "y", "17000000000000000000"};
+    if (hands_pick(run, 3) == 0)
+        return span_of(is_mixed ? foreign[hands_pick(run, 3)] : SIM_WISH);
+    size_t len = span_copy(text, span_of(hands_token(run)));
+    if (len <= TOKEN_NUMBER_LEN)
+        return span_of(is_mixed ? "b" : SIM_WISH);
+    token_share(text);
+    return (struct span){text, len};
+}
+
+static int64_t any_end_ms(struct run *run)
+{
+    int64_t now_ms = run->clock_us / 1000;
+    switch (hands_pick(run, 4)) {
+    case 0:
+        return 1 + hands_pick(run, 3);
+    case 1:
+        return now_ms - 1000 * (1 + hands_pick(run, 3));
+    case 2:
+        return 99999999999999;
+    default:
+        return now_ms + 5000 + hands_pick(run, 60000);
+    }
+}
+
+/* A sorted set under the name of a lock, of tokens or of anything. */
+static void set_members(struct run *run, int resource)
+{
+    struct simmemory *memory = &run->memory;
+    struct simkey *key = &memory->keys[resource];
+    int count = 1 + (int)hands_pick(run, 3);
+    bool is_mixed = hands_pick(run, 2) == 0;
+    delete_key(run, resource);
+    for (int i = 0; i < count; i++) {
+        char text[SIM_TOKEN_MAX];
+        struct span member = any_member(run, is_mixed, text);
+        int64_t ends_ms = any_end_ms(run);
+        if (simholders_find(memory, resource, member) != NULL)
+            continue;
+        simholders_add(memory, resource, member, ends_ms);
+        real_command(run->real, "ZADD %s%s %lld %b", REAL_PREFIX,
+                     simnode_resource(resource), (long long)ends_ms, member.ptr,
+                     member.len);
+    }
+    key->expires_ms = hands_pick(run, 3) == 0 ? SIM_ENDLESS
+                                              : run->clock_us / 1000 + 5000 +
+                                                    hands_pick(run, 60000);
+    if (key->expires_ms != SIM_ENDLESS)
+        real_command(run->real, "PEXPIREAT %s%s %lld", REAL_PREFIX,
+                     simnode_resource(resource), (long long)key->expires_ms);
+    run->foreign++;
+}
+
+struct span hands_holder(struct run *run, int resource)
+{
+    const struct simmemory *memory = &run->memory;
+    int count = simholders_members(memory, resource);
+    const struct simholder *it = NULL;
+    for (int64_t i = hands_pick(run, count); i >= 0; i--)
+        it = simholders_next(memory, resource, it);
+    return simholder_token(it);
+}
+
+void hands_make_room(struct run *run, int holders)
+{
+    for (int i = 0; i < SIM_RESOURCES; i++) {
+        int count = 0;
+        for (int k = 0; k < SIM_RESOURCES; k++)
+            count += simholders_members(&run->memory, k);
+        if (count <= SIM_HOLDERS - holders)
+            return;
+        delete_key(run, i);
+    }
 }
 
 /* On both nodes: to a resource by number, 0 the heartbeat. */
@@ -198,7 +290,7 @@ void hands_forget(struct run *run)
 void hands_begin(struct run *run)
 {
     real_hear(run->real, run->heard); /* what a failed run left unread */
-    for (int i = 0; i <= SIM_RESOURCES; i++)
+    for (int i = 0; i <= SIM_POOL + 1; i++)
         if (run->is_heard[i])
             change_subscription(run, i);
     hands_forget(run);
@@ -208,7 +300,11 @@ void hands_interfere(struct run *run)
 {
     struct simmemory *memory = &run->memory;
     int resource = (int)hands_pick(run, SIM_RESOURCES);
-    switch (hands_pick(run, 16)) {
+    if (memory->admit[0] == '\0' && hands_pick(run, 2) == 0) {
+        write_admit(run); /* without it, calls do little */
+        return;
+    }
+    switch (hands_pick(run, 18)) {
     case 0:
         hands_forget(run);
         break;
@@ -238,9 +334,12 @@ void hands_interfere(struct run *run)
         delete_field(run, "bar", &memory->bar, sizeof memory->bar);
         break;
     case 5:
-        real_command(run->real, "DEL %s%s", REAL_PREFIX,
-                     simnode_resource(resource));
-        memory->keys[resource].is_set = false;
+        delete_key(run, resource);
+        break;
+    case 16:
+    case 17:
+        hands_make_room(run, 3);
+        set_members(run, resource);
         break;
     case 6:
     case 7:
@@ -248,7 +347,7 @@ void hands_interfere(struct run *run)
         break;
     case 11:
     case 12:
-        change_subscription(run, (int)hands_pick(run, SIM_RESOURCES + 1));
+        change_subscription(run, (int)hands_pick(run, SIM_POOL + 2));
         break;
     default:
         write_state(run);

@@ -14,16 +14,19 @@ struct run {
     struct real *real;
     struct simmemory memory;
     struct simprocess process;
-    int64_t clock_us;                 /* the node's, when it last told */
-    bool is_heard[SIM_RESOURCES + 1]; /* subscribed to; first the heartbeat */
-    char heard[REAL_HEARD_MAX]; /* of the simulated node, like real_hear */
-    int batches;                /* of a seed */
+    int64_t clock_us;            /* the node's, when it last told */
+    bool is_heard[SIM_POOL + 2]; /* subscribed to; first the heartbeat, last
+                                    the pool */
+    char heard[REAL_HEARD_MAX];  /* of the simulated node, like real_hear */
+    int batches;                 /* of a seed */
     uint64_t announced;
     uint64_t calls[CALL_KINDS];
     uint64_t done[CALL_ACQUIRE]; /* of those that change who votes */
     uint64_t votes[BALLOT_KINDS];
     uint64_t several[CALL_KINDS]; /* that did something to several names */
     uint64_t words[LOOK_WORDS];
+    uint64_t shared[CALL_KINDS]; /* that did something with a shared token */
+    uint64_t replaced, downgrades, other_forms, foreign;
     uint64_t undecided;
 };
 
@@ -33,6 +36,12 @@ int64_t hands_pick(struct run *run, int64_t below);
 /* What callers expect, but for the replication ID; what clients have. */
 const char *hands_admit(struct run *run);
 const char *hands_token(struct run *run);
+
+/* Of a lock that is shared, one of those who are there. */
+struct span hands_holder(struct run *run, int resource);
+
+/* Makes room for so many holders on both nodes. */
+void hands_make_room(struct run *run, int holders);
 
 /* One of a few births, or mostly that which is known, if that is any. */
 const char *hands_birth(struct run *run, const char *known);

@@ -3,12 +3,15 @@
 #include <hiredis/hiredis.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "../../server/engine/port/fence.h"
+#include "../lib/node/simholders.h"
 
 enum {
-    FIELDS_MAX = 10 + SIM_WITNESSES + SIM_RESOURCES,
+    FIELDS_MAX = 10 + SIM_WITNESSES + 2 * SIM_RESOURCES,
     ENDS_MS = 100,
+    DOUBT_MS = 2,
 };
 
 struct field {
@@ -71,6 +74,15 @@ static void list(const struct simmemory *memory, struct fields *fields)
         snprintf(name, sizeof name, "%d",
                  fence_slot(span_of(simnode_resource(i))));
         add_number(fields, name, simnumber(memory->highest[i]));
+        if (memory->writers[i].of == 0)
+            continue;
+        char text[48];
+        snprintf(text, sizeof text, "%lld:%lld",
+                 (long long)memory->writers[i].of,
+                 (long long)memory->writers[i].number);
+        snprintf(name, sizeof name, "%ds",
+                 fence_slot(span_of(simnode_resource(i))));
+        add_text(fields, name, text);
     }
 }
 
@@ -111,44 +123,115 @@ static void print(const redisReply *reply, const struct fields *fields)
 /* ---- locks -------------------------------------------------------------- */
 
 /* It may end before the real node is asked. */
-static bool is_about_to_end(const struct run *run, const struct simkey *key)
+static bool is_about_to_end(const struct simkey *key)
 {
-    return key->is_set && key->expires_ms < run->clock_us / 1000 + ENDS_MS;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    int64_t now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    return key->is_set && key->expires_ms < now_ms + ENDS_MS;
 }
 
-static bool is_same_lock(const struct run *run, int resource,
-                         const redisReply *real)
+/* NULL: it is no value, or there is none. */
+static redisReply *ask(struct run *run, const char *command, const char *name)
+{
+    redisReply *reply = redisCommand(run->real->redis, command, name);
+    if (reply == NULL) {
+        fprintf(stderr, "differ: %s: %s\n", command, run->real->redis->errstr);
+        exit(EXIT_FAILURE);
+    }
+    return reply;
+}
+
+static bool is_same_text(const redisReply *real, struct span text)
+{
+    return real->type == REDIS_REPLY_STRING && real->len == text.len &&
+           memcmp(real->str, text.ptr, text.len) == 0;
+}
+
+static bool is_same_value(struct run *run, int resource)
 {
     const struct simkey *key = &run->memory.keys[resource];
-    if (is_about_to_end(run, key))
-        return true;
-    if (!key->is_set)
-        return real->type == REDIS_REPLY_NIL;
-    return real->type == REDIS_REPLY_STRING && real->len == key->token_len &&
-           memcmp(real->str, key->token, key->token_len) == 0;
+    redisReply *real =
+        ask(run, "GET " REAL_PREFIX "%s", simnode_resource(resource));
+    bool is_it =
+        key->is_set
+            ? is_same_text(real, (struct span){key->token, key->token_len})
+            : real->type == REDIS_REPLY_NIL;
+    if (!is_it)
+        printf("  real: %s\n  sim : %.*s\n",
+               real->str != NULL ? real->str : "none",
+               key->is_set ? (int)key->token_len : 0, key->token);
+    freeReplyObject(real);
+    return is_it;
+}
+
+/* The real node reads its clock again when it sets a key, which may become a
+ * shared lock. */
+static bool is_near(int64_t real_ms, int64_t sim_ms)
+{
+    return llabs(real_ms - sim_ms) <= DOUBT_MS;
+}
+
+static bool has_member(struct run *run, int resource, const redisReply *member,
+                       const redisReply *score)
+{
+    const struct simholder *it = simholders_find(
+        &run->memory, resource, (struct span){member->str, member->len});
+    return it != NULL && is_near(atoll(score->str), it->ends_ms);
+}
+
+/* The same members with the same scores. */
+static bool is_same_set(struct run *run, int resource)
+{
+    redisReply *real = ask(run, "ZRANGE " REAL_PREFIX "%s 0 -1 WITHSCORES",
+                           simnode_resource(resource));
+    const struct simholder *it = NULL;
+    int count = simholders_members(&run->memory, resource);
+    bool is_it = real->elements == 2 * (size_t)count;
+    for (size_t i = 0; is_it && i < real->elements; i += 2)
+        is_it =
+            has_member(run, resource, real->element[i], real->element[i + 1]);
+    if (!is_it) {
+        printf("  real:%s", real->str != NULL ? real->str : "");
+        for (size_t i = 0; i < real->elements; i++)
+            printf(" %s", real->element[i]->str);
+        printf("\n  sim :");
+        while ((it = simholders_next(&run->memory, resource, it)) != NULL)
+            printf(" %.*s %lld", it->token_len, it->token,
+                   (long long)it->ends_ms);
+        printf("\n");
+    }
+    freeReplyObject(real);
+    return is_it;
+}
+
+static bool is_same_end(struct run *run, int resource)
+{
+    const struct simkey *key = &run->memory.keys[resource];
+    redisReply *real =
+        ask(run, "PEXPIRETIME " REAL_PREFIX "%s", simnode_resource(resource));
+    long long end_ms =
+        key->expires_ms == SIM_ENDLESS ? -1 : (long long)key->expires_ms;
+    bool is_it = is_near(real->integer, end_ms);
+    if (!is_it)
+        printf("  real: ends at %lld\n  sim : ends at %lld\n", real->integer,
+               end_ms);
+    freeReplyObject(real);
+    return is_it;
 }
 
 bool state_has_same_locks(struct run *run)
 {
     for (int i = 0; i < SIM_RESOURCES; i++) {
-        const char *name = simnode_resource(i);
-        redisReply *real =
-            redisCommand(run->real->redis, "GET " REAL_PREFIX "%s", name);
-        if (real == NULL || real->type == REDIS_REPLY_ERROR) {
-            fprintf(stderr, "differ: GET: %s\n", run->real->redis->errstr);
-            exit(EXIT_FAILURE);
-        }
-        bool is_it = is_same_lock(run, i, real);
-        if (!is_it)
-            printf("  lock left behind on %s\n  real: %s\n  sim : %.*s\n", name,
-                   real->type == REDIS_REPLY_STRING ? real->str : "none",
-                   run->memory.keys[i].is_set
-                       ? (int)run->memory.keys[i].token_len
-                       : 0,
-                   run->memory.keys[i].token);
-        freeReplyObject(real);
-        if (!is_it)
-            return false;
+        const struct simkey *key = &run->memory.keys[i];
+        if (is_about_to_end(key))
+            continue;
+        if (key->is_set && key->is_shared
+                ? is_same_set(run, i) && is_same_end(run, i)
+                : is_same_value(run, i))
+            continue;
+        printf("  lock left behind on %s\n", simnode_resource(i));
+        return false;
     }
     return true;
 }

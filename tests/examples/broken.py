@@ -42,7 +42,7 @@ BROKEN = [
          "wrong = TimeoutError"),
     ], ["refused"]),
     ("does not say why it was refused", [
-        ('raise wrong(f"{self.resource}: {status} {self.grant}")',
+        ('raise wrong(f"{self.want}: {status} {self.grant}")',
          "sys.exit(1)"),
     ], ["refused"]),
     ("asks for what was refused again and again", [
@@ -63,6 +63,13 @@ BROKEN = [
          "        signal.signal(signal.SIGUSR1, lambda *_: self.check())\n"
          "        self.renewer = threading"),
     ], ["aside"]),
+    ("asks for the resource, not for a permit", [
+        (', "ttl_ms": ttl_ms, **more}', ', "ttl_ms": ttl_ms}'),
+        ('self.grant.get("slots")', '[0]'),
+    ], ["permits"]),
+    ("does not say that it only reads", [
+        (', "ttl_ms": ttl_ms, **more}', ', "ttl_ms": ttl_ms}'),
+    ], ["readers"]),
     ("comes back too early", [
         (' + self.grant.get("retry_after_ms", 0) / 1000', ""),
     ], ["known"]),

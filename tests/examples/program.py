@@ -17,7 +17,8 @@ def now_ms():
 
 
 class Program:
-    """It works under a lock; each step is a line "working STAMP_MS FENCE"."""
+    """It works under a lock; each step is a line "working STAMP_MS FENCE",
+    with its slot behind if there is one."""
 
     def __init__(self, command, urls, lock, work_ms, variables):
         """lock: resource, TTL and wait, for where the command has `...`"""
@@ -38,15 +39,20 @@ class Program:
             self.lines.append(line.rstrip())
 
     def _steps(self):
-        found = [re.fullmatch(r"working (\d+) (\d+)", line)
+        found = [re.fullmatch(r"working (\d+) (\d+)( \d+)?", line)
                  for line in list(self.lines)]
-        return [(int(step[1]), int(step[2])) for step in found if step]
+        return [(int(step[1]), int(step[2]), int(step[3] or -1))
+                for step in found if step]
 
     def stamps_ms(self):
-        return [stamp for stamp, _ in self._steps()]
+        return [stamp for stamp, _, _ in self._steps()]
 
     def fences(self):
-        return {fence for _, fence in self._steps()}
+        return {fence for _, fence, _ in self._steps()}
+
+    def slots(self):
+        """-1: none."""
+        return {slot for _, _, slot in self._steps()}
 
     def has_worked(self, limit_s=15):
         """Waits for the first step."""

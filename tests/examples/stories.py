@@ -1,4 +1,6 @@
 """What a client of redlockd goes through; each story takes a Stage."""
+import pathlib
+
 from cut import AnswerLost
 from gate import RETRY_MS, TOKEN, Gate
 from program import now_ms
@@ -182,6 +184,77 @@ threading.Thread(target=work).start()
     assert stage.is_free(), "it keeps a lock that nobody uses"
 
 
+# programs that ask for more than the example does when it is run
+PERMITS = {
+    "python3": """
+import os, sys, time
+urls, (ttl_ms, wait_ms, work_ms) = os.environ["URLS"].split(), map(int, sys.argv[2:])
+with example["Lock"](urls, sys.argv[1], ttl_ms, wait_ms, limit=2) as lock:
+    for _ in range(work_ms // 50):
+        time.sleep(0.05)
+        lock.check()
+        print("working", time.time_ns() // 10**6, lock.fence, *(lock.slots or ()), flush=True)
+""",
+    "node": """
+const [name, ...numbers] = process.argv.slice(1);
+const [ttlMs, waitMs, workMs] = numbers.map(Number);
+await example.withLock(process.env.URLS.split(" "), name, { ttlMs, waitMs, limit: 2 },
+  async (lock) => {
+    for (let step = 0; step < workMs / 50; step++) {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      lock.check();
+      console.log("working", Date.now(), lock.fence, ...lock.slots);
+    }
+  });
+""",
+}
+
+
+def story_permits(stage):
+    """a pool of two: each has a slot, which it renews; a third one waits"""
+    def start(work_ms):
+        program = PERMITS.get(pathlib.Path(stage.command[0]).name)
+        return stage.start(
+            wait_ms=20000, work_ms=work_ms, resource="pool", LIMIT="2",
+            command=stage.imports(program) if program else stage.command)
+    holders = start(LONG_MS), start(LONG_MS)
+    for program in holders:
+        program.has_worked()
+    third = start(200)
+    for program in (*holders, third):
+        program.completes()
+    slots = [program.slots() for program in (*holders, third)]
+    assert slots[0] | slots[1] == {0, 1} and slots[2] < {0, 1}, slots
+    assert third.stamps_ms()[0] > min(program.stamps_ms()[-1]
+                                      for program in holders), "three at once"
+    assert not any(stage.holders(f"pool#{slot}") for slot in range(2))
+
+
+def story_readers(stage):
+    """two readers at once, which renew; a writer waits for both"""
+    def start(**how):
+        program = PERMITS.get(pathlib.Path(stage.command[0]).name)
+        return stage.start(
+            wait_ms=20000, work_ms=LONG_MS, MODE="shared",
+            command=stage.imports(program.replace("limit=2", 'mode="shared"'))
+            if program else stage.command)
+    readers = start(), start()
+    for program in readers:
+        program.has_worked()
+    writer = stage.start(wait_ms=20000, work_ms=200)
+    for program in (*readers, writer):
+        program.completes()
+    first, second = (program.stamps_ms() for program in readers)
+    assert first[0] < second[-1] and second[0] < first[-1], "one by one"
+    assert writer.stamps_ms()[0] > max(first[-1], second[-1]), \
+        "it wrote while somebody read"
+    assert min(writer.fences()) > max(*readers[0].fences(),
+                                      *readers[1].fences())
+    assert stage.is_free(), "it did not release the lock"
+
+
 # these are told of some languages only
+story_permits.languages = {"shell", "requests", "node"}
+story_readers.languages = {"shell", "requests"}
 story_imported.languages = {"requests", "httpx", "node", "php", "ruby"}
 story_aside.languages = {"requests"}

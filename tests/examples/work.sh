@@ -7,5 +7,5 @@ for ((step = 0; step < $1 / 50; step++)); do
     read -r until_ms <"$LOCK_UNTIL"
     read -r uptime _ </proc/uptime
     [ "$until_ms" -gt $((10#${uptime/./} * 10)) ] || exit 70
-    echo "working $((${EPOCHREALTIME/./} / 1000)) $FENCE"
+    echo "working $((${EPOCHREALTIME/./} / 1000)) $FENCE${SLOT:+ $SLOT}"
 done

@@ -142,6 +142,7 @@ void fuzz(struct input *input)
     numbers.votes = (int)input_number(input);
     numbers.waited_ms = input_number(input);
     numbers.times.waited_ms = &numbers.waited_ms;
+    numbers.times.limit = 0;
     if (id_check_resource(resource) == NULL)
         check_answers(resource, owner, value, &numbers);
 }

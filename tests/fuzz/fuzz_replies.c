@@ -45,6 +45,7 @@ static int ask(struct peer *peer, struct span line,
         .resource = span_of("order:42"),
         .token = span_of("token"),
         .admit = span_of("1:f:n:run"),
+        .count = 10,
     };
     int count = 0;
     for (size_t i = 0; i < line.len && count < CALLS_MAX; i++) {
@@ -120,6 +121,8 @@ static void check_reply(enum call_kind kind, const struct call_reply *reply)
     if (reply->vote == VOTE_HELD) {
         assert(reply->pttl_ms >= -1);
         assert(reply->value.len <= VALUE_MAX);
+    } else if (kind == CALL_SLOTS) {
+        assert(reply->pttl_ms >= -1 && reply->slots.len <= POOL_SLOTS_MAX);
     } else {
         assert(reply->pttl_ms == 0 && reply->value.len == 0);
     }

@@ -30,9 +30,10 @@ static void make_again(struct span text, const struct token_parts *parts)
     char made[TOKEN_MAX];
     size_t begin = NUMBER_LEN + 1 + HEX_LEN;
     read_random(text.ptr + NUMBER_LEN + 1, random);
-    size_t len = token_make(
-        made, random,
-        &(struct token_parts){.number = parts->number, .owner = parts->owner});
+    size_t len = token_make(made, random,
+                            &(struct token_parts){.number = parts->number,
+                                                  .is_shared = parts->is_shared,
+                                                  .owner = parts->owner});
     size_t end = parts->owner.len + (parts->owner.len > 0);
     assert(len == begin + end);
     assert(memcmp(made, text.ptr, begin) == 0);

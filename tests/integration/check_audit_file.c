@@ -188,6 +188,7 @@ TEST(a_required_line_that_is_not_taken_stops_changes)
     auditlog_name(dir, path);
     auditlog_start(&world, N, path, "--audit-required on --log-level off");
     answer_expect(lock_acquire(server, "a", 60000, &lock), 201, NULL);
+    WAIT_UNTIL(5000, world_count_keys(&world, "a") == N);
     limit_file(true);
     for (int i = 0; i < 3; i++) {
         answer_expect(lock_acquire(server, "b", 60000, NULL), 503,

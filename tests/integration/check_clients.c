@@ -168,7 +168,7 @@ static bool leave_granted(void (*leave)(int fd), const char *resource)
     int64_t until_ms = harness_now_ms() + 2000;
     bool is_granted = false;
     while (!is_granted && harness_now_ms() < until_ms)
-        is_granted = world_count_keys(&world, resource) == N;
+        is_granted = world_count_keys(&world, resource) > N / 2;
     leave(fd);
     server_resume(server);
     expect_freed(resource);

@@ -92,6 +92,20 @@ TEST(drain_that_is_over_refuses_new_locks)
 }
 
 /* Requests that wait for silent nodes are answered before the end. */
+/* As by an operator who is in a hurry, or by two supervisors. */
+TEST(it_ends_well_however_often_it_is_told)
+{
+    for (int i = 0; i < 10; i++) {
+        int status = -1;
+        world_start(&world, 1, AT_SIGHT);
+        while (waitpid(server->pid, &status, WNOHANG) == 0)
+            kill(server->pid, SIGTERM);
+        ck_assert_int_eq(status, 0);
+        server->pid = 0;
+        world_stop(&world);
+    }
+}
+
 TEST_RANGE(drain_answers_what_is_in_flight, 0, 2)
 {
     static const int signals[] = {SIGTERM, SIGINT};

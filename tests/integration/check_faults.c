@@ -38,7 +38,7 @@ TEST(story_02_paused_node_leaves_no_orphan)
     struct node *paused = &world.nodes[0];
     struct lock lock;
 
-    world_start(&world, 3, "--node-timeout-ms 300");
+    world_start(&world, 3, "--node-timeout-ms 300 --ask all");
     int before = node_count(paused, "evalsha");
     node_disconnect(paused);
     node_pause(paused);

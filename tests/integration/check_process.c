@@ -184,7 +184,7 @@ TEST(no_token_comes_into_the_log)
 {
     struct lock lock;
 
-    world_start(&world, 3, "--log-level debug");
+    world_start(&world, 3, "--log-level debug --ask all");
     for (int i = 0; i < 3; i++) {
         answer_expect(lock_acquire(server, "log", 9000, &lock), 201, NULL);
         lock_acquire(server, "log", 9000, NULL);

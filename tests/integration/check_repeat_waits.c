@@ -232,6 +232,10 @@ TEST_RANGE(of_two_copies_that_wait_one_has_the_lock, 0, 4)
     struct grant grant, first;
     answer_expect(grant_ask(server, wish(name, "a", 0), OTHER_KEY, &first), 201,
                   NULL);
+    /* a server that misses a node finds a lock with it there and on two more */
+    char key[sizeof name + 2];
+    snprintf(key, sizeof key, "%s:a", name);
+    WAIT_UNTIL(SOON_MS, world_count_keys(&world, key) == N);
     int at_other = _i % 2;
     int fds[2];
     for (int i = 0; i < 2; i++) {

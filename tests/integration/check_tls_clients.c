@@ -144,7 +144,7 @@ TEST_RANGE(who_left_before_the_answer_is_granted_nothing, 0, 2 * LEAVINGS)
     server_pause(server);
     node_resume(&world.nodes[1]);
     node_resume(&world.nodes[2]);
-    WAIT_UNTIL(5000, world_count_keys(&world, "g") == N);
+    WAIT_UNTIL(5000, world_count_keys(&world, "g") > N / 2);
     leavings[_i % LEAVINGS](fd);
     server_resume(server);
     expect_freed("g");

@@ -185,7 +185,8 @@ TEST(a_crowd_on_two_servers_asks_the_nodes_twice_a_hand_over)
     }
     /* a little more: an announcement may come while the winner still asks */
     ck_assert_int_le(count_sets() - sets, 2 * CROWD + CROWD / 2);
-    ck_assert_int_ge(count_sets() - sets, CROWD);
+    /* nor less: but a node that is slow for a moment is not asked */
+    ck_assert_int_ge(count_sets() - sets, CROWD / 2);
     answer_expect(lock_release(a, &held), 200, NULL);
 }
 

@@ -28,7 +28,8 @@ struct board {
 
 struct worker {
     int index;
-    int turn; /* whose is the next request */
+    int turn;         /* whose is the next request */
+    bool was_refused; /* the first attempt of the last acquire */
     int kept_ttl_ms;
     bool has_kept;
     struct lock kept;
@@ -70,7 +71,8 @@ static int acquire(struct worker *worker, const char *resource, int ttl_ms,
 {
     const struct answer *answer =
         lock_acquire(next_server(worker), resource, ttl_ms, lock);
-    if (is_refused(answer))
+    worker->was_refused = is_refused(answer);
+    if (worker->was_refused)
         answer = lock_acquire(next_server(worker), resource, ttl_ms, lock);
     if (answer->status != 201 && answer->status != 409)
         give_up("acquire %s: %d %s", resource, answer->status, answer->body);
@@ -84,9 +86,12 @@ static void cycle(struct worker *worker)
     int count = atomic_fetch_add(&board->cycles[worker->index], 1);
     (void)snprintf(resource, sizeof resource, "cycle:%d:%d", worker->index,
                    count);
-    if (acquire(worker, resource, CYCLE_TTL_MS, &lock) != 201)
+    bool is_granted = acquire(worker, resource, CYCLE_TTL_MS, &lock) == 201;
+    /* what its first attempt set may not be undone yet */
+    if (!is_granted && !worker->was_refused)
         give_up("%s is held", resource);
-    (void)lock_release(next_server(worker), &lock);
+    if (is_granted)
+        (void)lock_release(next_server(worker), &lock);
 }
 
 static void raise_number(long long number)

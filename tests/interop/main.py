@@ -12,6 +12,7 @@ import traceback
 
 import stories_locks
 import stories_memory
+import stories_permits
 import stories_rounds
 from clients import HOLDERS, Library
 from nodes import Clock
@@ -40,7 +41,8 @@ LIBRARIES = [
 def all_stories():
     """By their numbers."""
     found = {}
-    for module in (stories_rounds, stories_memory, stories_locks):
+    for module in (stories_rounds, stories_memory, stories_locks,
+                   stories_permits):
         for name, function in vars(module).items():
             if name.startswith("story_"):
                 found[name.removeprefix("story_")] = function

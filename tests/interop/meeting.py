@@ -28,11 +28,12 @@ class Score:
 
 
 class Meeting:
-    """`theirs` and `ours` are clients; `world` has the nodes of redlockd."""
+    """`theirs` and `ours` are clients; `world` has the nodes of redlockd. verb:
+    with which ours acquires: acquire, or share, as a reader."""
     numbers = itertools.count()
 
     def __init__(self, score, world, server, ours, neighbour, theirs,
-                 server_prefix=""):
+                 server_prefix="", verb="acquire"):
         self.score = score
         self.world = world
         self.server = server
@@ -40,10 +41,11 @@ class Meeting:
         self.neighbour = neighbour
         self.theirs = theirs
         self.server_prefix = server_prefix  # its --key-prefix
+        self.verb = verb
         self.losses = []  # what cost redlockd a lock, what its extend said
 
     def check(self, is_so, what):
-        self.score.check(is_so, f"{self.neighbour.name}: {what}")
+        self.score.check(is_so, f"{self.neighbour.name}: {self.verb}: {what}")
 
     def names(self, step):
         """A resource of its own for each step: the library's name, redlockd's,
@@ -55,7 +57,10 @@ class Meeting:
     # -- what the nodes have
 
     def values(self, key):
-        return [node.do("DUMP", key) for node in self.world.nodes]
+        """Of readers their tokens: an extend changes what else is there."""
+        return [node.do("ZRANGE", key, 0, -1)
+                if node.do("TYPE", key) == "zset" else node.do("DUMP", key)
+                for node in self.world.nodes]
 
     def longest_ms(self, key, values):
         """Of the nodes that still have these values."""
@@ -74,11 +79,14 @@ class Meeting:
 
     # -- steps of redlockd
 
+    def ask_ours(self, name, ttl_ms):
+        return self.ours.ask(self.verb, name, ttl_ms)
+
     def we_acquire(self, name, key):
         """On all nodes. A busy machine may make one of them too late, or cost it
         its vote for a while: then what the server says of the nodes is told."""
         for tries_left in range(TRIES - 1, -1, -1):
-            must(self.ours.acquire(name, OURS_MS), "redlockd acquires")
+            must(self.ask_ours(name, OURS_MS), "redlockd acquires")
             try:
                 self.wait_for(key, True, f"redlockd sets {key} on all nodes")
                 break
@@ -124,7 +132,7 @@ class Meeting:
         self.world.occupy(key, free)
         must(self.theirs.acquire(resource, THEIRS_MS), "the library acquires")
         self.world.vacate(key, free)
-        answer = self.ours.acquire(name, OURS_MS)
+        answer = self.ask_ours(name, OURS_MS)
         if answer.said_yes:
             self.ours.release(name)
             self.theirs.release(resource)
@@ -132,7 +140,7 @@ class Meeting:
         self.check(answer.why == "409 lock_held", f"held: {answer}")
         status, body = self.server.get(f"/locks/{name}")
         self.check(status == 200, f"held, GET: {status} {body}")
-        self.ours.begin("acquire", name, OURS_MS, WAIT_MS)
+        self.ours.begin(self.verb, name, OURS_MS, WAIT_MS)
         self.theirs.release(resource)
         after = self.ours.answer(WAIT_MS / 1000 + LIMIT_S)
         self.check(after and after.said_yes, f"after its release: {after}")
@@ -166,7 +174,7 @@ class Meeting:
             self.wait_for(key, False, f"{resource} expires")
         else:
             time.sleep(SHORT_MS / 1000 + 1.1)  # until its time is over
-            answer = self.ours.acquire(name, OURS_MS)
+            answer = self.ask_ours(name, OURS_MS)
             self.check(answer.why == "409 lock_held", f"no TTL: {answer}")
             self.clear(key)  # as somebody must
         before = self.we_acquire(name, key)
@@ -176,7 +184,7 @@ class Meeting:
     def check_our_late_steps(self):
         """redlockd leaves a lock alone that the library got after its own."""
         resource, name, key = self.names("ours")
-        must(try_until(lambda: self.ours.acquire(name, SHORT_MS), LIMIT_S),
+        must(try_until(lambda: self.ask_ours(name, SHORT_MS), LIMIT_S),
              "redlockd acquires")
         self.wait_for(key, False, "redlockd's lock expires")
         must(self.theirs.acquire(resource, THEIRS_MS), "the library acquires")
@@ -198,7 +206,7 @@ class Meeting:
         self.ours.release(several)
         self.wait_for(key, False, "redlockd releases it on all nodes")
         must(self.theirs.acquire(resource, THEIRS_MS), "the library acquires")
-        answer = self.ours.acquire(several, OURS_MS)
+        answer = self.ask_ours(several, OURS_MS)
         self.check(answer.why == "409 lock_held", f"several: {answer}")
         self.theirs.release(resource)
 

@@ -126,9 +126,9 @@ class Place:
         self.world.settle()
         self.ours = self.world.redlockd_client(self.server)
 
-    def meeting(self, neighbour, theirs):
+    def meeting(self, neighbour, theirs, verb="acquire"):
         return Meeting(self.score, self.world, self.server, self.ours,
-                       neighbour, theirs)
+                       neighbour, theirs, verb=verb)
 
     def prefixed_meeting(self, neighbour, theirs):
         return Meeting(self.score, self.world, self.prefixed,
@@ -166,6 +166,11 @@ def play(neighbour, five, one, tables):
     theirs = neighbour.start(place.world, place.world.nodes)
     meeting = place.meeting(neighbour, theirs)
     row = neighbour.head() + meeting.everything()
+    # the readers' key is no string: what would overwrite one fails
+    cells = row[-4:]
+    cells[1] = cells[1].replace("overwrites", "yes")
+    met = place.meeting(neighbour, theirs, "share").everything()
+    place.score.check(met == cells, f"{neighbour.name}: readers: {met}")
     if neighbour.can_force:
         meeting.forced()
     if neighbour.key_prefix == PREFIXED:

@@ -8,6 +8,7 @@ Problems: a row for each code, with its status.
 Fields:   a row for each that requests take and that grants and releases tell.
 Calls:    a row for each method and path of openapi.yaml.
 States:   each row is a vote or a state of a node.
+Rights:   each command of the scripts is one that the nodes' user may run.
 
 And each relative link leads to a file and, with #, to one of its headings;
 each code block is one that tests/readme pastes, or shows no command; README
@@ -26,7 +27,8 @@ CLIENTS = "docs/clients.md"
 OPERATIONS = "docs/operations.md"
 README_LINES = 200  # fewer
 # what each answer counts is told by the rows of the calls
-COUNTED = {"nodes", "granted", "released", "held", "quorum", "total"}
+COUNTED = {"slot", "nodes", "asked", "granted", "released", "held", "quorum",
+           "total"}
 problems = []
 
 
@@ -97,7 +99,8 @@ def check_codes():
 
 
 def check_fields():
-    known = members_of([answers[name] for name in ("Grant", "Release", "Lock")])
+    known = members_of([answers[name] for name in
+                        ("Grant", "Grant of a permit", "Release", "Lock", "Pool")])
     known = known.union(*tables["members"].values())
     same(CLIENTS, "fields", names(table(CLIENTS, "field", "meaning")),
          known - COUNTED)
@@ -120,6 +123,16 @@ def check_states():
     known = {vote["name"] for vote in tables["votes"]} | set(tables["states"])
     documented = names(table(OPERATIONS, "state", "means", "do"))
     same(OPERATIONS, "states", documented, documented & known)
+
+
+def check_rights():
+    used = {command.lower()
+            for path in (root / "server/node/scripts").glob("*.lua")
+            for command in re.findall(r"(?:call|try)\('([A-Z]+)'",
+                                      path.read_text())}
+    [acl] = re.findall(r"ACL SETUSER redlockd (.*)", source(OPERATIONS))
+    for one in sorted(used - set(re.findall(r"\+(\w+)", acl))):
+        complain(OPERATIONS, f"ACL SETUSER lacks +{one}")
 
 
 # ---- pages ------------------------------------------------------------------
@@ -174,6 +187,7 @@ check_codes()
 check_fields()
 check_calls()
 check_states()
+check_rights()
 for each in pages():
     check_links(each)
     check_blocks(each)

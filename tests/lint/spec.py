@@ -122,7 +122,8 @@ def names_of(schema):
 
 
 def check_members():
-    for call, names in (("acquire", ["AcquireRequest", "AcquireSeveralRequest"]),
+    for call, names in (("acquire", ["AcquireRequest", "AcquireSeveralRequest",
+                                      "AcquirePermitsRequest"]),
                         ("extend", ["ExtendRequest"])):
         same(" and ".join(names),
              {name for schema in names for name in schemas[schema]["properties"]},
@@ -146,6 +147,10 @@ def check_limits():
         "the default ttl_ms": (ttl["default"], int(flags["default-ttl-ms"])),
         "the greatest wait_ms": (schemas["Wait"]["maximum"],
                                  limits["wait_max_ms"]),
+        "the greatest limit": (schemas["Limit"]["maximum"], limits["slots"]),
+        "the greatest slot": (schemas["Slot"]["maximum"] + 1, limits["slots"]),
+        "permits": (schemas["AcquirePermitsRequest"]["properties"]["permits"]["maximum"],
+                    limits["resources"]),
         "waiters": (schemas["Lock"]["properties"]["waiters"]["maximum"],
                     limits["waiters_each"]),
         "resource": (schemas["Resource"]["maxLength"], limits["resource_chars"]),
@@ -231,7 +236,9 @@ def check_tokens():
     owner = "." + "/" * length["owner"]
     shortest, longest = f"{number}.{code}", f"{number}.{code}{key}{owner}"
     good = {shortest, longest, shortest + key, shortest + owner}
-    bad = {"1", number, code, "1" + shortest, shortest + ".", shortest + "a",
+    good |= {token.replace(".", "~", 1) for token in good}
+    bad = {f"{number}!{code}", f"{shortest}~/"}
+    bad |= {"1", number, code, "1" + shortest, shortest + ".", shortest + "a",
            shortest + "+a", longest + "a", shortest + key[:-1],
            shortest + owner + "/", shortest + ".!", shortest.upper()}
     same("tokens", passes(schemas["Token"], good | bad), good)
@@ -255,7 +262,8 @@ def texts():
     for name in ("api/access/access.c", "api/access/login.c",
                  "api/message/body.c", "api/message/browser.c",
                  "api/message/head.c", "api/exchange.c", "api/failure.c",
-                 "api/handler.c", "api/list.c", "api/locks.c", "api/ops.c"):
+                 "api/handler.c", "api/list.c", "api/locks.c", "api/ops.c",
+                 "api/pool.c"):
         code = re.sub(r'" PRId64\b(\s*")?', "d", source(name))
         for run in re.findall(r'"(?:[^"\\]|\\.)*"(?:\s+"(?:[^"\\]|\\.)*")*',
                               code):

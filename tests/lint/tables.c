@@ -131,6 +131,7 @@ static void put_limits(struct json *json)
     json_put_integer(json, "waiters_each", WAITERS_EACH_MAX);
     json_put_integer(json, "waiters", WAITERS_MAX);
     json_put_integer(json, "resource_chars", RESOURCE_CHARS);
+    json_put_integer(json, "slots", POOL_SLOTS_MAX);
     json_put_integer(json, "resources", NAMES_MAX);
     json_put_integer(json, "resources_bytes", NAMES_LEN_MAX);
     json_put_integer(json, "key_min", DIGEST_KEY_MIN);
@@ -261,6 +262,12 @@ static void print_problem(const char *name, const struct problem *problem)
     print_answer(name, response.body);
 }
 
+static const struct engine_result *slot_of(void *ctx, int n)
+{
+    (void)n;
+    return ctx;
+}
+
 static void print_answers(const struct engine *engine)
 {
     static const char *const names[] = {"a"};
@@ -271,6 +278,8 @@ static void print_answers(const struct engine *engine)
         .token = span_of("a"),
         .owner = span_of("a"),
         .number = 1,
+        .is_shared = true,
+        .holders = 1,
         .total = 1,
     };
     struct render_nodes nodes = {.status = "ready",
@@ -311,6 +320,14 @@ static void print_answers(const struct engine *engine)
     render_page_lock(&page, &result);
     print_answer("Locks", render_page_end(&page, "a", &len));
     print_answer("Grant of several", render_grant(&result, &times, &len));
+    static const struct render_times of_pool = {.waited_ms = &waited_ms,
+                                                .limit = 1};
+    result.resource = span_of("a#0");
+    print_answer("Grant of a permit", render_grant(&result, &of_pool, &len));
+    print_answer("Pool", render_pool(&(struct render_pool){span_of("a"), 2, 1,
+                                                           1, slot_of, &result},
+                                     &len));
+    result.resource = span_of("a\nb");
     print_answer("Release of several", render_release(&result, &len));
     print_answer("Lock of several", render_inspect(&result, &len));
     print_answer("Readiness", render_nodes(&nodes, &len));

@@ -220,18 +220,67 @@ fence       | LEAST_Q         | all rules on, Q is 3 W and a tick     | nothing 
 fence       | SHORT_Q         | 34 away for 3 W                       | falls_back
 repair      |                 | all rules on | nothing | EXTENDS=1
 repair      | REACH_REPAIR    | goal: repaired after the release      | is_reached
+repair      | REACH_FILL      | goal: closed, and the key came later  | is_reached
+repair      | REACH_CLOSE     | goal: young, and asked once           | is_reached
 repair      | NO_WAIT         | 50 it looks at once                   | leftover
 repair      | NO_LOOK         | 50 it does not look                   | leftover
 repair      | NO_DEADLINE     | 50 it lay in a socket                 | leftover
 repair      | NO_COMPARE      | 50 set and deleted in between         | leftover
+repair      | NO_END          | 50 a fill comes after all askings     | leftover
+repair      | NO_CANCEL       | 50 the fill is sent after the release | leftover
+repair      | FROM_RELEASE    | 50 extended before a young release    | leftover
+repair      | LATE            | 50 a release that takes T             | leftover
+repair      | EMPTY           | 50 a majority without the key in time | leftover
 repair      | ONCE            | 50 a late acquire                     | leftover
-repair      | ONLY_LATE       | 50 the same, all answer at once       | leftover
-repair      | ONLY_MISSED     | 50 a release that takes T             | leftover
-repair      | FIXED           | 50 and longer than 1.5 T              | leftover
+repair      | SOME            | 50 all had the key, but were late     | leftover
+repair      | SAME            | 50 young, but late: repaired elsewhere | leftover
 repair      | TWICE           | 50 extended between two askings       | leftover
+repair      | AT_ONCE         | 50 a late acquire, asked before       | leftover
+repair      | FIXED           | 50 a release longer than 1.5 T        | leftover
 repair      | MOST_BREAK      | what remains: without a majority      | leftover
 repair      | T=1 FAULTS=0    | all rules on, two extends at once      | nothing | all
 repair      | NO_RAISE        | 50 two extends at once | leftover | T=1 FAULTS=0
+repair      | READER          | all rules on, a reader | nothing | EXTENDS=1
+repair      | READER KEEPS    | 50 set and deleted in between         | leftover
+repair      | READER KEEPS_LEAST | 50 it comes after the repair       | leftover
+repair      | READER KEEPS_LEAST IN_TIME | all rules on, acquires end first | nothing
+readers     |                 | all rules on                          | nothing
+readers     | REACH_BOTH      | goal: two readers, the lower one last | is_reached
+readers     | REACH_WRITER    | goal: a writer after a reader         | is_reached
+readers     | REACH_DOWNGRADE | goal: downgraded, beside two readers  | is_reached
+readers     | REACH_REPAIR    | goal: a reader, repaired beside another | is_reached
+readers     | FEW NO_CHECK    | 8 a reader older than a writer        | falls_back
+readers     | FEW NO_RECORD   | 8 a writer older than a reader        | falls_back
+readers     | OLD_RECORD      | 8 a reader's record outlives a writer | falls_back
+readers     | OVER_WRITER     | a reader takes the key from a writer  | two_holders
+readers     | OVER_READERS    | a writer takes it from readers        | two_holders
+readers     | KEEPS           | 50 set and deleted in between         | leftover
+readers     | NO_COMPARE      | 50 the same                           | leftover
+readers     | NO_RAISE IN_TIME | 50 two repairs                       | leftover
+readers     | KEEPS_LEAST     | 50 an acquire after the repair        | leftover
+readers     | KEEPS_LEAST IN_TIME | all rules on, acquires end first  | nothing
+readers     | ALL_RECORD      | all rules on, and one too many        | nothing
+readers     | ALL_RECORD REACH_BOTH | the lower one is refused        | nothing
+readers     | LOWERS          | a shorter extend                      | two_holders
+readers     | CREATES         | 4 extended after a writer             | falls_back
+readers     | NEW_END         | a reader with a shorter TTL came last | two_holders
+readers     | OLD_END         | extended, but not its key             | two_holders
+readers     | RELEASER_END    | the first to end is released          | two_holders
+readers     | KEEPS_END       | the last to end is released           | untidy
+readers     | NO_DROP         | others have ended, the last is released | untidy
+readers     | ALL_LEAVE       | one of two is released                | two_holders
+readers     | TAKES_TIME      | downgraded with a shorter TTL         | two_holders
+readers     | TWO_STEPS       | a writer between the two              | two_holders
+readers     | LEAVES_KEY      | released before all are downgraded    | leftover
+readers     | LEAVES_READER   | released as if not downgraded         | leftover
+readers     | WRITES_ON       | the answer takes longer than others do | two_holders
+readers     | GOES_BACK       | a downgrade that failed comes late    | two_holders
+readers     | UPGRADES        | a reader is extended as a writer      | two_holders
+readers     | NODES=4         | what remains: two of four             | two_holders
+readers     | NODES=5         | all rules on, five nodes              | nothing | TWO_CLIENTS
+readers     | FOUR_CLIENTS    | all rules on, four clients            | nothing | FEW
+readers     | FORGETS         | all rules on, nodes forget            | nothing | FEW
+readers     | FORGETS FEW NO_BAR | 8 a reader older than what is forgotten | falls_back
 epochs      |                 | all rules on                          | nothing
 epochs      | OWN_TTL         | 33 max TTL was lowered                | two_holders
 epochs      | REACH_CHANGE    | goal: all nodes have changed          | is_reached     | OLD_T=1
@@ -249,4 +298,14 @@ epochs      | SAME_EPOCH ALL_EMPTY | what remains: two race on empty nodes | two
 epochs      | FOLLOWS OLD_T=1 | all rules on, servers follow the epoch | nothing      | KEEPS
 epochs      | FOLLOWS OLD_T=1 KEEPS REACH_RETURN | goal: the old names, again | is_reached
 epochs      | FOLLOWS OLD_T=1 KEEPS STAYS_ESTABLISHED | 60 it need not wait | two_holders
+marks       |                 | all rules on, marks of a wrong epoch | nothing | OLD=3
+marks       | REACH_CHANGE    | goal: names change in spite of them   | is_reached | KEEPS
+marks       | KEEPS LATE      | all rules on, and looks come late     | nothing | OLD=3
+marks       | OLD=3 LOWERS_ALL | 60 replaced on a node that has voted | two_holders
+marks       | OLD=3 BY_MARKS  | 60 the same, beside a few marks       | two_holders
+marks       | ONE=0 OTHER=1   | all rules on, other servers are asked | nothing | OLD=3
+marks       | ONE=0 OTHER=2   | all rules on, the same                | nothing
+marks       | ONE=0 OTHER=3   | all rules on, the same                | nothing
+marks       | ONE=1 OTHER=2   | all rules on, the same                | nothing
+marks       | ONE=1 OTHER=3   | all rules on, the same                | nothing
 END

@@ -4,6 +4,7 @@ A defect of a node's script is made in the simulator's node, which
 build/release/differ compares with the script, or is left to the nemesis. Where
 neither suffers, differ finds it itself.
 """
+from asking import ASKING
 from defect import Defect, Edit
 from mistakes import MISTAKES
 
@@ -28,7 +29,7 @@ BEATS_UNTOLD = Edit(
 # A row of acquires and releases deletes locks of any value.
 ROW_DELETES = Edit(
     "server/node/scripts/row.lua",
-    "            if value == ARGV[lock_at + token_offset] then\n",
+    "            if value == token then\n",
     "            if value then\n")
 
 DEFECTS = [
@@ -64,8 +65,8 @@ DEFECTS = [
         faults="slow,server_pause,double"),
     Defect("no deadline", "sim", "mortal", [Edit(
         "server/engine/voting/nodes.c",
-        "               : nodeclock_latest_at(clock, deadline_us);",
-        "               : deadline_us + ((int64_t)1 << 52);")]),
+        "               ? nodeclock_latest_at(clock, deadline_us)",
+        "               ? deadline_us + ((int64_t)1 << 52)")]),
     Defect("lost straggler release", "sim", "tidy", [Edit(
         "server/engine/rounds/releases.c",
         "            ballot_is_harmless(round_ballot(vote)))",
@@ -88,10 +89,10 @@ DEFECTS = [
         "    own += own > 0 ? round_count(round, VOTE_FREE) : 0;\n")]),
     Defect("repair without deadline", "sim", "mortal", [Edit(
         "server/engine/voting/nodes.c",
-        "    return kind == CALL_REPAIR || kind == CALL_REPEAT\n",
-        "    if (kind == CALL_REPAIR)\n"
-        "        return deadline_us + ((int64_t)1 << 52);\n"
-        "    return kind == CALL_REPEAT\n")], seed=1629),
+        "    bool is_undone = call->kind == CALL_ACQUIRE && !call->is_fill;\n",
+        "    bool is_undone = call->kind == CALL_ACQUIRE && !call->is_fill;\n"
+        "    if (call->kind == CALL_REPAIR)\n"
+        "        return deadline_us + ((int64_t)1 << 52);\n")], seed=1629),
     Defect("repair without a second look", "sim", "tidy", [Edit(
         "server/engine/rounds/repairs.c",
         "    TAILQ_INSERT_TAIL(&repairs->list, it, link);\n}\n",
@@ -109,8 +110,8 @@ DEFECTS = [
         "    if seen < 0 then\n")]),
     Defect("release that asks once", "sim", "tidy", [Edit(
         "server/engine/rounds/releases.c",
-        "it->is_again ? had_key : !had_key && !is_past;",
-        "it->is_again && had_key && !is_past;")]),
+        "    return may_be_set_again ? all_of(releases) : 0;\n",
+        "    return may_be_set_again && it->is_again ? all_of(releases) : 0;\n")]),
     # The simulator would have to slow a release down between two nodes, and an
     # extend to fall in between.
     Defect("release that asks again too soon", "model", "leftover",
@@ -142,22 +143,21 @@ DEFECTS = [
         "            return VOTE_STALE;\n"
         "        }\n"
         "        if (held == NULL)\n"
-        "            set_key(batch, call, call->resources[i], ask->ttl_ms);\n")]),
+        "            simkeys_set(batch, call, call->resources[i],\n"
+        "                        ask->ttl_ms);\n")]),
     # Parts of a lock are lost only where keys are evicted, or deleted by hand.
     Defect("extension of part of a lock counts", "differ", "batch", [Edit(
         "server/node/scripts/extend.lua",
-        "            is_missing = true\n"
-        "        elseif value ~= ARGV[b] then\n"
-        "            return held(ARGV[i], pttl, value)\n"
-        "        end\n"
-        "    end\n    if",
-        "            is_missing = is_missing == nil or is_missing\n"
-        "        elseif value ~= ARGV[b] then\n"
-        "            return held(ARGV[i], pttl, value)\n"
-        "        else\n"
-        "            is_missing = false\n"
-        "        end\n"
-        "    end\n    if")]),
+        "                is_missing = true\n"
+        "            elseif value ~= (is_shared and exclusive or ARGV[b]) then\n"
+        "                return held(ARGV[i], pttl, value)\n"
+        "            end\n",
+        "                is_missing = is_missing == nil or is_missing\n"
+        "            elseif value ~= (is_shared and exclusive or ARGV[b]) then\n"
+        "                return held(ARGV[i], pttl, value)\n"
+        "            else\n"
+        "                is_missing = false\n"
+        "            end\n")]),
     Defect("contender that ignores its other queues", "sim", "served", [Edit(
         "server/engine/waiting/waitqueue.c",
         "        it->places[i].queue->contender = it;\n",
@@ -169,30 +169,29 @@ DEFECTS = [
         "    attempt->token_len = token_make(",
         "    if (!attempt->is_repeat)\n"
         "        attempt->token_len = token_make("), Edit(
-        "server/engine/rounds/attempt.c", "    return attempt->is_repeat;\n",
+        "server/engine/rounds/attempt.c",
+        "    /* nothing follows what it replaces */\n",
         "    int count, best = round_common_value(&attempt->round, &count);\n"
-        "    if (attempt->is_repeat)\n"
-        "        attempt->token_len = span_copy(\n"
-        "            attempt->token, round_value(&attempt->round, best));\n"
-        "    return attempt->is_repeat;\n")]),
+        "    attempt->token_len = span_copy(\n"
+        "        attempt->token, round_value(&attempt->round, best));\n")]),
     Defect("repeat that is undone", "sim", "exclusion", [Edit(
         "server/engine/rounds/attempt.c",
         "            attempt->is_repeat && (attempt->fresh & 1u << i) == 0;\n",
         "            attempt->number == 0;\n")]),
     Defect("repeat that is undone where it replaced", "sim", "exclusion", [Edit(
         "tests/lib/node/simnode.c",
-        "        answer->reply.was_free &= key_of(batch, call, i) == NULL;\n",
+        "        answer->reply.was_free &= key == NULL;\n",
         "")]),
     Defect("repeat that replaces anything newer", "sim", "kept", [Edit(
-        "tests/lib/node/simnode.c", "           earlier.number <= call->seen;\n",
-        "           call->seen > 0;\n"), Edit(
+        "tests/lib/node/simkeys.c", "    return number >= 0 && number <= call->seen;\n",
+        "    return number >= 0 && call->seen > 0;\n"), Edit(
         "server/engine/rounds/attempt.c",
         "                         attempt->replaces < attempt->request->asked_us;\n",
         "                         attempt->replaces > 0;\n")]),
     Defect("repeat that shortens the TTL", "sim", "kept", [Edit(
         "tests/lib/node/simnode.c",
-        "                left > ask->ttl_ms ? left : ask->ttl_ms);\n",
-        "                left > 0 ? ask->ttl_ms : ask->ttl_ms);\n")]),
+        "                    left > ask->ttl_ms ? left : ask->ttl_ms);\n",
+        "                    left > 0 ? ask->ttl_ms : ask->ttl_ms);\n")]),
     Defect("repeat behind one that wants more", "sim", "regained", [Edit(
         "server/engine/waiting/look.c",
         "        if (contender != NULL && contender->count == 1)\n",
@@ -334,8 +333,8 @@ DEFECTS = [
         "        if (batch->slots[i] > FENCE_SLOTS) {\n")]),
     Defect("row without numbers", "differ", "batch", [Edit(
         "server/node/scripts/row.lua",
-        "                        slots[filled] = digits\n",
-        "                        slots[filled] = '0'\n")]),
+        "                    slots[filled] = digits\n",
+        "                    slots[filled] = '0'\n")]),
     Defect("row without compare", "differ", "batch", [ROW_DELETES]),
     # a slot above the top, whose number is then not looked at
     Defect("row that leaves the top", "differ", "batch", [Edit(
@@ -386,13 +385,13 @@ DEFECTS = [
         "        int64_t end_us = now_us + look->rest_us + look->rest_us / 100 + 1;\n",
         "        int64_t end_us = now_us;\n")], faults="flush,block,slow"),
     Defect("extend without until", "sim", "exclusion", [Edit(
-        "tests/lib/node/simnode.c",
+        "tests/lib/node/simkeys.c",
         "    if (until_us > memory->until_us.it)\n",
         "    if (until_us > memory->until_us.it &&\n"
         "        call->call.kind != CALL_EXTEND)\n")],
         faults="flush,block,slow", seed=161),
     Defect("until of the last promise", "sim", "exclusion", [Edit(
-        "tests/lib/node/simnode.c",
+        "tests/lib/node/simkeys.c",
         "    if (until_us > memory->until_us.it)\n", "    if (until_us > 0)\n")],
         faults="flush,block,slow"),
     Defect("a minority is asked", "sim", "exclusion", [Edit(
@@ -461,4 +460,4 @@ DEFECTS = [
         "admission->node[teller].looked_us >= asked->since_us) {\n",
         "admission->node[teller].looked_us > 0) {\n")],
         tests="eligibility"),
-] + MISTAKES
+] + ASKING + MISTAKES

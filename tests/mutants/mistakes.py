@@ -26,18 +26,28 @@ IN_UNITS_AND_MODEL = [
     Defect("other installation's node taken for an old machine", "unit",
            "a_machine_of_other_names_is_no_outdated_one", [Edit(
         "server/engine/voting/admission.c",
-        "return admission->node[node].epoch_other == 0 &&\n",
-        "return now_us > 0 &&\n")], tests="epoch"),
+        "        return !eligibility_is_others(admission, node, now_us) &&\n",
+        "        return now_us > 0 &&\n")], tests="epoch"),
+    Defect("node in use taken for one that is left over", "unit",
+           "a_node_whose_beat_rises_is_not_left_over", [Edit(
+        "server/engine/voting/eligibility.c",
+        "if (it->left_us == 0 || it->beat != it->left_beat) {",
+        "if (it->left_us == 0) {")], tests="epoch"),
+    Defect("node that is left over stays so", "unit",
+           "a_node_that_is_left_over_is_marked_when_nobody_uses_it", [Edit(
+        "server/engine/voting/eligibility.c",
+        "(it->left_us == 0 || now_us < it->left_us + SILENT_US);",
+        "now_us > 0;")], tests="epoch"),
     Defect("given epoch counts", "unit",
            "story_60_the_epoch_of_the_nodes_counts", [Edit(
         "server/engine/voting/epoch.c",
-        "    if (epoch == 0 || !counts)\n",
-        "    if (epoch >= 0 || !counts)\n")], tests="epoch"),
+        "    bool counts = epoch != 0 && (",
+        "    bool counts = epoch < 0 && (")], tests="epoch"),
     Defect("epoch of one node followed", "unit",
            "once_a_majority_told_it_one_node_changes_it_no_more", [Edit(
         "server/engine/voting/epoch.c",
-        "    bool is_certain = most >= admission->settings.quorum;\n",
-        "    bool is_certain = most >= 1;\n")], tests="epoch"),
+        "    bool is_common = most >= admission->settings.quorum;\n",
+        "    bool is_common = most >= 1;\n")], tests="epoch"),
     Defect("other nodes replaced in part", "unit",
            "other_nodes_are_replaced_as_a_whole", [Edit(
         "server/engine/voting/eligibility.c", "there >= wanted &&",
@@ -48,6 +58,22 @@ IN_UNITS_AND_MODEL = [
         "admission->epoch == eligibility_epoch_below(admission) + 1);",
         "admission->epoch > eligibility_epoch_below(admission));")],
         tests="epoch"),
+    Defect("marks of nodes that never voted count", "unit",
+           "story_60_marks_of_nodes_that_never_voted_do_not_bind", [Edit(
+        "server/engine/voting/eligibility.c",
+        "    return it->is_only_marked && eligibility_is_bound(admission)\n",
+        "    return it->epoch_ours < 0\n")], tests="epoch"),
+    Defect("marks never replaced by the right epoch", "unit",
+           "story_60_marks_of_a_wrong_epoch_do_not_bind_the_right_one", [Edit(
+        "server/engine/voting/eligibility.c",
+        "           (eligibility_epoch_of(admission, node) == 0 &&\n",
+        "           (eligibility_epoch_of(admission, node) < 0 &&\n")],
+        tests="rivals"),
+    Defect("marks replaced where a node has voted", "unit",
+           "the_mark_of_a_node_that_has_voted_is_not_replaced_by_marks", [Edit(
+        "server/engine/voting/eligibility.c",
+        "    if (!admission->node[node].is_only_marked)\n"
+        "        return false;\n", "")], tests="epoch"),
     Defect("promises of the old names not waited for", "unit",
            "story_59_the_last_promise_is_waited_for", [Edit(
         "server/engine/voting/eligibility.c",
@@ -86,6 +112,10 @@ IN_UNITS_AND_MODEL = [
     Defect("established in the epoch before", "model", "two_holders",
            model="epochs", rule="STAYS_ESTABLISHED",
            world="FOLLOWS OLD_T=1 KEEPS"),
+    Defect("mark of a node that has voted replaced", "model", "two_holders",
+           model="marks", rule="LOWERS_ALL", world="OLD=3"),
+    Defect("such a mark replaced beside marks", "model", "two_holders",
+           model="marks", rule="BY_MARKS", world="OLD=3"),
 ]
 # What a mistaken server does to the others beside whom it runs.
 ON_REAL_NODES = ("machine marked while its name is in use",

@@ -3,13 +3,13 @@
 
   run.py [--seconds 180] [--only TEXT] [--tls] [--check]
 
-Each defect of defects.py and earlier.py is built in a copy of its own; the
-copy's simulator runs seed after seed, or the nemesis runs against its server,
-until the invariant falls that the defect is known to break. The same seed must
-then hold without the defect. Where no invariant falls, differ sees that a
-script does something else than the simulator's node. What few seeds could show
-is left to a unit test. Of a rule that the code has twice over, the model is
-searched instead, with the rule and without it.
+Each defect of defects.py, earlier.py, permits.py and readers.py is built in a
+copy of its own; the copy's simulator runs seed after seed, or the nemesis runs
+against its server, until the invariant falls that the defect is known to break.
+The same seed must then hold without the defect. Where no invariant falls,
+differ sees that a script does something else than the simulator's node. What
+few seeds could show is left to a unit test. Of a rule that the code has twice
+over, the model is searched instead, with the rule and without it.
 
 TEXT is a part of a defect's name, or the name of a suite. --tls lets the
 nemesis speak TLS for each defect. --check only looks whether each defect still
@@ -28,6 +28,8 @@ from collections.abc import Iterable
 
 from defects import DEFECTS, Defect, Edit
 from earlier import EARLIER
+from permits import PERMITS
+from readers import READERS
 from tree import ROOT, DoesNotBuild, Tree, run
 
 OUT = ROOT / "build" / "mutants"
@@ -206,7 +208,7 @@ def main() -> None:
     parser.add_argument("--tls", action="store_true")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    every = DEFECTS + EARLIER
+    every = DEFECTS + EARLIER + PERMITS + READERS
     for defect in every:
         edited(defect.name, defect.edits)
     if options.check:

@@ -4,21 +4,33 @@ A client believes in its lock from the moment it read the answer until the
 moment it sent the request + elapsed_ms + validity_ms, or until it sends the
 release. An extension prolongs it. What was not answered may have happened.
 
+An exclusive lock is a shared one from the moment its client asks for that,
+whatever the answer is.
+
 A lock over several resources is a lock on each of them. Grants with one key for
 the same resources are one client's: a newer one ends the older token, which
 then releases nothing. The key with other resources is another lock.
 
-  exclusion  no two clients believe in one resource at once; nor is a lock that
-             is believed in granted to its own client as if it were free
-  rising     who was answered before another asked has the lower number
-  own        an extension that succeeded met no later grant, say a repeat
+  exclusion  no two clients believe in one resource at once, unless both locks
+             are shared; nor is a lock that is believed in granted to its own
+             client as if it were free, unless it asked twice at once for a
+             shared one, or another repeat may have taken its place
+  rising     who was answered before another asked has the lower number, unless
+             both locks are shared
+  capacity   a permit has as many slots of the pool as were asked for, below the
+             limit; no two clients believe in one of them, says exclusion
+  own        an extension that succeeded met no later grant, say a repeat, but
+             those beside a shared lock; it is not of an exclusive lock that was
+             made a shared one
   kept       who believes is not told that the lock is another's, or gone;
-             unless a repeat may have taken its place
+             unless a repeat may have taken its place, or it is extended as an
+             exclusive one after it was to become a shared one
   answered   each request has one answer, unless its server was killed; no
              client that waits is told to go before its time; 200 for an
              acquire is for those that asked with its key before
-  rights     who may not gets 401 or 403, and no lock by that; that it does not
-             end a lock of others is among kept
+  rights     who may not gets 401 or 403, or 503 of a server that stops, and
+             no lock by that; that it does not end a lock of others is among
+             kept
 """
 from __future__ import annotations
 
@@ -28,13 +40,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from history import (ACQUIRE, EXTEND, INSPECT, LOOK, MS, RELEASE, STRANGER,
-                     TRESPASS, Call, Span, Violation)
+from history import (ABOVE, ACQUIRE, EXCLUSIVE, EXTEND, INSPECT, LOOK, MS,
+                     RELEASE, SHARED, STRANGER, TRESPASS, UPGRADE, Call, Span,
+                     Violation)
 
-INVARIANTS = ("exclusion", "rising", "own", "kept", "answered", "rights")
+INVARIANTS = ("exclusion", "rising", "capacity", "own", "kept", "answered", "rights")
 LOST = ("not_owner", "lock_not_found")
+STOPPED = "503 shutting_down"  # it comes before any other answer
+ATTEMPT_MS = 40  # servers wait longer before they try again
 UNAVAILABLE = {"503 no_quorum", "503 validity_exhausted", "503 overloaded",
-               "503 shutting_down"}
+               STOPPED}
 TIME_UP = {"409 lock_held", "503 no_quorum", "503 validity_exhausted"}
 ANSWERS = {
     ACQUIRE: UNAVAILABLE | {"200 ", "201 ", "409 lock_held"},
@@ -42,11 +57,13 @@ ANSWERS = {
                            "409 max_hold_reached"},
     RELEASE: UNAVAILABLE | {"200 ", "404 lock_not_found", "409 not_owner"},
     INSPECT: UNAVAILABLE | {"200 ", "404 lock_not_found"},
-    STRANGER: {"401 unauthorized"},
-    TRESPASS: {"403 forbidden"},
+    STRANGER: {"401 unauthorized", STOPPED},
+    TRESPASS: {"403 forbidden", STOPPED},
     LOOK: UNAVAILABLE | {"404 lock_not_found"},
+    UPGRADE: {"409 upgrade_refused"},
 }
 OF_RIGHTS = (STRANGER, TRESPASS, LOOK)
+NEVER = 1 << 62
 
 
 @dataclass
@@ -66,23 +83,38 @@ class Lock:
         else:
             self.later.append(call)
 
-    def beliefs(self) -> Iterator[tuple[int, int, Call]]:
-        """From, until, by which answer. A release also ends older grants."""
+    @property
+    def shared_since(self) -> int:
+        """Its client relies on no more than a shared lock from then on. This,
+        too, goes for older grants."""
+        if self.grant and self.grant.mode == SHARED:
+            return 0
+        return min((call.sent for lock in self.same for call in lock.later
+                    if call.mode == SHARED and call.number >= self.number),
+                   default=NEVER)
+
+    def beliefs(self) -> Iterator[tuple[int, int, Call, str]]:
+        """From, until, by which answer, in which mode. A release also ends
+        older grants."""
         released = min((call.sent for lock in self.same for call in lock.later
                         if call.op == RELEASE and call.number >= self.number),
                        default=None)
         answers = [self.grant] if self.grant else []
         answers += [call for call in self.later if call.op == EXTEND]
+        since = self.shared_since
         for call in answers:
             end = call.end if released is None else min(call.end, released)
-            if call.is_won and end > call.done:
-                yield call.done, end, call
+            change = max(call.done, min(end, since))
+            if call.is_won and change > call.done:
+                yield call.done, change, call, EXCLUSIVE
+            if call.is_won and end > change:
+                yield change, end, call, SHARED
 
-
-    def may_be_repeated(self, before: int) -> bool:
-        """By a request that was sent before that moment, and not answered
-        before this lock was asked for."""
-        return any(it is not self and it.grant and it.grant.sent < before and
+    def may_be_repeated(self, before: int, but: Lock | None = None) -> bool:
+        """By a request, but that one, which was sent before that moment, and
+        not answered before this lock was asked for."""
+        return any(it is not self and it is not but and it.grant and
+                   it.grant.sent < before and
                    not (self.grant and it.grant.status and
                         it.grant.done < self.grant.sent) for it in self.same)
 
@@ -105,75 +137,140 @@ def group(calls: Iterable[Call]) -> dict[str, list[Lock]]:
     return by_resource
 
 
-def are_apart(one: Lock, other: Lock) -> bool:
-    """Whether it is wrong that both are believed in."""
+def is_repeat_of(newer: Lock, older: Lock) -> bool:
+    """Asked for with the same key when the older one was answered."""
+    return newer is not older and newer.same is older.same and \
+        newer.grant is not None and older.grant is not None and \
+        older.grant.is_won and older.grant.done < newer.grant.sent
+
+
+def are_apart(one: Lock, other: Lock, modes: tuple[str, str]) -> bool:
+    """Whether it is wrong that both are believed in, each in its mode."""
+    are_shared = modes == (SHARED, SHARED)
     if one.same is not other.same:
-        return True
+        return not are_shared
     newer = max(one, other, key=lambda lock: lock.number)
-    return one is not other and newer.grant is not None and \
-        newer.grant.status == 201
+    older = other if newer is one else one
+    if one is other or newer.grant is None or newer.grant.status != 201:
+        return False
+    # nothing is left of a reader whom a repeat has replaced that is lost itself,
+    # or an attempt of this one that came late
+    return not are_shared or (
+        is_repeat_of(newer, older) and
+        newer.grant.elapsed_ms < ATTEMPT_MS and
+        not older.may_be_repeated(newer.grant.done, newer))
 
 
 def check_exclusion(resource: str, locks: list[Lock]) -> Iterator[Violation]:
-    beliefs = sorted(((begin, end, lock, call) for lock in locks
-                      for begin, end, call in lock.beliefs()),
+    beliefs = sorted(((begin, end, lock, call, mode) for lock in locks
+                      for begin, end, call, mode in lock.beliefs()),
                      key=lambda belief: (*belief[:2], belief[2].id))
-    open_now: list[tuple[int, Lock, Call]] = []
-    for begin, end, lock, call in beliefs:
+    open_now: list[tuple[int, Lock, Call, str]] = []
+    for begin, end, lock, call, mode in beliefs:
         open_now = [one for one in open_now if one[0] > begin]
-        for other_end, its, other in open_now:
-            if are_apart(lock, its):
+        for other_end, its, other, its_mode in open_now:
+            if are_apart(lock, its, (mode, its_mode)):
                 both = (min(end, other_end) - begin) / MS
                 yield Violation(
-                    "exclusion", f"for {both:.3f} ms both [{other}] and "
-                    f"[{call}]", begin, resource)
-        open_now.append((end, lock, call))
+                    "exclusion", f"for {both:.3f} ms both [{other}], {its_mode},"
+                    f" and [{call}], {mode}", begin, resource)
+        open_now.append((end, lock, call, mode))
 
 
-def check_rising(resource: str, grants: list[Call], highest: int,
+def most_readers(calls: Iterable[Call]) -> int:
+    """That believed in one resource at once."""
+    most = 0
+    for locks in group(calls).values():
+        ends: list[int] = []
+        # the extensions of one lock are one reader
+        readers = sorted((min(one[0] for one in its), max(one[1] for one in its))
+                         for lock in locks
+                         if (its := [one for one in lock.beliefs()
+                                     if one[3] == SHARED]))
+        for begin, end in readers:
+            ends = [one for one in ends if one > begin] + [end]
+            most = max(most, len(ends))
+    return most
+
+
+def check_rising(resource: str, grants: list[Call],
+                 highest: Mapping[tuple[str, str], int],
                  forgotten: int) -> Iterator[Violation]:
     """highest: of the grants that were answered before forgotten."""
     by_done = sorted(grants, key=lambda call: call.done)
-    before, best = 0, None
+    before = 0
+    best: dict[str, Call] = {}  # of each mode
     for call in sorted(grants, key=lambda call: call.sent):
         while by_done[before].done < call.sent:
-            if best is None or by_done[before].number > best.number:
-                best = by_done[before]
+            it = by_done[before]
+            best[it.mode] = max(it, best.get(it.mode, it),
+                                key=lambda call: call.number)
             before += 1
-        if best and best.number >= call.number:
-            yield Violation("rising", f"[{best}] and then [{call}]", call.sent,
-                            resource)
-        elif call.sent > forgotten and highest >= call.number:
-            yield Violation("rising", f"{highest} and then [{call}]",
-                            call.sent, resource)
+        for mode in ABOVE[call.mode]:
+            number = highest.get((resource, mode), 0)
+            if mode in best and best[mode].number >= call.number:
+                yield Violation("rising", f"[{best[mode]}] and then [{call}]",
+                                call.sent, resource)
+            elif call.sent > forgotten and number >= call.number:
+                yield Violation("rising", f"{number} and then [{call}]",
+                                call.sent, resource)
     numbers: dict[int, Call] = {}
     for call in grants:
-        if numbers.setdefault(call.number, call) is not call:
-            yield Violation("rising", f"[{numbers[call.number]}] has the "
-                            f"number of [{call}]", call.sent, resource)
+        other = numbers.setdefault(call.number, call)
+        if other is not call and EXCLUSIVE in (call.mode, other.mode):
+            yield Violation("rising", f"[{other}] has the number of [{call}]",
+                            call.sent, resource)
+
+
+class Answered:
+    """Grants, to find the highest of those that were answered before."""
+
+    def __init__(self, grants: Iterable[Call]) -> None:
+        by_done = sorted(grants, key=lambda call: call.done)
+        self.done = [call.done for call in by_done]
+        self.best = list(accumulate(by_done, lambda one, other: max(
+            one, other, key=lambda call: call.number)))
+
+    def above(self, number: int, moment: int) -> Call | None:
+        before = bisect_left(self.done, moment)
+        found = self.best[before - 1] if before > 0 else None
+        return found if found and found.number > number else None
 
 
 def met(locks: list[Lock], op: str) -> Iterator[tuple[Lock, Call, Call]]:
-    """Calls that succeeded although a higher number was granted before: lock,
-    call, that grant."""
-    by_done = sorted((lock.grant for lock in locks
-                      if lock.grant and lock.grant.is_won),
-                     key=lambda call: call.done)
-    done = [call.done for call in by_done]
-    best = list(accumulate(by_done, lambda one, other: max(
-        one, other, key=lambda call: call.number)))
+    """Calls that succeeded although a grant that may not stand beside theirs had
+    been made before, with a higher number: lock, call, that grant."""
+    won = [lock.grant for lock in locks if lock.grant and lock.grant.is_won]
+    every = Answered(won)
+    writers = Answered(call for call in won if call.mode == EXCLUSIVE)
     for lock in locks:
+        since = lock.shared_since
+        repeats = Answered(other.grant for other in lock.same if other.grant and
+                           other.grant.is_won and is_repeat_of(other, lock))
         for call in lock.later:
-            before = bisect_left(done, call.sent)
-            if call.op == op and call.is_won and before > 0 and \
-                    best[before - 1].number > lock.number:
-                yield lock, call, best[before - 1]
+            if call.op != op or not call.is_won:
+                continue
+            was_alone = call.sent if call.op == EXTEND and \
+                call.mode == EXCLUSIVE else min(call.sent, since)
+            other = every.above(lock.number, was_alone) or \
+                writers.above(lock.number, call.sent) or \
+                repeats.above(lock.number, call.sent)
+            if other:
+                yield lock, call, other
 
 
 def check_own(resource: str, locks: list[Lock]) -> Iterator[Violation]:
     for lock, call, other in met(locks, EXTEND):
         yield Violation("own", f"[{call}] of [{lock.grant}], but between "
                         f"[{other}]", call.sent, resource)
+    for lock in locks:
+        shared = min((call.done for call in lock.later if call.op == EXTEND and
+                      call.mode == SHARED and call.is_won), default=NEVER)
+        for call in lock.later:
+            if call.op == EXTEND and call.mode == EXCLUSIVE and call.is_won and \
+                    call.sent > shared:
+                yield Violation("own", f"[{call}], but it had become a shared "
+                                "lock", call.sent, resource)
 
 
 def late_releases(calls: list[Call]) -> set[int]:
@@ -188,6 +285,9 @@ def check_kept(resource: str, locks: list[Lock]) -> Iterator[Violation]:
         for call in lock.later:
             if call.code not in LOST or not call.done:
                 continue
+            if call.op == EXTEND and call.mode == EXCLUSIVE and \
+                    lock.shared_since < call.sent:
+                continue  # with a token that may have ended
             if any(other.op == RELEASE and other.sent < call.sent
                    for other in lock.later) or \
                     lock.may_be_repeated(call.done):
@@ -201,6 +301,16 @@ def check_kept(resource: str, locks: list[Lock]) -> Iterator[Violation]:
                         "kept", f"[{call}], {left:.1f} ms before the end of "
                         f"[{one}]", call.sent, resource)
                     break
+
+
+def check_capacity(calls: Iterable[Call]) -> Iterator[Violation]:
+    for call in calls:
+        if not call.limit or not call.is_won:
+            continue
+        slots = {int(name.rpartition("#")[2]) for name in call.resources}
+        if len(slots) != call.permits or max(slots) >= call.limit:
+            yield Violation("capacity", f"[{call}] of {call.permits} below "
+                            f"{call.limit}", call.sent, call.resources[0])
 
 
 def check_answered(calls: Iterable[Call],
@@ -230,16 +340,16 @@ def check_answered(calls: Iterable[Call],
 
 
 def check(calls: list[Call], kills: Iterable[Span] = (),
-          highest: Mapping[str, int] | None = None,
+          highest: Mapping[tuple[str, str], int] | None = None,
           forgotten: int = 0) -> list[Violation]:
     """Everything that a list of calls violates. Equal texts: the same one."""
     found = list(check_answered(calls, kills))
+    found += check_capacity(calls)
     for resource, locks in group(calls).items():
         grants = [lock.grant for lock in locks
                   if lock.grant and lock.grant.is_won]
         found += check_exclusion(resource, locks)
-        found += check_rising(resource, grants,
-                              (highest or {}).get(resource, 0), forgotten)
+        found += check_rising(resource, grants, highest or {}, forgotten)
         found += check_own(resource, locks)
         found += check_kept(resource, locks)
     return found

@@ -12,8 +12,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from connection import SILENT_S, Connection, Leave
-from history import (ACQUIRE, EXTEND, INSPECT, MS, RELEASE, Call, History,
-                     Violation, now)
+from history import (ACQUIRE, EXCLUSIVE, EXTEND, INSPECT, MS, RELEASE, SHARED,
+                     UPGRADE, Call, History, Violation, now)
 from identities import ANYBODY, NARROW, WIDE, Identity
 from plan import log_uniform
 from register import Register, refused
@@ -31,34 +31,51 @@ TWICE = 0.15       # … that are sent twice at once
 UNREAD = 0.25      # … that are sent again although they were granted
 REPEATS = 4        # at most
 LENT = 0.1         # share of calls about a lock by whoever has its token
+POOL, SLOTS = "pool", 4  # with permits
+PERMITS = 0.4      # share of acquires that want some
+READERS = 0.6      # with shared locks: of acquires of what is read
+DOWNGRADES = 0.3   # … of extensions of exclusive locks
+MISTAKES = 0.1     # … of calls with an older token; of readers that would write
 BUCKET = 100 * MS  # in which time with and without quorum is counted
 
 
 def is_slow(resources: tuple[str, ...]) -> bool:
     """Half of the locks are held for long, to be met by faults while they are
     held; the others change hands as often as they can."""
-    return int(resources[0][1:]) % 2 == 1
+    return int(resources[0][-1]) % 2 == 1
+
+
+def is_read(name: str) -> bool:
+    """Two thirds of what is locked, slow or not, is also locked by readers."""
+    return int(name[-1]) % 3 != 0
 
 
 @dataclass(frozen=True)
 class Grant:
     call: Call
     token: str
+    mode: str = EXCLUSIVE  # of the token
 
 
 class World:
     """What all clients share."""
 
     def __init__(self, resources: int, max_ttls_ms: list[int],
-                 history: History, kinds: set[str]) -> None:
+                 history: History, kinds: set[str], has_permits: bool = False,
+                 has_shared: bool = False) -> None:
+        self.has_permits, self.has_shared = has_permits, has_shared
         self.kinds = kinds  # of faults, those of clients among them
         self.max_ttls_ms = max_ttls_ms  # of each server; they may change
         self.history = history
-        self.registers = {f"r{i}": Register(f"r{i}") for i in range(resources)}
+        names = [f"r{i}" for i in range(resources)]
+        if has_permits:  # clients lock single slots, too
+            names += [f"{POOL}#{i}" for i in range(SLOTS)]
+        self.registers = {name: Register(name) for name in names}
         self.stop = threading.Event()
         self.goes_on = threading.Event()  # not set: nobody asks for anything
         self.goes_on.set()
         self.outcomes: Counter[str] = Counter()
+        self.downgrades = 0
         self.lock = threading.Lock()
         self.violations: list[Violation] = []
         self.granting: set[int] = set()  # buckets in which nodes decided
@@ -68,7 +85,8 @@ class World:
         answer = f"{call.status} {call.code}" if call.status else call.code
         with self.lock:
             waits = call.op == ACQUIRE and call.wait_ms
-            self.outcomes[f"{'wait' if waits else call.op} "
+            mode = f"{SHARED} " if call.mode == SHARED else ""
+            self.outcomes[f"{mode}{'wait' if waits else call.op} "
                           f"{answer.strip()}"] += 1
         if call.op != ACQUIRE:
             return
@@ -79,6 +97,11 @@ class World:
             self.granting.add(buckets[-1])
         elif call.code == "no_quorum":
             self.without.update(buckets)
+
+
+    def count_downgrade(self) -> None:
+        with self.lock:
+            self.downgrades += 1
 
 
 class Client(threading.Thread):
@@ -110,7 +133,7 @@ class Client(threading.Thread):
         if self.identity is not ANYBODY and self.rng.random() < SHARE:
             Trespasser(self).acquire()
         want = self._draw_want()
-        if self.rng.random() < 0.02:
+        if self.rng.random() < 0.02 and not want.limit:
             self._inspect(want.resources)
             return
         grants = self.acquire(want)
@@ -121,12 +144,21 @@ class Client(threading.Thread):
 
     def _draw_want(self) -> Want:
         rng, count = self.rng, 1
+        if self.world.has_permits and self.identity.may_ask((POOL,)) and \
+                rng.random() < PERMITS:
+            # mostly one, and the limit that all others have
+            permits = rng.choice((1, 1, 1, 1, 2, 3))
+            limit = SLOTS if rng.random() < 0.8 else rng.randint(permits, SLOTS)
+            return Want((POOL,), "", f"client-{self.index}", limit, permits)
         if rng.random() < SEVERAL:
             count = rng.randint(2, 3)
         resources = sorted(rng.sample(self.names, count))
         key = f"{rng.getrandbits(96):024x}" if rng.random() < KEYED else ""
         owner = f"client-{self.index}" if rng.random() < 0.3 else ""
-        return Want(tuple(resources), key, owner)
+        is_shared = self.world.has_shared and all(map(is_read, resources)) and \
+            rng.random() < READERS
+        return Want(tuple(resources), key, owner,
+                    mode=SHARED if is_shared else EXCLUSIVE)
 
     def draw_name(self) -> str:
         return self.rng.choice(self.names)
@@ -134,7 +166,7 @@ class Client(threading.Thread):
     def _draw_ttl_ms(self, call: Call) -> int:
         longest = self.world.max_ttls_ms[call.server]
         return int(log_uniform(self.rng, TTL_MIN_MS, longest / (
-            1 if is_slow(call.resources) else 4)))
+            1 if call.limit or is_slow(call.resources) else 4)))
 
     def pause(self, low_s: float, high_s: float) -> None:
         self.world.stop.wait(log_uniform(self.rng, low_s, high_s))
@@ -182,7 +214,9 @@ class Client(threading.Thread):
     def _prepare(self, want: Want, before: Call | None = None) -> Call:
         """Of what was asked for before, through another server."""
         call = self.note(ACQUIRE, want.resources)
-        call.key = want.key
+        call.key, call.mode = want.key, want.mode
+        if want.limit:
+            call.limit, call.permits = want.limit, want.permits
         if self.rng.random() < WAITING:
             call.wait_ms = int(log_uniform(self.rng, 1, WAIT_MAX_MS))
         if before:
@@ -200,7 +234,7 @@ class Client(threading.Thread):
             leave = self._draw_leave(connection, call)
         members = self._send(call, want.head() + self.identity.head(),
                              want.body(call), connection, leave)
-        return [Grant(call, members["token"])] if call.is_won else []
+        return [Grant(call, members["token"], want.mode)] if call.is_won else []
 
     def _draw_leave(self, connection: Connection, call: Call) -> Leave | None:
         """How this client leaves its call; mostly not at all."""
@@ -226,22 +260,34 @@ class Client(threading.Thread):
         return Call(op, self.index, self.rng.randrange(len(self.connections)),
                     resources)
 
-    def _note_about(self, op: str, grant: Call) -> Call:
+    def _note_about(self, op: str, grant: Call, mode: str) -> Call:
         call = self.note(op, grant.resources)
         call.of, call.number, call.key = grant.id, grant.number, grant.key
+        call.mode = mode
         return call
 
-    def extend(self, grant: Grant) -> Call:
+    def extend(self, grant: Grant, mode: str = "") -> tuple[Call, Grant]:
+        """In the mode of its token, or another one. The lock as it is then, if
+        that is told."""
+        mode = mode or grant.mode
         resources = grant.call.resources
-        call = self._note_about(EXTEND, grant.call)
+        is_upgrade = (grant.mode, mode) == (SHARED, EXCLUSIVE)
+        call = self._note_about(UPGRADE if is_upgrade else EXTEND, grant.call,
+                                grant.mode if is_upgrade else mode)
         call.ttl_ms = self._draw_ttl_ms(call)
-        self.ask(call, f"PUT /locks/{lock_id(resources)}/extend HTTP/1.1\r\n"
-                 f"X-Lock-Token: {grant.token}\r\n",
-                 {"ttl_ms": call.ttl_ms}, self._draw_identity(resources))
-        return call
+        body: dict = {"ttl_ms": call.ttl_ms}
+        if mode != grant.mode or \
+                (mode == SHARED and self.rng.random() < 0.5):
+            body["mode"] = mode
+        members = self.ask(
+            call, f"PUT /locks/{lock_id(resources)}/extend HTTP/1.1\r\n"
+            f"X-Lock-Token: {grant.token}\r\n", body,
+            self._draw_identity(resources))
+        token = members.get("token", "") if call.is_won else ""
+        return call, Grant(grant.call, token, mode) if token else grant
 
     def release(self, grant: Grant) -> Call:
-        call = self._note_about(RELEASE, grant.call)
+        call = self._note_about(RELEASE, grant.call, grant.mode)
         self.ask(call, f"DELETE /locks/{lock_id(call.resources)} HTTP/1.1\r\n"
                  f"X-Lock-Token: {grant.token}\r\n", None,
                  self._draw_identity(call.resources))
@@ -254,11 +300,11 @@ class Client(threading.Thread):
         return NARROW if NARROW.may_ask(resources) else WIDE
 
     def ask(self, call: Call, head: str, body: dict | None = None,
-            who: Identity | None = None) -> None:
+            who: Identity | None = None) -> dict:
         """As this client, or somebody else."""
         connection = self.connections[call.server]
-        self._send(call, head + (who or self.identity).head(), body, connection,
-                   self._draw_leave(connection, call))
+        return self._send(call, head + (who or self.identity).head(), body,
+                          connection, self._draw_leave(connection, call))
 
     def _send(self, call: Call, head: str, body: dict | None,
               connection: Connection, leave: Leave | None) -> dict:
@@ -282,13 +328,15 @@ class Holder:
         """grants: the last one is the lock; it ended those before."""
         self.client, self.want, self.grant = client, want, grants[-1]
         self.ended = grants[:-1]
+        self.mode = self.grant.mode  # as which it relies on the lock
+        self.old: Grant | None = None  # with its token before a downgrade
         self.rng = client.rng
         self.end = self.grant.call.end  # of what it believes
         self.registers = [client.world.registers[name]
-                          for name in want.resources]
+                          for name in self.grant.call.resources]
 
     def hold(self) -> None:
-        slow = 0.10 if is_slow(self.want.resources) else 0.005
+        slow = 0.10 if is_slow(self.grant.call.resources) else 0.005
         self._try_what_is_wrong()
         while not self.client.world.stop.is_set():
             act = self.rng.random()
@@ -319,6 +367,8 @@ class Holder:
         if self.client.identity is not ANYBODY and \
                 self.rng.random() < MEDDLING:
             Trespasser(self.client).meddle(self.grant)
+        if self.mode == SHARED and self.rng.random() < MISTAKES:
+            self.client.extend(self.grant, EXCLUSIVE)
         if not self.want.key or self.rng.random() >= 0.1:
             return
         name = self.client.draw_name()
@@ -331,24 +381,47 @@ class Holder:
     def _update(self) -> None:
         number = self.grant.call.number
         for register in self.registers:
-            value = register.read(number)
+            value = register.read(number, self.mode)
             if value is not None and self.rng.random() < 0.5:
                 time.sleep(log_uniform(self.rng, 0.0001, 0.01))
-            if value is None or not register.write(number, value + 1):
+            is_accepted = value is not None and (
+                register.read(number, SHARED) == value if self.mode == SHARED
+                else register.write(number, value + 1))
+            if not is_accepted:
                 self.client.world.violations += refused(register.name, number,
                                                         self.end)
 
     def _extend(self) -> bool:
         """False: the lock is somebody else's, or gone."""
-        call = self.client.extend(self.grant)
+        mode, was_shared = self._draw_mode(), self.mode == SHARED
+        call, grant = self.client.extend(self.grant, mode)
         if call.is_won:
             self.end = max(self.end, call.end)
-        return call.status not in (404, 409)
+        if grant.mode != self.grant.mode:
+            self.old = self.grant
+            self.client.world.count_downgrade()
+            if self.rng.random() < MISTAKES:
+                self.client.extend(self.old)
+        self.grant = grant
+        has_ended = mode == EXCLUSIVE and was_shared  # perhaps, this token
+        return call.status not in (404, 409) or has_ended
+
+    def _draw_mode(self) -> str:
+        """Of an extension. Others may read from when a downgrade is sent,
+        whatever becomes of it; if that is unknown, it is asked for again."""
+        if self.grant.mode == SHARED or not self.client.world.has_shared:
+            return self.grant.mode
+        if self.mode == SHARED and self.rng.random() < MISTAKES:
+            return EXCLUSIVE
+        if self.rng.random() < DOWNGRADES:
+            self.mode = SHARED
+        return self.mode
 
     def _release(self) -> None:
         self.end = 0
         while True:
-            call = self.client.release(self.grant)
+            is_old = self.old and self.rng.random() < MISTAKES
+            call = self.client.release(self.old if is_old else self.grant)
             if self.rng.random() < (0.5 if call.is_won else 0.9):
                 return
 

@@ -49,8 +49,10 @@ class Server(Process):
         self.places = list(range(NODES))  # to which the names lead
         self.max_ttl_ms = config.max_ttls_ms[index % SERVERS]
         self.timeout_ms = config.timeouts_ms[index % SERVERS]
+        self.starts = 0
 
     def start(self) -> None:
+        self.starts += 1
         sanitizer = ":".join(filter(None, (os.environ.get("ASAN_OPTIONS"),
                                            "verify_asan_link_order=0")))
         self.launch(
@@ -60,6 +62,7 @@ class Server(Process):
             "--max-ttl-ms", str(self.max_ttl_ms),
             "--node-timeout-ms", str(self.timeout_ms),
             "--default-ttl-ms", "1000",
+            "--ask", "quorum" if (self.index + self.starts) % 3 else "all",
             "--retry-delay-ms", "50", "--drain-ms", "0", *self.extra,
             *(self.config.tls.of_server() if self.config.tls else ()),
             *(self.config.identities.of_server() if self.config.identities

@@ -8,12 +8,11 @@ import socket
 import ssl
 from dataclasses import dataclass
 
-from history import EXTEND, Call, now
+from history import ACQUIRE, EXCLUSIVE, EXTEND, Call, now
 from plan import log_uniform
 from stream import Plain, Secure
 
 SILENT_S = 30  # longer than any pause of a server, and all rounds of a call
-BROKEN = (502, 503, 504)  # a balancer lost its server, or has none
 
 # when a client leaves, and how
 ASKING = "asking"    # a part of the request is sent
@@ -190,9 +189,10 @@ class Connection:
         if len(self.taken) > size:
             raise ValueError("more than the answer")
         status = int(head.split(" ", 2)[1])
-        if self.is_balanced and status in BROKEN and \
-                "json" not in fields["content-type"]:
-            raise ConnectionResetError
+        if "json" not in fields.get("content-type", ""):
+            if self.is_balanced:  # it lost its server, or has none
+                raise ConnectionResetError
+            raise ValueError(f"{status} {self.taken[end + 4:][:80]!r}")
         members = json.loads(self.taken[end + 4:])
         call.status = status
         call.code = members.get("code", "")
@@ -202,6 +202,13 @@ class Connection:
         if call.op == EXTEND and number not in (0, call.number):
             raise ValueError(f"the number became {number}")
         call.number = call.number or number
+        mode = members.get("mode", EXCLUSIVE)
+        if call.op in (ACQUIRE, EXTEND) and "token" in members and \
+                mode != call.mode:
+            raise ValueError(f"the mode is {mode}")
+        if "slots" in members:
+            call.resources = tuple(sorted(f"{members['resource']}#{slot}"
+                                          for slot in members["slots"]))
         return members, fields.get("connection") == "close"
 
     def _receive(self) -> None:

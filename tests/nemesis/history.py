@@ -13,6 +13,10 @@ SECOND = 1_000_000_000
 ACQUIRE, EXTEND, RELEASE, INSPECT = "acquire", "extend", "release", "inspect"
 # with a token that nobody has; what an identity may not; what that brought
 STRANGER, TRESPASS, LOOK = "stranger", "trespass", "look"
+UPGRADE = "upgrade"  # of a shared lock to an exclusive one: refused
+EXCLUSIVE, SHARED = "exclusive", "shared"
+# a grant has a higher number than each earlier one of these modes
+ABOVE = {EXCLUSIVE: (EXCLUSIVE, SHARED), SHARED: (EXCLUSIVE,)}
 
 now = time.monotonic_ns
 _ids = itertools.count(1)
@@ -34,6 +38,9 @@ class Call:
     is_repeat: bool = False  # its client has asked with the key before
     opened: int = 0      # when the connection was opened
     wait_ms: int = 0     # how long an acquire may wait
+    limit: int = 0       # of a permit; resources: its pool, until it is granted
+    permits: int = 0     # with a limit: as many as were asked for
+    mode: str = EXCLUSIVE  # as which the lock is asked for, or was when it ended
     status: int = 0      # 0: no answer
     code: str = ""       # of a problem; without answer: why there is none
     elapsed_ms: int = 0
@@ -52,8 +59,10 @@ class Call:
     def __str__(self) -> str:
         answer = f"{self.status} {self.code}" if self.done else "pending"
         took = (self.done - self.sent) / MS if self.done else 0
-        text = (f"client {self.client} {self.op} {'+'.join(self.resources)} "
-                f"at server {self.server}: {answer} after {took:.1f} ms")
+        mode = f"{SHARED} " if self.mode == SHARED else ""
+        text = (f"client {self.client} {mode}{self.op} "
+                f"{'+'.join(self.resources)} at server {self.server}: "
+                f"{answer} after {took:.1f} ms")
         if self.wait_ms:
             text += f" of {self.wait_ms}"
         if self.key:
@@ -95,7 +104,8 @@ class History:
         self.calls: list[Call] = []
         self.spans: list[Span] = []
         self.forgotten = 0                # calls before this were forgotten
-        self.highest: dict[str, int] = {}  # their greatest numbers
+        # their greatest numbers, of each resource and mode
+        self.highest: dict[tuple[str, str], int] = {}
 
     def add(self, call: Call) -> Call:
         self.calls.append(call)  # one step: clients are threads
@@ -111,17 +121,26 @@ class History:
                 for call in self.calls[:]]
 
     def forget(self, before: int) -> None:
-        """Drops the calls that were answered before that moment."""
+        """Drops the calls that were answered before that moment, but not those
+        of a lock about which there are later ones."""
         count = len(self.calls)
         old = self.calls[:count]
         for call in old:
             if call.op == ACQUIRE and call.is_won and call.done < before:
                 for name in call.resources:
-                    self.highest[name] = max(call.number,
-                                             self.highest.get(name, 0))
+                    of = name, call.mode
+                    self.highest[of] = max(call.number, self.highest.get(of, 0))
+        kept = {call.of for call in old
+                if not call.done or call.done >= before} - {0}
         self.calls[:count] = [call for call in old
-                              if not call.done or call.done >= before]
+                              if not call.done or call.done >= before
+                              or call.of in kept]
         self.forgotten = before
+
+    def lines(self) -> list[str]:
+        """All that is remembered."""
+        calls = sorted(self.snapshot(), key=lambda call: call.sent)
+        return [f"{self._at(call.sent)} {call}" for call in calls]
 
     def around(self, violation: Violation, before_s: float = 3,
                after_s: float = 0.5, most: int = 80) -> list[str]:

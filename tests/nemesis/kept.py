@@ -38,7 +38,8 @@ def options(run: argparse.Namespace) -> str:
     if (run.clients, run.resources) != (CLIENTS, RESOURCES):
         words += ["--clients", str(run.clients), "--resources",
                   str(run.resources)]
-    return " ".join(words + ["--tls"] * run.tls)
+    return " ".join(words + ["--tls"] * run.tls +
+                    ["--permits"] * run.permits + ["--shared"] * run.shared)
 
 
 def replay(run: argparse.Namespace) -> str:

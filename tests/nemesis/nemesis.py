@@ -40,12 +40,12 @@ import kept
 import selftest
 import tooltest
 from balancer import MODES, Balancer
-from checker import INVARIANTS, check, late_releases
+from checker import INVARIANTS, check, late_releases, most_readers
 from clients import BUCKET, Client, World
 from cluster import Cluster
 from connection import Connection
 from faults import Injector
-from history import ACQUIRE, SECOND, Call, History, Violation, now
+from history import ACQUIRE, SECOND, SHARED, Call, History, Violation, now
 from identities import ANYBODY, WIDE, Identities
 from nodes import Config, Node, Redis
 from plan import (ALL, HARMLESS, KINDS, SERVERS, Fault, max_ttls_ms, modes,
@@ -76,6 +76,10 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--tls", action="store_true",
                         help="nodes and servers speak TLS and nothing else, "
                         "and there is an auth file")
+    parser.add_argument("--permits", action="store_true",
+                        help="clients want permits of a pool, too")
+    parser.add_argument("--shared", action="store_true",
+                        help="clients want shared locks, too")
     parser.add_argument("--keep", action="store_true",
                         help="keep the directory with logs and data")
     parser.add_argument("--kept", action="store_true",
@@ -128,7 +132,8 @@ class Run:
             Tls(directory / "tls") if options.tls else None,
             Identities(directory / "auth") if options.tls else None))
         self.world = World(options.resources, self.cluster.max_ttls_ms,
-                           self.history, kinds)
+                           self.history, kinds, options.permits,
+                           options.shared)
         self.injector = Injector(self.cluster, self.history, self.quarantine_s,
                                  list(self.world.registers))
         self.renewal = Renewal(self.cluster, options.seed)
@@ -136,6 +141,7 @@ class Run:
         self.clients: list[Client] = []
         self.found: dict[Violation, None] = {}  # in order
         self.late: set[int] = set()  # calls, see checker.late_releases
+        self.most_readers = 0
         self.damaged: set[str] = set()  # registers that lost an update
         self.loaded_s = 0.0
         self.handovers: Counter[str] = Counter()  # of servers as they are now
@@ -236,6 +242,7 @@ class Run:
     def check(self) -> None:
         calls = self.history.snapshot()
         self.late |= late_releases(calls)
+        self.most_readers = max(self.most_readers, most_readers(calls))
         for violation in check(calls, self.injector.kills(),
                                self.history.highest, self.history.forgotten):
             self.report(violation)
@@ -252,6 +259,8 @@ class Run:
     def report(self, violation: Violation) -> None:
         if violation in self.found:
             return
+        if self.options.keep and not self.found:
+            self._keep_history()
         self.found[violation] = None
         same = sum(one.invariant == violation.invariant for one in self.found)
         if same > 3:
@@ -260,6 +269,11 @@ class Run:
         for line in self.history.around(violation):
             print("  " + line)
         sys.stdout.flush()
+
+    def _keep_history(self) -> None:
+        """All calls that are remembered when the first violation is found."""
+        path = self.cluster.config.directory / "history"
+        path.write_text("".join(f"{line}\n" for line in self.history.lines()))
 
     def _watch(self) -> None:
         """Ends the run if something died that should not have."""
@@ -385,7 +399,8 @@ class Run:
 
     def summary(self) -> int:
         world, registers = self.world, self.world.registers.values()
-        cycles = sum(world.outcomes[f"{kind} {status}"]
+        cycles = sum(world.outcomes[f"{mode}{kind} {status}"]
+                     for mode in ("", f"{SHARED} ")
                      for kind in ("acquire", "wait") for status in (200, 201))
         print(f"\n{cycles} cycles, {cycles / self.loaded_s:.0f}/s; "
               f"{sum(world.outcomes.values())} calls; "
@@ -399,6 +414,9 @@ class Run:
                 f"{name} {count}" for name, count in sorted(counts.items())))
         print(f"releases of locks that had ended, answered 200: "
               f"{len(self.late)}")
+        if world.has_shared:
+            print(f"readers: at most {self.most_readers} at once; "
+                  f"{world.downgrades} downgrades")
         without = len(world.without - world.granting)
         share = without * BUCKET / SECOND / self.loaded_s
         print(f"without quorum: {share:.0%} of the time; whole again after "

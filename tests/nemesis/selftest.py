@@ -9,56 +9,16 @@ from dataclasses import replace
 from changestest import TESTS as OF_CHANGES
 from checker import check, late_releases
 from history import (ACQUIRE, EXTEND, LOOK, MS, RELEASE, STRANGER, TRESPASS,
-                     Call, History, Span, Violation)
+                     History, Span, Violation)
 from identities import NARROW, WIDE
 from kepttest import TESTS as OF_KEPT
+from permitstest import TESTS as OF_PERMITS
 from plan import (KINDS, NEEDS_MODE, PEER_MODES, Fault, clash, lossy_nodes,
                   modes, plan, quarantine_s, takes_locks)
 from register import Register, refused
+from script import BASE, Script
+from sharedtest import TESTS as OF_SHARED
 from striketest import TESTS as OF_STRIKES
-
-BASE = 1_000 * MS  # long past, however lately the machine was booted
-
-
-class Script:
-    """Writes calls, with moments in ms."""
-
-    def __init__(self) -> None:
-        self.calls: list[Call] = []
-        self.spans: list[Span] = []
-
-    def call(self, op: str, sent: float, done: float, status: int = 200,
-             code: str = "", validity: int = 0, lock: Call | None = None,
-             number: int = 0, server: int = 0) -> Call:
-        call = Call(op, len(self.calls), server,
-                    lock.resources if lock else ("r",), 1000,
-                    BASE + int(sent * MS))
-        call.opened, call.done = call.sent, BASE + int(done * MS)
-        call.status, call.code, call.validity_ms = status, code, validity
-        call.number = lock.number if lock else number
-        call.key = lock.key if lock else ""
-        call.of = lock.id if lock else (call.id if op == ACQUIRE else 0)
-        self.calls.append(call)
-        return call
-
-    def grant(self, sent: float, done: float, number: int,
-              validity: int = 100) -> Call:
-        return self.call(ACQUIRE, sent, done, 201, "", validity, None, number)
-
-    def several(self, names: str, sent: float, done: float, number: int,
-                validity: int = 100) -> Call:
-        """names: of a letter each."""
-        call = self.grant(sent, done, number, validity)
-        call.resources = tuple(names)
-        return call
-
-    def keyed(self, sent: float, done: float, number: int = 0,
-              status: int = 201, code: str = "") -> Call:
-        """All have the same key; for longer than others."""
-        call = self.call(ACQUIRE, sent, done, status, code,
-                         500 if number else 0, None, number)
-        call.key, call.is_repeat = "k", status == 200
-        return call
 
 
 def fine(s: Script) -> None:
@@ -303,6 +263,8 @@ def turned_away(s: Script) -> None:
     s.call(TRESPASS, 6, 7, 0, "vanished")
     s.call(LOOK, 8, 9, 404, "lock_not_found")
     s.call(LOOK, 8, 9, 503, "no_quorum")
+    s.call(STRANGER, 8, 9, 503, "shutting_down")
+    s.call(TRESPASS, 8, 9, 503, "shutting_down")
     s.call(EXTEND, 10, 11, validity=100, lock=one)
 
 
@@ -476,7 +438,8 @@ def run() -> int:
     """The number of tests; raises if one fails."""
     tests = (test_histories, test_late_releases, test_snapshot, test_forgotten,
              test_register, test_plan, test_needs, test_clashes,
-             test_prefixes, *OF_KEPT, *OF_STRIKES, *OF_CHANGES)
+             test_prefixes, *OF_KEPT, *OF_PERMITS, *OF_SHARED, *OF_STRIKES,
+             *OF_CHANGES)
     for test in tests:
         test()
     return len(HISTORIES) + len(tests) - 1

@@ -4,15 +4,15 @@ from __future__ import annotations
 import base64
 from dataclasses import dataclass
 
-from history import Call
+from history import EXCLUSIVE, SHARED, Call
 
 
 def lock_id(resources: tuple[str, ...]) -> str:
     """In the path of its URL."""
-    if len(resources) == 1:
+    if len(resources) == 1 and "#" not in resources[0]:
         return resources[0]
     text = base64.urlsafe_b64encode("\n".join(resources).encode()).decode()
-    return "~~" + text.rstrip("=")
+    return "~~"[:len(resources)] + text.rstrip("=")
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,9 @@ class Want:
     resources: tuple[str, ...]
     key: str
     owner: str
+    limit: int = 0  # resources: the pool; 0: they are what it wants
+    permits: int = 1
+    mode: str = EXCLUSIVE
 
     def head(self) -> str:
         key = f"Idempotency-Key: {self.key}\r\n" if self.key else ""
@@ -32,6 +35,10 @@ class Want:
             body["resource"] = self.resources[0]
         else:
             body["resources"] = self.resources
+        if self.limit:
+            body |= {"limit": self.limit, "permits": self.permits}
+        if self.mode == SHARED:
+            body["mode"] = SHARED
         if self.owner:
             body["owner"] = self.owner
         if call.wait_ms:

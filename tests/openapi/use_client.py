@@ -6,9 +6,10 @@ from client import Client
 from client.api.locks import (acquire_lock, extend_lock, get_lock,
                               release_lock)
 from client.api.operation import get_readiness, list_nodes
-from client.models import (AcquireRequest, AcquireSeveralRequest,
-                           ExtendRequest, Grant, Lock, Nodes, Problem,
-                           Readiness, Release)
+from client.models import (AcquirePermitsRequest, AcquireRequest,
+                           AcquireSeveralRequest,
+                           ExtendRequest, ExtendRequestMode, Grant, Lock, Mode,
+                           Nodes, Problem, Pool, Readiness, Release)
 
 RESOURCE = "generated client/ü"
 MADE_UP = "1795221641865000.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
@@ -41,6 +42,17 @@ with Client(base_url=sys.argv[1]) as client:
     waited = expect(acquire_lock.sync_detailed(client=client, body=wait), 409,
                     Problem)
     assert waited.code == "lock_held" and waited.waited_ms >= 300
+
+    some = AcquirePermitsRequest(resource="generated pool", limit=3, permits=2)
+    permit = expect(acquire_lock.sync_detailed(client=client, body=some), 201,
+                    Grant)
+    assert permit.resource == "generated pool" and len(permit.slots) == 2
+    pool = expect(get_lock.sync_detailed("~Z2VuZXJhdGVkIHBvb2w", client=client,
+                                         limit=3), 200, Pool)
+    assert [one.slot for one in pool.slots] == permit.slots
+    assert len(pool.free) == 1 and pool.waiters == 0
+    expect(release_lock.sync_detailed(permit.id, client=client,
+                                      x_lock_token=permit.token), 200, Release)
 
     # the token in the header, without a body; then in the body
     for how in ({"x_lock_token": grant.token},
@@ -79,6 +91,36 @@ with Client(base_url=sys.argv[1]) as client:
     assert both.resources == ["client:a", "client:b"] and not both.resource
     expect(release_lock.sync_detailed(both.id, client=client,
                                       x_lock_token=both.token), 200, Release)
+
+    reader = AcquireRequest(resource="generated readers", mode=Mode.SHARED)
+    first, second = (expect(acquire_lock.sync_detailed(
+        client=client, body=reader), 201, Grant) for _ in range(2))
+    assert first.mode == "shared" and first.token != second.token
+    lock = expect(get_lock.sync_detailed(first.id, client=client), 200, Lock)
+    assert lock.mode == "shared" and 1 <= lock.readers <= 2
+    writer = AcquireRequest(resource="generated readers")
+    held = expect(acquire_lock.sync_detailed(client=client, body=writer), 409,
+                  Problem)
+    assert held.held_by.readers == 2
+    refused = expect(extend_lock.sync_detailed(
+        first.id, client=client, x_lock_token=first.token,
+        body=ExtendRequest(mode=ExtendRequestMode.EXCLUSIVE)), 409, Problem)
+    assert refused.code == "upgrade_refused"
+    for grant in (first, second):
+        expect(release_lock.sync_detailed(grant.id, client=client,
+                                          x_lock_token=grant.token), 200,
+               Release)
+
+    alone = expect(acquire_lock.sync_detailed(client=client, body=writer), 201,
+                   Grant)
+    assert not alone.mode
+    shared = expect(extend_lock.sync_detailed(
+        alone.id, client=client, x_lock_token=alone.token,
+        body=ExtendRequest(mode=ExtendRequestMode.SHARED)), 200, Grant)
+    assert shared.mode == "shared" and shared.token != alone.token
+    assert shared.fencing_token == alone.fencing_token
+    expect(release_lock.sync_detailed(shared.id, client=client,
+                                      x_lock_token=shared.token), 200, Release)
 
     key = "9f1c27a5-b9d0-4e6e-8f1c-27a5b9d04e6e"
     first, second = (expect(acquire_lock.sync_detailed(

@@ -20,6 +20,7 @@ STORIES = (
     stories.without_a_quorum_it_says_so,
     stories.traffic_is_drawn,
     stories.a_held_lock_and_its_waiters_are_shown,
+    stories.readers_are_counted,
     stories.hostile_names_are_only_text,
     stories.a_prefix_and_show_more_narrow_and_widen,
     stories.all_of_it_is_reached_by_keyboard,

@@ -143,6 +143,19 @@ def a_held_lock_and_its_waiters_are_shown(browser: Browser,
     eventually(lambda: not browser.row("order:42"), "it is released")
 
 
+def readers_are_counted(browser: Browser, service: Service) -> None:
+    locks = [service.acquire("catalog", mode="shared", owner=owner)
+             for owner in ("web-1", "web-2")]
+    eventually(lambda: (browser.row("catalog") + [""] * 2)[OWNER] ==
+               "2 readers", "two readers")
+    assert browser.row("catalog")[NUMBER] == "", browser.row("catalog")
+    service.release(locks[0])
+    eventually(lambda: browser.row("catalog")[OWNER] == "1 reader",
+               "one of them is left")
+    service.release(locks[1])
+    eventually(lambda: not browser.row("catalog"), "it is released")
+
+
 def hostile_names_are_only_text(browser: Browser, service: Service) -> None:
     locks = [service.acquire(name) for name in HOSTILE]
     for name in HOSTILE:
@@ -262,6 +275,7 @@ def pictures_are_taken(browser: Browser, service: Service) -> None:
                      ("order:42", "web-3", 30000),
                      ("order:97", "web-1", 45000),
                      ("report/daily", "cron@batch-2", 60000))]
+        time.sleep(0.5)  # they get onto all nodes
         service.flush(node)
         clients = [service.wait_for("order:42") for _ in range(3)]
         eventually(lambda: (browser.row("order:42") + [""] * 6)[WAITERS] == "3"

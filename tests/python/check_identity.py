@@ -391,7 +391,9 @@ class Operators(Case):
                 self.assertIs(client.force_release("~YS9i", 7), told)
             async with AsyncClient(fake.url) as other:
                 self.assertIs(await other.force_release("~YS9i", 7), told)
+                self.assertIs(await other.force_release("b", "all"), told)
             self.assertEqual(fake.requests[0].path, "/locks/~YS9i?force=7")
+            self.assertEqual(fake.requests[2].path, "/locks/b?force=all")
 
     def test_each_replica_is_asked_once(self):
         one, two = self.fake(), self.fake()

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import logging
 import os
 import pathlib
@@ -20,6 +21,9 @@ from world import REDLOCKD_CLIENT, World
 
 Clock.library = pathlib.Path("build/python/clock.so").resolve()
 THREADS, TURNS = 8, 12
+
+
+PERMITS = 3
 
 
 class Overlap(Exception):
@@ -142,6 +146,13 @@ class Locks(Case):
             with Lock("force:a", wait=0, client=client):
                 pass
 
+    def test_all_readers_released_by_force(self):
+        with self.assertRaises(LockLost), Client(self.urls) as client, \
+                Lock("force:all", shared=True, client=client):
+            self.assertTrue(client.force_release("force:all", "all"))
+            with Lock("force:all", wait=0, client=client):
+                self.assertFalse(client.force_release("force:all", "all"))
+
     def test_threads_take_turns(self):
         witness, errors = Witness(), []
 
@@ -182,6 +193,37 @@ class Locks(Case):
             await asyncio.gather(*[work(one if number % 2 else two)
                                    for number in range(THREADS)])
         self.assertEqual(witness.turns, THREADS * TURNS)
+
+    def test_threads_share_a_pool(self):
+        slots = set()
+        most = 0
+        guard = threading.Lock()
+
+        def work(urls):
+            nonlocal most
+            with Client(urls) as client:
+                for _ in range(TURNS):
+                    with Lock("pool", limit=PERMITS, client=client) as lock:
+                        with guard:
+                            self.assertNotIn(lock.slot, slots)
+                            slots.add(lock.slot)
+                            most = max(most, len(slots))
+                        lock.lost.wait(0.002)
+                        with guard:
+                            slots.remove(lock.slot)
+
+        with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
+            for done in [pool.submit(work, self.urls) for _ in range(THREADS)]:
+                done.result()
+        self.assertEqual(most, PERMITS)
+
+    async def test_permits_in_asyncio(self):
+        async with AsyncLock("apool", limit=2, urls=self.urls) as one, \
+                AsyncLock("apool", limit=2, urls=self.urls) as other:
+            self.assertEqual({one.slot, other.slot}, {0, 1})
+            with self.assertRaises(LockHeld):
+                async with AsyncLock("apool", limit=2, wait=0, urls=self.urls):
+                    pass
 
     async def test_who_is_cancelled_while_it_waits_leaves_the_queue(self):
         async with AsyncLock("left", urls=self.urls):

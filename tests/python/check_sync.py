@@ -64,6 +64,40 @@ class Acquire(Case):
                 pass
         self.assertNotIn("secret", "".join(logs.output))
 
+    def test_a_permit_has_a_slot(self):
+        fake = self.fake(ttl_ms=200, renew_after_ms=10)
+        fake.on("POST", grant(limit=3, slots=[2]))
+        with Lock("pool", limit=3, urls=fake.url) as lock:
+            self.assertEqual((lock.slot, lock.slots), (2, (2,)))
+            wait_until(lambda: fake.of("PUT"), "an extend")
+            self.assertEqual(lock.slot, 2)
+        body = fake.requests[0].body
+        self.assertEqual((body["resource"], body["limit"], body["permits"]),
+                         ("pool", 3, 1))
+
+    def test_several_permits(self):
+        fake = self.fake().on("POST", grant(limit=3, slots=[0, 2]))
+        with Lock("pool", limit=3, permits=2, urls=fake.url) as lock:
+            self.assertEqual((lock.slot, lock.slots), (0, (0, 2)))
+        self.assertEqual(fake.requests[0].body["permits"], 2)
+
+    def test_a_full_pool_is_told(self):
+        fake = self.fake().on("POST", rest=problem(409, "lock_held"))
+        with self.assertRaisesRegex(LockHeld, "too few of 3 permits are free"):
+            with Lock("pool", limit=3, wait=0, urls=fake.url):
+                pass
+
+    def test_only_a_permit_has_a_slot(self):
+        fake = self.fake()
+        with Lock("order:42", urls=fake.url) as lock:
+            self.assertEqual(lock.slots, ())
+            with self.assertRaises(RuntimeError):
+                lock.slot
+        with self.assertRaises(ValueError):
+            Lock("a", "b", limit=2)
+        with self.assertRaises(ValueError):
+            Lock("a", permits=2)
+
     def test_several_resources(self):
         fake = self.fake()
         with Lock("b", "a", urls=[fake.url]):

@@ -38,7 +38,7 @@ def usual(handler: Handler, request: Request) -> None:
         handler.answer(status, handler.server.fake.grant(request))
 
 
-def grant(**fields: int) -> Action:
+def grant(**fields: Any) -> Action:
     """A grant or an extend with these fields."""
     def act(handler: Handler, request: Request) -> None:
         handler.answer(201 if request.method == "POST" else 200,
@@ -204,6 +204,9 @@ class Fake:
                 "validity_ms": 29000, "renew_after_ms": 10000, **self.fields}
         if request.method == "PUT":
             body["token"] = request.headers["x-lock-token"]
+        if request.body.get("mode") == "shared" or "~" in body["token"]:
+            body["token"] = body["token"].replace(".", "~")
+            body["mode"] = "shared"
         return body
 
     def of(self, method: str) -> list[Request]:

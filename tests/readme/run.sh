@@ -13,9 +13,10 @@ redlockctl=$(realpath "$redlockctl")
 PATH=$(dirname "$redlockctl"):$PATH
 export PATH REDLOCKD_URL="http://$listen"
 stack_begin
-# README names it where make has put it
+# README names them where they are in a clone
 mkdir "$stack_dir/build"
 ln -s "$redlockctl" "$stack_dir/build/redlockctl"
+ln -s "$PWD/api" "$stack_dir/api"
 if [ $# -eq 0 ]; then
     if stack_is_taken "${listen##*:}"; then
         echo "Port ${listen##*:} is taken." >&2
@@ -50,7 +51,7 @@ mask() { # what differs from run to run
     sed -E 's/"request_id":"[0-9a-f]{16}"/"request_id":"ID"/g
             s/[0-9]{16}\.[0-9a-f]{40}/TOKEN/g; s/[0-9]{16}/NUMBER/g
             s/"(validity|elapsed|waited|remaining|retry_after)_ms":[0-9]+/"\1_ms":MS/g
-            s/"(granted|held|released)":[3-5]/"\1":MOST/g
+            s/"(granted|held|released|asked)":[1-5]/"\1":MOST/g
             s/for [0-9.]+ s/for S/g'
 }
 

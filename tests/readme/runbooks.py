@@ -180,7 +180,8 @@ class Stack:
     def start(self) -> None:
         self.start_redis(*re.findall(r"=([^:,]+):", self.nodes))
         for server in self.servers.values():
-            server.set(NODES=self.nodes, NODE_TIMEOUT_MS="400", DRAIN_MS="0",
+            # drains, so that a retry at this server finds it before it leaves
+            server.set(NODES=self.nodes, NODE_TIMEOUT_MS="400", DRAIN_MS="500",
                        MAX_TTL_MS=str(MAX_TTL_MS))
             server.restart()
             server.start()

@@ -26,35 +26,6 @@ bool client_believes(const struct world *world, const struct client *client)
     return client->believes_until_us > world->now_us;
 }
 
-void client_choose(struct client *client, int resource)
-{
-    client->count = 1;
-    client->resources[0] = resource;
-    client->key = 0;
-    client->is_unheard = false;
-}
-
-void client_choose_also(struct client *client, int resource)
-{
-    client->resources[client->count++] = resource;
-}
-
-bool client_has_resource(const struct client *client, int resource)
-{
-    for (int i = 0; i < client->count; i++)
-        if (client->resources[i] == resource)
-            return true;
-    return false;
-}
-
-struct span client_key_hash(const struct client *client,
-                            char hash[KEY_HASH_LEN + 1])
-{
-    (void)snprintf(hash, KEY_HASH_LEN + 1, "%0*llu", (int)KEY_HASH_LEN,
-                   (unsigned long long)client->key);
-    return (struct span){hash, client->key != 0 ? (size_t)KEY_HASH_LEN : 0};
-}
-
 static bool is_ghost(const struct world *world, const struct client *client)
 {
     return client_number(world, client) >= SIM_CLIENTS;
@@ -185,6 +156,9 @@ static engine_op acquire(struct engine *engine, struct client *client,
         .key_hash = client_key_hash(client, hash),
         .ttl_ms = ttl_ms,
         .wait_ms = client->wait_ms,
+        .is_shared = client->is_shared,
+        .limit = client->limit,
+        .permits = client->permits,
     };
     return engine_acquire(engine, &order, client);
 }
@@ -211,6 +185,8 @@ static void begin(struct world *world, struct client *client)
         lose_request(world, client);
         return;
     }
+    if (client->ask == ASK_ACQUIRE && client->limit > 0)
+        resource = span_of(SIM_POOL_NAME);
     int64_t most_ms = server->options.max_ttl_ms;
     int64_t ttl_ms = client->ttl_ms < most_ms ? client->ttl_ms : most_ms;
     client->is_asked = true;
@@ -220,8 +196,8 @@ static void begin(struct world *world, struct client *client)
     if (client->ask == ASK_ACQUIRE)
         client->op = acquire(engine, client, resource, ttl_ms);
     else if (client->ask == ASK_EXTEND)
-        client->op =
-            engine_extend(engine, resource, token_of(client), ttl_ms, client);
+        client->op = engine_extend(engine, resource, token_of(client), ttl_ms,
+                                   client->is_shared, client);
     else if (client->ask == ASK_RELEASE)
         client->op = engine_release(engine, resource, token_of(client), client);
     else
@@ -244,6 +220,8 @@ static void step_holding(struct world *world, struct client *client)
     if (world_chance(world, believes ? 60 : 15) &&
         !world->clients->is_resting) {
         client->ttl_ms = random_ttl_ms(world);
+        if (world->has_shared && client->limit == 0 && world_chance(world, 30))
+            client_choose_mode(client, true); /* a downgrade */
         ask(world, client, ASK_EXTEND);
         return;
     }
@@ -254,13 +232,22 @@ static void step_holding(struct world *world, struct client *client)
 /* Another lock, of one or several resources, with or without a key. */
 static void choose(struct world *world, struct client *client)
 {
-    int first = (int)world_random(world, SIM_RESOURCES);
+    int first = (int)world_random(world, world_resources(world));
     int more = 0;
     client_choose(client, first);
-    if (world_chance(world, 20))
+    if (world->has_permits && world_chance(world, 50)) {
+        int limit = world_chance(world, 80)
+                        ? SIM_SLOTS
+                        : 1 + (int)world_random(world, SIM_SLOTS);
+        int permits = 1 + (world_chance(world, 20) && limit > 1);
+        client_choose_permits(client, limit, permits);
+    } else if (world_chance(world, 20)) {
         more = 1 + (int)world_random(world, SIM_HELD_MAX - 1);
+    }
     for (int i = 1; i <= more; i++)
-        client_choose_also(client, (first + i) % SIM_RESOURCES);
+        client_choose_also(client, (first + i) % world_resources(world));
+    if (world->has_shared && client->limit == 0)
+        client_choose_mode(client, world_chance(world, 60));
     if (world->clients->has_repeats && world_chance(world, 40))
         client->key = ++world->clients->keys;
 }
@@ -299,7 +286,8 @@ static void step(struct world *world, struct client *client)
     client->wait_ms =
         world_chance(world, 50) ? 0 : world_random(world, WAIT_MOST_MS);
     ask(world, client,
-        !repeats && world_chance(world, 5) ? ASK_INSPECT : ASK_ACQUIRE);
+        !repeats && world_chance(world, 5) && client->limit == 0 ? ASK_INSPECT
+                                                                 : ASK_ACQUIRE);
 }
 
 /* Until it releases or extends, possibly too late. */
@@ -326,6 +314,9 @@ void clients_on_answer(struct world *world, struct client *client)
         world_trace(world, "client %d resource %d is answered %s, number %lld",
                     client_number(world, client), client->resources[0],
                     outcome_name(result->outcome), (long long)result->number);
+        if (result->outcome == OUTCOME_GRANTED && client->limit > 0)
+            client->count =
+                simnode_resource_numbers(result->resource, client->resources);
         if (result->outcome == OUTCOME_GRANTED)
             ledger_on_grant(world, client, result->number);
         if (result->outcome == OUTCOME_EXTENDED && !is_ghost(world, client))
@@ -372,6 +363,8 @@ static void take_extend_answer(struct world *world, struct client *client,
     enum outcome outcome = result->outcome;
     if (is_ghost(world, client))
         return;
+    if (outcome == OUTCOME_EXTENDED)
+        client->token_len = span_copy(client->token, result->token);
     if (outcome == OUTCOME_EXTENDED)
         believe(world, client, result->validity_ms);
     else if ((outcome == OUTCOME_NOT_OWNER || outcome == OUTCOME_NOT_FOUND) &&

@@ -1,16 +1,20 @@
 /*
  * The clients of the simulation, and the invariants that hold for them:
  *
- *   exclusion  no two clients believe in a lock on one resource. Not claimed
+ *   exclusion  no two clients believe in a lock on one resource, unless both
+ *              locks are shared. Not claimed
  *              in worlds whose clocks violate all assumptions, nor for a lock
  *              that a node evicted, until a look notices that
- *   rising     each grant's number is above that of every earlier grant, and no
+ *   rising     each grant's number is above that of every earlier grant, and of
+ *              every earlier exclusive one if it is shared; no
  *              lock is extended after a grant with a higher number, unless it
  *              is the same client's, with the same key, or owed to an eviction,
  *              as above; even in those worlds, as long as no node forgets
  *              anything there
- *   own        a key that a client believes in is deleted only by a release
- *              that this client asks for
+ *   capacity   no more permits of a pool are believed in than the greatest
+ * limit in use; each is of as many slots as were asked for, below the limit
+ * that was asked for. Not claimed where exclusion is not own        a key that
+ * a client believes in is deleted only by a release that this client asks for
  *   kept       the lock a client believes in, or a repeat that was asked for
  *              after it was granted, is whole on a majority of the nodes,
  *              except nodes that lost memory or time since then
@@ -69,7 +73,11 @@ struct client {
     uint64_t serial; /* of its operation */
     engine_op op;
     int count; /* of the resources of its lock */
-    int resources[SIM_HELD_MAX];
+    int resources[SIM_RESOURCES];
+    bool is_shared;      /* others may hold its lock as well; or it has asked
+                            for that */
+    int limit;           /* of the pool; 0: its lock is no permit */
+    int permits;         /* with a limit: how many it wants */
     uint64_t key;        /* its idempotency key; 0: it has none */
     int64_t repeated_us; /* when another request with it last began */
     bool is_unheard;     /* it does not know what came of its acquire */
@@ -116,6 +124,12 @@ bool clients_are_idle(const struct clients *clients);
 
 /* Its next lock is on this resource alone, without a key. */
 void client_choose(struct client *client, int resource);
+
+/* Its next lock are so many permits of the pool, without a key. */
+void client_choose_permits(struct client *client, int limit, int permits);
+
+/* … others may hold it as well. */
+void client_choose_mode(struct client *client, bool is_shared);
 
 /* … and on this one. */
 void client_choose_also(struct client *client, int resource);

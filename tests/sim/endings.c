@@ -123,7 +123,7 @@ static void check_unheard(struct world *world)
 
 static void check_alive(struct world *world)
 {
-    for (int i = 0; i < SIM_RESOURCES; i++) {
+    for (int i = 0; i < world_resources(world); i++) {
         struct client *client = &world->clients->client[i];
         uint64_t granted = world->clients->outcomes[OUTCOME_GRANTED];
         client_choose(client, i);
@@ -209,7 +209,7 @@ static void check_all_repaired(struct world *world)
 {
     let_rest(world, 20, 1000000);
     world->clients->is_led = true;
-    for (int i = 0; i < SIM_RESOURCES; i++)
+    for (int i = 0; i < world_resources(world); i++)
         check_repaired(world, i);
     check_tidy_soon(world);
 }
@@ -238,17 +238,21 @@ static void pass_all_on(struct world *world, int count)
 }
 
 /*
- * Some clients wait for a lock at several servers, every third for another
- * resource as well, and each has it shortly.
+ * Some clients wait at several servers, for a lock or for permits, every third
+ * for another resource as well or for two; and each is granted it shortly.
  */
-static void check_served(struct world *world, int resource)
+static void check_served(struct world *world, int resource, bool are_permits)
 {
     struct client *all = world->clients->client;
     uint64_t granted = world->clients->outcomes[OUTCOME_GRANTED];
     for (int i = 0; i < WAITERS; i++) {
-        client_choose(&all[i], resource);
-        if (i % 3 == 0)
-            client_choose_also(&all[i], (resource + 1 + i) % SIM_RESOURCES);
+        if (are_permits)
+            client_choose_permits(&all[i], SIM_SLOTS, i % 3 == 0 ? 2 : 1);
+        else
+            client_choose(&all[i], resource);
+        if (!are_permits && i % 3 == 0)
+            client_choose_also(&all[i],
+                               (resource + 1 + i) % world_resources(world));
         all[i].ttl_ms = 3000;
         all[i].wait_ms = WAIT_MS;
         client_ask(world, &all[i], ASK_ACQUIRE,
@@ -321,9 +325,9 @@ static void choose_near(struct world *world, struct client *client,
 {
     int count = 1 + (int)world_random(world, SIM_HELD_MAX);
     int first = resource + (int)world_random(world, 2);
-    client_choose(client, first % SIM_RESOURCES);
+    client_choose(client, first % world_resources(world));
     for (int i = 1; i < count; i++)
-        client_choose_also(client, (first + i) % SIM_RESOURCES);
+        client_choose_also(client, (first + i) % world_resources(world));
     if (world_chance(world, 50))
         client->key = ++world->clients->keys;
 }
@@ -367,10 +371,10 @@ static void check_all_regained(struct world *world)
         REGAINED_US / 1000)
         return; /* it would end meanwhile */
     for (int i = 0; i < REGAINERS; i++)
-        check_regained(world, i % SIM_RESOURCES);
+        check_regained(world, i % world_resources(world));
     set_apart(world);
     for (int i = 0; i < REGAINERS; i++)
-        check_regained(world, i % SIM_RESOURCES);
+        check_regained(world, i % world_resources(world));
 }
 
 /* ---- all of it ---------------------------------------------------------- */
@@ -397,7 +401,10 @@ void endings_check(struct world *world)
     check_alive(world);
     check_all_repaired(world);
     for (int i = 0; i < LEAVERS; i++)
-        check_left(world, (int)world_random(world, SIM_RESOURCES));
-    check_served(world, (int)world_random(world, SIM_RESOURCES));
+        check_left(world, (int)world_random(world, world_resources(world)));
+    check_served(world, (int)world_random(world, world_resources(world)),
+                 false);
     check_all_regained(world);
+    if (world->has_permits)
+        check_served(world, SIM_PLAIN, true);
 }

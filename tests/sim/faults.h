@@ -26,10 +26,9 @@
  *   - while a name leads to two machines, neither is lost, no new fault begins
  *     in the first 6 s, and no new configuration begins; unless the second
  *     machine is empty and each server that has its address is restarted
- *   - no server is started with too high an epoch while the nodes change to
- *     other names, or are contested by another configuration; nor at the first
- *     start where all nodes may be lost, as one that returns has that epoch
- * when the others have begun anew; nor one with wrong addresses as well
+ *   - no server is started with too high an epoch at the first start where all
+ *     nodes may be lost, as one that returns has that epoch when the others
+ * have begun anew; nor one with wrong addresses as well
  */
 #ifndef SIM_FAULTS_H
 #define SIM_FAULTS_H

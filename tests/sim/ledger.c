@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../server/engine/port/token.h"
+#include "../lib/node/simholders.h"
 #include "clients.h"
 #include "faults.h"
 #include "messages.h"
@@ -73,6 +74,14 @@ static void note_key(struct ledger *ledger, const struct client *client,
         *latest = (struct numbered){number, client->key};
 }
 
+/* The latest that its number must be above. Readers have no order. */
+static struct numbered *last_of(struct ledger *ledger,
+                                const struct client *client, int resource)
+{
+    return client->is_shared ? &ledger->writers[resource]
+                             : &ledger->last[resource];
+}
+
 void ledger_on_grant(struct world *world, const struct client *client,
                      int64_t number)
 {
@@ -83,13 +92,16 @@ void ledger_on_grant(struct world *world, const struct client *client,
         violated(world, "foreign", client);
     for (int i = 0; i < client->count; i++) {
         int resource = client->resources[i];
-        struct numbered *last = &ledger->last[resource];
+        const struct numbered granted = {number, client->key};
+        struct numbered *last = last_of(ledger, client, resource);
         if (number < last->number ? !has_key_of(client, last) &&
                                         !is_overtaken(ledger, client, number)
                                   : number == last->number)
             violated(world, "rising", client);
-        if (number > last->number)
-            *last = (struct numbered){number, client->key};
+        if (number > ledger->last[resource].number)
+            ledger->last[resource] = granted;
+        if (!client->is_shared && number > ledger->writers[resource].number)
+            ledger->writers[resource] = granted;
     }
     note_key(ledger, client, number);
 }
@@ -114,33 +126,46 @@ static int64_t doubt_us(const struct world *world)
     return MEASURED_US + 2 * (most_us - least_us);
 }
 
-/* Its token, or one with its key that was asked for after it. */
-static bool is_its(const struct world *world, const struct simkey *key,
-                   const struct client *client)
+/* Its token in any form, or one with its key that was asked for after it. */
+static bool is_its_token(const struct world *world, struct span token,
+                         const struct client *client)
 {
     char text[KEY_HASH_LEN + 1];
     struct span hash = client_key_hash(client, text);
     struct token_parts parts;
-    if (key->token_len == client->token_len &&
-        memcmp(key->token, client->token, key->token_len) == 0)
+    if (token_is_same(token, (struct span){client->token, client->token_len}))
         return true;
     return hash.len > 0 &&
            client->repeated_us + doubt_us(world) >= client->granted_us &&
-           token_parse((struct span){key->token, key->token_len}, &parts) &&
-           parts.key_hash.len == hash.len &&
+           token_parse(token, &parts) && parts.key_hash.len == hash.len &&
            memcmp(parts.key_hash.ptr, hash.ptr, hash.len) == 0;
+}
+
+static bool is_its(const struct world *world, const struct machine *machine,
+                   int resource, const struct client *client)
+{
+    const struct simmemory *memory = &machine->memory;
+    int64_t clock_us = machine_clock(machine, world->now_us);
+    const struct simkey *key = simnode_key(memory, resource, clock_us);
+    if (key == NULL)
+        return false;
+    if (!key->is_shared)
+        return is_its_token(world, (struct span){key->token, key->token_len},
+                            client);
+    for (const struct simholder *it = NULL;
+         (it = simholders_next(memory, resource, it)) != NULL;)
+        if (it->ends_ms >= clock_us / 1000 &&
+            is_its_token(world, simholder_token(it), client))
+            return true;
+    return false;
 }
 
 bool ledger_has_lock(const struct world *world, const struct machine *machine,
                      const struct client *client)
 {
-    int64_t clock_us = machine_clock(machine, world->now_us);
-    for (int i = 0; i < client->count; i++) {
-        const struct simkey *key =
-            simnode_key(&machine->memory, client->resources[i], clock_us);
-        if (key == NULL || !is_its(world, key, client))
+    for (int i = 0; i < client->count; i++)
+        if (!is_its(world, machine, client->resources[i], client))
             return false;
-    }
     return true;
 }
 
@@ -152,10 +177,12 @@ static void trace_keys(const struct world *world, int number,
     for (int i = 0; i < client->count; i++) {
         const struct simkey *key = &machine->memory.keys[client->resources[i]];
         if (key->is_set)
-            world_trace(world, "machine %d has %s key %d, ends in %lld ms",
-                        number, is_its(world, key, client) ? "its" : "another",
-                        client->resources[i],
-                        (long long)(key->expires_ms - clock_ms));
+            world_trace(
+                world, "machine %d has %s key %d, ends in %lld ms", number,
+                is_its(world, machine, client->resources[i], client)
+                    ? "its"
+                    : "another",
+                client->resources[i], (long long)(key->expires_ms - clock_ms));
     }
 }
 
@@ -195,8 +222,8 @@ static bool is_windfall(const struct ledger *ledger, const struct client *later,
         const struct windfall *it = &ledger->windfalls[i];
         if (client_has_resource(later, it->resource) &&
             client_has_resource(earlier, it->resource) &&
-            it->token_len == later->token_len &&
-            memcmp(it->token, later->token, it->token_len) == 0 &&
+            token_is_same((struct span){it->token, it->token_len},
+                          (struct span){later->token, later->token_len}) &&
             earlier->granted_us < it->evicted_us)
             return true;
     }
@@ -263,7 +290,7 @@ void ledger_on_extension(struct world *world, const struct client *client,
     struct ledger *ledger = &world->clients->ledger;
     for (int i = 0; i < client->count; i++) {
         int resource = client->resources[i];
-        const struct numbered *last = &ledger->last[resource];
+        const struct numbered *last = last_of(ledger, client, resource);
         if (number >= last->number || has_key_of(client, last))
             continue;
         if (is_windfall_of(ledger, resource, last->number, client))
@@ -283,12 +310,34 @@ static bool share_resource(const struct client *a, const struct client *b)
     return false;
 }
 
+static void check_capacity(struct world *world, const struct client *client)
+{
+    const struct clients *clients = world->clients;
+    int permits = 0;
+    if (client->limit == 0)
+        return;
+    bool is_whole = client->count == client->permits;
+    for (int i = 0; i < client->count; i++)
+        is_whole &= client->resources[i] >= SIM_PLAIN &&
+                    client->resources[i] < SIM_PLAIN + client->limit;
+    for (int i = 0; i < SIM_CLIENTS; i++) {
+        const struct client *other = &clients->client[i];
+        if (other->limit > 0 && client_believes(world, other))
+            permits += other->count;
+    }
+    bool is_claimed =
+        clients->ledger.claims_clocks && clients->ledger.excused == 0;
+    if (!is_whole || (permits > SIM_SLOTS && is_claimed))
+        violated(world, "capacity", client);
+}
+
 void ledger_on_belief(struct world *world, const struct client *client)
 {
     const struct clients *clients = world->clients;
     for (int i = 0; i < SIM_CLIENTS; i++) {
         const struct client *other = &clients->client[i];
         if (other == client || !share_resource(other, client) ||
+            (other->is_shared && client->is_shared) ||
             !client_believes(world, other) || !clients->ledger.claims_clocks)
             continue;
         if (is_windfall(&clients->ledger, client, other) ||
@@ -300,6 +349,7 @@ void ledger_on_belief(struct world *world, const struct client *client)
                     client_number(world, client), i, client->resources[0]);
         violated(world, "exclusion", client);
     }
+    check_capacity(world, client);
     check_kept(world, client);
 }
 
@@ -322,8 +372,8 @@ static void check_deleted(struct world *world, const struct message *message)
         const struct client *client = &world->clients->client[i];
         if (client_has_resource(client, call->resource) &&
             client_believes(world, client) &&
-            client->token_len == call->call.token.len &&
-            memcmp(client->token, call->token, client->token_len) == 0)
+            token_is_same((struct span){client->token, client->token_len},
+                          call->call.token))
             violated(world, "own", client);
     }
 }

@@ -34,6 +34,7 @@ struct ledger {
     bool has_first;         /* the first configuration has admitted a node */
     bool is_touching_first; /* a foreign server, the first one's node */
     struct numbered last[SIM_RESOURCES];
+    struct numbered writers[SIM_RESOURCES]; /* of exclusive locks */
     struct numbered of_keys[KEYS]; /* the latest ones, by the rest of the key */
     struct windfall windfalls[WINDFALLS]; /* the latest */
     uint64_t windfall_count;

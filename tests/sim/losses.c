@@ -275,7 +275,8 @@ static void evict(struct world *world, int machine)
         return;
     world_trace(world, "machine %d evicts locks", machine);
     simnode_expire(&it->memory, machine_clock(it, world->now_us));
-    machine_evict(it, (unsigned)world_random(world, 1 << SIM_RESOURCES),
+    machine_evict(it,
+                  (unsigned)world_random(world, 1 << world_resources(world)),
                   world->now_us);
     losses_note(world, machine);
 }

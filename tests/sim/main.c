@@ -22,6 +22,7 @@ struct totals {
     uint64_t watched;  /* of them, all but releases; and of these … */
     uint64_t impaired; /* … those that met a fault */
     uint64_t left, lost, doubled, repeated, windfalls, excused;
+    uint64_t permits, full, surveys, permit_rounds;
     uint64_t outcomes[OUTCOME_KINDS];
     uint64_t votes[BALLOT_KINDS];   /* in the deciding rounds */
     uint64_t replies[BALLOT_KINDS]; /* all, including late ones */
@@ -67,6 +68,10 @@ static void add_totals(struct totals *totals, const struct world *world)
                           rounds_of[LOCK_INSPECT].count;
         totals->rounds += rounds + rounds_of[LOCK_RELEASE].count;
         totals->watched += rounds;
+        totals->permits += server->metrics.permit_grants;
+        totals->full += server->metrics.permit_refusals;
+        totals->surveys += server->metrics.permit_surveys;
+        totals->permit_rounds += world->has_permits ? rounds : 0;
         for (int j = 0; j < SIM_NODES; j++)
             for (int k = 0; k < BALLOT_KINDS; k++)
                 totals->replies[k] += server->metrics.votes[j][k];
@@ -128,6 +133,10 @@ static void print_totals(const struct totals *totals)
     print_count("server lost", totals->lost);
     print_count("asked twice", totals->doubled);
     print_count("repeated grants", totals->repeated);
+    print_count("permits granted", totals->permits);
+    print_count("permits refused", totals->full);
+    print_count("surveys", totals->surveys);
+    print_count("permit rounds", totals->permit_rounds);
     print_count("votes of evictors", totals->windfalls);
     print_count("excused by that", totals->excused);
     printf("votes, and replies of all kinds\n");

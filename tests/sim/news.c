@@ -8,7 +8,7 @@ enum {
     LATE_US = 400000,
     PROMPT_US = 1000,
     RETRY_US = 100000,
-    HEARTBEAT = SIM_RESOURCES, /* in place of a resource */
+    HEARTBEAT = SIM_POOL + 1, /* in place of a resource */
 };
 
 static struct listener *listener_of(struct world *world, int server, int node)
@@ -100,8 +100,9 @@ void news_subscribe(struct world *world, int server, int node,
 
 /* ---- announcements ------------------------------------------------------ */
 
-/* Returns how many connections are told. */
-static int announce(struct world *world, int machine, int what, int64_t number)
+/* To those subscribed to one; returns how many connections are told. */
+static int announce(struct world *world, int machine, int to, int what,
+                    int64_t number)
 {
     int told = 0;
     for (int i = 0; i < SIM_SERVERS; i++)
@@ -109,7 +110,7 @@ static int announce(struct world *world, int machine, int what, int64_t number)
             const struct listener *it = listener_of(world, i, j);
             if (!it->is_up || it->machine != machine ||
                 it->life != world->machines[machine].life ||
-                (what != HEARTBEAT && !it->is_subscribed[what]))
+                (to != HEARTBEAT && !it->is_subscribed[to]))
                 continue;
             told++;
             if (!world->is_mute && world_chance(world, 95))
@@ -122,13 +123,20 @@ static int on_announced(void *ctx, int resource, struct span message)
 {
     const struct news *news = ctx;
     struct world *world = news->world;
-    if (resource >= 0)
+    if (resource >= 0) {
+        char *end;
+        int64_t number = strtoll(message.ptr, &end, 10);
+        int slot = resource == SIM_POOL ? atoi(end + 1) : 0;
         return announce(world, news->machine, resource,
-                        strtoll(message.ptr, NULL, 10));
-    (void)announce(world, news->machine, HEARTBEAT, 0);
-    if (world_chance(world, 2)) /* a false one */
-        (void)announce(world, news->machine,
-                       (int)world_random(world, SIM_RESOURCES), 0);
+                        resource == SIM_POOL ? SIM_PLAIN + slot : resource,
+                        number);
+    }
+    (void)announce(world, news->machine, HEARTBEAT, HEARTBEAT, 0);
+    if (world_chance(world, 2)) { /* a false one */
+        int what = (int)world_random(world, world_resources(world));
+        (void)announce(world, news->machine, what < SIM_PLAIN ? what : SIM_POOL,
+                       what, 0);
+    }
     return 0;
 }
 

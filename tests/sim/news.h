@@ -13,7 +13,7 @@ struct listener {
     int machine;
     uint64_t life;       /* of the machine, when it connected */
     uint64_t generation; /* of the connection */
-    bool is_subscribed[SIM_RESOURCES];
+    bool is_subscribed[SIM_POOL + 1];
 };
 
 /* The port's listen, also off when the server dies, and subscribe. */

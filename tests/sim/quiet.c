@@ -135,9 +135,10 @@ static void lose_one(struct world *world, int server)
 
 void quiet_ask(struct world *world, int server)
 {
-    int resource = (int)world_random(world, SIM_RESOURCES);
-    for (int i = 0; i < SIM_RESOURCES && !is_free(world, resource); i++)
-        resource = (resource + 1) % SIM_RESOURCES;
+    int resource = (int)world_random(world, world_resources(world));
+    for (int i = 0; i < world_resources(world) && !is_free(world, resource);
+         i++)
+        resource = (resource + 1) % world_resources(world);
     for (int i = 0; i < SIM_CLIENTS; i++) {
         struct client *client = &world->clients->client[i];
         if (client->state != CLIENT_IDLE)

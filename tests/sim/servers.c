@@ -206,13 +206,12 @@ void servers_choose_next(struct world *world)
     world->faults->configuration = CONFIGURATION_NEXT;
 }
 
-static const uint64_t unsettling =
-    UINT64_C(1) << FAULT_NEXT | UINT64_C(1) << FAULT_FOREIGN |
-    UINT64_C(1) << FAULT_LOSE_ALL | UINT64_C(1) << FAULT_SLEEP;
-
-/* A majority carries the configuration, or there is no other one, and none that
- * is begun anew after all was lost. */
-static bool is_settled(const struct world *world)
+/*
+ * All may have been lost, and no majority carries the configuration: so there
+ * may be a first start. Or servers of other names may mark nodes that are
+ * unused, and these marks bind: only the next epoch replaces them.
+ */
+static bool may_begin_anew(const struct world *world)
 {
     const struct simconfig *config =
         servers_config(world, world->faults->configuration);
@@ -223,7 +222,9 @@ static bool is_settled(const struct world *world)
         count += colon != NULL && strncmp(colon + 1, config->fingerprint,
                                           strlen(config->fingerprint)) == 0;
     }
-    return count > SIM_NODES / 2 || (world->faults->enabled & unsettling) == 0;
+    return count <= SIM_NODES / 2 &&
+           (plan_is_on(world, FAULT_LOSE_ALL) ||
+            plan_is_on(world, FAULT_SLEEP) || plan_is_on(world, FAULT_FOREIGN));
 }
 
 static struct simoptions choose_options(struct world *world, int number,
@@ -236,7 +237,7 @@ static struct simoptions choose_options(struct world *world, int number,
     if (world->faults->is_calm)
         return options;
     if (plan_is_on(world, FAULT_EPOCH) &&
-        configuration != CONFIGURATION_FOREIGN && is_settled(world) &&
+        configuration != CONFIGURATION_FOREIGN && !may_begin_anew(world) &&
         names_are_right(world, number) && world_chance(world, MISTAKEN_PERCENT))
         options.epoch += TOO_HIGH;
     if (!plan_is_on(world, FAULT_OPTIONS))
@@ -263,6 +264,7 @@ void server_start(struct world *world, int number,
         .drift_factor = 0.01,
         .config_epoch = server->options.epoch,
         .first_start = is_trusting ? FIRST_START_YES : FIRST_START_AUTO,
+        .ask = world_chance(world, 70) ? ASK_QUORUM : ASK_ALL,
     };
     assert(server->engine == NULL);
     for (int i = 0; i < SIM_NODES; i++)

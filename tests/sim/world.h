@@ -49,6 +49,8 @@ struct world {
     uint64_t random;
     int64_t now_us;
     bool is_mute;     /* announcements do not arrive */
+    bool has_permits; /* the others never touch the pool */
+    bool has_shared;  /* some clients only read */
     bool has_changes; /* the operator makes some, or errs: a fifth of all */
     bool is_tracing;  /* set it before world_init, like only */
     uint64_t only;    /* bit per fault that may happen; 0: the seed chooses */
@@ -86,5 +88,11 @@ void world_handle(struct world *world, const struct event *event);
 
 /* Handles all events of the next us. */
 void world_run(struct world *world, int64_t us);
+
+/* So many resources are used, from the first on. */
+static inline int world_resources(const struct world *world)
+{
+    return world->has_permits ? SIM_RESOURCES : SIM_PLAIN;
+}
 
 #endif

@@ -18,6 +18,8 @@ static void record(int node, const struct call *call, uint64_t tag)
     ck_assert_int_lt(play.sent_count, PLAY_CALLS_MAX);
     struct play_call *sent = &play.sent[play.sent_count++];
     *sent = (struct play_call){.node = node, .tag = tag, .call = *call};
+    snprintf(sent->resource, sizeof sent->resource, "%.*s",
+             (int)call->resource.len, call->resource.ptr);
     (void)span_copy(sent->token, call->token);
     (void)span_copy(sent->admit, call->admit);
     (void)span_copy(sent->nonce, call->nonce);
@@ -406,7 +408,8 @@ engine_op play_win(void)
 
 engine_op play_extend(struct span token, int64_t ttl_ms)
 {
-    return engine_extend(play.engine, PLAY_RESOURCE, token, ttl_ms, NULL);
+    return engine_extend(play.engine, PLAY_RESOURCE, token, ttl_ms, false,
+                         NULL);
 }
 
 engine_op play_release(struct span token)

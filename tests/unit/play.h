@@ -33,6 +33,7 @@ struct play_call {
     int node;
     uint64_t tag;
     struct call call;
+    char resource[256]; /* its first bytes */
     char token[TOKEN_MAX + 1];
     char admit[CALL_STATE_MAX + 1];
     char nonce[CALL_NONCE_MAX + 1];

@@ -5,9 +5,9 @@ import { pathToFileURL } from "node:url";
 const bearer = process.env.REDLOCKD_AUTH_TOKEN; // our token, if redlockd wants one
 export class LockLost extends Error {}
 
-// Runs work({ fence, signal, check }) under the lock. Pass signal to everything that it
-// awaits: a loss aborts it. Call check before each step that cannot be undone.
-export async function withLock(urls, resource, { ttlMs = 30000, waitMs = 60000 }, work) {
+// Runs work({ fence, slots, signal, check }) under the lock; with limit, so many may at once. Pass
+// signal to all that it awaits: a loss aborts it. Call check before what cannot be undone.
+export async function withLock(urls, resource, { ttlMs = 30000, waitMs = 60000, limit }, work) {
   const [lost, done, replicas] = [new AbortController(), new AbortController(), [...urls]];
   const headers = { "Content-Type": "application/json", "Idempotency-Key": randomUUID() };
   if (bearer) headers.Authorization = `Bearer ${bearer}`;
@@ -37,7 +37,7 @@ export async function withLock(urls, resource, { ttlMs = 30000, waitMs = 60000 }
   async function acquire() {
     for (const deadline = performance.now() + waitMs; ; ) {
       const leftMs = Math.max(Math.ceil(deadline - performance.now()), 0);
-      const want = { resource, ttl_ms: ttlMs, wait_ms: Math.min(leftMs, 10000) };
+      const want = { resource, ttl_ms: ttlMs, wait_ms: Math.min(leftMs, 10000), limit };
       const [status, answer] = await ask("POST", "/locks", want.wait_ms + 2000, want);
       if (status < 300) return answer;
       if (![409, 503].includes(status) || performance.now() > deadline)
@@ -55,12 +55,12 @@ export async function withLock(urls, resource, { ttlMs = 30000, waitMs = 60000 }
     }
   }
 
-  const { id, token, fencing_token: fence } = await acquire();
+  const { id, token, fencing_token: fence, slots } = await acquire();
   const renewal = renew(`/locks/${id}/extend`, { token, ttl_ms: ttlMs })
     .catch(() => {}) // the work is done
     .finally(() => lost.abort(new LockLost("lock lost")));
   try {
-    return await work({ fence, check, signal: lost.signal });
+    return await work({ fence, slots, check, signal: lost.signal });
   } finally {
     done.abort();
     await renewal;

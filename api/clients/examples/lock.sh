@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# lock.sh RESOURCE TTL_MS WAIT_MS COMMAND…: runs a command under a lock of redlockd,
-# for Linux. If the lock is lost, the command's process group is killed. The command gets
-# its fencing number in FENCE; the file LOCK_UNTIL says when to stop, in ms of /proc/uptime.
+# lock.sh RESOURCE TTL_MS WAIT_MS COMMAND…: runs a command under a lock of redlockd, for Linux;
+# LIMIT=3: at most three at once; MODE=shared: as a reader. A loss kills its process group. It
+# gets its fencing number in FENCE, and SLOT; LOCK_UNTIL says when to stop (/proc/uptime, ms).
 set -euo pipefail
 read -ra urls <<<"${URLS:?the replicas of redlockd}"
-resource=$1 ttl_ms=$2 wait_ms=$3 && shift 3
-head="Idempotency-Key: $(</proc/sys/kernel/random/uuid)" # the same for each repeat
+resource=$1 ttl_ms=$2 wait_ms=$3 want="ttl_ms: $2${LIMIT:+, limit: $LIMIT}${MODE:+, mode: env.MODE}"
+shift 3 && head="Idempotency-Key: $(</proc/sys/kernel/random/uuid)" # the same for each repeat
 bearer=${REDLOCKD_AUTH_TOKEN:+"Authorization: Bearer $REDLOCKD_AUTH_TOKEN"} # our token, if any
 LOCK_UNTIL=$(mktemp)
-export LOCK_UNTIL FENCE
+export LOCK_UNTIL FENCE SLOT
 
 left() { # sets left_ms, and now_ms, whose clock runs on while the machine sleeps
     read -r now_ms _ </proc/uptime
@@ -59,7 +59,7 @@ finish() {
 left && deadline_ms=$((now_ms + wait_ms))
 until slice_ms=$((deadline_ms < now_ms ? 0 : deadline_ms - now_ms)) &&
     slice_ms=$((slice_ms > 10000 ? 10000 : slice_ms)) &&
-    body=$(jq -n --arg resource "$resource" "{\$resource, ttl_ms: $ttl_ms, wait_ms: $slice_ms}") &&
+    body=$(jq -n --arg resource "$resource" "{\$resource, $want, wait_ms: $slice_ms}") &&
     ask POST /locks $((slice_ms + 2000)) "$body" && token=$(field token) && [ -n "$token" ]; do
     left
     if ! [[ $(field code) =~ ^(lock_held)?$ ]] || [ "$now_ms" -gt "$deadline_ms" ]; then
@@ -70,7 +70,7 @@ until slice_ms=$((deadline_ms < now_ms ? 0 : deadline_ms - now_ms)) &&
     sleep "$(seconds $((told_ms + RANDOM % 800 + 200)))"
 done
 path=/locks/$(field id) FENCE=$(field fencing_token) token="\"token\":\"$token\""
-set -m # the command gets a process group
+SLOT=$(field "slots[0]") && set -m # the command gets a process group
 "$@" & worker=$! && set +m
 renew >/dev/null 2>&1 & renewer=$!
 trap finish EXIT && trap 'exit 143' INT TERM HUP

@@ -11,8 +11,8 @@ class LockLost(Exception): """Stop work: somebody else may hold the lock."""
 class Lock:
     """`with Lock(…):` in the main thread, which SIGUSR1 interrupts on a loss."""
 
-    def __init__(self, urls, resource, ttl_ms=30000, wait_ms=60000):
-        self.urls, self.resource = list(urls), resource
+    def __init__(self, urls, resource, ttl_ms=30000, wait_ms=60000, **more):  # limit, mode
+        self.urls, self.want = list(urls), {"resource": resource, "ttl_ms": ttl_ms, **more}
         self.ttl_ms, self.wait_ms, self.done = ttl_ms, wait_ms, threading.Event()
 
     def __enter__(self):
@@ -22,14 +22,14 @@ class Lock:
         deadline, status = now() + self.wait_ms / 1000, 0
         while status not in (200, 201):
             wait_s = min(max(deadline - now(), 0), 10)
-            status, self.grant = self.ask(
-                "POST", "/locks", wait_s + 2, resource=self.resource,
-                ttl_ms=self.ttl_ms, wait_ms=int(wait_s * 1000))
+            status, self.grant = self.ask("POST", "/locks", wait_s + 2, **self.want,
+                                          wait_ms=int(wait_s * 1000))
             if status >= 300 and (status not in (409, 503) or now() > deadline):
                 wrong = TimeoutError if status in (409, 503) else ValueError
-                raise wrong(f"{self.resource}: {status} {self.grant}")
+                raise wrong(f"{self.want}: {status} {self.grant}")
             if status == 503:
                 time.sleep(random.uniform(0.2, 1) + self.grant.get("retry_after_ms", 0) / 1000)
+        self.slots = self.grant.get("slots")  # with a limit
         self.renewer = threading.Thread(target=self.renew)
         self.renewer.start()
         return self

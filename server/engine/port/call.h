@@ -33,6 +33,7 @@ enum call_kind {
     CALL_INSPECT, /* reads value and TTL */
     CALL_LISTEN,  /* lets releases be announced for a while */
     CALL_SCAN,    /* finds keys that may be locks */
+    CALL_SLOTS,   /* tells which slots of a pool are free */
     CALL_KINDS
 };
 
@@ -44,7 +45,8 @@ struct call {
     enum call_kind kind;
     struct span resource;  /* acquire, repeat, extend, repair, release,
                               inspect: one name or several, see names.h;
-                              scan: what the names begin with */
+                              scan: what the names begin with;
+                              slots: the pool, with its "#" */
     struct span token;     /* acquire, repeat, extend, repair, release */
     struct span admit;     /* all: the admission that the node must carry */
     struct span nonce;     /* look (empty: mark nothing), revoke */
@@ -60,8 +62,11 @@ struct call {
     bool is_objecting;     /* look: to a first start */
     bool is_renewing;      /* look: marks anew what was born before latest */
     bool is_watching;      /* look: writes nothing; without a nonce */
+    bool is_fill;          /* acquire: is not undone; strictly in time */
     int64_t ttl_ms;        /* acquire, repeat, extend (0: only look), repair */
     int64_t number;        /* acquire, repeat, repair: the token's, in µs;
+                              inspect: of a shared lock, the token with this
+                              number is told, 0: none;
                               admit: above all that it may have forgotten */
     /* acquire, repeat, extend, repair: LATE after it */
     int64_t node_deadline_us;
@@ -69,10 +74,12 @@ struct call {
     uint16_t slots[NAMES_MAX]; /* acquire, repeat, extend, repair, release: of
                                   each name, 0 … FENCE_SLOTS - 1 */
     int64_t seen;      /* repair: the slots' number when the lock was missing;
-                          repeat: the highest number that it may replace */
+                          repeat: the highest number that it may replace;
+                          acquire: 0 */
     int64_t listen_us; /* listen: for how long, mostly CALL_LISTEN_US */
     int64_t cursor;    /* scan: where to go on; 0: begin */
-    int count;         /* scan: how many names are enough */
+    int count; /* scan: how many names are enough; slots: how many to tell */
+    struct span key_hash; /* slots: those that have it are told; or empty */
 };
 
 /* The state that a look found; scripts/permission.lua explains the words. */
@@ -141,6 +148,13 @@ struct node_facts {
     int64_t received_us; /* clock_now_us() when the reply was read */
 };
 
+/* What is told of a slot. */
+enum call_slot {
+    CALL_SLOT_FREE = '0',
+    CALL_SLOT_TAKEN = '1',
+    CALL_SLOT_OWN = '2', /* taken, with the key hash that was asked for */
+};
+
 /* A reply, parsed. value is borrowed during the callback. */
 struct call_reply {
     enum vote vote;
@@ -148,15 +162,19 @@ struct call_reply {
     int64_t node_now_us;   /* the node's clock; 0: not in the reply */
     int64_t beat;          /* after the batch; 0: it promised nothing */
     bool was_free;         /* granted, of a repeat: it replaced nothing */
-    int64_t pttl_ms;       /* held: time to live, -1 none; otherwise 0 */
+    int64_t pttl_ms;       /* held: time to live, -1 none; otherwise 0; slots:
+                              the least of those taken, -1 none */
     int64_t highest;   /* stale, free of an extend: highest number accepted in
                           the slot; free: -1 if it is no number of ours */
     int64_t listeners; /* deleted: connections that were told; 0: none, or
                           nobody listens */
-    struct span value; /* held: the first VALUE_MAX bytes; empty: foreign */
+    struct span value; /* held: the first VALUE_MAX bytes; empty: foreign, or
+                          a shared lock */
+    int64_t holders;   /* held, of a shared lock: how many */
     struct call_look look; /* look */
     int64_t cursor;        /* scan: where to go on; 0: this was all */
     struct span names;     /* scan: see call_next_name */
+    struct span slots;     /* slots: a letter of enum call_slot each */
 };
 
 /*

@@ -56,6 +56,7 @@ struct engine_settings {
     char fingerprint[FINGERPRINT_LEN + 1]; /* of the configuration */
     int config_epoch;                      /* at least 1 */
     enum first_start first_start;
+    enum ask_mode ask;
     bool has_take_over;
     bool is_guard_off;
     bool is_observer; /* only looks at the nodes, and changes nothing there */

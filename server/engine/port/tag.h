@@ -14,7 +14,8 @@ enum tag_kind {
     TAG_RELEASE,
     TAG_ADMISSION,
     TAG_REPAIR,
-    TAG_SCAN
+    TAG_SCAN,
+    TAG_SLOTS
 };
 
 /* An operation's round: --retry-count is at most 100. */
@@ -74,12 +75,18 @@ static inline uint64_t tag_admission(void)
 }
 
 /*
- * The slots of the port's timers: 0 is the engine's tick. The others belong
- * alternately to operations and waiters, so that the numbers stay small.
+ * The slots of the port's timers: 0 is the engine's tick. The others belong to
+ * their owners in turn, so that the numbers stay small.
  */
 enum { TIMER_TICK = 0 };
 
-enum timer_owner { TIMER_OPERATION, TIMER_WAITER, TIMER_OWNERS };
+enum timer_owner {
+    TIMER_OPERATION,
+    TIMER_WAITER,
+    TIMER_PERMIT,
+    TIMER_POOL,
+    TIMER_OWNERS
+};
 
 /* The slot of the owner's object with this index. */
 static inline uint32_t timer_slot(enum timer_owner owner, uint32_t index)

@@ -14,20 +14,31 @@ enum {
 static_assert(FIXED_LEN + 1 + KEY_HASH_LEN + 1 + OWNER_MAX == (int)TOKEN_MAX,
               "room for each part");
 
+static char *put_number(char token[TOKEN_MAX], int64_t number)
+{
+    assert(number >= 0 && number < INT64_C(10000000000000000));
+    for (int i = TOKEN_NUMBER_LEN - 1; i >= 0; i--, number /= 10)
+        token[i] = (char)('0' + number % 10);
+    return token + TOKEN_NUMBER_LEN;
+}
+
+size_t token_make_of_all(char token[TOKEN_MAX], int64_t number)
+{
+    *put_number(token, number) = TOKEN_SHARED;
+    return TOKEN_NUMBER_LEN + 1;
+}
+
 size_t token_make(char token[TOKEN_MAX],
                   const unsigned char random[TOKEN_RANDOM_BYTES],
                   const struct token_parts *parts)
 {
     static const char hex[] = "0123456789abcdef";
-    int64_t number = parts->number;
-    assert(number > 0 && number < INT64_C(10000000000000000));
+    assert(parts->number > 0);
     assert(parts->key_hash.len == 0 || parts->key_hash.len == KEY_HASH_LEN);
     assert(parts->owner.len <= OWNER_MAX);
 
-    for (int i = TOKEN_NUMBER_LEN - 1; i >= 0; i--, number /= 10)
-        token[i] = (char)('0' + number % 10);
-    char *at = token + TOKEN_NUMBER_LEN;
-    *at++ = '.';
+    char *at = put_number(token, parts->number);
+    *at++ = parts->is_shared ? TOKEN_SHARED : '.';
     for (int i = 0; i < TOKEN_RANDOM_BYTES; i++) {
         *at++ = hex[random[i] >> 4];
         *at++ = hex[random[i] & 15];
@@ -81,7 +92,9 @@ bool token_is_owner(struct span text)
 bool token_parse(struct span text, struct token_parts *parts)
 {
     const char *at = text.ptr;
-    if (text.len < FIXED_LEN || at[TOKEN_NUMBER_LEN] != '.' ||
+    parts->is_shared = token_is_shared(text);
+    if (text.len < FIXED_LEN ||
+        (at[TOKEN_NUMBER_LEN] != '.' && !parts->is_shared) ||
         !all_of(at + TOKEN_NUMBER_LEN + 1, RANDOM_HEX, is_hex))
         return false;
     parts->number =

@@ -3,6 +3,9 @@
  *
  *   <fencing number, 16 digits>.<40 hex digits>[+<key hash>][.<owner>]
  *
+ * In that of a shared lock the first dot is "~". So each token has two forms; a
+ * downgrade from exclusive to shared changes nothing else.
+ *
  * The key hash is that of the client's idempotency key, 22 base64url digits.
  * Clients treat tokens as opaque; extend and release compare them as bytes. The
  * parts of a token can be trusted only after it matched on the nodes, or was
@@ -10,6 +13,9 @@
  *
  * Nothing else is ever compared with a value on the nodes: a client that sent
  * "1" could delete a foreign key with this value.
+ *
+ * A release may have a token that ends behind its "~": it is that of all
+ * readers up to this number. No client can send it.
  */
 #ifndef REDLOCKD_TOKEN_H
 #define REDLOCKD_TOKEN_H
@@ -17,10 +23,15 @@
 #include "../../base/types.h"
 #include "../../lock/lock.h"
 
-enum { TOKEN_NUMBER_LEN = 16, TOKEN_RANDOM_BYTES = 20 };
+enum {
+    TOKEN_NUMBER_LEN = 16,
+    TOKEN_RANDOM_BYTES = 20,
+    TOKEN_SHARED = '~' /* behind the number */
+};
 
 struct token_parts {
-    int64_t number;       /* above 0, at most 16 digits */
+    int64_t number; /* above 0, at most 16 digits */
+    bool is_shared;
     struct span key_hash; /* KEY_HASH_LEN digits; empty: none */
     struct span owner;    /* at most OWNER_MAX bytes; empty: none */
 };
@@ -29,6 +40,9 @@ struct token_parts {
 size_t token_make(char token[TOKEN_MAX],
                   const unsigned char random[TOKEN_RANDOM_BYTES],
                   const struct token_parts *parts);
+
+/* The same, of the token of all readers up to a number, which may be 0. */
+size_t token_make_of_all(char token[TOKEN_MAX], int64_t number);
 
 /* True for a valid owner: 1 to OWNER_MAX of A–Z a–z 0–9 . _ : @ / - */
 bool token_is_owner(struct span text);
@@ -41,5 +55,33 @@ bool token_parse(struct span text, struct token_parts *parts);
 
 /* The same, without the parts. */
 bool token_is_ours(struct span text);
+
+/* Whether a token has the shared form. False for what is no token. */
+static inline bool token_is_shared(struct span token)
+{
+    return token.len > TOKEN_NUMBER_LEN &&
+           token.ptr[TOKEN_NUMBER_LEN] == TOKEN_SHARED;
+}
+
+/* Whether it is that of all readers up to its number. */
+static inline bool token_is_of_all(struct span token)
+{
+    return token.len == TOKEN_NUMBER_LEN + 1 && token_is_shared(token);
+}
+
+/* Whether two tokens are the same, whatever their forms. */
+static inline bool token_is_same(struct span a, struct span b)
+{
+    return a.len == b.len && a.len > TOKEN_NUMBER_LEN &&
+           memcmp(a.ptr, b.ptr, TOKEN_NUMBER_LEN) == 0 &&
+           memcmp(a.ptr + TOKEN_NUMBER_LEN + 1, b.ptr + TOKEN_NUMBER_LEN + 1,
+                  a.len - TOKEN_NUMBER_LEN - 1) == 0;
+}
+
+/* Gives a token its shared form. */
+static inline void token_share(char *token)
+{
+    token[TOKEN_NUMBER_LEN] = TOKEN_SHARED;
+}
 
 #endif

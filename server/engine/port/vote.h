@@ -57,7 +57,7 @@ enum node_state {
 
 enum vote {
     /* no reply yet */
-    VOTE_PENDING, /* sent, not answered */
+    VOTE_PENDING, /* not answered; sent, or not yet */
 
     /* answers */
     VOTE_GRANTED,  /* acquire, repair: the key was set */
@@ -65,6 +65,7 @@ enum vote {
     VOTE_DELETED,  /* release: the key had our token and is gone */
     VOTE_HELD,     /* the key has another value (inspect: a value) */
     VOTE_FREE,     /* no key: extend, release, inspect found none */
+    VOTE_UNASKED,  /* release: not asked, as it never got the acquire */
     VOTE_STALE,    /* acquire: a higher fencing number was accepted before */
     VOTE_DONE,     /* look, admit, readmit, revoke, listen: carried out */
     VOTE_CHANGED,  /* admit, readmit, revoke, repair: the node's state had

@@ -23,10 +23,17 @@ void attempt_init(struct attempt *attempt, const struct attempt_means *means,
     attempt->operation = operation;
     attempt->number = 0;
     attempt->seen_number = 0;
-    attempt->is_repeat = false;
-    attempt->replaces = attempt->replacing = 0;
+    /* Among others its own earlier lock shows nowhere: any is replaced. */
+    attempt->is_repeat = request->is_shared && request->asked_us > 0;
+    attempt->replaces = attempt->is_repeat ? request->asked_us - 1 : 0;
+    attempt->replacing = 0;
     attempt->fresh = 0;
     attempt->token_len = span_copy(attempt->token, token);
+    /* Of all readers; without a clock, of none: but then no node votes. */
+    if (request->call == LOCK_FORCE && request->number == 0)
+        attempt->token_len = token_make_of_all(
+            attempt->token,
+            nodes_asked_us(means->nodes, environment_now(means->env)));
 }
 
 bool attempt_is_held_too_long(const struct attempt_means *means,
@@ -50,7 +57,8 @@ static struct call make_call(const struct attempt *attempt)
         request->resource, attempt_token(attempt));
     call.seen = attempt->replacing;
     call.ttl_ms = request->only_looks ? 0 : request->ttl_ms;
-    call.number = attempt->seen_number;
+    call.number = attempt->round.kind == LOCK_FORCE ? request->number
+                                                    : attempt->seen_number;
     return call;
 }
 
@@ -84,6 +92,7 @@ static void make_token(struct attempt *attempt)
     port->random(port->ctx, random, sizeof random);
     const struct token_parts parts = {
         .number = attempt->seen_number,
+        .is_shared = attempt->request->is_shared,
         .key_hash = attempt->request->key_hash,
         .owner = attempt->request->owner,
     };
@@ -110,6 +119,82 @@ static void begin_round(struct attempt *attempt, enum lock_call kind)
     attempt->round.wanted = attempt->request->number;
 }
 
+static bool is_to_be_asked(const struct round *round, int node)
+{
+    const struct round_vote *vote = &round->votes[node];
+    return vote->vote == VOTE_PENDING && !vote->is_refused;
+}
+
+static uint16_t all_nodes(const struct round *round)
+{
+    return (uint16_t)((1u << round->total) - 1);
+}
+
+/*
+ * Exclusion needs a majority, and nothing needs all nodes at once: a call that
+ * is sent later, with the same deadline, is one that was long on its way. So a
+ * round may ask these nodes first, a bit each: a quorum of those that may vote,
+ * in the order of the configuration, those that are slow or answer errors last.
+ * All servers begin with the same nodes: of two that want one lock, one loses
+ * early.
+ */
+static uint16_t first_nodes(const struct attempt *attempt)
+{
+    const struct nodes *nodes = attempt->means->nodes;
+    const struct round *round = &attempt->round;
+    uint16_t chosen = 0;
+    int wanted = round->quorum;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < round->total && wanted > 0; i++) {
+            if ((chosen & 1u << i) != 0 || !is_to_be_asked(round, i) ||
+                (pass == 0 && (!status_is_voting(nodes, i) ||
+                               pace_is_slow(&nodes->pace, i, round->start_us))))
+                continue;
+            chosen |= (uint16_t)(1u << i);
+            wanted--;
+        }
+    return wanted == 0 ? chosen : all_nodes(round);
+}
+
+/* Only an acquire is held back: other calls ask for what all nodes have. */
+static void hold_back(struct attempt *attempt)
+{
+    struct round *round = &attempt->round;
+    if (attempt->means->env->settings.ask != ASK_QUORUM ||
+        round->kind != LOCK_ACQUIRE || attempt->is_repeat ||
+        !fills_may_follow(round) ||
+        !pace_leaves_time(&attempt->means->nodes->pace,
+                          round->deadline_us - round->start_us))
+        return;
+    uint16_t rest = all_nodes(round) & (uint16_t)~first_nodes(attempt);
+    for (int i = 0; i < round->total; i++)
+        if ((rest & 1u << i) != 0 && is_to_be_asked(round, i))
+            round->unasked |= (uint16_t)(1u << i);
+}
+
+void attempt_widen(struct attempt *attempt)
+{
+    struct round *round = &attempt->round;
+    uint16_t rest = round->unasked;
+    struct call call = make_call(attempt);
+    round->unasked = 0;
+    for (int i = 0; i < round->total; i++) {
+        if ((rest & 1u << i) == 0)
+            continue;
+        if (status_is_looked_at(attempt->means->nodes, i))
+            round->votes[i].is_refused = true; /* asked once that is read */
+        else
+            send_to(attempt, i, &call);
+    }
+}
+
+void attempt_fill(struct attempt *attempt)
+{
+    fills_add(attempt->means->fills, &attempt->round,
+              attempt->request->resource, attempt_token(attempt),
+              attempt->request->ttl_ms);
+}
+
 void attempt_begin(struct attempt *attempt)
 {
     const struct nodes *nodes = attempt->means->nodes;
@@ -127,12 +212,18 @@ void attempt_begin(struct attempt *attempt)
     if (round->kind == LOCK_ACQUIRE) {
         make_token(attempt);
         attempt->replacing = attempt->replaces;
-        if (attempt->is_repeat) /* the next one replaces this one, too */
+        /* The next one replaces this one, too; but not shared locks that were
+           granted meanwhile, which may stand beside it. */
+        if (attempt->is_repeat && !attempt->request->is_shared)
             attempt->replaces = attempt->seen_number;
     }
+    if (round->kind == LOCK_EXTEND) /* it finds the lock on all nodes */
+        fills_send(attempt->means->fills, attempt->request->resource,
+                   attempt_token(attempt));
+    hold_back(attempt);
     struct call call = make_call(attempt);
     for (int i = 0; i < round->total; i++)
-        if (round->votes[i].vote == VOTE_PENDING && !round->votes[i].is_refused)
+        if (is_to_be_asked(round, i) && (round->unasked & 1u << i) == 0)
             send_to(attempt, i, &call);
 }
 
@@ -161,12 +252,24 @@ void attempt_drop_outdated(struct attempt *attempt)
             round_note_outdated(round, i);
 }
 
+/*
+ * A lock whose fill was not sent is released where it was acquired: the other
+ * nodes will never get it. Those of readers are left alone if all of these are
+ * released: that asks all nodes again once they have been sent.
+ */
 bool attempt_release(struct attempt *attempt)
 {
+    const struct attempt_means *means = attempt->means;
+    struct round *round = &attempt->round;
+    struct span resource = attempt->request->resource;
     begin_round(attempt, LOCK_RELEASE);
-    return releases_ask(attempt->means->releases, &attempt->round,
-                        attempt->request->resource, attempt_token(attempt),
-                        slots_handle(attempt->operation, 0));
+    struct release_scope scope = {all_nodes(round), round->deadline_us};
+    if (!token_is_of_all(attempt_token(attempt)))
+        (void)fills_cancel(means->fills, resource, attempt_token(attempt),
+                           &scope);
+    return releases_ask(means->releases, round, resource,
+                        attempt_token(attempt),
+                        slots_handle(attempt->operation, 0), &scope);
 }
 
 void attempt_take_wanted(struct attempt *attempt)
@@ -185,6 +288,17 @@ void attempt_wait_on(struct attempt *attempt)
                   environment_now(attempt->means->env) + timeout_us(attempt));
 }
 
+void attempt_date(struct attempt *attempt)
+{
+    const struct environment *env = attempt->means->env;
+    int64_t latest_us =
+        attempt->request->asked_us +
+        clocks_apart_us(&attempt->means->nodes->clocks, environment_now(env));
+    if (attempt->is_repeat && attempt->request->is_shared &&
+        attempt->round.highest < latest_us)
+        attempt->replaces = at_least(attempt->replaces, attempt->round.highest);
+}
+
 bool attempt_make_repeat(struct attempt *attempt)
 {
     const struct round *round = &attempt->round;
@@ -194,10 +308,17 @@ bool attempt_make_repeat(struct attempt *attempt)
     attempt->replaces = round_repeated_number(round, key_hash);
     attempt->is_repeat = round_may_repeat(round, key_hash) &&
                          attempt->replaces < attempt->request->asked_us;
-    if (attempt->is_repeat) /* another server's clocks may be ahead of ours */
-        attempt->seen_number =
-            at_least(attempt->seen_number, attempt->replaces);
-    return attempt->is_repeat;
+    if (!attempt->is_repeat)
+        return false;
+    /* another server's clocks may be ahead of ours */
+    attempt->seen_number = at_least(attempt->seen_number, attempt->replaces);
+    /* nothing follows what it replaces */
+    for (int i = 0; i < round->total; i++)
+        if (round_is_repeated_on(round, i, key_hash))
+            (void)fills_cancel(attempt->means->fills,
+                               attempt->request->resource,
+                               round_value(round, i), NULL);
+    return true;
 }
 
 void attempt_note_reply(struct attempt *attempt, int node,
@@ -212,6 +333,18 @@ void attempt_note_reply(struct attempt *attempt, int node,
     if (reply->was_free)
         attempt->fresh |= (uint16_t)(1u << node);
     round_note_reply(&attempt->round, node, reply);
+}
+
+bool attempt_has_replaced(const struct attempt *attempt)
+{
+    const struct round *round = &attempt->round;
+    if (!attempt->request->is_shared)
+        return attempt->is_repeat;
+    for (int i = 0; i < round->total; i++)
+        if (round->votes[i].vote == VOTE_GRANTED &&
+            (attempt->fresh & 1u << i) == 0)
+            return attempt->is_repeat;
+    return false;
 }
 
 void attempt_undo(struct attempt *attempt)

@@ -6,10 +6,11 @@
  * attempt, however late, never deletes the lock of a later one.
  *
  * An acquire that finds the lock held with its own key hash repeats an earlier
- * acquire, whose answer may be lost or in use. The next attempt replaces the
- * earlier tokens, and is not undone where it did so: that would take the lock
- * from a client that relies on the earlier answer. If it is lost, the keys that
- * it set expire with their TTL.
+ * acquire, whose answer may be lost or in use. (A shared one finds no other
+ * holders, so each of its attempts may be a repeat.) The next attempt replaces
+ * the earlier tokens, and is not undone where it did so: that would take the
+ * lock from a client that relies on the earlier answer. If it is lost, the keys
+ * that it set expire with their TTL.
  */
 #ifndef REDLOCKD_ATTEMPT_H
 #define REDLOCKD_ATTEMPT_H
@@ -17,6 +18,7 @@
 #include "../../lock/lock.h"
 #include "../port/environment.h"
 #include "../voting/nodes.h"
+#include "fills.h"
 #include "releases.h"
 #include "round.h"
 
@@ -26,6 +28,7 @@ enum request_owner {
     OWNER_WAITER,
     OWNER_LOOK, /* a waiter's inspection */
     OWNER_LISTING,
+    OWNER_PERMIT,
     OWNERS
 };
 
@@ -41,7 +44,10 @@ struct request {
     struct span owner;
     struct span key_hash;
     int64_t ttl_ms;
-    int64_t number;   /* force: of the lock */
+    bool is_shared;   /* acquire: others may hold it as well; extend: from
+                         now on */
+    bool is_choice;   /* acquire: if the votes are split, others may do */
+    int64_t number;   /* force: of the lock; 0: all readers */
     int64_t asked_us; /* time of the request by the nodes' clocks; 0: unknown */
     uint16_t heard;   /* bit per node: no verdict before its answer */
     enum request_owner owned_by;
@@ -52,6 +58,7 @@ struct request {
 struct attempt_means {
     const struct environment *env;
     struct nodes *nodes;
+    struct fills *fills;
     struct releases *releases;
 };
 
@@ -100,6 +107,12 @@ void attempt_begin(struct attempt *attempt);
  */
 bool attempt_release(struct attempt *attempt);
 
+/* Asks the nodes that the round has not asked. */
+void attempt_widen(struct attempt *attempt);
+
+/* After a grant: the nodes that were not asked get the lock later. */
+void attempt_fill(struct attempt *attempt);
+
 /*
  * The admission of a node has been read, or is lost: sends the node the call
  * that it refused, or that was held back. is_decided: the outcome is known, and
@@ -117,6 +130,12 @@ void attempt_take_wanted(struct attempt *attempt);
 void attempt_wait_on(struct attempt *attempt);
 
 /*
+ * After a lost acquire of a shared lock: the next attempt replaces, too, what
+ * seems to be later than the request only because clocks of servers differ.
+ */
+void attempt_date(struct attempt *attempt);
+
+/*
  * After a lost acquire: makes the next attempt replace the token of an acquire
  * with the same key, if that was granted before this request. False: there is
  * none. Of two acquires at the same time only one gets the lock.
@@ -130,6 +149,9 @@ bool attempt_make_repeat(struct attempt *attempt);
  */
 void attempt_note_reply(struct attempt *attempt, int node,
                         const struct call_reply *reply);
+
+/* After a grant: whether it replaced an earlier lock with the same key. */
+bool attempt_has_replaced(const struct attempt *attempt);
 
 /*
  * Releases a lost acquire on all nodes that may have set the key; a repeat only

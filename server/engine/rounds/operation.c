@@ -9,10 +9,11 @@
 enum { OPERATIONS_MAX = 100000, TIMER_OFF = 0 };
 
 void operations_init(struct operations *operations, struct nodes *nodes,
-                     struct releases *releases, struct repairs *repairs)
+                     struct fills *fills, struct releases *releases,
+                     struct repairs *repairs)
 {
     *operations = (struct operations){
-        .means = {nodes->env, nodes, releases},
+        .means = {nodes->env, nodes, fills, releases},
         .repairs = repairs,
     };
     slots_init(&operations->slots, sizeof(struct operation), OPERATIONS_MAX);
@@ -145,8 +146,10 @@ static bool on_lost_race(struct operation *it, enum verdict verdict)
 {
     const struct environment *env = env_of(it);
     assert(verdict == VERDICT_SPLIT || verdict == VERDICT_STALE);
-    bool is_lost_to_repeat = it->attempt.is_repeat && verdict == VERDICT_SPLIT;
-    if (!has_attempts_left(it) || is_lost_to_repeat) {
+    bool is_lost_to_repeat = it->attempt.is_repeat && !it->request.is_shared &&
+                             verdict == VERDICT_SPLIT;
+    bool is_left = it->request.is_choice && verdict == VERDICT_SPLIT;
+    if (!has_attempts_left(it) || is_lost_to_repeat || is_left) {
         settle(it, it->was_held ? OUTCOME_HELD : OUTCOME_NO_QUORUM);
         return false;
     }
@@ -163,12 +166,16 @@ static bool on_acquire_verdict(struct operation *it, enum verdict verdict)
 {
     struct attempt *attempt = &it->attempt;
     if (verdict == VERDICT_WON && is_valid(it)) {
-        it->result.is_repeat = attempt->is_repeat;
+        it->result.is_repeat |= attempt_has_replaced(attempt);
         settle(it, OUTCOME_GRANTED);
         return false;
     }
+    /* a reader that it replaced is not there for the next attempt */
+    it->result.is_repeat |=
+        it->request.is_shared && attempt_has_replaced(attempt);
     /* a lost attempt: undoes it, and remembers its votes */
     attempt_undo(attempt);
+    attempt_date(attempt);
     it->was_held |= round_count(&attempt->round, VOTE_HELD) > 0;
     it->result.barred_us =
         nodes_barred_us(it->operations->means.nodes, attempt->round.highest);
@@ -186,12 +193,29 @@ static bool on_acquire_verdict(struct operation *it, enum verdict verdict)
                : on_verdict(it, verdict);
 }
 
+/* Asks the nodes that the round has not asked. */
+static void widen(struct operation *it, enum metrics_widening cause)
+{
+    env_of(it)->metrics->widenings[cause]++;
+    attempt_widen(&it->attempt);
+}
+
+static enum verdict judge(struct operation *it)
+{
+    const struct round *round = &it->attempt.round;
+    attempt_drop_outdated(&it->attempt);
+    enum verdict verdict = round_verdict(round);
+    if (verdict != VERDICT_OPEN || !round_wants_rest(round))
+        return verdict;
+    widen(it, round_is_broken(round) ? WIDENING_NO_ANSWER : WIDENING_SPLIT);
+    return round_verdict(round);
+}
+
 static bool decide(struct operation *it)
 {
     const struct environment *env = env_of(it);
     struct round *round = &it->attempt.round;
-    attempt_drop_outdated(&it->attempt);
-    enum verdict verdict = round_verdict(round);
+    enum verdict verdict = judge(it);
     if (verdict == VERDICT_OPEN ||
         round_is_pending_on(round, it->request.heard))
         return false;
@@ -210,6 +234,21 @@ static bool decide(struct operation *it)
 
 /* ---- attempts ----------------------------------------------------------- */
 
+/*
+ * The round's deadline, or the moment at which it asks the other nodes. They
+ * have half of its time, also while no round trip is known, as after a start:
+ * one of the first may not answer at all.
+ */
+static int64_t timer_us(const struct operation *it)
+{
+    const struct round *round = &it->attempt.round;
+    if (round->unasked == 0)
+        return round->deadline_us;
+    int64_t slow_us = it->operations->means.nodes->pace.slow_us;
+    int64_t half_us = (round->deadline_us - round->start_us) / 2;
+    return round->start_us + at_most(slow_us, half_us);
+}
+
 /* False: no memory, and nothing was sent. */
 static bool begin_attempt(struct operation *it)
 {
@@ -221,7 +260,7 @@ static bool begin_attempt(struct operation *it)
         is_begun = attempt_release(&it->attempt);
     else
         attempt_begin(&it->attempt);
-    set_timer(it, it->attempt.round.deadline_us);
+    set_timer(it, timer_us(it));
     return is_begun;
 }
 
@@ -322,6 +361,9 @@ void operation_on_timer(struct operations *operations, uint32_t index)
         try(it);
     } else if (environment_now(env_of(it)) < deadline_us) {
         set_timer(it, deadline_us);
+        if (it->state == OPERATION_ROUND && it->attempt.round.unasked != 0)
+            widen(it, WIDENING_SLOW);
+        go_on(it);
     } else {
         round_note_rest(&it->attempt.round, VOTE_UNANSWERED);
         go_on(it);
@@ -369,6 +411,8 @@ static struct operation *operation_new(struct operations *operations,
         .remaining_ms = -1,
         .held_ms = -1,
     };
+    if (asked->is_shared && asked->call == LOCK_EXTEND)
+        token_share(it->attempt.token);
     return it;
 }
 
@@ -419,6 +463,8 @@ void operation_close(struct operation *it)
 {
     enum outcome outcome = it->result.outcome;
     count_outcome(it);
+    if (outcome == OUTCOME_GRANTED)
+        attempt_fill(&it->attempt);
     close(it, outcome == OUTCOME_EXTENDED ||
                   (outcome != OUTCOME_GRANTED && it->attempt.is_repeat));
 }

@@ -62,7 +62,8 @@ struct operations {
 };
 
 void operations_init(struct operations *operations, struct nodes *nodes,
-                     struct releases *releases, struct repairs *repairs);
+                     struct fills *fills, struct releases *releases,
+                     struct repairs *repairs);
 void operations_fini(struct operations *operations);
 
 /*

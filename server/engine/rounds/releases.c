@@ -4,6 +4,7 @@
 
 #include "../port/fence.h"
 #include "../port/tag.h"
+#include "../port/token.h"
 
 enum { RELEASES_MAX = 60000 }; /* at once, apart from debts */
 
@@ -58,8 +59,9 @@ static struct release *remember(struct releases *releases, struct span resource,
         return NULL;
     }
     it->operation = 0;
-    it->owed = it->in_flight = it->in_time = 0;
-    it->is_again = it->is_unclean = false;
+    it->owed = it->in_flight = 0;
+    it->asked = it->deleted = it->in_time = it->again = 0;
+    it->is_again = false;
     it->in_time_us = 0;
     TAILQ_INSERT_TAIL(&releases->list, it, link);
     return it;
@@ -108,7 +110,8 @@ void releases_undo(struct releases *releases, const struct round *round,
 
 /* Another server may have sent the acquire just now. */
 bool releases_ask(struct releases *releases, struct round *round,
-                  struct span resource, struct span token, uint64_t operation)
+                  struct span resource, struct span token, uint64_t operation,
+                  const struct release_scope *scope)
 {
     const struct nodes *nodes = releases->nodes;
     struct release *it = remember(releases, resource, token);
@@ -117,7 +120,9 @@ bool releases_ask(struct releases *releases, struct round *round,
     if (it == NULL)
         return false;
     for (int i = 0; i < round->total; i++) {
-        struct ballot ballot = send_to(releases, i, &call, it);
+        struct ballot ballot = {.vote = VOTE_UNASKED};
+        if (scope->nodes & bit(i))
+            ballot = send_to(releases, i, &call, it);
         int64_t uncertainty_us =
             clocks_uncertainty_us(&nodes->clocks, i, round->start_us);
         if (ballot.vote == VOTE_PENDING && uncertainty_us > widest_us)
@@ -128,8 +133,8 @@ bool releases_ask(struct releases *releases, struct round *round,
             round_note_ballot(round, i, ballot);
     }
     it->operation = operation;
-    it->owed = (uint16_t)(bit(round->total) - 1);
-    it->in_time_us = round->deadline_us;
+    it->owed = it->asked = scope->nodes;
+    it->in_time_us = scope->in_time_us;
     it->set_ends_us = round->deadline_us + widest_us;
     it->until_us = round->start_us + releases->env->settings.max_ttl_ms * 1000;
     show_pending(releases);
@@ -149,10 +154,17 @@ static bool is_majority(const struct releases *releases, uint16_t nodes)
            quorum_of(releases->env->settings.nodes);
 }
 
+/* A majority has deleted the key in time: no repair sets it there again. */
+static bool is_closed(const struct releases *releases, const struct release *it)
+{
+    return is_majority(releases, it->deleted & it->in_time);
+}
+
 /*
  * A node without the key may still get it from another server's acquire, or
  * from a repair; and then others, as an extend finds it there. A node that has
- * the key when asked again got it that way.
+ * the key when asked again got it that way. Of all readers, another one may
+ * come even where some were.
  */
 static void judge(const struct releases *releases, struct release *it, int node,
                   const struct call_reply *reply, int64_t received_us)
@@ -160,12 +172,17 @@ static void judge(const struct releases *releases, struct release *it, int node,
     const struct nodes *nodes = releases->nodes;
     bool had_key = reply->vote == VOTE_DELETED;
     bool is_past =
-        is_majority(releases, all_of(releases) & (uint16_t)~it->owed) &&
+        is_majority(releases, it->asked & (uint16_t)~it->owed) &&
         nodes_is_past(nodes, node, reply->node_now_us, it->set_ends_us);
     if (received_us <= it->in_time_us ||
         nodes_is_before(nodes, node, reply->node_now_us, it->in_time_us))
         it->in_time |= bit(node);
-    it->is_unclean |= it->is_again ? had_key : !had_key && !is_past;
+    if (!it->is_again && had_key)
+        it->deleted |= bit(node);
+    bool may_come =
+        (!had_key || token_is_of_all(texts_second(&it->texts))) && !is_past;
+    if (it->is_again ? had_key : may_come)
+        it->again |= bit(node);
     it->set_ends_us = at_least(
         it->set_ends_us, received_us + releases->env->settings.node_timeout_us);
 }
@@ -182,15 +199,28 @@ static void hand_over(struct releases *releases, struct release *it)
     it->owed &= (uint16_t)~due;
 }
 
-static void ask_again(struct releases *releases, struct release *it)
+static void ask_again(struct releases *releases, struct release *it,
+                      uint16_t nodes)
 {
     struct call call = fence_call(CALL_RELEASE, texts_first(&it->texts),
                                   texts_second(&it->texts));
+    it->owed |= nodes;
+    it->asked |= nodes;
     it->is_again = true;
-    it->is_unclean = false;
-    it->owed = all_of(releases);
+    it->again = 0;
     for (int i = 0; i < releases->env->settings.nodes; i++)
-        (void)send_to(releases, i, &call, it);
+        if (nodes & bit(i))
+            (void)send_to(releases, i, &call, it);
+}
+
+/* The nodes that a client's release must ask again. */
+static uint16_t due_again(const struct releases *releases,
+                          const struct release *it)
+{
+    if (is_closed(releases, it))
+        return it->is_again ? 0 : it->again;
+    bool may_be_set_again = it->again != 0 || !it->is_again; /* by a repair */
+    return may_be_set_again ? all_of(releases) : 0;
 }
 
 /* The next step; ends the release if there is none. */
@@ -200,13 +230,10 @@ static void go_on(struct releases *releases, struct release *it, int64_t now_us)
     bool is_time = now_us >= it->set_ends_us;
     if (is_clients && it->in_flight != 0)
         return;
-    /* by a repair */
-    bool may_be_set_again =
-        it->is_unclean ||
-        (!it->is_again && !is_majority(releases, it->in_time));
-    if (is_clients && may_be_set_again) {
+    uint16_t due = is_clients ? due_again(releases, it) : 0;
+    if (due != 0) {
         if (is_time)
-            ask_again(releases, it);
+            ask_again(releases, it, due);
         return;
     }
     if (is_time)

@@ -9,10 +9,13 @@
  * hold one, until its deadline has passed.
  *
  * After a client's release, the repair of an extend that is still under way may
- * set the key again. No such repair exists if all nodes had the key, and a
- * majority answered in time. Otherwise, once no repair can run any longer, all
- * nodes are asked again, until none of them has the key. An asking ends when
- * each node has answered it or lost its connection.
+ * set the key again, where it was missing. A majority that deleted the key in
+ * time ends that: a repair looks for a majority that has the key, and sets it
+ * at most once on each node. So only the nodes that did not delete the key are
+ * asked again, once no repair that looked before, no acquire and no fill can
+ * run any longer. Without such a majority all nodes are asked again, until none
+ * of them has the key. An asking ends when each node has answered it or lost
+ * its connection.
  */
 #ifndef REDLOCKD_RELEASES_H
 #define REDLOCKD_RELEASES_H
@@ -27,17 +30,26 @@
 struct release {
     struct slots_head head;
     TAILQ_ENTRY(release) link;
-    uint64_t operation;  /* the client's, which counts the votes; 0: none */
-    uint16_t owed;       /* bit per node: has not answered this asking */
-    uint16_t in_flight;  /* bit per node: sent, reply outstanding */
-    uint16_t in_time;    /* bit per node: answered by in_time_us */
-    bool is_again;       /* a client's: not the first asking */
-    bool is_unclean;     /* a client's: another asking follows */
-    int64_t in_time_us;  /* a client's: a majority must answer by then */
+    uint64_t operation; /* the client's, which counts the votes; 0: none */
+    uint16_t owed;      /* bit per node: has not answered this asking */
+    uint16_t in_flight; /* bit per node: sent, reply outstanding */
+    /* of a client's release: */
+    uint16_t asked;   /* bit per node: so far */
+    uint16_t deleted; /* bit per node: had the key, by the first asking */
+    uint16_t in_time; /* bit per node: answered by in_time_us */
+    uint16_t again;   /* bit per node: may have the key later */
+    bool is_again;    /* not the first asking */
+    int64_t in_time_us;
     int64_t set_ends_us; /* from then on neither an acquire can set the key,
                             nor a repair that found it before this asking */
     int64_t until_us;    /* end of the TTL: no longer needed */
     struct texts texts;  /* resource and token */
+};
+
+/* Which nodes a client's release asks. */
+struct release_scope {
+    uint16_t nodes;     /* a bit each: those that may have the key */
+    int64_t in_time_us; /* no repair looks for the key before that */
 };
 
 struct releases {
@@ -62,12 +74,13 @@ void releases_undo(struct releases *releases, const struct round *round,
                    int64_t uncertainty_us);
 
 /*
- * For a client: releases on all nodes, and notes in the round which were asked.
- * releases_on_reply passes the answers on to operation. False: no memory, and
- * nothing was sent.
+ * For a client: releases on these nodes, and notes in the round which were
+ * asked. releases_on_reply passes the answers on to operation. False:
+ * no memory, and nothing was sent.
  */
 bool releases_ask(struct releases *releases, struct round *round,
-                  struct span resource, struct span token, uint64_t operation);
+                  struct span resource, struct span token, uint64_t operation,
+                  const struct release_scope *scope);
 
 /*
  * A reply to a call with a tag of kind TAG_RELEASE, read at received_us.

@@ -46,6 +46,17 @@ bool outcome_is_of(enum outcome outcome, enum lock_call call)
     return kinds[outcome].calls & 1 << call;
 }
 
+struct engine_result result_plain(enum outcome outcome, int total)
+{
+    return (struct engine_result){
+        .outcome = outcome,
+        .remaining_ms = -1,
+        .held_ms = -1,
+        .quorum = quorum_of(total),
+        .total = total,
+    };
+}
+
 void result_tell_votes(struct engine_result *result, const struct round *round)
 {
     static const enum vote as_asked[] = {
@@ -55,6 +66,11 @@ void result_tell_votes(struct engine_result *result, const struct round *round)
     };
     result->round_start_us = round->start_us;
     result->votes_for = round_count(round, as_asked[round->kind]);
+    if (round->kind == LOCK_RELEASE) /* they never had it */
+        result->votes_for += round_count(round, VOTE_UNASKED);
+    result->asked = 0;
+    for (int i = 0; i < round->total; i++)
+        result->asked += round->votes[i].is_sent;
     result->quorum = round->quorum;
     result->total = round->total;
     for (int i = 0; i < round->total; i++)
@@ -67,6 +83,7 @@ void result_tell_token(struct engine_result *result, struct span token)
     if (!token_parse(token, &parts))
         return; /* from another library: no number, no owner */
     result->number = parts.number;
+    result->is_shared = parts.is_shared;
     result->owner = parts.owner;
     result->key_hash = parts.key_hash;
 }
@@ -82,5 +99,7 @@ void result_tell_holder(struct engine_result *result, const struct round *round,
             result->held_ms = (median_us - result->number) / 1000;
     }
     result->has_holder = true;
+    result->holders = round_holders(round);
+    result->is_shared = result->holders > 0;
     result->remaining_ms = round_remaining_ms(round);
 }

@@ -39,6 +39,8 @@ struct engine_result {
     struct span resource;   /* one name, or several: see names.h */
     struct span token;      /* granted, extended; otherwise empty */
     int64_t number;         /* fencing number; 0 unknown */
+    bool is_shared;         /* granted, extended, found, held */
+    int64_t holders;        /* found, held: of a shared lock; otherwise 0 */
     struct span owner;      /* empty: unknown */
     struct span key_hash;   /* granted, held: empty: none, or unknown */
     bool is_repeat;         /* granted: in place of a lock with the same key */
@@ -54,10 +56,14 @@ struct engine_result {
     int64_t barred_us;      /* no quorum: earlier numbers are ahead of the
                                clocks for this long; 0: they are not */
     int votes_for;          /* granted, extended, released, held: by kind */
+    int asked;              /* nodes that were asked */
     int quorum;
     int total;
     struct ballot votes[NODES_MAX]; /* of the deciding round, by node */
 };
+
+/* One that no round decided, of a service with so many nodes. */
+struct engine_result result_plain(enum outcome outcome, int total);
 
 /* From the deciding round: its start, and the votes. */
 void result_tell_votes(struct engine_result *result, const struct round *round);
@@ -66,7 +72,8 @@ void result_tell_votes(struct engine_result *result, const struct round *round);
 void result_tell_token(struct engine_result *result, struct span token);
 
 /*
- * The remaining time of the values on a majority. If it is one value, also its
+ * The remaining time of the values on a majority, of a shared lock that of its
+ * last holder, and how many there are. If it is one value, also its
  * number, owner and key hash (borrowed from the round), and how long it has
  * been held. median_us: of the nodes' clocks, as in fencing numbers; 0:
  * unknown.

@@ -31,7 +31,28 @@ void round_note_ballot(struct round *round, int node, struct ballot ballot)
     assert(round->votes[node].vote == VOTE_PENDING);
     round->votes[node].vote = ballot.vote;
     round->votes[node].state = ballot.state;
+    round->unasked &= (uint16_t) ~(1u << node);
     round->pending--;
+}
+
+bool round_is_broken(const struct round *round)
+{
+    for (int i = 0; i < round->total; i++) {
+        const struct round_vote *it = &round->votes[i];
+        if (it->is_sent && it->vote != VOTE_PENDING &&
+            !vote_is_answer(it->vote))
+            return true;
+    }
+    return false;
+}
+
+bool round_wants_rest(const struct round *round)
+{
+    int under_way = 0;
+    for (int i = 0; i < round->total; i++)
+        under_way +=
+            round->votes[i].is_sent && round->votes[i].vote == VOTE_PENDING;
+    return round->unasked != 0 && (under_way == 0 || round_is_broken(round));
 }
 
 void round_note_sent(struct round *round, int node, uint32_t life)
@@ -39,6 +60,7 @@ void round_note_sent(struct round *round, int node, uint32_t life)
     assert(node >= 0 && node < round->total);
     round->votes[node].is_sent = true;
     round->votes[node].life = life;
+    round->unasked &= (uint16_t) ~(1u << node);
 }
 
 void round_note_reply(struct round *round, int node,
@@ -56,6 +78,7 @@ void round_note_reply(struct round *round, int node,
     if (reply->vote == VOTE_HELD) {
         assert(reply->value.len <= VALUE_MAX);
         vote->pttl_ms = reply->pttl_ms;
+        vote->holders = reply->holders;
         vote->value_len = span_copy(round->values[node], reply->value);
     }
 }
@@ -116,6 +139,7 @@ static bool is_same_value(const struct round *round, int a, int b)
 {
     return round->votes[a].vote == VOTE_HELD &&
            round->votes[b].vote == VOTE_HELD &&
+           (round->votes[a].holders > 0) == (round->votes[b].holders > 0) &&
            round->votes[a].value_len == round->votes[b].value_len &&
            memcmp(round->values[a], round->values[b],
                   round->votes[a].value_len) == 0;
@@ -143,6 +167,7 @@ int round_common_value(const struct round *round, int *count)
 static bool is_foreign(const struct round *round, int node)
 {
     return round->votes[node].vote == VOTE_HELD &&
+           round->votes[node].holders == 0 &&
            !token_is_ours(round_value(round, node));
 }
 
@@ -165,6 +190,12 @@ int64_t round_repeated_number(const struct round *round, struct span key_hash)
     for (int i = 0; i < round->total; i++)
         number = at_least(number, repeated_on(round, i, key_hash));
     return number;
+}
+
+bool round_is_repeated_on(const struct round *round, int node,
+                          struct span key_hash)
+{
+    return repeated_on(round, node, key_hash) > 0;
 }
 
 bool round_may_repeat(const struct round *round, struct span key_hash)
@@ -206,6 +237,17 @@ int64_t round_remaining_ms(const struct round *round)
     int64_t remaining_ms =
         order_statistic(ends_ms, count, count - round->quorum);
     return remaining_ms == INT64_MAX ? -1 : remaining_ms;
+}
+
+int64_t round_holders(const struct round *round)
+{
+    int64_t most = 0;
+    int count = 0;
+    for (int i = 0; i < round->total; i++) {
+        count += round->votes[i].holders > 0;
+        most = at_least(most, round->votes[i].holders);
+    }
+    return count < round->quorum ? 0 : most;
 }
 
 /*

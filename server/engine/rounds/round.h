@@ -43,7 +43,8 @@ struct round_vote {
     uint32_t life;         /* of the node, when it was sent */
     int64_t highest;       /* free, to an extend: from the reply */
     int64_t pttl_ms;       /* held: -1 no TTL */
-    size_t value_len;      /* held; 0: a foreign type */
+    int64_t holders;       /* held: of a shared lock; 0: it is none */
+    size_t value_len;      /* held; 0: a shared lock, or a foreign type */
 };
 
 static inline struct ballot round_ballot(const struct round_vote *vote)
@@ -56,6 +57,7 @@ struct round {
     int total;  /* configured nodes */
     int quorum; /* majority of them */
     int pending;
+    uint16_t unasked; /* bit per node: pending, but not asked yet */
     int64_t start_us;
     int64_t deadline_us;
     int64_t highest; /* greatest number in a STALE vote */
@@ -71,6 +73,15 @@ struct round {
 /* Starts with all votes pending. Times are CLOCK_BOOTTIME in µs. */
 void round_init(struct round *round, enum lock_call kind, int total,
                 int64_t start_us, int64_t deadline_us);
+
+/*
+ * True if the nodes that are not asked yet should be: the others cannot decide
+ * alone, or one of them gave no answer. For an open round.
+ */
+bool round_wants_rest(const struct round *round);
+
+/* True if a node that was asked gave no answer. */
+bool round_is_broken(const struct round *round);
 
 /* The call was sent to this node, in this life of it. */
 void round_note_sent(struct round *round, int node, uint32_t life);
@@ -127,10 +138,13 @@ int round_find_wanted(const struct round *round);
 
 /*
  * The greatest number of the tokens with this key hash; 0: there is none.
+ * round_is_repeated_on: true if the node has such a token.
  * round_may_repeat: after a lost acquire, true if the nodes with such a token
  * and those that granted make a majority.
  */
 int64_t round_repeated_number(const struct round *round, struct span key_hash);
+bool round_is_repeated_on(const struct round *round, int node,
+                          struct span key_hash);
 bool round_may_repeat(const struct round *round, struct span key_hash);
 
 /*
@@ -139,6 +153,12 @@ bool round_may_repeat(const struct round *round, struct span key_hash);
  * or no majority.
  */
 int64_t round_remaining_ms(const struct round *round);
+
+/*
+ * How many hold a shared lock, at least: young locks are on a majority only; 0:
+ * it is none, or no majority tells.
+ */
+int64_t round_holders(const struct round *round);
 
 /*
  * Redlock: validity = TTL - elapsed - clock drift, rounded down to ms; drift =

@@ -60,7 +60,7 @@ static bool may_mark(const struct admission *admission, int node,
     if (!admission->is_surveyed || !admission->node[node].is_known)
         return false;
     if (admission->node[node].is_outdated)
-        return admission->node[node].epoch_other == 0 &&
+        return !eligibility_is_others(admission, node, now_us) &&
                eligibility_may_renew(admission, node, now_us);
     if (eligibility_may_be_elsewhere(admission, node, now_us))
         return false;
@@ -68,7 +68,7 @@ static bool may_mark(const struct admission *admission, int node,
         eligibility_epoch_below(admission) != 0)
         return eligibility_may_take_over(admission) &&
                eligibility_is_turn(admission, node, now_us);
-    if (admission->node[node].epoch_other != 0)
+    if (eligibility_is_others(admission, node, now_us))
         return false;
     return admission_is_objecting(admission, now_us) ||
            firststart_may_mark(&admission->start, node, now_us);
@@ -345,6 +345,7 @@ void admission_on_look(struct admission *admission, int node,
     copy_state(it->found, look->word == LOOK_TAKEN ? span_of("") : look->admit);
     note_takeover(admission, node, look, now_us);
     epoch_note(admission, node, look->mark);
+    bool is_left_over = eligibility_note_left_over(admission, node, now_us);
     if (is_admitted || it->phase == ADMISSION_MARKED) {
         on_ours(admission, node, is_admitted ? span_of("") : look->mark,
                 now_us);
@@ -353,11 +354,11 @@ void admission_on_look(struct admission *admission, int node,
         note_birth(admission, node, it->found, now_us);
         it->moved_us = 0;
     } else if (it->phase == ADMISSION_EMPTY && it->epoch_other != 0 &&
-               !eligibility_may_take_over(admission)) {
+               !is_left_over && !eligibility_may_take_over(admission)) {
         it->phase = ADMISSION_FOREIGN;
     }
     if (it->phase == ADMISSION_FOREIGN || it->phase == ADMISSION_SUPERSEDED)
-        it->foreign_us = now_us;
+        it->foreign_us = it->left_us != 0 ? it->left_us : now_us;
     if (is_admitted || (it->is_restarted && it->was_durable && it->is_durable))
         witness_on_told(&admission->witness, node, look, sent_us, now_us);
     else
@@ -463,14 +464,14 @@ enum node_state admission_refusal(const struct admission *admission, int node)
     case ADMISSION_DOWN:
         return STATE_UNREACHABLE;
     case ADMISSION_MARKED:
-        if (admission->start.is_marked[node])
-            return STATE_WAITING;
-        return STATE_QUARANTINED;
+        return admission->start.is_marked[node] ? STATE_WAITING
+                                                : STATE_QUARANTINED;
     case ADMISSION_UNSEEN:
         return STATE_QUARANTINED;
     case ADMISSION_EMPTY:
-        return eligibility_is_outdated(admission, node) ? STATE_QUARANTINED
-                                                        : STATE_WAITING;
+        return it->left_us != 0 || eligibility_is_outdated(admission, node)
+                   ? STATE_QUARANTINED
+                   : STATE_WAITING;
     case ADMISSION_FOREIGN:
         return STATE_FOREIGN;
     case ADMISSION_SUPERSEDED:

@@ -27,6 +27,30 @@ bool eligibility_may_be_elsewhere(const struct admission *admission, int node,
 }
 
 /*
+ * Whether a mark of a higher epoch may be replaced. Nodes of another epoch must
+ * not come back whom that mark replaced: so if the node has voted, marks of
+ * ours are not enough, as a node that forgot may have got them.
+ */
+static bool may_lower(const struct admission *admission, int node)
+{
+    int admitted = 0, ours = 0, counting = 0;
+    for (int i = 0; i < admission->settings.nodes; i++) {
+        const struct admission_node *it = &admission->node[i];
+        admitted += it->phase == ADMISSION_ADMITTED || it->is_restarted;
+        ours += it->epoch_ours == admission->epoch;
+        counting += eligibility_epoch_of(admission, i) == admission->epoch;
+    }
+    if (admitted >= admission->settings.quorum)
+        return true;
+    if (!admission->node[node].is_only_marked)
+        return false;
+    return ours >= admission->settings.quorum ||
+           (eligibility_epoch_of(admission, node) == 0 &&
+            (counting > 0 || (eligibility_epoch_below(admission) != 0 &&
+                              eligibility_may_take_over(admission))));
+}
+
+/*
  * The later machine has no beats while it waits to be admitted; once it was,
  * its beat is above the time of its birth.
  */
@@ -34,12 +58,8 @@ bool eligibility_may_renew(const struct admission *admission, int node,
                            int64_t now_us)
 {
     const struct witness_node *it = &admission->witness.node[node];
-    if (admission->node[node].is_marked_above) {
-        int ours = 0;
-        for (int i = 0; i < admission->settings.nodes; i++)
-            ours += admission->node[i].epoch_ours == admission->epoch;
-        return ours >= admission->settings.quorum;
-    }
+    if (admission->node[node].is_marked_above)
+        return may_lower(admission, node);
     if (!admission->node[node].is_outdated)
         return false;
     bool is_waiting = it->floor < witness_born_at(it->latest);
@@ -251,12 +271,32 @@ int64_t eligibility_remaining_us(const struct admission *admission, int node,
 
 /* ---- another configuration ---------------------------------------------- */
 
+bool eligibility_is_bound(const struct admission *admission)
+{
+    for (int i = 0; i < admission->settings.nodes; i++) {
+        const struct admission_node *it = &admission->node[i];
+        if (it->epoch_other != 0 || it->epoch_mark != 0 ||
+            (it->epoch_ours != 0 && !it->is_only_marked))
+            return true;
+    }
+    return false;
+}
+
+int eligibility_epoch_of(const struct admission *admission, int node)
+{
+    const struct admission_node *it = &admission->node[node];
+    return it->is_only_marked && eligibility_is_bound(admission)
+               ? 0
+               : it->epoch_ours;
+}
+
 int eligibility_epoch_below(const struct admission *admission)
 {
     int64_t below = 0;
     for (int i = 0; i < admission->settings.nodes; i++) {
         const struct admission_node *it = &admission->node[i];
-        const int found[] = {it->epoch_ours, it->epoch_other, it->epoch_mark};
+        const int found[] = {eligibility_epoch_of(admission, i),
+                             it->epoch_other, it->epoch_mark};
         for (size_t k = 0; k < sizeof found / sizeof *found; k++)
             if (found[k] < admission->epoch)
                 below = at_least(found[k], below);
@@ -338,6 +378,35 @@ int64_t eligibility_number(const struct admission *admission, int node)
 {
     const struct admission_node *it = &admission->node[node];
     return it->is_taken ? admission->takeover.number : it->asked.number;
+}
+
+/* What it has promised under the other names is waited for from then on. */
+bool eligibility_note_left_over(struct admission *admission, int node,
+                                int64_t now_us)
+{
+    struct admission_node *it = &admission->node[node];
+    struct span name = call_state_part(span_of(it->found), CALL_STATE_NAME);
+    if (it->epoch_other == 0 || it->epoch_other >= admission->epoch ||
+        it->epoch_mark >= admission->epoch ||
+        !eligibility_is_established(admission) ||
+        !span_is(name, admission->witness.node[node].name)) {
+        it->left_us = 0;
+        return false;
+    }
+    if (it->left_us == 0 || it->beat != it->left_beat) {
+        it->left_us = now_us;
+        it->left_beat = it->beat;
+    }
+    it->foreign_us = it->left_us;
+    return now_us >= it->left_us + SILENT_US;
+}
+
+bool eligibility_is_others(const struct admission *admission, int node,
+                           int64_t now_us)
+{
+    const struct admission_node *it = &admission->node[node];
+    return it->epoch_other != 0 &&
+           (it->left_us == 0 || now_us < it->left_us + SILENT_US);
 }
 
 /* ---- obstacles ---------------------------------------------------------- */

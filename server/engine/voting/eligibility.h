@@ -102,12 +102,15 @@ struct admission_node {
     int64_t moved_us;   /* came up at another address, and has no memory of its
                            name; 0: no */
     int64_t looked_us;  /* when the last answered look was sent; 0: none */
+    int64_t left_us;    /* it seems to be left over, unused since then; 0: no */
+    int64_t left_beat;  /* at that time */
     int64_t foreign_us; /* last seen with another configuration; 0: never */
     int epoch_ours;     /* of an admission or a mark of our nodes; 0: none */
     int epoch_other;    /* of an admission of other nodes */
     int epoch_mark;     /* of a mark of other nodes */
+    bool is_only_marked;  /* epoch_ours is of a mark, and it has never voted */
     bool is_marked_above; /* of our nodes, with a mark of a higher epoch */
-    int64_t max_ttl_ms;   /* as stored on the node; 0: none */
+    int64_t max_ttl_ms;   /* as stored on the node by each admission; 0: none */
     int64_t held_us;      /* all it has promised has ended by then */
     int64_t beat;         /* of its memory, at the last look */
 };
@@ -172,6 +175,15 @@ bool eligibility_is_turn(const struct admission *admission, int node,
 /* After a look: perhaps all that the old names promised is known now. */
 void eligibility_on_taken(struct admission *admission);
 
+/*
+ * The epoch that this node carries with our names; 0: none that counts. A mark
+ * on a node that has never voted replaced nobody, and may be by a server with a
+ * wrong epoch. So it counts only if the nodes are not bound: if they carry
+ * nothing but such marks.
+ */
+int eligibility_epoch_of(const struct admission *admission, int node);
+bool eligibility_is_bound(const struct admission *admission);
+
 /* The greatest epoch below ours that a node carries; 0: there is none. */
 int eligibility_epoch_below(const struct admission *admission);
 
@@ -179,11 +191,25 @@ int eligibility_epoch_below(const struct admission *admission);
  * outdated  a later birth than that of its admission or mark is known under its
  *           name: another machine has that name, and this one does not count
  * elsewhere the name led here only lately, and the machine that it led to
- * before may still vote for other servers renew     the other machine has been
- * silent for so long that this one may be marked; or its mark has a higher
- * epoch, but a majority has ours
+ *           before may still vote for other servers
+ * renew     the other machine has been silent for so long that this one may be
+ *           marked; or its mark has a higher epoch, but a majority is admitted
+ *           with ours; or it has never voted, and ours is right
  */
 bool eligibility_is_outdated(const struct admission *admission, int node);
+
+/*
+ * After a look: true if the node is left over. It carries an admission under
+ * its name here, but with other names beside it, of a lower epoch than one that
+ * our nodes have voted in: its memory is from before the names changed. And no
+ * server has used that for a while, or its beat would rise.
+ */
+bool eligibility_note_left_over(struct admission *admission, int node,
+                                int64_t now_us);
+
+/* True if the node has other names, whose servers may use it. */
+bool eligibility_is_others(const struct admission *admission, int node,
+                           int64_t now_us);
 bool eligibility_may_be_elsewhere(const struct admission *admission, int node,
                                   int64_t now_us);
 bool eligibility_may_renew(const struct admission *admission, int node,

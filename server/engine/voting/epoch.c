@@ -39,6 +39,18 @@ void epoch_note(struct admission *admission, int node, struct span mark)
         it->epoch_mark = marked;
     else if (marked > it->epoch_ours)
         it->epoch_ours = marked;
+    it->is_only_marked = it->epoch_ours > admitted && it->max_ttl_ms == 0;
+}
+
+/* Those that carry this epoch, and not only by a mark on one that never voted:
+ * such a mark may cease to count. */
+static int count_certain(const struct admission *admission, int epoch)
+{
+    int count = 0;
+    for (int i = 0; i < admission->settings.nodes; i++)
+        count += admission->node[i].epoch_ours == epoch &&
+                 !admission->node[i].is_only_marked;
+    return count;
 }
 
 /* The epoch of most nodes that carry our configuration, and of how many. */
@@ -47,9 +59,9 @@ static int common_epoch(const struct admission *admission, int *most)
     int common = 0;
     *most = 0;
     for (int i = 0; i < admission->settings.nodes; i++) {
-        int epoch = admission->node[i].epoch_ours, count = 0;
+        int epoch = eligibility_epoch_of(admission, i), count = 0;
         for (int k = 0; k < admission->settings.nodes; k++)
-            count += admission->node[k].epoch_ours == epoch;
+            count += eligibility_epoch_of(admission, k) == epoch;
         if (epoch == 0 || count < *most || (count == *most && epoch < common))
             continue;
         common = epoch;
@@ -61,18 +73,22 @@ static int common_epoch(const struct admission *admission, int *most)
 bool epoch_follow(struct admission *admission)
 {
     int most, epoch = common_epoch(admission, &most);
-    bool is_certain = most >= admission->settings.quorum;
+    bool is_common = most >= admission->settings.quorum;
     bool is_highest = true;
     for (int i = 0; i < admission->settings.nodes; i++)
         if (admission->node[i].epoch_other > epoch ||
             admission->node[i].epoch_mark > epoch)
             is_highest = false;
-    bool counts = admission->is_epoch_known
-                      ? is_certain && epoch > admission->epoch
-                      : is_certain || is_highest;
-    if (epoch == 0 || !counts)
+    bool counts = epoch != 0 && (admission->is_epoch_known
+                                     ? is_common && epoch > admission->epoch
+                                     : is_common || is_highest);
+    if (!counts &&
+        (admission->is_epoch_known || !eligibility_is_bound(admission)))
         return false;
-    admission->is_epoch_known |= is_certain;
+    if (!counts) /* it may have followed marks, before it saw the others */
+        epoch = admission->settings.epoch;
+    admission->is_epoch_known |=
+        counts && count_certain(admission, epoch) >= admission->settings.quorum;
     bool is_new = epoch != admission->epoch;
     admission->epoch = epoch;
     return is_new;

@@ -42,6 +42,7 @@ void nodes_init(struct nodes *nodes, const struct environment *env)
     admission_init(&nodes->admission, &admission);
     clocks_init(&nodes->clocks, settings->nodes, quorum_of(settings->nodes),
                 settings->max_ttl_ms, FENCE_WINDOW_US, CLOCK_REPLY_US);
+    pace_init(&nodes->pace, settings->nodes);
     for (int i = 0; i < settings->nodes; i++) {
         struct node *it = &nodes->node[i];
         it->down_reason = it->condition = STATE_NONE;
@@ -296,6 +297,7 @@ void nodes_tick(struct nodes *nodes, int64_t now_us)
         nodes->env->metrics->quarantine_us[i] =
             eligibility_remaining_us(&nodes->admission, i, now_us);
     }
+    pace_tick(&nodes->pace);
     settle(nodes, now_us);
 }
 
@@ -304,15 +306,16 @@ void nodes_tick(struct nodes *nodes, int64_t now_us)
 /*
  * The deadline by the node's clock. Where our estimate is uncertain, it is late
  * for an acquire or extend, which must not fail for that reason, and early for
- * a repair or a repeat, which is never undone.
+ * what is never undone.
  */
 static int64_t deadline_of(const struct nodes *nodes, int node,
-                           enum call_kind kind, int64_t deadline_us)
+                           const struct call *call, int64_t deadline_us)
 {
     const struct nodeclock *clock = &nodes->clocks.node[node].base;
-    return kind == CALL_REPAIR || kind == CALL_REPEAT
-               ? nodeclock_earliest_at(clock, deadline_us)
-               : nodeclock_latest_at(clock, deadline_us);
+    bool is_undone = call->kind == CALL_ACQUIRE && !call->is_fill;
+    return is_undone || call->kind == CALL_EXTEND
+               ? nodeclock_latest_at(clock, deadline_us)
+               : nodeclock_earliest_at(clock, deadline_us);
 }
 
 enum node_state nodes_refusal(const struct nodes *nodes, int node,
@@ -333,12 +336,14 @@ struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
     call->admit = span_of(nodes->admission.node[node].found);
     if (call_asks_for_vote(call->kind)) {
         assert(deadline_us > 0);
-        call->node_deadline_us =
-            deadline_of(nodes, node, call->kind, deadline_us);
+        call->node_deadline_us = deadline_of(nodes, node, call, deadline_us);
         call->window_us = FENCE_WINDOW_US;
     }
-    return (struct ballot){
-        .vote = nodes->env->port.send(nodes->env->port.ctx, node, call, tag)};
+    enum vote vote =
+        nodes->env->port.send(nodes->env->port.ctx, node, call, tag);
+    if (vote == VOTE_PENDING && tag_kind_of(tag) == TAG_OPERATION)
+        pace_on_sent(&nodes->pace, node, environment_now(nodes->env));
+    return (struct ballot){.vote = vote};
 }
 
 /* ---- events ------------------------------------------------------------- */
@@ -370,6 +375,7 @@ void nodes_on_down(struct nodes *nodes, int node, enum node_state reason,
     snprintf(it->down_detail, sizeof it->down_detail, "%s", detail);
     nodes->env->metrics->reconnects[node]++;
     clocks_on_down(&nodes->clocks, node);
+    pace_on_down(&nodes->pace, node);
     admission_on_down(&nodes->admission, node);
     settle(nodes, environment_now(nodes->env));
 }
@@ -431,7 +437,7 @@ static bool is_condition(enum node_state state)
  * such lock" counts only from a node that cannot have forgotten locks.
  */
 static struct ballot judge(const struct nodes *nodes, int node,
-                           const struct call_reply *reply, bool is_clock_same,
+                           const struct call_reply *reply, bool is_same,
                            int64_t received_us)
 {
     const struct node *it = &nodes->node[node];
@@ -441,7 +447,7 @@ static struct ballot judge(const struct nodes *nodes, int node,
         it->refusal == STATE_QUARANTINED && status_is_looked_at(nodes, node);
     if (reply->vote == VOTE_DELETED)
         return ballot;
-    if (!is_clock_same)
+    if (!is_same)
         return ballot_unfit(STATE_STEPPED);
     if (reply->vote == VOTE_FREE && is_looked_at)
         ballot.vote = VOTE_NOT_ADMITTED;
@@ -466,15 +472,16 @@ struct ballot nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
                              int64_t received_us)
 {
     struct node *it = &nodes->node[node];
-    bool is_admission = tag_kind_of(tag) == TAG_ADMISSION;
-    bool is_clock_same = true;
+    bool is_admission = tag_kind_of(tag) == TAG_ADMISSION, is_same = true;
     if (reply->vote != VOTE_DISCONNECTED) {
         it->rtt_us = received_us - sent_us;
+        pace_on_reply(&nodes->pace, node, tag_kind_of(tag) == TAG_OPERATION,
+                      sent_us, received_us);
         metrics_observe(&nodes->env->metrics->node_rtt[node], it->rtt_us);
     }
     if (reply->node_now_us > 0)
-        is_clock_same = clocks_observe(&nodes->clocks, node, reply->node_now_us,
-                                       sent_us, received_us);
+        is_same = clocks_observe(&nodes->clocks, node, reply->node_now_us,
+                                 sent_us, received_us);
     if (vote_is_answer(reply->vote))
         admission_on_beat(&nodes->admission, node, reply->beat);
     if (is_admission)
@@ -485,9 +492,9 @@ struct ballot nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
         it->condition = reply->state;
     struct ballot ballot = call_ballot(reply);
     if (!is_admission)
-        ballot = judge(nodes, node, reply, is_clock_same, received_us);
+        ballot = judge(nodes, node, reply, is_same, received_us);
     nodes->env->metrics->votes[node][ballot_number(ballot)]++;
-    if (is_admission || !is_clock_same || is_news(ballot))
+    if (is_admission || !is_same || is_news(ballot))
         settle(nodes, received_us);
     return ballot;
 }

@@ -92,7 +92,13 @@ static void describe_admission(const struct admission *admission, int node,
     enum node_state refusal = admission_refusal(admission, node);
     int64_t left_us = eligibility_remaining_us(admission, node, now_us);
     int epoch = admission->epoch;
-    if (refusal == STATE_SUPERSEDED)
+    if (refusal == STATE_SUPERSEDED && it->epoch_ours > epoch &&
+        eligibility_epoch_of(admission, node) == 0)
+        snprintf(detail, NODE_DETAIL_MAX,
+                 "has never voted; its mark of epoch %d does not count, and is "
+                 "replaced by the right epoch",
+                 it->epoch_ours);
+    else if (refusal == STATE_SUPERSEDED)
         snprintf(detail, NODE_DETAIL_MAX,
                  "carries configuration epoch %d, this server has %d; restart "
                  "it with the new configuration",
@@ -114,6 +120,11 @@ static void describe_admission(const struct admission *admission, int node,
                  it->epoch_other, it->epoch_other + 1);
     else if (admission_is_unseen(admission, node))
         snprintf(detail, NODE_DETAIL_MAX, "%s", state_detail(STATE_ADMITTING));
+    else if (it->left_us != 0)
+        snprintf(detail, NODE_DETAIL_MAX,
+                 "has an old memory of other names; is taken over if nobody "
+                 "uses it for %d s",
+                 (int)(SILENT_US / US_PER_S));
     else if (eligibility_is_outdated(admission, node))
         snprintf(detail, NODE_DETAIL_MAX,
                  "waits: another machine still answers to this name");

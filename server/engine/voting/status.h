@@ -9,6 +9,7 @@
 #include "../port/environment.h"
 #include "admission.h"
 #include "clocks.h"
+#include "pace.h"
 
 struct node {
     bool is_up;                  /* it is connected */
@@ -30,6 +31,7 @@ struct nodes {
     const struct environment *env;
     struct admission admission;
     struct clocks clocks;
+    struct pace pace;
     int voting;
     int epoch;           /* of the configuration, as the log has it */
     int64_t last_number; /* last fencing number made from the clocks */

@@ -2,12 +2,16 @@
 
 #include <assert.h>
 
-/* The nodes' clocks may have been unknown when it came. */
-static void find(struct waiter *it, int64_t number, int64_t now_us)
+void look_date(struct waiter *it, int64_t now_us)
 {
     const struct clocks *clocks = &it->waits->operations->means.nodes->clocks;
     claim_date(&it->claim, clocks_median_at(clocks, it->since_us),
                clocks_apart_us(clocks, now_us));
+}
+
+static void find(struct waiter *it, int64_t number, int64_t now_us)
+{
+    look_date(it, now_us);
     claim_find(&it->claim, number, now_us);
 }
 
@@ -33,7 +37,7 @@ void look_remember(struct waiter *it, int64_t now_us)
 
 bool look_is_needed(const struct waiter *it)
 {
-    if (it->key_hash_len == 0 || it->claim.number != 0)
+    if (it->key_hash_len == 0 || it->is_shared || it->claim.number != 0)
         return false;
     for (int i = 0; i < it->count; i++) {
         const struct waiter *contender = it->places[i].queue->contender;
@@ -103,15 +107,16 @@ void look_end(struct waiter *it)
 /* ---- attempts ----------------------------------------------------------- */
 
 /* Others with its key came too late; those that arrived before its attempt had
- * no lock either. */
+ * no lock either, unless they share one: it may be among others. */
 void look_tell_of_grant(const struct waiter *granted)
 {
     const struct span key_hash = {granted->key_hash, granted->key_hash_len};
     for (int i = 0; i < granted->count; i++) {
         struct place *place = TAILQ_FIRST(&granted->places[i].queue->places);
         for (; place != NULL; place = TAILQ_NEXT(place, link))
-            if (place->waiter->arrival <= granted->begun ||
-                waiter_has_key(place->waiter, key_hash))
+            if (!place->waiter->is_shared &&
+                (place->waiter->arrival <= granted->begun ||
+                 waiter_has_key(place->waiter, key_hash)))
                 claim_miss(&place->waiter->claim);
     }
 }
@@ -121,6 +126,8 @@ static void tell_of_loss(const struct waiter *tried, struct waiter *it,
 {
     bool is_about_it = it == tried || tried->count == 1;
     int64_t number = own_number(it, operation);
+    if (it->is_shared)
+        return; /* the lock of readers does not tell whose it is */
     if (number != 0) {
         find(it, number, now_us);
         schedule_claim(it, now_us);
@@ -141,7 +148,7 @@ void look_tell_of_loss(struct waiter *tried, const struct operation *operation,
             tell_of_loss(tried, place->waiter, operation, now_us);
     }
     /* a lost repeat may have left keys on some nodes: its own lock */
-    if (attempt->is_repeat &&
+    if (attempt->is_repeat && !tried->is_shared &&
         (!result->has_holder || result->number == attempt->replaces))
         claim_know(&tried->claim, attempt->replaces, now_us + CLAIM_ANEW_US);
     else if (!result->has_holder && tried->claim.number != 0)

@@ -9,6 +9,9 @@
 
 #include "schedule.h"
 
+/* The nodes' clocks may have been unknown when it came. */
+void look_date(struct waiter *it, int64_t now_us);
+
 /* It has just arrived: others may have found its lock before. */
 void look_remember(struct waiter *it, int64_t now_us);
 

@@ -38,6 +38,8 @@ void schedule_plan(struct waiter *it, int64_t now_us)
     int64_t delay_us = (int64_t)(environment_random(waits->env) % delays);
     for (int i = 0; i < it->count; i++)
         announcements_want(&waits->announcements, it->places[i].queue, now_us);
+    /* of a shared lock only the last release is announced: it tries soon, which
+       keeps other readers out meanwhile if it is a writer */
     bool is_announced = last->outcome == OUTCOME_HELD && last->has_holder &&
                         last->number != 0 && waiter_is_covered(it);
     plan->try_by = HANDOVER_RETRY;

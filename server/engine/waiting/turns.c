@@ -37,7 +37,10 @@ static void go_on_after_grant(const struct waiter *granted, int64_t now_us)
         if (it == NULL)
             continue;
         it->plan->is_woken = false;
-        schedule_plan(it, now_us);
+        if (granted->is_shared && it->is_shared) /* they get in together */
+            schedule_ready(it, granted->plan->tried_by);
+        else
+            schedule_plan(it, now_us);
     }
 }
 
@@ -100,13 +103,7 @@ static void settle(struct waiter *it, const struct engine_result *result,
 static struct engine_result plain_result(const struct waits *waits,
                                          enum outcome outcome)
 {
-    return (struct engine_result){
-        .outcome = outcome,
-        .remaining_ms = -1,
-        .held_ms = -1,
-        .quorum = quorum_of(waits->env->settings.nodes),
-        .total = waits->env->settings.nodes,
-    };
+    return result_plain(outcome, waits->env->settings.nodes);
 }
 
 void turns_settle(struct waiter *it, enum outcome outcome, int64_t now_us)
@@ -144,9 +141,14 @@ static void note_grant(const struct waiter *it,
 {
     struct engine_result held = plain_result(it->waits, OUTCOME_HELD);
     held.has_holder = true;
-    held.number = result->number;
-    held.owner = result->owner;
-    held.key_hash = result->key_hash;
+    if (it->is_shared) {
+        held.is_shared = true;
+        held.holders = 1; /* at least */
+    } else {
+        held.number = result->number;
+        held.owner = result->owner;
+        held.key_hash = result->key_hash;
+    }
     held.remaining_ms = result->ttl_ms;
     held.held_ms = 0;
     for (int i = 0; i < it->count; i++) {
@@ -237,6 +239,8 @@ static bool begin(struct waiter *it)
     it->state = WAITER_TRYING;
     it->begun = waits->queues.arrivals;
     it->is_answered = false;
+    if (it->is_shared && it->key_hash_len > 0) /* nothing else finds its lock */
+        look_date(it, now_us);
     set_trying(it, it);
     schedule_timer_at(it, 0);
     it->operation = operation_start(
@@ -247,6 +251,7 @@ static bool begin(struct waiter *it)
                                .key_hash = {it->key_hash, it->key_hash_len},
                                .asked_us = claim_try(&it->claim, now_us),
                                .ttl_ms = it->ttl_ms,
+                               .is_shared = it->is_shared,
                                .owned_by = OWNER_WAITER,
                                .client = it,
                            });

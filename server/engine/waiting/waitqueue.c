@@ -67,6 +67,22 @@ void waitqueues_drop(struct waitqueues *queues, struct waitqueue *queue)
         free_queue(queues, queue);
 }
 
+struct waitqueue *waitqueues_use(struct waitqueues *queues,
+                                 struct span resource)
+{
+    struct waitqueue *queue = make(queues, resource);
+    if (queue != NULL)
+        queue->users++;
+    return queue;
+}
+
+void waitqueues_unuse(struct waitqueues *queues, struct waitqueue *queue)
+{
+    assert(queue->users > 0);
+    queue->users--;
+    waitqueues_drop(queues, queue);
+}
+
 /* ---- places ------------------------------------------------------------- */
 
 /* False: no memory, and nothing has changed. */

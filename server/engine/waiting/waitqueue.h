@@ -56,6 +56,7 @@ struct waiter {
     uint64_t operation; /* the attempt under way, or the grant; 0: none */
     void *client;
     int64_t ttl_ms;
+    bool is_shared; /* others may hold the lock as well */
     int64_t since_us;
     int64_t until_us;
     uint64_t arrival;   /* number in the order of arrival */
@@ -112,6 +113,14 @@ void waitqueues_fini(struct waitqueues *queues);
 /* NULL: there is no queue for it. */
 struct waitqueue *waitqueues_find(const struct waitqueues *queues,
                                   struct span resource);
+
+/*
+ * One user more or less of a queue that has no places for it: who waits there
+ * counts in count, and is woken by announcements only. NULL: no memory.
+ */
+struct waitqueue *waitqueues_use(struct waitqueues *queues,
+                                 struct span resource);
+void waitqueues_unuse(struct waitqueues *queues, struct waitqueue *queue);
 
 /* Frees it if it has neither users nor a subscription. */
 void waitqueues_drop(struct waitqueues *queues, struct waitqueue *queue);

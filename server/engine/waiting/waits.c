@@ -93,6 +93,7 @@ uint64_t waits_start(struct waits *waits, const struct request *asked,
         clocks_apart_us(&waits->operations->means.nodes->clocks, now_us));
     it->result = (struct engine_result){.resource = it->names};
     it->ttl_ms = asked->ttl_ms;
+    it->is_shared = asked->is_shared;
     it->since_us = now_us;
     it->until_us = now_us + wait_ms * US_PER_MS;
     it->owner_len = span_copy(it->owner, asked->owner);

@@ -1,5 +1,5 @@
 -- Part of the body of run(), which prelude.lua begins: acquire, "a", and the
--- checks of repeat, "g".
+-- checks of repeat, "g", and of shared locks, "h".
 --
 -- Sets locks: all of them or none, with one token, and with its number, which is
 -- above those of all their slots.
@@ -9,7 +9,7 @@
 --
 -- HELD and STALE tell of the first lock that cannot be set. STALE tells the bar,
 -- if that is what the number is not above.
-if kind == 'a' or kind == 'g' then
+if kind == 'a' or kind == 'g' or kind == 'h' then
     -- A node that lost its memory has lost the admission with it: check first.
     if not is_admitted() then
         return 'Q'
@@ -43,17 +43,55 @@ if kind == 'a' or kind == 'g' then
             highest = math.max(tonumber(found[1] or 0),
                 bar and bar >= 0 and bar or 2^53) -- unknown: above all numbers
         end
-        if highest < number and redis.call('SET', ARGV[a], ARGV[b], 'NX', 'PX',
-            ARGV[b + 1]) then
+        local is_high, refused = highest < number, nil
+        local is_set = is_high and redis.call('SET', ARGV[a], ARGV[b], 'NX',
+            'PX', ARGV[b + 1])
+        if not is_set then
+            local pttl = redis.call('PTTL', ARGV[a])
+            refused = pttl ~= -2 and held(ARGV[a], pttl)
+            local is_text = refused and refused[1] == 'HELD' and
+                refused[3] ~= ''
+            if is_high and refused and not is_text then
+                is_set = may_take(ARGV[a]) and redis.call('SET', ARGV[a],
+                    ARGV[b], 'NX', 'PX', ARGV[b + 1])
+                refused = not is_set and
+                    held(ARGV[a], redis.call('PTTL', ARGV[a]))
+            end
+        end
+        if is_set then
             -- Only now: a number that was not granted must not make others
             -- stale.
             promise(ARGV[b + 1], slot, digits, is_above)
             return 'G'
         end
-
         -- Held; or free, but with a higher number accepted in its slot.
-        local pttl = redis.call('PTTL', ARGV[a])
-        return pttl == -2 and {'STALE', highest} or held(ARGV[a], pttl)
+        return refused or {'STALE', highest}
+    end
+end
+
+-- The number of what is there if it belongs to a request of the same client: a
+-- token of the same form with the same key hash; nil: it does not.
+-- <16 digits>.<40 hex digits>+<22 characters>[.<owner>]
+--
+-- seen, behind the slots: a higher number is that of a later request.
+local repeated, may_replace
+if kind == 'g' then
+    repeated = function(value)
+        if type(value) ~= 'string' or #value > 145 or
+            string.sub(value, 17, 17) ~= string.sub(ARGV[b], 17, 17) or
+            string.sub(value, 58, 80) ~= string.sub(ARGV[b], 58, 80) then
+            return nil
+        end
+        local old = string.match(value, '^(' .. string.rep('%d', 16) ..
+            ')[.~]' .. string.rep('[%da-f]', 40) .. '%+' ..
+            string.rep('[%w_-]', 22))
+        local rest = string.sub(value, 81)
+        return (rest == '' or string.find(rest, '^%.[%w._:@/-]+$')) and
+            tonumber(old) or nil
+    end
+    may_replace = function(value)
+        local old = repeated(value)
+        return old and old <= tonumber(ARGV[b + 2 + n])
     end
 end
 

@@ -13,7 +13,7 @@ local answers, count, has_details = {}, 0, false
 local at, a = 1, arguments_at -- the next letter, its first argument
 
 while at <= #kinds do
-    local _, last = string.find(kinds, '^[ar][ar][ar]+', at)
+    local _, last = string.find(kinds, '^[ahr][ahr][ahr]+', at)
     if last then
         local is_more
         local row = {string.byte(kinds, at, last)}
@@ -31,35 +31,31 @@ while at <= #kinds do
             a = a + 1
         end
         local lock, others = a, a + n
-        if letter == 'a' then
+        if letter == 'a' or letter == 'h' then
             slot_at = slot_at + 1
             arguments = 3
         elseif letter == 'r' then
             lock_at = lock_at + 1
             lock, others = lock_at, lock_at + token_offset
             arguments = 0
-        elseif kind == 'a' or kind == 'e' then
+        elseif kind == 'a' or kind == 'h' or kind == 'e' then
             arguments = 2 + 2 * n
         elseif kind == 'g' or kind == 'p' then
             arguments = 3 + 2 * n
-        elseif kind == 'r' then
+        elseif kind == 'r' or kind == 'i' then
             arguments = 1 + n
-        elseif kind == 'i' or kind == 'l' then
+        elseif kind == 'l' then
             arguments = n
         elseif kind == 'k' then
             arguments = 9
-        elseif kind == 'v' or kind == 's' then
+        elseif kind == 'v' or kind == 's' or kind == 'f' then
             arguments = 3
         elseif kind == 'm' then
             arguments = 7
         else -- n
             arguments = 6
         end
-        -- An error of one call is its reply; the other calls still run.
-        local ok, reply = pcall(run, kind, lock, n, others, slot_at)
-        if not ok and type(reply) ~= 'table' then
-            reply = {err = reply}
-        end
+        local reply = run_safely(kind, lock, n, others, slot_at)
         count = count + 1
         answers[count] = reply
         has_details = has_details or type(reply) == 'table'

@@ -24,7 +24,8 @@ if kind == 'e' or kind == 'p' then
     end
 end
 
--- Lengthens the TTL of locks that all still have the token.
+-- Lengthens the TTL of locks that all still have the token. With the shared form
+-- of a token, a lock that has the exclusive one becomes a shared one.
 --
 -- ARGV  lock... token ttl_ms slot...
 -- E | HELD pttl value | FREE seen | Q | L
@@ -46,25 +47,61 @@ if kind == 'e' then
 
     local pttl, is_missing
     for i = a, b - 1 do
-        local value = redis.pcall('GETRANGE', ARGV[i], '0', '255')
-        pttl = redis.call('PTTL', ARGV[i])
-        if pttl == -2 then
-            is_missing = true
-        elseif value ~= ARGV[b] then
-            return held(ARGV[i], pttl, value)
+        local ends_ms = is_shared and redis.pcall('ZSCORE', ARGV[i], shared)
+        if is_shared and type(ends_ms) ~= 'table' then
+            is_missing = is_missing or (tonumber(ends_ms) or 0) < now_ms
+        elseif is_shared and not string.find(ends_ms.err, '^WRONGTYPE') then
+            return ends_ms
+        else
+            local value = redis.pcall('GETRANGE', ARGV[i], '0', '255')
+            pttl = redis.call('PTTL', ARGV[i])
+            if pttl == -2 then
+                is_missing = true
+            elseif value ~= (is_shared and exclusive or ARGV[b]) then
+                return held(ARGV[i], pttl, value)
+            end
         end
     end
     if is_missing then
         return {'FREE', number_of(b + 2) or 0}
     end
 
+    local downgrade
+    if is_shared then
+        -- Makes a shared lock of an exclusive one, whose time is kept, and
+        -- announces that, for readers that wait. Returns the error if it cannot.
+        downgrade = function(lock, ends_ms)
+            local kept_ms = redis.call('PEXPIRETIME', lock)
+            redis.call('DEL', lock)
+            local refused = join(lock, math.max(ends_ms, kept_ms))
+            if refused and kept_ms >= 0 then
+                redis.call('SET', lock, exclusive, 'PXAT', kept_ms)
+            elseif refused then
+                redis.call('SET', lock, exclusive)
+            elseif is_listened() then
+                announce(lock, shared)
+            end
+            return refused
+        end
+    end
+
     promise(ARGV[b + 1])
     for i = a, b - 1 do
-        pttl = n == 1 and pttl or redis.call('PTTL', ARGV[i])
-        -- Only ever longer: a late, shorter extension must not take back what
-        -- a later one promised. -1, no end, is longer than any.
-        if pttl >= 0 and pttl < tonumber(ARGV[b + 1]) then
-            redis.call('PEXPIRE', ARGV[i], ARGV[b + 1])
+        if is_shared then
+            local refused = join(ARGV[i], now_ms + ARGV[b + 1])
+            if refused and string.find(refused.err, '^WRONGTYPE') then
+                refused = downgrade(ARGV[i], now_ms + ARGV[b + 1])
+            end
+            if refused then
+                return refused
+            end
+        else
+            pttl = n == 1 and pttl or redis.call('PTTL', ARGV[i])
+            -- Only ever longer: a late, shorter extension must not take back
+            -- what a later one promised. -1, no end, is longer than any.
+            if pttl >= 0 and pttl < tonumber(ARGV[b + 1]) then
+                redis.call('PEXPIRE', ARGV[i], ARGV[b + 1])
+            end
         end
     end
     return 'E'

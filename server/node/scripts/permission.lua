@@ -216,11 +216,11 @@ if string.find('kmnv', kind, 1, true) then
             durable = '0'
         end
 
-        -- Keys that it has evicted since its admission, or since it started. A
-        -- count that fell was reset by somebody.
+        -- Keys that it has evicted since its admission, be it of an earlier
+        -- epoch, or since it started. A count that fell was reset by somebody.
         if admit ~= '' then
             local evicted = evicted_keys()
-            local known = is_current(admit) and number_of(fields[6]) or 0
+            local known = is_of_this_life(admit) and number_of(fields[6]) or 0
             if evicted > known then
                 forget()
             elseif evicted < known then

@@ -2,7 +2,7 @@
 -- call: each file in between is a part of its body, and single.lua ends it.
 --
 -- The script is made of the files of this folder in this order: this one, a file
--- for each kind of call, single.lua, row.lua, batch.lua.
+-- or two for each kind of call, single.lua, row.lua, batch.lua.
 --
 -- KEYS  state
 -- ARGV  1 admit  2 window_us  3 deadline_us  4 kinds
@@ -20,7 +20,7 @@
 --
 --   a acquire  g repeat  e extend   p repair  r release  i inspect
 --   k look     m admit   n readmit  v revoke  l listen
---   s scan
+--   s scan     f slots    h acquire of a shared lock
 --
 --   A capital letter: of several locks. The call's first argument is their
 --   count; lock... and slot... stand for as many arguments.
@@ -84,7 +84,8 @@ local beat = 0
 -- ttl_ms        as ARGV has it
 -- slot, digits  of a new lock; nil: there is none
 -- is_above      whether the number is above the top, and so becomes it
-local function promise(ttl_ms, slot, digits, is_above)
+-- field, value  to be written as well; nil: there is none
+local function promise(ttl_ms, slot, digits, is_above, field, value)
     local until_us, known_us = now + ttl_ms * 1000, tonumber(kept[3])
     -- what is no time of ours is overwritten
     if not (known_us and known_us >= until_us and known_us < 2^53) then
@@ -101,43 +102,106 @@ local function promise(ttl_ms, slot, digits, is_above)
     local text = string.format('%d', raised)
     -- A field may be written twice: that costs less than a list of them.
     redis.call('HSET', state, 'beat', text, slot or 'beat', digits or text,
-        is_above and 'top' or slot or 'beat', digits or text)
+        is_above and 'top' or slot or 'beat', digits or text, field or 'beat',
+        value or text)
     -- Only now: a server that heard of a beat which is not there would take
     -- this memory for an older one.
     beat = raised
+end
+
+-- Whether servers listen to announcements.
+local function is_listened()
+    local until_us = redis.pcall('HGET', state, 'listened_until')
+    return (tonumber(until_us) or 0) > now
 end
 
 -- Announces that a lock was deleted, with the number of its token, which shows
 -- whether it is old news. Returns how many connections got it; 0 if the node
 -- denies its user to publish: an announcement is a hint, and fails nothing.
 --
+-- A slot of a pool, whose name ends with "#" and its number, is announced twice:
+-- the pool has a channel, too, on which its number follows that of the token.
+--
 -- lock  "": none; a heartbeat of the announcements
 local function announce(lock, token)
     local channel = string.sub(state, 1, -#'state' - 1) .. 'released:' ..
         string.sub(lock, #state - #'redlockd:state' + 1)
-    local receivers =
-        redis.pcall('PUBLISH', channel, string.sub(token, 1, 16))
-    return type(receivers) == 'number' and receivers or 0
+    local number = string.sub(token, 1, 16)
+    local receivers = redis.pcall('PUBLISH', channel, number)
+    local told = type(receivers) == 'number' and receivers or 0
+    local pool, slot = string.match(channel, '^(.*#)(%d%d?%d?)$')
+    if pool then
+        receivers = redis.pcall('PUBLISH', pool, number .. '#' .. slot)
+        told = math.max(told, type(receivers) == 'number' and receivers or 0)
+    end
+    return told
 end
 
--- The reply if a lock is held by a key of any type, with or without TTL; a
--- foreign type has an empty value. Only its first 256 bytes: a token has at
--- most 255, so this shows whether the whole value is equal, and bounds the
--- reply.
+-- A writer that readers keep out leaves this among them. While it is there, which
+-- is not for long, no more readers get in; and it keeps the lock for a writer
+-- when the last of them has left.
+local WISH, WISH_MS = '0000000000000000~', 500
+
+-- How many hold a shared lock; 0: it is only wished for. nil: it is none.
+local function readers(lock)
+    local now_ms = math.floor(now / 1000)
+    local last = redis.pcall('ZRANGE', lock, '0', '0', 'REV', 'WITHSCORES')
+    -- of ours: it has a token, which has a "~", and ends
+    if last.err or not last[1] or string.byte(last[1], 17) ~= 126 or
+        redis.call('PTTL', lock) < 0 then
+        return nil
+    end
+    local holders = redis.pcall('ZCOUNT', lock, now_ms, '+inf')
+    local wish = redis.pcall('ZSCORE', lock, WISH)
+    if type(holders) ~= 'number' or type(wish) == 'table' then
+        return nil
+    end
+    return holders - ((tonumber(wish) or 0) >= now_ms and 1 or 0)
+end
+
+-- Whether a writer may set a lock that is no text, as nobody holds it. Otherwise
+-- it has left its wish.
+local function may_take(lock)
+    local holders = readers(lock)
+    if holders == 0 then
+        return redis.pcall('DEL', lock) == 1
+    end
+    if holders then
+        local until_ms = math.floor(now / 1000) + WISH_MS
+        redis.pcall('ZADD', lock, until_ms, WISH)
+        redis.pcall('PEXPIREAT', lock, until_ms, 'GT')
+    end
+    return false
+end
+
+-- The reply if a lock is held by a key of any type, with or without TTL. A sorted
+-- set of tokens is a shared lock, whose holders are counted; a foreign type has
+-- an empty value. Only its first 256 bytes: a token has at most 255, so this
+-- shows whether the whole value is equal, and bounds the reply.
+--
+-- HELD pttl value | SHARED pttl holders
 --
 -- pttl   or the error at reading it, which is then the reply
 -- value  whole or so much of it; nil: it was not read
 local function held(lock, pttl, value)
     value = value or redis.pcall('GETRANGE', lock, '0', '255')
-    if type(value) == 'table' and string.find(value.err, '^WRONGTYPE') then
-        value = ''
-    end
     if type(pttl) == 'table' then
         return pttl
+    end
+    if type(value) == 'table' and string.find(value.err, '^WRONGTYPE') then
+        local holders = readers(lock)
+        if holders and holders > 0 then
+            return {'SHARED', pttl, holders}
+        end
+        value = ''
     end
     return type(value) == 'table' and value or
         {'HELD', pttl, string.sub(value, 1, 256)}
 end
+
+-- What shared.lua keeps, and makes when a call needs it: the time, the two forms
+-- of the call's token, and functions.
+local now_ms, exclusive, shared, settle, join, leave, cannot_join, record
 
 -- Runs one call. Its n locks, if it is about locks, are the arguments from
 -- ARGV[a] on; the other ones stand from ARGV[b] on, but the slot of an acquire of

@@ -1,7 +1,9 @@
 -- Part of the body of run(), which prelude.lua begins: release, "r".
 --
 -- Deletes the locks that still have the token, and announces each one while
--- servers listen.
+-- servers listen. Of a shared lock it drops the token, and the last one deletes
+-- the lock. A token that ends behind its "~" is that of all who share a lock:
+-- it drops each one whose number is not higher.
 --
 -- ARGV  lock... token; of one lock: as lock_at tells
 -- D | DELETED listeners | HELD pttl value | F | Q
@@ -11,24 +13,28 @@
 -- deleted. listeners: the most that one announcement had.
 --
 -- No admission and no deadline: a token is used once, so deleting its keys is
--- right at any time.
+-- right at any time; and who comes to share a lock has a higher number.
 if kind == 'r' then
     local refused, other, pttl, other_value, is_missing, listeners
-    local listened_until -- as the state says, once it was read
     for i = a, a + n - 1 do
-        local value = redis.pcall('GETRANGE', ARGV[i], '0', '255')
+        local value, deleted, has_others = found, nil, nil
+        if i > a and not is_shared then
+            value = redis.pcall('GETRANGE', ARGV[i], '0', '255')
+        end
         if value == ARGV[b] then
-            local deleted = redis.pcall('DEL', ARGV[i])
-            if listened_until == nil then
-                listened_until =
-                    redis.pcall('HGET', state, 'listened_until')
-            end
-            if deleted ~= 1 then -- no permission
-                refused = refused or deleted
-            elseif (tonumber(listened_until) or 0) > now then
+            deleted = redis.pcall('DEL', ARGV[i])
+        elseif is_shared or type(value) == 'table' then
+            deleted, has_others = leave(ARGV[i], is_shared)
+        end
+        if type(deleted) == 'table' then -- no permission
+            refused = refused or deleted
+        elseif deleted == 1 then
+            if not has_others and is_listened() then
                 listeners =
-                    math.max(listeners or 0, announce(ARGV[i], value))
+                    math.max(listeners or 0, announce(ARGV[i], ARGV[b]))
             end
+        elseif deleted == 0 and (is_shared or readers(ARGV[i]) == 0) then
+            is_missing = true
         else
             local left = redis.pcall('PTTL', ARGV[i])
             if left == -2 then

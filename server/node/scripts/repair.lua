@@ -1,6 +1,7 @@
 -- Part of the body of run(), which prelude.lua begins: repair, "p".
 --
--- Sets locks on a node that lacks them, while a majority has them.
+-- Sets locks on a node that lacks them, while a majority has them. A shared lock
+-- gets the token beside others.
 --
 -- ARGV  lock... token ttl_ms slot... seen
 -- G | HELD pttl value | C | Q | L | S
@@ -29,6 +30,33 @@ if kind == 'p' then
     local seen = number_of(b + 2)
     if seen ~= tonumber(ARGV[b + 2 + n]) then
         return 'C'
+    end
+
+    if is_shared then
+        local missing = {}
+        for i = a, b - 1 do
+            local refused = cannot_join(ARGV[i])
+            if refused then
+                return refused
+            end
+            local ends_ms = redis.call('ZSCORE', ARGV[i], shared)
+            if (tonumber(ends_ms) or 0) < now_ms then
+                missing[#missing + 1] = i
+            end
+        end
+        for k, i in ipairs(missing) do
+            local refused = join(ARGV[i], now_ms + ARGV[b + 1])
+            if refused then
+                for m = 1, k - 1 do
+                    leave(ARGV[missing[m]])
+                end
+                return refused
+            end
+        end
+        for _, i in ipairs(missing) do
+            record(ARGV[i + n + 2])
+        end
+        return 'G'
     end
 
     if n > 1 then

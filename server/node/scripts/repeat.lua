@@ -9,26 +9,11 @@
 -- as acquire, which has checked admission, deadline and number; R, not G, if a
 -- value was replaced
 --
--- seen: a higher number is that of a later request.
+-- seen: as may_replace has it
 if kind == 'g' or kind == 'a' then
     local token, ttl_ms = ARGV[b], tonumber(ARGV[b + 1])
     local digits = string.sub(token, 1, 16)
     local number = tonumber(digits)
-
-    -- Whether the value is a token with the same key hash, and not too high:
-    -- <16 digits>.<40 hex digits>+<22 characters>[.<owner>]
-    local function may_replace(value)
-        if kind == 'a' or type(value) ~= 'string' or #value > 145 or
-            string.sub(value, 58, 80) ~= string.sub(token, 58, 80) then
-            return false
-        end
-        local old = string.match(value, '^(' .. string.rep('%d', 16) ..
-            ')%.' .. string.rep('[%da-f]', 40) .. '%+' ..
-            string.rep('[%w_-]', 22))
-        local rest = string.sub(value, 81)
-        return old and tonumber(old) <= tonumber(ARGV[b + 2 + n]) and
-            (rest == '' or string.find(rest, '^%.[%w._:@/-]+$'))
-    end
 
     local bar = tonumber(redis.call('HGET', state, 'bar') or 0)
     bar = bar and bar >= 0 and bar or 2^53 -- unknown: above all numbers
@@ -37,10 +22,14 @@ if kind == 'g' or kind == 'a' then
         local pttl = redis.call('PTTL', ARGV[i])
         if pttl ~= -2 then
             local value = redis.pcall('GETRANGE', ARGV[i], '0', '255')
-            if not may_replace(value) then
-                return held(ARGV[i], pttl, value)
+            local is_left = type(value) == 'table' and may_take(ARGV[i])
+            if not is_left then
+                pttl = redis.call('PTTL', ARGV[i])
+                if kind == 'a' or not may_replace(value) then
+                    return held(ARGV[i], pttl, value)
+                end
+                replaced[i] = {value = value, pttl = pttl}
             end
-            replaced[i] = {value = value, pttl = pttl}
         end
         local last = redis.call('HGET', state, ARGV[i + n + 2])
         local highest = math.max(tonumber(last or 0), bar)

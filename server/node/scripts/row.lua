@@ -11,6 +11,21 @@ local function read_slots(first, last)
     return numbers
 end
 
+-- The highest number of a writer in each of these slots, as texts: shared.lua.
+local function read_writers(first, last, numbers)
+    local fields = {}
+    for i = first, last do
+        fields[#fields + 1] = ARGV[i] .. 's'
+    end
+    local writers = redis.pcall('HMGET', state, unpack(fields))
+    for i = 1, #writers do
+        local of, number = string.match(writers[i] or '', '^(%d+):(%d+)$')
+        writers[i] = of and of + 0 == numbers[i] and number or
+            string.format('%.0f', numbers[i] or 0)
+    end
+    return writers
+end
+
 -- The values of locks, false where there is none or another type; one by one if
 -- the node denies its user MGET or one of them, which has an error then.
 local function read_locks(first, last)
@@ -40,23 +55,55 @@ local function not_set(lock, value, highest)
     return held(lock, pttl, value or nil)
 end
 
+-- Gives a reader a lock that is free. Returns G, or the error; nil: it is not free.
+local function join_free(lock, token, ttl_ms)
+    local is_there = redis.pcall('EXISTS', lock)
+    if is_there ~= 0 then
+        return type(is_there) == 'table' and is_there or nil
+    end
+    local ends_ms = math.floor(now / 1000) + ttl_ms
+    local added = redis.pcall('ZADD', lock, ends_ms, token)
+    local set = added == 1 and redis.pcall('PEXPIREAT', lock, ends_ms)
+    if type(set) == 'table' then -- the node denies its user a lock
+        redis.pcall('ZREM', lock, token)
+    end
+    return set == 1 and 'G' or set or added
+end
+
+-- Whether the reader with this token has the lock, and nobody else has it or
+-- wishes for it.
+local function is_alone(lock, token)
+    local two = redis.pcall('ZRANGE', lock, '0', '1', 'WITHSCORES')
+    return two[1] == token and not two[3] and token ~= WISH and
+        two[2] + 0 >= math.floor(now / 1000)
+end
+
+-- Does what run() does, but an error is the reply: the other calls still run.
+local function run_safely(kind, a, n, b, s)
+    local ok, reply = pcall(run, kind, a, n, b, s)
+    return (ok or type(reply) == 'table') and reply or {err = reply}
+end
+
 -- Rows of acquires and releases of one lock each, which are most calls:
 --
 --   a  ARGV  lock token ttl_ms
 --      G | HELD pttl value | STALE highest | Q | L | S
+--   h  the same, of readers
+--      G | HELD pttl value | SHARED pttl holders | STALE highest | Q | L | S
 --   r  its lock and token have places of their own
 --      D | DELETED listeners | HELD pttl value | F | Q
 --
--- They do what acquire.lua and release.lua do. But a command costs a node more
--- than all that is done around it, and a function nearly as much. So what they
--- read of the state is read at once before the first of them, what they write is
--- written at once after the last, and what they delete is read and deleted at
--- once. As no two of them are about one lock or one slot, this shows nowhere.
+-- They do what acquire.lua, share.lua and release.lua do. But a command costs a
+-- node more than all that is done around it, and a function nearly as much. So
+-- what they read of the state is read at once before the first of them, what they
+-- write is written at once after the last, and what they delete is read and
+-- deleted at once. As no two of them are about one lock or one slot, this shows
+-- nowhere. Only what readers do where others are is left to these files.
 --
 -- Much of the rest is the price of Lua: so what is used often is local, texts
 -- become numbers by arithmetic, and no table is made that can be spared.
 --
--- letters  of the calls: "a" (97) and "r" (114)
+-- letters  of the calls: "a" (97), "h" (104) and "r" (114)
 -- answers  to which theirs are added, after the first count
 -- a        where the arguments of the acquires begin
 --
@@ -64,11 +111,11 @@ end
 -- a letter.
 local function run_row(letters, answers, count, a)
     local window_us, deadline_us = ARGV[2] + 0, ARGV[3] + 0
-    local ARGV, try, sub = ARGV, redis.pcall, string.sub
+    local ARGV, try, sub, byte = ARGV, redis.pcall, string.sub, string.byte
     local has_details = false
     local acquires, first_slot = 0, slot_at + 1
     for i = 1, #letters do
-        if letters[i] == 97 then -- a
+        if letters[i] ~= 114 then -- r
             acquires = acquires + 1
         end
     end
@@ -101,6 +148,8 @@ local function run_row(letters, answers, count, a)
     bar = bar and bar >= 0 and bar or 2^53
     local new_top, top_digits, longest_ms = top, nil, 0
     local numbers -- in the slots, once one of them was to be read
+    local writers -- of the slots, once there was a reader
+    local others = {} -- of a reader who must not be let in at once: i, a, slot_at
 
     local values = releases > 0 and read_locks(before + 1, before + releases)
     local slots, filled, deletes = {}, 0, 0
@@ -108,14 +157,24 @@ local function run_row(letters, answers, count, a)
         local reply = refusal
         if letters[i] == 114 then
             lock_at = lock_at + 1
+            local lock, token = ARGV[lock_at], ARGV[lock_at + token_offset]
             local value = values[lock_at - before]
-            if value == ARGV[lock_at + token_offset] then
+            local is_reader = value ~= token and byte(token, 17) == 126 -- "~"
+            if is_reader and not value and is_alone(lock, token) then
+                -- The lock is deleted, as that of a writer.
+                values[lock_at - before], value = token, token
+            end
+            if value == token then
                 reply = 'D'
                 deletes = deletes + 1
             else
-                local lock = ARGV[lock_at]
-                local pttl = try('PTTL', lock)
-                if pttl == -2 then
+                local pttl = not is_reader and try('PTTL', lock)
+                if is_reader or pttl ~= -2 and type(value) ~= 'string' then
+                    -- It may be a shared lock.
+                    reply = run_safely('r', lock_at, 1,
+                        lock_at + token_offset)
+                    has_details = has_details or type(reply) == 'table'
+                elseif pttl == -2 then
                     -- It means something only if nothing was forgotten.
                     local ok, is_whole = pcall(is_admitted, whole)
                     reply = ok and is_whole and 'F' or 'Q'
@@ -134,6 +193,24 @@ local function run_row(letters, answers, count, a)
                     -- for correct ones; one far below may be lower than a
                     -- number that this node has forgotten.
                     reply = 'S'
+                elseif letters[i] == 104 then -- h
+                    local last_slot = first_slot + acquires - 1
+                    local place = slot_at - first_slot + 1
+                    numbers = numbers or read_slots(first_slot, last_slot)
+                    writers = writers or
+                        read_writers(first_slot, last_slot, numbers)
+                    highest = numbers[place]
+                    reply = highest and number > highest and number > bar and
+                        writers[place] and join_free(lock, token, ARGV[a + 2])
+                    if reply == 'G' then
+                        slots[filled + 1] = ARGV[slot_at] .. 's'
+                        filled = filled + 2
+                        slots[filled] = digits .. ':' .. writers[place]
+                    elseif reply then
+                        has_details = true
+                    else
+                        others[#others + 1] = {i, a, slot_at}
+                    end
                 else
                     if number <= top then
                         numbers = numbers or
@@ -147,21 +224,27 @@ local function run_row(letters, answers, count, a)
                     local is_above = highest and number > highest
                     local value = is_above and
                         try('SET', lock, token, 'NX', 'GET', 'PX', ARGV[a + 2])
+                    if type(value) == 'table' and may_take(lock) then
+                        value = try('SET', lock, token, 'NX', 'GET', 'PX',
+                            ARGV[a + 2])
+                    end
                     if is_above and not value then
-                        -- Only now: a number that was not granted must not
-                        -- make others stale.
                         reply = 'G'
-                        slots[filled + 1] = ARGV[slot_at]
-                        filled = filled + 2
-                        slots[filled] = digits
-                        local ttl_ms = ARGV[a + 2] + 0
-                        longest_ms = ttl_ms > longest_ms and ttl_ms or longest_ms
-                        if number > new_top then
-                            new_top, top_digits = number, digits
-                        end
                     else
                         reply, has_details =
                             not_set(lock, value, highest), true
+                    end
+                end
+                if reply == 'G' then
+                    -- Only now: a number that was not granted must not make
+                    -- others stale.
+                    slots[filled + 1] = ARGV[slot_at]
+                    filled = filled + 2
+                    slots[filled] = digits
+                    local ttl_ms = ARGV[a + 2] + 0
+                    longest_ms = ttl_ms > longest_ms and ttl_ms or longest_ms
+                    if number > new_top then
+                        new_top, top_digits = number, digits
                     end
                 end
             end
@@ -178,10 +261,11 @@ local function run_row(letters, answers, count, a)
             has_details = true
             local at = before
             for i = count + 1, count + #letters do
-                if letters[i - count] == 114 then
-                    at = at + 1
-                end
-                if answers[i] == 'D' then
+                local is_release = letters[i - count] == 114
+                at = is_release and at + 1 or at
+                -- Not each D: that of a reader has been done above.
+                if is_release and
+                    values[at - before] == ARGV[at + token_offset] then
                     -- The node may deny its user one of the locks.
                     local one = deleted == deletes or try('DEL', ARGV[at])
                     if type(one) == 'table' then
@@ -226,6 +310,12 @@ local function run_row(letters, answers, count, a)
                 end
             end
         end
+    end
+    for _, reader in ipairs(others) do
+        local reply = run_safely('h', reader[2], 1, reader[2] + 1,
+            reader[3])
+        answers[count + reader[1]] = reply
+        has_details = has_details or type(reply) == 'table'
     end
     return a, has_details
 end

@@ -6,7 +6,7 @@ end -- of run
 -- One call, which is most batches of a few clients: even to make the functions
 -- that follow would cost more than the call.
 if #kinds == 1 and string.byte(kinds) >= 97 then -- of one lock
-    local a = kinds == 'a' and 6 or 5
+    local a = (kinds == 'a' or kinds == 'h') and 6 or 5
     local ok, reply = pcall(run, kinds, a, 1, a + 1, 5)
     if ok and type(reply) == 'string' then
         return {now, beat, reply}

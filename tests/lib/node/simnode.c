@@ -4,138 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../../server/engine/port/fence.h"
-#include "../../../server/engine/port/token.h"
-#include "../../../server/lock/names.h"
+#include "simholders.h"
+#include "simkeys.h"
+#include "simshared.h"
 #include "simstate.h"
-
-enum { UNTIL_STEP_US = 100000 };
-
-static const char *const names[SIM_RESOURCES] = {
-    "order:1", "order:2", "order:3", "order:4", "stock:84", "mail:220"};
-
-const char *simnode_resource(int number)
-{
-    return names[number];
-}
-
-int simnode_resource_number(struct span name)
-{
-    for (int i = 0; i < SIM_RESOURCES; i++)
-        if (name.len == strlen(names[i]) &&
-            memcmp(name.ptr, names[i], name.len) == 0)
-            return i;
-    abort();
-}
-
-int simnode_resource_numbers(struct span all, int numbers[SIM_RESOURCES])
-{
-    int count = 0;
-    while (all.len > 0) {
-        assert(count < SIM_RESOURCES);
-        numbers[count++] = simnode_resource_number(names_next(&all));
-    }
-    return count;
-}
-
-size_t simnode_join(char text[SIM_NAMES_MAX], const int *numbers, int count)
-{
-    struct span list[SIM_RESOURCES];
-    for (int i = 0; i < count; i++)
-        list[i] = span_of(names[numbers[i]]);
-    return names_join(text, list, count);
-}
-
-/* The first resource in this slot. */
-static int slot_number(int slot)
-{
-    static int slots[SIM_RESOURCES];
-    if (slots[0] == 0)
-        for (int i = 0; i < SIM_RESOURCES; i++)
-            slots[i] = fence_slot(span_of(names[i]));
-    for (int i = 0; i < SIM_RESOURCES; i++)
-        if (slots[i] == slot)
-            return i;
-    abort();
-}
-
-static void keep(struct span *span, char *storage, size_t room)
-{
-    assert(span->len <= room);
-    if (span->ptr != storage)
-        (void)span_copy(storage, *span);
-    span->ptr = storage;
-}
-
-void simcall_copy(struct simcall *copy, const struct call *call)
-{
-    copy->call = *call;
-    copy->names = simnode_resource_numbers(call->resource, copy->resources);
-    copy->resource = copy->names > 0 ? copy->resources[0] : -1;
-    keep(&copy->call.resource, copy->resource_names,
-         sizeof copy->resource_names);
-    keep(&copy->call.token, copy->token, sizeof copy->token);
-    keep(&copy->call.admit, copy->admit, sizeof copy->admit);
-    keep(&copy->call.nonce, copy->nonce, sizeof copy->nonce);
-    keep(&copy->call.found, copy->found, sizeof copy->found);
-    keep(&copy->call.mark, copy->mark, sizeof copy->mark);
-    keep(&copy->call.latest, copy->latest, sizeof copy->latest);
-    keep(&copy->call.witnesses, copy->witnesses, sizeof copy->witnesses);
-}
-
-void simcall_repeat(struct simcall *copy, const struct simcall *from)
-{
-    *copy = *from;
-    copy->call.resource.ptr = copy->resource_names;
-    copy->call.token.ptr = copy->token;
-    copy->call.admit.ptr = copy->admit;
-    copy->call.nonce.ptr = copy->nonce;
-    copy->call.found.ptr = copy->found;
-    copy->call.mark.ptr = copy->mark;
-    copy->call.latest.ptr = copy->latest;
-    copy->call.witnesses.ptr = copy->witnesses;
-}
-
-void simreply_keep(struct simreply *answer)
-{
-    struct call_reply *reply = &answer->reply;
-    keep(&reply->value, answer->value, sizeof answer->value);
-    keep(&reply->look.admit, answer->admit, sizeof answer->admit);
-    keep(&reply->look.mark, answer->mark, sizeof answer->mark);
-    keep(&reply->look.witnesses, answer->witnesses, sizeof answer->witnesses);
-}
-
-/* ---- keys --------------------------------------------------------------- */
-
-const struct simkey *simnode_key(const struct simmemory *memory, int resource,
-                                 int64_t clock_us)
-{
-    const struct simkey *key = &memory->keys[resource];
-    return key->is_set && clock_us / 1000 <= key->expires_ms ? key : NULL;
-}
-
-void simnode_expire(struct simmemory *memory, int64_t clock_us)
-{
-    for (int i = 0; i < SIM_RESOURCES; i++)
-        if (simnode_key(memory, i, clock_us) == NULL)
-            memory->keys[i].is_set = false;
-}
-
-static bool is_own(const struct simkey *key, const struct simcall *call)
-{
-    return key != NULL && key->token_len == call->call.token.len &&
-           memcmp(key->token, call->token, key->token_len) == 0;
-}
-
-static enum vote look_at_key(const struct simkey *key, int64_t clock_us,
-                             struct simreply *answer)
-{
-    if (key == NULL)
-        return VOTE_FREE;
-    answer->reply.pttl_ms = key->expires_ms - clock_us / 1000;
-    answer->reply.value = (struct span){key->token, key->token_len};
-    return VOTE_HELD;
-}
 
 /* ---- votes -------------------------------------------------------------- */
 
@@ -159,20 +31,6 @@ static bool is_admitted(struct simbatch *batch, const struct simcall *call)
     return batch->is_admitted;
 }
 
-/* The beat rises once a batch; until is rounded up. */
-static void promise(struct simbatch *batch, const struct simcall *call)
-{
-    struct simmemory *memory = batch->memory;
-    int64_t until_us = batch->clock_us + call->call.ttl_ms * 1000;
-    if (until_us > memory->until_us.it)
-        memory->until_us =
-            simnumber(divide_up(until_us, UNTIL_STEP_US) * UNTIL_STEP_US);
-    if (batch->beat > 0)
-        return;
-    batch->beat = memory->beat.it + 1;
-    memory->beat = simnumber(batch->beat);
-}
-
 /* What acquire, extend and repair answer before they look at the lock. */
 static enum vote refusal(struct simbatch *batch, const struct simcall *call)
 {
@@ -182,61 +40,19 @@ static enum vote refusal(struct simbatch *batch, const struct simcall *call)
                                                          : VOTE_PENDING;
 }
 
-static void set_key(const struct simbatch *batch, const struct simcall *call,
-                    int resource, int64_t ttl_ms)
-{
-    struct simkey *key = &batch->memory->keys[resource];
-    key->is_set = true;
-    key->expires_ms = batch->clock_us / 1000 + ttl_ms;
-    key->token_len = span_copy(key->token, call->call.token);
-}
-
-/* The key of one of the call's names, by its place. */
-static const struct simkey *key_of(const struct simbatch *batch,
-                                   const struct simcall *call, int place)
-{
-    return simnode_key(batch->memory, call->resources[place], batch->clock_us);
-}
-
-static int64_t *slot_of(const struct simbatch *batch,
-                        const struct simcall *call, int place)
-{
-    return &batch->memory->highest[slot_number(call->call.slots[place])];
-}
-
-/* What is left of the key's TTL; 0: there is none. */
-static int64_t left_ms(const struct simbatch *batch, const struct simkey *key)
-{
-    return key != NULL ? key->expires_ms - batch->clock_us / 1000 : 0;
-}
-
-/* A token of the same client, with the same key hash, and not too high. */
-static bool may_replace(const struct simkey *key, const struct call *call)
-{
-    enum { HASH_AT = 57, HASH_LEN = 1 + KEY_HASH_LEN };
-    struct token_parts earlier;
-    return call->kind == CALL_REPEAT &&
-           token_parse((struct span){key->token, key->token_len}, &earlier) &&
-           earlier.key_hash.len > 0 && call->token.len >= HASH_AT + HASH_LEN &&
-           memcmp(key->token + HASH_AT, call->token.ptr + HASH_AT, HASH_LEN) ==
-               0 &&
-           earlier.number <= call->seen;
-}
-
-static void write_slot(struct simmemory *memory, int64_t *slot, int64_t number)
-{
-    *slot = number;
-    if (memory->top.is_there && number > memory->top.it)
-        memory->top.it = number;
-}
-
 /* A new lock needs a higher number. */
 static int64_t highest_of(const struct simbatch *batch,
                           const struct simcall *call, int place)
 {
-    int64_t highest = *slot_of(batch, call, place);
+    int64_t highest = simkeys_number(batch, call, place);
     int64_t bar = batch->memory->bar.it;
     return highest > bar ? highest : bar;
+}
+
+static bool may_replace(const struct simkey *key, const struct call *call)
+{
+    return !key->is_shared &&
+           simkeys_may_replace((struct span){key->token, key->token_len}, call);
 }
 
 /* An acquire, or a repeat. */
@@ -249,37 +65,35 @@ static enum vote acquire(struct simbatch *batch, const struct simcall *call,
         return refused;
     if (llabs(ask->number - batch->clock_us) > ask->window_us)
         return VOTE_OUT_OF_RANGE;
+    if (simshared_is(call))
+        return simshared_acquire(batch, call, answer);
     for (int i = 0; i < call->names; i++) {
-        const struct simkey *held = key_of(batch, call, i);
-        if (held != NULL && !may_replace(held, ask))
-            return look_at_key(held, batch->clock_us, answer);
+        const struct simkey *held = simkeys_at(batch, call, i);
         int64_t highest = highest_of(batch, call, i);
+        bool is_tried = ask->kind == CALL_REPEAT || call->names > 1 ||
+                        highest < ask->number;
+        if (held != NULL && held->is_shared && is_tried &&
+            simholders_may_take(batch->memory, call->resources[i],
+                                batch->clock_us / 1000))
+            held = NULL;
+        if (held != NULL && !may_replace(held, ask))
+            return simkeys_look(batch, held, answer);
         if (highest >= ask->number) {
             answer->reply.highest = highest;
             return VOTE_STALE;
         }
     }
-    promise(batch, call);
+    simkeys_promise(batch, call);
     answer->reply.was_free = ask->kind == CALL_REPEAT;
     for (int i = 0; i < call->names; i++) {
-        int64_t left = left_ms(batch, key_of(batch, call, i));
-        answer->reply.was_free &= key_of(batch, call, i) == NULL;
-        write_slot(batch->memory, slot_of(batch, call, i), ask->number);
-        set_key(batch, call, call->resources[i],
-                left > ask->ttl_ms ? left : ask->ttl_ms);
+        const struct simkey *key = simkeys_at(batch, call, i);
+        int64_t left = simkeys_left_ms(batch, key);
+        answer->reply.was_free &= key == NULL;
+        simkeys_write(batch, call, i, ask->number);
+        simkeys_set(batch, call, call->resources[i],
+                    left > ask->ttl_ms ? left : ask->ttl_ms);
     }
     return VOTE_GRANTED;
-}
-
-int64_t simnode_seen(const struct simmemory *memory, const uint16_t *slots,
-                     int count)
-{
-    int64_t sum = 0;
-    if (count == 1)
-        return memory->highest[slot_number(slots[0])];
-    for (int i = 0; i < count; i++)
-        sum += memory->highest[slot_number(slots[i])] % (INT64_C(1) << 49);
-    return sum;
 }
 
 /*
@@ -291,8 +105,8 @@ static const struct simkey *find_other(const struct simbatch *batch,
 {
     *missing = 0;
     for (int i = 0; i < call->names; i++) {
-        const struct simkey *key = key_of(batch, call, i);
-        if (key != NULL && !is_own(key, call))
+        const struct simkey *key = simkeys_at(batch, call, i);
+        if (key != NULL && !simkeys_has(key, call->call.token))
             return key;
         *missing += key == NULL;
     }
@@ -306,15 +120,17 @@ static enum vote extend(struct simbatch *batch, const struct simcall *call,
     enum vote refused = refusal(batch, call);
     if (refused != VOTE_PENDING)
         return refused;
+    if (simshared_is(call))
+        return simshared_extend(batch, call, answer);
     const struct simkey *other = find_other(batch, call, &missing);
     if (other != NULL)
-        return look_at_key(other, batch->clock_us, answer);
+        return simkeys_look(batch, other, answer);
     if (missing > 0) {
         answer->reply.highest =
             simnode_seen(batch->memory, call->call.slots, call->names);
         return VOTE_FREE;
     }
-    promise(batch, call);
+    simkeys_promise(batch, call);
     for (int i = 0; i < call->names; i++) {
         struct simkey *key = &batch->memory->keys[call->resources[i]];
         int64_t expires_ms = batch->clock_us / 1000 + call->call.ttl_ms;
@@ -336,18 +152,20 @@ static enum vote repair(struct simbatch *batch, const struct simcall *call,
         return VOTE_OUT_OF_RANGE;
     if (simnode_seen(batch->memory, ask->slots, call->names) != ask->seen)
         return VOTE_CHANGED;
+    if (simshared_is(call))
+        return simshared_repair(batch, call, answer);
     const struct simkey *other = find_other(batch, call, &missing);
     if (call->names == 1 && missing == 0) /* even if it has the token */
-        other = key_of(batch, call, 0);
+        other = simkeys_at(batch, call, 0);
     if (other != NULL)
-        return look_at_key(other, batch->clock_us, answer);
+        return simkeys_look(batch, other, answer);
     for (int i = 0; i < call->names; i++) {
-        int64_t *highest = slot_of(batch, call, i);
-        if (key_of(batch, call, i) != NULL)
+        int64_t highest = simkeys_number(batch, call, i);
+        if (simkeys_at(batch, call, i) != NULL)
             continue;
-        write_slot(batch->memory, highest,
-                   ask->number > *highest ? ask->number : *highest + 1);
-        set_key(batch, call, call->resources[i], ask->ttl_ms);
+        simkeys_write(batch, call, i,
+                      ask->number > highest ? ask->number : highest + 1);
+        simkeys_set(batch, call, call->resources[i], ask->ttl_ms);
     }
     return VOTE_GRANTED;
 }
@@ -359,55 +177,100 @@ static enum vote answer_missing(struct simbatch *batch,
     return is_admitted(batch, call) ? VOTE_FREE : VOTE_NOT_ADMITTED;
 }
 
+/* At a key that is there, or at the holder with the number that is asked for.
+ */
+static enum vote look_for(struct simbatch *batch, const struct simcall *call,
+                          int place, struct simreply *answer)
+{
+    struct call_reply *reply = &answer->reply;
+    enum vote vote =
+        simkeys_look(batch, simkeys_at(batch, call, place), answer);
+    const struct simholder *it =
+        reply->holders > 0
+            ? simshared_numbered(batch, call, place, call->call.number)
+            : NULL;
+    if (it != NULL) {
+        reply->holders = 0;
+        reply->pttl_ms = it->ends_ms - batch->clock_us / 1000;
+        reply->value = simholder_token(it);
+    }
+    return vote;
+}
+
 static enum vote inspect(struct simbatch *batch, const struct simcall *call,
                          struct simreply *answer)
 {
     for (int i = 0; i < call->names; i++) {
-        const struct simkey *held = key_of(batch, call, i);
-        if (held != NULL)
-            return look_at_key(held, batch->clock_us, answer);
+        const struct simkey *held = simkeys_at(batch, call, i);
+        if (held != NULL &&
+            !(held->is_shared &&
+              simholders_count(batch->memory, call->resources[i],
+                               batch->clock_us / 1000) == 0))
+            return look_for(batch, call, i, answer);
     }
     return answer_missing(batch, call);
-}
-
-static int announce(const struct simbatch *batch, int resource,
-                    struct span message)
-{
-    const struct simlisteners *listeners = &batch->listeners;
-    return listeners->announce != NULL
-               ? listeners->announce(listeners->ctx, resource, message)
-               : 0;
-}
-
-/* As the script cuts it from the value, if there is one. */
-static struct span number_of(const struct simkey *key)
-{
-    return (struct span){key->token, key->token_len < SIM_NUMBER_LEN
-                                         ? key->token_len
-                                         : (size_t)SIM_NUMBER_LEN};
 }
 
 static enum vote release(struct simbatch *batch, const struct simcall *call,
                          struct simreply *answer)
 {
-    int missing, most = 0;
-    const struct simkey *other = find_other(batch, call, &missing);
+    int missing = 0, most = 0;
+    const struct simkey *other = NULL;
     for (int i = 0; i < call->names; i++) {
-        const struct simkey *key = key_of(batch, call, i);
-        if (!is_own(key, call))
-            continue;
-        batch->memory->keys[call->resources[i]].is_set = false;
-        if (batch->memory->listened_until_us.it > batch->clock_us) {
-            int told = announce(batch, call->resources[i], number_of(key));
+        enum simleft left = simshared_leave(batch, call, i);
+        missing += left == SIMLEFT_FREE;
+        if (left == SIMLEFT_HELD && other == NULL)
+            other = simkeys_at(batch, call, i);
+        if (left == SIMLEFT_ALL) {
+            int told =
+                simkeys_announce(batch, call->resources[i], call->call.token);
             most = told > most ? told : most;
         }
     }
     if (other != NULL)
-        return look_at_key(other, batch->clock_us, answer);
+        return simkeys_look(batch, other, answer);
     if (missing > 0)
         return answer_missing(batch, call);
     answer->reply.listeners = most;
     return VOTE_DELETED;
+}
+
+/* As the script finds it: anywhere in the value. */
+static bool has_key_hash(const struct simkey *key, struct span hash)
+{
+    char text[1 + KEY_HASH_LEN] = "+";
+    size_t len = 1 + span_copy(text + 1, hash);
+    return hash.len > 0 && !key->is_shared &&
+           memmem(key->token, key->token_len, text, len) != NULL;
+}
+
+static enum vote tell_slots(struct simbatch *batch, const struct simcall *call,
+                            struct simreply *answer)
+{
+    struct call_reply *reply = &answer->reply;
+    enum vote vote = answer_missing(batch, call);
+    if (vote != VOTE_FREE)
+        return vote;
+    assert(call->call.count <= (int)sizeof answer->slots);
+    reply->pttl_ms = -1;
+    for (int i = 0; i < call->call.count; i++) {
+        const struct simkey *key =
+            i < SIM_SLOTS
+                ? simnode_key(batch->memory, SIM_PLAIN + i, batch->clock_us)
+                : NULL;
+        answer->slots[i] = CALL_SLOT_FREE;
+        if (key == NULL)
+            continue;
+        answer->slots[i] = has_key_hash(key, call->call.key_hash)
+                               ? CALL_SLOT_OWN
+                               : CALL_SLOT_TAKEN;
+        int64_t left = simkeys_left_ms(batch, key);
+        if (key->expires_ms != SIM_ENDLESS &&
+            (reply->pttl_ms < 0 || left < reply->pttl_ms))
+            reply->pttl_ms = left;
+    }
+    reply->slots = (struct span){answer->slots, (size_t)call->call.count};
+    return VOTE_DONE;
 }
 
 /* A node without state gets none by this. */
@@ -418,7 +281,7 @@ static enum vote listen(struct simbatch *batch, const struct simcall *call)
         memory->listened_until_us =
             simnumber(batch->clock_us + call->call.listen_us);
     if (memory->listened_until_us.is_there)
-        (void)announce(batch, -1, span_of(""));
+        (void)simkeys_publish(batch, -1, span_of(""));
     return VOTE_DONE;
 }
 
@@ -446,6 +309,8 @@ static enum vote execute(struct simbatch *batch, const struct simcall *call,
         return inspect(batch, call, answer);
     case CALL_LISTEN:
         return listen(batch, call);
+    case CALL_SLOTS:
+        return tell_slots(batch, call, answer);
     case CALL_SCAN: /* nobody lists here: it changes nothing */
     case CALL_KINDS:
         break;

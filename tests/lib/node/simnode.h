@@ -9,12 +9,16 @@
 #include "../../../server/node/script.h"
 
 enum {
-    SIM_RESOURCES = 6,
+    SIM_PLAIN = 6, /* resources that are no slots of the pool */
+    SIM_SLOTS = 3, /* of the pool, behind them */
+    SIM_RESOURCES = SIM_PLAIN + SIM_SLOTS,
+    SIM_POOL = SIM_RESOURCES, /* stands for the pool, where it is announced */
     SIM_NAMES_MAX = SIM_RESOURCES * 16, /* bytes of all names, joined */
     SIM_TOKEN_MAX = 96,
     SIM_NUMBER_LEN = 16, /* digits at the beginning of a token */
     SIM_REPLID_LEN = 40,
     SIM_WITNESSES = 16, /* numbers of other nodes, on one */
+    SIM_HOLDERS = 64,   /* of all shared locks of a node */
 };
 
 /* A call with storage of its own; resources are numbered. */
@@ -31,23 +35,42 @@ struct simcall {
     char mark[CALL_STATE_MAX];
     char latest[CALL_BIRTH_LEN];
     char witnesses[CALL_WITNESSES_MAX];
+    char key_hash[KEY_HASH_LEN];
 };
 
 /* A reply likewise. */
 struct simreply {
     struct call_reply reply;
     char value[SIM_TOKEN_MAX];
+    char slots[SIM_SLOTS + 2];
     char before[CALL_STATE_MAX + 1]; /* the admission that was taken */
     char admit[CALL_STATE_MAX];
     char mark[CALL_STATE_MAX];
     char witnesses[CALL_WITNESSES_MAX];
 };
 
+#define SIM_ENDLESS INT64_MAX
+
 struct simkey {
     bool is_set;
-    int64_t expires_ms; /* in the node's clock */
+    bool is_shared;     /* it has holders, not a token */
+    int64_t expires_ms; /* in the node's clock; SIM_ENDLESS: it does not */
     size_t token_len;
     char token[SIM_TOKEN_MAX];
+};
+
+/* One of those who share a lock; or was, if the key is not shared any more. */
+struct simholder {
+    int64_t ends_ms;   /* the last moment, in the node's clock */
+    uint8_t resource;  /* whose key it is */
+    uint8_t token_len; /* 0: it is nobody */
+    char token[SIM_TOKEN_MAX];
+};
+
+/* The numbers that readers recorded for a slot: its own, and a writer's. */
+struct simwriters {
+    int64_t of; /* 0: none are there */
+    int64_t number;
 };
 
 /* What was told of another node: its greatest beat, or its latest birth. */
@@ -65,9 +88,11 @@ struct simnumber {
 /* The locks, and the state hash; a text that is empty is not there. */
 struct simmemory {
     struct simkey keys[SIM_RESOURCES];
+    struct simholder holders[SIM_HOLDERS];
     int64_t highest[SIM_RESOURCES]; /* slots, each by its first resource;
                                        0: not there */
-    struct simnumber top;           /* of all slots */
+    struct simwriters writers[SIM_RESOURCES]; /* likewise */
+    struct simnumber top;                     /* of all slots */
     struct simnumber bar, until_us;
     struct simnumber max_ttl_ms, beat, evicted;
     struct simnumber listened_until_us;
@@ -90,7 +115,8 @@ static inline struct simnumber simnumber(int64_t number)
 
 /*
  * Where a node's announcements go. announce is called for each release that is
- * announced, with the lock's number, and with resource -1 for a heartbeat; it
+ * announced, with the lock's number, once more for the pool with "#" and its
+ * slot behind that, and with resource -1 for a heartbeat; it
  * returns how many connections are subscribed to it. It must not touch the
  * node. NULL: nobody is subscribed.
  */
@@ -110,7 +136,10 @@ struct simbatch {
     bool is_admitted;
 };
 
-/* The name of a numbered resource, and back. Two of them share a slot. */
+#define SIM_POOL_NAME "pool"
+
+/* The name of a numbered resource, and back. Two of them share a slot. That of
+ * SIM_POOL has its "#". */
 const char *simnode_resource(int number);
 int simnode_resource_number(struct span name);
 
@@ -139,6 +168,10 @@ void simreply_keep(struct simreply *answer);
 /* The key if it is there when the node's clock shows clock_us, else NULL. */
 const struct simkey *simnode_key(const struct simmemory *memory, int resource,
                                  int64_t clock_us);
+
+/* Whether a lock has this token then, maybe beside others. */
+bool simnode_has(const struct simmemory *memory, int resource,
+                 struct span token, int64_t clock_us);
 
 /* Deletes what is over, as a node does by and by. */
 void simnode_expire(struct simmemory *memory, int64_t clock_us);

@@ -253,13 +253,14 @@ static void forget(struct simbatch *batch)
     batch->is_known = false;
 }
 
-/* Whether it has lost keys in this life, if admitted, since its admission. A
- * count that fell was reset. */
+/* Whether it has lost keys in this life, if admitted in it, since its
+ * admission. A count that fell was reset. */
 static bool has_lost(struct simbatch *batch, const struct simcall *call)
 {
     struct simmemory *memory = batch->memory;
     int64_t evicted = batch->process->evicted;
-    int64_t known = is_admitted(batch, call) ? memory->evicted.it : 0;
+    int64_t known =
+        is_of_life(batch, call, memory->admit) ? memory->evicted.it : 0;
     if (evicted > known)
         return true;
     if (evicted < known)

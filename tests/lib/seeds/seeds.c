@@ -2,16 +2,20 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <time.h>
+#include <unistd.h>
 
 enum {
     KEPT_MAX = 200,
     LINE_SIZE = 500,
     FRESH_ABOVE = 1000000, /* beyond those that are always the same */
     FRESH_RANGE = 1000000000,
+    SEED_CPU_S = 300, /* a seed takes a thousandth of it */
 };
 
 struct kept {
@@ -91,9 +95,31 @@ struct run {
     struct seeds_played played;
 };
 
+/* A loop without an end is a failure as well, and has a seed. */
+static char hang_text[100];
+
+static void on_hang(int signal)
+{
+    (void)signal;
+    (void)!write(STDOUT_FILENO, hang_text, strlen(hang_text));
+    _exit(EXIT_FAILURE);
+}
+
+static void limit_cpu(uint64_t seed)
+{
+    const struct itimerval limit = {.it_value.tv_sec = SEED_CPU_S};
+    (void)snprintf(hang_text, sizeof hang_text,
+                   "seed %llu does not end within %d s of CPU time\n",
+                   (unsigned long long)seed, SEED_CPU_S);
+    (void)fflush(stdout);
+    (void)signal(SIGVTALRM, on_hang);
+    (void)setitimer(ITIMER_VIRTUAL, &limit, NULL);
+}
+
 static void play_one(struct run *run, uint64_t seed, bool is_fresh)
 {
     const struct seeds *seeds = run->seeds;
+    limit_cpu(seed);
     if (run->play(run->ctx, seed)) {
         run->played.passed++;
         return;

@@ -4,6 +4,7 @@
 
 #include "../../../api/handler.h"
 #include "../../../api/locks.h"
+#include "../../../api/pool.h"
 
 struct ask ask;
 
@@ -76,7 +77,10 @@ bool ask_send(const char *method, const char *target, const char *body)
 
 void ask_answer(int64_t now_us)
 {
-    locks_answer(&ask.service, &ask.request, now_us, &ask.response);
+    if (ask.request.match.route == ROUTE_POOL)
+        pool_answer(&ask.service, &ask.request, &ask.response);
+    else
+        locks_answer(&ask.service, &ask.request, now_us, &ask.response);
     read_answer();
 }
 

@@ -262,6 +262,30 @@ TEST(an_extension_counts_longer)
     expect_full(Z);
 }
 
+#define PERMIT "{\"resource\":\"p\",\"limit\":9,\"ttl_ms\":20000}"
+#define TWO_PERMITS "{\"resource\":\"p\",\"limit\":9,\"permits\":2}"
+
+/* Of one pool, too: each is a lock of its own. */
+TEST(each_permit_counts_as_one_lock)
+{
+    hold(PERMIT);
+    hold(TWO_PERMITS);
+    expect_full(PERMIT);
+    expect_metric("redlockd_identity_locks{identity=\"a\"} 2\n");
+}
+
+TEST(a_released_permit_makes_room)
+{
+    hold("{\"resource\":\"p\",\"limit\":1}");
+    hold(X);
+    expect_full(PERMIT);
+    (void)admit("DELETE", "/locks/~cCMw"); /* p#0 */
+    ask_and_vote("DELETE", "/locks/~cCMw", TOKEN_A, CALL_RELEASE, VOTE_DELETED);
+    ask_expect(200, NULL);
+    end(true);
+    hold(PERMIT);
+}
+
 /* The key lives on: the extension is shorter than what it has. */
 TEST(a_short_extension_makes_no_room)
 {

@@ -62,6 +62,26 @@ TEST(a_grant_tells_who_got_what)
     ck_assert(ask.request.is_audited);
 }
 
+/* Its slot is in the name of its lock. */
+TEST(a_permit_is_told_with_its_slot)
+{
+    ask_and_vote("POST", "/locks",
+                 "{\"resource\":\"pool\",\"limit\":1,\"ttl_ms\":30000}",
+                 CALL_ACQUIRE, VOTE_GRANTED);
+    const char *line = audited_body(audited_line(audited.path, 0));
+    ck_assert_ptr_nonnull(
+        strstr(line, "\"resources\":[\"pool#0\"],\"limit\":1,"));
+}
+
+TEST(a_shared_lock_is_told_as_such)
+{
+    ask_and_vote("POST", "/locks", "{\"resource\":\"doc\",\"mode\":\"shared\"}",
+                 CALL_ACQUIRE, VOTE_GRANTED);
+    const char *line = audited_body(audited_line(audited.path, 0));
+    ck_assert_ptr_nonnull(
+        strstr(line, "\"resources\":[\"doc\"],\"mode\":\"shared\","));
+}
+
 /* Nobody is known, and nothing else that may be left out. */
 TEST(what_is_not_known_is_left_out)
 {
@@ -155,6 +175,17 @@ TEST(a_forced_release_tells_what_came_of_it)
     ask_answer(play.now_us);
     expect(HEAD("force_release", "force") ORDER
            "\"fencing_token\":7,\"status\":200}");
+}
+
+/* They have many numbers, and the line none. */
+TEST(all_readers_are_told_by_their_mode)
+{
+    query_add(&ask.request.query, span_of("force"), span_of("all"));
+    ck_assert(!ask_send("DELETE", "/locks/order:42", NULL));
+    play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
+    ask_answer(play.now_us);
+    expect(HEAD("force_release", "force") ORDER
+           "\"mode\":\"shared\",\"status\":200}");
 }
 
 TEST(a_look_at_a_lock_leaves_no_line)

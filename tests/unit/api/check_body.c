@@ -243,8 +243,9 @@ TEST(a_bad_wait_is_told_its_limits)
 TEST_RANGE(unknown_members_are_told_which_are_known, 0, LOCK_INSPECT)
 {
     static const char *const lists[] = {
-        [LOCK_ACQUIRE] = "resource, resources, ttl_ms, wait_ms and owner",
-        [LOCK_EXTEND] = "token and ttl_ms",
+        [LOCK_ACQUIRE] = "resource, resources, ttl_ms, wait_ms, owner, mode, "
+                         "limit and permits",
+        [LOCK_EXTEND] = "token, ttl_ms and mode",
         [LOCK_RELEASE] = "token",
     };
     char expected[FAULT_DETAIL_MAX];
@@ -257,8 +258,98 @@ TEST_RANGE(unknown_members_are_told_which_are_known, 0, LOCK_INSPECT)
 TEST(members_are_counted)
 {
     ck_assert_str_eq(body_member(LOCK_ACQUIRE, 4), "owner");
-    ck_assert_ptr_null(body_member(LOCK_ACQUIRE, 5));
+    ck_assert_ptr_null(body_member(LOCK_ACQUIRE, 8));
     ck_assert_ptr_null(body_member(LOCK_INSPECT, 0));
+}
+
+TEST(a_mode_is_read)
+{
+    ck_assert(parse("{\"resource\":\"x\",\"mode\":\"shared\"}", LOCK_ACQUIRE));
+    ck_assert(body.has_mode && body.is_shared);
+    ck_assert(parse("{\"mode\":\"exclusive\"}", LOCK_EXTEND));
+    ck_assert(body.has_mode && !body.is_shared);
+    ck_assert(!parse("{\"resource\":\"x\",\"mode\":\"SHARED\"}", LOCK_ACQUIRE));
+    ck_assert_str_eq(errors.list[0].pointer, "/mode");
+    ck_assert(!parse("{\"resource\":\"x\",\"mode\":1}", LOCK_ACQUIRE));
+    ck_assert(!parse("{\"resource\":\"x\",\"mode\":\"shared\",\"limit\":2}",
+                     LOCK_ACQUIRE));
+    ck_assert_str_eq(errors.list[0].pointer, "/mode");
+}
+
+TEST(a_limit_is_read)
+{
+    ck_assert(parse("{\"resource\":\"x\",\"limit\":1000}", LOCK_ACQUIRE));
+    ck_assert_int_eq(body.limit, 1000);
+    ck_assert_int_eq(body.permits, 1);
+    ck_assert(parse("{\"permits\":16,\"limit\":16,\"resource\":\"x\"}",
+                    LOCK_ACQUIRE));
+    ck_assert_int_eq(body.permits, 16);
+    ck_assert(parse("{\"resource\":\"x#\"}", LOCK_ACQUIRE));
+    ck_assert_int_eq(body.limit, 0);
+}
+
+static const struct {
+    const char *members, *pointer, *detail;
+} bad_limits[] = {
+    {"\"resource\":\"x\",\"limit\":0", "/limit",
+     "limit is 0; it must be an integer from 1 to 1000"},
+    {"\"resource\":\"x\",\"limit\":1001", "/limit",
+     "limit is 1001; it must be an integer from 1 to 1000"},
+    {"\"resource\":\"x\",\"limit\":\"1\"", "/limit",
+     "limit is a string; it must be an integer from 1 to 1000"},
+    {"\"limit\":3", "/resource",
+     "resource, the name to lock, is missing; to lock several, send resources "
+     "instead"},
+    {"\"resource\":\"x\",\"permits\":1", "/permits",
+     "permits must be sent with limit, the number of permits that there are"},
+    {"\"resource\":\"x\",\"limit\":2,\"permits\":3", "/permits",
+     "permits is 3, but there are only 2 (limit)"},
+    {"\"resource\":\"x\",\"limit\":20,\"permits\":17", "/permits",
+     "permits is 17; it must be an integer from 1 to 16"},
+    {"\"resource\":\"x\",\"limit\":20,\"permits\":0", "/permits",
+     "permits is 0; it must be an integer from 1 to 16"},
+    {"\"resource\":\"x#\",\"limit\":2", "/resource",
+     "resource must not end with \"#\" if limit is sent: # and a number make "
+     "the names of its slots"},
+    {"\"resources\":[\"x\"],\"limit\":2", "/limit",
+     "limit must not be sent with resources; send resource"},
+};
+
+TEST_EACH(a_bad_limit_is_told, bad_limits)
+{
+    char text[256];
+    snprintf(text, sizeof text, "{%s}", bad_limits[_i].members);
+    ck_assert(!parse(text, LOCK_ACQUIRE));
+    ck_assert_int_eq(errors.count, 1);
+    ck_assert_str_eq(errors.list[0].pointer, bad_limits[_i].pointer);
+    ck_assert_str_eq(errors.list[0].detail, bad_limits[_i].detail);
+}
+
+/* Each slot's name must be a resource. */
+TEST(the_name_of_a_pool_has_room_for_a_slot)
+{
+    char text[512];
+    for (int len = 251; len <= 252; len++) {
+        snprintf(text, sizeof text, "{\"resource\":\"%0*d\",\"limit\":1}", len,
+                 0);
+        ck_assert_int_eq(parse(text, LOCK_ACQUIRE), len == 251);
+    }
+    ck_assert_str_eq(errors.list[0].pointer, "/resource");
+}
+
+/* 16 names of 4-byte characters are more than a lock's names may have. */
+TEST(the_names_of_all_slots_fit_into_a_lock)
+{
+    char name[1024] = "", text[1200];
+    for (int i = 0; i < 63; i++)
+        strcat(name, "\xf0\x9f\x94\x92");
+    for (int permits = 15; permits <= 16; permits++) {
+        snprintf(text, sizeof text,
+                 "{\"resource\":\"%s\",\"limit\":16,\"permits\":%d}", name,
+                 permits);
+        ck_assert_int_eq(parse(text, LOCK_ACQUIRE), permits == 15);
+    }
+    ck_assert_str_eq(errors.list[0].pointer, "/permits");
 }
 
 TEST(tokens_are_not_repeated)

@@ -1,5 +1,5 @@
 /*
- * DELETE /locks/<id>?force=<fencing number>.
+ * DELETE /locks/<id>?force=<fencing number>, and ?force=all.
  */
 
 #include "../../lib/suite/suite.h"
@@ -57,7 +57,8 @@ TEST(another_number_is_told)
 TEST(only_a_number_is_taken)
 {
     static const char *const values[] = {
-        "", "0", "-7", "7a", "%2", "12345678901234567", "1.5", "%00"};
+        "",    "0",   "-7", "7a",   "%2",  "12345678901234567",
+        "1.5", "%00", "al", "all ", "ALL", "all%00"};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         set_force(values[i]);
         ck_assert(ask_send("DELETE", "/locks/order:42", NULL));
@@ -66,7 +67,8 @@ TEST(only_a_number_is_taken)
     }
     set_force("");
     expect_refused("the argument force is not a fencing number; take the field "
-                   "fencing_token of GET /locks/<id>");
+                   "fencing_token of GET /locks/<id>, or all: all readers of a "
+                   "shared lock");
     set_force("7");
     query_add(&ask.request.query, span_of("force"), span_of("8"));
     expect_refused("the argument force occurs twice");
@@ -82,6 +84,50 @@ TEST(a_token_beside_it_is_refused)
     set_force("7");
     ask.request.body = span_of("{\"token\":\"" ASK_TOKEN "\"}");
     expect_refused(detail);
+}
+
+TEST(all_readers_are_released_like_a_number)
+{
+    set_force("all");
+    ck_assert(!ask_send("DELETE", "/locks/order:42", NULL));
+    ck_assert_int_eq(ask.request.counted_as, LOCK_FORCE);
+    ck_assert_int_eq(play_count(CALL_INSPECT), 0);
+    play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
+    ask_answer(play.now_us);
+    ask_expect(200, NULL);
+    ask_expect_lock();
+    ask_expect_closed();
+    ck_assert(json_is_true(ask_member("released")));
+}
+
+TEST(without_readers_there_is_no_lock_to_force)
+{
+    set_force("all");
+    ck_assert(!ask_send("DELETE", "/locks/order:42", NULL));
+    play_answer_range(CALL_RELEASE, 0, PLAY_NODES, VOTE_FREE);
+    ask_answer(play.now_us);
+    ask_expect(404, "lock_not_found");
+}
+
+TEST(a_writer_is_none_of_all_readers)
+{
+    set_force("all");
+    ck_assert(!ask_send("DELETE", "/locks/order:42", NULL));
+    play_hold_range(CALL_RELEASE, 0, 3, PLAY_TOKEN_OF(7));
+    ask_answer(play.now_us);
+    ask_expect(409, "not_owner");
+    ck_assert_str_eq(ask_text("detail"),
+                     "no reader has the lock, but a writer, or readers whose "
+                     "numbers are ahead of the nodes' clocks; send a fencing "
+                     "number instead of all");
+}
+
+TEST(all_readers_need_no_token_either)
+{
+    set_force("all");
+    ask.request.lock_token = span_of(ASK_TOKEN);
+    expect_refused("the argument force needs no token; send one of the two, "
+                   "and no body");
 }
 
 TEST(other_calls_ignore_it)

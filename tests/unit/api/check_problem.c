@@ -79,6 +79,7 @@ TEST(each_code_has_its_status_and_a_name_of_its_own)
         [PROBLEM_LOCK_HELD] = 409,
         [PROBLEM_NOT_OWNER] = 409,
         [PROBLEM_MAX_HOLD_REACHED] = 409,
+        [PROBLEM_UPGRADE_REFUSED] = 409,
         [PROBLEM_TOO_MANY_WAITERS] = 429,
         [PROBLEM_RATE_LIMITED] = 429,
         [PROBLEM_NO_QUORUM] = 503,

@@ -47,29 +47,33 @@ TEST(grant_is_rendered_as_documented)
         .ttl_ms = 30000,
         .validity_ms = 29692,
         .votes_for = 3,
+        .asked = 4,
         .quorum = 3,
         .total = 5,
     };
     const int64_t waited_ms = 1500;
-    struct render_times times = {1, 10000, &waited_ms};
+    struct render_times times = {1, 10000, &waited_ms, 0};
     static const char expected[] =
         "{\"id\":\"order:42\",\"resource\":\"order:42\","
         "\"token\":\"1795221641865000.8f1c.web-3\","
         "\"fencing_token\":1795221641865000,\"ttl_ms\":30000,"
         "\"validity_ms\":29692,\"elapsed_ms\":1,\"renew_after_ms\":10000,"
         "\"waited_ms\":1500,\"owner\":\"web-3\","
-        "\"nodes\":{\"granted\":3,\"quorum\":3,\"total\":5}}\n";
+        "\"nodes\":{\"granted\":3,\"asked\":4,\"quorum\":3,\"total\":5}}\n";
 
     expect_all(render_grant(&result, &times, &body_len), expected);
 }
 
 TEST(release_is_rendered_as_documented)
 {
-    struct engine_result result = {
-        .resource = span_of("a/b"), .votes_for = 5, .quorum = 3, .total = 5};
+    struct engine_result result = {.resource = span_of("a/b"),
+                                   .votes_for = 5,
+                                   .asked = 5,
+                                   .quorum = 3,
+                                   .total = 5};
     static const char expected[] =
         "{\"id\":\"~YS9i\",\"resource\":\"a/b\",\"released\":true,"
-        "\"nodes\":{\"released\":5,\"quorum\":3,\"total\":5}}\n";
+        "\"nodes\":{\"released\":5,\"asked\":5,\"quorum\":3,\"total\":5}}\n";
 
     expect_all(render_release(&result, &body_len), expected);
 }
@@ -78,7 +82,7 @@ TEST(unknown_members_are_left_out)
 {
     struct engine_result result = {
         .resource = span_of("x"), .token = span_of("t"), .ttl_ms = 100};
-    struct render_times times = {0, 0, NULL};
+    struct render_times times = {0, 0, NULL, 0};
 
     body = render_grant(&result, &times, &body_len);
     ck_assert_ptr_nonnull(body);
@@ -108,11 +112,12 @@ TEST(inspection_leaves_out_what_is_unknown)
                                    .remaining_ms = -1,
                                    .waiters = 7,
                                    .votes_for = 1,
+                                   .asked = 3,
                                    .quorum = 2,
                                    .total = 3};
     expect_all(render_inspect(&result, &body_len),
                "{\"id\":\"a\",\"resource\":\"a\",\"waiters\":7,"
-               "\"nodes\":{\"held\":1,\"quorum\":2,\"total\":3}}"
+               "\"nodes\":{\"held\":1,\"asked\":3,\"quorum\":2,\"total\":3}}"
                "\n");
     result.remaining_ms = 0;
     result.number = 9;

@@ -77,3 +77,24 @@ TEST_RANGE(other_texts_are_not, 0, 7)
     };
     ck_assert(!names_are_sorted(span_of(others[_i])));
 }
+
+TEST(a_slot_is_told_from_its_name)
+{
+    static const struct {
+        const char *name;
+        int slot;
+    } rows[] = {
+        {"a#0", 0},     {"a#7", 7},     {"a#42", 42},  {"a#999", 999},
+        {"a#1000", -1}, {"a#01", -1},   {"a#00", -1},  {"a#", -1},
+        {"a7", -1},     {"7", -1},      {"", -1},      {"a#1b", -1},
+        {"#5", 5},      {"a#b#12", 12}, {"a#12#3", 3},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct span name = span_of(rows[i].name), pool = {NULL, 0};
+        ck_assert_int_eq(names_slot(name, &pool), rows[i].slot);
+        ck_assert(rows[i].slot < 0 || pool.ptr[pool.len] == '#');
+    }
+    struct span pool;
+    (void)names_slot(span_of("a#12#3"), &pool);
+    ck_assert(span_is(pool, "a#12"));
+}

@@ -188,6 +188,72 @@ TEST(an_epoch_that_is_followed_is_taken_over_anew)
     voters_pass_without(ADMISSION_ADMIT, 2 * VOTERS_QUARANTINE_US);
 }
 
+/* ---- marks of a wrong epoch ---------------------------------------------- */
+
+/* It has never voted, and a mark is all that it has got. */
+static void find_only_marked(int node, const char *mark)
+{
+    voters.memory[node].has_never_voted = true;
+    find(node, LOOK_SUPERSEDED, "", mark);
+}
+
+/* Whoever left them: a majority has them before the others answer. */
+TEST_RANGE(story_60_marks_of_nodes_that_never_voted_do_not_bind, 0, 3)
+{
+    static const struct {
+        enum call_look_word word;
+        const char *admit, *mark;
+        int epoch; /* that counts then */
+    } found[] = {
+        {LOOK_BARE, OTHERS("1"), "", 2},
+        {LOOK_BARE, "",
+         "1:ffffffffffffffff:name:" VOTERS_BIRTH(2) "::" VOTERS_LIFE, 2},
+        {LOOK_SUPERSEDED, OURS("3"), "", 3},
+    };
+    given(2);
+    for (int i = 0; i < 3; i++)
+        find_only_marked(i, MARK("20"));
+    ck_assert_int_eq(voters.admission.epoch, 20);
+    ck_assert(!voters.admission.is_epoch_known);
+    find(3, found[_i].word, found[_i].admit, found[_i].mark);
+    ck_assert_int_eq(voters.admission.epoch, found[_i].epoch);
+}
+
+/* The right epoch replaces them, and no other does. */
+TEST_RANGE(story_60_the_next_epoch_replaces_marks_that_do_not_bind, 1, 22)
+{
+    given(_i);
+    for (int i = 0; i < 3; i++)
+        find_only_marked(i, MARK("20"));
+    for (int i = 3; i < VOTERS_NODES; i++)
+        find(i, LOOK_BARE, OTHERS("1"), "");
+    ck_assert_int_eq(voters.admission.epoch, _i);
+    for (int i = 0; i < 3; i++)
+        find_only_marked(i, MARK("20"));
+    ck_assert_int_eq(eligibility_may_renew(&voters.admission, 0, voters.now_us),
+                     _i == 2);
+    if (_i > 1) /* with the same epoch as the others it marks, but not these */
+        expect_next(_i == 2 ? ADMISSION_LOOK : ADMISSION_PROBE, 0);
+}
+
+/* Those whom it replaced must not come back: their epoch may be 3. */
+TEST(the_mark_of_a_node_that_has_voted_is_not_replaced_by_marks)
+{
+    given(2);
+    for (int i = 1; i < 4; i++)
+        find(i, LOOK_CREATED, "", MARK("2"));
+    find(0, LOOK_SUPERSEDED, "", MARK("4"));
+    ck_assert_int_eq(voters.admission.epoch, 2);
+    ck_assert(!eligibility_may_renew(&voters.admission, 0, voters.now_us));
+    given(2);
+    for (int i = 1; i < 4; i++)
+        find(i, LOOK_ADMITTED, OURS("2"), "");
+    find(0, LOOK_SUPERSEDED, "", MARK("4"));
+    ck_assert(eligibility_may_renew(&voters.admission, 0, voters.now_us));
+}
+
+/* ---- other machines ------------------------------------------------------ */
+
 /* A name server that is wrong leads it to a machine without memory. */
 TEST_RANGE(story_60_a_name_that_leads_elsewhere_is_not_taken_at_once, 0, 2)
 {
@@ -282,6 +348,93 @@ TEST_RANGE(what_another_has_begun_is_finished_with_our_nodes, 0, 2)
     expect_next(_i == 0 ? ADMISSION_LOOK : ADMISSION_PROBE, 4);
 }
 
+/* After the names have changed: of the node with its name. */
+static void find_four_of_ours(void)
+{
+    for (int i = 0; i < 4; i++)
+        find(i, LOOK_MARKED, OURS("3"), MARK("3"));
+}
+
+static void find_left(int64_t beat)
+{
+    voters.memory[4].beat = beat;
+    find(4, LOOK_BARE, OTHERS("1"), "");
+}
+
+TEST(a_node_that_is_left_over_is_marked_when_nobody_uses_it)
+{
+    given(3);
+    find_four_of_ours();
+    find_left(7);
+    int64_t since_us = voters.now_us;
+    expect_next(ADMISSION_PROBE, 4);
+    voters_pass(SILENT_US - 2 * HEARTBEAT_US - 1);
+    find_left(7);
+    expect_next(ADMISSION_PROBE, 4);
+    find_left(7);
+    expect_next(ADMISSION_LOOK, 4);
+    /* what it has promised is waited for, from when it was last used */
+    int64_t end_us = since_us + eligibility_quarantine_us(&voters.admission);
+    ck_assert(eligibility_has_foreign(&voters.admission, end_us - 1));
+    ck_assert(!eligibility_has_foreign(&voters.admission, end_us));
+}
+
+TEST(a_node_whose_beat_rises_is_not_left_over)
+{
+    given(3);
+    find_four_of_ours();
+    for (int beat = 1; beat < 20; beat++) {
+        find_left(beat);
+        voters_pass(HEARTBEAT_US);
+    }
+    find_left(20);
+    expect_next(ADMISSION_PROBE, 4);
+    ck_assert(eligibility_has_foreign(&voters.admission, voters.now_us));
+}
+
+static const struct {
+    enum call_look_word word;
+    const char *admit, *mark;
+} in_use[] = {
+    {LOOK_FOREIGN, OTHERS("3"), ""},
+    {LOOK_BARE, OTHERS("1"), "3:ffffffffffffffff:name:#::" VOTERS_LIFE},
+    {LOOK_BARE, "1:ffffffffffffffff:eeeeeeeeeeeeeeee:#:0:" VOTERS_LIFE, ""},
+};
+
+TEST_EACH(a_node_that_others_may_use_is_not_left_over, in_use)
+{
+    given(3);
+    find_four_of_ours();
+    find(4, in_use[_i].word, in_use[_i].admit, in_use[_i].mark);
+    voters_pass(2 * SILENT_US);
+    find(4, in_use[_i].word, in_use[_i].admit, in_use[_i].mark);
+    expect_next(ADMISSION_PROBE, 4);
+    ck_assert(eligibility_has_foreign(&voters.admission, voters.now_us));
+}
+
+/* The mark was made before the names changed, by a server that has ended. */
+TEST(an_old_mark_keeps_no_node_that_is_left_over)
+{
+    static const char mark[] = "2:ffffffffffffffff:name:#::" VOTERS_LIFE;
+    given(3);
+    find_four_of_ours();
+    find(4, LOOK_BARE, OTHERS("1"), mark);
+    voters_pass(SILENT_US);
+    find(4, LOOK_BARE, OTHERS("1"), mark);
+    expect_next(ADMISSION_LOOK, 4);
+}
+
+/* Nothing tells that the names have changed. */
+TEST(without_our_admission_no_node_is_left_over)
+{
+    given(4);
+    find_left(7);
+    voters_pass(2 * SILENT_US);
+    find_left(7);
+    expect_next(ADMISSION_PROBE, 4);
+    ck_assert(eligibility_has_foreign(&voters.admission, voters.now_us));
+}
+
 /* It may carry other names, and a mark would take it from them. */
 TEST(a_node_that_was_never_looked_at_is_not_marked)
 {
@@ -303,7 +456,8 @@ TEST(a_machine_of_other_names_is_no_outdated_one)
     for (int i = 1; i < VOTERS_NODES; i++) {
         find(i, LOOK_ADMITTED, OURS("2"), "");
     }
-    find(0, LOOK_BARE, OTHERS("1"), "");
+    find(0, LOOK_BARE, "1:ffffffffffffffff:eeeeeeeeeeeeeeee:#:0:" VOTERS_LIFE,
+         "");
     voters_pass(20 * HEARTBEAT_US);
     expect_next(ADMISSION_PROBE, 0);
 }
@@ -333,6 +487,7 @@ TEST(a_server_in_service_leaves_other_nodes_alone)
     VOTERS_ASSERT_REFUSAL(0, STATE_FOREIGN);
     for (int i = 0; i < 100; i++) {
         expect_next(ADMISSION_PROBE, 0);
+        voters.memory[0].beat++;
         voters_found(0, LOOK_BARE, OTHERS("1"), "");
     }
 }

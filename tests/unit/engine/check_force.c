@@ -2,6 +2,10 @@
  * A release by the fencing number: a look for the token, then a release.
  */
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "../../lib/suite/suite.h"
 #include "waiting.h"
 
@@ -105,6 +109,94 @@ TEST(without_room_for_the_release_no_node_votes)
     ck_assert_int_eq(result->outcome, OUTCOME_NO_QUORUM);
     ck_assert_int_eq(result->votes[4].vote, VOTE_STALLED);
 }
+
+/* ---- all readers -------------------------------------------------------- */
+
+static engine_op force_all(void)
+{
+    return engine_force(play.engine, PLAY_RESOURCE, 0, NULL);
+}
+
+TEST(all_readers_are_released_without_a_look)
+{
+    (void)play_acquire();
+    engine_op op = force_all();
+    (void)play_acquire();
+    ck_assert_int_eq(play_count(CALL_INSPECT), 0);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
+    const char *token = play_find(CALL_RELEASE, 4)->token;
+    ck_assert_uint_eq(strlen(token), 17);
+    ck_assert_int_eq(token[16], '~');
+    int64_t numbers[2] = {0};
+    for (int i = 0, n = 0; i < play.sent_count; i++)
+        if (play.sent[i].call.kind == CALL_ACQUIRE && play.sent[i].node == 0)
+            numbers[n++] = atoll(play.sent[i].token);
+    ck_assert_int_lt(numbers[0], atoll(token));
+    ck_assert_int_gt(numbers[1], atoll(token));
+    play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
+    ck_assert_int_eq(play_result(op)->votes_for, 3);
+    engine_close(play.engine, op);
+    ck_assert_uint_eq(play.metrics.outcomes[LOCK_FORCE][OUTCOME_RELEASED], 1);
+}
+
+TEST(without_readers_there_is_no_lock)
+{
+    engine_op op = force_all();
+    play_answer_range(CALL_RELEASE, 0, 5, VOTE_FREE);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NOT_FOUND);
+}
+
+TEST(a_writers_lock_is_not_that_of_readers)
+{
+    engine_op op = force_all();
+    play_hold_range(CALL_RELEASE, 0, 3, WANTED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NOT_OWNER);
+}
+
+/* The acquire of another server may be on its way to where others were. */
+TEST(who_was_on_the_way_is_released_a_timeout_later)
+{
+    engine_op op = force_all();
+    char token[TOKEN_MAX + 1];
+    snprintf(token, sizeof token, "%s", play_find(CALL_RELEASE, 0)->token);
+    play_answer_range(CALL_RELEASE, 0, 5, VOTE_DELETED);
+    engine_close(play.engine, op);
+    ck_assert(play_find(CALL_RELEASE, 0) == NULL);
+    play_advance(1000000);
+    for (int i = 0; i < PLAY_NODES; i++) {
+        ck_assert(play_find(CALL_RELEASE, i) != NULL);
+        ck_assert_str_eq(play_find(CALL_RELEASE, i)->token, token);
+    }
+    play_answer_range(CALL_RELEASE, 0, 5, VOTE_FREE);
+    play_advance(1000000);
+    ck_assert(play_find(CALL_RELEASE, 0) == NULL);
+    ck_assert_uint_eq(play.metrics.releases_pending, 0);
+}
+
+TEST(nodes_that_are_away_release_the_same_readers_later)
+{
+    play_node_down(0);
+    engine_op op = force_all();
+    char token[TOKEN_MAX + 1];
+    snprintf(token, sizeof token, "%s", play_find(CALL_RELEASE, 1)->token);
+    play_answer_range(CALL_RELEASE, 1, 5, VOTE_DELETED);
+    engine_close(play.engine, op);
+    play_advance(1000000);
+    play_answer_range(CALL_RELEASE, 1, 5, VOTE_FREE);
+    play_node_up(0);
+    play_advance(1000000);
+    ck_assert(play_find(CALL_RELEASE, 0) != NULL);
+    ck_assert_str_eq(play_find(CALL_RELEASE, 0)->token, token);
+}
+
+TEST(without_a_node_no_reader_is_released)
+{
+    play_nodes_down(5);
+    ck_assert_int_eq(play_outcome(force_all()), OUTCOME_NO_QUORUM);
+}
+
+/* ---- waiting and leaving ------------------------------------------------ */
 
 TEST(who_waits_follows_right_behind_it)
 {

@@ -117,6 +117,43 @@ TEST(story_60_another_epoch_for_the_same_nodes_changes_nothing)
     }
 }
 
+/*
+ * A server that has other names and a wrong epoch marks the nodes that nobody
+ * uses, as the others answer late. Then one with the right epoch comes; the
+ * first one is gone, or is still there.
+ */
+TEST_RANGE(story_60_marks_of_a_wrong_epoch_do_not_bind_the_right_one, 0, 2)
+{
+    enum { USED = 2, LATE_US = 36 * SECOND, RIGHT_US = 50 * SECOND };
+    for (unsigned i = 0; i < 40; i++) {
+        rivals_begin(first_seed() + i, 20, false);
+        rivals.epochs[0] = 2;
+        rivals.is_calm = true;
+        rivals_restart_server(0);
+        rivals.server[0].wakes_us = RIGHT_US;
+        for (int j = 0; j < USED; j++) {
+            rivals_give_to_others(j);
+            rivals.server[1].to[j].up_us = LATE_US;
+        }
+        rivals_run_until(RIGHT_US);
+        for (int j = 0; j < RIVALS_NODES; j++)
+            ck_assert_int_eq(atoi(rivals.node[j].memory.mark),
+                             j < USED ? 0 : 20);
+        if (_i == 0)
+            rivals.server[1].wakes_us = INT64_MAX;
+        rivals_run_until(
+            RIGHT_US + 10 * SECOND +
+            2 * eligibility_quarantine_us(&rivals.server[0].admission));
+        for (int j = 0; j < RIVALS_NODES; j++)
+            ck_assert_int_eq(atoi(rivals.node[j].memory.admit), 2);
+        for (int j = 0; j < RIVALS_NODES * (_i + 1); j++)
+            ck_assert_int_eq((int)rivals.server[j / RIVALS_NODES]
+                                 .admission.node[j % RIVALS_NODES]
+                                 .phase,
+                             (int)ADMISSION_ADMITTED);
+    }
+}
+
 /* All lose their memory at once; a new server comes, and finds nothing but
  * nodes that look new. The other one was there, and knows better. */
 TEST(story_46_no_first_start_beside_a_server_that_saw_the_nodes_vote)

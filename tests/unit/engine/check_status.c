@@ -54,6 +54,11 @@ static const struct {
      "carries configuration epoch 7, this server has 1; restart it with the "
      "new "
      "configuration"},
+    {LOOK_SUPERSEDED, "",
+     "7:" PLAY_FINGERPRINT ":name:" PLAY_BIRTH(2) "::run:" PLAY_MEMORY,
+     "superseded",
+     "has never voted; its mark of epoch 7 does not count, and is replaced by "
+     "the right epoch"},
 };
 
 SUITE(status, .set_up = play_begin, .tear_down = play_end);

@@ -111,4 +111,7 @@ void rivals_keep_copies(void);
 void rivals_restart_server(int server);
 void rivals_flush_all(void);
 
+/* It votes under other names, with epoch 1. */
+void rivals_give_to_others(int node);
+
 #endif

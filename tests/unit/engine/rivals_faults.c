@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "rivals.h"
@@ -33,6 +34,19 @@ void rivals_flush_all(void)
 {
     for (int i = 0; i < NODES; i++)
         empty(i);
+}
+
+void rivals_give_to_others(int node)
+{
+    struct simmemory *memory = &rivals.node[node].memory;
+    char name[FINGERPRINT_LEN + 1];
+    fingerprint_of_name(name, (char[]){(char)('a' + node), '\0'});
+    snprintf(memory->admit, sizeof memory->admit,
+             "1:ffffffffffffff05:%s:%026d:0:%020d%020d:%020d%020d", name, 1,
+             node, rivals.node[node].life, node, rivals.node[node].replid);
+    memory->durable = '1';
+    memory->beat = simnumber(SECOND);
+    memory->max_ttl_ms = simnumber(5000);
 }
 
 static void restart_node(int node)

@@ -138,8 +138,9 @@ void voters_found(int node, enum call_look_word word, const char *admit,
         .word = word,
         .admit = complete(node, admit, completed),
         .mark = span_of(mark),
-        .max_ttl_ms =
-            voters.max_ttl_ms != 0 ? voters.max_ttl_ms : VOTERS_TTL_MS,
+        .max_ttl_ms = memory->has_never_voted  ? 0
+                      : voters.max_ttl_ms != 0 ? voters.max_ttl_ms
+                                               : VOTERS_TTL_MS,
         .is_durable = voters.is_durable,
         .beat = memory->beat,
         .rest_us = memory->rest_us,

@@ -45,6 +45,7 @@ struct voters_memory {
     int64_t floor[VOTERS_NODES]; /* what it has heard of the others … */
     char latest[VOTERS_NODES][CALL_BIRTH_LEN + 1]; /* … and of their births */
     bool is_deaf; /* stores no birth that a server tells it */
+    bool has_never_voted;
 };
 
 extern struct voters {

@@ -40,13 +40,14 @@ static const struct call any = {
     .listen_us = CALL_LISTEN_US,
     .cursor = 12,
     .count = 100,
+    .key_hash = {"h", 1},
 };
 
 static struct call call_of(enum call_kind kind)
 {
     struct call call = any;
     call.kind = kind;
-    if (kind >= CALL_RELEASE)
+    if (kind >= CALL_RELEASE && kind < CALL_SLOTS)
         call.admit = span_of("");
     if (kind < CALL_ACQUIRE || kind > CALL_REPAIR)
         call.window_us = 0;
@@ -85,9 +86,10 @@ static const char *const kinds[CALL_KINDS] = {
     SETS "e p:r T 30000 0",
     SETS "p p:r T 30000 0 1700000000000005",
     " 0 0 r p:r T",
-    " 0 0 i p:r",
+    " 0 0 i p:r 9007199254740991",
     " 0 0 l 3000000",
     " 0 0 s 12 100 r",
+    SEEN "0 0 f p:r 100 h",
 };
 
 SUITE(batch, .set_up = setup);
@@ -213,7 +215,7 @@ static const struct {
     [CALL_EXTEND] = {'E', "p:a p:bc p:d T 30000 0 5 16383"},
     [CALL_REPAIR] = {'P', "p:a p:bc p:d T 30000 0 5 16383 1700000000000005"},
     [CALL_RELEASE] = {'R', "p:a p:bc p:d T"},
-    [CALL_INSPECT] = {'I', "p:a p:bc p:d"},
+    [CALL_INSPECT] = {'I', "p:a p:bc p:d 9007199254740991"},
 };
 
 /* Of the kinds with names. */

@@ -52,6 +52,31 @@ TEST(what_was_thrown_away_before_an_admission_is_forgiven)
     PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
 }
 
+/* As of a server that somebody started by mistake. */
+static const struct {
+    const char *admit;
+} strange[] = {
+    {"2:fingerprint:0123456789abcdef:run"},
+    {"2:another:0123456789abcdef:run"},
+};
+
+TEST_EACH(so_it_is_by_a_probe_of_a_higher_epoch, strange)
+{
+    char admit[CALL_STATE_MAX + 1];
+    evict();
+    live_admit();
+    snprintf(admit, sizeof admit, "%s", permit_field("admit"));
+    struct call call = live_call(CALL_LOOK, "", "");
+    call.admit = span_of(strange[_i].admit);
+    call.nonce = span_of("");
+    PERMIT_ASSERT_WORD(permit_ask(&call), LOOK_BARE);
+    ck_assert_str_eq(permit_field("admit"), admit);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    evict();
+    PERMIT_ASSERT_WORD(permit_ask(&call), LOOK_BARE);
+    ck_assert_str_eq(permit_field("admit"), "");
+}
+
 /* Somebody has reset the node's statistics: that tells of no eviction, and the
  * next one is seen. */
 TEST(story_56_a_count_that_fell_was_reset)

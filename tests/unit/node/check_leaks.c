@@ -236,7 +236,7 @@ TEST(a_subscription_leaves_nothing)
 static void extend_on_three(void)
 {
     (void)engine_extend(play.engine, PLAY_RESOURCE, span_of(YOUNG_TOKEN), 30000,
-                        NULL);
+                        false, NULL);
     for (int i = 0; i < PLAY_NODES; i++)
         play_answer(CALL_EXTEND, i, i < 3 ? VOTE_EXTENDED : VOTE_FREE);
 }

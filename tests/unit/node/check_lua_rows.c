@@ -217,3 +217,27 @@ TEST(of_a_long_value_only_the_beginning_is_told)
         ck_assert_uint_eq(strspn(live.answers[i].value, "v"), VALUE_MAX);
     }
 }
+
+#define MINE "1700000000000001~0123456789abcdef0123456789abcdef01234567"
+#define ANOTHERS "1700000000000002~0123456789abcdef0123456789abcdef01234567"
+
+/* What the row deletes at its end is that of others in it. */
+TEST_RANGE(those_who_share_a_lock_keep_it, 0, 2)
+{
+    struct call calls[] = {make_call(1, ADMITTED), make_call(5, ADMITTED),
+                           make_call(0, ADMITTED)};
+    long long ends_ms = live_node_now_us() / 1000 + 50000;
+    prepare(true);
+    calls[1].token = span_of(MINE);
+    master_integer(&live.master, "ZADD p:%s %lld " MINE " %lld " ANOTHERS,
+                   names[5], ends_ms, ends_ms);
+    if (_i == 1)
+        live_listen(10000000);
+    live_ask_all(calls, 3);
+    ck_assert_int_eq(live.votes[0], VOTE_DELETED);
+    ck_assert_int_eq(live.votes[1], VOTE_DELETED);
+    ck_assert_int_eq(live.votes[2], VOTE_GRANTED);
+    ck_assert_int_eq(live.answers[1].listeners, 0);
+    ck_assert_int_eq(master_integer(&live.master, "EXISTS p:%s", names[1]), 0);
+    ck_assert_int_eq(master_integer(&live.master, "ZCARD p:%s", names[5]), 1);
+}

@@ -55,6 +55,20 @@ TEST(it_finds_strings_that_begin_with_the_prefix)
     ck_assert(has(live.reply.names, "aab"));
 }
 
+TEST(it_finds_shared_locks_and_no_other_types)
+{
+    struct call call = scan_of("", 100);
+    master_integer(&live.master, "ZADD p:readers 1 %s", live_token("~A"));
+    master_integer(&live.master, "HSET p:hash f 1");
+    master_integer(&live.master, "SADD p:set f");
+    master_integer(&live.master, "RPUSH p:list f");
+    master_text(&live.master, "SET p:writer 1");
+    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+    ck_assert_int_eq(count_names(live.reply.names), 2);
+    ck_assert(has(live.reply.names, "readers"));
+    ck_assert(has(live.reply.names, "writer"));
+}
+
 TEST(special_characters_stand_for_themselves)
 {
     static const char *const names[] = {"[a]", "?", "\\", "a^-]", "%1"};

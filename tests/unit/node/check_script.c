@@ -66,7 +66,7 @@ static const struct {
     {'E', VOTE_EXTENDED, OF(EXTEND)},
     {'D', VOTE_DELETED, OF(RELEASE)},
     {'F', VOTE_FREE, OF(RELEASE) | OF(INSPECT)},
-    {'Q', VOTE_NOT_ADMITTED, OF_VOTERS | OF(RELEASE) | OF(INSPECT)},
+    {'Q', VOTE_NOT_ADMITTED, OF_VOTERS | OF(RELEASE) | OF(INSPECT) | OF(SLOTS)},
     {'L', VOTE_LATE, OF_VOTERS},
     {'S', VOTE_OUT_OF_RANGE, OF_SETTERS},
     {'N', VOTE_KEY_REFUSED, OF(SCAN)},
@@ -232,6 +232,40 @@ TEST(a_scan_of_another_shape_is_garbage)
     const struct script_field fields[] = {string("KEYS"), integer(0),
                                           string("")};
     ck_assert_int_eq(script_decode(CALL_SCAN, NOW, fields, 3).vote,
+                     VOTE_UNREADABLE);
+}
+
+static struct call_reply decode_slots(int64_t rest, const char *text)
+{
+    const struct script_field fields[] = {string("SLOTS"), integer(rest),
+                                          string(text)};
+    return script_decode(CALL_SLOTS, NOW, fields, 3);
+}
+
+TEST(slots_are_told_with_a_letter_each)
+{
+    struct call_reply reply = decode_slots(1500, "0120");
+    ck_assert_int_eq(reply.vote, VOTE_DONE);
+    ck_assert_int_eq(reply.pttl_ms, 1500);
+    ck_assert(span_is(reply.slots, "0120"));
+    ck_assert_int_eq(decode_slots(-1, "0").vote, VOTE_DONE);
+    ck_assert_int_eq(decode_slots(-2, "0").vote, VOTE_UNREADABLE);
+    ck_assert_int_eq(decode_slots(0, "03").vote, VOTE_UNREADABLE);
+    ck_assert_int_eq(decode_slots(0, "/").vote, VOTE_UNREADABLE);
+    static char many[POOL_SLOTS_MAX + 2];
+    memset(many, '1', POOL_SLOTS_MAX + 1);
+    ck_assert_int_eq(decode_slots(0, many).vote, VOTE_UNREADABLE);
+    ck_assert_int_eq(decode_slots(0, many + 1).vote, VOTE_DONE);
+}
+
+TEST(slots_of_another_shape_are_garbage)
+{
+    struct script_field fields[] = {string("SLOTS"), string("1"), string("0")};
+    ck_assert_int_eq(script_decode(CALL_SLOTS, NOW, fields, 3).vote,
+                     VOTE_UNREADABLE);
+    fields[1] = integer(1);
+    fields[2] = integer(0);
+    ck_assert_int_eq(script_decode(CALL_SLOTS, NOW, fields, 3).vote,
                      VOTE_UNREADABLE);
 }
 

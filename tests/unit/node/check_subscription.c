@@ -93,6 +93,18 @@ TEST(tells_what_is_subscribed_and_announced)
     ck_assert_int_eq(heard.downs, 0);
 }
 
+/* On the channel of a pool a slot follows the number. */
+TEST(an_announcement_to_a_pool_is_one_of_its_slot)
+{
+    open_until_up();
+    fake_send(&faked.node,
+              "*3\r\n" BULK(7, "message") BULK(22, HEARD_CHANNEL "a#")
+                  BULK(19, "1700000000000001#12"));
+    turns_until_count(faked.loop, &heard.announced, 1);
+    ck_assert_str_eq(heard.last, "a#12");
+    ck_assert_int_eq(heard.number, INT64_C(1700000000000001));
+}
+
 TEST(announcements_in_single_bytes_are_put_together)
 {
     faked.node.is_sliced = true;

@@ -65,6 +65,7 @@ static void on_reply(void *ctx, int node, uint64_t tag,
     if (live.mark[0] != '\0')
         memcpy(live.marked, live.mark, sizeof live.marked);
     live.witnesses[span_copy(live.witnesses, reply->look.witnesses)] = '\0';
+    live.slots[span_copy(live.slots, reply->slots)] = '\0';
     live.replies++;
 }
 
@@ -135,9 +136,12 @@ const char *live_hear(void)
     if (equals == NULL)
         return text;
     const char *name = tokens_named(atoll(equals + 1));
+    char slot[8] = "";
+    if (strchr(equals, '#') != NULL)
+        snprintf(slot, sizeof slot, "%s", strchr(equals, '#'));
     if (name != NULL)
-        snprintf(equals + 1, sizeof text - (size_t)(equals + 1 - text), "%s",
-                 name);
+        snprintf(equals + 1, sizeof text - (size_t)(equals + 1 - text), "%s%s",
+                 name, slot);
     return text;
 }
 

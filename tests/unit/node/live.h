@@ -35,6 +35,7 @@ struct live {
     char admit[CALL_STATE_MAX + 1]; /* what the last look returned */
     char mark[CALL_STATE_MAX + 1];
     char witnesses[CALL_WITNESSES_MAX + 1];
+    char slots[POOL_SLOTS_MAX + 1];
 
     char marked[CALL_STATE_MAX + 1];    /* the last mark that a look found */
     char of_this_life[64];              /* how admissions end on this node */
@@ -84,7 +85,8 @@ const char *live_token(const char *name);
 /* The name of the lock's value on the node, or the value. */
 const char *live_holder(const char *resource);
 
-/* Like master_hear; a name stands for its number. */
+/* Like master_hear; a name stands for its number, and a slot
+ * follows. */
 const char *live_hear(void);
 
 /*

@@ -1,13 +1,15 @@
 #include "tokens.h"
 
+#include "../../../server/engine/port/token.h"
+
 #include <check.h>
 #include <stdio.h>
 
 enum { NAMES = 16, NUMBER_LEN = 16 };
 
 static struct {
-    char name[TOKEN_MAX + 1];
-    int64_t number; /* 0: no entry */
+    char name[TOKEN_MAX + 1]; /* not that of the shared form */
+    int64_t number;           /* 0: no entry */
 } known[NAMES];
 
 void tokens_begin(void)
@@ -18,15 +20,28 @@ void tokens_begin(void)
 static bool is_name(struct span text)
 {
     bool is_letter = text.len == 1 && text.ptr[0] >= 'A' && text.ptr[0] <= 'Z';
-    return is_letter || (text.len > 1 && text.ptr[0] == '.');
+    bool is_rest = text.len > 1 && (text.ptr[0] == '.' || text.ptr[0] == '~');
+    return is_letter || is_rest;
+}
+
+/* That of the other form, if it is that of the shared one. */
+static struct span exclusive(struct span name, char text[TOKEN_MAX + 1])
+{
+    if (name.ptr[0] != '~')
+        return name;
+    snprintf(text, TOKEN_MAX + 1, "%s%.*s", name.len == 2 ? "" : ".",
+             (int)name.len - 1, name.ptr + 1);
+    return span_of(text);
 }
 
 /* Its entry, or the one that it may have. */
 static int find(struct span name)
 {
+    char text[TOKEN_MAX + 1];
     ck_assert_uint_le(name.len, TOKEN_MAX);
+    struct span key = exclusive(name, text);
     for (int i = 0; i < NAMES; i++)
-        if (known[i].number == 0 || span_is(name, known[i].name))
+        if (known[i].number == 0 || span_is(key, known[i].name))
             return i;
     ck_abort_msg("too many names");
 }
@@ -45,8 +60,9 @@ void tokens_renumber(struct span name, int64_t number)
 {
     if (!is_name(name))
         return;
+    char text[TOKEN_MAX + 1];
     int at = find(name);
-    known[at].name[span_copy(known[at].name, name)] = '\0';
+    known[at].name[span_copy(known[at].name, exclusive(name, text))] = '\0';
     known[at].number = number;
 }
 
@@ -60,13 +76,24 @@ struct span tokens_make(struct span name, int64_t number,
     return span_of(text);
 }
 
+static const char *print_shared(const char *name)
+{
+    static char text[TOKEN_MAX + 2];
+    snprintf(text, sizeof text, "~%s", name[0] == '.' ? name + 1 : name);
+    return text;
+}
+
 const char *tokens_name(const char *token)
 {
     for (int i = 0; i < NAMES && known[i].number != 0; i++) {
         char text[TOKEN_MAX + 1];
-        (void)tokens_make(span_of(known[i].name), known[i].number, text);
+        struct span made =
+            tokens_make(span_of(known[i].name), known[i].number, text);
         if (strcmp(token, text) == 0)
             return known[i].name;
+        token_share(text);
+        if (span_is(made, token))
+            return print_shared(known[i].name);
     }
     return token;
 }

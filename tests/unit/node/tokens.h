@@ -2,8 +2,8 @@
  * The tokens that tests know by names.
  *
  * "A" stands for <number>.A, and ".abc" for <number>.abc, where the number is
- * that with which the name was set last. Whatever else a test calls a token is
- * one.
+ * that with which the name was set last; "~A" and "~abc" for the shared forms
+ * of these tokens. Whatever else a test calls a token is one.
  */
 #ifndef REDLOCKD_TEST_TOKENS_H
 #define REDLOCKD_TEST_TOKENS_H

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import httpx
 
@@ -21,6 +21,7 @@ from ._talk import (
     Talk,
     Wish,
     acquire,
+    downgrade,
     log,
     release,
     renew,
@@ -65,10 +66,12 @@ class AsyncClient(Caller):
             if not cursor:
                 return
 
-    async def force_release(self, id: str, fencing_token: int) -> bool:
+    async def force_release(
+        self, id: str, fencing_token: int | Literal["all"]
+    ) -> bool:
         """Releases the lock of a dead holder; locks() has its id and its
-        fencing_token. The holder is not told. False: no lock with this number
-        is held (any more)."""
+        fencing_token. "all": the locks of all readers. The holder is not told.
+        False: no lock with this number, or of a reader, is held (any more)."""
         return await self._run(
             force_release(self._replicas, id, fencing_token, self._timeout_s)
         )
@@ -150,6 +153,13 @@ class _Keeper:
         self._has_cancelled = True
         self._block.cancel()
 
+    def note(self, loss: LockLost) -> None:
+        """The block need not be cancelled if it is about to raise the loss."""
+        if asyncio.current_task() is self._block:
+            self._hold.loss = self._hold.loss or loss
+        else:
+            self._lose(loss)
+
     def has_ended_block(self, error: BaseException | None) -> bool:
         """Whether the block ended only because we cancelled it."""
         if not self._has_cancelled:
@@ -164,7 +174,10 @@ class AsyncLock(Holder):
 
     ttl: seconds; the server's default if None. wait: seconds to wait for the
     lock, and for a server; None: without a limit. owner: shown to clients that
-    find the lock held. client: its connections are shared between locks.
+    find the lock held. limit: so many may hold the resource at once, each with
+    a slot of its own; permits: how many slots to take. shared: as a reader;
+    others hold the lock, too, if they are readers. client: its connections are
+    shared between locks.
 
     If the lock is lost, the block is cancelled, and leaving it raises LockLost.
     """
@@ -175,10 +188,13 @@ class AsyncLock(Holder):
         ttl: float | None = None,
         wait: float | None = None,
         owner: str | None = None,
+        limit: int | None = None,
+        permits: int = 1,
+        shared: bool = False,
         urls: str | Iterable[str] | None = None,
         client: AsyncClient | None = None,
     ) -> None:
-        self._wish = Wish(resources, ttl, wait, owner)
+        self._wish = Wish(resources, ttl, wait, owner, limit, permits, shared)
         self._client = client or AsyncClient(urls)
         self._is_shared = client is not None
         self._keeper: _Keeper | None = None
@@ -221,6 +237,23 @@ class AsyncLock(Holder):
             raise loss
         if loss and not isinstance(error, LockLost):
             log.warning("%s; the block raised %r", loss, error)
+
+    async def downgrade(self) -> None:
+        """Makes an exclusive lock a shared one: no writer gets in between. Stop
+        writing before you call it: others may read before it returns. The lock
+        gets another token. Raises LockLost if it is lost. There is no way
+        back. If this is cancelled, the next renewal does it."""
+        keeper = self._keeper
+        if keeper is None:
+            raise RuntimeError(f"{self._wish.name}: not held")
+        self.check()
+        client = self._client
+        talk = downgrade(client._replicas, self._held, client._timeout_s)
+        try:
+            await client._run(talk)
+        except LockLost as loss:
+            keeper.note(loss)
+            raise
 
     async def _end(self) -> LockLost | None:
         """Also releases a lost lock: some of its resources may still be

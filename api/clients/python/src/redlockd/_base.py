@@ -120,13 +120,31 @@ class Holder:
 
     @property
     def token(self) -> str:
-        """Proves to redlockd that the lock is ours: keep it secret."""
+        """Proves to redlockd that the lock is ours: keep it secret. A
+        downgrade changes it."""
         return self._held.grant.token
 
     @property
     def fencing_token(self) -> int:
         """Rises with every grant: the resource should refuse lower ones."""
         return self._held.grant.fencing_token
+
+    @property
+    def shared(self) -> bool:
+        """Whether others may hold the lock, too, as readers."""
+        return self._held.grant.is_shared
+
+    @property
+    def slots(self) -> tuple[int, ...]:
+        """With a limit: the numbers that nobody else has, from 0 on."""
+        return self._held.slots
+
+    @property
+    def slot(self) -> int:
+        """The first of them; without a limit there is none."""
+        if not self._held.slots:
+            raise RuntimeError(f"{self._wish.name}: acquired without a limit")
+        return self._held.slots[0]
 
     @property
     def remaining(self) -> float:

@@ -17,6 +17,7 @@ class LockHeld(RedlockdError):
         super().__init__(message)
         self.owner: str | None = held_by.get("owner")
         self.fencing_token: int | None = held_by.get("fencing_token")
+        self.readers: int | None = held_by.get("readers")
         remaining_ms = held_by.get("remaining_ms")
         self.remaining: float | None = (
             None if remaining_ms is None else remaining_ms / 1000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
 from ._errors import RequestRefused
@@ -27,7 +27,7 @@ PAGE = 1000
 @dataclass(frozen=True)
 class HeldLock:
     """A lock when it was listed. None: not known, as for locks of other
-    libraries."""
+    libraries, and of readers."""
 
     id: str
     resources: tuple[str, ...]
@@ -35,6 +35,7 @@ class HeldLock:
     fencing_token: int | None
     remaining: float | None  # seconds
     waiters: int  # clients that wait for it at the server that was asked
+    readers: int = 0  # how many hold it; 0: it is exclusive
 
     @staticmethod
     def read(fields: Mapping[str, Any]) -> HeldLock:
@@ -46,6 +47,7 @@ class HeldLock:
             fencing_token=fields.get("fencing_token"),
             remaining=None if remaining_ms is None else remaining_ms / 1000,
             waiters=fields.get("waiters", 0),
+            readers=fields.get("readers", 0),
         )
 
 
@@ -93,7 +95,10 @@ def list_page(
 
 
 def force_release(
-    replicas: Replicas, id: str, fencing_token: int, timeout_s: float
+    replicas: Replicas,
+    id: str,
+    fencing_token: int | Literal["all"],
+    timeout_s: float,
 ) -> Talk[bool]:
     path = f"/locks/{quote(id, safe='~')}?force={fencing_token}"
     answer = yield from ask(replicas, "DELETE", path, timeout_s)

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import httpx
 
@@ -23,6 +23,7 @@ from ._talk import (
     Talk,
     Wish,
     acquire,
+    downgrade,
     log,
     release,
     renew,
@@ -68,10 +69,12 @@ class Client(Caller):
             if not cursor:
                 return
 
-    def force_release(self, id: str, fencing_token: int) -> bool:
+    def force_release(
+        self, id: str, fencing_token: int | Literal["all"]
+    ) -> bool:
         """Releases the lock of a dead holder; locks() has its id and its
-        fencing_token. The holder is not told. False: no lock with this number
-        is held (any more)."""
+        fencing_token. "all": the locks of all readers. The holder is not told.
+        False: no lock with this number, or of a reader, is held (any more)."""
         return self._run(
             force_release(self._replicas, id, fencing_token, self._timeout_s),
             time.sleep,
@@ -193,8 +196,11 @@ class Lock(Holder):
 
     ttl: seconds; the server's default if None. wait: seconds to wait for the
     lock, and for a server; None: without a limit. owner: shown to clients that
-    find the lock held. on_loss: called from another thread if the lock is
-    lost, with the LockLost. client: its connections are shared between locks.
+    find the lock held. limit: so many may hold the resource at once, each with
+    a slot of its own; permits: how many slots to take. shared: as a reader;
+    others hold the lock, too, if they are readers. on_loss: called from another
+    thread if the lock is lost, with the LockLost. client: its connections are
+    shared between locks.
 
     Leaving the block raises LockLost if the lock was lost within it, unless the
     block raised something itself. The same object may be used again, but not
@@ -207,11 +213,14 @@ class Lock(Holder):
         ttl: float | None = None,
         wait: float | None = None,
         owner: str | None = None,
+        limit: int | None = None,
+        permits: int = 1,
+        shared: bool = False,
         urls: str | Iterable[str] | None = None,
         client: Client | None = None,
         on_loss: Callable[[LockLost], None] | None = None,
     ) -> None:
-        self._wish = Wish(resources, ttl, wait, owner)
+        self._wish = Wish(resources, ttl, wait, owner, limit, permits, shared)
         self._client = client or Client(urls)
         self._is_shared = client is not None
         self._on_loss = on_loss
@@ -263,6 +272,23 @@ class Lock(Holder):
             raise loss
         if loss and not isinstance(error, LockLost):
             log.warning("%s; the block raised %r", loss, error)
+
+    def downgrade(self) -> None:
+        """Makes an exclusive lock a shared one: no writer gets in between. Stop
+        writing before you call it: others may read before it returns. The lock
+        gets another token. Raises LockLost if it is lost. There is no way
+        back. If this is interrupted, the next renewal does it."""
+        keeper = self._keeper
+        if keeper is None or os.getpid() != self._pid:
+            raise RuntimeError(f"{self._wish.name}: not held")
+        self.check()
+        client = self._client
+        talk = downgrade(client._replicas, self._held, client._timeout_s)
+        try:
+            client._run(talk, time.sleep)
+        except LockLost as loss:
+            keeper._lose(loss)
+            raise
 
     def _release(self) -> None:
         """Also for a lost lock: some of its resources may still be locked."""

@@ -1,8 +1,9 @@
 """What is asked of redlockd, and when: without I/O, for threads and asyncio.
 
-Each of acquire(), renew() and release() is a generator. It yields what to do
-next, a Send or a Sleep. The caller sends the Answer to a Send back into it, or
-None if there was none. It returns when it is done, or raises an error.
+Each of acquire(), renew(), downgrade() and release() is a generator. It yields
+what to do next, a Send or a Sleep. The caller sends the Answer to a Send back
+into it, or None if there was none. It returns when it is done, or raises an
+error.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ import logging
 import os
 import random
 import re
+import threading
 import uuid
 from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from ._clock import now
@@ -112,6 +114,8 @@ class Grant:
     ttl_ms: int
     renew_after_s: float
     until: float  # on our clock
+    slots: tuple[int, ...] = ()  # of a permit; an extend does not tell
+    is_shared: bool = False
 
     @staticmethod
     def read(answer: Answer | None, sent: float) -> Grant | None:
@@ -127,6 +131,8 @@ class Grant:
                 ttl_ms=answer.body["ttl_ms"],
                 renew_after_s=answer.body["renew_after_ms"] / 1000,
                 until=sent + valid_ms / 1000,
+                slots=tuple(answer.body.get("slots", ())),
+                is_shared=answer.body.get("mode") == "shared",
             )
         except (KeyError, TypeError):
             return None  # cut off, or not from redlockd
@@ -138,7 +144,20 @@ class Hold:
     def __init__(self, name: str, grant: Grant) -> None:
         self.name = name
         self.grant = grant
+        self.slots = grant.slots
         self.loss: LockLost | None = None
+        # a downgrade has begun: from now on, each extend asks for it
+        self.wants_shared = grant.is_shared
+        self._mutex = threading.Lock()
+
+    def extended(self, grant: Grant) -> None:
+        """While the lock becomes a shared one, a renewal may be under way. Its
+        answer may come last, with the token from before."""
+        with self._mutex:
+            if self.grant.is_shared and not grant.is_shared:
+                grant = replace(grant, token=self.grant.token, is_shared=True)
+            until = max(self.grant.until, grant.until)
+            self.grant = replace(grant, until=until)
 
     @property
     def remaining_s(self) -> float:
@@ -158,10 +177,19 @@ class Wish:
     ttl: float | None
     wait: float | None
     owner: str | None
+    limit: int | None = None
+    permits: int = 1
+    shared: bool = False
 
     def __post_init__(self) -> None:
         if not self.resources:
             raise ValueError("name at least one resource")
+        if self.limit is not None and len(self.resources) > 1:
+            raise ValueError("a limit is of one resource")
+        if self.limit is None and self.permits != 1:
+            raise ValueError("permits need a limit")
+        if self.limit is not None and self.shared:
+            raise ValueError("a permit has one holder: it cannot be shared")
 
     @property
     def name(self) -> str:
@@ -177,6 +205,11 @@ class Wish:
             body["ttl_ms"] = round(self.ttl * 1000)
         if self.owner is not None:
             body["owner"] = self.owner
+        if self.limit is not None:
+            body["limit"] = self.limit
+            body["permits"] = self.permits
+        if self.shared:
+            body["mode"] = "shared"
         return body
 
 
@@ -225,6 +258,12 @@ def denial(what: str, answer: Answer) -> RedlockdError:
     return Untrusted(f"{what}: {answer}")
 
 
+def refusal(what: str, answer: Answer) -> RedlockdError:
+    if answer.is_denial:
+        return denial(what, answer)
+    return RequestRefused(f"{what}: {answer}", answer.status, answer.code)
+
+
 def unavailable(what: str, answer: Answer | None, why: str) -> Unavailable:
     text = f"{what} ({why})"
     if answer and answer.status == 429:
@@ -270,9 +309,7 @@ def acquire(replicas: Replicas, wish: Wish, timeout_s: float) -> Talk[Grant]:
                 raise denial(wish.name, answer)
             continue
         if answer and answer.is_final:
-            raise RequestRefused(
-                f"{wish.name}: {answer}", answer.status, answer.code
-            )
+            raise refusal(wish.name, answer)
         failures += 1
         replicas.avoid(url)
         why = f"{shown(url)}: {answer or 'no answer'}"
@@ -291,7 +328,13 @@ def acquire(replicas: Replicas, wish: Wish, timeout_s: float) -> Talk[Grant]:
 
 def held(wish: Wish, answer: Answer) -> LockHeld:
     held_by = answer.body.get("held_by", {})
+    if wish.limit is not None:
+        text = f"{wish.name}: too few of {wish.limit} permits are free"
+        return LockHeld(text, {})
     owner = held_by.get("owner", "somebody else")
+    readers = held_by.get("readers", 0)
+    if readers:
+        owner = "a reader" if readers == 1 else f"{readers} readers"
     return LockHeld(f"{wish.name}: the lock is held by {owner}", held_by)
 
 
@@ -302,14 +345,41 @@ def renew(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[None]:
         yield Sleep(hold.grant.renew_after_s)
 
 
-def extend(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[bool]:
-    """False: the lock cannot be extended, and ends with its validity."""
-    failures = 0
+def downgrade(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[None]:
+    """Makes an exclusive lock a shared one. Meanwhile it may be renewed, and
+    each of both may get the answer with the new token first. If this is
+    interrupted, the next renewal does it."""
+    if hold.grant.is_shared:
+        return
+    hold.wants_shared = True
+    if not (yield from extend(replicas, hold, timeout_s, is_asked_for=True)):
+        raise RequestRefused(
+            f"{hold.name}: it cannot be extended any more",
+            409,
+            "max_hold_reached",
+        )
+
+
+def extend(
+    replicas: Replicas,
+    hold: Hold,
+    timeout_s: float,
+    *,
+    is_asked_for: bool = False,
+) -> Talk[bool]:
+    """False: the lock cannot be extended, and ends with its validity.
+    is_asked_for: not a renewal, but a downgrade, which servers may refuse."""
+    failures = refusals = 0
     while True:
         left_s = hold.remaining_s
         if left_s <= 0:
             raise LockLost(f"{hold.name}: the lock's validity ended")
         url = replicas.choose()
+        body: dict[str, Any] = {"ttl_ms": hold.grant.ttl_ms}
+        # asked with either token, a server finds the lock in either mode
+        wants_shared = hold.wants_shared
+        if wants_shared:
+            body["mode"] = "shared"
         sent = now()
         # connection and answer together take at most half of what is left:
         # so another replica can be asked
@@ -317,18 +387,25 @@ def extend(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[bool]:
             "PUT",
             f"{url}/locks/{hold.grant.id}/extend",
             {"X-Lock-Token": hold.grant.token},
-            {"ttl_ms": hold.grant.ttl_ms},
+            body,
             min(timeout_s, left_s / 4),
         )
         grant = Grant.read(answer, sent)
         if grant:
-            hold.grant = grant
+            hold.extended(grant)
             return True
+        if wants_shared != hold.wants_shared:
+            continue  # the token may have changed meanwhile
         if answer and answer.code in ENDED:
             raise LockLost(f"{hold.name}: the lock ended ({answer})")
         if answer and answer.code == "max_hold_reached":
             log.warning("%s: no longer extended (%s)", hold.name, answer)
             return False
+        if is_asked_for and answer and answer.is_final:
+            refusals += 1
+            if refusals == failures + 1 >= len(replicas.urls):
+                hold.wants_shared = False  # no server has begun it
+                raise refusal(hold.name, answer)
         failures += 1
         replicas.avoid(url)
         log.warning(

@@ -1,0 +1,209 @@
+#include "pool.h"
+
+#include <assert.h>
+#include <search.h>
+#include <stdlib.h>
+
+#include "../../lock/names.h"
+
+enum {
+    POOLS_MAX = 100000,
+    IDLE_MAX = 1000, /* kept for their hints alone */
+    TRUST_MAX = 16,
+    TRUST_LEAST = TRUST_MAX / 2,
+};
+
+/* ---- all pools ---------------------------------------------------------- */
+
+void pools_init(struct pools *pools)
+{
+    *pools = (struct pools){.index = NULL};
+    slots_init(&pools->slots, sizeof(struct pool), POOLS_MAX);
+    TAILQ_INIT(&pools->idle);
+    TAILQ_INIT(&pools->waited_for);
+}
+
+static void give(struct pools *pools, struct pool *pool)
+{
+    (void)tdelete(&pool->key, &pools->index, names_compare);
+    free(pool->news);
+    slots_give(&pools->slots, pool);
+}
+
+void pools_fini(struct pools *pools)
+{
+    for (uint32_t i = 0; i < pools->slots.count; i++) {
+        struct pool *pool = slots_at(&pools->slots, i);
+        if (pool != NULL)
+            give(pools, pool);
+    }
+    slots_fini(&pools->slots);
+}
+
+struct pool *pools_find(const struct pools *pools, struct span name)
+{
+    struct poolkey *const *found = tfind(&name, &pools->index, names_compare);
+    return found != NULL ? (*found)->pool : NULL;
+}
+
+static struct pool *make(struct pools *pools, struct span name)
+{
+    struct pool *pool = slots_take(&pools->slots);
+    if (pool == NULL)
+        return NULL;
+    memset((char *)pool + sizeof pool->head, 0,
+           sizeof *pool - sizeof pool->head);
+    pool->name = (struct span){pool->text, span_copy(pool->text, name)};
+    pool->text[name.len] = '#';
+    pool->prefix = (struct span){pool->text, name.len + 1};
+    pool->key = (struct poolkey){pool->name, pool};
+    pool->trust = TRUST_MAX;
+    TAILQ_INIT(&pool->queue);
+    if (tsearch(&pool->key, &pools->index, names_compare) == NULL) {
+        slots_give(&pools->slots, pool);
+        return NULL;
+    }
+    return pool;
+}
+
+struct pool *pools_use(struct pools *pools, struct span name)
+{
+    struct pool *pool = pools_find(pools, name);
+    assert(name.len < RESOURCE_MAX);
+    if (pool == NULL)
+        pool = make(pools, name);
+    else if (pool->users == 0) {
+        TAILQ_REMOVE(&pools->idle, pool, link);
+        pools->idle_count--;
+    }
+    if (pool != NULL)
+        pool->users++;
+    return pool;
+}
+
+void pools_leave(struct pools *pools, struct pool *pool)
+{
+    assert(pool->users > 0);
+    if (--pool->users > 0)
+        return;
+    TAILQ_INSERT_TAIL(&pools->idle, pool, link);
+    if (++pools->idle_count <= IDLE_MAX)
+        return;
+    struct pool *oldest = TAILQ_FIRST(&pools->idle);
+    TAILQ_REMOVE(&pools->idle, oldest, link);
+    pools->idle_count--;
+    give(pools, oldest);
+}
+
+/* ---- hints -------------------------------------------------------------- */
+
+bool pool_is_trusted(const struct pool *pool)
+{
+    return pool->trust >= TRUST_LEAST;
+}
+
+/*
+ * A first try costs a round, and two more if it is lost: a survey and another
+ * try. To begin with the survey costs two. So to try first is better if more
+ * than half of the tries win.
+ */
+void pool_note_first_try(struct pool *pool, bool is_won)
+{
+    if (is_won && pool->trust < TRUST_MAX)
+        pool->trust++;
+    if (!is_won && pool->trust > 0)
+        pool->trust--;
+}
+
+void pool_try(struct pool *pool, const struct slotset *slots)
+{
+    for (int i = 0; i < SLOTSET_WORDS; i++) {
+        pool->taken.words[i] |= slots->words[i];
+        pool->trying.words[i] |= slots->words[i];
+        pool->touched.words[i] |= slots->words[i];
+    }
+    slotset_remove(&pool->later, slots);
+}
+
+void pool_note_tried(struct pool *pool, const struct slotset *slots,
+                     bool is_taken)
+{
+    slotset_remove(&pool->trying, slots);
+    if (!is_taken)
+        slotset_remove(&pool->taken, slots);
+    for (int i = 0; i < SLOTSET_WORDS; i++)
+        pool->touched.words[i] |= slots->words[i];
+}
+
+void pool_note_free(struct pool *pool, int slot)
+{
+    if (slotset_has(&pool->trying, slot))
+        return;
+    slotset_drop(&pool->taken, slot);
+    slotset_drop(&pool->later, slot);
+    slotset_add(&pool->touched, slot);
+}
+
+/* Whether what was believed free is free, without a try. */
+static void judge_hints(struct pool *pool, const struct slotset *told,
+                        const struct slotset *free)
+{
+    struct slotset believed = *told, right;
+    slotset_remove(&believed, &pool->taken);
+    right = believed;
+    slotset_keep(&right, free);
+    int count = slotset_count(&believed);
+    if (count > 0)
+        pool_note_first_try(pool, 2 * slotset_count(&right) > count);
+}
+
+void pool_note_survey(struct pool *pool, int64_t now_us)
+{
+    const struct survey *survey = &pool->survey;
+    struct slotset told = slotset_below(survey->count);
+    struct slotset taken = told, free = survey_free(survey);
+    int64_t rest_ms = survey_rest_ms(survey);
+    slotset_remove(&taken, &free);
+    slotset_remove(&told, &pool->touched);
+    judge_hints(pool, &told, &free);
+    for (int i = 0; i < SLOTSET_WORDS; i++)
+        pool->taken.words[i] = (pool->taken.words[i] & ~told.words[i]) |
+                               (taken.words[i] & told.words[i]);
+    slotset_remove(&pool->later, &taken);
+    pool->free_from_us = rest_ms >= 0 ? now_us + rest_ms * US_PER_MS : 0;
+    pool->informed = pool->surveyed;
+}
+
+/* ---- news --------------------------------------------------------------- */
+
+void pool_want_news(struct pool *pool, int count)
+{
+    if (count <= pool->news_count)
+        return;
+    struct slotnews *news =
+        reallocarray(pool->news, (size_t)count, sizeof *news);
+    if (news == NULL)
+        return;
+    memset(news + pool->news_count, 0,
+           (size_t)(count - pool->news_count) * sizeof *news);
+    pool->news = news;
+    pool->news_count = count;
+}
+
+void pool_drop_news(struct pool *pool)
+{
+    free(pool->news);
+    pool->news = NULL;
+    pool->news_count = 0;
+}
+
+void pool_free_later(struct pool *pool, int slot, int64_t at_us)
+{
+    static const struct slotset none;
+    if (slotset_has(&pool->trying, slot))
+        return; /* the try tells */
+    bool is_first = memcmp(&pool->later, &none, sizeof none) == 0;
+    if (is_first || at_us < pool->later_us)
+        pool->later_us = at_us;
+    slotset_add(&pool->later, slot);
+}

@@ -1,0 +1,129 @@
+/*
+ * The pools whose permits are asked for on this server: what it believes of
+ * their slots, and the permits that want one.
+ *
+ * What is believed is a hint. It comes from grants and releases here, and from
+ * surveys; others take and free slots, and TTLs end. A slot that is believed
+ * free is tried; only a survey tells that none is free.
+ */
+#ifndef REDLOCKD_POOL_H
+#define REDLOCKD_POOL_H
+
+#include <sys/queue.h>
+
+#include "../../base/slots.h"
+#include "../../lock/lock.h"
+#include "../../lock/metrics.h"
+#include "slotset.h"
+#include "survey.h"
+
+struct permit;
+struct waitqueue;
+
+/* What is known of one slot while permits wait for the pool. */
+struct slotnews {
+    int64_t number;   /* of the latest lock known; 0: none */
+    int64_t released; /* of the one whose release nodes announce; 0: none */
+    uint16_t nodes;   /* bit per node: announced it */
+};
+
+struct pool;
+
+/* In the index. */
+struct poolkey {
+    struct span name; /* first: the key */
+    struct pool *pool;
+};
+
+struct pool {
+    struct slots_head head;
+    struct poolkey key;
+    struct span name;       /* as clients know it */
+    struct span prefix;     /* of its slots' names: with "#" */
+    TAILQ_ENTRY(pool) link; /* of the idle ones, or those waited for */
+    int users;              /* permits that are not closed */
+    TAILQ_HEAD(, permit) queue;
+    bool is_running;                /* its queue is being served */
+    enum metrics_handover woken_by; /* the latest event */
+
+    /* hints */
+    struct slotset taken;   /* believed so; those tried from here are */
+    struct slotset trying;  /* from here, and not decided */
+    struct slotset touched; /* from here, since the survey began */
+    int trust;              /* in them: grows with each first try that wins */
+
+    /* the survey: of all that has happened before it, permits are informed */
+    struct survey survey;
+    bool is_surveyed;       /* it is open */
+    unsigned surveys;       /* number of the latest */
+    int64_t survey_from_us; /* the next one may not begin before; 0: it may */
+    int64_t survey_us, deadline_us;
+    uint64_t surveyed;    /* its place in the order of events */
+    uint64_t informed;    /* the place of the last that was told */
+    uint64_t asking;      /* the permit whose key hash it asks for; 0: none */
+    int64_t free_from_us; /* when a TTL ends that it was told; 0: unknown */
+
+    /* while permits wait */
+    int waiting;
+    int waits_users;
+    struct waitqueue *waits; /* for announcements; NULL: it has no users */
+    bool was_covered;
+    int news_count;
+    struct slotnews *news; /* malloc'ed; of each slot, or NULL */
+    struct slotset later;  /* believed free from later_us on */
+    int64_t later_us;
+    int64_t retry_us;        /* the next survey, if nothing happens; 0: none */
+    int64_t distrust_us;     /* until then announcements lead to a survey */
+    int run;                 /* grants in a row, woken by releases here */
+    int64_t rivals_until_us; /* other servers have waiters, too, until then */
+
+    char text[RESOURCE_MAX];
+};
+
+struct pools {
+    void *index; /* for tsearch(3) */
+    struct slots slots;
+    TAILQ_HEAD(, pool) idle; /* kept for their hints; the oldest first */
+    TAILQ_HEAD(, pool) waited_for;
+    int idle_count;
+    uint64_t events; /* the order in which things happen */
+};
+
+void pools_init(struct pools *pools);
+void pools_fini(struct pools *pools);
+
+/* NULL: nothing is known of it. */
+struct pool *pools_find(const struct pools *pools, struct span name);
+
+/* Finds or makes it, for one user more. NULL: no memory. */
+struct pool *pools_use(struct pools *pools, struct span name);
+
+/* One user less: without any, it may be forgotten. */
+void pools_leave(struct pools *pools, struct pool *pool);
+
+/* Its hints are right more often than not. */
+bool pool_is_trusted(const struct pool *pool);
+
+/* A permit tried slots without having been informed. */
+void pool_note_first_try(struct pool *pool, bool is_won);
+
+/* Slots are tried from here; the try has ended. */
+void pool_try(struct pool *pool, const struct slotset *slots);
+void pool_note_tried(struct pool *pool, const struct slotset *slots,
+                     bool is_taken);
+
+/* A slot was freed, as far as this server knows. */
+void pool_note_free(struct pool *pool, int slot);
+
+/* The survey was told. */
+void pool_note_survey(struct pool *pool, int64_t now_us);
+
+/* Makes room for news of so many slots; without memory there are fewer. Forgets
+ * them. */
+void pool_want_news(struct pool *pool, int count);
+void pool_drop_news(struct pool *pool);
+
+/* A slot is believed free from this moment on. */
+void pool_free_later(struct pool *pool, int slot, int64_t at_us);
+
+#endif

@@ -1,0 +1,100 @@
+-- Part of the body of run(), which prelude.lua begins: acquire of shared locks,
+-- "h", and its repeat, "g".
+--
+-- Adds a holder to locks: to all of them or to none.
+--
+-- ARGV  h  as acquire
+--       g  as repeat
+-- acquire.lua has checked admission, deadline and number; R, not G, if a holder
+-- was replaced
+--
+-- Readers need a number above that of each writer, and above that of a later
+-- repeat: this one comes late, and a token that was replaced does not come back.
+-- STALE tells that number. SHARED: a writer wishes for the lock.
+--
+-- An acquire replaces nobody.
+if kind == 'h' or kind == 'g' and is_shared then
+    local number, ttl_ms = tonumber(string.sub(shared, 1, 16)), ARGV[b + 1]
+    local replaced, ends, lasts, is_repeated = {}, {}, {}, false
+    local top, slots, numbers = nil, {}, {} -- by slot: its number, and that of a writer
+    for i = a, b - 1 do
+        local last = redis.pcall('ZRANGE', ARGV[i], '0', '0', 'REV',
+            'WITHSCORES')
+        if last.err and not string.find(last.err, '^WRONGTYPE') then
+            return last
+        end
+        if last.err or last[1] and string.byte(last[1], 17) ~= 126 then
+            return held(ARGV[i], redis.call('PTTL', ARGV[i]))
+        end
+        local slot = kind == 'h' and n == 1 and ARGV[s] or ARGV[b + 2 + i - a]
+        local known = redis.call('HMGET', state, slot, slot .. 's', 'bar', 'top')
+        local highest, bar = tonumber(known[1] or 0), tonumber(known[3] or 0)
+        local of, writers = string.match(known[2] or '', '^(%d+):(%d+)$')
+        if not (of and tonumber(of) == highest) then
+            writers = string.format('%.0f', highest)
+        end
+        local least = math.max(tonumber(writers),
+            bar and bar >= 0 and bar or 2^53)
+        if not (number > least) then
+            return {'STALE', least}
+        end
+        top, slots[i] = tonumber(known[4]), slot
+        numbers[slot] = {highest, writers}
+        lasts[i], ends[i], replaced[i] = last[2], now_ms + ttl_ms, {}
+        local holders = kind == 'g' and redis.call('ZRANGE', ARGV[i], now_ms,
+            '+inf', 'BYSCORE', 'WITHSCORES') or {}
+        for k = 1, #holders, 2 do
+            local holder = holders[k]
+            if holder ~= shared and may_replace(holder) then
+                table.insert(replaced[i], holder)
+                -- An earlier promise to the client is kept.
+                ends[i] = math.max(ends[i], holders[k + 1])
+                is_repeated = true
+            elseif (repeated(holder) or 0) > number then
+                return {'STALE', repeated(holder)}
+            end
+        end
+        local wish = last[1] and redis.call('ZSCORE', ARGV[i], WISH)
+        if wish and tonumber(wish) >= now_ms and #replaced[i] == 0 then
+            local holders = readers(ARGV[i])
+            if holders then
+                return {'SHARED', redis.call('PTTL', ARGV[i]),
+                    math.max(1, holders)}
+            end
+        end
+        if last[1] then -- those that have ended
+            redis.call('ZREMRANGEBYSCORE', ARGV[i], '-inf', '(' .. now_ms)
+        end
+    end
+
+    for i = a, b - 1 do
+        local refused = redis.pcall('ZADD', ARGV[i], 'GT', ends[i], shared)
+        if type(refused) ~= 'table' then
+            refused = redis.pcall('PEXPIREAT', ARGV[i], math.max(ends[i],
+                lasts[i] or 0))
+        end
+        if type(refused) == 'table' then -- the node denies its user a lock
+            redis.pcall('ZREM', ARGV[i], shared)
+            for k = a, i - 1 do
+                leave(ARGV[k])
+            end
+            return refused
+        end
+    end
+    for i = a, b - 1 do
+        for _, holder in ipairs(replaced[i]) do
+            redis.call('ZREM', ARGV[i], holder)
+        end
+        -- The number in the slot always rises: a repair that found no member
+        -- here then does nothing. Two locks may share the slot.
+        local slot = slots[i]
+        local highest, writers = unpack(numbers[slot])
+        local higher = math.max(number, highest + 1)
+        local digits = string.format('%.0f', higher)
+        promise(ttl_ms, slot, digits, top and higher > top, slot .. 's',
+            digits .. ':' .. writers)
+        top, numbers[slot][1] = top and math.max(top, higher), higher
+    end
+    return is_repeated and 'R' or 'G'
+end
+

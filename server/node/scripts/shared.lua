@@ -1,0 +1,154 @@
+-- Part of the body of run(), which prelude.lua begins: what calls about shared
+-- locks have in common.
+--
+-- The holders of a shared lock are a sorted set under its key: each member is a
+-- token, with "~" behind its number; its score is the last millisecond of the
+-- node's clock at which it holds the lock. So a member ends as a key would, and
+-- the key ends with the last of them.
+--
+-- A token has a shared and an exclusive form, which differ in the byte behind
+-- its number. Calls with the shared form find the exclusive one, too: a
+-- downgrade replaces it, and may not have reached each node.
+--
+-- A slot has two numbers: the highest of all grants, in the slot's own field,
+-- and the highest of a writer or of a repair, which readers record beside it, as
+-- "<number in the slot>:<that number>". It counts while the first of them is what
+-- the slot has; otherwise a writer was granted since then, or a lock repaired,
+-- and the slot has its number.
+--
+-- A function costs nearly as much as a command. So these are made once a batch,
+-- and share.lua does without them if it is about one lock.
+local is_shared
+if string.find('eghpr', kind, 1, true) then
+    is_shared = string.byte(ARGV[b], 17) == 126 -- "~"
+end
+-- A release reads its first lock here: with a value, it needs nothing of this.
+local found = kind == 'r' and not is_shared and
+    redis.pcall('GETRANGE', ARGV[a], '0', '255')
+if is_shared or kind == 'r' and (n > 1 or type(found) == 'table') then
+    local number, rest = string.sub(ARGV[b], 1, 16), string.sub(ARGV[b], 18)
+    now_ms = math.floor(now / 1000)
+    exclusive, shared = number .. '.' .. rest, number .. '~' .. rest
+end
+if shared and not settle and (kind ~= 'h' or n > 1) then
+    -- Drops the members that have ended; the key ends with the last of the
+    -- others. Returns whether a holder is left, or nil and the error.
+    settle = function(lock)
+        local dropped = redis.pcall('ZREMRANGEBYSCORE', lock, '-inf',
+            '(' .. now_ms)
+        if type(dropped) == 'table' then
+            return nil, dropped
+        end
+        local last = redis.pcall('ZRANGE', lock, '0', '1', 'REV', 'WITHSCORES')
+        local set = last[2] and redis.pcall('PEXPIREAT', lock, last[2])
+        if last.err or type(set) == 'table' then
+            return nil, last.err and last or set
+        end
+        return last[3] ~= nil or last[1] ~= nil and last[1] ~= WISH
+    end
+
+    -- Adds the token, or lengthens its time. Returns the error if it cannot.
+    join = function(lock, ends_ms)
+        local added = redis.pcall('ZADD', lock, 'GT', ends_ms, shared)
+        if type(added) == 'table' then
+            return added
+        end
+        local _, refused = settle(lock)
+        if refused and added == 1 then
+            redis.pcall('ZREM', lock, shared)
+        end
+        return refused
+    end
+
+    -- Drops the holders up to the number of a token that ends behind its "~",
+    -- but not the wish. Returns as leave does, but also nil if only later ones
+    -- have the lock.
+    local function leave_all(lock)
+        local members = redis.pcall('ZRANGE', lock, '0', '-1', 'WITHSCORES')
+        if members.err then
+            return members
+        end
+        local number, dropped = string.sub(shared, 1, 16), 0
+        local was_held, is_left
+        for i = 1, #members, 2 do
+            local member, ends_ms = members[i], tonumber(members[i + 1])
+            local digits = string.match(member, '^(%d+)~')
+            if digits and #digits == 16 and member ~= WISH then
+                local removed = digits <= number and
+                    redis.pcall('ZREM', lock, member)
+                if type(removed) == 'table' then
+                    return removed
+                end
+                dropped = dropped + (removed or 0)
+                if ends_ms >= now_ms then
+                    was_held = was_held or removed
+                    is_left = is_left or not removed
+                end
+            end
+        end
+        local has_others, refused
+        if dropped > 0 and redis.call('EXISTS', lock) == 1 then
+            has_others, refused = settle(lock)
+        end
+        if not was_held and is_left then
+            return refused
+        end
+        return refused or was_held and 1 or 0, has_others
+    end
+
+    -- Drops the token from a lock that has it in either form. Returns 1 if it
+    -- was there, or the error, and whether others hold the lock; 0: the lock is
+    -- free or a shared one without it; nil: it is neither.
+    --
+    -- may_be_all  whether a token that ends behind its "~" is that of all
+    leave = function(lock, may_be_all)
+        local ends_ms = redis.pcall('ZSCORE', lock, shared)
+        if type(ends_ms) == 'table' then
+            if not string.find(ends_ms.err, '^WRONGTYPE') then
+                return ends_ms
+            end
+            local value = redis.pcall('GETRANGE', lock, '0', '255')
+            return value == exclusive and redis.pcall('DEL', lock) or nil
+        end
+        if may_be_all and #shared == 17 then
+            return leave_all(lock)
+        end
+        local dropped = ends_ms and redis.pcall('ZREM', lock, shared) or 0
+        if dropped ~= 1 then
+            return dropped
+        end
+        local has_others, refused
+        if redis.call('EXISTS', lock) == 1 then
+            has_others, refused = settle(lock)
+        end
+        local is_ended = tonumber(ends_ms) < now_ms
+        return refused or is_ended and 0 or 1, has_others
+    end
+end
+if kind == 'p' and is_shared and not record then
+    -- The reply if readers cannot hold a lock: it is held, or what somebody else
+    -- keeps under its key has no tokens. nil: they can.
+    cannot_join = function(lock)
+        local last = redis.pcall('ZRANGE', lock, '0', '0', 'REV')
+        if last.err and not string.find(last.err, '^WRONGTYPE') then
+            return last
+        end
+        if last.err or last[1] and string.byte(last[1], 17) ~= 126 then
+            return held(lock, redis.call('PTTL', lock))
+        end
+    end
+
+    -- Records a repair, as one of a writer: its number in the slot rises, so that
+    -- the same repair does nothing, nor another one that found no member here;
+    -- and readers need a higher one, so that the lock's acquire does nothing if
+    -- it comes late.
+    record = function(slot)
+        local number = tonumber(string.sub(shared, 1, 16))
+        local known = redis.call('HMGET', state, slot, 'top')
+        local highest, top = tonumber(known[1] or 0), tonumber(known[2])
+        local higher = number > highest and number or highest + 1
+        local digits = string.format('%.0f', higher)
+        redis.call('HSET', state, slot, digits,
+            top and higher > top and 'top' or slot, digits)
+    end
+end

@@ -1,0 +1,330 @@
+/*
+ * Readers and writers: many clients, three servers, and never a writer beside
+ * anybody. READERS_MS makes it longer.
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "grant.h"
+#include "http.h"
+#include "node.h"
+#include "waiter.h"
+
+enum {
+    N = 5,
+    SERVERS = 3,
+    READERS = 32,
+    WRITERS = 2,
+    CLIENTS = READERS + WRITERS,
+    TTL_MS = 3000,
+    HOLD_MS = 2,
+    FAULT_MS = 700,
+    SOON_MS = 30000,
+};
+
+/* What the clients share with the test, and the register that they guard. */
+struct crowd {
+    atomic_int readers, writers, most_readers;
+    atomic_int meetings; /* a writer with anybody */
+    atomic_int reads, writes;
+    atomic_int stale;           /* reads with a number below a writer's */
+    atomic_int refused;         /* writes with a number below another's */
+    atomic_int longest_wait_ms; /* of a writer */
+    atomic_llong highest, of_writers;
+    atomic_bool is_over;
+};
+
+static struct world world;
+static struct crowd *crowd;
+
+static void begin(void)
+{
+    world_start(&world, N, "--node-timeout-ms 500");
+    for (int i = 1; i < SERVERS; i++)
+        world_start_server(&world, i, "--node-timeout-ms 500");
+    for (int i = 1; i < SERVERS; i++)
+        world_wait_ready(&world, i);
+    crowd = mmap(NULL, sizeof *crowd, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(crowd, MAP_FAILED);
+}
+
+static void finish(void)
+{
+    world_finish(&world);
+}
+
+SUITE(readers, .timeout_s = 90, .set_up_once = begin, .tear_down_once = finish);
+
+/* ---- clients ------------------------------------------------------------- */
+
+static void raise_int(atomic_int *it, int value)
+{
+    int old = atomic_load(it);
+    while (value > old && !atomic_compare_exchange_weak(it, &old, value))
+        continue;
+}
+
+static void raise_number(atomic_llong *it, long long value)
+{
+    long long old = atomic_load(it);
+    while (value > old && !atomic_compare_exchange_weak(it, &old, value))
+        continue;
+}
+
+static void read_it(long long number)
+{
+    raise_int(&crowd->most_readers, atomic_fetch_add(&crowd->readers, 1) + 1);
+    if (atomic_load(&crowd->writers) > 0)
+        atomic_fetch_add(&crowd->meetings, 1);
+    if (number < atomic_load(&crowd->of_writers))
+        atomic_fetch_add(&crowd->stale, 1);
+    raise_number(&crowd->highest, number);
+    harness_pause_ms(HOLD_MS);
+    atomic_fetch_add(&crowd->reads, 1);
+    atomic_fetch_sub(&crowd->readers, 1);
+}
+
+static void write_it(long long number)
+{
+    if (atomic_fetch_add(&crowd->writers, 1) > 0 ||
+        atomic_load(&crowd->readers) > 0)
+        atomic_fetch_add(&crowd->meetings, 1);
+    if (number <= atomic_load(&crowd->highest))
+        atomic_fetch_add(&crowd->refused, 1);
+    raise_number(&crowd->highest, number);
+    raise_number(&crowd->of_writers, number);
+    harness_pause_ms(HOLD_MS);
+    atomic_fetch_add(&crowd->writes, 1);
+    atomic_fetch_sub(&crowd->writers, 1);
+}
+
+/* Some readers wait, some do not; each asks one server, and releases at any. */
+static void work(int client)
+{
+    const struct server *server = &world.servers[client % SERVERS];
+    bool is_writer = client >= READERS;
+    const char *json =
+        is_writer ? "{\"resource\":\"doc\",\"ttl_ms\":3000,\"wait_ms\":20000}"
+        : client % 4 < 3
+            ? "{\"resource\":\"doc\",\"ttl_ms\":3000,\"mode\":\"shared\","
+              "\"wait_ms\":20000}"
+            : "{\"resource\":\"doc\",\"ttl_ms\":3000,\"mode\":\"shared\"}";
+    struct grant grant;
+    int64_t since_ms = harness_now_ms();
+    for (int i = 0; !atomic_load(&crowd->is_over); i++) {
+        const struct answer *answer = grant_ask(server, json, NULL, &grant);
+        if (answer->status != 201) {
+            harness_pause_ms(1 + client % 7);
+            continue;
+        }
+        if (is_writer)
+            raise_int(&crowd->longest_wait_ms,
+                      (int)(harness_now_ms() - since_ms));
+        if (is_writer)
+            write_it(grant.number);
+        else
+            read_it(grant.number);
+        (void)grant_release(&world.servers[i % SERVERS], &grant);
+        since_ms = harness_now_ms();
+        if (is_writer)
+            harness_pause_ms(20);
+    }
+}
+
+static json_int_t count_voting(void)
+{
+    const struct answer *answer =
+        HTTP(&world.servers[0], .method = "GET", .path = "/nodes");
+    return answer_int(answer, "voting");
+}
+
+/* One node at a time: the others are a majority. */
+static void disturb(int i)
+{
+    struct node *node = &world.nodes[i % N];
+    WAIT_UNTIL(SOON_MS, count_voting() >= N - 1);
+    if (i % 3 == 0) {
+        node_pause(node);
+        harness_pause_ms(FAULT_MS / 2);
+        node_resume(node);
+    } else if (i % 3 == 1) {
+        node_kill(node);
+        harness_pause_ms(FAULT_MS / 2);
+        node_start(node);
+    } else {
+        node_do(node, "FLUSHALL");
+        harness_pause_ms(FAULT_MS / 2);
+    }
+    harness_pause_ms(FAULT_MS / 2);
+}
+
+static void run(bool has_faults)
+{
+    const char *given = getenv("READERS_MS");
+    int run_ms = given != NULL ? atoi(given) : 3 * FAULT_MS;
+    pid_t pids[CLIENTS];
+    memset(crowd, 0, sizeof *crowd);
+    for (int i = 0; i < CLIENTS; i++) {
+        pids[i] = harness_fork();
+        if (pids[i] == 0) {
+            work(i);
+            _exit(0);
+        }
+    }
+    int64_t end_ms = harness_now_ms() + run_ms;
+    for (int i = 0; harness_now_ms() < end_ms; i++) {
+        if (has_faults)
+            disturb(i);
+        else
+            harness_pause_ms(FAULT_MS);
+    }
+    atomic_store(&crowd->is_over, true);
+    for (int i = 0; i < CLIENTS; i++) {
+        int status;
+        ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
+        ck_assert_int_eq(status, 0);
+    }
+    printf("readers: %d reads, at most %d at once, %d writes, a writer waited "
+           "at most %d ms\n",
+           atomic_load(&crowd->reads), atomic_load(&crowd->most_readers),
+           atomic_load(&crowd->writes), atomic_load(&crowd->longest_wait_ms));
+    ck_assert_int_eq(atomic_load(&crowd->meetings), 0);
+    ck_assert_int_eq(atomic_load(&crowd->stale), 0);
+    ck_assert_int_eq(atomic_load(&crowd->refused), 0);
+    ck_assert_int_gt(atomic_load(&crowd->reads), 0);
+    ck_assert_int_gt(atomic_load(&crowd->writes), 0);
+}
+
+TEST(story_62_no_writer_beside_anybody)
+{
+    run(false);
+    ck_assert_int_gt(atomic_load(&crowd->most_readers), 1);
+    ck_assert_int_le(atomic_load(&crowd->longest_wait_ms), 2 * TTL_MS);
+}
+
+/* ---- one after the other ------------------------------------------------- */
+
+#define SHARED(resource)                                                       \
+    "{\"resource\":\"" resource "\",\"mode\":\"shared\",\"ttl_ms\":9000}"
+
+TEST(sixty_four_hold_it_at_once)
+{
+    struct grant grants[64];
+    struct lock lock;
+    for (int i = 0; i < 64; i++)
+        answer_expect(grant_ask(&world.servers[i % SERVERS], SHARED("many"),
+                                NULL, &grants[i]),
+                      201, NULL);
+    answer_expect(lock_acquire(&world.servers[0], "many", 1000, &lock), 409,
+                  "lock_held");
+    /* when all nodes have all of them */
+    WAIT_UNTIL(SOON_MS, answer_int(lock_inspect(&world.servers[1], "many"),
+                                   "readers") == 64);
+    for (int i = 0; i < 64; i++)
+        answer_expect(grant_release(&world.servers[i % 2], &grants[i]), 200,
+                      NULL);
+    answer_expect(lock_acquire(&world.servers[0], "many", 1000, &lock), 201,
+                  NULL);
+}
+
+/* By an operator, who knows none of their numbers. */
+TEST(all_are_released_by_force)
+{
+    struct grant grants[3];
+    struct lock lock;
+    char line[128];
+    for (int i = 0; i < 3; i++)
+        answer_expect(grant_ask(&world.servers[i % 2], SHARED("forced"), NULL,
+                                &grants[i]),
+                      201, NULL);
+    const struct answer *answer = HTTP(&world.servers[2], .method = "DELETE",
+                                       .path = "/locks/forced?force=all");
+    answer_expect(answer, 200, NULL);
+    ck_assert_int_ge(answer_int(answer, "nodes.released"), 1);
+    snprintf(line, sizeof line,
+             "event=force_release request_id=%s mode=shared resource=forced\n",
+             answer_header(answer, "X-Request-Id"));
+    char *log = harness_read_file(world.servers[2].log);
+    ck_assert_msg(strstr(log, line) != NULL, "%s is not in %s", line, log);
+    free(log);
+    answer_expect(lock_acquire(&world.servers[1], "forced", 20000, &lock), 201,
+                  NULL);
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_gt(lock.number, grants[i].number);
+    answer_expect(HTTP(&world.servers[0], .method = "DELETE",
+                       .path = "/locks/forced?force=all"),
+                  409, "not_owner");
+    answer_expect(lock_release(&world.servers[1], &lock), 200, NULL);
+    /* where they were not asked for at first, they come later, and leave */
+    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "forced") == 0);
+    usleep(2000000);
+    ck_assert_int_eq(world_count_keys(&world, "forced"), 0);
+    answer_expect(HTTP(&world.servers[0], .method = "DELETE",
+                       .path = "/locks/forced?force=all"),
+                  404, "lock_not_found");
+}
+
+TEST(a_downgrade_lets_readers_in)
+{
+    struct grant writer, reader;
+    const struct server *server = &world.servers[0];
+    answer_expect(grant_ask(server, "{\"resource\":\"down\"}", NULL, &writer),
+                  201, NULL);
+    answer_expect(grant_ask(&world.servers[1], SHARED("down"), NULL, NULL), 409,
+                  "lock_held");
+    char path[6100], json[400];
+    snprintf(path, sizeof path, "%s/extend", writer.path);
+    snprintf(json, sizeof json, "{\"mode\":\"shared\",\"token\":\"%s\"}",
+             writer.token);
+    const struct answer *answer =
+        HTTP(&world.servers[1], .method = "PUT", .path = path, .json = json);
+    answer_expect(answer, 200, NULL);
+    ck_assert_str_eq(answer_text(answer, "mode"), "shared");
+    snprintf(writer.token, sizeof writer.token, "%s",
+             answer_text(answer, "token"));
+    answer_expect(grant_ask(&world.servers[1], SHARED("down"), NULL, &reader),
+                  201, NULL);
+    ck_assert_int_gt(reader.number, writer.number);
+    snprintf(json, sizeof json, "{\"mode\":\"exclusive\",\"token\":\"%s\"}",
+             writer.token);
+    answer_expect(HTTP(server, .method = "PUT", .path = path, .json = json),
+                  409, "upgrade_refused");
+    answer_expect(grant_release(server, &writer), 200, NULL);
+    answer_expect(grant_release(server, &reader), 200, NULL);
+}
+
+/* The writer's lock would end long after; and who heard of nothing would ask
+ * again in five seconds. */
+TEST(a_reader_that_waits_hears_of_a_downgrade)
+{
+    struct grant writer;
+    const struct server *server = &world.servers[0];
+    answer_expect(grant_ask(server, "{\"resource\":\"heard\",\"ttl_ms\":60000}",
+                            NULL, &writer),
+                  201, NULL);
+    int reader = grant_send(&world.servers[1],
+                            "{\"resource\":\"heard\",\"mode\":\"shared\","
+                            "\"wait_ms\":3500}",
+                            NULL);
+    waiter_expect_count(&world.servers[1], 1);
+    harness_pause_ms(1000); /* until it listens */
+    char path[6100], json[400];
+    snprintf(path, sizeof path, "%s/extend", writer.path);
+    snprintf(json, sizeof json, "{\"mode\":\"shared\",\"token\":\"%s\"}",
+             writer.token);
+    answer_expect(HTTP(server, .method = "PUT", .path = path, .json = json),
+                  200, NULL);
+    (void)grant_read(reader, 201, SOON_MS);
+}
+
+/* Last: the nodes that it starts end with it. */
+TEST(no_writer_beside_anybody_while_nodes_fail)
+{
+    run(true);
+}

@@ -1,0 +1,55 @@
+/*
+ * Copies of calls and replies.
+ */
+#include <assert.h>
+
+#include "simnode.h"
+
+static void keep(struct span *span, char *storage, size_t room)
+{
+    assert(span->len <= room);
+    if (span->ptr != storage)
+        (void)span_copy(storage, *span);
+    span->ptr = storage;
+}
+
+void simcall_copy(struct simcall *copy, const struct call *call)
+{
+    copy->call = *call;
+    copy->names = simnode_resource_numbers(call->resource, copy->resources);
+    copy->resource = copy->names > 0 ? copy->resources[0] : -1;
+    keep(&copy->call.resource, copy->resource_names,
+         sizeof copy->resource_names);
+    keep(&copy->call.token, copy->token, sizeof copy->token);
+    keep(&copy->call.admit, copy->admit, sizeof copy->admit);
+    keep(&copy->call.nonce, copy->nonce, sizeof copy->nonce);
+    keep(&copy->call.found, copy->found, sizeof copy->found);
+    keep(&copy->call.mark, copy->mark, sizeof copy->mark);
+    keep(&copy->call.latest, copy->latest, sizeof copy->latest);
+    keep(&copy->call.witnesses, copy->witnesses, sizeof copy->witnesses);
+    keep(&copy->call.key_hash, copy->key_hash, sizeof copy->key_hash);
+}
+
+void simcall_repeat(struct simcall *copy, const struct simcall *from)
+{
+    *copy = *from;
+    copy->call.resource.ptr = copy->resource_names;
+    copy->call.token.ptr = copy->token;
+    copy->call.admit.ptr = copy->admit;
+    copy->call.nonce.ptr = copy->nonce;
+    copy->call.found.ptr = copy->found;
+    copy->call.mark.ptr = copy->mark;
+    copy->call.latest.ptr = copy->latest;
+    copy->call.witnesses.ptr = copy->witnesses;
+    copy->call.key_hash.ptr = copy->key_hash;
+}
+
+void simreply_keep(struct simreply *answer)
+{
+    struct call_reply *reply = &answer->reply;
+    keep(&reply->value, answer->value, sizeof answer->value);
+    keep(&reply->slots, answer->slots, sizeof answer->slots);
+    keep(&reply->look.admit, answer->admit, sizeof answer->admit);
+    keep(&reply->look.mark, answer->mark, sizeof answer->mark);
+    keep(&reply->look.witnesses, answer->witnesses, sizeof answer->witnesses);
+}

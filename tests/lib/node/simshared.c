@@ -1,0 +1,377 @@
+#include "simshared.h"
+
+#include <stdio.h>
+
+#include "../../../server/engine/port/token.h"
+#include "simholders.h"
+#include "simkeys.h"
+
+bool simshared_is(const struct simcall *call)
+{
+    return token_is_shared(call->call.token);
+}
+
+/* The call's token in one of its forms; what is too short for a token gets one
+ * byte more, as in the script. */
+static struct span in_form(const struct simcall *call, char form,
+                           char text[SIM_TOKEN_MAX + 1])
+{
+    size_t len = span_copy(text, call->call.token);
+    size_t at = len < TOKEN_NUMBER_LEN ? len : (size_t)TOKEN_NUMBER_LEN;
+    text[at] = form;
+    return (struct span){text, len > at ? len : at + 1};
+}
+
+static int64_t now_ms(const struct simbatch *batch)
+{
+    return batch->clock_us / 1000;
+}
+
+/* The holder of the lock at this place, whether it has ended or not. */
+static struct simholder *find(const struct simbatch *batch,
+                              const struct simcall *call, int place)
+{
+    char text[SIM_TOKEN_MAX + 1];
+    if (simkeys_at(batch, call, place) == NULL)
+        return NULL;
+    return simholders_find(batch->memory, call->resources[place],
+                           in_form(call, TOKEN_SHARED, text));
+}
+
+static bool is_holding(const struct simbatch *batch, const struct simcall *call,
+                       int place)
+{
+    const struct simholder *holder = find(batch, call, place);
+    return holder != NULL && holder->ends_ms >= now_ms(batch);
+}
+
+/* Whether it has the exclusive form of the token. */
+static bool is_writing(const struct simbatch *batch, const struct simcall *call,
+                       int place)
+{
+    char text[SIM_TOKEN_MAX + 1];
+    return simkeys_has(simkeys_at(batch, call, place),
+                       in_form(call, '.', text));
+}
+
+/* A key that no reader can join; NULL: it can. */
+static const struct simkey *refusing(const struct simbatch *batch,
+                                     const struct simcall *call, int place)
+{
+    const struct simkey *key = simkeys_at(batch, call, place);
+    if (key == NULL || !key->is_shared)
+        return key;
+    const struct simholder *last =
+        simholders_last(batch->memory, call->resources[place]);
+    return simholders_is_token(last) ? NULL : key;
+}
+
+static void join(const struct simbatch *batch, const struct simcall *call,
+                 int place, int64_t ends_ms)
+{
+    int resource = call->resources[place];
+    struct simholder *holder = find(batch, call, place);
+    if (simkeys_at(batch, call, place) == NULL)
+        batch->memory->keys[resource].is_set = false;
+    if (holder == NULL)
+        simholders_add(batch->memory, resource, call->call.token, ends_ms);
+    else if (ends_ms > holder->ends_ms)
+        holder->ends_ms = ends_ms;
+    simholders_settle(batch->memory, resource, now_ms(batch));
+}
+
+/* The highest number of a writer in the slot. */
+static int64_t writers_number(const struct simbatch *batch,
+                              const struct simcall *call, int place)
+{
+    const struct simwriters *writers = simkeys_writers(batch, call, place);
+    int64_t highest = simkeys_number(batch, call, place);
+    return writers->of == highest ? writers->number : highest;
+}
+
+/* A grant; of a repair, is_writers: it counts as that of a writer. */
+static void record(const struct simbatch *batch, const struct simcall *call,
+                   int place, bool is_writers)
+{
+    int64_t highest = simkeys_number(batch, call, place);
+    int64_t number = call->call.number;
+    int64_t higher = number > highest ? number : highest + 1;
+    int64_t writer = writers_number(batch, call, place);
+    if (!is_writers)
+        *simkeys_writers(batch, call, place) =
+            (struct simwriters){higher, writer};
+    simkeys_write(batch, call, place, higher);
+}
+
+/* Takes the place of earlier holders: they are dropped, and their time is kept.
+ * True if there was one. */
+static bool replace(const struct simbatch *batch, const struct simcall *call,
+                    int place, int64_t *ends_ms)
+{
+    struct simmemory *memory = batch->memory;
+    int resource = call->resources[place];
+    const struct simholder *own = find(batch, call, place);
+    bool has_replaced = false;
+    if (simkeys_at(batch, call, place) == NULL)
+        return false;
+    for (const struct simholder *it = NULL, *next;; it = next) {
+        next = simholders_next(memory, resource, it);
+        if (it != NULL && it != own && it->ends_ms >= now_ms(batch) &&
+            simkeys_may_replace(simholder_token(it), &call->call)) {
+            *ends_ms = it->ends_ms > *ends_ms ? it->ends_ms : *ends_ms;
+            memory->holders[it - memory->holders].token_len = 0;
+            has_replaced = true;
+        }
+        if (next == NULL)
+            return has_replaced;
+    }
+}
+
+/* Whether there is an earlier holder that it replaces. */
+static bool has_earlier(const struct simbatch *batch,
+                        const struct simcall *call, int place)
+{
+    const struct simholder *own = find(batch, call, place);
+    for (const struct simholder *it = NULL;
+         (it = simholders_next(batch->memory, call->resources[place], it)) !=
+         NULL;)
+        if (it != own && it->ends_ms >= now_ms(batch) &&
+            simkeys_may_replace(simholder_token(it), &call->call))
+            return true;
+    return false;
+}
+
+/* The first of a later repeat's numbers; 0: there is none. */
+static int64_t later_number(const struct simbatch *batch,
+                            const struct simcall *call, int place)
+{
+    for (const struct simholder *it = NULL;
+         simkeys_at(batch, call, place) != NULL &&
+         (it = simholders_next(batch->memory, call->resources[place], it)) !=
+             NULL;) {
+        int64_t number = simkeys_repeated(simholder_token(it), &call->call);
+        if (it->ends_ms >= now_ms(batch) && number > call->call.seen &&
+            number > call->call.number)
+            return number;
+    }
+    return 0;
+}
+
+/* A writer wishes for it: only who is in gets in. */
+static bool is_kept(const struct simbatch *batch, const struct simcall *call,
+                    int place)
+{
+    struct simmemory *memory = batch->memory;
+    int resource = call->resources[place];
+    return simkeys_at(batch, call, place) != NULL &&
+           simholders_count(memory, resource, now_ms(batch)) >= 0 &&
+           simholders_is_wished(memory, resource, now_ms(batch)) &&
+           !has_earlier(batch, call, place);
+}
+
+enum vote simshared_acquire(struct simbatch *batch, const struct simcall *call,
+                            struct simreply *answer)
+{
+    const struct call *ask = &call->call;
+    for (int i = 0; i < call->names; i++) {
+        const struct simkey *held = refusing(batch, call, i);
+        if (held != NULL)
+            return simkeys_look(batch, held, answer);
+        int64_t least = writers_number(batch, call, i);
+        int64_t bar = batch->memory->bar.it;
+        if (ask->number <= (least > bar ? least : bar)) {
+            answer->reply.highest = least > bar ? least : bar;
+            return VOTE_STALE;
+        }
+        int64_t later = later_number(batch, call, i);
+        if (later > 0) {
+            answer->reply.highest = later;
+            return VOTE_STALE;
+        }
+        if (is_kept(batch, call, i)) {
+            (void)simkeys_look(batch, simkeys_at(batch, call, i), answer);
+            if (answer->reply.holders == 0)
+                answer->reply.holders = 1;
+            return VOTE_HELD;
+        }
+        if (simkeys_at(batch, call, i) != NULL)
+            simholders_drop_ended(batch->memory, call->resources[i],
+                                  now_ms(batch));
+    }
+    answer->reply.was_free = ask->kind == CALL_REPEAT;
+    for (int i = 0; i < call->names; i++) {
+        int64_t ends_ms = now_ms(batch) + ask->ttl_ms;
+        if (replace(batch, call, i, &ends_ms))
+            answer->reply.was_free = false;
+        join(batch, call, i, ends_ms);
+        record(batch, call, i, false);
+    }
+    simkeys_promise(batch, call);
+    return VOTE_GRANTED;
+}
+
+enum vote simshared_extend(struct simbatch *batch, const struct simcall *call,
+                           struct simreply *answer)
+{
+    int missing = 0;
+    for (int i = 0; i < call->names; i++) {
+        const struct simkey *key = simkeys_at(batch, call, i);
+        if (is_writing(batch, call, i))
+            continue;
+        if (key != NULL && !key->is_shared)
+            return simkeys_look(batch, key, answer);
+        missing += !is_holding(batch, call, i);
+    }
+    if (missing > 0) {
+        answer->reply.highest =
+            simnode_seen(batch->memory, call->call.slots, call->names);
+        return VOTE_FREE;
+    }
+    simkeys_promise(batch, call);
+    for (int i = 0; i < call->names; i++) {
+        struct simkey *key = &batch->memory->keys[call->resources[i]];
+        int64_t ends_ms = now_ms(batch) + call->call.ttl_ms;
+        bool is_downgrade = is_writing(batch, call, i);
+        if (is_downgrade) {
+            ends_ms = key->expires_ms > ends_ms ? key->expires_ms : ends_ms;
+            key->is_set = false;
+        }
+        join(batch, call, i, ends_ms);
+        if (is_downgrade) /* for readers that wait */
+            (void)simkeys_announce(batch, call->resources[i], call->call.token);
+    }
+    return VOTE_EXTENDED;
+}
+
+enum vote simshared_repair(struct simbatch *batch, const struct simcall *call,
+                           struct simreply *answer)
+{
+    for (int i = 0; i < call->names; i++) {
+        const struct simkey *held = refusing(batch, call, i);
+        if (held != NULL)
+            return simkeys_look(batch, held, answer);
+    }
+    for (int i = 0; i < call->names; i++) {
+        if (is_holding(batch, call, i))
+            continue;
+        join(batch, call, i, now_ms(batch) + call->call.ttl_ms);
+        record(batch, call, i, true);
+    }
+    return VOTE_GRANTED;
+}
+
+/* Whether anything but a wish is left. */
+static bool has_readers(const struct simbatch *batch,
+                        const struct simcall *call, int place)
+{
+    for (const struct simholder *it = NULL;
+         (it = simholders_next(batch->memory, call->resources[place], it)) !=
+         NULL;)
+        if (!span_is(simholder_token(it), SIM_WISH))
+            return true;
+    return false;
+}
+
+/* Of a lock that has not the token. */
+static enum simleft what_is_left(const struct simbatch *batch,
+                                 const struct simcall *call, int place)
+{
+    bool is_free = simkeys_at(batch, call, place) == NULL ||
+                   simshared_is(call) ||
+                   simholders_count(batch->memory, call->resources[place],
+                                    now_ms(batch)) == 0;
+    return is_free ? SIMLEFT_FREE : SIMLEFT_HELD;
+}
+
+/* Drops a holder. */
+static enum simleft drop(struct simbatch *batch, const struct simcall *call,
+                         int place, struct simholder *holder)
+{
+    bool is_ended = holder->ends_ms < now_ms(batch);
+    holder->token_len = 0;
+    simholders_settle(batch->memory, call->resources[place], now_ms(batch));
+    if (!is_ended)
+        return has_readers(batch, call, place) ? SIMLEFT_OTHERS : SIMLEFT_ALL;
+    return what_is_left(batch, call, place);
+}
+
+/* A token that ends behind its "~": it is that of all readers. */
+static bool is_of_all(const struct simcall *call)
+{
+    return simshared_is(call) && call->call.token.len == TOKEN_NUMBER_LEN + 1;
+}
+
+/* Whether a member is one of ours, and no wish. */
+static bool has_number(const struct simholder *holder)
+{
+    struct span token = simholder_token(holder);
+    for (size_t i = 0; i < TOKEN_NUMBER_LEN; i++)
+        if (i >= token.len || token.ptr[i] < '0' || token.ptr[i] > '9')
+            return false;
+    return token_is_shared(token) && !span_is(token, SIM_WISH);
+}
+
+/* Drops the holders up to the number of the token. */
+static enum simleft drop_all(struct simbatch *batch, const struct simcall *call,
+                             int place)
+{
+    struct simmemory *memory = batch->memory;
+    int resource = call->resources[place];
+    bool was_held = false, is_left = false, has_dropped = false;
+    for (const struct simholder *it = NULL, *next;; it = next) {
+        next = simholders_next(memory, resource, it);
+        bool is_ours = it != NULL && has_number(it);
+        bool is_dropped = is_ours && memcmp(it->token, call->call.token.ptr,
+                                            TOKEN_NUMBER_LEN) <= 0;
+        if (is_ours && it->ends_ms >= now_ms(batch)) {
+            was_held |= is_dropped;
+            is_left |= !is_dropped;
+        }
+        if (is_dropped)
+            memory->holders[it - memory->holders].token_len = 0;
+        has_dropped |= is_dropped;
+        if (next == NULL)
+            break;
+    }
+    if (has_dropped)
+        simholders_settle(memory, resource, now_ms(batch));
+    if (was_held)
+        return has_readers(batch, call, place) ? SIMLEFT_OTHERS : SIMLEFT_ALL;
+    return is_left ? SIMLEFT_HELD : SIMLEFT_FREE;
+}
+
+enum simleft simshared_leave(struct simbatch *batch, const struct simcall *call,
+                             int place)
+{
+    struct simkey *key = &batch->memory->keys[call->resources[place]];
+    struct simholder *holder = find(batch, call, place);
+    if (simkeys_at(batch, call, place) == NULL)
+        return SIMLEFT_FREE;
+    if (key->is_shared && is_of_all(call))
+        return drop_all(batch, call, place);
+    if (holder != NULL)
+        return drop(batch, call, place, holder);
+    if (key->is_shared)
+        return what_is_left(batch, call, place);
+    if (!(simshared_is(call) ? is_writing(batch, call, place)
+                             : simkeys_has(key, call->call.token)))
+        return SIMLEFT_HELD;
+    key->is_set = false;
+    return SIMLEFT_ALL;
+}
+
+const struct simholder *simshared_numbered(const struct simbatch *batch,
+                                           const struct simcall *call,
+                                           int place, int64_t number)
+{
+    char text[24];
+    size_t len =
+        (size_t)snprintf(text, sizeof text, "%lld~", (long long)number);
+    for (const struct simholder *it = NULL;
+         (it = simholders_next(batch->memory, call->resources[place], it)) !=
+         NULL;)
+        if (it->ends_ms >= now_ms(batch) && it->token_len >= len &&
+            memcmp(it->token, text, len) == 0)
+            return it;
+    return NULL;
+}

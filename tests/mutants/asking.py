@@ -1,0 +1,60 @@
+"""Defects of acquires that ask a quorum first, and of fills. See run.py."""
+from defect import Defect, Edit
+
+ASKING = [
+    Defect("two of three are enough", "sim", "exclusion", [Edit(
+        "server/engine/rounds/round.c",
+        "        {VERDICT_WON, round_count(round, VOTE_GRANTED), round->quorum},\n"
+        "        {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), "
+        "round->quorum},\n"
+        "        {VERDICT_NO_QUORUM, count_not_voting(round), "
+        "too_many_missing(round)},\n"
+        "        {VERDICT_HELD,",
+        "        {VERDICT_WON, round_count(round, VOTE_GRANTED) + "
+        "(round->unasked != 0),\n"
+        "         round->quorum},\n"
+        "        {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), "
+        "round->quorum},\n"
+        "        {VERDICT_NO_QUORUM, count_not_voting(round), "
+        "too_many_missing(round)},\n"
+        "        {VERDICT_HELD,")]),
+    Defect("slow nodes are waited for", "unit", "a_slow_round_asks_the_others",
+           [Edit("server/engine/rounds/operation.c",
+                 "            widen(it, WIDENING_SLOW);\n",
+                 "            (void)WIDENING_SLOW;\n")], tests="quorum"),
+    Defect("fill after the release", "sim", "tidy", [Edit(
+        "server/engine/rounds/fills.c",
+        "    forget(fills, it);\n    return is_in_time;\n",
+        "    return is_in_time;\n")]),
+    Defect("fill with a deadline of its own", "unit",
+           "a_lock_that_stays_gets_onto_the_other_nodes", [Edit(
+        "server/engine/rounds/fills.c",
+        "        .deadline_us = round->deadline_us,\n        .ttl_ms",
+        "        .deadline_us = environment_now(fills->env) + 4000000,\n"
+        "        .ttl_ms")], tests="quorum"),
+    Defect("fill too late for far nodes", "unit",
+           "after_a_long_round_the_fill_is_sent_in_time", [Edit(
+        "server/engine/rounds/fills.c",
+        "    return at_us < last_us ? at_us : last_us;\n",
+        "    return at_us + 0 * last_us;\n")], tests="quorum"),
+    Defect("fill with the whole TTL", "unit",
+           "a_lock_that_stays_gets_onto_the_other_nodes", [Edit(
+        "server/engine/rounds/fills.c",
+        "    call.ttl_ms = it->ttl_ms - passed_ms;\n",
+        "    call.ttl_ms = it->ttl_ms + 0 * passed_ms;\n")], tests="quorum"),
+    Defect("fill of a grant that nobody took", "sim", "tidy", [Edit(
+        "server/engine/rounds/operation.c",
+        "        it->result.token = attempt_token(&it->attempt);\n",
+        "        it->result.token = attempt_token(&it->attempt);\n"
+        "        if (outcome == OUTCOME_GRANTED)\n"
+        "            attempt_fill(&it->attempt);\n")]),
+    # The simulator would have to slow a release down between two nodes.
+    Defect("late majority that closes a release", "model", "leftover",
+           model="repair", rule="LATE"),
+    Defect("young lock in time from its release on", "model", "leftover",
+           model="repair", rule="FROM_RELEASE"),
+    Defect("release that misses the fill of another server", "sim", "tidy",
+           [Edit("server/engine/rounds/releases.c",
+                 "        return it->is_again ? 0 : it->again;\n",
+                 "        return 0;\n")]),
+]

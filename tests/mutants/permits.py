@@ -1,0 +1,52 @@
+"""Defects of permits.
+
+What permits stand on are locks, whose defects are in defects.py.
+"""
+from defect import Defect, Edit
+
+PERMITS = [
+    Defect("permits above the limit", "sim", "capacity", [Edit(
+        "server/engine/permits/serving.c",
+        "        struct slotset mine = slotset_below(it->limit);\n",
+        "        struct slotset mine = slotset_below(3);\n")], seed=7),
+    Defect("permits for fewer slots than asked for", "sim", "capacity", [Edit(
+        "server/engine/permits/serving.c",
+        "    for (int i = 0; i < it->wanted; i++) {\n",
+        "    for (int i = 0; i < 1; i++) {\n")], seed=7),
+    Defect("permits told by nodes that forgot", "differ", "batch", [Edit(
+        "server/node/scripts/slots.lua",
+        "    if not is_admitted() then\n        return 'Q'\n    end\n",
+        "    is_admitted()\n")]),
+    Defect("permits not found by their key", "differ", "batch", [Edit(
+        "server/node/scripts/slots.lua", "                letters[i] = '2'\n",
+        "                letters[i] = '1'\n")]),
+    Defect("permits not announced to their pool", "differ", "batch", [Edit(
+        "server/node/scripts/prelude.lua", "    if pool then\n",
+        "    if pool == '' then\n")]),
+    # No two get one slot: their acquires decide. What they lose is rounds.
+    Defect("two permits try one slot", "unit",
+           "those_under_way_try_different_slots", [Edit(
+               "server/engine/permits/pool.c",
+               "        pool->taken.words[i] |= slots->words[i];\n", "")],
+           tests="permits"),
+    Defect("permits refused without a survey", "unit",
+           "a_full_pool_is_refused_after_a_survey", [Edit(
+               "server/engine/permits/serving.c",
+               "        bool is_informed = it->event <= pool->informed;\n",
+               "        bool is_informed = true;\n")], tests="permits"),
+    Defect("permits of a wide request taken", "unit",
+           "one_that_wants_many_is_not_overtaken", [Edit(
+               "server/engine/permits/serving.c",
+               "        slotset_remove(&open, &mine);\n", "")],
+           tests="permits_waits"),
+    Defect("permits not handed over", "unit",
+           "a_released_slot_goes_to_the_first_in_the_same_batch", [Edit(
+               "server/engine/engine.c",
+               "    permits_on_release(&engine->permits, resource);\n", "")],
+           tests="permits_waits"),
+    Defect("a slot that is tried freed for ever", "unit",
+           "a_slot_that_is_tried_is_not_free_later", [Edit(
+               "server/engine/permits/pool.c",
+               "    if (slotset_has(&pool->trying, slot))\n"
+               "        return; /* the try tells */\n", "")], tests="pool"),
+]

@@ -1,0 +1,138 @@
+"""Defects of shared locks, on the nodes: scripts that differ finds, or a unit
+test where no batch of differ could show it. The last ones are in no line of the
+scripts: what a client must not do, and what a script does in one step.
+"""
+from defect import Defect, Edit
+
+SHARED = "server/node/scripts/shared.lua"
+SHARE = "server/node/scripts/share.lua"
+ROW = "server/node/scripts/row.lua"
+
+READERS = [
+    Defect("readers' key that ends with the one that left", "differ", "batch",
+           [Edit(SHARED, "redis.pcall('PEXPIREAT', lock, last[2])",
+                 "redis.pcall('PEXPIREAT', lock, last[2], 'GT')")]),
+    Defect("readers' key that ends with the one that came", "differ", "batch",
+           [Edit(SHARE, "math.max(ends[i],\n                lasts[i] or 0))",
+                 "ends[i])")]),
+    Defect("shared repeat that replaces later locks", "sim", "kept", [Edit(
+        "server/engine/rounds/attempt.c",
+        "        if (attempt->is_repeat && !attempt->request->is_shared)\n",
+        "        if (attempt->is_repeat)\n")], seed=58),
+    Defect("reader below a writer's number", "differ", "batch", [Edit(
+        SHARE, "        if not (number > least) then\n",
+        "        if not (number > bar) then\n")]),
+    Defect("reader below the bar", "differ", "batch", [Edit(
+        SHARE, "math.max(tonumber(writers),\n"
+        "            bar and bar >= 0 and bar or 2^53)\n",
+        "tonumber(writers)\n")]),
+    Defect("reader not recorded in the slot", "differ", "batch", [Edit(
+        SHARE, "        promise(ttl_ms, slot, digits, top and higher > top, "
+        "slot .. 's',\n            digits .. ':' .. writers)\n",
+        "        promise(ttl_ms)\n")]),
+    Defect("readers that hide the writer's number", "differ", "batch", [Edit(
+        SHARE, "        if not (of and tonumber(of) == highest) then\n",
+        "        if not of then\n")]),
+    # A repair that found nobody comes after it, and after its release.
+    Defect("reader whose lower number raises nothing", "differ", "batch", [Edit(
+        SHARE, "        local higher = math.max(number, highest + 1)\n",
+        "        local higher = math.max(number, highest)\n")]),
+    Defect("readers that share a slot without knowing", "differ", "batch", [
+        Edit(SHARE, "        top, numbers[slot][1] = top and math.max(top, "
+             "higher), higher\n", "")]),
+    Defect("repair of a reader that raises nothing", "differ", "batch", [Edit(
+        SHARED, "        local higher = number > highest and number or highest "
+        "+ 1\n", "        local higher = math.max(number, highest)\n")]),
+    Defect("readers that have ended are kept", "differ", "batch", [Edit(
+        SHARED, "            '(' .. now_ms)\n", "            '(0')\n")]),
+    Defect("reader that has ended is extended", "differ", "batch", [Edit(
+        "server/node/scripts/extend.lua",
+        "            is_missing = is_missing or (tonumber(ends_ms) or 0) < "
+        "now_ms\n",
+        "            is_missing = is_missing or not ends_ms\n")]),
+    Defect("reader's time that gets shorter", "differ", "batch", [Edit(
+        SHARED, "redis.pcall('ZADD', lock, 'GT', ends_ms, shared)",
+        "redis.pcall('ZADD', lock, ends_ms, shared)")]),
+    Defect("downgrade that leaves the writer", "differ", "batch", [Edit(
+        "server/node/scripts/extend.lua",
+        "            redis.call('DEL', lock)\n"
+        "            local refused = join(lock, math.max(ends_ms, kept_ms))\n",
+        "            local refused = not redis.call('PEXPIREAT', lock,\n"
+        "                math.max(ends_ms, kept_ms))\n")]),
+    Defect("downgrade that takes time away", "differ", "batch", [Edit(
+        "server/node/scripts/extend.lua", "math.max(ends_ms, kept_ms))\n",
+        "ends_ms)\n")]),
+    Defect("release that leaves the other form", "differ", "batch", [Edit(
+        SHARED, "            return value == exclusive and "
+        "redis.pcall('DEL', lock) or nil\n",
+        "            return value == shared and redis.pcall('DEL', lock) or "
+        "nil\n")]),
+    Defect("release of all readers that drops later ones", "differ", "batch", [
+        Edit(SHARED, "                local removed = digits <= number and\n"
+             "                    redis.pcall('ZREM', lock, member)\n",
+             "                local removed = redis.pcall('ZREM', lock, "
+             "member)\n")]),
+    Defect("release of all readers that drops the wish", "differ", "batch", [
+        Edit(SHARED, "            if digits and #digits == 16 and member ~= "
+             "WISH then\n", "            if digits and #digits == 16 then\n")]),
+    Defect("row that takes a wish for all readers", "differ", "batch", [Edit(
+        ROW, "not two[3] and token ~= WISH and\n", "not two[3] and\n")]),
+    Defect("row that deletes readers with one of them", "unit",
+           "a_row_releases_readers", [Edit(
+               ROW,
+               "                if is_release and\n"
+               "                    values[at - before] == "
+               "ARGV[at + token_offset] then\n",
+               "                if answers[i] == 'D' then\n")],
+           tests="lua_shared"),
+    Defect("row that releases a reader among others", "differ", "batch", [Edit(
+        ROW, "two[1] == token and not two[3] and token",
+        "two[1] == token and token")]),
+    Defect("row that releases a reader that has ended", "differ", "batch", [
+        Edit(ROW, " and token ~= WISH and\n        two[2] + 0 >= math.floor("
+             "now / 1000)\n", " and token ~= WISH\n")]),
+    Defect("row that lets a reader join whoever has the lock", "differ",
+           "batch", [Edit(ROW, "    if is_there ~= 0 then\n",
+                          "    if is_there == 2 then\n")]),
+    Defect("row that lets a reader in below the bar", "differ", "batch", [Edit(
+        ROW, "number > highest and number > bar and\n"
+        "                        writers",
+        "number > highest and\n                        writers")]),
+    Defect("row that forgets the writer's number", "differ", "batch", [Edit(
+        ROW, "        writers[i] = of and of + 0 == numbers[i] and number or\n"
+        "            string.format('%.0f', numbers[i] or 0)\n",
+        "        writers[i] = number or '0'\n")]),
+    Defect("readers that join what is not ours", "unit",
+           "readers_leave_what_is_not_ours_alone", [Edit(
+               SHARE, "        if last.err or last[1] and "
+               "string.byte(last[1], 17) ~= 126 then\n",
+               "        if last.err then\n")], tests="lua_shared"),
+    Defect("readers that are refused lengthen the lock", "unit",
+           "if_one_is_refused_none_is_granted", [Edit(
+               SHARE, "                leave(ARGV[k])\n",
+               "                redis.pcall('ZREM', ARGV[k], shared)\n")],
+           tests="lua_shared_several"),
+    Defect("each reader that leaves is announced", "differ", "batch", [Edit(
+        "server/node/scripts/release.lua",
+        " not has_others and is_listened() then\n", " is_listened() then\n")]),
+    Defect("downgrade that no waiting reader hears of", "differ", "batch", [
+        Edit("server/node/scripts/extend.lua",
+             "                announce(lock, shared)\n", "")]),
+    Defect("repeat that replaces readers of other keys", "differ", "batch", [
+        Edit(SHARE, "may_replace(holder) then\n", "seen > 0 then\n")]),
+    Defect("reader's late repeat comes back", "differ", "batch", [Edit(
+        SHARE, "            elseif (repeated(holder) or 0) > number then\n",
+        "            elseif (repeated(holder) or 0) == number then\n")]),
+    Defect("readers that pass a waiting writer", "differ", "batch", [Edit(
+        SHARE, "            if holders then\n",
+        "            if holders == 0 then\n")]),
+    Defect("writer that takes the lock from readers", "differ", "batch", [Edit(
+        "server/node/scripts/prelude.lua", "    if holders == 0 then\n",
+        "    if holders and holders < 2 then\n")]),
+    Defect("downgrade in two commands", "model", "two_holders",
+           model="readers", rule="TWO_STEPS"),
+    Defect("writer until its downgrade is answered", "model", "two_holders",
+           model="readers", rule="WRITES_ON"),
+    Defect("writer again after a failed downgrade", "model", "two_holders",
+           model="readers", rule="GOES_BACK"),
+]

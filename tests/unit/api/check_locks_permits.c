@@ -1,0 +1,161 @@
+/*
+ * Permits: what the nodes are asked, and what the client is told.
+ */
+#include <stdio.h>
+
+#include "../../lib/suite/suite.h"
+#include "ask.h"
+
+#define BODY "{\"resource\":\"pool\",\"limit\":1}"
+#define TWO "{\"resource\":\"pool\",\"limit\":2,\"permits\":2}"
+#define ID "~cG9vbCMw" /* pool#0 */
+
+SUITE(locks_permits, .set_up = ask_begin, .tear_down = ask_end);
+
+static int64_t nth(const char *member, size_t n)
+{
+    const json_t *list = ask_member(member);
+    ck_assert_uint_lt(n, json_array_size(list));
+    return json_integer_value(json_array_get(list, n));
+}
+
+TEST(a_grant_tells_its_slot)
+{
+    ask_and_vote("POST", "/locks", BODY, CALL_ACQUIRE, VOTE_GRANTED);
+    ask_expect(201, NULL);
+    ck_assert_str_eq(ask_text("id"), ID);
+    ck_assert_str_eq(ask_text("resource"), "pool");
+    ck_assert_int_eq(ask_number("limit"), 1);
+    ck_assert_uint_eq(json_array_size(ask_member("slots")), 1);
+    ck_assert_int_eq(nth("slots", 0), 0);
+    ck_assert_str_eq(ask.response.location, "/locks/" ID);
+    ck_assert_str_eq(ask_text("token"), play.sent[0].token);
+}
+
+TEST(a_grant_of_several_tells_all_of_them)
+{
+    ask_and_vote("POST", "/locks", TWO, CALL_ACQUIRE, VOTE_GRANTED);
+    ask_expect(201, NULL);
+    ck_assert_str_eq(ask_text("resource"), "pool");
+    ck_assert_int_eq(nth("slots", 0), 0);
+    ck_assert_int_eq(nth("slots", 1), 1);
+}
+
+TEST(slots_are_told_in_the_order_of_their_numbers)
+{
+    ask_and_vote("POST", "/locks",
+                 "{\"resource\":\"pool\",\"limit\":11,\"permits\":11}",
+                 CALL_ACQUIRE, VOTE_GRANTED);
+    ask_expect(201, NULL);
+    for (size_t i = 0; i < 11; i++)
+        ck_assert_int_eq(nth("slots", i), (int64_t)i);
+}
+
+TEST(a_full_pool_is_held)
+{
+    ck_assert(!ask_send("POST", "/locks", BODY));
+    play_hold_range(CALL_ACQUIRE, 0, PLAY_NODES, PLAY_TOKEN_OF(1) ".me");
+    for (int i = 0; i < 3; i++)
+        play_reply(play_find(CALL_SLOTS, i),
+                   (struct call_reply){.vote = VOTE_DONE,
+                                       .pttl_ms = 500,
+                                       .slots = span_of("1")});
+    ask_answer(play.now_us);
+    ask_expect(409, "lock_held");
+    ck_assert_str_eq(ask_text("id"), "pool");
+    ck_assert_str_eq(ask_text("resource"), "pool");
+    ck_assert_str_eq(ask_text("detail"),
+                     "too few of this pool's permits are free, up to limit");
+    ck_assert_ptr_null(ask_member("held_by"));
+    ask_expect_retry(500);
+    ask_expect_closed();
+}
+
+TEST(without_a_quorum_the_pool_is_told)
+{
+    play_nodes_down(3);
+    ck_assert(!ask_send("POST", "/locks", BODY));
+    ask_answer(play.now_us);
+    ask_expect(503, "no_quorum");
+    ck_assert_str_eq(ask_text("id"), "pool");
+}
+
+/* ---- the slots of a pool ------------------------------------------------- */
+
+static bool send_look(const char *id, const char *limit)
+{
+    static char target[64]; /* the request borrows from it */
+    snprintf(target, sizeof target, "/locks/%s", id);
+    query_add(&ask.request.query, span_of("limit"), span_of(limit));
+    return ask_send("GET", target, NULL);
+}
+
+static void look(const char *id, const char *limit)
+{
+    ck_assert(!send_look(id, limit));
+    ck_assert_int_eq(ask.request.counted_as, METRICS_LIST);
+}
+
+TEST(the_slots_of_a_pool_are_told)
+{
+    look("pool", "3");
+    for (int i = 0; i < PLAY_NODES; i++) {
+        play_answer(CALL_INSPECT, i, VOTE_FREE);
+        play_answer_held(CALL_INSPECT, i, PLAY_TOKEN_OF(7) ".me");
+        play_answer(CALL_INSPECT, i, VOTE_FREE);
+    }
+    ask_answer(play.now_us);
+    ask_expect(200, NULL);
+    ck_assert_str_eq(ask_text("id"), "pool");
+    ck_assert_int_eq(ask_number("limit"), 3);
+    ck_assert_int_eq(ask_number("waiters"), 0);
+    ck_assert_uint_eq(json_array_size(ask_member("slots")), 1);
+    const json_t *slot = json_array_get(ask_member("slots"), 0);
+    ck_assert_int_eq(json_integer_value(json_object_get(slot, "slot")), 1);
+    ck_assert_int_eq(json_integer_value(json_object_get(slot, "fencing_token")),
+                     7);
+    ck_assert_str_eq(json_string_value(json_object_get(slot, "owner")), "me");
+    ck_assert_uint_eq(json_array_size(ask_member("free")), 2);
+    ck_assert_int_eq(nth("free", 0), 0);
+    ck_assert_int_eq(nth("free", 1), 2);
+}
+
+TEST(clients_that_wait_for_a_pool_are_counted)
+{
+    const struct engine_acquire acquire = {.resource = span_of("pool"),
+                                           .ttl_ms = 30000,
+                                           .wait_ms = 1000,
+                                           .limit = 1,
+                                           .permits = 1};
+    for (int i = 0; i < 2; i++)
+        ck_assert(engine_acquire(play.engine, &acquire, NULL) != 0);
+    look("pool", "1");
+    play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_FREE);
+    ask_answer(play.now_us);
+    ck_assert_int_eq(ask_number("waiters"), 2);
+}
+
+TEST(without_answers_the_slots_are_unknown)
+{
+    play_nodes_down(3);
+    look("pool", "1");
+    ask_answer(play.now_us);
+    ask_expect(503, "no_quorum");
+    ck_assert_ptr_nonnull(
+        strstr(ask_text("detail"), "2 of 5 may vote, 3 are needed"));
+}
+
+static const struct {
+    const char *id, *limit;
+} bad[] = {
+    {"pool", "0"},   {"pool", "1001"},  {"pool", ""},
+    {"pool", "a"},   {"~cG9vbCM", "1"}, /* pool# */
+    {"~~YQpi", "1"},                    /* a and b */
+};
+
+TEST_EACH(what_is_no_pool_is_refused, bad)
+{
+    ck_assert(send_look(bad[_i].id, bad[_i].limit));
+    ask_expect(400, "invalid_request");
+    ck_assert_int_eq(play.sent_count, 0);
+}

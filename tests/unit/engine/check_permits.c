@@ -1,0 +1,310 @@
+/*
+ * Permits: how a free slot is found.
+ */
+#include <stdio.h>
+
+#include "../../lib/suite/suite.h"
+#include "../starve.h"
+#include "pooling.h"
+
+SUITE(permits, .set_up = play_begin, .tear_down = play_end);
+
+/* ---- without waiting ---------------------------------------------------- */
+
+TEST(a_permit_is_a_lock_on_a_slot)
+{
+    engine_op op = pooling_ask(10, 1, 0);
+    ck_assert_int_eq(pooling_tries(), 1);
+    ck_assert_int_eq(pooling_surveys(), 0);
+    ck_assert(strncmp(pooling_tried(), "pool#", 5) == 0);
+    pooling_grant();
+    const struct engine_result *result = play_result(op);
+    ck_assert_int_eq(result->outcome, OUTCOME_GRANTED);
+    ck_assert(span_is(result->resource, pooling_tried()));
+    ck_assert(span_is(result->owner, "web-3"));
+    ck_assert_int_gt(result->validity_ms, 29000);
+    engine_close(play.engine, op);
+    ck_assert_uint_eq(play.metrics.outcomes[LOCK_ACQUIRE][OUTCOME_GRANTED], 1);
+    ck_assert_uint_eq(play.metrics.permit_grants, 1);
+}
+
+/* What was granted here is known to be taken: no try is lost. */
+TEST(each_gets_another_slot_at_the_first_try)
+{
+    bool is_taken[10] = {false};
+    for (int i = 0; i < 10; i++) {
+        const char *name = pooling_win(10);
+        int slot = name[5] - '0';
+        ck_assert(slot >= 0 && slot < 10 && !is_taken[slot]);
+        is_taken[slot] = true;
+    }
+    ck_assert_int_eq(pooling_tries(), 10);
+    ck_assert_int_eq(pooling_surveys(), 0);
+}
+
+/* Two clients that ask at once must not meet. */
+TEST(those_under_way_try_different_slots)
+{
+    char first[64];
+    (void)pooling_ask(2, 1, 0);
+    snprintf(first, sizeof first, "%s", pooling_tried());
+    (void)pooling_ask(2, 1, 0);
+    ck_assert_str_ne(first, pooling_tried());
+}
+
+TEST(a_full_pool_is_refused_after_a_survey)
+{
+    (void)pooling_win(2);
+    (void)pooling_win(2);
+    engine_op op = pooling_ask(2, 1, 0);
+    ck_assert_int_eq(pooling_tries(), 2);
+    ck_assert_int_eq(pooling_surveys(), 1);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    pooling_tell(3, "11");
+    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
+    ck_assert(span_is(play_result(op)->resource, "pool"));
+    ck_assert_int_eq(play_result(op)->remaining_ms, 5000);
+    engine_close(play.engine, op);
+    ck_assert_uint_eq(play.metrics.permit_refusals, 1);
+    ck_assert_uint_eq(play.metrics.outcomes[LOCK_ACQUIRE][OUTCOME_HELD], 1);
+}
+
+/* Its holder died, or released it through another server. */
+TEST(a_slot_that_a_survey_finds_free_is_tried)
+{
+    (void)pooling_win(2);
+    (void)pooling_win(2);
+    engine_op op = pooling_ask(2, 1, 0);
+    pooling_tell(3, "10");
+    ck_assert_int_eq(pooling_tries(), 3);
+    ck_assert_str_eq(pooling_tried(), "pool#1");
+    pooling_grant();
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+}
+
+/* A survey is only a hint: whoever is there first, gets it. */
+TEST(a_lost_try_is_followed_by_a_survey)
+{
+    engine_op op = pooling_ask(3, 1, 0);
+    pooling_hold();
+    ck_assert_int_eq(pooling_surveys(), 1);
+    pooling_tell(3, "110");
+    ck_assert_str_eq(pooling_tried(), "pool#2");
+    pooling_hold();
+    ck_assert_int_eq(pooling_surveys(), 2);
+    pooling_tell(3, "111");
+    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
+}
+
+/* Three of five answers that disagree are not enough. */
+TEST(a_slot_that_is_free_on_a_majority_only_with_the_slow_nodes_is_found)
+{
+    engine_op op = pooling_ask(1, 1, 0);
+    pooling_hold();
+    for (int i = 0; i < 5; i++) {
+        ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+        ck_assert_int_eq(pooling_tries(), 1);
+        play_reply(play_find(CALL_SLOTS, i),
+                   (struct call_reply){
+                       .vote = VOTE_DONE,
+                       .pttl_ms = -1,
+                       .slots = span_of(i == 1 || i == 2 ? "1" : "0")});
+    }
+    ck_assert_int_eq(pooling_tries(), 2);
+}
+
+TEST(nobody_waits_for_a_silent_minority)
+{
+    (void)pooling_win(1);
+    engine_op op = pooling_ask(1, 1, 0);
+    pooling_tell(2, "1");
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    play_reply(play_find(CALL_SLOTS, 4),
+               (struct call_reply){.vote = VOTE_DONE, .slots = span_of("1")});
+    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
+}
+
+TEST(without_answers_there_is_no_quorum)
+{
+    (void)pooling_win(1);
+    engine_op op = pooling_ask(1, 1, 0);
+    pooling_tell(2, "0");
+    play_advance(play_settings.node_timeout_us + 1000);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+    ck_assert_int_eq(play_result(op)->votes[4].vote, VOTE_UNANSWERED);
+    engine_close(play.engine, op);
+}
+
+TEST(without_nodes_there_is_no_quorum)
+{
+    (void)pooling_win(1);
+    play_nodes_down(3);
+    engine_op op = pooling_ask(1, 1, 0);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+    engine_op other = pooling_ask(2, 1, 0);
+    ck_assert_int_eq(play_outcome(other), OUTCOME_NO_QUORUM);
+    ck_assert(span_is(play_result(other)->resource, "pool"));
+}
+
+TEST(a_key_that_an_acl_denies_is_told)
+{
+    engine_op op = pooling_ask(1, 1, 0);
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_KEY_REFUSED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_KEY_REFUSED);
+    engine_op other = pooling_ask(1, 1, POOLING_WAIT_MS);
+    play_answer_range(CALL_ACQUIRE, 0, 5, VOTE_KEY_REFUSED);
+    ck_assert_int_eq(play_outcome(other), OUTCOME_KEY_REFUSED);
+}
+
+/* Of each server, whoever causes them: they take the nodes' time. */
+TEST(surveys_of_many_large_pools_take_turns)
+{
+    enum { POOLS = 5 };
+    char letters[POOL_SLOTS_MAX + 1], names[POOLS][24];
+    memset(letters, '1', POOL_SLOTS_MAX);
+    letters[POOL_SLOTS_MAX] = '\0';
+    for (int i = 0; i < POOLS; i++) {
+        snprintf(names[i], sizeof names[i], "large:%d", i);
+        const struct engine_acquire acquire = {
+            .resource = span_of(names[i]),
+            .key_hash = span_of("0123456789012345678901"),
+            .ttl_ms = 30000,
+            .limit = POOL_SLOTS_MAX,
+            .permits = 1};
+        ck_assert(engine_acquire(play.engine, &acquire, NULL) != 0);
+    }
+    ck_assert_int_eq(pooling_surveys(), 3);
+    for (int i = 0; i < 3; i++)
+        pooling_tell(5, letters);
+    play_advance(11000);
+    ck_assert_int_eq(pooling_surveys(), 4);
+    play_advance(10000);
+    ck_assert_int_eq(pooling_surveys(), 5);
+    for (int i = 0; i < 2; i++)
+        pooling_tell(5, letters);
+    ck_assert_int_eq(play.answers, POOLS);
+    play_advance(1000000); /* nothing is left to do */
+    ck_assert_int_eq(pooling_surveys(), 5);
+}
+
+/* ---- several permits ---------------------------------------------------- */
+
+TEST(several_permits_are_one_lock_of_several_slots)
+{
+    engine_op op = pooling_ask(12, 12, 0);
+    ck_assert_str_eq(pooling_tried(), "pool#0\npool#1\npool#10\npool#11\npool#2"
+                                      "\npool#3\npool#4\npool#5\npool#6\npool#7"
+                                      "\npool#8\npool#9");
+    pooling_grant();
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+}
+
+TEST(all_permits_are_granted_or_none)
+{
+    (void)pooling_win(3);
+    engine_op op = pooling_ask(3, 3, 0);
+    ck_assert_int_eq(pooling_tries(), 1);
+    pooling_tell(3, "100");
+    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
+}
+
+/* ---- a repeat ----------------------------------------------------------- */
+
+#define KEY "0123456789012345678901"
+
+TEST(a_repeat_gets_the_slot_that_it_has)
+{
+    engine_op op = pooling_ask_with_key(4, 1, KEY);
+    ck_assert_int_eq(pooling_tries(), 0);
+    ck_assert(span_is(play_find(CALL_SLOTS, 0)->call.key_hash, KEY));
+    pooling_tell(3, "0021");
+    ck_assert_str_eq(pooling_tried(), "pool#2");
+    char value[TOKEN_MAX];
+    snprintf(value, sizeof value, "%s", PLAY_TOKEN "+" KEY);
+    play_hold_range(CALL_ACQUIRE, 0, PLAY_NODES, value);
+    play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    ck_assert(play_result(op)->is_repeat);
+    ck_assert(span_is(play_result(op)->resource, "pool#2"));
+}
+
+/* So that two at the same moment meet, and one of them repeats. */
+TEST(the_same_key_tries_the_same_slot)
+{
+    char first[64];
+    engine_op op = pooling_ask_with_key(100, 1, KEY);
+    char letters[101];
+    memset(letters, '0', 100);
+    letters[100] = '\0';
+    pooling_tell(3, letters);
+    snprintf(first, sizeof first, "%s", pooling_tried());
+    ck_assert_int_eq(pooling_tries(), 1);
+    ck_assert(!engine_abandon(play.engine, op));
+    (void)pooling_ask_with_key(100, 1, KEY);
+    pooling_tell(3, letters);
+    ck_assert_int_eq(pooling_tries(), 2);
+    ck_assert_str_eq(pooling_tried(), first);
+}
+
+/* ---- without memory ------------------------------------------------------ */
+
+/* It is refused at once, or answered; nothing is left behind. */
+TEST(without_memory_nothing_is_begun)
+{
+    for (int64_t wait_ms = 0; wait_ms <= 1000; wait_ms += 1000)
+        for (int n = 1;; n++) {
+            play_begin_again(&play_settings);
+            play_nodes_up();
+            const struct engine_acquire acquire = {.resource = span_of("pool"),
+                                                   .ttl_ms = 30000,
+                                                   .wait_ms = wait_ms,
+                                                   .limit = 3,
+                                                   .permits = 2};
+            starve = (struct starve){.is_on = true, .left = n};
+            engine_op op = engine_acquire(play.engine, &acquire, NULL);
+            starve.is_on = false;
+            if (starve.left > 0)
+                break;
+            ck_assert_uint_eq(play.metrics.waiters, op != 0 && wait_ms > 0);
+            if (op == 0)
+                continue;
+            if (wait_ms > 0) {
+                play_await_round(PLAY_NODES);
+                pooling_grant();
+                ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+            } else {
+                ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+            }
+            engine_close(play.engine, op);
+        }
+}
+
+/* ---- the end ------------------------------------------------------------ */
+
+TEST(a_client_that_left_gives_its_slot_back)
+{
+    engine_op op = pooling_ask(1, 1, 0);
+    ck_assert(!engine_abandon(play.engine, op));
+    ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
+    pooling_grant();
+    const char *name = pooling_win(1);
+    ck_assert_str_eq(name, "pool#0");
+}
+
+TEST(a_grant_without_a_client_is_released)
+{
+    engine_op op = pooling_ask(1, 1, 0);
+    pooling_grant();
+    ck_assert(engine_abandon(play.engine, op));
+    ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
+}
+
+TEST(a_grant_that_is_taken_too_late_is_none)
+{
+    engine_op op = pooling_ask(1, 1, 0);
+    pooling_grant();
+    play_advance(31000000);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_VALIDITY_EXHAUSTED);
+    ck_assert(span_is(play_result(op)->resource, "pool"));
+    engine_close(play.engine, op);
+}

@@ -1,0 +1,311 @@
+/*
+ * Shared locks in the engine: their tokens, what is known of their holders, how
+ * an exclusive lock becomes one, and who waits for whom.
+ */
+
+#include <string.h>
+
+#include "../../../server/engine/port/token.h"
+#include "../../lib/suite/suite.h"
+#include "waiting.h"
+
+enum { FILL_US = 100000 };
+
+static void begin(void)
+{
+    struct engine_settings settings = play_settings;
+    settings.ask = ASK_QUORUM;
+    play_begin_with(&settings);
+    play_nodes_up();
+    play.sent_count = 0;
+}
+
+static void begin_asking_all(void)
+{
+    play_begin_again(&play_settings);
+    play_nodes_up();
+    play.sent_count = 0;
+}
+
+SUITE(shared, .set_up = begin, .tear_down = play_end);
+
+static engine_op ask(bool is_shared, int64_t wait_ms)
+{
+    const struct engine_acquire acquire = {.resource = PLAY_RESOURCE,
+                                           .ttl_ms = 30000,
+                                           .wait_ms = wait_ms,
+                                           .is_shared = is_shared};
+    return engine_acquire(play.engine, &acquire, NULL);
+}
+
+/* One with an idempotency key. */
+static engine_op ask_again_for(int64_t wait_ms)
+{
+    const struct engine_acquire acquire = {
+        .resource = PLAY_RESOURCE,
+        .key_hash = {"abcdefghijklmnopqrst-_", KEY_HASH_LEN},
+        .ttl_ms = 30000,
+        .wait_ms = wait_ms,
+        .is_shared = true};
+    return engine_acquire(play.engine, &acquire, NULL);
+}
+
+static engine_op ask_again(void)
+{
+    return ask_again_for(0);
+}
+
+static void answer_shared(enum call_kind kind, int node, int64_t holders)
+{
+    struct play_call *sent = play_find(kind, node);
+    ck_assert(sent != NULL);
+    play_reply(sent, (struct call_reply){.vote = VOTE_HELD,
+                                         .pttl_ms = 1000 * holders,
+                                         .holders = holders});
+}
+
+static void copy_token(engine_op op, char token[TOKEN_MAX + 1])
+{
+    token[span_copy(token, play_result(op)->token)] = '\0';
+}
+
+/* ---- tokens ------------------------------------------------------------- */
+
+TEST(the_token_of_a_shared_lock_tells_its_mode)
+{
+    engine_op op = ask(true, 0);
+    ck_assert(token_is_shared(span_of(play_find(CALL_ACQUIRE, 0)->token)));
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    ck_assert(play_result(op)->is_shared);
+    ck_assert(token_is_ours(play_result(op)->token));
+    op = ask(false, 0);
+    ck_assert(!token_is_shared(span_of(play_find(CALL_ACQUIRE, 0)->token)));
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
+    ck_assert(!play_result(op)->is_shared);
+}
+
+TEST(a_downgrade_gives_it_the_shared_form)
+{
+    char token[TOKEN_MAX + 1];
+    engine_op op = play_win();
+    copy_token(op, token);
+    engine_close(play.engine, op);
+    op = engine_extend(play.engine, PLAY_RESOURCE, span_of(token), 30000, true,
+                       NULL);
+    /* the nodes that had not been asked get it first, as it was */
+    ck_assert_str_eq(play_find(CALL_ACQUIRE, 4)->token, token);
+    token_share(token);
+    ck_assert_str_eq(play_find(CALL_EXTEND, 4)->token, token);
+    play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_EXTENDED);
+    ck_assert(span_is(play_result(op)->token, token));
+    ck_assert(play_result(op)->is_shared);
+}
+
+TEST(no_fill_follows_the_release_of_a_downgraded_lock)
+{
+    char token[TOKEN_MAX + 1];
+    engine_op op = play_win();
+    copy_token(op, token);
+    engine_close(play.engine, op);
+    token_share(token);
+    (void)play_release(span_of(token));
+    play.sent_count = 0;
+    play_advance(2 * FILL_US);
+    ck_assert_int_eq(play_count(CALL_ACQUIRE), 0);
+}
+
+/* ---- holders ------------------------------------------------------------ */
+
+TEST(its_holders_are_as_many_as_one_node_counts)
+{
+    engine_op op = engine_inspect(play.engine, PLAY_RESOURCE, NULL);
+    static const int64_t holders[] = {1, 7, 3, 5, 2};
+    for (int i = 0; i < PLAY_NODES; i++)
+        if (play_find(CALL_INSPECT, i) != NULL)
+            answer_shared(CALL_INSPECT, i, holders[i]);
+    const struct engine_result *result = play_result(op);
+    ck_assert_int_eq((int)result->outcome, OUTCOME_FOUND);
+    ck_assert(result->is_shared);
+    ck_assert_int_eq(result->holders, 7); /* of the first three */
+    ck_assert_int_eq(result->remaining_ms, 1000);
+    ck_assert_int_eq(result->number, 0);
+}
+
+TEST(readers_keep_a_writer_out)
+{
+    engine_op op = ask(false, 0);
+    for (int i = 0; i < 3; i++)
+        answer_shared(CALL_ACQUIRE, i, 2);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
+    ck_assert_int_eq(play_result(op)->holders, 2);
+    ck_assert_int_eq(play_result(op)->remaining_ms, 2000);
+}
+
+/* Both have no value of ours. */
+TEST(readers_are_no_foreign_value)
+{
+    engine_op op = ask(false, 0);
+    answer_shared(CALL_ACQUIRE, 0, 1);
+    answer_shared(CALL_ACQUIRE, 1, 1);
+    play_answer_held(CALL_ACQUIRE, 2, "");
+    play_answer_held(CALL_ACQUIRE, 3, "");
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    play_answer(CALL_ACQUIRE, 4, VOTE_GRANTED); /* split: it tries again */
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+}
+
+/* ---- repeats ------------------------------------------------------------ */
+
+TEST(with_a_key_each_attempt_may_replace_an_earlier_lock)
+{
+    engine_op op = ask_again();
+    const struct play_call *sent = play_find(CALL_REPEAT, 0);
+    ck_assert(sent != NULL);
+    ck_assert_int_gt(sent->call.seen, 0);
+    ck_assert_int_lt(sent->call.seen, sent->call.number);
+    for (int i = 0; i < 3; i++)
+        play_reply(play_find(CALL_REPEAT, i),
+                   (struct call_reply){.vote = VOTE_GRANTED, .was_free = true});
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    ck_assert(!play_result(op)->is_repeat);
+}
+
+TEST(it_is_a_repeat_if_one_was_replaced)
+{
+    engine_op op = ask_again();
+    for (int i = 0; i < 3; i++)
+        play_reply(
+            play_find(CALL_REPEAT, i),
+            (struct call_reply){.vote = VOTE_GRANTED, .was_free = i > 0});
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    ck_assert(play_result(op)->is_repeat);
+}
+
+TEST(so_it_is_if_a_lost_attempt_replaced_one)
+{
+    engine_op op = ask_again();
+    play_reply(play_find(CALL_REPEAT, 0),
+               (struct call_reply){.vote = VOTE_GRANTED});
+    for (int i = 1; i < 4; i++)
+        play_answer(CALL_REPEAT, i, VOTE_LATE);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    for (int i = 0; i < 3; i++)
+        play_reply(play_find(CALL_REPEAT, i),
+                   (struct call_reply){.vote = VOTE_GRANTED, .was_free = true});
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    ck_assert(play_result(op)->is_repeat);
+}
+
+/* Another server granted it, whose clocks are ahead; or after this request. */
+TEST_RANGE(so_is_one_that_clocks_make_later, 0, 2)
+{
+    engine_op op = ask_again();
+    int64_t number = play_find(CALL_REPEAT, 0)->call.number;
+    int64_t later = number + (_i == 0 ? 1 : 200000);
+    for (int i = 0; i < 3; i++)
+        play_reply(play_find(CALL_REPEAT, i),
+                   (struct call_reply){.vote = VOTE_STALE, .highest = later});
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    const struct call *call = &play_find(CALL_REPEAT, 0)->call;
+    ck_assert_int_gt(call->number, later);
+    if (_i == 0)
+        ck_assert_int_eq(call->seen, later);
+    else
+        ck_assert_int_lt(call->seen, number);
+}
+
+/* ---- waiting ------------------------------------------------------------ */
+
+TEST(readers_that_stand_together_get_in_together)
+{
+    begin_asking_all();
+    engine_op writer = ask(false, WAITING_MS);
+    waiting_grant();
+    char token[TOKEN_MAX + 1];
+    copy_token(writer, token);
+    engine_close(play.engine, writer);
+    engine_op readers[] = {ask(true, WAITING_MS), ask(true, WAITING_MS)};
+    engine_op next = ask(false, WAITING_MS), late = ask(true, WAITING_MS);
+    (void)play_release(span_of(token));
+    waiting_grant();
+    ck_assert_int_eq(play_outcome(readers[0]), OUTCOME_GRANTED);
+    waiting_grant(); /* it was asked for at once */
+    ck_assert_int_eq(play_outcome(readers[1]), OUTCOME_GRANTED);
+    int attempts = waiting_attempts();
+    play_advance(1000);
+    ck_assert_int_eq(waiting_attempts(), attempts);
+    waiting_check(next);
+    waiting_check(late); /* it came after the writer */
+}
+
+TEST(no_reader_overtakes_a_writer_that_waits)
+{
+    begin_asking_all();
+    engine_op writer = ask(false, WAITING_MS);
+    waiting_find_held();
+    int attempts = waiting_attempts();
+    engine_op reader = ask(true, 0);
+    play_advance(2000);
+    ck_assert_int_eq(waiting_attempts(), attempts);
+    ck_assert_int_eq(play_outcome(reader), OUTCOME_HELD);
+    waiting_check(writer);
+}
+
+/* All nodes answer the writer's attempt, if there is one. */
+static void keep_writer_out(void)
+{
+    for (int i = 0; i < PLAY_NODES; i++)
+        if (play_find(CALL_ACQUIRE, i) != NULL)
+            answer_shared(CALL_ACQUIRE, i, 2);
+}
+
+/* Its own earlier lock shows nowhere among those that keep the writer out. */
+TEST(a_reader_that_waited_behind_a_writer_replaces_its_earlier_lock)
+{
+    begin_asking_all();
+    engine_op writer = ask(false, 1000);
+    engine_op reader = ask_again_for(WAITING_MS);
+    int64_t asked_us = play_find(CALL_ACQUIRE, 0)->call.number;
+    for (int ms = 0; ms < 1200; ms += 10) {
+        keep_writer_out();
+        play_advance(10000);
+    }
+    ck_assert_int_eq(play_outcome(writer), OUTCOME_HELD);
+    ck_assert_int_gt(waiting_attempts(), 1);
+    const struct play_call *sent = play_find(CALL_REPEAT, 0);
+    ck_assert(sent != NULL);
+    ck_assert_int_ge(sent->call.seen, asked_us);
+    waiting_check(reader);
+}
+
+TEST(a_reader_that_waited_behind_another_replaces_its_earlier_lock)
+{
+    begin_asking_all();
+    engine_op first = ask(true, WAITING_MS);
+    engine_op second = ask_again_for(WAITING_MS);
+    waiting_find_held();
+    play_await_round(2 * PLAY_NODES);
+    waiting_grant();
+    ck_assert_int_eq(play_outcome(first), OUTCOME_GRANTED);
+    ck_assert(play_find(CALL_REPEAT, 0) != NULL);
+    waiting_check(second);
+}
+
+/* When it came, no clock was known. */
+TEST(a_reader_that_waited_for_the_nodes_replaces_its_earlier_lock)
+{
+    play_begin_again(&play_settings);
+    engine_op reader = ask_again_for(WAITING_MS);
+    play_advance(1000);
+    int64_t came_us = play.now_us;
+    play_nodes_up();
+    play_advance(1000000);
+    const struct play_call *sent = play_find(CALL_REPEAT, 0);
+    ck_assert(sent != NULL);
+    ck_assert_int_gt(sent->call.seen, 0);
+    ck_assert_int_le(sent->call.number - sent->call.seen,
+                     play.now_us - came_us + 1000000);
+    waiting_check(reader);
+}

@@ -1,0 +1,166 @@
+#include "../../../server/engine/permits/survey.h"
+#include "../../lib/suite/suite.h"
+
+enum { NODES = 5, SLOTS = 3 };
+
+static struct survey survey;
+
+static void begin(void)
+{
+    survey_init(&survey, NODES, SLOTS, 1);
+}
+
+static void tell_rest(int node, const char *letters, int64_t rest_ms)
+{
+    survey_note_reply(&survey, node,
+                      &(struct call_reply){.vote = VOTE_DONE,
+                                           .pttl_ms = rest_ms,
+                                           .slots = span_of(letters)});
+}
+
+static void tell(int node, const char *letters)
+{
+    tell_rest(node, letters, -1);
+}
+
+static void fail_node(int node, enum vote vote)
+{
+    survey_note_reply(&survey, node, &(struct call_reply){.vote = vote});
+}
+
+static void expect(enum survey_outcome outcome)
+{
+    ck_assert_int_eq((int)survey_outcome(&survey), (int)outcome);
+}
+
+static void expect_free(const char *letters)
+{
+    struct slotset set = survey_free(&survey);
+    for (int i = 0; i < SLOTS; i++)
+        ck_assert_int_eq(slotset_has(&set, i), letters[i] == '0');
+}
+
+SUITE(survey, .set_up = begin);
+
+TEST(a_majority_that_agrees_is_enough)
+{
+    tell(0, "011");
+    tell(4, "011");
+    expect(SURVEY_OPEN);
+    tell(2, "011");
+    expect(SURVEY_TOLD);
+    expect_free("011");
+}
+
+TEST(a_full_pool_is_told_by_a_majority)
+{
+    for (int i = 0; i < 3; i++) {
+        expect(SURVEY_OPEN);
+        tell(i, "111");
+    }
+    expect(SURVEY_TOLD);
+    expect_free("111");
+}
+
+/* Two of the first three have a key that is free on three of all. */
+TEST(a_slot_in_doubt_is_waited_for)
+{
+    tell(0, "110");
+    tell(1, "110");
+    tell(2, "111");
+    expect(SURVEY_OPEN);
+    tell(3, "111");
+    expect(SURVEY_OPEN);
+    tell(4, "110");
+    expect(SURVEY_TOLD);
+    expect_free("110");
+}
+
+TEST(a_slot_on_three_nodes_is_taken_whatever_the_others_say)
+{
+    tell(0, "111");
+    tell(1, "111");
+    tell(2, "110");
+    expect(SURVEY_OPEN);
+    tell(3, "111");
+    expect(SURVEY_TOLD);
+    expect_free("111");
+}
+
+TEST(so_many_free_ones_as_are_wanted_are_enough)
+{
+    survey_init(&survey, NODES, SLOTS, 2);
+    tell(0, "001");
+    tell(1, "011");
+    tell(2, "001");
+    expect(SURVEY_OPEN);
+    tell(3, "001");
+    expect(SURVEY_TOLD);
+    expect_free("001");
+}
+
+TEST(the_end_decides_what_is_in_doubt)
+{
+    tell(0, "110");
+    tell(1, "110");
+    tell(2, "111");
+    survey_note_rest(&survey);
+    expect(SURVEY_TOLD);
+    expect_free("111");
+    tell(3, "000"); /* too late */
+    expect_free("111");
+    ck_assert_int_eq(survey.votes[3].vote, VOTE_UNANSWERED);
+}
+
+TEST(two_answers_of_five_are_no_quorum)
+{
+    tell(0, "000");
+    tell(1, "000");
+    fail_node(2, VOTE_DISCONNECTED);
+    survey_note_ballot(&survey, 3, ballot_unfit(STATE_UNREACHABLE));
+    expect(SURVEY_OPEN);
+    fail_node(4, VOTE_NOT_ADMITTED);
+    expect(SURVEY_NO_QUORUM);
+}
+
+TEST(a_majority_that_refuses_is_told)
+{
+    fail_node(0, VOTE_KEY_REFUSED);
+    fail_node(1, VOTE_KEY_REFUSED);
+    expect(SURVEY_OPEN);
+    fail_node(2, VOTE_KEY_REFUSED);
+    expect(SURVEY_REFUSED);
+}
+
+TEST(an_answer_about_other_slots_is_none)
+{
+    tell(0, "00");
+    tell(1, "0000");
+    ck_assert_int_eq(survey.votes[0].vote, VOTE_UNREADABLE);
+    ck_assert_int_eq(survey.votes[1].vote, VOTE_UNREADABLE);
+    ck_assert_int_eq(survey.answers, 0);
+}
+
+TEST(one_node_is_enough_to_tell_of_the_key)
+{
+    tell(0, "010");
+    tell(1, "210");
+    tell(2, "010");
+    ck_assert_int_eq(slotset_count(&survey.own), 1);
+    ck_assert_int_eq(slotset_next(&survey.own, 0), 0);
+}
+
+/* A slot is free when its key has ended on a majority. */
+TEST(the_time_until_one_is_free_is_that_of_a_majority)
+{
+    ck_assert_int_eq(survey_rest_ms(&survey), -1);
+    tell_rest(0, "111", 300);
+    tell_rest(1, "111", 100);
+    ck_assert_int_eq(survey_rest_ms(&survey), -1);
+    tell_rest(2, "111", -1);
+    ck_assert_int_eq(survey_rest_ms(&survey), -1);
+    tell_rest(3, "111", 200);
+    ck_assert_int_eq(survey_rest_ms(&survey), 300);
+    tell_rest(4, "111", 0);
+    ck_assert_int_eq(survey_rest_ms(&survey), 200);
+}
