@@ -36,7 +36,7 @@ password=$(random)
 secret redis-users users.acl <<END
 user default reset on #$(hash_of "$(random)") ~* &* +@all
 user probe reset on nopass -@all +ping
-user redlockd reset on #$(hash_of "$password") ~* &redlockd:released:* -@all +evalsha +script|load +time +info +config|get +acl|getuser +client|setname +hget +hmget +hset +hdel +exists +set +mget +getrange +pttl +pexpire +pexpireat +pexpiretime +del +zadd +zrem +zscore +zcount +zrange +zremrangebyscore +scan +publish +subscribe +unsubscribe
+user redlockd reset on #$(hash_of "$password") ~* &redlockd:released:* -@all +evalsha +script|load +time +info +config|get +acl|getuser +client|setname +hget +hmget +hset +hdel +exists +set +mget +getrange +pttl +pexpire +pexpireat +pexpiretime +del +zadd +zrem +zscore +zmscore +zcount +zrange +zremrangebyscore +scan +publish +subscribe +unsubscribe
 END
 for i in 0 1 2 3 4; do
     echo "${SCHEME:-redis}://redlockd:$password@redis-$i.redis:6379"

@@ -22,7 +22,7 @@ static const char *const beats[] = {
     "00000000000000000000000000", "00000000000000000000000003",
     "00000000000000000000000012", "00000000009007199254740991"};
 
-enum { NONCES = 4, OTHERS = 4 };
+enum { NONCES = 4, OTHERS = 4, NO_LOCK = -1 };
 
 static int64_t any_number(struct run *run, int resource)
 {
@@ -193,6 +193,7 @@ static void shorten_token(struct run *run, struct call *call, char *text)
 /* What all calls of a batch have in common. */
 struct shared {
     bool is_of_locks; /* none looks at the permission or changes it */
+    int crowd;        /* the lock whose readers make most calls; or NO_LOCK */
     struct span admit;
     state_text admit_text;
     int64_t median_us;
@@ -316,6 +317,34 @@ static void choose_slots(struct run *run, struct call *call)
     call->key_hash = span_of(hashes[hands_pick(run, 3)]);
 }
 
+/* Comes to the readers of a lock, or leaves them: what one command may do for
+ * many, if most is in order. */
+static void make_reader(struct run *run, const struct shared *shared,
+                        struct call *call, struct texts *texts)
+{
+    int64_t highest = run->memory.highest[shared->crowd];
+    bool is_late = highest == 0 || hands_pick(run, 3) == 0;
+    char *token = texts->token;
+    *call = (struct call){
+        .kind = hands_pick(run, 2) == 0 ? CALL_ACQUIRE : CALL_RELEASE,
+        .resource = {texts->names,
+                     simnode_join(texts->names, &shared->crowd, 1)},
+        .admit = shared->admit,
+        .number = (is_late ? run->clock_us : highest) + hands_pick(run, 20),
+        .node_deadline_us = shared->deadline_us,
+        .window_us = CALLS_WINDOW_US,
+    };
+    fence_slots(call->resource, call->slots);
+    if (hands_pick(run, 20) == 0)
+        call->number = any_number(run, shared->crowd);
+    call->token = any_token(run, shared->crowd, token);
+    if (call->kind == CALL_ACQUIRE)
+        call->token = token_of_number(run, call, token = texts->number);
+    if (call->token.len > TOKEN_NUMBER_LEN && hands_pick(run, 20) != 0)
+        token_share(token);
+    call->ttl_ms = any_ttl_ms(run, call);
+}
+
 static void make_call(struct run *run, const struct shared *shared,
                       struct call *call, struct texts *texts)
 {
@@ -376,8 +405,10 @@ void calls_make(struct run *run, int count, struct call calls[CALLS_MAX],
                 struct simcall copies[CALLS_MAX])
 {
     bool is_of_locks = hands_pick(run, 4) != 0;
+    bool is_crowd = is_of_locks && hands_pick(run, 6) == 0;
     struct shared shared = {
         .is_of_locks = is_of_locks,
+        .crowd = is_crowd ? (int)hands_pick(run, SIM_RESOURCES) : NO_LOCK,
         .median_us = any_median(run),
         .deadline_us = run->clock_us + (hands_pick(run, 12) - 1) * 1000000,
     };
@@ -385,7 +416,8 @@ void calls_make(struct run *run, int count, struct call calls[CALLS_MAX],
     hands_make_room(run, CALLS_MAX * CALLS_NAMES_MAX);
     for (int i = 0; i < count; i++) {
         struct texts texts;
-        make_call(run, &shared, &calls[i], &texts);
+        bool is_reader = is_crowd && hands_pick(run, 24) != 0;
+        (is_reader ? make_reader : make_call)(run, &shared, &calls[i], &texts);
         simcall_copy(&copies[i], &calls[i]);
         calls[i] = copies[i].call;
     }

@@ -7,6 +7,7 @@ from defect import Defect, Edit
 SHARED = "server/node/scripts/shared.lua"
 SHARE = "server/node/scripts/share.lua"
 ROW = "server/node/scripts/row.lua"
+MANY = "server/node/scripts/readers.lua"
 
 READERS = [
     Defect("readers' key that ends with the one that left", "differ", "batch",
@@ -23,16 +24,16 @@ READERS = [
         SHARE, "        if not (number > least) then\n",
         "        if not (number > bar) then\n")]),
     Defect("reader below the bar", "differ", "batch", [Edit(
-        SHARE, "math.max(tonumber(writers),\n"
-        "            bar and bar >= 0 and bar or 2^53)\n",
-        "tonumber(writers)\n")]),
+        SHARE, "math.max(writers, bar and bar >= 0 and bar or 2^53)\n",
+        "writers + 0\n")]),
     Defect("reader not recorded in the slot", "differ", "batch", [Edit(
         SHARE, "        promise(ttl_ms, slot, digits, top and higher > top, "
         "slot .. 's',\n            digits .. ':' .. writers)\n",
         "        promise(ttl_ms)\n")]),
     Defect("readers that hide the writer's number", "differ", "batch", [Edit(
-        SHARE, "        if not (of and tonumber(of) == highest) then\n",
-        "        if not of then\n")]),
+        "server/node/scripts/prelude.lua",
+        "    return of and of + 0 == highest and number or\n",
+        "    return of and number or\n")]),
     # A repair that found nobody comes after it, and after its release.
     Defect("reader whose lower number raises nothing", "differ", "batch", [Edit(
         SHARE, "        local higher = math.max(number, highest + 1)\n",
@@ -89,8 +90,8 @@ READERS = [
         ROW, "two[1] == token and not two[3] and token",
         "two[1] == token and token")]),
     Defect("row that releases a reader that has ended", "differ", "batch", [
-        Edit(ROW, " and token ~= WISH and\n        two[2] + 0 >= math.floor("
-             "now / 1000)\n", " and token ~= WISH\n")]),
+        Edit(ROW, " and token ~= WISH and\n        two[2] + 0 >= now_ms\n",
+             " and token ~= WISH\n")]),
     Defect("row that lets a reader join whoever has the lock", "differ",
            "batch", [Edit(ROW, "    if is_there ~= 0 then\n",
                           "    if is_there == 2 then\n")]),
@@ -99,9 +100,36 @@ READERS = [
         "                        writers",
         "number > highest and\n                        writers")]),
     Defect("row that forgets the writer's number", "differ", "batch", [Edit(
-        ROW, "        writers[i] = of and of + 0 == numbers[i] and number or\n"
-        "            string.format('%.0f', numbers[i] or 0)\n",
-        "        writers[i] = number or '0'\n")]),
+        ROW, "        writers[i] = writer_in(writers[i], numbers[i] or 0)\n",
+        "        writers[i] = writers[i] and writer_in(writers[i], 0) or '0'\n")]),
+    Defect("many readers that pass a waiting writer", "differ", "batch", [Edit(
+        MANY, "    if scores.err or scores[1] or", "    if scores.err or")]),
+    Defect("many readers below a writer's number", "differ", "batch", [Edit(
+        MANY, "        elseif number > least then\n",
+        "        elseif number > 0 then\n")]),
+    Defect("many readers outside the window", "differ", "batch", [Edit(
+        MANY, "score or not number or math.abs(number - now) > ARGV[2] + 0",
+        "score or not number")]),
+    Defect("many readers that come late", "differ", "batch", [Edit(
+        MANY, " or not is_whole or slot and now > ARGV[3] + 0 then\n",
+        " or not is_whole then\n")]),
+    Defect("many readers of a node that may have forgotten", "differ", "batch", [
+        Edit(MANY, "    if not can_ask or not is_whole or", "    if not can_ask or")]),
+    Defect("many readers whose lower numbers raise nothing", "differ", "batch", [
+        Edit(MANY, "math.max(number, highest + 1)", "math.max(number, highest)")]),
+    Defect("many readers' key that ends with those that came", "differ",
+           "batch", [Edit(MANY, "ends_ms, longest_ms = last[2] or 0, 0",
+                          "ends_ms, longest_ms = 0, 0")]),
+    Defect("many readers' key that ends with those that left", "differ",
+           "batch", [Edit(MANY, "    if removed[1] then\n",
+                          "    if removed[1] and not last[1] then\n")]),
+    Defect("many readers of whom one that has ended is released", "differ",
+           "batch", [Edit(MANY, "            if score and score + 0 >= now_ms "
+                          "then\n", "            if score then\n")]),
+    Defect("the last of many readers is not announced", "differ", "batch", [
+        Edit(MANY, "emptied[i] = holders == 0\n", "emptied[i] = false\n")]),
+    Defect("many readers with one token", "differ", "batch", [Edit(
+        MANY, "        if seen[token] or #token", "        if #token")]),
     Defect("readers that join what is not ours", "unit",
            "readers_leave_what_is_not_ours_alone", [Edit(
                SHARE, "        if last.err or last[1] and "
@@ -119,10 +147,11 @@ READERS = [
         Edit("server/node/scripts/extend.lua",
              "                announce(lock, shared)\n", "")]),
     Defect("repeat that replaces readers of other keys", "differ", "batch", [
-        Edit(SHARE, "may_replace(holder) then\n", "seen > 0 then\n")]),
+        Edit(SHARE, "            if old and old <= seen and holder ~= shared "
+             "then\n", "            if holder ~= shared then\n")]),
     Defect("reader's late repeat comes back", "differ", "batch", [Edit(
-        SHARE, "            elseif (repeated(holder) or 0) > number then\n",
-        "            elseif (repeated(holder) or 0) == number then\n")]),
+        SHARE, "            elseif old and old > number then\n",
+        "            elseif old and old == number then\n")]),
     Defect("readers that pass a waiting writer", "differ", "batch", [Edit(
         SHARE, "            if holders then\n",
         "            if holders == 0 then\n")]),

@@ -72,9 +72,7 @@ end
 -- The number of what is there if it belongs to a request of the same client: a
 -- token of the same form with the same key hash; nil: it does not.
 -- <16 digits>.<40 hex digits>+<22 characters>[.<owner>]
---
--- seen, behind the slots: a higher number is that of a later request.
-local repeated, may_replace
+local repeated
 if kind == 'g' then
     repeated = function(value)
         if type(value) ~= 'string' or #value > 145 or
@@ -88,10 +86,6 @@ if kind == 'g' then
         local rest = string.sub(value, 81)
         return (rest == '' or string.find(rest, '^%.[%w._:@/-]+$')) and
             tonumber(old) or nil
-    end
-    may_replace = function(value)
-        local old = repeated(value)
-        return old and old <= tonumber(ARGV[b + 2 + n])
     end
 end
 

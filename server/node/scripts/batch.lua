@@ -14,13 +14,20 @@ local at, a = 1, arguments_at -- the next letter, its first argument
 
 while at <= #kinds do
     local _, last = string.find(kinds, '^[ahr][ahr][ahr]+', at)
+    local calls = not last and string.find(kinds, '^[hr];[hr]', at) and
+        next_readers(at, a)
+    local is_more
     if last then
-        local is_more
         local row = {string.byte(kinds, at, last)}
         a, is_more = run_row(row, answers, count, a)
         has_details = has_details or is_more
         count = count + #row
         at = last + 1
+    elseif calls and calls[1] then
+        a, is_more = run_readers(calls, answers, count, a)
+        has_details = has_details or is_more
+        count = count + #calls
+        at = at + 2 * #calls - 1
     elseif string.sub(kinds, at, at) == ';' then
         at = at + 1
     else

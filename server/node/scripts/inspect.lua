@@ -13,7 +13,6 @@ if kind == 'i' then
             reply = nil
         end
         if reply and reply[1] == 'SHARED' and ARGV[b] ~= '0' then
-            local now_ms = math.floor(now / 1000)
             local holders = redis.call('ZRANGE', ARGV[i], now_ms, '+inf',
                 'BYSCORE', 'WITHSCORES')
             for k = 1, #holders, 2 do

@@ -2,7 +2,7 @@
 -- call: each file in between is a part of its body, and single.lua ends it.
 --
 -- The script is made of the files of this folder in this order: this one, a file
--- or two for each kind of call, single.lua, row.lua, batch.lua.
+-- or two for each kind of call, single.lua, row.lua, readers.lua, batch.lua.
 --
 -- KEYS  state
 -- ARGV  1 admit  2 window_us  3 deadline_us  4 kinds
@@ -45,6 +45,7 @@ local state, kinds = KEYS[1], ARGV[4]
 -- 2^53, where Lua's doubles and the conversion to a reply are exact.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
+local now_ms = math.floor(now / 1000)
 
 -- Whether the caller may count votes of this node. The replication ID at the
 -- end of the admission belongs to the memory: it changes if the node becomes a
@@ -144,7 +145,6 @@ local WISH, WISH_MS = '0000000000000000~', 500
 
 -- How many hold a shared lock; 0: it is only wished for. nil: it is none.
 local function readers(lock)
-    local now_ms = math.floor(now / 1000)
     local last = redis.pcall('ZRANGE', lock, '0', '0', 'REV', 'WITHSCORES')
     -- of ours: it has a token, which has a "~", and ends
     if last.err or not last[1] or string.byte(last[1], 17) ~= 126 or
@@ -159,6 +159,16 @@ local function readers(lock)
     return holders - ((tonumber(wish) or 0) >= now_ms and 1 or 0)
 end
 
+-- The highest number of a writer in a slot, in digits: shared.lua.
+--
+-- record   that readers left beside the number in the slot
+-- highest  that number
+local function writer_in(record, highest)
+    local of, number = string.match(record or '', '^(%d+):(%d+)$')
+    return of and of + 0 == highest and number or
+        string.format('%.0f', highest)
+end
+
 -- Whether a writer may set a lock that is no text, as nobody holds it. Otherwise
 -- it has left its wish.
 local function may_take(lock)
@@ -167,7 +177,7 @@ local function may_take(lock)
         return redis.pcall('DEL', lock) == 1
     end
     if holders then
-        local until_ms = math.floor(now / 1000) + WISH_MS
+        local until_ms = now_ms + WISH_MS
         redis.pcall('ZADD', lock, until_ms, WISH)
         redis.pcall('PEXPIREAT', lock, until_ms, 'GT')
     end
@@ -199,9 +209,9 @@ local function held(lock, pttl, value)
         {'HELD', pttl, string.sub(value, 1, 256)}
 end
 
--- What shared.lua keeps, and makes when a call needs it: the time, the two forms
--- of the call's token, and functions.
-local now_ms, exclusive, shared, settle, join, leave, cannot_join, record
+-- What shared.lua keeps, and makes when a call needs it: the two forms of the
+-- call's token, and functions.
+local exclusive, shared, settle, join, leave, cannot_join, record
 
 -- Runs one call. Its n locks, if it is about locks, are the arguments from
 -- ARGV[a] on; the other ones stand from ARGV[b] on, but the slot of an acquire of

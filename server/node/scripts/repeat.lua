@@ -9,7 +9,7 @@
 -- as acquire, which has checked admission, deadline and number; R, not G, if a
 -- value was replaced
 --
--- seen: as may_replace has it
+-- seen: a higher number is that of a later request of the client
 if kind == 'g' or kind == 'a' then
     local token, ttl_ms = ARGV[b], tonumber(ARGV[b + 1])
     local digits = string.sub(token, 1, 16)
@@ -25,7 +25,8 @@ if kind == 'g' or kind == 'a' then
             local is_left = type(value) == 'table' and may_take(ARGV[i])
             if not is_left then
                 pttl = redis.call('PTTL', ARGV[i])
-                if kind == 'a' or not may_replace(value) then
+                local old = kind == 'g' and repeated(value)
+                if not old or old > tonumber(ARGV[b + 2 + n]) then
                     return held(ARGV[i], pttl, value)
                 end
                 replaced[i] = {value = value, pttl = pttl}

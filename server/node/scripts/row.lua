@@ -19,9 +19,7 @@ local function read_writers(first, last, numbers)
     end
     local writers = redis.pcall('HMGET', state, unpack(fields))
     for i = 1, #writers do
-        local of, number = string.match(writers[i] or '', '^(%d+):(%d+)$')
-        writers[i] = of and of + 0 == numbers[i] and number or
-            string.format('%.0f', numbers[i] or 0)
+        writers[i] = writer_in(writers[i], numbers[i] or 0)
     end
     return writers
 end
@@ -61,7 +59,7 @@ local function join_free(lock, token, ttl_ms)
     if is_there ~= 0 then
         return type(is_there) == 'table' and is_there or nil
     end
-    local ends_ms = math.floor(now / 1000) + ttl_ms
+    local ends_ms = now_ms + ttl_ms
     local added = redis.pcall('ZADD', lock, ends_ms, token)
     local set = added == 1 and redis.pcall('PEXPIREAT', lock, ends_ms)
     if type(set) == 'table' then -- the node denies its user a lock
@@ -75,7 +73,7 @@ end
 local function is_alone(lock, token)
     local two = redis.pcall('ZRANGE', lock, '0', '1', 'WITHSCORES')
     return two[1] == token and not two[3] and token ~= WISH and
-        two[2] + 0 >= math.floor(now / 1000)
+        two[2] + 0 >= now_ms
 end
 
 -- Does what run() does, but an error is the reply: the other calls still run.
@@ -149,7 +147,8 @@ local function run_row(letters, answers, count, a)
     local new_top, top_digits, longest_ms = top, nil, 0
     local numbers -- in the slots, once one of them was to be read
     local writers -- of the slots, once there was a reader
-    local others = {} -- of a reader who must not be let in at once: i, a, slot_at
+    -- of a reader who must not be let in at once: i, a, slot_at
+    local others
 
     local values = releases > 0 and read_locks(before + 1, before + releases)
     local slots, filled, deletes = {}, 0, 0
@@ -209,6 +208,7 @@ local function run_row(letters, answers, count, a)
                     elseif reply then
                         has_details = true
                     else
+                        others = others or {}
                         others[#others + 1] = {i, a, slot_at}
                     end
                 else
@@ -311,7 +311,7 @@ local function run_row(letters, answers, count, a)
             end
         end
     end
-    for _, reader in ipairs(others) do
+    for _, reader in ipairs(others or {}) do
         local reply = run_safely('h', reader[2], 1, reader[2] + 1,
             reader[3])
         answers[count + reader[1]] = reply

@@ -15,6 +15,7 @@
 -- An acquire replaces nobody.
 if kind == 'h' or kind == 'g' and is_shared then
     local number, ttl_ms = tonumber(string.sub(shared, 1, 16)), ARGV[b + 1]
+    local seen = kind == 'g' and tonumber(ARGV[b + 2 + n])
     local replaced, ends, lasts, is_repeated = {}, {}, {}, false
     local top, slots, numbers = nil, {}, {} -- by slot: its number, and that of a writer
     for i = a, b - 1 do
@@ -29,12 +30,8 @@ if kind == 'h' or kind == 'g' and is_shared then
         local slot = kind == 'h' and n == 1 and ARGV[s] or ARGV[b + 2 + i - a]
         local known = redis.call('HMGET', state, slot, slot .. 's', 'bar', 'top')
         local highest, bar = tonumber(known[1] or 0), tonumber(known[3] or 0)
-        local of, writers = string.match(known[2] or '', '^(%d+):(%d+)$')
-        if not (of and tonumber(of) == highest) then
-            writers = string.format('%.0f', highest)
-        end
-        local least = math.max(tonumber(writers),
-            bar and bar >= 0 and bar or 2^53)
+        local writers = writer_in(known[2], highest)
+        local least = math.max(writers, bar and bar >= 0 and bar or 2^53)
         if not (number > least) then
             return {'STALE', least}
         end
@@ -45,13 +42,14 @@ if kind == 'h' or kind == 'g' and is_shared then
             '+inf', 'BYSCORE', 'WITHSCORES') or {}
         for k = 1, #holders, 2 do
             local holder = holders[k]
-            if holder ~= shared and may_replace(holder) then
+            local old = repeated(holder)
+            if old and old <= seen and holder ~= shared then
                 table.insert(replaced[i], holder)
                 -- An earlier promise to the client is kept.
                 ends[i] = math.max(ends[i], holders[k + 1])
                 is_repeated = true
-            elseif (repeated(holder) or 0) > number then
-                return {'STALE', repeated(holder)}
+            elseif old and old > number then
+                return {'STALE', old}
             end
         end
         local wish = last[1] and redis.call('ZSCORE', ARGV[i], WISH)

@@ -27,7 +27,6 @@ local found = kind == 'r' and not is_shared and
     redis.pcall('GETRANGE', ARGV[a], '0', '255')
 if is_shared or kind == 'r' and (n > 1 or type(found) == 'table') then
     local number, rest = string.sub(ARGV[b], 1, 16), string.sub(ARGV[b], 18)
-    now_ms = math.floor(now / 1000)
     exclusive, shared = number .. '.' .. rest, number .. '~' .. rest
 end
 if shared and not settle and (kind ~= 'h' or n > 1) then
@@ -87,7 +86,7 @@ if shared and not settle and (kind ~= 'h' or n > 1) then
             end
         end
         local has_others, refused
-        if dropped > 0 and redis.call('EXISTS', lock) == 1 then
+        if dropped > 0 then
             has_others, refused = settle(lock)
         end
         if not was_held and is_left then
@@ -117,10 +116,7 @@ if shared and not settle and (kind ~= 'h' or n > 1) then
         if dropped ~= 1 then
             return dropped
         end
-        local has_others, refused
-        if redis.call('EXISTS', lock) == 1 then
-            has_others, refused = settle(lock)
-        end
+        local has_others, refused = settle(lock)
         local is_ended = tonumber(ends_ms) < now_ms
         return refused or is_ended and 0 or 1, has_others
     end
