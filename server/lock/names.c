@@ -69,6 +69,19 @@ bool names_are_sorted(struct span names)
     return true;
 }
 
+bool names_overlap(struct span left, struct span right)
+{
+    struct span one = names_next(&left), other = names_next(&right);
+    int order;
+    while ((order = names_compare(&one, &other)) != 0) {
+        struct span *rest = order < 0 ? &left : &right;
+        if (rest->len == 0)
+            return false;
+        *(order < 0 ? &one : &other) = names_next(rest);
+    }
+    return true;
+}
+
 int names_slot(struct span name, struct span *pool)
 {
     enum { DIGITS = 3 };

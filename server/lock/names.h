@@ -29,6 +29,9 @@ size_t names_join(char *to, struct span *list, int count);
  */
 bool names_are_sorted(struct span names);
 
+/* Whether a name is in both; each is in the form that names_join gives. */
+bool names_overlap(struct span left, struct span right);
+
 /*
  * A slot of a pool is a lock whose name is that of the pool, "#" and a number
  * from 0 to POOL_SLOTS_MAX - 1, without zeros in front. names_slot tells the

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "../../lock/names.h"
 #include "../port/fence.h"
 #include "../port/tag.h"
 #include "../port/token.h"
@@ -52,13 +53,14 @@ static unsigned bucket_of(struct span token)
     return (digits ^ digits >> 16) * UINT32_C(0x9e3779b1) >> 20;
 }
 
+/* Of several resources, one is enough: without it, the lock is none. */
 static struct fill *find(struct fills *fills, struct span resource,
                          struct span token)
 {
     struct fill *it;
     LIST_FOREACH(it, &fills->buckets[bucket_of(token)], in_bucket)
     if (token_is_same(texts_second(&it->texts), token) &&
-        span_is_same(texts_first(&it->texts), resource))
+        names_overlap(texts_first(&it->texts), resource))
         return it;
     return NULL;
 }

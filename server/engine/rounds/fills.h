@@ -61,11 +61,12 @@ bool fills_may_follow(const struct round *round);
 void fills_add(struct fills *fills, const struct round *round,
                struct span resource, struct span token, int64_t ttl_ms);
 
-/* Before an extend: the fill of this lock, if any, is sent at once. */
+/* Before an extend: the fill of this lock, or of one that has a resource of it,
+ * is sent at once. */
 void fills_send(struct fills *fills, struct span resource, struct span token);
 
 /*
- * Before a release or a repeat: the fill of this lock is never sent. True:
+ * Before a release or a repeat: likewise, the fill is never sent. True:
  * there was one, and the scope, if any, says which nodes may have the lock.
  * False: the scope stays.
  */

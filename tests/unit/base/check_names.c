@@ -98,3 +98,22 @@ TEST(a_slot_is_told_from_its_name)
     (void)names_slot(span_of("a#12#3"), &pool);
     ck_assert(span_is(pool, "a#12"));
 }
+
+TEST(locks_overlap_if_a_name_is_in_both)
+{
+    static const struct {
+        const char *left, *right;
+        bool overlap;
+    } rows[] = {
+        {"a", "a", true},        {"a", "b", false},
+        {"a", "ab", false},      {"a\nc", "b", false},
+        {"a\nc", "c", true},     {"a\nc\ne", "b\nd\ne", true},
+        {"a\nc", "b\nd", false}, {"b\nd\ne", "a\nc\ne\nf", true},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct span left = span_of(rows[i].left);
+        struct span right = span_of(rows[i].right);
+        ck_assert_int_eq(names_overlap(left, right), rows[i].overlap);
+        ck_assert_int_eq(names_overlap(right, left), rows[i].overlap);
+    }
+}

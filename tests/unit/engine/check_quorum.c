@@ -47,15 +47,20 @@ static const char *asked(enum call_kind kind)
     return text;
 }
 
-/* Granted by the first three nodes; the client has its answer. */
-static struct span grant(void)
+/* The token of a grant by the first three nodes; the client has its answer. */
+static struct span take_granted(engine_op op)
 {
     static char token[TOKEN_MAX];
-    engine_op op = play_win();
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
     struct span its = play_result(op)->token;
     struct span copy = {token, span_copy(token, its)};
     engine_close(play.engine, op);
     return copy;
+}
+
+static struct span grant(void)
+{
+    return take_granted(play_acquire());
 }
 
 static void expect_metrics(uint64_t split, uint64_t no_answer, uint64_t slow)
@@ -385,6 +390,23 @@ TEST(a_release_before_the_fill_asks_the_nodes_that_have_the_lock)
     play_advance(10 * TICK_US);
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 3);
     ck_assert_int_eq(play_count(CALL_RELEASE), 3);
+}
+
+/* Who has them hears that the lock is lost. */
+TEST(nor_after_one_of_several_is_released)
+{
+    static const char *const parts[] = {"a", "b", "a\nb", "b\nc"};
+    const struct engine_acquire acquire = {.resource = span_of("a\nb"),
+                                           .owner = span_of("web-3"),
+                                           .ttl_ms = TTL_MS};
+    for (int i = 0; i < 4; i++) {
+        play.sent_count = 0;
+        struct span token =
+            take_granted(engine_acquire(play.engine, &acquire, NULL));
+        (void)engine_release(play.engine, span_of(parts[i]), token, NULL);
+        play_advance(FILL_US + TICK_US);
+        ck_assert_str_eq(asked(CALL_ACQUIRE), "012");
+    }
 }
 
 /* Even if that takes long. */
