@@ -49,8 +49,12 @@ static enum client_event asked(struct client *client, const char *error)
 
 enum client_event client_begin(struct client *client, int64_t start_us)
 {
-    snprintf(client->resource, sizeof client->resource, "bench:%x:%d:%" PRIu64,
-             run, client->number, client->round++);
+    if (client_resource != NULL)
+        snprintf(client->resource, sizeof client->resource, "%s",
+                 client_resource);
+    else
+        snprintf(client->resource, sizeof client->resource,
+                 "bench:%x:%d:%" PRIu64, run, client->number, client->round++);
     client->busy = true;
     client->holds = false;
     client->start_us = start_us;

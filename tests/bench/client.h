@@ -6,6 +6,9 @@
 
 #include "http.h"
 
+/* What all clients acquire; NULL: as they do. */
+extern const char *client_resource;
+
 /* One client of a lock service: it acquires a resource that nobody used before,
  * releases it, and so on. */
 struct client {

@@ -5,7 +5,7 @@
  *                                            by the clock: a cycle that had to
  *                                            wait counts from when it was due
  *
- * -s asks for shared locks. -t speaks TLS. -a TOKEN sends this bearer token.
+ * -s asks for shared locks; -r NAME: all clients for this one. -t speaks TLS. -a TOKEN sends this bearer token.
  * Locks last -l MS, 30000. -c NAME=PID,PID… also prints the CPU time that these
  * processes used while cycles counted; PID 0 is this one.
  */
@@ -48,6 +48,7 @@ static struct load {
 
 int service_ttl_ms = 30000;
 bool service_is_shared;
+const char *client_resource;
 
 static void watch(int fd, struct client *client)
 {
@@ -147,8 +148,8 @@ static void connect_all(const struct sockaddr_in *server)
 static void parse(int argc, char **argv, struct sockaddr_in *server)
 {
     int option;
-    while ((option = getopt(argc, argv, "sta:l:c:")) == 't' || option == 'a' ||
-           option == 's' || option == 'l' ||
+    while ((option = getopt(argc, argv, "sta:l:r:c:")) == 't' || option == 'a' ||
+           option == 's' || option == 'l' || option == 'r' ||
            (option == 'c' && load.costs_count < COSTS)) {
         if (option == 't')
             http_use_tls();
@@ -158,15 +159,16 @@ static void parse(int argc, char **argv, struct sockaddr_in *server)
             http_set_token(optarg);
         else if (option == 'l')
             service_ttl_ms = atoi(optarg);
+        else if (option == 'r')
+            client_resource = optarg;
         else
             load.costs[load.costs_count++] = cost_of(optarg);
     }
     argc -= optind;
     argv += optind;
     if (option != -1 || argc < 3 || argc > 4)
-        errx(2, "usage: load [-s] [-t] [-a TOKEN] [-l MS] [-c NAME=PID,…]… "
-                "HOST:PORT "
-                "CLIENTS SECONDS [RATE]");
+        errx(2, "usage: load [-s] [-r NAME] [-t] [-a TOKEN] [-l MS] "
+                "[-c NAME=PID,…]… HOST:PORT CLIENTS SECONDS [RATE]");
     *server = http_address(argv[0]);
     load.count = atoi(argv[1]);
     load.seconds = atof(argv[2]);

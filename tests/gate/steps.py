@@ -112,6 +112,7 @@ NIGHTLY = [
     night("bench", hours=2),
     night("bench-contention", hours=2),
     night("bench-permits"),
+    night("bench-readers"),
     night("bench-peers", hours=2),
     night("bench-scale", hours=2),
     night("bench-flood"),

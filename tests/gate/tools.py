@@ -117,6 +117,8 @@ TOOLS = [
           "SERVERS=1 CLIENTS_EIGHT=", r"(?s)polls, 10 ms .*^failures: 0$"),
     bench("bench-permits", "SECONDS_RUN=0.5 CLIENTS=12",
           r"(?s)^busy +7 +10 +[1-9].*^failures: 0$"),
+    bench("bench-readers", "SECONDS_RUN=0.2 PAIRS=1 CLIENTS=12",
+          r"(?s)^many of one lock +12 +[1-9].*^failures: 0$"),
     Tool("bench-peers", PEERS,
          r"(?s)^6 runs; failures: 0.*^Each client is a process of its own"
          r".*^2 runs; failures: 0", "bench"),

@@ -33,17 +33,23 @@ if shared and not settle and (kind ~= 'h' or n > 1) then
     -- Drops the members that have ended; the key ends with the last of the
     -- others. Returns whether a holder is left, or nil and the error.
     settle = function(lock)
-        local dropped = redis.pcall('ZREMRANGEBYSCORE', lock, '-inf',
-            '(' .. now_ms)
-        if type(dropped) == 'table' then
-            return nil, dropped
-        end
         local last = redis.pcall('ZRANGE', lock, '0', '1', 'REV', 'WITHSCORES')
-        local set = last[2] and redis.pcall('PEXPIREAT', lock, last[2])
-        if last.err or type(set) == 'table' then
-            return nil, last.err and last or set
+        if last.err then
+            return nil, last
         end
-        return last[3] ~= nil or last[1] ~= nil and last[1] ~= WISH
+        if not last[1] then -- mostly
+            return false
+        end
+        local done = redis.pcall('ZREMRANGEBYSCORE', lock, '-inf',
+            '(' .. now_ms)
+        if type(done) ~= 'table' and last[2] + 0 >= now_ms then
+            done = redis.pcall('PEXPIREAT', lock, last[2])
+        end
+        if type(done) == 'table' then
+            return nil, done
+        end
+        return last[2] + 0 >= now_ms and last[1] ~= WISH or
+            last[3] ~= nil and last[4] + 0 >= now_ms
     end
 
     -- Adds the token, or lengthens its time. Returns the error if it cannot.
