@@ -5,9 +5,10 @@
  *                                            by the clock: a cycle that had to
  *                                            wait counts from when it was due
  *
- * -s asks for shared locks; -r NAME: all clients for this one. -t speaks TLS. -a TOKEN sends this bearer token.
- * Locks last -l MS, 30000. -c NAME=PID,PID… also prints the CPU time that these
- * processes used while cycles counted; PID 0 is this one.
+ * -s asks for shared locks; -r NAME: all clients for this one. -t speaks TLS.
+ * -a TOKEN sends this bearer token. Locks last -l MS, 30000. -c NAME=PID,PID…
+ * also prints the CPU time that these processes used while cycles counted; PID
+ * 0 is this one.
  */
 #include "client.h"
 #include "cost.h"
@@ -148,8 +149,8 @@ static void connect_all(const struct sockaddr_in *server)
 static void parse(int argc, char **argv, struct sockaddr_in *server)
 {
     int option;
-    while ((option = getopt(argc, argv, "sta:l:r:c:")) == 't' || option == 'a' ||
-           option == 's' || option == 'l' || option == 'r' ||
+    while ((option = getopt(argc, argv, "sta:l:r:c:")) == 't' ||
+           option == 'a' || option == 's' || option == 'l' || option == 'r' ||
            (option == 'c' && load.costs_count < COSTS)) {
         if (option == 't')
             http_use_tls();

@@ -1,6 +1,6 @@
 /*
- * Many readers of one lock in a batch, for whom the script does each thing once,
- * on a real redis-server: each has the answer that it would have alone.
+ * Many readers of one lock in a batch, for whom the script does each thing
+ * once, on a real redis-server: each has the answer that it would have alone.
  */
 #include "../../lib/suite/suite.h"
 #include "holders.h"
@@ -12,13 +12,11 @@ enum { HALF_MS = LIVE_TTL_MS / 2 };
 /* How often the node has run a command. */
 static long long count_of(const char *command)
 {
-    return master_integer(
-        &live.master,
-        "EVAL %s 0 %s",
-        "local stats = redis.call('INFO', 'commandstats') "
-        "return tonumber(string.match(stats, "
-        "'cmdstat_' .. ARGV[1] .. ':calls=(%d+)') or 0)",
-        command);
+    return master_integer(&live.master, "EVAL %s 0 %s",
+                          "local stats = redis.call('INFO', 'commandstats') "
+                          "return tonumber(string.match(stats, "
+                          "'cmdstat_' .. ARGV[1] .. ':calls=(%d+)') or 0)",
+                          command);
 }
 
 /* Of readers of the lock a: "+A" comes, "-A" leaves; in their order. */
@@ -72,8 +70,8 @@ TEST(what_many_write_is_written_once)
     ck_assert_int_eq(several_beat(), beat + 1);
     /* a writer's number stays known: an earlier reader still gets in */
     ck_assert_str_ne(holders_numbers(0), "");
-    ck_assert_int_eq(
-        holders_acquire(0, "~G", live_node_now_us() - 1000000), VOTE_GRANTED);
+    ck_assert_int_eq(holders_acquire(0, "~G", live_node_now_us() - 1000000),
+                     VOTE_GRANTED);
 }
 
 /* The other forms of what a node denies are in lua_shared. */
