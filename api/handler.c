@@ -108,8 +108,8 @@ static void answer_other(const struct service *service,
     case ROUTE_BAD_ID:
         problem_respond_plain(
             PROBLEM_INVALID_REQUEST,
-            "the id in the path is not the canonical id of a resource; "
-            "take it from the Location header or the field id of a response",
+            "the path names no lock: it must have the id of one, or a "
+            "resource, percent-encoded; the field id of an answer is safe",
             request->id, response);
         break;
     default:

@@ -4,11 +4,15 @@
 #include "../../server/lock/names.h"
 #include "encoding.h"
 
-/* "." and ".." would be taken for steps in a path by clients and proxies. */
+/* Would be taken for steps in a path by clients and proxies. */
+static bool is_dots(struct span text)
+{
+    return span_is(text, ".") || span_is(text, "..");
+}
+
 static bool is_plain(struct span text)
 {
-    if (text.len == 0 || text.len > RESOURCE_MAX ||
-        (text.len <= 2 && text.ptr[0] == '.' && text.ptr[text.len - 1] == '.'))
+    if (text.len == 0 || text.len > RESOURCE_MAX || is_dots(text))
         return false;
     for (size_t i = 0; i < text.len; i++) {
         char c = text.ptr[i];
@@ -57,6 +61,15 @@ bool id_decode(struct span id, char names[NAMES_LEN_MAX], size_t *len)
     return mark_len == 2
                ? are_several(decoded)
                : !is_plain(decoded) && id_check_resource(decoded) == NULL;
+}
+
+bool id_read_resource(struct span text, char names[NAMES_LEN_MAX], size_t *len)
+{
+    if (text.len == 0 || text.ptr[0] == '~' || is_dots(text) ||
+        id_check_resource(text) != NULL)
+        return false;
+    *len = span_copy(names, text);
+    return true;
 }
 
 const char *id_check_resource(struct span resource)

@@ -5,7 +5,8 @@
  *   ~ and base64url       of every other resource
  *   ~~ and base64url      of several, joined as in names.h
  *
- * Only this one form is accepted.
+ * Only this one form is an id. But where no "~" begins it, a path may have any
+ * resource in place of its id, percent-encoded.
  */
 #ifndef REDLOCKD_ID_H
 #define REDLOCKD_ID_H
@@ -24,6 +25,12 @@ size_t id_encode(char id[ID_MAX], struct span names);
 
 /* The names of an id, their length in *len. False: not an id of ours. */
 bool id_decode(struct span id, char names[NAMES_LEN_MAX], size_t *len);
+
+/*
+ * The same of a resource that stands in place of its id: not "." or "..", which
+ * clients and proxies take for steps in a path.
+ */
+bool id_read_resource(struct span text, char names[NAMES_LEN_MAX], size_t *len);
 
 /*
  * NULL if a lock may have this resource, else why not: 1 to RESOURCE_CHARS

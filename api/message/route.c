@@ -107,13 +107,15 @@ static bool fits(const struct path *path, const struct span segments[],
 struct span route_names(const struct route_match *match,
                         char names[NAMES_LEN_MAX])
 {
-    char id[ID_MAX];
-    size_t id_len, len;
-    return match->id.len > 0 &&
-                   percent_decode(match->id, id, sizeof id, &id_len) &&
-                   id_decode((struct span){id, id_len}, names, &len)
-               ? (struct span){names, len}
-               : (struct span){0};
+    char text[ID_MAX];
+    size_t text_len, len;
+    if (match->id.len == 0 ||
+        !percent_decode(match->id, text, sizeof text, &text_len))
+        return (struct span){0};
+    struct span id = {text, text_len};
+    if (id_decode(id, names, &len) || id_read_resource(id, names, &len))
+        return (struct span){names, len};
+    return (struct span){0};
 }
 
 static void ask(struct route_match *match, const struct path *path,

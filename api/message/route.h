@@ -44,7 +44,10 @@ struct route_match {
 void route_find(struct route_match *match, const char *method,
                 const char *target);
 
-/* The resources that its id names, as in names.h, in names; len 0: none. */
+/*
+ * The resources that its id names, as in names.h, in names; or the resource
+ * that stands in the path itself. len 0: none.
+ */
 struct span route_names(const struct route_match *match,
                         char names[NAMES_LEN_MAX]);
 

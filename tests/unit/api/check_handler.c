@@ -72,5 +72,5 @@ TEST(a_wrong_path_is_told_the_right_ones)
     ck_assert(ask_send("GET", "/lock", NULL));
     ck_assert_ptr_nonnull(strstr(ask_text("detail"), "/locks/<id>/extend"));
     ck_assert(ask_send("GET", "/locks/%zz", NULL));
-    ck_assert_ptr_nonnull(strstr(ask_text("detail"), "not the canonical id"));
+    ck_assert_ptr_nonnull(strstr(ask_text("detail"), "names no lock"));
 }

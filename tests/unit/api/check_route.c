@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <string.h>
 
 #include "../../../api/message/route.h"
@@ -58,8 +59,6 @@ static const struct {
     {"GET", "/docs", ROUTE_DOCS},
     {"GET", "/docs/", ROUTE_NOT_FOUND},
     /* ids that are none */
-    {"GET", "/locks/a%2Fb", ROUTE_BAD_ID},
-    {"GET", "/locks/%2561", ROUTE_BAD_ID},
     {"GET", "/locks/a%00b", ROUTE_BAD_ID},
     {"GET", "/locks/%zz", ROUTE_BAD_ID},
     {"GET", "/locks/%", ROUTE_BAD_ID},
@@ -110,6 +109,39 @@ TEST_EACH(target_and_method_make_the_route, rows)
     route_find(&match, rows[_i].method, rows[_i].target);
     ck_assert_msg(match.route == rows[_i].route, "%s %s: %d", rows[_i].method,
                   rows[_i].target, (int)match.route);
+}
+
+TEST(an_id_or_a_resource_names_the_lock)
+{
+    static const struct {
+        const char *in_path, *names;
+    } locks[] = {
+        {"a", "a"},
+        {"~YS9i", "a/b"},
+        {"a%2Fb", "a/b"},
+        {"%61%2fb", "a/b"},
+        {"caf%C3%A9", "caf\xc3\xa9"},
+        {"a%20b%23", "a b#"},
+        {"%2561", "%61"}, /* it is decoded once */
+        {"...", "..."},
+        {"~~YQpi", "a\nb"},
+        {"%7e%7eYQpi", "a\nb"},
+        {"a%0Ab", ""}, /* several have an id only */
+        {"%7Ea", ""},
+        {"..", ""},
+        {"%2e", ""},
+        {"a%ff", ""},
+        {"a%2Fredlockd:b", ""},
+    };
+    for (size_t i = 0; i < sizeof locks / sizeof *locks; i++) {
+        char target[64];
+        snprintf(target, sizeof target, "/locks/%s", locks[i].in_path);
+        route_find(&match, "DELETE", target);
+        struct span found = route_names(&match, names);
+        ck_assert_msg(span_is(found, locks[i].names), "%s", target);
+        ck_assert_int_eq(match.route,
+                         found.len > 0 ? ROUTE_LOCK : ROUTE_BAD_ID);
+    }
 }
 
 TEST(allow_lists_the_methods_of_the_path)
