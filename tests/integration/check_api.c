@@ -303,6 +303,19 @@ TEST_EACH(id_is_canonical_and_works_in_every_call, ids)
     answer_expect(lock_release(server, &lock), 200, NULL);
 }
 
+TEST(a_resource_works_in_place_of_its_id)
+{
+    struct lock lock;
+    answer_expect(lock_acquire(server, "a/caf\xc3\xa9 #1", 9000, &lock), 201,
+                  NULL);
+    snprintf(lock.path, sizeof lock.path, "/locks/a%%2Fcaf%%C3%%A9%%20%%231");
+    const struct answer *a = HTTP(server, .method = "GET", .path = lock.path);
+    answer_expect(a, 200, NULL);
+    ck_assert_str_eq(answer_text(a, "id"), "~YS9jYWbDqSAjMQ");
+    answer_expect(lock_extend(server, &lock, 9000), 200, NULL);
+    answer_expect(lock_release(server, &lock), 200, NULL);
+}
+
 /* 255 characters of four bytes: the longest resource there can be. */
 TEST(longest_resource_works)
 {
