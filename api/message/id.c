@@ -80,6 +80,10 @@ const char *id_check_resource(struct span resource)
         return "must not be empty";
     for (size_t i = 0; i < resource.len; chars++) {
         struct span rest = {resource.ptr + i, resource.len - i};
+        if (*rest.ptr >= ' ' && *rest.ptr <= '~') { /* most are */
+            i++;
+            continue;
+        }
         size_t len = utf8_len(rest);
         if (len == 0)
             return "must be valid UTF-8";
