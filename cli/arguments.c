@@ -6,10 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../server/base/types.h"
 #include "../server/lock/lock.h"
 #include "complain.h"
+#include "owner.h"
 
 /* ---- values -------------------------------------------------------------- */
 
@@ -44,11 +46,14 @@ static bool read_time(const char *text, const struct option_row *row,
     return true;
 }
 
-/* Cuts text, which stays in use. A slash at the end of a URL is dropped. */
-static bool add_urls(struct options *options, char *text)
+/* A slash at the end of a URL is dropped. */
+static bool add_urls(struct options *options, const char *text)
 {
     char *rest = NULL;
-    for (char *url = strtok_r(text, ", \t\n", &rest); url != NULL;
+    char *copy = strdup(text); /* in use until the end, but for an empty one */
+    if (copy == NULL)
+        return complain("out of memory");
+    for (char *url = strtok_r(copy, ", \t\n", &rest); url != NULL;
          url = strtok_r(NULL, ", \t\n", &rest)) {
         for (size_t len = strlen(url); len > 0 && url[len - 1] == '/'; len--)
             url[len - 1] = '\0';
@@ -169,6 +174,14 @@ static bool read_flags(struct options *options, int argc, char **argv)
 
 /* ---- checks -------------------------------------------------------------- */
 
+/* Who starts again waits for as long as it takes. */
+static bool check_again(const struct options *options)
+{
+    return !options->is_again || options->wait_ms == OPTIONS_UNSET ||
+           complain("--again: waits for the lock; not with --wait or "
+                    "--nonblock");
+}
+
 static bool check_counts(const struct options *options)
 {
     const struct command_row *row = &command_rows[options->command_id];
@@ -218,13 +231,16 @@ static bool check_limit(const struct options *options)
 
 static bool read_environment(struct options *options)
 {
-    static char standard[] = OPTIONS_DEFAULT_URL;
-    char *urls = getenv("REDLOCKD_URL");
+    const char *urls = getenv("REDLOCKD_URL");
     if (options->urls_count == 0 && urls != NULL && *urls != '\0' &&
         !add_urls(options, urls))
         return false;
-    if (options->urls_count == 0 && !add_urls(options, standard))
+    if (options->urls_count == 0 && !add_urls(options, OPTIONS_DEFAULT_URL))
         return false;
+    if (options->owner == NULL && options->command_id == COMMAND_RUN)
+        options->owner = owner_default(getpid());
+    else if (options->owner == NULL) /* the shell outlives the acquire */
+        options->owner = owner_default(getppid());
     if (options->token == NULL)
         options->token = getenv("REDLOCKD_TOKEN");
     return true;
@@ -274,6 +290,7 @@ bool arguments_read(struct options *options, int argc, char **argv)
 {
     *options = (struct options){
         .command_id = COMMANDS,
+        .argv = argv,
         .wait_ms = OPTIONS_UNSET,
         .ttl_ms = 30000,
         .grace_ms = OPTIONS_UNSET,
@@ -297,7 +314,7 @@ bool arguments_read(struct options *options, int argc, char **argv)
         return true;
     options->resources = argv + optind;
     options->resources_count = end - optind;
-    return check_counts(options) && check_limit(options) &&
-           check_grace(options) && read_environment(options) &&
-           read_resources(options);
+    return check_counts(options) && check_again(options) &&
+           check_limit(options) && check_grace(options) &&
+           read_environment(options) && read_resources(options);
 }

@@ -26,9 +26,10 @@
 
 #include "../server/base/clock.h"
 #include "family.h"
+#include "options.h"
 #include "wake.h"
 
-enum { KILL_AGAIN_US = 2000, EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
+enum { KILL_AGAIN_US = 2000 };
 
 enum state { RUNS, ENDS, KILLS };
 

@@ -26,8 +26,10 @@ const struct option_row option_rows[OPTION_ROWS] = {
     {'E', "conflict-exit-code", IS_NUMBER, IN(RUN) | IN(ACQUIRE),
      AT(conflict_code), 0, 255, "CODE",
      "exit status if somebody else holds the lock [1]"},
+    {0, "again", IS_FLAG, IN(RUN), AT(is_again), .form = "",
+     .help = "start COMMAND again when the lock was lost or COMMAND failed"},
     {0, "owner", IS_TEXT, IN(RUN) | IN(ACQUIRE), AT(owner), .form = "NAME",
-     .help = "shown to clients that find the lock held"},
+     .help = "shown to clients that find the lock held [USER@HOST:PID]"},
     {0, "limit", IS_NUMBER, IN(RUN) | IN(ACQUIRE) | IN(SHOW), AT(limit), 1,
      POOL_SLOTS_MAX, "NUMBER",
      "so many may hold RESOURCE at once, each with a slot of its own"},
@@ -75,6 +77,10 @@ const struct option_row option_rows[OPTION_ROWS] = {
     "somebody else can get the lock.\n"                                        \
     "With --shared, others may run at the same time, if they use it, too;\n"   \
     "nobody has the exclusive lock meanwhile.\n"                               \
+    "With --again, redlockctl waits for the lock and starts COMMAND anew\n"    \
+    "after each loss and each failure, until COMMAND exits with 0 or a\n"      \
+    "signal ends it; if COMMAND lives for less than 10 seconds, after a\n"     \
+    "pause of up to 30 seconds.\n"                                             \
     "\n"                                                                       \
     "Exit status: that of COMMAND, or 128 + the signal that ended it;\n"       \
     "  1    somebody else holds the lock; -E sets another one\n"               \
@@ -91,7 +97,8 @@ const struct option_row option_rows[OPTION_ROWS] = {
     "  redlockctl run -w 1m -t 45 --grace 10 deploy -- ./deploy.sh\n"          \
     "  redlockctl run account:1 account:2 -- ./transfer 1 2\n"                 \
     "  redlockctl run -s catalog -- ./export\n"                                \
-    "  redlockctl run --limit 3 exports -- ./export\n"
+    "  redlockctl run --limit 3 exports -- ./export\n"                         \
+    "  redlockctl run --again -t 15 reports:leader -- ./export\n"
 
 #define STATUS_HELP                                                            \
     "  64  the command line is wrong, or the service refuses the request\n"    \

@@ -30,6 +30,8 @@ enum {
     EXIT_LOCK_LOST = 70,
     EXIT_NO_QUORUM = 75,
     EXIT_DENIED = 77,
+    EXIT_CANNOT_RUN = 126, /* of run: the command */
+    EXIT_NOT_FOUND = 127,
     EXIT_SIGNALLED = 128, /* + the signal */
 };
 
@@ -43,6 +45,8 @@ struct options {
     int urls_count;
     bool is_json;
     bool is_shared;  /* the lock is for readers; extend: from now on */
+    bool is_again;   /* run: not once */
+    char **argv;     /* of main, as arguments_read has left it */
     int64_t wait_ms; /* OPTIONS_UNSET: without a limit */
     int64_t ttl_ms;
     int64_t grace_ms; /* OPTIONS_UNSET: a default that fits ttl_ms */
@@ -92,7 +96,7 @@ struct command_row {
     const char *more; /* of the help */
 };
 
-enum { OPTION_ROWS = 20 };
+enum { OPTION_ROWS = 21 };
 
 extern const struct option_row option_rows[OPTION_ROWS];
 extern const struct command_row command_rows[COMMANDS];

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "../server/base/clock.h"
+#include "again.h"
 #include "complain.h"
 #include "family.h"
 #include "guard.h"
@@ -49,9 +50,12 @@ struct run {
     struct service service;
     struct wake wake;
     struct lock lock;
-    bool is_running;   /* the command; signals are for it */
-    int caught;        /* the signal that ended the wait for the lock */
-    enum verdict lost; /* why the command had to end */
+    bool is_running;      /* the command; signals are for it */
+    bool is_to_end;       /* one of them asks it to end */
+    int64_t began_us;     /* when it was started; 0: it was not */
+    void (*on_pipe)(int); /* what SIGPIPE did before */
+    int caught;           /* the signal that ended the wait for the lock */
+    enum verdict lost;    /* why the command had to end */
 };
 
 /* ---- the guard ----------------------------------------------------------- */
@@ -132,6 +136,8 @@ static bool look_at_events(void *ctx)
             assert(keeper->guard > 1); /* or it would go to groups */
             if (!keeper->has_ended)    /* not reaped yet: it is ours */
                 (void)kill(keeper->guard, signal);
+            run->is_to_end |=
+                signal == SIGTERM || signal == SIGINT || signal == SIGQUIT;
         } else if (signal != SIGCHLD && signal != SIGWINCH &&
                    signal != SIGCONT) {
             run->caught = signal;
@@ -209,7 +215,8 @@ static bool start_guard(struct run *run, struct credentials *credentials)
         _exit(EXIT_SUCCESS);
     }
     (void)close(life[0]);
-    return signal(SIGPIPE, SIG_IGN) != SIG_ERR &&
+    run->on_pipe = signal(SIGPIPE, SIG_IGN);
+    return run->on_pipe != SIG_ERR &&
            service_open(&run->service, options, &run->wake, credentials);
 }
 
@@ -312,6 +319,7 @@ static int run_locked(struct run *run)
     shared->until_us = lock->until_us;
     wake_guard(&run->keeper);
     run->is_running = true;
+    run->began_us = clock_now_us();
     /* a token or a certificate may be about to be replaced */
     run->service.outlasts_denials = true;
     set_timer(run);
@@ -328,10 +336,40 @@ static int run_locked(struct run *run)
     return release_and_report(run);
 }
 
+/* ---- once more ----------------------------------------------------------- */
+
+/*
+ * Whether --again starts the command anew, after this exit status: not if it
+ * was told to end, is done or cannot be run. A terminal asks the command
+ * itself.
+ */
+static bool is_next_due(const struct run *run, int status)
+{
+    if (!run->options->is_again || run->began_us == 0 || run->is_to_end)
+        return false;
+    return status != EXIT_SUCCESS && status != EXIT_CANNOT_RUN &&
+           status != EXIT_NOT_FOUND && status != EXIT_SIGNALLED + SIGINT &&
+           status != EXIT_SIGNALLED + SIGQUIT;
+}
+
+/* Returns the exit status if that fails. */
+static int start_next(const struct run *run)
+{
+    int64_t lived_us = clock_now_us() - run->began_us;
+    (void)signal(SIGPIPE, run->on_pipe);
+    /* one that came meanwhile ends redlockctl here */
+    (void)sigprocmask(SIG_SETMASK, &run->keeper.setup.signals, NULL);
+    again_start(run->options, lived_us);
+    complain("%s", strerror(errno));
+    return EXIT_OS_ERROR;
+}
+
 int run_command(const struct options *options, const char *joined,
                 struct credentials *credentials)
 {
     struct run run = {.options = options, .resource = joined};
+    if (options->is_again)
+        again_wait();
     if (!start_guard(&run, credentials)) {
         complain("%s", strerror(errno));
         return EXIT_OS_ERROR;
@@ -343,5 +381,7 @@ int run_command(const struct options *options, const char *joined,
     else
         status = complain_of_acquire(options, verdict, run.service.detail);
     service_close(&run.service);
+    if (is_next_due(&run, status))
+        return start_next(&run);
     return run.caught ? die_of_signal(run.caught) : status;
 }

@@ -253,7 +253,7 @@ TEST(all_are_released_by_force)
     char *log = harness_read_file(world.servers[2].log);
     ck_assert_msg(strstr(log, line) != NULL, "%s is not in %s", line, log);
     free(log);
-    answer_expect(lock_acquire(&world.servers[1], "forced", 20000, &lock), 201,
+    answer_expect(lock_acquire(&world.servers[1], "forced", 9000, &lock), 201,
                   NULL);
     for (int i = 0; i < 3; i++)
         ck_assert_int_gt(lock.number, grants[i].number);
@@ -263,7 +263,7 @@ TEST(all_are_released_by_force)
     answer_expect(lock_release(&world.servers[1], &lock), 200, NULL);
     /* where they were not asked for at first, they come later, and leave */
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, "forced") == 0);
-    usleep(2000000);
+    harness_pause_ms(2000);
     ck_assert_int_eq(world_count_keys(&world, "forced"), 0);
     answer_expect(HTTP(&world.servers[0], .method = "DELETE",
                        .path = "/locks/forced?force=all"),
@@ -274,7 +274,8 @@ TEST(a_downgrade_lets_readers_in)
 {
     struct grant writer, reader;
     const struct server *server = &world.servers[0];
-    answer_expect(grant_ask(server, "{\"resource\":\"down\"}", NULL, &writer),
+    answer_expect(grant_ask(server, "{\"resource\":\"down\",\"ttl_ms\":9000}",
+                            NULL, &writer),
                   201, NULL);
     answer_expect(grant_ask(&world.servers[1], SHARED("down"), NULL, NULL), 409,
                   "lock_held");
@@ -305,7 +306,7 @@ TEST(a_reader_that_waits_hears_of_a_downgrade)
 {
     struct grant writer;
     const struct server *server = &world.servers[0];
-    answer_expect(grant_ask(server, "{\"resource\":\"heard\",\"ttl_ms\":60000}",
+    answer_expect(grant_ask(server, "{\"resource\":\"heard\",\"ttl_ms\":9000}",
                             NULL, &writer),
                   201, NULL);
     int reader = grant_send(&world.servers[1],
@@ -323,7 +324,8 @@ TEST(a_reader_that_waits_hears_of_a_downgrade)
     (void)grant_read(reader, 201, SOON_MS);
 }
 
-/* Last: the nodes that it starts end with it. */
+/* Last: the nodes that it starts end with it. A node that has forgotten waits
+ * for what others have promised: so no lock above lasts for long. */
 TEST(no_writer_beside_anybody_while_nodes_fail)
 {
     run(true);
