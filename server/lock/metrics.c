@@ -204,6 +204,8 @@ static const struct plain {
           "unreachable when the lock was acquired, and has the key only if "
           "another server reached it."),
     PLAIN(waiters, "waiters", "gauge", "Acquires that wait now."),
+    PLAIN(waiters_max, "waiters_max", "gauge",
+          "How many acquires may wait at once."),
     PLAIN(permit_grants, "permit_grants_total", "counter",
           "Permits granted: acquires with a limit."),
     PLAIN(permit_tries, "permit_tries_total", "counter",

@@ -109,6 +109,7 @@ struct metrics {
 
     /* waiting acquires */
     uint64_t waiters; /* now */
+    uint64_t waiters_max;
     struct metrics_histogram wait_duration;
     uint64_t handovers[HANDOVER_CAUSES];
 

@@ -74,6 +74,33 @@ class Rules(unittest.TestCase):
             file.flush()
             promtool("test", "rules", file.name)
 
+    def test_links_lead_where_the_external_label_says(self) -> None:
+        for labels, base in ({}, "docs"), ({"redlockd_docs": "https://w/x"},
+                                           "https://w/x"):
+            text = {"rule_files": [str(RULES)], "evaluation_interval": "15s",
+                    "tests": [{
+                        "interval": "15s", "external_labels": labels,
+                        "input_series": [{"series": 'up{job="redlockd"}',
+                                          "values": "0x20"}],
+                        "alert_rule_test": [{
+                            "eval_time": "3m", "alertname": "RedlockdAllDown",
+                            "exp_alerts": [{
+                                "exp_labels": {"severity": "critical",
+                                               "job": "redlockd"},
+                                "exp_annotations": {
+                                    "summary": "No redlockd answers",
+                                    "description":
+                                        "Prometheus reaches no server of "
+                                        "redlockd. Nobody gets a lock, extends "
+                                        "one, or releases one.",
+                                    "runbook_url":
+                                        f"{base}/runbook.md#redlockdalldown",
+                                }}]}]}]}
+            with tempfile.NamedTemporaryFile("w", suffix=".yml") as file:
+                yaml.safe_dump(text, file)
+                file.flush()
+                promtool("test", "rules", file.name)
+
     def test_each_is_described(self) -> None:
         anchors = {heading.lower() for heading in
                    re.findall(r"^## (\w+)$", RUNBOOK.read_text(), re.M)}
@@ -83,9 +110,11 @@ class Rules(unittest.TestCase):
                               ("critical", "warning"))
                 notes = rule["annotations"]
                 self.assertEqual(set(notes),
-                                 {"summary", "description", "runbook"})
-                page, anchor = notes["runbook"].split("#")
-                self.assertEqual(page, "docs/runbook.md")
+                                 {"summary", "description", "runbook_url"})
+                page, anchor = notes["runbook_url"].split("#")
+                self.assertEqual(
+                    page, '{{ or $externalLabels.redlockd_docs "docs" }}'
+                    "/runbook.md")
                 self.assertEqual(anchor, rule["alert"].lower())
                 anchors.remove(anchor)
         self.assertEqual(anchors, set(), "sections without an alarm")

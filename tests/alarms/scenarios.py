@@ -117,6 +117,9 @@ SCENARIOS: dict[str, tuple[Series, Series]] = {
     "RedlockdConnectionsNearLimit": (
         part("redlockd_connections", "redlockd_connections_max", 81),
         part("redlockd_connections", "redlockd_connections_max", 80)),
+    "RedlockdWaitersNearLimit": (
+        part("redlockd_waiters", "redlockd_waiters_max", 81),
+        part("redlockd_waiters", "redlockd_waiters_max", 80)),
     "RedlockdDescriptorsNearLimit": (
         part("process_open_fds", "process_max_fds", 91),
         part("process_open_fds", "process_max_fds", 90)),

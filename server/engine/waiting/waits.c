@@ -27,6 +27,8 @@ void waits_init(struct waits *waits, struct nodes *nodes,
     waitqueues_init(&waits->queues);
     slots_init(&waits->slots, sizeof(struct waiter), SLOTS);
     turns_init(waits);
+    waits->env->metrics->waiters_max =
+        (uint64_t)waits->env->settings.waiters_max;
 }
 
 void waits_fini(struct waits *waits)
