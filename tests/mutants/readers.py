@@ -104,6 +104,10 @@ READERS = [
         "        writers[i] = writers[i] and writer_in(writers[i], 0) or '0'\n")]),
     Defect("many readers that pass a waiting writer", "differ", "batch", [Edit(
         MANY, "    if scores.err or scores[1] or", "    if scores.err or")]),
+    Defect("many readers beside what is not ours", "differ", "batch", [Edit(
+        MANY, "    local lasts = redis.pcall('ZRANGE', lock, '0', releases, "
+        "'REV')\n",
+        "    local lasts = redis.pcall('ZRANGE', lock, '0', '0', 'REV')\n")]),
     Defect("many readers below a writer's number", "differ", "batch", [Edit(
         MANY, "        elseif number > least then\n",
         "        elseif number > 0 then\n")]),
@@ -117,12 +121,16 @@ READERS = [
         Edit(MANY, "    if not can_ask or not is_whole or", "    if not can_ask or")]),
     Defect("many readers whose lower numbers raise nothing", "differ", "batch", [
         Edit(MANY, "math.max(number, highest + 1)", "math.max(number, highest)")]),
-    Defect("many readers' key that ends with those that came", "differ",
-           "batch", [Edit(MANY, "ends_ms, longest_ms = last[2] or 0, 0",
-                          "ends_ms, longest_ms = 0, 0")]),
+    Defect("many readers' key that ends with the first of them", "differ",
+           "batch", [Edit(MANY, "        local last = redis.pcall('ZRANGE', "
+                          "lock, '0', '0', 'REV', 'WITHSCORES')\n",
+                          "        local last = redis.pcall('ZRANGE', lock, "
+                          "'0', '0', 'WITHSCORES')\n")]),
     Defect("many readers' key that ends with those that left", "differ",
-           "batch", [Edit(MANY, "    if removed[1] then\n",
-                          "    if removed[1] and not last[1] then\n")]),
+           "batch", [Edit(MANY, "        refused = last[2] and redis.pcall("
+                          "'PEXPIREAT', lock, last[2])\n",
+                          "        refused = last[2] and redis.pcall("
+                          "'PEXPIREAT', lock, last[2], 'GT')\n")]),
     Defect("many readers of whom one that has ended is released", "differ",
            "batch", [Edit(MANY, "            if score and score + 0 >= now_ms "
                           "then\n", "            if score then\n")]),

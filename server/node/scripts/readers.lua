@@ -33,6 +33,7 @@ end
 -- answers, or nil if not all is as it mostly is: then each call can still be run.
 local function run_as_one(calls)
     local lock, slot, tokens, seen = ARGV[calls[1][2]], nil, {}, {[WISH] = true}
+    local releases = 0
     for i, call in ipairs(calls) do
         local token = ARGV[call[3]]
         slot = slot or call[4] and ARGV[call[4]]
@@ -40,6 +41,7 @@ local function run_as_one(calls)
             return nil
         end
         tokens[i], seen[token] = token, true
+        releases = call[1] == 'r' and releases + 1 or releases
     end
     local can_ask, is_whole = pcall(is_admitted)
     if not can_ask or not is_whole or slot and now > ARGV[3] + 0 then
@@ -47,21 +49,26 @@ local function run_as_one(calls)
     end
 
     local scores = redis.pcall('ZMSCORE', lock, WISH, unpack(tokens))
-    local last = redis.pcall('ZRANGE', lock, '0', '0', 'REV', 'WITHSCORES')
     local holders = redis.pcall('ZCOUNT', lock, now_ms, '+inf')
     local known = slot and
         redis.pcall('HMGET', state, slot, slot .. 's', 'bar', 'top') or {}
     local highest, bar = tonumber(known[1] or 0), tonumber(known[3] or 0)
-    if scores.err or scores[1] or last.err or type(holders) ~= 'number' or
-        last[1] and string.byte(last[1], 17) ~= 126 or known.err or
-        not highest then
+    -- One of these is the last, however many leave.
+    local lasts = redis.pcall('ZRANGE', lock, '0', releases, 'REV')
+    if scores.err or scores[1] or lasts.err or type(holders) ~= 'number' or
+        known.err or not highest then
         return nil
+    end
+    for i = 1, #lasts do
+        if string.byte(lasts[i], 17) ~= 126 then
+            return nil
+        end
     end
     local writer = writer_in(known[2], highest)
     local least = math.max(writer, bar and bar >= 0 and bar or 2^53)
 
     local answers, added, removed, emptied = {}, {}, {}, {}
-    local ends_ms, longest_ms = last[2] or 0, 0
+    local longest_ms = 0
     for i, token in ipairs(tokens) do
         local number, score = tonumber(string.sub(token, 1, 16)), scores[i + 1]
         if calls[i][1] == 'r' then
@@ -82,7 +89,6 @@ local function run_as_one(calls)
             longest_ms = math.max(longest_ms, ttl_ms)
             added[#added + 1] = now_ms + ttl_ms
             added[#added + 1] = token
-            ends_ms = math.max(ends_ms, now_ms + ttl_ms)
         else
             answers[i] = {'STALE', least}
         end
@@ -95,14 +101,13 @@ local function run_as_one(calls)
     if type(refused) == 'table' then
         return nil -- the node denies its user the lock, or has no memory left
     end
-    if last[1] and (added[1] or removed[1]) then -- those that have ended
-        redis.pcall('ZREMRANGEBYSCORE', lock, '-inf', '(' .. now_ms)
+    if added[1] or removed[1] then
+        local last = redis.pcall('ZRANGE', lock, '0', '0', 'REV', 'WITHSCORES')
+        if lasts[1] then -- those that have ended
+            redis.pcall('ZREMRANGEBYSCORE', lock, '-inf', '(' .. now_ms)
+        end
+        refused = last[2] and redis.pcall('PEXPIREAT', lock, last[2])
     end
-    if removed[1] then
-        ends_ms = redis.pcall('ZRANGE', lock, '0', '0', 'REV', 'WITHSCORES')[2]
-    end
-    refused = ends_ms and (added[1] or removed[1]) and
-        redis.pcall('PEXPIREAT', lock, ends_ms)
     if type(refused) == 'table' then
         for i = 2, #added, 2 do
             redis.pcall('ZREM', lock, added[i])
