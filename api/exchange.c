@@ -137,8 +137,7 @@ static enum exchange_step refuse_stopped(const struct http_request *request,
 /* The client does not know what it was granted, if anything: it is released. */
 static void abandon(const struct service *service, struct http_request *request)
 {
-    if (request->match.route != ROUTE_LIST &&
-        request->match.route != ROUTE_POOL)
+    if (request->match.route == ROUTE_LOCK && !request->is_watch)
         audit_note_abandoned(service->audit, request,
                              engine_peek(service->engine, request->op));
     if (engine_abandon(service->engine, request->op))
@@ -153,13 +152,20 @@ static enum exchange_step revoke(const struct service *service,
 {
     const struct engine_result *result =
         engine_peek(service->engine, request->op);
-    audit_note_abandoned(service->audit, request, result);
+    if (!request->is_watch)
+        audit_note_abandoned(service->audit, request, result);
     refuse(request, response);
     audit_note_refusal(service->audit, request, result->resource, response);
     if (engine_abandon(service->engine, request->op))
         service->metrics->undelivered_grants++;
     request->op = 0;
     return answer(response);
+}
+
+/* Nobody needs it when its client has left, or may not ask any more. */
+static bool is_for_client(const struct http_request *request)
+{
+    return request->match.call == LOCK_ACQUIRE || request->is_watch;
 }
 
 static bool is_trusted(struct exchange *it)
@@ -171,7 +177,7 @@ static enum exchange_step answer_settled(const struct service *service,
                                          struct exchange *it, int64_t now_us,
                                          struct http_response *response)
 {
-    if (it->request.match.call == LOCK_ACQUIRE) {
+    if (is_for_client(&it->request)) {
         if (connection_has_left(&it->connection) || !is_trusted(it))
             return EXCHANGE_CLOSE; /* its end releases what was granted */
         /* what let it in may not hold any more */
@@ -254,12 +260,12 @@ enum exchange_step exchange_go_on(const struct service *service,
 /* ---- what becomes of it ------------------------------------------------- */
 
 /*
- * Abandons an acquire: nobody would own the lock. Other calls still take
- * effect; only their answer is lost.
+ * Abandons an acquire: nobody would own the lock; and a watch. Other calls
+ * still take effect; only their answer is lost.
  */
 bool exchange_on_leave(const struct service *service, struct exchange *it)
 {
-    if (it->request.match.call != LOCK_ACQUIRE)
+    if (!is_for_client(&it->request))
         return false;
     abandon(service, &it->request);
     return true;
@@ -283,7 +289,7 @@ void exchanges_review(struct service *service, struct connections *connections)
          at != NULL; at = TAILQ_NEXT(at, link)) {
         struct exchange *it = exchange_of((struct connection *)at);
         if (it->connection.state != CONNECTION_WAITING ||
-            it->request.match.call != LOCK_ACQUIRE)
+            !is_for_client(&it->request))
             continue;
         if (!is_trusted(it))
             connection_leave(&it->connection);

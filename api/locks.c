@@ -300,6 +300,63 @@ done:
     return !is_pending;
 }
 
+/* Reads a number of an argument, or its word, which counts as of_word. */
+static bool read_number(const struct http_request *request,
+                        enum query_argument argument, const char *word,
+                        int64_t of_word, int64_t *number)
+{
+    char text[TOKEN_NUMBER_LEN];
+    size_t len;
+    if (!query_has(&request->query, argument) ||
+        query_read(&request->query, argument, text, sizeof text, &len) != NULL)
+        return false;
+    struct span given = {text, len};
+    bool is_word = span_is(given, word);
+    *number = is_word ? of_word : span_number(given, sizeof text);
+    return is_word || *number >= 0;
+}
+
+/* The holder that the client knows, and how long it waits for another one. */
+static bool read_watch(const struct http_request *request, int64_t *known,
+                       int64_t *wait_ms, struct http_response *response)
+{
+    struct faults errors = {.count = 0};
+    if (!read_number(request, QUERY_AFTER, "free", NOBODY, known))
+        faults_add(
+            &errors, "/after",
+            "the argument after must be the fencing_token that you know, "
+            "0 if there was none, or free");
+    if (!read_number(request, QUERY_WAIT, "", -1, wait_ms) || *wait_ms < 1 ||
+        *wait_ms > WAIT_MAX_MS)
+        faults_add(&errors, "/wait_ms",
+                   "the argument wait_ms must be an integer from 1 to %d "
+                   "(milliseconds)",
+                   WAIT_MAX_MS);
+    if (errors.count == 0)
+        return true;
+    problem_respond_faults(&errors, request->id, response);
+    return false;
+}
+
+static bool begin_watch(const struct service *service,
+                        struct http_request *request, void *client,
+                        struct http_response *response)
+{
+    char names[NAMES_LEN_MAX];
+    struct span resource = route_names(&request->match, names);
+    int64_t known, wait_ms;
+    if (!read_watch(request, &known, &wait_ms, response) ||
+        !access_take_place(service->access, request, PLACE_WAIT,
+                           engine_waiters_max(service->engine), response))
+        return true;
+    request->wait_ms = wait_ms;
+    request->is_watch = true;
+    return !keep_operation(
+        request,
+        engine_watch(service->engine, resource, known, wait_ms, client),
+        response);
+}
+
 bool locks_begin(const struct service *service, struct http_request *request,
                  void *client, struct http_response *response)
 {
@@ -315,6 +372,9 @@ bool locks_begin(const struct service *service, struct http_request *request,
     case LOCK_INSPECT:
         break;
     }
+    if (query_has(&request->query, QUERY_AFTER) ||
+        query_has(&request->query, QUERY_WAIT))
+        return begin_watch(service, request, client, response);
     engine_op op = engine_inspect(service->engine,
                                   route_names(&request->match, names), client);
     return !keep_operation(request, op, response);

@@ -55,7 +55,8 @@ struct http_request {
 
     /* what was begun; set by locks and list */
     engine_op op;      /* waited for, or being answered; 0 none */
-    int64_t wait_ms;   /* acquire: how long it may wait; 0: not */
+    int64_t wait_ms;   /* acquire, watch: how long it may wait; 0: not */
+    bool is_watch;     /* inspect: waits for another holder */
     int64_t waited_ms; /* how long it did wait; set by locks_answer */
     int limit;         /* of the pool that it asks for or about; 0: none */
     bool is_shared;    /* asks for a lock that others may hold as well */

@@ -67,6 +67,8 @@ enum query_argument {
     QUERY_PREFIX,
     QUERY_LIMIT,
     QUERY_CURSOR,
+    QUERY_AFTER,
+    QUERY_WAIT,
     QUERY_ARGUMENTS
 };
 

@@ -1,67 +1,12 @@
 #include "engine.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
-#include "listing.h"
-#include "permits/permits.h"
-#include "port/port.h"
-#include "port/tag.h"
+#include "parts.h"
 #include "port/token.h"
-#include "rounds/fills.h"
-#include "rounds/operation.h"
-#include "rounds/releases.h"
-#include "rounds/repairs.h"
 #include "voting/eligibility.h"
-#include "voting/nodes.h"
 #include "voting/outlook.h"
 #include "voting/status.h"
-
-/* Each tick does all that is due: rarer ticks would take longer, and delay
- * other calls. */
-enum { TICK_US = 20000 };
-
-struct engine {
-    struct environment env;
-    struct nodes nodes;
-    struct fills fills;
-    struct releases releases;
-    struct repairs repairs;
-    struct operations operations;
-    struct waits waits;
-    struct permits permits;
-    struct listings listings;
-};
-
-static const char *name_of_outcome(enum lock_call call, int outcome)
-{
-    return outcome < OUTCOME_KINDS && outcome_is_of((enum outcome)outcome, call)
-               ? outcome_name((enum outcome)outcome)
-               : NULL;
-}
-
-static const char *name_of_vote(int vote)
-{
-    return ballot_name(ballot_of_number(vote));
-}
-
-static_assert((int)BALLOT_KINDS <= METRICS_VOTES, "");
-static_assert((int)OUTCOME_KINDS <= METRICS_OUTCOMES, "");
-
-static const struct metrics_names metrics_names = {name_of_outcome,
-                                                   name_of_vote};
-
-static void assert_node(const struct engine *engine, int node)
-{
-    assert(node >= 0 && node < engine->env.settings.nodes);
-}
-
-static bool set_tick(struct engine *engine)
-{
-    struct engine_port *port = &engine->env.port;
-    return port->timer(port->ctx, TIMER_TICK,
-                       environment_now(&engine->env) + TICK_US);
-}
 
 struct engine *engine_new(const struct engine_settings *settings,
                           const struct engine_port *port,
@@ -72,7 +17,7 @@ struct engine *engine_new(const struct engine_settings *settings,
     struct engine *engine = malloc(sizeof *engine);
     if (engine == NULL)
         return NULL;
-    metrics->names = &metrics_names;
+    metrics->names = &result_names;
     engine->env = (struct environment){*settings, *port, metrics};
     nodes_init(&engine->nodes, &engine->env);
     fills_init(&engine->fills, &engine->nodes);
@@ -83,8 +28,9 @@ struct engine *engine_new(const struct engine_settings *settings,
     waits_init(&engine->waits, &engine->nodes, &engine->operations);
     permits_init(&engine->permits, &engine->nodes, &engine->operations,
                  &engine->waits);
+    watches_init(&engine->watches, &engine->waits, &engine->operations);
     listings_init(&engine->listings, &engine->nodes, &engine->operations);
-    if (!set_tick(engine)) {
+    if (!engine_set_tick(engine)) {
         free(engine);
         return NULL;
     }
@@ -96,6 +42,7 @@ void engine_free(struct engine *engine)
     if (engine == NULL)
         return;
     listings_fini(&engine->listings);
+    watches_fini(&engine->watches);
     permits_fini(&engine->permits);
     waits_fini(&engine->waits);
     operations_fini(&engine->operations);
@@ -155,13 +102,6 @@ engine_op engine_extend(struct engine *engine, struct span resource,
                                                 });
 }
 
-/* A release of the resource was just sent to the nodes. */
-static void on_release(struct engine *engine, struct span resource)
-{
-    waits_on_release(&engine->waits, resource);
-    permits_on_release(&engine->permits, resource);
-}
-
 engine_op engine_release(struct engine *engine, struct span resource,
                          struct span token, void *client)
 {
@@ -173,7 +113,7 @@ engine_op engine_release(struct engine *engine, struct span resource,
                                                  .token = token,
                                                  .client = client,
                                              });
-    on_release(engine, resource);
+    engine_tell_release(engine, resource);
     return op;
 }
 
@@ -197,6 +137,12 @@ engine_op engine_inspect(struct engine *engine, struct span resource,
                                                     .resource = resource,
                                                     .client = client,
                                                 });
+}
+
+engine_op engine_watch(struct engine *engine, struct span resource,
+                       int64_t known, int64_t wait_ms, void *client)
+{
+    return watches_start(&engine->watches, resource, known, wait_ms, client);
 }
 
 engine_op engine_list(struct engine *engine, const struct engine_list *list,
@@ -242,17 +188,29 @@ static struct operation *must_find(const struct engine *engine, engine_op op)
     return it;
 }
 
-const struct engine_result *engine_take(struct engine *engine, engine_op op,
+static const struct engine_result *take(struct engine *engine, engine_op op,
                                         int64_t now_us)
 {
     if (waits_owns(op))
         return waits_take(&engine->waits, op, now_us);
     if (permits_owns(op))
         return permits_take(&engine->permits, op, now_us);
+    if (watches_owns(op))
+        return watches_take(&engine->watches, op);
     struct operation *it = must_find(engine, op);
     if (it->request.call == LOCK_INSPECT)
         it->result.waiters = waits_count(&engine->waits, it->request.resource);
     return operation_take(it, now_us);
+}
+
+const struct engine_result *engine_take(struct engine *engine, engine_op op,
+                                        int64_t now_us)
+{
+    const struct engine_result *result = take(engine, op, now_us);
+    if (result->outcome == OUTCOME_GRANTED ||
+        result->outcome == OUTCOME_RELEASED)
+        watches_touch(&engine->watches, result->resource);
+    return result;
 }
 
 const struct engine_result *engine_peek(const struct engine *engine,
@@ -260,6 +218,7 @@ const struct engine_result *engine_peek(const struct engine *engine,
 {
     return waits_owns(op)     ? waits_peek(&engine->waits, op)
            : permits_owns(op) ? permits_peek(&engine->permits, op)
+           : watches_owns(op) ? watches_peek(&engine->watches, op)
                               : &must_find(engine, op)->result;
 }
 
@@ -269,6 +228,8 @@ void engine_close(struct engine *engine, engine_op op)
         waits_close(&engine->waits, op);
     else if (permits_owns(op))
         permits_close(&engine->permits, op);
+    else if (watches_owns(op))
+        watches_close(&engine->watches, op);
     else if (listings_owns(op))
         listing_end(must_find_listing(engine, op));
     else
@@ -282,6 +243,10 @@ bool engine_abandon(struct engine *engine, engine_op op)
         return waits_abandon(&engine->waits, op);
     if (permits_owns(op))
         return permits_abandon(&engine->permits, op);
+    if (watches_owns(op)) {
+        watches_abandon(&engine->watches, op);
+        return false;
+    }
     if (listings_owns(op)) {
         listing_end(must_find_listing(engine, op));
         return false;
@@ -291,7 +256,7 @@ bool engine_abandon(struct engine *engine, engine_op op)
     bool is_acquire = it->request.call == LOCK_ACQUIRE;
     bool is_granted = operation_abandon(it);
     if (is_acquire) /* its grant, if any, is being released */
-        on_release(engine, resource);
+        engine_tell_release(engine, resource);
     return is_granted;
 }
 
@@ -299,147 +264,12 @@ void engine_stop_waiting(struct engine *engine)
 {
     waits_stop(&engine->waits);
     permits_stop(&engine->permits);
+    watches_stop(&engine->watches);
 }
 
 void engine_stop(struct engine *engine)
 {
     fills_flush(&engine->fills);
-}
-
-/* ---- what the nodes and the loop tell ----------------------------------- */
-
-void engine_on_node_up(struct engine *engine, int node,
-                       const struct node_facts *facts)
-{
-    assert_node(engine, node);
-    nodes_on_up(&engine->nodes, node, facts);
-    debts_on_up(&engine->releases.debts, node, environment_now(&engine->env));
-}
-
-void engine_on_node_down(struct engine *engine, int node,
-                         enum node_state reason, const char *detail)
-{
-    assert_node(engine, node);
-    nodes_on_down(&engine->nodes, node, reason, detail);
-    operations_on_looked(&engine->operations, node);
-}
-
-void engine_on_node_confirmed(struct engine *engine, int node,
-                              const struct node_facts *facts)
-{
-    assert_node(engine, node);
-    nodes_on_confirmed(&engine->nodes, node, facts);
-}
-
-/* The vote counts for the operation that sent the release. */
-static void take_release(struct engine *engine, int node, uint64_t asking,
-                         const struct call_reply *reply)
-{
-    const struct operation *it = operation_find(&engine->operations, asking);
-    if (it != NULL && reply->vote == VOTE_DELETED) {
-        struct span resource = it->request.resource;
-        waits_on_listeners(&engine->waits, resource, reply->listeners);
-        permits_on_listeners(&engine->permits, resource, reply->listeners);
-        if (it->request.call == LOCK_FORCE &&
-            round_count(&it->attempt.round, VOTE_DELETED) == 0)
-            on_release(engine, resource);
-    }
-    operation_on_release(&engine->operations, node, asking, reply);
-}
-
-void engine_on_reply(struct engine *engine, int node, uint64_t tag,
-                     const struct call_reply *reply, int64_t sent_us,
-                     int64_t received_us)
-{
-    assert_node(engine, node);
-    struct call_reply counted = *reply;
-    /* only then may operations wait for its admission to be read */
-    bool was_unseen = admission_is_unseen(&engine->nodes.admission, node);
-    struct ballot ballot =
-        nodes_on_reply(&engine->nodes, node, tag, reply, sent_us, received_us);
-    counted.vote = ballot.vote;
-    counted.state = ballot.state;
-    switch (tag_kind_of(tag)) {
-    case TAG_OPERATION:
-        operation_on_reply(&engine->operations, node, tag, &counted);
-        break;
-    case TAG_RELEASE: {
-        uint64_t asking =
-            releases_on_reply(&engine->releases, node, tag, reply, received_us);
-        if (asking != 0)
-            take_release(engine, node, asking, &counted);
-        break;
-    }
-    case TAG_REPAIR:
-        repairs_on_reply(&engine->repairs, tag, &counted);
-        break;
-    case TAG_SCAN:
-        listings_on_reply(&engine->listings, tag, &counted);
-        break;
-    case TAG_SLOTS:
-        serving_on_reply(&engine->permits, node, tag, &counted);
-        break;
-    case TAG_ADMISSION:
-        if (was_unseen)
-            operations_on_looked(&engine->operations, node);
-        break;
-    }
-}
-
-void engine_on_timer(struct engine *engine, uint32_t slot)
-{
-    if (slot != TIMER_TICK) {
-        uint32_t index = timer_index_of(slot);
-        switch (timer_owner_of(slot)) {
-        case TIMER_OPERATION:
-            operation_on_timer(&engine->operations, index);
-            return;
-        case TIMER_WAITER:
-            waits_on_timer(&engine->waits, index);
-            return;
-        case TIMER_PERMIT:
-            permits_on_timer(&engine->permits, index);
-            return;
-        default:
-            permits_on_pool_timer(&engine->permits, index);
-            return;
-        }
-    }
-    int64_t now_us = environment_now(&engine->env);
-    nodes_tick(&engine->nodes, now_us);
-    fills_tick(&engine->fills, now_us);
-    releases_tick(&engine->releases, now_us);
-    repairs_tick(&engine->repairs, now_us);
-    waits_tick(&engine->waits, now_us);
-    permits_tick(&engine->permits, now_us);
-    listings_tick(&engine->listings, now_us);
-    (void)set_tick(engine); /* cannot fail: the timer exists */
-}
-
-void engine_on_listener_up(struct engine *engine, int node)
-{
-    assert_node(engine, node);
-    announcements_on_up(&engine->waits.announcements, node);
-}
-
-void engine_on_listener_down(struct engine *engine, int node)
-{
-    assert_node(engine, node);
-    waits_on_listener_down(&engine->waits, node);
-}
-
-void engine_on_subscribed(struct engine *engine, int node, struct span resource)
-{
-    assert_node(engine, node);
-    waits_on_subscribed(&engine->waits, node, resource);
-}
-
-void engine_on_announced(struct engine *engine, int node, struct span resource,
-                         int64_t number)
-{
-    assert_node(engine, node);
-    waits_on_announced(&engine->waits, node, resource, number);
-    permits_on_announced(&engine->permits, node, resource, number);
 }
 
 /* ---- what operators see ------------------------------------------------- */

@@ -80,6 +80,14 @@ engine_op engine_inspect(struct engine *engine, struct span resource,
                          void *client);
 
 /*
+ * An inspection that is answered when the lock has another holder than the one
+ * that is known, or after wait_ms, at most WAIT_MAX_MS. known: the holder's
+ * fencing number; 0: one without a number, or several readers; or NOBODY.
+ */
+engine_op engine_watch(struct engine *engine, struct span resource,
+                       int64_t known, int64_t wait_ms, void *client);
+
+/*
  * Begins a page of the locks that a majority of the nodes has. A lock of
  * several resources appears once for each. Operation, answer and 0 as above;
  * the result is read by engine_take_page and engine_page_lock instead of
@@ -124,8 +132,8 @@ void engine_close(struct engine *engine, engine_op op);
 bool engine_abandon(struct engine *engine, engine_op op);
 
 /*
- * Answers OUTCOME_STOPPED to every acquire that waits, or would wait from now
- * on. Grants stay.
+ * Answers OUTCOME_STOPPED to every acquire or watch that waits, or would wait
+ * from now on. Grants stay.
  */
 void engine_stop_waiting(struct engine *engine);
 

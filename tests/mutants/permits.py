@@ -41,7 +41,7 @@ PERMITS = [
            tests="permits_waits"),
     Defect("permits not handed over", "unit",
            "a_released_slot_goes_to_the_first_in_the_same_batch", [Edit(
-               "server/engine/engine.c",
+               "server/engine/events.c",
                "    permits_on_release(&engine->permits, resource);\n", "")],
            tests="permits_waits"),
     Defect("a slot that is tried freed for ever", "unit",

@@ -29,6 +29,7 @@ enum request_owner {
     OWNER_LOOK, /* a waiter's inspection */
     OWNER_LISTING,
     OWNER_PERMIT,
+    OWNER_WATCH, /* the inspection of a lock that is watched */
     OWNERS
 };
 

@@ -30,8 +30,8 @@ static const struct kind {
     [OUTCOME_NOT_FOUND] = {"not_found", EXTEND | RELEASE | INSPECT | FORCE},
     [OUTCOME_KEY_REFUSED] = {"key_refused", ANY},
     [OUTCOME_NO_QUORUM] = {"no_quorum", ANY},
-    [OUTCOME_TOO_MANY_WAITERS] = {"too_many_waiters", ACQUIRE},
-    [OUTCOME_STOPPED] = {"stopped", ACQUIRE},
+    [OUTCOME_TOO_MANY_WAITERS] = {"too_many_waiters", ACQUIRE | INSPECT},
+    [OUTCOME_STOPPED] = {"stopped", ACQUIRE | INSPECT},
 };
 
 const char *outcome_name(enum outcome outcome)
@@ -45,6 +45,23 @@ bool outcome_is_of(enum outcome outcome, enum lock_call call)
     assert(outcome < OUTCOME_KINDS);
     return kinds[outcome].calls & 1 << call;
 }
+
+static const char *name_of_outcome(enum lock_call call, int outcome)
+{
+    return outcome < OUTCOME_KINDS && outcome_is_of((enum outcome)outcome, call)
+               ? outcome_name((enum outcome)outcome)
+               : NULL;
+}
+
+static const char *name_of_vote(int vote)
+{
+    return ballot_name(ballot_of_number(vote));
+}
+
+static_assert((int)BALLOT_KINDS <= METRICS_VOTES, "");
+static_assert((int)OUTCOME_KINDS <= METRICS_OUTCOMES, "");
+
+const struct metrics_names result_names = {name_of_outcome, name_of_vote};
 
 struct engine_result result_plain(enum outcome outcome, int total)
 {

@@ -6,6 +6,7 @@
 
 #include "../../base/types.h"
 #include "../../lock/lock.h"
+#include "../../lock/metrics.h"
 #include "../port/vote.h"
 
 struct round;
@@ -32,6 +33,9 @@ const char *outcome_name(enum outcome outcome);
 
 /* True if such a call can have this outcome. */
 bool outcome_is_of(enum outcome outcome, enum lock_call call);
+
+/* The names of outcomes and votes in the metrics. */
+extern const struct metrics_names result_names;
 
 /* The result of an operation. The spans live until engine_close. */
 struct engine_result {

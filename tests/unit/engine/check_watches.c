@@ -1,0 +1,207 @@
+/*
+ * Clients that wait for another holder of a lock.
+ */
+#include "../../lib/suite/suite.h"
+#include "../play.h"
+
+enum { TICK_US = 20000, EACH_US = 1000000, SOON_US = 100000, WAIT_MS = 10000 };
+
+SUITE(watches, .set_up = play_begin, .tear_down = play_end);
+
+static engine_op watch(int64_t known)
+{
+    return engine_watch(play.engine, PLAY_RESOURCE, known, WAIT_MS, NULL);
+}
+
+/* An inspection comes within so long; all nodes tell this value. */
+static void find(int64_t within_us, const char *value)
+{
+    int before = play_count(CALL_INSPECT);
+    for (int64_t us = 0; us < within_us && play_count(CALL_INSPECT) == before;
+         us += TICK_US)
+        play_advance(TICK_US);
+    ck_assert_int_eq(play_count(CALL_INSPECT), before + PLAY_NODES);
+    if (value != NULL)
+        play_hold_range(CALL_INSPECT, 0, PLAY_NODES, value);
+    else
+        play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_FREE);
+    play.sent_count = 0;
+}
+
+static void expect(engine_op op, enum outcome outcome, int64_t number)
+{
+    const struct engine_result *result = play_result(op);
+    ck_assert_int_eq(result->outcome, outcome);
+    ck_assert_int_eq(result->number, number);
+    engine_close(play.engine, op);
+}
+
+TEST(it_is_answered_when_the_holder_is_another)
+{
+    engine_op op = watch(1);
+    find(SOON_US, PLAY_TOKEN_OF(1));
+    play_advance(EACH_US / 2);
+    ck_assert_int_eq(play_count(CALL_INSPECT), 0);
+    find(EACH_US, PLAY_TOKEN_OF(1));
+    ck_assert_int_eq(play.answers, 0);
+    find(EACH_US + TICK_US, PLAY_TOKEN_OF(2));
+    ck_assert_int_eq(play.answers, 1);
+    expect(op, OUTCOME_FOUND, 2);
+    /* nobody is left to inspect it for */
+    play_advance(3 * EACH_US);
+    ck_assert_int_eq(play_count(CALL_INSPECT), 0);
+}
+
+TEST(or_when_there_is_none_or_is_one_again)
+{
+    engine_op freed = watch(1), taken = watch(NOBODY);
+    find(SOON_US, NULL);
+    ck_assert_int_eq(play.answers, 1);
+    expect(freed, OUTCOME_NOT_FOUND, 0);
+    find(EACH_US + TICK_US, NULL);
+    find(EACH_US + TICK_US, PLAY_TOKEN_OF(3));
+    ck_assert_int_eq(play.answers, 2);
+    expect(taken, OUTCOME_FOUND, 3);
+}
+
+TEST(many_share_an_inspection)
+{
+    engine_op ops[50];
+    for (int i = 0; i < 50; i++)
+        ops[i] = watch(1 + i % 2);
+    find(SOON_US, PLAY_TOKEN_OF(2));
+    ck_assert_int_eq(play.answers, 25);
+    for (int i = 0; i < 50; i += 2)
+        expect(ops[i], OUTCOME_FOUND, 2);
+    find(EACH_US + TICK_US, PLAY_TOKEN_OF(1));
+    ck_assert_int_eq(play.answers, 50);
+    for (int i = 1; i < 50; i += 2)
+        expect(ops[i], OUTCOME_FOUND, 1);
+}
+
+/* The client may know more than it. */
+TEST(an_inspection_that_began_before_tells_a_client_nothing)
+{
+    engine_op early = watch(2);
+    play_advance(TICK_US);
+    ck_assert_int_eq(play_count(CALL_INSPECT), PLAY_NODES);
+    play_advance(TICK_US / 4);
+    engine_op late = watch(2);
+    play_hold_range(CALL_INSPECT, 0, PLAY_NODES, PLAY_TOKEN_OF(1));
+    ck_assert_int_eq(play.answers, 1);
+    expect(early, OUTCOME_FOUND, 1);
+    play.sent_count = 0;
+    find(SOON_US, PLAY_TOKEN_OF(2));
+    ck_assert_int_eq(play.answers, 1);
+    find(EACH_US + TICK_US, NULL);
+    expect(late, OUTCOME_NOT_FOUND, 0);
+}
+
+TEST(at_the_end_of_its_time_it_tells_what_was_found_last)
+{
+    engine_op op = engine_watch(play.engine, PLAY_RESOURCE, 1, 1500, NULL);
+    find(SOON_US, PLAY_TOKEN_OF(1));
+    find(EACH_US + TICK_US, PLAY_TOKEN_OF(1));
+    play_advance(EACH_US / 2 + TICK_US);
+    ck_assert_int_eq(play.answers, 1);
+    ck_assert_int_ge(play_result(op)->waited_ms, 1500);
+    expect(op, OUTCOME_FOUND, 1);
+    /* also if that takes longer than its time */
+    op = engine_watch(play.engine, PLAY_RESOURCE, NOBODY, 1, NULL);
+    find(SOON_US, NULL);
+    play_advance(TICK_US);
+    ck_assert_int_eq(play.answers, 2);
+    expect(op, OUTCOME_NOT_FOUND, 0);
+}
+
+/* What passes through this server may change the holder. */
+TEST(a_grant_and_a_release_are_followed_at_once)
+{
+    engine_op taken = watch(NOBODY);
+    find(SOON_US, NULL);
+    engine_op grant = play_win();
+    ck_assert_int_eq(play_result(grant)->outcome, OUTCOME_GRANTED);
+    find(SOON_US, PLAY_TOKEN_OF(1));
+    expect(taken, OUTCOME_FOUND, 1);
+    engine_op freed = watch(1);
+    find(SOON_US, PLAY_TOKEN_OF(1));
+    engine_op release = play_release(play_result(grant)->token);
+    find(SOON_US, NULL);
+    expect(freed, OUTCOME_NOT_FOUND, 0);
+    engine_close(play.engine, grant);
+    ck_assert(!engine_abandon(play.engine, release));
+}
+
+TEST(one_of_several_resources_is_enough)
+{
+    engine_op op = watch(1);
+    find(SOON_US, PLAY_TOKEN_OF(1));
+    engine_release(play.engine, span_of("order:41\norder:42"), play_token(1),
+                   NULL);
+    find(SOON_US, NULL);
+    expect(op, OUTCOME_NOT_FOUND, 0);
+}
+
+/* While a lock changes hands, the nodes may have many values. */
+TEST(a_holder_without_a_number_counts_when_it_stays)
+{
+    engine_op op = watch(1);
+    find(SOON_US, "foreign");
+    find(EACH_US + TICK_US, PLAY_TOKEN_OF(1));
+    find(EACH_US + TICK_US, "foreign");
+    ck_assert_int_eq(play.answers, 0);
+    find(EACH_US + TICK_US, "foreign");
+    ck_assert_int_eq(play.answers, 1);
+    expect(op, OUTCOME_FOUND, 0);
+}
+
+TEST(without_a_quorum_it_waits)
+{
+    engine_op op = engine_watch(play.engine, PLAY_RESOURCE, 1, 1500, NULL);
+    play_nodes_down(3);
+    play_advance(1400000);
+    ck_assert_int_eq(play.answers, 0);
+    play_advance(200000);
+    ck_assert_int_eq(play.answers, 1);
+    expect(op, OUTCOME_NO_QUORUM, 0);
+}
+
+TEST(a_key_that_is_refused_is_told_at_once)
+{
+    engine_op op = watch(1);
+    play_advance(TICK_US);
+    play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_KEY_REFUSED);
+    ck_assert_int_eq(play.answers, 1);
+    expect(op, OUTCOME_KEY_REFUSED, 0);
+}
+
+TEST(too_many_are_refused)
+{
+    struct engine_settings settings = play_settings;
+    settings.waiters_max = 2;
+    play_end();
+    play_begin_with(&settings);
+    play_nodes_up();
+    engine_op first = watch(1), second = watch(1), third = watch(1);
+    ck_assert_int_eq(play.answers, 1);
+    expect(third, OUTCOME_TOO_MANY_WAITERS, 0);
+    ck_assert(!engine_abandon(play.engine, first));
+    third = watch(1);
+    ck_assert_int_eq(play.answers, 1);
+    ck_assert(!engine_abandon(play.engine, second));
+    ck_assert(!engine_abandon(play.engine, third));
+    play_advance(3 * EACH_US);
+    ck_assert_int_eq(play_count(CALL_INSPECT), 0);
+}
+
+TEST(a_server_that_stops_answers_all)
+{
+    engine_op ops[] = {watch(1), watch(NOBODY)};
+    engine_stop_waiting(play.engine);
+    ck_assert_int_eq(play.answers, 2);
+    for (int i = 0; i < 2; i++)
+        expect(ops[i], OUTCOME_STOPPED, 0);
+    engine_op late = watch(1);
+    ck_assert_int_eq(play.answers, 3);
+    expect(late, OUTCOME_STOPPED, 0);
+}
