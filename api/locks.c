@@ -344,7 +344,7 @@ static bool begin_watch(const struct service *service,
 {
     char names[NAMES_LEN_MAX];
     struct span resource = route_names(&request->match, names);
-    int64_t known, wait_ms;
+    int64_t known = 0, wait_ms = 0;
     if (!read_watch(request, &known, &wait_ms, response) ||
         !access_take_place(service->access, request, PLACE_WAIT,
                            engine_waiters_max(service->engine), response))

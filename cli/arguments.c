@@ -6,12 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../server/base/types.h"
 #include "../server/lock/lock.h"
 #include "complain.h"
-#include "owner.h"
 
 /* ---- values -------------------------------------------------------------- */
 
@@ -49,21 +47,23 @@ static bool read_time(const char *text, const struct option_row *row,
 /* A slash at the end of a URL is dropped. */
 static bool add_urls(struct options *options, const char *text)
 {
-    char *rest = NULL;
-    char *copy = strdup(text); /* in use until the end, but for an empty one */
-    if (copy == NULL)
-        return complain("out of memory");
-    for (char *url = strtok_r(copy, ", \t\n", &rest); url != NULL;
-         url = strtok_r(NULL, ", \t\n", &rest)) {
-        for (size_t len = strlen(url); len > 0 && url[len - 1] == '/'; len--)
-            url[len - 1] = '\0';
+    static const char between[] = ", \t\n";
+    size_t len;
+    for (const char *at = text + strspn(text, between); *at != '\0';
+         at += len, at += strspn(at, between)) {
+        size_t kept = len = strcspn(at, between);
+        while (kept > 0 && at[kept - 1] == '/')
+            kept--;
         if (options->urls_count == OPTIONS_URLS_MAX)
             return complain("more than %d URLs", OPTIONS_URLS_MAX);
+        char *url = strndup(at, kept);
+        if (url == NULL)
+            return complain("out of memory");
+        options->urls[options->urls_count++] = url;
         if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
             return complain("\"%.80s\" is not a URL such "
                             "as " OPTIONS_DEFAULT_URL,
                             strchr(url, '@') != NULL ? "(not shown)" : url);
-        options->urls[options->urls_count++] = url;
     }
     return true;
 }
@@ -237,10 +237,6 @@ static bool read_environment(struct options *options)
         return false;
     if (options->urls_count == 0 && !add_urls(options, OPTIONS_DEFAULT_URL))
         return false;
-    if (options->owner == NULL && options->command_id == COMMAND_RUN)
-        options->owner = owner_default(getpid());
-    else if (options->owner == NULL) /* the shell outlives the acquire */
-        options->owner = owner_default(getppid());
     if (options->token == NULL)
         options->token = getenv("REDLOCKD_TOKEN");
     return true;

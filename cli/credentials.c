@@ -127,6 +127,17 @@ static bool take_bearer(struct credentials *credentials, const char *option)
     return wrong == NULL || complain("%s: %.150s: %s", name, *path, wrong);
 }
 
+bool credentials_name_us(const struct credentials *credentials)
+{
+    return *credentials->bearer || credentials->trust.cert_file != NULL;
+}
+
+bool credentials_put_back(const struct credentials *credentials)
+{
+    bool is_ours = credentials->bearer_file == NULL && *credentials->bearer;
+    return !is_ours || setenv(token_variable, credentials->bearer, 1) == 0;
+}
+
 bool credentials_refresh(struct credentials *credentials)
 {
     char bearer[BEARER_MAX + 1];

@@ -26,6 +26,13 @@ struct credentials {
 bool credentials_take(struct credentials *credentials,
                       const struct options *options);
 
+/* Whether the service may know by them who we are. */
+bool credentials_name_us(const struct credentials *credentials);
+
+/* Puts back into the environment what credentials_take has removed. False:
+ * errno says why. */
+bool credentials_put_back(const struct credentials *credentials);
+
 /*
  * Reads the file of the token again. True: it has another token now. A file
  * that cannot be read, or is half written, changes nothing.

@@ -1,11 +1,13 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "../server/lock/names.h"
 #include "arguments.h"
 #include "commands.h"
 #include "complain.h"
+#include "owner.h"
 #include "run.h"
 
 static int (*const functions[COMMANDS])(struct command *command) = {
@@ -41,13 +43,24 @@ static bool name_lock(struct command *command)
     return true;
 }
 
-static int run(const struct options *options)
+/* If the service does not know us by a name, it is told one. */
+static void find_owner(struct options *options,
+                       const struct credentials *credentials)
+{
+    bool is_run = options->command_id == COMMAND_RUN;
+    if (options->owner == NULL && !credentials_name_us(credentials))
+        /* the shell outlives redlockctl acquire */
+        options->owner = owner_default(is_run ? getpid() : getppid());
+}
+
+static int run(struct options *options)
 {
     static const struct wake none = {.count = 0};
     struct command command = {.options = options};
     struct credentials credentials;
     if (!name_lock(&command) || !credentials_take(&credentials, options))
         return EXIT_USAGE_ERROR;
+    find_owner(options, &credentials);
     if (options->command_id == COMMAND_RUN)
         return run_command(options, command.joined, &credentials);
     if (!service_open(&command.service, options, &none, &credentials)) {
@@ -70,7 +83,7 @@ static int flush_output(int status)
 
 int main(int argc, char **argv)
 {
-    struct options options;
+    static struct options options;
     if (!arguments_read(&options, argc, argv))
         return EXIT_USAGE_ERROR;
     switch (options.action) {

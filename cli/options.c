@@ -29,7 +29,9 @@ const struct option_row option_rows[OPTION_ROWS] = {
     {0, "again", IS_FLAG, IN(RUN), AT(is_again), .form = "",
      .help = "start COMMAND again when the lock was lost or COMMAND failed"},
     {0, "owner", IS_TEXT, IN(RUN) | IN(ACQUIRE), AT(owner), .form = "NAME",
-     .help = "shown to clients that find the lock held [USER@HOST:PID]"},
+     .help =
+         "shown to clients that find the lock held [the name that the service "
+         "knows us by, or USER@HOST:PID]"},
     {0, "limit", IS_NUMBER, IN(RUN) | IN(ACQUIRE) | IN(SHOW), AT(limit), 1,
      POOL_SLOTS_MAX, "NUMBER",
      "so many may hold RESOURCE at once, each with a slot of its own"},

@@ -353,13 +353,15 @@ static bool is_next_due(const struct run *run, int status)
 }
 
 /* Returns the exit status if that fails. */
-static int start_next(const struct run *run)
+static int start_next(const struct run *run,
+                      const struct credentials *credentials)
 {
     int64_t lived_us = clock_now_us() - run->began_us;
     (void)signal(SIGPIPE, run->on_pipe);
     /* one that came meanwhile ends redlockctl here */
     (void)sigprocmask(SIG_SETMASK, &run->keeper.setup.signals, NULL);
-    again_start(run->options, lived_us);
+    if (credentials_put_back(credentials))
+        again_start(run->options, lived_us);
     complain("%s", strerror(errno));
     return EXIT_OS_ERROR;
 }
@@ -382,6 +384,6 @@ int run_command(const struct options *options, const char *joined,
         status = complain_of_acquire(options, verdict, run.service.detail);
     service_close(&run.service);
     if (is_next_due(&run, status))
-        return start_next(&run);
+        return start_next(&run, credentials);
     return run.caught ? die_of_signal(run.caught) : status;
 }

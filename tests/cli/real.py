@@ -43,6 +43,16 @@ def token_lets_in(desk: Desk) -> None:
                    "true", REDLOCKD_AUTH_TOKEN=TOKEN)
 
 
+def token_lets_in_again(desk: Desk) -> None:
+    """It is not in the environment of the command, but of the next start."""
+    with guarded(desk, identity("batch", TOKEN)) as guard:
+        script = ('test -z "$REDLOCKD_AUTH_TOKEN" && echo run >>"$0" && '
+                  'test "$(wc -l <"$0")" -ge 2 && echo twice')
+        desk.gives(0, "twice", "run", "--again", "--url", guard.url, *desk.ca,
+                   *TTL, "again", "--", "sh", "-c", script, "again.notes",
+                   REDLOCKD_AUTH_TOKEN=TOKEN)
+
+
 def certificate_lets_in(desk: Desk) -> None:
     with guarded(desk, "gate cert:gateway lock,read prefix=*", identity("batch", TOKEN),
                  client_ca="ca.pem") as guard:
@@ -107,7 +117,8 @@ def limited_client_waits(desk: Desk) -> None:
 
 
 TESTS: list[Callable[[Desk], None]] = [
-    token_lets_in, certificate_lets_in, token_is_rotated_while_a_lock_is_held,
+    token_lets_in, token_lets_in_again, certificate_lets_in,
+    token_is_rotated_while_a_lock_is_held,
     certificate_is_replaced_while_a_lock_is_held, limited_client_waits,
 ]
 

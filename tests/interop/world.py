@@ -165,7 +165,7 @@ class World:
         return ["--config-epoch", "2"] if "--config-epoch" in redlockd_help() \
             else []
 
-    def settle(self, limit_s=60):
+    def settle(self, limit_s=150):
         """Until redlockd lets the nodes vote; libraries know no such thing."""
         for server in self.servers:
             wait_until(lambda one=server: one.is_ready() and

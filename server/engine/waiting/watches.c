@@ -10,9 +10,10 @@ enum {
     HANDLE_BITS = 4,         /* in the user's bits of a client's handle */
     SLOTS = 2 * WAITERS_MAX, /* also for those that have their outcome */
     EACH_US = 1000000,       /* between two inspections, without an event */
-    LEAST_US = 20000,        /* between two inspections in any case */
-    LATE_US = 5000000,       /* without memory for an inspection */
-    KNOWN_NOT = -2,          /* what is there cannot be known */
+    SHARE_US = 1000,   /* for each lock: a thousand of them share EACH_US */
+    LEAST_US = 20000,  /* between two inspections in any case */
+    LATE_US = 5000000, /* without memory for an inspection */
+    KNOWN_NOT = -2,    /* what is there cannot be known */
 };
 
 /* A client. */
@@ -78,6 +79,7 @@ static struct watched *find_or_make(struct watches *watches,
         return NULL;
     }
     TAILQ_INSERT_TAIL(&watches->list, it, link);
+    watches->locks++;
     return it;
 }
 
@@ -98,6 +100,7 @@ static void drop(struct watched *it)
     end_look(it);
     (void)tdelete(it, &it->watches->index, compare);
     TAILQ_REMOVE(&it->watches->list, it, link);
+    it->watches->locks--;
     free(it);
 }
 
@@ -119,6 +122,11 @@ static void settle(struct watcher *it, const struct engine_result *result)
     keep_result(&it->result, it->owner, result);
     it->result.resource = it->watched->resource;
     it->result.waited_ms = (now_us - it->since_us) / US_PER_MS;
+    if (it->result.remaining_ms > 0) /* when that was found */
+        it->result.remaining_ms =
+            at_least(it->result.remaining_ms -
+                         (now_us - it->watched->began_us) / US_PER_MS,
+                     0);
     TAILQ_REMOVE(&it->watched->waiting, it, link);
     watches->count--;
     it->is_settled = true;
@@ -187,8 +195,9 @@ static void on_looked(void *client)
 static void look(struct watched *it, int64_t now_us)
 {
     struct operations *operations = it->watches->operations;
+    int64_t share_us = it->watches->locks * (int64_t)SHARE_US;
     it->look_us = now_us;
-    it->next_us = now_us + EACH_US;
+    it->next_us = now_us + at_least(EACH_US, share_us);
     it->look = operation_start(operations, &(struct request){
                                                .call = LOCK_INSPECT,
                                                .resource = it->resource,

@@ -1,11 +1,13 @@
 /*
  * Clients that wait until a lock has another holder than the one they know.
  *
- * A lock that is watched is inspected once a second, however many watch it, and
- * soon after each event that may have changed its holder: a grant or a release
- * that passed through this server, an announcement, or a client that has just
- * come. A client is answered by the first inspection that began after it came
- * and found another holder, or by the last one when its time is up. Pure.
+ * A lock that is watched is inspected once a second, however many watch it. (Of
+ * more than a thousand locks, a thousand are inspected in a second.) It is also
+ * inspected soon after each event that may have changed its holder: a grant or
+ * a release that passed through this server, an announcement, or a client that
+ * has just come. A client is answered by the first inspection that began after
+ * it came and found another holder, or by the last one when its time is up.
+ * Pure.
  */
 #ifndef REDLOCKD_WATCHES_H
 #define REDLOCKD_WATCHES_H
@@ -19,6 +21,7 @@ struct watches {
     struct slots slots;         /* clients, until they are closed */
     void *index;                /* of the locks, for tsearch(3) */
     TAILQ_HEAD(, watched) list; /* of the locks */
+    int locks;                  /* how many these are */
     int count;                  /* clients that wait */
     bool is_stopped;            /* nobody waits any more */
 };

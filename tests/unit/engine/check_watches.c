@@ -105,6 +105,9 @@ TEST(at_the_end_of_its_time_it_tells_what_was_found_last)
     play_advance(EACH_US / 2 + TICK_US);
     ck_assert_int_eq(play.answers, 1);
     ck_assert_int_ge(play_result(op)->waited_ms, 1500);
+    /* it was 5 s, half a second ago */
+    ck_assert_int_ge(play_result(op)->remaining_ms, 4400);
+    ck_assert_int_le(play_result(op)->remaining_ms, 4600);
     expect(op, OUTCOME_FOUND, 1);
     /* also if that takes longer than its time */
     op = engine_watch(play.engine, PLAY_RESOURCE, NOBODY, 1, NULL);
