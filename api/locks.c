@@ -307,8 +307,7 @@ static bool read_number(const struct http_request *request,
 {
     char text[TOKEN_NUMBER_LEN];
     size_t len;
-    if (!query_has(&request->query, argument) ||
-        query_read(&request->query, argument, text, sizeof text, &len) != NULL)
+    if (query_read(&request->query, argument, text, sizeof text, &len) != NULL)
         return false;
     struct span given = {text, len};
     bool is_word = span_is(given, word);
@@ -316,51 +315,61 @@ static bool read_number(const struct http_request *request,
     return is_word || *number >= 0;
 }
 
-/* The holder that the client knows, and how long it waits for another one. */
-static bool read_watch(const struct http_request *request, int64_t *known,
-                       int64_t *wait_ms, struct http_response *response)
+bool locks_read_watch(const struct http_request *request, struct watch *watch,
+                      struct http_response *response)
 {
     struct faults errors = {.count = 0};
-    if (!read_number(request, QUERY_AFTER, "free", NOBODY, known))
+    bool has_after = query_has(&request->query, QUERY_AFTER);
+    bool has_wait = query_has(&request->query, QUERY_WAIT);
+    *watch = (struct watch){.known = NOBODY};
+    if (has_after &&
+        !read_number(request, QUERY_AFTER, "free", NOBODY, &watch->known))
         faults_add(
             &errors, "/after",
             "the argument after must be the fencing_token that you know, "
             "0 if there was none, or free");
-    if (!read_number(request, QUERY_WAIT, "", -1, wait_ms) || *wait_ms < 1 ||
-        *wait_ms > WAIT_MAX_MS)
+    if (has_wait &&
+        (!read_number(request, QUERY_WAIT, "0", 0, &watch->wait_ms) ||
+         watch->wait_ms > WAIT_MAX_MS))
         faults_add(&errors, "/wait_ms",
-                   "the argument wait_ms must be an integer from 1 to %d "
+                   "the argument wait_ms must be an integer from 0 to %d "
                    "(milliseconds)",
                    WAIT_MAX_MS);
+    if (!has_after)
+        watch->wait_ms = 0; /* nothing that it could wait for */
     if (errors.count == 0)
         return true;
     problem_respond_faults(&errors, request->id, response);
     return false;
 }
 
-static bool begin_watch(const struct service *service,
-                        struct http_request *request, void *client,
-                        struct http_response *response)
+static bool begin_inspect(const struct service *service,
+                          struct http_request *request, void *client,
+                          struct http_response *response)
 {
     char names[NAMES_LEN_MAX];
     struct span resource = route_names(&request->match, names);
-    int64_t known = 0, wait_ms = 0;
-    if (!read_watch(request, &known, &wait_ms, response) ||
-        !access_take_place(service->access, request, PLACE_WAIT,
+    struct watch watch;
+    if (!locks_read_watch(request, &watch, response))
+        return true;
+    if (watch.wait_ms == 0)
+        return !keep_operation(
+            request, engine_inspect(service->engine, resource, client),
+            response);
+    if (!access_take_place(service->access, request, PLACE_WAIT,
                            engine_waiters_max(service->engine), response))
         return true;
-    request->wait_ms = wait_ms;
+    request->wait_ms = watch.wait_ms;
     request->is_watch = true;
-    return !keep_operation(
-        request,
-        engine_watch(service->engine, resource, known, wait_ms, client),
-        response);
+    return !keep_operation(request,
+                           engine_watch(service->engine, resource, watch.known,
+                                        watch.wait_ms, client),
+                           response);
 }
 
 bool locks_begin(const struct service *service, struct http_request *request,
                  void *client, struct http_response *response)
 {
-    char names[NAMES_LEN_MAX];
     switch (request->match.call) {
     case LOCK_ACQUIRE:
         return begin_acquire(service, request, client, response);
@@ -372,12 +381,7 @@ bool locks_begin(const struct service *service, struct http_request *request,
     case LOCK_INSPECT:
         break;
     }
-    if (query_has(&request->query, QUERY_AFTER) ||
-        query_has(&request->query, QUERY_WAIT))
-        return begin_watch(service, request, client, response);
-    engine_op op = engine_inspect(service->engine,
-                                  route_names(&request->match, names), client);
-    return !keep_operation(request, op, response);
+    return begin_inspect(service, request, client, response);
 }
 
 /* ---- answer ------------------------------------------------------------- */

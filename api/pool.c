@@ -5,6 +5,7 @@
 
 #include "../server/lock/names.h"
 #include "list.h"
+#include "locks.h"
 #include "message/problem.h"
 #include "message/render.h"
 
@@ -34,8 +35,9 @@ bool pool_begin(const struct service *service, struct http_request *request,
 {
     char names[NAMES_LEN_MAX];
     struct span name = route_names(&request->match, names);
+    struct watch unused; /* a pool is not watched */
     request->limit = read_limit(request, response);
-    if (request->limit == 0)
+    if (request->limit == 0 || !locks_read_watch(request, &unused, response))
         return true;
     if (names_are_several(name) || name.ptr[name.len - 1] == '#' ||
         name.len + sizeof "#999" - 1 > RESOURCE_MAX) {

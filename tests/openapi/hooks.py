@@ -181,6 +181,8 @@ def before_call(context, case, kwargs):
     if name == "acquireLock" and isinstance(case.body, dict) and \
             "wait_ms" in case.body:
         case.body["wait_ms"] = min(case.body["wait_ms"], SHORT_WAIT_MS)
+    if name == "getLock" and isinstance((case.query or {}).get("wait_ms"), int):
+        case.query["wait_ms"] = min(case.query["wait_ms"], SHORT_WAIT_MS)
     # so that the lock is still there when a link is followed
     if name == "acquireLock" and isinstance(case.body, dict) and \
             case.meta.phase.name == TestPhase.STATEFUL:

@@ -133,8 +133,14 @@ class Browser:
         urls = [event["params"]["request"]["url"] for event in events
                 if event["method"] == "Network.requestWillBeSent"]
         self.elsewhere |= {url for url in urls
-                           if not url.startswith(self.origin + "/")}
+                           if not url.startswith(self.origin + "/")
+                           and url != "about:blank"}
         return urls
+
+    def leave(self) -> list[str]:
+        """The same, when the page asks for nothing any more."""
+        self.driver.get("about:blank")
+        return self.requests()
 
     def looks_good(self) -> None:
         """No text is pale and nothing is cut, in both widths and schemes."""

@@ -62,11 +62,11 @@ def a_server_with_an_auth_file_asks_for_a_token(browser: Browser,
     origin = browser.origin
     errors = browser.unexpected_errors()
     assert not errors, errors
-    browser.requests()
+    browser.leave()
     browser.origin = os.environ["GUARDED"]
     try:
         check(browser, service)
-        asked = browser.requests()
+        asked = browser.leave()
         assert asked and not any("token" in url for url in asked), asked
         # the console tells of each 401 and 403, and of nothing else
         for error in browser.errors():

@@ -55,20 +55,20 @@ size_t token_make(char token[TOKEN_MAX],
 }
 
 /* Without branches: nobody foresees random digits, the processor least. */
-static bool is_in(char c, char first, char last)
+static unsigned is_in(char c, char first, char last)
 {
     return (unsigned char)(c - first) <= (unsigned char)(last - first);
 }
 
 static bool is_hex(char c)
 {
-    return is_in(c, '0', '9') | is_in(c, 'a', 'f');
+    return (is_in(c, '0', '9') | is_in(c, 'a', 'f')) != 0;
 }
 
 static bool is_base64url(char c)
 {
-    return is_in(c, '0', '9') | is_in(c, 'a', 'z') | is_in(c, 'A', 'Z') |
-           (c == '-') | (c == '_');
+    return (is_in(c, '0', '9') | is_in(c, 'a', 'z') | is_in(c, 'A', 'Z') |
+            is_in(c, '-', '-') | is_in(c, '_', '_')) != 0;
 }
 
 static bool all_of(const char *text, size_t len, bool (*is_class)(char))

@@ -27,15 +27,15 @@ static bool watch(const char *query)
 static const struct {
     const char *query, *pointer;
 } bad[] = {
-    {"after=1", "/wait_ms"},
-    {"wait_ms=1", "/after"},
     {"after=&wait_ms=1", "/after"},
     {"after=-1&wait_ms=1", "/after"},
     {"after=12345678901234567&wait_ms=1", "/after"},
     {"after=nobody&wait_ms=1", "/after"},
     {"after=1&after=2&wait_ms=1", "/after"},
     {"after=1&wait_ms=", "/wait_ms"},
-    {"after=1&wait_ms=0", "/wait_ms"},
+    {"after=x", "/after"},
+    {"wait_ms=-1", "/wait_ms"},
+    {"limit=3&after=1&wait_ms=x", "/wait_ms"},
     {"after=1&wait_ms=50001", "/wait_ms"},
     {"after=1&wait_ms=soon", "/wait_ms"},
 };
@@ -49,6 +49,17 @@ TEST_EACH(a_wrong_argument_is_told, bad)
     ck_assert_str_eq(json_string_value(
                          json_object_get(json_array_get(errors, 0), "pointer")),
                      bad[_i].pointer);
+}
+
+/* There is nothing to wait for, or no time. */
+TEST_RANGE(without_both_nobody_waits, 0, 3)
+{
+    static const char *const queries[] = {"after=1", "wait_ms=9000",
+                                          "after=1&wait_ms=0"};
+    ck_assert(!watch(queries[_i]));
+    play_hold_range(CALL_INSPECT, 0, 3, PLAY_TOKEN_OF(1));
+    ask_answer(play.now_us);
+    ask_expect(200, NULL);
 }
 
 TEST(another_holder_is_shown)
