@@ -25,6 +25,12 @@ from waiting import wait_until  # in ../lib
 NOTES = 'echo "$(date +%s%N) $REDLOCKD_FENCING_TOKEN" >>"$0"; '
 
 
+def obey_signals() -> None:
+    """What runs in the background may ignore them, and so would its children."""
+    for number in signal.SIGHUP, signal.SIGINT, signal.SIGQUIT:
+        signal.signal(number, signal.SIG_DFL)
+
+
 class Leader:
     """A candidate whose command notes each start."""
 
@@ -39,7 +45,7 @@ class Leader:
                 [world.redlockctl, "run", "--again", "-t", "1", *urls, *options,
                  name, "--", "sh", "-c", NOTES + script, str(self.notes)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                process_group=0)
+                process_group=0, preexec_fn=obey_signals)
 
     def starts(self) -> list[tuple[int, int]]:
         if not self.notes.exists():
@@ -165,7 +171,7 @@ def one_of_several_leads(world: World) -> None:
 def what_the_command_finds_is_as_it_was(world: World) -> None:
     """Also after a second start: URLs, signals, and nothing of ours."""
     urls = " , ".join(world.urls)
-    script = ('env | grep -e ^REDLOCKCTL -e ^REDLOCKD_URL; '
+    script = ('env | grep -e ^REDLOCKCTL_AGAIN -e ^REDLOCKD_URL; '
               'grep -e SigIgn -e SigBlk /proc/self/status; exit 1')
     log = world.folder / "found.log"
     with log.open("wb") as out:

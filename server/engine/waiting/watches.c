@@ -35,7 +35,7 @@ struct watched {
     struct watches *watches;
     TAILQ_ENTRY(watched) link;
     TAILQ_HEAD(, watcher) waiting;
-    int users;        /* clients that are not closed, and this module */
+    int users;        /* clients that are not closed */
     uint64_t look;    /* the inspection under way; 0: none */
     int64_t next_us;  /* when the next one is due */
     int64_t began_us; /* the last that has ended; 0: none has */
@@ -92,11 +92,8 @@ static void end_look(struct watched *it)
     it->look = 0;
 }
 
-static void drop(struct watched *it)
+static void forget(struct watched *it)
 {
-    assert(it->users > 0);
-    if (--it->users > 0)
-        return;
     end_look(it);
     (void)tdelete(it, &it->watches->index, compare);
     TAILQ_REMOVE(&it->watches->list, it, link);
@@ -165,14 +162,12 @@ static void answer(struct watched *it, int64_t holder)
 {
     bool is_refused = it->result.outcome == OUTCOME_KEY_REFUSED;
     struct watcher *one = TAILQ_FIRST(&it->waiting), *next;
-    it->users++; /* who is answered may close */
     for (; one != NULL; one = next) {
         next = TAILQ_NEXT(one, link);
         if (one->since_us <= it->began_us &&
             (is_refused || (holder != KNOWN_NOT && holder != one->known)))
             settle(one, &it->result);
     }
-    drop(it);
 }
 
 static void take_look(struct watched *it)
@@ -231,10 +226,8 @@ void watches_init(struct watches *watches, const struct waits *waits,
 void watches_fini(struct watches *watches)
 {
     struct watched *it;
-    while ((it = TAILQ_FIRST(&watches->list)) != NULL) {
-        it->users = 1;
-        drop(it);
-    }
+    while ((it = TAILQ_FIRST(&watches->list)) != NULL)
+        forget(it);
     slots_fini(&watches->slots);
 }
 
@@ -246,12 +239,10 @@ uint64_t watches_start(struct watches *watches, struct span resource,
     struct watched *watched = find_or_make(watches, resource);
     if (watched == NULL)
         return 0;
-    watched->users++;
     struct watcher *it = slots_take(&watches->slots);
-    if (it == NULL) {
-        drop(watched);
+    if (it == NULL)
         return 0;
-    }
+    watched->users++;
     it->watched = watched;
     it->is_settled = false;
     it->client = client;
@@ -299,9 +290,9 @@ const struct engine_result *watches_peek(const struct watches *watches,
 
 static void end(struct watcher *it)
 {
-    struct watched *watched = it->watched;
-    slots_give(&watched->watches->slots, it);
-    drop(watched);
+    assert(it->watched->users > 0);
+    it->watched->users--; /* without any, the next tick forgets the lock */
+    slots_give(&it->watched->watches->slots, it);
 }
 
 void watches_close(struct watches *watches, uint64_t handle)
@@ -343,7 +334,6 @@ static void expire(struct watched *it, int64_t now_us)
 {
     struct watcher *one = TAILQ_FIRST(&it->waiting), *next;
     int64_t until_us = INT64_MAX;
-    it->users++;
     for (; one != NULL; one = next) {
         bool is_told = one->since_us <= it->began_us;
         next = TAILQ_NEXT(one, link);
@@ -355,20 +345,17 @@ static void expire(struct watched *it, int64_t now_us)
             until_us = at_most(until_us, one->until_us);
     }
     it->until_us = until_us;
-    drop(it);
 }
 
 void watches_stop(struct watches *watches)
 {
-    struct watched *it = TAILQ_FIRST(&watches->list), *next;
+    struct watched *it;
     watches->is_stopped = true;
-    for (; it != NULL; it = next) {
+    for (it = TAILQ_FIRST(&watches->list); it != NULL;
+         it = TAILQ_NEXT(it, link)) {
         struct watcher *one;
-        it->users++;
         while ((one = TAILQ_FIRST(&it->waiting)) != NULL)
             settle_plainly(one, OUTCOME_STOPPED);
-        next = TAILQ_NEXT(it, link);
-        drop(it);
     }
 }
 
@@ -376,13 +363,15 @@ void watches_tick(struct watches *watches, int64_t now_us)
 {
     struct watched *it = TAILQ_FIRST(&watches->list), *next;
     for (; it != NULL; it = next) {
-        it->users++;
+        next = TAILQ_NEXT(it, link);
+        if (it->users == 0) {
+            forget(it);
+            continue;
+        }
         if (it->look == 0 && now_us >= it->next_us &&
             !TAILQ_EMPTY(&it->waiting))
             look(it, now_us);
         if (now_us >= it->until_us)
             expire(it, now_us);
-        next = TAILQ_NEXT(it, link);
-        drop(it);
     }
 }
