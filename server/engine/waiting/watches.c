@@ -34,7 +34,8 @@ struct watched {
     struct span resource; /* first: the key of the index */
     struct watches *watches;
     TAILQ_ENTRY(watched) link;
-    TAILQ_HEAD(, watcher) waiting;
+    /* cppcheck-suppress unusedStructMember; the macros use them */
+    TAILQ_HEAD(watcher_list, watcher) waiting;
     int users;        /* clients that are not closed */
     uint64_t look;    /* the inspection under way; 0: none */
     int64_t next_us;  /* when the next one is due */
@@ -225,9 +226,11 @@ void watches_init(struct watches *watches, const struct waits *waits,
 
 void watches_fini(struct watches *watches)
 {
-    struct watched *it;
-    while ((it = TAILQ_FIRST(&watches->list)) != NULL)
+    struct watched *it = TAILQ_FIRST(&watches->list), *next;
+    for (; it != NULL; it = next) {
+        next = TAILQ_NEXT(it, link);
         forget(it);
+    }
     slots_fini(&watches->slots);
 }
 

@@ -18,12 +18,12 @@ struct watches {
     const struct environment *env;
     const struct waits *waits;
     struct operations *operations;
-    struct slots slots;         /* clients, until they are closed */
-    void *index;                /* of the locks, for tsearch(3) */
-    TAILQ_HEAD(, watched) list; /* of the locks */
-    int locks;                  /* how many these are */
-    int count;                  /* clients that wait */
-    bool is_stopped;            /* nobody waits any more */
+    struct slots slots;                     /* clients, until they are closed */
+    void *index;                            /* of the locks, for tsearch(3) */
+    TAILQ_HEAD(watched_list, watched) list; /* of the locks */
+    int locks;                              /* how many these are */
+    int count;                              /* clients that wait */
+    bool is_stopped;                        /* nobody waits any more */
 };
 
 void watches_init(struct watches *watches, const struct waits *waits,
