@@ -26,9 +26,11 @@ const char *owner_default(pid_t pid)
 {
     static char owner[OWNER_MAX + 1];
     char user[NAME_LEN + 1] = "", host[256] = "";
-    const struct passwd *entry = getpwuid(geteuid());
-    if (entry != NULL)
-        (void)snprintf(user, sizeof user, "%s", entry->pw_name);
+    char texts[1024]; /* of the entry */
+    struct passwd entry, *found = NULL;
+    if (getpwuid_r(geteuid(), &entry, texts, sizeof texts, &found) == 0 &&
+        found != NULL)
+        (void)snprintf(user, sizeof user, "%s", entry.pw_name);
     (void)gethostname(host, sizeof host - 1);
     make_safe(user);
     make_safe(host);
