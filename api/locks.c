@@ -300,19 +300,15 @@ done:
     return !is_pending;
 }
 
-/* Reads a number of an argument, or its word, which counts as of_word. */
-static bool read_number(const struct http_request *request,
-                        enum query_argument argument, const char *word,
-                        int64_t of_word, int64_t *number)
+/* An argument of a few characters; "": it is none. */
+static struct span read_short(const struct http_request *request,
+                              enum query_argument argument,
+                              char text[TOKEN_NUMBER_LEN])
 {
-    char text[TOKEN_NUMBER_LEN];
     size_t len;
-    if (query_read(&request->query, argument, text, sizeof text, &len) != NULL)
-        return false;
-    struct span given = {text, len};
-    bool is_word = span_is(given, word);
-    *number = is_word ? of_word : span_number(given, sizeof text);
-    return is_word || *number >= 0;
+    const char *reason =
+        query_read(&request->query, argument, text, TOKEN_NUMBER_LEN, &len);
+    return (struct span){text, reason == NULL ? len : 0};
 }
 
 bool locks_read_watch(const struct http_request *request, struct watch *watch,
@@ -321,16 +317,20 @@ bool locks_read_watch(const struct http_request *request, struct watch *watch,
     struct faults errors = {.count = 0};
     bool has_after = query_has(&request->query, QUERY_AFTER);
     bool has_wait = query_has(&request->query, QUERY_WAIT);
+    char text[TOKEN_NUMBER_LEN];
     *watch = (struct watch){.known = NOBODY};
-    if (has_after &&
-        !read_number(request, QUERY_AFTER, "free", NOBODY, &watch->known))
+    struct span after = read_short(request, QUERY_AFTER, text);
+    if (!span_is(after, "free"))
+        watch->known = span_number(after, TOKEN_NUMBER_LEN);
+    if (has_after && !span_is(after, "free") && watch->known < 0)
         faults_add(
             &errors, "/after",
             "the argument after must be the fencing_token that you know, "
             "0 if there was none, or free");
-    if (has_wait &&
-        (!read_number(request, QUERY_WAIT, "0", 0, &watch->wait_ms) ||
-         watch->wait_ms > WAIT_MAX_MS))
+    struct span wait = read_short(request, QUERY_WAIT, text);
+    if (has_wait)
+        watch->wait_ms = span_number(wait, TOKEN_NUMBER_LEN);
+    if (watch->wait_ms < 0 || watch->wait_ms > WAIT_MAX_MS)
         faults_add(&errors, "/wait_ms",
                    "the argument wait_ms must be an integer from 0 to %d "
                    "(milliseconds)",

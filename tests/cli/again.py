@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from secure import play
 from world import WAIT_S, World
 
 from waiting import wait_until  # in ../lib
@@ -201,25 +202,5 @@ TESTS: list[Callable[[World], None]] = [
 ]
 
 
-def passes(test: Callable[[World], None], world: World) -> bool:
-    began = time.monotonic()
-    try:
-        test(world)
-    except (AssertionError, subprocess.TimeoutExpired, TimeoutError) as error:
-        print(f"FAIL  {test.__name__}: {error!r}", flush=True)
-        return False
-    print(f"ok    {test.__name__} ({time.monotonic() - began:.1f} s)", flush=True)
-    return True
-
-
-def main() -> int:
-    wanted = sys.argv[1:] or [test.__name__ for test in TESTS]
-    with World() as world:
-        results = [passes(test, world) for test in TESTS
-                   if test.__name__ in wanted]
-    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
-    return 0 if all(results) and results else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(play(TESTS, lambda world: world))

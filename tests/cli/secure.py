@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from gate import Certificates, Gate
 from world import WAIT_S, World, children, wait_until
@@ -398,9 +399,9 @@ TESTS: list[Callable[[Desk], None]] = [
 ]
 
 
-def passes(test: Callable[[Desk], None], desk: Desk) -> bool:
+def passes(test: Callable[[Any], None], subject: Any) -> bool:
     try:
-        test(desk)
+        test(subject)
     except (AssertionError, OSError, ValueError,
             subprocess.SubprocessError) as problem:
         print(f"FAIL  {test.__name__}: {problem!r}", flush=True)
@@ -409,12 +410,14 @@ def passes(test: Callable[[Desk], None], desk: Desk) -> bool:
     return True
 
 
-def play(tests: list[Callable[[Desk], None]]) -> int:
-    """Runs the tests that the command line names, or all."""
+def play(tests: list[Callable[[Any], None]],
+         prepare: Callable[[World], Any] = Desk) -> int:
+    """Runs the tests that the command line names, or all; each gets what is made
+    of the world."""
     wanted = sys.argv[1:] or [test.__name__ for test in tests]
     with World() as world:
-        desk = Desk(world)
-        results = [passes(test, desk) for test in tests
+        subject = prepare(world)
+        results = [passes(test, subject) for test in tests
                    if test.__name__ in wanted]
     print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
     return 0 if all(results) and results else 1

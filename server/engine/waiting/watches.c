@@ -50,14 +50,10 @@ struct watched {
 
 /* ---- locks -------------------------------------------------------------- */
 
-static int compare(const void *left, const void *right)
-{
-    return names_compare(left, right);
-}
-
 static struct watched *find(const struct watches *watches, struct span resource)
 {
-    struct watched *const *found = tfind(&resource, &watches->index, compare);
+    struct watched *const *found =
+        tfind(&resource, &watches->index, names_compare);
     return found != NULL ? *found : NULL;
 }
 
@@ -75,7 +71,7 @@ static struct watched *find_or_make(struct watches *watches,
     it->resource = (struct span){it->text, span_copy(it->text, resource)};
     it->next_us = it->until_us = INT64_MAX;
     TAILQ_INIT(&it->waiting);
-    if (tsearch(it, &watches->index, compare) == NULL) {
+    if (tsearch(it, &watches->index, names_compare) == NULL) {
         free(it);
         return NULL;
     }
@@ -96,7 +92,7 @@ static void end_look(struct watched *it)
 static void forget(struct watched *it)
 {
     end_look(it);
-    (void)tdelete(it, &it->watches->index, compare);
+    (void)tdelete(it, &it->watches->index, names_compare);
     TAILQ_REMOVE(&it->watches->list, it, link);
     it->watches->locks--;
     free(it);
