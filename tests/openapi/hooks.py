@@ -4,8 +4,9 @@ Only requests that the spec says are valid are touched, and only in these ways;
 requests that are meant to be refused go out as they were generated.
 """
 import base64
+import itertools
 import re
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import schemathesis
 from schemathesis import GenerationMode
@@ -15,10 +16,11 @@ LONG_TTL_MS = 20000
 SHORT_WAIT_MS = 50
 TOKEN = "1795221641865000.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
 NUMBER_MAX = 2 ** 53 - 1
-PATH_MAX = 5500
+URL_MAX = 5500
 NAMES_MAX = 16
 NAMES_BYTES = 4096
 SLOT_CHARS = 4  # "#999"
+one_reader = map("reader-{}".format, itertools.count())
 
 
 def is_valid(case):
@@ -149,7 +151,8 @@ def filter_case(context, case):
     if is_valid(case) and case.meta.phase.name == TestPhase.STATEFUL and \
             lock_id.startswith("~") and not is_canonical(lock_id):
         return False
-    return len(quote(lock_id)) < PATH_MAX
+    query = urlencode(case.query or {}, doseq=True)
+    return len(quote(lock_id)) + len(query) < URL_MAX
 
 
 @schemathesis.hook
@@ -187,3 +190,7 @@ def before_call(context, case, kwargs):
     if name == "acquireLock" and isinstance(case.body, dict) and \
             case.meta.phase.name == TestPhase.STATEFUL:
         case.body["ttl_ms"] = LONG_TTL_MS
+        # and gone after its release: another reader would hold it still
+        if case.body.get("mode") == "shared":
+            case.body.pop("resources", None)
+            case.body["resource"] = next(one_reader)
