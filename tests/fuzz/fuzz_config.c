@@ -148,7 +148,8 @@ void fuzz(struct input *input)
     } else if (config.action != CONFIG_HELP &&
                config.action != CONFIG_VERSION) {
         check_limits(&config);
-        if (config.nodes_count > 0)
+        /* a health check listens nowhere, so it may be told to anywhere */
+        if (config.nodes_count > 0 && config.action != CONFIG_HEALTHCHECK)
             read_again(&config);
     }
 }
