@@ -301,6 +301,18 @@ class Nodes(unittest.TestCase):
             self.assertEqual(peer, {"podSelector": {
                 "matchLabels": servers["spec"]["selector"]["matchLabels"]}})
 
+    def test_name_servers_are_asked_through_a_cache_on_the_machine(
+            self) -> None:
+        """NodeLocal DNSCache uses the machine's network: no selector of pods
+        finds it, only its address."""
+        for _, objects in each():
+            policy = find(objects, "NetworkPolicy", "redlockd")["spec"]
+            (rule,) = [rule for rule in policy["egress"]
+                       if {"protocol": "UDP", "port": 53} in rule["ports"]]
+            self.assertIn({"ipBlock": {"cidr": "169.254.20.10/32"}},
+                          rule["to"])
+            self.assertTrue(any("podSelector" in peer for peer in rule["to"]))
+
 
 if __name__ == "__main__":
     unittest.main()
