@@ -314,5 +314,42 @@ class Nodes(unittest.TestCase):
             self.assertTrue(any("podSelector" in peer for peer in rule["to"]))
 
 
+class Monitoring(unittest.TestCase):
+    """The PodMonitor does what kubernetes.yml does; nothing here has the
+    operator's schema."""
+
+    def setUp(self) -> None:
+        folder = ROOT / "deploy/prometheus"
+        monitor = yaml.safe_load((folder / "podmonitor.yml").read_text())
+        self.assertEqual((monitor["apiVersion"], monitor["kind"]),
+                         ("monitoring.coreos.com/v1", "PodMonitor"))
+        self.namespace = monitor["metadata"]["namespace"]
+        self.spec = monitor["spec"]
+        scraped = yaml.safe_load((folder / "kubernetes.yml").read_text())
+        (self.job,) = scraped["scrape_configs"]
+
+    def test_it_finds_the_servers(self) -> None:
+        for _, objects in each():
+            pod = find(objects, "Deployment", "redlockd")
+            self.assertEqual(pod["metadata"]["namespace"], self.namespace)
+            labels = pod["spec"]["template"]["metadata"]["labels"]
+            wanted = self.spec["selector"]["matchLabels"]
+            self.assertEqual({name: labels.get(name) for name in wanted},
+                             wanted)
+            # the alarms want this name of the job
+            self.assertEqual(labels[self.spec["jobLabel"]],
+                             self.job["job_name"])
+            ports = pod["spec"]["template"]["spec"]["containers"][0]["ports"]
+            (endpoint,) = self.spec["podMetricsEndpoints"]
+            self.assertIn(endpoint["port"], [port["name"] for port in ports])
+
+    def test_a_server_is_named_by_its_pod(self) -> None:
+        (endpoint,) = self.spec["podMetricsEndpoints"]
+        (relabel,) = endpoint["relabelings"]
+        self.assertIn({"source_labels": relabel["sourceLabels"],
+                       "target_label": relabel["targetLabel"]},
+                      self.job["relabel_configs"])
+
+
 if __name__ == "__main__":
     unittest.main()
