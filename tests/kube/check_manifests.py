@@ -330,18 +330,18 @@ class Monitoring(unittest.TestCase):
 
     def test_it_finds_the_servers(self) -> None:
         for _, objects in each():
-            pod = find(objects, "Deployment", "redlockd")
-            self.assertEqual(pod["metadata"]["namespace"], self.namespace)
-            labels = pod["spec"]["template"]["metadata"]["labels"]
+            servers = find(objects, "Deployment", "redlockd")
+            self.assertEqual(servers["metadata"]["namespace"], self.namespace)
+            labels = servers["spec"]["template"]["metadata"]["labels"]
             wanted = self.spec["selector"]["matchLabels"]
             self.assertEqual({name: labels.get(name) for name in wanted},
                              wanted)
             # the alarms want this name of the job
             self.assertEqual(labels[self.spec["jobLabel"]],
                              self.job["job_name"])
-            ports = pod["spec"]["template"]["spec"]["containers"][0]["ports"]
             (endpoint,) = self.spec["podMetricsEndpoints"]
-            self.assertIn(endpoint["port"], [port["name"] for port in ports])
+            self.assertIn(endpoint["port"], [
+                port["name"] for port in container(servers)["ports"]])
 
     def test_a_server_is_named_by_its_pod(self) -> None:
         (endpoint,) = self.spec["podMetricsEndpoints"]
