@@ -8,36 +8,7 @@
 #include "../../server/engine/port/token.h"
 #include "../../server/lock/names.h"
 #include "id.h"
-
-/* ---- memory ------------------------------------------------------------- */
-
-/*
- * jansson does not always tell that it got no memory: its parser goes on
- * without the byte that it had no room for. So whoever reads looks here at the
- * end.
- */
-static bool has_failed;
-
-static void *allocate(size_t size)
-{
-    void *memory = malloc(size);
-    if (memory == NULL)
-        has_failed = true;
-    return memory;
-}
-
-void body_init(void)
-{
-    json_set_alloc_funcs(allocate, free);
-}
-
-/* Whether an allocation has failed since the last look. */
-static bool take_failure(void)
-{
-    bool it = has_failed;
-    has_failed = false;
-    return it;
-}
+#include "jsonread.h"
 
 /* ---- reading ------------------------------------------------------------ */
 
@@ -49,39 +20,11 @@ struct reader {
 
 typedef void member_fn(struct reader *reader, const json_t *value);
 
-static const char *type_of(const json_t *value)
-{
-    static const char *const types[] = {
-        [JSON_OBJECT] = "an object",
-        [JSON_ARRAY] = "an array",
-        [JSON_STRING] = "a string",
-        [JSON_INTEGER] = "an integer",
-        [JSON_REAL] = "a number with a fraction or an exponent",
-        [JSON_TRUE] = "a boolean",
-        [JSON_FALSE] = "a boolean",
-        [JSON_NULL] = "without a value",
-    };
-    return types[json_typeof(value)];
-}
-
-/* The text of a string member; false: an error was added. */
-static bool read_text(struct reader *reader, const json_t *value,
-                      const char *pointer, struct span *text)
-{
-    if (!json_is_string(value)) {
-        faults_add(reader->errors, pointer, "%s is %s; it must be a string",
-                   pointer + 1, type_of(value));
-        return false;
-    }
-    *text = (struct span){json_string_value(value), json_string_length(value)};
-    return true;
-}
-
 static void read_resource(struct reader *reader, const json_t *value)
 {
     struct body *body = reader->body;
     body->has_resource = true;
-    if (!read_text(reader, value, "/resource", &body->resource))
+    if (!jsonread_text(value, "/resource", &body->resource, reader->errors))
         return;
     const char *reason = id_check_resource(body->resource);
     if (reason != NULL)
@@ -100,7 +43,8 @@ static bool read_name(struct reader *reader, const json_t *value,
     if (!json_is_string(item)) {
         list[n] = (struct span){0};
         faults_add(reader->errors, pointer,
-                   "a resource is %s; it must be a string", type_of(item));
+                   "a resource is %s; it must be a string",
+                   jsonread_type(item));
         return false;
     }
     list[n] = (struct span){json_string_value(item), json_string_length(item)};
@@ -120,7 +64,7 @@ static bool read_name(struct reader *reader, const json_t *value,
     return true;
 }
 
-/* Without memory has_failed tells. */
+/* Without memory jsonread_has_failed tells. */
 static void join(struct reader *reader, struct span *list, int count)
 {
     struct body *body = reader->body;
@@ -134,7 +78,7 @@ static void join(struct reader *reader, struct span *list, int count)
                    len, NAMES_LEN_MAX);
     } else if (count == 1) {
         body->resource = list[0];
-    } else if ((body->joined = allocate(len)) != NULL) {
+    } else if ((body->joined = jsonread_allocate(len)) != NULL) {
         body->resource =
             (struct span){body->joined, names_join(body->joined, list, count)};
     }
@@ -149,7 +93,7 @@ static void read_resources(struct reader *reader, const json_t *value)
     if (!json_is_array(value)) {
         faults_add(reader->errors, "/resources",
                    "resources is %s; it must be an array of 1 to %d strings",
-                   type_of(value), NAMES_MAX);
+                   jsonread_type(value), NAMES_MAX);
         return;
     }
     if (count < 1 || count > NAMES_MAX) {
@@ -171,7 +115,7 @@ static void read_owner(struct reader *reader, const json_t *value)
 {
     struct body *body = reader->body;
     body->has_owner = true;
-    if (!read_text(reader, value, "/owner", &body->owner))
+    if (!jsonread_text(value, "/owner", &body->owner, reader->errors))
         return;
     if (!token_is_owner(body->owner))
         faults_add(reader->errors, "/owner",
@@ -184,7 +128,7 @@ static void read_owner(struct reader *reader, const json_t *value)
 static void read_token(struct reader *reader, const json_t *value)
 {
     reader->body->has_token =
-        read_text(reader, value, "/token", &reader->body->token);
+        jsonread_text(value, "/token", &reader->body->token, reader->errors);
 }
 
 static void read_mode(struct reader *reader, const json_t *value)
@@ -192,7 +136,7 @@ static void read_mode(struct reader *reader, const json_t *value)
     struct body *body = reader->body;
     struct span mode;
     body->has_mode = true;
-    if (!read_text(reader, value, "/mode", &mode))
+    if (!jsonread_text(value, "/mode", &mode, reader->errors))
         return;
     body->is_shared = span_is(mode, "shared");
     if (!body->is_shared && !span_is(mode, "exclusive"))
@@ -206,62 +150,40 @@ struct range {
     const char *unit; /* in brackets, with a space in front; or "" */
 };
 
-/* False: an error was added. */
-static bool read_integer(struct reader *reader, const json_t *value,
-                         const char *pointer, struct range range,
-                         int64_t *number)
-{
-    const char *name = pointer + 1;
-    if (!json_is_integer(value)) {
-        faults_add(reader->errors, pointer,
-                   "%s is %s; it must be an integer from %" PRId64
-                   " to %" PRId64 "%s",
-                   name, type_of(value), range.least, range.most, range.unit);
-        return false;
-    }
-    *number = json_integer_value(value);
-    if (*number >= range.least && *number <= range.most)
-        return true;
-    faults_add(reader->errors, pointer,
-               "%s is %" PRId64 "; it must be an integer from %" PRId64
-               " to %" PRId64 "%s",
-               name, *number, range.least, range.most, range.unit);
-    return false;
-}
-
 static void read_ttl(struct reader *reader, const json_t *value)
 {
     struct body *body = reader->body;
-    const struct range range = {TTL_MIN_MS, reader->max_ttl_ms,
-                                " (milliseconds)"};
-    body->has_ttl =
-        read_integer(reader, value, "/ttl_ms", range, &body->ttl_ms);
+    const struct jsonread_range range = {TTL_MIN_MS, reader->max_ttl_ms,
+                                         " (milliseconds)"};
+    body->has_ttl = jsonread_integer(value, "/ttl_ms", range, &body->ttl_ms,
+                                     reader->errors);
 }
 
 static void read_wait(struct reader *reader, const json_t *value)
 {
-    const struct range range = {0, WAIT_MAX_MS, " (milliseconds)"};
-    (void)read_integer(reader, value, "/wait_ms", range,
-                       &reader->body->wait_ms);
+    const struct jsonread_range range = {0, WAIT_MAX_MS, " (milliseconds)"};
+    (void)jsonread_integer(value, "/wait_ms", range, &reader->body->wait_ms,
+                           reader->errors);
 }
 
 /* ---- permits ------------------------------------------------------------ */
 
 static void read_limit(struct reader *reader, const json_t *value)
 {
-    const struct range range = {1, POOL_SLOTS_MAX, ""};
+    const struct jsonread_range range = {1, POOL_SLOTS_MAX, ""};
     struct body *body = reader->body;
     body->has_limit = true;
-    if (!read_integer(reader, value, "/limit", range, &body->limit))
+    if (!jsonread_integer(value, "/limit", range, &body->limit, reader->errors))
         body->limit = 0;
 }
 
 static void read_permits(struct reader *reader, const json_t *value)
 {
-    const struct range range = {1, NAMES_MAX, ""};
+    const struct jsonread_range range = {1, NAMES_MAX, ""};
     struct body *body = reader->body;
     body->has_permits = true;
-    if (!read_integer(reader, value, "/permits", range, &body->permits))
+    if (!jsonread_integer(value, "/permits", range, &body->permits,
+                          reader->errors))
         body->permits = 0;
 }
 
@@ -349,43 +271,6 @@ const char *body_member(enum lock_call call, int n)
     return NULL;
 }
 
-/* The JSON pointer of a member: '~' and '/' are escaped (RFC 6901 §3). */
-static void point_to(const char *name, char pointer[FAULT_POINTER_MAX + 1])
-{
-    size_t len = 0;
-    pointer[len++] = '/';
-    for (; *name != '\0' && len + 2 <= FAULT_POINTER_MAX; name++) {
-        if (*name == '~' || *name == '/') {
-            pointer[len++] = '~';
-            pointer[len++] = *name == '~' ? '0' : '1';
-        } else {
-            pointer[len++] = *name;
-        }
-    }
-    pointer[len] = '\0';
-}
-
-static void refuse_member(struct reader *reader, enum lock_call call,
-                          const char *name)
-{
-    char pointer[FAULT_POINTER_MAX + 1];
-    char list[FAULT_DETAIL_MAX]; /* for people: "token and ttl_ms" */
-    size_t len = 0;
-    const char *known;
-    for (int i = 0; (known = body_member(call, i)) != NULL; i++) {
-        bool is_last = body_member(call, i + 1) == NULL;
-        len += (size_t)snprintf(list + len, sizeof list - len, "%s%s",
-                                i == 0    ? ""
-                                : is_last ? " and "
-                                          : ", ",
-                                known);
-    }
-    point_to(name, pointer);
-    faults_add(reader->errors, pointer,
-               "the field %s is unknown here; the fields are %s", pointer + 1,
-               list);
-}
-
 static void read_member(struct reader *reader, enum lock_call call,
                         const char *name, const json_t *value)
 {
@@ -395,52 +280,11 @@ static void read_member(struct reader *reader, enum lock_call call,
             return;
         }
     }
-    refuse_member(reader, call, name);
-}
-
-/* What jansson's own text says too, but without a piece of the body. */
-static const char *const reasons[] = {
-    [json_error_duplicate_key] = "a field occurs twice",
-    [json_error_invalid_utf8] = "the text is not valid UTF-8",
-    [json_error_null_character] = "a string contains U+0000",
-    [json_error_premature_end_of_input] = "the text ends too early",
-    [json_error_end_of_input_expected] = "text follows the object",
-    [json_error_stack_overflow] = "the nesting is too deep",
-    [json_error_numeric_overflow] = "a number is too large",
-};
-
-/* NULL: errors tells why; nothing there: no memory. */
-static json_t *load(struct span text, struct faults *errors)
-{
-    json_error_t error;
-    if (text.len == 0) {
-        faults_add(errors, "", "the body is empty; send a JSON object");
-        return NULL;
-    }
-    json_t *root = json_loadb(text.ptr, text.len,
-                              JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
-    if (take_failure()) {
-        json_decref(root); /* NULL is ignored */
-        return NULL;
-    }
-    if (root == NULL) {
-        size_t code = (size_t)json_error_code(&error);
-        const char *reason =
-            code < sizeof reasons / sizeof *reasons ? reasons[code] : NULL;
-        faults_add(errors, "",
-                   "the body is not valid JSON: %s, at line "
-                   "%d, column %d",
-                   reason != NULL ? reason : "the syntax is invalid",
-                   error.line, error.column);
-        return NULL;
-    }
-    if (!json_is_object(root)) {
-        faults_add(errors, "", "the body is %s; it must be an object",
-                   type_of(root));
-        json_decref(root);
-        return NULL;
-    }
-    return root;
+    const char *known[MEMBERS];
+    int count = 0;
+    while ((known[count] = body_member(call, count)) != NULL)
+        count++;
+    jsonread_refuse_member("", name, known, count, reader->errors);
 }
 
 bool body_read(struct body *body, struct span text, enum lock_call call,
@@ -449,7 +293,7 @@ bool body_read(struct body *body, struct span text, enum lock_call call,
     struct reader reader = {body, max_ttl_ms, errors};
     *body = (struct body){0};
     errors->count = 0;
-    body->root = load(text, errors);
+    body->root = jsonread_load(text, errors);
     if (body->root == NULL)
         return false;
     const char *name;
@@ -468,7 +312,7 @@ bool body_read(struct body *body, struct span text, enum lock_call call,
                    "resource, the name to lock, is missing; to lock "
                    "several, send resources instead");
     check_permits(&reader);
-    if (take_failure()) {
+    if (jsonread_has_failed()) {
         errors->count = 0;
         return false;
     }

@@ -1,5 +1,5 @@
 /*
- * Reads the JSON bodies of requests; jansson lives here.
+ * Reads the JSON bodies of requests about one lock.
  */
 #ifndef REDLOCKD_BODY_H
 #define REDLOCKD_BODY_H
@@ -9,9 +9,6 @@
 #include "problem.h"
 
 struct json_t;
-
-/* To be called once, before anything else here. */
-void body_init(void);
 
 /* The members of a body. The spans lie in root, or in joined. */
 struct body {
