@@ -5,6 +5,7 @@
 #include "access/access.h"
 #include "access/audit.h"
 #include "handler.h"
+#include "heartbeat.h"
 #include "list.h"
 #include "locks.h"
 #include "message/browser.h"
@@ -78,6 +79,7 @@ void exchange_open(struct exchange *it, const char *method, const char *target,
 {
     const struct tls_session *tls = it->connection.tls;
     connection_begin(&it->connection, now_us);
+    it->connection.body_max = HTTP_BODY_MAX;
     it->caller = (struct caller){.login = &it->login};
     it->request = (struct http_request){
         .method = method,
@@ -86,6 +88,7 @@ void exchange_open(struct exchange *it, const char *method, const char *target,
         .client = it->connection.peer,
         .head_read_us = now_us,
         .counted_as = METRICS_OTHER,
+        .answers_due = 1,
         .peer_name = tls != NULL ? tls_session_peer_name(tls) : ""};
 }
 
@@ -99,6 +102,7 @@ enum exchange_step exchange_begin(const struct service *service,
         check(service, request, head, is_http_1_0);
     take_fields(service, request, head);
     http_find_call(request);
+    it->connection.body_max = http_body_max(&request->match);
     http_response_init(response);
     response->close = true;
     if (refusal.reason != NULL) {
@@ -108,8 +112,8 @@ enum exchange_step exchange_begin(const struct service *service,
         return answer(response);
     }
     int64_t length = head_content_length(head);
-    bool is_worth_reading =
-        head->values[HEAD_EXPECT].ptr == NULL && length <= HTTP_BODY_MAX;
+    bool is_worth_reading = head->values[HEAD_EXPECT].ptr == NULL &&
+                            length <= (int64_t)it->connection.body_max;
     access_admit(service->access, request, head->values[HEAD_AUTHORIZATION]);
     it->connection.body_is_unwanted = request->caller->refusal.detail != NULL;
     if (request->caller->refusal.detail != NULL && !is_worth_reading)
@@ -137,6 +141,10 @@ static enum exchange_step refuse_stopped(const struct http_request *request,
 /* The client does not know what it was granted, if anything: it is released. */
 static void abandon(const struct service *service, struct http_request *request)
 {
+    if (request->heartbeat != NULL) {
+        heartbeat_abandon(service, request);
+        return;
+    }
     if (request->match.route == ROUTE_LOCK && !request->is_watch)
         audit_note_abandoned(service->audit, request,
                              engine_peek(service->engine, request->op));
@@ -191,6 +199,8 @@ static enum exchange_step answer_settled(const struct service *service,
         list_answer(service, &it->request, response);
     else if (it->request.match.route == ROUTE_POOL)
         pool_answer(service, &it->request, response);
+    else if (it->request.match.route == ROUTE_HEARTBEAT)
+        heartbeat_answer(service, &it->request, now_us, response);
     else
         locks_answer(service, &it->request, now_us, response);
     return answer(response);
@@ -223,7 +233,7 @@ static enum exchange_step handle(const struct service *service,
     request->body = (struct span){0}; /* the engine has what it needs */
     if (is_answered)
         return answer(response);
-    assert(request->op != 0);
+    assert(request->op != 0 || request->heartbeat != NULL);
     /* the engine may have its outcome at once */
     return connection->state == CONNECTION_SETTLED
                ? answer_settled(service, it, now_us, response)
@@ -257,6 +267,12 @@ enum exchange_step exchange_go_on(const struct service *service,
     }
 }
 
+void exchange_on_answer(struct exchange *it)
+{
+    if (--it->request.answers_due == 0)
+        connection_settle(&it->connection);
+}
+
 /* ---- what becomes of it ------------------------------------------------- */
 
 /*
@@ -277,7 +293,7 @@ void exchange_on_end(const struct service *service, struct exchange *it,
     struct http_request *request = &it->request;
     if (request->op != 0 && is_answered)
         engine_close(service->engine, request->op);
-    else if (request->op != 0)
+    else if (request->op != 0 || request->heartbeat != NULL)
         abandon(service, request);
     request->op = 0;
     access_end(service->access, request, is_answered);

@@ -67,6 +67,9 @@ enum exchange_step exchange_go_on(const struct service *service,
                                   struct exchange *it, int64_t now_us,
                                   struct http_response *response);
 
+/* The engine has an outcome of the request. */
+void exchange_on_answer(struct exchange *it);
+
 /* The connection's events leave and end, see connection.h. */
 bool exchange_on_leave(const struct service *service, struct exchange *it);
 void exchange_on_end(const struct service *service, struct exchange *it,

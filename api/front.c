@@ -270,8 +270,7 @@ static void on_end(void *ctx, struct connection *it, bool is_answered)
 
 void front_on_answer(void *client)
 {
-    struct exchange *it = client;
-    connection_settle(&it->connection);
+    exchange_on_answer(client);
 }
 
 static void on_readable(void *arg, int events)
@@ -371,7 +370,6 @@ static bool start(struct front *front, const struct front_setup *setup,
     front->connections.events = &events;
     front->connections.ctx = front;
     front->connections.size = sizeof(struct exchange);
-    front->connections.body_max = HTTP_BODY_MAX;
     front->connections.tls = front->service.tls;
     front->connections.delays.most = setup->connections_max / DELAYED_PART;
     int fd = library_listen(config->listen_host, config->listen_port,

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "heartbeat.h"
 #include "list.h"
 #include "locks.h"
 #include "message/problem.h"
@@ -136,6 +137,8 @@ bool handler_begin(const struct service *service, struct http_request *request,
         return list_begin(service, request, client, response);
     if (match->route == ROUTE_POOL)
         return pool_begin(service, request, client, response);
+    if (match->route == ROUTE_HEARTBEAT)
+        return heartbeat_begin(service, request, client, response);
     answer_other(service, request, response);
     return true;
 }
@@ -146,7 +149,7 @@ void handler_refuse_body(const struct http_request *request,
     char detail[PROBLEM_DETAIL_MAX];
     (void)snprintf(detail, sizeof detail,
                    "the body is too large; the limit is %d bytes",
-                   HTTP_BODY_MAX);
+                   (int)http_body_max(&request->match));
     problem_respond_plain(PROBLEM_BODY_TOO_LARGE, detail, request->id,
                           response);
 }

@@ -45,22 +45,13 @@ static bool read_body(const struct service *service,
 {
     struct faults errors;
     if (!head_is_json(request->content_type)) {
-        problem_respond_plain(
-            PROBLEM_UNSUPPORTED_MEDIA_TYPE,
-            "the body must have Content-Type: application/json; with curl, "
-            "use --json instead of -d",
-            request->id, response);
+        problem_respond_not_json(request->id, response);
         return false;
     }
     if (body_read(body, request->body, request->match.call,
                   service->config->max_ttl_ms, &errors))
         return true;
-    if (errors.count == 0)
-        problem_respond_overloaded(
-            "not enough memory to read the body; nothing was done", request->id,
-            response);
-    else
-        problem_respond_faults(&errors, request->id, response);
+    problem_respond_body(&errors, request->id, response);
     return false;
 }
 
@@ -253,51 +244,77 @@ static bool begin_force(const struct service *service,
     return !keep_operation(request, op, response);
 }
 
+/* False: there is no good token, and response tells why. */
+static bool take_token(struct http_request *request, const struct body *body,
+                       struct span *token, struct http_response *response)
+{
+    struct token_parts parts;
+    const char *reason = find_token(request, body, token);
+    if (reason != NULL) {
+        struct faults errors = {.count = 0};
+        faults_add(&errors, "/token", "%s", reason);
+        problem_respond_faults(&errors, request->id, response);
+        return false;
+    }
+    if (token_parse(*token, &parts)) {
+        keep_owner(request, parts.owner);
+        request->number = parts.number;
+        request->is_shared = parts.is_shared || body->is_shared;
+    }
+    return true;
+}
+
+bool locks_extend(const struct service *service, struct http_request *request,
+                  const struct body *body, void *client,
+                  struct http_response *response)
+{
+    struct span resource = body->resource, token;
+    if (!take_token(request, body, &token, response))
+        return true;
+    if (!body->is_shared && body->has_mode && token_is_shared(token)) {
+        failure_respond_upgrade(request, response);
+        return true;
+    }
+    return !access_claim(service->access, request, resource, response) ||
+           !announce(service, request, resource, response) ||
+           !keep_operation(request,
+                           engine_extend(service->engine, resource, token,
+                                         ttl_of(service, body), body->is_shared,
+                                         client),
+                           response);
+}
+
+static bool release(const struct service *service, struct http_request *request,
+                    const struct body *body, void *client,
+                    struct http_response *response)
+{
+    struct span token;
+    return !take_token(request, body, &token, response) ||
+           !announce(service, request, body->resource, response) ||
+           !keep_operation(
+               request,
+               engine_release(service->engine, body->resource, token, client),
+               response);
+}
+
 /* Extend and release: both need the token, in the header or in a body. */
 static bool begin_with_token(const struct service *service,
                              struct http_request *request, void *client,
                              struct http_response *response)
 {
     char names[NAMES_LEN_MAX];
-    struct span resource = route_names(&request->match, names);
-    bool is_extend = request->match.call == LOCK_EXTEND;
     struct body body = {0};
-    struct span token;
-    bool is_pending = false;
-    if (request->body.len > 0 && !read_body(service, request, &body, response))
-        goto done;
-    const char *reason = find_token(request, &body, &token);
-    if (reason != NULL) {
-        struct faults errors = {.count = 0};
-        faults_add(&errors, "/token", "%s", reason);
-        problem_respond_faults(&errors, request->id, response);
-        goto done;
+    bool is_answered = true;
+    if (request->body.len == 0 ||
+        read_body(service, request, &body, response)) {
+        body.resource = route_names(&request->match, names);
+        is_answered =
+            request->match.call == LOCK_EXTEND
+                ? locks_extend(service, request, &body, client, response)
+                : release(service, request, &body, client, response);
     }
-    struct token_parts parts;
-    if (token_parse(token, &parts)) {
-        keep_owner(request, parts.owner);
-        request->number = parts.number;
-        request->is_shared = parts.is_shared || body.is_shared;
-    }
-    if (is_extend && !body.is_shared && body.has_mode &&
-        token_is_shared(token)) {
-        failure_respond_upgrade(request, response);
-        goto done;
-    }
-    if (is_extend &&
-        !access_claim(service->access, request, resource, response))
-        goto done;
-    if (!announce(service, request, resource, response))
-        goto done;
-    engine_op op =
-        is_extend
-            ? engine_extend(service->engine, resource, token,
-                            ttl_of(service, &body), body.is_shared, client)
-            : engine_release(service->engine, resource, token, client);
-    is_pending = keep_operation(request, op, response);
-done:
     body_fini(&body);
-    return !is_pending;
+    return is_answered;
 }
 
 /* An argument of a few characters; "": it is none. */

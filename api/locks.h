@@ -8,6 +8,8 @@
 #include "message/http.h"
 #include "service.h"
 
+struct body;
+
 /*
  * Starts what the request asks (acquire, extend, release, force, inspect).
  * True: response is the answer. False: the answer follows from locks_answer as
@@ -16,6 +18,14 @@
  */
 bool locks_begin(const struct service *service, struct http_request *request,
                  void *client, struct http_response *response);
+
+/*
+ * Starts an extend: of body.resource by the token in body, or in the request's
+ * header. Returns what locks_begin does.
+ */
+bool locks_extend(const struct service *service, struct http_request *request,
+                  const struct body *body, void *client,
+                  struct http_response *response);
 
 /*
  * Fills response from the result, with the validity that is left at now_us,

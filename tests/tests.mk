@@ -52,7 +52,7 @@ unfuzzed := $(addprefix server/,world plan start healthcheck \
               $(addprefix base/,linefile loop notify peer process timers) \
               $(addprefix node/,confirm dial line link resolver \
                 subscription)) \
-            $(addprefix api/,accesslog exchange failure front handler list \
+            $(addprefix api/,accesslog exchange failure front handler heartbeat list \
               locks ops pool service answer http/% \
               $(addprefix access/,access accounts audit authfile bucket \
                 holdings))

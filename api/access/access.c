@@ -117,6 +117,7 @@ static int scope_of(const struct http_request *request)
     case ROUTE_LOCK:
     case ROUTE_LIST:
     case ROUTE_POOL:
+    case ROUTE_HEARTBEAT:
     case ROUTE_BAD_ID:
         return (int)of_calls[request->match.call];
     case ROUTE_NODES:
@@ -141,15 +142,16 @@ static const char *const lacks_scope[SCOPES] = {
                     "force needs",
 };
 
-/* One request of those that the identity may make. False: it has none left. */
-static bool take_request(struct account *account, struct http_request *request)
+/* Of those that the identity may make. False: it has not so many left. */
+static bool take_requests(struct account *account, struct http_request *request,
+                          int count)
 {
     const struct identity *identity = account->identity;
     int64_t now_us = request->head_read_us;
     int64_t wait_us, ignored;
     if (identity->rate == 0 ||
-        bucket_take(&account->requests, identity->rate, identity->burst,
-                    http_price(request), now_us, &wait_us))
+        bucket_take(&account->requests, identity->rate, identity->burst, count,
+                    now_us, &wait_us))
         return true;
     refuse(request, PROBLEM_RATE_LIMITED,
            "this identity makes more requests than it may; wait "
@@ -219,7 +221,7 @@ static enum account_result judge(struct access *access, struct account *account,
 {
     const struct route_match *match = &request->match;
     struct refusal *refusal = &request->caller->refusal;
-    if (!take_request(account, request))
+    if (!take_requests(account, request, http_price(request)))
         return ACCOUNT_LIMITED;
     if (!check_rights(access, account->identity, request, (struct span){0}))
         return ACCOUNT_FORBIDDEN;
@@ -291,21 +293,30 @@ bool access_stands(struct access *access, struct http_request *request,
     return false;
 }
 
+static bool respond_refusal(struct http_request *request,
+                            enum account_result result,
+                            struct http_response *response)
+{
+    const struct refusal *refusal = &request->caller->refusal;
+    const struct problem problem = {.code = refusal->code,
+                                    .detail = refusal->detail,
+                                    .retry_after_ms = refusal->retry_after_ms};
+    note_result(request, result);
+    problem_respond(&problem, request->id, response);
+    response->challenge = refusal->challenge;
+    return false;
+}
+
 /* For the second time, with the body. */
 static bool refuse_now(const struct account *account,
                        struct http_request *request,
                        struct http_response *response)
 {
-    note_result(request, ACCOUNT_FORBIDDEN);
     if (account != NULL)
         refuse(request, PROBLEM_FORBIDDEN, outside);
     else
         login_revoke(&request->caller->refusal, removed);
-    problem_respond_plain(request->caller->refusal.code,
-                          request->caller->refusal.detail, request->id,
-                          response);
-    response->challenge = request->caller->refusal.challenge;
-    return false;
+    return respond_refusal(request, ACCOUNT_FORBIDDEN, response);
 }
 
 bool access_shows(const struct access *access,
@@ -316,6 +327,15 @@ bool access_shows(const struct access *access,
            (account != NULL && identity_covers(account->identity, name));
 }
 
+bool access_charge(struct access *access, struct http_request *request,
+                   int count, struct http_response *response)
+{
+    struct account *account = account_of(access, request);
+    return account == NULL || count == 0 ||
+           take_requests(account, request, count) ||
+           respond_refusal(request, ACCOUNT_LIMITED, response);
+}
+
 bool access_allows(struct access *access, struct http_request *request,
                    struct span names, struct http_response *response)
 {
@@ -323,37 +343,13 @@ bool access_allows(struct access *access, struct http_request *request,
            refuse_now(account_of(access, request), request, response);
 }
 
-static size_t common_length(struct span a, struct span b)
-{
-    size_t len = 0;
-    while (len < a.len && len < b.len && a.ptr[len] == b.ptr[len])
-        len++;
-    return len;
-}
-
 bool access_narrow(struct access *access, struct http_request *request,
                    struct span *prefix, struct http_response *response)
 {
     const struct account *account = account_of(access, request);
-    struct span narrow = {NULL, 0};
-    if (access == NULL)
-        return true;
-    if (account == NULL)
-        return refuse_now(NULL, request, response);
-    const struct identity *identity = account->identity;
-    if (identity_covers(identity, *prefix))
-        return true;
-    for (int i = 0; i < identity->prefixes_count; i++) {
-        struct span one = identity->prefixes[i];
-        if (common_length(one, *prefix) < prefix->len)
-            continue; /* nothing of it is asked for */
-        narrow.len = narrow.ptr == NULL ? one.len : common_length(one, narrow);
-        narrow.ptr = one.ptr;
-    }
-    if (narrow.ptr == NULL)
-        return refuse_now(account, request, response);
-    *prefix = narrow;
-    return true;
+    return access == NULL ||
+           (account != NULL && identity_narrow(account->identity, prefix)) ||
+           refuse_now(account, request, response);
 }
 
 /* ---- locks held --------------------------------------------------------- */

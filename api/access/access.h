@@ -52,6 +52,13 @@ void access_admit(struct access *access, struct http_request *request,
 bool access_stands(struct access *access, struct http_request *request,
                    struct span names);
 
+/*
+ * The body was read, and shows that the request counts as so many more. False:
+ * its identity may not make so many, and response tells.
+ */
+bool access_charge(struct access *access, struct http_request *request,
+                   int count, struct http_response *response);
+
 /* Whether the identity may name them, as in names.h; else response tells. */
 bool access_allows(struct access *access, struct http_request *request,
                    struct span names, struct http_response *response);

@@ -406,3 +406,29 @@ bool identity_covers(const struct identity *it, struct span names)
     }
     return is_covered;
 }
+
+static size_t common_length(struct span a, struct span b)
+{
+    size_t len = 0;
+    while (len < a.len && len < b.len && a.ptr[len] == b.ptr[len])
+        len++;
+    return len;
+}
+
+bool identity_narrow(const struct identity *it, struct span *prefix)
+{
+    struct span narrow = {NULL, 0};
+    if (identity_covers(it, *prefix))
+        return true;
+    for (int i = 0; i < it->prefixes_count; i++) {
+        struct span one = it->prefixes[i];
+        if (common_length(one, *prefix) < prefix->len)
+            continue; /* nothing of it is asked for */
+        narrow.len = narrow.ptr == NULL ? one.len : common_length(one, narrow);
+        narrow.ptr = one.ptr;
+    }
+    if (narrow.ptr == NULL)
+        return false;
+    *prefix = narrow;
+    return true;
+}

@@ -79,4 +79,10 @@ bool identity_has_same_credential(const struct identity *a,
 /* Whether each of the names (as in names.h) begins with one of its prefixes. */
 bool identity_covers(const struct identity *it, struct span names);
 
+/*
+ * Narrows a prefix to what it may use, as far as one prefix can. False: it may
+ * use nothing that begins so.
+ */
+bool identity_narrow(const struct identity *it, struct span *prefix);
+
 #endif

@@ -239,7 +239,7 @@ void connection_begin(struct connection *it, int64_t now_us)
 bool connection_add_body(struct connection *it, struct span piece)
 {
     it->body_seen += piece.len;
-    if (it->body_seen > it->all->body_max)
+    if (it->body_seen > it->body_max)
         it->body_is_too_large = true;
     if (it->body_is_unwanted || it->body_is_too_large)
         return it->body_seen <= CONNECTION_DISCARD_MAX;

@@ -86,7 +86,6 @@ struct connections {
     const struct connection_events *events;
     void *ctx;   /* of the events */
     size_t size; /* of each connection, with what its owner keeps behind it */
-    size_t body_max;
     struct tls *tls; /* NULL: plain HTTP */
     struct loop *loop;
     struct metrics *metrics;
@@ -121,12 +120,13 @@ struct connection {
     size_t body_len;
     size_t body_size;       /* of its allocation */
     size_t body_seen;       /* bytes that came, kept or not */
+    size_t body_max;        /* bytes; the owner sets it before the body */
     bool body_is_unwanted;  /* it is not kept */
     bool body_is_too_large; /* likewise */
 };
 
 /*
- * Fills in all but events, ctx, size, body_max and tls, which the owner sets.
+ * Fills in all but events, ctx, size and tls, which the owner sets.
  * False: no memory.
  */
 bool connections_init(struct connections *all, struct loop *loop,

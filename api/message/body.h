@@ -21,7 +21,7 @@ struct body {
     bool has_permits;
     bool has_mode;
     bool is_shared;       /* mode is "shared" */
-    struct span resource; /* of resources: joined as in names.h */
+    struct span resource; /* joined as in names.h, if there are several */
     struct span owner;
     struct span token; /* any text; its form is not looked at here */
     int64_t ttl_ms;

@@ -1,6 +1,6 @@
 #include "http.h"
 
-enum { LOCKS_EACH = 10 }; /* of a page count as one request */
+enum { LOCKS_EACH = 10 }; /* of a page or heartbeat count as one request */
 
 static int counter_of(const struct route_match *match)
 {
@@ -10,6 +10,8 @@ static int counter_of(const struct route_match *match)
     case ROUTE_LIST:
     case ROUTE_POOL:
         return METRICS_LIST;
+    case ROUTE_HEARTBEAT:
+        return METRICS_HEARTBEAT;
     case ROUTE_LIVEZ:
     case ROUTE_READYZ:
         return METRICS_PROBE;
@@ -26,6 +28,16 @@ int http_list_limit(struct span text)
     return limit >= 1 && limit <= LIST_LIMIT_MAX ? (int)limit : 0;
 }
 
+int http_price_of_locks(int count)
+{
+    return count > LOCKS_EACH ? count / LOCKS_EACH : 1;
+}
+
+size_t http_body_max(const struct route_match *match)
+{
+    return match->route == ROUTE_HEARTBEAT ? HTTP_HEARTBEAT_MAX : HTTP_BODY_MAX;
+}
+
 int http_price(const struct http_request *request)
 {
     const struct query *query = &request->query;
@@ -40,7 +52,7 @@ int http_price(const struct http_request *request)
         if (query_read(query, QUERY_LIMIT, digits, sizeof digits, &len) == NULL)
             limit = http_list_limit((struct span){digits, len});
     }
-    return limit > LOCKS_EACH ? limit / LOCKS_EACH : 1;
+    return http_price_of_locks(limit);
 }
 
 void http_find_call(struct http_request *request)

@@ -18,13 +18,15 @@
 
 enum {
     HTTP_IDENTITY_MAX = 64,
-    HTTP_BODY_MAX = 16 * 1024,
+    HTTP_BODY_MAX = 16 * 1024,      /* of one lock */
+    HTTP_HEARTBEAT_MAX = 64 * 1024, /* of many */
     HTTP_LOCATION_MAX = sizeof HTTP_LOCKS_PATH - 1 + ID_MAX,
     LIST_LIMIT_DEFAULT = 100, /* locks on a page */
     LIST_LIMIT_MAX = 1000,
 };
 
 struct caller;
+struct heartbeat;
 
 /* All of it lives until the answer. */
 struct http_request {
@@ -54,7 +56,9 @@ struct http_request {
     struct caller *caller;
 
     /* what was begun; set by locks and list */
-    engine_op op;      /* waited for, or being answered; 0 none */
+    engine_op op;                /* waited for, or being answered; 0 none */
+    struct heartbeat *heartbeat; /* those of one; NULL: it is none */
+    int answers_due;             /* of the engine, until there is an outcome */
     int64_t wait_ms;   /* acquire, watch: how long it may wait; 0: not */
     bool is_watch;     /* inspect: waits for another holder */
     int64_t waited_ms; /* how long it did wait; set by locks_answer */
@@ -104,9 +108,16 @@ void http_find_call(struct http_request *request);
 
 /*
  * As how many requests it counts, as far as rate= is concerned: a list as one
- * for each ten locks that its page may have, any other request as one.
+ * for each ten locks that its page may have, any other request as one. A
+ * heartbeat tells in its body for how many more.
  */
 int http_price(const struct http_request *request);
+
+/* A page of so many locks, or a heartbeat. */
+int http_price_of_locks(int count);
+
+/* How many bytes a body may have. */
+size_t http_body_max(const struct route_match *match);
 
 /* How many locks a page may have; 0: the text is none of 1 to 1000. */
 int http_list_limit(struct span text);

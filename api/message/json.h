@@ -106,6 +106,14 @@ static inline void json_put_text(struct json *json, const char *name,
         json_write_text(json, text, before);
 }
 
+/* A value that is JSON already. */
+static inline void json_put_json(struct json *json, const char *name,
+                                 struct span text)
+{
+    if (json_begin_value(json, name, text.len))
+        json->len += span_copy(json->text + json->len, text);
+}
+
 static inline void json_put_integer(struct json *json, const char *name,
                                     int64_t value)
 {
@@ -116,9 +124,7 @@ static inline void json_put_integer(struct json *json, const char *name,
 static inline void json_put_boolean(struct json *json, const char *name,
                                     bool value)
 {
-    struct span text = span_of(value ? "true" : "false");
-    if (json_begin_value(json, name, text.len))
-        json->len += span_copy(json->text + json->len, text);
+    json_put_json(json, name, span_of(value ? "true" : "false"));
 }
 
 #endif

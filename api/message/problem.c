@@ -193,6 +193,27 @@ void problem_respond(const struct problem *problem, const char *request_id,
                                    request_id, response);
 }
 
+void problem_respond_body(const struct faults *errors, const char *request_id,
+                          struct http_response *response)
+{
+    if (errors->count == 0)
+        problem_respond_overloaded(
+            "not enough memory to read the body; nothing was done", request_id,
+            response);
+    else
+        problem_respond_faults(errors, request_id, response);
+}
+
+void problem_respond_not_json(const char *request_id,
+                              struct http_response *response)
+{
+    problem_respond_plain(
+        PROBLEM_UNSUPPORTED_MEDIA_TYPE,
+        "the body must have Content-Type: application/json; with curl, use "
+        "--json instead of -d",
+        request_id, response);
+}
+
 void problem_respond_overloaded(const char *detail, const char *request_id,
                                 struct http_response *response)
 {

@@ -101,6 +101,15 @@ void problem_respond_busy(enum problem_code code, const char *detail,
 void problem_respond_faults(const struct faults *errors, const char *request_id,
                             struct http_response *response);
 
+/* A body that could not be read: likewise, or overloaded if nothing is wrong.
+ */
+void problem_respond_body(const struct faults *errors, const char *request_id,
+                          struct http_response *response);
+
+/* 415 */
+void problem_respond_not_json(const char *request_id,
+                              struct http_response *response);
+
 /*
  * 503 overloaded; detail says what was done. It takes a single allocation. If
  * there is no memory even for that, body is NULL, and the connection must end.

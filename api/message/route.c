@@ -37,8 +37,11 @@ static const struct path paths[] = {
      "locks",
      false,
      NULL,
-     "GET, HEAD, POST, OPTIONS",
-     {{"POST", LOCK_ACQUIRE}, {"GET", LOCK_INSPECT}, {"HEAD", LOCK_INSPECT}}},
+     "GET, HEAD, POST, PUT, OPTIONS",
+     {{"POST", LOCK_ACQUIRE},
+      {"PUT", LOCK_EXTEND},
+      {"GET", LOCK_INSPECT},
+      {"HEAD", LOCK_INSPECT}}},
     {ROUTE_LOCK,
      "locks",
      true,
@@ -141,9 +144,11 @@ static void ask(struct route_match *match, const struct path *path,
             return;
         match->id = (struct span){0};
         match->route = ROUTE_BAD_ID;
-    } else {
+    } else if (path->route == ROUTE_LOCK && method->call != LOCK_ACQUIRE) {
         bool is_list = method->call == LOCK_INSPECT;
-        match->route = is_list ? ROUTE_LIST : path->route;
+        match->route = is_list ? ROUTE_LIST : ROUTE_HEARTBEAT;
+    } else {
+        match->route = path->route;
     }
 }
 

@@ -10,9 +10,10 @@
 #include "id.h"
 
 enum route {
-    ROUTE_LOCK, /* a call on a lock: call tells which */
-    ROUTE_LIST, /* of the locks */
-    ROUTE_POOL, /* its slots: GET of a lock with a limit */
+    ROUTE_LOCK,      /* a call on a lock: call tells which */
+    ROUTE_LIST,      /* of the locks */
+    ROUTE_HEARTBEAT, /* PUT of the locks: extends many */
+    ROUTE_POOL,      /* its slots: GET of a lock with a limit */
     ROUTE_NODES,
     ROUTE_LIVEZ,
     ROUTE_READYZ,
@@ -31,10 +32,9 @@ enum route {
 
 struct route_match {
     enum route route;
-    enum lock_call
-        call;          /* of ROUTE_LOCK, ROUTE_LIST, ROUTE_POOL, ROUTE_BAD_ID */
-    const char *allow; /* methods of the path; static */
-    struct span id;    /* as it stands in the path; borrowed; len 0: none */
+    enum lock_call call; /* of ROUTE_LOCK … ROUTE_POOL, ROUTE_BAD_ID */
+    const char *allow;   /* methods of the path; static */
+    struct span id;      /* as it stands in the path; borrowed; len 0: none */
 };
 
 /*

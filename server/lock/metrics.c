@@ -8,10 +8,15 @@
 #include <unistd.h>
 
 const char *const metrics_call_names[METRICS_CALLS] = {
-    [LOCK_ACQUIRE] = "acquire", [LOCK_EXTEND] = "extend",
-    [LOCK_RELEASE] = "release", [LOCK_INSPECT] = "inspect",
-    [LOCK_FORCE] = "force",     [METRICS_LIST] = "list",
-    [METRICS_PROBE] = "probe",  [METRICS_SCRAPE] = "metrics",
+    [LOCK_ACQUIRE] = "acquire",
+    [LOCK_EXTEND] = "extend",
+    [LOCK_RELEASE] = "release",
+    [LOCK_INSPECT] = "inspect",
+    [LOCK_FORCE] = "force",
+    [METRICS_LIST] = "list",
+    [METRICS_HEARTBEAT] = "heartbeat",
+    [METRICS_PROBE] = "probe",
+    [METRICS_SCRAPE] = "metrics",
     [METRICS_OTHER] = "other",
 };
 

@@ -1,7 +1,8 @@
 /*
- * A line with the call, a for acquire, e, or r, and then a body. What is
- * accepted is within the limits, and means the same when it is written again;
- * what is refused is answered by a problem that clients can read.
+ * A line with the call, a for acquire, e, r, or h for a heartbeat, and then a
+ * body. What is accepted is within the limits, and means the same when it is
+ * written again; what is refused is answered by a problem that clients can
+ * read.
  */
 #include <assert.h>
 #include <jansson.h>
@@ -12,6 +13,7 @@
 #include "../../api/message/body.h"
 #include "../../api/message/id.h"
 #include "../../api/message/json.h"
+#include "../../api/message/locklist.h"
 #include "../../api/message/problem.h"
 #include "../../server/engine/port/token.h"
 #include "../../server/lock/names.h"
@@ -171,10 +173,63 @@ static void check_text(struct span text, enum lock_call call)
     body_fini(&body);
 }
 
+/* ---- heartbeats --------------------------------------------------------- */
+
+static void write_list_again(const struct locklist *list)
+{
+    static struct locklist again;
+    struct faults errors;
+    struct json json;
+    size_t len;
+    json_begin(&json);
+    json_open_array(&json, "locks");
+    for (int i = 0; i < list->count; i++) {
+        json_open_object(&json, NULL);
+        json_put_text(&json, "token", list->locks[i].token);
+        json_put_text(&json, "id", list->locks[i].id);
+        json_close_object(&json);
+    }
+    json_close_array(&json);
+    if (list->ttl_ms > 0)
+        json_put_integer(&json, "ttl_ms", list->ttl_ms);
+    char *text = json_end(&json, &len);
+    assert(text != NULL);
+    bool is_good =
+        locklist_read(&again, (struct span){text, len}, TTL_MAX_MS, &errors);
+    assert(is_good && again.count == list->count &&
+           again.ttl_ms == list->ttl_ms);
+    for (int i = 0; i < list->count; i++)
+        assert(is_same(again.locks[i].id, list->locks[i].id) &&
+               is_same(again.locks[i].token, list->locks[i].token));
+    locklist_fini(&again);
+    free(text);
+}
+
+static void check_list(struct span text)
+{
+    static struct locklist list;
+    struct faults errors;
+    if (locklist_read(&list, text, TTL_MAX_MS, &errors)) {
+        assert(errors.count == 0);
+        assert(list.count >= 1 && list.count <= LOCKLIST_MAX);
+        assert(list.ttl_ms == 0 ||
+               (list.ttl_ms >= TTL_MIN_MS && list.ttl_ms <= TTL_MAX_MS));
+        write_list_again(&list);
+    } else {
+        check_errors(&errors);
+        check_problem(&errors);
+    }
+    locklist_fini(&list);
+}
+
 void fuzz(struct input *input)
 {
     const char *name = input_text(input);
     struct span text = input_rest(input);
+    if (name[0] == 'h') {
+        check_list(text);
+        return;
+    }
     check_text(text, name[0] == 'e'   ? LOCK_EXTEND
                      : name[0] == 'r' ? LOCK_RELEASE
                                       : LOCK_ACQUIRE);

@@ -124,7 +124,9 @@ def names_of(schema):
 def check_members():
     for call, names in (("acquire", ["AcquireRequest", "AcquireSeveralRequest",
                                       "AcquirePermitsRequest"]),
-                        ("extend", ["ExtendRequest"])):
+                        ("extend", ["ExtendRequest"]),
+                        ("heartbeat", ["HeartbeatRequest"]),
+                        ("lock of a heartbeat", ["HeldLock"])):
         same(" and ".join(names),
              {name for schema in names for name in schemas[schema]["properties"]},
              set(tables["members"][call]))
@@ -162,6 +164,9 @@ def check_limits():
                              limits["key_min"]),
         "the longest key": (schemas["IdempotencyKey"]["maxLength"],
                             limits["key_max"]),
+        "locks of a heartbeat": (
+            schemas["HeartbeatRequest"]["properties"]["locks"]["maxItems"],
+            limits["heartbeat_locks"]),
         "token": (schemas["Token"]["maxLength"], limits["token"]),
         "owner": (schemas["Owner"]["maxLength"], limits["owner"]),
         "id": (schemas["Id"]["maxLength"], limits["id"]),
@@ -176,8 +181,9 @@ def check_limits():
     for what, (in_spec, in_code) in wanted.items():
         if in_spec != in_code:
             complain(f"{what} is {in_code} in the code, not {in_spec}")
-    if f"{limits['body']} bytes" not in str(spec["components"]["responses"]):
-        complain(f"BodyTooLarge does not tell {limits['body']} bytes")
+    for name in ("body", "heartbeat_body"):
+        if f"{limits[name]} bytes" not in str(spec["components"]["responses"]):
+            complain(f"BodyTooLarge does not tell {limits[name]} bytes")
     if f"{limits['resources_bytes']:,} bytes" not in \
             schemas["Resources"]["description"]:
         complain(f"Resources does not tell {limits['resources_bytes']:,} bytes")

@@ -10,6 +10,7 @@
 #include "../../api/access/digest.h"
 #include "../../api/message/body.h"
 #include "../../api/message/id.h"
+#include "../../api/message/locklist.h"
 #include "../../api/message/problem.h"
 #include "../../api/message/render.h"
 #include "../../api/message/requestid.h"
@@ -110,6 +111,16 @@ static void put_paths(struct json *json)
     json_close_object(json);
 }
 
+static void put_list(struct json *json, const char *name,
+                     const char *(*member)(int n))
+{
+    const char *one;
+    json_open_array(json, name);
+    for (int n = 0; (one = member(n)) != NULL; n++)
+        json_put_text(json, NULL, span_of(one));
+    json_close_array(json);
+}
+
 static void put_members(struct json *json)
 {
     json_open_object(json, "members");
@@ -120,6 +131,8 @@ static void put_members(struct json *json)
             json_put_text(json, NULL, span_of(name));
         json_close_array(json);
     }
+    put_list(json, "heartbeat", locklist_member);
+    put_list(json, "lock of a heartbeat", locklist_lock_member);
     json_close_object(json);
 }
 
@@ -141,6 +154,8 @@ static void put_limits(struct json *json)
     json_put_integer(json, "id", ID_MAX);
     json_put_integer(json, "request_id", REQUESTID_MAX);
     json_put_integer(json, "body", HTTP_BODY_MAX);
+    json_put_integer(json, "heartbeat_body", HTTP_HEARTBEAT_MAX);
+    json_put_integer(json, "heartbeat_locks", LOCKLIST_MAX);
     json_put_integer(json, "nodes", NODES_MAX);
     json_put_integer(json, "quorum", quorum_of(NODES_MAX));
     json_close_object(json);

@@ -28,7 +28,8 @@ NAMES = (("a/x",), ("b/x",), ("c/x",), ("a",), ("A/x",), ("ä/x",), ("a/../c",),
          ("a/x", "a/y"), ("a/x", "c/x"), ("a/x", "b/y"), ("b/x", "ä/y"))
 LISTED = ("", "a/", "a/x", "b", "c/", "ä")
 TOKEN = "1795221641865000.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
-KINDS = {"POST /locks", "PUT /locks/<id>/extend", "DELETE /locks/<id>",
+KINDS = {"POST /locks", "PUT /locks/<id>/extend", "PUT /locks",
+         "DELETE /locks/<id>",
          "GET /locks/<id>", "GET /locks", "GET /nodes", "GET /readyz?verbose",
          "GET /metrics", "DELETE /locks/<id>?force=…"}
 
@@ -79,6 +80,8 @@ class Call:
         body: dict[str, object] | None = None
         if self.kind == "POST /locks":
             body = {"ttl_ms": 1000, **named(self.names)}
+        elif self.kind == "PUT /locks":
+            body = {"locks": [{"id": lock_id(self.names), "token": TOKEN}]}
         elif self.kind == "GET /locks" and self.prefix:
             path += f"?prefix={quote(self.prefix)}"
         return method, path.replace("…", "1795221641865000"), body
@@ -115,7 +118,7 @@ def identities() -> list[Identity]:
 
 def calls() -> list[Call]:
     with_names = [kind for kind in sorted(KINDS) if "<id>" in kind or
-                  kind == "POST /locks"]
+                  kind in ("POST /locks", "PUT /locks")]
     alone = ("GET /nodes", "GET /readyz?verbose", "GET /metrics")
     return [Call(kind, names) for kind in with_names for names in NAMES] + [
         Call("GET /locks", (), prefix) for prefix in LISTED] + [
@@ -139,7 +142,10 @@ class Matrix:
         self.connection.request(method, path,
                                 json.dumps(body) if body else None, headers)
         answer = self.connection.getresponse()
-        return answer.status, answer.read()
+        status, text = answer.status, answer.read()
+        if call.kind == "PUT /locks" and status == 200:
+            status = json.loads(text)["locks"][0].get("status", 200)
+        return status, text
 
     def note(self, is_good: bool, what: str) -> None:
         self.passed += is_good

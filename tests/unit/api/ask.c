@@ -3,6 +3,7 @@
 #include <check.h>
 
 #include "../../../api/handler.h"
+#include "../../../api/heartbeat.h"
 #include "../../../api/locks.h"
 #include "../../../api/pool.h"
 
@@ -45,6 +46,8 @@ void ask_anew(void)
 {
     if (ask.request.op != 0)
         (void)engine_abandon(play.engine, ask.request.op);
+    if (ask.request.heartbeat != NULL)
+        heartbeat_abandon(&ask.service, &ask.request);
     ask.caller = (struct caller){0};
     ask.request = (struct http_request){.id = "r-1", .caller = &ask.caller};
     play.sent_count = 0;
@@ -79,6 +82,8 @@ void ask_answer(int64_t now_us)
 {
     if (ask.request.match.route == ROUTE_POOL)
         pool_answer(&ask.service, &ask.request, &ask.response);
+    else if (ask.request.match.route == ROUTE_HEARTBEAT)
+        heartbeat_answer(&ask.service, &ask.request, now_us, &ask.response);
     else
         locks_answer(&ask.service, &ask.request, now_us, &ask.response);
     read_answer();

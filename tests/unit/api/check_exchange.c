@@ -188,3 +188,73 @@ TEST(draining_answers_what_waits_and_closes)
     exchanged_expect(exchanged_go_on(), 201);
     ck_assert(exchanged.response.close);
 }
+
+#define ITS_LOCK                                                               \
+    "{\"id\":\"a\",\"token\":\"1795221642000000."                              \
+    "8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5\"}"
+
+static void wait_for_two(void)
+{
+    ck_assert_int_eq(
+        request("PUT", "/locks", "{\"locks\":[" ITS_LOCK "," ITS_LOCK "]}"),
+        EXCHANGE_WAIT);
+    connection_wait(&pair.it->connection);
+}
+
+TEST(a_heartbeat_waits_for_its_last_lock)
+{
+    wait_for_two();
+    play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
+    ck_assert_int_eq(pair.wakes, 0);
+    play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
+    ck_assert_int_eq(pair.wakes, 1);
+    exchanged_expect(exchanged_go_on(), 200);
+}
+
+TEST(a_heartbeat_that_is_known_at_once_is_answered_at_once)
+{
+    for (int i = 0; i < 3; i++)
+        play.is_refusing[i] = true;
+    exchanged_expect(request("PUT", "/locks", "{\"locks\":[" ITS_LOCK "]}"),
+                     200);
+    ck_assert_int_eq(pair.wakes, 0);
+}
+
+/* Woken at the end of the process. */
+TEST(a_heartbeat_that_nobody_awaits_any_more_ends)
+{
+    wait_for_two();
+    pair.service.is_stopping = true;
+    exchanged_expect(exchanged_go_on(), 503);
+    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+    ck_assert_ptr_null(pair.it->request.heartbeat);
+}
+
+TEST(a_heartbeat_whose_client_resets_ends)
+{
+    wait_for_two();
+    connection_end(&pair.it->connection, false);
+    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+}
+
+TEST(a_heartbeat_may_have_a_larger_body)
+{
+    static char piece[HTTP_HEARTBEAT_MAX + 1];
+    static const char *const fields[][2] = {{"Host", "x"}};
+    memset(piece, ' ', sizeof piece);
+    exchange_open(pair.it, "PUT", "/locks", play.now_us);
+    struct head head;
+    head_init(&head, 100, 0);
+    head_add(&head, span_of(fields[0][0]), span_of(fields[0][1]));
+    ck_assert_int_eq(exchange_begin(&pair.service, pair.it, &head, false,
+                                    &exchanged.response),
+                     EXCHANGE_READ);
+    ck_assert(connection_add_body(&pair.it->connection,
+                                  (struct span){piece, HTTP_HEARTBEAT_MAX}));
+    ck_assert(!pair.it->connection.body_is_too_large);
+    ck_assert(
+        connection_add_body(&pair.it->connection, (struct span){piece, 1}));
+    exchanged_expect(exchanged_go_on(), 413);
+    ck_assert_ptr_nonnull(
+        strstr(exchanged.response.body, "the limit is 65536 bytes"));
+}

@@ -147,7 +147,7 @@ TEST(an_id_or_a_resource_names_the_lock)
 TEST(allow_lists_the_methods_of_the_path)
 {
     route_find(&match, "OPTIONS", "/locks");
-    ck_assert_str_eq(match.allow, "GET, HEAD, POST, OPTIONS");
+    ck_assert_str_eq(match.allow, "GET, HEAD, POST, PUT, OPTIONS");
     route_find(&match, "BREW", "/locks/a");
     ck_assert_str_eq(match.allow, "GET, HEAD, DELETE, OPTIONS");
     route_find(&match, "GET", "/locks/a/extend");

@@ -18,8 +18,7 @@ void exchanged_end(void)
 
 void exchanged_on_answer(void *answered)
 {
-    struct exchange *it = answered;
-    connection_settle(&it->connection);
+    exchange_on_answer(answered);
 }
 
 enum exchange_step exchanged_ask(const char *const fields[][2], int count)

@@ -50,7 +50,6 @@ void pair_begin(void)
     pair.all.events = &events;
     pair.all.ctx = &pair;
     pair.all.size = sizeof(struct exchange);
-    pair.all.body_max = HTTP_BODY_MAX;
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     pair.fd = ends[0];
     pair.client = ends[1];

@@ -1,0 +1,224 @@
+#include "heartbeat.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "../server/base/clock.h"
+#include "../server/lock/names.h"
+#include "access/access.h"
+#include "access/audit.h"
+#include "access/login.h"
+#include "locks.h"
+#include "message/body.h"
+#include "message/head.h"
+#include "message/json.h"
+#include "message/locklist.h"
+#include "message/problem.h"
+
+/* The extend of one lock. */
+struct beat {
+    struct http_request request; /* op 0: response is its answer */
+    struct caller caller;
+    struct http_response response;
+};
+
+struct heartbeat {
+    int count;
+    struct beat beats[];
+};
+
+/* ---- begin -------------------------------------------------------------- */
+
+static bool read_list(const struct service *service,
+                      const struct http_request *request, struct locklist *list,
+                      struct http_response *response)
+{
+    struct faults errors;
+    if (!head_is_json(request->content_type)) {
+        problem_respond_not_json(request->id, response);
+        return false;
+    }
+    if (locklist_read(list, request->body, service->config->max_ttl_ms,
+                      &errors))
+        return true;
+    problem_respond_body(&errors, request->id, response);
+    return false;
+}
+
+/* The resources that an id stands for, as in a path but not percent-encoded. */
+static struct span read_id(struct span id, char names[NAMES_LEN_MAX])
+{
+    size_t len;
+    if (id_decode(id, names, &len) || id_read_resource(id, names, &len))
+        return (struct span){names, len};
+    return (struct span){0};
+}
+
+static void refuse_id(const struct http_request *request,
+                      struct http_response *response)
+{
+    struct faults errors = {.count = 0};
+    faults_add(&errors, "/id",
+               "id names no lock; send the field id of the response to POST "
+               "/locks, unchanged");
+    problem_respond_faults(&errors, request->id, response);
+}
+
+/* True: the beat's response is its answer. */
+static bool begin_beat(const struct service *service, struct beat *beat,
+                       const struct locklist *list,
+                       const struct locklist_lock *lock, void *client)
+{
+    char names[NAMES_LEN_MAX];
+    const struct body body = {
+        .resource = read_id(lock->id, names),
+        .has_token = true,
+        .token = lock->token,
+        .has_ttl = list->ttl_ms > 0,
+        .ttl_ms = list->ttl_ms,
+    };
+    struct http_request *request = &beat->request;
+    struct http_response *response = &beat->response;
+    if (body.resource.len == 0) {
+        refuse_id(request, response);
+        return true;
+    }
+    if (access_allows(service->access, request, body.resource, response) &&
+        !locks_extend(service, request, &body, client, response))
+        return false;
+    audit_note_refusal(service->audit, request, body.resource, response);
+    return true;
+}
+
+/* It is asked for by the same client, in the same request. */
+static void open_beat(struct beat *beat, const struct http_request *request)
+{
+    beat->request = *request;
+    beat->request.heartbeat = NULL;
+    beat->request.body = (struct span){0};
+    beat->request.match.route = ROUTE_LOCK;
+    beat->caller = *request->caller;
+    beat->caller.has_result = false; /* the request is counted, once */
+    beat->request.caller = &beat->caller;
+    http_response_init(&beat->response);
+}
+
+static struct heartbeat *open_heartbeat(const struct http_request *request,
+                                        int count)
+{
+    size_t size =
+        sizeof(struct heartbeat) + (size_t)count * sizeof(struct beat);
+    struct heartbeat *it = malloc(size);
+    if (it == NULL)
+        return NULL;
+    it->count = count;
+    for (int i = 0; i < count; i++)
+        open_beat(&it->beats[i], request);
+    return it;
+}
+
+/* False: all of them are answered already. */
+static bool begin_all(const struct service *service,
+                      struct http_request *request, const struct locklist *list,
+                      void *client)
+{
+    struct heartbeat *it = request->heartbeat;
+    /* one more: it must not get to 0 while others are yet to begin */
+    request->answers_due = it->count + 1;
+    for (int i = 0; i < it->count; i++)
+        if (begin_beat(service, &it->beats[i], list, &list->locks[i], client))
+            request->answers_due--;
+    return --request->answers_due > 0;
+}
+
+bool heartbeat_begin(const struct service *service,
+                     struct http_request *request, void *client,
+                     struct http_response *response)
+{
+    struct locklist list = {.root = NULL};
+    bool is_pending = false;
+    if (!read_list(service, request, &list, response) ||
+        !access_charge(service->access, request,
+                       http_price_of_locks(list.count) - 1, response))
+        goto done;
+    request->heartbeat = open_heartbeat(request, list.count);
+    if (request->heartbeat == NULL) {
+        problem_respond_overloaded(
+            "not enough memory for so many locks; nothing was done",
+            request->id, response);
+        goto done;
+    }
+    is_pending = begin_all(service, request, &list, client);
+    if (!is_pending)
+        heartbeat_answer(service, request, clock_now_us(), response);
+done:
+    locklist_fini(&list);
+    return !is_pending;
+}
+
+/* ---- answer ------------------------------------------------------------- */
+
+static void end(const struct service *service, struct http_request *request)
+{
+    struct heartbeat *it = request->heartbeat;
+    for (int i = 0; i < it->count; i++) {
+        free(it->beats[i].response.body);
+        access_end(service->access, &it->beats[i].request, true);
+    }
+    free(it);
+    request->heartbeat = NULL;
+}
+
+/* The answer of one, without the newline behind. */
+static struct span text_of(const struct beat *beat)
+{
+    const struct http_response *response = &beat->response;
+    assert(response->body_len > 1);
+    return (struct span){response->body, response->body_len - 1};
+}
+
+void heartbeat_answer(const struct service *service,
+                      struct http_request *request, int64_t now_us,
+                      struct http_response *response)
+{
+    struct heartbeat *it = request->heartbeat;
+    struct json json;
+    bool is_whole = true;
+    json_begin(&json);
+    json_open_array(&json, "locks");
+    for (int i = 0; i < it->count; i++) {
+        struct beat *beat = &it->beats[i];
+        if (beat->request.op != 0)
+            locks_answer(service, &beat->request, now_us, &beat->response);
+        if (beat->response.body != NULL)
+            json_put_json(&json, NULL, text_of(beat));
+        else
+            is_whole = false; /* no memory */
+    }
+    json_close_array(&json);
+    end(service, request);
+    response->body = json_end(&json, &response->body_len);
+    response->status = 200;
+    response->content_type = HTTP_JSON;
+    if (is_whole && response->body != NULL)
+        return;
+    free(response->body);
+    problem_respond_overloaded("not enough memory for the answer; the outcome "
+                               "is unknown; the old validities still stand",
+                               request->id, response);
+}
+
+void heartbeat_abandon(const struct service *service,
+                       struct http_request *request)
+{
+    struct heartbeat *it = request->heartbeat;
+    for (int i = 0; i < it->count; i++) {
+        struct http_request *one = &it->beats[i].request;
+        if (one->op == 0)
+            continue;
+        audit_note_abandoned(service->audit, one,
+                             engine_peek(service->engine, one->op));
+        (void)engine_abandon(service->engine, one->op);
+    }
+    end(service, request);
+}

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""What a heartbeat of 100 locks costs redlockd beside 100 single extends.
+
+PAIRS times (7), in turns, ROUNDS (40) of both: CPU time of the server, by
+/proc. Single extends come one after the other on one connection, or each on a
+connection of its own, all at once.
+"""
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import statistics
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
+from stack import Results, Stack, play
+
+PAIRS = int(os.environ.get("PAIRS", "7"))
+ROUNDS = int(os.environ.get("ROUNDS", "40"))
+LOCKS, MOST = 100, 0.25
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+HEADERS = {"Content-Type": "application/json"}
+
+
+class Client:
+    """One connection that stays open."""
+
+    def __init__(self, port: int) -> None:
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+
+    def send(self, method: str, path: str, body: object) -> None:
+        self.connection.request(method, path, json.dumps(body), HEADERS)
+
+    def read(self, wanted: int) -> dict:
+        answer = self.connection.getresponse()
+        body = json.loads(answer.read())
+        if answer.status != wanted:
+            raise RuntimeError(f"{answer.status} {body}")
+        return body
+
+
+def hold(client: Client, number: int) -> dict[str, str]:
+    client.send("POST", "/locks", {"resource": f"held:{number}",
+                                   "ttl_ms": 60000, "owner": "worker-17"})
+    lock = client.read(201)
+    return {"id": lock["id"], "token": lock["token"]}
+
+
+def extend(client: Client, lock: dict[str, str]) -> None:
+    client.send("PUT", f"/locks/{lock['id']}/extend", {"token": lock["token"]})
+
+
+def cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) * TICK_S
+
+
+def measure(stack: Stack, results: Results, is_short: bool) -> None:
+    port = stack.start_server(0)
+    clients = [Client(port) for _ in range(LOCKS)]
+    one = clients[0]
+    locks = [hold(one, number) for number in range(LOCKS)]
+
+    def in_turn() -> None:
+        for lock in locks:
+            extend(one, lock)
+            one.read(200)
+
+    def at_once() -> None:
+        for client, lock in zip(clients, locks):
+            extend(client, lock)
+        for client in clients:
+            client.read(200)
+
+    def heartbeat() -> None:
+        one.send("PUT", "/locks", {"locks": locks})
+        answers = one.read(200)["locks"]
+        if not all(answer.get("validity_ms", 0) > 0 for answer in answers):
+            raise RuntimeError(f"not extended: {answers}")
+
+    def cost_us(ask: Callable[[], None]) -> float:
+        """Of a round."""
+        before = cpu_s(stack.servers[0].pid)
+        for _ in range(ROUNDS):
+            ask()
+        return (cpu_s(stack.servers[0].pid) - before) / ROUNDS * 1e6
+
+    found: dict[str, list[float]] = {}
+    for _ in range(1 if is_short else PAIRS):
+        for ask in (in_turn, heartbeat, at_once):
+            found.setdefault(ask.__name__, []).append(cost_us(ask))
+    cost = {name: statistics.median(values) for name, values in found.items()}
+    for name, words in (("in_turn", "in turn"), ("at_once", "at once")):
+        ratio = cost["heartbeat"] / cost[name] if cost[name] else 1
+        results.check(
+            f"{LOCKS} extends {words}: {cost[name]:.0f} µs of redlockd, a "
+            f"heartbeat {cost['heartbeat']:.0f} µs: {ratio:.2f}",
+            ratio <= (1 if is_short else MOST))
+
+
+if __name__ == "__main__":
+    play({"heartbeat": measure})
