@@ -3,13 +3,14 @@ releases on the server at argv[1], and understands what is refused."""
 import sys
 
 from client import Client
-from client.api.locks import (acquire_lock, extend_lock, get_lock,
-                              release_lock)
+from client.api.locks import (acquire_lock, extend_lock, extend_locks,
+                              get_lock, release_lock)
 from client.api.operation import get_readiness, list_nodes
 from client.models import (AcquirePermitsRequest, AcquireRequest,
                            AcquireSeveralRequest,
-                           ExtendRequest, ExtendRequestMode, Grant, Lock, Mode,
-                           Nodes, Problem, Pool, Readiness, Release)
+                           ExtendRequest, ExtendRequestMode, Grant, Heartbeat,
+                           HeartbeatRequest, HeldLock, Lock, Mode, Nodes,
+                           Problem, Pool, Readiness, Release)
 
 RESOURCE = "generated client/ü"
 MADE_UP = "1795221641865000.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
@@ -60,6 +61,15 @@ with Client(base_url=sys.argv[1]) as client:
         longer = expect(extend_lock.sync_detailed(grant.id, client=client,
                                                   **how), 200, Grant)
         assert longer.token == grant.token and longer.ttl_ms == 30000
+
+    beat = expect(extend_locks.sync_detailed(
+        client=client, body=HeartbeatRequest(locks=[
+            HeldLock(id=grant.id, token=grant.token),
+            HeldLock(id=grant.id, token=MADE_UP)])), 200, Heartbeat)
+    assert isinstance(beat.locks[0], Grant) and \
+        beat.locks[0].token == grant.token
+    assert isinstance(beat.locks[1], Problem) and \
+        beat.locks[1].code == "not_owner"
 
     lock = expect(get_lock.sync_detailed(grant.id, client=client), 200, Lock)
     assert lock.owner == "generated" and lock.remaining_ms > 20000
