@@ -115,6 +115,7 @@ NIGHTLY = [
     night("bench-contention", hours=2),
     night("bench-permits"),
     night("bench-readers"),
+    night("bench-heartbeat"),
     night("bench-peers", hours=2),
     night("bench-scale", hours=2),
     night("bench-flood"),

@@ -30,6 +30,8 @@ KEYED = 0.25       # … of acquires with an Idempotency-Key; of these:
 TWICE = 0.15       # … that are sent twice at once
 UNREAD = 0.25      # … that are sent again although they were granted
 REPEATS = 4        # at most
+HEARTBEATS = 0.3   # share of extends that go with others in one request
+MADE_UP = f"{1795221641865000}.{0:040x}"  # a token of no lock
 LENT = 0.1         # share of calls about a lock by whoever has its token
 POOL, SLOTS = "pool", 4  # with permits
 PERMITS = 0.4      # share of acquires that want some
@@ -279,12 +281,21 @@ class Client(threading.Thread):
         if mode != grant.mode or \
                 (mode == SHARED and self.rng.random() < 0.5):
             body["mode"] = mode
-        members = self.ask(
-            call, f"PUT /locks/{lock_id(resources)}/extend HTTP/1.1\r\n"
-            f"X-Lock-Token: {grant.token}\r\n", body,
-            self._draw_identity(resources))
+        head = (f"PUT /locks/{lock_id(resources)}/extend HTTP/1.1\r\n"
+                f"X-Lock-Token: {grant.token}\r\n")
+        if "mode" not in body and self.rng.random() < HEARTBEATS:
+            head = "PUT /locks HTTP/1.1\r\n"
+            body["locks"] = self._draw_heartbeat(resources, grant.token)
+        members = self.ask(call, head, body, self._draw_identity(resources))
         token = members.get("token", "") if call.is_won else ""
         return call, Grant(grant.call, token, mode) if token else grant
+
+    def _draw_heartbeat(self, resources: tuple[str, ...],
+                        token: str) -> list[dict[str, str]]:
+        """The lock, and others that are not this client's."""
+        others = [{"id": lock_id((self.draw_name(),)), "token": MADE_UP}
+                  for _ in range(self.rng.randint(0, 5))]
+        return [{"id": lock_id(resources), "token": token}] + others
 
     def release(self, grant: Grant) -> Call:
         call = self._note_about(RELEASE, grant.call, grant.mode)

@@ -194,6 +194,9 @@ class Connection:
                 raise ConnectionResetError
             raise ValueError(f"{status} {self.taken[end + 4:][:80]!r}")
         members = json.loads(self.taken[end + 4:])
+        if call.op == EXTEND and "locks" in members:  # of a heartbeat
+            members = members["locks"][0]
+            status = members.get("status", status)
         call.status = status
         call.code = members.get("code", "")
         call.elapsed_ms = members.get("elapsed_ms", 0)
