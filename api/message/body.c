@@ -144,12 +144,6 @@ static void read_mode(struct reader *reader, const json_t *value)
                    "mode must be \"exclusive\" or \"shared\"");
 }
 
-struct range {
-    int64_t least;
-    int64_t most;
-    const char *unit; /* in brackets, with a space in front; or "" */
-};
-
 static void read_ttl(struct reader *reader, const json_t *value)
 {
     struct body *body = reader->body;
