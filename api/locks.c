@@ -302,11 +302,11 @@ static bool begin_with_token(const struct service *service,
                              struct http_request *request, void *client,
                              struct http_response *response)
 {
-    char names[NAMES_LEN_MAX];
     struct body body = {0};
     bool is_answered = true;
     if (request->body.len == 0 ||
         read_body(service, request, &body, response)) {
+        char names[NAMES_LEN_MAX];
         body.resource = route_names(&request->match, names);
         is_answered =
             request->match.call == LOCK_EXTEND
