@@ -3,14 +3,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "../server/base/clock.h"
 #include "complain.h"
+#include "print.h"
 #include "shown.h"
 
 enum {
-    WATCH_US = US_PER_S,    /* from one look of watch to the next */
     TRY_US = 10 * US_PER_S, /* how long an extend or a release is tried */
     NUMBER_SIZE = 24,
     NODE_SIZE = 640, /* name=address */
@@ -18,13 +17,6 @@ enum {
 };
 
 /* ---- printing ------------------------------------------------------------ */
-
-static void print_json(const json_t *body)
-{
-    (void)json_dumpf(body, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
-    (void)putchar('\n');
-    (void)fflush(stdout); /* main looks for errors */
-}
 
 /* In quotes for a shell. */
 static void print_quoted(const char *name, const char *text)
@@ -52,39 +44,6 @@ static void print_lock(const struct command *command, const struct lock *lock)
     print_quoted("REDLOCKD_TOKEN", lock->token);
     print_quoted("REDLOCKD_FENCING_TOKEN", number);
     (void)printf("# yours for %.1f s\n", left_s);
-}
-
-/* "order:42", or "order:42, order:43" if the lock covers several. */
-static void print_names(const json_t *lock)
-{
-    const json_t *list = json_object_get(lock, "resources");
-    shown_put(http_text(lock, "resource"), stdout);
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        (void)fputs(i > 0 ? ", " : "", stdout);
-        shown_put(json_string_value(json_array_get(list, i)), stdout);
-    }
-}
-
-/* One line. with_time: for how long it is still held, too. */
-static void print_holder(const json_t *lock, bool with_time)
-{
-    const char *owner = http_text(lock, "owner");
-    int64_t number = http_number(lock, "fencing_token");
-    int64_t readers = http_number(lock, "readers");
-    print_names(lock);
-    (void)fputs(": held by ", stdout);
-    if (readers > 0)
-        (void)printf("%" PRId64 " reader%s", readers, readers == 1 ? "" : "s");
-    else
-        shown_put(*owner ? owner : "somebody", stdout);
-    if (number != 0)
-        (void)printf(", fencing token %" PRId64, number);
-    if (with_time && json_object_get(lock, "remaining_ms") != NULL)
-        (void)printf(", for %.1f s", (double)http_number(lock, "remaining_ms") /
-                                         (double)MS_PER_S);
-    if (with_time && http_number(lock, "waiters") > 0)
-        (void)printf(", %" PRId64 " wait", http_number(lock, "waiters"));
-    (void)putchar('\n');
 }
 
 /* ---- commands of the holder ---------------------------------------------- */
@@ -141,7 +100,7 @@ int command_release(struct command *command)
     (void)snprintf(path, sizeof path, "/locks/%s?force=%s", command->id, whom);
     enum verdict verdict =
         options->force != 0
-            ? service_ask(service, "DELETE", path, &answer)
+            ? service_ask(service, "DELETE", path, 0, &answer)
             : service_release(service, command->id, options->token,
                               clock_now_us() + TRY_US, &is_repeated, &answer);
     if (verdict != VERDICT_DONE)
@@ -157,26 +116,22 @@ int command_release(struct command *command)
 
 /* ---- commands of everybody ----------------------------------------------- */
 
-/*
- * Asks about one resource: each of several may have another holder.
- * VERDICT_DONE: it is held; VERDICT_LOST: it is free; else it has complained.
- */
-static enum verdict ask_about(struct command *command, const char *resource,
-                              json_t **answer)
+enum verdict command_look(struct command *command, const char *resource,
+                          const char *after, int64_t wait_ms, json_t **answer)
 {
-    char path[ID_MAX + 16], id[ID_MAX];
+    char path[ID_MAX + 64], id[ID_MAX];
     size_t len = id_encode(id, span_of(resource));
-    (void)snprintf(path, sizeof path, "/locks/%.*s", (int)len, id);
-    enum verdict verdict = service_ask(&command->service, "GET", path, answer);
+    if (*after == '\0')
+        (void)snprintf(path, sizeof path, "/locks/%.*s", (int)len, id);
+    else
+        (void)snprintf(path, sizeof path,
+                       "/locks/%.*s?after=%s&wait_ms=%" PRId64, (int)len, id,
+                       after, wait_ms);
+    enum verdict verdict =
+        service_ask(&command->service, "GET", path, wait_ms, answer);
     if (verdict != VERDICT_DONE && verdict != VERDICT_LOST)
         complain_of_lock(command->options, "%s", command->service.detail);
     return verdict;
-}
-
-static void print_free(const char *resource)
-{
-    shown_put(resource, stdout);
-    (void)puts(": free");
 }
 
 /* One line for each slot that is held, and one for the others. */
@@ -206,7 +161,8 @@ static int show_pool(struct command *command)
     char path[ID_MAX + 32];
     (void)snprintf(path, sizeof path, "/locks/%s?limit=%" PRId64, command->id,
                    options->limit);
-    enum verdict verdict = service_ask(&command->service, "GET", path, &answer);
+    enum verdict verdict =
+        service_ask(&command->service, "GET", path, 0, &answer);
     bool is_held = json_array_size(json_object_get(answer, "slots")) > 0;
     if (verdict != VERDICT_DONE)
         complain_of_lock(options, "%s", command->service.detail);
@@ -229,7 +185,7 @@ int command_show(struct command *command)
     for (int i = 0; i < options->resources_count; i++) {
         json_t *answer = NULL;
         const char *resource = options->resources[i];
-        enum verdict verdict = ask_about(command, resource, &answer);
+        enum verdict verdict = command_look(command, resource, "", 0, &answer);
         bool is_known = verdict == VERDICT_DONE || verdict == VERDICT_LOST;
         if (is_known && options->is_json)
             print_json(answer);
@@ -290,7 +246,7 @@ int command_list(struct command *command)
     do {
         char *path = format_page(prefix, cursor);
         verdict = path != NULL
-                      ? service_ask(&command->service, "GET", path, &page)
+                      ? service_ask(&command->service, "GET", path, 0, &page)
                       : VERDICT_STOPPED;
         free(path);
         if (verdict == VERDICT_DONE)
@@ -337,7 +293,7 @@ int command_nodes(struct command *command)
     const struct options *options = command->options;
     json_t *answer = NULL;
     enum verdict verdict =
-        service_ask(&command->service, "GET", "/nodes", &answer);
+        service_ask(&command->service, "GET", "/nodes", 0, &answer);
     bool has_quorum =
         http_number(answer, "voting") >= http_number(answer, "quorum");
     if (verdict != VERDICT_DONE)
@@ -350,72 +306,4 @@ int command_nodes(struct command *command)
     return verdict == VERDICT_DONE && !has_quorum
                ? EXIT_NO_QUORUM
                : complain_status(options, verdict);
-}
-
-/* ---- watch --------------------------------------------------------------- */
-
-/* Whether the same client, or as many readers, hold the lock. */
-static bool is_same_holder(const json_t *a, const json_t *b)
-{
-    return a != NULL && http_number(a, "status") == http_number(b, "status") &&
-           http_number(a, "fencing_token") == http_number(b, "fencing_token") &&
-           http_number(a, "readers") == http_number(b, "readers") &&
-           strcmp(http_text(a, "owner"), http_text(b, "owner")) == 0;
-}
-
-static void print_change(const struct options *options, const char *resource,
-                         const json_t *answer)
-{
-    char now[sizeof "2026-01-01T00:00:00Z"];
-    time_t seconds = clock_wall_us() / US_PER_S;
-    struct tm date;
-    if (options->is_json) {
-        print_json(answer);
-        return;
-    }
-    if (gmtime_r(&seconds, &date) == NULL ||
-        strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", &date) == 0)
-        now[0] = '\0';
-    (void)printf("%s ", now);
-    if (http_number(answer, "status") == 0)
-        print_holder(answer, false);
-    else
-        print_free(resource);
-    (void)fflush(stdout); /* main looks for errors */
-}
-
-/* Prints what has changed. Stops at the first resource that nobody knows of. */
-static enum verdict ask_about_all(struct command *command,
-                                  json_t *last[NAMES_MAX])
-{
-    const struct options *options = command->options;
-    for (int i = 0; i < options->resources_count; i++) {
-        json_t *answer = NULL;
-        const char *resource = options->resources[i];
-        enum verdict verdict = ask_about(command, resource, &answer);
-        if (verdict != VERDICT_DONE && verdict != VERDICT_LOST) {
-            json_decref(answer);
-            return verdict;
-        }
-        if (!is_same_holder(last[i], answer))
-            print_change(options, resource, answer);
-        json_decref(last[i]);
-        last[i] = answer;
-    }
-    return VERDICT_DONE;
-}
-
-int command_watch(struct command *command)
-{
-    json_t *last[NAMES_MAX] = {NULL};
-    enum verdict verdict = VERDICT_DONE;
-    while (!ferror(stdout)) {
-        verdict = ask_about_all(command, last);
-        if (verdict == VERDICT_REFUSED || verdict == VERDICT_DENIED)
-            break;
-        (void)wake_wait(command->service.wake, clock_now_us() + WATCH_US);
-    }
-    for (int i = 0; i < NAMES_MAX; i++)
-        json_decref(last[i]);
-    return complain_status(command->options, verdict);
 }

@@ -17,12 +17,20 @@ struct command {
     char id[ID_MAX + 1];            /* of their lock */
 };
 
+/*
+ * Asks about one resource: each of several may have another holder. after: the
+ * holder that is known, as GET /locks/<id>?after= has it, to wait for another
+ * one for wait_ms; "": the answer comes at once. VERDICT_DONE: it is held;
+ * VERDICT_LOST: it is free; else it has complained.
+ */
+enum verdict command_look(struct command *command, const char *resource,
+                          const char *after, int64_t wait_ms, json_t **answer);
+
 int command_acquire(struct command *command);
 int command_extend(struct command *command);
 int command_release(struct command *command);
 int command_show(struct command *command);
 int command_list(struct command *command);
 int command_nodes(struct command *command);
-int command_watch(struct command *command);
 
 #endif

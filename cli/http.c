@@ -50,6 +50,8 @@ struct http *http_new(const struct wake *wake, const struct http_trust *trust)
 
 void http_free(struct http *http)
 {
+    if (http == NULL)
+        return;
     curl_easy_cleanup(http->easy);
     (void)curl_multi_cleanup(http->multi); /* it is empty */
     curl_global_cleanup();

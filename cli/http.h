@@ -55,7 +55,7 @@ struct http_answer {
  * must outlive it.
  */
 struct http *http_new(const struct wake *wake, const struct http_trust *trust);
-void http_free(struct http *http);
+void http_free(struct http *http); /* NULL is ignored */
 
 /* Fills answer; http_answer_free frees what is in it. */
 void http_call(struct http *http, const struct http_request *request,

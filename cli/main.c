@@ -9,6 +9,7 @@
 #include "complain.h"
 #include "owner.h"
 #include "run.h"
+#include "watch.h"
 
 static int (*const functions[COMMANDS])(struct command *command) = {
     [COMMAND_ACQUIRE] = command_acquire, [COMMAND_EXTEND] = command_extend,

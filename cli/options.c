@@ -159,8 +159,8 @@ const struct command_row command_rows[COMMANDS] = {
     [COMMAND_WATCH] = {"watch", "RESOURCE...",
                        "print a line whenever a lock changes hands", 1,
                        NAMES_MAX,
-                       "Checks each RESOURCE every second, until "
-                       "interrupted.\n\n"
+                       "Goes on until interrupted. Misses no holder that has "
+                       "a RESOURCE for a second.\n\n"
                        "Exit status:\n" STATUS_HELP},
 };
 

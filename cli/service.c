@@ -448,13 +448,13 @@ enum verdict service_release(struct service *service, const char *id,
 }
 
 enum verdict service_ask(struct service *service, const char *method,
-                         const char *path, json_t **body)
+                         const char *path, int64_t wait_ms, json_t **body)
 {
     struct call call = {.method = method, .path = path};
     struct attempts attempts;
     struct http_answer answer;
     enum verdict verdict =
-        ask_all(service, &call, 0, ANSWER_MS, &attempts, &answer);
+        ask_all(service, &call, 0, ANSWER_MS + wait_ms, &attempts, &answer);
     give_body(&answer, body);
     return verdict;
 }

@@ -69,8 +69,11 @@ enum verdict service_release(struct service *service, const char *id,
                              const char *token, int64_t give_up_us,
                              bool *is_repeated, json_t **body);
 
-/* Any other call, at least once at each replica. */
+/*
+ * Any other call, at least once at each replica. wait_ms: how much later the
+ * answer may come, as the replica waits.
+ */
 enum verdict service_ask(struct service *service, const char *method,
-                         const char *path, json_t **body);
+                         const char *path, int64_t wait_ms, json_t **body);
 
 #endif

@@ -8,6 +8,8 @@ source scripts/stack.sh
 source tests/lib/checks.sh
 # shellcheck source=tests/cli/readers.sh
 source tests/cli/readers.sh
+# shellcheck source=tests/cli/watches.sh
+source tests/cli/watches.sh
 
 ctl=${REDLOCKCTL:-build/redlockctl}
 dead=http://127.0.0.1:1 # nobody listens there
@@ -345,40 +347,6 @@ names_do_not_move_the_terminal() {
 nodes_are_listed() {
     gives 0 "5 of 5 nodes vote" nodes && gives 0 '"voting":5' nodes --json &&
         gives 0 "${stack_nodes[0]} " nodes
-}
-
-watch_tells_changes() {
-    local pid
-    "$ctl" watch v1 >"$stack_dir/v1" &
-    pid=$!
-    eventually 10 grep -q "v1: free" "$stack_dir/v1" &&
-        hold v1 2 --owner one &&
-        eventually 10 grep -q "v1: held by one" "$stack_dir/v1" &&
-        eventually 10 test "$(grep -c free "$stack_dir/v1")" -eq 1 &&
-        eventually 10 has_lines 3 "$stack_dir/v1"
-    local result=$?
-    kill "$pid"
-    wait "$pid" || true
-    return "$result"
-}
-
-watch_tells_of_each() {
-    local pid result=0
-    hold v2 20 --owner two
-    "$ctl" watch v2 v3 >"$stack_dir/v2" &
-    pid=$!
-    eventually 10 grep -q " v3: free" "$stack_dir/v2" &&
-        grep -q " v2: held by two" "$stack_dir/v2" &&
-        hold v3 20 --owner three &&
-        eventually 10 grep -q " v3: held by three" "$stack_dir/v2" &&
-        has_lines 3 "$stack_dir/v2" || result=1
-    kill "$pid"
-    wait "$pid" || true
-    return "$result"
-}
-
-has_lines() { # count file
-    [ "$(wc -l <"$2")" -eq "$1" ]
 }
 
 # The command gets the terminal, and Ctrl-Z does not leave it stopped.
