@@ -12,7 +12,13 @@ import httpx
 from ._base import LIMITS, Caller, Holder
 from ._clock import LONGEST_SLEEP_S
 from ._errors import LockLost
-from ._ops import HeldLock, force_release, list_page
+from ._ops import (
+    HeldLock,
+    Unknown,
+    force_release,
+    list_page,
+    next_holder,
+)
 from ._talk import (
     Answer,
     Hold,
@@ -65,6 +71,17 @@ class AsyncClient(Caller):
             cursor = page.cursor
             if not cursor:
                 return
+
+    async def watch(self, resource: str) -> AsyncIterator[HeldLock | None]:
+        """Who holds the lock, now and whenever that changes; None: nobody. It
+        misses nobody who holds it for a second, and goes on while servers
+        fail."""
+        last: HeldLock | Unknown | None = Unknown.UNKNOWN
+        while True:
+            last = await self._run(
+                next_holder(self._replicas, resource, last, self._timeout_s)
+            )
+            yield last
 
     async def force_release(
         self, id: str, fencing_token: int | Literal["all"]

@@ -1,15 +1,20 @@
-"""The calls of operators, in the form of _talk.py."""
+"""The calls about locks of others, in the form of _talk.py."""
 
 from __future__ import annotations
 
+import base64
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
-from ._errors import RequestRefused
+from ._clock import now
+from ._errors import RequestRefused, Unavailable
 from ._talk import (
     ENDED,
+    LONGEST_WAIT_S,
     Answer,
     Replicas,
     Send,
@@ -22,6 +27,8 @@ from ._talk import (
 )
 
 PAGE = 1000
+# where a watch would not tell all, and after failures
+LOOK_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -52,15 +59,19 @@ class HeldLock:
 
 
 def ask(
-    replicas: Replicas, method: str, path: str, timeout_s: float
+    replicas: Replicas,
+    method: str,
+    path: str,
+    timeout_s: float,
+    wait_s: float = 0.0,
 ) -> Talk[Answer]:
     """Asks each replica once, until one answers with something else than a
-    failure of its own."""
+    failure of its own. wait_s: how much later the answer may come."""
     what = f"{method} {path}"
     denials = 0
     for failures in range(1, len(replicas.urls) + 1):
         url = replicas.choose()
-        answer = yield Send(method, f"{url}{path}", {}, None, timeout_s)
+        answer = yield Send(method, f"{url}{path}", {}, None, timeout_s, wait_s)
         is_denial = answer is not None and answer.is_denial
         is_told = answer is not None and (
             answer.status == 200 or answer.is_final
@@ -107,3 +118,82 @@ def force_release(
     if answer.status != 200:
         raise RequestRefused(f"{id}: {answer}", answer.status, answer.code)
     return True
+
+
+# ---- who holds it next -------------------------------------------------------
+
+
+class Unknown(Enum):
+    """In place of a holder: nobody has looked yet."""
+
+    UNKNOWN = "unknown"
+
+
+def lock_id(resource: str) -> str:
+    """As the servers make it: any proxy passes it on unchanged."""
+    if re.fullmatch(r"[A-Za-z0-9._:-]+", resource) and resource not in (
+        ".",
+        "..",
+    ):
+        return resource
+    code = base64.urlsafe_b64encode(resource.encode()).decode()
+    return "~" + code.rstrip("=")
+
+
+def _is_same(a: HeldLock | None, b: HeldLock | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return (a.fencing_token, a.owner, a.readers) == (
+        b.fencing_token,
+        b.owner,
+        b.readers,
+    )
+
+
+def _how_to_wait(last: HeldLock | Unknown | None) -> tuple[str, float]:
+    """The query, and how many seconds the server waits. A watch does not tell
+    when one holder without a number follows another, or how many readers there
+    are: who knows no number looks each second."""
+    if last is None:
+        after, wait_s = "free", LONGEST_WAIT_S
+    elif isinstance(last, HeldLock) and last.fencing_token:
+        after, wait_s = str(last.fencing_token), LONGEST_WAIT_S
+    elif isinstance(last, HeldLock):
+        after, wait_s = "0", LOOK_S
+    else:
+        return "", 0.0
+    return f"?after={after}&wait_ms={round(wait_s * 1000)}", wait_s
+
+
+def next_holder(
+    replicas: Replicas,
+    resource: str,
+    last: HeldLock | Unknown | None,
+    timeout_s: float,
+) -> Talk[HeldLock | None]:
+    """Waits until another one than the last holds the lock; None: nobody does.
+    Goes on while servers fail."""
+    path = f"/locks/{lock_id(resource)}"
+    query, wait_s = _how_to_wait(last)
+    while True:
+        began = now()
+        try:
+            answer = yield from ask(
+                replicas, "GET", path + query, timeout_s, wait_s
+            )
+        except Unavailable as error:
+            # a server that does not wait, as it stops, may still tell
+            query, wait_s = "", 0.0
+            yield Sleep(max(LOOK_S, getattr(error, "retry_after", 0.0)))
+            continue
+        holder = None
+        if answer.status == 200:
+            holder = HeldLock.read(answer.body)
+        elif answer.code not in ENDED:
+            raise RequestRefused(
+                f"{resource}: {answer}", answer.status, answer.code
+            )
+        if isinstance(last, Unknown) or not _is_same(holder, last):
+            return holder
+        query, wait_s = _how_to_wait(last)
+        yield Sleep(max(0.0, began + LOOK_S - now()))

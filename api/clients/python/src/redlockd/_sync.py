@@ -14,7 +14,13 @@ import httpx
 from ._base import LIMITS, Caller, Holder
 from ._clock import LONGEST_SLEEP_S, now
 from ._errors import LockLost
-from ._ops import HeldLock, force_release, list_page
+from ._ops import (
+    HeldLock,
+    Unknown,
+    force_release,
+    list_page,
+    next_holder,
+)
 from ._talk import (
     Answer,
     Hold,
@@ -68,6 +74,18 @@ class Client(Caller):
             cursor = page.cursor
             if not cursor:
                 return
+
+    def watch(self, resource: str) -> Iterator[HeldLock | None]:
+        """Who holds the lock, now and whenever that changes; None: nobody. It
+        misses nobody who holds it for a second, and goes on while servers
+        fail."""
+        last: HeldLock | Unknown | None = Unknown.UNKNOWN
+        while True:
+            last = self._run(
+                next_holder(self._replicas, resource, last, self._timeout_s),
+                time.sleep,
+            )
+            yield last
 
     def force_release(
         self, id: str, fencing_token: int | Literal["all"]

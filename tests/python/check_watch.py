@@ -1,0 +1,121 @@
+"""Who holds a lock, and who holds it next."""
+from __future__ import annotations
+
+import asyncio
+import json
+import unittest
+from itertools import islice
+
+import check_live
+from fake import WithFake, cut, page, problem
+from nodes import end
+from redlockd import (AsyncClient, AsyncLock, Client, HeldLock, Lock,
+                      RequestRefused, Unauthorized)
+from redlockd._ops import lock_id
+
+FREE = problem(404, "lock_not_found")
+
+
+def held(**fields):
+    """The answer about a lock."""
+    return page(200, json.dumps({"id": "a", "resource": "a", "waiters": 0,
+                                 **fields}))
+
+
+def owners(seen: list[HeldLock | None]) -> list[str | None]:
+    return [one.owner if one else None for one in seen]
+
+
+class Watches(WithFake, unittest.IsolatedAsyncioTestCase):
+    async def test_each_change_is_told_once(self):
+        fake = self.fake()
+        answers = (FREE, FREE, held(fencing_token=7, owner="one"),
+                   held(fencing_token=8, owner="two"), FREE)
+        asked = ["", "?after=free&wait_ms=10000", "?after=free&wait_ms=10000",
+                 "?after=7&wait_ms=10000", "?after=8&wait_ms=10000"]
+        fake.on("GET", *answers, *answers)
+        with Client(fake.url) as client:
+            seen = list(islice(client.watch("a"), 4))
+        self.assertEqual(owners(seen), [None, "one", "two", None])
+        async with AsyncClient(fake.url) as other:
+            seen = []
+            async for holder in other.watch("a"):
+                seen.append(holder)
+                if len(seen) == 4:
+                    break
+        self.assertEqual(owners(seen), [None, "one", "two", None])
+        self.assertEqual([one.path for one in fake.requests],
+                         ["/locks/a" + query for query in asked * 2])
+
+    def test_who_knows_no_number_looks_each_second(self):
+        fake = self.fake().on("GET", held(), held(readers=2, mode="shared"),
+                              held(readers=3, mode="shared"))
+        with Client(fake.url) as client:
+            seen = list(islice(client.watch("a"), 3))
+        self.assertEqual([one.readers for one in seen], [0, 2, 3])
+        self.assertEqual([one.path for one in fake.requests[1:]],
+                         ["/locks/a?after=0&wait_ms=1000"] * 2)
+
+    def test_servers_may_fail_meanwhile(self):
+        fake = self.fake().on(
+            "GET", FREE, cut, problem(503, "shutting_down"),
+            problem(429, "too_many_waiters", retry_after_ms=10),
+            held(fencing_token=7, owner="one"))
+        with Client(fake.url) as client:
+            seen = list(islice(client.watch("a"), 2))
+        self.assertEqual(owners(seen), [None, "one"])
+        # after a failure it looks at once: who stops does not wait
+        self.assertEqual([one.path for one in fake.requests[2:]],
+                         ["/locks/a"] * 3)
+
+    def test_what_is_refused_is_told(self):
+        for answer, error in ((problem(400, "invalid_request"), RequestRefused),
+                              (problem(401, "unauthorized"), Unauthorized)):
+            fake = self.fake().on("GET", rest=answer)
+            with Client(fake.url) as client, self.assertRaises(error):
+                next(client.watch("a"))
+
+    def test_a_resource_is_named_by_its_id(self):
+        # as tests/unit/api/check_id.c has them
+        for resource, name in (("order:42", "order:42"), ("a/b", "~YS9i"),
+                               ("..", "~Li4"), ("~a", "~fmE"),
+                               ("ü", "~w7w")):
+            self.assertEqual(lock_id(resource), name)
+
+
+class Live(check_live.Case):
+    async def test_changes_through_either_server(self):
+        seen: list[str | None] = []
+
+        async def watch() -> None:
+            async with AsyncClient(self.urls) as client:
+                async for holder in client.watch("watched/é"):
+                    seen.append(holder.owner if holder else None)
+
+        task = asyncio.ensure_future(watch())
+        for number in range(4):
+            urls = self.urls[number % 2:][:1]
+            async with AsyncLock("watched/é", ttl=4, owner=f"o{number}",
+                                 urls=urls):
+                await self.wait_for(seen, f"o{number}")
+            await self.wait_for(seen, None)
+        task.cancel()
+        self.assertEqual(seen[-8:], ["o0", None, "o1", None, "o2", None, "o3",
+                                     None])
+
+    async def wait_for(self, seen, owner):
+        for _ in range(2000):
+            if seen and seen[-1] == owner:
+                return
+            await asyncio.sleep(0.01)
+        self.fail(f"{owner} was not seen: {seen}")
+
+    def test_a_server_that_is_killed_is_replaced(self):
+        server, urls = self.short_lived_server()
+        with Client(urls) as client:
+            watch = client.watch("kill:1")
+            self.assertIsNone(next(watch))
+            end(server.process)
+            with Lock("kill:1", owner="next", urls=self.urls):
+                self.assertEqual(next(watch).owner, "next")
+            self.assertIsNone(next(watch))
