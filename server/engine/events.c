@@ -19,10 +19,18 @@ void engine_tell_release(struct engine *engine, struct span resource)
     watches_touch(&engine->watches, resource);
 }
 
+static void note_certificate(struct engine *engine, int node,
+                             const struct node_facts *facts)
+{
+    engine->env.metrics->node_certificate_until_s[node] =
+        facts->certificate_until_s;
+}
+
 void engine_on_node_up(struct engine *engine, int node,
                        const struct node_facts *facts)
 {
     assert_node(engine, node);
+    note_certificate(engine, node, facts);
     nodes_on_up(&engine->nodes, node, facts);
     debts_on_up(&engine->releases.debts, node, environment_now(&engine->env));
 }
@@ -39,6 +47,7 @@ void engine_on_node_confirmed(struct engine *engine, int node,
                               const struct node_facts *facts)
 {
     assert_node(engine, node);
+    note_certificate(engine, node, facts);
     nodes_on_confirmed(&engine->nodes, node, facts);
 }
 

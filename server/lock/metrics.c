@@ -47,47 +47,15 @@ static const char *const file_names[METRICS_FILES] = {
     [FILE_CRL] = "crl",
 };
 
-/* Upper bounds of the buckets, in µs, and in seconds for Prometheus. */
-struct bound {
-    int64_t us;
-    const char *seconds;
-};
-
-static const struct bound bounds[METRICS_BUCKETS] = {
-    {100, "0.0001"},  {250, "0.00025"}, {500, "0.0005"},  {1000, "0.001"},
-    {2500, "0.0025"}, {5000, "0.005"},  {10000, "0.01"},  {25000, "0.025"},
-    {50000, "0.05"},  {100000, "0.1"},  {250000, "0.25"}, {500000, "0.5"},
-    {1000000, "1"},   {2500000, "2.5"},
-};
-
-/* The same for acquires that wait: up to WAIT_MAX_MS, and an attempt. */
-static const struct bound wait_bounds[METRICS_BUCKETS] = {
-    {1000, "0.001"},  {5000, "0.005"},  {10000, "0.01"},  {25000, "0.025"},
-    {50000, "0.05"},  {100000, "0.1"},  {250000, "0.25"}, {500000, "0.5"},
-    {1000000, "1"},   {2500000, "2.5"}, {5000000, "5"},   {10000000, "10"},
-    {25000000, "25"}, {60000000, "60"},
-};
-
-static void observe(struct metrics_histogram *histogram,
-                    const struct bound *its_bounds, int64_t duration_us)
-{
-    int bucket = 0;
-    while (bucket < METRICS_BUCKETS && duration_us > its_bounds[bucket].us)
-        bucket++;
-    histogram->buckets[bucket]++;
-    histogram->count++;
-    if (duration_us > 0)
-        histogram->sum_us += (uint64_t)duration_us;
-}
-
 void metrics_observe(struct metrics_histogram *histogram, int64_t duration_us)
 {
-    observe(histogram, bounds, duration_us);
+    histogram_observe(histogram, histogram_bounds, duration_us);
 }
 
 void metrics_observe_wait(struct metrics *metrics, int64_t duration_us)
 {
-    observe(&metrics->wait_duration, wait_bounds, duration_us);
+    histogram_observe(&metrics->wait_duration, histogram_wait_bounds,
+                      duration_us);
 }
 
 void metrics_note_file(struct metrics *metrics, enum metrics_file file,
@@ -128,7 +96,7 @@ struct series {
     const char *name;
     const char *label; /* NULL: none */
     const char *value; /* of the label */
-    const struct bound *bounds;
+    const struct histogram_bound *bounds;
 };
 
 /* A sample's name and labels; le: the bucket's bound, NULL: it is no bucket. */
@@ -164,7 +132,7 @@ static void print_histogram(struct text *out, const char *name,
                             const char *label, const char *value,
                             const struct metrics_histogram *histogram)
 {
-    const struct series series = {name, label, value, bounds};
+    const struct series series = {name, label, value, histogram_bounds};
     print_series(out, &series, histogram);
 }
 
@@ -326,7 +294,7 @@ static void print_operations(const struct metrics *metrics, struct text *out)
 static void print_waiting(const struct metrics *metrics, struct text *out)
 {
     static const struct series waits = {"wait_duration_seconds", NULL, NULL,
-                                        wait_bounds};
+                                        histogram_wait_bounds};
     head(out, "wait_duration_seconds", "histogram",
          "From an acquire that may wait to its outcome.");
     print_series(out, &waits, &metrics->wait_duration);
@@ -364,6 +332,13 @@ static void print_votes(const struct metrics *metrics, int node,
                   name, metrics->names->vote(vote), metrics->votes[node][vote]);
 }
 
+/* A sample that has no other label. */
+static void print_of_node(struct text *out, const char *metric,
+                          const char *node, int64_t value)
+{
+    print(out, "redlockd_%s{node=\"%s\"} %" PRId64 "\n", metric, node, value);
+}
+
 static void print_clocks(const struct metrics *metrics,
                          char names[][LABEL_MAX + 1], struct text *out)
 {
@@ -375,8 +350,14 @@ static void print_clocks(const struct metrics *metrics,
     head(out, "node_clock_steps_total", "counter",
          "Steps of a node's clock; each costs it its vote for a while.");
     for (int i = 0; i < metrics->nodes; i++)
-        print(out, "redlockd_node_clock_steps_total{node=\"%s\"} %" PRIu64 "\n",
-              names[i], metrics->clock_steps[i]);
+        print_of_node(out, "node_clock_steps_total", names[i],
+                      (int64_t)metrics->clock_steps[i]);
+    head(out, "node_tls_certificate_expiry_timestamp_seconds", "gauge",
+         "When the certificate that a node shows expires, in Unix time.");
+    for (int i = 0; i < metrics->nodes; i++)
+        if (metrics->node_certificate_until_s[i] != 0)
+            print_of_node(out, "node_tls_certificate_expiry_timestamp_seconds",
+                          names[i], metrics->node_certificate_until_s[i]);
 }
 
 static void print_nodes(const struct metrics *metrics, struct text *out)
@@ -395,8 +376,7 @@ static void print_nodes(const struct metrics *metrics, struct text *out)
     head(out, "node_voting", "gauge", "1 if the node may vote now.");
     for (int i = 0; i < metrics->nodes; i++) {
         voting += metrics->node_is_voting[i];
-        print(out, "redlockd_node_voting{node=\"%s\"} %d\n", names[i],
-              metrics->node_is_voting[i]);
+        print_of_node(out, "node_voting", names[i], metrics->node_is_voting[i]);
     }
     head(out, "quorum_margin", "gauge",
          "Voting nodes above the quorum; below 0 nothing is granted.");
@@ -407,13 +387,19 @@ static void print_nodes(const struct metrics *metrics, struct text *out)
     head(out, "node_reconnects_total", "counter",
          "Connections that broke, and attempts that failed.");
     for (int i = 0; i < metrics->nodes; i++)
-        print(out, "redlockd_node_reconnects_total{node=\"%s\"} %" PRIu64 "\n",
-              names[i], metrics->reconnects[i]);
+        print_of_node(out, "node_reconnects_total", names[i],
+                      (int64_t)metrics->reconnects[i]);
     head(out, "node_quarantine_seconds", "gauge",
          "Until a node that may have forgotten locks votes; 0: no quarantine.");
     for (int i = 0; i < metrics->nodes; i++)
         print(out, "redlockd_node_quarantine_seconds{node=\"%s\"} %.3f\n",
               names[i], (double)metrics->quarantine_us[i] / 1e6);
+    head(out, "node_restarted", "gauge",
+         "1 if a node that does not vote yet was restarted, and has the memory "
+         "from before.");
+    for (int i = 0; i < metrics->nodes; i++)
+        print_of_node(out, "node_restarted", names[i],
+                      metrics->node_is_restarted[i]);
     print_clocks(metrics, names, out);
     head(out, "node_round_trip_seconds", "histogram",
          "From the queueing of a command to its reply.");

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "../base/types.h"
+#include "histogram.h"
 #include "lock.h"
 
 /* The call that a request counts as: an enum lock_call, or one of these. */
@@ -51,12 +52,7 @@ enum metrics_handshake {
 /* A file that is read again on SIGHUP. */
 enum metrics_file { FILE_AUTH, FILE_CERTIFICATES, FILE_CRL, METRICS_FILES };
 
-enum {
-    METRICS_BUCKETS = 14,
-    METRICS_OUTCOMES = 16,
-    METRICS_VOTES = 64,
-    METRICS_STATUSES = 600
-};
+enum { METRICS_OUTCOMES = 16, METRICS_VOTES = 64, METRICS_STATUSES = 600 };
 
 /*
  * The engine's names of outcomes and votes. NULL: the call cannot have this
@@ -65,13 +61,6 @@ enum {
 struct metrics_names {
     const char *(*outcome)(enum lock_call call, int outcome);
     const char *(*vote)(int vote);
-};
-
-/* Durations in µs; bucket i counts those up to the i-th bound. */
-struct metrics_histogram {
-    uint64_t buckets[METRICS_BUCKETS + 1]; /* the last: above all bounds */
-    uint64_t sum_us;
-    uint64_t count;
 };
 
 struct metrics {
@@ -130,7 +119,10 @@ struct metrics {
     struct metrics_histogram node_rtt[NODES_MAX];
     int64_t clock_offset_us[NODES_MAX]; /* now: ahead of the median */
     int64_t quarantine_us[NODES_MAX];   /* now: until it may vote */
+    bool node_is_restarted[NODES_MAX];  /* now: it has the memory from before */
     uint64_t clock_steps[NODES_MAX];
+    int64_t node_certificate_until_s[NODES_MAX]; /* ends then, Unix time; 0: no
+                                                    TLS, or not known yet */
     uint64_t reconnects[NODES_MAX];
 };
 

@@ -72,6 +72,7 @@ static void finish(struct dial *dial)
         .wire = dial->wire,
         .handshake = &dial->handshake,
         .address = &dial->address,
+        .certificate_until_s = wire_certificate_until_s(dial->wire),
         .time_sent_us = dial->sent_us[HANDSHAKE_TIME],
         .time_received_us = dial->time_received_us,
         .heard_us = dial->silence.heard_us,

@@ -157,6 +157,7 @@ static struct node_facts facts_of(const struct dial_result *result)
     return (struct node_facts){
         .run_id = result->handshake->run_id,
         .is_durable = result->handshake->is_durable,
+        .certificate_until_s = result->certificate_until_s,
         .confirmed_us = result->began_us,
         .node_now_us = result->handshake->node_now_us,
         .sent_us = result->time_sent_us,

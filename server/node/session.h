@@ -53,6 +53,12 @@ ssize_t session_read(struct session *session, char *bytes, size_t size);
 enum { SESSION_TURN_MAX = 256 * 1024 };
 
 /*
+ * When the node's certificate ends, or one that signed it and that the node
+ * sent, in Unix time: the first of them. Once it is ready.
+ */
+int64_t session_until_s(const struct session *session);
+
+/*
  * Why it is dead: a sentence without secrets; NULL: it is not. The reason is
  * STATE_TLS_FAILED, or that of the connection below.
  */

@@ -240,6 +240,11 @@ enum node_state wire_reason(const struct wire *wire)
     return session_reason(wire->session);
 }
 
+int64_t wire_certificate_until_s(const struct wire *wire)
+{
+    return wire->session != NULL ? session_until_s(wire->session) : 0;
+}
+
 bool wire_hears_tls(const struct wire *wire)
 {
     return wire->first == TLS_ALERT;

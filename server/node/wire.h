@@ -59,6 +59,9 @@ int wire_fd(const struct wire *wire);
 const char *wire_error(const struct wire *wire);
 enum node_state wire_reason(const struct wire *wire);
 
+/* When the node's certificate ends, see session.h; 0: it speaks no TLS. */
+int64_t wire_certificate_until_s(const struct wire *wire);
+
 /* Whether what was read last begins like an alert of TLS. */
 bool wire_hears_tls(const struct wire *wire);
 

@@ -33,6 +33,7 @@ def metrics_in(text: str) -> set[str]:
 
 # of a server that speaks TLS, or has an auth file
 ELSEWHERE = {"redlockd_tls_certificate_expiry_timestamp_seconds",
+             "redlockd_node_tls_certificate_expiry_timestamp_seconds",
              "redlockd_tls_client_crl_next_update_timestamp_seconds",
              "redlockd_file_refused"}
 # neither alarm nor panel: for tests, or for who looks for a cause

@@ -79,8 +79,11 @@ SCENARIOS: dict[str, tuple[Series, Series]] = {
         on_both("process_start_time_seconds", "1x9 2x9 3x9 4x19", "1x50")),
     "RedlockdNodeNotVoting": (voting("1x4 0x21"), voting("1x4 0x10 1x11")),
     "RedlockdNodeLostItsMemory": (
-        of_node("redlockd_node_quarantine_seconds", "0x4 66 51 36"),
-        of_node("redlockd_node_quarantine_seconds", "0x4 66 0")),
+        of_node("redlockd_node_quarantine_seconds", "0x4 66 51 36") |
+        of_node("redlockd_node_restarted", "0x7"),
+        # it keeps the memory from before a restart
+        of_node("redlockd_node_quarantine_seconds", "0x4 66 51 36") |
+        of_node("redlockd_node_restarted", "0x4 1 1 1")),
     "RedlockdNodeFlaps": (voting("1 0 1 0 1 0 1 0 1"), voting("1 0 1 0 1x20")),
     "RedlockdNodeClockStepped": (
         of_node("redlockd_node_clock_steps_total", "0x4 1x10"),
@@ -108,6 +111,11 @@ SCENARIOS: dict[str, tuple[Series, Series]] = {
                 f"600000x{HOUR + 1}", f"9e9x{HOUR + 1}"),
         on_both("redlockd_tls_certificate_expiry_timestamp_seconds",
                 f"610000x{HOUR + 1}", f"9e9x{HOUR + 1}")),
+    "RedlockdNodeCertificateExpires": (
+        on_both("redlockd_node_tls_certificate_expiry_timestamp_seconds",
+                f"600000x{HOUR + 1}", f"9e9x{HOUR + 1}", 'node="redis1"'),
+        on_both("redlockd_node_tls_certificate_expiry_timestamp_seconds",
+                f"610000x{HOUR + 1}", f"9e9x{HOUR + 1}", 'node="redis1"')),
     "RedlockdRevocationListOutdated": (
         on_both("redlockd_tls_client_crl_next_update_timestamp_seconds",
                 "1000x120", "9e9x120"),

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "grant.h"
@@ -196,25 +197,60 @@ TEST_EACH(node_that_proves_nothing_does_not_vote, bad)
     world_stop(&world);
 }
 
+/* In how many seconds the certificate that the node shows ends. */
+static double certificate_ends_s(void)
+{
+    char sample[120];
+    snprintf(sample, sizeof sample,
+             "redlockd_node_tls_certificate_expiry_timestamp_seconds{node="
+             "\"127.0.0.1:%d\"}",
+             world.nodes[0].port);
+    return http_metric(server, sample) - (double)time(NULL);
+}
+
+static void replace_certificate(const struct certs *certs)
+{
+    char options[2 * PATH_SIZE + 64];
+    snprintf(options, sizeof options,
+             "CONFIG SET tls-cert-file %s/" TLSNODE_CERT
+             " tls-key-file %s/" TLSNODE_KEY,
+             dir, dir);
+    tlsnode_replace(dir, certs);
+    node_do(&world.nodes[0], options);
+}
+
+TEST(end_of_a_nodes_certificate_is_told)
+{
+    const struct certs_wish wish = {.address = "127.0.0.1",
+                                    .issuer = tlsnode_ca(),
+                                    .begins_s = -HOUR_S,
+                                    .ends_s = HOUR_S / 4};
+    struct certs *shorter = certs_new(&wish);
+    start_one(NULL);
+    world_admit_nodes(&world, "");
+    world_start_server(&world, 0, "");
+    world_wait_ready(&world, 0);
+    ck_assert(certificate_ends_s() > HOUR_S / 2);
+    ck_assert(certificate_ends_s() <= HOUR_S);
+    replace_certificate(shorter);
+    WAIT_UNTIL(SOON_MS, certificate_ends_s() <= HOUR_S / 4);
+    ck_assert(certificate_ends_s() > 0);
+    certs_free(shorter);
+    world_stop(&world);
+}
+
 /* The old connection goes on, but the node must be confirmed by new ones. */
 TEST(replaced_certificate_is_verified_again)
 {
-    char options[2 * PATH_SIZE + 64];
     struct certs *self = certs_new_node(NULL);
     struct certs *fresh = certs_new_node(tlsnode_ca());
     start_one(NULL);
     world_admit_nodes(&world, "");
     world_start_server(&world, 0, "");
     world_wait_ready(&world, 0);
-    snprintf(options, sizeof options,
-             "CONFIG SET tls-cert-file %s/" TLSNODE_CERT
-             " tls-key-file %s/" TLSNODE_KEY,
-             dir, dir);
-    tlsnode_replace(dir, self);
-    node_do(&world.nodes[0], options);
+    replace_certificate(self);
     await_node("tls_failed", "self-signed");
-    tlsnode_replace(dir, fresh);
-    node_do(&world.nodes[0], options);
+    replace_certificate(fresh);
     world_wait_ready(&world, 0);
     lock_expect_cycle(server, "a");
     certs_free(self);

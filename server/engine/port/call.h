@@ -140,6 +140,8 @@ struct node_facts {
     const char *run_id; /* 40 hex digits */
     bool is_durable;    /* it forgets nothing that it has answered */
     bool has_moved;     /* up: the last connection led to another address */
+    int64_t certificate_until_s; /* when the certificate that it showed ends,
+                                    Unix time; 0: it showed none */
     /* When the name lookup that led here began; 0: the lookup failed, and this
        is the last good address. */
     int64_t confirmed_us;

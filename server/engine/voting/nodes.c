@@ -291,12 +291,8 @@ static void settle(struct nodes *nodes, int64_t now_us)
 
 void nodes_tick(struct nodes *nodes, int64_t now_us)
 {
-    for (int i = 0; i < nodes->env->settings.nodes; i++) {
-        nodes->env->metrics->clock_offset_us[i] =
-            clocks_offset_us(&nodes->clocks, i, now_us);
-        nodes->env->metrics->quarantine_us[i] =
-            eligibility_remaining_us(&nodes->admission, i, now_us);
-    }
+    for (int i = 0; i < nodes->env->settings.nodes; i++)
+        status_measure(nodes, i, now_us);
     pace_tick(&nodes->pace);
     settle(nodes, now_us);
 }

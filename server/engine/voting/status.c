@@ -224,3 +224,15 @@ int64_t status_quorum_in_us(const struct nodes *nodes, int64_t now_us)
                ? order_statistic(waits_us, count, missing - 1)
                : 0;
 }
+
+void status_measure(const struct nodes *nodes, int node, int64_t now_us)
+{
+    struct metrics *metrics = nodes->env->metrics;
+    const struct admission *admission = &nodes->admission;
+    int64_t left_us = eligibility_remaining_us(admission, node, now_us);
+    metrics->clock_offset_us[node] =
+        clocks_offset_us(&nodes->clocks, node, now_us);
+    metrics->quarantine_us[node] = left_us;
+    metrics->node_is_restarted[node] =
+        left_us > 0 && admission->node[node].is_restarted;
+}

@@ -71,4 +71,7 @@ void status_describe(const struct nodes *nodes, int node, int64_t now_us,
 /* As engine_quorum_in_us. */
 int64_t status_quorum_in_us(const struct nodes *nodes, int64_t now_us);
 
+/* Sets those metrics of the node that change as time passes. */
+void status_measure(const struct nodes *nodes, int node, int64_t now_us);
+
 #endif

@@ -158,6 +158,8 @@ TEST(counters_are_told)
     metrics.clock_offset_us[0] = -1500000;
     metrics.clock_steps[1] = 6;
     metrics.quarantine_us[1] = 66650000;
+    metrics.node_is_restarted[1] = true;
+    metrics.node_certificate_until_s[1] = 1798761600;
     print();
     expect_line("redlockd_http_requests_accepted_total 7");
     expect_line("redlockd_undelivered_grants_total 2");
@@ -174,6 +176,10 @@ TEST(counters_are_told)
     expect_line("redlockd_node_clock_steps_total{node=\"h:2\"} 6");
     expect_line("redlockd_node_quarantine_seconds{node=\"h:1\"} 0.000");
     expect_line("redlockd_node_quarantine_seconds{node=\"h:2\"} 66.650");
+    expect_line("redlockd_node_restarted{node=\"h:1\"} 0");
+    expect_line("redlockd_node_restarted{node=\"h:2\"} 1");
+    expect_line("redlockd_node_tls_certificate_expiry_timestamp_seconds{node="
+                "\"h:2\"} 1798761600");
 }
 
 /* Only of what the call can come to. */

@@ -116,6 +116,7 @@ TEST(the_countdown_is_that_of_the_quarantine)
                      "may have forgotten locks; votes again in 1 s");
     ck_assert_int_eq(play.metrics.quarantine_us[0] / SECOND, 0);
     ck_assert_int_gt(play.metrics.quarantine_us[0], 0);
+    ck_assert(!play.metrics.node_is_restarted[0]);
     play_advance(SECOND);
     ck_assert_str_eq(detail_of(0), "about to be admitted");
     ck_assert_int_eq(view.quarantine_us, 0);
@@ -160,6 +161,9 @@ TEST(a_restarted_node_tells_what_it_waits_for)
                      "other nodes confirm its memory");
     ck_assert_int_eq(view.quarantine_us, SECOND);
     assert_state(0, "quarantined");
+    play_advance(SECOND / 2);
+    ck_assert(play.metrics.node_is_restarted[0]);
+    ck_assert(!play.metrics.node_is_restarted[1]);
 }
 
 TEST(a_new_epoch_tells_what_it_waits_for)
