@@ -1,7 +1,7 @@
 # Everything that tests, measures or checks redlockd; included by ../Makefile
 
 .PHONY: test gate nightly check-tools release-check tests unit integration sim sim-long long readme runbooks asan lint analyse bench-tools \
-        bench bench-contention bench-heartbeat bench-permits bench-readers bench-peers bench-scale bench-fsync bench-flood bench-forgetting \
+        bench bench-contention bench-heartbeat bench-watches bench-permits bench-readers bench-peers bench-scale bench-fsync bench-flood bench-forgetting \
         bench-tenants bench-profile bench-options bench-tls soak crowd compose-test deb-test fresh \
         openapi-test page-test rights interop \
         neighbours python-test ctl-test examples examples-broken nemesis \
@@ -228,6 +228,11 @@ bench-heartbeat: ## A heartbeat of 100 locks beside single extends; PAIRS=7
 	@scripts/deps.sh build run
 	@$(MAKE) -s --no-print-directory -j$$(nproc) build
 	@TOOLS=$(OUT) tests/bench/heartbeat.py $(if $(SHORT),--short)
+
+bench-watches: ## How soon watches tell, what 10,000 cost; SCENES="own crowd"
+	@scripts/deps.sh build run
+	@$(MAKE) -s --no-print-directory -j$$(nproc) build
+	@TOOLS=$(OUT) tests/bench/watches.py $(if $(SHORT),--short) $(SCENES)
 
 bench-peers: ## Measure beside other lock libraries and etcd; a plot; PROCESSES=64
 	@scripts/deps.sh build bench openapi peers

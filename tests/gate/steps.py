@@ -116,6 +116,7 @@ NIGHTLY = [
     night("bench-permits"),
     night("bench-readers"),
     night("bench-heartbeat"),
+    night("bench-watches"),
     night("bench-peers", hours=2),
     night("bench-scale", hours=2),
     night("bench-flood"),

@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""How soon a watch tells of another holder, and what watches cost redlockd.
+
+  watches.py [--short] SCENE…     of: own other crowd; else all
+
+  own     the locks change hands through the server that is asked
+  other   through another server
+  crowd   10,000 clients watch 100 locks that nobody takes or releases
+"""
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import resource
+import socket
+import statistics
+import sys
+import threading
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
+from heartbeat import Client, cpu_s
+from stack import Results, Stack, play
+
+LOCKS, CHANGES = 50, 20          # CHANGES of each lock: a grant or a release
+CROWD, CROWD_LOCKS, CROWD_S = 10000, 100, 20
+OWN_S, OTHER_S, CROWD_CORE = 0.05, 1.2, 0.05
+PAUSE_S = 1.1                    # a holder stays for longer than a second
+
+
+class Watched:
+    """One lock: a watcher, and a client that takes and releases it."""
+
+    def __init__(self, name: str, watching: int, changing: int,
+                 changes: int) -> None:
+        self.name, self.changes = name, changes
+        self.watcher, self.holder = Client(watching), Client(changing)
+        self.told: dict[int, float] = {}    # by the holder's number; 0: free
+        self.took: list[float] = []
+        self.is_told = threading.Condition()
+
+    def watch(self) -> None:
+        """Until the last change was seen."""
+        after, seen = "free", 0
+        while seen < self.changes:
+            self.watcher.send("GET", f"/locks/{self.name}?after={after}"
+                              "&wait_ms=20000", None)
+            answer = self.watcher.connection.getresponse()
+            body = json.loads(answer.read())
+            number = body.get("fencing_token", 0)
+            now = str(number) if number else "free"
+            if now == after:
+                continue
+            after, seen = now, seen + 1
+            with self.is_told:
+                self.told[seen] = time.monotonic()
+                self.is_told.notify()
+
+    def change(self) -> None:
+        for number in range(1, self.changes + 1):
+            if number % 2:
+                self.holder.send("POST", "/locks", {"resource": self.name,
+                                                    "ttl_ms": 30000})
+                lock = self.holder.read(201)
+            else:
+                self.holder.send("DELETE", f"/locks/{self.name}",
+                                 {"token": lock["token"]})
+                self.holder.read(200)
+            done = time.monotonic()
+            with self.is_told:
+                if not self.is_told.wait_for(lambda: number in self.told, 30):
+                    raise RuntimeError(f"{self.name}: change {number} unseen")
+            self.took.append(max(0.0, self.told[number] - done))
+            time.sleep(PAUSE_S)
+
+
+def measure(results: Results, ports: tuple[int, int], limit_s: float,
+            is_short: bool) -> None:
+    locks = [Watched(f"watched:{number}", *ports, 2 if is_short else CHANGES)
+             for number in range(4 if is_short else LOCKS)]
+    watchers = [threading.Thread(target=one.watch) for one in locks]
+    changers = [threading.Thread(target=one.change) for one in locks]
+    for thread in watchers:
+        thread.start()
+    time.sleep(1)
+    for thread in changers:
+        thread.start()
+        time.sleep(PAUSE_S / len(changers))  # not all at once
+    for thread in watchers + changers:
+        thread.join()
+    took = sorted(seconds for one in locks for seconds in one.took)
+    p99 = took[len(took) * 99 // 100]
+    results.check(f"{len(took)} changes: p50 {statistics.median(took) * 1000:.0f} "
+                  f"ms, p99 {p99 * 1000:.0f} ms", len(took) > 0 and
+                  (is_short or p99 <= limit_s))
+
+
+def own(stack: Stack, results: Results, is_short: bool) -> None:
+    port = stack.start_server(0)
+    measure(results, (port, port), OWN_S, is_short)
+
+
+def other(stack: Stack, results: Results, is_short: bool) -> None:
+    ports = stack.start_server(0), stack.start_server(1)
+    measure(results, ports, OTHER_S, is_short)
+
+
+def places(port: int) -> int:
+    """As many may watch: fewer if descriptors are scarce."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request("GET", "/metrics")
+    text = connection.getresponse().read().decode()
+    connection.close()
+    return int(re.findall(r"^redlockd_waiters_max (\d+)$", text, re.M)[0])
+
+
+def crowd(stack: Stack, results: Results, is_short: bool) -> None:
+    seconds = 2 if is_short else CROWD_S
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE,
+                       (max(soft, min(hard, 2 * CROWD + 1000)), hard))
+    port = stack.start_server(0)
+    count = min(200 if is_short else CROWD, places(port))
+    client = Client(port)
+    numbers = []
+    for number in range(CROWD_LOCKS):
+        client.send("POST", "/locks", {"resource": f"crowd:{number}",
+                                       "ttl_ms": 60000})
+        numbers.append(client.read(201)["fencing_token"])
+    watchers = []
+    for number in range(count):
+        lock = number % CROWD_LOCKS
+        watcher = socket.create_connection(("127.0.0.1", port))
+        watcher.sendall(f"GET /locks/crowd:{lock}?after={numbers[lock]}"
+                        "&wait_ms=50000 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                        .encode())
+        watchers.append(watcher)
+    time.sleep(1)
+    pid = stack.servers[0].pid
+    before, began = cpu_s(pid), time.monotonic()
+    time.sleep(seconds)
+    share = (cpu_s(pid) - before) / (time.monotonic() - began)
+    waiting = 0
+    for watcher in watchers:
+        watcher.setblocking(False)
+        try:
+            watcher.recv(1)
+        except BlockingIOError:
+            waiting += 1
+        watcher.close()
+    results.check(f"{waiting} of {count} watch {CROWD_LOCKS} locks: "
+                  f"{share * 100:.2f}% of a core", waiting == count and
+                  (is_short or share <= CROWD_CORE))
+
+
+if __name__ == "__main__":
+    play({"own": own, "other": other, "crowd": crowd})
