@@ -335,11 +335,11 @@ bool locks_read_watch(const struct http_request *request, struct watch *watch,
     bool has_after = query_has(&request->query, QUERY_AFTER);
     bool has_wait = query_has(&request->query, QUERY_WAIT);
     char text[TOKEN_NUMBER_LEN];
-    *watch = (struct watch){.known = NOBODY};
     struct span after = read_short(request, QUERY_AFTER, text);
-    if (!span_is(after, "free"))
-        watch->known = span_number(after, TOKEN_NUMBER_LEN);
-    if (has_after && !span_is(after, "free") && watch->known < 0)
+    bool is_free = !has_after || span_is(after, "free");
+    *watch = (struct watch){
+        .known = is_free ? NOBODY : span_number(after, TOKEN_NUMBER_LEN)};
+    if (!is_free && watch->known < 0)
         faults_add(
             &errors, "/after",
             "the argument after must be the fencing_token that you know, "
