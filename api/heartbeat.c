@@ -15,11 +15,12 @@
 #include "message/locklist.h"
 #include "message/problem.h"
 
-/* The extend of one lock. */
+/* The extend of one lock. A response is large: only its body is kept. */
 struct beat {
-    struct http_request request; /* op 0: response is its answer */
+    struct http_request request; /* op 0: it has its answer */
     struct caller caller;
-    struct http_response response;
+    char *body; /* malloc'ed: the answer; NULL: there is none, or no memory */
+    size_t body_len;
 };
 
 struct heartbeat {
@@ -64,7 +65,13 @@ static void refuse_id(const struct http_request *request,
     problem_respond_faults(&errors, request->id, response);
 }
 
-/* True: the beat's response is its answer. */
+static void keep_answer(struct beat *beat, const struct http_response *response)
+{
+    beat->body = response->body;
+    beat->body_len = response->body_len;
+}
+
+/* True: the beat has its answer. */
 static bool begin_beat(const struct service *service, struct beat *beat,
                        const struct locklist *list,
                        const struct locklist_lock *lock, void *client)
@@ -78,15 +85,17 @@ static bool begin_beat(const struct service *service, struct beat *beat,
         .ttl_ms = list->ttl_ms,
     };
     struct http_request *request = &beat->request;
-    struct http_response *response = &beat->response;
-    if (body.resource.len == 0) {
-        refuse_id(request, response);
-        return true;
-    }
-    if (access_allows(service->access, request, body.resource, response) &&
-        !locks_extend(service, request, &body, client, response))
+    struct http_response response;
+    http_response_init(&response);
+    if (body.resource.len == 0)
+        refuse_id(request, &response);
+    else if (access_allows(service->access, request, body.resource,
+                           &response) &&
+             !locks_extend(service, request, &body, client, &response))
         return false;
-    audit_note_refusal(service->audit, request, body.resource, response);
+    else
+        audit_note_refusal(service->audit, request, body.resource, &response);
+    keep_answer(beat, &response);
     return true;
 }
 
@@ -100,7 +109,8 @@ static void open_beat(struct beat *beat, const struct http_request *request)
     beat->caller = *request->caller;
     beat->caller.has_result = false; /* the request is counted, once */
     beat->request.caller = &beat->caller;
-    http_response_init(&beat->response);
+    beat->body = NULL;
+    beat->body_len = 0;
 }
 
 static struct heartbeat *open_heartbeat(const struct http_request *request,
@@ -162,19 +172,27 @@ static void end(const struct service *service, struct http_request *request)
 {
     struct heartbeat *it = request->heartbeat;
     for (int i = 0; i < it->count; i++) {
-        free(it->beats[i].response.body);
+        free(it->beats[i].body);
         access_end(service->access, &it->beats[i].request, true);
     }
     free(it);
     request->heartbeat = NULL;
 }
 
+static void answer_beat(const struct service *service, struct beat *beat,
+                        int64_t now_us)
+{
+    struct http_response response;
+    http_response_init(&response);
+    locks_answer(service, &beat->request, now_us, &response);
+    keep_answer(beat, &response);
+}
+
 /* The answer of one, without the newline behind. */
 static struct span text_of(const struct beat *beat)
 {
-    const struct http_response *response = &beat->response;
-    assert(response->body_len > 1);
-    return (struct span){response->body, response->body_len - 1};
+    assert(beat->body_len > 1);
+    return (struct span){beat->body, beat->body_len - 1};
 }
 
 void heartbeat_answer(const struct service *service,
@@ -189,8 +207,8 @@ void heartbeat_answer(const struct service *service,
     for (int i = 0; i < it->count; i++) {
         struct beat *beat = &it->beats[i];
         if (beat->request.op != 0)
-            locks_answer(service, &beat->request, now_us, &beat->response);
-        if (beat->response.body != NULL)
+            answer_beat(service, beat, now_us);
+        if (beat->body != NULL)
             json_put_json(&json, NULL, text_of(beat));
         else
             is_whole = false; /* no memory */
