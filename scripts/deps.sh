@@ -120,6 +120,12 @@ need_group() {
         need_command promtool prometheus
         need_debian_python yaml python3-yaml
         ;;
+    node)
+        need_command node nodejs
+        need_command npm npm
+        need_command tsc node-typescript
+        need_command unshare util-linux
+        ;;
     page)
         need_command chromium chromium
         need_command chromedriver chromium-driver

@@ -4,7 +4,7 @@
         bench bench-contention bench-heartbeat bench-watches bench-permits bench-readers bench-peers bench-scale bench-fsync bench-flood bench-forgetting \
         bench-tenants bench-profile bench-options bench-tls soak crowd compose-test deb-test fresh \
         openapi-test page-test rights interop \
-        neighbours python-test ctl-test examples examples-broken nemesis \
+        neighbours python-test node-test ctl-test examples examples-broken nemesis \
         nemesis-tools kube-test alarms-test mutants mutate model fuzz fuzzers starved \
         tls-test
 
@@ -333,6 +333,9 @@ page-test: $(OUT)/redlockd ## Look at the status page in a browser
 
 python-test: $(OUT)/redlockd ## Test the Python client, installed from its wheel
 	@REDLOCKD=$(OUT)/redlockd tests/python/run.sh $(TESTS)
+
+node-test: $(OUT)/redlockd ## Test the Node client, as npm packs it; TRIES=2 of each fault
+	@REDLOCKD=$(OUT)/redlockd tests/node/run.sh $(TESTS)
 
 interop: $(OUT)/redlockd ## Break other Redlock libraries, then `neighbours`
 	@REDLOCKD=$(OUT)/redlockd tests/interop/run.sh main neighbours

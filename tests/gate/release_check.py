@@ -30,6 +30,7 @@ PLACES = [
     ("openapi.yaml", r"^  version: (\S+)$"),
     ("openapi.yaml", r"title: redlockd, version: ([\d.]+)\}"),
     ("api/clients/python/pyproject.toml", r'^version = "(.+)"$'),
+    ("api/clients/node/package.json", r'^  "version": "(.+)",$'),
     ("Dockerfile", r"^ARG VERSION=(\S+)$"),
     ("docs/kubernetes.md", r"newTag: ([\d.]+)\}"),
 ]

@@ -168,11 +168,11 @@ def check_links(page):
 
 def check_blocks(page):
     """Console and sh are pasted, or gone through by compose-test and deb-test;
-    python-test runs python."""
+    python-test runs python, node-test js."""
     if page == "CONTRIBUTING.md":
         return
     for fence in re.findall(r"^ *```(\S+)$", source(page), re.M):
-        if fence not in ("console", "sh", "sql", "python"):
+        if fence not in ("console", "sh", "sql", "python", "js"):
             complain(page, f"nobody tests a block of {fence}")
 
 

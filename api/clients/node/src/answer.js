@@ -1,0 +1,101 @@
+// What a server answers.
+
+/** The code of an Answer that no server gave. */
+export const UNTRUSTED = "untrusted";
+/** The codes that say that a lock is no longer ours. */
+export const ENDED = ["lock_not_found", "not_owner"];
+
+export class Answer {
+  constructor(status, body) {
+    this.status = status;
+    this.body = body;
+  }
+
+  /** The text may be no JSON: a proxy may have answered. */
+  static read(status, text, retryAfter = "") {
+    let body;
+    try {
+      body = JSON.parse(text);
+    } catch {
+      // nothing that we can read
+    }
+    if (body === null || typeof body !== "object" || Array.isArray(body))
+      body = {};
+    if (!("retry_after_ms" in body) && /^\d{1,9}$/.test(retryAfter))
+      body.retry_after_ms = Number(retryAfter) * 1000;
+    return new Answer(status, body);
+  }
+
+  get code() {
+    return String(this.body.code ?? "");
+  }
+
+  /** Whether the request is wrong, here and at every other replica. */
+  get isFinal() {
+    return this.status >= 300 && this.status < 500 &&
+      this.status !== 408 && this.status !== 429;
+  }
+
+  /**
+   * By redlockd or by a gateway in front. Another replica may know other
+   * identities.
+   */
+  get isDenial() {
+    return this.status === 401 || this.status === 403 ||
+      this.code === UNTRUSTED;
+  }
+
+  get hasEnded() {
+    return ENDED.includes(this.code);
+  }
+
+  get retryAfterMs() {
+    const ms = Number(this.body.retry_after_ms ?? 0);
+    return ms > 0 ? ms : 0;
+  }
+
+  toString() {
+    return `${this.status || ""} ${this.body.detail ?? ""}`.trim();
+  }
+}
+
+/**
+ * @typedef {object} Grant
+ * @property {string} id
+ * @property {string} token a secret
+ * @property {number} fencingToken
+ * @property {number} ttlMs
+ * @property {number} renewAfterMs
+ * @property {number} until on our clock: then the lock may be another's
+ * @property {number} workUntil by then, work must have ended
+ * @property {readonly number[]} slots of a permit; an extend does not tell
+ * @property {boolean} isShared
+ */
+
+/**
+ * `sent` is the moment before the request was sent.
+ *
+ * @returns {Grant | undefined} undefined: no grant, or one that was cut off
+ */
+export function readGrant(answer, sent) {
+  if (answer?.status !== 200 && answer?.status !== 201) return undefined;
+  const body = answer.body;
+  const numbers = [body.fencing_token, body.ttl_ms, body.renew_after_ms,
+    body.elapsed_ms, body.validity_ms];
+  if (typeof body.id !== "string" || typeof body.token !== "string" ||
+      !numbers.every(Number.isFinite))
+    return undefined;
+  const until = sent + body.elapsed_ms + body.validity_ms;
+  return {
+    id: body.id,
+    token: body.token,
+    fencingToken: body.fencing_token,
+    ttlMs: body.ttl_ms,
+    renewAfterMs: body.renew_after_ms,
+    until,
+    // a tenth of the TTL to end the work; less if little of the TTL was left
+    workUntil: until - Math.min(body.ttl_ms, body.validity_ms) / 10,
+    slots: Object.freeze([...(body.slots ?? [])]),
+    isShared: body.mode === "shared",
+  };
+}

@@ -1,0 +1,64 @@
+// The errors. None of their texts contains a token or a password.
+
+/** Every error of this package, but for mistaken arguments. */
+export class RedlockdError extends Error {}
+
+/** Somebody else held the lock until the wait had passed. */
+export class LockHeld extends RedlockdError {
+  constructor(message, heldBy = {}) {
+    super(message);
+    this.owner = heldBy.owner;
+    this.remainingMs = heldBy.remaining_ms;
+    this.fencingToken = heldBy.fencing_token;
+    this.readers = heldBy.readers;
+  }
+}
+
+/**
+ * The lock ended before its holder released it. What the holder did since then
+ * may have overlapped with the work of the next holder.
+ */
+export class LockLost extends RedlockdError {}
+
+/**
+ * No server granted or refused the lock until the wait had passed. If an answer
+ * was lost, the lock may be held until its TTL ends.
+ */
+export class Unavailable extends RedlockdError {}
+
+/** No server granted it: we ask them too often. */
+export class RateLimited extends Unavailable {
+  constructor(message, retryAfterMs) {
+    super(message);
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/**
+ * No server has a certificate that we trust: signed by a known CA, for its name,
+ * and not expired.
+ */
+export class Untrusted extends RedlockdError {}
+
+/** The request is wrong, and would be wrong again. */
+export class RequestRefused extends RedlockdError {
+  constructor(message, status, code) {
+    super(message);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+/** 401: the servers do not know our token, or we have none. */
+export class Unauthorized extends RequestRefused {}
+
+/** 403: the servers know us, but we may not do this. */
+export class Forbidden extends RequestRefused {}
+
+const ALL = {
+  RedlockdError, LockHeld, LockLost, Unavailable, RateLimited, Untrusted,
+  RequestRefused, Unauthorized, Forbidden,
+};
+// on the prototype: an own property would be printed with each error
+for (const [value, type] of Object.entries(ALL))
+  Object.defineProperty(type.prototype, "name", { value });

@@ -1,0 +1,236 @@
+// A lock while it is held.
+import { inspect } from "node:util";
+
+import { LONGEST_SLEEP_MS } from "./clock.js";
+import { LockLost } from "./errors.js";
+import {
+  acquire, Attempt, downgrade, giveBack, release, renew, warn,
+} from "./talk.js";
+import { Hold, Wish } from "./wish.js";
+
+/**
+ * A lock that was granted. It is extended in the background until release().
+ * What is private here is not shown by console.log, nor by JSON.stringify.
+ */
+export class Lock {
+  #caller;
+  #hold;
+  #how;
+  #lost = new AbortController();
+  #stop = new AbortController(); // ends the renewals
+  #timer;
+  #released;
+  #onEnd;
+
+  constructor(caller, hold, how, onEnd) {
+    this.#caller = caller;
+    this.#hold = hold;
+    this.#how = how;
+    this.#onEnd = onEnd;
+    this.#watch();
+    this.#renew();
+  }
+
+  /** Its name in URLs. */
+  get id() {
+    return this.#hold.grant.id;
+  }
+
+  /** Proves to redlockd that the lock is ours: keep it secret. A downgrade
+   * changes it. */
+  get token() {
+    return this.#hold.grant.token;
+  }
+
+  /** Rises with every grant: the resource should refuse lower ones. */
+  get fencingToken() {
+    return this.#hold.grant.fencingToken;
+  }
+
+  /** Whether others may hold the lock, too, as readers. */
+  get shared() {
+    return this.#hold.grant.isShared;
+  }
+
+  /** With a limit: the numbers that nobody else has, from 0 on. */
+  get slots() {
+    return this.#hold.slots;
+  }
+
+  /** The first of them; undefined without a limit. */
+  get slot() {
+    return this.#hold.slots[0];
+  }
+
+  /** For how many milliseconds work may go on; 0 if it may not. */
+  get remainingMs() {
+    return this.#released ? 0 : this.#hold.remainingMs;
+  }
+
+  /** Aborts with a LockLost when the lock is lost, or about to end. */
+  get signal() {
+    return this.#lost.signal;
+  }
+
+  /**
+   * Throws LockLost unless the lock is still ours. Call it right before each
+   * step that cannot be undone.
+   */
+  check() {
+    if (this.#released) throw new LockLost(`${this.#hold.name}: released`);
+    const loss = this.#hold.findLoss();
+    if (!loss) return;
+    this.#lose(loss);
+    throw loss;
+  }
+
+  /**
+   * Makes an exclusive lock a shared one: no writer gets in between. Stop writing
+   * before you call it: others may read before it resolves. The lock gets
+   * another token. There is no way back.
+   */
+  async downgrade() {
+    this.check();
+    const { replicas, timeoutMs } = this.#caller;
+    try {
+      await this.#caller.run(downgrade(replicas, this.#hold, timeoutMs));
+    } catch (error) {
+      if (error instanceof LockLost) this.#lose(error);
+      throw error;
+    }
+  }
+
+  /**
+   * Ends the renewals and lets others have the lock. Rejects with LockLost if it
+   * was lost before. Called again, it tells the same.
+   */
+  release() {
+    this.#released ??= this.#end();
+    return this.#released;
+  }
+
+  [Symbol.asyncDispose]() {
+    return this.release();
+  }
+
+  toJSON() {
+    return {
+      id: this.id,
+      fencingToken: this.fencingToken,
+      remainingMs: this.remainingMs,
+      shared: this.shared,
+      slots: this.slots,
+    };
+  }
+
+  [inspect.custom](depth, options) {
+    return `Lock ${inspect(this.toJSON(), options)}`;
+  }
+
+  /** Runs beside the renewals: the loss must not wait for an answer. */
+  #watch() {
+    const remainingMs = this.#hold.remainingMs;
+    if (remainingMs <= 0) {
+      this.#lose(this.#hold.findLoss());
+      return;
+    }
+    this.#timer = setTimeout(() => this.#watch(),
+      Math.ceil(Math.min(remainingMs, LONGEST_SLEEP_MS)));
+    if (!this.#how.keepsRunning) this.#timer.unref();
+  }
+
+  async #renew() {
+    const { replicas, timeoutMs } = this.#caller;
+    const hold = this.#hold;
+    function* talk() {
+      yield { sleepMs: hold.grant.renewAfterMs };
+      yield* renew(replicas, hold, timeoutMs);
+    }
+    const { keepsRunning } = this.#how;
+    try {
+      await this.#caller.run(talk(), { signal: this.#stop.signal, keepsRunning });
+    } catch (error) {
+      if (this.#stop.signal.aborted) return;
+      this.#lose(error instanceof LockLost ? error
+        : new LockLost(`${hold.name}: renewals failed`, { cause: error }));
+    }
+  }
+
+  #lose(loss) {
+    if (this.#released) return;
+    this.#hold.loss ??= loss; // check() may have found it first
+    this.#rest();
+    this.#lost.abort(this.#hold.loss);
+  }
+
+  #rest() {
+    clearTimeout(this.#timer);
+    this.#stop.abort();
+  }
+
+  /** Also releases a lost lock: some of its resources may still be locked. */
+  async #end() {
+    const { replicas, timeoutMs } = this.#caller;
+    let loss = this.#hold.findLoss();
+    if (loss) this.#lose(loss);
+    this.#rest();
+    try {
+      await this.#caller.run(release(replicas, this.#hold, timeoutMs));
+    } catch (error) {
+      if (!(error instanceof LockLost)) throw error;
+      loss ??= error;
+    } finally {
+      await this.#onEnd();
+    }
+    if (loss) throw loss;
+  }
+}
+
+/**
+ * Acquires a lock. onEnd is called when the lock is not needed any more, or was
+ * not granted.
+ */
+export async function take(caller, resources, options, how, onEnd) {
+  const { replicas, timeoutMs } = caller;
+  const { signal } = options;
+  const attempt = new Attempt();
+  let wish;
+  try {
+    wish = new Wish(resources, options);
+    signal?.throwIfAborted();
+    const talk = acquire(replicas, wish, timeoutMs, attempt);
+    const grant = await caller.run(talk, { signal });
+    return new Lock(caller, new Hold(wish.name, grant), how, onEnd);
+  } catch (error) {
+    if (signal?.aborted && attempt.mayBeGranted)
+      caller.runInBackground(giveBack(replicas, wish, timeoutMs, attempt))
+        .then(onEnd);
+    else await onEnd();
+    throw error;
+  }
+}
+
+/** Whether work ended because the signal told it to. */
+function isOf(error, loss) {
+  return error === loss || error instanceof LockLost ||
+    error?.name === "AbortError";
+}
+
+/** Does the work under a lock, and releases it. */
+export async function within(lock, work) {
+  let failure;
+  let result;
+  try {
+    result = await work(lock);
+  } catch (error) {
+    failure = { error };
+  }
+  try {
+    await lock.release();
+  } catch (loss) {
+    if (!failure || isOf(failure.error, loss)) throw loss;
+    warn(`${loss.message}; the work threw ${failure.error}`);
+  }
+  if (failure) throw failure.error;
+  return result;
+}

@@ -1,0 +1,139 @@
+// The calls about locks of others, in the form of talk.js.
+import { now } from "./clock.js";
+import { RequestRefused } from "./errors.js";
+import {
+  backoffMs, denial, refusal, shown, unavailable,
+} from "./replicas.js";
+import { debug, LONGEST_WAIT_MS, warn } from "./talk.js";
+import { namesOf } from "./wish.js";
+
+const PAGE = 1000;
+const FREE = "free";
+// for a server that answers a watch at once: it does not know how to wait
+const POLL_MS = 1000;
+
+/** The name in URLs of a lock with these resources. */
+export function idOf(resources) {
+  const names = namesOf(resources).map((name) => Buffer.from(name));
+  if (names.length === 1 && /^(?!\.{1,2}$)[\w.:-]+$/.test(String(names[0])))
+    return String(names[0]);
+  const mark = names.length === 1 ? "~" : "~~";
+  const joined = names.sort(Buffer.compare).join("\n");
+  return mark + Buffer.from(joined).toString("base64url");
+}
+
+/** What a server tells of a lock. Undefined: it is not known, as for locks of
+ * other libraries, and of readers. */
+function readHeld(body) {
+  return {
+    id: body.id,
+    resources: body.resources ?? [body.resource],
+    owner: body.owner,
+    fencingToken: body.fencing_token,
+    remainingMs: body.remaining_ms,
+    waiters: body.waiters ?? 0,
+    readers: body.readers ?? 0,
+  };
+}
+
+/**
+ * Asks each replica once, and one of them again, until one answers with
+ * something else than a failure of its own.
+ */
+function* ask(replicas, method, path, timeoutMs) {
+  const what = `${method} ${path.replace(/\?.*/, "")}`;
+  const most = replicas.urls.length + 1;
+  let denials = 0;
+  let answer;
+  for (let failures = 1; ; failures++) {
+    const url = replicas.choose();
+    answer = yield { method, url: url + path, timeoutMs };
+    denials = answer?.isDenial ? denials + 1 : 0;
+    if (denials >= replicas.urls.length) throw denial(what, answer);
+    if ((answer?.status === 200 || answer?.isFinal) && !answer.isDenial)
+      return answer;
+    replicas.avoid(url);
+    if (failures === most) {
+      const why = `${shown(url)}: ${answer ?? "no answer"}`;
+      throw unavailable(what, answer, why);
+    }
+    yield { sleepMs: backoffMs(0, undefined) };
+  }
+}
+
+function refuse(what, answer) {
+  return new RequestRefused(`${what}: ${answer}`, answer.status, answer.code);
+}
+
+/** A page of locks, and the cursor of the next one, if there is one. */
+export function* listPage(replicas, prefix, cursor, timeoutMs) {
+  const query = new URLSearchParams({ limit: String(PAGE) });
+  if (prefix) query.set("prefix", prefix);
+  if (cursor) query.set("cursor", cursor);
+  // servers take a + for a +
+  const path = `/locks?${String(query).replaceAll("+", "%20")}`;
+  const answer = yield* ask(replicas, "GET", path, timeoutMs);
+  if (answer.status !== 200) throw refuse("the list", answer);
+  return { locks: answer.body.locks.map(readHeld), cursor: answer.body.cursor };
+}
+
+/** Null: nobody holds it. */
+export function* inspect(replicas, resources, timeoutMs) {
+  const path = `/locks/${idOf(resources)}`;
+  const answer = yield* ask(replicas, "GET", path, timeoutMs);
+  if (answer.code === "lock_not_found") return null;
+  if (answer.status !== 200) throw refuse(String(resources), answer);
+  return readHeld(answer.body);
+}
+
+/** False: no lock with this number, or of a reader, is held (any more). */
+export function* forceRelease(replicas, id, fencingToken, timeoutMs) {
+  const path = `/locks/${encodeURIComponent(id)}?force=${fencingToken}`;
+  const answer = yield* ask(replicas, "DELETE", path, timeoutMs);
+  if (answer.hasEnded) return false;
+  if (answer.status !== 200) throw refuse(id, answer);
+  return true;
+}
+
+/** What to send as `after`: the holder that is known. */
+function mark(holder) {
+  return holder ? String(holder.fencingToken ?? 0) : FREE;
+}
+
+/**
+ * Waits until the holder is another one than `known`, however long that takes,
+ * also for a server that works. known: undefined at first.
+ */
+export function* nextHolder(replicas, resources, known, timeoutMs) {
+  const path = `/locks/${idOf(resources)}`;
+  const name = namesOf(resources).join(", ");
+  const waitMs = known === undefined ? 0 : LONGEST_WAIT_MS;
+  const query = known === undefined ? ""
+    : `?after=${mark(known)}&wait_ms=${waitMs}`;
+  let failures = 0;
+  let denials = 0;
+  while (true) {
+    const url = replicas.choose();
+    const sent = now();
+    const answer = yield {
+      method: "GET", url: url + path + query, timeoutMs, waitMs,
+    };
+    const isFree = answer?.code === "lock_not_found";
+    if (isFree || answer?.status === 200) {
+      const holder = isFree ? null : readHeld(answer.body);
+      if (known === undefined || mark(holder) !== mark(known)) return holder;
+      failures = denials = 0;
+      if (now() - sent < waitMs / 2) yield { sleepMs: POLL_MS };
+      continue;
+    }
+    denials = answer?.isDenial ? denials + 1 : 0;
+    if (denials >= replicas.urls.length) throw denial(name, answer);
+    if (answer?.isFinal && !answer.isDenial) throw refusal(name, answer);
+    replicas.avoid(url);
+    failures += 1;
+    const tell = failures === 1 ? warn : debug;
+    tell(`${name}: not watched now, trying again ` +
+      `(${shown(url)}: ${answer ?? "no answer"})`);
+    yield { sleepMs: backoffMs(failures, answer) };
+  }
+}

@@ -1,0 +1,74 @@
+// The servers, and which one to ask.
+import { now } from "./clock.js";
+import {
+  Forbidden, RateLimited, RequestRefused, Unauthorized, Unavailable, Untrusted,
+} from "./errors.js";
+
+const DEFAULT_URL = "http://127.0.0.1:8080";
+// a replica that failed is asked last for this long
+const AVOID_MS = 5000;
+const BACKOFF_FIRST_MS = 50;
+const BACKOFF_LAST_MS = 2000;
+
+/** The URL without a user and a password. */
+export function shown(url) {
+  return url.replace(/(?<=:\/\/)[^/?#]*@/, "");
+}
+
+export class Replicas {
+  #avoidUntil = new Map();
+
+  /** @param {string | Iterable<string> | undefined} urls */
+  constructor(urls) {
+    const all = urls ?? (process.env.REDLOCKD_URL || DEFAULT_URL);
+    this.urls = (typeof all === "string" ? all.split(",") : [...all])
+      .map((url) => String(url).trim().replace(/\/+$/, "")).filter(Boolean);
+    if (this.urls.length === 0)
+      throw new TypeError("name at least one URL of redlockd");
+    for (const url of this.urls)
+      if (!/^https?:\/\//.test(url) || !URL.canParse(url))
+        throw new TypeError(`not an http:// or https:// URL: ${shown(url)}`);
+  }
+
+  /**
+   * The first that did not fail just now. Waiting clients are served in order
+   * only if they ask the same server.
+   */
+  choose() {
+    const time = now();
+    const from = (url) => Math.max(time, this.#avoidUntil.get(url) ?? 0);
+    return this.urls.reduce((best, url) =>
+      from(url) < from(best) ? url : best);
+  }
+
+  avoid(url) {
+    this.#avoidUntil.set(url, now() + AVOID_MS);
+  }
+}
+
+/** Random, so that clients that failed together do not retry together. */
+export function backoffMs(failures, answer) {
+  const longest = Math.min(BACKOFF_LAST_MS,
+    BACKOFF_FIRST_MS * 2 ** Math.min(failures, 10));
+  const delay = longest / 2 * (1 + Math.random());
+  return Math.max(delay, answer?.retryAfterMs ?? 0);
+}
+
+/** What to throw when every server denies it. */
+export function denial(what, answer) {
+  const text = `${what}: ${answer}`;
+  if (answer.status === 401) return new Unauthorized(text, 401, answer.code);
+  if (answer.status === 403) return new Forbidden(text, 403, answer.code);
+  return new Untrusted(text);
+}
+
+export function refusal(what, answer) {
+  if (answer.isDenial) return denial(what, answer);
+  return new RequestRefused(`${what}: ${answer}`, answer.status, answer.code);
+}
+
+export function unavailable(what, answer, why) {
+  const text = `${what} (${why})`;
+  if (answer?.status === 429) return new RateLimited(text, answer.retryAfterMs);
+  return new Unavailable(text);
+}

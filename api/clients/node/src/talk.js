@@ -1,0 +1,253 @@
+// What is asked of redlockd about one lock, and when: without I/O.
+//
+// Each function is a generator. It yields what to do next, a Send or a Sleep.
+// The caller passes the Answer to a Send back into it, or undefined if there was
+// none. It returns when it is done, or throws an error.
+import { randomUUID } from "node:crypto";
+import { debuglog } from "node:util";
+
+import { readGrant } from "./answer.js";
+import { now } from "./clock.js";
+import { LockHeld, LockLost, RequestRefused } from "./errors.js";
+import { backoffMs, denial, refusal, shown, unavailable } from "./replicas.js";
+import { Hold } from "./wish.js";
+
+/**
+ * @typedef {object} Send
+ * @property {string} method
+ * @property {string} url
+ * @property {Record<string, string>} [headers]
+ * @property {object} [body]
+ * @property {number} timeoutMs for the connection, and for the answer
+ * @property {number} [waitMs] how much later the answer may come
+ *
+ * @typedef {object} Sleep
+ * @property {number} sleepMs
+ */
+
+// proxies may cut requests after 60 s, some after 15 s
+export const LONGEST_WAIT_MS = 10000;
+
+/** Shown with NODE_DEBUG=redlockd. */
+export const debug = debuglog("redlockd");
+
+/** Shown on stderr, unless the program handles the event "warning". */
+export function warn(text) {
+  process.emitWarning(text, { type: "RedlockdWarning" });
+}
+
+/** One acquire. All its requests have one key: if an answer with a grant was
+ * lost, the next request gets the same lock. */
+export class Attempt {
+  key = randomUUID(); // as secret as a token
+  // a request may have been granted whose answer did not come
+  mayBeGranted = false;
+
+  ask(url, wish, waitMs, timeoutMs) {
+    return {
+      method: "POST",
+      url: `${url}/locks`,
+      headers: { "Idempotency-Key": this.key },
+      body: wish.body(waitMs),
+      timeoutMs,
+      waitMs,
+    };
+  }
+}
+
+/** Whether the server says that this request has granted nothing. */
+function isRefused(answer) {
+  return answer?.code === "lock_held" || answer?.status === 429 ||
+    answer?.isFinal || answer?.isDenial;
+}
+
+/** Asks until the lock is ours or the time is up. */
+export function* acquire(replicas, wish, timeoutMs, attempt) {
+  const deadline = now() + wish.waitMs;
+  let failures = 0;
+  let denials = 0;
+  while (true) {
+    const waitMs = Math.min(Math.max(deadline - now(), 0), LONGEST_WAIT_MS);
+    const url = replicas.choose();
+    const couldBe = attempt.mayBeGranted;
+    attempt.mayBeGranted = true;
+    const sent = now();
+    const answer = yield attempt.ask(url, wish, waitMs, timeoutMs);
+    const grant = readGrant(answer, sent);
+    if (grant && grant.workUntil > now()) return grant;
+    if (isRefused(answer)) attempt.mayBeGranted = couldBe;
+    const leftMs = deadline - now();
+    if (answer?.code === "lock_held") {
+      if (leftMs <= 0) throw held(wish, answer);
+      if (!answer.body.waited_ms) // it did not wait
+        yield { sleepMs: Math.min(answer.retryAfterMs, leftMs) };
+      continue;
+    }
+    denials = answer?.isDenial ? denials + 1 : 0;
+    if (answer?.isDenial) {
+      replicas.avoid(url);
+      if (denials >= replicas.urls.length) throw denial(wish.name, answer);
+      continue;
+    }
+    if (answer?.isFinal) throw refusal(wish.name, answer);
+    failures += 1;
+    replicas.avoid(url);
+    const why = `${shown(url)}: ${answer ?? "no answer"}`;
+    // each replica once, and one of them again
+    if (leftMs <= 0 && failures > replicas.urls.length)
+      throw unavailable(`${wish.name}: no server grants it`, answer, why);
+    const tell = failures === 1 ? warn : debug;
+    tell(`${wish.name}: not acquired yet, trying again (${why})`);
+    const told = failures % replicas.urls.length === 0 ? answer : undefined;
+    yield {
+      sleepMs: Math.min(backoffMs(failures, told), Math.max(leftMs, 0)),
+    };
+  }
+}
+
+function held(wish, answer) {
+  if (wish.limit !== undefined)
+    return new LockHeld(
+      `${wish.name}: too few of ${wish.limit} permits are free`);
+  const heldBy = answer.body.held_by ?? {};
+  const readers = heldBy.readers ?? 0;
+  let owner = heldBy.owner ?? "somebody else";
+  if (readers) owner = readers === 1 ? "a reader" : `${readers} readers`;
+  return new LockHeld(`${wish.name}: the lock is held by ${owner}`, heldBy);
+}
+
+/**
+ * After an acquire that was aborted while a request was under way, and whose
+ * connection is closed: gets what may have been granted, and releases it.
+ */
+export function* giveBack(replicas, wish, timeoutMs, attempt) {
+  for (let failures = 1; failures <= replicas.urls.length + 1; failures++) {
+    const url = replicas.choose();
+    const sent = now();
+    const answer = yield attempt.ask(url, wish, 0, timeoutMs);
+    const grant = readGrant(answer, sent);
+    if (grant) {
+      const hold = new Hold(wish.name, grant);
+      return yield* release(replicas, hold, timeoutMs);
+    }
+    if (isRefused(answer) && !answer.isDenial && answer.status !== 429) return;
+    replicas.avoid(url);
+    yield { sleepMs: backoffMs(failures, answer) };
+  }
+  warn(`${wish.name}: aborted; if an answer was lost, it is held until its ` +
+    "TTL ends");
+}
+
+/**
+ * Extends the lock repeatedly, from now on until it cannot be extended any more.
+ * Throws LockLost if it is no longer ours.
+ */
+export function* renew(replicas, hold, timeoutMs) {
+  while (yield* extend(replicas, hold, timeoutMs))
+    yield { sleepMs: hold.grant.renewAfterMs };
+}
+
+/**
+ * Makes an exclusive lock a shared one. Meanwhile it may be renewed, and each of
+ * both may get the answer with the new token first.
+ */
+export function* downgrade(replicas, hold, timeoutMs) {
+  if (hold.grant.isShared) return;
+  hold.wantsShared = true;
+  if (yield* extend(replicas, hold, timeoutMs, true)) return;
+  throw new RequestRefused(`${hold.name}: it cannot be extended any more`, 409,
+    "max_hold_reached");
+}
+
+function askExtend(url, hold, timeoutMs) {
+  return {
+    method: "PUT",
+    url: `${url}/locks/${hold.grant.id}/extend`,
+    headers: { "X-Lock-Token": hold.grant.token },
+    // asked with either token, a server finds the lock in either mode
+    body: {
+      ttl_ms: hold.grant.ttlMs,
+      mode: hold.wantsShared ? "shared" : undefined,
+    },
+    timeoutMs,
+  };
+}
+
+/**
+ * False: the lock cannot be extended, and ends with its validity.
+ * isAskedFor: not a renewal, but a downgrade, which servers may refuse.
+ */
+function* extend(replicas, hold, timeoutMs, isAskedFor = false) {
+  let failures = 0;
+  let refusals = 0;
+  while (true) {
+    const leftMs = hold.remainingMs;
+    if (leftMs <= 0)
+      throw new LockLost(`${hold.name}: the lock's validity ended`);
+    const url = replicas.choose();
+    const wantsShared = hold.wantsShared;
+    const sent = now();
+    // connection and answer together take at most half of what is left: so
+    // another replica can be asked
+    const answer = yield askExtend(url, hold, Math.min(timeoutMs, leftMs / 4));
+    const grant = readGrant(answer, sent);
+    if (grant) {
+      hold.extended(grant);
+      return true;
+    }
+    if (wantsShared !== hold.wantsShared) continue; // perhaps a new token
+    if (answer?.hasEnded)
+      throw new LockLost(`${hold.name}: the lock ended (${answer})`);
+    if (answer?.code === "max_hold_reached") {
+      warn(`${hold.name}: no longer extended (${answer})`);
+      return false;
+    }
+    if (isAskedFor && answer?.isFinal) {
+      refusals += 1;
+      if (refusals === failures + 1 && refusals >= replicas.urls.length) {
+        hold.wantsShared = false; // no server has begun it
+        throw refusal(hold.name, answer);
+      }
+    }
+    failures += 1;
+    replicas.avoid(url);
+    const tell = failures === 1 ? warn : debug;
+    tell(`${hold.name}: not extended yet ` +
+      `(${shown(url)}: ${answer ?? "no answer"})`);
+    yield {
+      sleepMs: Math.min(backoffMs(failures, answer), hold.remainingMs / 4),
+    };
+  }
+}
+
+/**
+ * Throws LockLost if the lock had ended. If no server answers, that is only a
+ * warning: the lock expires, and other clients wait for that long.
+ */
+export function* release(replicas, hold, timeoutMs) {
+  let mayBeDone = false; // by a request without an answer that tells
+  let answer;
+  for (let failures = 1; failures <= replicas.urls.length + 1; failures++) {
+    const url = replicas.choose();
+    answer = yield {
+      method: "DELETE",
+      url: `${url}/locks/${hold.grant.id}`,
+      headers: { "X-Lock-Token": hold.grant.token },
+      timeoutMs,
+    };
+    if (answer?.status === 200) return;
+    if (answer?.hasEnded) {
+      if (mayBeDone) return; // that may have been our own release
+      throw new LockLost(`${hold.name}: the lock had ended (${answer})`);
+    }
+    const isLimited = answer?.status === 429;
+    if (!answer?.isDenial && !isLimited) mayBeDone = true;
+    replicas.avoid(url);
+    if (hold.loss || hold.validMs <= 0) break;
+    const told = isLimited ? answer : undefined;
+    yield { sleepMs: Math.min(backoffMs(failures, told), hold.validMs) };
+  }
+  if (hold.validMs > 0)
+    warn(`${hold.name}: not released; it is free in ` +
+      `${(hold.validMs / 1000).toFixed(1)} s (${answer ?? "no answer"})`);
+}

@@ -1,0 +1,306 @@
+// acquire() against servers that fail.
+import assert from "node:assert/strict";
+import test from "node:test";
+import { inspect } from "node:util";
+
+import {
+  acquire, Client, LockHeld, LockLost, RequestRefused, Unavailable, withLock,
+} from "redlockd-client";
+import {
+  cut, grant, late, lost, page, problem, silent, usual,
+} from "./fake.mjs";
+import {
+  catchWarnings, endFakes, eventually, fake, rejection, sleep, warnings, withEnv,
+} from "./lib.mjs";
+
+endFakes();
+catchWarnings();
+
+const HELD = problem(409, "lock_held", { retry_after_ms: 20, held_by: {
+  owner: "web-3", remaining_ms: 1500, fencing_token: 7 } });
+const NO_QUORUM = problem(503, "no_quorum", { retry_after_ms: 10 });
+
+test("what is sent and what is told", async () => {
+  const server = await fake();
+  const lock = await acquire("order:42", {
+    ttlMs: 30000, waitMs: 5000, owner: "web-3", urls: server.url });
+  assert.ok(lock.fencingToken > 1795221641864999);
+  assert.ok(lock.remainingMs > 20000);
+  assert.equal(lock.id, "an~id");
+  assert.deepEqual([lock.slots, lock.slot, lock.shared], [[], undefined, false]);
+  const { token } = lock;
+  lock.check();
+  await lock.release();
+  const [post, remove] = server.requests;
+  const { wait_ms: waitMs, ...body } = post.body;
+  assert.ok(waitMs > 4000 && waitMs <= 5000, String(waitMs));
+  assert.deepEqual(body, { resource: "order:42", ttl_ms: 30000, owner: "web-3" });
+  assert.deepEqual([post.method, post.path], ["POST", "/locks"]);
+  assert.deepEqual([remove.method, remove.path], ["DELETE", "/locks/an~id"]);
+  assert.equal(remove.headers["x-lock-token"], token);
+});
+
+test("several resources, and permits", async () => {
+  const server = await fake();
+  await (await acquire(["b", "a"], { urls: [server.url] })).release();
+  assert.deepEqual(server.requests[0].body.resources, ["b", "a"]);
+  assert.ok(!("resource" in server.requests[0].body));
+  server.on("POST", grant({ limit: 3, slots: [0, 2], renew_after_ms: 10 }));
+  const lock = await acquire("pool", { limit: 3, permits: 2, urls: server.url });
+  await eventually(() => server.of("PUT").length, "an extend");
+  assert.deepEqual([lock.slot, lock.slots], [0, [0, 2]]);
+  await lock.release();
+  const { resource, limit, permits } = server.of("POST")[1].body;
+  assert.deepEqual([resource, limit, permits], ["pool", 3, 2]);
+  server.on("POST", problem(409, "lock_held"));
+  const held = await rejection(
+    acquire("pool", { limit: 3, waitMs: 0, urls: server.url }), LockHeld);
+  assert.match(held.message, /too few of 3 permits are free/);
+});
+
+test("mistaken arguments are told before anything is asked", async () => {
+  const server = await fake();
+  const urls = server.url;
+  const client = new Client({ urls });
+  for (const [resources, options] of [
+    [[], {}], [7, {}], [undefined, {}], [["a", 7], {}],
+    [["a", "b"], { limit: 2 }], ["a", { permits: 2 }],
+    ["a", { limit: 2, shared: true }], ["a", { ttl: 30 }],
+    ["a", { ttlMs: "30" }], ["a", { waitMs: NaN }], ["a", { waitMs: -1 }],
+    ["a", { client, urls }], ["a", { client: {} }], ["a", null]]) {
+    await rejection(acquire(resources, options && { urls, ...options }), TypeError);
+    await rejection(withLock(resources, options && { urls, ...options },
+      () => assert.fail()), TypeError);
+  }
+  await rejection(withLock("a", { urls }), TypeError);
+  for (const bad of ["", [], "localhost:8080", ["ftp://a"], "http://"])
+    assert.throws(() => new Client({ urls: bad }), TypeError);
+  assert.throws(() => new Client({ url: "http://a" }), /unknown option: url/);
+  assert.throws(() => new Client({ timeoutMs: 0 }), TypeError);
+  assert.equal(server.requests.length, 0);
+});
+
+test("validity counts from before the request", async () => {
+  const server = await fake({ validity_ms: 5000 });
+  server.on("POST", late(1000, usual));
+  const lock = await acquire("a", { urls: server.url });
+  assert.ok(lock.remainingMs <= 3500, String(lock.remainingMs));
+  server.on("POST", grant({ elapsed_ms: 60000, validity_ms: 1 }));
+  const other = await acquire("b", { urls: server.url });
+  assert.ok(other.remainingMs > 30000, "elapsed time is part of it");
+  await Promise.all([lock.release(), other.release()]);
+});
+
+test("repeats have the same key and go to the next replica", async () => {
+  const [one, two] = [await fake(), await fake()];
+  one.on("POST", cut);
+  two.on("POST", NO_QUORUM);
+  await (await acquire("a", { urls: [one.url, two.url] })).release();
+  const posts = [...one.of("POST"), ...two.of("POST")];
+  assert.deepEqual([posts.length, one.of("POST").length], [3, 2]);
+  assert.equal(new Set(posts.map((post) =>
+    post.headers["idempotency-key"])).size, 1);
+});
+
+test("a replica that failed is asked last", async () => {
+  const [one, two] = [await fake(), await fake()];
+  one.always("POST", cut);
+  const client = new Client({ urls: [one.url, two.url] });
+  for (let i = 0; i < 3; i++) await client.withLock("a", () => {});
+  assert.deepEqual([one.of("POST").length, two.of("POST").length], [1, 3]);
+});
+
+test("the answer may come as late as the wait ends", async () => {
+  const server = await fake();
+  server.on("POST", late(1500, usual));
+  const client = new Client({ urls: server.url, timeoutMs: 1000 });
+  await client.withLock("a", { waitMs: 30000 }, () => {});
+  assert.equal(server.of("POST").length, 1);
+});
+
+test("a server that is silent is left for the next one", async () => {
+  const [one, two] = [await fake(), await fake()];
+  one.always("POST", silent);
+  const client = new Client({ urls: [one.url, two.url], timeoutMs: 200 });
+  await client.withLock("a", { waitMs: 0 }, () => {});
+  assert.equal(one.left.length, 1);
+});
+
+test("held, without waiting and for the whole wait", async () => {
+  const server = await fake();
+  server.always("POST", HELD);
+  const error = await rejection(
+    acquire("a", { waitMs: 0, urls: server.url }), LockHeld);
+  assert.equal(server.requests.length, 1);
+  assert.deepEqual([error.owner, error.remainingMs, error.fencingToken, error.name],
+    ["web-3", 1500, 7, "LockHeld"]);
+  const began = performance.now();
+  await rejection(acquire("a", { waitMs: 1000, urls: server.url }), LockHeld);
+  assert.ok(performance.now() - began >= 990);
+  // retry_after_ms was heeded: one every 20 ms, and no more
+  assert.ok(server.requests.length <= 54, String(server.requests.length));
+});
+
+test("a wrong request is not repeated", async () => {
+  const server = await fake();
+  server.on("POST", problem(400, "invalid_request"));
+  const error = await rejection(acquire("", { urls: server.url }), RequestRefused);
+  assert.deepEqual([server.requests.length, error.status, error.code],
+    [1, 400, "invalid_request"]);
+});
+
+test("unavailable once each replica failed", async () => {
+  const [one, two] = [await fake(), await fake()];
+  for (const server of [one, two]) server.always("POST", cut);
+  await rejection(acquire("a", { waitMs: 0, urls: [one.url, two.url] }),
+    Unavailable);
+  assert.deepEqual([one.requests.length, two.requests.length].sort(), [1, 2]);
+});
+
+test("it waits for a server too, and for room among those that wait", async () => {
+  const server = await fake();
+  server.on("POST", ...Array(4).fill(NO_QUORUM),
+    problem(429, "too_many_waiters", { retry_after_ms: 10 }));
+  await (await acquire("a", { waitMs: 30000, urls: server.url })).release();
+  assert.equal(server.of("POST").length, 6);
+});
+
+test("answers that make no sense", async () => {
+  const server = await fake();
+  server.on("POST", page(201, '{"id":"an~id","tok'), page(200, "[]"),
+    page(201, '{"token":1}'), page(502, "<html>"), page(201, "null"));
+  await (await acquire("a", { urls: server.url })).release();
+  assert.equal(server.of("POST").length, 6);
+});
+
+test("an abort while it waits closes the connection, leaves nothing", async () => {
+  const server = await fake();
+  server.on("POST", silent, problem(409, "lock_held"));
+  const controller = new AbortController();
+  const client = new Client({ urls: server.url });
+  const waiting = client.acquire("a", { signal: controller.signal });
+  await eventually(() => server.requests.length, "the request");
+  const reason = new Error("enough");
+  controller.abort(reason);
+  assert.equal(await rejection(waiting, Error), reason);
+  await eventually(() => server.left.length, "the connection is closed");
+  await client.close();
+  assert.equal(server.of("DELETE").length, 0);
+});
+
+test("an abort as the grant comes: what was granted is released", async () => {
+  for (const isOwn of [true, false]) {
+    const server = await fake();
+    let token;
+    const controller = new AbortController();
+    server.on("POST", (answer, request, it) => {
+      controller.abort(); // granted, and the answer is lost
+      lost(answer, request, it);
+    }, (answer, request, it) => {
+      const body = it.grant(request);
+      token = body.token;
+      page(200, JSON.stringify(body))(answer);
+    });
+    const how = isOwn ? { urls: server.url }
+      : { client: new Client({ urls: server.url }) };
+    const error = await rejection(
+      acquire("a", { ...how, signal: controller.signal }), Error);
+    assert.equal(error.name, "AbortError");
+    await eventually(() => server.of("DELETE").length, "the release");
+    const [first, again] = server.of("POST");
+    assert.equal(first.headers["idempotency-key"],
+      again.headers["idempotency-key"]);
+    assert.equal(server.of("DELETE")[0].headers["x-lock-token"], token);
+    assert.equal(server.of("PUT").length, 0);
+  }
+});
+
+test("an abort while nothing is asked asks nothing more", async () => {
+  const server = await fake();
+  server.always("POST", problem(409, "lock_held", { retry_after_ms: 60000 }));
+  const controller = new AbortController();
+  const waiting = acquire("a", { urls: server.url, signal: controller.signal });
+  await eventually(() => server.requests.length, "the request");
+  await sleep(100); // for the answer
+  controller.abort();
+  await rejection(waiting, Error);
+  await rejection(acquire("a", { urls: server.url, signal: controller.signal }),
+    Error); // aborted before
+  await sleep(100);
+  assert.equal(server.requests.length, 1);
+});
+
+test("an abort after the grant leaves the lock alone", async () => {
+  const server = await fake();
+  const controller = new AbortController();
+  const lock = await acquire("a", { urls: server.url, signal: controller.signal });
+  controller.abort();
+  await sleep(50);
+  lock.check();
+  assert.equal(lock.signal.aborted, false);
+  await lock.release();
+});
+
+test("connections are reused, and shared", async () => {
+  const server = await fake();
+  const client = new Client({ urls: server.url });
+  for (let i = 0; i < 10; i++) await client.withLock("a", () => {});
+  assert.equal(server.connections, 1);
+  await Promise.all(Array.from({ length: 8 }, async () => {
+    for (let i = 0; i < 10; i++)
+      await client.withLock("a", (lock) => lock.check());
+  }));
+  assert.equal(server.of("DELETE").length, 90);
+  assert.ok(server.connections <= 16, String(server.connections));
+  await client.close();
+  await client.withLock("a", () => {}); // over a new one
+});
+
+test("urls come from the environment", async () => {
+  const server = await fake();
+  await withEnv({ REDLOCKD_URL: `${server.url}/ , ` }, async () => {
+    await withLock("a", () => {});
+    await new Client().withLock("a", () => {});
+  });
+  assert.equal(server.of("POST").length, 2);
+});
+
+test("no secret is shown", async () => {
+  const server = await fake();
+  const client = new Client({ urls: server.url, authToken: "very-secret" });
+  const lock = await client.acquire("a");
+  const all = { depth: 20, showHidden: true, getters: true };
+  for (const one of [lock, client, lock.signal]) {
+    const text = inspect(one, all) + JSON.stringify(one) + String(one) +
+      Object.entries(one);
+    assert.ok(!text.includes(lock.token) && !text.includes("very-secret"), text);
+  }
+  assert.match(inspect(lock), /^Lock \{.*an~id/s);
+  await lock.release();
+  const key = server.of("POST")[0].headers["idempotency-key"];
+  server.always("POST", problem(401, "unauthorized"));
+  const error = await rejection(client.acquire("a"), RequestRefused);
+  server.always("DELETE", NO_QUORUM).on("POST");
+  const other = await client.acquire("a");
+  await other.release();
+  await eventually(() => /not released/.test(warnings.join()), "a warning");
+  const text = inspect(error, all) + warnings.join();
+  for (const secret of [key, other.token, "very-secret"])
+    assert.ok(!text.includes(secret));
+  const nobody = new Client({ urls: "http://me:password@127.0.0.1:1" });
+  const failed = await rejection(nobody.acquire("a", { waitMs: 0 }), Unavailable);
+  assert.ok(!(inspect(failed, all) + warnings.join()).includes("password"));
+});
+
+test("released locks tell so", async () => {
+  const server = await fake();
+  const lock = await acquire("a", { urls: server.url });
+  const released = lock.release();
+  assert.equal(lock.release(), released);
+  await released;
+  assert.throws(() => lock.check(), LockLost);
+  await rejection(lock.downgrade(), LockLost);
+  assert.equal(lock.remainingMs, 0);
+  assert.equal(lock.signal.aborted, false);
+  assert.equal(server.of("DELETE").length, 1);
+});

@@ -1,0 +1,310 @@
+#!/usr/bin/env python3
+"""The Node client under faults: does its work ever go on after its lock has
+ended?
+
+faults.py TRIES [FAULT...]
+
+In each try a process works under a lock and writes down the time; by the same
+clock, a proxy notes until when the lock is valid. Then a fault happens, at a
+random moment between two renewals. No work may be done after the validity, and
+the process must end as expected: with the loss, or not at all.
+"""
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from world import WAIT_S, World, now_ns, wait_until
+
+TOGETHER = 4  # tries at the same time
+TTL_S = 1.5
+HELD_TTL_S = 3  # a busy machine needs time to renew a lock that is to be kept
+LOST, HELD, KILLED = 70, "held", -signal.SIGKILL
+# of the clock of the proxies and that of the workers
+APART_NS = now_ns() - time.monotonic_ns()
+
+
+class Try:
+    """One process that works under a lock."""
+
+    def __init__(self, world: World, how: str, resource: str,
+                 ttl_s: float) -> None:
+        self.world, self.resource = world, resource
+        self.file = world.folder / resource
+        with (world.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", "--", os.environ["NODE"],
+                 os.environ["WORKER"], how, resource, str(self.file),
+                 str(round(ttl_s * 1000))],
+                env={**os.environ, "REDLOCKD_URL": ",".join(world.urls)},
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
+                text=True)
+
+    def wait_working(self) -> None:
+        wait_until(self.last_ns, f"{self.resource} works", WAIT_S)
+        assert self.process.stdout
+        self.told = json.loads(self.process.stdout.readline())
+
+    def last_ns(self) -> int:
+        """When it worked last; 0: not yet."""
+        try:
+            text = self.file.read_text()
+        except FileNotFoundError:
+            return 0
+        return int(text) + APART_NS if text else 0
+
+    def until_ns(self) -> int:
+        return self.world.until_ns[self.resource]
+
+    def early_ms(self) -> float:
+        return (self.until_ns() - self.last_ns()) / 1e6
+
+    def send(self, number: int) -> None:
+        os.kill(self.process.pid, number)
+
+
+Tries = list[Try]
+
+
+# ---- the faults: each is done to all tries, and undone where needed ----------
+
+def wait_ends(tries: Tries) -> None:
+    for one in tries:
+        one.process.wait(WAIT_S)
+
+
+def client_stopped(_: World, tries: Tries) -> None:
+    """For longer than the lock lasts."""
+    for one in tries:
+        one.send(signal.SIGSTOP)
+    wait_until(lambda: all(now_ns() > one.until_ns() for one in tries),
+               "the locks end", WAIT_S)
+    for one in tries:
+        one.send(signal.SIGCONT)
+    wait_ends(tries)
+
+
+def loop_blocked(_: World, tries: Tries) -> None:
+    """Neither timers nor answers are seen: check() has only the clock."""
+    for one in tries:
+        one.send(signal.SIGUSR2)
+    wait_ends(tries)
+
+
+def client_killed(world: World, tries: Tries) -> None:
+    """The lock is free when its TTL ends."""
+    for one in tries:
+        one.process.kill()
+    wait_ends(tries)
+    wait_until(lambda: all(
+        world.ask("GET", f"/locks/{one.resource}") == 404 for one in tries),
+        "the locks end", WAIT_S)
+
+
+def answers_lost(world: World, tries: Tries) -> None:
+    for proxy in world.proxies:
+        proxy.is_cut = True
+    try:
+        wait_ends(tries)
+    finally:
+        for proxy in world.proxies:
+            proxy.is_cut = False
+
+
+def grant_lost(world: World, tries: Tries) -> None:
+    """The answer to the acquire: the repeat at the other replica gets the same
+    lock."""
+    repeats = world.repeats
+    world.proxies[0].is_cut = True
+    more = [Try(world, "checks", f"{one.resource}.more", HELD_TTL_S)
+            for one in tries]
+    try:
+        for one in more:
+            one.wait_working()
+    finally:
+        world.proxies[0].is_cut = False
+        for one in more:
+            one.process.kill()
+        wait_ends(more)
+    assert world.repeats >= repeats + len(more), "it was granted anew"
+
+
+def quorum_lost(world: World, tries: Tries) -> None:
+    world.signal_nodes(3, signal.SIGSTOP)
+    try:
+        wait_ends(tries)
+    finally:
+        world.signal_nodes(3, signal.SIGCONT)
+    world.wait_ready()
+
+
+def servers_stopped(world: World, tries: Tries) -> None:
+    """Both hang: there is no answer, and no end of a connection."""
+    for server in world.servers:
+        server.send_signal(signal.SIGSTOP)
+    try:
+        wait_ends(tries)
+    finally:
+        for server in world.servers:
+            server.send_signal(signal.SIGCONT)
+    world.wait_ready()
+
+
+def servers_killed(world: World, tries: Tries) -> None:
+    for number in range(2):
+        world.kill_server(number)
+    try:
+        wait_ends(tries)
+    finally:
+        for number in range(2):
+            world.servers[number] = world.start_server(number)
+    world.wait_ready()
+
+
+def lock_taken_away(world: World, tries: Tries) -> None:
+    """Somebody else releases it: that is noticed at the next renewal."""
+    for one in tries:
+        status = world.ask("DELETE", f"/locks/{one.resource}",
+                           X_Lock_Token=one.told["token"])
+        assert status == 200, status
+    wait_ends(tries)
+
+
+def goes_on(tries: Tries) -> None:
+    """No lock is lost within half a TTL more than one: they are renewed."""
+    end = time.monotonic() + 1.5 * HELD_TTL_S
+    while time.monotonic() < end:
+        for one in tries:
+            assert one.process.poll() is None, "lost"
+        time.sleep(0.05)
+    now = now_ns()
+    for one in tries:
+        assert one.until_ns() > now, "not renewed"
+    wait_until(lambda: all(one.last_ns() > now for one in tries), "work", WAIT_S)
+
+
+def replica_killed(world: World, tries: Tries) -> None:
+    number = random.randrange(2)
+    world.kill_server(number)
+    try:
+        goes_on(tries)
+    finally:
+        world.restart_server(number)
+
+
+def replica_stopped(world: World, tries: Tries) -> None:
+    server = random.choice(world.servers)
+    server.send_signal(signal.SIGSTOP)
+    try:
+        goes_on(tries)
+    finally:
+        server.send_signal(signal.SIGCONT)
+
+
+def nodes_stopped(world: World, tries: Tries) -> None:
+    """Two of five."""
+    world.signal_nodes(2, signal.SIGSTOP)
+    try:
+        goes_on(tries)
+    finally:
+        world.signal_nodes(2, signal.SIGCONT)
+    world.wait_ready()
+
+
+@dataclass
+class Fault:
+    do: Callable[[World, Tries], None]
+    ends: int | str  # the exit status of the process
+    how: tuple[str, ...] = ("checks", "listens")  # it works
+
+
+FAULTS = [
+    # no signal aborts while its process is stopped: such work needs check()
+    Fault(client_stopped, LOST, ("checks",)),
+    Fault(loop_blocked, LOST, ("blocks",)),
+    Fault(client_killed, KILLED),
+    Fault(answers_lost, LOST),
+    Fault(grant_lost, HELD),
+    Fault(quorum_lost, LOST),
+    Fault(servers_stopped, LOST),
+    Fault(servers_killed, LOST),
+    Fault(lock_taken_away, LOST),
+    Fault(replica_killed, HELD),
+    Fault(replica_stopped, HELD),
+    Fault(nodes_stopped, HELD),
+]
+
+
+def ends_as_expected(one: Try, expected: int | str) -> None:
+    if expected == HELD:
+        assert one.process.poll() is None, "it has lost its lock"
+        one.process.kill()
+    status = one.process.wait(WAIT_S)
+    if expected != HELD:
+        assert status == expected, f"it ended with {status}, not {expected}"
+
+
+def one_round(world: World, fault: Fault, names: list[str]) -> list[float]:
+    """How long before the end of the validity each ended. Raises
+    AssertionError."""
+    ttl_s = HELD_TTL_S if fault.ends == HELD else TTL_S
+    tries = [Try(world, fault.how[i % len(fault.how)], name, ttl_s)
+             for i, name in enumerate(names)]
+    try:
+        for one in tries:
+            one.wait_working()
+        time.sleep(random.random() * ttl_s)
+        fault.do(world, tries)
+        for one in tries:
+            ends_as_expected(one, fault.ends)
+    finally:
+        for one in tries:
+            one.process.kill()
+            one.process.wait()
+    early = [one.early_ms() for one in tries]
+    for ms in early:
+        assert ms >= 0, f"it worked {-ms:.1f} ms after the validity"
+    return early
+
+
+def test(world: World, fault: Fault, tries: int) -> bool:
+    name = fault.do.__name__
+    early: list[float] = []
+    while len(early) < tries:
+        names = [f"{name}.{len(early) + i}"
+                 for i in range(min(TOGETHER, tries - len(early)))]
+        try:
+            early += one_round(world, fault, names)
+        except (AssertionError, TimeoutError,
+                subprocess.TimeoutExpired) as problem:
+            print(f"FAIL  {name}: {problem}; after {len(early)} tries\n"
+                  f"{(world.folder / 'log').read_text()[-2000:]}", flush=True)
+            return False
+    print(f"ok    {name}: {len(early)} tries; the last work was "
+          f"{min(early):.0f} to {max(early):.0f} ms before the end of the "
+          "validity", flush=True)
+    return True
+
+
+def main() -> int:
+    tries = int(sys.argv[1])
+    names = [fault.do.__name__ for fault in FAULTS]
+    wanted = sys.argv[2:] or names
+    for name in set(wanted) - set(names):
+        sys.exit(f"{name}: no such fault; there are {' '.join(names)}")
+    with World() as world:
+        results = [test(world, fault, tries) for fault in FAULTS
+                   if fault.do.__name__ in wanted]
+    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,126 @@
+// Lists, inspections, watches and force, against servers that fail.
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { Client, RequestRefused, Unavailable } from "redlockd-client";
+import { cut, json, problem, silent, usual } from "./fake.mjs";
+import {
+  catchWarnings, endFakes, eventually, fake, rejection, sleep,
+} from "./lib.mjs";
+
+endFakes();
+catchWarnings();
+
+const lockFields = (name, more) =>
+  ({ id: name, resource: name, waiters: 0, ...more });
+const holder = (number, owner) =>
+  json(lockFields("a", { fencing_token: number, owner }));
+
+async function all(iterable) {
+  const found = [];
+  for await (const one of iterable) found.push(one);
+  return found;
+}
+
+test("pages are followed", async () => {
+  const server = await fake();
+  server.on("GET",
+    json({ locks: [lockFields("a", { owner: "me", fencing_token: 7,
+      remaining_ms: 1500 }), lockFields("b")], cursor: "x&y" }),
+    json({ locks: [], cursor: "z" }),
+    json({ locks: [lockFields("b"), lockFields("c", { readers: 2 })] }));
+  const client = new Client({ urls: server.url });
+  const [first, second, third, ...rest] = await all(
+    client.locks({ prefix: "a&b/ü +" }));
+  assert.deepEqual(first, { id: "a", resources: ["a"], owner: "me",
+    fencingToken: 7, remainingMs: 1500, waiters: 0, readers: 0 });
+  assert.deepEqual([second.id, second.owner, second.remainingMs],
+    ["b", undefined, undefined]);
+  assert.deepEqual([third.id, third.readers, rest], ["c", 2, []]);
+  assert.equal(server.requests[0].path,
+    "/locks?limit=1000&prefix=a%26b%2F%C3%BC%20%2B");
+  assert.match(server.requests[1].path, /&cursor=x%26y$/);
+});
+
+test("force", async () => {
+  for (const [action, told] of [[usual, true], [problem(409, "not_owner"), false],
+    [problem(404, "lock_not_found"), false]]) {
+    const server = await fake();
+    server.always("DELETE", action);
+    const client = new Client({ urls: server.url });
+    assert.equal(await client.forceRelease("~YS9i", 7), told);
+    assert.equal(await client.forceRelease("b", "all"), told);
+    assert.deepEqual(server.requests.map((one) => one.path),
+      ["/locks/~YS9i?force=7", "/locks/b?force=all"]);
+  }
+});
+
+test("who holds a lock", async () => {
+  const server = await fake();
+  server.on("GET", holder(7, "me"), problem(404, "lock_not_found"),
+    problem(404, "not_found"), json(lockFields("~~YQpi", { resources: ["a", "b"] })));
+  const client = new Client({ urls: server.url });
+  assert.equal((await client.get("a/b")).owner, "me");
+  assert.equal(await client.get("a"), null);
+  await rejection(client.get("a"), RequestRefused); // something else is there
+  assert.deepEqual((await client.get(["b", "a"])).resources, ["a", "b"]);
+  assert.deepEqual(server.requests.map((one) => one.path),
+    ["/locks/~YS9i", "/locks/a", "/locks/a", "/locks/~~YQpi"]);
+});
+
+test("each replica is asked once, and one again", async () => {
+  const [one, two] = [await fake(), await fake()];
+  one.always("GET", cut);
+  two.always("GET", cut, json({ locks: [] }));
+  const client = new Client({ urls: [one.url, two.url] });
+  assert.deepEqual(await all(client.locks()), []);
+  await rejection(all(client.locks()), Unavailable);
+  assert.equal(one.of("GET").length + two.of("GET").length, 5);
+});
+
+test("wrong requests are told", async () => {
+  const server = await fake();
+  const wrong = problem(400, "invalid_request");
+  server.on("GET", wrong, wrong).on("DELETE", wrong);
+  const client = new Client({ urls: server.url });
+  await rejection(all(client.locks()), RequestRefused);
+  await rejection(all(client.watch("a")), RequestRefused);
+  await rejection(client.forceRelease("a", -1), RequestRefused);
+  assert.throws(() => client.get([]), TypeError);
+});
+
+test("a watch yields each new holder, and null", async () => {
+  const [one, two] = [await fake(), await fake()];
+  one.always("GET", silent, problem(404, "lock_not_found"), holder(7, "me"),
+    holder(7, "me"), cut);
+  two.always("GET", silent, holder(9, "you"), problem(404, "lock_not_found"));
+  const client = new Client({ urls: [one.url, two.url] });
+  const controller = new AbortController();
+  const seen = [];
+  const error = await rejection((async () => {
+    for await (const now of client.watch("a", { signal: controller.signal })) {
+      seen.push(now && now.owner);
+      if (seen.length === 4)
+        eventually(() => two.of("GET").length === 3, "the last question")
+          .then(() => controller.abort());
+    }
+  })(), Error);
+  assert.equal(error.name, "AbortError");
+  assert.deepEqual(seen, [null, "me", "you", null]);
+  const paths = [...one.of("GET"), ...two.of("GET")].map((got) =>
+    got.path.replace("&wait_ms=10000", ""));
+  assert.deepEqual(paths, ["/locks/a", "/locks/a?after=free", "/locks/a?after=7",
+    "/locks/a?after=7", "/locks/a?after=7", "/locks/a?after=9", "/locks/a?after=free"]);
+  await eventually(() => two.left.length === 1, "the connection is closed");
+});
+
+test("leaving the loop ends a watch", async () => {
+  const server = await fake();
+  server.always("GET", silent, holder(7, "me"));
+  for await (const now of new Client({ urls: server.url }).watch("a")) {
+    assert.equal(now.owner, "me");
+    break;
+  }
+  await sleep(50);
+  assert.equal(server.requests.length, 1);
+});

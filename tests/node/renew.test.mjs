@@ -1,0 +1,237 @@
+// A lock while it is held, and its end, against servers that fail.
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { acquire, Client, LockLost, withLock } from "redlockd-client";
+import { now } from "../node_modules/redlockd-client/src/clock.js";
+import {
+  afterRelease, cut, grant, late, problem, silent, trickle, usual,
+} from "./fake.mjs";
+import {
+  aborted, catchWarnings, endFakes, eventually, fake, rejection, sleep, warnings,
+} from "./lib.mjs";
+
+endFakes();
+catchWarnings();
+
+const GONE = problem(404, "lock_not_found");
+const NO_QUORUM = problem(503, "no_quorum", { retry_after_ms: 10 });
+
+function block(ms) {
+  for (const until = performance.now() + ms; performance.now() < until;);
+}
+
+test("it is extended with token and TTL", async () => {
+  const server = await fake({ ttl_ms: 1234, renew_after_ms: 20 });
+  const lock = await acquire("a", { urls: server.url });
+  await eventually(() => server.of("PUT").length >= 3, "three renewals");
+  const put = server.of("PUT")[2];
+  assert.deepEqual([put.path, put.body], ["/locks/an~id/extend", { ttl_ms: 1234 }]);
+  assert.equal(put.headers["x-lock-token"], lock.token);
+  await lock.release();
+});
+
+test("an extend gives a new validity from its own beginning", async () => {
+  const server = await fake({ renew_after_ms: 10 });
+  server.on("PUT", late(1000, grant({ validity_ms: 90000, renew_after_ms: 60000 })));
+  const lock = await acquire("a", { urls: server.url });
+  assert.ok(lock.remainingMs < 30000);
+  await eventually(() => lock.remainingMs > 30000, "the new validity");
+  assert.ok(lock.remainingMs <= 86000); // 90000 - 1000 - a tenth of the TTL
+  await lock.release();
+});
+
+test("another replica extends, at once or while the first is silent", async () => {
+  for (const action of [NO_QUORUM, silent, cut]) {
+    const one = await fake({ renew_after_ms: 10, validity_ms: 4000 });
+    const two = await fake();
+    one.always("PUT", action);
+    const lock = await acquire("a", { urls: [one.url, two.url] });
+    await eventually(() => two.of("PUT").length, "the other extends");
+    lock.check();
+    await eventually(() => lock.remainingMs > 8000, "a new validity");
+    await lock.release();
+  }
+});
+
+test("an extend is repeated", async () => {
+  const server = await fake({ renew_after_ms: 20 });
+  server.on("PUT", NO_QUORUM, cut, grant({ validity_ms: 90000 }));
+  const lock = await acquire("a", { urls: server.url });
+  await eventually(() => lock.remainingMs > 30000, "extended");
+  await lock.release();
+});
+
+/** Holds a lock until it is lost; how long before its end that was. */
+async function lose(server) {
+  const began = now();
+  const lock = await acquire("a", { urls: server.url });
+  const { signal } = lock;
+  const reason = await aborted(signal);
+  const at = now();
+  assert.ok(reason instanceof LockLost, String(reason));
+  assert.equal(lock.remainingMs, 0);
+  assert.throws(() => lock.check(), (error) => error === reason);
+  assert.equal(await rejection(lock.release(), LockLost), reason);
+  assert.equal(server.of("DELETE").length, 1); // some may be left
+  return began + (server.fields.validity_ms ?? 29000) - at;
+}
+
+test("gone: it is lost at once", async () => {
+  for (const action of [GONE, problem(409, "not_owner")]) {
+    const server = await fake({ renew_after_ms: 20 });
+    server.always("PUT", action);
+    assert.ok(await lose(server) > 5000);
+    assert.equal(server.of("PUT").length, 1);
+  }
+});
+
+test("not extended: it is lost a tenth before its validity ends", async () => {
+  for (const action of [NO_QUORUM, silent, trickle, cut]) {
+    const server = await fake({ renew_after_ms: 20, validity_ms: 1000 });
+    server.always("PUT", action);
+    const early = await lose(server);
+    // not before: but for the time of the acquire, which it takes for less
+    assert.ok(early <= 101, `${early} ms early`);
+    // a busy machine may be late, yet not by as much each time
+    assert.ok(early > 0, `${-early} ms late`);
+  }
+});
+
+test("max_hold_reached ends the renewals", async () => {
+  const server = await fake({ renew_after_ms: 20, validity_ms: 600 });
+  server.on("PUT", problem(409, "max_hold_reached"));
+  assert.ok(await lose(server) <= 61);
+  assert.equal(server.of("PUT").length, 1);
+});
+
+test("a block that held up the loop is told by check(), and at its end",
+  async () => {
+    const server = await fake({ validity_ms: 200 });
+    const lock = await acquire("a", { urls: server.url });
+    block(200);
+    assert.equal(lock.remainingMs, 0);
+    assert.throws(() => lock.check(), LockLost);
+    assert.equal(lock.signal.aborted, true); // check() has found it first
+    await rejection(lock.release(), LockLost);
+    await rejection(withLock("a", { urls: server.url }, () => block(200)), LockLost);
+  });
+
+test("no renewal, and no loss, after the release", async () => {
+  const server = await fake({ renew_after_ms: 1 });
+  server.always("PUT", afterRelease(GONE));
+  const client = new Client({ urls: server.url });
+  const lock = await client.acquire("a");
+  await eventually(() => server.of("PUT").length, "an extend");
+  await lock.release();
+  await sleep(300); // for the answer to the extend
+  assert.equal(lock.signal.aborted, false);
+  const calm = await fake({ renew_after_ms: 100 });
+  for (let i = 0; i < 5; i++) await withLock("a", { urls: calm.url }, () => {});
+  await sleep(400);
+  assert.equal(calm.of("PUT").length, 0);
+});
+
+// ---- the release -----------------------------------------------------------
+
+test("the lock had ended before the release", async () => {
+  const server = await fake();
+  server.always("DELETE", problem(409, "not_owner"));
+  await rejection((await acquire("a", { urls: server.url })).release(), LockLost);
+});
+
+test("the answer to the release was lost", async () => {
+  const [one, two] = [await fake(), await fake()];
+  one.on("DELETE", cut);
+  two.on("DELETE", GONE);
+  await (await acquire("a", { urls: [one.url, two.url] })).release();
+  assert.equal(two.of("DELETE").length, 1);
+});
+
+test("nobody answers the release", async () => {
+  const server = await fake();
+  server.always("DELETE", NO_QUORUM);
+  await (await acquire("a", { urls: server.url })).release();
+  assert.equal(server.of("DELETE").length, 2);
+  await eventually(() => warnings.length, "a warning");
+  assert.match(warnings.join(), /not released; it is free in \d/);
+});
+
+test("Symbol.asyncDispose releases it", async () => {
+  const server = await fake();
+  const lock = await acquire("a", { urls: server.url });
+  await lock[Symbol.asyncDispose]();
+  assert.equal(server.of("DELETE").length, 1);
+  await new Client({ urls: server.url })[Symbol.asyncDispose]();
+});
+
+// ---- withLock --------------------------------------------------------------
+
+test("withLock resolves with what the work does, and releases", async () => {
+  const server = await fake();
+  const urls = server.url;
+  assert.equal(await withLock("a", { urls }, async (lock) => {
+    await sleep(1);
+    lock.check();
+    return 7;
+  }), 7);
+  assert.equal(await withLock("a", { urls }, () => 8), 8);
+  for (const work of [async () => { throw new RangeError("x"); },
+    () => { throw new RangeError("x"); }])
+    await rejection(withLock("a", { urls }, work), RangeError);
+  assert.equal(server.of("DELETE").length, 4);
+});
+
+test("withLock rejects with the loss, whichever way the work ends", async () => {
+  const works = [
+    (lock) => sleep(20000, undefined, { signal: lock.signal }), // AbortError
+    (lock) => aborted(lock.signal), // it goes on
+    async (lock) => { await aborted(lock.signal); lock.check(); },
+    async (lock) => { throw await aborted(lock.signal); },
+  ];
+  for (const work of works) {
+    const server = await fake({ renew_after_ms: 20 });
+    server.always("PUT", GONE);
+    const error = await rejection(withLock("a", { urls: server.url }, work),
+      LockLost);
+    assert.match(error.message, /the lock ended/);
+    assert.equal(server.of("DELETE").length, 1);
+  }
+});
+
+test("what the work throws goes first; the loss is a warning", async () => {
+  const server = await fake({ renew_after_ms: 20 });
+  server.always("PUT", GONE);
+  await rejection(withLock("a", { urls: server.url }, async (lock) => {
+    await aborted(lock.signal);
+    throw new RangeError("mine");
+  }), RangeError);
+  await eventually(() => warnings.some((text) => /threw RangeError: mine/.test(text)),
+    "the warning");
+});
+
+test("an AbortError of the work's own is no loss", async () => {
+  const server = await fake();
+  const error = await rejection(withLock("a", { urls: server.url }, () =>
+    sleep(20000, undefined, { signal: AbortSignal.timeout(20) })), Error);
+  assert.equal(error.name, "AbortError");
+  assert.equal(server.of("DELETE").length, 1);
+});
+
+test("nested locks, and only the outer one lost", async () => {
+  const outer = await fake({ validity_ms: 1000 });
+  const inner = await fake();
+  const error = await rejection(withLock("out", { urls: outer.url }, (out) =>
+    withLock("in", { urls: inner.url }, () =>
+      sleep(20000, undefined, { signal: out.signal }))), LockLost);
+  assert.match(error.message, /^out: /);
+  assert.equal(inner.of("DELETE").length, 1);
+});
+
+test("an answer that trickles in does not keep the release for ever", async () => {
+  const server = await fake();
+  server.on("DELETE", trickle, usual);
+  const client = new Client({ urls: server.url, timeoutMs: 200 });
+  await client.withLock("a", () => {});
+  assert.equal(server.of("DELETE").length, 2);
+});

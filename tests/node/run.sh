@@ -1,0 +1,59 @@
+#!/usr/bin/env bash
+# The Node client as `npm pack` makes it: its protocol without I/O, servers that
+# fail as a script says, real ones that are killed and paused, types, README. All
+# is in build/node. NODE is the interpreter; arguments choose tests, such as
+# renew or live; `faults` are those with processes that are killed and stopped,
+# TRIES times each, which FAULTS chooses.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+root=$PWD
+dir=$root/build/node
+from=$root/tests/node
+export NODE=${NODE:-node} TRIES=${TRIES:-2} REDLOCKD=${REDLOCKD:-}
+export REDLOCKD=${REDLOCKD:-build/release/redlockd}
+REDLOCKD=$(realpath "$REDLOCKD")
+
+scripts/deps.sh build run tls node
+rm -rf "$dir"
+mkdir -p "$dir/node_modules"
+export npm_config_cache=$dir/cache npm_config_update_notifier=false
+npm pack --silent --offline --pack-destination "$dir" ./api/clients/node \
+    >/dev/null
+# what a user has: the files of the tarball, and nothing else
+tar -xzf "$dir"/*.tgz -C "$dir/node_modules"
+mv "$dir/node_modules/package" "$dir/node_modules/redlockd-client"
+cp -r "$from" "$dir/tests"
+
+cc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -shared -fPIC \
+    -o "$dir/clock.so" tests/interop/clock.c
+
+unset "${!REDLOCKD_@}"
+export ROOT=$root CLOCK_LIBRARY=$dir/clock.so WORKER=$dir/tests/worker.mjs
+export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$root/tests/lib:$root/tests/interop
+export CERTIFICATES=$dir/certificates
+mkdir "$CERTIFICATES"
+python3 -c 'import pathlib, sys, certificates
+certificates.Certificates(pathlib.Path(sys.argv[1]))' "$CERTIFICATES"
+
+cd "$dir/tests"
+names=("$@")
+[ $# -gt 0 ] || names=(*.test.mjs faults)
+alone=()
+served=() # they use the same servers: one after the other
+for name in "${names[@]%.test.mjs}"; do
+    case $name in
+    faults) ;;
+    live | readme) served+=("$name.test.mjs") ;;
+    *) alone+=("$name.test.mjs") ;;
+    esac
+done
+# Node 18 knows no --test-timeout
+run=(timeout -k 5 600 "$NODE" --test --test-reporter=./reporter.mjs)
+[ ${#alone[@]} -eq 0 ] || "${run[@]}" --test-concurrency=6 "${alone[@]}"
+[ ${#served[@]} -eq 0 ] ||
+    "$from/servers.py" "${run[@]}" --test-concurrency=1 "${served[@]}"
+[[ " ${names[*]} " != *" faults "* ]] && exit
+# shellcheck disable=SC2086 # they are words
+PYTHONPATH=$root/tests/cli:$PYTHONPATH exec "$from/faults.py" "$TRIES" \
+    ${FAULTS:-}

@@ -1,0 +1,232 @@
+// The protocol without I/O: what is asked, and when, by a clock that runs on as
+// the test says only as far as the generators sleep.
+import assert from "node:assert/strict";
+import test from "node:test";
+
+import { Answer, readGrant } from "../node_modules/redlockd-client/src/answer.js";
+import { now } from "../node_modules/redlockd-client/src/clock.js";
+import { LockHeld, LockLost, Unavailable } from "redlockd-client";
+import { idOf, nextHolder } from "../node_modules/redlockd-client/src/ops.js";
+import { Replicas } from "../node_modules/redlockd-client/src/replicas.js";
+import {
+  acquire, Attempt, giveBack, release, renew,
+} from "../node_modules/redlockd-client/src/talk.js";
+import { Hold, Wish } from "../node_modules/redlockd-client/src/wish.js";
+import { catchWarnings, warnings } from "./lib.mjs";
+
+catchWarnings();
+
+const URLS = ["http://one", "http://two"];
+const GRANT = {
+  id: "a", token: "1795221641865000.0123", fencing_token: 1795221641865000,
+  ttl_ms: 30000, elapsed_ms: 1, validity_ms: 29000, renew_after_ms: 10000,
+};
+const HELD = new Answer(409, { code: "lock_held", retry_after_ms: 20 });
+const NO_QUORUM = new Answer(503, { code: "no_quorum" });
+const granted = (fields) => new Answer(201, { ...GRANT, ...fields });
+
+/** Plays a talk against answers; its steps, and what it ended with. */
+function play(talk, ...answers) {
+  const sends = [];
+  const sleeps = [];
+  let step = talk.next();
+  while (!step.done) {
+    if ("sleepMs" in step.value) {
+      sleeps.push(step.value.sleepMs);
+      step = talk.next();
+    } else {
+      sends.push({ ...step.value, body: JSON.parse(JSON.stringify(step.value.body ?? {})) });
+      if (answers.length === 0) return { sends, sleeps, isOpen: true };
+      step = talk.next(answers.shift());
+    }
+  }
+  return { sends, sleeps, value: step.value };
+}
+
+function acquiring(options = {}, attempt = new Attempt()) {
+  const wish = new Wish("a", options);
+  return acquire(new Replicas(URLS), wish, 5000, attempt);
+}
+
+const holding = (fields) => new Hold("a", readGrant(granted(fields), now()));
+
+test("a grant ends the acquire; its validity counts from before", () => {
+  const before = now();
+  const { sends, value } = play(acquiring({ ttlMs: 30000, owner: "web-3" }),
+    granted());
+  const after = now();
+  assert.deepEqual(sends[0].body,
+    { resource: "a", ttl_ms: 30000, wait_ms: 10000, owner: "web-3" });
+  assert.ok(value.until >= before + 29001 && value.until <= after + 29001);
+  // a tenth of the validity to end the work
+  assert.ok(Math.abs(value.until - value.workUntil - 2900) < 1e-3);
+});
+
+test("repeats have one key, each acquire another", () => {
+  const keys = (played) => played.sends.map((one) =>
+    one.headers["Idempotency-Key"]);
+  const one = keys(play(acquiring(), undefined, NO_QUORUM, HELD, granted()));
+  assert.equal(one.length, 4);
+  assert.equal(new Set(one).size, 1);
+  assert.match(one[0], /^[A-Za-z0-9_-]{16,64}$/);
+  assert.notEqual(keys(play(acquiring(), granted()))[0], one[0]);
+});
+
+test("a lost answer goes to the next replica, and back", () => {
+  const { sends } = play(acquiring(), undefined, NO_QUORUM, granted());
+  assert.deepEqual(sends.map((one) => one.url),
+    ["http://one/locks", "http://two/locks", "http://one/locks"]);
+});
+
+test("waits are sliced into ten seconds", () => {
+  const waited = new Answer(409, { code: "lock_held", waited_ms: 10000,
+    retry_after_ms: 60000 });
+  const { sends, sleeps } = play(acquiring({ waitMs: 120000 }), waited, waited,
+    granted());
+  assert.deepEqual(sends.map((one) => [one.body.wait_ms, one.waitMs]),
+    Array(3).fill([10000, 10000]));
+  assert.deepEqual(sleeps, []);
+});
+
+test("a refusal without a wait is asked again when the server says", () => {
+  assert.deepEqual(play(acquiring(), HELD, HELD, granted()).sleeps, [20, 20]);
+  assert.throws(() => play(acquiring({ waitMs: 0 }), HELD), LockHeld);
+});
+
+test("each replica fails once, and one again", () => {
+  assert.throws(() => play(acquiring({ waitMs: 0 }), undefined, NO_QUORUM,
+    undefined), Unavailable);
+  assert.equal(play(acquiring({ waitMs: 0 }), undefined, NO_QUORUM).isOpen, true);
+});
+
+test("only the first failure is a warning", async () => {
+  play(acquiring(), undefined, undefined, undefined, undefined);
+  await new Promise(setImmediate);
+  assert.equal(warnings.length, 1);
+});
+
+test("failures back off, each time longer, at random", () => {
+  const delays = play(acquiring(), ...Array(12).fill(undefined), granted()).sleeps;
+  delays.forEach((ms, number) => {
+    const most = Math.min(2000, 50 * 2 ** (number + 1));
+    assert.ok(ms >= most / 2 && ms <= most, `${number}: ${ms}`);
+  });
+});
+
+test("a grant that came too late is asked for again", () => {
+  const { sends } = play(acquiring(), granted({ elapsed_ms: 0, validity_ms: 0 }),
+    granted());
+  assert.equal(sends.length, 2);
+});
+
+test("what may have been granted is known", () => {
+  const rows = [[[], true], [[undefined], true], [[undefined, HELD], true],
+    [[NO_QUORUM, HELD], true], [[granted({ validity_ms: 0, elapsed_ms: 0 }), HELD],
+      true]];
+  for (const [answers, expected] of rows) {
+    const attempt = new Attempt();
+    const talk = acquiring({}, attempt);
+    let step = talk.next();
+    for (const answer of answers) {
+      step = talk.next(answer);
+      if ("sleepMs" in step.value && answer !== answers.at(-1)) step = talk.next();
+    }
+    assert.equal(attempt.mayBeGranted, expected, String(answers));
+  }
+  const attempt = new Attempt();
+  const talk = acquiring({}, attempt);
+  talk.next();
+  talk.next(HELD); // it sleeps
+  assert.equal(attempt.mayBeGranted, false);
+});
+
+test("what is given back is asked for with the same key, and released", () => {
+  const attempt = new Attempt();
+  const replicas = new Replicas(URLS);
+  const { sends } = play(giveBack(replicas, new Wish("a", { waitMs: 9000 }), 5000,
+    attempt), undefined, granted(), new Answer(200, {}));
+  assert.deepEqual(sends.map((one) => one.method), ["POST", "POST", "DELETE"]);
+  for (const one of sends.slice(0, 2)) {
+    assert.equal(one.headers["Idempotency-Key"], attempt.key);
+    assert.equal(one.body.wait_ms, 0);
+  }
+  assert.equal(sends[2].headers["X-Lock-Token"], GRANT.token);
+});
+
+test("nothing is given back if somebody else has it", () => {
+  const { sends } = play(giveBack(new Replicas(URLS), new Wish("a", {}), 5000,
+    new Attempt()), HELD);
+  assert.equal(sends.length, 1);
+});
+
+test("renewals come when the server says, with its TTL and the token", () => {
+  const { sends, sleeps, isOpen } = play(renew(new Replicas(URLS), holding(), 5000),
+    new Answer(200, { ...GRANT, renew_after_ms: 7000 }),
+    new Answer(200, { ...GRANT, renew_after_ms: 8000 }));
+  assert.deepEqual([sleeps, isOpen], [[7000, 8000], true]);
+  for (const one of sends) {
+    assert.equal(one.url, "http://one/locks/a/extend");
+    assert.deepEqual(one.body, { ttl_ms: 30000 });
+    assert.equal(one.headers["X-Lock-Token"], GRANT.token);
+  }
+});
+
+test("an extend leaves time for another replica", () => {
+  const hold = holding({ validity_ms: 4000 });
+  const { sends } = play(renew(new Replicas(URLS), hold, 5000));
+  assert.ok(sends[0].timeoutMs <= 901 && sends[0].timeoutMs > 500,
+    String(sends[0].timeoutMs));
+});
+
+test("an extend that ends a lock", () => {
+  for (const code of ["lock_not_found", "not_owner"])
+    assert.throws(() => play(renew(new Replicas(URLS), holding(), 5000),
+      new Answer(409, { code })), LockLost);
+  const { sends, value } = play(renew(new Replicas(URLS), holding(), 5000),
+    new Answer(409, { code: "max_hold_reached" }));
+  assert.deepEqual([sends.length, value], [1, undefined]);
+});
+
+test("a later answer does not shorten the validity", () => {
+  const hold = holding();
+  const { until, workUntil } = hold.grant;
+  hold.extended(readGrant(granted({ validity_ms: 100 }), now()));
+  assert.deepEqual([hold.grant.until, hold.grant.workUntil], [until, workUntil]);
+});
+
+test("a release whose answer was lost may have been done", () => {
+  const gone = new Answer(404, { code: "lock_not_found" });
+  assert.equal(play(release(new Replicas(URLS), holding(), 5000), undefined, gone)
+    .sends.length, 2);
+  for (const before of [[], [new Answer(401, {})], [new Answer(429, {})]])
+    assert.throws(() => play(release(new Replicas(URLS), holding(), 5000),
+      ...before, gone), LockLost);
+});
+
+test("ids are those of the server", () => {
+  const rows = [["order:42", "order:42"], ["a/b", "~YS9i"], ["..", "~Li4"],
+    [["stock:7", "order:9"], "~~b3JkZXI6OQpzdG9jazo3"], [["a"], "a"],
+    ["ü", "~w7w"], ["~a", "~fmE"]];
+  for (const [resources, id] of rows) assert.equal(idOf(resources), id);
+});
+
+test("a watch asks with the number that is known", () => {
+  const holder = { fencingToken: 7 };
+  const query = (known) => play(nextHolder(new Replicas(URLS), "a", known, 5000))
+    .sends[0].url;
+  assert.equal(query(undefined), "http://one/locks/a");
+  assert.equal(query(null), "http://one/locks/a?after=free&wait_ms=10000");
+  assert.equal(query(holder), "http://one/locks/a?after=7&wait_ms=10000");
+  assert.equal(query({}), "http://one/locks/a?after=0&wait_ms=10000");
+});
+
+test("a watch goes on until the holder is another one", () => {
+  const same = new Answer(200, { id: "a", resource: "a", fencing_token: 7 });
+  const other = new Answer(200, { id: "a", resource: "a", fencing_token: 9 });
+  const { sends, sleeps, value } = play(
+    nextHolder(new Replicas(URLS), "a", { fencingToken: 7 }, 5000),
+    same, undefined, NO_QUORUM, other);
+  assert.equal(value.fencingToken, 9);
+  assert.equal(sends.length, 4);
+  assert.equal(sleeps[0], 1000); // a server that does not wait is not pestered
+});
