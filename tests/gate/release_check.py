@@ -106,26 +106,48 @@ def nightly_run_was_green(root: Path) -> Iterator[str]:
 
 def packages_have_the_same_bytes(root: Path) -> Iterator[str]:
     """Built twice, on this system."""
-    folder = root / "build/release-check"
-    both = folder / "once", folder / "again"
-    for one in both:
-        done = subprocess.run([str(root / "scripts/deb.sh"), str(one)],
-                              cwd=root, text=True, check=False,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        if done.returncode != 0:
-            yield done.stdout
-            return
-    yield from different_packages(*both)
-
-
-def different_packages(once: Path, again: Path) -> Iterator[str]:
-    names = sorted({file.name for folder in (once, again)
-                    for file in folder.glob("*.deb")})
+    names: set[str] = set()
+    for one, reason in built_twice(root, "deb.sh"):
+        names |= {file.name for file in one.glob("*.deb")}
+        yield from reason
     if not names:
         yield "no package was built"
-    _, unequal, missing = filecmp.cmpfiles(once, again, names, shallow=False)
+    yield from different_packages(root, "deb.sh", names)
+
+
+def clients_have_the_same_bytes(root: Path) -> Iterator[str]:
+    """Those of the clients: each is there, in this version."""
+    version = version_of(root)
+    names = {f"redlockd_client-{version}-py3-none-any.whl",
+             f"redlockd-client-{version}.tgz", f"v{version}.zip"}
+    for one, reason in built_twice(root, "clients.sh"):
+        yield from reason
+        others = {file.name for file in one.glob("*")} - names
+        if others:
+            yield f"not expected: {', '.join(sorted(others))}"
+    yield from different_packages(root, "clients.sh", names)
+
+
+def folder_of(root: Path, script: str, time: str) -> Path:
+    return root / "build/release-check" / f"{script}-{time}"
+
+
+def built_twice(root: Path, script: str) -> Iterator[tuple[Path, list[str]]]:
+    """The folders, and why a build failed."""
+    for time in ("once", "again"):
+        folder = folder_of(root, script, time)
+        done = subprocess.run([str(root / "scripts" / script), str(folder)],
+                              cwd=root, text=True, check=False,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        yield folder, [done.stdout] if done.returncode != 0 else []
+
+
+def different_packages(root: Path, script: str,
+                       names: set[str]) -> Iterator[str]:
+    once, again = (folder_of(root, script, time) for time in ("once", "again"))
+    _, unequal, missing = filecmp.cmpfiles(once, again, sorted(names), shallow=False)
     for name in unequal + missing:
-        yield f"{name}: differs from build to build"
+        yield f"{name}: is missing, or differs from build to build"
 
 
 Condition = Callable[[Path], Iterator[str]]
@@ -158,6 +180,8 @@ def words(condition: Condition) -> str:
 def release_check(counts: Counts) -> None:
     for condition in QUICK:
         counts.tell(words(condition), list(condition(ROOT)))
+    counts.tell(words(clients_have_the_same_bytes),
+                list(clients_have_the_same_bytes(ROOT)))
     what = words(packages_have_the_same_bytes)
     if shutil.which("dpkg-buildpackage"):
         counts.tell(what, list(packages_have_the_same_bytes(ROOT)))
