@@ -11,7 +11,7 @@ from __future__ import annotations
 import html
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import yaml
@@ -19,6 +19,7 @@ from markdown_it import MarkdownIt
 
 Node = dict[str, Any]
 METHODS = ("get", "put", "post", "delete", "patch")
+LINE = 56  # characters of an example that fit beside its text
 markdown = MarkdownIt("js-default")
 
 
@@ -44,6 +45,24 @@ def prose(text: str) -> str:
 def phrase(text: str) -> str:
     """One paragraph, without being one."""
     return str(markdown.renderInline(text.strip()))
+
+
+def layout(value: Any, room: int = LINE, indent: str = "") -> str:
+    """JSON, with what fits on one line on one line."""
+    line = json.dumps(value, ensure_ascii=False)
+    if len(line) <= room or not value or not isinstance(value, (dict, list)):
+        return line
+    deeper = indent + "  "
+    if isinstance(value, list):
+        items = [layout(one, LINE - len(deeper), deeper) for one in value]
+        begin, end = "[]"
+    else:
+        names = [json.dumps(name) + ": " for name in value]
+        items = [name + layout(one, LINE - len(deeper + name), deeper)
+                 for name, one in zip(names, value.values())]
+        begin, end = "{}"
+    return (f"{begin}\n{deeper}" + f",\n{deeper}".join(items) +
+            f"\n{indent}{end}")
 
 
 def target_of(reference: str) -> tuple[str, str]:
@@ -117,47 +136,56 @@ class Page:
         return prose(text) + self.facts(schema) + self.members(schema)
 
     @staticmethod
-    def terms(pairs: Iterator[tuple[str, str]]) -> str:
+    def terms(pairs: Iterable[tuple[str, str]], **attributes: str) -> str:
         items = "".join(tag("dt", term) + (tag("dd", text) if text else
                                            "<dd></dd>\n")
                         for term, text in pairs)
-        return tag("dl", items) if items else ""
+        return tag("dl", items, **attributes) if items else ""
 
     # ---- what is sent and answered ------------------------------------------
 
     def parameters(self, path: Node, operation: Node) -> str:
         found = [self.resolved(one) for one in
                  path.get("parameters", []) + operation.get("parameters", [])]
-        return self.section("Parameters", self.terms(
+        return self.section("Parameters", self.terms((
             (f"{code(one['name'])} {self.type_of(one['schema'])}, "
              f"in the {one['in']}{', required' if one['required'] else ''}",
-             prose(one["description"])) for one in found))
+             prose(one["description"])) for one in found), class_="beside"))
 
-    def contents(self, holder: Node) -> str:
-        parts = []
-        for kind, content in holder.get("content", {}).items():
-            parts.append(tag("p", f"{code(kind)}: ",
-                             self.type_of(content["schema"])))
-            for example in map(self.resolved, content["examples"].values()):
-                parts.append(self.example(example))
-        return "".join(parts)
+    def kinds(self, holder: Node) -> str:
+        return "".join(tag("p", f"{code(kind)}: ",
+                           self.type_of(content["schema"]))
+                       for kind, content in holder.get("content", {}).items())
+
+    def examples(self, holder: Node, is_open: bool) -> str:
+        """Open: what people copy and compare with."""
+        return "".join(self.example(self.resolved(one), is_open)
+                       for content in holder.get("content", {}).values()
+                       for one in content["examples"].values())
 
     @staticmethod
-    def example(example: Node) -> str:
+    def example(example: Node, is_open: bool) -> str:
         value = example["value"]
-        text = value if isinstance(value, str) else \
-            json.dumps(value, indent=2, ensure_ascii=False)
-        return tag("details", tag("summary", "Example: ",
-                                  phrase(example["summary"])),
-                   tag("pre", escape(text.rstrip("\n"))))
+        text = value if isinstance(value, str) else layout(value)
+        name = phrase(example["summary"])
+        written = tag("pre", escape(text.rstrip("\n")))
+        if is_open:
+            return tag("figure", tag("figcaption", name), written)
+        return tag("details", tag("summary", "Example: ", name), written)
+
+    @staticmethod
+    def beside(text: str, examples: str) -> str:
+        return tag("div", tag("div", text), tag("div", examples),
+                   class_="pair") if examples else text
 
     def body(self, operation: Node) -> str:
         if "requestBody" not in operation:
             return ""
         body = operation["requestBody"]
         need = ", required" if body.get("required") else ""
-        return self.section(f"Body{need}", prose(body["description"]) +
-                            self.contents(body))
+        return self.section(f"Body{need}", self.beside(
+            prose(body["description"]) + self.kinds(body),
+            self.examples(body, is_open=True)))
 
     def headers(self, answer: Node) -> str:
         names = [f'<a href="#header-{name}">{escape(name)}</a>'
@@ -171,22 +199,35 @@ class Page:
                  for link in answer.get("links", {}).values()]
         return tag("p", "Then: ", " ".join(names)) if names else ""
 
-    def whole_answer(self, answer: Node) -> str:
-        return (prose(answer["description"]) + self.contents(answer) +
+    def success(self, answer: Node) -> str:
+        return self.beside(
+            prose(answer["description"]) + self.kinds(answer) +
+            self.links(answer) + self.headers(answer),
+            self.examples(answer, is_open=True))
+
+    def whole_error(self, answer: Node) -> str:
+        return (prose(answer["description"]) + self.kinds(answer) +
+                self.examples(answer, is_open=False) +
                 self.links(answer) + self.headers(answer))
 
-    def answer(self, answer: Node) -> str:
+    def error(self, answer: Node) -> str:
         """One that several operations share is told once, at the end."""
         if "$ref" not in answer:
-            return self.whole_answer(answer)
+            return self.whole_error(answer)
         _, name = target_of(answer["$ref"])
         more = f' <a href="#answer-{name}">{escape(name)}</a>'
         return tag("p", phrase(self.resolved(answer)["description"]), more)
 
     def answers(self, operation: Node) -> str:
+        answers = operation["responses"]
+        good = [status for status in answers if status.startswith("2")]
+        bad = [status for status in answers if status not in good]
         return self.section("Answers", self.terms(
-            (code(status), self.answer(answer))
-            for status, answer in operation["responses"].items()))
+            (code(status), self.success(answers[status])) for status in good) +
+            tag("details",
+                tag("summary", "Errors: ", " ".join(map(code, bad))),
+                self.terms(((code(status), self.error(answers[status]))
+                            for status in bad), class_="beside")))
 
     # ---- the page -----------------------------------------------------------
 
@@ -210,28 +251,40 @@ class Page:
                    self.answers(operation), id=operation["operationId"])
 
     def components(self, kind: str, prefix: str) -> str:
-        write = {"schemas": self.schema, "responses": self.whole_answer,
+        write = {"schemas": self.schema, "responses": self.whole_error,
                  "headers": lambda it: (prose(it["description"]) +
                                         self.facts(it["schema"]))}[kind]
-        return "".join(
+        return tag("div", *(
             tag("section", tag("h3", code(name)), write(node),
                 id=f"{prefix}-{name}")
-            for name, node in self.spec["components"][kind].items())
+            for name, node in self.spec["components"][kind].items()),
+            class_="parts")
 
     PARTS = (("schemas", "schema", "Schemas"),
              ("responses", "answer", "Answers of several calls"),
              ("headers", "header", "Headers"))
 
+    @staticmethod
+    def group(link: str, title: str, items: Iterable[tuple[str, str]],
+              is_open: bool) -> str:
+        """Links to a part of the page and to its sections."""
+        links = [f'<a href="#{link}">Overview</a>']
+        links += [f'<a href="#{to}">{code(text)}</a>' for to, text in items]
+        return tag("details", tag("summary", escape(title)),
+                   tag("ul", *(tag("li", it) for it in links)),
+                   **({"open": ""} if is_open else {}))
+
     def contents_list(self) -> str:
-        def item(link: str, text: str) -> str:
-            return tag("li", f'<a href="#{link}">{text}</a>')
-        lists = []
-        for one in self.spec["tags"]:
-            lists += [item(operation["operationId"], code(f"{method} {path}"))
-                      for method, path, _, operation in
-                      self.operations(one["name"])]
-        lists += [item(kind, title) for kind, _, title in self.PARTS]
-        return tag("nav", tag("ul", *lists), aria_label="Contents")
+        calls = [self.group(
+            one["name"], one["name"].capitalize(),
+            ((operation["operationId"], f"{method} {path}")
+             for method, path, _, operation in self.operations(one["name"])),
+            is_open=True) for one in self.spec["tags"]]
+        parts = [self.group(
+            kind, title, ((f"{prefix}-{name}", name)
+                          for name in self.spec["components"][kind]),
+            is_open=False) for kind, prefix, title in self.PARTS]
+        return tag("nav", *calls, *parts, aria_label="Contents")
 
     def body_of_page(self) -> str:
         info = self.spec["info"]

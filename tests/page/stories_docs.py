@@ -9,10 +9,15 @@ import html5lib
 import yaml
 from selenium.webdriver.common.keys import Keys
 
-from browser import Browser, eventually
+from browser import PHONE, WIDE, Browser, eventually
 from service import Service
 
 METHODS = {"get", "put", "post", "delete", "patch"}
+COMPONENTS = (("schemas", "schema"), ("responses", "answer"),
+              ("headers", "header"))
+# of the page by its sections, 1280 px wide; with one column and each error in
+# sight it was nearly 500
+SECTION_PX = 400
 PATHS = {"/", "/openapi.yaml", "/page.css", "/page.svg", "/page.js", "/docs",
          "/metrics", "/nodes"}
 
@@ -91,7 +96,7 @@ def the_api_is_described_whole(_: Browser, service: Service) -> None:
         text = text_of(tree, f"schema-{name}")
         for member in schema.get("properties", {}):
             assert member in text, f"{name} does not tell {member}"
-    for kind, prefix in (("responses", "answer"), ("headers", "header")):
+    for kind, prefix in COMPONENTS[1:]:
         for name in components[kind]:
             assert name in text_of(tree, f"{prefix}-{name}")
 
@@ -114,3 +119,109 @@ def the_description_is_read_by_keyboard_and_phone(browser: Browser,
         it.open = true;
         }""")
     browser.looks_good()
+
+
+# ---- how it is found --------------------------------------------------------
+
+def is_in_sight(browser: Browser, name: str) -> bool:
+    return bool(browser.run("""
+        const box = document.getElementById(arguments[0])
+          .getBoundingClientRect();
+        return box.height > 0 && box.top >= 0 && box.top < innerHeight;
+        """, name))
+
+
+def is_current(browser: Browser, name: str) -> bool:
+    """The contents mark this section, and no other."""
+    marked = browser.run("""
+        return [...document.querySelectorAll('nav a:target-current')]
+          .map((link) => link.hash)""")
+    return bool(marked == [f"#{name}"])
+
+
+def anchors_of(spec: Any) -> list[str]:
+    """All that the page ever had: others may link to them."""
+    names = [one["name"] for one in spec["tags"]]
+    for item in spec["paths"].values():
+        names += [item[method]["operationId"] for method in METHODS & set(item)]
+    for kind, prefix in COMPONENTS:
+        names += [kind] + [f"{prefix}-{name}"
+                           for name in spec["components"][kind]]
+    return names
+
+
+def the_contents_lead_to_each_section(browser: Browser,
+                                      service: Service) -> None:
+    spec = yaml.safe_load(read(service, "/openapi.yaml"))
+    tree = parse(read(service, "/docs"))
+    assert not list(tree.iter("script")), "it is to work without scripts"
+    links = [link.attrib["href"] for nav in tree.iter("nav")
+             for link in nav.iter("a")]
+    for name in anchors_of(spec):
+        assert f"#{name}" in links, f"the contents have no {name}"
+    browser.resize(1280, 900)
+    for name in ("getLock", "responses", "schema-Lock", "answer-Unauthorized"):
+        browser.open(f"/docs#{name}")
+        eventually(lambda name=name: is_in_sight(browser, name), name)
+        nav = browser.run("""
+            const box = document.querySelector('.columns > nav')
+              .getBoundingClientRect();
+            const text = document.querySelector('main').getBoundingClientRect();
+            return [box.top >= 0, box.right <= text.left, box.bottom <= 900]""")
+        assert nav == [True, True, True], f"{name}: {nav}"
+    for name in ("extendLock", "listNodes"):
+        browser.run("document.getElementById(arguments[0]).scrollIntoView()",
+                    name)
+        eventually(lambda name=name: is_current(browser, name),
+                   f"the contents mark {name}")
+
+
+def the_contents_of_a_phone_are_short(browser: Browser, _: Service) -> None:
+    browser.resize(*PHONE)
+    browser.open("/docs")
+    box = browser.run("""
+        const box = document.querySelector('.columns > nav')
+          .getBoundingClientRect();
+        const text = document.querySelector('main').getBoundingClientRect();
+        return [box.bottom <= text.top, box.height / innerHeight]""")
+    assert box[0] and box[1] < 1, box
+    found = browser.run("""
+        const groups = [...document.querySelectorAll('nav details')];
+        return groups.map((group) => [group.innerText.split('\\n')[0],
+                                      group.open])""")
+    assert [name for name, is_open in found if is_open] == \
+        ["Locks", "Operation"], found
+    assert len(found) == 5, found
+    browser.resize(*WIDE)
+
+
+def examples_of(operation: Any, spec: Any, is_good: bool) -> int:
+    """How many: of the request and of success; or of errors told here."""
+    holders = [answer for status, answer in operation["responses"].items()
+               if status.startswith("2") == is_good and "$ref" not in answer]
+    if is_good:
+        holders.append(operation.get("requestBody", {}))
+    return sum(len(content["examples"]) for holder in holders
+               for content in resolve(spec, holder).get("content", {}).values())
+
+
+def examples_are_open_and_errors_are_not(browser: Browser,
+                                         service: Service) -> None:
+    spec = yaml.safe_load(read(service, "/openapi.yaml"))
+    browser.resize(1280, 900)
+    browser.open("/docs")
+    for item in spec["paths"].values():
+        for method in METHODS & set(item):
+            name = item[method]["operationId"]
+            seen, unseen = browser.run("""
+                const all = [...document.querySelectorAll(
+                  `#${arguments[0]} pre`)];
+                const seen = all.filter((it) => it.checkVisibility());
+                return [seen.length, all.length - seen.length]""", name)
+            assert seen == examples_of(item[method], spec, True), name
+            assert unseen == examples_of(item[method], spec, False), name
+    height, count = browser.run("""
+        return [document.documentElement.scrollHeight,
+                document.querySelectorAll('main section').length]""")
+    print(f"      /docs: {height} px, {height / count:.0f} for each section")
+    assert height < SECTION_PX * count, (height, count)
