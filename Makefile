@@ -48,7 +48,7 @@ lua := $(patsubst %,server/node/scripts/%.lua,\
          prelude shared release acquire share repeat extend inspect repair \
          listen scan slots permission single row readers batch)
 # one after the other: the page's script
-script := $(patsubst %,api/page/%.js,text metrics chart nodes locks token page)
+script := $(patsubst %,api/page/%.js,text metrics chart nodes locks watch details force token page)
 
 .PHONY: help build deps run fmt clean manual install install-bin \
         install-manual install-service deb

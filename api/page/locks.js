@@ -15,7 +15,9 @@ function formatHeld({held, total}) {
 }
 
 class Locks {
-  constructor() {
+  // Calls choose(lock) when somebody wants to see, or to see no more, of it.
+  constructor(choose) {
+    this.choose = choose;
     this.rows = new Map();
     this.locks = [];
     this.wanted = PAGE;
@@ -52,7 +54,7 @@ class Locks {
     locks.sort((a, b) => a.resource < b.resource ? -1 : 1);
     this.locks = locks;
     keepRows(byId('lock-rows'), this.rows, locks.map(({id}) => id),
-             () => makeRow(LOCK_COLUMNS));
+             (id) => this.makeRow(id));
     byId('locks-table').hidden = locks.length === 0;
     byId('more').hidden = !hasMore;
     const what = prefix === '' ? '' : ' that begin so';
@@ -61,6 +63,19 @@ class Locks {
       : `${plural(locks.length, 'lock', 'locks')}${what}` +
         `${hasMore ? ', and perhaps more' : ''}.`);
     this.tick(now);
+  }
+
+  // The resource is a button that opens the details.
+  makeRow(id) {
+    const row = makeRow(LOCK_COLUMNS);
+    const opener = makeElement('button', 'opener');
+    opener.type = 'button';
+    opener.setAttribute('aria-controls', 'details');
+    opener.addEventListener('click', () => {
+      this.choose(this.locks.find((lock) => lock.id === id));
+    });
+    row.cells[0].firstChild.append(opener);
+    return {...row, opener};
   }
 
   // The list stays, and why it is old is told.
@@ -78,16 +93,26 @@ class Locks {
     const left = lock.endsAt === undefined ? undefined : lock.endsAt - now;
     const owner = lock.owner === undefined ? '' : lock.owner;
     const texts = [
-      lock.resource,
       lock.readers ? plural(lock.readers, 'reader', 'readers') : owner,
       lock.fencing_token === undefined ? '' : String(lock.fencing_token),
       left === undefined ? '' : left > 0 ? formatLeft(left) : 'expired',
       formatCount(lock.waiters),
       formatHeld(lock.nodes),
     ];
-    const {element, cells} = this.rows.get(lock.id);
+    const {element, cells, opener} = this.rows.get(lock.id);
+    setText(opener, lock.resource);
+    opener.setAttribute('aria-expanded', lock.id === this.openId);
     element.classList.toggle('expired', left !== undefined && left <= 0);
     element.classList.toggle('wanted', lock.waiters > 0);
-    cells.forEach((cell, i) => setCell(cell, texts[i]));
+    cells.slice(1).forEach((cell, i) => setCell(cell, texts[i]));
+  }
+  // Whose details are open; undefined: nobody's. focus: where they were opened.
+  mark(id, {focus = false} = {}) {
+    const was = this.rows.get(this.openId);
+    this.openId = id;
+    this.tick(performance.now());
+    if (focus) {
+      (was === undefined ? byId('locks') : was.opener).focus();
+    }
   }
 }

@@ -4,30 +4,45 @@ const TIMEOUT_MS = 5000;
 const BACKOFF_MAX = 8; // times the interval
 const TICK_MS = 500;
 
-// There is no answer, or one that is an error.
-class Unanswered extends Error {}
+// There is no answer, or one that is an error: then with status, and with code
+// if it is a problem that the server names.
+class Unanswered extends Error {
+  constructor(message, {status, code, retryAfterMs = 0} = {}) {
+    super(message);
+    Object.assign(this, {status, code, retryAfterMs});
+  }
+}
 
 // The server does not know who asks.
 class Unknown extends Unanswered {}
 
-async function ask(path) {
+async function ask(path, {method = 'GET', signal,
+                          timeoutMs = TIMEOUT_MS} = {}) {
+  const signals = [AbortSignal.timeout(timeoutMs)];
+  if (signal !== undefined) {
+    signals.push(signal);
+  }
   let response;
   let body;
   try {
-    response = await fetch(path, {cache: 'no-store', headers: token.headers(),
-                                  signal: AbortSignal.timeout(TIMEOUT_MS)});
+    response = await fetch(path, {method, cache: 'no-store',
+                                  headers: token.headers(),
+                                  signal: AbortSignal.any(signals)});
     const isJson = /json/.test(response.headers.get('Content-Type'));
     body = await (isJson ? response.json() : response.text());
   } catch {
     throw new Unanswered('This server does not answer.');
   }
   if (response.status === 401) {
-    throw new Unknown('This server asks for a token.');
+    throw new Unknown('This server asks for a token.', {status: 401});
   }
   if (!response.ok) {
     const why = body.detail || `status ${response.status}`;
     const what = response.status === 403 ? 'refuses' : 'cannot answer';
-    throw new Unanswered(`This server ${what}: ${why}.`);
+    throw new Unanswered(`This server ${what}: ${why}.`, {
+      status: response.status, code: body.code,
+      retryAfterMs: body.retry_after_ms,
+    });
   }
   return body;
 }
@@ -95,6 +110,7 @@ function noteAnswer(now) {
 function noteFailure(error) {
   if (error instanceof Unknown) {
     byId('gone').hidden = true;
+    force.abandon();
     token.ask();
     return;
   }
@@ -116,9 +132,33 @@ function showSilence(now) {
 
 // ---- the parts -------------------------------------------------------------
 
-const token = new Token(() => Object.values(polls).forEach((it) => it.wake()));
+const token = new Token(() => {
+  Object.values(polls).forEach((it) => it.wake());
+  details.refuse('');
+  details.watch.retry();
+});
 const nodes = new Nodes();
-const locks = new Locks();
+const details = new Details({
+  force: (lock) => force.open(lock),
+  closed: () => locks.mark(undefined, {focus: true}),
+});
+const force = new Force({
+  ended({news = '', failure = '', refusal = ''}) {
+    details.tell(news, failure);
+    details.refuse(refusal);
+    details.tick(performance.now());
+    details.watch.retry();
+    polls.locks.wake();
+  },
+});
+const locks = new Locks((lock) => {
+  if (lock.id === details.id) {
+    details.close();
+  } else {
+    details.open(lock);
+    locks.mark(lock.id);
+  }
+});
 const traffic = new History();
 const charts = [
   new Chart({title: 'Answers per second', format: formatRate, least: 1,
@@ -203,4 +243,6 @@ setInterval(() => {
   }
   nodes.tick(now);
   locks.tick(now);
+  details.tick(now);
+  force.tick(now, details.lock);
 }, TICK_MS);

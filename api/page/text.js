@@ -48,7 +48,7 @@ function keepRows(body, rows, keys, makeRow) {
   let next = body.firstElementChild;
   for (const key of keys) {
     if (!rows.has(key)) {
-      rows.set(key, makeRow());
+      rows.set(key, makeRow(key));
     }
     const {element} = rows.get(key);
     if (element === next) {
@@ -87,6 +87,12 @@ function formatDuration(ms) {
   }
   return minutes > 0 ? `${minutes} min ${seconds % 60} s` : `${seconds} s`;
 }
+
+// By the visitor's clock.
+const formatTime = new Intl.DateTimeFormat('en-GB', {
+  day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit',
+  second: '2-digit',
+}).format;
 
 // What is left is rounded up: 0 s is reached at the end, not before it.
 const formatLeft = (ms) => formatDuration(Math.ceil(ms / 1000) * 1000);

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import axe_core_python
 from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
@@ -16,6 +17,15 @@ from selenium.webdriver.remote.webelement import WebElement
 # in which a busy machine does anything that does not hang
 DEADLINE_S = 60.0
 WIDE, PHONE = (1200, 900), (360, 780)
+AXE = (pathlib.Path(axe_core_python.__file__).parent /
+       "axe.min.js").read_text()
+# WCAG 2.1, levels A and AA
+RULES = """
+const done = arguments[0];
+axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa']})
+  .then(({violations, passes}) => done([passes.length, violations.map(
+    ({id, nodes}) => `${id}: ${nodes.map((it) => it.html).join(' ')}`)]));
+"""
 AUDIT = (pathlib.Path(__file__).parent / "audit.js").read_text()
 
 
@@ -34,6 +44,8 @@ class Browser:
     def __init__(self, origin: str, *arguments: str) -> None:
         self.origin = origin
         self.elsewhere: set[str] = set()
+        self.watches: set[str] = set()
+        self.watches_most = 0
         options = webdriver.ChromeOptions()
         options.binary_location = "/usr/bin/chromium"
         for argument in ("--headless=new", "--no-sandbox", "--lang=en",
@@ -122,20 +134,35 @@ class Browser:
                 if entry["level"] in ("SEVERE", "WARNING")]
 
     def unexpected_errors(self) -> list[str]:
-        """Without those of a time without a quorum, when there is no list."""
+        """Without those of a time without a quorum, when there is no list, of
+        a watched lock that is free, and of a release that had no effect."""
         return [error for error in self.errors() if not re.search(
-            r"/locks\?\S* - .* status of 503 ", error)]
+            r"/locks\?\S* - .* status of 503 |"
+            r"/locks/\S+\?after=\S* - .* status of 404 |"
+            r"/locks/\S+\?force=\S* - .* status of (404|409) ", error)]
 
     def requests(self) -> list[str]:
         """The URLs that were asked for since the last call."""
-        events = (json.loads(entry["message"])["message"]
-                  for entry in self.driver.get_log("performance"))
+        events = [json.loads(entry["message"])["message"]
+                  for entry in self.driver.get_log("performance")]
+        for event in events:
+            self.count_watches(event["method"], event["params"])
         urls = [event["params"]["request"]["url"] for event in events
                 if event["method"] == "Network.requestWillBeSent"]
         self.elsewhere |= {url for url in urls
                            if not url.startswith(self.origin + "/")
                            and url != "about:blank"}
         return urls
+
+    def count_watches(self, method: str, event: Any) -> None:
+        """Keeps those that are under way, and how many there were at most."""
+        name = event.get("requestId")
+        if method == "Network.requestWillBeSent" and \
+                "?after=" in event["request"]["url"]:
+            self.watches.add(name)
+        if method in ("Network.loadingFinished", "Network.loadingFailed"):
+            self.watches.discard(name)
+        self.watches_most = max(self.watches_most, len(self.watches))
 
     def leave(self) -> list[str]:
         """The same, when the page asks for nothing any more."""
@@ -151,6 +178,12 @@ class Browser:
                 for audit in ("findPale", "findWide"):
                     found = self.audit(audit)
                     assert not found, f"{width} px, {scheme}: {found}"
+
+    def is_accessible(self) -> None:
+        self.run(f"if (window.axe === undefined) {{ {AXE} }}")
+        passed, found = self.driver.execute_async_script(RULES)
+        assert passed > 5, passed
+        assert not found, found
 
     def audit(self, name: str) -> list[Any]:
         """Runs one function of audit.js."""

@@ -9,7 +9,9 @@ import traceback
 
 import stories
 import stories_auth
+import stories_details
 import stories_docs
+import stories_force
 import stories_foreign
 from browser import Browser
 from service import Service
@@ -24,11 +26,24 @@ STORIES = (
     stories.hostile_names_are_only_text,
     stories.a_prefix_and_show_more_narrow_and_widen,
     stories.all_of_it_is_reached_by_keyboard,
-    stories.an_unseen_page_asks_nothing,
     stories.a_quarantine_counts_down,
     stories.pictures_are_taken,
-    stories_auth.a_server_with_an_auth_file_asks_for_a_token,
+    # meanwhile, the nodes that these have flushed come to vote again
+    stories_details.hand_overs_are_listed,
+    stories_details.the_watch_is_one_and_ends,
+    stories_details.a_hidden_tab_asks_nothing,
+    stories_details.hand_overs_without_end_are_bounded,
+    stories_details.hostile_names_are_only_text_there,
+    stories_details.a_refused_watch_waits_before_it_is_repeated,
+    stories_details.a_watch_that_is_refused_is_told,
+    stories_force.a_lock_is_released_by_force,
+    stories_force.a_newer_holder_keeps_its_lock,
+    stories_force.all_readers_are_released,
+    stories_force.a_permit_is_released_by_its_id,
+    stories_force.a_foreign_lock_is_not_offered,
+    stories_force.who_may_not_force_is_told,
     stories_foreign.a_page_of_another_origin_gets_nothing,
+    stories_auth.a_server_with_an_auth_file_asks_for_a_token,
     stories_docs.the_pages_are_valid_html,
     stories_docs.the_api_is_described_whole,
     stories_docs.the_description_is_read_by_keyboard_and_phone,

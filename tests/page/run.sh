@@ -29,9 +29,15 @@ guarded=$((port + 1))
 while stack_is_taken "$guarded"; do
     guarded=$((guarded + 1))
 done
-(umask 077 && printf 'reader sha256:%s read,metrics prefix=*\nlocker sha256:%s lock prefix=*\n' \
-    "$(printf reader-token | sha256sum | cut -d ' ' -f 1)" \
-    "$(printf locker-token | sha256sum | cut -d ' ' -f 1)" >"$stack_dir/auth")
+identity() { # NAME RIGHTS…: a line for the auth file; the token is NAME-token
+    echo "$1 sha256:$(printf %s-token "$1" | sha256sum | cut -d ' ' -f 1) ${*:2}"
+}
+(umask 077 && {
+    identity reader read,metrics 'prefix=*'
+    identity locker lock 'prefix=*'
+    identity operator read,metrics,admin 'prefix=*'
+    identity limited read 'prefix=*' rate=1 burst=1
+} >"$stack_dir/auth")
 open_server=$stack_server
 stack_start_server "${REDLOCKD:-build/redlockd}" "127.0.0.1:$guarded" \
     --log-level error --auth-file "$stack_dir/auth"

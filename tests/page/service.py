@@ -13,6 +13,13 @@ import urllib.request
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+# what clients may call a lock: markup, and marks that turn the text around
+HOSTILE = ["<img src=x onerror=document.title='owned'>",
+           "</bdi></td><script>document.title='owned'</script>",
+           "javascript:document.title='owned'",
+           "\u202etxt.exe\u2066 \"'&amp;<b>",
+           "a" * 255]
+
 
 @dataclasses.dataclass
 class Lock:
@@ -62,11 +69,24 @@ class Service:
         client.start()
         return client
 
+    @staticmethod
+    def redis(node: str, *command: str) -> None:
+        host, port = node.rsplit(":", 1)
+        subprocess.run(["redis-cli", "-h", host, "-p", port, *command],
+                       check=True, capture_output=True, timeout=30)
+
+    def lock_elsewhere(self, resource: str) -> None:
+        """As a library without numbers does it."""
+        for node in self.nodes:
+            self.redis(node, "SET", resource, "a-value", "NX", "PX", "60000")
+
+    def unlock_elsewhere(self, resource: str) -> None:
+        for node in self.nodes:
+            self.redis(node, "DEL", resource)
+
     def flush(self, node: str) -> None:
         """It forgets all locks."""
-        host, port = node.rsplit(":", 1)
-        subprocess.run(["redis-cli", "-h", host, "-p", port, "FLUSHALL"],
-                       check=True, capture_output=True, timeout=30)
+        self.redis(node, "FLUSHALL")
 
     @contextlib.contextmanager
     def paused(self, nodes: Iterable[str]) -> Iterator[None]:

@@ -13,19 +13,14 @@ import time
 from selenium.webdriver.common.keys import Keys
 
 from browser import PHONE, WIDE, Browser, eventually
-from service import Lock, Service, Traffic
+from service import HOSTILE, Lock, Service, Traffic
+from stories_details import open_details
 
 PROMISE_S = 3.0  # until the page shows that a node is paused
 PAUSES = 3       # a busy machine may keep the promise only in one of them
 STATE, REASON, VOTES_IN = 1, 2, 4
 OWNER, NUMBER, EXPIRES_IN, WAITERS, HELD_ON = 1, 2, 3, 4, 5
 LINES = "#charts svg[role=img] .line0"
-# what clients may call a lock: markup, and marks that turn the text around
-HOSTILE = ["<img src=x onerror=document.title='owned'>",
-           "</bdi></td><script>document.title='owned'</script>",
-           "javascript:document.title='owned'",
-           "\u202etxt.exe\u2066 \"'&amp;<b>",
-           "a" * 255]
 
 
 def is_shown(browser: Browser, line: str, detail: str) -> bool:
@@ -245,21 +240,6 @@ def all_of_it_is_reached_by_keyboard(browser: Browser,
     service.release(lock)
 
 
-def an_unseen_page_asks_nothing(browser: Browser, _: Service) -> None:
-    browser.open("/")
-    eventually(lambda: browser.find("#nodes tr"), "the page")
-    browser.driver.minimize_window()
-    assert browser.run("return document.hidden") is True
-    time.sleep(1)  # what was under way when it was hidden
-    browser.requests()
-    time.sleep(4)
-    asked = browser.requests()
-    browser.driver.set_window_size(*WIDE)
-    assert not asked, asked
-    eventually(lambda: [url for url in browser.requests()
-                        if url.endswith("/nodes")], "it asks again")
-
-
 def pictures_are_taken(browser: Browser, service: Service) -> None:
     """For the docs: one node is in quarantine, and clients wait."""
     folder = pathlib.Path(os.environ.get("PICTURES", "build/page"))
@@ -305,7 +285,7 @@ def no_error_and_no_request_elsewhere(browser: Browser, _: Service) -> None:
 def a_server_that_hangs_is_told(browser: Browser, service: Service) -> None:
     lock = service.acquire("hung")
     browser.open("/")
-    eventually(lambda: browser.row(lock.resource), "the lock")
+    open_details(browser, lock.resource)
     os.kill(service.pid, signal.SIGSTOP)
     try:
         eventually(lambda: browser.text("#gone-text") ==
@@ -320,6 +300,8 @@ def a_server_that_hangs_is_told(browser: Browser, service: Service) -> None:
         eventually(lambda: "does not answer" in browser.text("#locks-note"),
                    "the list is old")
         assert browser.run("return document.title") == "No answer – redlockd"
+        eventually(lambda: browser.text("#details-failure").startswith(
+            "This server does not answer."), "the details are old")
         browser.looks_good()
     finally:
         os.kill(service.pid, signal.SIGCONT)
@@ -327,6 +309,8 @@ def a_server_that_hangs_is_told(browser: Browser, service: Service) -> None:
                "it is back")
     eventually(lambda: "does not answer" not in browser.text("#locks-note"),
                "the list is new again")
+    eventually(lambda: not browser.text("#details-failure"),
+               "the details are new again")
     eventually(lambda: browser.run("return document.title") ==
                "Locking works – redlockd", "the title of before")
     service.release(lock)
@@ -346,5 +330,7 @@ def a_server_that_died_is_told(browser: Browser, service: Service) -> None:
     while time.monotonic() < end:
         asked += browser.requests()
         time.sleep(0.5)
-    # it would be 18 without a backoff
-    assert 0 < len(asked) <= 12, asked
+    watches = [url for url in asked if "?after=" in url]
+    # without a backoff, it would be 50 of the details, and 18 others
+    assert 0 < len(watches) <= 5, watches
+    assert 0 < len(asked) - len(watches) <= 12, asked
