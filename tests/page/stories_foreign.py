@@ -9,7 +9,7 @@ import tempfile
 import threading
 from urllib.parse import urlsplit
 
-from browser import Browser
+from browser import Browser, eventually
 from service import Service
 
 REBOUND = "rebound.example"
@@ -48,6 +48,25 @@ def attack(browser: Browser, page: str, origin: str, number: int) -> list:
     return browser.driver.execute_async_script(ATTACK, origin, str(number))
 
 
+def shown_in_frame(browser: Browser, number: int) -> str:
+    """The text of what the page shows in this one of its frames."""
+    browser.driver.switch_to.frame(number)
+    text = str(browser.run("return document.body?.textContent ?? ''"))
+    browser.driver.switch_to.default_content()
+    return text
+
+
+def no_frame_shows_the_page(browser: Browser, page: str) -> None:
+    """Or somebody could be made to press a button that they do not see."""
+    browser.driver.get(page + "frames.html")
+    eventually(lambda: browser.run("return document.readyState") == "complete",
+               "the frames")
+    assert "its own" in shown_in_frame(browser, 0)
+    for number in (1, 2):
+        text = shown_in_frame(browser, number)
+        assert "Locks" not in text and "redlockd" not in text, text
+
+
 def is_unharmed(service: Service) -> bool:
     names = [lock["resource"] for lock in service.call("GET", "/locks")[1]["locks"]]
     return "kept" in names and "stolen" not in names
@@ -59,7 +78,12 @@ def a_page_of_another_origin_gets_nothing(_: Browser, service: Service) -> None:
     browser = Browser(service.origin,
                       f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1")
     with tempfile.TemporaryDirectory() as folder:
-        (pathlib.Path(folder) / "index.html").write_text("<title>evil</title>")
+        evil = pathlib.Path(folder)
+        (evil / "index.html").write_text("<title>evil</title><p>its own")
+        (evil / "frames.html").write_text(
+            "<title>evil</title>" + "".join(
+                f"<iframe src='{source}'></iframe>" for source in
+                ("index.html", service.origin + "/", service.origin + "/docs")))
         server = http.server.ThreadingHTTPServer(
             ("127.0.0.1", 0), functools.partial(Quiet, directory=folder))
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -68,6 +92,7 @@ def a_page_of_another_origin_gets_nothing(_: Browser, service: Service) -> None:
             answers = attack(browser, page, service.origin, lock.fencing_token)
             assert all(status == 0 for status, _ in answers), answers
             assert is_unharmed(service)
+            no_frame_shows_the_page(browser, page)
             # its own name, which leads to the server by now
             rebound = f"http://{REBOUND}:{host.rsplit(':', 1)[1]}"
             answers = attack(browser, rebound + "/", rebound, lock.fencing_token)
