@@ -47,8 +47,9 @@ CLI_OBJ := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard cli/*.c))) \
 lua := $(patsubst %,server/node/scripts/%.lua,\
          prelude shared release acquire share repeat extend inspect repair \
          listen scan slots permission single row readers batch)
-# one after the other: the page's script
+# one after the other: the page's script and style
 script := $(patsubst %,api/page/%.js,text metrics chart nodes locks watch details force token page)
+style := $(patsubst %,api/page/%.css,page status docs narrow)
 
 .PHONY: help build deps run fmt clean manual install install-bin \
         install-manual install-service deb
@@ -77,7 +78,7 @@ $(GEN)/script.lua.h: $(lua)
 $(GEN)/openapi.yaml.h: openapi.yaml
 $(GEN)/docs.html.h: $(GEN)/docs.html
 $(GEN)/index.html.h: api/page/index.html
-$(GEN)/page.css.h: api/page/page.css
+$(GEN)/page.css.h: $(style)
 $(GEN)/page.js.h: $(script)
 $(GEN)/page.svg.h: api/page/page.svg
 $(texts):
