@@ -119,6 +119,7 @@ def the_description_is_read_by_keyboard_and_phone(browser: Browser,
         it.open = true;
         }""")
     browser.looks_good()
+    browser.is_accessible()
 
 
 # ---- how it is found --------------------------------------------------------
