@@ -19,6 +19,7 @@ enum {
     KNOCK_US = 100000,    /* until a full server looks again who waits */
     RUNS_MAX = 16,        /* of the library in a turn; nodes must be read too */
     RUNS_US = 10000,      /* no run begins later in the turn, either */
+    LEAVE_RUNS_MAX = 64,  /* times RUNS_MAX, to accept what waits for that */
     STOP_RUNS_MAX = 1000, /* to write the last answers */
     LOOKS_MAX = 32,       /* for an answer, before a request is suspended */
     FINISH_RUNS = 2,      /* until an answer is written, and known to be */
@@ -348,7 +349,8 @@ void front_serve(struct front *front)
     if (has_wait)
         loop_timer_set(front->timer, now_us + (int64_t)wait_ms * 1000);
     connections_end_turn(&front->connections, now_us - begin_us);
-    if (front->connections.metrics->connections >= front->connections_max)
+    if (front->door != NULL &&
+        front->connections.metrics->connections >= front->connections_max)
         (void)loop_watch_set(front->door, LOOP_READABLE);
 }
 
@@ -425,10 +427,34 @@ struct front *front_new(const struct front_setup *setup,
     return front;
 }
 
+/*
+ * From now on the other processes on this port get all new connections. Those
+ * that wait in the kernel for this one are served first: it would reset them.
+ */
+static void leave_port(struct front *front)
+{
+    const struct metrics *metrics = front->connections.metrics;
+    unsigned long long wait_ms;
+    uint64_t before;
+    int tries = LEAVE_RUNS_MAX;
+    do {
+        before = metrics->connections;
+        (void)run_library(front, RUNS_MAX, INT64_MAX, &wait_ms);
+    } while (metrics->connections != before && --tries > 0);
+    front->is_due = true; /* as these runs leave no timer */
+    loop_watch_free(front->door);
+    front->door = NULL;
+    int fd = MHD_quiesce_daemon(front->daemon);
+    if (fd >= 0)
+        (void)close(fd); /* nothing was written to it */
+}
+
 void front_begin_drain(struct front *front)
 {
     front->service.is_draining = true;
     engine_stop_waiting(front->service.engine);
+    if (front->service.config->reuse_port && front->door != NULL)
+        leave_port(front);
 }
 
 void front_end_drain(struct front *front)

@@ -45,6 +45,8 @@ void front_on_answer(void *client);
  * Not ready from now on, so that load balancers notice. Until they do, all
  * requests are served: another server can extend a lock that is granted now.
  * Only nobody waits any more: who waits is told at once to ask another server.
+ * With --reuse-port, this process takes no new connections: others share the
+ * port.
  */
 void front_begin_drain(struct front *front);
 

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,13 +102,18 @@ TEST(second_server_on_the_port_is_refused)
     world_stop(&world);
 }
 
-static bool has_started(const struct server *it)
+static bool has_logged(const struct server *it, const char *text)
 {
     char *log = harness_read_file(it->log);
-    bool has = strstr(log, "event=start");
+    bool has = strstr(log, text);
 
     free(log);
     return has;
+}
+
+static bool has_started(const struct server *it)
+{
+    return has_logged(it, "event=start");
 }
 
 TEST(two_servers_share_a_port_if_both_say_so)
@@ -118,6 +124,30 @@ TEST(two_servers_share_a_port_if_both_say_so)
     WAIT_UNTIL(10000, access(world.servers[1].log, R_OK) == 0 &&
                           has_started(&world.servers[1]));
     WAIT_UNTIL(10000, http_probe(server, "/readyz") == 200);
+    world_stop(&world);
+}
+
+/* Each is a new connection, which the kernel gives to one of the servers. */
+static bool are_ready(const struct server *it, int probes)
+{
+    while (probes > 0 && http_probe(it, "/readyz") == 200)
+        probes--;
+    return probes == 0;
+}
+
+TEST(drain_leaves_a_shared_port_to_the_others)
+{
+    world_start(&world, 1, "--reuse-port --drain-ms 60000");
+    world.servers[1].port = server->port;
+    world_start_server(&world, 1, "--reuse-port");
+    WAIT_UNTIL(10000, access(world.servers[1].log, R_OK) == 0 &&
+                          has_started(&world.servers[1]));
+    WAIT_UNTIL(10000, are_ready(server, 20));
+    kill(server->pid, SIGTERM);
+    WAIT_UNTIL(10000, has_logged(server, "event=draining"));
+    WAIT_UNTIL(5000, are_ready(server, 40));
+    ck_assert_int_ne(harness_state(server->pid), 'Z');
+    kill(server->pid, SIGTERM); /* at once */
     world_stop(&world);
 }
 
