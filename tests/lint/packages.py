@@ -5,7 +5,8 @@ packages.py BUILD, a folder with redlockd, redlockctl and share/
 
 The version of debian/changelog is VERSION; what scripts/deps.sh wants for a
 build is in debian/control. The manual pages and redlockd.env have each option;
-man and mandoc have nothing to say, and redlockd takes each default.
+man and mandoc have nothing to say, and redlockd takes each default. The two
+units differ in what a shared port needs, and in nothing else.
 """
 import os
 import re
@@ -85,12 +86,33 @@ def check_completion():
         problems.append(said)
 
 
+def service_of(unit):
+    """The settings of its process."""
+    text = (ROOT / "debian" / unit).read_text().split("[Service]\n")[1]
+    return [line for line in text.splitlines() if not line.startswith("#")]
+
+
+def check_units():
+    one, shared = (service_of(f"redlockd{at}.service") for at in ("", "@"))
+    expected = []
+    for line in one:
+        expected.append(line)
+        if line.startswith("EnvironmentFile="):
+            expected.append("EnvironmentFile=-/etc/redlockd/redlockd@%i.env")
+        elif line.startswith("ExecStart="):
+            expected[-1] += " --reuse-port on"
+    if shared != expected:
+        problems.append("debian/redlockd@.service is not redlockd.service with "
+                        "a shared port")
+
+
 check_version()
 check_dependencies()
 check_options()
 check_defaults()
 check_pages()
 check_completion()
+check_units()
 for problem in problems:
     print(problem)
 sys.exit(1 if problems else 0)

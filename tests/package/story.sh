@@ -246,6 +246,43 @@ upgrades() {
         has_user_and_modes
 }
 
+# ---- several processes on a port ---------------------------------------------
+
+pids_of_both() {
+    inside systemctl show --value --property MainPID redlockd@1 redlockd@2 |
+        grep -x '[1-9][0-9]*' | sort -u
+}
+
+are_two_others() { # pids
+    [ "$(pids_of_both | grep -cvxF "${1:-none}")" = 2 ]
+}
+
+shares_its_port() {
+    inside systemctl disable --now redlockd &&
+        inside systemctl enable --now redlockd@1 redlockd@2 &&
+        eventually 20 are_two_others '' && eventually 20 is_ready &&
+        expect redlockd inactive "$(inside systemctl is-active redlockd)"
+}
+
+# each of them, but not the unit that they replace
+upgrades_both() {
+    local before
+    before=$(pids_of_both)
+    inside apt-get install -y -qq --reinstall /root/next.deb \
+        -o Dpkg::Options::=--force-confold &&
+        eventually 20 are_two_others "$before" && eventually 20 is_ready &&
+        expect redlockd inactive "$(inside systemctl is-active redlockd)"
+}
+
+# what only one of them has
+takes_options_of_one() {
+    echo "REDLOCKD_LISTEN=127.0.0.1:8081" |
+        inside tee /etc/redlockd/redlockd@2.env >/dev/null
+    inside systemctl restart redlockd@2 &&
+        inside curl -fs -o /dev/null http://127.0.0.1:8081/readyz &&
+        inside curl -fs -o /dev/null http://127.0.0.1:8080/readyz
+}
+
 removes() {
     inside apt-get remove -y -qq redlockd redlockctl &&
         inside test -e $env_file &&
@@ -289,6 +326,9 @@ story() { # release
     check "$1: takes a socket of the group redis" takes_a_socket
     check "$1: takes port 443" takes_a_low_port
     check "$1: an upgrade keeps its configuration and restarts it" upgrades
+    check "$1: two processes share a port" shares_its_port
+    check "$1: an upgrade restarts both" upgrades_both
+    check "$1: one of them has options of its own" takes_options_of_one
     check "$1: is removed, but for its configuration" removes
     check "$1: is purged" purges
     check "$1: is installed again" installs_again
