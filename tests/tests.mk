@@ -2,7 +2,7 @@
 
 .PHONY: test gate nightly check-tools release-check tests unit integration sim sim-long long readme runbooks asan lint analyse bench-tools \
         bench bench-contention bench-heartbeat bench-watches bench-permits bench-readers bench-peers bench-scale bench-fsync bench-flood bench-forgetting \
-        bench-tenants bench-profile bench-options bench-tls soak crowd compose-test deb-test fresh \
+        bench-tenants bench-profile bench-options bench-tls soak crowd compose-test deb-test fresh production \
         openapi-test page-test rights interop \
         neighbours python-test node-test ctl-test examples examples-broken nemesis \
         nemesis-tools kube-test alarms-test mutants mutate model fuzz fuzzers starved \
@@ -363,6 +363,9 @@ fresh: ## Follow README on bare trees of Debian 12 and 13; CHECK=1: if it could
 
 deb-test: ## Build, install, run, upgrade, purge the packages; DEB=bookworm CHECK=1
 	@tests/package/run.sh $(if $(CHECK),--check)
+
+production: ## Follow docs/production.md on six bare Debian systems; SHORT=1 CHECK=1
+	@tests/production/run.sh $(if $(CHECK),--check) $(if $(SHORT),--short)
 
 lint: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/tables.json $(MANUAL) ## Check layout, sizes, includes, scripts, docs, openapi.yaml
 	tests/lint/build.sh

@@ -100,9 +100,10 @@ NIGHTLY = [
     night("sim-long", hours=3),
     night("mutants", hours=4),
     night("mutate", f"mutate COUNT=70 {SEED}", hours=5),
-    # both make trees of Debian, one after the other
+    # all make trees of Debian, one after the other
     night("deb-test", hours=2),
     night("fresh", hours=2),
+    night("production"),
     night("interop", kind="waits"),
     night("examples-broken", kind="waits"),
     night("node-test", "node-test TRIES=20", "waits"),

@@ -159,6 +159,7 @@ TOOLS = [
           "NEIGHBOURS=redsync", r"^1 passed, 0 failed(?s:.*)^[1-9]\d* passed"),
     short("deb-test", "CHECK=1", r"^[1-9]\d* passed, 0 failed"),
     short("fresh", "CHECK=1", r"^[1-9]\d* passed, 0 failed"),
+    short("production", "CHECK=1", r"^[1-9]\d* passed, 0 failed"),
     # ---- what runs and installs ----------------------------------------------
     Tool("run", RUN, r"fencing_token"),
     Tool("install", INSTALL),

@@ -167,8 +167,8 @@ def check_links(page):
 
 
 def check_blocks(page):
-    """Console and sh are pasted, or gone through by compose-test and deb-test;
-    python-test runs python, node-test js."""
+    """Console and sh are pasted, or gone through by compose-test, deb-test and
+    production; python-test runs python, node-test js."""
     if page == "CONTRIBUTING.md":
         return
     for fence in re.findall(r"^ *```(\S+)$", source(page), re.M):
