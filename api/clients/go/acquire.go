@@ -1,0 +1,247 @@
+package redlockd
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"math"
+	"strings"
+	"time"
+)
+
+const (
+	// proxies may cut requests after 60 s, some after 15 s
+	longestWait = 10 * time.Second
+	forever     = instant(math.MaxInt64)
+	// of a lock that is acquired only to be released
+	shortestTTL = 100 * time.Millisecond
+)
+
+// Forever as Options.Wait: wait until the context ends.
+const Forever time.Duration = -1
+
+// Options say what to lock, and how.
+type Options struct {
+	// Resources are locked together: all or none.
+	Resources []string
+	// TTL is when the lock of a dead holder expires; 0: the server's default.
+	TTL time.Duration
+	// Wait is how long to wait for the lock, and for a server that works; 0: do
+	// not wait; Forever: until the context ends.
+	Wait time.Duration
+	// Owner is shown to clients that find the lock held; "": what the servers
+	// know you as.
+	Owner string
+	// Shared: as a reader, beside other readers.
+	Shared bool
+	// Limit: up to so many hold the resource at once; 0: one.
+	Limit int
+	// Permits, with a Limit: how many of these to take; 0: one.
+	Permits int
+}
+
+func (o *Options) name() string { return strings.Join(o.Resources, ", ") }
+
+func (o *Options) check() error {
+	switch {
+	case len(o.Resources) == 0:
+		return errors.New("name at least one resource")
+	case o.Limit != 0 && len(o.Resources) > 1:
+		return errors.New("a limit is of one resource")
+	case o.Limit == 0 && o.Permits != 0:
+		return errors.New("permits need a limit")
+	case o.Limit != 0 && o.Shared:
+		return errors.New("a permit has one holder: it cannot be shared")
+	case o.TTL < 0 || o.TTL > 0 && o.TTL < time.Millisecond:
+		return errors.New("the TTL must be at least a millisecond")
+	case o.Wait < 0 && o.Wait != Forever:
+		return errors.New("the wait is negative")
+	}
+	return nil
+}
+
+func (o *Options) body() map[string]any {
+	body := map[string]any{}
+	if len(o.Resources) == 1 {
+		body["resource"] = o.Resources[0]
+	} else {
+		body["resources"] = o.Resources
+	}
+	if o.TTL > 0 {
+		body["ttl_ms"] = o.TTL.Milliseconds()
+	}
+	if o.Owner != "" {
+		body["owner"] = o.Owner
+	}
+	if o.Limit != 0 {
+		body["limit"] = o.Limit
+		body["permits"] = o.permits()
+	}
+	if o.Shared {
+		body["mode"] = "shared"
+	}
+	return body
+}
+
+func (o *Options) permits() int {
+	if o.Permits == 0 {
+		return 1
+	}
+	return o.Permits
+}
+
+func newKey() (string, error) {
+	var random [16]byte
+	_, err := rand.Read(random[:])
+	return hex.EncodeToString(random[:]), err
+}
+
+// acquiring asks until the lock is ours or the time is up. All requests have
+// one key: if an answer with a grant was lost, the next request gets the same
+// lock.
+type acquiring struct {
+	parties
+	options  Options
+	key      string
+	deadline instant
+
+	url               string
+	sent              instant
+	failures, denials int
+	granted           *grant // the result
+	late              *grant // it came too late to be of use, and may be held
+	isAsked           bool   // an answer is due
+	isLost            bool   // an answer did not come, or did not tell
+}
+
+// mayHold: nobody knows whether a lock was granted.
+func (t *acquiring) mayHold() bool { return t.isAsked || t.isLost }
+
+func newAcquiring(p parties, o Options, key string, now instant) *acquiring {
+	t := &acquiring{parties: p, options: o, key: key, deadline: forever}
+	if o.Wait != Forever {
+		t.deadline = now.add(o.Wait)
+	}
+	return t
+}
+
+func (t *acquiring) left(now instant) time.Duration {
+	return longer(0, t.deadline.sub(now))
+}
+
+func (t *acquiring) next(a *answer, now instant) step {
+	if a != nil {
+		t.isAsked = false
+		if s := t.take(a, now); s.isDone || s.pause > 0 {
+			return s
+		}
+	}
+	wait := shorter(t.left(now), longestWait)
+	body := t.options.body()
+	body["wait_ms"] = wait.Milliseconds()
+	t.url, t.sent, t.isAsked = t.replicas.choose(now), now, true
+	return send(&request{"POST", t.url + "/locks",
+		map[string]string{"Idempotency-Key": t.key}, body, t.timeout, wait})
+}
+
+// take returns the end, a pause, or an empty step: ask again at once.
+func (t *acquiring) take(a *answer, now instant) step {
+	if g := readGrant(a, t.sent); g != nil {
+		if g.workUntil() > now {
+			t.granted = g
+			return done(nil)
+		}
+		t.late = g
+		a = &answer{body: fields{Code: noAnswer,
+			Detail: "the grant came too late"}}
+	}
+	if a.code() == "lock_held" {
+		return t.takeHeld(a, now)
+	}
+	if a.isDenial() {
+		t.denials++
+		t.replicas.avoid(t.url, now)
+		if t.denials >= len(t.replicas.urls) {
+			return done(refusal(t.options.name(), a))
+		}
+		return step{}
+	}
+	t.denials = 0
+	if a.isFinal() {
+		return done(refusal(t.options.name(), a))
+	}
+	return t.takeFailure(a, now)
+}
+
+func (t *acquiring) takeHeld(a *answer, now instant) step {
+	t.denials = 0
+	if t.left(now) == 0 {
+		return done(t.heldError(a))
+	}
+	if a.body.WaitedMs > 0 {
+		return step{}
+	}
+	return sleep(shorter(longer(a.retryAfter(), time.Millisecond), t.left(now)))
+}
+
+func (t *acquiring) takeFailure(a *answer, now instant) step {
+	t.isLost = true
+	t.failures++
+	t.replicas.avoid(t.url, now)
+	reason := shown(t.url) + ": " + a.String()
+	// each replica once, and one of them again
+	if t.left(now) == 0 && t.failures > len(t.replicas.urls) {
+		return done(unavailable(t.options.name(),
+			"no server grants it ("+reason+")", a))
+	}
+	t.logf("%s: not acquired yet, trying again (%s)", t.options.name(), reason)
+	var told *answer
+	if t.failures%len(t.replicas.urls) == 0 {
+		told = a
+	}
+	return sleep(shorter(backoff(t.failures, told), t.left(now)))
+}
+
+func (t *acquiring) heldError(a *answer) error {
+	by := a.body.HeldBy
+	err := &HeldError{Resources: t.options.Resources, Limit: t.options.Limit}
+	if t.options.Limit == 0 {
+		err.Owner, err.FencingToken = by.Owner, by.FencingToken
+		err.Remaining, err.Readers = milliseconds(by.RemainingMs), by.Readers
+	}
+	return err
+}
+
+// retracting ends an acquire whose answer nobody reads any more: it gets the
+// lock that may have been granted, by the same key, to release it. If another
+// holds it, nothing was granted.
+type retracting struct {
+	parties
+	options Options
+	key     string
+
+	url     string
+	sent    instant
+	asked   int
+	granted *grant // what has to be released; nil: nothing
+}
+
+func (t *retracting) next(a *answer, now instant) step {
+	if a != nil {
+		if t.granted = readGrant(a, t.sent); t.granted != nil ||
+			a.isFinal() && !a.isDenial() {
+			return done(nil)
+		}
+		t.replicas.avoid(t.url, now)
+	}
+	if t.asked > len(t.replicas.urls) {
+		return done(nil)
+	}
+	t.asked++
+	body := t.options.body()
+	body["wait_ms"] = 0
+	body["ttl_ms"] = shortestTTL.Milliseconds()
+	t.url, t.sent = t.replicas.choose(now), now
+	return send(&request{"POST", t.url + "/locks",
+		map[string]string{"Idempotency-Key": t.key}, body, t.timeout, 0})
+}

@@ -1,0 +1,152 @@
+package redlockd
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// codes of answers that no server gave
+const (
+	untrusted = "untrusted"
+	noAnswer  = "no_answer"
+)
+
+// answer is what came of a request. Status 0: no server answered, and code and
+// detail say why.
+type answer struct {
+	status int
+	body   fields
+}
+
+// fields are those of all answers; an unknown value is omitted.
+type fields struct {
+	Code         string `json:"code"`
+	Detail       string `json:"detail"`
+	RetryAfterMs int64  `json:"retry_after_ms"`
+	WaitedMs     int64  `json:"waited_ms"`
+	HeldBy       held   `json:"held_by"`
+	TTLMs        *int64 `json:"ttl_ms"`
+	ElapsedMs    *int64 `json:"elapsed_ms"`
+	ValidityMs   *int64 `json:"validity_ms"`
+	RenewAfterMs *int64 `json:"renew_after_ms"`
+	Token        string `json:"token"`
+	Slots        []int  `json:"slots"`
+	Locks        []held `json:"locks"`
+	Cursor       string `json:"cursor"`
+	held
+}
+
+// held is what is told of a lock.
+type held struct {
+	ID           string   `json:"id"`
+	Resource     string   `json:"resource"`
+	Resources    []string `json:"resources"`
+	Mode         string   `json:"mode"`
+	Owner        string   `json:"owner"`
+	FencingToken int64    `json:"fencing_token"`
+	RemainingMs  int64    `json:"remaining_ms"`
+	Waiters      int      `json:"waiters"`
+	Readers      int      `json:"readers"`
+}
+
+func milliseconds(ms int64) time.Duration {
+	return time.Duration(ms) * time.Millisecond
+}
+
+// readAnswer takes what is no JSON object, too: a proxy may have answered.
+func readAnswer(status int, content []byte, retryAfter string) *answer {
+	a := &answer{status: status}
+	if json.Unmarshal(content, &a.body) != nil {
+		a.body = fields{}
+	}
+	seconds, err := strconv.Atoi(retryAfter)
+	if a.body.RetryAfterMs == 0 && err == nil && seconds > 0 {
+		a.body.RetryAfterMs = int64(seconds) * 1000
+	}
+	return a
+}
+
+func (a *answer) code() string { return a.body.Code }
+
+// isFinal: the request is wrong, here and at every other replica.
+func (a *answer) isFinal() bool {
+	return a.status >= 300 && a.status < 500 && a.status != 408 &&
+		a.status != 429
+}
+
+// isDenial: by redlockd or by a gateway in front. Another replica may know
+// other identities.
+func (a *answer) isDenial() bool {
+	return a.status == 401 || a.status == 403 || a.code() == untrusted
+}
+
+// isEnd: the lock is no longer ours.
+func (a *answer) isEnd() bool {
+	return a.code() == "lock_not_found" || a.code() == "not_owner"
+}
+
+func (a *answer) retryAfter() time.Duration {
+	return milliseconds(a.body.RetryAfterMs)
+}
+
+func (a *answer) String() string {
+	if a.status == 0 {
+		return a.body.Detail
+	}
+	return strings.TrimSpace(fmt.Sprintf("%d %s", a.status, a.body.Detail))
+}
+
+func refusal(name string, a *answer) error {
+	if a.code() == untrusted {
+		return &UntrustedError{Name: name, Detail: a.body.Detail}
+	}
+	return &RefusedError{Name: name, Status: a.status, Code: a.code(),
+		Detail: a.body.Detail}
+}
+
+func unavailable(name, reason string, a *answer) error {
+	return &UnavailableError{Name: name, Reason: reason, Status: a.status,
+		RetryAfter: a.retryAfter()}
+}
+
+// grant is a lock as it was granted or extended.
+type grant struct {
+	id           string
+	token        string
+	fencingToken int64
+	ttl          time.Duration
+	renewAfter   time.Duration
+	until        instant // on our clock
+	slots        []int   // of a permit; an extend does not tell
+	isShared     bool
+}
+
+// readGrant returns nil if the answer is no grant, cut off, or not from
+// redlockd. sent is the moment before the request was sent.
+func readGrant(a *answer, sent instant) *grant {
+	if a == nil || a.status != 200 && a.status != 201 {
+		return nil
+	}
+	b := &a.body
+	if b.ID == "" || b.Token == "" || b.FencingToken == 0 || b.TTLMs == nil ||
+		b.ElapsedMs == nil || b.ValidityMs == nil || b.RenewAfterMs == nil {
+		return nil
+	}
+	return &grant{
+		id:           b.ID,
+		token:        b.Token,
+		fencingToken: b.FencingToken,
+		ttl:          milliseconds(*b.TTLMs),
+		renewAfter:   longer(milliseconds(*b.RenewAfterMs), time.Millisecond),
+		until:        sent.add(milliseconds(*b.ElapsedMs + *b.ValidityMs)),
+		slots:        b.Slots,
+		isShared:     b.Mode == "shared",
+	}
+}
+
+// workUntil is when the work has to end: a tenth of the TTL before the lock
+// does, so that it has time to.
+func (g *grant) workUntil() instant { return g.until.add(-g.ttl / 10) }

@@ -1,0 +1,289 @@
+package redlockd
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+const (
+	defaultTimeout = 5 * time.Second
+	// for what is cleaned up after a context has ended
+	cleanUpTimeout = 2 * time.Second
+	// a server closes connections that are idle for 75 s
+	idleTimeout   = 60 * time.Second
+	idleAtMost    = 20
+	longestAnswer = 64 << 20
+)
+
+// Config names the servers, and says who you are. What is omitted is taken from
+// the environment. Printed, it does not show the token.
+type Config struct {
+	// URLs of the replicas; if there are none, those in REDLOCKD_URL, separated
+	// by commas, or http://127.0.0.1:8080.
+	URLs []string
+	// Timeout for an answer; 0: 5 s.
+	Timeout time.Duration
+	// Token is your token for the servers, and TokenFile a file with it, which
+	// is read again when the servers do not know the token. By default
+	// REDLOCKD_AUTH_TOKEN or REDLOCKD_AUTH_TOKEN_FILE.
+	Token, TokenFile string
+	// CAFile has the CAs to trust, instead of the usual ones; by default
+	// REDLOCKD_CACERT.
+	CAFile string
+	// CertFile and KeyFile are your own certificate and its key, which are read
+	// again for each connection; by default REDLOCKD_CERT and REDLOCKD_KEY.
+	CertFile, KeyFile string
+	// TLS is used instead of these files.
+	TLS *tls.Config
+	// Logf is told what is tried again, and what could not be released, such as
+	// log.Printf; nil: nobody is.
+	Logf func(format string, arguments ...any)
+}
+
+// Format prints it without the token.
+func (c Config) Format(f fmt.State, _ rune) {
+	urls := make([]string, len(c.URLs))
+	for n, one := range c.URLs {
+		urls[n] = shown(one)
+	}
+	fmt.Fprintf(f, "redlockd.Config{URLs: %q}", urls)
+}
+
+// Client has connections to the servers, for any number of locks. Goroutines
+// may share it.
+type Client struct {
+	parties
+	identity *identity
+	pool     *http.Client
+	clock    func() instant
+}
+
+// New returns an error if a URL or a file is wrong. It asks no server.
+func New(config Config) (*Client, error) {
+	servers, err := newReplicas(config.URLs)
+	if err != nil {
+		return nil, err
+	}
+	who, err := newIdentity(&config)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{identity: who, clock: now}
+	c.parties = parties{servers, config.Timeout, config.Logf}
+	if c.timeout <= 0 {
+		c.timeout = defaultTimeout
+	}
+	if c.logf == nil {
+		c.logf = func(string, ...any) {}
+	}
+	c.pool = &http.Client{
+		Transport: &http.Transport{
+			Proxy:               http.ProxyFromEnvironment, // not for loopback
+			DialContext:         (&net.Dialer{Timeout: c.timeout}).DialContext,
+			TLSClientConfig:     who.tls,
+			TLSHandshakeTimeout: c.timeout,
+			MaxIdleConnsPerHost: idleAtMost,
+			IdleConnTimeout:     idleTimeout,
+			DisableCompression:  true,
+		},
+		// another host must not get the token
+		CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		},
+	}
+	return c, nil
+}
+
+// Close closes idle connections. Release the locks before.
+func (c *Client) Close() { c.pool.CloseIdleConnections() }
+
+// run does what a talk says until that ends. If ctx ends before, it returns the
+// error of ctx; but an answer that came is still taken.
+func (c *Client) run(ctx context.Context, t talk) error {
+	var a *answer
+	for {
+		s := t.next(a, c.clock())
+		if s.isDone {
+			return s.err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		a = nil
+		if s.request == nil {
+			pause(ctx, s.pause, c.clock)
+		} else {
+			a = c.send(ctx, s.request)
+		}
+		if err := ctx.Err(); err != nil && (a == nil || a.status == 0) {
+			return err
+		}
+	}
+}
+
+func (c *Client) send(ctx context.Context, r *request) *answer {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout+r.wait)
+	defer cancel()
+	a, refused := c.sendOnce(ctx, r)
+	if a.status == 401 && c.identity.refresh(refused) {
+		a, _ = c.sendOnce(ctx, r)
+	}
+	return a
+}
+
+// sendOnce also returns the Authorization that was sent.
+func (c *Client) sendOnce(ctx context.Context, r *request) (*answer, string) {
+	var body io.Reader = http.NoBody
+	if r.body != nil {
+		text, err := json.Marshal(r.body)
+		if err != nil {
+			return failure(err), ""
+		}
+		body = bytes.NewReader(text)
+	}
+	asked, err := http.NewRequestWithContext(ctx, r.method, r.url, body)
+	if err != nil {
+		return failure(err), ""
+	}
+	for name, value := range r.headers {
+		asked.Header.Set(name, value)
+	}
+	if r.body != nil {
+		asked.Header.Set("Content-Type", "application/json")
+	}
+	authorization := c.identity.authorization()
+	if authorization != "" {
+		asked.Header.Set("Authorization", authorization)
+	}
+	response, err := c.pool.Do(asked)
+	if err != nil {
+		return failure(err), authorization
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(io.LimitReader(response.Body, longestAnswer))
+	if err != nil {
+		return failure(err), authorization
+	}
+	return readAnswer(response.StatusCode, content,
+		response.Header.Get("Retry-After")), authorization
+}
+
+// failure has the reason without the URL, which may have a password.
+func failure(err error) *answer {
+	a := &answer{body: fields{Code: noAnswer}}
+	if isUntrusted(err) {
+		a.body.Code = untrusted
+	}
+	var around *url.Error
+	if errors.As(err, &around) {
+		err = around.Err
+	}
+	a.body.Detail = err.Error()
+	if errors.Is(err, context.DeadlineExceeded) {
+		a.body.Detail = "no answer in time"
+	}
+	return a
+}
+
+// Get returns the holder of a lock, nil if it is free. lock is a resource's name
+// or a lock's id; a lock of several resources has only an id.
+func (c *Client) Get(ctx context.Context, lock string) (*Holder, error) {
+	t := &asking{parties: c.parties, method: "GET", path: pathOf(lock)}
+	if err := c.run(ctx, t); err != nil {
+		return nil, err
+	}
+	switch {
+	case t.answer.code() == "lock_not_found":
+		return nil, nil
+	case t.answer.status != 200:
+		return nil, refusal(lock, t.answer)
+	}
+	return newHolder(&t.answer.body.held), nil
+}
+
+// Watch calls changed with the holder of a lock, and then with each new one; nil
+// if the lock is free. lock is as for Get. A holder that comes and goes within a
+// second may be missed. Watch returns when ctx ends, with its error; when changed
+// returns an error, with that; or when the servers refuse it.
+func (c *Client) Watch(ctx context.Context, lock string,
+	changed func(*Holder) error) error {
+	t := &watching{parties: c.parties, path: pathOf(lock)}
+	for {
+		if err := c.run(ctx, t); err != nil {
+			return err
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := changed(t.holder); err != nil {
+			return err
+		}
+	}
+}
+
+// Locks returns the locks that are held, with resources that begin with prefix.
+// A lock that is granted or ends meanwhile may be listed or not.
+func (c *Client) Locks(ctx context.Context, prefix string) ([]Holder, error) {
+	var found []Holder
+	isSeen := map[string]bool{} // a lock may be on two pages
+	for cursor := ""; ; {
+		t := &asking{parties: c.parties, method: "GET",
+			path: pathOfList(prefix, cursor)}
+		if err := c.run(ctx, t); err != nil {
+			return nil, err
+		}
+		if t.answer.status != 200 {
+			return nil, refusal("the list", t.answer)
+		}
+		for n := range t.answer.body.Locks {
+			lock := newHolder(&t.answer.body.Locks[n])
+			if !isSeen[lock.ID] {
+				isSeen[lock.ID] = true
+				found = append(found, *lock)
+			}
+		}
+		if cursor = t.answer.body.Cursor; cursor == "" {
+			return found, nil
+		}
+	}
+}
+
+// ForceRelease releases the lock of a dead holder, for operators; Locks has its
+// id and its fencing number. The holder is not told. It returns false if no
+// lock with this number is held any more.
+func (c *Client) ForceRelease(ctx context.Context, id string,
+	fencingToken int64) (bool, error) {
+	return c.force(ctx, id, strconv.FormatInt(fencingToken, 10))
+}
+
+// ForceReleaseReaders releases the locks of all readers. It returns false if no
+// reader holds it.
+func (c *Client) ForceReleaseReaders(ctx context.Context, id string) (bool,
+	error) {
+	return c.force(ctx, id, "all")
+}
+
+func (c *Client) force(ctx context.Context, id, which string) (bool, error) {
+	t := &asking{parties: c.parties, method: "DELETE",
+		path: pathOf(id) + "?force=" + which}
+	if err := c.run(ctx, t); err != nil {
+		return false, err
+	}
+	if t.answer.isEnd() {
+		return false, nil
+	}
+	if t.answer.status != 200 {
+		return false, refusal(id, t.answer)
+	}
+	return true, nil
+}

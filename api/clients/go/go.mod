@@ -1,0 +1,3 @@
+module redlockd.example/redlockd
+
+go 1.19

@@ -1,0 +1,145 @@
+package redlockd
+
+import (
+	"net/url"
+	"strconv"
+	"time"
+)
+
+const (
+	pageSize = 1000
+	// an answer to a watch that tells nothing new should take its time
+	shortestWatch = time.Second
+)
+
+// Holder is who held a lock when that was asked. Unknown values are zero, as
+// for locks of other libraries, and of readers.
+type Holder struct {
+	ID           string
+	Resources    []string
+	Owner        string
+	FencingToken int64
+	Remaining    time.Duration
+	Waiters      int // clients that wait for it at the server that was asked
+	Readers      int // how many hold it; 0: it is exclusive
+}
+
+func newHolder(h *held) *Holder {
+	resources := h.Resources
+	if len(resources) == 0 {
+		resources = []string{h.Resource}
+	}
+	return &Holder{ID: h.ID, Resources: resources, Owner: h.Owner,
+		FencingToken: h.FencingToken, Remaining: milliseconds(h.RemainingMs),
+		Waiters: h.Waiters, Readers: h.Readers}
+}
+
+// asking asks each replica once, until one answers with something else than a
+// failure of its own. That answer is the result.
+type asking struct {
+	parties
+	method, path string
+
+	url               string
+	failures, denials int
+	answer            *answer
+}
+
+func (t *asking) next(a *answer, now instant) step {
+	if a != nil {
+		if (a.status == 200 || a.isFinal()) && !a.isDenial() {
+			t.answer = a
+			return done(nil)
+		}
+		t.failures++
+		if a.isDenial() {
+			t.denials++
+		}
+		t.replicas.avoid(t.url, now)
+		if t.failures < len(t.replicas.urls) {
+			return sleep(backoff(0, nil))
+		}
+		name := t.method + " " + t.path
+		if t.denials == t.failures {
+			return done(refusal(name, a))
+		}
+		return done(unavailable(name, shown(t.url)+": "+a.String(), a))
+	}
+	t.url = t.replicas.choose(now)
+	return send(&request{t.method, t.url + t.path, nil, nil, t.timeout, 0})
+}
+
+func pathOf(lock string) string { return "/locks/" + url.PathEscape(lock) }
+
+func pathOfList(prefix, cursor string) string {
+	wanted := url.Values{"limit": {strconv.Itoa(pageSize)}}
+	if prefix != "" {
+		wanted.Set("prefix", prefix)
+	}
+	if cursor != "" {
+		wanted.Set("cursor", cursor)
+	}
+	return "/locks?" + wanted.Encode()
+}
+
+// watching ends its talk with each change: holder has the new holder, nil if the
+// lock is free. It is then asked for the next one. A server that fails is no
+// change: another one is asked, for as long as it takes.
+type watching struct {
+	parties
+	path string
+
+	known             string // what `after` says; "": nothing yet
+	url               string
+	sent              instant
+	failures, denials int
+	holder            *Holder
+}
+
+func (t *watching) next(a *answer, now instant) step {
+	if a != nil {
+		if s := t.take(a, now); s.isDone || s.pause > 0 {
+			return s
+		}
+	}
+	t.url, t.sent = t.replicas.choose(now), now
+	if t.known == "" {
+		return send(&request{"GET", t.url + t.path, nil, nil, t.timeout, 0})
+	}
+	query := "?after=" + t.known + "&wait_ms=" +
+		strconv.FormatInt(longestWait.Milliseconds(), 10)
+	return send(&request{"GET", t.url + t.path + query, nil, nil, t.timeout,
+		longestWait})
+}
+
+func (t *watching) take(a *answer, now instant) step {
+	found, holder := "", (*Holder)(nil)
+	switch {
+	case a.status == 200 && a.body.ID != "":
+		holder = newHolder(&a.body.held)
+		found = strconv.FormatInt(holder.FencingToken, 10)
+	case a.code() == "lock_not_found":
+		found = "free"
+	case a.isFinal() || a.isDenial():
+		t.denials++
+		t.replicas.avoid(t.url, now)
+		if !a.isDenial() || t.denials >= len(t.replicas.urls) {
+			return done(refusal("GET "+t.path, a))
+		}
+		return step{}
+	default:
+		t.failures++
+		t.replicas.avoid(t.url, now)
+		t.logf("GET %s: trying again (%s: %s)", t.path, shown(t.url), a)
+		return sleep(backoff(t.failures, a))
+	}
+	t.failures, t.denials = 0, 0
+	if found != t.known {
+		t.known, t.holder = found, holder
+		return done(nil)
+	}
+	if now.sub(t.sent) < shortestWatch {
+		return sleep(shortestWatch) // a server that does not know `after`
+	}
+	return step{}
+}
