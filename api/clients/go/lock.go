@@ -33,6 +33,9 @@ func (c *Client) Acquire(ctx context.Context, options Options) (*Lock, error) {
 	if err := options.check(); err != nil {
 		return nil, err
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	key, err := newKey()
 	if err != nil {
 		return nil, err
