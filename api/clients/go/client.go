@@ -52,11 +52,7 @@ type Config struct {
 
 // Format prints it without the token.
 func (c Config) Format(f fmt.State, _ rune) {
-	urls := make([]string, len(c.URLs))
-	for n, one := range c.URLs {
-		urls[n] = shown(one)
-	}
-	fmt.Fprintf(f, "redlockd.Config{URLs: %q}", urls)
+	fmt.Fprintf(f, "redlockd.Config{URLs: %q}", allShown(c.URLs))
 }
 
 // Client has connections to the servers, for any number of locks. Goroutines
@@ -66,6 +62,11 @@ type Client struct {
 	identity *identity
 	pool     *http.Client
 	clock    func() instant
+}
+
+// Format prints it without secrets.
+func (c *Client) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "redlockd.Client{URLs: %q}", allShown(c.replicas.urls))
 }
 
 // New returns an error if a URL or a file is wrong. It asks no server.

@@ -79,6 +79,14 @@ func shown(text string) string {
 	return scheme + rest[strings.LastIndex(rest[:end], "@")+1:]
 }
 
+func allShown(urls []string) []string {
+	texts := make([]string, len(urls))
+	for n, one := range urls {
+		texts[n] = shown(one)
+	}
+	return texts
+}
+
 // choose returns the first that did not fail just now. Waiting clients are
 // served in order only if they ask the same server.
 func (r *replicas) choose(now instant) string {
