@@ -87,6 +87,11 @@ need_group() {
         compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null ||
             missing+=(postgresql)
         ;;
+    go) # the client for Go, and its race detector
+        need_command go golang-go
+        need_command cc gcc
+        need_command setpriv util-linux
+        ;;
     mutate)
         need_debian_python clang.cindex python3-clang
         need_command objcopy binutils

@@ -1,0 +1,85 @@
+"""The package over a real redlockd that asks who is there."""
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import tempfile
+import unittest
+
+from certificates import Certificates
+from check_faults import Holder
+from guarded import WAIT_S, Guarded, identity
+from waiting import wait_until
+
+REDLOCKD = os.environ.get("REDLOCKD", "build/release/redlockd")
+TOKEN, NEXT = "first+token/of~2026==", "second.token"
+
+
+class Case(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="guarded."))
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.certificates = Certificates(cls.folder)
+
+    def guarded(self, *identities, **how):
+        folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder)) / "guarded"
+        return self.enterContext(Guarded(REDLOCKD, folder, self.certificates,
+                                         *identities, **how))
+
+    def holder(self, guard, resource="a", **variables):
+        os.environ.update(variables)
+        try:
+            holder = Holder([guard.url], resource, ttl_ms=3000)
+        finally:
+            for name in variables:
+                del os.environ[name]
+        self.addCleanup(holder.process.wait)
+        self.addCleanup(holder.process.kill)
+        return holder
+
+    def enterContext(self, manager):
+        entered = manager.__enter__()
+        self.addCleanup(manager.__exit__, None, None, None)
+        return entered
+
+    def test_a_token_lets_in(self):
+        guard = self.guarded(identity("batch", TOKEN, "lock prefix=b/"))
+        ca = {"REDLOCKD_CACERT": self.certificates["ca.pem"]}
+        for token, resource, told in ((TOKEN, "b/1", "held"), (NEXT, "b/1", "401"),
+                                      (TOKEN, "c/1", "403")):
+            holder = self.holder(guard, resource, REDLOCKD_AUTH_TOKEN=token, **ca)
+            wait_until(lambda one=holder: one.lines, told, WAIT_S)
+            self.assertIn(told, " ".join(holder.lines[0]))
+            holder.finish()
+        stranger = self.holder(guard, "b/1", REDLOCKD_AUTH_TOKEN=TOKEN)
+        stranger.wait("not")
+        self.assertIn("certificate", stranger.text("not"))
+
+    def test_a_certificate_lets_in(self):
+        guard = self.guarded("gate cert:gateway lock,read prefix=*",
+                             client_ca="ca.pem")
+        holder = self.holder(guard, REDLOCKD_CACERT=self.certificates["ca.pem"],
+                             REDLOCKD_CERT=self.certificates["client.pem"],
+                             REDLOCKD_KEY=self.certificates["client.key"])
+        holder.wait("held")
+        holder.finish()
+        self.assertEqual(holder.text("released"), "<nil>")
+
+    def test_a_token_and_a_certificate_are_replaced_while_a_lock_is_held(self):
+        guard = self.guarded(identity("batch", TOKEN))
+        file = self.folder / "token"
+        file.write_text(TOKEN)
+        both = self.folder / "both.pem"
+        both.write_text("".join(pathlib.Path(self.certificates[name]).read_text()
+                                for name in ("ca.pem", "other-ca.pem")))
+        holder = self.holder(guard, REDLOCKD_AUTH_TOKEN_FILE=str(file),
+                             REDLOCKD_CACERT=str(both))
+        holder.wait("held")
+        guard.admit(identity("batch", NEXT))
+        file.write_text(NEXT)
+        guard.serve("foreign")
+        holder.works_on(7000)  # beyond its TTL, twice
+        holder.finish()
+        self.assertEqual(holder.text("released"), "<nil>")

@@ -1,0 +1,125 @@
+"""The Go blocks of the pages, as they are, over real servers."""
+from __future__ import annotations
+
+import os
+import pathlib
+import re
+import subprocess
+import tempfile
+import threading
+
+import check_faults
+from check_module import BUILD, ROOT, SOURCE, run
+from nodes import end, spawn
+from waiting import wait_until
+
+# what stands around a block that is no whole program
+AROUND = """package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"redlockd.example/redlockd"
+)
+
+var _ = []any{errors.Is, fmt.Print, log.Print, time.Second}
+
+func ship(context.Context, int64) error { return nil }
+
+func lead(ctx context.Context, number int64) error {
+	fmt.Println("leads", number)
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func example(ctx context.Context, client *redlockd.Client) error {
+%s
+	return nil
+}
+
+func main() {
+	client, err := redlockd.New(redlockd.Config{})
+	if err == nil {
+		err = example(context.Background(), client)
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+}
+"""
+
+
+class Pages(check_faults.Case):
+    PAGES = SOURCE / "README.md", ROOT / "docs/clients.md"
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        folder = tempfile.TemporaryDirectory(prefix="page.", dir=BUILD / "user")
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        cls.blocks = []
+        for page in cls.PAGES:
+            cls.blocks += re.findall(r"^```go\n(.*?)^```$", page.read_text(),
+                                     re.M | re.S)
+
+    def program(self, number, block):
+        text = block if block.startswith("package ") else AROUND % block
+        folder = self.folder / str(number)
+        folder.mkdir(exist_ok=True)
+        (folder / "main.go").write_text(
+            text.replace("http://127.0.0.1:8080", self.urls[0]))
+        run(self, "go", "vet", ".", cwd=folder)
+        run(self, "go", "build", "-race", "-o", "program", ".", cwd=folder)
+        return folder / "program"
+
+    def environment(self):
+        return {**os.environ, "REDLOCKD_URL": ",".join(self.urls)}
+
+    def test_they_run(self):
+        blocks = [one for one in self.blocks if "for ctx.Err()" not in one]
+        self.assertGreaterEqual(len(blocks), 6)
+        for number, block in enumerate(blocks):
+            with self.subTest(block):
+                done = subprocess.run(
+                    [self.program(number, block)], env=self.environment(),
+                    text=True, capture_output=True, timeout=60, check=False)
+                self.assertEqual(done.stderr, "")
+                self.assertEqual(done.returncode, 0)
+
+    def test_one_leads_and_another_one_after_a_loss(self):
+        [block] = [one for one in self.blocks if "for ctx.Err()" in one]
+        self.assertLessEqual(len(block.splitlines()), 14)
+        program = self.program("leader", block)
+        told, both = [], []
+
+        def read_lines(process):
+            for line in process.stdout:
+                told.append((process.pid, *line.split()))
+
+        for _ in range(2):
+            process = spawn([program], env=self.environment(), text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            self.addCleanup(end, process)
+            both.append(process)
+            threading.Thread(target=read_lines, args=(process,),
+                             daemon=True).start()
+
+        def leaders():
+            return [line for line in told if line[1] == "leads"]
+
+        wait_until(leaders, "one leads", 60)
+        first = leaders()[0]
+        self.world.vacate("leader", self.world.nodes)
+        wait_until(lambda: len(leaders()) > 1, "one leads again", 60)
+        second = leaders()[-1]
+        self.assertGreater(int(second[2]), int(first[2]))
+        [leader] = [one for one in both if one.pid == second[0]]
+        end(leader)
+        wait_until(lambda: leaders()[-1][0] not in (leader.pid,),
+                   "the other one leads", 60)
+        self.assertGreater(int(leaders()[-1][2]), int(second[2]))
