@@ -4,7 +4,7 @@
         bench bench-contention bench-heartbeat bench-watches bench-permits bench-readers bench-peers bench-scale bench-fsync bench-flood bench-forgetting \
         bench-tenants bench-profile bench-options bench-tls soak crowd compose-test deb-test fresh production \
         openapi-test page-test rights interop \
-        neighbours python-test node-test ctl-test examples examples-broken nemesis \
+        neighbours python-test node-test go-test ctl-test examples examples-broken nemesis \
         nemesis-tools kube-test alarms-test mutants mutate model fuzz fuzzers starved \
         tls-test
 
@@ -336,6 +336,8 @@ python-test: $(OUT)/redlockd ## Test the Python client, installed from its wheel
 
 node-test: $(OUT)/redlockd ## Test the Node client, as npm packs it; TRIES=2 of each fault
 	@REDLOCKD=$(OUT)/redlockd tests/node/run.sh $(TESTS)
+go-test: $(OUT)/redlockd ## Test the Go client, from a module proxy; TRIES=20
+	@REDLOCKD=$(OUT)/redlockd TRIES=$(TRIES) tests/go/run.sh $(TESTS)
 
 interop: $(OUT)/redlockd ## Break other Redlock libraries, then `neighbours`
 	@REDLOCKD=$(OUT)/redlockd tests/interop/run.sh main neighbours

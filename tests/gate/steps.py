@@ -40,7 +40,7 @@ TEST = [
 
 FIRST = [
     Step("deps", "scripts/deps.sh build run test readme lint analyse model "
-         "fuzz nemesis tls openapi ctl examples node page kube alarms "
+         "fuzz nemesis tls openapi go ctl examples node page kube alarms "
          "bench peers profile mutate deb debootstrap fresh"),  # check-tools
     make("build", "-j$(nproc) build tests manual", after=("deps",)),
 ]
@@ -59,6 +59,7 @@ GATE = [
     make("check-tools"),
     make("python-test"),
     make("node-test"),
+    make("go-test"),
     make("page-test"),
     make("nemesis", "nemesis SECONDS=40 PERMITS=1"),
     make("nemesis-tls", "nemesis SECONDS=40 TLS=1"),
@@ -107,6 +108,7 @@ NIGHTLY = [
     night("interop", kind="waits"),
     night("examples-broken", kind="waits"),
     night("node-test", "node-test TRIES=20", "waits"),
+    night("go-test", "go-test TRIES=20", "waits"),
     night("starved", kind="waits"),
     night("long", kind="waits", hours=3),
     *(night(suite, f"integration CK_RUN_SUITE={suite} ROLLING_TTL_MS=30000 "
