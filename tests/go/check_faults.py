@@ -106,13 +106,15 @@ class Rival(threading.Thread):
 class Case(unittest.TestCase):
     """Servers 0 and 1 are the holder's, and 2 is the rival's."""
 
+    options = ()  # of the servers
+
     @classmethod
     def setUpClass(cls):
         cls.world = World(REDLOCKD_CLIENT)
         try:
             cls.world.start_nodes()
             for _ in range(3):
-                cls.world.start_server()
+                cls.world.start_server(*cls.options)
             cls.world.settle()
         except BaseException:
             cls.world.__exit__()

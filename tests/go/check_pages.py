@@ -37,9 +37,7 @@ func lead(ctx context.Context, number int64) error {
 }
 
 func example(ctx context.Context, client *redlockd.Client) error {
-%s
-	return nil
-}
+%s}
 
 func main() {
 	client, err := redlockd.New(redlockd.Config{})
@@ -53,7 +51,15 @@ func main() {
 """
 
 
+def whole(block):
+    if block.startswith("package "):
+        return block
+    return AROUND % (block if re.search("^\treturn ", block, re.M)
+                     else block + "\treturn nil\n")
+
+
 class Pages(check_faults.Case):
+    options = "--max-ttl-ms", "60000"
     PAGES = SOURCE / "README.md", ROOT / "docs/clients.md"
 
     @classmethod
@@ -67,15 +73,19 @@ class Pages(check_faults.Case):
             cls.blocks += re.findall(r"^```go\n(.*?)^```$", page.read_text(),
                                      re.M | re.S)
 
-    def program(self, number, block):
-        text = block if block.startswith("package ") else AROUND % block
-        folder = self.folder / str(number)
-        folder.mkdir(exist_ok=True)
-        (folder / "main.go").write_text(
-            text.replace("http://127.0.0.1:8080", self.urls[0]))
-        run(self, "go", "vet", ".", cwd=folder)
-        run(self, "go", "build", "-race", "-o", "program", ".", cwd=folder)
-        return folder / "program"
+    def build(self, name, *blocks):
+        """Programs, one for each block."""
+        for number, block in enumerate(blocks):
+            folder = self.folder / f"{name}{number}"
+            folder.mkdir()
+            (folder / "main.go").write_text(
+                whole(block).replace("http://127.0.0.1:8080", self.urls[0]))
+        run(self, "go", "vet", "./...", cwd=self.folder)
+        programs = self.folder / f"of-{name}"
+        programs.mkdir()
+        run(self, "go", "build", "-race", "-o", programs, f"./{name}...",
+            cwd=self.folder)
+        return [programs / f"{name}{number}" for number in range(len(blocks))]
 
     def environment(self):
         return {**os.environ, "REDLOCKD_URL": ",".join(self.urls)}
@@ -83,10 +93,10 @@ class Pages(check_faults.Case):
     def test_they_run(self):
         blocks = [one for one in self.blocks if "for ctx.Err()" not in one]
         self.assertGreaterEqual(len(blocks), 6)
-        for number, block in enumerate(blocks):
+        for program, block in zip(self.build("block", *blocks), blocks):
             with self.subTest(block):
                 done = subprocess.run(
-                    [self.program(number, block)], env=self.environment(),
+                    [program], env=self.environment(),
                     text=True, capture_output=True, timeout=60, check=False)
                 self.assertEqual(done.stderr, "")
                 self.assertEqual(done.returncode, 0)
@@ -94,7 +104,7 @@ class Pages(check_faults.Case):
     def test_one_leads_and_another_one_after_a_loss(self):
         [block] = [one for one in self.blocks if "for ctx.Err()" in one]
         self.assertLessEqual(len(block.splitlines()), 14)
-        program = self.program("leader", block)
+        [program] = self.build("leader", block)
         told, both = [], []
 
         def read_lines(process):
