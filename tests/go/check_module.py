@@ -73,15 +73,18 @@ class Package(unittest.TestCase):
         run(self, "go", "vet", "-tags", "live", "./...", cwd=BUILD / "user")
 
     def test_it_builds_for_other_systems(self):
-        for system in "darwin", "windows", "freebsd":
-            run(self, "go", "build", ".", GOOS=system, CGO_ENABLED="0")
-        run(self, "go", "build", ".", GOARCH="386", CGO_ENABLED="0")
+        """One in the gate: each has its own standard library to compile."""
+        systems = ["darwin/arm64", "linux/386", "windows/amd64"]
+        for one in systems[:1 if check_faults.TRIES < 20 else None]:
+            system, _, machine = one.partition("/")
+            run(self, "go", "build", ".", GOOS=system, GOARCH=machine,
+                CGO_ENABLED="0")
 
     def test_the_protocol_without_io(self):
         run(self, "go", "test", "-race", "-count=1", ".")
 
     def test_servers_that_fail_by_script(self):
-        run(self, BUILD / "fake.test", "-test.v", cwd=BUILD)
+        run(self, BUILD / "fake.test", "-test.v", "-test.parallel=8", cwd=BUILD)
 
     def test_every_public_name_is_in_the_readme(self):
         text = (SOURCE / "README.md").read_text()

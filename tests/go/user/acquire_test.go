@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 )
 
 func TestWhatIsSentAndWhatIsTold(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, nil)
 	lock := acquire(t, newClient(t, redlockd.Config{}, f), redlockd.Options{
 		Resources: []string{"order:42"}, TTL: 30 * time.Second,
@@ -41,6 +41,7 @@ func TestWhatIsSentAndWhatIsTold(t *testing.T) {
 }
 
 func TestPermits(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, m{"renew_after_ms": 10}).on("POST", nil, grant(m{"slots": []int{0, 2}}))
 	lock := acquire(t, newClient(t, redlockd.Config{}, f), redlockd.Options{
 		Resources: []string{"pool"}, Limit: 3, Permits: 2})
@@ -58,6 +59,7 @@ func TestPermits(t *testing.T) {
 }
 
 func TestSeveralResources(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, nil)
 	acquire(t, newClient(t, redlockd.Config{}, f),
 		redlockd.Options{Resources: []string{"b", "a"}})
@@ -67,6 +69,7 @@ func TestSeveralResources(t *testing.T) {
 }
 
 func TestWrongOptions(t *testing.T) {
+	t.Parallel()
 	client := newClient(t, redlockd.Config{})
 	for _, o := range []redlockd.Options{
 		{}, {Resources: []string{"a", "b"}, Limit: 2},
@@ -82,6 +85,7 @@ func TestWrongOptions(t *testing.T) {
 }
 
 func TestRepeatsHaveOneKeyAndEachAcquireItsOwn(t *testing.T) {
+	t.Parallel()
 	one, two := newFake(t, nil), newFake(t, nil)
 	one.on("POST", nil, cut)
 	two.on("POST", nil, noQuorum)
@@ -107,6 +111,7 @@ func TestRepeatsHaveOneKeyAndEachAcquireItsOwn(t *testing.T) {
 }
 
 func TestAReplicaThatFailedIsAskedLast(t *testing.T) {
+	t.Parallel()
 	one, two := newFake(t, nil), newFake(t, nil)
 	one.on("POST", cut)
 	client := newClient(t, redlockd.Config{}, one, two)
@@ -118,6 +123,7 @@ func TestAReplicaThatFailedIsAskedLast(t *testing.T) {
 }
 
 func TestTheAnswerMayComeAsLateAsTheWaitEnds(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, nil).on("POST", nil, late(1500*time.Millisecond, usual))
 	o := wanted()
 	o.Wait = 30 * time.Second
@@ -126,6 +132,7 @@ func TestTheAnswerMayComeAsLateAsTheWaitEnds(t *testing.T) {
 }
 
 func TestHeld(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, nil).on("POST", heldBy)
 	client := newClient(t, redlockd.Config{}, f)
 	_, err := client.Acquire(background, redlockd.Options{Resources: []string{"a"}})
@@ -149,6 +156,7 @@ func TestHeld(t *testing.T) {
 }
 
 func TestReadersAreTold(t *testing.T) {
+	t.Parallel()
 	for readers, text := range map[int]string{1: "by a reader", 2: "by 2 readers"} {
 		f := newFake(t, nil).on("POST", problem(409, "lock_held",
 			m{"held_by": m{"mode": "shared", "readers": readers}}))
@@ -162,6 +170,7 @@ func TestReadersAreTold(t *testing.T) {
 }
 
 func TestAWrongRequestIsNotRepeated(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, nil).on("POST", problem(400, "invalid_request", nil))
 	_, err := newClient(t, redlockd.Config{}, f).Acquire(background, wanted())
 	var refused *redlockd.RefusedError
@@ -171,6 +180,7 @@ func TestAWrongRequestIsNotRepeated(t *testing.T) {
 }
 
 func TestARedirectIsNotFollowed(t *testing.T) {
+	t.Parallel()
 	other := newFake(t, nil)
 	f := newFake(t, nil).on("POST", func(r *request) {
 		r.writer.Header().Set("Location", other.URL+"/locks")
@@ -183,6 +193,7 @@ func TestARedirectIsNotFollowed(t *testing.T) {
 }
 
 func TestUnavailableOnceEachReplicaFailed(t *testing.T) {
+	t.Parallel()
 	one, two := newFake(t, nil), newFake(t, nil)
 	one.on("POST", cut)
 	two.on("POST", cut)
@@ -193,6 +204,7 @@ func TestUnavailableOnceEachReplicaFailed(t *testing.T) {
 }
 
 func TestWaitsForAServerToo(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, nil).on("POST", nil, noQuorum, page(502, "<html>"),
 		page(201, `{"id":"an~id","tok`), problem(429, "too_many_waiters", nil))
 	acquire(t, newClient(t, redlockd.Config{}, f), wanted())
@@ -204,6 +216,7 @@ func TestWaitsForAServerToo(t *testing.T) {
 // An answer with a grant was lost, or is on its way: the lock is got by the same
 // key, and released.
 func TestAContextThatEndsLeavesNoLock(t *testing.T) {
+	t.Parallel()
 	for name, script := range map[string][]action{
 		"on its way": {late(time.Second, usual)},
 		"lost":       {cutAfter(usual), silent},
@@ -227,6 +240,7 @@ func TestAContextThatEndsLeavesNoLock(t *testing.T) {
 }
 
 func TestAContextThatEndsClosesTheConnection(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, nil).on("POST", heldBy, silent)
 	ctx, cancel := context.WithCancel(background)
 	go func() {
@@ -246,6 +260,7 @@ func TestAContextThatEndsClosesTheConnection(t *testing.T) {
 }
 
 func TestAGrantThatComesWithTheEndIsReleased(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(background)
 	f := newFake(t, nil).on("POST", nil, func(r *request) {
 		usual(r)
@@ -273,15 +288,8 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-func TestNoProxyIsAskedForThisMachine(t *testing.T) {
-	f := newFake(t, nil)
-	os.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
-	defer os.Unsetenv("HTTP_PROXY")
-	acquire(t, newClient(t, redlockd.Config{}, f), wanted())
-	equal(t, f.count("POST"), 1)
-}
-
 func TestConnectionsAreReused(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, nil)
 	client := newClient(t, redlockd.Config{}, f)
 	for n := 0; n < 10; n++ {

@@ -48,6 +48,7 @@ func cycle(c *redlockd.Client) error {
 }
 
 func TestTheTokenIsSentWithEachRequest(t *testing.T) {
+	t.Parallel()
 	file := write(t, t.TempDir(), "token", token+"\n")
 	for _, config := range []redlockd.Config{{Token: token}, {TokenFile: file}} {
 		f := knowing(t, token, m{"renew_after_ms": 1})
@@ -72,6 +73,7 @@ func TestTheTokenComesFromTheEnvironment(t *testing.T) {
 }
 
 func TestAnUnknownTokenIsToldAtOnce(t *testing.T) {
+	t.Parallel()
 	f := knowing(t, token, nil)
 	for _, config := range []redlockd.Config{{}, {Token: nextToken}} {
 		client := newClient(t, config, f)
@@ -93,6 +95,7 @@ func TestAnUnknownTokenIsToldAtOnce(t *testing.T) {
 }
 
 func TestAnotherReplicaMayKnowIt(t *testing.T) {
+	t.Parallel()
 	old, dead, fresh := knowing(t, nextToken, nil), newFake(t, nil), knowing(t, token, nil)
 	dead.on("POST", cut)
 	must(t, cycle(newClient(t, redlockd.Config{Token: token}, old, dead, fresh)))
@@ -100,6 +103,7 @@ func TestAnotherReplicaMayKnowIt(t *testing.T) {
 }
 
 func TestTheTokenIsReplaced(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	f := knowing(t, nextToken, nil)
 	client := newClient(t, redlockd.Config{TokenFile: write(t, folder, "token", token)}, f)
@@ -113,6 +117,7 @@ func TestTheTokenIsReplaced(t *testing.T) {
 }
 
 func TestTheLockOutlivesAReplacementThatTakesAWhile(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	file := write(t, folder, "token", token)
 	f := knowing(t, token, m{"renew_after_ms": 20, "validity_ms": 9000, "ttl_ms": 9000})
@@ -130,6 +135,7 @@ func TestTheLockOutlivesAReplacementThatTakesAWhile(t *testing.T) {
 }
 
 func TestAnIdentityThatWasRemovedLosesTheLock(t *testing.T) {
+	t.Parallel()
 	f := knowing(t, token, m{"renew_after_ms": 20, "validity_ms": 1000, "ttl_ms": 1000})
 	lock := acquire(t, newClient(t, redlockd.Config{Token: token}, f), wanted())
 	f.on("PUT", knows(nextToken))
@@ -138,6 +144,7 @@ func TestAnIdentityThatWasRemovedLosesTheLock(t *testing.T) {
 }
 
 func TestBadTokensAreTold(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	for text, reason := range map[string]string{"": "empty", "\n": "empty",
 		token + "\n\n": "more than one line", token + " ": "ASCII", token + "é": "ASCII",
@@ -166,6 +173,7 @@ func shownOf(what ...any) string {
 }
 
 func TestNoSecretIsShown(t *testing.T) {
+	t.Parallel()
 	f := knowing(t, token, m{"renew_after_ms": 20})
 	var logged []string
 	config := redlockd.Config{Token: token, URLs: []string{strings.Replace(f.URL,
@@ -193,6 +201,7 @@ func TestNoSecretIsShown(t *testing.T) {
 }
 
 func TestLimits(t *testing.T) {
+	t.Parallel()
 	limited := problem(429, "rate_limited", m{"retry_after_ms": 1000})
 	worded := func(r *request) {
 		r.writer.Header().Set("Retry-After", "1")
@@ -346,6 +355,7 @@ func TestCertificatesOfClients(t *testing.T) {
 }
 
 func TestBadFilesAreTold(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	ours := newAuthority(t, folder, "ca")
 	ours.make(t, "client", "", time.Hour)
@@ -365,6 +375,7 @@ func TestBadFilesAreTold(t *testing.T) {
 }
 
 func TestAHungHandshakeCostsNoLock(t *testing.T) {
+	t.Parallel()
 	hung, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer hung.Close()

@@ -18,6 +18,7 @@ func pageOf(body m) action {
 }
 
 func TestPagesAreFollowed(t *testing.T) {
+	t.Parallel()
 	b := m{"id": "b", "resource": "b", "waiters": 0}
 	f := newFake(t, nil).on("GET", nil,
 		pageOf(m{"locks": []m{{"id": "a", "resource": "a", "owner": "me",
@@ -35,6 +36,7 @@ func TestPagesAreFollowed(t *testing.T) {
 }
 
 func TestGet(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, nil).on("GET", nil, pageOf(m{"id": "~YS9i", "resource": "a/b",
 		"fencing_token": 7, "owner": "me"}), gone, problem(400, "invalid_request", nil))
 	client := newClient(t, redlockd.Config{}, f)
@@ -49,6 +51,7 @@ func TestGet(t *testing.T) {
 }
 
 func TestForceRelease(t *testing.T) {
+	t.Parallel()
 	for _, one := range []struct {
 		act action
 		is  bool
@@ -70,6 +73,7 @@ func TestForceRelease(t *testing.T) {
 }
 
 func TestEachReplicaIsAskedOnce(t *testing.T) {
+	t.Parallel()
 	one, two := newFake(t, nil), newFake(t, nil)
 	one.on("GET", cut)
 	two.on("GET", cut, page(200, `{"locks": []}`))

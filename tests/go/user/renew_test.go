@@ -14,6 +14,7 @@ import (
 var never = m{"renew_after_ms": 60000, "validity_ms": 90000, "ttl_ms": 30000}
 
 func TestExtendsWithTokenAndTTL(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, m{"ttl_ms": 1234, "renew_after_ms": 20})
 	lock := acquire(t, newClient(t, redlockd.Config{}, f), wanted())
 	waitUntil(t, func() bool { return f.count("PUT") >= 3 }, "three renewals")
@@ -24,6 +25,7 @@ func TestExtendsWithTokenAndTTL(t *testing.T) {
 }
 
 func TestAnExtendCountsFromItsOwnBeginning(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, m{"renew_after_ms": 10}).on("PUT", nil, late(time.Second, grant(never)))
 	lock := acquire(t, newClient(t, redlockd.Config{}, f), wanted())
 	isTrue(t, lock.Remaining() < 30*time.Second, "the old validity")
@@ -32,6 +34,7 @@ func TestAnExtendCountsFromItsOwnBeginning(t *testing.T) {
 }
 
 func TestAnotherReplicaExtends(t *testing.T) {
+	t.Parallel()
 	for _, fails := range []action{noQuorum, silent, cut} {
 		one := newFake(t, m{"renew_after_ms": 10, "ttl_ms": 4000, "validity_ms": 3900})
 		two := newFake(t, never)
@@ -43,6 +46,7 @@ func TestAnotherReplicaExtends(t *testing.T) {
 }
 
 func TestAnExtendIsRepeated(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, m{"renew_after_ms": 20}).on("PUT", nil, noQuorum, cut, grant(never))
 	lock := acquire(t, newClient(t, redlockd.Config{}, f), wanted())
 	waitUntil(t, func() bool { return lock.Remaining() > 30*time.Second }, "extended")
@@ -90,6 +94,7 @@ func TestLostBeforeTheValidityEnds(t *testing.T) {
 }
 
 func TestNoRenewalAndNoLossAfterTheRelease(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, m{"renew_after_ms": 1}).on("PUT", late(100*time.Millisecond, gone))
 	client := newClient(t, redlockd.Config{}, f)
 	for n := 0; n < 5; n++ {
@@ -121,6 +126,7 @@ func TestNoGoroutineOutlivesItsLock(t *testing.T) {
 }
 
 func TestGoroutinesShareAClient(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, m{"renew_after_ms": 2})
 	client := newClient(t, redlockd.Config{}, f)
 	var group sync.WaitGroup
@@ -143,12 +149,14 @@ func TestGoroutinesShareAClient(t *testing.T) {
 // ---- release -------------------------------------------------------------------
 
 func TestTheLockHadEnded(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, nil).on("DELETE", nil, notOwner)
 	lock := acquire(t, newClient(t, redlockd.Config{}, f), wanted())
 	isTrue(t, errors.Is(lock.Release(background), redlockd.ErrLost), "a loss")
 }
 
 func TestTheAnswerToAReleaseWasLost(t *testing.T) {
+	t.Parallel()
 	one, two := newFake(t, nil), newFake(t, nil)
 	one.on("DELETE", nil, cut)
 	two.on("DELETE", nil, gone)
@@ -158,6 +166,7 @@ func TestTheAnswerToAReleaseWasLost(t *testing.T) {
 }
 
 func TestNobodyAnswersTheRelease(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, nil).on("DELETE", noQuorum)
 	lock := acquire(t, newClient(t, redlockd.Config{}, f), wanted())
 	err := lock.Release(background)
@@ -168,6 +177,7 @@ func TestNobodyAnswersTheRelease(t *testing.T) {
 }
 
 func TestAContextThatHasEndedDoesNotKeepTheLock(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, nil)
 	client := newClient(t, redlockd.Config{}, f)
 	ctx, cancel := context.WithCancel(background)
@@ -191,6 +201,7 @@ func TestAContextThatHasEndedDoesNotKeepTheLock(t *testing.T) {
 // ---- Do ------------------------------------------------------------------------
 
 func TestDo(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, nil)
 	client := newClient(t, redlockd.Config{}, f)
 	must(t, client.Do(background, wanted(), func(ctx context.Context, l *redlockd.Lock) error {
@@ -214,6 +225,7 @@ func TestDo(t *testing.T) {
 }
 
 func TestDoTellsOfALossAndOfWhatTheWorkSaid(t *testing.T) {
+	t.Parallel()
 	for _, want := range []error{nil, errors.New("ours"), context.Canceled} {
 		f := newFake(t, m{"renew_after_ms": 20}).on("PUT", nil, gone)
 		err := newClient(t, redlockd.Config{}, f).Do(background, wanted(),
@@ -227,6 +239,7 @@ func TestDoTellsOfALossAndOfWhatTheWorkSaid(t *testing.T) {
 }
 
 func TestDoTellsLogfOfAReleaseThatFailed(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, nil).on("DELETE", cut)
 	var logged []string
 	client := newClient(t, redlockd.Config{Logf: func(text string, with ...any) {

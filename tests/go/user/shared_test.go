@@ -13,6 +13,7 @@ import (
 var unknownField = problem(400, "invalid_request", nil)
 
 func TestTheModeIsSent(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, m{"renew_after_ms": 10})
 	client := newClient(t, redlockd.Config{}, f)
 	o := wanted()
@@ -28,6 +29,7 @@ func TestTheModeIsSent(t *testing.T) {
 }
 
 func TestDowngradeUsesTheNewToken(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, m{"renew_after_ms": 100, "ttl_ms": 1234})
 	lock := acquire(t, newClient(t, redlockd.Config{}, f), wanted())
 	exclusive, number := lock.Token(), lock.FencingToken()
@@ -64,6 +66,7 @@ func besideARenewal(t *testing.T, answer action) []*request {
 }
 
 func TestADowngradeBesideARenewal(t *testing.T) {
+	t.Parallel()
 	again := besideARenewal(t, notOwner)
 	equal(t, len(again), 1)
 	equal(t, again[0].body["mode"], "shared")
@@ -74,6 +77,7 @@ func TestADowngradeBesideARenewal(t *testing.T) {
 }
 
 func TestADowngradeIsRepeatedAtTheNextReplica(t *testing.T) {
+	t.Parallel()
 	one, two := newFake(t, nil), newFake(t, nil)
 	one.on("PUT", cut)
 	two.on("PUT", nil, noQuorum)
@@ -87,6 +91,7 @@ func TestADowngradeIsRepeatedAtTheNextReplica(t *testing.T) {
 }
 
 func TestADowngradeThatFindsTheLockLost(t *testing.T) {
+	t.Parallel()
 	for _, act := range []action{gone, notOwner} {
 		f := newFake(t, nil).on("PUT", nil, act)
 		lock := acquire(t, newClient(t, redlockd.Config{}, f), wanted())
@@ -105,6 +110,7 @@ func TestADowngradeThatFindsTheLockLost(t *testing.T) {
 }
 
 func TestADowngradeThatIsRefused(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, nil).on("PUT", nil, problem(409, "max_hold_reached", nil))
 	lock := acquire(t, newClient(t, redlockd.Config{}, f), wanted())
 	var refused *redlockd.RefusedError
@@ -129,6 +135,7 @@ func TestADowngradeThatIsRefused(t *testing.T) {
 }
 
 func TestADowngradeThatIsCancelledIsDoneByTheNextRenewal(t *testing.T) {
+	t.Parallel()
 	f := newFake(t, m{"renew_after_ms": 500}).on("PUT", nil, noQuorum)
 	lock := acquire(t, newClient(t, redlockd.Config{}, f), wanted())
 	ctx, cancel := context.WithCancel(background)
@@ -143,6 +150,7 @@ func TestADowngradeThatIsCancelledIsDoneByTheNextRenewal(t *testing.T) {
 }
 
 func TestDowngradesByOtherGoroutinesWhileItIsRenewed(t *testing.T) {
+	t.Parallel()
 	client := newClient(t, redlockd.Config{}, newFake(t, m{"renew_after_ms": 1}))
 	for n := 0; n < 20; n++ {
 		lock := acquire(t, client, wanted())
