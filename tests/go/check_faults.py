@@ -168,6 +168,9 @@ class Case(unittest.TestCase):
         holder = Holder(self.urls, resource, ttl_ms=ttl_ms)
         try:
             holder.wait("step", 10)
+            # from 100 ms on it is; before, two nodes may be two of its three
+            wait_until(lambda: self.world.holders(resource) == 5,
+                       "it is on all nodes", BUSY_S)
             rival = Rival(self.port(2), resource)
             yield holder, rival, resource
         finally:
