@@ -76,9 +76,6 @@ need_group() {
         need_command curl curl
         need_command jq jq
         need_debian_python requests python3-requests
-        need_debian_python httpx python3-httpx
-        need_command node nodejs
-        need_command go golang-go
         need_command javac default-jdk-headless
         need_command php php-cli
         [ -n "$(php -r 'echo extension_loaded("curl");' 2>/dev/null)" ] ||

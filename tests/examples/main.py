@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Plays each story with each example of api/clients/examples/, over real servers.
 
-LANGUAGES="go ruby" and STORIES="lost asleep" play some of it; JOBS=3 at a time.
+LANGUAGES="php ruby" and STORIES="lost asleep" play some of it; JOBS=3 at a time.
 With --self-test, plays each story with an example that is wrong on purpose:
 the story must notice.
 """
@@ -35,9 +35,6 @@ LANGUAGES = {
     "shell": ("jq", ("bash", EXAMPLES / "lock.sh", ...,
                      "bash", ROOT / "tests/examples/work.sh")),
     "requests": (PYTHON, (PYTHON, EXAMPLES / "lock_requests.py")),
-    "httpx": (PYTHON, (PYTHON, EXAMPLES / "lock_httpx.py")),
-    "node": ("node", ("node", EXAMPLES / "lock.mjs")),
-    "go": ("go", (BUILD / "lock",)),
     "java": ("java", ("java", "-cp", BUILD, "Lock")),
     "php": ("php", ("php", EXAMPLES / "lock.php")),
     "ruby": ("ruby", ("ruby", EXAMPLES / "lock.rb")),

@@ -17,7 +17,6 @@ RENEWAL_MS = TTL_MS // 3  # after a renewal comes the next
 # how a program of that tool imports a file
 IMPORTS = {
     "python3": ("-c", "import runpy; example = runpy.run_path({!r}, run_name='lock')"),
-    "node": ("--input-type=module", "-e", "const example = await import({!r});"),
     "php": ("-r", "require {!r};"),
     "ruby": ("-e", "require {!r}"),
 }

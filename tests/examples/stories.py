@@ -195,18 +195,6 @@ with example["Lock"](urls, sys.argv[1], ttl_ms, wait_ms, limit=2) as lock:
         lock.check()
         print("working", time.time_ns() // 10**6, lock.fence, *(lock.slots or ()), flush=True)
 """,
-    "node": """
-const [name, ...numbers] = process.argv.slice(1);
-const [ttlMs, waitMs, workMs] = numbers.map(Number);
-await example.withLock(process.env.URLS.split(" "), name, { ttlMs, waitMs, limit: 2 },
-  async (lock) => {
-    for (let step = 0; step < workMs / 50; step++) {
-      await new Promise((resolve) => setTimeout(resolve, 50));
-      lock.check();
-      console.log("working", Date.now(), lock.fence, ...lock.slots);
-    }
-  });
-""",
 }
 
 
@@ -254,7 +242,7 @@ def story_readers(stage):
 
 
 # these are told of some languages only
-story_permits.languages = {"shell", "requests", "node"}
+story_permits.languages = {"shell", "requests"}
 story_readers.languages = {"shell", "requests"}
-story_imported.languages = {"requests", "httpx", "node", "php", "ruby"}
+story_imported.languages = {"requests", "php", "ruby"}
 story_aside.languages = {"requests"}
