@@ -57,11 +57,17 @@ BROKEN = [
     ("runs the demo for whoever imports it", [
         ('if __name__ == "__main__"', "if True"),
     ], ["imported"]),
-    ("acquires before it knows whether it can be told of a loss", [
-        ("        signal.signal(signal.SIGUSR1, lambda *_: self.check())  # or it raises\n", ""),
-        ("        self.renewer = threading",
-         "        signal.signal(signal.SIGUSR1, lambda *_: self.check())\n"
-         "        self.renewer = threading"),
+    ("works in the main thread only", [
+        ("threading.current_thread() is threading.main_thread()", "True"),
+    ], ["aside"]),
+    ("tells nobody but the main thread of a loss", [
+        ("        if self.left_s() <= 0:\n            raise LockLost",
+         "        if self.is_of_main and self.left_s() <= 0:\n"
+         "            raise LockLost"),
+    ], ["aside_lost"]),
+    ("has one key for all locks", [
+        ("str(uuid.uuid4())", "'0123456789abcdef'"),
+        ('{"resource": resource,', '{"resource": "r",'),
     ], ["aside"]),
     ("asks for the resource, not for a permit", [
         (', "ttl_ms": ttl_ms, **more}', ', "ttl_ms": ttl_ms}'),

@@ -19,6 +19,7 @@ IMPORTS = {
     "python3": ("-c", "import runpy; example = runpy.run_path({!r}, run_name='lock')"),
     "php": ("-r", "require {!r};"),
     "ruby": ("-e", "require {!r}"),
+    "java": (),  # the program is a class that run.sh compiled
 }
 
 
@@ -52,6 +53,8 @@ class Stage(World):
     def imports(self, program=""):
         """The command for a program that imports the example first."""
         tool, *_, file = self.command
+        if not IMPORTS[pathlib.Path(tool).name]:
+            return (*self.command[:-1], program.strip())
         *options, text = IMPORTS[pathlib.Path(tool).name]
         return (tool, *options, text.format(str(file)) + program)
 

@@ -169,19 +169,78 @@ def story_imported(stage):
     assert stage.is_free(), "it took a lock"
 
 
-def story_aside(stage):
-    """another thread than the main one uses it: a lock that it takes is released"""
-    program = stage.start(command=stage.imports("""
+# programs that hold the lock in another thread than the main one, which holds
+# the lock "beside" meanwhile; when they lose one of them, they say "lock lost"
+ASIDE = {
+    "python3": """
 import os, sys, threading, time
+urls, (ttl_ms, wait_ms, work_ms) = os.environ["URLS"].split(), map(int, sys.argv[2:])
 def work():
-    with example["Lock"](os.environ["URLS"].split(), sys.argv[1], int(sys.argv[2])) as lock:
-        print("working", time.time_ns() // 10**6, lock.fence, flush=True)
-threading.Thread(target=work).start()
-"""))
-    program.result()
-    assert program.stamps_ms() or "main thread" in "\n".join(program.lines), \
-        f"it does not say why: {program.tail()}"
+    try:
+        with example["Lock"](urls, sys.argv[1], ttl_ms, wait_ms) as lock:
+            for _ in range(work_ms // 50):
+                time.sleep(0.05)
+                lock.check()
+                print("working", time.time_ns() // 10**6, lock.fence, flush=True)
+    except example["LockLost"]:
+        print("lock lost", flush=True)
+with example["Lock"](urls, "beside", ttl_ms, wait_ms) as beside:
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    beside.check()
+print("all well", flush=True)
+""",
+    "ruby": """
+$stdout.sync = true
+urls, (ttl_ms, wait_ms, work_ms) = ENV["URLS"].split, ARGV[1..].map(&:to_i)
+Lock.new(urls, "beside", ttl_ms: ttl_ms, wait_ms: wait_ms).hold do |beside, _|
+  Thread.new do
+    Lock.new(urls, ARGV[0], ttl_ms: ttl_ms, wait_ms: wait_ms).hold do |lock, fence|
+      (work_ms / 50).times do
+        sleep 0.05
+        lock.check
+        puts "working #{Time.now.strftime("%s%L")} #{fence}"
+      end
+    end
+  rescue Lock::Lost
+    puts "lock lost"
+  end.join
+  beside.check
+end
+puts "all well"
+""",
+    "java": "Aside",
+}
+
+
+def start_aside(stage):
+    tool = pathlib.Path(stage.command[0]).name
+    program = stage.start(work_ms=LONG_MS,
+                          command=stage.imports("\n" + ASIDE[tool]))
+    program.has_worked()
+    assert stage.holders("beside") >= 3, "the main thread has no lock"
+    return program
+
+
+def story_aside(stage):
+    """another thread than the main one uses it, beside a second lock"""
+    program = start_aside(stage)
+    program.completes()
+    assert "all well" in program.lines, program.tail()
     assert stage.is_free(), "it keeps a lock that nobody uses"
+    assert stage.holders("beside") == 0, "it keeps the lock beside"
+
+
+def story_aside_lost(stage):
+    """that thread loses its lock: its work ends, and the other lock stays"""
+    program = start_aside(stage)
+    stage.wait_for_renewal()
+    stolen_ms = stage.steal()
+    program.completes()
+    program.quiet_after(stolen_ms + RENEWAL_MS * 2, "after the loss")
+    assert {"lock lost", "all well"} <= set(program.lines), program.tail()
+    assert stage.holders("beside") == 0, "it keeps the lock beside"
 
 
 # programs that ask for more than the example does when it is run
@@ -244,5 +303,6 @@ def story_readers(stage):
 # these are told of some languages only
 story_permits.languages = {"shell", "requests"}
 story_readers.languages = {"shell", "requests"}
-story_imported.languages = {"requests", "php", "ruby"}
-story_aside.languages = {"requests"}
+story_imported.languages = {"requests", "php", "ruby"}  # javac links
+story_aside.languages = story_aside_lost.languages = {"requests", "ruby",
+                                                           "java"}

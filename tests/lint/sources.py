@@ -5,7 +5,6 @@ import re
 import sys
 
 FUNCTION_MAX, FILE_MAX, LINE_MAX = 80, 500, 100
-EXAMPLE_MAX = 80  # lines of a file that users copy
 # who may include a library; every other file is below or beside it
 LIBRARIES = {
     "uv.h": {"server/base/loop.c"},
@@ -44,8 +43,7 @@ def check_function_sizes(name, lines):
 
 
 def check_sizes(name, lines):
-    is_example = name.startswith("api/clients/examples/")
-    if len(lines) > (EXAMPLE_MAX if is_example else FILE_MAX):
+    if len(lines) > FILE_MAX:
         complain(name, 1, f"{len(lines)} lines")
     for number, line in enumerate(lines, 1):
         if len(line) > LINE_MAX:
