@@ -27,6 +27,7 @@ public class Lock implements AutoCloseable {
     private final List<String> urls;
     private final long ttlMs;
     private volatile long untilMs, pauseMs, toldMs;
+    private volatile boolean isLost;
     private String grant = "";
 
     public Lock(List<String> urls, String resource, long ttlMs, long waitMs) throws Exception {
@@ -34,17 +35,26 @@ public class Lock implements AutoCloseable {
         this.ttlMs = ttlMs;
         acquire(resource, waitMs);
         renewer.submit(() -> {
-            renew();
+            try {
+                renew();
+            } catch (RuntimeException unexpected) {
+                lose();
+            }
             return null;
         });
     }
 
     @Override public void close() throws Exception {
+        boolean isInterrupted = Thread.interrupted(); // or nothing could be asked any more
         renewer.shutdownNow();
-        if (!Thread.interrupted()) {
+        try {
             renewer.awaitTermination(1, TimeUnit.SECONDS);
+            ask("DELETE", path(), 2000, "{" + token() + "}");
+        } finally {
+            if (isInterrupted && !isLost) { // by somebody else
+                worker.interrupt();
+            }
         }
-        ask("DELETE", path(), 2000, "{" + token() + "}");
     }
 
     public void check() {
@@ -86,6 +96,12 @@ public class Lock implements AutoCloseable {
                 untilMs = 0;
             }
         }
+        lose();
+    }
+
+    private void lose() {
+        untilMs = 0;
+        isLost = true;
         worker.interrupt();
     }
 

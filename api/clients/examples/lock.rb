@@ -62,6 +62,8 @@ class Lock
         @until, @pause_s = sent + (elapsed_ms + validity_ms) / 1000.0, renew_after_ms / 1000.0
       end
       return reply.code.to_i, answer if reply.code.to_i < 429
+    rescue Lost # of another lock of this thread
+      raise
     rescue StandardError # no answer
     end
     [503, {}]
