@@ -35,7 +35,8 @@ PLACES = [
     ("docs/kubernetes.md", r"newTag: ([\d.]+)\}"),
 ]
 # the same digits there are the version of something else
-FOREIGN = re.compile(r"tests/.*/Cargo\.(toml|lock)|tests/gate/release_check\.py")
+FOREIGN = re.compile(r"tests/.*/(Cargo\.(toml|lock)|requirements\.txt)|"
+                     r"tests/gate/release_check\.py")
 DATED = re.compile(r"^## (\S+) \((\d{4}-\d\d-\d\d)\)$", re.M)
 
 
@@ -106,48 +107,44 @@ def nightly_run_was_green(root: Path) -> Iterator[str]:
 
 def packages_have_the_same_bytes(root: Path) -> Iterator[str]:
     """Built twice, on this system."""
-    names: set[str] = set()
-    for one, reason in built_twice(root, "deb.sh"):
-        names |= {file.name for file in one.glob("*.deb")}
-        yield from reason
-    if not names:
-        yield "no package was built"
-    yield from different_packages(root, "deb.sh", names)
+    yield from built_twice(root, "deb.sh", "*.deb", set())
 
 
 def clients_have_the_same_bytes(root: Path) -> Iterator[str]:
     """Those of the clients: each is there, in this version."""
     version = version_of(root)
-    names = {f"redlockd_client-{version}-py3-none-any.whl",
-             f"redlockd-client-{version}.tgz", f"v{version}.zip"}
-    for one, reason in built_twice(root, "clients.sh"):
-        yield from reason
-        others = {file.name for file in one.glob("*")} - names
-        if others:
-            yield f"not expected: {', '.join(sorted(others))}"
-    yield from different_packages(root, "clients.sh", names)
+    yield from built_twice(root, "clients.sh", "*", {
+        f"redlockd_client-{version}-py3-none-any.whl",
+        f"redlockd-client-{version}.tgz", f"v{version}.zip"})
 
 
-def folder_of(root: Path, script: str, time: str) -> Path:
-    return root / "build/release-check" / f"{script}-{time}"
-
-
-def built_twice(root: Path, script: str) -> Iterator[tuple[Path, list[str]]]:
-    """The folders, and why a build failed."""
-    for time in ("once", "again"):
-        folder = folder_of(root, script, time)
-        done = subprocess.run([str(root / "scripts" / script), str(folder)],
+def built_twice(root: Path, script: str, pattern: str,
+                wanted: set[str]) -> Iterator[str]:
+    folder = root / "build/release-check" / script.removesuffix(".sh")
+    both = folder / "once", folder / "again"
+    for one in both:
+        done = subprocess.run([str(root / "scripts" / script), str(one)],
                               cwd=root, text=True, check=False,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        yield folder, [done.stdout] if done.returncode != 0 else []
+        if done.returncode != 0:
+            yield done.stdout
+            return
+    yield from different_packages(*both, pattern, wanted)
 
 
-def different_packages(root: Path, script: str,
-                       names: set[str]) -> Iterator[str]:
-    once, again = (folder_of(root, script, time) for time in ("once", "again"))
-    _, unequal, missing = filecmp.cmpfiles(once, again, sorted(names), shallow=False)
+def different_packages(once: Path, again: Path, pattern: str,
+                       wanted: set[str]) -> Iterator[str]:
+    """wanted: these and no others; empty: whatever was built."""
+    names = {file.name for folder in (once, again)
+             for file in folder.glob(pattern)}
+    for name in sorted(names ^ wanted if wanted else ()):
+        yield f"{name}: is missing, or was not to be built"
+    if not names:
+        yield "no package was built"
+    _, unequal, missing = filecmp.cmpfiles(once, again, sorted(names),
+                                           shallow=False)
     for name in unequal + missing:
-        yield f"{name}: is missing, or differs from build to build"
+        yield f"{name}: differs from build to build"
 
 
 Condition = Callable[[Path], Iterator[str]]
@@ -288,7 +285,7 @@ def check_packages(counts: Counts, root: Path) -> None:
         folder.mkdir()
 
     def compare(_: Path) -> Iterator[str]:
-        return different_packages(once, again)
+        return different_packages(once, again, "*.deb", set())
     expect(counts, "no package is noticed", root, compare, "no package")
     for folder in once, again:
         (folder / "x.deb").write_text("same")
@@ -297,6 +294,10 @@ def check_packages(counts: Counts, root: Path) -> None:
     expect(counts, "packages that differ are noticed", root, compare, "x.deb")
     (again / "x.deb").unlink()
     expect(counts, "a missing package is noticed", root, compare, "x.deb")
+    (again / "x.deb").write_text("same")
+    expect(counts, "one that is not expected is noticed", root,
+           lambda _: different_packages(once, again, "*.deb", {"y.deb"}),
+           "x.deb")
 
 
 def self_check(counts: Counts) -> None:
