@@ -213,9 +213,10 @@ func (c *Client) Get(ctx context.Context, lock string) (*Holder, error) {
 }
 
 // Watch calls changed with the holder of a lock, and then with each new one; nil
-// if the lock is free. lock is as for Get. A holder that comes and goes within a
-// second may be missed. Watch returns when ctx ends, with its error; when changed
-// returns an error, with that; or when the servers refuse it.
+// if the lock is free; and when the number of readers changes. lock is as for
+// Get. A holder that comes and goes within a second may be missed. Watch returns
+// when ctx ends, with its error; when changed returns an error, with that; or
+// when the servers refuse it.
 func (c *Client) Watch(ctx context.Context, lock string,
 	changed func(*Holder) error) error {
 	t := &watching{parties: c.parties, path: pathOf(lock)}

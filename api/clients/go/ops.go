@@ -89,7 +89,8 @@ type watching struct {
 	parties
 	path string
 
-	known             string // what `after` says; "": nothing yet
+	isKnown           bool // whether holder is: nobody has looked yet
+	isPlain           bool // the next request does not wait
 	url               string
 	sent              instant
 	failures, denials int
@@ -103,23 +104,34 @@ func (t *watching) next(a *answer, now instant) step {
 		}
 	}
 	t.url, t.sent = t.replicas.choose(now), now
-	if t.known == "" {
-		return send(&request{"GET", t.url + t.path, nil, nil, t.timeout, 0})
-	}
-	query := "?after=" + t.known + "&wait_ms=" +
-		strconv.FormatInt(longestWait.Milliseconds(), 10)
+	query, wait := t.howToWait()
 	return send(&request{"GET", t.url + t.path + query, nil, nil, t.timeout,
-		longestWait})
+		wait})
+}
+
+// howToWait returns the query, and how long the server waits. It does not tell
+// when one holder without a number follows another, or how many readers there
+// are: for these, look each second.
+func (t *watching) howToWait() (string, time.Duration) {
+	after, wait := "free", longestWait
+	switch {
+	case !t.isKnown || t.isPlain:
+		return "", 0
+	case t.holder != nil && t.holder.FencingToken != 0:
+		after = strconv.FormatInt(t.holder.FencingToken, 10)
+	case t.holder != nil:
+		after, wait = "0", shortestWatch
+	}
+	return "?after=" + after + "&wait_ms=" +
+		strconv.FormatInt(wait.Milliseconds(), 10), wait
 }
 
 func (t *watching) take(a *answer, now instant) step {
-	found, holder := "", (*Holder)(nil)
+	var holder *Holder
 	switch {
 	case a.status == 200 && a.body.ID != "":
 		holder = newHolder(&a.body.held)
-		found = strconv.FormatInt(holder.FencingToken, 10)
 	case a.code() == "lock_not_found":
-		found = "free"
 	case a.isFinal() || a.isDenial():
 		t.denials++
 		t.replicas.avoid(t.url, now)
@@ -129,17 +141,25 @@ func (t *watching) take(a *answer, now instant) step {
 		return step{}
 	default:
 		t.failures++
+		// a server that does not wait, as it stops, may still tell
+		t.isPlain = true
 		t.replicas.avoid(t.url, now)
 		t.logf("GET %s: trying again (%s: %s)", t.path, shown(t.url), a)
 		return sleep(backoff(t.failures, a))
 	}
-	t.failures, t.denials = 0, 0
-	if found != t.known {
-		t.known, t.holder = found, holder
+	t.failures, t.denials, t.isPlain = 0, 0, false
+	if !t.isKnown || !isSameHolder(holder, t.holder) {
+		t.isKnown, t.holder = true, holder
 		return done(nil)
 	}
-	if now.sub(t.sent) < shortestWatch {
-		return sleep(shortestWatch) // a server that does not know `after`
+	// 0 or less: no pause; a server that does not know `after` answers sooner
+	return sleep(shortestWatch - now.sub(t.sent))
+}
+
+func isSameHolder(a, b *Holder) bool {
+	if a == nil || b == nil {
+		return a == b
 	}
-	return step{}
+	return a.FencingToken == b.FencingToken && a.Owner == b.Owner &&
+		a.Readers == b.Readers
 }

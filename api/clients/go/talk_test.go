@@ -288,19 +288,36 @@ func TestWatching(t *testing.T) {
 	if r = g.asked(talk, nil); !strings.Contains(r.url, "?after=7&") {
 		t.Fatal(r.url)
 	}
-	if r = g.asked(talk, nobody()); !strings.HasPrefix(r.url, two) {
-		t.Fatal(r.url)
-	}
-	equal(t, g.ended(talk, answered(200, `{"id":"x","readers":2}`)), nil)
-	if r = g.asked(talk, nil); !strings.Contains(r.url, "?after=0&") {
-		t.Fatal(r.url)
-	}
+	// after a failure it looks at once: a server that stops does not wait
+	equal(t, g.asked(talk, nobody()).url, two+"/locks/a%2Fb")
+	equal(t, g.asked(talk, holder).url, two+"/locks/a%2Fb?after=7&wait_ms=10000")
 	// a server that answers at once all the same is not flooded
-	equal(t, g.paused(talk, answered(200, `{"id":"x"}`)), time.Second)
+	equal(t, g.paused(talk, holder), time.Second)
 	g.asked(talk, nil)
 	if err := g.ended(talk, problem(400, "x")); !errors.Is(err, ErrRefused) {
 		t.Fatal(err)
 	}
+}
+
+// A server does not tell when one holder without a number follows another, or
+// how many readers there are.
+func TestAWatchOfAHolderWithoutANumberLooksEachSecond(t *testing.T) {
+	g := newGame(t, one)
+	talk := &watching{parties: g.parties, path: pathOf("a")}
+	g.asked(talk, nil)
+	foreign := answered(200, `{"id":"x","resource":"a","owner":"one"}`)
+	equal(t, g.ended(talk, foreign), nil)
+	r := g.asked(talk, nil)
+	equal(t, r.url, one+"/locks/a?after=0&wait_ms=1000")
+	equal(t, r.wait, time.Second)
+	g.at = g.at.add(time.Second)
+	g.asked(talk, foreign) // no change
+	for _, next := range []string{`"owner":"two"`, `"readers":2`, `"readers":3`} {
+		equal(t, g.ended(talk, answered(200, `{"id":"x",`+next+`}`)), nil)
+		g.at = g.at.add(time.Second)
+		equal(t, g.asked(talk, nil).url, r.url)
+	}
+	equal(t, talk.holder.Readers, 3)
 }
 
 func TestEachReplicaIsAskedOnce(t *testing.T) {
