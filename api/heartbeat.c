@@ -46,15 +46,6 @@ static bool read_list(const struct service *service,
     return false;
 }
 
-/* The resources that an id stands for, as in a path but not percent-encoded. */
-static struct span read_id(struct span id, char names[NAMES_LEN_MAX])
-{
-    size_t len;
-    if (id_decode(id, names, &len) || id_read_resource(id, names, &len))
-        return (struct span){names, len};
-    return (struct span){0};
-}
-
 static void refuse_id(const struct http_request *request,
                       struct http_response *response)
 {
@@ -78,7 +69,7 @@ static bool begin_beat(const struct service *service, struct beat *beat,
 {
     char names[NAMES_LEN_MAX];
     const struct body body = {
-        .resource = read_id(lock->id, names),
+        .resource = id_find_names(lock->id, names),
         .has_token = true,
         .token = lock->token,
         .has_ttl = list->ttl_ms > 0,

@@ -63,13 +63,15 @@ bool id_decode(struct span id, char names[NAMES_LEN_MAX], size_t *len)
                : !is_plain(decoded) && id_check_resource(decoded) == NULL;
 }
 
-bool id_read_resource(struct span text, char names[NAMES_LEN_MAX], size_t *len)
+struct span id_find_names(struct span text, char names[NAMES_LEN_MAX])
 {
+    size_t len;
+    if (id_decode(text, names, &len))
+        return (struct span){names, len};
     if (text.len == 0 || text.ptr[0] == '~' || is_dots(text) ||
         id_check_resource(text) != NULL)
-        return false;
-    *len = span_copy(names, text);
-    return true;
+        return (struct span){0};
+    return (struct span){names, span_copy(names, text)};
 }
 
 const char *id_check_resource(struct span resource)

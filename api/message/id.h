@@ -27,10 +27,11 @@ size_t id_encode(char id[ID_MAX], struct span names);
 bool id_decode(struct span id, char names[NAMES_LEN_MAX], size_t *len);
 
 /*
- * The same of a resource that stands in place of its id: not "." or "..", which
- * clients and proxies take for steps in a path.
+ * The names that a text stands for, written to names: an id of ours, or a
+ * resource in place of its id (not "." or "..", which clients and proxies take
+ * for steps in a path). Empty: it names no lock.
  */
-bool id_read_resource(struct span text, char names[NAMES_LEN_MAX], size_t *len);
+struct span id_find_names(struct span text, char names[NAMES_LEN_MAX]);
 
 /*
  * NULL if a lock may have this resource, else why not: 1 to RESOURCE_CHARS

@@ -111,14 +111,11 @@ struct span route_names(const struct route_match *match,
                         char names[NAMES_LEN_MAX])
 {
     char text[ID_MAX];
-    size_t text_len, len;
+    size_t text_len;
     if (match->id.len == 0 ||
         !percent_decode(match->id, text, sizeof text, &text_len))
         return (struct span){0};
-    struct span id = {text, text_len};
-    if (id_decode(id, names, &len) || id_read_resource(id, names, &len))
-        return (struct span){names, len};
-    return (struct span){0};
+    return id_find_names((struct span){text, text_len}, names);
 }
 
 static void ask(struct route_match *match, const struct path *path,
