@@ -127,6 +127,12 @@ enum exchange_step exchange_begin(const struct service *service,
 
 /* ---- the answer --------------------------------------------------------- */
 
+/* Whether the engine works for it: it is to be answered or abandoned. */
+static bool is_begun(const struct http_request *request)
+{
+    return request->op != 0 || request->heartbeat != NULL;
+}
+
 static enum exchange_step refuse_stopped(const struct http_request *request,
                                          struct http_response *response)
 {
@@ -233,7 +239,7 @@ static enum exchange_step handle(const struct service *service,
     request->body = (struct span){0}; /* the engine has what it needs */
     if (is_answered)
         return answer(response);
-    assert(request->op != 0 || request->heartbeat != NULL);
+    assert(is_begun(request));
     /* the engine may have its outcome at once */
     return connection->state == CONNECTION_SETTLED
                ? answer_settled(service, it, now_us, response)
@@ -293,7 +299,7 @@ void exchange_on_end(const struct service *service, struct exchange *it,
     struct http_request *request = &it->request;
     if (request->op != 0 && is_answered)
         engine_close(service->engine, request->op);
-    else if (request->op != 0 || request->heartbeat != NULL)
+    else if (is_begun(request))
         abandon(service, request);
     request->op = 0;
     access_end(service->access, request, is_answered);
