@@ -129,7 +129,7 @@ enum verdict command_look(struct command *command, const char *resource,
                        after, wait_ms);
     enum verdict verdict =
         service_ask(&command->service, "GET", path, wait_ms, answer);
-    if (verdict != VERDICT_DONE && verdict != VERDICT_LOST)
+    if (!verdict_is_answer(verdict))
         complain_of_lock(command->options, "%s", command->service.detail);
     return verdict;
 }
@@ -186,7 +186,7 @@ int command_show(struct command *command)
         json_t *answer = NULL;
         const char *resource = options->resources[i];
         enum verdict verdict = command_look(command, resource, "", 0, &answer);
-        bool is_known = verdict == VERDICT_DONE || verdict == VERDICT_LOST;
+        bool is_known = verdict_is_answer(verdict);
         if (is_known && options->is_json)
             print_json(answer);
         else if (verdict == VERDICT_DONE)

@@ -18,6 +18,12 @@ enum verdict {
     VERDICT_STOPPED,     /* by wake */
 };
 
+/* Whether a look was answered: the lock is held, or free. */
+static inline bool verdict_is_answer(enum verdict verdict)
+{
+    return verdict == VERDICT_DONE || verdict == VERDICT_LOST;
+}
+
 /* Prints "redlockctl: " and the message to stderr, as one line. Always false.
  */
 bool complain(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -67,11 +67,6 @@ static int64_t find_wait(const json_t *last, char after[AFTER_SIZE])
     return is_free || number != 0 ? WAIT_MS : LOOK_MS;
 }
 
-static bool is_answer(enum verdict verdict)
-{
-    return verdict == VERDICT_DONE || verdict == VERDICT_LOST;
-}
-
 /* Prints each change from last on, which it frees. */
 static enum verdict watch_lock(struct command *command, const char *resource,
                                json_t *last)
@@ -82,13 +77,14 @@ static enum verdict watch_lock(struct command *command, const char *resource,
         json_t *answer = NULL;
         int64_t began_us = clock_now_us();
         /* a server that does not wait, as it stops, may still tell */
-        int64_t wait_ms = is_answer(verdict) ? find_wait(last, after) : 0;
+        int64_t wait_ms =
+            verdict_is_answer(verdict) ? find_wait(last, after) : 0;
         verdict = command_look(command, resource, after, wait_ms, &answer);
         if (verdict == VERDICT_REFUSED || verdict == VERDICT_DENIED) {
             json_decref(answer);
             break;
         }
-        if (is_answer(verdict) && !is_same_holder(last, answer)) {
+        if (verdict_is_answer(verdict) && !is_same_holder(last, answer)) {
             print_change(command->options, resource, answer);
             json_decref(last);
             last = answer;
@@ -117,7 +113,7 @@ static bool look_at_all(struct command *command, json_t *last[NAMES_MAX],
             command_look(command, options->resources[i], "", 0, &last[i]);
         if (*verdict == VERDICT_REFUSED || *verdict == VERDICT_DENIED)
             return false;
-        if (is_answer(*verdict))
+        if (verdict_is_answer(*verdict))
             print_change(options, options->resources[i], last[i]);
     }
     return true;
