@@ -13,11 +13,13 @@ const knownOf = (lock) =>
 // Resolves after so long, or once the signal is aborted.
 function pause(ms, signal) {
   return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener('abort', () => {
+    const finish = () => {
       clearTimeout(timer);
+      signal.removeEventListener('abort', finish);
       resolve();
-    });
+    };
+    const timer = setTimeout(finish, ms);
+    signal.addEventListener('abort', finish);
   });
 }
 
