@@ -5,7 +5,7 @@ import java.util.concurrent.CancellationException;
 public class Aside {
     private static final List<String> URLS = List.of(System.getenv("URLS").split(" "));
 
-    private static void work(String[] args) {
+    static void work(String[] args) {
         long ttlMs = Long.parseLong(args[1]), waitMs = Long.parseLong(args[2]);
         try (var lock = new Lock(URLS, args[0], ttlMs, waitMs)) {
             for (int step = 0; step < Integer.parseInt(args[3]) / 50; step++) {

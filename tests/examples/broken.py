@@ -1,8 +1,8 @@
-"""lock_requests.py, wrong on purpose: what is changed in its text, and which
+"""The examples, wrong on purpose: what is changed in their text, and which
 stories must notice."""
 import re
 
-BROKEN = [
+REQUESTS = [
     ("never renews", [
         ("self.renewer.start()", "self.done.wait(0)"),
         ("self.renewer.join()", "pass"),
@@ -81,6 +81,59 @@ BROKEN = [
     ], ["known"]),
 ]
 
+# the others: what each does in a way of its own
+SHELL = [
+    ("ends the command without a word", [
+        ('kill -TERM -- "-$command" || return 0',
+         'kill -KILL -- "-$command" || return 0'),
+    ], ["nested"]),
+    ("gives an inner command as long as the outer one has", [
+        ("outer_ms=$((${LOCK_GRACE_MS:-$ttl_ms} / 2))", "outer_ms=$ttl_ms"),
+        ("+ $1))", "+ $1 * 2))"),
+    ], ["nested"]),
+    ("counts from the answer, not from the request", [
+        ('<<<"$raw" 2>/dev/null)', '<<<"$raw" 2>/dev/null) && left && '
+         'sent_ms=$now_ms'),
+    ], ["all_dead"]),
+    ("writes JSON by hand", [
+        ('"$(want "$slice_ms")"',
+         r"""'{"resource":"'"$resource"'","ttl_ms":'$ttl_ms'}'"""),
+    ], ["quoted"]),
+    ("asks for the resource, not for a permit", [
+        ('"${LIMIT:-null}"', "null"),
+    ], ["permits"]),
+    ("does not say that it only reads", [
+        (", mode: env.MODE}", "}"),
+    ], ["readers"]),
+]
+RUBY = [
+    ("tells nobody of a loss", [("worker.raise(Lost)", "nil")],
+     ["nested", "aside_lost"]),
+    ("tells the main thread of each loss", [
+        ("Thread.new(Thread.current)", "Thread.new(Thread.main)"),
+    ], ["aside_lost"]),
+    ("counts from the answer, not from the request", [
+        ("@until = sent +", "@until = now +"),
+    ], ["all_dead"]),
+]
+JAVA = [
+    ("interrupts nobody", [
+        ("        isLost = true;\n        worker.interrupt();",
+         "        isLost = true;"),
+    ], ["nested"]),
+    ("writes names into JSON as they are", [
+        (r""".replace("\\", "\\\\").replace("\"", "\\\"")""", ""),
+    ], ["quoted"]),
+]
+PHP = [
+    ("counts from the answer, not from the request", [
+        ("$granted = $sent", "$granted = self::now()"),
+    ], ["all_dead"]),
+    ("renews only", [("throw new LockLost", "return new LockLost")],
+     ["lost", "asleep"]),
+]
+BROKEN = {"requests": REQUESTS, "shell": SHELL, "ruby": RUBY, "java": JAVA,
+          "php": PHP}
 
 # the same for the files of api/clients/examples/fencing/; changed wherever it stands
 BROKEN_SQL = [
@@ -94,12 +147,12 @@ BROKEN_SQL = [
 def break_file(source, changes, target):
     text = source.read_text()
     for old, new in changes:
-        if source.suffix == ".py":
-            assert text.count(old) == 1, f"{source} has not once: {old}"
-            text = text.replace(old, new)
-        else:
+        if source.suffix == ".sql":
             text, count = re.subn(old, new, text)
             assert count, f"{source} has no {old}"
+        else:
+            assert text.count(old) == 1, f"{source} has not once: {old}"
+            text = text.replace(old, new)
     if source.suffix == ".py":
         compile(text, target, "exec")
     target.write_text(text)

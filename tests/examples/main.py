@@ -10,6 +10,7 @@ import os
 import pathlib
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -119,17 +120,37 @@ def play_examples(pool):
     return ends + [False] * (skipped if os.environ.get("CI") else 0)
 
 
+def break_example(language, changes, folder):
+    """The command that runs it."""
+    folder.mkdir(exist_ok=True)
+    if language == "java":
+        broken = break_file(EXAMPLES / "Lock.java", changes,
+                            folder / "Lock.java")
+        subprocess.run(["javac", "-d", folder, broken,
+                        *(ROOT / "tests/examples").glob("*.java")], check=True)
+        return tuple(folder if part == BUILD else part
+                     for part in LANGUAGES[language][1])
+    return tuple(
+        break_file(part, changes, folder / part.name)
+        if isinstance(part, pathlib.Path) and part.parent == EXAMPLES else part
+        for part in LANGUAGES[language][1])
+
+
 def play_broken(pool):
     """Each defect is noticed by each story that is named beside it."""
     jobs = {}
     asked = chosen("STORIES", [*STORIES, *FENCING])
-    for number, (what, changes, names) in enumerate(BROKEN):
-        path = break_file(EXAMPLES / "lock_requests.py", changes,
-                          BUILD / f"broken{number}.py")
-        for name in filter(asked.__contains__, names):
-            jobs[pool.submit(told, play, (PYTHON, path), name)] = what, name
+    languages = chosen("LANGUAGES", [*BROKEN, *DATABASES])
+    for language in filter(BROKEN.__contains__, languages):
+        for number, (what, changes, names) in enumerate(BROKEN[language]):
+            folder = BUILD / f"broken-{language}{number}"
+            command = break_example(language, changes, folder)
+            for name in filter(asked.__contains__, names):
+                jobs[pool.submit(told, play, command, name)] = \
+                    f"{language} {what}", name
     for number, (what, changes, names) in enumerate(BROKEN_SQL):
-        for database, (_, kind) in DATABASES.items():
+        for database in filter(DATABASES.__contains__, languages):
+            _, kind = DATABASES[database]
             path = break_file(EXAMPLES / f"fencing/{database}.sql", changes,
                               BUILD / f"{database}{number}.sql")
             for name in filter(asked.__contains__, names):
@@ -141,7 +162,9 @@ def play_broken(pool):
         ends.append(wrong is not None)
         print(f"{'ok' if wrong else 'FAIL':<5} {what}: {name} says: "
               f"{wrong or 'nothing'} [{span_s:.1f} s]", flush=True)
-    unproven = set(asked) - {name for _, name in jobs.values()}
+    proven = {name for defects in (*BROKEN.values(), BROKEN_SQL)
+              for _, _, names in defects for name in names}
+    unproven = set(asked) - proven
     for name in unproven:
         print(f"FAIL  no defect shows that {name} can fail")
     return ends + [False] * len(unproven)

@@ -116,11 +116,11 @@ class Stage(World):
     def is_free(self):
         return self.holders("r") == 0
 
-    def steal(self):
+    def steal(self, resource="r"):
         """The lock vanishes, and another client takes it; returns when."""
         moment_ms = now_ms()
         for node in self.nodes:
-            node.do("SET", "r", "another", "PX", 60000)
+            node.do("SET", resource, "another", "PX", 60000)
         return moment_ms
 
     # -- faults

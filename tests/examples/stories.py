@@ -151,8 +151,8 @@ def story_refused(stage):
 
 
 def story_quoted(stage):
-    """a name with all that JSON, URLs and shells quote"""
-    name = "it's \"a\\b\" {c,d} [e]: $f %41 ü"
+    """a name with all that JSON, URLs, shells and databases quote"""
+    name = "it's \"a\\b\" {c,d} [e]: $f %41 a%2Fb ü $(id) `id` '; DROP TABLE x"
     program = stage.start(work_ms=LONG_MS, resource=name)
     program.has_worked()
     assert stage.holders(name) >= 3, "it locked something else"
@@ -243,6 +243,65 @@ def story_aside_lost(stage):
     assert stage.holders("beside") == 0, "it keeps the lock beside"
 
 
+# programs that hold the lock within another one, "beside"
+NESTED = {
+    "python3": """
+import os, sys, time
+urls, (ttl_ms, wait_ms, work_ms) = os.environ["URLS"].split(), map(int, sys.argv[2:])
+with example["Lock"](urls, "beside", ttl_ms, wait_ms):
+    with example["Lock"](urls, sys.argv[1], ttl_ms, wait_ms) as lock:
+        for _ in range(work_ms // 50):
+            time.sleep(0.05)
+            lock.check()
+            print("working", time.time_ns() // 10**6, lock.fence, flush=True)
+""",
+    "ruby": """
+$stdout.sync = true
+urls, (ttl_ms, wait_ms, work_ms) = ENV["URLS"].split, ARGV[1..].map(&:to_i)
+Lock.new(urls, "beside", ttl_ms: ttl_ms, wait_ms: wait_ms).hold do
+  Lock.new(urls, ARGV[0], ttl_ms: ttl_ms, wait_ms: wait_ms).hold do |lock, fence|
+    (work_ms / 50).times do
+      sleep 0.05
+      lock.check
+      puts "working #{Time.now.strftime("%s%L")} #{fence}"
+    end
+  end
+end
+""",
+    "java": "Nested",
+}
+
+
+# work for lock.sh that no signal but KILL ends
+STUBBORN = ("bash", "-c", """
+trap "" TERM
+while sleep 0.05; do echo "working $((${EPOCHREALTIME/./} / 1000)) $FENCE"; done
+""")
+
+
+def lose_outer(stage, command):
+    program = stage.start(command=command)
+    program.has_worked()
+    stolen_ms = stage.steal("beside")
+    program.loses()
+    program.quiet_after(stolen_ms + RENEWAL_MS * 2, "after the loss")
+    wait_until(stage.is_free, "the inner lock is released, or ends", 10)
+    assert stage.holders("beside") == 5, "it deleted the other client's lock"
+
+
+def story_nested(stage):
+    """two locks, one within the other: when the outer one is lost, work ends"""
+    tool = pathlib.Path(stage.command[0]).name
+    if tool in NESTED:
+        lose_outer(stage, stage.imports("\n" + NESTED[tool]))
+        return
+    *lock, place, tool, work = stage.command
+    outer = (*lock, "beside", TTL_MS, 5000)
+    lose_outer(stage, (*outer, *lock, place, tool, work))
+    stage.vacate("beside", stage.nodes)
+    lose_outer(stage, (*outer, *lock, place, *STUBBORN))
+
+
 # programs that ask for more than the example does when it is run
 PERMITS = {
     "python3": """
@@ -306,3 +365,4 @@ story_readers.languages = {"shell", "requests"}
 story_imported.languages = {"requests", "php", "ruby"}  # javac links
 story_aside.languages = story_aside_lost.languages = {"requests", "ruby",
                                                            "java"}
+story_nested.languages = story_aside.languages | {"shell"}
