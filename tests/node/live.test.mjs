@@ -49,7 +49,7 @@ async function whilePaused(count, work) {
 }
 
 test("a lock is kept beyond its TTL", async () => {
-  const lock = await client.acquire("kept", { ttlMs: 1000, owner: "web-3" });
+  const lock = await client.acquire("kept", { ttlMs: 2000, owner: "web-3" });
   const { token } = lock;
   const error = await rejection(other.acquire("kept", { waitMs: 2500 }), LockHeld);
   assert.equal(error.owner, "web-3");
@@ -179,7 +179,7 @@ test("readers share it and keep writers out", async () => {
 });
 
 test("a downgrade lets readers in, and is kept beyond its TTL", async () => {
-  const lock = await client.acquire("down", { ttlMs: 1000 });
+  const lock = await client.acquire("down", { ttlMs: 2000 });
   const shared = { shared: true, waitMs: 0 };
   await rejection(client.acquire("down", shared), LockHeld);
   const { token, fencingToken } = lock;
@@ -194,8 +194,8 @@ test("a downgrade lets readers in, and is kept beyond its TTL", async () => {
 
 test("downgrades beside renewals", async () => {
   for (let turn = 0; turn < 8; turn++) {
-    const lock = await client.acquire(["beside", "besides"], { ttlMs: 1500 });
-    await sleep(496 + turn); // about when it is renewed
+    const lock = await client.acquire(["beside", "besides"], { ttlMs: 3000 });
+    await sleep(996 + turn); // about when it is renewed
     await lock.downgrade();
     await sleep(200);
     lock.check();

@@ -92,7 +92,7 @@ class Case(unittest.IsolatedAsyncioTestCase):
 
 class Locks(Case):
     def test_kept_beyond_its_ttl(self):
-        with Lock("kept", ttl=1, owner="web-3", urls=self.urls) as lock:
+        with Lock("kept", ttl=2, owner="web-3", urls=self.urls) as lock:
             first = lock.token
             with self.assertRaises(LockHeld) as caught:
                 Lock("kept", wait=2.5, urls=self.urls).__enter__()
@@ -103,7 +103,7 @@ class Locks(Case):
             self.assertGreater(later.fencing_token, lock.fencing_token)
 
     async def test_kept_beyond_its_ttl_in_asyncio(self):
-        async with AsyncLock("async", ttl=1, urls=self.urls) as lock:
+        async with AsyncLock("async", ttl=2, urls=self.urls) as lock:
             with self.assertRaises(LockHeld):
                 async with AsyncLock("async", wait=2.5, urls=self.urls):
                     pass
