@@ -85,6 +85,30 @@ debian_proxy() { # of the host's apt, if any
     echo "$proxy"
 }
 
+# A new tree to install packages in: no daemon starts in it as long as it has
+# usr/sbin/policy-rc.d.
+debian_prepare() { # release tree
+    [ ! -e "$2" ] || debian_remove "$2"
+    debian_unpack "$1" "$2" || return
+    printf '#!/bin/sh\nexit 101\n' >"$2/usr/sbin/policy-rc.d"
+    chmod 755 "$2/usr/sbin/policy-rc.d"
+    echo force-unsafe-io >"$2/etc/dpkg/dpkg.cfg.d/fast"
+    debian_run "$2" apt-get update -qq
+}
+
+# Runs a command in a tree, with the host's network.
+debian_run() { # tree command…
+    # shellcheck disable=SC2016 # for the shell inside
+    unshare --mount --pid --fork --kill-child sh -ec '
+        mount -t proc proc "$1/proc"
+        root=$1
+        shift
+        exec chroot "$root" /usr/bin/env -i HOME=/root LANG=C.UTF-8 \
+            DEBIAN_FRONTEND=noninteractive \
+            PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+            "$@"' sh "$@"
+}
+
 # Unmounts what is mounted below a tree, then deletes it.
 debian_remove() { # tree
     local tree mount

@@ -25,27 +25,13 @@ in_the_tree=(systemd systemd-sysv dbus redis-server curl man-db logrotate
 tree_begin() { # release kind
     tree=$PWD/build/package/$1-$2
     log=$tree.log
-    [ ! -e "$tree" ] || debian_remove "$tree"
-    debian_unpack "$1" "$tree" || return
+    debian_prepare "$1" "$tree" || return
     printf '127.0.0.1 localhost\n::1 localhost\n' >"$tree/etc/hosts"
-    # nothing starts before the system does
-    printf '#!/bin/sh\nexit 101\n' >"$tree/usr/sbin/policy-rc.d"
-    chmod 755 "$tree/usr/sbin/policy-rc.d"
-    echo force-unsafe-io >"$tree/etc/dpkg/dpkg.cfg.d/fast"
-    in_tree apt-get update -qq
 }
 
-# In the tree, with the host's network; what it prints is shown if it fails.
+# What it prints is shown if it fails.
 in_tree() { # command…
-    # shellcheck disable=SC2016 # for the shell inside
-    unshare --mount --pid --fork --kill-child sh -ec '
-        mount -t proc proc "$1/proc"
-        root=$1
-        shift
-        exec chroot "$root" /usr/bin/env -i HOME=/root LANG=C.UTF-8 \
-            DEBIAN_FRONTEND=noninteractive \
-            PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-            "$@"' sh "$tree" "$@" >"$log" 2>&1 || {
+    debian_run "$tree" "$@" >"$log" 2>&1 || {
         tail -n 30 "$log"
         return 1
     }

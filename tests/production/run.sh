@@ -16,31 +16,16 @@ bare=(systemd systemd-sysv dbus openssh-server openssh-client iproute2)
 fetched=(curl openssl jq redis-server prometheus libmicrohttpd12 libhiredis0.14
     libjansson4 libuv1 libgnutls30 libsystemd0 libcurl4)
 
-in_base() { # command…
-    # shellcheck disable=SC2016 # for the shell inside
-    unshare --mount --pid --fork --kill-child sh -ec '
-        mount -t proc proc "$1/proc"
-        root=$1
-        shift
-        exec chroot "$root" /usr/bin/env -i HOME=/root LANG=C.UTF-8 \
-            DEBIAN_FRONTEND=noninteractive \
-            PATH=/usr/sbin:/usr/bin:/sbin:/bin "$@"' sh "$base" "$@"
-}
-
 # A tree that all machines stand on, with ssh from each to each.
 make_base() {
     local install=(apt-get install -y -qq --no-install-recommends)
-    [ ! -e "$base" ] || debian_remove "$base"
-    debian_unpack bookworm "$base" || return
-    printf '#!/bin/sh\nexit 101\n' >"$base/usr/sbin/policy-rc.d"
-    chmod 755 "$base/usr/sbin/policy-rc.d"
-    echo force-unsafe-io >"$base/etc/dpkg/dpkg.cfg.d/fast"
-    in_base apt-get update -qq &&
-        in_base "${install[@]}" "${bare[@]}" &&
-        in_base "${install[@]}" --download-only "${fetched[@]}" || return
+    debian_prepare bookworm "$base" &&
+        debian_run "$base" "${install[@]}" "${bare[@]}" &&
+        debian_run "$base" "${install[@]}" --download-only "${fetched[@]}" ||
+        return
     rm "$base/usr/sbin/policy-rc.d"
     # shellcheck disable=SC2016 # for the shell inside
-    in_base sh -ec 'install -d -m 700 /root/.ssh
+    debian_run "$base" sh -ec 'install -d -m 700 /root/.ssh
         cd /root/.ssh
         ssh-keygen -q -t ed25519 -N "" -f id_ed25519
         cp id_ed25519.pub authorized_keys
