@@ -140,9 +140,7 @@ TEST(story_08_numbers_rise_over_servers_and_restarted_nodes)
     struct store *store = store_new();
     pid_t workers[WORKERS];
 
-    world_start(&world, N, "");
-    world_start_server(&world, 1, "");
-    world_wait_ready(&world, 1);
+    world_start_two(&world, N, "");
     for (int i = 0; i < WORKERS; i++)
         workers[i] = start_worker(store, i);
     restart_each_node(store);
@@ -159,9 +157,7 @@ TEST(numbers_rise_from_server_to_server)
 {
     struct lock lock, before = {.number = 0};
 
-    world_start(&world, 3, "");
-    world_start_server(&world, 1, "");
-    world_wait_ready(&world, 1);
+    world_start_two(&world, 3, "");
     for (int i = 0; i < 50; i++) {
         const struct server *server = &world.servers[i % 2];
         answer_expect(lock_acquire(server, "turns", 9000, &lock), 201, NULL);

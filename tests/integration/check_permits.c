@@ -38,9 +38,7 @@ static struct crowd *crowd;
 
 static void begin(void)
 {
-    world_start(&world, N, "--node-timeout-ms 500");
-    world_start_server(&world, 1, "--node-timeout-ms 500");
-    world_wait_ready(&world, 1);
+    world_start_two(&world, N, "--node-timeout-ms 500");
     crowd = mmap(NULL, sizeof *crowd, PROT_READ | PROT_WRITE,
                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     ck_assert_ptr_ne(crowd, MAP_FAILED);

@@ -116,13 +116,19 @@ static bool has_started(const struct server *it)
     return has_logged(it, "event=start");
 }
 
-TEST(two_servers_share_a_port_if_both_say_so)
+/* Two servers on one port. */
+static void start_sharing(const char *options)
 {
-    world_start(&world, 1, "--reuse-port");
+    world_start(&world, 1, options);
     world.servers[1].port = server->port;
     world_start_server(&world, 1, "--reuse-port");
     WAIT_UNTIL(10000, access(world.servers[1].log, R_OK) == 0 &&
                           has_started(&world.servers[1]));
+}
+
+TEST(two_servers_share_a_port_if_both_say_so)
+{
+    start_sharing("--reuse-port");
     WAIT_UNTIL(10000, http_probe(server, "/readyz") == 200);
     world_stop(&world);
 }
@@ -137,11 +143,7 @@ static bool are_ready(const struct server *it, int probes)
 
 TEST(drain_leaves_a_shared_port_to_the_others)
 {
-    world_start(&world, 1, "--reuse-port --drain-ms 60000");
-    world.servers[1].port = server->port;
-    world_start_server(&world, 1, "--reuse-port");
-    WAIT_UNTIL(10000, access(world.servers[1].log, R_OK) == 0 &&
-                          has_started(&world.servers[1]));
+    start_sharing("--reuse-port --drain-ms 60000");
     WAIT_UNTIL(10000, are_ready(server, 20));
     kill(server->pid, SIGTERM);
     WAIT_UNTIL(10000, has_logged(server, "event=draining"));

@@ -96,9 +96,7 @@ TEST(a_release_leaves_nothing_for_the_repair)
 {
     struct lock lock;
 
-    world_start(&world, 5, "");
-    world_start_server(&world, 1, "");
-    world_wait_ready(&world, 1);
+    world_start_two(&world, 5, "");
     take_on_three_of_five("gone", false, &lock);
     answer_expect(lock_extend(server, &lock, TTL_MS), 200, NULL);
     answer_expect(lock_release(&world.servers[1], &lock), 200, NULL);

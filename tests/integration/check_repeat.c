@@ -25,9 +25,7 @@ static const struct server *const another = &world.servers[1];
 
 static void set_up(void)
 {
-    world_start(&world, N, "");
-    world_start_server(&world, 1, "");
-    world_wait_ready(&world, 1);
+    world_start_two(&world, N, "");
 }
 
 static void tear_down(void)

@@ -21,9 +21,7 @@ static struct lock held;
 
 static void begin(void)
 {
-    world_start(&world, N, "");
-    world_start_server(&world, 1, "");
-    world_wait_ready(&world, 1);
+    world_start_two(&world, N, "");
 }
 
 static void finish(void)

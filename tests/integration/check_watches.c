@@ -14,9 +14,7 @@ static struct world world;
 
 static void begin(void)
 {
-    world_start(&world, N, "--node-timeout-ms 500");
-    world_start_server(&world, 1, "--node-timeout-ms 500");
-    world_wait_ready(&world, 1);
+    world_start_two(&world, N, "--node-timeout-ms 500");
 }
 
 static void finish(void)

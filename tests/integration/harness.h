@@ -128,6 +128,9 @@ void harness_tool(const char *name, char path[PATH_SIZE]);
  */
 void world_start(struct world *world, int count, const char *options);
 
+/* The same with two servers, both ready. */
+void world_start_two(struct world *world, int count, const char *options);
+
 /*
  * For nodes that are not all there, or take their time: with the guard they
  * would wait in quarantine.

@@ -342,6 +342,13 @@ void world_start(struct world *world, int count, const char *options)
     world_wait_ready(world, 0);
 }
 
+void world_start_two(struct world *world, int count, const char *options)
+{
+    world_start(world, count, options);
+    world_start_server(world, 1, options);
+    world_wait_ready(world, 1);
+}
+
 /* ---- the end ------------------------------------------------------------ */
 
 /* True if text has 16 digits, a dot and 40 hex digits: a token. */
