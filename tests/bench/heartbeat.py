@@ -7,8 +7,6 @@ connection of its own, all at once.
 """
 from __future__ import annotations
 
-import http.client
-import json
 import os
 import statistics
 import sys
@@ -16,76 +14,47 @@ from collections.abc import Callable
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
-from stack import Results, Stack, play
+from stack import Client, Results, Stack, play
 
 PAIRS = int(os.environ.get("PAIRS", "7"))
 ROUNDS = int(os.environ.get("ROUNDS", "40"))
 LOCKS, MOST = 100, 0.25
-HEADERS = {"Content-Type": "application/json"}
-
-
-class Client:
-    """One connection that stays open."""
-
-    def __init__(self, port: int) -> None:
-        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-
-    def send(self, method: str, path: str, body: object) -> None:
-        self.connection.request(method, path, json.dumps(body), HEADERS)
-
-    def read(self, wanted: int) -> dict:
-        answer = self.connection.getresponse()
-        body = json.loads(answer.read())
-        if answer.status != wanted:
-            raise RuntimeError(f"{answer.status} {body}")
-        return body
-
-
-def hold(client: Client, number: int) -> dict[str, str]:
-    client.send("POST", "/locks", {"resource": f"held:{number}",
-                                   "ttl_ms": 60000, "owner": "worker-17"})
-    lock = client.read(201)
-    return {"id": lock["id"], "token": lock["token"]}
 
 
 def extend(client: Client, lock: dict[str, str]) -> None:
     client.send("PUT", f"/locks/{lock['id']}/extend", {"token": lock["token"]})
 
 
-def cpu_s(pid: int) -> float:
-    """Of its first thread: the loop, which does all of this."""
-    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
-
-
 def measure(stack: Stack, results: Results, is_short: bool) -> None:
     port = stack.start_server(0)
     clients = [Client(port) for _ in range(LOCKS)]
     one = clients[0]
-    locks = [hold(one, number) for number in range(LOCKS)]
+    granted = [one.acquire(f"held:{number}") for number in range(LOCKS)]
+    locks = [{name: lock[name] for name in ("id", "token")} for lock in granted]
 
     def in_turn() -> None:
         for lock in locks:
             extend(one, lock)
-            one.read(200)
+            one.expect(200)
 
     def at_once() -> None:
         for client, lock in zip(clients, locks):
             extend(client, lock)
         for client in clients:
-            client.read(200)
+            client.expect(200)
 
     def heartbeat() -> None:
         one.send("PUT", "/locks", {"locks": locks})
-        answers = one.read(200)["locks"]
+        answers = one.expect(200)["locks"]
         if not all(answer.get("validity_ms", 0) > 0 for answer in answers):
             raise RuntimeError(f"not extended: {answers}")
 
     def cost_us(ask: Callable[[], None]) -> float:
         """Of a round."""
-        before = cpu_s(stack.servers[0].pid)
+        before = stack.cpu_s(0)
         for _ in range(ROUNDS):
             ask()
-        return (cpu_s(stack.servers[0].pid) - before) / ROUNDS * 1e6
+        return (stack.cpu_s(0) - before) / ROUNDS * 1e6
 
     found: dict[str, list[float]] = {}
     for _ in range(1 if is_short else PAIRS):

@@ -11,7 +11,6 @@
 """
 from __future__ import annotations
 
-import http.client
 import json
 import socket
 import statistics
@@ -22,47 +21,27 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
 from guarded import identity
-from stack import Load, Results, Stack, play
+from stack import Client, Load, Results, Stack, play
 
 HELD, LISTERS, LISTING, WAITING = 4000, 16, 200, 4000
 
 
-class Client:
-    """One connection that stays open."""
-
-    def __init__(self, port: int, token: str = "") -> None:
-        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        self.headers = {"Content-Type": "application/json"}
-        if token:
-            self.headers["Authorization"] = f"Bearer {token}"
-
-    def ask(self, method: str, path: str, body: object = None) -> tuple[int, dict]:
-        self.connection.request(method, path,
-                                json.dumps(body) if body else None, self.headers)
-        answer = self.connection.getresponse()
-        return answer.status, json.loads(answer.read())
-
-    def list_all(self) -> int:
-        """Follows the cursors; returns how many locks were shown."""
-        shown, cursor = 0, ""
-        while True:
-            status, page = self.ask("GET", f"/locks?limit=1000{cursor}")
-            if status != 200:
-                raise RuntimeError(f"list: {status} {page}")
-            shown += len(page["locks"])
-            if page.get("cursor") is None:
-                return shown
-            cursor = f"&cursor={page['cursor']}"
+def list_all(client: Client) -> int:
+    """Follows the cursors; returns how many locks were shown."""
+    shown, cursor = 0, ""
+    while True:
+        client.send("GET", f"/locks?limit=1000{cursor}")
+        page = client.expect(200)
+        shown += len(page["locks"])
+        if page.get("cursor") is None:
+            return shown
+        cursor = f"&cursor={page['cursor']}"
 
 
 def hold(port: int, count: int, token: str = "") -> None:
-    """Takes so many locks for a minute."""
     client = Client(port, token)
     for number in range(count):
-        status, answer = client.ask("POST", "/locks", {
-            "resource": f"held:{number}", "ttl_ms": 60000})
-        if status != 201:
-            raise RuntimeError(f"acquire: {status} {answer}")
+        client.acquire(f"held:{number}")
 
 
 def lists(stack: Stack, results: Results, is_short: bool) -> None:
@@ -76,7 +55,7 @@ def lists(stack: Stack, results: Results, is_short: bool) -> None:
     def list_on() -> None:
         client = Client(port)
         while not has_ended.is_set():
-            shown.append(client.list_all())
+            shown.append(list_all(client))
 
     listers = [threading.Thread(target=list_on) for _ in range(LISTERS)]
     for lister in listers:
@@ -138,10 +117,9 @@ def shares(stack: Stack, results: Results, is_short: bool) -> None:
     took_s = []
     for _ in range(20 if is_short else 100):
         began = time.monotonic()
-        status, page = operator.ask("GET", "/locks")
+        operator.send("GET", "/locks")
+        operator.expect(200)
         took_s.append(time.monotonic() - began)
-        if status != 200:
-            raise RuntimeError(f"the operator's list: {status} {page}")
     began = time.monotonic()
     status, _ = operator.ask("POST", "/locks", {
         "resource": "held:0", "ttl_ms": 1000, "wait_ms": 100})

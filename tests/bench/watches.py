@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import http.client
-import json
 import re
 import resource
 import socket
@@ -21,8 +20,7 @@ import time
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
-from heartbeat import Client, cpu_s
-from stack import Results, Stack, play
+from stack import Client, Results, Stack, play
 
 LOCKS, CHANGES = 50, 20          # CHANGES of each lock: a grant or a release
 CROWD, CROWD_LOCKS, CROWD_S = 10000, 100, 20
@@ -45,10 +43,8 @@ class Watched:
         """Until the last change was seen."""
         after, seen = "free", 0
         while seen < self.changes:
-            self.watcher.send("GET", f"/locks/{self.name}?after={after}"
-                              "&wait_ms=20000", None)
-            answer = self.watcher.connection.getresponse()
-            body = json.loads(answer.read())
+            _, body = self.watcher.ask(
+                "GET", f"/locks/{self.name}?after={after}&wait_ms=20000")
             number = body.get("fencing_token", 0)
             now = str(number) if number else "free"
             if now == after:
@@ -61,13 +57,11 @@ class Watched:
     def change(self) -> None:
         for number in range(1, self.changes + 1):
             if number % 2:
-                self.holder.send("POST", "/locks", {"resource": self.name,
-                                                    "ttl_ms": 30000})
-                lock = self.holder.read(201)
+                lock = self.holder.acquire(self.name)
             else:
                 self.holder.send("DELETE", f"/locks/{self.name}",
                                  {"token": lock["token"]})
-                self.holder.read(200)
+                self.holder.expect(200)
             done = time.monotonic()
             with self.is_told:
                 if not self.is_told.wait_for(lambda: number in self.told, 30):
@@ -124,11 +118,8 @@ def crowd(stack: Stack, results: Results, is_short: bool) -> None:
     port = stack.start_server(0)
     count = min(200 if is_short else CROWD, places(port))
     client = Client(port)
-    numbers = []
-    for number in range(CROWD_LOCKS):
-        client.send("POST", "/locks", {"resource": f"crowd:{number}",
-                                       "ttl_ms": 60000})
-        numbers.append(client.read(201)["fencing_token"])
+    numbers = [client.acquire(f"crowd:{number}")["fencing_token"]
+               for number in range(CROWD_LOCKS)]
     watchers = []
     for number in range(count):
         lock = number % CROWD_LOCKS
@@ -138,10 +129,9 @@ def crowd(stack: Stack, results: Results, is_short: bool) -> None:
                         .encode())
         watchers.append(watcher)
     time.sleep(1)
-    pid = stack.servers[0].pid
-    before, began = cpu_s(pid), time.monotonic()
+    before, began = stack.cpu_s(0), time.monotonic()
     time.sleep(seconds)
-    share = (cpu_s(pid) - before) / (time.monotonic() - began)
+    share = (stack.cpu_s(0) - before) / (time.monotonic() - began)
     waiting = 0
     for watcher in watchers:
         watcher.setblocking(False)

@@ -46,6 +46,40 @@ def ask(port: int, method: str, path: str, body: object = None,
         connection.close()
 
 
+class Client:
+    """One connection that stays open."""
+
+    def __init__(self, port: int, token: str = "") -> None:
+        self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        self.headers = {"Content-Type": "application/json"}
+        if token:
+            self.headers["Authorization"] = f"Bearer {token}"
+
+    def send(self, method: str, path: str, body: object = None) -> None:
+        self.connection.request(method, path, json.dumps(body) if body else None,
+                                self.headers)
+
+    def read(self) -> tuple[int, dict]:
+        answer = self.connection.getresponse()
+        return answer.status, json.loads(answer.read())
+
+    def ask(self, method: str, path: str, body: object = None) -> tuple[int, dict]:
+        self.send(method, path, body)
+        return self.read()
+
+    def expect(self, wanted: int) -> dict:
+        """Reads an answer with this status."""
+        status, body = self.read()
+        if status != wanted:
+            raise RuntimeError(f"{status} {body}")
+        return body
+
+    def acquire(self, resource: str) -> dict:
+        """For a minute."""
+        self.send("POST", "/locks", {"resource": resource, "ttl_ms": 60000})
+        return self.expect(201)
+
+
 class Stack:
     """Five nodes without persistence, and up to three servers."""
 
@@ -75,6 +109,11 @@ class Stack:
         wait_until(lambda: ask(port, "GET", "/readyz")[0] == 200,
                    f"server {server} is ready")
         return port
+
+    def cpu_s(self, server: int) -> float:
+        """Of its first thread: the loop, which does all but the logging."""
+        text = Path(f"/proc/{self.servers[server].pid}/schedstat").read_text()
+        return int(text.split()[0]) / 1e9
 
     def has_voted_s(self, node: int, port: int) -> float:
         """For how long; negative if it does not, or if others do not."""
