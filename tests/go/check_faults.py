@@ -16,7 +16,7 @@ from nodes import Clock, end, spawn
 from proxy import Proxy
 from stack import ask
 from waiting import wait_until
-from world import REDLOCKD_CLIENT, World
+from world import World
 
 BUILD = pathlib.Path("build/go").resolve()
 Clock.library = BUILD / "clock.so"
@@ -112,15 +112,7 @@ class Case(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.world = World(REDLOCKD_CLIENT)
-        try:
-            cls.world.start_nodes()
-            for _ in range(3):
-                cls.world.start_server(*cls.options)
-            cls.world.settle()
-        except BaseException:
-            cls.world.__exit__()
-            raise
+        cls.world = World.ready(3, *cls.options)
         cls.number = 0
 
     @classmethod

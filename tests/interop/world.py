@@ -79,6 +79,20 @@ class World:
         self.clients, self.servers = [], []
         self.voters = 5  # how many nodes redlockd is to wait for
 
+    @classmethod
+    def ready(cls, servers, *options):
+        """Five nodes that vote for so many servers with these options."""
+        world = cls(REDLOCKD_CLIENT)
+        try:
+            world.start_nodes()
+            for _ in range(servers):
+                world.start_server(*options)
+            world.settle()
+        except BaseException:
+            world.__exit__()
+            raise
+        return world
+
     def __enter__(self):
         return self
 

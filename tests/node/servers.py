@@ -19,7 +19,7 @@ from pathlib import Path
 from certificates import Certificates
 from guarded import Guarded, identity
 from nodes import Clock
-from world import REDLOCKD, REDLOCKD_CLIENT, World
+from world import REDLOCKD, World
 
 Clock.library = Path(os.environ["CLOCK_LIBRARY"])
 TOKEN = "first+token/of~2026=="
@@ -37,11 +37,7 @@ def main() -> int:
         folder = Path(tempfile.mkdtemp(prefix="servers."))
         stack.callback(shutil.rmtree, folder)
         certificates = Certificates(folder)
-        world = stack.enter_context(World(REDLOCKD_CLIENT))
-        world.start_nodes()
-        for _ in range(2):
-            world.start_server("--max-ttl-ms", "60000")
-        world.settle()
+        world = stack.enter_context(World.ready(2, "--max-ttl-ms", "60000"))
         told = {
             "certificates": str(folder),
             "urls": [f"http://{one.address}" for one in world.servers],

@@ -17,7 +17,7 @@ from proxy import Proxy
 from redlockd import (AsyncClient, AsyncLock, Client, Lock, LockHeld,
                       LockLost, Unavailable)
 from waiting import wait_until
-from world import REDLOCKD_CLIENT, World
+from world import World
 
 Clock.library = pathlib.Path("build/python/clock.so").resolve()
 THREADS, TURNS = 8, 12
@@ -55,15 +55,7 @@ class Case(unittest.IsolatedAsyncioTestCase):
     @classmethod
     def setUpClass(cls):
         logging.getLogger("redlockd").setLevel(logging.CRITICAL)
-        cls.world = World(REDLOCKD_CLIENT)
-        try:
-            cls.world.start_nodes()
-            for _ in range(2):
-                cls.world.start_server(*cls.options)
-            cls.world.settle()
-        except BaseException:
-            cls.world.__exit__()
-            raise
+        cls.world = World.ready(2, *cls.options)
         cls.urls = [f"http://{one.address}" for one in cls.world.servers]
 
     @classmethod
