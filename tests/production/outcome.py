@@ -96,10 +96,12 @@ def rights_count(machines: Machines) -> str:
 
 
 def watched(machines: Machines) -> str:
-    """Prometheus reaches each server, and no alarm fires."""
-    for query, expected in (('sum(up{job="redlockd"})', "5"),
-                            ('count(ALERTS{alertstate="firing"}) or vector(0)',
-                             "0")):
+    """Prometheus reaches each server, and no alarm fires but the one that the
+    guide announces: its restarts are too many for half an hour."""
+    for query, expected in (
+            ('sum(up{job="redlockd"})', "5"),
+            ('count(ALERTS{alertstate="firing",alertname!="RedlockdRestarts"})'
+             " or vector(0)", "0")):
         _, came = admin(machines, "curl -s --data-urlencode "
                         f"'query={query}' http://127.0.0.1:9090/api/v1/query")
         value = json.loads(came)["data"]["result"][0]["value"][1]
