@@ -29,12 +29,20 @@ async function all(iterable) {
   return found;
 }
 
-/** Makes the nodes forget a resource. */
+/** Makes the nodes forget a lock, each once it has it: two get it later. */
 function vacate(resource) {
+  const command = `*2\r\n$3\r\nDEL\r\n$${Buffer.byteLength(resource)}\r\n${resource}\r\n`;
   return Promise.all(nodes.map(({ port }) => new Promise((done, fail) => {
-    const link = net.connect(port, "127.0.0.1", () => link.write(
-      `*2\r\n$3\r\nDEL\r\n$${Buffer.byteLength(resource)}\r\n${resource}\r\n`));
-    link.on("data", () => { link.destroy(); done(); }).on("error", fail);
+    const link = net.connect(port, "127.0.0.1", () => link.write(command));
+    link.on("error", fail).on("data", async (reply) => {
+      if (String(reply) === ":1\r\n") {
+        link.destroy();
+        done();
+        return;
+      }
+      await sleep(20);
+      link.write(command);
+    });
   })));
 }
 
