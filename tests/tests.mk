@@ -202,7 +202,7 @@ asan_unit_rest := rivals
 asan_rest := admission changes contention data_centres durable epochs faults fence fitness flood \
              load machines memory memory_clocks memory_evicted memory_files \
              memory_fresh memory_old memory_rights memory_servers memory_tail names \
-             permits proxies repair tls_clients verdicts wait_crowds wait_noise
+             permits proxies rare repair tls_clients verdicts wait_crowds wait_noise
 
 bench: ## Measure against the literal Redlock page; draw a plot
 	@scripts/deps.sh build bench

@@ -91,7 +91,7 @@ public class Lock implements AutoCloseable {
             Thread.sleep(Math.max(0, Math.min(pauseMs, leftMs())));
             pauseMs = ttlMs / 20; // unless this succeeds
             String again = "{" + token() + ",\"ttl_ms\":" + ttlMs + "}";
-            String answer = ask("PUT", path() + "/extend", leftMs() / urls.size(), again);
+            String answer = ask("PUT", path() + "/extend", leftMs() / urls.size() / 2, again);
             if (List.of("lock_not_found", "not_owner").contains(field(answer, "code"))) {
                 untilMs = 0;
             }

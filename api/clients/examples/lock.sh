@@ -138,7 +138,8 @@ renew() { # until the lock is lost
         left
         [ "$left_ms" -gt 0 ] || break
         renew_at_ms=$((now_ms + ttl_ms / 20)) # unless this succeeds
-        ask PUT "$path/extend" $((left_ms / ${#urls[@]})) \
+        # a replica that hangs leaves time for the next one
+        ask PUT "$path/extend" $((left_ms / ${#urls[@]} / 2)) \
             "{$token,\"ttl_ms\":$ttl_ms}"
         ! [[ $(field code) =~ ^(lock_not_found|not_owner)$ ]] || break
     done
