@@ -241,7 +241,7 @@ static char python[] =
     "secure.sendall(b\"POST /locks HTTP/1.1\\r\\nHost: x\\r\\nContent-Type: "
     "application/json\\r\\nContent-Length: %d\\r\\n\\r\\n\" % len(body) + "
     "body)\n"
-    "time.sleep(1)\n"
+    "time.sleep(4)\n"
     "secure.setblocking(False)\n"
     "try:\n"
     "    secure.unwrap()\n"
@@ -252,12 +252,12 @@ static char python[] =
 
 static char s_client[] =
     "(printf 'POST /locks HTTP/1.1\\r\\nHost: x\\r\\nContent-Type: "
-    "application/json\\r\\nContent-Length: 32\\r\\n\\r\\n" BODY "'; sleep 1) | "
+    "application/json\\r\\nContent-Length: 32\\r\\n\\r\\n" BODY "'; sleep 4) | "
     "openssl s_client -quiet -no_ign_eof -connect 127.0.0.1:$PORT";
 
 static const struct program {
     char *text;
-    int signal_number; /* 0: it leaves by itself */
+    int signal_number; /* 0: it leaves by itself, soon after its request */
 } programs[] = {
     {curl, SIGTERM},   {curl, SIGKILL}, {python, 0},
     {python, SIGKILL}, {s_client, 0},
