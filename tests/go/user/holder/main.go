@@ -3,8 +3,8 @@
 //	holder RESOURCE TTL_MS   until standard input ends; then it releases
 //	holder RESOURCE TTL_MS cancel MS   ends the acquire after so many ms
 //
-// Each line has a moment on CLOCK_BOOTTIME, in ns. "step": a step right after
-// Check; "ctx": one by work that looks only at its context.
+// Each line has a moment on CLOCK_BOOTTIME, in ns. "step": a step that Check
+// allowed; "ctx": one by work that looks only at its context.
 package main
 
 import (
@@ -78,8 +78,13 @@ func hold(lock *redlockd.Lock) {
 	var works sync.WaitGroup
 	work := func(what string, mayGoOn func() bool) {
 		defer works.Done()
-		for ctx.Err() == nil && mayGoOn() {
-			at := now() // before a stop of the process could come between
+		for {
+			// before the question: however long the process is stopped in
+			// between, a late moment is not told
+			at := now()
+			if ctx.Err() != nil || !mayGoOn() {
+				return
+			}
 			say(what, at)
 			time.Sleep(2 * time.Millisecond)
 		}
