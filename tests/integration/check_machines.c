@@ -28,8 +28,7 @@ static void begin(int nodes, bool by_dns)
 static void expect_new_votes(const int nodes[ROLLING_NAMES])
 {
     for (int i = 2; i < ROLLING_NAMES; i++)
-        WAIT_UNTIL(VOTE_MS, node_integer(&world.nodes[nodes[i]],
-                                         WORKERS_KEPT_EXIST) == WORKERS);
+        WAIT_UNTIL(VOTE_MS, workers_are_kept_at(&world.nodes[nodes[i]]));
     node_kill(&world.nodes[0]);
     node_kill(&world.nodes[1]);
     harness_pause_ms(1500);

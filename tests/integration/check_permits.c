@@ -17,6 +17,7 @@ enum {
     N = 5,
     CLIENTS = 64,
     LIMIT = 10,
+    TRIES = 5,
     HOLD_MS = 5,
     RUN_MS = 4000,
     SOON_MS = 30000,
@@ -145,10 +146,14 @@ SUITE(permits, .timeout_s = 90, .set_up_once = begin, .tear_down_once = finish);
 
 TEST(story_61_never_more_than_the_limit)
 {
-    run(false);
     /* on a busy machine one of them may always be between two permits */
-    ck_assert_int_gt(atomic_load(&crowd->most), LIMIT / 2);
-    ck_assert_int_eq(atomic_load(&crowd->lost), 0);
+    for (int i = 0; i < TRIES; i++) {
+        run(false);
+        ck_assert_int_eq(atomic_load(&crowd->lost), 0);
+        if (atomic_load(&crowd->most) == LIMIT)
+            break;
+    }
+    ck_assert_int_eq(atomic_load(&crowd->most), LIMIT);
 }
 
 /* ---- one after the other ------------------------------------------------- */

@@ -8,6 +8,9 @@
 #include <unistd.h>
 
 #include "http.h"
+#include "node.h"
+
+#define KEPT "kept:%d" /* what a worker keeps, by its index */
 
 enum {
     PACE_MS = 200,
@@ -128,7 +131,7 @@ static void begin_to_keep(struct worker *worker)
 {
     char resource[40];
     int64_t sent_ms = harness_now_ms();
-    (void)snprintf(resource, sizeof resource, "kept:%d", worker->index);
+    (void)snprintf(resource, sizeof resource, KEPT, worker->index);
     worker->has_kept =
         acquire(worker, resource, worker->kept_ttl_ms, &worker->kept) == 201;
     worker->kept_ends_ms = sent_ms + worker->kept.validity_ms;
@@ -190,6 +193,14 @@ void workers_start(const struct world *world, int servers, const int ttl_ms[2])
             _exit(EXIT_SUCCESS);
         }
     }
+}
+
+bool workers_are_kept_at(struct node *node)
+{
+    for (int i = 0; i < WORKERS; i++)
+        if (!node_integer(node, "EXISTS " KEPT, i))
+            return false;
+    return true;
 }
 
 void workers_stop(void)

@@ -15,16 +15,14 @@
 
 enum { WORKERS = 16 };
 
-/* Asks a node how many of the locks that they keep it has. */
-#define WORKERS_KEPT_EXIST                                                     \
-    "EXISTS kept:0 kept:1 kept:2 kept:3 kept:4 kept:5 kept:6 kept:7 kept:8 "   \
-    "kept:9 kept:10 kept:11 kept:12 kept:13 kept:14 kept:15"
-
 /*
  * Starts them over the first servers of world, at least two, which are ready.
  * ttl_ms: of the locks that they keep; the workers take turns in it.
  */
 void workers_start(const struct world *world, int servers, const int ttl_ms[2]);
+
+/* Whether the node has each of the locks that they keep. */
+bool workers_are_kept_at(struct node *node);
 
 /* Ends them. None may have failed, and each must have worked. */
 void workers_stop(void);
