@@ -170,40 +170,54 @@ def story_imported(stage):
     assert stage.is_free(), "it took a lock"
 
 
+# what the programs below share: the lock is asked for as their arguments say,
+# and work(lock) goes on under it
+PROGRAM = {
+    "python3": """
+import os, sys, threading, time
+urls, (ttl_ms, wait_ms, work_ms) = os.environ["URLS"].split(), map(int, sys.argv[2:])
+def lock_of(name, **more):
+    return example["Lock"](urls, name, ttl_ms, wait_ms, **more)
+def work(lock):
+    for _ in range(work_ms // 50):
+        time.sleep(0.05)
+        lock.check()
+        print("working", time.time_ns() // 10**6, lock.fence, *(lock.slots or ()), flush=True)
+""",
+    "ruby": """
+$stdout.sync = true
+URLS, (TTL_MS, WAIT_MS, WORK_MS) = ENV["URLS"].split, ARGV[1..].map(&:to_i)
+def lock_of(name) = Lock.new(URLS, name, ttl_ms: TTL_MS, wait_ms: WAIT_MS)
+def work(lock, fence)
+  (WORK_MS / 50).times do
+    sleep 0.05
+    lock.check
+    puts "working #{Time.now.strftime("%s%L")} #{fence}"
+  end
+end
+""",
+}
 # programs that hold the lock in another thread than the main one, which holds
 # the lock "beside" meanwhile; when they lose one of them, they say "lock lost"
 ASIDE = {
     "python3": """
-import os, sys, threading, time
-urls, (ttl_ms, wait_ms, work_ms) = os.environ["URLS"].split(), map(int, sys.argv[2:])
-def work():
+def work_aside():
     try:
-        with example["Lock"](urls, sys.argv[1], ttl_ms, wait_ms) as lock:
-            for _ in range(work_ms // 50):
-                time.sleep(0.05)
-                lock.check()
-                print("working", time.time_ns() // 10**6, lock.fence, flush=True)
+        with lock_of(sys.argv[1]) as lock:
+            work(lock)
     except example["LockLost"]:
         print("lock lost", flush=True)
-with example["Lock"](urls, "beside", ttl_ms, wait_ms) as beside:
-    thread = threading.Thread(target=work)
+with lock_of("beside") as beside:
+    thread = threading.Thread(target=work_aside)
     thread.start()
     thread.join()
     beside.check()
 print("all well", flush=True)
 """,
     "ruby": """
-$stdout.sync = true
-urls, (ttl_ms, wait_ms, work_ms) = ENV["URLS"].split, ARGV[1..].map(&:to_i)
-Lock.new(urls, "beside", ttl_ms: ttl_ms, wait_ms: wait_ms).hold do |beside, _|
+lock_of("beside").hold do |beside, _|
   Thread.new do
-    Lock.new(urls, ARGV[0], ttl_ms: ttl_ms, wait_ms: wait_ms).hold do |lock, fence|
-      (work_ms / 50).times do
-        sleep 0.05
-        lock.check
-        puts "working #{Time.now.strftime("%s%L")} #{fence}"
-      end
-    end
+    lock_of(ARGV[0]).hold { |lock, fence| work(lock, fence) }
   rescue Lock::Lost
     puts "lock lost"
   end.join
@@ -215,10 +229,17 @@ puts "all well"
 }
 
 
-def start_aside(stage):
+def uses(stage, programs):
+    """The command of the one in the example's language; if there is none, that
+    of the example."""
     tool = pathlib.Path(stage.command[0]).name
-    program = stage.start(work_ms=LONG_MS,
-                          command=stage.imports("\n" + ASIDE[tool]))
+    if tool not in programs:
+        return stage.command
+    return stage.imports(PROGRAM.get(tool, "") + programs[tool])
+
+
+def start_aside(stage):
+    program = stage.start(work_ms=LONG_MS, command=uses(stage, ASIDE))
     program.has_worked()
     assert stage.holders("beside") >= 3, "the main thread has no lock"
     return program
@@ -247,32 +268,17 @@ def story_aside_lost(stage):
 # programs that hold the lock within another one, "beside"
 NESTED = {
     "python3": """
-import os, sys, time
-urls, (ttl_ms, wait_ms, work_ms) = os.environ["URLS"].split(), map(int, sys.argv[2:])
-with example["Lock"](urls, "beside", ttl_ms, wait_ms):
-    with example["Lock"](urls, sys.argv[1], ttl_ms, wait_ms) as lock:
-        for _ in range(work_ms // 50):
-            time.sleep(0.05)
-            lock.check()
-            print("working", time.time_ns() // 10**6, lock.fence, flush=True)
+with lock_of("beside"):
+    with lock_of(sys.argv[1]) as lock:
+        work(lock)
 """,
     "ruby": """
-$stdout.sync = true
-urls, (ttl_ms, wait_ms, work_ms) = ENV["URLS"].split, ARGV[1..].map(&:to_i)
-Lock.new(urls, "beside", ttl_ms: ttl_ms, wait_ms: wait_ms).hold do
-  Lock.new(urls, ARGV[0], ttl_ms: ttl_ms, wait_ms: wait_ms).hold do |lock, fence|
-    (work_ms / 50).times do
-      sleep 0.05
-      lock.check
-      puts "working #{Time.now.strftime("%s%L")} #{fence}"
-    end
-  end
+lock_of("beside").hold do
+  lock_of(ARGV[0]).hold { |lock, fence| work(lock, fence) }
 end
 """,
     "java": "Nested",
 }
-
-
 # work for lock.sh that no signal but KILL ends
 STUBBORN = ("bash", "-c", """
 trap "" TERM
@@ -292,9 +298,8 @@ def lose_outer(stage, command):
 
 def story_nested(stage):
     """two locks, one within the other: when the outer one is lost, work ends"""
-    tool = pathlib.Path(stage.command[0]).name
-    if tool in NESTED:
-        lose_outer(stage, stage.imports("\n" + NESTED[tool]))
+    if uses(stage, NESTED) != stage.command:
+        lose_outer(stage, uses(stage, NESTED))
         return
     *lock, place, tool, work = stage.command
     outer = (*lock, "beside", TTL_MS, 5000)
@@ -306,13 +311,14 @@ def story_nested(stage):
 # programs that ask for more than the example does when it is run
 PERMITS = {
     "python3": """
-import os, sys, time
-urls, (ttl_ms, wait_ms, work_ms) = os.environ["URLS"].split(), map(int, sys.argv[2:])
-with example["Lock"](urls, sys.argv[1], ttl_ms, wait_ms, limit=2) as lock:
-    for _ in range(work_ms // 50):
-        time.sleep(0.05)
-        lock.check()
-        print("working", time.time_ns() // 10**6, lock.fence, *(lock.slots or ()), flush=True)
+with lock_of(sys.argv[1], limit=2) as lock:
+    work(lock)
+""",
+}
+READERS = {
+    "python3": """
+with lock_of(sys.argv[1], mode="shared") as lock:
+    work(lock)
 """,
 }
 
@@ -320,10 +326,10 @@ with example["Lock"](urls, sys.argv[1], ttl_ms, wait_ms, limit=2) as lock:
 def story_permits(stage):
     """a pool of two: each has a slot, which it renews; a third one waits"""
     def start(work_ms):
-        program = PERMITS.get(pathlib.Path(stage.command[0]).name)
-        return stage.start(
-            wait_ms=20000, work_ms=work_ms, resource="pool", LIMIT="2",
-            command=stage.imports(program) if program else stage.command)
+        # three at a time: a busy machine needs time to renew them
+        return stage.start(wait_ms=20000, work_ms=work_ms, ttl_ms=MAX_TTL_MS,
+                           resource="pool", LIMIT="2",
+                           command=uses(stage, PERMITS))
     holders = start(LONG_MS), start(LONG_MS)
     for program in holders:
         program.has_worked()
@@ -339,12 +345,9 @@ def story_permits(stage):
 
 def story_readers(stage):
     """two readers at once, which renew; a writer waits for both"""
-    def start(**how):
-        program = PERMITS.get(pathlib.Path(stage.command[0]).name)
-        return stage.start(
-            wait_ms=20000, work_ms=LONG_MS, MODE="shared",
-            command=stage.imports(program.replace("limit=2", 'mode="shared"'))
-            if program else stage.command)
+    def start():
+        return stage.start(wait_ms=20000, work_ms=LONG_MS, ttl_ms=MAX_TTL_MS,
+                           MODE="shared", command=uses(stage, READERS))
     readers = start(), start()
     for program in readers:
         program.has_worked()
