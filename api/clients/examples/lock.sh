@@ -138,8 +138,7 @@ renew() { # until the lock is lost
         left
         [ "$left_ms" -gt 0 ] || break
         renew_at_ms=$((now_ms + ttl_ms / 20)) # unless this succeeds
-        # a replica that hangs leaves time for the next one
-        ask PUT "$path/extend" $((left_ms / ${#urls[@]} / 2)) \
+        ask PUT "$path/extend" $((left_ms / ${#urls[@]})) \
             "{$token,\"ttl_ms\":$ttl_ms}"
         ! [[ $(field code) =~ ^(lock_not_found|not_owner)$ ]] || break
     done
