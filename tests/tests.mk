@@ -142,7 +142,7 @@ long_waits := data_centres machines
 integration: $(OUT)/integration nemesis-tools $(OUT)/starved-shim.so
 integration: ## Test with real Redis servers
 	ASAN_OPTIONS=detect_leaks=0 REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) \
-	  TWICE="$(over_tls)" FIRST="$(long_waits)" \
+	  TWICE="$(over_tls)" FIRST="$(long_waits)" AGAIN=$(or $(AGAIN),yes) \
 	  tests/lib/suites.sh $(OUT)/integration tests/integration
 
 starved: tests ## Let each allocation fail: of a start, of each call

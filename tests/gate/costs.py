@@ -43,7 +43,8 @@ def report(root: Path, results: list[Result],
     processes that a step started and waited for: not of containers."""
     yield f"{'step':20}{'wall min':>10}{'CPU min':>10}"
     for one in results:
-        remark = "" if one.status == 0 else "  failed"
+        remark = ("  failed" if one.status != 0 else
+                  "  second try" if one.is_second else "")
         yield (f"{one.step.name:20}{one.wall_s / 60:10.1f}"
                f"{one.cpu_s / 60:10.1f}{remark}")
     cpu_s = sum(one.cpu_s for one in results)

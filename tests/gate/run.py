@@ -8,8 +8,9 @@ need. A step that waits most of its time runs beside others of its kind. A step
 that computes runs at a low priority, one at a time, and takes what the others
 leave. The output of each is in build/TABLE/STEP.log; its last lines are shown
 when the step ends, more of them if it failed. The rest goes on then: one run
-shows all that is wrong. build/TABLE/result tells other programs what failed,
-and in which commit.
+shows all that is wrong. A step may have a second try, when nothing runs beside
+it any more; the report tells which one needed it. build/TABLE/result tells
+other programs what failed, and in which commit.
 """
 from __future__ import annotations
 
@@ -50,6 +51,7 @@ class Result:
     wall_s: float = 0
     cpu_s: float = 0
     is_skipped: bool = False  # what it needs failed
+    is_second: bool = False   # the first try failed
 
 
 class Table:
@@ -65,14 +67,26 @@ class Table:
 
     def play(self) -> list[Result]:
         try:
-            while self.waiting or self.running:
-                self.start_all()
-                self.end_all()
-                time.sleep(TICK_S)
+            self.play_waiting()
+            for step in self.due_again():
+                print(f"== {step.name}: once more, alone")
+                self.waiting.append(step)
+                self.play_waiting()
         finally:
             for run in self.running:
                 stop(run.child)
         return list(self.results.values())
+
+    def play_waiting(self) -> None:
+        while self.waiting or self.running:
+            self.start_all()
+            self.end_all()
+            time.sleep(TICK_S)
+
+    def due_again(self) -> list[Step]:
+        return [one.step for one in self.results.values()
+                if one.status != 0 and not one.is_skipped
+                and one.step.has_second_try]
 
     # ---- start --------------------------------------------------------------
 
@@ -94,14 +108,17 @@ class Table:
         return len(beside) < LANES[step.kind]
 
     def start(self, step: Step) -> Run:
-        log = self.folder / f"{step.name}.log"
+        is_second = step.name in self.results
+        log = self.folder / f"{step.name}{'.again' * is_second}.log"
         command = ["bash", "-c", step.command]
         if step.kind == "computes":
             command = ["nice", "-n", "10", *command]
+        # a group, not a session: where Linux shares the CPU between sessions
+        # first (autogroups, see sched(7)), nice would not count between steps
         with log.open("wb") as output:
             child = subprocess.Popen(
                 command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=output,
-                stderr=subprocess.STDOUT, start_new_session=True)
+                stderr=subprocess.STDOUT, process_group=0)
         return Run(step, log, child, time.monotonic())
 
     # ---- end ----------------------------------------------------------------
@@ -121,20 +138,23 @@ class Table:
                      run.log.read_text(errors="replace"))
 
     def end(self, result: Result, output: str) -> None:
+        result.is_second = result.step.name in self.results
         self.results[result.step.name] = result
-        at = time.monotonic() - self.begun
+        minutes = (time.monotonic() - self.begun) / 60
         word = ("skipped" if result.is_skipped else
                 "ok" if result.status == 0 else f"FAILED ({result.status})")
-        print(f"== {at / 60:.1f} min: {result.step.name}: {word}, "
+        print(f"== {minutes:.1f} min: {result.step.name}: {word}, "
               f"{result.wall_s:.0f} s, {result.cpu_s:.0f} CPU s")
         lines = [line for line in output.splitlines() if line.strip()]
-        for line in lines[-(SHOWN if result.status == 0 else SHOWN_FAILED):]:
-            print(f"   {line}")
+        shown = SHOWN if result.status == 0 else SHOWN_FAILED
+        for at, line in enumerate(lines, shown - len(lines)):
+            if at >= 0 or "second try" in line:
+                print(f"   {line}")
         sys.stdout.flush()
 
 
 def stop(child: subprocess.Popen[bytes]) -> None:
-    """With all that it has started in its session; they may clean up."""
+    """With all that it has started in its group; they may clean up."""
     os.killpg(child.pid, signal.SIGTERM)
     try:
         child.wait(20)
@@ -183,6 +203,9 @@ def main() -> None:
         print(line)
     if not sys.argv[2:]:
         note(folder, failed)
+    if second := [one.step.name for one in results
+                  if one.is_second and one.status == 0]:
+        print(f"passed at the second try, alone: {', '.join(second)}")
     if failed:
         print(f"failed: {', '.join(failed)}")
     print(f"{name}: {len(results) - len(failed)} passed, {len(failed)} failed")

@@ -5,8 +5,9 @@
 # CK_RUN_SUITE runs only one, CK_EXCLUDE_TAGS leaves some out, as Check does.
 # WITHOUT names suites that do not run, FIRST those that start first, TWICE those
 # that run once more with HTTP_TLS=1, and FORKED those whose tests need a process
-# each, even with CK_FORK=no. checks/, beside the runner, tells how long each test
-# took.
+# each, even with CK_FORK=no. With AGAIN=yes, up to ten suites that failed have a
+# second try, one by one: beside others, a test may have been too late. checks/,
+# beside the runner, tells how long each test took.
 #   suites.sh RUNNER FOLDER
 set -euo pipefail
 runner=$1
@@ -16,10 +17,11 @@ export CK_DEFAULT_TIMEOUT=${CK_DEFAULT_TIMEOUT:-60}
 [ -z "${CK_RUN_SUITE:-}" ] || exec "$runner"
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+failed=$(mktemp)
+trap 'rm -rf "$work" "$failed"' EXIT
 times=$(dirname "$runner")/checks/$(basename "$runner")
 mkdir -p "$times"
-export runner work times
+export runner work times failed
 
 # The largest first: most of them take the longest.
 list_suites() {
@@ -37,29 +39,44 @@ list_suites() {
         done
 }
 
-# shellcheck disable=SC2016
-list_suites |
-    xargs -P "${JOBS:-$((3 * $(nproc)))}" -n 1 bash -c '
-        [[ $1 != *+tls ]] || export HTTP_TLS=1
-        [[ " ${FORKED:-} " != *" $1 "* ]] || unset CK_FORK
-        export CK_XML_LOG_FILE_NAME=$times/$1.xml
-        CK_RUN_SUITE=${1%+tls} "$runner" >"$work/$1" 2>&1
-        status=$?
-        cat "$work/$1"
-        exit $((status != 0))' suite && status=0 || status=1
+# Shows and keeps what it says; its name goes to failed, if it does.
+run_suite() {
+    export CK_XML_LOG_FILE_NAME=$times/$1.xml CK_RUN_SUITE=${1%+tls}
+    [[ $1 != *+tls ]] || export HTTP_TLS=1
+    [[ " ${FORKED:-} " != *" $1 "* ]] || unset CK_FORK
+    "$runner" >"$work/$1" 2>&1 || echo "$1" >>"$failed"
+    cat "$work/$1"
+}
+export -f run_suite
 
 # Check: file.c:line:F|E|S:case:test:loop: message
-grep -hE '^[^ :]+:[0-9]+:[FES]:' "$work"/* || true
-awk -v status="$status" '
+show_failures() {
+    grep -hE '^[^ :]+:[0-9]+:[FES]:' "$@" || true
+}
+
+touch "$failed"
+list_suites | xargs -P "${JOBS:-$((3 * $(nproc)))}" -I {} bash -c 'run_suite {}'
+if [ "${AGAIN:-}" = yes ] && [ "$(wc -l <"$failed")" -le 10 ]; then
+    mapfile -t names <"$failed"
+    : >"$failed"
+    for name in "${names[@]}"; do
+        show_failures "$work/$name"
+        echo "second try: $name, alone"
+        (run_suite "$name")
+    done
+fi
+
+show_failures "$work"/*
+awk -v failed="$(wc -l <"$failed")" '
     /^[0-9]+%: Checks: / {
         gsub(",", "")
         checks += $3; failures += $5; errors += $7
     }
     END {
-        if (status != 0 && failures + errors == 0)
+        if (failed > 0 && failures + errors == 0)
             errors = 1 # one ended without its last line
         good = checks > 0 ? int((checks - failures - errors) * 100 / checks) : 0
         printf "%d%%: Checks: %d, Failures: %d, Errors: %d\n",
             good, checks, failures, errors
     }' "$work"/*
-exit "$status"
+[ ! -s "$failed" ]
