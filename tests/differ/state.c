@@ -122,8 +122,8 @@ static void print(const redisReply *reply, const struct fields *fields)
 
 /* ---- locks -------------------------------------------------------------- */
 
-/* It may end before the real node is asked. */
-static bool is_about_to_end(const struct simkey *key)
+/* Asked behind the real node: who knows whether it had ended there already. */
+static bool may_have_ended(const struct simkey *key)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -154,9 +154,10 @@ static bool is_same_value(struct run *run, int resource)
     redisReply *real =
         ask(run, "GET " REAL_PREFIX "%s", simnode_resource(resource));
     bool is_it =
-        key->is_set
-            ? is_same_text(real, (struct span){key->token, key->token_len})
-            : real->type == REDIS_REPLY_NIL;
+        may_have_ended(key) ||
+        (key->is_set
+             ? is_same_text(real, (struct span){key->token, key->token_len})
+             : real->type == REDIS_REPLY_NIL);
     if (!is_it)
         printf("  real: %s\n  sim : %.*s\n",
                real->str != NULL ? real->str : "none",
@@ -191,6 +192,7 @@ static bool is_same_set(struct run *run, int resource)
     for (size_t i = 0; is_it && i < real->elements; i += 2)
         is_it =
             has_member(run, resource, real->element[i], real->element[i + 1]);
+    is_it = is_it || may_have_ended(&run->memory.keys[resource]);
     if (!is_it) {
         printf("  real:%s", real->str != NULL ? real->str : "");
         for (size_t i = 0; i < real->elements; i++)
@@ -212,7 +214,7 @@ static bool is_same_end(struct run *run, int resource)
         ask(run, "PEXPIRETIME " REAL_PREFIX "%s", simnode_resource(resource));
     long long end_ms =
         key->expires_ms == SIM_ENDLESS ? -1 : (long long)key->expires_ms;
-    bool is_it = is_near(real->integer, end_ms);
+    bool is_it = may_have_ended(key) || is_near(real->integer, end_ms);
     if (!is_it)
         printf("  real: ends at %lld\n  sim : ends at %lld\n", real->integer,
                end_ms);
@@ -224,8 +226,6 @@ bool state_has_same_locks(struct run *run)
 {
     for (int i = 0; i < SIM_RESOURCES; i++) {
         const struct simkey *key = &run->memory.keys[i];
-        if (is_about_to_end(key))
-            continue;
         if (key->is_set && key->is_shared
                 ? is_same_set(run, i) && is_same_end(run, i)
                 : is_same_value(run, i))
