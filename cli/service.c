@@ -300,9 +300,10 @@ static bool read_lock(struct lock *lock, const struct http_answer *answer)
     memcpy(lock->id, id, strlen(id) + 1);
     memcpy(lock->token, token, strlen(token) + 1);
     lock->fencing_token = http_number(body, "fencing_token");
-    lock->until_us = answer->sent_us + (elapsed_ms + validity_ms) * US_PER_MS;
+    int64_t granted_us = answer->sent_us + elapsed_ms * US_PER_MS;
+    lock->until_us = granted_us + validity_ms * US_PER_MS;
     lock->renew_us =
-        clock_now_us() + http_number(body, "renew_after_ms") * US_PER_MS;
+        granted_us + http_number(body, "renew_after_ms") * US_PER_MS;
     return true;
 }
 

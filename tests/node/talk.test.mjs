@@ -2,6 +2,7 @@
 // the test says only as far as the generators sleep.
 import assert from "node:assert/strict";
 import test from "node:test";
+import { setTimeout } from "node:timers/promises";
 
 import { Answer, readGrant } from "../node_modules/redlockd-client/src/answer.js";
 import { now } from "../node_modules/redlockd-client/src/clock.js";
@@ -60,6 +61,17 @@ test("a grant ends the acquire; its validity counts from before", () => {
   assert.ok(value.until >= before + 29001 && value.until <= after + 29001);
   // a tenth of the validity to end the work
   assert.ok(Math.abs(value.until - value.workUntil - 2900) < 1e-3);
+});
+
+test("a renewal is due from the grant on, not from its answer", async () => {
+  const sent = now() - 8000;
+  const hold = new Hold("a", readGrant(granted(), sent));
+  assert.ok(hold.renewInMs <= 2001, `${hold.renewInMs}`);
+  const talk = renew(new Replicas(URLS), hold, 5000);
+  talk.next();
+  await setTimeout(100);
+  const { sleepMs } = talk.next(granted()).value;
+  assert.ok(sleepMs <= 10001 - 99, `${sleepMs}`);
 });
 
 test("repeats have one key, each acquire another", () => {
@@ -161,9 +173,10 @@ test("nothing is given back if somebody else has it", () => {
 
 test("renewals come when the server says, with its TTL and the token", () => {
   const { sends, sleeps, isOpen } = play(renew(new Replicas(URLS), holding(), 5000),
-    new Answer(200, { ...GRANT, renew_after_ms: 7000 }),
-    new Answer(200, { ...GRANT, renew_after_ms: 8000 }));
-  assert.deepEqual([sleeps, isOpen], [[7000, 8000], true]);
+    new Answer(200, { ...GRANT, elapsed_ms: 0, renew_after_ms: 7000 }),
+    new Answer(200, { ...GRANT, elapsed_ms: 0, renew_after_ms: 8000 }));
+  const seconds = sleeps.map((ms) => Math.ceil(ms / 1000));
+  assert.deepEqual([seconds, isOpen], [[7, 8], true]);
   for (const one of sends) {
     assert.equal(one.url, "http://one/locks/a/extend");
     assert.deepEqual(one.body, { ttl_ms: 30000 });

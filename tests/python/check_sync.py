@@ -15,6 +15,7 @@ from fake import (WithFake, after_release, cut, grant, late, page, problem,
 from redlockd import (Client, Lock, LockHeld, LockLost, RequestRefused,
                       Unavailable)
 from redlockd._clock import now
+from redlockd._talk import Answer, Grant, Hold, Replicas, Sleep, renew
 from waiting import wait_until
 
 HELD = problem(409, "lock_held", retry_after_ms=20, held_by={
@@ -269,6 +270,20 @@ class Renew(Case):
             self.assertLess(lock.remaining, 30)
             wait_until(lambda: lock.remaining > 30, "the new validity")
             self.assertLessEqual(lock.remaining, 89)
+
+    def test_it_is_due_from_the_grant_on_not_from_its_answer(self):
+        body = {"id": "a", "token": "1.0", "fencing_token": 1, "ttl_ms": 30000,
+                "elapsed_ms": 1, "validity_ms": 29000, "renew_after_ms": 10000}
+        grant_ = Grant.read(Answer(201, body), now() - 8)
+        assert grant_
+        hold = Hold("a", grant_)
+        self.assertLessEqual(hold.renew_in_s, 2.001)
+        talk = renew(Replicas(["http://one"]), hold, 5)
+        next(talk)
+        time.sleep(0.1)
+        pause = talk.send(Answer(200, body))
+        assert isinstance(pause, Sleep)
+        self.assertLessEqual(pause.seconds, 10.001 - 0.1)
 
     def test_another_replica_extends(self):
         one, two = self.fake(renew_after_ms=20), self.fake()

@@ -26,7 +26,7 @@ public class Lock implements AutoCloseable {
     private final Thread worker = Thread.currentThread();
     private final List<String> urls;
     private final long ttlMs;
-    private volatile long untilMs, pauseMs, toldMs;
+    private volatile long untilMs, renewAtMs, toldMs;
     private volatile boolean isLost;
     private String grant = "";
 
@@ -88,10 +88,10 @@ public class Lock implements AutoCloseable {
 
     private void renew() throws InterruptedException {
         while (leftMs() > 0) {
-            Thread.sleep(Math.max(0, Math.min(pauseMs, leftMs())));
-            pauseMs = ttlMs / 20; // unless this succeeds
+            Thread.sleep(Math.max(0, Math.min(renewAtMs - nowMs(), leftMs())));
+            renewAtMs = nowMs() + ttlMs / 20; // unless this succeeds
             String again = "{" + token() + ",\"ttl_ms\":" + ttlMs + "}";
-            String answer = ask("PUT", path() + "/extend", leftMs() / urls.size() / 2, again);
+            String answer = ask("PUT", path() + "/extend", leftMs() / urls.size(), again);
             if (List.of("lock_not_found", "not_owner").contains(field(answer, "code"))) {
                 untilMs = 0;
             }
@@ -139,8 +139,9 @@ public class Lock implements AutoCloseable {
                 var answer = http.send(request(method, path, limitMs, body),
                     HttpResponse.BodyHandlers.ofString());
                 if (answer.statusCode() < 300 && !method.equals("DELETE")) {
-                    untilMs = sentMs + ms(answer, "elapsed_ms") + ms(answer, "validity_ms");
-                    pauseMs = ms(answer, "renew_after_ms");
+                    long grantedMs = sentMs + ms(answer, "elapsed_ms");
+                    untilMs = grantedMs + ms(answer, "validity_ms");
+                    renewAtMs = grantedMs + ms(answer, "renew_after_ms");
                 }
                 if (answer.statusCode() < 429) {
                     return answer.body();

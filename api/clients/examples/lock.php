@@ -40,7 +40,7 @@ class Lock {
     public function check() {
         while ($this->left() > 0 && self::now() >= $this->renewAt) {
             $this->renewAt = self::now() + $this->ttlMs / 20; // unless this succeeds
-            $limitMs = $this->left() / count($this->urls) / 2;
+            $limitMs = $this->left() / count($this->urls);
             [, $answer] = $this->ask('PUT', "$this->path/extend", $limitMs, [
                 'token' => $this->token,
                 'ttl_ms' => $this->ttlMs,

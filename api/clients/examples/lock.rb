@@ -62,9 +62,9 @@ class Lock
 
   def renew(path, token, worker)
     while left_s.positive?
-      sleep([@pause_s, left_s].min.clamp(0..))
-      @pause_s = @ttl_ms / 20_000.0 # unless this succeeds
-      limit_s = left_s / @urls.size / 2
+      sleep([@renew_at - now, left_s].min.clamp(0..))
+      @renew_at = now + @ttl_ms / 20_000.0 # unless this succeeds
+      limit_s = left_s / @urls.size
       _, answer = ask("PUT", path, limit_s, token: token, ttl_ms: @ttl_ms)
       break if %w[lock_not_found not_owner].include?(answer[:code])
     end
@@ -80,8 +80,9 @@ class Lock
       answer = JSON.parse(reply.body, symbolize_names: true)
       @told_s = answer.fetch(:retry_after_ms, 0) / 1000.0
       if answer in {elapsed_ms:, validity_ms:, renew_after_ms:}
-        @until = sent + (elapsed_ms + validity_ms) / 1000.0
-        @pause_s = renew_after_ms / 1000.0
+        granted = sent + elapsed_ms / 1000.0
+        @until = granted + validity_ms / 1000.0
+        @renew_at = granted + renew_after_ms / 1000.0
       end
       return reply.code.to_i, answer if reply.code.to_i < 429
     rescue Lost # of another lock of this thread

@@ -81,14 +81,14 @@ class Lock:
                 time.sleep(random.uniform(0.2, 1) + self.grant.get("retry_after_ms", 0) / 1000)
 
     def renew(self):
-        while not self.done.wait(max(min(self.pause_s, self.left_s()), 0)):
+        while not self.done.wait(max(min(self.renew_at - now(), self.left_s()), 0)):
             if (left_s := self.left_s()) <= 0:
                 if self.is_of_main:
                     os.kill(os.getpid(), signal.SIGUSR1)  # calls check_all()
                 return
-            self.pause_s = self.ttl_ms / 20000  # unless this succeeds
+            self.renew_at = now() + self.ttl_ms / 20000  # unless this succeeds
             path, token = f"/locks/{self.grant['id']}/extend", self.grant["token"]
-            _, answer = self.ask("PUT", path, left_s / len(self.urls) / 2, token=token,
+            _, answer = self.ask("PUT", path, left_s / len(self.urls), token=token,
                                  ttl_ms=self.ttl_ms)
             if answer.get("code") in ("lock_not_found", "not_owner"):
                 self.until = 0
@@ -101,8 +101,9 @@ class Lock:
                 reply = requests.request(method, url, json=body, timeout=limit_s, headers=self.head)
                 got = reply.json()
                 if "validity_ms" in got:
-                    self.until = sent + (got["elapsed_ms"] + got["validity_ms"]) / 1000
-                    self.pause_s, self.fence = got["renew_after_ms"] / 1000, got["fencing_token"]
+                    granted, self.fence = sent + got["elapsed_ms"] / 1000, got["fencing_token"]
+                    self.until = granted + got["validity_ms"] / 1000
+                    self.renew_at = granted + got["renew_after_ms"] / 1000
                 if reply.status_code < 429:
                     return reply.status_code, got
             self.urls.append(self.urls.pop(0))

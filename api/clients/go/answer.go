@@ -118,8 +118,8 @@ type grant struct {
 	token        string
 	fencingToken int64
 	ttl          time.Duration
-	renewAfter   time.Duration
-	until        instant // on our clock
+	renewAt      instant // on our clock, as the next
+	until        instant
 	slots        []int   // of a permit; an extend does not tell
 	isShared     bool
 }
@@ -140,7 +140,7 @@ func readGrant(a *answer, sent instant) *grant {
 		token:        b.Token,
 		fencingToken: b.FencingToken,
 		ttl:          milliseconds(*b.TTLMs),
-		renewAfter:   longer(milliseconds(*b.RenewAfterMs), time.Millisecond),
+		renewAt:      sent.add(milliseconds(*b.ElapsedMs + *b.RenewAfterMs)),
 		until:        sent.add(milliseconds(*b.ElapsedMs + *b.ValidityMs)),
 		slots:        b.Slots,
 		isShared:     b.Mode == "shared",

@@ -92,7 +92,7 @@ func (t *renewing) next(a *answer, now instant) step {
 	if t.current == nil {
 		if !t.isDue {
 			t.isDue = true
-			return sleep(t.hold.now().renewAfter)
+			return sleep(t.hold.renewIn())
 		}
 		t.current = &extending{parties: t.parties, hold: t.hold}
 	}
@@ -101,7 +101,7 @@ func (t *renewing) next(a *answer, now instant) step {
 		return s
 	}
 	t.current = nil
-	return sleep(t.hold.now().renewAfter)
+	return sleep(t.hold.renewIn())
 }
 
 // releasing ends with an error if the lock had ended, or if no server answers:

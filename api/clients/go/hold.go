@@ -63,6 +63,13 @@ func (h *hold) validity() time.Duration {
 	return longer(0, h.grant.until.sub(h.clock()))
 }
 
+// renewIn is how long it is until the next renewal: less after a slow answer.
+func (h *hold) renewIn() time.Duration {
+	h.mutex.Lock()
+	defer h.mutex.Unlock()
+	return longer(time.Millisecond, h.grant.renewAt.sub(h.clock()))
+}
+
 // lose ends the lock, unless that has happened or it was released. Returns
 // whether it is lost now or was before.
 func (h *hold) lose(reason string) bool {

@@ -41,6 +41,22 @@ func TestValidityCountsFromBeforeTheRequest(t *testing.T) {
 	equal(t, hold.validity(), 7907*time.Millisecond)
 }
 
+func TestARenewalIsDueFromTheGrantNotFromItsAnswer(t *testing.T) {
+	g := newGame(t, one)
+	sent := g.at
+	g.at = g.at.add(2 * time.Second)
+	late := readGrant(granting(201, map[string]any{"elapsed_ms": 7}), sent)
+	hold := newHold("a", late, g.clock)
+	talk := &renewing{parties: g.parties, hold: hold}
+	equal(t, g.paused(talk, nil), 1007*time.Millisecond)
+	g.asked(talk, nil)
+	g.at = g.at.add(2 * time.Second)
+	equal(t, g.paused(talk, granting(200, nil)), time.Second)
+	g.asked(talk, nil)
+	g.at = g.at.add(4 * time.Second) // at once, but not without a pause
+	equal(t, g.paused(talk, granting(200, nil)), time.Millisecond)
+}
+
 func TestAReplicaThatFailedIsAskedLastForAWhile(t *testing.T) {
 	g := newGame(t, one, two)
 	g.parties.replicas.avoid(one, g.at)

@@ -65,8 +65,8 @@ export class Answer {
  * @property {string} token a secret
  * @property {number} fencingToken
  * @property {number} ttlMs
- * @property {number} renewAfterMs
- * @property {number} until on our clock: then the lock may be another's
+ * @property {number} renewAt on our clock, as the next
+ * @property {number} until then the lock may be another's
  * @property {number} workUntil by then, work must have ended
  * @property {readonly number[]} slots of a permit; an extend does not tell
  * @property {boolean} isShared
@@ -91,7 +91,7 @@ export function readGrant(answer, sent) {
     token: body.token,
     fencingToken: body.fencing_token,
     ttlMs: body.ttl_ms,
-    renewAfterMs: body.renew_after_ms,
+    renewAt: sent + body.elapsed_ms + body.renew_after_ms,
     until,
     // a tenth of the TTL to end the work; less if little of the TTL was left
     workUntil: until - Math.min(body.ttl_ms, body.validity_ms) / 10,

@@ -143,7 +143,7 @@ export class Lock {
     const { replicas, timeoutMs } = this.#caller;
     const hold = this.#hold;
     function* talk() {
-      yield { sleepMs: hold.grant.renewAfterMs };
+      yield { sleepMs: hold.renewInMs };
       yield* renew(replicas, hold, timeoutMs);
     }
     const { keepsRunning } = this.#how;

@@ -144,7 +144,7 @@ export function* giveBack(replicas, wish, timeoutMs, attempt) {
  */
 export function* renew(replicas, hold, timeoutMs) {
   while (yield* extend(replicas, hold, timeoutMs))
-    yield { sleepMs: hold.grant.renewAfterMs };
+    yield { sleepMs: hold.renewInMs };
 }
 
 /**

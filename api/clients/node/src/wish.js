@@ -109,6 +109,11 @@ export class Hold {
     return Math.max(0, this.grant.until - now());
   }
 
+  /** Until the next renewal. An answer that was slow leaves less time. */
+  get renewInMs() {
+    return Math.max(0, this.grant.renewAt - now());
+  }
+
   findLoss() {
     if (!this.loss && this.remainingMs <= 0)
       this.loss = new LockLost(`${this.name}: the lock's validity ended`);

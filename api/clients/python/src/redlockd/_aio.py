@@ -155,7 +155,7 @@ class _Keeper:
 
     async def _renew(self) -> None:
         client = self._client
-        await asyncio.sleep(self._hold.grant.renew_after_s)
+        await asyncio.sleep(self._hold.renew_in_s)
         try:
             await client._run(
                 renew(client._replicas, self._hold, client._timeout_s)

@@ -167,7 +167,7 @@ class _Keeper:
         """Runs until the validity ends. Renewals have a thread of their own:
         the loss must not wait for an answer or for a name server. That thread
         starts at the first renewal: most locks are released before."""
-        renew_at = now() + self._hold.grant.renew_after_s
+        renew_at = self._hold.grant.renew_at
         is_renewing = False
         while self._hold.remaining_s > 0:
             sleep_s = min(self._hold.remaining_s, LONGEST_SLEEP_S)

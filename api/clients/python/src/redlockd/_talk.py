@@ -112,8 +112,8 @@ class Grant:
     token: str = field(repr=False)  # a secret
     fencing_token: int
     ttl_ms: int
-    renew_after_s: float
-    until: float  # on our clock
+    renew_at: float  # on our clock, as the next
+    until: float
     slots: tuple[int, ...] = ()  # of a permit; an extend does not tell
     is_shared: bool = False
 
@@ -123,13 +123,15 @@ class Grant:
         if answer is None or answer.status not in (200, 201):
             return None
         try:
-            valid_ms = answer.body["elapsed_ms"] + answer.body["validity_ms"]
+            elapsed_ms = answer.body["elapsed_ms"]
+            valid_ms = elapsed_ms + answer.body["validity_ms"]
+            renew_ms = elapsed_ms + answer.body["renew_after_ms"]
             return Grant(
                 id=answer.body["id"],
                 token=answer.body["token"],
                 fencing_token=answer.body["fencing_token"],
                 ttl_ms=answer.body["ttl_ms"],
-                renew_after_s=answer.body["renew_after_ms"] / 1000,
+                renew_at=sent + renew_ms / 1000,
                 until=sent + valid_ms / 1000,
                 slots=tuple(answer.body.get("slots", ())),
                 is_shared=answer.body.get("mode") == "shared",
@@ -162,6 +164,11 @@ class Hold:
     @property
     def remaining_s(self) -> float:
         return 0.0 if self.loss else max(0.0, self.grant.until - now())
+
+    @property
+    def renew_in_s(self) -> float:
+        """Until the next renewal. An answer that was slow leaves less time."""
+        return max(0.0, self.grant.renew_at - now())
 
     def find_loss(self) -> LockLost | None:
         if self.loss is None and self.remaining_s <= 0:
@@ -342,7 +349,7 @@ def renew(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[None]:
     """Extends the lock repeatedly, from now on until it cannot be extended any
     more. Raises LockLost if it is no longer ours."""
     while (yield from extend(replicas, hold, timeout_s)):
-        yield Sleep(hold.grant.renew_after_s)
+        yield Sleep(hold.renew_in_s)
 
 
 def downgrade(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[None]:
