@@ -102,7 +102,7 @@ SEED = "SEED=$(date +%Y%m%d)"
 NIGHTLY = [
     *FIRST,
     night("model", hours=3),
-    night("asan", hours=2),
+    night("asan", "asan AGAIN=no", hours=2),
     night("analyse", hours=2),
     night("fuzz", f"fuzz FUZZ_SECONDS=60 {SEED}"),
     night("openapi-test", f"openapi-test EXAMPLES=500 {SEED}", "waits"),
