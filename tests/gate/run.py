@@ -85,7 +85,7 @@ class Table:
 
     def due_again(self) -> list[Step]:
         return [one.step for one in self.results.values()
-                if one.status != 0 and not one.is_skipped
+                if one.status > 0 and not one.is_skipped
                 and one.step.has_second_try]
 
     # ---- start --------------------------------------------------------------

@@ -23,6 +23,7 @@ good) ;;
 late) [ "$(grep -c late tries)" = 2 ] ;;
 bad) false ;;
 esac && echo '100%: Checks: 1, Failures: 0, Errors: 0' && exit
+echo 'check_late.c:1:F:late:too_late:0: why'
 echo '0%: Checks: 1, Failures: 1, Errors: 0'
 exit 1
 """
@@ -79,6 +80,7 @@ def run(play: Callable[[Path, list[Step]], list[Result]]) -> None:
     assert tries == "\n\n", "two tries, not more"
     for line in ("100%: Checks: 2, Failures: 0, Errors: 0",
                  "66%: Checks: 3, Failures: 1, Errors: 0",
+                 "second try, because of check_late.c:1:F:late:too_late:0: why",
                  "second try: late, alone"):
         assert f"   {line}\n" in shown.getvalue(), (line, shown.getvalue())
     skipped = {name for name, one in results.items() if one.is_skipped}

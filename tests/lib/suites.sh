@@ -60,7 +60,7 @@ if [ "${AGAIN:-}" = yes ] && [ "$(wc -l <"$failed")" -le 10 ]; then
     mapfile -t names <"$failed"
     : >"$failed"
     for name in "${names[@]}"; do
-        show_failures "$work/$name"
+        show_failures "$work/$name" | sed 's/^/second try, because of /'
         echo "second try: $name, alone"
         (run_suite "$name")
     done

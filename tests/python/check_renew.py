@@ -1,0 +1,139 @@
+"""Renewals of a Lock over servers that fail."""
+from __future__ import annotations
+
+import time
+import unittest
+
+from fake import (WithFake, after_release, cut, grant, late, problem, silent,
+                  trickle)
+from redlockd import Client, Lock, LockLost
+from redlockd._clock import now
+from redlockd._talk import Answer, Grant, Hold, Replicas, Sleep, renew
+from waiting import wait_until
+
+NO_QUORUM = problem(503, "no_quorum", retry_after_ms=10)
+GONE = problem(404, "lock_not_found")
+
+
+class Renew(WithFake, unittest.TestCase):
+    def test_extends_with_token_and_ttl(self):
+        fake = self.fake(ttl_ms=1234, renew_after_ms=20)
+        with Lock("a", urls=fake.url) as lock:
+            wait_until(lambda: len(fake.of("PUT")) >= 3, "three renewals")
+            token = lock.token
+        put = fake.of("PUT")[2]
+        self.assertEqual((put.path, put.body),
+                         ("/locks/an~id/extend", {"ttl_ms": 1234}))
+        self.assertEqual(put.headers["x-lock-token"], token)
+
+    def test_an_extend_gives_a_new_validity_from_its_own_beginning(self):
+        fake = self.fake(renew_after_ms=10)
+        fake.on("PUT", late(1, grant(validity_ms=90000,
+                                     renew_after_ms=60000)))
+        with Lock("a", urls=fake.url) as lock:
+            self.assertLess(lock.remaining, 30)
+            wait_until(lambda: lock.remaining > 30, "the new validity")
+            self.assertLessEqual(lock.remaining, 89)
+
+    def test_it_is_due_from_the_grant_on_not_from_its_answer(self):
+        body = {"id": "a", "token": "1.0", "fencing_token": 1, "ttl_ms": 30000,
+                "elapsed_ms": 1, "validity_ms": 29000, "renew_after_ms": 10000}
+        grant_ = Grant.read(Answer(201, body), now() - 8)
+        assert grant_
+        hold = Hold("a", grant_)
+        self.assertLessEqual(hold.renew_in_s, 2.001)
+        talk = renew(Replicas(["http://one"]), hold, 5)
+        next(talk)
+        time.sleep(0.1)
+        pause = talk.send(Answer(200, body))
+        assert isinstance(pause, Sleep)
+        self.assertLessEqual(pause.seconds, 10.001 - 0.1)
+
+    def test_another_replica_extends(self):
+        one, two = self.fake(renew_after_ms=20), self.fake()
+        one.on("PUT", rest=NO_QUORUM)
+        with Lock("a", urls=[one.url, two.url]) as lock:
+            wait_until(lambda: two.of("PUT"), "the other extends")
+            lock.check()
+
+    def test_another_replica_extends_while_the_first_is_silent(self):
+        one, two = self.fake(renew_after_ms=10, validity_ms=4000), self.fake()
+        one.on("PUT", rest=silent)
+        with Lock("a", urls=[one.url, two.url]) as lock:
+            wait_until(lambda: two.of("PUT"), "the other extends")
+            lock.check()
+            wait_until(lambda: lock.remaining > 8, "the new validity")
+
+    def lost(self, fake, **options):
+        """Holds a lock until it is lost; what leaving the block raised."""
+        losses = []
+        with self.assertRaises(LockLost) as caught:
+            with Lock("a", urls=fake.url, on_loss=losses.append,
+                      **options) as lock:
+                until = lock._held.grant.until
+                self.assertTrue(lock.lost.wait(20))
+                at = now()
+                with self.assertRaises(LockLost):
+                    lock.check()
+                self.assertEqual(lock.remaining, 0)
+                wait_until(lambda: losses, "the callback")
+        self.assertEqual(losses, [caught.exception])
+        self.assertEqual(len(fake.of("DELETE")), 1)  # some may be left
+        return until - at
+
+    def test_gone_is_lost_at_once(self):
+        for code, status in ("lock_not_found", 404), ("not_owner", 409):
+            fake = self.fake(renew_after_ms=20)
+            fake.on("PUT", problem(status, code))
+            self.assertGreater(self.lost(fake), 5)
+            self.assertEqual(len(fake.of("PUT")), 1)
+
+    def test_without_an_extend_lost_when_the_validity_ends(self):
+        fake = self.fake(renew_after_ms=20, validity_ms=1000)
+        fake.on("PUT", rest=NO_QUORUM)
+        self.assertLessEqual(self.lost(fake), 0)
+
+    def test_an_extend_is_repeated(self):
+        fake = self.fake(renew_after_ms=20)
+        fake.on("PUT", NO_QUORUM, cut, grant(validity_ms=90000))
+        with Lock("a", urls=fake.url) as lock:
+            wait_until(lambda: lock.remaining > 30, "extended")
+
+    def test_lost_although_an_answer_trickles_in(self):
+        fake = self.fake(renew_after_ms=20, validity_ms=1000)
+        fake.on("PUT", rest=trickle)
+        self.assertLessEqual(self.lost(fake), 0)
+
+    def test_max_hold_ends_the_renewals(self):
+        fake = self.fake(renew_after_ms=20, validity_ms=600)
+        fake.on("PUT", problem(409, "max_hold_reached"))
+        self.assertLessEqual(self.lost(fake), 0)
+        self.assertLessEqual(len(fake.of("PUT")), 1)
+
+    def test_no_renewal_after_the_release(self):
+        fake = self.fake(renew_after_ms=100)
+        with Client(fake.url) as client:
+            for _ in range(5):
+                with Lock("a", client=client):
+                    pass
+            time.sleep(0.1)  # for one that is on its way
+            before = len(fake.of("PUT"))
+            time.sleep(0.4)
+            self.assertEqual(len(fake.of("PUT")), before)
+
+    def test_no_loss_after_the_release(self):
+        fake = self.fake(renew_after_ms=1).on("PUT", rest=after_release(GONE))
+        losses = []
+        with Client(fake.url) as client:
+            with Lock("a", client=client, on_loss=losses.append) as lock:
+                wait_until(lambda: fake.of("PUT"), "an extend")
+            time.sleep(0.3)  # for the answer to the extend
+        self.assertEqual(losses, [])
+        self.assertFalse(lock.lost.is_set())
+
+    def test_what_the_block_raises_goes_first(self):
+        fake = self.fake(renew_after_ms=20).on("PUT", GONE)
+        with self.assertRaises(ZeroDivisionError):
+            with Lock("a", urls=fake.url) as lock:
+                self.assertTrue(lock.lost.wait(20))
+                raise ZeroDivisionError
