@@ -27,7 +27,7 @@ REQUESTS = [
         ("self.until = 0", "pass"),
     ], ["lost"]),
     ("counts from the answer, not from the request", [
-        ("self.until = sent", "self.until = now()"),
+        ("granted, self.fence = sent", "granted, self.fence = now()"),
     ], ["all_dead"]),
     ("looks for the loss in the background only, which is slow", [
         ("            lock.check()\n", ""),
@@ -113,7 +113,7 @@ RUBY = [
         ("Thread.new(Thread.current)", "Thread.new(Thread.main)"),
     ], ["aside_lost"]),
     ("counts from the answer, not from the request", [
-        ("@until = sent +", "@until = now +"),
+        ("granted = sent +", "granted = now +"),
     ], ["all_dead"]),
 ]
 JAVA = [
