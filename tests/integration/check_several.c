@@ -315,6 +315,14 @@ static void work(int worker)
     }
 }
 
+static bool has_each_had_grants(void)
+{
+    for (int i = 0; i < WORKERS; i++)
+        if (atomic_load(&contest->grants[i]) == 0)
+            return false;
+    return true;
+}
+
 TEST(rivals_neither_meet_nor_block_each_other)
 {
     pid_t workers[WORKERS];
@@ -331,6 +339,8 @@ TEST(rivals_neither_meet_nor_block_each_other)
         }
     }
     pause_ms(RUN_MS);
+    WAIT_UNTIL(SOON_MS,
+               has_each_had_grants()); /* a busy machine needs longer */
     atomic_store(&contest->is_over, true);
     for (int i = 0; i < WORKERS; i++) {
         int status;
@@ -341,8 +351,6 @@ TEST(rivals_neither_meet_nor_block_each_other)
                atomic_load(&contest->grants[i]));
     }
     ck_assert_int_eq(atomic_load(&contest->failed), 0);
-    for (int i = 0; i < WORKERS; i++)
-        ck_assert_int_gt(atomic_load(&contest->grants[i]), 0);
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, "r:a") +
                                 world_count_keys(&world, "r:b") +
                                 world_count_keys(&world, "r:c") ==

@@ -120,6 +120,10 @@ class Locks(Case):
     async def test_listed_and_released_by_force(self):
         with self.assertRaises(LockLost), Client(self.urls) as client, \
                 Lock("force:b", "force:a", owner="me", client=client) as lock:
+            # until then, one may be missing
+            for node in self.world.nodes:
+                wait_until(lambda one=node: one.do("EXISTS", "force:a", "force:b")
+                           == 2, "they are on all nodes")
             found = sorted(client.locks("force:"), key=lambda one: one.resources)
             self.assertEqual([one.resources for one in found],
                              [("force:a",), ("force:b",)])
@@ -132,8 +136,8 @@ class Locks(Case):
             self.assertFalse(client.force_release(one.id, lock.fencing_token - 1))
             for one in found:
                 self.assertTrue(client.force_release(one.id, lock.fencing_token))
-                self.assertFalse(client.force_release(one.id,
-                                                      lock.fencing_token))
+                wait_until(lambda one=one: not client.force_release(
+                    one.id, lock.fencing_token), "it is gone from all nodes")
             self.assertEqual(list(client.locks("force:")), [])
             with Lock("force:a", wait=0, client=client):
                 pass
@@ -230,10 +234,12 @@ class Locks(Case):
 
 class Faults(Case):
     def forget_lock(self, resource):
-        """Each node forgets it, once it has it: two get it later."""
+        """All nodes forget it, once all have it: two get it later."""
         for node in self.world.nodes:
-            wait_until(lambda one=node: one.do("DEL", resource) == 1,
+            wait_until(lambda one=node: one.do("EXISTS", resource) == 1,
                        "it is on all nodes")
+        for node in self.world.nodes:
+            node.do("DEL", resource)
 
     def test_two_nodes_paused(self):
         for node in self.world.nodes[:2]:

@@ -120,7 +120,7 @@ type grant struct {
 	ttl          time.Duration
 	renewAt      instant // on our clock, as the next
 	until        instant
-	slots        []int   // of a permit; an extend does not tell
+	slots        []int // of a permit; an extend does not tell
 	isShared     bool
 }
 

@@ -18,7 +18,7 @@ enum {
     SIM_NUMBER_LEN = 16, /* digits at the beginning of a token */
     SIM_REPLID_LEN = 40,
     SIM_WITNESSES = 16, /* numbers of other nodes, on one */
-    SIM_HOLDERS = 64,   /* of all shared locks of a node */
+    SIM_HOLDERS = 256,  /* of all shared locks of a node */
 };
 
 /* A call with storage of its own; resources are numbered. */
