@@ -61,9 +61,9 @@ FIRST = [
 # fails. The nights look for what is new.
 GATE = [
     *FIRST,
-    Step("test", "make --no-print-directory test", after=("build",),
+    Step("test", "make --no-print-directory test SEED=20000", after=("build",),
          is_alone=True),
-    make("asan", "asan SHORT=1", after=("asan-build",)),
+    make("asan", "asan SHORT=1 SEED=20000", after=("asan-build",)),
     timed("ctl-test"),
     timed("examples"),
     timed("compose-test"),
@@ -73,8 +73,8 @@ GATE = [
     timed("node-test"),
     timed("go-test"),
     timed("page-test"),
-    make("nemesis", "nemesis SECONDS=40 PERMITS=1"),
-    make("nemesis-tls", "nemesis SECONDS=40 TLS=1"),
+    make("nemesis", "nemesis SECONDS=40 PERMITS=1 SEED=1"),
+    make("nemesis-tls", "nemesis SECONDS=40 TLS=1 SEED=1"),
     timed("runbooks"),
     timed("openapi-test", "openapi-test SEED=1"),
     timed("kube-test"),
