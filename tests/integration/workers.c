@@ -74,11 +74,12 @@ static int acquire(struct worker *worker, const char *resource, int ttl_ms,
 {
     const struct answer *answer;
     int64_t until_ms = harness_now_ms() + IN_TIME_MS;
-    worker->was_refused = false;
-    while (is_refused(answer = lock_acquire(next_server(worker), resource,
-                                            ttl_ms, lock)) &&
-           harness_now_ms() < until_ms)
-        worker->was_refused = true;
+    int attempts = 0;
+    do {
+        worker->was_refused = attempts++ > 0;
+        answer = lock_acquire(next_server(worker), resource, ttl_ms, lock);
+    } while (is_refused(answer) &&
+             (attempts < 2 || harness_now_ms() < until_ms));
     if (answer->status != 201 && answer->status != 409)
         give_up("acquire %s: %d %s", resource, answer->status, answer->body);
     return answer->status;

@@ -32,7 +32,7 @@ def kill(process: subprocess.Popen[bytes], number: int) -> None:
 
 def ask(port: int, method: str, path: str, body: object = None,
         headers: dict[str, str] | None = None) -> tuple[int, dict]:
-    """Status 0: no answer."""
+    """Status 0: no answer; the text says why."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     try:
         connection.request(method, path, json.dumps(body) if body else None,
@@ -40,8 +40,8 @@ def ask(port: int, method: str, path: str, body: object = None,
         answer = connection.getresponse()
         text = answer.read()
         return answer.status, json.loads(text) if text else {}
-    except (OSError, http.client.HTTPException, ValueError):
-        return 0, {}
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        return 0, {"detail": repr(error)}
     finally:
         connection.close()
 

@@ -22,13 +22,15 @@ class Worker(threading.Thread):
     def ask(self, *request: object) -> dict:
         self.requests += 1
         first = (self.number + self.requests) % len(self.ports)
+        said = []
         for port in (self.ports[first],
                      self.ports[(first + 1) % len(self.ports)]):
             status, answer = ask(port, *request)  # type: ignore[arg-type]
             if status in (200, 201):
                 return answer
             self.retries += 1
-        self.failures.append(f"{request[0]} {status} {answer}")
+            said.append(f"{port}: {status} {answer}")
+        self.failures.append(f"{request[0]} {', '.join(said)}")
         return {}
 
     def run(self) -> None:
