@@ -2,13 +2,18 @@
 from __future__ import annotations
 
 import threading
+import time
 
 from stack import ask
+
+AGAIN_S = 0.2  # redlockd says how long; no lock here ends before
 
 
 class Worker(threading.Thread):
     """Takes a lock, extends it twice, releases it, again and again; a refused or
-    lost request is tried once more, at the next server."""
+    lost request is tried again at the next server, and once more at each: a lock
+    that is younger than 100 ms may be on three nodes, one of which is replaced
+    now, while the next server starts."""
 
     def __init__(self, number: int, ports: list[int],
                  has_ended: threading.Event, ttl_ms: int,
@@ -23,8 +28,10 @@ class Worker(threading.Thread):
         self.requests += 1
         first = (self.number + self.requests) % len(self.ports)
         said = []
-        for port in (self.ports[first],
-                     self.ports[(first + 1) % len(self.ports)]):
+        for turn in range(2 * len(self.ports)):
+            if turn == len(self.ports):
+                time.sleep(AGAIN_S)
+            port = self.ports[(first + turn) % len(self.ports)]
             status, answer = ask(port, *request)  # type: ignore[arg-type]
             if status in (200, 201):
                 return answer
