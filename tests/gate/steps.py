@@ -3,8 +3,8 @@ nightly run consist of. Each step is a command that anybody can type.
 """
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -19,10 +19,10 @@ class Step:
 
 
 def make(name: str, target: str = "", kind: str = "waits",
-         after: tuple[str, ...] = ("build",)) -> Step:
+         after: tuple[str, ...] = ("build",), **more: Any) -> Step:
     """`make NAME`, or another target, with its variables."""
     return Step(name, f"make --no-print-directory {target or name}", kind,
-                after)
+                after, **more)
 
 
 def timed(name: str, target: str = "",
@@ -30,8 +30,7 @@ def timed(name: str, target: str = "",
     """One whose tests can fail because the machine is too busy to keep up. The
     nemesis, the simulator and the model are none of these: they may not fail
     once."""
-    return dataclasses.replace(make(name, target, after=after),
-                               has_second_try=True)
+    return make(name, target, after=after, has_second_try=True)
 
 
 def computes(name: str, target: str = "",
@@ -61,8 +60,7 @@ FIRST = [
 # fails. The nights look for what is new.
 GATE = [
     *FIRST,
-    Step("test", "make --no-print-directory test SEED=20000", after=("build",),
-         is_alone=True),
+    make("test", "test SEED=20000", is_alone=True),
     make("asan", "asan SHORT=1 SEED=20000", after=("asan-build",)),
     timed("ctl-test"),
     timed("examples"),
@@ -91,8 +89,7 @@ GATE = [
 def night(name: str, target: str = "", kind: str = "computes",
           hours: float = 1) -> Step:
     """A step that may take long."""
-    return Step(name, f"make --no-print-directory {target or name}", kind,
-                ("build",), hours * 3600)
+    return make(name, target, kind, limit_s=hours * 3600)
 
 
 # Another number each night; what fails tells it.

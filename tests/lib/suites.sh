@@ -54,7 +54,6 @@ show_failures() {
     grep -hE '^[^ :]+:[0-9]+:[FES]:' "$@" || true
 }
 
-touch "$failed"
 list_suites | xargs -P "${JOBS:-$((3 * $(nproc)))}" -I {} bash -c 'run_suite {}'
 if [ "${AGAIN:-}" = yes ] && [ "$(wc -l <"$failed")" -le 10 ]; then
     mapfile -t names <"$failed"

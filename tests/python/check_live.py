@@ -73,6 +73,10 @@ class Case(unittest.IsolatedAsyncioTestCase):
         end(server.process)
         self.world.servers.remove(server)
 
+    def wait_until_on_all(self, resource):
+        wait_until(lambda: self.world.holders(resource) == len(self.world.nodes),
+                   f"{resource} is on all nodes")
+
     def pause(self, process):
         os.kill(process.pid, signal.SIGSTOP)
         self.addCleanup(self.resume, process)
@@ -121,9 +125,8 @@ class Locks(Case):
         with self.assertRaises(LockLost), Client(self.urls) as client, \
                 Lock("force:b", "force:a", owner="me", client=client) as lock:
             # until then, one may be missing
-            for node in self.world.nodes:
-                wait_until(lambda one=node: one.do("EXISTS", "force:a", "force:b")
-                           == 2, "they are on all nodes")
+            for name in "force:a", "force:b":
+                self.wait_until_on_all(name)
             found = sorted(client.locks("force:"), key=lambda one: one.resources)
             self.assertEqual([one.resources for one in found],
                              [("force:a",), ("force:b",)])
@@ -235,11 +238,8 @@ class Locks(Case):
 class Faults(Case):
     def forget_lock(self, resource):
         """All nodes forget it, once all have it: two get it later."""
-        for node in self.world.nodes:
-            wait_until(lambda one=node: one.do("EXISTS", resource) == 1,
-                       "it is on all nodes")
-        for node in self.world.nodes:
-            node.do("DEL", resource)
+        self.wait_until_on_all(resource)
+        self.world.vacate(resource, self.world.nodes)
 
     def test_two_nodes_paused(self):
         for node in self.world.nodes[:2]:

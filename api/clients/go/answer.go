@@ -135,13 +135,14 @@ func readGrant(a *answer, sent instant) *grant {
 		b.ElapsedMs == nil || b.ValidityMs == nil || b.RenewAfterMs == nil {
 		return nil
 	}
+	granted := sent.add(milliseconds(*b.ElapsedMs))
 	return &grant{
 		id:           b.ID,
 		token:        b.Token,
 		fencingToken: b.FencingToken,
 		ttl:          milliseconds(*b.TTLMs),
-		renewAt:      sent.add(milliseconds(*b.ElapsedMs + *b.RenewAfterMs)),
-		until:        sent.add(milliseconds(*b.ElapsedMs + *b.ValidityMs)),
+		renewAt:      granted.add(milliseconds(*b.RenewAfterMs)),
+		until:        granted.add(milliseconds(*b.ValidityMs)),
 		slots:        b.Slots,
 		isShared:     b.Mode == "shared",
 	}

@@ -85,13 +85,14 @@ export function readGrant(answer, sent) {
   if (typeof body.id !== "string" || typeof body.token !== "string" ||
       !numbers.every(Number.isFinite))
     return undefined;
-  const until = sent + body.elapsed_ms + body.validity_ms;
+  const granted = sent + body.elapsed_ms;
+  const until = granted + body.validity_ms;
   return {
     id: body.id,
     token: body.token,
     fencingToken: body.fencing_token,
     ttlMs: body.ttl_ms,
-    renewAt: sent + body.elapsed_ms + body.renew_after_ms,
+    renewAt: granted + body.renew_after_ms,
     until,
     // a tenth of the TTL to end the work; less if little of the TTL was left
     workUntil: until - Math.min(body.ttl_ms, body.validity_ms) / 10,

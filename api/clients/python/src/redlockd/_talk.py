@@ -123,16 +123,14 @@ class Grant:
         if answer is None or answer.status not in (200, 201):
             return None
         try:
-            elapsed_ms = answer.body["elapsed_ms"]
-            valid_ms = elapsed_ms + answer.body["validity_ms"]
-            renew_ms = elapsed_ms + answer.body["renew_after_ms"]
+            granted = sent + answer.body["elapsed_ms"] / 1000
             return Grant(
                 id=answer.body["id"],
                 token=answer.body["token"],
                 fencing_token=answer.body["fencing_token"],
                 ttl_ms=answer.body["ttl_ms"],
-                renew_at=sent + renew_ms / 1000,
-                until=sent + valid_ms / 1000,
+                renew_at=granted + answer.body["renew_after_ms"] / 1000,
+                until=granted + answer.body["validity_ms"] / 1000,
                 slots=tuple(answer.body.get("slots", ())),
                 is_shared=answer.body.get("mode") == "shared",
             )
