@@ -4,7 +4,7 @@ import pathlib
 import re
 import sys
 
-FUNCTION_MAX, FILE_MAX, LINE_MAX = 80, 500, 100
+FUNCTION_MAX, FILE_MAX, LINE_MAX = 80, 1000, 100
 # who may include a library; every other file is below or beside it
 LIBRARIES = {
     "uv.h": {"server/base/loop.c"},
