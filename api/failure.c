@@ -109,8 +109,8 @@ static const char *why_not_owner(const struct http_request *request)
     if (request->number != 0)
         return "the lock is held with another fencing number, or with a value "
                "that has none";
-    return "no reader has the lock, but a writer, or readers whose numbers are "
-           "ahead of the nodes' clocks; send a fencing number instead of all";
+    return "no reader has the lock, but a writer; send a fencing number "
+           "instead of all";
 }
 
 void failure_respond(const struct service *service,

@@ -64,8 +64,8 @@ struct engine_acquire {
  * release  the token as for extend
  * force    releases the lock with this fencing number, whoever holds it, also
  *          where only a minority of the nodes has it; 0: the locks of all
- *          readers that were granted before, but no writer's. A reader whose
- *          number is ahead of the nodes' clocks stays
+ *          readers that are there, but no writer's. What is granted after its
+ *          answer stays
  */
 engine_op engine_acquire(struct engine *engine,
                          const struct engine_acquire *acquire, void *client);

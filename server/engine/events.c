@@ -60,8 +60,9 @@ static void take_release(struct engine *engine, int node, uint64_t asking,
         struct span resource = it->request.resource;
         waits_on_listeners(&engine->waits, resource, reply->listeners);
         permits_on_listeners(&engine->permits, resource, reply->listeners);
-        if (it->request.call == LOCK_FORCE &&
-            round_count(&it->attempt.round, VOTE_DELETED) == 0)
+        if (it->attempt.forced != NULL &&
+            round_count(&it->attempt.round, VOTE_DELETED) == 0 &&
+            it->attempt.forced->tally[node].due == 1)
             engine_tell_release(engine, resource);
     }
     operation_on_release(&engine->operations, node, asking, reply);

@@ -45,6 +45,12 @@ static bool has_room(const struct batch *batch, const struct call *call)
            needed <= sizeof batch->bytes - batch->used;
 }
 
+/* Whether a reply lists names or tokens. */
+static bool is_listing(enum call_kind kind)
+{
+    return kind == CALL_SCAN || kind == CALL_TOKENS;
+}
+
 /* Whether the call agrees with what a batch has once. */
 static bool fits(const struct batch *batch, const struct call *call)
 {
@@ -54,8 +60,8 @@ static bool fits(const struct batch *batch, const struct call *call)
          memcmp(batch->admit.ptr, call->admit.ptr, call->admit.len) == 0);
     bool is_window_same = batch->window_us == 0 || call->window_us == 0 ||
                           batch->window_us == call->window_us;
-    /* a reply has room for what one scan finds */
-    bool is_only_scan = call->kind != CALL_SCAN || !batch->has_scan;
+    /* a reply has room for one list */
+    bool is_only_list = !is_listing(call->kind) || !batch->has_list;
     bool is_told = call->kind != CALL_SLOTS ||
                    call->count <= BATCH_SLOTS_MAX - batch->slots_told;
     /* an earlier deadline is safe: the node only refuses sooner */
@@ -63,7 +69,7 @@ static bool fits(const struct batch *batch, const struct call *call)
         !batch->is_timed || !call_asks_for_vote(call->kind) ||
         (call->node_deadline_us - batch->deadline_us <= BATCH_DEADLINES_US &&
          batch->latest_us - call->node_deadline_us <= BATCH_DEADLINES_US);
-    return is_admit_same && is_window_same && is_only_scan && is_told &&
+    return is_admit_same && is_window_same && is_only_list && is_told &&
            is_deadline_near;
 }
 
@@ -214,6 +220,9 @@ static void add_args(struct batch *batch, const struct call *call)
         return;
     case CALL_INSPECT:
         add_locks(batch, call->resource);
+        return;
+    case CALL_TOKENS:
+        add_locks(batch, call->resource);
         add_number(batch, call->number);
         return;
     case CALL_LISTEN:
@@ -223,7 +232,6 @@ static void add_args(struct batch *batch, const struct call *call)
         add_number(batch, call->cursor);
         add_number(batch, call->count);
         add(batch, copy(batch, call->resource));
-        batch->has_scan = true;
         return;
     case CALL_SLOTS:
         assert(call->count > 0 && call->count <= POOL_SLOTS_MAX);
@@ -254,6 +262,7 @@ bool batch_add(struct batch *batch, const struct call *call)
             batch->latest_us = deadline_us;
         batch->is_timed = true;
     }
+    batch->has_list |= is_listing(call->kind);
     batch->calls++;
     add_args(batch, call);
     return true;
@@ -311,7 +320,7 @@ void batch_reset(struct batch *batch)
     batch->latest_us = 0;
     batch->kinds_count = 0;
     batch->slots_count = 0;
-    batch->has_scan = false;
+    batch->has_list = false;
     batch->slots_told = 0;
 }
 

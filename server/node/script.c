@@ -22,8 +22,8 @@ const char *script_name(enum call_kind kind)
         [CALL_ACQUIRE] = "acquire", [CALL_REPEAT] = "repeat",
         [CALL_EXTEND] = "extend",   [CALL_REPAIR] = "repair",
         [CALL_RELEASE] = "release", [CALL_INSPECT] = "inspect",
-        [CALL_LISTEN] = "listen",   [CALL_SCAN] = "scan",
-        [CALL_SLOTS] = "slots",
+        [CALL_TOKENS] = "tokens",   [CALL_LISTEN] = "listen",
+        [CALL_SCAN] = "scan",       [CALL_SLOTS] = "slots",
     };
     assert(kind < CALL_KINDS);
     return names[kind];
@@ -35,8 +35,8 @@ char script_letter(enum call_kind kind)
         [CALL_LOOK] = 'k',    [CALL_ADMIT] = 'm',   [CALL_READMIT] = 'n',
         [CALL_REVOKE] = 'v',  [CALL_ACQUIRE] = 'a', [CALL_REPEAT] = 'g',
         [CALL_EXTEND] = 'e',  [CALL_REPAIR] = 'p',  [CALL_RELEASE] = 'r',
-        [CALL_INSPECT] = 'i', [CALL_LISTEN] = 'l',  [CALL_SCAN] = 's',
-        [CALL_SLOTS] = 'f',
+        [CALL_INSPECT] = 'i', [CALL_TOKENS] = 't',  [CALL_LISTEN] = 'l',
+        [CALL_SCAN] = 's',    [CALL_SLOTS] = 'f',
     };
     assert(kind < CALL_KINDS);
     return letters[kind];
@@ -57,6 +57,7 @@ char script_letter_of(const struct call *call)
 #define BY_SETTERS (BY(ACQUIRE) | BY(REPEAT) | BY(REPAIR))
 #define BY_VOTERS (BY_SETTERS | BY(EXTEND))
 #define BY_WRITERS (BY(ADMIT) | BY(READMIT) | BY(REVOKE))
+#define BY_LOOKERS (BY(RELEASE) | BY(INSPECT) | BY(TOKENS))
 
 /* A possible answer of the script, and the kinds of call that get it. */
 struct answer {
@@ -73,9 +74,8 @@ static const struct answer letters[LETTERS] = {
     ['G' - 'A'] = {VOTE_GRANTED, BY_SETTERS},
     ['D' - 'A'] = {VOTE_DELETED, BY(RELEASE)},
     ['E' - 'A'] = {VOTE_EXTENDED, BY(EXTEND)},
-    ['F' - 'A'] = {VOTE_FREE, BY(RELEASE) | BY(INSPECT)},
-    ['Q' - 'A'] = {VOTE_NOT_ADMITTED,
-                   BY_VOTERS | BY(RELEASE) | BY(INSPECT) | BY(SLOTS)},
+    ['F' - 'A'] = {VOTE_FREE, BY_LOOKERS},
+    ['Q' - 'A'] = {VOTE_NOT_ADMITTED, BY_VOTERS | BY_LOOKERS | BY(SLOTS)},
     ['L' - 'A'] = {VOTE_LATE, BY_VOTERS},
     ['S' - 'A'] = {VOTE_OUT_OF_RANGE, BY_SETTERS},
     ['C' - 'A'] = {VOTE_CHANGED, BY_WRITERS | BY(REPAIR)},
@@ -89,6 +89,7 @@ enum {
     HELD_FIELDS = 3,
     SCAN_FIELDS = 3,
     SLOTS_FIELDS = 3,
+    TOKENS_FIELDS = 3,
     NUMBER_FIELDS = 2
 };
 
@@ -104,6 +105,7 @@ static const struct {
     {"FREE", {VOTE_FREE, BY(EXTEND)}, NUMBER_FIELDS},
     {"KEYS", {VOTE_DONE, BY(SCAN)}, SCAN_FIELDS},
     {"SLOTS", {VOTE_DONE, BY(SLOTS)}, SLOTS_FIELDS},
+    {"TOKENS", {VOTE_HELD, BY(TOKENS)}, TOKENS_FIELDS},
     {"STALE", {VOTE_STALE, BY(ACQUIRE) | BY(REPEAT)}, NUMBER_FIELDS},
 };
 
@@ -143,19 +145,35 @@ bool script_is_time(const struct script_field *field)
            field->integer < EXACT_MAX;
 }
 
+/* A list of texts, none of which is longer than that. */
+static bool decode_list(struct call_reply *reply,
+                        const struct script_field *field, size_t len_max)
+{
+    struct span rest = field->string, text;
+    if (field->type != SCRIPT_FIELD_STRING || rest.len > CALL_SCAN_MAX)
+        return false;
+    reply->names = rest;
+    while (call_next_name(&rest, &text))
+        if (text.len > len_max)
+            return false;
+    return rest.len == 0;
+}
+
 static bool decode_keys(struct call_reply *reply,
                         const struct script_field *fields)
 {
-    if (fields[1].type != SCRIPT_FIELD_STRING ||
-        fields[2].type != SCRIPT_FIELD_STRING ||
-        fields[2].string.len > CALL_SCAN_MAX)
+    if (fields[1].type != SCRIPT_FIELD_STRING)
         return false;
-    struct span rest = fields[2].string, name;
-    while (call_next_name(&rest, &name) && name.len <= RESOURCE_MAX)
-        continue;
     reply->cursor = span_number(fields[1].string, CURSOR_DIGITS);
-    reply->names = fields[2].string;
-    return rest.len == 0 && reply->cursor >= 0;
+    return reply->cursor >= 0 && decode_list(reply, &fields[2], RESOURCE_MAX);
+}
+
+static bool decode_tokens(struct call_reply *reply,
+                          const struct script_field *fields)
+{
+    reply->left = fields[1].integer;
+    return script_is_number(&fields[1]) &&
+           decode_list(reply, &fields[2], TOKEN_MAX);
 }
 
 /* How many slots there are the caller must check. */
@@ -184,6 +202,8 @@ static bool decode_rest(struct call_reply *reply, enum call_kind kind,
     int64_t number = fields[1].integer;
     switch (reply->vote) {
     case VOTE_HELD:
+        if (kind == CALL_TOKENS)
+            return decode_tokens(reply, fields);
         reply->pttl_ms = number;
         if (span_is(fields[0].string, "SHARED")) {
             reply->holders = fields[2].integer;

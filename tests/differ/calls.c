@@ -180,16 +180,6 @@ static struct span any_token(struct run *run, int resource,
     return (struct span){text, len};
 }
 
-/* Some releases are those of all readers up to a number: their token ends
- * behind its form. */
-static void shorten_token(struct run *run, struct call *call, char *text)
-{
-    if (call->token.len <= TOKEN_NUMBER_LEN || hands_pick(run, 8) != 0)
-        return;
-    call->token.len = TOKEN_NUMBER_LEN + 1;
-    token_share(text);
-}
-
 /* What all calls of a batch have in common. */
 struct shared {
     bool is_of_locks; /* none looks at the permission or changes it */
@@ -290,7 +280,7 @@ static void choose_number(struct run *run, struct call *call, int resource,
         call->token = token_of_number(run, call, text);
 }
 
-/* Of one who shares the lock, or none. */
+/* Of one who has the lock, or 0. */
 static int64_t any_holder(struct run *run, int resource)
 {
     struct token_parts parts;
@@ -382,10 +372,8 @@ static void make_call(struct run *run, const struct shared *shared,
     }
     if (kind == CALL_ACQUIRE || kind == CALL_REPEAT || kind == CALL_REPAIR)
         choose_number(run, call, resource, texts->number);
-    if (kind == CALL_RELEASE)
-        shorten_token(run, call, texts->token);
     call->ttl_ms = any_ttl_ms(run, call);
-    if (kind == CALL_INSPECT)
+    if (kind == CALL_TOKENS)
         call->number = any_holder(run, resource);
     if (kind == CALL_SLOTS)
         choose_slots(run, call);
@@ -413,11 +401,15 @@ void calls_make(struct run *run, int count, struct call calls[CALLS_MAX],
         .deadline_us = run->clock_us + (hands_pick(run, 12) - 1) * 1000000,
     };
     shared.admit = any_admit(run, is_of_locks, shared.admit_text);
+    bool has_tokens = false;
     hands_make_room(run, CALLS_MAX * CALLS_NAMES_MAX);
     for (int i = 0; i < count; i++) {
         struct texts texts;
         bool is_reader = is_crowd && hands_pick(run, 24) != 0;
         (is_reader ? make_reader : make_call)(run, &shared, &calls[i], &texts);
+        if (calls[i].kind == CALL_TOKENS && has_tokens) /* one in a batch */
+            calls[i].kind = CALL_INSPECT;
+        has_tokens |= calls[i].kind == CALL_TOKENS;
         simcall_copy(&copies[i], &calls[i]);
         calls[i] = copies[i].call;
     }

@@ -54,6 +54,7 @@ static bool is_same(const struct call_reply *real, const struct call_reply *sim)
            real->listeners == sim->listeners && real->holders == sim->holders &&
            is_same_text(real->value, sim->value) &&
            is_same_text(real->slots, sim->slots) &&
+           real->left == sim->left && is_same_text(real->names, sim->names) &&
            is_same_look(&real->look, &sim->look);
 }
 
@@ -62,14 +63,15 @@ static void print_reply(const char *whose, const struct call_reply *reply)
     const struct call_look *look = &reply->look;
     printf(
         "  %s: %s now %lld beat %lld free %d pttl %lld highest %lld "
-        "listeners %lld holders %lld value %.*s slots %.*s "
+        "listeners %lld holders %lld value %.*s slots %.*s left %lld tokens %.*s "
         "look %d admit %.*s mark %.*s max_ttl %lld durable %d beat %lld "
         "rest %lld number %lld witnesses %.*s\n",
         whose, ballot_name(call_ballot(reply)), (long long)reply->node_now_us,
         (long long)reply->beat, reply->was_free, (long long)reply->pttl_ms,
         (long long)reply->highest, (long long)reply->listeners,
         (long long)reply->holders, (int)reply->value.len, reply->value.ptr,
-        (int)reply->slots.len, reply->slots.ptr, (int)look->word,
+        (int)reply->slots.len, reply->slots.ptr, (long long)reply->left,
+        (int)reply->names.len, reply->names.ptr, (int)look->word,
         (int)look->admit.len, look->admit.ptr, (int)look->mark.len,
         look->mark.ptr, (long long)look->max_ttl_ms, look->is_durable,
         (long long)look->beat, (long long)look->rest_us,

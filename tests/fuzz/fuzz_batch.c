@@ -146,10 +146,8 @@ static void take_call(struct places *at, const struct batch *batch,
     if (count > 1)
         at->arg = take_number(at->arg, count);
     at->arg = take_locks(at->arg, batch, call->resource, count);
-    if (call->kind == CALL_INSPECT) {
-        at->arg = take_number(at->arg, call->number);
+    if (call->kind == CALL_INSPECT)
         return;
-    }
     at->arg = take_text(at->arg, call->token);
     if (call->kind == CALL_RELEASE)
         return;

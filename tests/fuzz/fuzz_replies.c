@@ -92,7 +92,7 @@ static bool may_answer(enum call_kind kind, enum vote vote)
         return kind >= CALL_ACQUIRE && kind < CALL_LISTEN;
     case VOTE_FREE:
         return kind == CALL_EXTEND || kind == CALL_RELEASE ||
-               kind == CALL_INSPECT;
+               kind == CALL_INSPECT || kind == CALL_TOKENS;
     default:
         return true;
     }

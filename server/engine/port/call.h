@@ -16,6 +16,7 @@ enum {
     CALL_BIRTH_LEN = 26,      /* digits: a time, and chance */
     CALL_LISTEN_US = 3000000, /* outlives two listen calls that are lost */
     CALL_SCAN_MAX = 32000,    /* bytes that a scan finds; it stops at half */
+    CALL_TOKENS_TOLD = 100,   /* at most, by one call */
     CALL_WITNESSES_MAX =
         (NODES_MAX - 1) * 2 * (1 + CALL_NAME_LEN + CALL_BIRTH_LEN + 2),
 };
@@ -31,6 +32,7 @@ enum call_kind {
     CALL_REPAIR,  /* sets it where it is missing */
     CALL_RELEASE, /* deletes it */
     CALL_INSPECT, /* reads value and TTL */
+    CALL_TOKENS,  /* reads the tokens of all holders, page by page */
     CALL_LISTEN,  /* lets releases be announced for a while */
     CALL_SCAN,    /* finds keys that may be locks */
     CALL_SLOTS,   /* tells which slots of a pool are free */
@@ -44,7 +46,8 @@ enum call_kind {
 struct call {
     enum call_kind kind;
     struct span resource;  /* acquire, repeat, extend, repair, release,
-                              inspect: one name or several, see names.h;
+                              inspect, tokens: one name or several, see
+                              names.h;
                               scan: what the names begin with;
                               slots: the pool, with its "#" */
     struct span token;     /* acquire, repeat, extend, repair, release */
@@ -65,8 +68,7 @@ struct call {
     bool is_fill;          /* acquire: is not undone; strictly in time */
     int64_t ttl_ms;        /* acquire, repeat, extend (0: only look), repair */
     int64_t number;        /* acquire, repeat, repair: the token's, in µs;
-                              inspect: of a shared lock, the token with this
-                              number is told, 0: none;
+                              tokens: only those with this number, 0: all;
                               admit: above all that it may have forgotten */
     /* acquire, repeat, extend, repair: LATE after it */
     int64_t node_deadline_us;
@@ -175,12 +177,13 @@ struct call_reply {
     int64_t holders;   /* held, of a shared lock: how many */
     struct call_look look; /* look */
     int64_t cursor;        /* scan: where to go on; 0: this was all */
-    struct span names;     /* scan: see call_next_name */
+    int64_t left;          /* held, of tokens: holders that were not told */
+    struct span names;     /* scan; held, of tokens: see call_next_name */
     struct span slots;     /* slots: a letter of enum call_slot each */
 };
 
 /*
- * Takes the first name off what a scan found: its length in decimal, ':', its
+ * Takes the first name or token off a list: its length in decimal, ':', its
  * bytes, and the next one. False: there is none, or rest is none of that.
  */
 static inline bool call_next_name(struct span *rest, struct span *name)

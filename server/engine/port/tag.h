@@ -19,7 +19,7 @@ enum tag_kind {
 };
 
 /* An operation's round: --retry-count is at most 100. */
-enum { TAG_ROUND_BITS = 7 };
+enum { TAG_ROUND_BITS = 7, TAG_ROUNDS = 1 << TAG_ROUND_BITS };
 
 static inline unsigned tag_bits(enum tag_kind kind, unsigned round)
 {

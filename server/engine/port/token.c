@@ -22,12 +22,6 @@ static char *put_number(char token[TOKEN_MAX], int64_t number)
     return token + TOKEN_NUMBER_LEN;
 }
 
-size_t token_make_of_all(char token[TOKEN_MAX], int64_t number)
-{
-    *put_number(token, number) = TOKEN_SHARED;
-    return TOKEN_NUMBER_LEN + 1;
-}
-
 size_t token_make(char token[TOKEN_MAX],
                   const unsigned char random[TOKEN_RANDOM_BYTES],
                   const struct token_parts *parts)

@@ -13,9 +13,6 @@
  *
  * Nothing else is ever compared with a value on the nodes: a client that sent
  * "1" could delete a foreign key with this value.
- *
- * A release may have a token that ends behind its "~": it is that of all
- * readers up to this number. No client can send it.
  */
 #ifndef REDLOCKD_TOKEN_H
 #define REDLOCKD_TOKEN_H
@@ -41,9 +38,6 @@ size_t token_make(char token[TOKEN_MAX],
                   const unsigned char random[TOKEN_RANDOM_BYTES],
                   const struct token_parts *parts);
 
-/* The same, of the token of all readers up to a number, which may be 0. */
-size_t token_make_of_all(char token[TOKEN_MAX], int64_t number);
-
 /* True for a valid owner: 1 to OWNER_MAX of A–Z a–z 0–9 . _ : @ / - */
 bool token_is_owner(struct span text);
 
@@ -61,12 +55,6 @@ static inline bool token_is_shared(struct span token)
 {
     return token.len > TOKEN_NUMBER_LEN &&
            token.ptr[TOKEN_NUMBER_LEN] == TOKEN_SHARED;
-}
-
-/* Whether it is that of all readers up to its number. */
-static inline bool token_is_of_all(struct span token)
-{
-    return token.len == TOKEN_NUMBER_LEN + 1 && token_is_shared(token);
 }
 
 /* Whether two tokens are the same, whatever their forms. */

@@ -10,7 +10,7 @@
 static const enum call_kind kinds[] = {
     [LOCK_ACQUIRE] = CALL_ACQUIRE, [LOCK_EXTEND] = CALL_EXTEND,
     [LOCK_RELEASE] = CALL_RELEASE, [LOCK_INSPECT] = CALL_INSPECT,
-    [LOCK_FORCE] = CALL_INSPECT, /* a release follows */
+    [LOCK_FORCE] = CALL_TOKENS, /* releases follow */
 };
 
 void attempt_init(struct attempt *attempt, const struct attempt_means *means,
@@ -29,11 +29,7 @@ void attempt_init(struct attempt *attempt, const struct attempt_means *means,
     attempt->replacing = 0;
     attempt->fresh = 0;
     attempt->token_len = span_copy(attempt->token, token);
-    /* Of all readers; without a clock, of none: but then no node votes. */
-    if (request->call == LOCK_FORCE && request->number == 0)
-        attempt->token_len = token_make_of_all(
-            attempt->token,
-            nodes_asked_us(means->nodes, environment_now(means->env)));
+    attempt->forced = NULL;
 }
 
 bool attempt_is_held_too_long(const struct attempt_means *means,
@@ -116,7 +112,7 @@ static void begin_round(struct attempt *attempt, enum lock_call kind)
     attempt->uncertainty_us = 0;
     round_init(&attempt->round, kind, env->settings.nodes, start_us,
                start_us + timeout_us(attempt));
-    attempt->round.wanted = attempt->request->number;
+    attempt->round.hears_all = attempt->request->number == 0;
 }
 
 static bool is_to_be_asked(const struct round *round, int node)
@@ -200,6 +196,8 @@ void attempt_begin(struct attempt *attempt)
     const struct nodes *nodes = attempt->means->nodes;
     struct round *round = &attempt->round;
     begin_round(attempt, attempt->request->call);
+    if (attempt->forced != NULL)
+        forced_begin_look(attempt->forced);
     for (int i = 0; i < round->total; i++) {
         enum node_state refusal = nodes_refusal(nodes, i, kinds[round->kind]);
         if (status_is_looked_at(nodes, i))
@@ -252,33 +250,90 @@ void attempt_drop_outdated(struct attempt *attempt)
             round_note_outdated(round, i);
 }
 
+/* ---- releases ----------------------------------------------------------- */
+
 /*
  * A lock whose fill was not sent is released where it was acquired: the other
- * nodes will never get it. Those of readers are left alone if all of these are
- * released: that asks all nodes again once they have been sent.
+ * nodes will never get it. ballots: what each node was asked, or why it was not.
  */
-bool attempt_release(struct attempt *attempt)
+static bool release_token(struct attempt *attempt, struct span token,
+                          struct ballot ballots[NODES_MAX])
 {
     const struct attempt_means *means = attempt->means;
-    struct round *round = &attempt->round;
-    struct span resource = attempt->request->resource;
-    begin_round(attempt, LOCK_RELEASE);
-    struct release_scope scope = {all_nodes(round), round->deadline_us};
-    if (!token_is_of_all(attempt_token(attempt)))
-        (void)fills_cancel(means->fills, resource, attempt_token(attempt),
-                           &scope);
-    return releases_ask(means->releases, round, resource,
-                        attempt_token(attempt),
-                        slots_handle(attempt->operation, 0), &scope);
+    const struct round *round = &attempt->round;
+    unsigned asking = attempt->forced != NULL ? attempt->forced->asking : 0;
+    struct release_ask ask = {
+        .resource = attempt->request->resource,
+        .token = token,
+        .operation = slots_handle(attempt->operation,
+                                  tag_bits(TAG_OPERATION, asking)),
+        .round = round,
+        .scope = {all_nodes(round), round->deadline_us},
+    };
+    (void)fills_cancel(means->fills, ask.resource, token, &ask.scope);
+    bool is_asked = releases_ask(means->releases, &ask);
+    for (int i = 0; i < round->total; i++)
+        ballots[i] = is_asked ? ask.ballots[i]
+                              : (struct ballot){.vote = VOTE_STALLED};
+    return is_asked;
 }
 
-void attempt_take_wanted(struct attempt *attempt)
+static void note_asked(struct attempt *attempt, int node, struct ballot ballot)
 {
-    const struct round *round = &attempt->round;
-    int node = round_find_wanted(round);
-    assert(node >= 0);
-    assert(round->votes[node].value_len <= TOKEN_MAX);
-    attempt->token_len = span_copy(attempt->token, round_value(round, node));
+    const struct nodes *nodes = attempt->means->nodes;
+    if (ballot.vote == VOTE_PENDING)
+        round_note_sent(&attempt->round, node,
+                        nodes->admission.node[node].life);
+    else
+        round_note_ballot(&attempt->round, node, ballot);
+}
+
+static void release_found(struct attempt *attempt)
+{
+    struct forced *forced = attempt->forced;
+    struct ballot ballots[NODES_MAX];
+    forced_begin_release(forced, (unsigned)attempt->number % TAG_ROUNDS);
+    for (int i = 0; i < forced->count; i++) {
+        if (!forced_is_wanted(forced, i))
+            continue;
+        (void)release_token(attempt, forced_token(forced, i), ballots);
+        for (int node = 0; node < attempt->round.total; node++)
+            forced_note_asked(forced, node, ballots[node]);
+    }
+    for (int node = 0; node < attempt->round.total; node++) {
+        const struct forced_tally *tally = &forced->tally[node];
+        note_asked(attempt, node,
+                   tally->due > 0 ? (struct ballot){.vote = VOTE_PENDING}
+                                  : tally->ballot);
+    }
+}
+
+bool attempt_release(struct attempt *attempt)
+{
+    struct ballot ballots[NODES_MAX];
+    begin_round(attempt, LOCK_RELEASE);
+    if (attempt->forced != NULL) {
+        release_found(attempt);
+        return true;
+    }
+    if (!release_token(attempt, attempt_token(attempt), ballots))
+        return false;
+    for (int node = 0; node < attempt->round.total; node++)
+        note_asked(attempt, node, ballots[node]);
+    return true;
+}
+
+bool attempt_note_release(struct attempt *attempt, int node, unsigned asking,
+                          const struct call_reply *reply)
+{
+    struct forced *forced = attempt->forced;
+    struct call_reply all = *reply;
+    if (forced != NULL &&
+        (!forced->is_releasing || asking != forced->asking ||
+         !forced_note_answer(forced, node, &all)))
+        return false;
+    attempt_note_reply(attempt, node, &all);
+    return true;
 }
 
 void attempt_wait_on(struct attempt *attempt)
@@ -332,6 +387,15 @@ void attempt_note_reply(struct attempt *attempt, int node,
     }
     if (reply->was_free)
         attempt->fresh |= (uint16_t)(1u << node);
+    if (attempt->round.kind == LOCK_FORCE && reply->vote == VOTE_HELD &&
+        vote->vote == VOTE_PENDING) {
+        if (!forced_note_tokens(attempt->forced, node, reply)) {
+            const struct ballot none = {.vote = VOTE_STALLED};
+            round_note_ballot(&attempt->round, node, none);
+            return;
+        }
+        attempt->round.found = forced_count(attempt->forced);
+    }
     round_note_reply(&attempt->round, node, reply);
 }
 

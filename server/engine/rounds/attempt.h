@@ -19,6 +19,7 @@
 #include "../port/environment.h"
 #include "../voting/nodes.h"
 #include "fills.h"
+#include "forced.h"
 #include "releases.h"
 #include "round.h"
 
@@ -48,7 +49,7 @@ struct request {
     bool is_shared;   /* acquire: others may hold it as well; extend: from
                          now on */
     bool is_choice;   /* acquire: if the votes are split, others may do */
-    int64_t number;   /* force: of the lock; 0: all readers */
+    int64_t number;   /* force: of the lock; 0: of all readers */
     int64_t asked_us; /* time of the request by the nodes' clocks; 0: unknown */
     uint16_t heard;   /* bit per node: no verdict before its answer */
     enum request_owner owned_by;
@@ -79,6 +80,7 @@ struct attempt {
     uint16_t fresh;         /* bit per node: set there, without replacing
                                anything, and not undone yet */
     int64_t uncertainty_us; /* its calls may run so long after the deadline */
+    struct forced *forced;  /* force; otherwise NULL */
     struct round round;
     size_t token_len;
     char token[TOKEN_MAX];
@@ -103,8 +105,8 @@ void attempt_init(struct attempt *attempt, const struct attempt_means *means,
 void attempt_begin(struct attempt *attempt);
 
 /*
- * Begins the only attempt of a release, or the last one of a force. False: no
- * memory, and nothing was sent.
+ * Begins the only attempt of a release, or one of a force, for what the look
+ * found. False: no memory, and nothing was sent.
  */
 bool attempt_release(struct attempt *attempt);
 
@@ -123,9 +125,6 @@ bool attempt_ask_again(struct attempt *attempt, int node, bool is_decided);
 
 /* Votes of nodes whose memory is outdated no longer count. */
 void attempt_drop_outdated(struct attempt *attempt);
-
-/* After the won first round of a force: takes over the token of the lock. */
-void attempt_take_wanted(struct attempt *attempt);
 
 /* Waits for the same calls for another timeout. */
 void attempt_wait_on(struct attempt *attempt);
@@ -150,6 +149,13 @@ bool attempt_make_repeat(struct attempt *attempt);
  */
 void attempt_note_reply(struct attempt *attempt, int node,
                         const struct call_reply *reply);
+
+/*
+ * A reply to a release of this number (forced.h), of a client's token or of one
+ * of many that are forced. True: it is the node's vote in the round.
+ */
+bool attempt_note_release(struct attempt *attempt, int node, unsigned asking,
+                          const struct call_reply *reply);
 
 /* After a grant: whether it replaced an earlier lock with the same key. */
 bool attempt_has_replaced(const struct attempt *attempt);

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "../../lock/names.h"
 #include "../port/tag.h"
 #include "../port/token.h"
 #include "../voting/status.h"
@@ -21,6 +22,7 @@ void operations_init(struct operations *operations, struct nodes *nodes,
 
 static void give(struct operation *it)
 {
+    forced_free(it->attempt.forced);
     texts_drop(&it->texts);
     slots_give(&it->operations->slots, it);
 }
@@ -67,7 +69,8 @@ static void settle(struct operation *it, enum outcome outcome)
     it->state = OPERATION_SETTLED;
     it->operations->in_flight--;
     it->result.outcome = outcome;
-    result_tell_votes(&it->result, &it->attempt.round);
+    if (it->attempt.forced == NULL || outcome != OUTCOME_RELEASED)
+        result_tell_votes(&it->result, &it->attempt.round);
     if (outcome == OUTCOME_GRANTED || outcome == OUTCOME_EXTENDED) {
         it->result.token = attempt_token(&it->attempt);
         result_tell_token(&it->result, it->result.token);
@@ -137,6 +140,64 @@ static bool on_verdict(struct operation *it, enum verdict verdict)
             clocks_median_at(&it->operations->means.nodes->clocks,
                              environment_now(env_of(it))));
     settle(it, verdict == VERDICT_WON ? outcome_of_won(it) : outcomes[verdict]);
+    return false;
+}
+
+/* What a forced release found is released; no node has more. */
+static void end_force(struct operation *it)
+{
+    const struct environment *env = env_of(it);
+    const struct attempt *attempt = &it->attempt;
+    if (!attempt->forced->has_young) {
+        settle(it, OUTCOME_RELEASED);
+        return;
+    }
+    it->state = OPERATION_PAUSE;
+    set_timer(it, environment_now(env) + env->settings.node_timeout_us +
+                      attempt->forced->uncertainty_us);
+}
+
+static bool on_look_verdict(struct operation *it, enum verdict verdict)
+{
+    struct forced *forced = it->attempt.forced;
+    if (verdict == VERDICT_WON) {
+        forced_end_look(forced, it->attempt.round.quorum);
+        forced->uncertainty_us = it->attempt.uncertainty_us;
+        return true;
+    }
+    if (forced->has_released &&
+        (verdict == VERDICT_NOT_FOUND || verdict == VERDICT_NOT_OWNER)) {
+        end_force(it);
+        return false;
+    }
+    return on_verdict(it, verdict);
+}
+
+/*
+ * Of several resources one may have another holder, or none, which is what the
+ * nodes then answer: but what the look found has been released.
+ */
+static bool on_force_verdict(struct operation *it, enum verdict verdict)
+{
+    struct forced *forced = it->attempt.forced;
+    if (it->attempt.round.kind == LOCK_FORCE)
+        return on_look_verdict(it, verdict);
+    if (verdict == VERDICT_NO_QUORUM || verdict == VERDICT_REFUSED)
+        return on_verdict(it, verdict);
+    if (verdict == VERDICT_WON || names_count(it->request.resource) > 1) {
+        forced->has_released = true;
+        result_tell_votes(&it->result, &it->attempt.round);
+    }
+    if (forced_has_more(forced) && forced_may_look(forced)) {
+        forced->is_releasing = false;
+        return true;
+    }
+    if (forced_has_more(forced))
+        settle(it, OUTCOME_NO_QUORUM);
+    else if (forced->has_released)
+        end_force(it);
+    else
+        return on_verdict(it, verdict);
     return false;
 }
 
@@ -224,10 +285,8 @@ static bool decide(struct operation *it)
                     now_us - round->start_us);
     if (verdict == VERDICT_WON)
         round->won_us = now_us;
-    if (verdict == VERDICT_WON && round->kind == LOCK_FORCE) {
-        attempt_take_wanted(&it->attempt);
-        return true;
-    }
+    if (it->attempt.forced != NULL)
+        return on_force_verdict(it, verdict);
     return it->request.call == LOCK_ACQUIRE ? on_acquire_verdict(it, verdict)
                                             : on_verdict(it, verdict);
 }
@@ -254,7 +313,7 @@ static bool begin_attempt(struct operation *it)
 {
     bool is_begun = true;
     bool is_found =
-        it->request.call == LOCK_FORCE && attempt_token(&it->attempt).len > 0;
+        it->attempt.forced != NULL && it->attempt.forced->is_releasing;
     it->state = OPERATION_ROUND;
     if (it->request.call == LOCK_RELEASE || is_found)
         is_begun = attempt_release(&it->attempt);
@@ -347,8 +406,8 @@ void operation_on_release(struct operations *operations, int node,
     struct operation *it = operation_find(operations, handle);
     if (it == NULL)
         return;
-    attempt_note_reply(&it->attempt, node, reply);
-    go_on(it);
+    if (attempt_note_release(&it->attempt, node, tag_round_of(handle), reply))
+        go_on(it);
 }
 
 void operation_on_timer(struct operations *operations, uint32_t index)
@@ -357,7 +416,10 @@ void operation_on_timer(struct operations *operations, uint32_t index)
     if (it == NULL)
         return;
     int64_t deadline_us = it->attempt.round.deadline_us;
-    if (it->state == OPERATION_PAUSE) {
+    if (it->state == OPERATION_PAUSE && it->attempt.forced != NULL) {
+        it->state = OPERATION_ROUND;
+        settle(it, OUTCOME_RELEASED);
+    } else if (it->state == OPERATION_PAUSE) {
         try(it);
     } else if (environment_now(env_of(it)) < deadline_us) {
         set_timer(it, deadline_us);
@@ -380,6 +442,7 @@ static struct operation *operation_new(struct operations *operations,
     if (it == NULL)
         return NULL;
     it->operations = operations;
+    it->attempt.forced = NULL;
     if (!texts_keep(&it->texts, asked->resource, asked->owner)) {
         slots_give(&operations->slots, it);
         return NULL;
@@ -405,6 +468,11 @@ static struct operation *operation_new(struct operations *operations,
     it->request.token = (struct span){0}; /* the attempt has it */
     attempt_init(&it->attempt, &operations->means, &it->request, it,
                  asked->token);
+    if (asked->call == LOCK_FORCE &&
+        (it->attempt.forced = forced_new(asked->number)) == NULL) {
+        give(it);
+        return NULL;
+    }
     it->result = (struct engine_result){
         .resource = it->request.resource,
         .ttl_ms = asked->ttl_ms,

@@ -109,32 +109,28 @@ void releases_undo(struct releases *releases, const struct round *round,
 }
 
 /* Another server may have sent the acquire just now. */
-bool releases_ask(struct releases *releases, struct round *round,
-                  struct span resource, struct span token, uint64_t operation,
-                  const struct release_scope *scope)
+bool releases_ask(struct releases *releases, struct release_ask *ask)
 {
     const struct nodes *nodes = releases->nodes;
-    struct release *it = remember(releases, resource, token);
-    struct call call = fence_call(CALL_RELEASE, resource, token);
+    const struct round *round = ask->round;
+    struct release *it = remember(releases, ask->resource, ask->token);
+    struct call call = fence_call(CALL_RELEASE, ask->resource, ask->token);
     int64_t widest_us = 0;
     if (it == NULL)
         return false;
     for (int i = 0; i < round->total; i++) {
         struct ballot ballot = {.vote = VOTE_UNASKED};
-        if (scope->nodes & bit(i))
+        if (ask->scope.nodes & bit(i))
             ballot = send_to(releases, i, &call, it);
         int64_t uncertainty_us =
             clocks_uncertainty_us(&nodes->clocks, i, round->start_us);
         if (ballot.vote == VOTE_PENDING && uncertainty_us > widest_us)
             widest_us = uncertainty_us;
-        if (ballot.vote == VOTE_PENDING)
-            round_note_sent(round, i, nodes->admission.node[i].life);
-        else
-            round_note_ballot(round, i, ballot);
+        ask->ballots[i] = ballot;
     }
-    it->operation = operation;
-    it->owed = it->asked = scope->nodes;
-    it->in_time_us = scope->in_time_us;
+    it->operation = ask->operation;
+    it->owed = it->asked = ask->scope.nodes;
+    it->in_time_us = ask->scope.in_time_us;
     it->set_ends_us = round->deadline_us + widest_us;
     it->until_us = round->start_us + releases->env->settings.max_ttl_ms * 1000;
     show_pending(releases);
@@ -163,8 +159,7 @@ static bool is_closed(const struct releases *releases, const struct release *it)
 /*
  * A node without the key may still get it from another server's acquire, or
  * from a repair; and then others, as an extend finds it there. A node that has
- * the key when asked again got it that way. Of all readers, another one may
- * come even where some were.
+ * the key when asked again got it that way.
  */
 static void judge(const struct releases *releases, struct release *it, int node,
                   const struct call_reply *reply, int64_t received_us)
@@ -179,9 +174,7 @@ static void judge(const struct releases *releases, struct release *it, int node,
         it->in_time |= bit(node);
     if (!it->is_again && had_key)
         it->deleted |= bit(node);
-    bool may_come =
-        (!had_key || token_is_of_all(texts_second(&it->texts))) && !is_past;
-    if (it->is_again ? had_key : may_come)
+    if (it->is_again ? had_key : !had_key && !is_past)
         it->again |= bit(node);
     it->set_ends_us = at_least(
         it->set_ends_us, received_us + releases->env->settings.node_timeout_us);

@@ -52,6 +52,16 @@ struct release_scope {
     int64_t in_time_us; /* no repair looks for the key before that */
 };
 
+/* A client's release. */
+struct release_ask {
+    struct span resource;
+    struct span token;
+    uint64_t operation;        /* counts the votes */
+    const struct round *round; /* when it began, and when it ends */
+    struct release_scope scope;
+    struct ballot ballots[NODES_MAX]; /* told by node; PENDING: it was sent */
+};
+
 struct releases {
     const struct environment *env;
     struct nodes *nodes;
@@ -74,13 +84,10 @@ void releases_undo(struct releases *releases, const struct round *round,
                    int64_t uncertainty_us);
 
 /*
- * For a client: releases on these nodes, and notes in the round which were
- * asked. releases_on_reply passes the answers on to operation. False:
- * no memory, and nothing was sent.
+ * For a client: releases, and tells which nodes were asked. releases_on_reply
+ * passes the answers on to the operation. False: no memory, and nothing was sent.
  */
-bool releases_ask(struct releases *releases, struct round *round,
-                  struct span resource, struct span token, uint64_t operation,
-                  const struct release_scope *scope);
+bool releases_ask(struct releases *releases, struct release_ask *ask);
 
 /*
  * A reply to a call with a tag of kind TAG_RELEASE, read at received_us.

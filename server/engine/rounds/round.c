@@ -207,17 +207,6 @@ bool round_may_repeat(const struct round *round, struct span key_hash)
            repeated + round_count(round, VOTE_GRANTED) >= round->quorum;
 }
 
-int round_find_wanted(const struct round *round)
-{
-    struct token_parts parts;
-    for (int i = 0; i < round->total; i++)
-        if (round->votes[i].vote == VOTE_HELD &&
-            token_parse(round_value(round, i), &parts) &&
-            parts.number == round->wanted)
-            return i;
-    return -1;
-}
-
 int64_t round_remaining_ms(const struct round *round)
 {
     int64_t ends_ms[NODES_MAX];
@@ -365,17 +354,18 @@ static enum verdict judge_inspect(const struct round *round)
 }
 
 /*
- * Unknown: too few answered. Won: a node has the number; which other nodes have
- * it does not matter, as all of them are asked to delete that value. A minority
- * may have what an old lock left behind, so each node is waited for before the
- * number is not found.
+ * Unknown: too few answered. Won: a node has the token; which other nodes have
+ * it does not matter, as all of them are asked to delete it. A minority may have
+ * what an old lock left behind, so each node is waited for before the token is
+ * not found, or if all tokens are wanted.
  */
 static enum verdict judge_force(const struct round *round)
 {
+    bool is_early = round->hears_all && round->pending > 0;
     const struct row rows[] = {
         {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), round->quorum},
         {VERDICT_NO_QUORUM, count_not_voting(round), too_many_missing(round)},
-        {VERDICT_WON, round_find_wanted(round) >= 0, 1},
+        {VERDICT_WON, is_early ? 0 : round->found, 1},
         {VERDICT_NOT_OWNER, round_count(round, VOTE_HELD), 1},
         {VERDICT_NOT_FOUND, 0, ALWAYS},
     };

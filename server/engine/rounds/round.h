@@ -19,8 +19,8 @@
 
 enum verdict {
     VERDICT_OPEN,      /* an outstanding reply may decide */
-    VERDICT_WON,       /* acquire, extend, release: as asked; force: a node
-                          has the number */
+    VERDICT_WON,       /* acquire, extend, release: as asked; force: there
+                          are tokens to release */
     VERDICT_HELD,      /* acquire: another holder has a majority */
     VERDICT_STALE,     /* acquire: a higher number was accepted */
     VERDICT_SPLIT,     /* acquire: the votes are split */
@@ -61,7 +61,8 @@ struct round {
     int64_t start_us;
     int64_t deadline_us;
     int64_t highest; /* greatest number in a STALE vote */
-    int64_t wanted;  /* force: the lock's number; set by the caller */
+    int found;       /* force: tokens to release, set by the caller */
+    bool hears_all;  /* force: waits for each node; set by the caller */
     int64_t won_us;  /* time of a won verdict, set by the caller; 0: none */
     struct round_vote votes[NODES_MAX];
     /* Values of held votes. Kept apart, so that the votes of thousands of
@@ -132,9 +133,6 @@ int round_count(const struct round *round, enum vote vote);
  * *count their number; -1 if no node reported a value.
  */
 int round_common_value(const struct round *round, int *count);
-
-/* Force: a node with the wanted number; -1: there is none. */
-int round_find_wanted(const struct round *round);
 
 /*
  * The greatest number of the tokens with this key hash; 0: there is none.

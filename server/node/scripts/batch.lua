@@ -49,9 +49,9 @@ while at <= #kinds do
             arguments = 2 + 2 * n
         elseif kind == 'g' or kind == 'p' then
             arguments = 3 + 2 * n
-        elseif kind == 'r' or kind == 'i' then
+        elseif kind == 'r' or kind == 't' then
             arguments = 1 + n
-        elseif kind == 'l' then
+        elseif kind == 'i' or kind == 'l' then
             arguments = n
         elseif kind == 'k' then
             arguments = 9

@@ -1,9 +1,9 @@
--- Part of the body of run(), which prelude.lua begins: inspect, "i".
+-- Part of the body of run(), which prelude.lua begins: inspect, "i", and tokens,
+-- "t".
 --
--- Reads value and TTL of the first lock that is there; of a shared one, that of
--- the holder with this number, if one has it.
+-- Inspect reads value and TTL of the first lock that is there.
 --
--- ARGV  lock... number
+-- ARGV  lock...
 -- HELD pttl value | SHARED pttl holders | F | Q
 if kind == 'i' then
     for i = a, b - 1 do
@@ -12,19 +12,55 @@ if kind == 'i' then
         if reply and reply[3] == '' and readers(ARGV[i]) == 0 then
             reply = nil
         end
-        if reply and reply[1] == 'SHARED' and ARGV[b] ~= '0' then
-            local holders = redis.call('ZRANGE', ARGV[i], now_ms, '+inf',
-                'BYSCORE', 'WITHSCORES')
-            for k = 1, #holders, 2 do
-                if string.sub(holders[k], 1, 17) == ARGV[b] .. '~' then
-                    return {'HELD', holders[k + 1] - now_ms,
-                        string.sub(holders[k], 1, 256)}
-                end
-            end
-        end
         if reply then
             return reply
         end
+    end
+    -- This means something only if the node has forgotten nothing.
+    return is_admitted() and 'F' or 'Q'
+end
+
+-- Tokens reads the tokens of all who hold one of the locks, in either form: all
+-- of them, or those with one number. It reads 100 at most, those that end first,
+-- so that it holds up nothing else.
+--
+-- ARGV  lock... number; 0: all
+-- TOKENS left tokens | F | Q
+--
+-- left    how many holders were not read
+-- tokens  each with its length in front; none, if only others hold the locks
+if kind == 't' then
+    local MOST = 100
+    local wanted = ARGV[b] ~= '0' and string.format('%016d', ARGV[b])
+    local tokens, left, is_there = {}, 0, false
+    for i = a, b - 1 do
+        local value = redis.pcall('GETRANGE', ARGV[i], '0', '255')
+        local found, holders = {value}, nil
+        if type(value) == 'table' then
+            if not string.find(value.err, '^WRONGTYPE') then
+                return value
+            end
+            holders = readers(ARGV[i])
+            -- one more may be the wish
+            found = holders and redis.call('ZRANGE', ARGV[i], now_ms, '+inf',
+                'BYSCORE', 'LIMIT', '0', wanted and '-1' or MOST + 1) or {}
+        end
+        is_there = is_there or holders ~= 0 and
+            redis.call('PTTL', ARGV[i]) ~= -2
+        local told = 0
+        for _, token in ipairs(found) do
+            local form = string.byte(token, 17)
+            if #tokens < MOST and (form == 46 or form == 126) and
+                #token <= 145 and token ~= WISH and
+                (not wanted or string.sub(token, 1, 16) == wanted) then
+                tokens[#tokens + 1] = #token .. ':' .. token
+                told = told + 1
+            end
+        end
+        left = left + math.max(not wanted and holders or 0, told) - told
+    end
+    if is_there then
+        return {'TOKENS', left, table.concat(tokens)}
     end
     -- This means something only if the node has forgotten nothing.
     return is_admitted() and 'F' or 'Q'

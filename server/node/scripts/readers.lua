@@ -37,7 +37,7 @@ local function run_as_one(calls)
     for i, call in ipairs(calls) do
         local token = ARGV[call[3]]
         slot = slot or call[4] and ARGV[call[4]]
-        if seen[token] or #token == 17 or call[4] and ARGV[call[4]] ~= slot then
+        if seen[token] or call[4] and ARGV[call[4]] ~= slot then
             return nil
         end
         tokens[i], seen[token] = token, true

@@ -2,8 +2,7 @@
 --
 -- Deletes the locks that still have the token, and announces each one while
 -- servers listen. Of a shared lock it drops the token, and the last one deletes
--- the lock. A token that ends behind its "~" is that of all who share a lock:
--- it drops each one whose number is not higher.
+-- the lock.
 --
 -- ARGV  lock... token; of one lock: as lock_at tells
 -- D | DELETED listeners | HELD pttl value | F | Q
@@ -13,7 +12,7 @@
 -- deleted. listeners: the most that one announcement had.
 --
 -- No admission and no deadline: a token is used once, so deleting its keys is
--- right at any time; and who comes to share a lock has a higher number.
+-- right at any time.
 if kind == 'r' then
     local refused, other, pttl, other_value, is_missing, listeners
     for i = a, a + n - 1 do
@@ -24,7 +23,7 @@ if kind == 'r' then
         if value == ARGV[b] then
             deleted = redis.pcall('DEL', ARGV[i])
         elseif is_shared or type(value) == 'table' then
-            deleted, has_others = leave(ARGV[i], is_shared)
+            deleted, has_others = leave(ARGV[i])
         end
         if type(deleted) == 'table' then -- no permission
             refused = refused or deleted

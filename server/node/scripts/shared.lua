@@ -65,48 +65,10 @@ if shared and not settle and (kind ~= 'h' or n > 1) then
         return refused
     end
 
-    -- Drops the holders up to the number of a token that ends behind its "~",
-    -- but not the wish. Returns as leave does, but also nil if only later ones
-    -- have the lock.
-    local function leave_all(lock)
-        local members = redis.pcall('ZRANGE', lock, '0', '-1', 'WITHSCORES')
-        if members.err then
-            return members
-        end
-        local number, dropped = string.sub(shared, 1, 16), 0
-        local was_held, is_left
-        for i = 1, #members, 2 do
-            local member, ends_ms = members[i], tonumber(members[i + 1])
-            local digits = string.match(member, '^(%d+)~')
-            if digits and #digits == 16 and member ~= WISH then
-                local removed = digits <= number and
-                    redis.pcall('ZREM', lock, member)
-                if type(removed) == 'table' then
-                    return removed
-                end
-                dropped = dropped + (removed or 0)
-                if ends_ms >= now_ms then
-                    was_held = was_held or removed
-                    is_left = is_left or not removed
-                end
-            end
-        end
-        local has_others, refused
-        if dropped > 0 then
-            has_others, refused = settle(lock)
-        end
-        if not was_held and is_left then
-            return refused
-        end
-        return refused or was_held and 1 or 0, has_others
-    end
-
     -- Drops the token from a lock that has it in either form. Returns 1 if it
     -- was there, or the error, and whether others hold the lock; 0: the lock is
     -- free or a shared one without it; nil: it is neither.
-    --
-    -- may_be_all  whether a token that ends behind its "~" is that of all
-    leave = function(lock, may_be_all)
+    leave = function(lock)
         local ends_ms = redis.pcall('ZSCORE', lock, shared)
         if type(ends_ms) == 'table' then
             if not string.find(ends_ms.err, '^WRONGTYPE') then
@@ -114,9 +76,6 @@ if shared and not settle and (kind ~= 'h' or n > 1) then
             end
             local value = redis.pcall('GETRANGE', lock, '0', '255')
             return value == exclusive and redis.pcall('DEL', lock) or nil
-        end
-        if may_be_all and #shared == 17 then
-            return leave_all(lock)
         end
         local dropped = ends_ms and redis.pcall('ZREM', lock, shared) or 0
         if dropped ~= 1 then

@@ -49,6 +49,7 @@ void simreply_keep(struct simreply *answer)
     struct call_reply *reply = &answer->reply;
     keep(&reply->value, answer->value, sizeof answer->value);
     keep(&reply->slots, answer->slots, sizeof answer->slots);
+    keep(&reply->names, answer->names, sizeof answer->names);
     keep(&reply->look.admit, answer->admit, sizeof answer->admit);
     keep(&reply->look.mark, answer->mark, sizeof answer->mark);
     keep(&reply->look.witnesses, answer->witnesses, sizeof answer->witnesses);

@@ -177,26 +177,6 @@ static enum vote answer_missing(struct simbatch *batch,
     return is_admitted(batch, call) ? VOTE_FREE : VOTE_NOT_ADMITTED;
 }
 
-/* At a key that is there, or at the holder with the number that is asked for.
- */
-static enum vote look_for(struct simbatch *batch, const struct simcall *call,
-                          int place, struct simreply *answer)
-{
-    struct call_reply *reply = &answer->reply;
-    enum vote vote =
-        simkeys_look(batch, simkeys_at(batch, call, place), answer);
-    const struct simholder *it =
-        reply->holders > 0
-            ? simshared_numbered(batch, call, place, call->call.number)
-            : NULL;
-    if (it != NULL) {
-        reply->holders = 0;
-        reply->pttl_ms = it->ends_ms - batch->clock_us / 1000;
-        reply->value = simholder_token(it);
-    }
-    return vote;
-}
-
 static enum vote inspect(struct simbatch *batch, const struct simcall *call,
                          struct simreply *answer)
 {
@@ -206,9 +186,17 @@ static enum vote inspect(struct simbatch *batch, const struct simcall *call,
             !(held->is_shared &&
               simholders_count(batch->memory, call->resources[i],
                                batch->clock_us / 1000) == 0))
-            return look_for(batch, call, i, answer);
+            return simkeys_look(batch, held, answer);
     }
     return answer_missing(batch, call);
+}
+
+static enum vote tell_tokens(struct simbatch *batch,
+                             const struct simcall *call,
+                             struct simreply *answer)
+{
+    enum vote vote = simshared_tokens(batch, call, answer);
+    return vote == VOTE_FREE ? answer_missing(batch, call) : vote;
 }
 
 static enum vote release(struct simbatch *batch, const struct simcall *call,
@@ -307,6 +295,8 @@ static enum vote execute(struct simbatch *batch, const struct simcall *call,
         return release(batch, call, answer);
     case CALL_INSPECT:
         return inspect(batch, call, answer);
+    case CALL_TOKENS:
+        return tell_tokens(batch, call, answer);
     case CALL_LISTEN:
         return listen(batch, call);
     case CALL_SLOTS:

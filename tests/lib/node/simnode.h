@@ -19,6 +19,7 @@ enum {
     SIM_REPLID_LEN = 40,
     SIM_WITNESSES = 16, /* numbers of other nodes, on one */
     SIM_HOLDERS = 256,  /* of all shared locks of a node */
+    SIM_NAMES_TOLD = CALL_TOKENS_TOLD * (SIM_TOKEN_MAX + 4),
 };
 
 /* A call with storage of its own; resources are numbered. */
@@ -43,6 +44,7 @@ struct simreply {
     struct call_reply reply;
     char value[SIM_TOKEN_MAX];
     char slots[SIM_SLOTS + 2];
+    char names[SIM_NAMES_TOLD];
     char before[CALL_STATE_MAX + 1]; /* the admission that was taken */
     char admit[CALL_STATE_MAX];
     char mark[CALL_STATE_MAX];

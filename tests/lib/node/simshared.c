@@ -295,51 +295,6 @@ static enum simleft drop(struct simbatch *batch, const struct simcall *call,
     return what_is_left(batch, call, place);
 }
 
-/* A token that ends behind its "~": it is that of all readers. */
-static bool is_of_all(const struct simcall *call)
-{
-    return simshared_is(call) && call->call.token.len == TOKEN_NUMBER_LEN + 1;
-}
-
-/* Whether a member is one of ours, and no wish. */
-static bool has_number(const struct simholder *holder)
-{
-    struct span token = simholder_token(holder);
-    for (size_t i = 0; i < TOKEN_NUMBER_LEN; i++)
-        if (i >= token.len || token.ptr[i] < '0' || token.ptr[i] > '9')
-            return false;
-    return token_is_shared(token) && !span_is(token, SIM_WISH);
-}
-
-/* Drops the holders up to the number of the token. */
-static enum simleft drop_all(struct simbatch *batch, const struct simcall *call,
-                             int place)
-{
-    struct simmemory *memory = batch->memory;
-    int resource = call->resources[place];
-    bool was_held = false, is_left = false, has_dropped = false;
-    for (const struct simholder *it = NULL, *next;; it = next) {
-        next = simholders_next(memory, resource, it);
-        bool is_ours = it != NULL && has_number(it);
-        bool is_dropped = is_ours && memcmp(it->token, call->call.token.ptr,
-                                            TOKEN_NUMBER_LEN) <= 0;
-        if (is_ours && it->ends_ms >= now_ms(batch)) {
-            was_held |= is_dropped;
-            is_left |= !is_dropped;
-        }
-        if (is_dropped)
-            memory->holders[it - memory->holders].token_len = 0;
-        has_dropped |= is_dropped;
-        if (next == NULL)
-            break;
-    }
-    if (has_dropped)
-        simholders_settle(memory, resource, now_ms(batch));
-    if (was_held)
-        return has_readers(batch, call, place) ? SIMLEFT_OTHERS : SIMLEFT_ALL;
-    return is_left ? SIMLEFT_HELD : SIMLEFT_FREE;
-}
-
 enum simleft simshared_leave(struct simbatch *batch, const struct simcall *call,
                              int place)
 {
@@ -347,8 +302,6 @@ enum simleft simshared_leave(struct simbatch *batch, const struct simcall *call,
     struct simholder *holder = find(batch, call, place);
     if (simkeys_at(batch, call, place) == NULL)
         return SIMLEFT_FREE;
-    if (key->is_shared && is_of_all(call))
-        return drop_all(batch, call, place);
     if (holder != NULL)
         return drop(batch, call, place, holder);
     if (key->is_shared)
@@ -360,18 +313,77 @@ enum simleft simshared_leave(struct simbatch *batch, const struct simcall *call,
     return SIMLEFT_ALL;
 }
 
-const struct simholder *simshared_numbered(const struct simbatch *batch,
-                                           const struct simcall *call,
-                                           int place, int64_t number)
+static bool is_token(struct span token)
+{
+    char form = token.len > TOKEN_NUMBER_LEN ? token.ptr[TOKEN_NUMBER_LEN] : 0;
+    return (form == '.' || form == TOKEN_SHARED) && token.len <= TOKEN_MAX &&
+           !span_is(token, SIM_WISH);
+}
+
+/* Whether it has the number that is asked for. */
+static bool is_asked_for(const struct simcall *call, struct span token)
 {
     char text[24];
-    size_t len =
-        (size_t)snprintf(text, sizeof text, "%lld~", (long long)number);
+    if (call->call.number == 0)
+        return true;
+    snprintf(text, sizeof text, "%0*lld", SIM_NUMBER_LEN,
+             (long long)call->call.number);
+    return memcmp(text, token.ptr, SIM_NUMBER_LEN) == 0;
+}
+
+/* Adds it to those that are told. */
+static bool tell(const struct simcall *call, struct simreply *answer,
+                 struct span token, int *told)
+{
+    struct call_reply *reply = &answer->reply;
+    if (*told == CALL_TOKENS_TOLD || !is_token(token) ||
+        !is_asked_for(call, token))
+        return false;
+    reply->names.ptr = answer->names;
+    reply->names.len += (size_t)snprintf(
+        answer->names + reply->names.len,
+        sizeof answer->names - reply->names.len, "%zu:%.*s", token.len,
+        (int)token.len, token.ptr);
+    (*told)++;
+    return true;
+}
+
+/* The script reads one more than it tells: that may be the wish. */
+static void tell_holders(struct simbatch *batch, const struct simcall *call,
+                         int resource, struct simreply *answer, int *told)
+{
+    int64_t count = simholders_count(batch->memory, resource, now_ms(batch));
+    int before = *told, read = 0;
     for (const struct simholder *it = NULL;
-         (it = simholders_next(batch->memory, call->resources[place], it)) !=
-         NULL;)
-        if (it->ends_ms >= now_ms(batch) && it->token_len >= len &&
-            memcmp(it->token, text, len) == 0)
-            return it;
-    return NULL;
+         count >= 0 &&
+         (it = simholders_next(batch->memory, resource, it)) != NULL;) {
+        if (it->ends_ms < now_ms(batch))
+            continue;
+        if (call->call.number == 0 && read++ > CALL_TOKENS_TOLD)
+            break;
+        (void)tell(call, answer, simholder_token(it), told);
+    }
+    if (call->call.number == 0 && count > *told - before)
+        answer->reply.left += count - (*told - before);
+}
+
+enum vote simshared_tokens(struct simbatch *batch, const struct simcall *call,
+                           struct simreply *answer)
+{
+    bool is_there = false;
+    int told = 0;
+    for (int i = 0; i < call->names; i++) {
+        const struct simkey *key = simkeys_at(batch, call, i);
+        int resource = call->resources[i];
+        if (key == NULL)
+            continue;
+        is_there |= !key->is_shared ||
+                    simholders_count(batch->memory, resource, now_ms(batch));
+        if (key->is_shared)
+            tell_holders(batch, call, resource, answer, &told);
+        else
+            (void)tell(call, answer,
+                       (struct span){key->token, key->token_len}, &told);
+    }
+    return is_there ? VOTE_HELD : VOTE_FREE;
 }

@@ -28,14 +28,12 @@ enum simleft {
 };
 
 /* Deletes the lock at this place, or one holder, if it has the token in either
- * form; or all holders up to a number. The announcement is left to the caller.
- */
+ * form. The announcement is left to the caller. */
 enum simleft simshared_leave(struct simbatch *batch, const struct simcall *call,
                              int place);
 
-/* Of a shared lock, the holder with this number; NULL: there is none. */
-const struct simholder *simshared_numbered(const struct simbatch *batch,
-                                           const struct simcall *call,
-                                           int place, int64_t number);
+/* Tells the tokens of its locks; FREE: none is there. */
+enum vote simshared_tokens(struct simbatch *batch, const struct simcall *call,
+                           struct simreply *answer);
 
 #endif

@@ -114,7 +114,7 @@ static const struct {
 const enum call_kind ask_kinds[LOCK_CALLS] = {
     [LOCK_ACQUIRE] = CALL_ACQUIRE, [LOCK_EXTEND] = CALL_EXTEND,
     [LOCK_RELEASE] = CALL_RELEASE, [LOCK_INSPECT] = CALL_INSPECT,
-    [LOCK_FORCE] = CALL_INSPECT,
+    [LOCK_FORCE] = CALL_TOKENS,
 };
 
 static void set_query(int call)

@@ -168,8 +168,8 @@ TEST(a_refused_acquire_tells_who_holds_the_lock)
 TEST(a_forced_release_tells_what_came_of_it)
 {
     ck_assert(!ask_call(LOCK_FORCE));
-    for (int i = 0; play_find(CALL_INSPECT, i) != NULL; i++)
-        play_answer_held(CALL_INSPECT, i, PLAY_TOKEN_OF(7));
+    for (int i = 0; play_find(CALL_TOKENS, i) != NULL; i++)
+        play_answer_held(CALL_TOKENS, i, PLAY_TOKEN_OF(7));
     for (int i = 0; play_outcome(ask.request.op) == OUTCOME_PENDING; i++)
         play_answer(CALL_RELEASE, i, VOTE_DELETED);
     ask_answer(play.now_us);
@@ -182,6 +182,9 @@ TEST(all_readers_are_told_by_their_mode)
 {
     query_add(&ask.request.query, span_of("force"), span_of("all"));
     ck_assert(!ask_send("DELETE", "/locks/order:42", NULL));
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_answer_tokens(
+            i, "0000000000000007~00112233445566778899aabbccddeeff01234567", 0);
     play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
     ask_answer(play.now_us);
     expect(HEAD("force_release", "force") ORDER

@@ -16,8 +16,8 @@ static void find_on(int first, int end)
 {
     for (int i = 0; i < first; i++)
         if (play.is_up[i])
-            play_answer(CALL_INSPECT, i, VOTE_FREE);
-    play_hold_range(CALL_INSPECT, first, end, WANTED);
+            play_answer(CALL_TOKENS, i, VOTE_FREE);
+    play_hold_range(CALL_TOKENS, first, end, WANTED);
 }
 
 static engine_op force(void)
@@ -30,10 +30,10 @@ SUITE(force, .set_up = play_begin, .tear_down = play_end);
 TEST(what_has_the_number_is_released_everywhere)
 {
     engine_op op = force();
-    ck_assert_int_eq(play_count(CALL_INSPECT), 5);
+    ck_assert_int_eq(play_count(CALL_TOKENS), 5);
     find_on(0, 2);
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
-    play_answer_held(CALL_INSPECT, 2, WANTED);
+    play_answer_held(CALL_TOKENS, 2, WANTED);
     ck_assert_int_eq(play_count(CALL_RELEASE), 5);
     ck_assert_str_eq(play_find(CALL_RELEASE, 4)->token, WANTED);
     play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
@@ -64,7 +64,7 @@ static const char *const others[] = {PLAY_TOKEN_OF(8), "7"};
 TEST_EACH(another_value_is_left_alone, others)
 {
     engine_op op = force();
-    play_hold_range(CALL_INSPECT, 0, 5, others[_i]);
+    play_hold_range(CALL_TOKENS, 0, 5, others[_i]);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NOT_OWNER);
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
 }
@@ -72,7 +72,7 @@ TEST_EACH(another_value_is_left_alone, others)
 TEST(a_free_lock_is_not_found)
 {
     engine_op op = force();
-    play_answer_range(CALL_INSPECT, 0, 5, VOTE_FREE);
+    play_answer_range(CALL_TOKENS, 0, 5, VOTE_FREE);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NOT_FOUND);
 }
 
@@ -110,6 +110,58 @@ TEST(without_room_for_the_release_no_node_votes)
     ck_assert_int_eq(result->votes[4].vote, VOTE_STALLED);
 }
 
+/* ---- both forms, several of one lock ------------------------------------- */
+
+#define READER(digit)                                                          \
+    "000000000000000" #digit "~00112233445566778899aabbccddeeff01234567"
+
+static const char *const forms[] = {READER(7), PLAY_TOKEN_OF(7)};
+
+/* A downgrade has not reached each node. */
+TEST_EACH(either_form_of_a_token_is_found, forms)
+{
+    engine_op op = force();
+    play_hold_range(CALL_TOKENS, 0, 3, forms[_i]);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
+    ck_assert_str_eq(play_find(CALL_RELEASE, 0)->token, forms[_i]);
+    play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
+}
+
+/* One of the resources was forced before, and has another holder. */
+TEST(a_part_of_a_lock_is_released)
+{
+    engine_op op = engine_force(play.engine, span_of("a\nb"), 7, NULL);
+    play_hold_range(CALL_TOKENS, 0, 3, PLAY_TOKEN_OF(8) " " PLAY_TOKEN_OF(7));
+    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
+    ck_assert_str_eq(play_find(CALL_RELEASE, 0)->token, PLAY_TOKEN_OF(7));
+    play_hold_range(CALL_RELEASE, 0, 3, PLAY_TOKEN_OF(8));
+    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
+}
+
+/* Its client's repeat came between the look and the release. */
+TEST(a_token_that_is_replaced_meanwhile_is_not_released)
+{
+    engine_op op = force();
+    find_on(0, 3);
+    play_hold_range(CALL_RELEASE, 0, 3, PLAY_TOKEN_OF(8));
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NOT_OWNER);
+}
+
+TEST(another_operators_release_leaves_nothing)
+{
+    engine_op first = force(), second = force();
+    find_on(0, 3);
+    find_on(0, 3);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 10);
+    for (int i = 0; i < PLAY_NODES; i++) {
+        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+        play_answer(CALL_RELEASE, i, VOTE_FREE);
+    }
+    ck_assert_int_eq(play_outcome(first), OUTCOME_RELEASED);
+    ck_assert_int_eq(play_outcome(second), OUTCOME_NOT_FOUND);
+}
+
 /* ---- all readers -------------------------------------------------------- */
 
 static engine_op force_all(void)
@@ -117,23 +169,45 @@ static engine_op force_all(void)
     return engine_force(play.engine, PLAY_RESOURCE, 0, NULL);
 }
 
-TEST(all_readers_are_released_without_a_look)
+static void report(int from, int to, const char *tokens)
 {
-    (void)play_acquire();
+    for (int i = from; i < to; i++)
+        play_answer_tokens(i, tokens, 0);
+}
+
+/* How many releases of this token were sent to the node and not answered. */
+static int count_releases(int node, const char *token)
+{
+    int count = 0;
+    for (int i = 0; i < play.sent_count; i++)
+        count += play.sent[i].node == node && !play.sent[i].is_answered &&
+                 play.sent[i].call.kind == CALL_RELEASE &&
+                 strcmp(play.sent[i].token, token) == 0;
+    return count;
+}
+
+static void answer_releases(int from, int to, int ballot)
+{
+    for (int i = from; i < to; i++)
+        while (play_find(CALL_RELEASE, i) != NULL)
+            play_answer(CALL_RELEASE, i, ballot);
+}
+
+TEST(all_readers_that_are_found_are_released)
+{
     engine_op op = force_all();
-    (void)play_acquire();
-    ck_assert_int_eq(play_count(CALL_INSPECT), 0);
-    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
-    const char *token = play_find(CALL_RELEASE, 4)->token;
-    ck_assert_uint_eq(strlen(token), 17);
-    ck_assert_int_eq(token[16], '~');
-    int64_t numbers[2] = {0};
-    for (int i = 0, n = 0; i < play.sent_count; i++)
-        if (play.sent[i].call.kind == CALL_ACQUIRE && play.sent[i].node == 0)
-            numbers[n++] = atoll(play.sent[i].token);
-    ck_assert_int_lt(numbers[0], atoll(token));
-    ck_assert_int_gt(numbers[1], atoll(token));
+    ck_assert_int_eq(play_count(CALL_TOKENS), 5);
+    report(0, 4, READER(1) " " READER(2));
+    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
+    report(4, 5, READER(2) " " READER(1));
+    ck_assert_int_eq(play_count(CALL_RELEASE), 10);
+    for (int i = 0; i < PLAY_NODES; i++) {
+        ck_assert_int_eq(count_releases(i, READER(1)), 1);
+        ck_assert_int_eq(count_releases(i, READER(2)), 1);
+    }
     play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    play_answer_range(CALL_RELEASE, 0, 3, VOTE_FREE);
     ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
     ck_assert_int_eq(play_result(op)->votes_for, 3);
     engine_close(play.engine, op);
@@ -143,57 +217,172 @@ TEST(all_readers_are_released_without_a_look)
 TEST(without_readers_there_is_no_lock)
 {
     engine_op op = force_all();
-    play_answer_range(CALL_RELEASE, 0, 5, VOTE_FREE);
+    play_answer_range(CALL_TOKENS, 0, 5, VOTE_FREE);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NOT_FOUND);
 }
 
-TEST(a_writers_lock_is_not_that_of_readers)
+static const char *const no_readers[] = {WANTED, "7", ""};
+
+TEST_EACH(a_writers_lock_is_not_that_of_readers, no_readers)
 {
     engine_op op = force_all();
-    play_hold_range(CALL_RELEASE, 0, 3, WANTED);
+    report(0, 5, no_readers[_i]);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NOT_OWNER);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
 }
 
-/* The acquire of another server may be on its way to where others were. */
-TEST(who_was_on_the_way_is_released_a_timeout_later)
+TEST(what_a_downgrade_did_not_reach_is_released)
 {
     engine_op op = force_all();
-    char token[TOKEN_MAX + 1];
-    snprintf(token, sizeof token, "%s", play_find(CALL_RELEASE, 0)->token);
-    play_answer_range(CALL_RELEASE, 0, 5, VOTE_DELETED);
+    report(0, 1, PLAY_TOKEN_OF(1));
+    report(1, 4, READER(1));
+    report(4, 5, PLAY_TOKEN_OF(1));
+    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
+    answer_releases(0, 3, VOTE_DELETED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
+}
+
+/* Two nodes do not answer: the others are a majority. */
+TEST(silent_nodes_are_waited_for_until_the_timeout)
+{
+    engine_op op = force_all();
+    report(0, 3, READER(1));
+    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
+    play_advance(play_settings.node_timeout_us);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
+    answer_releases(0, 3, VOTE_DELETED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
+}
+
+/* The acquire may be under way; then it is granted before the answer. */
+TEST(what_a_minority_has_is_released_and_its_acquire_ends_first)
+{
+    engine_op op = force_all();
+    report(0, 2, READER(1));
+    play_answer_range(CALL_TOKENS, 2, 5, VOTE_FREE);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
+    answer_releases(0, 2, VOTE_DELETED);
+    answer_releases(2, 5, VOTE_FREE);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    play_advance(play_settings.node_timeout_us / 2);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    play_advance(play_settings.node_timeout_us);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
+    ck_assert_int_eq(play_result(op)->votes_for, 2);
     engine_close(play.engine, op);
-    ck_assert(play_find(CALL_RELEASE, 0) == NULL);
+    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+}
+
+TEST(its_client_may_leave_while_an_acquire_ends)
+{
+    engine_op op = force_all();
+    report(0, 2, READER(1));
+    play_answer_range(CALL_TOKENS, 2, 5, VOTE_FREE);
+    answer_releases(0, 5, VOTE_DELETED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    ck_assert(!engine_abandon(play.engine, op));
+    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+    play_advance(2 * play_settings.node_timeout_us);
+}
+
+/* What comes later is not asked for, though its number may be lower. */
+TEST(only_what_was_found_is_released_again)
+{
+    engine_op op = force_all();
+    report(0, 5, READER(5));
+    answer_releases(0, 3, VOTE_DELETED);
+    answer_releases(3, 5, VOTE_FREE);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
+    engine_close(play.engine, op);
     play_advance(1000000);
     for (int i = 0; i < PLAY_NODES; i++) {
-        ck_assert(play_find(CALL_RELEASE, i) != NULL);
-        ck_assert_str_eq(play_find(CALL_RELEASE, i)->token, token);
+        struct play_call *again = play_find(CALL_RELEASE, i);
+        ck_assert(again == NULL || strcmp(again->token, READER(5)) == 0);
+        ck_assert_int_eq(again != NULL, i >= 3);
     }
-    play_answer_range(CALL_RELEASE, 0, 5, VOTE_FREE);
-    play_advance(1000000);
-    ck_assert(play_find(CALL_RELEASE, 0) == NULL);
-    ck_assert_uint_eq(play.metrics.releases_pending, 0);
 }
 
 TEST(nodes_that_are_away_release_the_same_readers_later)
 {
     play_node_down(0);
     engine_op op = force_all();
-    char token[TOKEN_MAX + 1];
-    snprintf(token, sizeof token, "%s", play_find(CALL_RELEASE, 1)->token);
-    play_answer_range(CALL_RELEASE, 1, 5, VOTE_DELETED);
+    report(1, 5, READER(1) " " READER(2));
+    answer_releases(1, 5, VOTE_DELETED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
     engine_close(play.engine, op);
     play_advance(1000000);
-    play_answer_range(CALL_RELEASE, 1, 5, VOTE_FREE);
+    answer_releases(1, 5, VOTE_FREE);
     play_node_up(0);
     play_advance(1000000);
-    ck_assert(play_find(CALL_RELEASE, 0) != NULL);
-    ck_assert_str_eq(play_find(CALL_RELEASE, 0)->token, token);
+    ck_assert_int_eq(count_releases(0, READER(1)), 1);
+    ck_assert_int_eq(count_releases(0, READER(2)), 1);
 }
 
 TEST(without_a_node_no_reader_is_released)
 {
     play_nodes_down(5);
     ck_assert_int_eq(play_outcome(force_all()), OUTCOME_NO_QUORUM);
+}
+
+TEST(without_room_for_one_of_the_releases_the_outcome_is_unknown)
+{
+    engine_op op = force_all();
+    report(0, 4, READER(1) " " READER(2));
+    for (int i = 0; i < 3; i++)
+        play.is_refusing[i] = true;
+    report(4, 5, READER(1) " " READER(2));
+    answer_releases(3, 5, VOTE_DELETED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+}
+
+/* ---- more than a node reports at a time ---------------------------------- */
+
+TEST(the_look_is_repeated_until_no_node_has_more)
+{
+    engine_op op = force_all();
+    report(0, 4, READER(1));
+    play_answer_tokens(4, READER(1), 1);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 5);
+    answer_releases(0, 3, VOTE_DELETED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    ck_assert_int_eq(play_count(CALL_TOKENS), 10);
+    /* late answers to the first releases are no reports */
+    answer_releases(3, 5, VOTE_DELETED);
+    report(0, 5, READER(2));
+    ck_assert_int_eq(play_count(CALL_RELEASE), 10);
+    ck_assert_str_eq(play_find(CALL_RELEASE, 0)->token, READER(2));
+    answer_releases(0, 3, VOTE_DELETED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
+}
+
+/* The rest has left by itself, or a writer has come. */
+static const int rests[] = {VOTE_FREE, VOTE_HELD};
+
+TEST_EACH(a_look_that_finds_no_more_ends_it, rests)
+{
+    engine_op op = force_all();
+    for (int i = 0; i < 5; i++)
+        play_answer_tokens(i, READER(1), 1);
+    answer_releases(0, 5, VOTE_DELETED);
+    if (rests[_i] == VOTE_FREE)
+        play_answer_range(CALL_TOKENS, 0, 5, VOTE_FREE);
+    else
+        report(0, 5, PLAY_TOKEN_OF(9));
+    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
+    ck_assert_int_eq(play_result(op)->votes_for, 3);
+}
+
+TEST(readers_who_come_faster_than_that_are_not_followed_forever)
+{
+    int looks = 0;
+    engine_op op = force_all();
+    while (play_outcome(op) == OUTCOME_PENDING && looks++ < 100) {
+        for (int i = 0; i < 5; i++)
+            play_answer_tokens(i, READER(1), CALL_TOKENS_TOLD);
+        answer_releases(0, 5, VOTE_DELETED);
+    }
+    ck_assert_int_eq(looks, 12);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
 }
 
 /* ---- waiting and leaving ------------------------------------------------ */

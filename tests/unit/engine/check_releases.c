@@ -428,12 +428,16 @@ TEST(only_who_asked_for_a_release_is_told_its_answers)
     for (int i = 0; i < PLAY_NODES; i++)
         nodes.node[i].is_up = true;
     round_init(&round, LOCK_RELEASE, PLAY_NODES, 1000000, 1050000);
-    ck_assert(releases_ask(&releases, &round, PLAY_RESOURCE,
-                           span_of(PLAY_TOKEN), WAITING,
-                           &(struct release_scope){
-                               .nodes = (1 << PLAY_NODES) - 1,
-                               .in_time_us = 1050000,
-                           }));
+    struct release_ask ask = {
+        .resource = PLAY_RESOURCE,
+        .token = span_of(PLAY_TOKEN),
+        .operation = WAITING,
+        .round = &round,
+        .scope = {.nodes = (1 << PLAY_NODES) - 1, .in_time_us = 1050000},
+    };
+    ck_assert(releases_ask(&releases, &ask));
+    for (int i = 0; i < PLAY_NODES; i++)
+        ck_assert_int_eq(ask.ballots[i].vote, VOTE_PENDING);
     for (int i = 0; i < PLAY_NODES; i++)
         ck_assert_uint_eq(reply_to(&releases, i), WAITING);
     ck_assert_uint_eq(reply_to(&releases, 0), 0); /* it is over */

@@ -14,13 +14,13 @@ static struct round round_of;
 static void begin(enum lock_call kind, int total)
 {
     round_init(&round_of, kind, total, 1000, 51000);
-    round_of.wanted = LETTERS_NUMBER_OF_B;
 }
 
 static void vote(int node, char letter)
 {
     struct call_reply reply = letters_reply(letter);
     round_note_reply(&round_of, node, &reply);
+    round_of.found += letter == 'B'; /* the token that a force is for */
 }
 
 static enum verdict verdict_of(enum lock_call kind, const char *votes)
@@ -203,6 +203,23 @@ TEST_EACH(verdict_tables, rows)
     ck_assert_msg(verdict_of(row->kind, row->votes) == row->verdict,
                   "kind %d, votes %s: verdict %d", row->kind, row->votes,
                   round_verdict(&round_of));
+}
+
+/* If all readers are to be released, each node is waited for. */
+TEST(all_tokens_are_found_when_each_node_has_answered)
+{
+    begin(LOCK_FORCE, 5);
+    round_of.hears_all = true;
+    for (int i = 0; i < 4; i++)
+        vote(i, 'B');
+    ck_assert_int_eq(round_verdict(&round_of), VERDICT_OPEN);
+    vote(4, 'u');
+    ck_assert_int_eq(round_verdict(&round_of), VERDICT_WON);
+    begin(LOCK_FORCE, 5);
+    round_of.hears_all = true;
+    for (int i = 0; i < 3; i++)
+        vote(i, 'u');
+    ck_assert_int_eq(round_verdict(&round_of), VERDICT_NO_QUORUM);
 }
 
 /* The letters that a reply in a round of each kind can be. */

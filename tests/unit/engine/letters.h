@@ -9,8 +9,6 @@
 
 #include "../../../server/engine/port/call.h"
 
-enum { LETTERS_NUMBER_OF_B = 2 };
-
 /* Any of them but pending. */
 struct call_reply letters_reply(char letter);
 

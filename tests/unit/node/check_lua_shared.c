@@ -192,30 +192,6 @@ TEST(a_shorter_reader_shortens_nothing)
     ck_assert_int_gt(several_pttl(0), LIVE_TTL_MS);
 }
 
-/* Of those that have not ended; its own time. */
-TEST(one_reader_is_told_by_its_number)
-{
-    struct call call = several_call(CALL_INSPECT, "a", "");
-    static const char *const tokens[] = {"~A", "~B", "~C"};
-    static const int64_t left_ms[] = {LIVE_TTL_MS / 2, LIVE_TTL_MS, -1000};
-    for (int i = 0; i < 3; i++)
-        holders_add(0, tokens[i], left_ms[i]);
-    for (int i = 0; i < 2; i++) {
-        call.number = atoll(live_token(tokens[i]));
-        ck_assert_int_eq(live_ask(&call), VOTE_HELD);
-        ck_assert_str_eq(live.value, tokens[i]);
-        ck_assert_int_eq(live.reply.holders, 0);
-        ck_assert_int_gt(live.reply.pttl_ms, left_ms[i] - 10000);
-        ck_assert_int_le(live.reply.pttl_ms, left_ms[i]);
-    }
-    for (int i = 0; i < 2; i++) {
-        call.number = i == 0 ? 0 : atoll(live_token("~C"));
-        ck_assert_int_eq(live_ask(&call), VOTE_HELD);
-        ck_assert_int_eq(live.reply.holders, 2);
-        ck_assert_str_eq(live.value, "");
-    }
-}
-
 /* ---- releases ----------------------------------------------------------- */
 
 TEST(each_reader_is_released_for_itself)
@@ -235,61 +211,6 @@ TEST(each_reader_is_released_for_itself)
     }
     ck_assert_int_eq(several_pttl(0), -2);
     ck_assert(holders_let_in(0));
-}
-
-static int release_all(const char *last, int calls)
-{
-    static const char *const locks[] = {"a", "b"};
-    struct call rows[2];
-    char token[18];
-    snprintf(token, sizeof token, "%s", live_token(last));
-    for (int i = 0; i < calls; i++) {
-        rows[i] = live_call(CALL_RELEASE, locks[i], token);
-        rows[i].slots[0] = (uint16_t)(20 + i);
-    }
-    live_ask_all(rows, calls);
-    return live.votes[0];
-}
-
-/* Alone, and in a row. */
-TEST_RANGE(all_readers_up_to_a_number_are_released, 1, 3)
-{
-    static const char *const names[] = {"~A", "~B", "~C", "~D"};
-    for (int i = 0; i < 4; i++)
-        holders_add(0, names[i], LIVE_TTL_MS - i);
-    ck_assert_int_eq(release_all("~C", _i), VOTE_DELETED);
-    ck_assert_str_eq(holders_of(0), "D");
-    ck_assert_int_le(several_pttl(0), LIVE_TTL_MS - 3);
-    ck_assert_int_eq(release_all("~C", _i), VOTE_HELD); /* later ones only */
-    holders_add(0, "~A", -1000);
-    ck_assert_int_eq(release_all("~C", _i), VOTE_HELD);
-    ck_assert_str_eq(holders_of(0), "D");
-    ck_assert_int_eq(release_all("~D", _i), VOTE_DELETED);
-    ck_assert_int_eq(several_pttl(0), -2);
-    ck_assert_int_eq(release_all("~D", _i), VOTE_FREE);
-    ck_assert(holders_let_in(0));
-    ck_assert_int_eq(release_all("~D", _i), VOTE_HELD);
-}
-
-TEST_RANGE(a_wish_stays_when_all_readers_are_released, 1, 3)
-{
-    holders_add(0, "~A", LIVE_TTL_MS);
-    ck_assert_int_eq(release_all(HOLDERS_WISH, _i), VOTE_HELD);
-    ck_assert_int_eq(several_run(CALL_ACQUIRE, "a", "B"), VOTE_HELD);
-    ck_assert_int_eq(release_all("~A", _i), VOTE_DELETED);
-    ck_assert_int_gt(holders_wish_ms(0), 0);
-    ck_assert_int_eq(release_all(HOLDERS_WISH, _i), VOTE_FREE);
-    ck_assert_int_gt(holders_wish_ms(0), 0);
-    ck_assert_int_eq(several_run(CALL_ACQUIRE, "a", "B"), VOTE_GRANTED);
-}
-
-TEST(of_a_foreign_set_nothing_is_dropped)
-{
-    ck_assert_int_eq(master_integer(&live.master, "ZADD p:a 1 %s 2 %s", "1~",
-                                    "1000000000000000"),
-                     2);
-    ck_assert_int_eq(release_all("~A", 1), VOTE_FREE);
-    ck_assert_int_eq(master_integer(&live.master, "ZCARD p:a"), 2);
 }
 
 /* Who has been away for too long has no lock any more, though nobody has

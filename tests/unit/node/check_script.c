@@ -52,6 +52,7 @@ static enum vote decode(enum call_kind kind, const char *word, int count)
 #define OF(kind) (1u << CALL_##kind)
 #define OF_SETTERS (OF(ACQUIRE) | OF(REPEAT) | OF(REPAIR))
 #define OF_VOTERS (OF_SETTERS | OF(EXTEND))
+#define OF_LOOKERS (OF(RELEASE) | OF(INSPECT) | OF(TOKENS))
 #define OF_GUARD (OF(ADMIT) | OF(READMIT) | OF(REVOKE))
 #define OF_DONE (OF_GUARD | OF(LISTEN))
 
@@ -65,8 +66,8 @@ static const struct {
     {'G', VOTE_GRANTED, OF_SETTERS},
     {'E', VOTE_EXTENDED, OF(EXTEND)},
     {'D', VOTE_DELETED, OF(RELEASE)},
-    {'F', VOTE_FREE, OF(RELEASE) | OF(INSPECT)},
-    {'Q', VOTE_NOT_ADMITTED, OF_VOTERS | OF(RELEASE) | OF(INSPECT) | OF(SLOTS)},
+    {'F', VOTE_FREE, OF_LOOKERS},
+    {'Q', VOTE_NOT_ADMITTED, OF_VOTERS | OF_LOOKERS | OF(SLOTS)},
     {'L', VOTE_LATE, OF_VOTERS},
     {'S', VOTE_OUT_OF_RANGE, OF_SETTERS},
     {'N', VOTE_KEY_REFUSED, OF(SCAN)},
@@ -226,12 +227,47 @@ TEST(a_scan_of_another_shape_is_garbage)
         {"", ""},      {"-1", ""},      {"1x", ""},    {"1234567890123456", ""},
         {"0", "3:ab"}, {"0", ":a"},     {"0", "1:ab"}, {"0", "x:a"},
         {"0", "a"},    {"0", "12345:a"}};
+    char longer[RESOURCE_MAX + 8];
+    snprintf(longer, sizeof longer, "%d:%0*d", RESOURCE_MAX + 1,
+             RESOURCE_MAX + 1, 0);
+    ck_assert_int_eq(decode_scan("0", longer).vote, VOTE_UNREADABLE);
+    ck_assert_int_eq(decode_scan("0", longer + 1).vote, VOTE_UNREADABLE);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         ck_assert_int_eq(decode_scan(bad[i][0], bad[i][1]).vote,
                          VOTE_UNREADABLE);
     const struct script_field fields[] = {string("KEYS"), integer(0),
                                           string("")};
     ck_assert_int_eq(script_decode(CALL_SCAN, NOW, fields, 3).vote,
+                     VOTE_UNREADABLE);
+}
+
+static struct call_reply decode_tokens(int64_t left, const char *tokens)
+{
+    const struct script_field fields[] = {string("TOKENS"), integer(left),
+                                          string(tokens)};
+    return script_decode(CALL_TOKENS, NOW, fields, 3);
+}
+
+TEST(tokens_are_told_with_how_many_are_left)
+{
+    struct call_reply reply = decode_tokens(7, "1:a2:bc");
+    struct span token;
+    ck_assert_int_eq(reply.vote, VOTE_HELD);
+    ck_assert_int_eq(reply.left, 7);
+    ck_assert(call_next_name(&reply.names, &token) && span_is(token, "a"));
+    ck_assert(call_next_name(&reply.names, &token) && span_is(token, "bc"));
+    ck_assert(!call_next_name(&reply.names, &token));
+    ck_assert_int_eq(decode_tokens(0, "").vote, VOTE_HELD);
+    ck_assert_int_eq(decode_tokens(-1, "").vote, VOTE_UNREADABLE);
+    ck_assert_int_eq(decode_tokens(0, "3:ab").vote, VOTE_UNREADABLE);
+    char longer[TOKEN_MAX + 8];
+    int len = snprintf(longer, sizeof longer, "%d:%0*d", TOKEN_MAX + 1,
+                       TOKEN_MAX + 1, 0);
+    ck_assert_int_eq(len, TOKEN_MAX + 5);
+    ck_assert_int_eq(decode_tokens(0, longer).vote, VOTE_UNREADABLE);
+    const struct script_field fields[] = {string("TOKENS"), string("0"),
+                                          string("")};
+    ck_assert_int_eq(script_decode(CALL_TOKENS, NOW, fields, 3).vote,
                      VOTE_UNREADABLE);
 }
 

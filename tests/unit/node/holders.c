@@ -101,7 +101,6 @@ const char *holders_numbers(int slot)
 bool holders_are_told(int lock, int64_t count, int64_t low_ms, int64_t high_ms)
 {
     struct call call = make_call(CALL_INSPECT, lock, "");
-    call.number = 0;
     int vote = live_ask(&call);
     return vote == VOTE_HELD && live.reply.holders == count &&
            live.reply.pttl_ms > low_ms && live.reply.pttl_ms <= high_ms &&

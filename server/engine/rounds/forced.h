@@ -1,0 +1,113 @@
+/*
+ * A forced release: which tokens the nodes reported, which of them are released,
+ * and what the nodes answered.
+ *
+ *   look ──→ release what was found ──→ answer
+ *     ↑                 │
+ *     └─────────────────┘ a node has more holders than it reported
+ *
+ * Only tokens are released, never "all up to a number": so a lock that is granted
+ * later is safe, however late a node is asked again, and whatever the clocks of
+ * servers show. What was there at a look, on any node, is released on all nodes.
+ * A shared and an exclusive form of one token, which a downgrade may leave, are
+ * one lock.
+ *
+ * A release of all readers waits for each node's report. It leaves a token that
+ * is nowhere shared: it is a writer's. An acquire that has reached a node by the
+ * look counts as there. If fewer than a quorum reported a token, its acquire may
+ * be under way, and be granted yet: the answer waits until that has ended. So no
+ * lock that is granted after the answer is released.
+ *
+ * A node reports CALL_TOKENS_TOLD tokens at a time, those that end first, and
+ * these are then released: so each look finds others, until no node has more
+ * than it reports. Readers who come meanwhile are released, too. If they come
+ * faster than that, the outcome is unknown after four times as many looks as the
+ * first readers needed.
+ */
+#ifndef REDLOCKD_FORCED_H
+#define REDLOCKD_FORCED_H
+
+#include "../../lock/lock.h"
+#include "../port/call.h"
+#include "../port/vote.h"
+
+/* What one look found. */
+struct forced_token {
+    uint16_t nodes; /* a bit each: reported it */
+    bool is_shared; /* on one of them */
+    size_t len;
+    char text[TOKEN_MAX];
+};
+
+/* A node's answers to the releases of one round. */
+struct forced_tally {
+    int due;
+    struct ballot ballot; /* of those that have come */
+};
+
+struct forced {
+    int64_t number; /* of the lock; 0: all readers */
+    struct forced_token *tokens;
+    int count;
+    int room;
+    int next;          /* where the next token of a report probably is */
+    int64_t left;      /* holders that the node with the most did not report */
+    int looks;         /* so far */
+    int looks_max;     /* known after the first */
+    bool has_young;    /* a token's acquire may still be under way */
+    int64_t uncertainty_us; /* so long after its deadline */
+    bool is_releasing; /* the round under way releases what was found */
+    bool has_released; /* a round has */
+    unsigned asking;   /* which releases are those of the round */
+    struct forced_tally tally[NODES_MAX];
+};
+
+/* NULL: no memory. */
+struct forced *forced_new(int64_t number);
+void forced_free(struct forced *forced);
+
+/* Before a look: nothing is found yet. */
+void forced_begin_look(struct forced *forced);
+
+/* A node's reply to it, HELD. False: no memory. */
+bool forced_note_tokens(struct forced *forced, int node,
+                        const struct call_reply *reply);
+
+/* After a look that found something. */
+void forced_end_look(struct forced *forced, int quorum);
+
+/* Whether the token with this index is to be released; and how many are. */
+bool forced_is_wanted(const struct forced *forced, int i);
+int forced_count(const struct forced *forced);
+
+static inline struct span forced_token(const struct forced *forced, int i)
+{
+    return (struct span){forced->tokens[i].text, forced->tokens[i].len};
+}
+
+/* Whether nodes have more, and whether there may be another look. */
+static inline bool forced_has_more(const struct forced *forced)
+{
+    return forced->left > 0;
+}
+
+static inline bool forced_may_look(const struct forced *forced)
+{
+    return forced->looks < forced->looks_max;
+}
+
+/* Before the releases of a round, of which replies have this number. */
+void forced_begin_release(struct forced *forced, unsigned asking);
+
+/* The release of one token was sent to the node, or has this ballot. */
+void forced_note_asked(struct forced *forced, int node, struct ballot ballot);
+
+/*
+ * An answer to one of them. True: it was the node's last one, and reply is now
+ * what the node answered to all: no vote, if it gave none to one of them;
+ * otherwise deleted, if it deleted one.
+ */
+bool forced_note_answer(struct forced *forced, int node,
+                        struct call_reply *reply);
+
+#endif
