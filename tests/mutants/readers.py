@@ -8,6 +8,9 @@ SHARED = "server/node/scripts/shared.lua"
 SHARE = "server/node/scripts/share.lua"
 ROW = "server/node/scripts/row.lua"
 MANY = "server/node/scripts/readers.lua"
+TOLD = "server/node/scripts/inspect.lua"
+FORCE = "server/engine/rounds/operation.c"
+FORCED = "server/engine/rounds/forced.c"
 
 READERS = [
     Defect("readers' key that ends with the one that left", "differ", "batch",
@@ -68,14 +71,53 @@ READERS = [
         "redis.pcall('DEL', lock) or nil\n",
         "            return value == shared and redis.pcall('DEL', lock) or "
         "nil\n")]),
-    Defect("release of all readers that drops later ones", "differ", "batch", [
-        Edit(SHARED, "                local removed = digits <= number and\n"
-             "                    redis.pcall('ZREM', lock, member)\n",
-             "                local removed = redis.pcall('ZREM', lock, "
-             "member)\n")]),
-    Defect("release of all readers that drops the wish", "differ", "batch", [
-        Edit(SHARED, "            if digits and #digits == 16 and member ~= "
-             "WISH then\n", "            if digits and #digits == 16 then\n")]),
+    # what a node reports to a forced release
+    Defect("report of readers that have ended", "differ", "batch", [Edit(
+        TOLD, "redis.call('ZRANGE', ARGV[i], now_ms, '+inf',\n"
+        "                'BYSCORE', 'LIMIT', '0', wanted",
+        "redis.call('ZRANGE', ARGV[i], '-inf', '+inf',\n"
+        "                'BYSCORE', 'LIMIT', '0', wanted")]),
+    Defect("report without the exclusive form", "differ", "batch", [Edit(
+        TOLD, "(form == 46 or form == 126)", "form == 126")]),
+    Defect("report of a wish", "differ", "batch", [Edit(
+        TOLD, " and token ~= WISH and\n", " and\n")]),
+    Defect("report of other numbers", "differ", "batch", [Edit(
+        TOLD, "                (not wanted or string.sub(token, 1, 16) == "
+        "wanted) then\n", "                true then\n")]),
+    Defect("report of one page as all", "unit", "many_are_told_page_by_page", [
+        Edit(TOLD, "math.max(not wanted and holders or 0, told) - told", "0")],
+        tests="lua_tokens"),
+    # what is released of it
+    Defect("forced release that follows who comes", "unit",
+           "all_readers_that_are_found_are_released", [Edit(
+               FORCE, "    if (forced_has_more(forced) && "
+               "forced_may_look(forced)) {\n",
+               "    if (forced_may_look(forced)) {\n")], tests="force"),
+    Defect("forced release of one form", "unit",
+           "story_67_what_a_downgrade_did_not_reach_is_released", [Edit(
+               FORCED, "it->is_shared |= parts.is_shared;",
+               "it->is_shared = parts.is_shared;")], tests="force"),
+    Defect("forced release of writers with the readers", "unit",
+           "a_writers_lock_is_not_that_of_readers", [Edit(
+               FORCED, "    return forced->number != 0 || "
+               "forced->tokens[i].is_shared;\n", "    return i >= 0;\n")],
+           tests="force"),
+    Defect("forced release that waits for a quorum of reports", "unit",
+           "all_tokens_are_found_when_each_node_has_answered", [Edit(
+               "server/engine/rounds/round.c",
+               "    bool is_early = round->hears_all && round->pending > 0;\n",
+               "    bool is_early = false;\n")], tests="round"),
+    Defect("forced release answered while an acquire is under way", "unit",
+           "what_a_minority_has_is_released_and_its_acquire_ends_first", [Edit(
+               FORCED, "            __builtin_popcount(forced->tokens[i].nodes) "
+               "< quorum;\n", "            quorum < 0;\n")], tests="force"),
+    Defect("late answers to forced releases taken for reports", "unit",
+           "the_look_is_repeated_until_no_node_has_more", [Edit(
+               "server/engine/rounds/attempt.c",
+               "        (!forced->is_releasing || asking != forced->asking ||\n"
+               "         !forced_note_answer(forced, node, &all)))\n",
+               "        !forced_note_answer(forced, node, &all))\n")],
+           tests="force"),
     Defect("row that takes a wish for all readers", "differ", "batch", [Edit(
         ROW, "not two[3] and token ~= WISH and\n", "not two[3] and\n")]),
     Defect("row that deletes readers with one of them", "unit",

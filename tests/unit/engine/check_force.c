@@ -231,7 +231,7 @@ TEST_EACH(a_writers_lock_is_not_that_of_readers, no_readers)
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
 }
 
-TEST(what_a_downgrade_did_not_reach_is_released)
+TEST(story_67_what_a_downgrade_did_not_reach_is_released)
 {
     engine_op op = force_all();
     report(0, 1, PLAY_TOKEN_OF(1));
@@ -286,7 +286,7 @@ TEST(its_client_may_leave_while_an_acquire_ends)
 }
 
 /* What comes later is not asked for, though its number may be lower. */
-TEST(only_what_was_found_is_released_again)
+TEST(story_66_only_what_was_found_is_released_again)
 {
     engine_op op = force_all();
     report(0, 5, READER(5));
