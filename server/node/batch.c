@@ -215,15 +215,13 @@ static void add_args(struct batch *batch, const struct call *call)
             add_number(batch, call->seen);
         return;
     case CALL_RELEASE:
-        add_locks(batch, call->resource);
-        add(batch, copy(batch, call->token));
-        return;
     case CALL_INSPECT:
-        add_locks(batch, call->resource);
-        return;
     case CALL_TOKENS:
         add_locks(batch, call->resource);
-        add_number(batch, call->number);
+        if (call->kind == CALL_RELEASE)
+            add(batch, copy(batch, call->token));
+        if (call->kind == CALL_TOKENS)
+            add_number(batch, call->number);
         return;
     case CALL_LISTEN:
         add_number(batch, call->listen_us);

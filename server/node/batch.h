@@ -48,7 +48,7 @@ struct batch {
     char kinds[BATCH_KINDS_MAX];
     int slots_count; /* of the acquires and releases since the last ";" */
     uint16_t slots[BATCH_CALLS_MAX];
-    bool has_list; /* of names or tokens, in its reply */
+    bool has_list;  /* of names or tokens, in its reply */
     int slots_told; /* in its reply */
     size_t used;
     char bytes[BATCH_BYTES_MAX];

@@ -53,8 +53,8 @@ static bool is_same(const struct call_reply *real, const struct call_reply *sim)
            real->highest == sim->highest && real->beat == sim->beat &&
            real->listeners == sim->listeners && real->holders == sim->holders &&
            is_same_text(real->value, sim->value) &&
-           is_same_text(real->slots, sim->slots) &&
-           real->left == sim->left && is_same_text(real->names, sim->names) &&
+           is_same_text(real->slots, sim->slots) && real->left == sim->left &&
+           is_same_text(real->names, sim->names) &&
            is_same_look(&real->look, &sim->look);
 }
 
@@ -63,7 +63,8 @@ static void print_reply(const char *whose, const struct call_reply *reply)
     const struct call_look *look = &reply->look;
     printf(
         "  %s: %s now %lld beat %lld free %d pttl %lld highest %lld "
-        "listeners %lld holders %lld value %.*s slots %.*s left %lld tokens %.*s "
+        "listeners %lld holders %lld value %.*s slots %.*s left %lld tokens "
+        "%.*s "
         "look %d admit %.*s mark %.*s max_ttl %lld durable %d beat %lld "
         "rest %lld number %lld witnesses %.*s\n",
         whose, ballot_name(call_ballot(reply)), (long long)reply->node_now_us,

@@ -1,6 +1,7 @@
 /*
- * An operator releases all readers of a lock: what was there is released on each
- * node, and nothing that is granted later. FORCED_TRIES has each tried more often.
+ * An operator releases all readers of a lock: what was there is released on
+ * each node, and nothing that is granted later. FORCED_TRIES has each tried
+ * more often.
  *
  * Two servers see different clocks: each reaches only three of five nodes, by a
  * port that nobody listens on.
@@ -110,8 +111,8 @@ static int count_members(const char *name)
 
 /*
  * The second server grants a reader after the forced release is answered, with
- * a number below the first server's time. Its lock stays for its whole validity,
- * also when nodes are asked again.
+ * a number below the first server's time. Its lock stays for its whole
+ * validity, also when nodes are asked again.
  */
 TEST(story_66_a_reader_who_comes_after_the_answer_stays)
 {
@@ -120,19 +121,19 @@ TEST(story_66_a_reader_who_comes_after_the_answer_stays)
         char name[32];
         struct grant before, after;
         snprintf(name, sizeof name, "later-%d", i);
-        answer_expect(grant_ask(&world.servers[0], body_of(name, true), NULL,
-                                &before),
-                      201, NULL);
+        answer_expect(
+            grant_ask(&world.servers[0], body_of(name, true), NULL, &before),
+            201, NULL);
         answer_expect(force_all(&world.servers[0], name), 200, NULL);
-        answer_expect(grant_ask(&world.servers[1], body_of(name, true), NULL,
-                                &after),
-                      201, NULL);
+        answer_expect(
+            grant_ask(&world.servers[1], body_of(name, true), NULL, &after),
+            201, NULL);
         int64_t until_ms = harness_now_ms() + 1500;
         bool is_there = true;
         while (is_there && harness_now_ms() < until_ms) {
-            is_there = grant_ask(&world.servers[2], body_of(name, false), NULL,
-                                 NULL)
-                           ->status == 409;
+            is_there =
+                grant_ask(&world.servers[2], body_of(name, false), NULL, NULL)
+                    ->status == 409;
             harness_pause_ms(50);
         }
         lost += !is_there;
@@ -142,7 +143,8 @@ TEST(story_66_a_reader_who_comes_after_the_answer_stays)
     ck_assert_int_eq(lost, 0);
 }
 
-/* ---- a downgrade that reached three nodes --------------------------------- */
+/* ---- a downgrade that reached three nodes ---------------------------------
+ */
 
 static void downgrade(const struct server *server, struct grant *grant)
 {
@@ -174,8 +176,8 @@ static bool leave_half(const char *name, struct grant *grant)
         node_resume(&world.nodes[i]);
     int left = 0;
     for (int i = 0; i < 2; i++)
-        left += strcmp(node_text(&world.nodes[i], "TYPE %s", name),
-                       "string") == 0;
+        left +=
+            strcmp(node_text(&world.nodes[i], "TYPE %s", name), "string") == 0;
     return left == 2;
 }
 
@@ -205,16 +207,17 @@ TEST_RANGE(story_67_what_a_downgrade_did_not_reach_is_released, 0, 2)
     ck_assert_int_eq(left, 0);
 }
 
-/* ---- more than a node reports at a time ----------------------------------- */
+/* ---- more than a node reports at a time -----------------------------------
+ */
 
 TEST(many_readers_are_released_together)
 {
     static struct grant grants[CROWD];
     const struct server *server = &world.servers[2];
     for (int i = 0; i < CROWD; i++)
-        answer_expect(grant_ask(server, body_of("crowd", true), NULL,
-                                &grants[i]),
-                      201, NULL);
+        answer_expect(
+            grant_ask(server, body_of("crowd", true), NULL, &grants[i]), 201,
+            NULL);
     WAIT_UNTIL(SOON_MS, count_members("crowd") == N * CROWD);
     answer_expect(force_all(server, "crowd"), 200, NULL);
     WAIT_UNTIL(SOON_MS, count_members("crowd") == 0);

@@ -114,9 +114,8 @@ READERS = [
     Defect("late answers to forced releases taken for reports", "unit",
            "the_look_is_repeated_until_no_node_has_more", [Edit(
                "server/engine/rounds/attempt.c",
-               "        (!forced->is_releasing || asking != forced->asking ||\n"
-               "         !forced_note_answer(forced, node, &all)))\n",
-               "        !forced_note_answer(forced, node, &all))\n")],
+               "(!forced->is_releasing || asking != forced->asking ||\n",
+               "(forced->tally[node].due == 0 ||\n")],
            tests="force"),
     Defect("row that takes a wish for all readers", "differ", "batch", [Edit(
         ROW, "not two[3] and token ~= WISH and\n", "not two[3] and\n")]),
@@ -179,7 +178,7 @@ READERS = [
     Defect("the last of many readers is not announced", "differ", "batch", [
         Edit(MANY, "emptied[i] = holders == 0\n", "emptied[i] = false\n")]),
     Defect("many readers with one token", "differ", "batch", [Edit(
-        MANY, "        if seen[token] or #token", "        if #token")]),
+        MANY, "        if seen[token] or call[4]", "        if call[4]")]),
     Defect("readers that join what is not ours", "unit",
            "readers_leave_what_is_not_ours_alone", [Edit(
                SHARE, "        if last.err or last[1] and "

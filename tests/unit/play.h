@@ -94,8 +94,8 @@ void play_answer(enum call_kind kind, int node, int ballot);
 void play_answer_held(enum call_kind kind, int node, const char *value);
 void play_reply(struct play_call *sent, struct call_reply reply);
 
-/* Reports these tokens, joined by spaces, to a forced release, and how many more
- * there are. */
+/* Reports these tokens, joined by spaces, to a forced release, and how many
+ * more there are. */
 void play_answer_tokens(int node, const char *tokens, int64_t left);
 
 /* The same of all nodes from <= i < to. */

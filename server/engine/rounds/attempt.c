@@ -254,7 +254,8 @@ void attempt_drop_outdated(struct attempt *attempt)
 
 /*
  * A lock whose fill was not sent is released where it was acquired: the other
- * nodes will never get it. ballots: what each node was asked, or why it was not.
+ * nodes will never get it. ballots: what each node was asked, or why it was
+ * not.
  */
 static bool release_token(struct attempt *attempt, struct span token,
                           struct ballot ballots[NODES_MAX])
@@ -265,16 +266,16 @@ static bool release_token(struct attempt *attempt, struct span token,
     struct release_ask ask = {
         .resource = attempt->request->resource,
         .token = token,
-        .operation = slots_handle(attempt->operation,
-                                  tag_bits(TAG_OPERATION, asking)),
+        .operation =
+            slots_handle(attempt->operation, tag_bits(TAG_OPERATION, asking)),
         .round = round,
         .scope = {all_nodes(round), round->deadline_us},
     };
     (void)fills_cancel(means->fills, ask.resource, token, &ask.scope);
     bool is_asked = releases_ask(means->releases, &ask);
     for (int i = 0; i < round->total; i++)
-        ballots[i] = is_asked ? ask.ballots[i]
-                              : (struct ballot){.vote = VOTE_STALLED};
+        ballots[i] =
+            is_asked ? ask.ballots[i] : (struct ballot){.vote = VOTE_STALLED};
     return is_asked;
 }
 
@@ -328,9 +329,8 @@ bool attempt_note_release(struct attempt *attempt, int node, unsigned asking,
 {
     struct forced *forced = attempt->forced;
     struct call_reply all = *reply;
-    if (forced != NULL &&
-        (!forced->is_releasing || asking != forced->asking ||
-         !forced_note_answer(forced, node, &all)))
+    if (forced != NULL && (!forced->is_releasing || asking != forced->asking ||
+                           !forced_note_answer(forced, node, &all)))
         return false;
     attempt_note_reply(attempt, node, &all);
     return true;

@@ -1,6 +1,5 @@
 #include "forced.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 #include "../../base/order.h"
@@ -48,8 +47,7 @@ static struct forced_token *forced_find(struct forced *forced,
     return NULL;
 }
 
-static struct forced_token *forced_add(struct forced *forced,
-                                       struct span token)
+static struct forced_token *forced_add(struct forced *forced, struct span token)
 {
     if (forced->count == forced->room) {
         int room = forced->room > 0 ? 2 * forced->room : 4;
@@ -107,9 +105,8 @@ void forced_end_look(struct forced *forced, int quorum)
 {
     forced->is_releasing = true;
     if (forced->looks++ == 0)
-        forced->looks_max =
-            (int)at_most(PATIENCE * (2 + forced->left / CALL_TOKENS_TOLD),
-                         LOOKS_MAX);
+        forced->looks_max = (int)at_most(
+            PATIENCE * (2 + forced->left / CALL_TOKENS_TOLD), LOOKS_MAX);
     for (int i = 0; i < forced->count; i++)
         forced->has_young |=
             forced->number == 0 && forced_is_wanted(forced, i) &&
@@ -156,7 +153,8 @@ bool forced_note_answer(struct forced *forced, int node,
                         struct call_reply *reply)
 {
     struct forced_tally *tally = &forced->tally[node];
-    assert(tally->due > 0); /* each release is answered once */
+    if (tally->due == 0) /* of an earlier round, if the numbers wrapped */
+        return false;
     forced_merge(tally, call_ballot(reply));
     if (reply->vote != tally->ballot.vote || tally->ballot.vote != VOTE_HELD) {
         reply->vote = tally->ballot.vote;

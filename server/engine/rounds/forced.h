@@ -1,28 +1,28 @@
 /*
- * A forced release: which tokens the nodes reported, which of them are released,
- * and what the nodes answered.
+ * A forced release: which tokens the nodes reported, which of them are
+ * released, and what the nodes answered.
  *
  *   look ──→ release what was found ──→ answer
  *     ↑                 │
  *     └─────────────────┘ a node has more holders than it reported
  *
- * Only tokens are released, never "all up to a number": so a lock that is granted
- * later is safe, however late a node is asked again, and whatever the clocks of
- * servers show. What was there at a look, on any node, is released on all nodes.
- * A shared and an exclusive form of one token, which a downgrade may leave, are
- * one lock.
+ * Only tokens are released, never "all up to a number": so a lock that is
+ * granted later is safe, however late a node is asked again, and whatever the
+ * clocks of servers show. What was there at a look, on any node, is released on
+ * all nodes. A shared and an exclusive form of one token, which a downgrade may
+ * leave, are one lock.
  *
  * A release of all readers waits for each node's report. It leaves a token that
- * is nowhere shared: it is a writer's. An acquire that has reached a node by the
- * look counts as there. If fewer than a quorum reported a token, its acquire may
- * be under way, and be granted yet: the answer waits until that has ended. So no
- * lock that is granted after the answer is released.
+ * is nowhere shared: it is a writer's. An acquire that has reached a node by
+ * the look counts as there. If fewer than a quorum reported a token, its
+ * acquire may be under way, and be granted yet: the answer waits until that has
+ * ended. So no lock that is granted after the answer is released.
  *
  * A node reports CALL_TOKENS_TOLD tokens at a time, those that end first, and
  * these are then released: so each look finds others, until no node has more
  * than it reports. Readers who come meanwhile are released, too. If they come
- * faster than that, the outcome is unknown after four times as many looks as the
- * first readers needed.
+ * faster than that, the outcome is unknown after four times as many looks as
+ * the first readers needed.
  */
 #ifndef REDLOCKD_FORCED_H
 #define REDLOCKD_FORCED_H
@@ -50,15 +50,15 @@ struct forced {
     struct forced_token *tokens;
     int count;
     int room;
-    int next;          /* where the next token of a report probably is */
-    int64_t left;      /* holders that the node with the most did not report */
-    int looks;         /* so far */
-    int looks_max;     /* known after the first */
-    bool has_young;    /* a token's acquire may still be under way */
+    int next;       /* where the next token of a report probably is */
+    int64_t left;   /* holders that the node with the most did not report */
+    int looks;      /* so far */
+    int looks_max;  /* known after the first */
+    bool has_young; /* a token's acquire may still be under way */
     int64_t uncertainty_us; /* so long after its deadline */
-    bool is_releasing; /* the round under way releases what was found */
-    bool has_released; /* a round has */
-    unsigned asking;   /* which releases are those of the round */
+    bool is_releasing;      /* the round under way releases what was found */
+    bool has_released;      /* a round has */
+    unsigned asking;        /* which releases are those of the round */
     struct forced_tally tally[NODES_MAX];
 };
 

@@ -85,7 +85,8 @@ void releases_undo(struct releases *releases, const struct round *round,
 
 /*
  * For a client: releases, and tells which nodes were asked. releases_on_reply
- * passes the answers on to the operation. False: no memory, and nothing was sent.
+ * passes the answers on to the operation. False: no memory, and nothing was
+ * sent.
  */
 bool releases_ask(struct releases *releases, struct release_ask *ask);
 

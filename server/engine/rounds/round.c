@@ -355,9 +355,9 @@ static enum verdict judge_inspect(const struct round *round)
 
 /*
  * Unknown: too few answered. Won: a node has the token; which other nodes have
- * it does not matter, as all of them are asked to delete it. A minority may have
- * what an old lock left behind, so each node is waited for before the token is
- * not found, or if all tokens are wanted.
+ * it does not matter, as all of them are asked to delete it. A minority may
+ * have what an old lock left behind, so each node is waited for before the
+ * token is not found, or if all tokens are wanted.
  */
 static enum verdict judge_force(const struct round *round)
 {

@@ -191,8 +191,7 @@ static enum vote inspect(struct simbatch *batch, const struct simcall *call,
     return answer_missing(batch, call);
 }
 
-static enum vote tell_tokens(struct simbatch *batch,
-                             const struct simcall *call,
+static enum vote tell_tokens(struct simbatch *batch, const struct simcall *call,
                              struct simreply *answer)
 {
     enum vote vote = simshared_tokens(batch, call, answer);

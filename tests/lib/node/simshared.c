@@ -340,10 +340,10 @@ static bool tell(const struct simcall *call, struct simreply *answer,
         !is_asked_for(call, token))
         return false;
     reply->names.ptr = answer->names;
-    reply->names.len += (size_t)snprintf(
-        answer->names + reply->names.len,
-        sizeof answer->names - reply->names.len, "%zu:%.*s", token.len,
-        (int)token.len, token.ptr);
+    reply->names.len +=
+        (size_t)snprintf(answer->names + reply->names.len,
+                         sizeof answer->names - reply->names.len, "%zu:%.*s",
+                         token.len, (int)token.len, token.ptr);
     (*told)++;
     return true;
 }
@@ -382,8 +382,8 @@ enum vote simshared_tokens(struct simbatch *batch, const struct simcall *call,
         if (key->is_shared)
             tell_holders(batch, call, resource, answer, &told);
         else
-            (void)tell(call, answer,
-                       (struct span){key->token, key->token_len}, &told);
+            (void)tell(call, answer, (struct span){key->token, key->token_len},
+                       &told);
     }
     return is_there ? VOTE_HELD : VOTE_FREE;
 }

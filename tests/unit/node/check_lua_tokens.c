@@ -1,6 +1,7 @@
 /*
- * What a node reports to a forced release, on a real redis-server through a real
- * link: the tokens of all who hold a lock, or of one number, a page at a time.
+ * What a node reports to a forced release, on a real redis-server through a
+ * real link: the tokens of all who hold a lock, or of one number, a page at a
+ * time.
  */
 #include <stdio.h>
 #include <stdlib.h>
