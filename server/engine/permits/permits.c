@@ -357,7 +357,7 @@ void permits_on_timer(struct permits *permits, uint32_t index)
     if (it == NULL || it->state != PERMIT_QUEUED)
         return;
     struct pool *pool = it->pool;
-    pool->users++; /* the permit may end */
+    pools_hold(pool); /* the permit may end */
     if (it->until_us != 0 && environment_now(permits->env) >= it->until_us)
         permit_settle_late(it);
     else

@@ -41,7 +41,7 @@ struct pool {
     struct span name;       /* as clients know it */
     struct span prefix;     /* of its slots' names: with "#" */
     TAILQ_ENTRY(pool) link; /* of the idle ones, or those waited for */
-    int users;              /* permits that are not closed */
+    int users;              /* permits that are not closed; 0: it is idle */
     TAILQ_HEAD(, permit) queue;
     bool is_running;                /* its queue is being served */
     enum metrics_handover woken_by; /* the latest event */
@@ -98,7 +98,11 @@ struct pool *pools_find(const struct pools *pools, struct span name);
 /* Finds or makes it, for one user more. NULL: no memory. */
 struct pool *pools_use(struct pools *pools, struct span name);
 
-/* One user less: without any, it may be forgotten. */
+/* The same for a pool that has users: while its queue is served, which may end
+ * the last of them. */
+void pools_hold(struct pool *pool);
+
+/* One user less: without any, it is idle, and may be forgotten. */
 void pools_leave(struct pools *pools, struct pool *pool);
 
 /* Its hints are right more often than not. */

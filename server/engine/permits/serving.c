@@ -216,8 +216,8 @@ static void on_settled(void *client)
     struct pool *pool = it->pool;
     it->is_answered = true;
     if (it->operation == 0)
-        return;    /* it has just begun */
-    pool->users++; /* the permit may end */
+        return;       /* it has just begun */
+    pools_hold(pool); /* the permit may end */
     take_outcome(it);
     serving_run(permits, pool);
     pools_leave(&permits->pools, pool);
@@ -301,11 +301,14 @@ void serving_run(struct permits *permits, struct pool *pool)
     struct permit *it;
     struct slotset slots;
     enum act act;
-    if (pool->is_running)
-        return; /* what is to be done is done there */
+    /* Without users the pool is idle already, though a survey that they asked
+       for may still be under way; and what is to be done in a run that is under
+       way is done there. */
+    if (pool->users == 0 || pool->is_running)
+        return;
     pool->is_running = true;
     pool->survey_from_us = 0;
-    pool->users++;
+    pools_hold(pool);
     while ((act = choose(permits, pool, &it, &slots)) != ACT_NONE) {
         if (act == ACT_TRY)
             try(it, &slots);

@@ -308,3 +308,16 @@ TEST(a_grant_that_is_taken_too_late_is_none)
     ck_assert(span_is(play_result(op)->resource, "pool"));
     engine_close(play.engine, op);
 }
+
+/* Nobody is left in its pool when the nodes answer: it is idle, and once. */
+TEST(its_survey_outlives_the_last_that_asked)
+{
+    for (int i = 0; i < 3; i++) {
+        engine_op op = pooling_ask_with_key(3, 1, KEY);
+        ck_assert(!engine_abandon(play.engine, op));
+        pooling_tell(3, "110");
+        /* it is told to the next, too */
+        ck_assert_int_eq(pooling_surveys(), i + 1);
+    }
+    ck_assert_str_eq(pooling_win(3), "pool#2");
+}
