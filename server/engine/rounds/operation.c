@@ -539,8 +539,9 @@ void operation_close(struct operation *it)
 
 void operation_discard(struct operation *it)
 {
-    assert(it->request.owned_by == OWNER_LISTING ||
-           it->request.owned_by == OWNER_LOOK ||
+    /* Waiters and permits discard an attempt when it has told them that it is
+       lost; all other callers discard inspections. */
+    assert(it->request.call == LOCK_INSPECT ||
            (it->state == OPERATION_SETTLED &&
             it->result.outcome != OUTCOME_GRANTED));
     close(it, it->attempt.is_repeat);

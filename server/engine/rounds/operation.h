@@ -98,8 +98,9 @@ void operation_close(struct operation *it);
 bool operation_abandon(struct operation *it);
 
 /*
- * Ends an operation that does not count in the metrics: a waiter's lost
- * attempt, or the inspection of a listing or a waiter, in any state.
+ * Ends an operation that does not count in the metrics: the lost attempt of a
+ * waiter or a permit, or an inspection of this server's own in any state, as it
+ * changes nothing on the nodes.
  */
 void operation_discard(struct operation *it);
 

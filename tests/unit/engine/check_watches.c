@@ -3,6 +3,7 @@
  */
 #include "../../lib/suite/suite.h"
 #include "../play.h"
+#include "../starve.h"
 
 enum { TICK_US = 20000, EACH_US = 1000000, SOON_US = 100000, WAIT_MS = 10000 };
 
@@ -207,4 +208,56 @@ TEST(a_server_that_stops_answers_all)
     engine_op late = watch(1);
     ck_assert_int_eq(play.answers, 3);
     expect(late, OUTCOME_STOPPED, 0);
+}
+
+/* ---- the end ------------------------------------------------------------ */
+
+/* A reply comes to nobody. */
+TEST(the_last_leaves_while_an_inspection_is_under_way)
+{
+    engine_op op = watch(1);
+    play_advance(TICK_US);
+    ck_assert_int_eq(play_count(CALL_INSPECT), PLAY_NODES);
+    ck_assert(!engine_abandon(play.engine, op));
+    play_advance(TICK_US);
+    play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_FREE);
+    play_advance(3 * EACH_US);
+    ck_assert_int_eq(play_count(CALL_INSPECT), PLAY_NODES);
+    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+}
+
+TEST(the_server_stops_while_an_inspection_is_under_way)
+{
+    engine_op op = watch(1);
+    play_advance(TICK_US);
+    engine_stop_waiting(play.engine);
+    expect(op, OUTCOME_STOPPED, 0);
+    play_advance(TICK_US);
+    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+}
+
+/* Whichever allocation fails: it is refused, or has its answer later. */
+TEST(without_memory_no_watch_is_left_behind)
+{
+    for (int n = 1;; n++) {
+        play_begin_again(&play_settings);
+        play_nodes_up();
+        play.sent_count = 0;
+        starve = (struct starve){.is_on = true, .left = n};
+        engine_op op = watch(1);
+        play_advance(TICK_US);
+        starve.is_on = false;
+        if (starve.left > 0)
+            break;
+        if (op != 0) {
+            find(2 * EACH_US, PLAY_TOKEN_OF(2));
+            expect(op, OUTCOME_FOUND, 2);
+        }
+        play_advance(3 * EACH_US);
+        ck_assert_int_eq(play_count(CALL_INSPECT), 0);
+        op = watch(1);
+        ck_assert(op != 0);
+        find(SOON_US, NULL);
+        expect(op, OUTCOME_NOT_FOUND, 0);
+    }
 }
