@@ -13,6 +13,19 @@
  *
  * A refusal that must come late: READING → DELAYED → READING, and answered.
  *
+ * What becomes of a request when its client leaves, its connection is cut, the
+ * configuration that let it in is read anew, or the server stops:
+ *
+ *   TLS handshake  aborted, and woken, so that the library closes it; a session
+ *                  keeps the certificates that it began with until it ends
+ *   IDLE, READING  the library closes it: connection_end
+ *   DELAYED        the delay ends, and the refusal is written at once
+ *   WAITING        the owner abandons what nobody waits for (GONE); anything
+ *                  else goes on, and is SETTLED. A server that stops abandons
+ *                  all, and says so
+ *   SETTLED        not answered, but ended: what was granted is released
+ *   ANSWERED       the client counts as told if all was written
+ *
  * The HTTP library need not notice that a client left while its connection
  * waits. So the socket is watched here too, as long as the connection lasts. An
  * answer that was written whole counts as received, however the connection

@@ -20,6 +20,39 @@
  *                  is released before
  *   repair         a key to set where an extend found none; outlives its
  *                  operation by two node timeouts
+ *
+ * Each may end while something that it began is under way. A reply or a timer
+ * finds what it is for by handle or index, and is ignored if that is gone:
+ *
+ *   ends      under way     then
+ *
+ *   client    round, pause  operation_abandon: an acquire is undone wherever it
+ *                           may be set; a lost repeat stays, CLOSED, until its
+ *                           last votes tell where. Other calls are abandoned
+ *                           only by a process that ends: exchange.h
+ *             last votes    of an extension: CLOSED until they start a repair
+ *             grant         not delivered: it is released
+ *   waiter    turn          as the client's; another contender goes on
+ *             look          discarded
+ *   permit    try           as the client's; its slots may be tried again
+ *             survey        it is the pool's, and goes on: a pool without users
+ *                           takes hints from it and serves nobody; the tag of a
+ *                           pool that was forgotten finds none
+ *   watcher   inspection    it is the lock's, and goes on for others; without
+ *                           others the next tick discards it
+ *   listing   scan          ignored; the turn is the next listing's
+ *             inspections   discarded
+ *   waiter, permit, pool    timer: stopped, or it finds nothing due
+ *
+ *   node      calls         its link has answered each before
+ *                           engine_on_node_down: VOTE_DISCONNECTED
+ *   server    waits         engine_stop_waiting: those that are queued, and all
+ *                           watchers, leave at once; a turn or a try ends
+ * first, and grants, or its waiter leaves anything      engine_free calls
+ * nobody back
+ *
+ * Inspections change nothing on the nodes, so they are discarded in any state.
+ * Releases, fills and repairs are nobody's: no one can leave them.
  */
 #ifndef REDLOCKD_ENGINE_H
 #define REDLOCKD_ENGINE_H

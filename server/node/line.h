@@ -8,6 +8,17 @@
  *                 ↑                      │            │
  *                 └──────────────────────┴────────────┘
  *                 failed, reset, silent for too long, line_fail
+ *
+ * What becomes of that which is under way when the line goes down, is closed or
+ * ends:
+ *
+ *   name lookup             its result is kept for the next dial; at the end it
+ *                           is cancelled
+ *   connecting, handshakes  dial_stop: the watch is freed, then the socket
+ *   probe of confirm.h      the same: only a line that is up is confirmed
+ *   commands                the owner answers them in its event down; what that
+ *                           causes to be sent here is refused
+ *   timer                   set anew or stopped
  */
 #ifndef REDLOCKD_LINE_H
 #define REDLOCKD_LINE_H

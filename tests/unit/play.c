@@ -34,6 +34,8 @@ static enum vote port_send(void *ctx, int node, const struct call *call,
 {
     bool is_starved = starve.is_on;
     (void)ctx;
+    if (play.is_losing[node])
+        return VOTE_DISCONNECTED;
     if (play.is_refusing[node])
         return VOTE_STALLED;
     starve.is_on = false; /* Check allocates, too */
@@ -315,11 +317,12 @@ void play_node_up(int node)
 
 void play_node_down(int node)
 {
+    play.is_losing[node] = true; /* what its replies cause is refused */
     for (int i = 0; i < play.sent_count; i++)
         if (play.sent[i].node == node && !play.sent[i].is_answered)
             play_reply(&play.sent[i],
                        (struct call_reply){.vote = VOTE_DISCONNECTED});
-    play.is_up[node] = false;
+    play.is_losing[node] = play.is_up[node] = false;
     engine_on_node_down(play.engine, node, STATE_UNREACHABLE, "reset");
 }
 

@@ -52,6 +52,7 @@ extern struct play {
     int64_t now_us;
     int64_t timer_us[PLAY_TIMERS];
     bool is_refusing[PLAY_NODES]; /* send answers VOTE_STALLED */
+    bool is_losing[PLAY_NODES];   /* its link is going down */
     bool is_up[PLAY_NODES];
     bool is_unconfirmed[PLAY_NODES]; /* no fresh connection comes there */
     int64_t offset_us[PLAY_NODES];   /* what its clock is ahead */

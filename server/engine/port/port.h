@@ -23,7 +23,8 @@
  *         setting it again replaces it. Slots are small dense integers. Only
  *         the first call for a slot may fail (false: no memory)
  * answer  tells this client that the outcome is known; may be called before
- *         engine_acquire and its like have returned
+ *         engine_acquire and its like have returned. May call engine_take, but
+ *         neither begin nor end an operation
  *
  * listen     opens, or closes, to all nodes the connections on which releases
  *            are announced
