@@ -70,99 +70,149 @@ static size_t take_bytes(char *data, size_t size, size_t count, void *arg)
     return len;
 }
 
-/* False: no memory. What it wrote of a secret, it wipes. */
+/* ---- the request -------------------------------------------------------- */
+
+/* False: no memory, and the list is as it was. */
+static bool add_header(struct curl_slist **list, const char *header)
+{
+    struct curl_slist *longer = curl_slist_append(*list, header);
+    if (longer != NULL)
+        *list = longer;
+    return longer != NULL;
+}
+
+/* The same. What it wrote of a secret, it wipes. */
 static bool add_bearer(struct curl_slist **list, const char *bearer)
 {
     char *header = NULL;
     int len = asprintf(&header, "Authorization: Bearer %s", bearer);
     if (len < 0)
         return false;
-    struct curl_slist *longer = curl_slist_append(*list, header);
+    bool is_added = add_header(list, header);
     explicit_bzero(header, (size_t)len);
     free(header);
-    if (longer == NULL)
-        return false;
-    *list = longer;
-    return true;
+    return is_added;
 }
 
+/* NULL: no memory. A request without one of them would mean another thing. */
 static struct curl_slist *make_headers(const struct http_request *request)
 {
+    struct curl_slist *list = NULL;
     /* a server that does not know 100-continue would cost a second */
-    struct curl_slist *list = curl_slist_append(NULL, "Expect:");
+    bool is_whole = add_header(&list, "Expect:");
     if (request->body != NULL)
-        list = curl_slist_append(list, "Content-Type: application/json");
+        is_whole &= add_header(&list, "Content-Type: application/json");
     for (int i = 0; i < HTTP_HEADERS; i++)
         if (request->headers[i] != NULL)
-            list = curl_slist_append(list, request->headers[i]);
-    if (*request->bearer && !add_bearer(&list, request->bearer)) {
-        curl_slist_free_all(list);
-        return NULL;
-    }
-    return list;
+            is_whole &= add_header(&list, request->headers[i]);
+    if (*request->bearer)
+        is_whole &= add_bearer(&list, request->bearer);
+    if (is_whole)
+        return list;
+    curl_slist_free_all(list);
+    return NULL;
 }
 
+/*
+ * For functions that set options of easy, and return is_set. An option that is
+ * not set leaves a default that is wrong: another method, a proxy that sees the
+ * token, the certificates of the system.
+ */
+#define SET(option, value)                                                     \
+    (is_set &= curl_easy_setopt(easy, (option), (value)) == CURLE_OK)
+
 /* libcurl checks certificate and name unless it is told not to. */
-static void set_trust(CURL *easy, const struct http_trust *trust)
+static bool set_trust(CURL *easy, const struct http_trust *trust)
 {
-    curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    bool is_set = true;
+    SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     if (trust->ca_file != NULL) {
-        curl_easy_setopt(easy, CURLOPT_CAINFO, trust->ca_file);
+        SET(CURLOPT_CAINFO, trust->ca_file);
         /* or it would trust those of the system as well */
-        curl_easy_setopt(easy, CURLOPT_CAPATH, NULL);
+        SET(CURLOPT_CAPATH, NULL);
     }
     if (trust->cert_file != NULL) {
         const char *key = trust->key_file;
-        curl_easy_setopt(easy, CURLOPT_SSLCERT, trust->cert_file);
-        curl_easy_setopt(easy, CURLOPT_SSLKEY,
-                         key != NULL ? key : trust->cert_file);
+        SET(CURLOPT_SSLCERT, trust->cert_file);
+        SET(CURLOPT_SSLKEY, key != NULL ? key : trust->cert_file);
         /* or it would ask for a passphrase on the command's terminal */
-        curl_easy_setopt(easy, CURLOPT_KEYPASSWD, "");
+        SET(CURLOPT_KEYPASSWD, "");
     }
+    return is_set;
 }
 
-/* Requests to this machine use no proxy, which would see the token. */
-static bool is_loopback(const char *url)
+/*
+ * Requests to this machine use no proxy, which would see the token. False: no
+ * memory to find that out.
+ */
+static bool find_loopback(const char *url, bool *is_it)
 {
     CURLU *parts = curl_url();
     char *host = NULL;
     struct in_addr v4;
-    bool is_it =
-        parts != NULL &&
-        curl_url_set(parts, CURLUPART_URL, url, 0) == CURLUE_OK &&
-        curl_url_get(parts, CURLUPART_HOST, &host, 0) == CURLUE_OK &&
-        (strcasecmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0 ||
-         (inet_pton(AF_INET, host, &v4) == 1 &&
-          ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET));
+    if (parts == NULL)
+        return false;
+    CURLUcode code = curl_url_set(parts, CURLUPART_URL, url, 0);
+    if (code == CURLUE_OK)
+        code = curl_url_get(parts, CURLUPART_HOST, &host, 0);
+    *is_it = code == CURLUE_OK && (strcasecmp(host, "localhost") == 0 ||
+                                   strcmp(host, "[::1]") == 0 ||
+                                   (inet_pton(AF_INET, host, &v4) == 1 &&
+                                    ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET));
     curl_free(host);
     curl_url_cleanup(parts);
-    return is_it;
+    return code != CURLUE_OUT_OF_MEMORY;
 }
 
-static void set_options(struct http *http, const struct http_request *request,
-                        const char *url, char error[CURL_ERROR_SIZE],
-                        struct bytes *bytes)
+/* False: no memory. */
+static bool set_target(CURL *easy, const struct http_request *request,
+                       const char *url)
 {
-    CURL *easy = http->easy;
-    long timeout_ms = (long)request->timeout_ms;
-    curl_easy_reset(easy);
-    curl_easy_setopt(easy, CURLOPT_URL, url);
-    if (is_loopback(url))
-        curl_easy_setopt(easy, CURLOPT_PROXY,
-                         ""); /* none, even if one is configured */
-    curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request->method);
+    bool is_loopback = false;
+    bool is_set = find_loopback(url, &is_loopback);
+    SET(CURLOPT_URL, url);
+    if (is_loopback)
+        SET(CURLOPT_PROXY, ""); /* none, even if one is configured */
+    SET(CURLOPT_CUSTOMREQUEST, request->method);
     if (request->body != NULL)
-        curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request->body);
-    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, timeout_ms);
-    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS,
-                     timeout_ms < CONNECT_MS ? timeout_ms : (long)CONNECT_MS);
-    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, error);
-    curl_easy_setopt(easy, CURLOPT_USERAGENT, "redlockctl/" REDLOCKD_VERSION);
-    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_bytes);
-    curl_easy_setopt(easy, CURLOPT_WRITEDATA, bytes);
-    set_trust(easy, http->trust);
+        SET(CURLOPT_POSTFIELDS, request->body);
+    return is_set;
 }
+
+/* The same. */
+static bool set_limits(CURL *easy, const struct http_request *request)
+{
+    long timeout_ms = (long)request->timeout_ms;
+    bool is_set = true;
+    SET(CURLOPT_NOSIGNAL, 1L);
+    SET(CURLOPT_TIMEOUT_MS, timeout_ms);
+    SET(CURLOPT_CONNECTTIMEOUT_MS,
+        timeout_ms < CONNECT_MS ? timeout_ms : (long)CONNECT_MS);
+    SET(CURLOPT_USERAGENT, "redlockctl/" REDLOCKD_VERSION);
+    return is_set;
+}
+
+/* The same. */
+static bool set_answer(CURL *easy, char error[CURL_ERROR_SIZE],
+                       struct bytes *bytes)
+{
+    bool is_set = true;
+    SET(CURLOPT_ERRORBUFFER, error);
+    SET(CURLOPT_WRITEFUNCTION, take_bytes);
+    SET(CURLOPT_WRITEDATA, bytes);
+    return is_set;
+}
+
+/* The same. */
+static bool set_headers(CURL *easy, struct curl_slist *headers)
+{
+    bool is_set = headers != NULL;
+    if (is_set)
+        SET(CURLOPT_HTTPHEADER, headers);
+    return is_set;
+}
+
+/* ---- the transfer ------------------------------------------------------- */
 
 /* Runs the transfer to its end. False: wake said to stop. */
 static bool transfer(struct http *http)
@@ -231,21 +281,23 @@ void http_call(struct http *http, const struct http_request *request,
     assert(*request->path == '/' && request->timeout_ms >= 1);
     *answer = (struct http_answer){.sent_us = clock_now_us()};
     struct curl_slist *headers = make_headers(request);
-    if (headers == NULL ||
-        asprintf(&url, "%s%s", request->base, request->path) < 0) {
-        (void)snprintf(answer->error, sizeof answer->error, "out of memory");
-        curl_slist_free_all(headers);
-        return;
-    }
-    set_options(http, request, url, error, &bytes);
-    curl_easy_setopt(http->easy, CURLOPT_HTTPHEADER, headers);
-    if (curl_multi_add_handle(http->multi, http->easy) == CURLM_OK) {
+    if (asprintf(&url, "%s%s", request->base, request->path) < 0)
+        url = NULL;
+    if (url != NULL && set_headers(http->easy, headers) &&
+        set_target(http->easy, request, url) &&
+        set_limits(http->easy, request) &&
+        set_answer(http->easy, error, &bytes) &&
+        set_trust(http->easy, http->trust) &&
+        curl_multi_add_handle(http->multi, http->easy) == CURLM_OK) {
         answer->is_stopped = !transfer(http);
         if (!answer->is_stopped)
             read_answer(http, error, &bytes, answer);
         /* closes the connection of a stopped request: the server notices */
         (void)curl_multi_remove_handle(http->multi, http->easy);
+    } else {
+        (void)snprintf(answer->error, sizeof answer->error, "out of memory");
     }
+    curl_easy_reset(http->easy); /* it would keep pointers to what ends here */
     curl_slist_free_all(headers);
     free(bytes.ptr);
     free(url);

@@ -299,7 +299,7 @@ nemesis: ## Faults at random, and a proof; SECONDS=60 SEED=1 FAULTS=all TLS=1 PE
 	  $(if $(TLS),--tls) $(if $(PERMITS),--permits) \
 	  $(if $(SHARED),--shared) $(if $(KEPT),--kept) $(NEMESIS_ARGS)
 
-ctl-test: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/beat ## redlockctl: each command; faults; contention; TRIES=4 RUNS=40
+ctl-test: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/beat $(OUT)/starved-shim.so ## redlockctl: each command; faults; contention; TRIES=4 RUNS=40
 	@scripts/deps.sh build run ctl
 	@REDLOCKD=$(OUT)/redlockd REDLOCKCTL=$(OUT)/redlockctl BEAT=$(OUT)/beat \
 	  tests/cli/run.sh $(or $(TRIES),4) $(or $(RUNS),40)
