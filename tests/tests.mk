@@ -2,7 +2,7 @@
 
 .PHONY: test gate nightly check-tools release-check tests unit integration sim sim-long long readme runbooks asan lint analyse bench-tools \
         bench bench-contention bench-heartbeat bench-watches bench-permits bench-readers bench-peers bench-scale bench-fsync bench-flood bench-forgetting \
-        bench-tenants bench-profile bench-options bench-tls soak crowd compose-test deb-test fresh production \
+        bench-tenants bench-profile bench-options bench-tls soak crowd leavers compose-test deb-test fresh production \
         openapi-test page-test rights interop \
         neighbours python-test node-test go-test ctl-test examples examples-broken nemesis \
         nemesis-tools kube-test alarms-test mutants mutate model fuzz fuzzers starved \
@@ -289,6 +289,12 @@ crowd: ## Ten thousand clients that do nothing, and a few that work; CROWD=10000
 	@scripts/deps.sh build bench tls
 	@$(MAKE) --no-print-directory -j$$(nproc) bench-tools
 	@tests/bench/crowd.sh
+
+leavers: ## Clients that leave at random moments, under ASan; REQUESTS=200000 SEED=1
+	@scripts/deps.sh build run
+	@$(MAKE) -s --no-print-directory -j$$(nproc) FLAVOUR=asan build/asan/redlockd
+	@REDLOCKD=build/asan/redlockd tests/bench/leavers.py \
+	  $(if $(REQUESTS),--requests $(REQUESTS)) $(if $(SEED),--seed $(SEED))
 
 nemesis: ## Faults at random, and a proof; SECONDS=60 SEED=1 FAULTS=all TLS=1 PERMITS=1 SHARED=1 KEPT=1
 	@scripts/deps.sh build nemesis

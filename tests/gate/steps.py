@@ -123,6 +123,9 @@ NIGHTLY = [
     *(night(suite, f"integration CK_RUN_SUITE={suite} ROLLING_TTL_MS=30000 "
             "CK_TIMEOUT_MULTIPLIER=10", "waits")
       for suite in ("machines", "data_centres")),
+    night("leaving", "integration CK_RUN_SUITE=leaving LEAVING_REQUESTS=2000 "
+          "LEAVING_TRIES=20 CK_TIMEOUT_MULTIPLIER=20", "waits"),
+    night("leavers", f"leavers {SEED}"),
     night("soak"),
     night("crowd"),
     night("bench", hours=2),

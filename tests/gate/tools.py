@@ -145,6 +145,7 @@ TOOLS = [
     short("crowd", "CROWD=200 RUNS=1 SECONDS_RUN=0.1 P99_TIMES=1000",
           r"(?s)waiting: \d+ KiB meanwhile.* shaken: [\d.]+ KiB each", "bench"),
     # ---- what searches -------------------------------------------------------
+    short("leavers", "REQUESTS=2000", r"^leavers: 1 passed, 0 failed"),
     short("sim-long", "SEEDS=10", r"^sim: 10 passed, 0 failed"),
     short("long", "GRANTS=100 TRIES=1", r"(?s)^100%: .*^100%: Checks: 6"),
     Tool("starved", STARVED, "CK_RUN_SUITE"),

@@ -29,6 +29,19 @@ PERMITS = [
                "server/engine/permits/pool.c",
                "        pool->taken.words[i] |= slots->words[i];\n", "")],
            tests="permits"),
+    Defect("pool idle twice", "unit",
+           "its_survey_outlives_the_last_that_asked", [Edit(
+               "server/engine/permits/serving.c",
+               "    if (pool->users == 0 || pool->is_running)\n",
+               "    if (pool->is_running)\n")], tests="permits"),
+    # An inspection of a watch, that is no permit's, but leaves as a survey does.
+    Defect("inspection that outlives its watch", "unit",
+           "the_last_leaves_while_an_inspection_is_under_way", [Edit(
+               "server/engine/rounds/operation.c",
+               "    assert(it->request.call == LOCK_INSPECT ||\n",
+               "    assert(it->request.owned_by == OWNER_LISTING ||\n"
+               "           it->request.owned_by == OWNER_LOOK ||\n")],
+           tests="watches"),
     Defect("permits refused without a survey", "unit",
            "a_full_pool_is_refused_after_a_survey", [Edit(
                "server/engine/permits/serving.c",
