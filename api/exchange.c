@@ -239,7 +239,7 @@ static enum exchange_step handle(const struct service *service,
     request->body = (struct span){0}; /* the engine has what it needs */
     if (is_answered)
         return answer(response);
-    assert(is_begun(request));
+    assert(is_begun(request)); /* or handler_begin has answered */
     /* the engine may have its outcome at once */
     return connection->state == CONNECTION_SETTLED
                ? answer_settled(service, it, now_us, response)

@@ -165,6 +165,7 @@ void failure_respond(const struct service *service,
             "another one";
         break;
     default:
+        /* locks.c answers the successes itself */
         assert(result->outcome == OUTCOME_NO_QUORUM);
         problem.code = PROBLEM_NO_QUORUM;
         problem.retry_after_ms = retry_blindly_ms(request->match.call, result);

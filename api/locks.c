@@ -442,7 +442,7 @@ void locks_answer(const struct service *service, struct http_request *request,
     struct engine *engine = service->engine;
     const struct engine_result *result =
         engine_take(engine, request->op, now_us);
-    assert(result->outcome != OUTCOME_PENDING);
+    assert(result->outcome != OUTCOME_PENDING); /* after exchange_on_answer */
     bool is_grant = result->outcome == OUTCOME_GRANTED;
     bool is_good = is_grant || result->outcome == OUTCOME_EXTENDED ||
                    result->outcome == OUTCOME_RELEASED ||

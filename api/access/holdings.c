@@ -187,7 +187,7 @@ void holdings_grant(struct holdings *all, struct holding *claim,
 
 void holdings_drop(struct holdings *all, struct holding *claim, bool is_undone)
 {
-    assert(claim->claims > 0);
+    assert(claim->claims > 0); /* access_end: once for each request */
     claim->claims--;
     if (is_undone && claim->until_us != 0)
         end(all, claim);

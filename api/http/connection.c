@@ -289,6 +289,7 @@ void connection_delay(struct connection *it, int64_t now_us)
 void connection_settle(struct connection *it)
 {
     bool was_waiting = it->state == CONNECTION_WAITING;
+    /* one that is gone or answered has no operation any more */
     assert(was_waiting || it->state == CONNECTION_READING);
     /* To set the watch now would lose a FIN that was read in this turn. */
     it->state = CONNECTION_SETTLED;

@@ -184,7 +184,7 @@ const struct engine_result *engine_page_lock(struct engine *engine,
 static struct operation *must_find(const struct engine *engine, engine_op op)
 {
     struct operation *it = operation_find(&engine->operations, op);
-    assert(it != NULL);
+    assert(it != NULL); /* a request ends its operation once: exchange.c */
     return it;
 }
 

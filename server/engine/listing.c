@@ -36,7 +36,7 @@ static struct operation *operation_of(const struct listing *it, int i)
 {
     struct operation *operation =
         operation_find(it->listings->operations, it->operations[i]);
-    assert(operation != NULL);
+    assert(operation != NULL); /* nobody else ends it */
     return operation;
 }
 
@@ -166,6 +166,7 @@ static void end_turn(struct listing *it)
 static void settle(struct listing *it, enum list_outcome outcome)
 {
     const struct engine_port *port = &it->listings->nodes->env->port;
+    /* one that has settled has no turn, and ignores replies */
     assert(it->state != LISTING_SETTLED);
     end_turn(it);
     it->state = LISTING_SETTLED;

@@ -33,6 +33,7 @@ static bool has_room(const struct batch *batch, const struct call *call)
 {
     int names = names_count(call->resource);
     int args = batch->acquires + 2 * batch->releases + batch->args_count;
+    /* limits of body.c, cursor.c and options.c */
     assert(names <= NAMES_MAX && batch->prefix.len <= PREFIX_MAX &&
            call->resource.len <= NAMES_LEN_MAX && call->token.len <= TOKEN_MAX);
     size_t needed = (size_t)names * batch->prefix.len + call->resource.len +
@@ -89,7 +90,7 @@ static void add(struct batch *batch, struct span arg)
 static struct span copy_number(struct batch *batch, int64_t number)
 {
     char digits[DIGITS_MAX];
-    assert(number >= 0);
+    assert(number >= 0); /* cursor.c and locks.c read no other */
     return copy(batch, span_of_number(digits, (uint64_t)number));
 }
 
@@ -359,7 +360,7 @@ void batch_read(struct batch_reader *reader, const struct script_field *fields,
 static struct call_reply read_detail(struct batch_reader *reader,
                                      enum call_kind kind)
 {
-    assert(reader->at < reader->count);
+    assert(reader->at < reader->count); /* batch_read has counted them */
     const struct script_field *fields = &reader->fields[reader->at++];
     int count = 1;
     if (fields->type == SCRIPT_FIELD_ARRAY) {

@@ -133,7 +133,7 @@ static enum pipeline_next take_call(struct pipeline *pipeline,
 {
     struct pipeline_entry entry;
     bool is_there = take_oldest(pipeline, &entry, reply);
-    assert(is_there && pipeline->unread > 0);
+    assert(is_there && pipeline->unread > 0); /* pipeline_next counted */
     pipeline->unread--;
     reply->script =
         batch_next(&pipeline->reader, (enum call_kind)entry.command);

@@ -83,6 +83,7 @@ static void stop_waiting(struct permit *it, int64_t now_us)
 
 void permit_leave(struct permit *it, int64_t now_us)
 {
+    /* one that has settled is in no queue, and its timer finds it so */
     assert(it->state != PERMIT_SETTLED);
     TAILQ_REMOVE(&it->pool->queue, it, link);
     if (it->until_us != 0)

@@ -148,7 +148,7 @@ bool permits_owns(uint64_t handle)
 static struct permit *must_find(const struct permits *permits, uint64_t handle)
 {
     struct permit *it = slots_find(&permits->slots, handle);
-    assert(it != NULL);
+    assert(it != NULL); /* a request ends its operation once: exchange.c */
     return it;
 }
 
@@ -204,7 +204,7 @@ void permits_close(struct permits *permits, uint64_t handle)
     struct permit *it = must_find(permits, handle);
     struct operation *operation =
         operation_find(permits->operations, it->operation);
-    assert(it->state == PERMIT_SETTLED);
+    assert(it->state == PERMIT_SETTLED); /* closed when answered */
     if (operation != NULL)
         operation_close(operation);
     else

@@ -69,7 +69,7 @@ static struct pool *make(struct pools *pools, struct span name)
 struct pool *pools_use(struct pools *pools, struct span name)
 {
     struct pool *pool = pools_find(pools, name);
-    assert(name.len < RESOURCE_MAX);
+    assert(name.len < RESOURCE_MAX); /* body.c: the slots' names fit */
     if (pool == NULL)
         pool = make(pools, name);
     else if (pool->users == 0) {

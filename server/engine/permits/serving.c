@@ -59,6 +59,7 @@ static struct span join_names(const struct permit *it, char text[NAMES_LEN_MAX])
          slot = slotset_next(&it->slots, slot + 1)) {
         char digits[DIGITS_MAX];
         struct span number = span_of_number(digits, (uint64_t)slot);
+        /* body.c refuses a pool or a count whose names do not fit */
         assert(count < NAMES_MAX &&
                len + it->pool->prefix.len + number.len <= sizeof names);
         struct span name = {names + len, 0};

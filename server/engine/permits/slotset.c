@@ -51,7 +51,7 @@ int slotset_nth(const struct slotset *set, int n)
     while ((count = __builtin_popcountll(set->words[word])) <= n) {
         n -= count;
         word++;
-        assert(word < SLOTSET_WORDS);
+        assert(word < SLOTSET_WORDS); /* it has more than n */
     }
     uint64_t bits = set->words[word];
     while (n-- > 0)

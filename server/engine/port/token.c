@@ -27,7 +27,7 @@ size_t token_make(char token[TOKEN_MAX],
                   const struct token_parts *parts)
 {
     static const char hex[] = "0123456789abcdef";
-    assert(parts->number > 0);
+    assert(parts->number > 0); /* fence_next is above 0 */
     assert(parts->key_hash.len == 0 || parts->key_hash.len == KEY_HASH_LEN);
     assert(parts->owner.len <= OWNER_MAX);
 

@@ -63,6 +63,7 @@ static void settle(struct operation *it, enum outcome outcome)
     const struct engine_port *port = &env_of(it)->port;
     void (*on_settled)(void *) =
         it->operations->on_settled[it->request.owned_by];
+    /* only a round has a verdict, and only one */
     assert(it->state == OPERATION_ROUND);
     if (outcome != OUTCOME_EXTENDED) /* a repair needs its last votes */
         set_timer(it, TIMER_OFF);
@@ -523,6 +524,7 @@ const struct engine_result *operation_take(struct operation *it, int64_t now_us)
 static void count_outcome(const struct operation *it)
 {
     enum lock_call call = it->request.call;
+    /* it is closed when it is settled, and settled by the verdicts above */
     assert(outcome_is_of(it->result.outcome, call));
     env_of(it)->metrics->outcomes[call][it->result.outcome]++;
 }

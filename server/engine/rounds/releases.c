@@ -246,6 +246,7 @@ uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
     struct release *it = slots_find(&releases->slots, tag);
     if (it == NULL)
         return 0;
+    /* a link answers each call once, and go_on sends no second one before */
     assert(it->in_flight & bit(node));
     uint64_t operation = it->is_again ? 0 : it->operation;
     it->in_flight &= (uint16_t)~bit(node);

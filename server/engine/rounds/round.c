@@ -28,6 +28,7 @@ void round_init(struct round *round, enum lock_call kind, int total,
 void round_note_ballot(struct round *round, int node, struct ballot ballot)
 {
     assert(node >= 0 && node < round->total);
+    /* a second reply is ignored; nothing is sent to a node that has voted */
     assert(round->votes[node].vote == VOTE_PENDING);
     round->votes[node].vote = ballot.vote;
     round->votes[node].state = ballot.state;
@@ -76,7 +77,7 @@ void round_note_reply(struct round *round, int node,
         round->highest = reply->highest;
     vote->highest = reply->highest;
     if (reply->vote == VOTE_HELD) {
-        assert(reply->value.len <= VALUE_MAX);
+        assert(reply->value.len <= VALUE_MAX); /* script.c reads no longer */
         vote->pttl_ms = reply->pttl_ms;
         vote->holders = reply->holders;
         vote->value_len = span_copy(round->values[node], reply->value);

@@ -222,7 +222,7 @@ void admission_on_down(struct admission *admission, int node)
 
 static void copy_state(char to[ADMISSION_STATE_MAX + 1], struct span from)
 {
-    assert(from.len <= ADMISSION_STATE_MAX);
+    assert(from.len <= ADMISSION_STATE_MAX); /* script.c reads no longer */
     to[span_copy(to, from)] = '\0';
 }
 
@@ -329,7 +329,7 @@ void admission_on_look(struct admission *admission, int node,
     struct admission_node *it = &admission->node[node];
     if (it->phase == ADMISSION_DOWN)
         return;
-    assert(look->word < LOOK_WORDS);
+    assert(look->word < LOOK_WORDS); /* script.c reads no other */
     firststart_on_look(&admission->start, node, look->word,
                        span_is(look->mark, it->mark), now_us);
     it->phase = phases[look->word];

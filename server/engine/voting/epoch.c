@@ -24,7 +24,7 @@ void epoch_note(struct admission *admission, int node, struct span mark)
 {
     struct admission_node *it = &admission->node[node];
     char text[ADMISSION_STATE_MAX + 1];
-    assert(mark.len <= ADMISSION_STATE_MAX);
+    assert(mark.len <= ADMISSION_STATE_MAX); /* script.c reads no longer */
     text[span_copy(text, mark)] = '\0';
     int admitted = epoch_of(it->found), marked = epoch_of(text);
     it->epoch_ours = it->epoch_other = it->epoch_mark = 0;

@@ -67,6 +67,8 @@ bool nodes_is_past(const struct nodes *nodes, int node, int64_t node_us,
 
 int64_t nodes_next_number(struct nodes *nodes, int64_t median_us, int64_t seen)
 {
+    /* attempt_begin: a quorum is up, and each node told its time when it came
+     */
     assert(median_us != 0);
     /* all clocks were far ahead and have been corrected: no node would accept
        a higher one */
@@ -325,7 +327,7 @@ struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
                          int64_t deadline_us, uint64_t tag)
 {
     assert(node >= 0 && node < nodes->env->settings.nodes);
-    assert(!nodes->env->settings.is_observer);
+    assert(!nodes->env->settings.is_observer); /* it has no clients */
     enum node_state refusal = nodes_refusal(nodes, node, call->kind);
     if (refusal != STATE_NONE)
         return ballot_unfit(refusal);

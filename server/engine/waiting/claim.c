@@ -17,7 +17,7 @@ void claim_date(struct claim *claim, int64_t asked_us, int64_t apart_us)
 
 void claim_know(struct claim *claim, int64_t number, int64_t try_us)
 {
-    assert(number > 0);
+    assert(number > 0); /* token_parse takes no token with 0 */
     claim->asked_us = at_least(claim->asked_us, number + 1);
     claim->number = number;
     claim->try_us = try_us;
@@ -25,7 +25,7 @@ void claim_know(struct claim *claim, int64_t number, int64_t try_us)
 
 void claim_find(struct claim *claim, int64_t number, int64_t now_us)
 {
-    assert(number > 0);
+    assert(number > 0); /* token_parse takes no token with 0 */
     bool is_earlier = number < claim->asked_us;
     if (number == claim->number) {
         claim_wait(claim, now_us);

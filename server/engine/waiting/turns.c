@@ -65,6 +65,7 @@ static void go_on_after_leave(const struct waiter *left, int64_t now_us)
 static void leave(struct waiter *it, int64_t now_us)
 {
     struct waits *waits = it->waits;
+    /* one that has settled is in no queue, and its timer finds it so */
     assert(it->state != WAITER_SETTLED && waits->count > 0);
     schedule_not_ready(it);
     look_end(it);

@@ -45,7 +45,7 @@ void waits_fini(struct waits *waits)
 static struct waiter *must_find(const struct waits *waits, uint64_t handle)
 {
     struct waiter *it = slots_find(&waits->slots, handle);
-    assert(it != NULL);
+    assert(it != NULL); /* a request ends its operation once: exchange.c */
     return it;
 }
 
@@ -159,7 +159,7 @@ void waits_close(struct waits *waits, uint64_t handle)
     struct waiter *it = must_find(waits, handle);
     struct operation *operation =
         operation_find(waits->operations, it->operation);
-    assert(it->state == WAITER_SETTLED);
+    assert(it->state == WAITER_SETTLED); /* closed when answered */
     if (operation != NULL)
         operation_close(operation);
     else

@@ -269,7 +269,7 @@ bool watches_owns(uint64_t handle)
 static struct watcher *must_find(const struct watches *watches, uint64_t handle)
 {
     struct watcher *it = slots_find(&watches->slots, handle);
-    assert(it != NULL);
+    assert(it != NULL); /* a request ends its operation once: exchange.c */
     return it;
 }
 
@@ -297,7 +297,7 @@ static void end(struct watcher *it)
 void watches_close(struct watches *watches, uint64_t handle)
 {
     struct watcher *it = must_find(watches, handle);
-    assert(it->is_settled);
+    assert(it->is_settled); /* closed when answered: exchange_on_end */
     watches->env->metrics->outcomes[LOCK_INSPECT][it->result.outcome]++;
     end(it);
 }
