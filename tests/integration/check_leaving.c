@@ -236,7 +236,7 @@ static bool leave_surveys(int turn)
     return stops_well();
 }
 
-TEST(of_permits_during_a_survey)
+TEST(story_63_permits_during_a_survey)
 {
     try(leave_surveys);
 }
@@ -247,7 +247,7 @@ static bool leave_watches(int turn)
     return leave_all(ask_watch);
 }
 
-TEST(of_watches_during_an_inspection)
+TEST(story_64_watches_during_an_inspection)
 {
     try(leave_watches);
 }
@@ -265,7 +265,7 @@ static bool leave_anything(int turn)
     return leave_all(ask_any);
 }
 
-TEST(of_anything_while_the_nodes_stand_still)
+TEST(anything_while_the_nodes_stand_still)
 {
     try(leave_anything);
 }
@@ -288,7 +288,7 @@ static bool stop_during_inspections(int turn)
            server_count_log(server, "draining") == before + 1;
 }
 
-TEST(servers_during_an_inspection)
+TEST(story_64_servers_during_an_inspection)
 {
     try(stop_during_inspections);
 }

@@ -30,13 +30,13 @@ PERMITS = [
                "        pool->taken.words[i] |= slots->words[i];\n", "")],
            tests="permits"),
     Defect("pool idle twice", "unit",
-           "its_survey_outlives_the_last_that_asked", [Edit(
+           "story_63_a_survey_outlives_the_last_that_asked", [Edit(
                "server/engine/permits/serving.c",
                "    if (pool->users == 0 || pool->is_running)\n",
                "    if (pool->is_running)\n")], tests="permits"),
     # An inspection of a watch, that is no permit's, but leaves as a survey does.
     Defect("inspection that outlives its watch", "unit",
-           "the_last_leaves_while_an_inspection_is_under_way", [Edit(
+           "story_64_the_last_leaves_while_an_inspection_is_under_way", [Edit(
                "server/engine/rounds/operation.c",
                "    assert(it->request.call == LOCK_INSPECT ||\n",
                "    assert(it->request.owned_by == OWNER_LISTING ||\n"

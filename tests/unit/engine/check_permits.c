@@ -310,7 +310,7 @@ TEST(a_grant_that_is_taken_too_late_is_none)
 }
 
 /* Nobody is left in its pool when the nodes answer: it is idle, and once. */
-TEST(its_survey_outlives_the_last_that_asked)
+TEST(story_63_a_survey_outlives_the_last_that_asked)
 {
     for (int i = 0; i < 3; i++) {
         engine_op op = pooling_ask_with_key(3, 1, KEY);

@@ -213,7 +213,7 @@ TEST(a_server_that_stops_answers_all)
 /* ---- the end ------------------------------------------------------------ */
 
 /* A reply comes to nobody. */
-TEST(the_last_leaves_while_an_inspection_is_under_way)
+TEST(story_64_the_last_leaves_while_an_inspection_is_under_way)
 {
     engine_op op = watch(1);
     play_advance(TICK_US);
@@ -226,7 +226,7 @@ TEST(the_last_leaves_while_an_inspection_is_under_way)
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
 }
 
-TEST(the_server_stops_while_an_inspection_is_under_way)
+TEST(story_64_the_server_stops_while_an_inspection_is_under_way)
 {
     engine_op op = watch(1);
     play_advance(TICK_US);
