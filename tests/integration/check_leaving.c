@@ -160,8 +160,10 @@ static void resume_nodes(void)
 static bool ends_well(void)
 {
     int status = harness_reap(server->pid, EXIT_MS);
-    if (status < 0)
+    if (status < 0) {
         kill(server->pid, SIGKILL);
+        (void)harness_reap(server->pid, EXIT_MS);
+    }
     server->pid = 0;
     return status >= 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
