@@ -155,8 +155,9 @@ static void print_epoch(const struct page *page)
                       "%d\n",
                       given, given < outlook->epoch_needed ? "low" : "high",
                       outlook->epoch_needed - 1, outlook->epoch_needed);
-    else if (outlook->change == OUTLOOK_TAKE_OVER ||
-             outlook->change == OUTLOOK_INCOMPLETE)
+    else if (outlook->epoch_needed != 0 &&
+             (outlook->change == OUTLOOK_TAKE_OVER ||
+              outlook->change == OUTLOOK_REFUSED))
         (void)fprintf(out, "epoch: %d replaces other names, which carry %d\n",
                       outlook->epoch, outlook->epoch_needed - 1);
     else if (outlook->epoch != given)
@@ -179,7 +180,7 @@ static void print_held(const struct page *page)
             seconds(page->outlook->held_us));
 }
 
-/* The nodes without which no other names are replaced. */
+/* The nodes that were not reached. */
 static void print_missing(const struct page *page)
 {
     const char *before = "missing: ";
@@ -203,10 +204,42 @@ static void print_length(const struct page *page)
     (void)fprintf(page->out, "%d s at most", most);
 }
 
+/* Why nothing is replaced, and what helps. */
+static void print_refusal(const struct page *page)
+{
+    const struct outlook *outlook = page->outlook;
+    FILE *out = page->out;
+    (void)fputs("refused: ", out);
+    if (outlook->old_names == 0)
+        (void)fprintf(out,
+                      "no node carries the names that epoch %d is to replace",
+                      outlook->epoch);
+    else if (outlook->has_rivals)
+        (void)fputs("the nodes carry, or were taken by, a third list of names "
+                    "that may go on",
+                    out);
+    else
+        (void)fprintf(out,
+                      "of the %d old names, %d are here with all their memory, "
+                      "and %d are needed: the others may go on without these",
+                      outlook->old_names,
+                      __builtin_popcount(outlook->tellers),
+                      quorum_of(outlook->old_names));
+    (void)fputs(". Nothing is changed, this server grants no lock, and the old "
+                "ones go on. Keep a majority of the old names in the list, and "
+                "change it in several steps; or stop all old servers, and give "
+                "--take-over\n",
+                out);
+}
+
 static void print_pause(const struct page *page)
 {
     const struct outlook *outlook = page->outlook;
     FILE *out = page->out;
+    if (outlook->change == OUTLOOK_REFUSED) {
+        print_refusal(page);
+        return;
+    }
     if (outlook->voting >= outlook->quorum)
         (void)fputs("pause: none; acquires and extends go on", out);
     else if (outlook->pause_us == 0)
@@ -218,11 +251,6 @@ static void print_pause(const struct page *page)
     if (outlook->change == OUTLOOK_TAKE_OVER)
         (void)fputs("; meanwhile no server grants or extends a lock, and those "
                     "of the old names never again",
-                    out);
-    else if (outlook->change == OUTLOOK_INCOMPLETE)
-        (void)fputs(", once all nodes are reached; until then nothing is "
-                    "replaced. If one is gone for good, stop the old servers, "
-                    "and give --take-over",
                     out);
     else if (outlook->change == OUTLOOK_WRONG_EPOCH)
         (void)fputs(" with that epoch; with this one, nothing is replaced, and "
@@ -260,6 +288,8 @@ enum plan_status plan_print(const struct outlook *outlook,
         print_missing(&page);
     print_held(&page);
     print_pause(&page);
+    if (outlook->change == OUTLOOK_REFUSED)
+        return PLAN_REFUSED;
     return outlook->voting >= outlook->quorum ? PLAN_GOES_ON : PLAN_PAUSE;
 }
 

@@ -16,6 +16,7 @@ enum plan_status {
     PLAN_FAILED = 1,  /* it could not be made */
     PLAN_PAUSE = 3,   /* no majority would vote, for a while or at all */
     PLAN_UNKNOWN = 4, /* no majority of the nodes was reached */
+    PLAN_REFUSED = 5, /* these names cannot replace the old ones */
 };
 
 /* Connects to the nodes, waits for two looks at each, but a few seconds at

@@ -188,6 +188,7 @@ static void add_args(struct batch *batch, const struct call *call)
         add_number(batch, call->is_renewing);
         add_number(batch, call->max_ttl_ms);
         add_number(batch, call->is_watching);
+        add_number(batch, call->is_established);
         return;
     case CALL_ADMIT:
         add_memory(batch, call);

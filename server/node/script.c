@@ -85,7 +85,8 @@ static const struct answer letters[LETTERS] = {
 };
 
 enum {
-    LOOK_FIELDS = 9,
+    LOOK_FIELDS = 11,
+    LOOK_TEXTS = 5, /* the word included; numbers follow, then the witnesses */
     HELD_FIELDS = 3,
     SCAN_FIELDS = 3,
     SLOTS_FIELDS = 3,
@@ -113,8 +114,7 @@ static const char *const look_words[LOOK_WORDS] = {
     [LOOK_ADMITTED] = "ADMITTED", [LOOK_SUPERSEDED] = "SUPERSEDED",
     [LOOK_FOREIGN] = "FOREIGN",   [LOOK_MISNAMED] = "MISNAMED",
     [LOOK_EMPTY] = "EMPTY",       [LOOK_BARE] = "BARE",
-    [LOOK_UNTAKEN] = "UNTAKEN",   [LOOK_FRESH] = "FRESH",
-    [LOOK_CREATED] = "CREATED",   [LOOK_TAKEN] = "TAKEN",
+    [LOOK_FRESH] = "FRESH",       [LOOK_CREATED] = "CREATED",
     [LOOK_MARKED] = "MARKED",
 };
 
@@ -240,6 +240,12 @@ static bool decode_rest(struct call_reply *reply, enum call_kind kind,
     }
 }
 
+static bool is_state(const struct script_field *field)
+{
+    return field->type == SCRIPT_FIELD_STRING &&
+           field->string.len <= CALL_STATE_MAX;
+}
+
 static struct call_reply
 decode_look(int64_t node_now_us, const struct script_field *fields, int count)
 {
@@ -250,17 +256,18 @@ decode_look(int64_t node_now_us, const struct script_field *fields, int count)
     while (word < LOOK_WORDS && !span_is(fields[0].string, look_words[word]))
         word++;
     /* if the word says that there is a mark, it is a text without NUL */
-    bool is_marked = word == LOOK_FRESH || word == LOOK_CREATED ||
-                     word == LOOK_TAKEN || word == LOOK_MARKED;
-    if (word == LOOK_WORDS || fields[1].type != SCRIPT_FIELD_STRING ||
-        fields[2].type != SCRIPT_FIELD_STRING || admit.len > CALL_STATE_MAX ||
-        mark.len > CALL_STATE_MAX ||
+    bool is_marked =
+        word == LOOK_FRESH || word == LOOK_CREATED || word == LOOK_MARKED;
+    if (word == LOOK_WORDS ||
         (is_marked &&
          (mark.len == 0 || memchr(mark.ptr, '\0', mark.len) != NULL)) ||
         fields[LOOK_FIELDS - 1].type != SCRIPT_FIELD_STRING ||
         fields[LOOK_FIELDS - 1].string.len > CALL_WITNESSES_MAX)
         return garbage();
-    for (int i = 3; i < LOOK_FIELDS - 1; i++)
+    for (int i = 1; i < LOOK_TEXTS; i++)
+        if (!is_state(&fields[i]))
+            return garbage();
+    for (int i = LOOK_TEXTS; i < LOOK_FIELDS - 1; i++)
         if (!script_is_number(&fields[i]))
             return garbage();
     return (struct call_reply){
@@ -269,12 +276,14 @@ decode_look(int64_t node_now_us, const struct script_field *fields, int count)
         .look = {.word = (enum call_look_word)word,
                  .admit = admit,
                  .mark = mark,
-                 .max_ttl_ms = fields[3].integer,
-                 .is_durable = fields[4].integer == 1,
-                 .beat = fields[5].integer,
-                 .rest_us = fields[6].integer,
-                 .number = fields[7].integer,
-                 .witnesses = fields[8].string},
+                 .taken = fields[3].string,
+                 .passed = fields[4].string,
+                 .max_ttl_ms = fields[5].integer,
+                 .is_durable = fields[6].integer == 1,
+                 .beat = fields[7].integer,
+                 .rest_us = fields[8].integer,
+                 .number = fields[9].integer,
+                 .witnesses = fields[10].string},
     };
 }
 

@@ -28,9 +28,9 @@ struct script_field {
 
 enum {
     SCRIPT_ARGS_MAX = 9,    /* arguments of a call for one name */
-    SCRIPT_NUMBERS_MAX = 6, /* those of them that are numbers */
+    SCRIPT_NUMBERS_MAX = 7, /* those of them that are numbers */
     SCRIPT_NAME_ARGS = 2,   /* more for each further name: lock, slot */
-    SCRIPT_FIELDS_MAX = 10, /* of a call's reply, the array included */
+    SCRIPT_FIELDS_MAX = 12, /* of a call's reply, the array included */
     SCRIPT_WORD_MAX = 16,   /* "QUARANTINED" */
     SCRIPT_SHA_LEN = 40,
     SCRIPT_INFIX_MAX = 20, /* "redlockd:state" */

@@ -363,6 +363,7 @@ static void make_call(struct run *run, const struct shared *shared,
         .is_durable = hands_pick(run, 3) != 0,
         .is_objecting = hands_pick(run, 2) != 0,
         .is_renewing = hands_pick(run, 3) == 0,
+        .is_established = hands_pick(run, 3) == 0,
         .node_deadline_us = shared->deadline_us,
         .window_us = CALLS_WINDOW_US,
     };

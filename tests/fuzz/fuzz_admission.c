@@ -17,7 +17,8 @@
 
 enum {
     EVENTS_MAX = 300,
-    LOOK_FIELDS = 9,
+    LOOK_FIELDS = 11,
+    LOOK_TEXTS = 5,
     MAX_TTL_MS = 60000,
     TIMEOUT_US = 250000,
     PATIENCE_US = 30000000,
@@ -155,14 +156,17 @@ static void note_told(struct play *play, int node)
 static void look(struct play *play, struct input *input, int node)
 {
     char admit[CALL_WITNESSES_MAX], mark[CALL_WITNESSES_MAX],
-        heard[CALL_WITNESSES_MAX];
+        heard[CALL_WITNESSES_MAX], taken[CALL_WITNESSES_MAX];
     struct script_field fields[LOOK_FIELDS];
     fields[0] = field(SCRIPT_FIELD_STRING, input_line(input), 0);
     fields[1] = field(SCRIPT_FIELD_STRING,
                       expand_admit(play, node, input_line(input), admit), 0);
     fields[2] = field(SCRIPT_FIELD_STRING,
                       expand_mark(play, node, input_line(input), mark), 0);
-    for (int i = 3; i < LOOK_FIELDS - 1; i++)
+    fields[3] = field(SCRIPT_FIELD_STRING,
+                      expand_admit(play, node, input_line(input), taken), 0);
+    fields[4] = field(SCRIPT_FIELD_STRING, input_line(input), 0);
+    for (int i = LOOK_TEXTS; i < LOOK_FIELDS - 1; i++)
         fields[i] =
             field(SCRIPT_FIELD_INTEGER, span_of(""), input_number(input));
     fields[LOOK_FIELDS - 1] =

@@ -225,11 +225,13 @@ static void say_look(FILE *out, const struct call_look *look)
 {
     static const char *const words[LOOK_WORDS] = {
         "ADMITTED", "SUPERSEDED", "FOREIGN", "MISNAMED", "EMPTY", "BARE",
-        "UNTAKEN",  "FRESH",      "CREATED", "TAKEN",    "MARKED"};
-    (void)fputs("*9\r\n", out);
+        "FRESH",    "CREATED",    "MARKED"};
+    (void)fputs("*11\r\n", out);
     say_string(out, span_of(words[look->word]));
     say_string(out, look->admit);
     say_string(out, look->mark);
+    say_string(out, look->taken);
+    say_string(out, look->passed);
     say_number(out, look->max_ttl_ms);
     say_number(out, look->is_durable);
     say_number(out, look->beat);

@@ -3,6 +3,10 @@
  * long as the longest lock is held. The greatest TTL allowed is one minute, and
  * a minute and more would be waited for by time alone.
  */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "http.h"
 #include "node.h"
 #include "rival.h"
@@ -82,5 +86,126 @@ TEST(two_servers_of_the_new_names_may_start_at_once)
     }
     for (int i = 1; i < 3; i++)
         WAIT_UNTIL(LATE_MS, rival_count_voting(&world, i) == 3);
+    world_stop(&world);
+}
+
+/* ---- a list without a majority of the old names --------------------------- */
+
+enum { SHORT_TTL_MS = 1000, ENOUGH_MS = 20000 }; /* time alone: 14 s */
+
+/* "a=host:port,…" of the names, each with the node of this number. */
+static const char *list_of(const char *before, const char *names,
+                           const int nodes[])
+{
+    static char options[500];
+    int len = snprintf(options, sizeof options,
+                       "--max-ttl-ms 1000 %s --nodes ", before);
+    for (int i = 0; names[i] != '\0'; i++)
+        len += snprintf(options + len, sizeof options - (size_t)len,
+                        "%s%c=127.0.0.1:%d", i > 0 ? "," : "", names[i],
+                        world.nodes[nodes[i]].port);
+    return options;
+}
+
+/* How often each case is tried; it takes 20 s. */
+static int tries(void)
+{
+    const char *tries = getenv("NAMES_TRIES");
+    return tries != NULL ? atoi(tries) : 1;
+}
+
+/* Until enough time has passed: nobody else has the lock that is granted by
+ * server 0, which goes on granting. */
+static void expect_one_holder(void)
+{
+    struct lock old, next;
+    int64_t until_ms = harness_now_ms() + ENOUGH_MS;
+    int granted = 0;
+    while (harness_now_ms() < until_ms) {
+        int64_t sent_ms = harness_now_ms();
+        bool is_held = lock_acquire(&world.servers[0], "held", SHORT_TTL_MS,
+                                    &old)->status == 201;
+        if (!is_held) {
+            harness_pause_ms(100);
+            continue;
+        }
+        granted++;
+        bool is_next = lock_acquire(&world.servers[1], "held", SHORT_TTL_MS,
+                                    &next)->status == 201;
+        bool is_valid = harness_now_ms() < sent_ms + old.validity_ms;
+        ck_assert_msg(!is_next || !is_valid, "two holders");
+        (void)lock_release(&world.servers[0], &old);
+        harness_pause_ms(100);
+    }
+    ck_assert_int_gt(granted, 0);
+}
+
+static const struct {
+    const char *before, *after;
+    int nodes[8]; /* of the new names */
+} outside[] = {{"abcde", "abx", {0, 1, 5}},
+               {"abc", "axy", {0, 5, 6}},
+               {"abcde", "abc", {0, 1, 7}}}; /* c is another machine */
+
+TEST_EACH(story_65_a_majority_of_the_old_names_is_outside_the_list, outside)
+{
+    static const int old[] = {0, 1, 2, 3, 4};
+    for (int i = 0; i < tries(); i++) {
+        world_start_nodes(&world, 8);
+        world_start_server(&world, 0, list_of("", outside[_i].before, old));
+        WAIT_UNTIL(LATE_MS, http_probe(&world.servers[0], "/readyz") == 200);
+        world_start_server(
+            &world, 1,
+            list_of("--config-epoch 2", outside[_i].after, outside[_i].nodes));
+        WAIT_UNTIL(LATE_MS, http_probe(&world.servers[1], "/livez") == 200);
+        expect_one_holder();
+        /* and nothing is half done */
+        ck_assert_int_eq(rival_count_voting(&world, 0),
+                         (int)strlen(outside[_i].before));
+        world_stop(&world);
+    }
+}
+
+/* "The old servers are stopped." */
+TEST(story_65_take_over_is_the_word_for_it)
+{
+    static const int old[] = {0, 1, 2};
+    world_start_nodes(&world, 8);
+    world_start_server(&world, 0, list_of("", "abc", old));
+    WAIT_UNTIL(LATE_MS, http_probe(&world.servers[0], "/readyz") == 200);
+    world_stop_server(&world, 0);
+    world_start_server(&world, 1,
+                       list_of("--config-epoch 2 --take-over", "axy",
+                               outside[1].nodes));
+    WAIT_UNTIL(LATE_MS, http_probe(&world.servers[1], "/readyz") == 200);
+    world_stop(&world);
+}
+
+static void set_behind(struct node *node)
+{
+    enum { BEHIND_MS = -900 };
+    node_kill(node);
+    node->has_clock = true;
+    node_set_clock(node, BEHIND_MS);
+    node_start(node);
+}
+
+/* c and d are behind: by most of the clocks, time goes back. */
+TEST(story_65_numbers_rise_though_most_of_the_new_clocks_are_behind)
+{
+    static const int old[] = {0, 1, 2}, next[] = {0, 2, 3};
+    struct lock held, later;
+    world_start_nodes(&world, 5);
+    set_behind(&world.nodes[2]);
+    set_behind(&world.nodes[3]);
+    world_start_server(&world, 0, list_of("", "abc", old));
+    WAIT_UNTIL(LATE_MS, http_probe(&world.servers[0], "/readyz") == 200);
+    answer_expect(lock_acquire(&world.servers[0], "held", 100, &held), 201,
+                  NULL);
+    world_start_server(&world, 1, list_of("--config-epoch 2", "acd", next));
+    WAIT_UNTIL(LATE_MS, http_probe(&world.servers[1], "/livez") == 200);
+    WAIT_UNTIL(LATE_MS, is_granted(1, &later));
+    ck_assert_int_gt(later.number, held.number);
+    ck_assert(!is_granted(0, &held));
     world_stop(&world);
 }

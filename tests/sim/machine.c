@@ -66,8 +66,7 @@ static bool has_changed_state(enum call_kind kind,
 {
     if (kind == CALL_LOOK)
         return reply->look.word == LOOK_FRESH ||
-               reply->look.word == LOOK_CREATED ||
-               reply->look.word == LOOK_TAKEN;
+               reply->look.word == LOOK_CREATED;
     return kind <= CALL_REVOKE && reply->vote == VOTE_DONE;
 }
 

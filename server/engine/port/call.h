@@ -65,6 +65,7 @@ struct call {
     bool is_objecting;     /* look: to a first start */
     bool is_renewing;      /* look: marks anew what was born before latest */
     bool is_watching;      /* look: writes nothing; without a nonce */
+    bool is_established;   /* look: a node was seen admitted with this epoch */
     bool is_fill;          /* acquire: is not undone; strictly in time */
     int64_t ttl_ms;        /* acquire, repeat, extend (0: only look), repair */
     int64_t number;        /* acquire, repeat, repair: the token's, in µs;
@@ -92,17 +93,15 @@ enum call_look_word {
     LOOK_MISNAMED,
     LOOK_EMPTY,
     LOOK_BARE,
-    LOOK_UNTAKEN,
     LOOK_FRESH,
     LOOK_CREATED,
-    LOOK_TAKEN,
     LOOK_MARKED,
     LOOK_WORDS
 };
 
 struct call_look {
     enum call_look_word word;
-    struct span admit; /* the node's, of TAKEN the one before; empty: none */
+    struct span admit; /* the node's; empty: none */
     struct span mark;
     int64_t max_ttl_ms; /* the greatest that was ever allowed there */
     bool is_durable;    /* its memory has been, ever since its admission */
@@ -111,6 +110,10 @@ struct call_look {
     int64_t number;        /* it has accepted none above this one */
     struct span witnesses; /* the digits of what it knows of those in the call,
                               in the same order */
+    struct span taken;  /* the admission from which the node was taken, or would
+                           be by a mark; empty: none of this memory */
+    struct span passed; /* "epoch:fingerprint:" of each mark since, but the
+                           last one */
 };
 
 /* The parts of an admission or a mark, which colons divide. */

@@ -65,9 +65,9 @@ static bool may_mark(const struct admission *admission, int node,
     if (eligibility_may_be_elsewhere(admission, node, now_us))
         return false;
     if (!eligibility_is_established(admission) &&
-        eligibility_epoch_below(admission) != 0)
-        return eligibility_may_take_over(admission) &&
-               eligibility_is_turn(admission, node, now_us);
+        (eligibility_epoch_below(admission) != 0 ||
+         eligibility_is_taking_over(admission)))
+        return eligibility_may_take_over(admission);
     if (eligibility_is_others(admission, node, now_us))
         return false;
     return admission_is_objecting(admission, now_us) ||
@@ -104,7 +104,7 @@ static bool choose(const struct admission *admission, int node, int64_t now_us,
 static void advance_start(struct admission *admission, int64_t now_us)
 {
     struct firststart_view view = {
-        .is_possible = true,
+        .is_possible = !eligibility_is_taking_over(admission),
         .are_all_empty = true,
         .looked_us = eligibility_looked_us(admission),
         .now_us = now_us,
@@ -143,9 +143,6 @@ bool admission_next(struct admission *admission, int64_t now_us,
             continue;
         action->node = i;
         admission->node[i].is_busy = true;
-        if (action->kind == ADMISSION_LOOK &&
-            eligibility_may_take_over(admission))
-            admission->has_begun = eligibility_epoch_below(admission) != 0;
         if (action->kind == ADMISSION_PROBE || action->kind == ADMISSION_LOOK)
             admission->node[i].look_due_us = now_us + HEARTBEAT_US;
         return true;
@@ -176,12 +173,10 @@ static void expect_admission(struct admission *admission, int node)
 /* The epoch has changed: so has what the nodes must carry. */
 static void begin_epoch(struct admission *admission, int64_t now_us)
 {
-    admission->entered_us = 0;
-    admission->has_begun = admission->has_led = admission->has_taken = false;
+    admission->is_succeeded = false;
     admission->takeover = (struct takeover){0};
     for (int i = 0; i < admission->settings.nodes; i++) {
         struct admission_node *it = &admission->node[i];
-        it->is_of_epoch = it->is_taken = false;
         if (it->epoch_other == 0 && it->epoch_mark == 0)
             it->foreign_us = 0; /* it was above us, but of our nodes */
         if (it->phase == ADMISSION_DOWN)
@@ -200,6 +195,7 @@ void admission_on_up(struct admission *admission, int node, const char *run_id,
     expect_admission(admission, node);
     it->is_durable = is_durable;
     it->is_busy = it->is_mute = false;
+    takeover_on_lost(&admission->takeover, node);
     it->looked_us = 0;
     it->not_before_us = 0;
     look_soon(it, now_us);
@@ -217,6 +213,7 @@ void admission_on_down(struct admission *admission, int node)
     struct admission_node *it = &admission->node[node];
     it->phase = ADMISSION_DOWN;
     it->is_busy = false;
+    takeover_on_lost(&admission->takeover, node);
     firststart_on_trouble(&admission->start, node);
 }
 
@@ -264,27 +261,22 @@ static void on_ours(struct admission *admission, int node, struct span mark,
         admission->established_us = now_us;
     if (is_own)
         admission->established_epoch = admission->epoch;
-    if (!it->is_of_epoch)
-        admission->entered_us = now_us;
-    it->is_of_epoch = true;
     it->moved_us = 0;
     if (!span_is(mark, it->mark)) {
         copy_state(it->mark, mark);
         it->sighted_us = it->news_us = now_us;
         it->asked = (struct admission_asked){0};
-        it->is_taken = false;
     }
     note_birth(admission, node, mark.len > 0 ? it->mark : it->found, now_us);
 }
 
-static void note_takeover(struct admission *admission, int node,
-                          const struct call_look *look, int64_t now_us)
+/* It was taken from our names by newer ones, or serves them. */
+static bool is_succeeding(const struct admission *admission, int node)
 {
-    bool is_mark = look->word == LOOK_TAKEN || look->word == LOOK_CREATED ||
-                   look->word == LOOK_FRESH;
-    takeover_on_look(&admission->takeover, &admission->witness,
-                     admission->settings.fingerprint, node, look, now_us);
-    admission->has_led |= is_mark && node == admission->settings.leader;
+    const struct admission_node *it = &admission->node[node];
+    return it->epoch_other > admission->epoch ||
+           (it->epoch_mark > admission->epoch &&
+            admission->takeover.node[node].taken[0] != '\0');
 }
 
 /* What is known after a look at any node. */
@@ -320,10 +312,8 @@ void admission_on_look(struct admission *admission, int node,
         [LOOK_MISNAMED] = ADMISSION_MISNAMED,
         [LOOK_EMPTY] = ADMISSION_EMPTY,
         [LOOK_BARE] = ADMISSION_EMPTY,
-        [LOOK_UNTAKEN] = ADMISSION_EMPTY,
         [LOOK_FRESH] = ADMISSION_MARKED,
         [LOOK_CREATED] = ADMISSION_MARKED,
-        [LOOK_TAKEN] = ADMISSION_MARKED,
         [LOOK_MARKED] = ADMISSION_MARKED,
     };
     struct admission_node *it = &admission->node[node];
@@ -342,9 +332,11 @@ void admission_on_look(struct admission *admission, int node,
     it->held_us = now_us + look->rest_us;
     it->was_durable = look->is_durable;
     it->beat = look->beat;
-    copy_state(it->found, look->word == LOOK_TAKEN ? span_of("") : look->admit);
-    note_takeover(admission, node, look, now_us);
+    copy_state(it->found, look->admit);
+    takeover_on_look(&admission->takeover, &admission->witness, node, look,
+                     it->phase == ADMISSION_MARKED, sent_us, now_us);
     epoch_note(admission, node, look->mark);
+    admission->is_succeeded |= is_succeeding(admission, node);
     bool is_left_over = eligibility_note_left_over(admission, node, now_us);
     if (is_admitted || it->phase == ADMISSION_MARKED) {
         on_ours(admission, node, is_admitted ? span_of("") : look->mark,
@@ -352,6 +344,7 @@ void admission_on_look(struct admission *admission, int node,
     } else if (it->phase == ADMISSION_EMPTY && is_of_this_node(it, it->found)) {
         /* from before a restart: it is no other machine of its name */
         note_birth(admission, node, it->found, now_us);
+        admission->established_epoch = admission->epoch;
         it->moved_us = 0;
     } else if (it->phase == ADMISSION_EMPTY && it->epoch_other != 0 &&
                !is_left_over && !eligibility_may_take_over(admission)) {
@@ -422,9 +415,9 @@ void admission_on_step(struct admission *admission, int node)
     for (int i = 0; i < admission->settings.nodes; i++) {
         struct admission_node *it = &admission->node[i];
         it->asked.again &= (uint16_t) ~(1u << node); /* it told a wrong end */
-        it->is_taken = false;
     }
-    takeover_on_step(&admission->takeover, node);
+    takeover_on_lost(&admission->takeover, node);
+    admission->takeover.is_over = false;
 }
 
 void admission_on_durable(struct admission *admission, int node,

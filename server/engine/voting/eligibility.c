@@ -1,5 +1,7 @@
 #include "eligibility.h"
 
+#include <stdio.h>
+
 #include "../port/fence.h"
 
 enum {
@@ -27,9 +29,10 @@ bool eligibility_may_be_elsewhere(const struct admission *admission, int node,
 }
 
 /*
- * Whether a mark of a higher epoch may be replaced. Nodes of another epoch must
- * not come back whom that mark replaced: so if the node has voted, marks of
- * ours are not enough, as a node that forgot may have got them.
+ * Whether a mark of a higher epoch, which has taken the node from nobody, may be
+ * replaced. Nodes of another epoch must not come back whom that mark replaced:
+ * so if the node has voted, marks of ours are not enough, as a node that forgot
+ * may have got them.
  */
 static bool may_lower(const struct admission *admission, int node)
 {
@@ -165,24 +168,31 @@ bool eligibility_is_established(const struct admission *admission)
     return admission->established_epoch == admission->epoch;
 }
 
-/* This server is changing the nodes to a new configuration. */
-static bool is_taking_over(const struct admission *admission)
+bool eligibility_is_taking_over(const struct admission *admission)
 {
     return admission->epoch > 1 && !eligibility_is_established(admission) &&
-           !admission->settings.has_take_over;
+           !admission->settings.has_take_over && !admission->settings.is_off;
 }
 
-/*
- * The end of the quarantine if the other nodes cannot be asked. During a take
- * over it begins when the last node is marked: until then the old configuration
- * may have had a majority and granted locks.
- */
+/* The end of the quarantine if the other nodes cannot be asked. */
 static int64_t due_us(const struct admission *admission, int node)
 {
-    int64_t since_us = admission->node[node].sighted_us;
-    if (is_taking_over(admission))
-        since_us = at_least(since_us, admission->entered_us);
-    return since_us + eligibility_quarantine_us(admission);
+    return admission->node[node].sighted_us +
+           eligibility_quarantine_us(admission);
+}
+
+/* The old names are dead, and it has not voted under the new ones. */
+static bool is_taken(const struct admission *admission, int node)
+{
+    const struct admission_node *it = &admission->node[node];
+    return admission->takeover.is_over && !it->must_revoke &&
+           it->is_clock_good && takeover_tells(&admission->takeover, node);
+}
+
+static int64_t taken_until_us(const struct admission *admission, int node)
+{
+    return at_least(admission->takeover.node[node].end_us,
+                    admission->takeover.end_us);
 }
 
 /* True if all that the node may have forgotten has ended. */
@@ -192,12 +202,15 @@ static bool has_ended(const struct admission *admission, int node,
     const struct admission_asked *asked = &admission->node[node].asked;
     if (admission->settings.is_off)
         return true;
-    if (admission->node[node].is_taken)
-        return now_us >= admission->takeover.end_us;
+    if (is_taken(admission, node))
+        return now_us >= taken_until_us(admission, node);
+    if (eligibility_is_taking_over(admission))
+        return false;
     if (is_majority(admission, asked->again))
         return now_us >= asked->end_us;
     int64_t due = due_us(admission, node);
-    return !has_others(admission, node) && now_us >= due &&
+    return !has_others(admission, node) && !admission->is_succeeded &&
+           now_us >= due &&
            eligibility_looked_us(admission) >= due;
 }
 
@@ -257,9 +270,11 @@ int64_t eligibility_remaining_us(const struct admission *admission, int node,
         return first_us + eligibility_quarantine_us(admission);
     if (it->mark[0] == '\0' || admission->start.is_marked[node])
         return 0;
+    if (eligibility_is_taking_over(admission) && !is_taken(admission, node))
+        return 0;
     int64_t end_us = due_us(admission, node);
-    if (it->is_taken)
-        end_us = admission->takeover.end_us;
+    if (is_taken(admission, node))
+        end_us = taken_until_us(admission, node);
     else if (is_majority(admission, it->asked.again))
         end_us = it->asked.end_us;
     else if (has_others(admission, node))
@@ -296,7 +311,8 @@ int eligibility_epoch_below(const struct admission *admission)
     for (int i = 0; i < admission->settings.nodes; i++) {
         const struct admission_node *it = &admission->node[i];
         const int found[] = {eligibility_epoch_of(admission, i),
-                             it->epoch_other, it->epoch_mark};
+                             it->epoch_other, it->epoch_mark,
+                             takeover_epoch(&admission->takeover, i)};
         for (size_t k = 0; k < sizeof found / sizeof *found; k++)
             if (found[k] < admission->epoch)
                 below = at_least(found[k], below);
@@ -304,80 +320,79 @@ int eligibility_epoch_below(const struct admission *admission)
     return (int)below;
 }
 
-bool eligibility_may_take_over(const struct admission *admission)
+/* "epoch:fingerprint:" */
+static void print_ours(const struct admission *admission,
+                       char ours[CALL_STATE_MAX + 1])
 {
-    int wanted = admission->settings.has_take_over ? admission->settings.quorum
-                                                   : admission->settings.nodes;
-    int there = 0;
-    bool is_ours = true; /* the nodes carry no other names */
-    bool is_marked = false;
+    snprintf(ours, CALL_STATE_MAX + 1, "%d:%s:", admission->epoch,
+             admission->settings.fingerprint);
+}
+
+/* Whose word on what they promised counts. An observer knows no clock yet. */
+static uint16_t reliable_nodes(const struct admission *admission)
+{
+    uint16_t nodes = 0;
     for (int i = 0; i < admission->settings.nodes; i++) {
         const struct admission_node *it = &admission->node[i];
-        there += it->phase != ADMISSION_DOWN && it->looked_us != 0;
-        is_ours &= it->epoch_other == 0 && it->epoch_mark == 0;
-        is_marked |= it->epoch_ours == admission->epoch;
+        if (!it->is_mute && !it->must_revoke &&
+            (it->is_clock_good || admission->settings.is_observer) &&
+            !it->is_outdated)
+            nodes |= (uint16_t)(1u << i);
     }
-    return !eligibility_is_established(admission) && there >= wanted &&
-           (admission->has_begun || (is_ours && is_marked) ||
-            admission->epoch == eligibility_epoch_below(admission) + 1);
+    return nodes;
 }
 
-bool eligibility_is_turn(const struct admission *admission, int node,
-                         int64_t now_us)
+void eligibility_count(const struct admission *admission,
+                       struct takeover_count *count)
 {
-    const struct admission_node *leader =
-        &admission->node[admission->settings.leader];
-    return node == admission->settings.leader ||
-           admission->settings.has_take_over || admission->has_led ||
-           (leader->phase == ADMISSION_MARKED &&
-            now_us >= leader->sighted_us + SILENT_US);
+    char ours[CALL_STATE_MAX + 1];
+    print_ours(admission, ours);
+    takeover_count_possible(&admission->takeover, ours,
+                            reliable_nodes(admission), count);
 }
 
-/* All are marked, and were looked at since the last of these marks was seen:
- * none votes yet. */
-static bool are_all_marked(const struct admission *admission)
+bool eligibility_may_take_over(const struct admission *admission)
 {
-    int64_t since_us = 0;
+    struct takeover_count count;
+    int there = 0;
+    if (eligibility_is_established(admission) ||
+        admission->epoch != eligibility_epoch_below(admission) + 1)
+        return false;
     for (int i = 0; i < admission->settings.nodes; i++)
-        since_us = at_least(admission->node[i].sighted_us, since_us);
-    for (int i = 0; i < admission->settings.nodes; i++)
-        if (admission->node[i].phase != ADMISSION_MARKED ||
-            admission->node[i].looked_us < since_us)
-            return false;
-    return true;
+        there += admission->node[i].phase != ADMISSION_DOWN &&
+                 admission->node[i].looked_us != 0;
+    if (!eligibility_is_taking_over(admission))
+        return there >= admission->settings.quorum;
+    eligibility_count(admission, &count);
+    return count.is_dead;
 }
 
-static bool are_clocks_good(const struct admission *admission, uint16_t nodes)
-{
-    for (int i = 0; i < admission->settings.nodes; i++)
-        if ((nodes & 1u << i) != 0 && (!admission->node[i].is_clock_good ||
-                                       admission->node[i].must_revoke))
-            return false;
-    return true;
-}
-
-/*
- * Once. A node that is marked anew after that may have voted under the new
- * names, and forgotten it.
- */
+/* Once: those who are dead stay so. */
 void eligibility_on_taken(struct admission *admission)
 {
-    const struct takeover *takeover = &admission->takeover;
-    if (!is_taking_over(admission) || admission->has_taken ||
-        !are_all_marked(admission) || !takeover_is_told(takeover) ||
-        !are_clocks_good(admission, takeover_tellers(takeover)))
+    struct takeover_count count;
+    char ours[CALL_STATE_MAX + 1];
+    if (!eligibility_is_taking_over(admission) || admission->takeover.is_over)
         return;
-    admission->has_taken = true;
-    for (int i = 0; i < admission->settings.nodes; i++) {
-        admission->node[i].is_taken = true;
-        admission->node[i].foreign_us = 0;
-    }
+    print_ours(admission, ours);
+    takeover_count_now(&admission->takeover, ours, reliable_nodes(admission),
+                       &count);
+    if (!count.is_dead)
+        return;
+    takeover_end(&admission->takeover, &count);
+    for (int i = 0; i < admission->settings.nodes; i++)
+        if (admission->node[i].phase != ADMISSION_FOREIGN &&
+            admission->node[i].phase != ADMISSION_SUPERSEDED)
+            admission->node[i].foreign_us = 0;
 }
 
 int64_t eligibility_number(const struct admission *admission, int node)
 {
     const struct admission_node *it = &admission->node[node];
-    return it->is_taken ? admission->takeover.number : it->asked.number;
+    return is_taken(admission, node)
+               ? at_least(admission->takeover.node[node].number,
+                          admission->takeover.number)
+               : it->asked.number;
 }
 
 /* What it has promised under the other names is waited for from then on. */
@@ -406,6 +421,7 @@ bool eligibility_is_others(const struct admission *admission, int node,
 {
     const struct admission_node *it = &admission->node[node];
     return it->epoch_other != 0 &&
+           !takeover_is_of_dead(&admission->takeover, node) &&
            (it->left_us == 0 || now_us < it->left_us + SILENT_US);
 }
 
@@ -421,18 +437,10 @@ bool eligibility_has_foreign(const struct admission *admission, int64_t now_us)
     return false;
 }
 
-/*
- * A new configuration first marks all nodes: the old one may have a majority
- * until then.
- */
 bool eligibility_has_taken_over(const struct admission *admission)
 {
-    if (!is_taking_over(admission))
-        return true;
-    for (int i = 0; i < admission->settings.nodes; i++)
-        if (!admission->node[i].is_of_epoch)
-            return false;
-    return true;
+    return !eligibility_is_taking_over(admission) ||
+           admission->takeover.is_over;
 }
 
 static bool may_admit(const struct admission *admission, int node,
@@ -440,7 +448,8 @@ static bool may_admit(const struct admission *admission, int node,
 {
     return admission->node[node].phase == ADMISSION_MARKED &&
            (admission->has_median || admission->settings.is_off) &&
-           !eligibility_has_foreign(admission, now_us) &&
+           (is_taken(admission, node) ||
+            !eligibility_has_foreign(admission, now_us)) &&
            eligibility_has_taken_over(admission) &&
            !eligibility_is_outdated(admission, node);
 }

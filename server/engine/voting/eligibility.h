@@ -4,8 +4,9 @@
  *
  *   asked    a majority of all nodes, not counting this one, knew its mark and
  *            told when their last promise ends; that time has passed
- *   taken    it has new names, a majority of the old ones told when their last
- *            promise ends, and that time has passed
+ *   taken    it has new names, and has not voted since it was taken from the old
+ *            ones; a majority of these is dead, and told when their last promise
+ *            ends, and that time has passed
  *   in time  nobody can be asked, and Q has passed since the mark was seen
  *   back     its memory is durable, and no server has reported a later one,
  *            although each had two heartbeats to do so
@@ -82,11 +83,8 @@ struct admission_node {
     bool is_busy;       /* an action is under way */
     bool is_mute;       /* the last look at it failed */
     bool must_revoke;   /* its locks may have ended too early */
-    bool is_of_epoch;   /* was seen with our epoch */
     bool is_restarted;  /* found is its own admission, from before a restart */
     bool is_outdated;   /* a later birth of the node is known */
-    bool is_taken;      /* all promises of the old names are known, and it had
-                           this mark when they were */
     char admit[ADMISSION_STATE_MAX +
                1]; /* what it must carry, without the replication ID */
     char run_id[ADMISSION_STATE_MAX + 1];
@@ -123,11 +121,8 @@ struct admission {
     struct takeover takeover;
     int epoch;              /* of the configuration */
     bool is_epoch_known;    /* a node has told it */
-    bool has_begun;         /* this server has begun to mark other names */
-    bool has_led;           /* this server marked the leader under new names */
-    bool has_taken;         /* all that the old ones promised was known */
+    bool is_succeeded;      /* newer names have taken nodes from ours */
     bool is_surveyed;       /* a majority has once answered looks */
-    int64_t entered_us;     /* when the last node was first seen in our epoch */
     int64_t established_us; /* first saw an admission of our nodes; 0: never */
     int established_epoch;  /* the last epoch in which it saw one */
     bool has_median;        /* a majority of the clocks is known */
@@ -150,29 +145,29 @@ int64_t eligibility_remaining_us(const struct admission *admission, int node,
 
 /*
  * No node is admitted while another configuration was seen on some node within
- * Q (foreign), or before all nodes carry a new configuration (taken over).
+ * Q (foreign), or before the old names are dead (taken over).
  */
 bool eligibility_has_foreign(const struct admission *admission, int64_t now_us);
 bool eligibility_has_taken_over(const struct admission *admission);
 
+/* True while new names have no admitted node, and nobody has said that the old
+ * servers are stopped. */
+bool eligibility_is_taking_over(const struct admission *admission);
+
 /* True if this server has seen an admission of the epoch that it has now. */
 bool eligibility_is_established(const struct admission *admission);
 
+/* Whether the old names would be dead, once all nodes are marked that may be. */
+void eligibility_count(const struct admission *admission,
+                       struct takeover_count *count);
+
 /*
  * True if this server may replace the configuration that the nodes carry: its
- * epoch is the next one, and it reaches all of its nodes. What has begun is
- * finished, although the rest may carry still older epochs.
+ * epoch is the next one, and the old names will be dead.
  */
 bool eligibility_may_take_over(const struct admission *admission);
 
-/*
- * True if it may mark this node then. Who marked the leader marks the others,
- * or the nodes would tell each of two servers half of what they promised.
- */
-bool eligibility_is_turn(const struct admission *admission, int node,
-                         int64_t now_us);
-
-/* After a look: perhaps all that the old names promised is known now. */
+/* After a look: perhaps the old names are dead now. */
 void eligibility_on_taken(struct admission *admission);
 
 /*

@@ -129,19 +129,47 @@ static int64_t renewed_us(const struct admission *admission, int node)
                : SILENT_US;
 }
 
+/* How long it takes until the rest votes beside those that are taken. */
+static int64_t rest_us(const struct outlook *outlook,
+                       const struct admission *admission)
+{
+    int64_t most_us = at_least(eligibility_quarantine_us(admission), LOOKS_US);
+    if (admission->settings.has_take_over)
+        return most_us;
+    return __builtin_popcount(outlook->tellers) >= outlook->quorum
+               ? outlook->told_us + LOOKS_US
+               : outlook->told_us + most_us;
+}
+
 /*
- * How long other names are replaced: until what they promised has ended, if
- * enough nodes would tell it; otherwise as long as at most.
+ * How long other names are replaced: until what they promised has ended, if a
+ * majority of these nodes tells it; otherwise the rest waits as well.
  */
 static void take_over(struct outlook *outlook,
                       const struct admission *admission, int64_t now_us)
 {
     int64_t most_us = at_least(eligibility_quarantine_us(admission), LOOKS_US);
-    int64_t told_us = at_least(admission->takeover.end_us - now_us, LOOKS_US);
-    bool is_told = takeover_is_told(&admission->takeover) &&
-                   !admission->settings.has_take_over && told_us < most_us;
-    outlook->pause_us = is_told ? told_us : most_us;
-    outlook->most_us = most_us;
+    struct takeover_count count;
+    eligibility_count(admission, &count);
+    outlook->old_names = count.names;
+    outlook->tellers = count.tellers;
+    outlook->has_rivals = count.has_others;
+    outlook->told_us = LOOKS_US;
+    for (int i = 0; i < outlook->nodes; i++)
+        if ((count.tellers & 1u << i) != 0)
+            outlook->told_us =
+                at_least(admission->takeover.node[i].end_us - now_us,
+                         outlook->told_us);
+    if (outlook->change != OUTLOOK_TAKE_OVER ||
+        admission->settings.has_take_over) {
+        outlook->pause_us = outlook->most_us = most_us; /* by time alone */
+        outlook->told_us = most_us;
+        return;
+    }
+    bool is_enough = __builtin_popcount(count.tellers) >= outlook->quorum;
+    outlook->most_us = is_enough ? most_us : outlook->told_us + most_us;
+    outlook->pause_us =
+        is_enough ? at_most(outlook->told_us, most_us) : outlook->most_us;
 }
 
 static void wait(struct outlook *outlook, const struct nodes *nodes, int node,
@@ -149,12 +177,14 @@ static void wait(struct outlook *outlook, const struct nodes *nodes, int node,
 {
     const struct admission *admission = &nodes->admission;
     struct outlook_node *it = &outlook->node[node];
-    bool is_change = outlook->change == OUTLOOK_INCOMPLETE ||
+    bool is_change = outlook->change == OUTLOOK_REFUSED ||
                      outlook->change == OUTLOOK_WRONG_EPOCH;
     it->will_vote = !is_change && !outlook->is_blocked;
     if (outlook->change == OUTLOOK_TAKE_OVER &&
         (it->kind == OUTLOOK_OTHERS || it->kind == OUTLOOK_EMPTY))
-        it->wait_us = outlook->pause_us;
+        it->wait_us = (outlook->tellers & 1u << node) != 0
+                          ? outlook->told_us
+                          : rest_us(outlook, admission);
     else if (outlook->change == OUTLOOK_FIRST_START)
         it->wait_us = admission->start.hold_us + LOOKS_US;
     else if (it->kind == OUTLOOK_RESTARTED && it->is_whole)
@@ -205,6 +235,8 @@ static enum outlook_change change_of(const struct outlook *outlook,
     enum first_start first = admission->settings.first_start;
     if (outlook->reached < outlook->quorum)
         return OUTLOOK_UNKNOWN;
+    if (outlook->epoch_needed == 0 && eligibility_is_taking_over(admission))
+        return OUTLOOK_REFUSED;
     if (are_all(outlook, OUTLOOK_EMPTY) &&
         (first == FIRST_START_YES ||
          (first == FIRST_START_AUTO && are_durable(admission))))
@@ -214,7 +246,7 @@ static enum outlook_change change_of(const struct outlook *outlook,
     if (outlook->epoch != outlook->epoch_needed)
         return OUTLOOK_WRONG_EPOCH;
     return eligibility_may_take_over(admission) ? OUTLOOK_TAKE_OVER
-                                                : OUTLOOK_INCOMPLETE;
+                                                : OUTLOOK_REFUSED;
 }
 
 /* How long until a quorum votes; 0: it does, or not by waiting alone. */

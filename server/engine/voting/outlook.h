@@ -39,7 +39,7 @@ enum outlook_change {
     OUTLOOK_SAME,        /* nodes of this configuration, or nobody's */
     OUTLOOK_FIRST_START, /* all nodes are new, and admitted together */
     OUTLOOK_TAKE_OVER,   /* other names are replaced by these */
-    OUTLOOK_INCOMPLETE,  /* they would be, if all nodes were reached */
+    OUTLOOK_REFUSED,     /* the old names would not be dead */
     OUTLOOK_WRONG_EPOCH, /* they would be by epoch_needed */
 };
 
@@ -55,6 +55,10 @@ struct outlook {
     int epoch_given;
     int epoch;        /* the one that counts */
     int epoch_needed; /* to replace the other names; 0: there are none */
+    int old_names;    /* how many names are replaced; 0: none were seen */
+    uint16_t tellers; /* of them, the nodes that tell what they promised */
+    bool has_rivals;  /* a third configuration may have taken them, too */
+    int64_t told_us;  /* until that has ended */
     int64_t held_us;  /* until the last promise has ended; 0: none is known */
     int64_t
         pause_us;    /* until a majority votes; of other names: once they are

@@ -111,13 +111,15 @@ static void describe_admission(const struct admission *admission, int node,
              epoch == eligibility_epoch_below(admission) + 1)
         snprintf(detail, NODE_DETAIL_MAX,
                  "serves another configuration of epoch %d; it is replaced "
-                 "once all nodes are connected",
+                 "once a majority of its nodes is connected here, and tells "
+                 "what it promised; redlockd --plan tells more",
                  it->epoch_other);
     else if (refusal == STATE_FOREIGN)
         snprintf(detail, NODE_DETAIL_MAX,
                  "serves another configuration (other nodes) of epoch %d; if "
                  "the address is right, replace it by --config-epoch %d",
-                 it->epoch_other, it->epoch_other + 1);
+                 (int)at_least(it->epoch_mark, it->epoch_other),
+                 (int)at_least(it->epoch_mark, it->epoch_other) + 1);
     else if (admission_is_unseen(admission, node))
         snprintf(detail, NODE_DETAIL_MAX, "%s", state_detail(STATE_ADMITTING));
     else if (it->left_us != 0)
@@ -151,8 +153,8 @@ static void describe_admission(const struct admission *admission, int node,
     else if (!eligibility_has_taken_over(admission))
         snprintf(
             detail, NODE_DETAIL_MAX,
-            "waits until all nodes carry epoch %d; if one is gone for good, "
-            "stop the old servers and give --take-over",
+            "waits until a majority of the old names is taken by epoch %d; if "
+            "it is gone for good, stop the old servers and give --take-over",
             epoch);
     else
         snprintf(detail, NODE_DETAIL_MAX, "about to be admitted");

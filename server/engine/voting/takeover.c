@@ -1,67 +1,267 @@
 #include "takeover.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
-static void raise_birth(char birth[CALL_BIRTH_LEN + 1], struct span other)
+enum {
+    /* "epoch:fingerprint:", with an epoch of 7 digits */
+    CONFIGURATION_MAX = 7 + 1 + FINGERPRINT_LEN + 1,
+};
+
+/* ---- texts --------------------------------------------------------------- */
+
+/* "epoch:fingerprint:" at the start of a text; empty: there is none. */
+static struct span configuration_of(const char *text)
 {
-    if (other.len == CALL_BIRTH_LEN &&
-        memcmp(other.ptr, birth, CALL_BIRTH_LEN) > 0)
-        birth[span_copy(birth, other)] = '\0';
+    const char *colon = strchr(text, ':');
+    colon = colon != NULL ? strchr(colon + 1, ':') : NULL;
+    return (struct span){text, colon != NULL ? (size_t)(colon + 1 - text) : 0};
+}
+
+static bool is_of(const char *text, const char *configuration)
+{
+    return span_is(configuration_of(text), configuration);
+}
+
+static int epoch_of(const char *text)
+{
+    return (int)strtol(text, NULL, 10);
+}
+
+/* How many names it has; 0: nobody knows. */
+static int names_of(const char *configuration)
+{
+    char fingerprint[FINGERPRINT_LEN + 1];
+    struct span part =
+        call_state_part(span_of(configuration), CALL_STATE_FINGERPRINT);
+    if (part.len != FINGERPRINT_LEN)
+        return 0;
+    fingerprint[span_copy(fingerprint, part)] = '\0';
+    return fingerprint_names(fingerprint);
+}
+
+static bool has_passed(const struct takeover_node *node,
+                       const char *configuration)
+{
+    const char *at = node->passed;
+    for (struct span it = configuration_of(at); it.len > 0;
+         it = configuration_of(at)) {
+        if (span_is(it, configuration))
+            return true;
+        at += it.len;
+    }
+    return false;
+}
+
+/* ---- what looks find ----------------------------------------------------- */
+
+static void copy_state(char to[CALL_STATE_MAX + 1], struct span from)
+{
+    assert(from.len <= CALL_STATE_MAX);
+    to[span_copy(to, from)] = '\0';
 }
 
 void takeover_on_look(struct takeover *takeover, const struct witness *witness,
-                      const char *fingerprint, int node,
-                      const struct call_look *look, int64_t now_us)
+                      int node, const struct call_look *look, bool is_marked,
+                      int64_t sent_us, int64_t now_us)
 {
     struct takeover_node *it = &takeover->node[node];
-    struct span carried = call_state_part(look->admit, CALL_STATE_FINGERPRINT);
-    struct span birth = call_state_part(look->admit, CALL_STATE_BIRTH);
-    if (carried.len != FINGERPRINT_LEN || span_is(carried, fingerprint))
-        return;
-    it->carried[span_copy(it->carried, carried)] = '\0';
-    /* to an observer it would tell it */
-    bool is_telling = look->word == LOOK_TAKEN || look->word == LOOK_UNTAKEN;
-    if (!is_telling || birth.len != CALL_BIRTH_LEN)
-        return;
-    it->birth[span_copy(it->birth, birth)] = '\0';
-    for (int i = 0; i < witness->count; i++)
-        raise_birth(takeover->node[i].latest,
-                    witness_birth_told(witness, node, look, i));
-    takeover->end_us = at_least(
-        now_us + look->rest_us + look->rest_us / 100 + 1, takeover->end_us);
-    takeover->number = at_least(look->number, takeover->number);
-}
-
-void takeover_on_step(struct takeover *takeover, int node)
-{
-    takeover->node[node].birth[0] = '\0';
-}
-
-/* Not a machine whose name had a later one: others have voted in its place. */
-uint16_t takeover_tellers(const struct takeover *takeover)
-{
-    uint16_t tellers = 0;
-    for (int i = 0; i < NODES_MAX; i++) {
-        const struct takeover_node *it = &takeover->node[i];
-        if (it->birth[0] != '\0' && strcmp(it->birth, it->latest) >= 0)
-            tellers |= (uint16_t)(1u << i);
+    int64_t end_us = now_us + look->rest_us + look->rest_us / 100 + 1;
+    bool is_same = it->is_seen && span_is(look->mark, it->mark);
+    if (!is_same)
+        it->since_us = now_us;
+    /* it promises nothing meanwhile, so each look tells the same end */
+    it->end_us =
+        is_same && is_marked && it->end_us < end_us ? it->end_us : end_us;
+    it->is_seen = true;
+    it->is_marked = is_marked;
+    it->is_able = is_marked || look->word == LOOK_BARE;
+    it->looked_us = sent_us;
+    it->number = look->number;
+    copy_state(it->admit, look->admit);
+    copy_state(it->mark, look->mark);
+    copy_state(it->taken, look->taken);
+    copy_state(it->passed, look->passed);
+    if (look->passed.len > CALL_STATE_MAX - CONFIGURATION_MAX)
+        it->taken[0] = '\0'; /* some may have been cut off */
+    for (int i = 0; i < witness->count; i++) {
+        struct span birth = witness_birth_told(witness, node, look, i);
+        it->heard[i][span_copy(it->heard[i], birth)] = '\0';
     }
+}
+
+void takeover_on_lost(struct takeover *takeover, int node)
+{
+    takeover->node[node] = (struct takeover_node){0};
+}
+
+bool takeover_tells(const struct takeover *takeover, int node)
+{
+    const struct takeover_node *it = &takeover->node[node];
+    return it->is_seen && it->is_marked && it->taken[0] != '\0';
+}
+
+int takeover_epoch(const struct takeover *takeover, int node)
+{
+    return epoch_of(takeover->node[node].taken);
+}
+
+bool takeover_is_of_dead(const struct takeover *takeover, int node)
+{
+    return takeover->is_over &&
+           is_of(takeover->node[node].admit, takeover->base);
+}
+
+/* ---- the count ----------------------------------------------------------- */
+
+/* Whether another one knows a later birth of its name: others have voted in its
+ * place. */
+static bool is_replaced(const struct takeover *takeover, int node,
+                        uint16_t tellers)
+{
+    struct span birth = call_state_part(span_of(takeover->node[node].taken),
+                                        CALL_STATE_BIRTH);
+    if (birth.len != CALL_BIRTH_LEN)
+        return true;
+    for (int i = 0; i < NODES_MAX; i++) {
+        const char *heard = takeover->node[i].heard[node];
+        if ((tellers & 1u << i) != 0 && strlen(heard) == CALL_BIRTH_LEN &&
+            memcmp(heard, birth.ptr, CALL_BIRTH_LEN) > 0)
+            return true;
+    }
+    return false;
+}
+
+/* Those of the nodes that tell of this configuration. */
+static uint16_t tellers_of(const struct takeover *takeover,
+                           const char *configuration, uint16_t nodes)
+{
+    uint16_t told = 0, tellers = 0;
+    for (int i = 0; i < NODES_MAX; i++)
+        if ((nodes & 1u << i) != 0 &&
+            is_of(takeover->node[i].taken, configuration))
+            told |= (uint16_t)(1u << i);
+    for (int i = 0; i < NODES_MAX; i++)
+        if ((told & 1u << i) != 0 && !is_replaced(takeover, i, told))
+            tellers |= (uint16_t)(1u << i);
     return tellers;
 }
 
-bool takeover_is_told(const struct takeover *takeover)
+static bool is_majority(const char *configuration, uint16_t tellers)
 {
-    const char *carried = "";
+    int names = names_of(configuration);
+    return names > 0 && __builtin_popcount(tellers) >= quorum_of(names);
+}
+
+/*
+ * Whether this one needed more nodes of the base than it can have had: those
+ * that tell that they carried its mark, and all that do not tell.
+ */
+static bool cannot_have_counted(const struct takeover *takeover,
+                                const struct takeover_count *count,
+                                const char *configuration)
+{
+    int carried = 0;
     for (int i = 0; i < NODES_MAX; i++) {
-        const char *other = takeover->node[i].carried;
-        if (other[0] != '\0' && carried[0] != '\0' &&
-            strcmp(other, carried) != 0)
-            return false;
-        if (other[0] != '\0')
-            carried = other;
+        const struct takeover_node *it = &takeover->node[i];
+        carried += (count->tellers & 1u << i) != 0 &&
+                   (has_passed(it, configuration) ||
+                    is_of(it->mark, configuration));
     }
-    int names = fingerprint_names(carried);
-    return names > 0 &&
-           __builtin_popcount(takeover_tellers(takeover)) >= quorum_of(names);
+    return carried + count->names - __builtin_popcount(count->tellers) <
+           quorum_of(count->names);
+}
+
+/*
+ * A configuration that some node carries, or has carried. If it was seen with a
+ * mark only, it may have counted the base as we do; otherwise it was admitted.
+ */
+static void compare(const struct takeover *takeover, const char *ours,
+                    uint16_t nodes, struct takeover_count *count,
+                    const char *text, bool is_mark)
+{
+    struct span found = configuration_of(text);
+    char other[CALL_STATE_MAX + 1];
+    if (found.len == 0 || span_is(found, ours) || span_is(found, count->base))
+        return;
+    copy_state(other, found);
+    if (epoch_of(other) >= epoch_of(count->base) &&
+        !is_majority(other, tellers_of(takeover, other, nodes)) &&
+        !(is_mark && cannot_have_counted(takeover, count, other)))
+        count->has_others = true;
+}
+
+static void find_base(const struct takeover *takeover, const char *ours,
+                      struct takeover_count *count)
+{
+    for (int i = 0; i < NODES_MAX; i++) {
+        const struct takeover_node *it = &takeover->node[i];
+        const char *const found[] = {it->admit, it->taken};
+        for (size_t k = 0; k < sizeof found / sizeof *found; k++)
+            if (configuration_of(found[k]).len > 0 && !is_of(found[k], ours) &&
+                epoch_of(found[k]) > epoch_of(count->base))
+                copy_state(count->base, configuration_of(found[k]));
+    }
+}
+
+static void count_nodes(const struct takeover *takeover, const char *ours,
+                        uint16_t nodes, struct takeover_count *count)
+{
+    *count = (struct takeover_count){0};
+    find_base(takeover, ours, count);
+    count->names = names_of(count->base);
+    count->tellers = tellers_of(takeover, count->base, nodes);
+    if (!is_majority(count->base, count->tellers))
+        return;
+    for (int i = 0; i < NODES_MAX; i++) {
+        const struct takeover_node *it = &takeover->node[i];
+        compare(takeover, ours, nodes, count, it->admit, false);
+        compare(takeover, ours, nodes, count, it->taken, false);
+        compare(takeover, ours, nodes, count, it->mark, true);
+        for (const char *past = it->passed; *past != '\0';) {
+            compare(takeover, ours, nodes, count, past, true);
+            past += at_least((int64_t)configuration_of(past).len, 1);
+        }
+    }
+    count->is_dead = !count->has_others;
+}
+
+void takeover_count_possible(const struct takeover *takeover, const char *ours,
+                             uint16_t nodes, struct takeover_count *count)
+{
+    uint16_t able = 0;
+    for (int i = 0; i < NODES_MAX; i++)
+        if (takeover->node[i].is_able && takeover->node[i].taken[0] != '\0')
+            able |= (uint16_t)(1u << i);
+    count_nodes(takeover, ours, nodes & able, count);
+}
+
+void takeover_count_now(const struct takeover *takeover, const char *ours,
+                        uint16_t nodes, struct takeover_count *count)
+{
+    uint16_t marked = 0;
+    int64_t since_us = 0;
+    for (int i = 0; i < NODES_MAX; i++)
+        if (takeover_tells(takeover, i))
+            since_us = at_least(takeover->node[i].since_us, since_us);
+    for (int i = 0; i < NODES_MAX; i++)
+        if (takeover_tells(takeover, i) &&
+            takeover->node[i].looked_us >= since_us)
+            marked |= (uint16_t)(1u << i);
+    count_nodes(takeover, ours, nodes & marked, count);
+}
+
+void takeover_end(struct takeover *takeover, const struct takeover_count *count)
+{
+    takeover->is_over = true;
+    takeover->end_us = takeover->number = 0;
+    memcpy(takeover->base, count->base, sizeof takeover->base);
+    for (int i = 0; i < NODES_MAX; i++) {
+        const struct takeover_node *it = &takeover->node[i];
+        if ((count->tellers & 1u << i) == 0)
+            continue;
+        takeover->end_us = at_least(it->end_us, takeover->end_us);
+        takeover->number = at_least(it->number, takeover->number);
+    }
 }

@@ -1,10 +1,11 @@
 /*
- * A change of the names: what the nodes promised under the old ones. Pure.
+ * A change of the names: whether the old ones are dead. Pure.
  *
- * Nodes that had all their memory tell it when they are marked, and promise
- * nothing under the old names from then on. Once they are a majority of the old
- * names, each old majority has a member among them. So all that may still be
- * held is known, and how long it lasts.
+ * A node that is marked for new names keeps the admission that the mark took
+ * from it: it tells that, with all its memory, and promises nothing under it any
+ * more. Once a majority of the old names tells so at one instant, no majority of
+ * them is left. So all that may still be held is known, and how long it lasts.
+ * What counts stands on the nodes, not here: any server may count it.
  */
 #ifndef REDLOCKD_TAKEOVER_H
 #define REDLOCKD_TAKEOVER_H
@@ -15,32 +16,71 @@
 #include "../port/fingerprint.h"
 #include "witness.h"
 
+/* What the last look at a node has found. */
 struct takeover_node {
-    char carried[FINGERPRINT_LEN + 1]; /* the other names that it voted under;
-                                          "": none were seen */
-    char birth[CALL_BIRTH_LEN + 1]; /* of its admission, if it tells; "": not */
-    char latest[CALL_BIRTH_LEN + 1]; /* of its name, as those that tell know */
+    bool is_seen;   /* there was one, on this connection */
+    bool is_marked; /* the mark there is ours */
+    bool is_able;   /* or the next look may mark it */
+    char admit[CALL_STATE_MAX + 1];
+    char mark[CALL_STATE_MAX + 1];
+    char taken[CALL_STATE_MAX + 1]; /* or would be; "": it tells nothing */
+    char passed[CALL_STATE_MAX + 1];
+    char heard[NODES_MAX][CALL_BIRTH_LEN + 1]; /* births of the others */
+    int64_t since_us;  /* this mark was first seen */
+    int64_t looked_us; /* the look was sent */
+    int64_t end_us;    /* the last of its promises ends */
+    int64_t number;    /* the greatest that it has accepted */
 };
 
 struct takeover {
     struct takeover_node node[NODES_MAX];
+    bool is_over;   /* the old names were dead once: so they are for good */
     int64_t end_us; /* the last of their promises ends */
     int64_t number; /* the greatest that they have accepted */
+    char base[CALL_STATE_MAX + 1]; /* "epoch:fingerprint:" of them */
 };
 
-/* A look: fingerprint is that of the new names. */
+/* Which configuration must be dead, and whether it is. */
+struct takeover_count {
+    char base[CALL_STATE_MAX + 1]; /* "epoch:fingerprint:"; "": none was seen */
+    int names;                     /* that it has; 0: nobody knows */
+    uint16_t tellers;              /* a bit per node */
+    bool has_others; /* another configuration may have counted them, too */
+    bool is_dead;
+};
+
+/* is_marked: by the caller's configuration. */
 void takeover_on_look(struct takeover *takeover, const struct witness *witness,
-                      const char *fingerprint, int node,
-                      const struct call_look *look, int64_t now_us);
+                      int node, const struct call_look *look, bool is_marked,
+                      int64_t sent_us, int64_t now_us);
 
-/* The node's clock stepped: it told a wrong end. */
-void takeover_on_step(struct takeover *takeover, int node);
+/* The connection is new or broken, or the clock stepped: it told a wrong end.
+ */
+void takeover_on_lost(struct takeover *takeover, int node);
 
-/* The nodes that tell, a bit each. */
-uint16_t takeover_tellers(const struct takeover *takeover);
+/*
+ * What comes of these nodes, a bit each. ours: "epoch:fingerprint:", which
+ * replaces the others.
+ *
+ * possible  once those are marked that may be
+ * now       all those count that were marked at one instant: a look at each was
+ *           sent after the last mark was seen
+ */
+void takeover_count_possible(const struct takeover *takeover, const char *ours,
+                             uint16_t nodes, struct takeover_count *count);
+void takeover_count_now(const struct takeover *takeover, const char *ours,
+                        uint16_t nodes, struct takeover_count *count);
 
-/* True if these are a majority of the old names, and the nodes carried no third
- * ones. */
-bool takeover_is_told(const struct takeover *takeover);
+/* The old names are dead: what the tellers promised is waited for. */
+void takeover_end(struct takeover *takeover, const struct takeover_count *count);
+
+/* True if the node is marked, and tells: it has not voted since. */
+bool takeover_tells(const struct takeover *takeover, int node);
+
+/* The epoch of what was taken there, or would be; 0: nothing. */
+int takeover_epoch(const struct takeover *takeover, int node);
+
+/* True if the node carries an admission of the names that are dead. */
+bool takeover_is_of_dead(const struct takeover *takeover, int node);
 
 #endif

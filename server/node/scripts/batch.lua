@@ -54,7 +54,7 @@ while at <= #kinds do
         elseif kind == 'i' or kind == 'l' then
             arguments = n
         elseif kind == 'k' then
-            arguments = 9
+            arguments = 10
         elseif kind == 'v' or kind == 's' or kind == 'f' then
             arguments = 3
         elseif kind == 'm' then

@@ -15,6 +15,14 @@
 -- news   how many births of other nodes were stored here since the admission. So
 --        a caller whose admission is right knows all of them.
 -- first  made by a first start
+--
+-- A mark of other names, or of a later epoch, replaces an admission. What it
+-- replaced stays, until the node is admitted again, or loses its memory:
+--
+--   taken   that admission. The node has all its memory, and promises nothing
+--           under it any more
+--   passed  "<epoch>:<fingerprint>:" of each mark that has replaced another one
+--           since, but for the last
 if string.find('kmnv', kind, 1, true) then
     -- A look that only watches: what would be written is left out.
     local watches = kind == 'k' and ARGV[a + 8] == '1'
@@ -67,6 +75,12 @@ if string.find('kmnv', kind, 1, true) then
         return tonumber(string.match(info, 'evicted_keys:(%d+)')) or 0
     end
 
+    -- Whether it is of this node's name.
+    local function has_name(text)
+        return string.match(text, '^%d+:[^:]*:([^:]*:)%d+:') ==
+            string.sub(of_this_node, #configuration + 1)
+    end
+
     -- Others take the new birth for the latest, if it is later than this one.
     local function write_mark(nonce, latest)
         local after = number_of(string.sub(latest, 1, 16))
@@ -110,30 +124,29 @@ if string.find('kmnv', kind, 1, true) then
         redis.call('HSET', state,
             'admit', of_this_node .. birth_of(mark) .. ':0' .. of_this_life,
             'durable', durable, 'beat', beat, 'evicted', evicted_keys())
-        redis.call('HDEL', state, 'mark')
+        redis.call('HDEL', state, 'mark', 'taken', 'passed')
         hear(ARGV[a + 4], true)
     end
 
     -- Looks at the node's permission, and marks the node if it has none.
     --
     -- ARGV  nonce durable floor objects witnesses latest renews max_ttl_ms watches
+    --       votes
     --       nonce  10 digits and ":"; then "first", of a first start; "": mark
     --              nothing
     --
-    -- word admit mark max_ttl durable beat rest number witnesses
+    -- word admit mark taken passed max_ttl durable beat rest number witnesses
     --
     --   ADMITTED    it is admitted; its beat was raised
     --   SUPERSEDED  admit or mark has a higher epoch
-    --   FOREIGN     admit has this epoch, but another configuration
+    --   FOREIGN     admit has this epoch, but another configuration; or so has
+    --               the mark, which has taken the node from a third one
     --   MISNAMED    it is admitted under another name
     --   EMPTY       there was no state, and none was written
     --   BARE        there is a state without a mark of this memory; still none
-    --   UNTAKEN     the same, for a caller that watches: TAKEN, if marked
     --   FRESH       there was no state; marked now
     --   MARKED      had been marked before
     --   CREATED     marked now
-    --   TAKEN       marked now; it had voted under other names, and has all its
-    --               memory: admit is that admission
     --
     -- floor      the greatest beat that the caller knows of the node
     -- objects    1: the caller saw an admission and objects to first starts
@@ -143,14 +156,17 @@ if string.find('kmnv', kind, 1, true) then
     --            is one whose mark is of our nodes with a higher epoch
     -- watches    1: nothing is written; the nonce is "", and the answer tells
     --            what else would be found
+    -- votes      1: the caller saw a node admitted with its configuration
     --
     -- The other fields show the state after the look.
     --
     -- rest    until what the node has promised ends at the latest, us
     -- number  a higher one is above all that it has accepted
+    -- taken   of a node that is not marked by the caller: what it would be
     local function look()
         local fields = redis.call('HMGET', state, 'admit', 'mark', 'max_ttl',
-            'durable', 'beat', 'evicted', 'until', 'top', 'bar')
+            'durable', 'beat', 'evicted', 'until', 'top', 'bar', 'taken',
+            'passed')
         local admit, mark, durable =
             fields[1] or '', fields[2] or '', fields[4]
         local nonce, floor, latest = ARGV[a], ARGV[a + 2] + 0, ARGV[a + 5]
@@ -162,18 +178,39 @@ if string.find('kmnv', kind, 1, true) then
             admit = ''
         end
 
-        -- Whether it is the admission of this memory by other names, of which
-        -- this node's is one.
-        local function is_taken(before)
-            local other, name =
-                string.match(before, '^%d+(:[^:]*:)([^:]*:)%d+:')
-            return other and configuration .. name == of_this_node and
-                not string.find(configuration, other, 1, true) and
-                epoch_of(before) < epoch and is_of_this_life(before)
+        local taken, passed = fields[10] or '', fields[11] or ''
+        if not is_of_this_life(taken) then
+            taken, passed = '', ''
+        end
+
+        -- Whether a mark takes the node from the configuration that admitted it.
+        local function is_to_be_taken()
+            return epoch_of(admit) < epoch and has_name(admit) and
+                is_of_this_life(admit)
+        end
+
+        -- What is taken is kept through the marks of others, not through a loss.
+        local function mark_anew(is_lost)
+            local other = string.match(mark, '^%d+:[^:]*:') or ''
+            if is_lost then
+                taken, passed = '', ''
+            elseif is_to_be_taken() then
+                taken, passed = admit, ''
+            elseif taken ~= '' and other ~= configuration then
+                passed = passed .. other
+            end
+            redis.call('HDEL', state, 'taken', 'passed')
+            if taken ~= '' then
+                redis.call('HSET', state, 'taken', taken)
+            end
+            if passed ~= '' then
+                redis.call('HSET', state, 'passed', passed)
+            end
+            mark = write_mark(nonce, latest)
         end
 
         -- Stores what the caller knows of others if this memory counts.
-        local function answer(word, before)
+        local function answer(word)
             local counts = word == 'ADMITTED' or
                 (begins(admit, of_this_node) and durable == '1')
             local heard, is_news = hear(ARGV[a + 4], counts)
@@ -185,20 +222,29 @@ if string.find('kmnv', kind, 1, true) then
                     end)
                 redis.call('HSET', state, 'admit', admit)
             end
+            local told = taken
+            if word == 'BARE' and is_to_be_taken() then
+                told = admit
+            elseif word ~= 'SUPERSEDED' and word ~= 'FOREIGN' and
+                not has_name(told) then
+                told = ''
+            end
             return {
-                word, string.sub(before or admit, 1, 192), string.sub(mark, 1, 192),
+                word, string.sub(admit, 1, 192), string.sub(mark, 1, 192),
+                string.sub(told, 1, 192), string.sub(passed, 1, 192),
                 max_ttl_ms, number_of(durable), kept,
                 math.max(number_of(fields[7]) - now, 0),
                 math.max(number_of(fields[8]), number_of(fields[9])), heard
             }
         end
 
-        -- A mark of our nodes with a higher epoch promises nothing.
+        -- A mark of our nodes with a higher epoch promises nothing, if it has
+        -- taken the node from nobody.
         local may_renew = nonce ~= '' and ARGV[a + 6] == '1'
         local fingerprint = string.match(configuration, ':.*')
         local admit_epoch, mark_epoch = epoch_of(admit), epoch_of(mark)
         if admit_epoch > epoch or mark_epoch > epoch and not (may_renew and
-            begins(mark, string.format('%d', mark_epoch) .. fingerprint)) then
+            taken == '' and begins(mark, string.format('%d', mark_epoch) .. fingerprint)) then
             return answer('SUPERSEDED')
         end
         if admit_epoch == epoch then
@@ -208,6 +254,11 @@ if string.find('kmnv', kind, 1, true) then
             if not begins(admit, of_this_node) and is_of_this_life(admit) then
                 return answer('MISNAMED')
             end
+        end
+        -- Of two that take over at once, neither takes a node from the other.
+        if mark_epoch == epoch and taken ~= '' and
+            not begins(mark, configuration) and ARGV[a + 9] == '0' then
+            return answer('FOREIGN')
         end
 
         -- From now on its memory may lack what it has promised.
@@ -232,7 +283,7 @@ if string.find('kmnv', kind, 1, true) then
         if kept < floor and nonce ~= '' then
             forget()
             kept = floor
-            mark = write_mark(nonce, latest)
+            mark_anew(true)
             redis.call('HSET', state, 'beat', kept)
             return answer('CREATED')
         end
@@ -259,20 +310,13 @@ if string.find('kmnv', kind, 1, true) then
             return answer('MARKED')
         end
         local is_fresh = redis.call('EXISTS', state) == 0
-        if watches and is_taken(admit) then
-            return answer('UNTAKEN')
-        end
         if nonce == '' then
             return answer(is_fresh and 'EMPTY' or 'BARE')
         end
-        mark = write_mark(nonce, latest)
+        mark_anew(is_current(mark) or may_renew)
         -- The one from before a restart stays, as evidence.
-        local before = admit
         if admit_epoch < epoch then
             forget()
-        end
-        if is_taken(before) then
-            return answer('TAKEN', before)
         end
         return answer(is_fresh and 'FRESH' or 'CREATED')
     end
@@ -321,16 +365,19 @@ if string.find('kmnv', kind, 1, true) then
     end
 
     -- Takes the permission from a node whose locks may have expired too early;
-    -- or that from before a restart, which is then no longer evidence.
+    -- or that from before a restart, which is then no longer evidence. What was
+    -- taken from others is none then, either.
     --
     -- ARGV  nonce latest admit   admit: from before the restart; "": none
     -- O | C
     local function revoke()
-        local found = redis.call('HGET', state, 'admit')
-        if not found or not is_current(found) and found ~= ARGV[a + 2] then
+        local fields = redis.call('HMGET', state, 'admit', 'mark', 'taken')
+        local found = fields[1]
+        if not (fields[3] and is_current(fields[2] or '')) and
+            (not found or not is_current(found) and found ~= ARGV[a + 2]) then
             return 'C'
         end
-        redis.call('HDEL', state, 'admit')
+        redis.call('HDEL', state, 'admit', 'taken', 'passed')
         write_mark(ARGV[a], ARGV[a + 1])
         return 'O'
     end

@@ -52,5 +52,7 @@ void simreply_keep(struct simreply *answer)
     keep(&reply->names, answer->names, sizeof answer->names);
     keep(&reply->look.admit, answer->admit, sizeof answer->admit);
     keep(&reply->look.mark, answer->mark, sizeof answer->mark);
+    keep(&reply->look.taken, answer->taken, sizeof answer->taken);
+    keep(&reply->look.passed, answer->passed, sizeof answer->passed);
     keep(&reply->look.witnesses, answer->witnesses, sizeof answer->witnesses);
 }

@@ -45,9 +45,10 @@ struct simreply {
     char value[SIM_TOKEN_MAX];
     char slots[SIM_SLOTS + 2];
     char names[SIM_NAMES_TOLD];
-    char before[CALL_STATE_MAX + 1]; /* the admission that was taken */
     char admit[CALL_STATE_MAX];
     char mark[CALL_STATE_MAX];
+    char taken[CALL_STATE_MAX];
+    char passed[CALL_STATE_MAX];
     char witnesses[CALL_WITNESSES_MAX];
 };
 
@@ -88,6 +89,8 @@ struct simnumber {
 };
 
 /* The locks, and the state hash; a text that is empty is not there. */
+enum { SIM_PASSED_MAX = 1000 }; /* more than any run has */
+
 struct simmemory {
     struct simkey keys[SIM_RESOURCES];
     struct simholder holders[SIM_HOLDERS];
@@ -101,6 +104,8 @@ struct simmemory {
     char durable; /* '0', '1'; 0: not there */
     char admit[CALL_STATE_MAX + 1];
     char mark[CALL_STATE_MAX + 1];
+    char taken[CALL_STATE_MAX + 1];
+    char passed[SIM_PASSED_MAX + 1];
     struct simwitness witnesses[SIM_WITNESSES];
 };
 

@@ -14,6 +14,7 @@ bool simstate_is_there(const struct simmemory *memory)
            memory->beat.is_there || memory->until_us.is_there ||
            memory->bar.is_there || memory->evicted.is_there ||
            memory->listened_until_us.is_there || memory->top.is_there ||
+           memory->taken[0] != '\0' || memory->passed[0] != '\0' ||
            memory->witnesses[0].name[0] != '\0';
 }
 
@@ -105,21 +106,28 @@ static bool is_current(const struct simbatch *batch, const struct simcall *call,
                CALL_BIRTH_LEN;
 }
 
-/* Whether it is the admission of this memory by other names, of which this
- * node's is one. */
-static bool is_of_other_names(const struct simbatch *batch,
-                              const struct simcall *call, const char *admit)
+static bool has_name(const struct simcall *call, const char *text)
 {
-    struct span ours = call->call.admit, other = span_of(admit);
-    struct span name = call_state_part(other, CALL_STATE_NAME),
-                own = call_state_part(ours, CALL_STATE_NAME);
-    struct span names = call_state_part(other, CALL_STATE_FINGERPRINT),
-                own_names = call_state_part(ours, CALL_STATE_FINGERPRINT);
+    struct span name = call_state_part(span_of(text), CALL_STATE_NAME),
+                own = call_state_part(call->call.admit, CALL_STATE_NAME);
     return name.len == own.len && memcmp(name.ptr, own.ptr, own.len) == 0 &&
-           !(names.len == own_names.len &&
-             memcmp(names.ptr, own_names.ptr, names.len) == 0) &&
-           call_state_part(other, CALL_STATE_BIRTH).len == CALL_BIRTH_LEN &&
-           epoch_of(admit) < atoi(ours.ptr) && is_of_life(batch, call, admit);
+           call_state_part(span_of(text), CALL_STATE_BIRTH).len ==
+               CALL_BIRTH_LEN;
+}
+
+/* Whether a mark takes the node from the configuration that admitted it. */
+static bool is_to_be_taken(const struct simbatch *batch,
+                           const struct simcall *call)
+{
+    const char *admit = batch->memory->admit;
+    return admit[0] != '\0' && epoch_of(admit) < atoi(call->call.admit.ptr) &&
+           has_name(call, admit) && is_of_life(batch, call, admit);
+}
+
+/* What is taken and passed counts in this life only. */
+static bool is_taken(const struct simbatch *batch, const struct simcall *call)
+{
+    return is_of_life(batch, call, batch->memory->taken);
 }
 
 static bool is_admitted(const struct simbatch *batch,
@@ -228,6 +236,11 @@ static bool hear(struct simmemory *memory, struct span told, bool is_stored,
     return is_news;
 }
 
+static void clear_taken(struct simmemory *memory)
+{
+    memory->taken[0] = memory->passed[0] = '\0';
+}
+
 static void write_admission(struct simbatch *batch, const struct simcall *call,
                             bool is_durable, struct simreply *answer)
 {
@@ -241,6 +254,7 @@ static void write_admission(struct simbatch *batch, const struct simcall *call,
     memory->beat = simnumber(batch->beat);
     memory->evicted = simnumber(batch->process->evicted);
     memory->mark[0] = '\0';
+    clear_taken(memory);
     (void)hear(memory, call->call.witnesses, true, answer);
     answer->reply.look.witnesses = (struct span){NULL, 0};
 }
@@ -268,40 +282,60 @@ static bool has_lost(struct simbatch *batch, const struct simcall *call)
     return false;
 }
 
-/* before: the admission that was there. */
+/* What is taken is kept through the marks of others, not through a loss. */
+static void mark_anew(struct simbatch *batch, const struct simcall *call,
+                      bool is_lost)
+{
+    struct simmemory *memory = batch->memory;
+    char configuration[CALL_STATE_MAX + 1];
+    print_configuration(call, configuration);
+    const char *colon = strchr(memory->mark, ':');
+    colon = colon != NULL ? strchr(colon + 1, ':') : NULL;
+    size_t len = strlen(memory->passed);
+    if (is_lost || !is_taken(batch, call))
+        clear_taken(memory);
+    if (is_lost) {
+        /* nothing to be told */
+    } else if (is_to_be_taken(batch, call)) {
+        strcpy(memory->taken, memory->admit);
+        memory->passed[0] = '\0';
+    } else if (memory->taken[0] != '\0' && colon != NULL &&
+               !begins(memory->mark, configuration)) {
+        size_t more = (size_t)(colon + 1 - memory->mark);
+        assert(len + more <= SIM_PASSED_MAX);
+        memcpy(memory->passed + len, memory->mark, more);
+        memory->passed[len + more] = '\0';
+    }
+    write_mark(batch, call);
+}
+
 static enum call_look_word mark_if_bare(struct simbatch *batch,
-                                        const struct simcall *call,
-                                        char before[CALL_STATE_MAX + 1])
+                                        const struct simcall *call)
 {
     struct simmemory *memory = batch->memory;
     const struct call *ask = &call->call;
     bool may_mark = ask->nonce.len > 0;
+    bool may_renew = may_mark && ask->is_renewing;
     bool is_disputed =
         (ask->is_renewing && is_before(memory->mark, ask->latest)) ||
         (ask->is_objecting && memory->mark[0] != '\0' &&
          is_text(call_state_part(span_of(memory->mark), CALL_STATE_NEWS),
                  "first"));
-    if (is_current(batch, call, memory->mark) && !(is_disputed && may_mark))
+    bool is_marked = is_current(batch, call, memory->mark);
+    if (is_marked && !(is_disputed && may_mark))
         return LOOK_MARKED;
     bool is_fresh = !simstate_is_there(memory);
-    bool is_taken = is_of_other_names(batch, call, memory->admit);
-    snprintf(before, CALL_STATE_MAX + 1, "%s", memory->admit);
-    if (!may_mark && !(ask->is_watching && is_taken))
+    if (!may_mark)
         return is_fresh ? LOOK_EMPTY : LOOK_BARE;
-    if (ask->is_watching)
-        return LOOK_UNTAKEN;
-    write_mark(batch, call);
+    mark_anew(batch, call, is_marked || may_renew);
     if (epoch_of(memory->admit) < epoch_of(call->admit))
         forget(batch);
-    if (is_taken)
-        return LOOK_TAKEN;
     return is_fresh ? LOOK_FRESH : LOOK_CREATED;
 }
 
 /* The word of a look; writes what a look writes. */
 static enum call_look_word look_at_state(struct simbatch *batch,
-                                         const struct simcall *call,
-                                         char before[CALL_STATE_MAX + 1])
+                                         const struct simcall *call)
 {
     struct simmemory *memory = batch->memory;
     char configuration[CALL_STATE_MAX + 1];
@@ -311,6 +345,7 @@ static enum call_look_word look_at_state(struct simbatch *batch,
     print_configuration(call, configuration);
     bool may_lower =
         may_mark && ask->is_renewing && memory->mark[0] != '\0' &&
+        !is_taken(batch, call) &&
         begins(strchr(memory->mark, ':'), strchr(configuration, ':'));
     if (epoch_of(memory->admit) > epoch ||
         (epoch_of(memory->mark) > epoch && !may_lower))
@@ -322,13 +357,17 @@ static enum call_look_word look_at_state(struct simbatch *batch,
             is_of_life(batch, call, memory->admit))
             return LOOK_MISNAMED;
     }
+    if (memory->mark[0] != '\0' && epoch_of(memory->mark) == epoch &&
+        is_taken(batch, call) && !begins(memory->mark, configuration) &&
+        !ask->is_established)
+        return LOOK_FOREIGN;
     if (memory->durable == '1' && !ask->is_durable)
         memory->durable = '0';
     if (memory->admit[0] != '\0' && has_lost(batch, call))
         forget(batch);
     if (memory->beat.it < ask->floor && may_mark) {
         forget(batch);
-        write_mark(batch, call);
+        mark_anew(batch, call, true);
         memory->beat = simnumber(ask->floor);
         return LOOK_CREATED;
     }
@@ -336,7 +375,7 @@ static enum call_look_word look_at_state(struct simbatch *batch,
         is_before(memory->admit, ask->latest))
         forget(batch);
     if (!is_admitted(batch, call))
-        return mark_if_bare(batch, call, before);
+        return mark_if_bare(batch, call);
     if (ask->is_watching)
         return LOOK_ADMITTED;
     batch->beat = memory->beat.it + 1;
@@ -356,20 +395,38 @@ static void tell_news(struct simbatch *batch, const struct simcall *call)
     write_admit(batch, call, birth, atoll(news.ptr) + 1);
 }
 
+static void tell_taken(const struct simbatch *batch,
+                       const struct simcall *call, struct call_look *seen)
+{
+    const struct simmemory *memory = batch->memory;
+    bool is_of_others =
+        seen->word == LOOK_SUPERSEDED || seen->word == LOOK_FOREIGN;
+    seen->taken = seen->passed = span_of("");
+    if (is_taken(batch, call))
+        seen->passed = span_of(memory->passed);
+    if (seen->word == LOOK_BARE && is_to_be_taken(batch, call))
+        seen->taken = span_of(memory->admit);
+    else if (is_taken(batch, call) &&
+             (is_of_others || has_name(call, memory->taken)))
+        seen->taken = span_of(memory->taken);
+    if (seen->passed.len > CALL_STATE_MAX)
+        seen->passed.len = CALL_STATE_MAX;
+}
+
 static enum vote look(struct simbatch *batch, const struct simcall *call,
                       struct simreply *answer)
 {
     struct simmemory *memory = batch->memory;
     struct call_look *seen = &answer->reply.look;
-    seen->word = look_at_state(batch, call, answer->before);
+    seen->word = look_at_state(batch, call);
     /* servers trust what it has heard of others */
     bool counts = seen->word == LOOK_ADMITTED ||
                   (is_named(memory->admit, call) && memory->durable == '1');
     if (hear(memory, call->call.witnesses, counts, answer) &&
         seen->word == LOOK_ADMITTED)
         tell_news(batch, call);
-    seen->admit =
-        span_of(seen->word == LOOK_TAKEN ? answer->before : memory->admit);
+    seen->admit = span_of(memory->admit);
+    tell_taken(batch, call, seen);
     seen->mark = span_of(memory->mark);
     seen->max_ttl_ms = memory->max_ttl_ms.it;
     seen->is_durable = memory->durable == '1';
@@ -430,11 +487,16 @@ static enum vote readmit(struct simbatch *batch, const struct simcall *call,
 
 static enum vote revoke(struct simbatch *batch, const struct simcall *call)
 {
-    const struct simmemory *memory = batch->memory;
-    if (memory->admit[0] == '\0' || (!is_admitted(batch, call) &&
-                                     !is_text(call->call.found, memory->admit)))
+    struct simmemory *memory = batch->memory;
+    bool is_found = memory->admit[0] != '\0' &&
+                    (is_admitted(batch, call) ||
+                     is_text(call->call.found, memory->admit));
+    bool has_taken =
+        memory->taken[0] != '\0' && is_current(batch, call, memory->mark);
+    if (!is_found && !has_taken)
         return VOTE_CHANGED;
     forget(batch);
+    clear_taken(memory);
     write_mark(batch, call);
     return VOTE_DONE;
 }

@@ -98,14 +98,24 @@ TEST(stories_41_to_43_no_node_that_was_put_back_is_admitted_too_early)
     }
 }
 
+/* Whoever forgets what was taken from it does not tell. If they are so many that
+ * nobody knows whether the lower epoch is dead, the higher one stays out. */
 TEST(story_32_a_higher_epoch_comes_in_and_never_beside_the_lower)
 {
+    unsigned came = 0;
     for (unsigned i = 0; i < count_seeds(); i++) {
         play_of(first_seed() + i, 2, true, false);
+        const struct admission *other = &rivals.server[1].admission;
+        if (!eligibility_is_established(other)) {
+            ck_assert(!eligibility_may_take_over(other));
+            continue;
+        }
+        came++;
         expect_all_admitted(1);
         for (int j = 0; j < RIVALS_NODES; j++)
             ck_assert_int_eq(rivals.server[0].admission.node[j].epoch_other, 2);
     }
+    ck_assert_uint_gt(came, 0);
 }
 
 /* Given for the same nodes, which keep the one that they have. */
@@ -118,13 +128,13 @@ TEST(story_60_another_epoch_for_the_same_nodes_changes_nothing)
 }
 
 /*
- * A server that has other names and a wrong epoch marks the nodes that nobody
- * uses, as the others answer late. Then one with the right epoch comes; the
- * first one is gone, or is still there.
+ * A server that has other names and a wrong epoch finds the nodes that nobody
+ * uses, as the others answer late, and marks none. Then one with the right epoch
+ * comes; the first one is gone, or is still there.
  */
 TEST_RANGE(story_60_marks_of_a_wrong_epoch_do_not_bind_the_right_one, 0, 2)
 {
-    enum { USED = 2, LATE_US = 36 * SECOND, RIGHT_US = 50 * SECOND };
+    enum { USED = 3, LATE_US = 36 * SECOND, RIGHT_US = 50 * SECOND };
     for (unsigned i = 0; i < 40; i++) {
         rivals_begin(first_seed() + i, 20, false);
         rivals.epochs[0] = 2;
@@ -137,8 +147,7 @@ TEST_RANGE(story_60_marks_of_a_wrong_epoch_do_not_bind_the_right_one, 0, 2)
         }
         rivals_run_until(RIGHT_US);
         for (int j = 0; j < RIVALS_NODES; j++)
-            ck_assert_int_eq(atoi(rivals.node[j].memory.mark),
-                             j < USED ? 0 : 20);
+            ck_assert_int_eq(atoi(rivals.node[j].memory.mark), 0);
         if (_i == 0)
             rivals.server[1].wakes_us = INT64_MAX;
         rivals_run_until(

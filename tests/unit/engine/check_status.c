@@ -176,8 +176,9 @@ TEST(a_new_epoch_tells_what_it_waits_for)
     play_answer_look(0, LOOK_CREATED, "1:f:run", "2:run:n");
     play_advance(67 * SECOND);
     ck_assert_str_eq(detail_of(0),
-                     "waits until all nodes carry epoch 2; if one is gone "
-                     "for good, stop the old servers and give --take-over");
+                     "waits until a majority of the old names is taken by "
+                     "epoch 2; if it is gone for good, stop the old servers "
+                     "and give --take-over");
 }
 
 TEST(when_a_quorum_votes_again_is_told)

@@ -1,85 +1,120 @@
 /*
- * A change of the names: how long the new ones wait.
+ * A change of the names: whether the old ones are dead, and how long the new ones
+ * wait.
  */
 #include "../../../server/engine/voting/eligibility.h"
 #include "../../lib/suite/suite.h"
 #include "voters.h"
 
-/* Five names, or three, all of which are among the new ones. */
-#define OF_FIVE "ffffffffffffff05"
-#define OF_THREE "ffffffffffffff03"
-#define THIRD "eeeeeeeeeeeeee03"
-#define ADMIT(fingerprint, birth)                                              \
-    "1:" fingerprint ":@:" VOTERS_BIRTH(birth) ":0:" VOTERS_LIFE
-#define MARK_2 "2:" VOTERS_FINGERPRINT ":name:" VOTERS_BIRTH(2) "::" VOTERS_LIFE
-#define MARK_3 "2:" VOTERS_FINGERPRINT ":name:" VOTERS_BIRTH(3) "::" VOTERS_LIFE
+/* Five names, three, or four. */
+#define OF_FIVE "1:ffffffffffffff05"
+#define OF_THREE "1:ffffffffffffff03"
+#define OF_FOUR "1:ffffffffffffff04"
+#define THIRD "1:eeeeeeeeeeeeee03"
+#define RIVAL "2:dddddddddddddd05"
+#define ADMIT(names, birth) names ":@:" VOTERS_BIRTH(birth) ":0:" VOTERS_LIFE
+#define MARK_OF(names, birth)                                                  \
+    names ":name:" VOTERS_BIRTH(birth) "::" VOTERS_LIFE
+#define MARK_2 MARK_OF("2:" VOTERS_FINGERPRINT, 2)
+#define MARK_3 MARK_OF("2:" VOTERS_FINGERPRINT, 3)
 #define ADMIT_2 "2:" VOTERS_FINGERPRINT ":@:#:0:" VOTERS_LIFE
 
 enum { REST_US = 5000000, WAIT_US = REST_US + REST_US / 100 + 1 };
 
-static void begin(void)
+static void given(int epoch)
 {
-    voters_begin();
-    voters.settings.epoch = 2;
+    voters.settings.epoch = epoch;
     voters.is_durable = false;
     voters_begin_again();
 }
 
+static void begin(void)
+{
+    voters_begin();
+    given(2);
+}
+
 SUITE(takeover, .set_up = begin);
 
-/* Nodes from first to last had all their memory. */
+/* The node comes up, and a look at it finds this. */
+static void come(int node, enum call_look_word word, const char *admit,
+                 const char *mark)
+{
+    voters_up(node);
+    voters_found(node, word, admit, mark);
+}
+
+/* Nodes from first to last were taken with all their memory. */
 static void take(int first, int last, const char *admit)
 {
-    for (int i = first; i <= last; i++)
-        voters_come(i, LOOK_TAKEN, admit, MARK_2);
+    for (int i = first; i <= last; i++) {
+        voters.memory[i].taken = admit;
+        come(i, LOOK_CREATED, "", MARK_2);
+    }
 }
 
 static void mark(int first, int last)
 {
     for (int i = first; i <= last; i++)
-        voters_come(i, LOOK_FRESH, "", MARK_2);
+        come(i, LOOK_FRESH, "", MARK_2);
 }
 
-/* All are looked at once more: none votes under the new names yet. */
+/* All are looked at once more: they are marked at one instant. */
 static void look_again(void)
 {
     voters_pass(HEARTBEAT_US);
     (void)voters_look_around();
 }
 
-static void expect_wait(int64_t us)
+static void expect_admits(uint16_t nodes)
 {
-    voters_pass_until(ADMISSION_ADMIT, us);
     for (int i = 0; i < VOTERS_NODES; i++)
-        voters_give(ADMISSION_ADMIT, i);
+        if ((nodes & 1u << i) != 0)
+            voters_expect(ADMISSION_ADMIT, i);
+    for (int i = 0; i < VOTERS_NODES; i++)
+        if ((nodes & 1u << i) != 0)
+            voters_found(i, LOOK_ADMITTED, ADMIT_2, "");
 }
 
-TEST(nothing_is_waited_for_if_nothing_is_held)
+/* However long: nobody knows that the old names are dead. */
+static void expect_refusal(void)
 {
-    take(0, 4, ADMIT(OF_FIVE, 1));
-    voters_expect_nothing();
     look_again();
-    for (int i = 0; i < VOTERS_NODES; i++)
-        voters_give(ADMISSION_ADMIT, i);
+    voters_pass_without(ADMISSION_ADMIT, 3 * VOTERS_QUARANTINE_US);
+    ck_assert(!eligibility_has_taken_over(&voters.admission));
 }
+
+/* ---- the count ----------------------------------------------------------- */
 
 static const struct {
     const char *admit;
-    int tellers;
-} enough[] = {{ADMIT(OF_FIVE, 1), 3},
-              {ADMIT(OF_FIVE, 1), 5},
-              {ADMIT(OF_THREE, 1), 2},
-              {ADMIT(OF_THREE, 1), 3}};
+    int tellers, needed;
+    uint16_t admitted;
+} enough[] = {{ADMIT(OF_FIVE, 1), 3, 3, 7},
+              {ADMIT(OF_FIVE, 1), 5, 3, 31},
+              {ADMIT(OF_THREE, 1), 2, 2, 3},
+              {ADMIT(OF_FOUR, 1), 3, 3, 7}};
+
+/* Who has voted under the new names, and forgotten it, may be among the rest. */
+TEST_EACH(story_59_those_are_admitted_that_were_taken, enough)
+{
+    take(0, enough[_i].tellers - 1, enough[_i].admit);
+    mark(enough[_i].tellers, 4);
+    look_again();
+    expect_admits(enough[_i].admitted);
+    voters_wait();
+}
 
 TEST_EACH(story_59_the_last_promise_is_waited_for, enough)
 {
-    voters.memory[enough[_i].tellers - 1].rest_us = REST_US;
+    voters.memory[enough[_i].needed - 1].rest_us = REST_US;
     take(0, enough[_i].tellers - 1, enough[_i].admit);
     mark(enough[_i].tellers, 4);
     look_again();
     voters_expect_nothing();
     ck_assert_int_eq(voters_remaining_us(0), WAIT_US - HEARTBEAT_US);
-    expect_wait(WAIT_US - HEARTBEAT_US);
+    voters_pass_until(ADMISSION_ADMIT, WAIT_US - HEARTBEAT_US);
+    expect_admits(enough[_i].admitted);
 }
 
 static const struct {
@@ -87,32 +122,85 @@ static const struct {
     int tellers;
 } too_few[] = {{ADMIT(OF_FIVE, 1), 2},
                {ADMIT(OF_THREE, 1), 1},
-               {ADMIT("ffffffffffffffff", 1), 5}, /* how many, nobody knows */
-               {ADMIT("ffffffffffffff00", 1), 5}};
+               {ADMIT(OF_FOUR, 1), 2}, /* two rivals could share these */
+               {ADMIT("1:ffffffffffffffff", 1), 5}, /* nobody knows how many */
+               {ADMIT("1:ffffffffffffff00", 1), 5}};
 
-TEST_EACH(story_59_no_majority_of_the_old_names_tells, too_few)
+TEST_EACH(story_65_no_majority_of_the_old_names_is_dead, too_few)
 {
     take(0, too_few[_i].tellers - 1, too_few[_i].admit);
     mark(too_few[_i].tellers, 4);
+    expect_refusal();
+}
+
+TEST(story_65_the_word_that_the_old_servers_are_stopped)
+{
+    voters.settings.has_take_over = true;
+    given(2);
+    take(0, 1, ADMIT(OF_FIVE, 1));
+    mark(2, 4);
     voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
+    voters_expect(ADMISSION_ADMIT, 0);
+}
+
+/* An old majority could be among them whenever one is not marked yet. */
+TEST(story_65_all_are_marked_at_one_instant)
+{
+    voters.trip_us = 1; /* so a mark is seen later than its look was sent */
+    take(0, 2, ADMIT(OF_FIVE, 1));
+    voters.trip_us = 0;
+    voters_pass(HEARTBEAT_US);
+    voters_found(0, LOOK_MARKED, "", MARK_2);
+    voters_found(2, LOOK_MARKED, "", MARK_2);
+    voters.admission.node[1].look_due_us = INT64_MAX; /* not looked at again */
+    voters.admission.node[1].is_busy = true;
+    voters_pass_without(ADMISSION_ADMIT, 5 * HEARTBEAT_US);
+    voters_found(1, LOOK_MARKED, "", MARK_2);
+    voters_expect(ADMISSION_ADMIT, 0);
+}
+
+TEST(story_65_marks_of_another_new_server_do_not_count)
+{
+    take(0, 1, ADMIT(OF_FIVE, 1));
+    for (int i = 2; i < VOTERS_NODES; i++) {
+        voters.memory[i].taken = ADMIT(OF_FIVE, 1);
+        come(i, LOOK_FOREIGN, "", MARK_OF(RIVAL, 2));
+    }
+    expect_refusal();
+}
+
+/* The rival has marks, but not enough: it cannot have counted. */
+TEST_RANGE(story_65_another_configuration_must_not_have_counted, 0, 3)
+{
+    for (int i = 0; i < _i; i++)
+        voters.memory[i].passed = RIVAL ":";
+    voters.memory[4].taken = ADMIT(OF_FIVE, 1);
+    come(4, LOOK_FOREIGN, "", MARK_OF(RIVAL, 2));
+    take(0, 3, ADMIT(OF_FIVE, 1));
+    if (_i == 2) {
+        expect_refusal();
+        return;
+    }
+    look_again();
+    expect_admits(15);
 }
 
 /* It may have voted with nodes that are in no list here. */
-TEST(a_node_of_third_names_makes_all_wait)
+TEST(story_65_a_node_of_third_names_stands_for_others)
 {
-    take(0, 2, ADMIT(OF_THREE, 1));
     take(3, 3, ADMIT(THIRD, 1));
     mark(4, 4);
-    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
+    take(0, 2, ADMIT(OF_THREE, 1));
+    expect_refusal();
 }
 
-TEST(what_it_had_before_it_was_restarted_names_them_too)
+TEST(story_65_two_lists_become_one)
 {
-    voters_come(4, LOOK_BARE, ADMIT(THIRD, 1), "");
-    take(0, 2, ADMIT(OF_THREE, 1));
-    mark(3, 3);
-    voters_found(4, LOOK_CREATED, "", MARK_2);
-    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
+    take(0, 1, ADMIT(OF_THREE, 1));
+    mark(4, 4);
+    take(2, 3, ADMIT(THIRD, 1));
+    look_again();
+    expect_admits(15);
 }
 
 /* Another machine has voted under its name. */
@@ -122,11 +210,12 @@ TEST_RANGE(story_59_a_machine_that_was_replaced_tells_nothing, 0, 2)
            _i == 0 ? VOTERS_BIRTH(2) : VOTERS_BIRTH(1));
     take(0, 1, ADMIT(OF_THREE, 1));
     mark(2, 4);
-    if (_i == 0)
-        voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
-    else
-        look_again();
-    voters_expect(ADMISSION_ADMIT, 0);
+    if (_i == 0) {
+        expect_refusal();
+        return;
+    }
+    look_again();
+    expect_admits(3);
 }
 
 TEST(a_machine_whose_clock_steps_has_told_a_wrong_end)
@@ -136,7 +225,8 @@ TEST(a_machine_whose_clock_steps_has_told_a_wrong_end)
     admission_on_step(&voters.admission, 1);
     voters_look_around();
     voters_do(ADMISSION_REVOKE, 1);
-    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
+    voters.memory[1].taken = NULL;
+    expect_refusal();
 }
 
 TEST(a_machine_whose_clock_is_unknown_tells_nothing)
@@ -147,16 +237,7 @@ TEST(a_machine_whose_clock_is_unknown_tells_nothing)
     voters_pass_without(ADMISSION_ADMIT, 4 * HEARTBEAT_US);
     admission_on_clock(&voters.admission, 1, true);
     look_again();
-    voters_expect(ADMISSION_ADMIT, 0);
-}
-
-TEST(all_must_be_marked)
-{
-    take(0, 3, ADMIT(OF_FIVE, 1));
-    voters_pass_without(ADMISSION_ADMIT, 4 * HEARTBEAT_US);
-    take(4, 4, ADMIT(OF_FIVE, 1));
-    look_again();
-    voters_expect(ADMISSION_ADMIT, 0);
+    expect_admits(3);
 }
 
 /* Since then it may have voted under the new names, and forgotten it. */
@@ -165,19 +246,21 @@ TEST(who_forgets_after_all_was_told_waits_like_others)
     voters.memory[0].rest_us = REST_US;
     take(0, 4, ADMIT(OF_FIVE, 1));
     look_again();
+    voters.memory[4].taken = NULL;
     voters_found(4, LOOK_FRESH, "", MARK_3);
     voters_pass_until(ADMISSION_ADMIT, WAIT_US - HEARTBEAT_US);
-    for (int i = 0; i < 4; i++)
-        voters_give(ADMISSION_ADMIT, i);
+    expect_admits(15);
     voters_wait();
     VOTERS_ASSERT_REFUSAL(4, STATE_QUARANTINED);
 }
 
-TEST(nobody_is_taken_once_a_node_votes_under_the_new_names)
+/* Once a node votes under the new names, the rest waits as who forgot does. */
+TEST(story_65_the_rest_waits_if_another_server_counted)
 {
+    come(4, LOOK_ADMITTED, ADMIT_2, "");
     take(0, 3, ADMIT(OF_FIVE, 1));
-    voters_come(4, LOOK_ADMITTED, ADMIT_2, "");
-    voters_pass_without(ADMISSION_ADMIT, VOTERS_QUARANTINE_US / 2);
+    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
+    voters_expect(ADMISSION_ADMIT, 0);
 }
 
 TEST(numbers_go_on_above_those_that_were_told)
@@ -190,38 +273,72 @@ TEST(numbers_go_on_above_those_that_were_told)
         ck_assert_int_eq(eligibility_number(&voters.admission, i), 77);
 }
 
-/* ---- two servers --------------------------------------------------------- */
+/* ---- before anything is marked ------------------------------------------- */
 
-/* All are in reach, and carry the old names. */
-static void find_old_names(void)
+/* Those that are in reach carry the old names. */
+static void find_old_names(int first, const char *admit)
 {
-    for (int i = 0; i < VOTERS_NODES; i++)
-        voters_come(i, LOOK_BARE, ADMIT(OF_FIVE, 1), "");
+    for (int i = 0; i < first; i++)
+        come(i, LOOK_EMPTY, "", "");
+    for (int i = first; i < VOTERS_NODES; i++)
+        come(i, LOOK_BARE, admit, "");
 }
 
-TEST(who_marks_the_leader_marks_the_others)
+TEST_RANGE(story_65_a_list_that_cannot_replace_the_old_one_marks_nothing, 0, 2)
 {
-    int leader = voters.settings.leader;
-    find_old_names();
+    find_old_names(_i == 0 ? 3 : 2, ADMIT(OF_FIVE, 1));
     voters_pass(HEARTBEAT_US);
     for (int i = 0; i < VOTERS_NODES; i++)
-        voters_expect(i == leader ? ADMISSION_LOOK : ADMISSION_PROBE, i);
-    for (int i = 0; i < VOTERS_NODES; i++)
-        voters_found(i, i == leader ? LOOK_TAKEN : LOOK_BARE, ADMIT(OF_FIVE, 1),
-                     i == leader ? MARK_2 : "");
-    for (int i = 0; i < VOTERS_NODES; i++)
-        if (i != leader)
-            voters_expect(ADMISSION_LOOK, i);
+        voters_expect(_i == 0 ? ADMISSION_PROBE : ADMISSION_LOOK, i);
 }
 
-/* Whoever marked it may be gone. */
-TEST(if_another_has_marked_the_leader_it_has_ten_seconds)
+/* Nobody replaces anything: the old names may be anywhere. */
+TEST_RANGE(story_65_new_nodes_of_a_later_epoch_wait_for_the_word, 0, 2)
 {
-    int leader = voters.settings.leader;
-    find_old_names();
-    voters_found(leader, LOOK_MARKED, "", MARK_2);
-    voters_pass_without(ADMISSION_LOOK, 9 * HEARTBEAT_US);
-    voters_pass(2 * HEARTBEAT_US);
+    voters.settings.has_take_over = _i == 1;
+    given(2);
     for (int i = 0; i < VOTERS_NODES; i++)
-        voters_expect(ADMISSION_LOOK, i);
+        come(i, LOOK_BARE, "", "");
+    for (int i = 0; i < 100; i++) {
+        struct admission_action action;
+        voters_pass(HEARTBEAT_US);
+        while (admission_next(&voters.admission, voters.now_us, &action)) {
+            if (action.kind == ADMISSION_LOOK) {
+                ck_assert_int_eq(_i, 1);
+                return;
+            }
+            ck_assert_int_eq(action.kind, ADMISSION_PROBE);
+            voters_found(action.node, LOOK_BARE, "", "");
+        }
+    }
+    ck_assert_int_eq(_i, 0);
+}
+
+/* ---- the old servers ----------------------------------------------------- */
+
+static const struct {
+    const char *admit, *mark, *taken;
+    bool is_succeeded;
+} newer[] = {
+    {"2:ffffffffffffff05:@:#:0:" VOTERS_LIFE, "", "", true},
+    {"", RIVAL ":name:" VOTERS_BIRTH(2) "::" VOTERS_LIFE, ADMIT(OF_FIVE, 1),
+     true},
+    {"", RIVAL ":name:" VOTERS_BIRTH(2) "::" VOTERS_LIFE, "", false},
+};
+
+/* It would bring names back to life that were counted as dead. */
+TEST_EACH(story_65_who_saw_newer_names_admits_nobody_by_time_alone, newer)
+{
+    given(1);
+    voters.memory[4].taken = newer[_i].taken;
+    come(4, LOOK_SUPERSEDED, newer[_i].admit, newer[_i].mark);
+    voters_down(4);
+    for (int i = 0; i < 4; i++)
+        come(i, LOOK_CREATED, "", VOTERS_MARK);
+    if (newer[_i].is_succeeded) {
+        voters_pass_without(ADMISSION_ADMIT, 3 * VOTERS_QUARANTINE_US);
+        return;
+    }
+    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
+    voters_expect(ADMISSION_ADMIT, 0);
 }

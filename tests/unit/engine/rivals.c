@@ -60,7 +60,7 @@ static int64_t draw_delay_us(void)
 
 /* ---- servers ------------------------------------------------------------- */
 
-#define FINGERPRINT "00112233445566ff"
+#define FINGERPRINT "0011223344556605"
 
 static void begin_server(int server)
 {
@@ -77,7 +77,7 @@ static void begin_server(int server)
         .first_start = FIRST_START_AUTO,
     };
     if (server == 1 && rivals.is_other)
-        memset(settings.fingerprint, 'f', FINGERPRINT_LEN);
+        memset(settings.fingerprint, 'f', FINGERPRINT_LEN - 2);
     admission_init(&it->admission, &settings);
     admission_on_median(&it->admission, true, EPOCH_US);
     it->round_us = rivals.now_us;
@@ -197,7 +197,8 @@ static void send_action(int server, const struct admission_action *action)
         .is_objecting = admission_is_objecting(admission, rivals.now_us),
         .is_renewing =
             eligibility_may_renew(admission, action->node, rivals.now_us),
-        .number = it->asked.number,
+        .is_established = eligibility_is_established(admission),
+        .number = eligibility_number(admission, action->node),
     };
     struct rivals_call *call =
         begin_call(server, action->node, draw_delay_us());

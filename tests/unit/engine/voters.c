@@ -125,11 +125,24 @@ static struct span print_heard(int node, char *text, size_t size)
     return (struct span){text, len};
 }
 
+/* What a mark would take from it, or has taken. */
+static const char *taken_of(int node, enum call_look_word word,
+                            const char *admit)
+{
+    bool is_lower = strtol(admit, NULL, 10) < voters.admission.epoch;
+    if (word == LOOK_BARE && is_lower && strchr(admit, '@') != NULL &&
+        strstr(admit, VOTERS_LIFE) != NULL)
+        return admit;
+    return word == LOOK_ADMITTED || voters.memory[node].taken == NULL
+               ? ""
+               : voters.memory[node].taken;
+}
+
 void voters_found(int node, enum call_look_word word, const char *admit,
                   const char *mark)
 {
     const struct voters_memory *memory = &voters.memory[node];
-    char completed[2 * CALL_STATE_MAX];
+    char completed[2 * CALL_STATE_MAX], taken[2 * CALL_STATE_MAX];
     char heard[CALL_WITNESSES_MAX + 1];
     if (word == LOOK_ADMITTED ||
         (strchr(admit, '@') != NULL && voters.is_durable))
@@ -146,6 +159,8 @@ void voters_found(int node, enum call_look_word word, const char *admit,
         .rest_us = memory->rest_us,
         .number = memory->number,
         .witnesses = print_heard(node, heard, sizeof heard),
+        .taken = complete(node, taken_of(node, word, admit), taken),
+        .passed = span_of(memory->passed != NULL ? memory->passed : ""),
     };
     last[node].word = word;
     last[node].admit = admit;
@@ -184,9 +199,7 @@ int voters_look_around(void)
         }
         ck_assert_ptr_nonnull(last[action.node].admit);
         enum call_look_word word = last[action.node].word;
-        if (word == LOOK_TAKEN)
-            last[action.node].admit = ""; /* told once */
-        if (word == LOOK_FRESH || word == LOOK_CREATED || word == LOOK_TAKEN)
+        if (word == LOOK_FRESH || word == LOOK_CREATED)
             word = LOOK_MARKED; /* by the last look */
         voters_found(action.node, word, last[action.node].admit,
                      last[action.node].mark);

@@ -46,6 +46,7 @@ struct voters_memory {
     char latest[VOTERS_NODES][CALL_BIRTH_LEN + 1]; /* … and of their births */
     bool is_deaf; /* stores no birth that a server tells it */
     bool has_never_voted;
+    const char *taken, *passed; /* since it is marked; NULL: nothing */
 };
 
 extern struct voters {

@@ -31,6 +31,7 @@ static const struct call any = {
     .median_us = 1700000000000000,
     .is_durable = true,
     .is_renewing = true,
+    .is_established = true,
     .ttl_ms = 30000,
     .number = 9007199254740991,
     .node_deadline_us = 1700000000123456,
@@ -76,7 +77,7 @@ static const char *command_words(void)
 #define SETS SEEN "15000000 1700000000123456 "
 
 static const char *const kinds[CALL_KINDS] = {
-    SEEN "0 0 k 00ff 1 77 0 ab=1 mab=2 17000000000000031234567890 1 60000 0",
+    SEEN "0 0 k 00ff 1 77 0 ab=1 mab=2 17000000000000031234567890 1 60000 0 1",
     SEEN "0 0 m 1:run:m:0:n 1 77 1700000000000000 ab=1 mab=2 60000 "
          "9007199254740991",
     SEEN "0 0 n 1:run:m:0:n 1 77 1700000000000000 ab=1 mab=2 1:f:n:old",
@@ -184,7 +185,7 @@ TEST(what_is_left_out_is_an_empty_argument)
 {
     struct call call = call_of(CALL_LOOK);
     call.nonce = call.witnesses = call.latest = span_of("");
-    call.is_durable = call.is_renewing = false;
+    call.is_durable = call.is_renewing = call.is_established = false;
     call.is_objecting = call.is_watching = true;
     call.floor = call.max_ttl_ms = 0;
     ck_assert(batch_add(&batch, &call));
@@ -193,7 +194,7 @@ TEST(what_is_left_out_is_an_empty_argument)
     ck_assert(batch_add(&batch, &call));
     ck_assert_str_eq(command_words(),
                      "EVALSHA " SHA " 1 p:redlockd:state 1:f:n:run 0 0 "
-                     "kv 0 0  0 0 1   0 0 1 00ff  ");
+                     "kv 0 0  0 0 1   0 0 1 0 00ff  ");
 }
 
 TEST(it_has_a_limit)

@@ -269,15 +269,13 @@ TEST(story_32_a_lower_epoch_is_marked_and_has_no_vote_from_then_on)
 /* It has all its memory of other names, or not. */
 static const struct {
     const char *admit;
-    bool is_of_this_life;
-    enum call_look_word word;
+    bool is_of_this_life, is_taken;
 } taken[] = {
-    {"1:another:0123456789abcdef:" PERMIT_OLD_BIRTH ":3", true, LOOK_TAKEN},
-    {"1:another:0123456789abcdef:" PERMIT_OLD_BIRTH ":3", false, LOOK_CREATED},
-    {"1:another:fedcba9876543210:" PERMIT_OLD_BIRTH ":3", true, LOOK_CREATED},
-    {"1:fingerprint:0123456789abcdef:" PERMIT_OLD_BIRTH ":3", true,
-     LOOK_CREATED},
-    {"1:another:0123456789abcdef::3", true, LOOK_CREATED},
+    {"1:another:0123456789abcdef:" PERMIT_OLD_BIRTH ":3", true, true},
+    {"1:another:0123456789abcdef:" PERMIT_OLD_BIRTH ":3", false, false},
+    {"1:another:fedcba9876543210:" PERMIT_OLD_BIRTH ":3", true, false},
+    {"1:fingerprint:0123456789abcdef:" PERMIT_OLD_BIRTH ":3", true, true},
+    {"1:another:0123456789abcdef::3", true, false},
 };
 
 TEST_EACH(story_59_who_voted_under_other_names_tells_what_it_promised, taken)
@@ -291,14 +289,126 @@ TEST_EACH(story_59_who_voted_under_other_names_tells_what_it_promised, taken)
     permit_set("top", "77");
     struct call call = live_call(CALL_LOOK, "", "");
     call.admit = span_of("2:fingerprint:0123456789abcdef:run");
-    PERMIT_ASSERT_WORD(permit_ask(&call), taken[_i].word);
-    ck_assert_str_eq(live.admit, taken[_i].word == LOOK_TAKEN ? admit : "");
+    PERMIT_ASSERT_WORD(permit_ask(&call), LOOK_CREATED);
+    ck_assert_str_eq(live.admit, "");
+    ck_assert_str_eq(live.taken, taken[_i].is_taken ? admit : "");
     ck_assert_str_eq(permit_field("admit"), "");
     ck_assert_str_eq(permit_field("mark"), live.mark);
     ck_assert_int_gt(live.reply.look.rest_us, 3590000000);
     ck_assert_int_eq(live.reply.look.number, 77);
     PERMIT_ASSERT_WORD(permit_ask(&call), LOOK_MARKED);
     ck_assert_str_eq(live.admit, "");
+}
+
+/* ---- what was taken from other names ------------------------------------- */
+
+static char old_admit[CALL_STATE_MAX + 1];
+
+/* A look with these names marks the node, or not. */
+static enum call_look_word look_as(const char *names, bool is_established)
+{
+    static char ours[CALL_STATE_MAX + 1];
+    struct call call = live_call(CALL_LOOK, "", "");
+    snprintf(ours, sizeof ours, "%s:0123456789abcdef:run", names);
+    call.admit = span_of(ours);
+    call.is_established = is_established;
+    return permit_ask(&call);
+}
+
+static void take(void)
+{
+    live_admit();
+    snprintf(old_admit, sizeof old_admit,
+             "1:another:0123456789abcdef:" PERMIT_OLD_BIRTH ":3%s",
+             live.of_this_life);
+    permit_set("admit", old_admit);
+    PERMIT_ASSERT_WORD(look_as("2:first", false), LOOK_CREATED);
+    ck_assert_str_eq(live.taken, old_admit);
+}
+
+TEST(story_65_what_was_taken_is_told_until_the_node_votes_again)
+{
+    take();
+    PERMIT_ASSERT_WORD(look_as("2:first", false), LOOK_MARKED);
+    ck_assert_str_eq(live.taken, old_admit);
+    ck_assert_str_eq(live.passed, "");
+    struct call call = live_call(CALL_ADMIT, "", "");
+    call.admit = span_of("2:first:0123456789abcdef:run");
+    call.mark = span_of(live.marked);
+    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+    ck_assert_str_eq(permit_field("taken"), "");
+    PERMIT_ASSERT_WORD(look_as("2:first", false), LOOK_ADMITTED);
+    ck_assert_str_eq(live.taken, "");
+}
+
+TEST(story_65_each_mark_that_it_passed_is_told)
+{
+    take();
+    PERMIT_ASSERT_WORD(look_as("3:second", false), LOOK_CREATED);
+    ck_assert_str_eq(live.taken, old_admit);
+    ck_assert_str_eq(live.passed, "2:first:");
+    PERMIT_ASSERT_WORD(look_as("5:third", false), LOOK_CREATED);
+    ck_assert_str_eq(live.taken, old_admit);
+    ck_assert_str_eq(live.passed, "2:first:3:second:");
+    ck_assert_str_eq(permit_field("passed"), "2:first:3:second:");
+}
+
+TEST(story_65_of_two_that_take_over_at_once_neither_takes_from_the_other)
+{
+    take();
+    PERMIT_ASSERT_WORD(look_as("2:rival", false), LOOK_FOREIGN);
+    ck_assert_str_eq(live.taken, old_admit);
+    PERMIT_ASSERT_WORD(look_as("1:another", false), LOOK_SUPERSEDED);
+    PERMIT_ASSERT_WORD(look_as("2:rival", true), LOOK_CREATED);
+    ck_assert_str_eq(live.passed, "2:first:");
+}
+
+/* Nobody was replaced: such a mark may be a mistake. */
+TEST(a_mark_that_has_taken_nothing_is_replaced)
+{
+    PERMIT_ASSERT_WORD(look_as("2:first", false), LOOK_FRESH);
+    PERMIT_ASSERT_WORD(look_as("2:rival", false), LOOK_CREATED);
+    ck_assert_str_eq(live.taken, "");
+    ck_assert_str_eq(live.passed, "");
+}
+
+TEST(story_65_a_lower_epoch_of_the_same_names_takes_nothing_back)
+{
+    take();
+    struct call call = live_call(CALL_LOOK, "", "");
+    call.admit = span_of("1:first:0123456789abcdef:run");
+    call.is_renewing = true;
+    PERMIT_ASSERT_WORD(permit_ask(&call), LOOK_SUPERSEDED);
+}
+
+/* Its run_id or its memory is another one, or a name led elsewhere meanwhile. */
+TEST_RANGE(story_65_what_another_life_had_is_not_told, 0, 3)
+{
+    take();
+    if (_i == 0)
+        permit_set("taken", "1:another:0123456789abcdef:" PERMIT_OLD_BIRTH
+                            ":3:older:memory");
+    struct call call = live_call(CALL_LOOK, "", "");
+    call.admit = span_of(_i == 2 ? "2:first:fedcba9876543210:run"
+                                 : "2:first:0123456789abcdef:run");
+    if (_i == 1) {
+        call.is_renewing = true;
+        call.latest = span_of("99999999999999991234567890");
+    }
+    (void)permit_ask(&call);
+    ck_assert_str_eq(live.taken, "");
+}
+
+/* Its clock stepped: what it promised may have ended too early. */
+TEST(story_65_who_loses_its_permission_tells_nothing)
+{
+    take();
+    struct call call = live_call(CALL_REVOKE, "", "");
+    call.admit = span_of("2:first:0123456789abcdef:run");
+    call.nonce = span_of(LIVE_NONCE);
+    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+    PERMIT_ASSERT_WORD(look_as("2:first", false), LOOK_MARKED);
+    ck_assert_str_eq(live.taken, "");
 }
 
 /* ---- admit --------------------------------------------------------------- */

@@ -160,11 +160,10 @@ static const char *const look_words[LOOK_WORDS] = {
     [LOOK_FOREIGN] = "FOREIGN",   [LOOK_MISNAMED] = "MISNAMED",
     [LOOK_EMPTY] = "EMPTY",       [LOOK_BARE] = "BARE",
     [LOOK_FRESH] = "FRESH",       [LOOK_CREATED] = "CREATED",
-    [LOOK_TAKEN] = "TAKEN",       [LOOK_MARKED] = "MARKED",
-    [LOOK_UNTAKEN] = "UNTAKEN",
+    [LOOK_MARKED] = "MARKED",
 };
 
-enum { LOOK_COUNT = 9 };
+enum { LOOK_COUNT = 11, LOOK_TEXTS = 5 };
 
 static enum vote look_vote(const struct script_field *fields, int count)
 {
@@ -176,6 +175,8 @@ TEST_RANGE(what_a_look_found_is_told, 0, LOOK_WORDS)
     const struct script_field fields[LOOK_COUNT] = {string(look_words[_i]),
                                                     string("1:f:n:run:m"),
                                                     string("1:run:m:0:n"),
+                                                    string("1:taken"),
+                                                    string("2:passed:"),
                                                     integer(60000),
                                                     integer(_i % 3),
                                                     integer(5),
@@ -188,6 +189,8 @@ TEST_RANGE(what_a_look_found_is_told, 0, LOOK_WORDS)
     ck_assert_int_eq((int)reply.look.word, _i);
     ck_assert_uint_eq(reply.look.admit.len, 11);
     ck_assert_mem_eq(reply.look.mark.ptr, "1:run:m:0:n", 11);
+    ck_assert(span_is(reply.look.taken, "1:taken"));
+    ck_assert(span_is(reply.look.passed, "2:passed:"));
     ck_assert_int_eq(reply.look.max_ttl_ms, 60000);
     ck_assert_int_eq(reply.look.is_durable, _i % 3 == 1);
     ck_assert_int_eq(reply.look.beat, 5);
@@ -312,7 +315,7 @@ TEST(a_look_of_another_shape_is_garbage)
     memset(witnesses, 'x', sizeof witnesses - 1);
     const struct script_field good[LOOK_COUNT] = {
         string("MARKED"), string(text + 1), string(text + 1),
-        integer(1),       integer(1),       integer(1),
+        string(text + 1), string(text + 1), integer(1),       integer(1),       integer(1),
         integer(1),       integer(1),       string(witnesses + 1)};
     struct script_field fields[LOOK_COUNT];
     memcpy(fields, good, sizeof good);
@@ -320,10 +323,10 @@ TEST(a_look_of_another_shape_is_garbage)
     for (int count = 0; count < LOOK_COUNT; count++)
         ck_assert_int_eq(look_vote(fields, count), VOTE_UNREADABLE);
     for (int i = 0; i < LOOK_COUNT; i++) {
-        bool is_text = i < 3 || i == LOOK_COUNT - 1;
+        bool is_text = i < LOOK_TEXTS || i == LOOK_COUNT - 1;
         fields[i] = is_text ? integer(1) : string("1");
         ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_UNREADABLE);
-        fields[i] = is_text ? string(i < 3 ? text : witnesses)
+        fields[i] = is_text ? string(i < LOOK_TEXTS ? text : witnesses)
                             : (struct script_field){0};
         ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_UNREADABLE);
         fields[i] = good[i];
@@ -333,12 +336,12 @@ TEST(a_look_of_another_shape_is_garbage)
 }
 
 /* A server would take it for no mark, and yet wait for its quarantine. */
-TEST_RANGE(who_says_that_it_is_marked_tells_the_mark, 0, 4)
+TEST_RANGE(who_says_that_it_is_marked_tells_the_mark, 0, 3)
 {
-    static const char *const words[] = {"FRESH", "CREATED", "TAKEN", "MARKED"};
+    static const char *const words[] = {"FRESH", "CREATED", "MARKED"};
     struct script_field fields[LOOK_COUNT] = {
         string(words[_i]), string(""), string("1:run:m:0:n"),
-        integer(1),        integer(1), integer(1),
+        string(""),        string(""), integer(1),        integer(1), integer(1),
         integer(1),        integer(1), string("")};
     ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_DONE);
     fields[2].string = (struct span){"\0:run", 5};
@@ -355,10 +358,10 @@ TEST(a_look_with_a_number_that_lua_cannot_tell_is_garbage)
     const int64_t exact = INT64_C(1) << 53;
     struct script_field fields[LOOK_COUNT] = {
         string("BARE"), string(""),     string(""),
-        integer(exact), integer(exact), integer(exact),
+        string(""),     string(""),     integer(exact), integer(exact), integer(exact),
         integer(exact), integer(exact), string("")};
     ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_DONE);
-    for (int i = 3; i < LOOK_COUNT - 1; i++) {
+    for (int i = LOOK_TEXTS; i < LOOK_COUNT - 1; i++) {
         static const int64_t wrong[] = {-1, (INT64_C(1) << 53) + 1, INT64_MAX,
                                         INT64_MIN};
         for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {

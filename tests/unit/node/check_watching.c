@@ -97,12 +97,14 @@ TEST(who_votes_under_other_names_goes_on)
     permit_set_number("until", live.reply.node_now_us + 3600000000);
     struct call call = live_call(CALL_LOOK, "", "");
     call.admit = span_of("2:fingerprint:0123456789abcdef:run");
-    PERMIT_ASSERT_WORD(watch_with(call), LOOK_UNTAKEN);
+    PERMIT_ASSERT_WORD(watch_with(call), LOOK_BARE);
     ck_assert_str_eq(live.admit, admit);
+    ck_assert_str_eq(live.taken, admit);
     ck_assert_str_eq(live.mark, "");
     ck_assert_int_gt(live.reply.look.rest_us, 3590000000);
     call.admit = span_of("2:fingerprint:ffffffffffffffff:run");
     PERMIT_ASSERT_WORD(watch_with(call), LOOK_BARE);
+    ck_assert_str_eq(live.taken, "");
 }
 
 TEST(the_mark_of_a_first_start_is_left_there)

@@ -61,6 +61,8 @@ static void on_reply(void *ctx, int node, uint64_t tag,
     snprintf(live.answers[tag].value, sizeof live.answers[tag].value, "%s",
              live.value);
     live.admit[span_copy(live.admit, reply->look.admit)] = '\0';
+    live.taken[span_copy(live.taken, reply->look.taken)] = '\0';
+    live.passed[span_copy(live.passed, reply->look.passed)] = '\0';
     live.mark[span_copy(live.mark, reply->look.mark)] = '\0';
     if (live.mark[0] != '\0')
         memcpy(live.marked, live.mark, sizeof live.marked);

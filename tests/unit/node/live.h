@@ -34,6 +34,8 @@ struct live {
     const char *value;              /* … or its name, as in tokens.h */
     char admit[CALL_STATE_MAX + 1]; /* what the last look returned */
     char mark[CALL_STATE_MAX + 1];
+    char taken[CALL_STATE_MAX + 1];
+    char passed[CALL_STATE_MAX + 1];
     char witnesses[CALL_WITNESSES_MAX + 1];
     char slots[POOL_SLOTS_MAX + 1];
 
