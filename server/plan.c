@@ -222,8 +222,7 @@ static void print_refusal(const struct page *page)
         (void)fprintf(out,
                       "of the %d old names, %d are here with all their memory, "
                       "and %d are needed: the others may go on without these",
-                      outlook->old_names,
-                      __builtin_popcount(outlook->tellers),
+                      outlook->old_names, __builtin_popcount(outlook->tellers),
                       quorum_of(outlook->old_names));
     (void)fputs(". Nothing is changed, this server grants no lock, and the old "
                 "ones go on. Keep a majority of the old names in the list, and "

@@ -224,8 +224,8 @@ static void say_number(FILE *out, int64_t number)
 static void say_look(FILE *out, const struct call_look *look)
 {
     static const char *const words[LOOK_WORDS] = {
-        "ADMITTED", "SUPERSEDED", "FOREIGN", "MISNAMED", "EMPTY", "BARE",
-        "FRESH",    "CREATED",    "MARKED"};
+        "ADMITTED", "SUPERSEDED", "FOREIGN", "MISNAMED", "EMPTY",
+        "BARE",     "FRESH",      "CREATED", "MARKED"};
     (void)fputs("*11\r\n", out);
     say_string(out, span_of(words[look->word]));
     say_string(out, look->admit);

@@ -86,22 +86,30 @@ static void name_nodes(char options[300], const char *before, int count)
                         i > 0 ? "," : "", i, world.nodes[i].port);
 }
 
+/* The first of them, under their own names. */
+static void list_nodes(char options[300], const char *before, int count)
+{
+    int len = snprintf(options, 300, "%s", before);
+    for (int i = 0; i < count; i++)
+        len += snprintf(options + len, 300 - (size_t)len, "%s127.0.0.1:%d",
+                        i > 0 ? "," : "", world.nodes[i].port);
+}
+
 /*
- * The nodes change under two old and two new servers. A lock that an old one
- * granted for 4 s is respected by the new ones, whose greatest TTL is 1 s; the
- * old ones stand down (32); the greatest TTL governs the timers until what was
- * granted under it has ended (33).
+ * Five nodes become three under two old and two new servers. A lock that an old
+ * one granted for 4 s is respected by the new ones, whose greatest TTL is 1 s;
+ * the old ones stand down (32); the greatest TTL governs the timers until what
+ * was granted under it has ended (33).
  */
 TEST(story_32_and_33_nodes_change_under_running_servers)
 {
     struct lock lock;
     char options[300];
     rival_start(&world, 5, 2, "--max-ttl-ms 4000 --node-timeout-ms 300");
-    name_nodes(options, SMALL RENAMED, 5);
+    list_nodes(options, SMALL RENAMED, 3);
     answer_expect(lock_acquire(&world.servers[0], "long", 4000, &lock), 201,
                   NULL);
     int64_t valid_until_ms = harness_now_ms() + lock.validity_ms;
-    int64_t began_ms = harness_now_ms();
     for (int i = 2; i < 4; i++)
         world_start_server(&world, i, options);
     for (int i = 2; i < 4; i++)
@@ -118,15 +126,15 @@ TEST(story_32_and_33_nodes_change_under_running_servers)
     }
     for (int i = 2; i < 4; i++)
         world_wait_ready(&world, i);
-    ck_assert_int_ge(harness_now_ms() - began_ms, QUARANTINE_MS);
+    ck_assert_int_ge(harness_now_ms(), valid_until_ms);
     rival_cycle(&world.servers[2], "long");
     ck_assert_str_eq(node_text(&world.nodes[0], "HGET redlockd:state max_ttl"),
                      "1000");
     world_stop(&world);
 }
 
-/* What wrong nodes with the next epoch have taken, only a higher one gives
- * back. */
+/* What wrong nodes with the next epoch have taken, by an operator's word, only
+ * a higher one gives back, and by the same word. */
 TEST(wrong_nodes_are_left_by_a_higher_epoch)
 {
     struct lock lock;
@@ -134,7 +142,7 @@ TEST(wrong_nodes_are_left_by_a_higher_epoch)
     rival_start(&world, 3, 1, SMALL);
     answer_expect(lock_acquire(&world.servers[0], "held", 900, &lock), 201,
                   NULL);
-    name_nodes(options, SMALL RENAMED, 2);
+    name_nodes(options, SMALL "--take-over " RENAMED, 2);
     world_start_server(&world, 1, options);
     WAIT_UNTIL(SOON_MS, rival_is_in_state(&world, 0, 0, "superseded"));
     WAIT_UNTIL(SOON_MS, rival_is_in_state(&world, 0, 1, "superseded"));
@@ -145,7 +153,7 @@ TEST(wrong_nodes_are_left_by_a_higher_epoch)
     ck_assert(rival_is_in_state(&world, 0, 0, "superseded"));
     ck_assert_ptr_nonnull(strstr(rival_told(&world, 0, 0, "detail"),
                                  "carries configuration epoch 2"));
-    rival_start_fresh(&world, 2, SMALL "--config-epoch 3");
+    rival_start_fresh(&world, 2, SMALL "--config-epoch 3 --take-over");
     WAIT_UNTIL(4 * QUARANTINE_MS, rival_count_voting(&world, 2) == 3);
     rival_cycle(&world.servers[2], "held");
     world_stop_server(&world, 0);

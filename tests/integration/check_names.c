@@ -89,7 +89,8 @@ TEST(two_servers_of_the_new_names_may_start_at_once)
     world_stop(&world);
 }
 
-/* ---- a list without a majority of the old names --------------------------- */
+/* ---- a list without a majority of the old names ---------------------------
+ */
 
 enum { SHORT_TTL_MS = 1000, ENOUGH_MS = 20000 }; /* time alone: 14 s */
 
@@ -98,8 +99,8 @@ static const char *list_of(const char *before, const char *names,
                            const int nodes[])
 {
     static char options[500];
-    int len = snprintf(options, sizeof options,
-                       "--max-ttl-ms 1000 %s --nodes ", before);
+    int len = snprintf(options, sizeof options, "--max-ttl-ms 1000 %s --nodes ",
+                       before);
     for (int i = 0; names[i] != '\0'; i++)
         len += snprintf(options + len, sizeof options - (size_t)len,
                         "%s%c=127.0.0.1:%d", i > 0 ? "," : "", names[i],
@@ -123,15 +124,17 @@ static void expect_one_holder(void)
     int granted = 0;
     while (harness_now_ms() < until_ms) {
         int64_t sent_ms = harness_now_ms();
-        bool is_held = lock_acquire(&world.servers[0], "held", SHORT_TTL_MS,
-                                    &old)->status == 201;
+        bool is_held =
+            lock_acquire(&world.servers[0], "held", SHORT_TTL_MS, &old)
+                ->status == 201;
         if (!is_held) {
             harness_pause_ms(100);
             continue;
         }
         granted++;
-        bool is_next = lock_acquire(&world.servers[1], "held", SHORT_TTL_MS,
-                                    &next)->status == 201;
+        bool is_next =
+            lock_acquire(&world.servers[1], "held", SHORT_TTL_MS, &next)
+                ->status == 201;
         bool is_valid = harness_now_ms() < sent_ms + old.validity_ms;
         ck_assert_msg(!is_next || !is_valid, "two holders");
         (void)lock_release(&world.servers[0], &old);
@@ -159,6 +162,8 @@ TEST_EACH(story_65_a_majority_of_the_old_names_is_outside_the_list, outside)
             list_of("--config-epoch 2", outside[_i].after, outside[_i].nodes));
         WAIT_UNTIL(LATE_MS, http_probe(&world.servers[1], "/livez") == 200);
         expect_one_holder();
+        ck_assert_int_eq(
+            server_count_log(&world.servers[1], "event=names_refused"), 1);
         /* and nothing is half done */
         ck_assert_int_eq(rival_count_voting(&world, 0),
                          (int)strlen(outside[_i].before));
@@ -174,9 +179,9 @@ TEST(story_65_take_over_is_the_word_for_it)
     world_start_server(&world, 0, list_of("", "abc", old));
     WAIT_UNTIL(LATE_MS, http_probe(&world.servers[0], "/readyz") == 200);
     world_stop_server(&world, 0);
-    world_start_server(&world, 1,
-                       list_of("--config-epoch 2 --take-over", "axy",
-                               outside[1].nodes));
+    world_start_server(
+        &world, 1,
+        list_of("--config-epoch 2 --take-over", "axy", outside[1].nodes));
     WAIT_UNTIL(LATE_MS, http_probe(&world.servers[1], "/readyz") == 200);
     world_stop(&world);
 }

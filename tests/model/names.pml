@@ -1,19 +1,23 @@
-/* Other names, and no more waiting than what is held: rule 12 of
- * docs/guarantees.md.
+/* Other names, once the old ones are dead: rule 12 of docs/guarantees.md.
  *
- * With SHRINKS five names become three, otherwise three become five.
- *
- * Names 0 to OLD - 1 have voted, and those from 0 to NEW - 1 are to. With MOVES
- * the last machine answers to name 0 as well; it has no memory. As in forgot.pml
- * there is no time: what a client was promised ends at any moment, everywhere at
- * once. Client 0 asks servers of the old names, or with BOTH_NEW of the new ones;
- * client 1 those of the new ones. Rule 6, which forgot.pml has, is one step.
+ * Three names become five; with SHRINKS five become three, with OUTSIDE three
+ * become three others, of which one stays. A machine that is marked for the new
+ * names keeps what it was taken from. With MOVES the last machine answers to
+ * name 0 as well; it has no memory. As in forgot.pml there is no time: what a
+ * client was promised ends at any moment, everywhere at once. Client 0 asks
+ * servers of the old names, or with BOTH_NEW of the new ones; client 1 those of
+ * the new ones. Rule 6, which forgot.pml has, is one step.
  *
  * Rules that can be switched off:
  *   ANY_TELLS    a node that had no permission when it was marked is asked, too
  *   FEW          they need be no majority of the old names
  *   NO_OLD_BIRTH a machine may tell although its name had a later one
  *   UNTOLD       what they promised need not end
+ *   MEMORY       a server counts those whom it took, whatever they are now
+ *   ALL_AT_ONCE  it admits all that are marked, not only those that were taken
+ *   BY_Q         if too few tell, it waits until nothing is promised any more
+ *   BY_TIME      what remains: an old server that is cut off, and was so all the
+ *                time, admits a node when nothing is promised any more
  */
 #ifdef SHRINKS
 #define OLD 5
@@ -25,6 +29,13 @@
 #define ASKS_0 28
 #define ASKS_1 3
 #endif
+#elif defined(OUTSIDE)
+#define NEW 3
+#define ASKS_0 3
+#define ASKS_1 24
+#elif defined(BOTH_NEW) && defined(TWO_SERVERS)
+#define ASKS_0 25
+#define ASKS_1 14
 #elif defined(BOTH_NEW)
 #define ASKS_0 13
 #define ASKS_1 26
@@ -47,6 +58,12 @@
 #define SECOND 5
 #define OLD_MAJORITY (OLD / 2 + 1)
 #define NEW_MAJORITY (NEW / 2 + 1)
+#ifdef OUTSIDE
+#define FROM 2
+#else
+#define FROM 0
+#endif
+#define IS_IN_NEW(name) ((name) >= FROM && (name) < FROM + NEW)
 #define NAME(m) ((m) == SECOND -> 0 : (m))
 #define OF(who, name) ((who) * ALL + (name))
 
@@ -60,6 +77,7 @@
 mtype = {UNMARKED, OLD_MARKED, OLD_ADMITTED, NEW_MARKED, NEW_ADMITTED};
 mtype phase[MACHINES];
 byte birth[MACHINES];          /* of the mark or the admission */
+byte taken[MACHINES];          /* 1 + the old birth; 0: it tells nothing */
 byte carries[MACHINES * ALL];  /* the latest births told of the others */
 byte lock[MACHINES];           /* client + 1; 0: free */
 byte promised[MACHINES];       /* what has not ended: a bit a client */
@@ -75,12 +93,9 @@ bit holds[CLIENTS];
 byte seen[SERVERS * MACHINES]; /* the birth of the mark; 0: none was seen */
 byte cleared[SERVERS];         /* machines that are admitted, if still so */
 bit is_over[SERVERS];          /* it has cleared them once */
-byte told[SERVERS];            /* names with all their memory */
-byte told_birth[SERVERS * ALL]; /* of their old admissions */
-byte heard[SERVERS * ALL];     /* the latest births that they knew */
+byte told[SERVERS];            /* machines that it took: MEMORY */
 byte latest[SERVERS * ALL];    /* of the new names */
 byte sent[SERVERS * ALL];      /* those that its admissions tell */
-byte rest[SERVERS];
 #define SEEN(s, m) seen[(s) * MACHINES + (m)]
 
 /* ---- votes -------------------------------------------------------------- */
@@ -97,7 +112,7 @@ inline hear(c, name, later)
 
 #define MAY_VOTE(c, m) \
     (phase[m] == (is_new[c] -> NEW_ADMITTED : OLD_ADMITTED) && \
-     NAME(m) < (is_new[c] -> NEW : OLD) && \
+     (is_new[c] -> IS_IN_NEW(NAME(m)) : NAME(m) < OLD) && \
      lock[m] == 0 && birth[m] >= known[OF(c, NAME(m))])
 
 inline vote(c, m)
@@ -129,8 +144,6 @@ inline end(c)
         lock[k] = (lock[k] == c + 1 -> 0 : lock[k]);
         promised[k] = promised[k] & ~BIT(c)
     }
-    rest[0] = rest[0] & ~BIT(c);
-    rest[1] = rest[1] & ~BIT(c);
     holds[c] = 0;
     votes[c] = 0;
     for (k : 0 .. ALL - 1) {
@@ -171,6 +184,7 @@ inline end(c)
 inline admit(m, under)
 {
     phase[m] = under;
+    taken[m] = 0;
     promised[m] = 0
 }
 
@@ -193,6 +207,7 @@ inline forget(m)
 {
     phase[m] = UNMARKED;
     birth[m] = 0;
+    taken[m] = 0;
     lock[m] = 0;
     promised[m] = 0;
     for (k : 0 .. ALL - 1) {
@@ -216,27 +231,11 @@ inline mark(m, under)
 #define TELLS_OLD(m) (phase[m] == OLD_ADMITTED)
 #endif
 
-inline tell(s, m)
-{
-    told[s] = told[s] | BIT(NAME(m));
-    told_birth[OF(s, NAME(m))] = birth[m];
-#ifndef UNTOLD
-    rest[s] = rest[s] | promised[m];
-#endif
-    for (k : 0 .. ALL - 1) {
-        heard[OF(s, k)] = (carries[OF(m, k)] > heard[OF(s, k)] ->
-                           carries[OF(m, k)] : heard[OF(s, k)])
-    }
-    k = 0
-}
-
-/* One call: marks, and tells what was there. */
+/* One call: marks, and keeps what was there. */
 inline take(s, m)
 {
-    if
-    :: TELLS_OLD(m) -> tell(s, m)
-    :: else
-    fi;
+    taken[m] = (TELLS_OLD(m) -> birth[m] + 1 : 0);
+    told[s] = (taken[m] != 0 -> told[s] | BIT(m) : told[s]);
     mark(m, NEW_MARKED);
     see(s, m)
 }
@@ -248,25 +247,56 @@ inline see(s, m)
     latest[OF(s, NAME(m))] = birth[m]
 }
 
-#ifdef NO_OLD_BIRTH
-#define IS_LATEST(s, name) true
+#ifdef MEMORY
+#define IS_TAKEN(s, m) (told[s] & BIT(m))
 #else
-#define IS_LATEST(s, name) (told_birth[OF(s, name)] >= heard[OF(s, name)])
+#define IS_TAKEN(s, m) (phase[m] == NEW_MARKED && taken[m] != 0)
 #endif
-#define COUNTS(s, name) ((told[s] & BIT(name)) && IS_LATEST(s, name))
-#define TOLD(s) \
-    (COUNTS(s, 0) + COUNTS(s, 1) + COUNTS(s, 2) + COUNTS(s, 3) + COUNTS(s, 4))
-#define HAS_NAME(s, name) \
-    ((name) >= NEW || SEEN(s, name) != 0 || (name) == 0 && SEEN(s, SECOND) != 0)
-#define HAS_ALL(s) \
-    (HAS_NAME(s, 0) && HAS_NAME(s, 1) && HAS_NAME(s, 2) && HAS_NAME(s, 3) && \
-     HAS_NAME(s, 4))
+#ifdef UNTOLD
+#define HAS_ENDED(m) true
+#else
+#define HAS_ENDED(m) (promised[m] == 0)
+#endif
+#if defined(NO_OLD_BIRTH) || defined(MEMORY)
+#define KNOWS(s, other, m) false
+#else
+#define KNOWS(s, other, m) \
+    (IS_TAKEN(s, other) && carries[OF(other, NAME(m))] >= taken[m])
+#endif
+#define IS_LATEST(s, m) \
+    !(KNOWS(s, 0, m) || KNOWS(s, 1, m) || KNOWS(s, 2, m) || KNOWS(s, 3, m) || \
+      KNOWS(s, 4, m))
+#define COUNTS(s, m) \
+    (NAME(m) < OLD && IS_IN_NEW(NAME(m)) && IS_TAKEN(s, m) && IS_LATEST(s, m))
+#define NAME_0_COUNTS(s) (COUNTS(s, 0) || COUNTS(s, SECOND))
+#define COUNTED(s) \
+    (NAME_0_COUNTS(s) + COUNTS(s, 1) + COUNTS(s, 2) + COUNTS(s, 3) + \
+     COUNTS(s, 4))
+#define MAY_END(s, m) (!COUNTS(s, m) || HAS_ENDED(m))
+#define ALL_MAY_END(s) \
+    (MAY_END(s, 0) && MAY_END(s, 1) && MAY_END(s, 2) && MAY_END(s, 3) && \
+     MAY_END(s, 4) && MAY_END(s, SECOND))
+#define NOTHING_IS_PROMISED \
+    (promised[0] == 0 && promised[1] == 0 && promised[2] == 0 && \
+     promised[3] == 0 && promised[4] == 0 && promised[SECOND] == 0)
+#ifdef BY_Q
+#define IS_DEAD(s) (COUNTED(s) >= ENOUGH && ALL_MAY_END(s) || NOTHING_IS_PROMISED)
+#define ALL_AT_ONCE
+#else
+#define IS_DEAD(s) (COUNTED(s) >= ENOUGH && ALL_MAY_END(s))
+#endif
+#ifdef ALL_AT_ONCE
+#define IS_ADMITTED_AT_ONCE(s, m) true
+#else
+#define IS_ADMITTED_AT_ONCE(s, m) (phase[m] == NEW_MARKED && taken[m] != 0)
+#endif
 
 inline clear(s)
 {
     is_over[s] = 1;
     for (k : 0 .. MACHINES - 1) {
-        cleared[s] = cleared[s] | (SEEN(s, k) != 0 -> BIT(k) : 0)
+        cleared[s] = cleared[s] |
+            (SEEN(s, k) != 0 && IS_ADMITTED_AT_ONCE(s, k) -> BIT(k) : 0)
     }
     for (k : 0 .. ALL - 1) {
         sent[OF(s, k)] = latest[OF(s, k)]
@@ -300,13 +330,7 @@ inline restart(s)
     for (k : 0 .. MACHINES - 1) {
         SEEN(s, k) = (cleared[s] & BIT(k) -> SEEN(s, k) : 0)
     }
-    for (k : 0 .. ALL - 1) {
-        told_birth[OF(s, k)] = 0;
-        heard[OF(s, k)] = 0
-    }
-    k = 0;
-    told[s] = 0;
-    rest[s] = 0
+    told[s] = 0
 }
 
 /* ---- the world ---------------------------------------------------------- */
@@ -330,7 +354,7 @@ inline restart(s)
 #define TELLS_OF(m) (LOSERS & BIT(m))
 #endif
 #define ASKS(c, name) ((c == 0 -> ASKS_0 : ASKS_1) & BIT(name))
-#define IS_NEW_NAME(m) (NAME(m) < NEW && IS_THERE(m))
+#define IS_NEW_NAME(m) (IS_IN_NEW(NAME(m)) && IS_THERE(m))
 #define IS_OLD_NAME(m) (NAME(m) < OLD && IS_THERE(m))
 
 #define VOTE(c, m) \
@@ -353,8 +377,16 @@ inline restart(s)
 #endif
 
 #define SERVER(s) \
-    :: d_step { !is_over[s] && TOLD(s) >= ENOUGH && HAS_ALL(s) && rest[s] == 0 -> clear(s) } \
+    :: d_step { !is_over[s] && IS_DEAD(s) -> clear(s) } \
     FAULT(!is_over[s], restart(s))
+
+#ifdef BY_TIME
+#define ADMIT_BY_TIME(m) \
+    :: d_step { phase[m] == OLD_MARKED && NOTHING_IS_PROMISED -> \
+                admit(m, OLD_ADMITTED) }
+#else
+#define ADMIT_BY_TIME(m)
+#endif
 
 #define MACHINE(m) \
     VOTE(0, m) VOTE(1, m) LOOK(0, m) LOOK_1(m) \
@@ -363,6 +395,7 @@ inline restart(s)
     :: d_step { phase[m] == OLD_MARKED && \
                 TELLERS(m, OLD_ADMITTED) >= OLD_MAJORITY -> \
                 admit_told(m, OLD_ADMITTED) } \
+    ADMIT_BY_TIME(m) \
     :: d_step { phase[m] == NEW_MARKED && \
                 TELLERS(m, NEW_ADMITTED) >= NEW_MAJORITY -> \
                 admit_told(m, NEW_ADMITTED) } \

@@ -188,9 +188,15 @@ forgot      | NUMBERS FEW LOSERS=2 TOP_ONLY | 8 a bar is not told on  | falls_ba
 names       |                 | all rules on, 3 names become 5 | nothing
 names       | REACH_GRANT     | goal: a lock under the new names      | is_reached
 names       | UNTOLD          | 59 old promises are not waited for    | two_holders
-names       | FEW             | 59 no majority of the old names tells | two_holders
 names       | ANY_TELLS       | 59 a node that forgot tells           | two_holders
+names       | OUTSIDE         | all rules on, two old names stay out  | nothing
+names       | OUTSIDE BY_Q    | 65 time alone is waited for           | two_holders
 names       | BOTH_NEW | all rules on, both ask new servers | nothing
+names       | BOTH_NEW TWO_SERVERS LOSERS=8 ALL_AT_ONCE | 65 all marked are admitted | two_holders
+names       | SHRINKS LOSERS=4 | all rules on, 5 become 3 | nothing
+names       | SHRINKS LOSERS=4 FEW | 59 no majority of the old names tells | two_holders
+names       | SHRINKS LOSERS=4 MEMORY | 65 who forgot it since is counted | two_holders
+names       | SHRINKS LOSERS=4 BY_TIME | what remains: an old server, cut off | two_holders
 names       | SHRINKS TWO_SERVERS | all rules on, 5 become 3, two servers | nothing | FAULTS=0
 names       | SHRINKS MOVES LOSERS=1 | all rules on, a name had moved | nothing
 names       | SHRINKS MOVES LOSERS=1 NO_OLD_BIRTH | 59 its old machine tells | two_holders

@@ -272,11 +272,13 @@ DEFECTS = [
     # A second safeguard here, too: the beat also shows what such a node lost.
     Defect("readmission of nodes that are not durable", "model", "two_holders",
            model="memory", rule="NO_DURABLE"),
-    Defect("admission before all nodes are marked", "unit",
-           "story_32_the_higher_epoch_marks_all_nodes_before_it_admits_one", [Edit(
-        "server/engine/voting/eligibility.c",
-        "        if (!admission->node[i].is_of_epoch)\n            return false;\n",
-        "")], tests="epochs"),
+    Defect("admission before the old names are dead", "unit",
+           "story_65_no_majority_of_the_old_names_is_dead", [
+        Edit("server/engine/voting/eligibility.c",
+             "           admission->takeover.is_over;\n", "           true;\n"),
+        Edit("server/engine/voting/eligibility.c",
+             "    if (eligibility_is_taking_over(admission))\n"
+             "        return false;\n", "")], tests="takeover"),
     Defect("quarantined votes counted", "sim", "kept", [Edit(
         "server/engine/rounds/round.c",
         "    round_note_ballot(round, node, call_ballot(reply));\n",

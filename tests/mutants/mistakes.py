@@ -48,15 +48,11 @@ IN_UNITS_AND_MODEL = [
         "server/engine/voting/epoch.c",
         "    bool is_common = most >= admission->settings.quorum;\n",
         "    bool is_common = most >= 1;\n")], tests="epoch"),
-    Defect("other nodes replaced in part", "unit",
-           "other_nodes_are_replaced_as_a_whole", [Edit(
-        "server/engine/voting/eligibility.c", "there >= wanted &&",
-        "there > 0 && wanted > 0 &&")], tests="epoch"),
     Defect("other nodes replaced by any higher epoch", "unit",
            "only_the_next_epoch_replaces_other_nodes", [Edit(
         "server/engine/voting/eligibility.c",
-        "admission->epoch == eligibility_epoch_below(admission) + 1);",
-        "admission->epoch > eligibility_epoch_below(admission));")],
+        "admission->epoch != eligibility_epoch_below(admission) + 1)",
+        "admission->epoch <= eligibility_epoch_below(admission))")],
         tests="epoch"),
     Defect("marks of nodes that never voted count", "unit",
            "story_60_marks_of_nodes_that_never_voted_do_not_bind", [Edit(
@@ -77,25 +73,75 @@ IN_UNITS_AND_MODEL = [
     Defect("promises of the old names not waited for", "unit",
            "story_59_the_last_promise_is_waited_for", [Edit(
         "server/engine/voting/eligibility.c",
-        "        return now_us >= admission->takeover.end_us;",
+        "        return now_us >= taken_until_us(admission, node);",
         "        return now_us >= 0;")], tests="takeover"),
     Defect("one node tells of the old names", "unit",
-           "story_59_no_majority_of_the_old_names_tells", [Edit(
-        "server/engine/voting/takeover.c", ">= quorum_of(names);",
-        ">= 1;")], tests="takeover"),
+           "story_65_no_majority_of_the_old_names_is_dead", [Edit(
+        "server/engine/voting/takeover.c",
+        "__builtin_popcount(tellers) >= quorum_of(names);",
+        "tellers != 0;")], tests="takeover"),
     Defect("replaced machine tells of the old names", "unit",
            "story_59_a_machine_that_was_replaced_tells_nothing", [Edit(
         "server/engine/voting/takeover.c",
-        "&& strcmp(it->birth, it->latest) >= 0)", ")")], tests="takeover"),
+        " && !is_replaced(takeover, i, told))",
+        ")")], tests="takeover"),
     Defect("forgetful node tells of the old names", "unit",
            "story_59_who_voted_under_other_names_tells_what_it_promised", [Edit(
         "server/node/scripts/permission.lua",
-        "epoch_of(before) < epoch and is_of_this_life(before)",
-        "epoch_of(before) < epoch")], tests="permission"),
-    Defect("taken anew after a node has voted", "unit",
+        "epoch_of(admit) < epoch and has_name(admit) and\n"
+        "                is_of_this_life(admit)",
+        "epoch_of(admit) < epoch and has_name(admit)")], tests="permission"),
+    Defect("all that are marked admitted", "unit",
            "who_forgets_after_all_was_told_waits_like_others", [Edit(
+        "server/engine/voting/takeover.c",
+        "it->is_seen && it->is_marked && it->taken[0] != '\\0';",
+        "it->is_seen && it->is_marked;")], tests="takeover"),
+    Defect("marks of a rival counted", "unit",
+           "story_65_marks_of_another_new_server_do_not_count", [Edit(
+        "server/engine/voting/takeover.c",
+        "it->is_seen && it->is_marked && it->taken[0] != '\\0';",
+        "it->is_seen && it->taken[0] != '\\0';")], tests="takeover"),
+    Defect("marks counted one after the other", "unit",
+           "story_65_all_are_marked_at_one_instant", [Edit(
+        "server/engine/voting/takeover.c",
+        "takeover->node[i].looked_us >= since_us)",
+        "since_us > 0)")], tests="takeover"),
+    Defect("names in between ignored", "unit",
+           "story_65_another_configuration_must_not_have_counted", [Edit(
+        "server/engine/voting/takeover.c",
+        "count->is_dead = !count->has_others;",
+        "count->is_dead = true;")], tests="takeover"),
+    Defect("marks in between not kept", "unit",
+           "story_65_each_mark_that_it_passed_is_told", [Edit(
+        "server/node/scripts/permission.lua",
+        "passed = passed .. other",
+        "passed = ''")], tests="permission"),
+    Defect("what was taken kept through a loss", "unit",
+           "story_65_what_another_life_had_is_not_told", [Edit(
+        "server/node/scripts/permission.lua",
+        "if not is_of_this_life(taken) then",
+        "if taken == '' then")], tests="permission"),
+    Defect("marks that took nodes replaced by a rival", "unit",
+           "story_65_of_two_that_take_over_at_once_neither_takes_from_the_other", [Edit(
+        "server/node/scripts/permission.lua",
+        "ARGV[a + 9] == '0' then",
+        "ARGV[a + 9] == '2' then")], tests="permission"),
+    Defect("numbers of the old names not passed", "unit",
+           "numbers_go_on_above_those_that_were_told", [Edit(
         "server/engine/voting/eligibility.c",
-        "|| admission->has_taken ||", "||")], tests="takeover"),
+        "? at_least(admission->takeover.node[node].number,\n"
+        "                          admission->takeover.number)",
+        "? admission->takeover.node[node].number")], tests="takeover"),
+    Defect("new list that marks in vain", "unit",
+           "story_65_a_list_that_cannot_replace_the_old_one_marks_nothing", [Edit(
+        "server/engine/voting/eligibility.c",
+        "    return count.is_dead;",
+        "    return true;")], tests="takeover"),
+    Defect("old names brought back by time", "unit",
+           "story_65_who_saw_newer_names_admits_nobody_by_time_alone", [Edit(
+        "server/engine/voting/eligibility.c",
+        "!has_others(admission, node) && !admission->is_succeeded &&",
+        "!has_others(admission, node) &&")], tests="takeover"),
     Defect("plan that marks", "unit", "takes_over_nothing", [
         Edit("server/engine/voting/admission.c",
              "    if (admission->settings.is_observer) {\n",

@@ -1,5 +1,6 @@
 #include "faults.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -430,6 +431,36 @@ static bool has_foreign_admission(const struct world *world)
     return false;
 }
 
+/* Whether a node votes, or did, with the names that servers have now. */
+static bool has_admission(const struct world *world)
+{
+    const struct simconfig *config =
+        servers_config(world, world->faults->configuration);
+    char ours[CALL_STATE_MAX];
+    (void)snprintf(ours, sizeof ours, "%d:%s:", config->epoch,
+                   config->fingerprint);
+    for (int i = 0; i < SIM_NAMES; i++)
+        if (strncmp(world->machines[world->home[i]].memory.admit, ours,
+                    strlen(ours)) == 0)
+            return true;
+    return false;
+}
+
+/*
+ * New names that cannot know whether the old ones are dead, as too few of these
+ * are among them, or have forgotten it: the old servers are stopped, and the
+ * new ones are told so.
+ */
+static void stop_old_servers(struct world *world)
+{
+    struct faults *faults = world->faults;
+    if (faults->configuration != CONFIGURATION_NEXT || has_admission(world))
+        return;
+    faults->are_old_stopped = true;
+    for (int i = 0; i < SIM_FOREIGN; i++)
+        server_kill(world, i);
+}
+
 void faults_calm(struct world *world)
 {
     struct faults *faults = world->faults;
@@ -444,6 +475,7 @@ void faults_calm(struct world *world)
     if (has_foreign_admission(world) ||
         faults->configuration == CONFIGURATION_NEXT)
         servers_choose_next(world);
+    stop_old_servers(world);
     for (int i = 0; i < SIM_FOREIGN; i++) {
         struct simserver *server = &world->servers[i];
         server_resume(world, i);

@@ -87,14 +87,15 @@ struct faults {
     enum configuration configuration; /* of servers that start now */
     uint64_t enabled;                 /* bit per kind */
     bool is_calm;
-    bool is_wild;       /* clocks step freely, but nothing is forgotten */
-    bool goes_far;      /* clocks step by up to a minute */
-    int64_t longest_ms; /* no TTL is greater in this world */
-    int64_t honest_us;  /* how far off clocks may be that count as right */
-    int rate;           /* percent of the usual intervals */
-    int64_t tiny_us;    /* when all clocks stepped a little */
-    int64_t held_us;    /* no new fault until then */
-    int64_t moment_us;  /* when a new configuration begins */
+    bool are_old_stopped; /* servers are told so, and take over without proof */
+    bool is_wild;         /* clocks step freely, but nothing is forgotten */
+    bool goes_far;        /* clocks step by up to a minute */
+    int64_t longest_ms;   /* no TTL is greater in this world */
+    int64_t honest_us;    /* how far off clocks may be that count as right */
+    int rate;             /* percent of the usual intervals */
+    int64_t tiny_us;      /* when all clocks stepped a little */
+    int64_t held_us;      /* no new fault until then */
+    int64_t moment_us;    /* when a new configuration begins */
     uint64_t count[FAULTS];
 };
 

@@ -185,8 +185,8 @@ static int highest_epoch(const struct world *world, const char *but)
     for (int i = 0; i < SIM_NAMES; i++) {
         const struct simmemory *memory =
             &world->machines[world->home[i]].memory;
-        const char *found[] = {memory->admit, memory->mark};
-        for (int k = 0; k < 2; k++) {
+        const char *found[] = {memory->admit, memory->mark, memory->taken};
+        for (int k = 0; k < 3; k++) {
             const char *colon = strchr(found[k], ':');
             int epoch = (int)strtol(found[k], NULL, 10);
             if (epoch > highest && colon != NULL &&
@@ -263,6 +263,7 @@ void server_start(struct world *world, int number,
         .waiters_max = WAITERS_MAX,
         .drift_factor = 0.01,
         .config_epoch = server->options.epoch,
+        .has_take_over = world->faults->are_old_stopped,
         .first_start = is_trusting ? FIRST_START_YES : FIRST_START_AUTO,
         .ask = world_chance(world, 70) ? ASK_QUORUM : ASK_ALL,
     };

@@ -307,8 +307,9 @@ TEST(without_a_first_start_empty_nodes_wait)
 /* ---- other names --------------------------------------------------------- */
 
 #define REFUSED                                                                \
-    ". Nothing is changed, this server grants no lock, and the old ones go on. " \
-    "Keep a majority of the old names in the list, and change it in several "   \
+    ". Nothing is changed, this server grants no lock, and the old ones go "   \
+    "on. "                                                                     \
+    "Keep a majority of the old names in the list, and change it in several "  \
     "steps; or stop all old servers, and give --take-over"
 
 static const struct {
@@ -349,8 +350,7 @@ TEST_EACH(other_names_need_the_next_epoch, epochs)
     begin_again();
     play.rest_us = 0;
     come_all(0, word_of(_i), epochs[_i].admit, "");
-    ck_assert_int_eq(plan(), epochs[_i].epoch == 2 &&
-                                     epochs[_i].admit[0] == '1'
+    ck_assert_int_eq(plan(), epochs[_i].epoch == 2 && epochs[_i].admit[0] == '1'
                                  ? PLAN_REFUSED
                                  : PLAN_PAUSE);
     expect_line(epochs[_i].line);
@@ -438,9 +438,10 @@ TEST(not_all_nodes_are_needed_to_replace_other_names)
         come_with(i, OTHERS, 0);
     ck_assert_int_eq(plan(), PLAN_PAUSE);
     expect_line("missing: a");
-    expect_line("pause: 2 s if it begins now, 67 s at most; meanwhile no server "
-                "grants or extends a lock, and those of the old names never "
-                "again");
+    expect_line(
+        "pause: 2 s if it begins now, 67 s at most; meanwhile no server "
+        "grants or extends a lock, and those of the old names never "
+        "again");
 }
 
 TEST_RANGE(story_65_the_old_names_could_go_on, 0, 2)

@@ -29,10 +29,10 @@ bool eligibility_may_be_elsewhere(const struct admission *admission, int node,
 }
 
 /*
- * Whether a mark of a higher epoch, which has taken the node from nobody, may be
- * replaced. Nodes of another epoch must not come back whom that mark replaced:
- * so if the node has voted, marks of ours are not enough, as a node that forgot
- * may have got them.
+ * Whether a mark of a higher epoch, which has taken the node from nobody, may
+ * be replaced. Nodes of another epoch must not come back whom that mark
+ * replaced: so if the node has voted, marks of ours are not enough, as a node
+ * that forgot may have got them.
  */
 static bool may_lower(const struct admission *admission, int node)
 {
@@ -210,8 +210,7 @@ static bool has_ended(const struct admission *admission, int node,
         return now_us >= asked->end_us;
     int64_t due = due_us(admission, node);
     return !has_others(admission, node) && !admission->is_succeeded &&
-           now_us >= due &&
-           eligibility_looked_us(admission) >= due;
+           now_us >= due && eligibility_looked_us(admission) >= due;
 }
 
 /* ---- whole memories -------------------------------------------------------

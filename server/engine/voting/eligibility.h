@@ -4,12 +4,11 @@
  *
  *   asked    a majority of all nodes, not counting this one, knew its mark and
  *            told when their last promise ends; that time has passed
- *   taken    it has new names, and has not voted since it was taken from the old
- *            ones; a majority of these is dead, and told when their last promise
- *            ends, and that time has passed
- *   in time  nobody can be asked, and Q has passed since the mark was seen
- *   back     its memory is durable, and no server has reported a later one,
- *            although each had two heartbeats to do so
+ *   taken    it has new names, and has not voted since it was taken from the
+ * old ones; a majority of these is dead, and told when their last promise ends,
+ * and that time has passed in time  nobody can be asked, and Q has passed since
+ * the mark was seen back     its memory is durable, and no server has reported
+ * a later one, although each had two heartbeats to do so
  *
  * In each case no later birth is known under the node's name.
  * docs/guarantees.md tells why this is enough.
@@ -119,13 +118,13 @@ struct admission {
     struct firststart start;
     struct witness witness;
     struct takeover takeover;
-    int epoch;              /* of the configuration */
-    bool is_epoch_known;    /* a node has told it */
-    bool is_succeeded;      /* newer names have taken nodes from ours */
-    bool is_surveyed;       /* a majority has once answered looks */
-    int64_t established_us; /* first saw an admission of our nodes; 0: never */
-    int established_epoch;  /* the last epoch in which it saw one */
-    bool has_median;        /* a majority of the clocks is known */
+    int epoch;               /* of the configuration */
+    bool is_epoch_known;     /* a node has told it */
+    bool is_succeeded;       /* newer names have taken nodes from ours */
+    bool is_surveyed;        /* a majority has once answered looks */
+    int64_t established_us;  /* first saw an admission of our nodes; 0: never */
+    int established_epoch;   /* the last epoch in which it saw one */
+    bool has_median;         /* a majority of the clocks is known */
     int64_t median_ahead_us; /* their median minus our clock */
 };
 
@@ -157,7 +156,8 @@ bool eligibility_is_taking_over(const struct admission *admission);
 /* True if this server has seen an admission of the epoch that it has now. */
 bool eligibility_is_established(const struct admission *admission);
 
-/* Whether the old names would be dead, once all nodes are marked that may be. */
+/* Whether the old names would be dead, once all nodes are marked that may be.
+ */
 void eligibility_count(const struct admission *admission,
                        struct takeover_count *count);
 

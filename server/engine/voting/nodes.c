@@ -8,7 +8,10 @@
 #include "../port/tag.h"
 
 /* Slower replies prove nothing about a clock, however long rounds may wait. */
-enum { CLOCK_REPLY_US = 100000 };
+enum {
+    CLOCK_REPLY_US = 100000,
+    REFUSED_US = 5000000, /* until then, nodes may only be late */
+};
 
 static int leader_of(const struct engine_settings *settings)
 {
@@ -271,6 +274,34 @@ static void log_epoch(struct nodes *nodes)
     nodes->epoch = epoch;
 }
 
+/* New names that cannot replace the old ones are mostly a mistake. */
+static void log_refusal(struct nodes *nodes, int64_t now_us)
+{
+    const struct admission *admission = &nodes->admission;
+    if (!admission->is_surveyed || eligibility_has_taken_over(admission) ||
+        eligibility_may_take_over(admission)) {
+        nodes->refused_us = 0;
+        nodes->is_refusal_logged = false;
+        return;
+    }
+    if (nodes->refused_us == 0)
+        nodes->refused_us = now_us;
+    if (nodes->is_refusal_logged || now_us - nodes->refused_us < REFUSED_US)
+        return;
+    struct takeover_count count;
+    eligibility_count(admission, &count);
+    log_write(
+        LOG_WARN, "names_refused",
+        (struct log_field[]){
+            LOG_N("epoch", admission->epoch), LOG_N("old_names", count.names),
+            LOG_N("found", __builtin_popcount(count.tellers)),
+            LOG_S("detail", "too few of the old names are here with all their "
+                            "memory: they may go on without these; ask "
+                            "redlockd --plan"),
+            LOG_END});
+    nodes->is_refusal_logged = true;
+}
+
 /* To be called after everything that may change which nodes vote. */
 static void settle(struct nodes *nodes, int64_t now_us)
 {
@@ -285,6 +316,7 @@ static void settle(struct nodes *nodes, int64_t now_us)
     admission_on_median(&nodes->admission, clocks_are_known(&nodes->clocks),
                         clocks_median_at(&nodes->clocks, now_us) - now_us);
     log_epoch(nodes);
+    log_refusal(nodes, now_us);
     while (admission_next(&nodes->admission, now_us, &action))
         if (!send_action(nodes, &action))
             admission_on_failure(&nodes->admission, &action, now_us);

@@ -157,9 +157,8 @@ static void take_over(struct outlook *outlook,
     outlook->told_us = LOOKS_US;
     for (int i = 0; i < outlook->nodes; i++)
         if ((count.tellers & 1u << i) != 0)
-            outlook->told_us =
-                at_least(admission->takeover.node[i].end_us - now_us,
-                         outlook->told_us);
+            outlook->told_us = at_least(
+                admission->takeover.node[i].end_us - now_us, outlook->told_us);
     if (outlook->change != OUTLOOK_TAKE_OVER ||
         admission->settings.has_take_over) {
         outlook->pause_us = outlook->most_us = most_us; /* by time alone */

@@ -33,7 +33,10 @@ struct nodes {
     struct clocks clocks;
     struct pace pace;
     int voting;
-    int epoch;           /* of the configuration, as the log has it */
+    int epoch; /* of the configuration, as the log has it */
+    int64_t
+        refused_us; /* its names replace no others since then; 0: they may */
+    bool is_refusal_logged;
     int64_t last_number; /* last fencing number made from the clocks */
     struct node node[NODES_MAX];
 };

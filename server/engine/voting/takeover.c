@@ -120,8 +120,8 @@ bool takeover_is_of_dead(const struct takeover *takeover, int node)
 static bool is_replaced(const struct takeover *takeover, int node,
                         uint16_t tellers)
 {
-    struct span birth = call_state_part(span_of(takeover->node[node].taken),
-                                        CALL_STATE_BIRTH);
+    struct span birth =
+        call_state_part(span_of(takeover->node[node].taken), CALL_STATE_BIRTH);
     if (birth.len != CALL_BIRTH_LEN)
         return true;
     for (int i = 0; i < NODES_MAX; i++) {
@@ -165,9 +165,9 @@ static bool cannot_have_counted(const struct takeover *takeover,
     int carried = 0;
     for (int i = 0; i < NODES_MAX; i++) {
         const struct takeover_node *it = &takeover->node[i];
-        carried += (count->tellers & 1u << i) != 0 &&
-                   (has_passed(it, configuration) ||
-                    is_of(it->mark, configuration));
+        carried +=
+            (count->tellers & 1u << i) != 0 &&
+            (has_passed(it, configuration) || is_of(it->mark, configuration));
     }
     return carried + count->names - __builtin_popcount(count->tellers) <
            quorum_of(count->names);

@@ -2,10 +2,11 @@
  * A change of the names: whether the old ones are dead. Pure.
  *
  * A node that is marked for new names keeps the admission that the mark took
- * from it: it tells that, with all its memory, and promises nothing under it any
- * more. Once a majority of the old names tells so at one instant, no majority of
- * them is left. So all that may still be held is known, and how long it lasts.
- * What counts stands on the nodes, not here: any server may count it.
+ * from it: it tells that, with all its memory, and promises nothing under it
+ * any more. Once a majority of the old names tells so at one instant, no
+ * majority of them is left. So all that may still be held is known, and how
+ * long it lasts. What counts stands on the nodes, not here: any server may
+ * count it.
  */
 #ifndef REDLOCKD_TAKEOVER_H
 #define REDLOCKD_TAKEOVER_H
@@ -26,10 +27,10 @@ struct takeover_node {
     char taken[CALL_STATE_MAX + 1]; /* or would be; "": it tells nothing */
     char passed[CALL_STATE_MAX + 1];
     char heard[NODES_MAX][CALL_BIRTH_LEN + 1]; /* births of the others */
-    int64_t since_us;  /* this mark was first seen */
-    int64_t looked_us; /* the look was sent */
-    int64_t end_us;    /* the last of its promises ends */
-    int64_t number;    /* the greatest that it has accepted */
+    int64_t since_us;                          /* this mark was first seen */
+    int64_t looked_us;                         /* the look was sent */
+    int64_t end_us; /* the last of its promises ends */
+    int64_t number; /* the greatest that it has accepted */
 };
 
 struct takeover {
@@ -72,7 +73,8 @@ void takeover_count_now(const struct takeover *takeover, const char *ours,
                         uint16_t nodes, struct takeover_count *count);
 
 /* The old names are dead: what the tellers promised is waited for. */
-void takeover_end(struct takeover *takeover, const struct takeover_count *count);
+void takeover_end(struct takeover *takeover,
+                  const struct takeover_count *count);
 
 /* True if the node is marked, and tells: it has not voted since. */
 bool takeover_tells(const struct takeover *takeover, int node);

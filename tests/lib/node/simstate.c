@@ -395,8 +395,8 @@ static void tell_news(struct simbatch *batch, const struct simcall *call)
     write_admit(batch, call, birth, atoll(news.ptr) + 1);
 }
 
-static void tell_taken(const struct simbatch *batch,
-                       const struct simcall *call, struct call_look *seen)
+static void tell_taken(const struct simbatch *batch, const struct simcall *call,
+                       struct call_look *seen)
 {
     const struct simmemory *memory = batch->memory;
     bool is_of_others =
@@ -488,9 +488,9 @@ static enum vote readmit(struct simbatch *batch, const struct simcall *call,
 static enum vote revoke(struct simbatch *batch, const struct simcall *call)
 {
     struct simmemory *memory = batch->memory;
-    bool is_found = memory->admit[0] != '\0' &&
-                    (is_admitted(batch, call) ||
-                     is_text(call->call.found, memory->admit));
+    bool is_found =
+        memory->admit[0] != '\0' &&
+        (is_admitted(batch, call) || is_text(call->call.found, memory->admit));
     bool has_taken =
         memory->taken[0] != '\0' && is_current(batch, call, memory->mark);
     if (!is_found && !has_taken)

@@ -218,8 +218,8 @@ TEST(story_32_the_higher_epoch_takes_a_majority_before_it_admits_one)
     voters_expect_nothing();
     ck_assert(!eligibility_has_taken_over(&voters.admission));
     voters_come(2, LOOK_CREATED, "", MARK_2);
-    voters_pass(HEARTBEAT_US);
     (void)voters_look_around();
+    voters_pass(1);
     ck_assert(eligibility_has_taken_over(&voters.admission));
     for (int i = 0; i < 3; i++)
         voters_expect(ADMISSION_ADMIT, i);
@@ -231,7 +231,7 @@ TEST(story_32_the_higher_epoch_takes_a_majority_before_it_admits_one)
         voters_found(i, LOOK_CREATED, "", MARK_2);
         VOTERS_ASSERT_REFUSAL(i, STATE_QUARANTINED);
     }
-    for (int heartbeats = 0; heartbeats < 2; heartbeats++) {
+    for (int heartbeats = 0; heartbeats < 3; heartbeats++) {
         voters_pass(HEARTBEAT_US);
         (void)voters_look_around();
     }

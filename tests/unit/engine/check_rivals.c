@@ -98,8 +98,9 @@ TEST(stories_41_to_43_no_node_that_was_put_back_is_admitted_too_early)
     }
 }
 
-/* Whoever forgets what was taken from it does not tell. If they are so many that
- * nobody knows whether the lower epoch is dead, the higher one stays out. */
+/* Whoever forgets what was taken from it does not tell. If they are so many
+ * that nobody knows whether the lower epoch is dead, the higher one stays out.
+ */
 TEST(story_32_a_higher_epoch_comes_in_and_never_beside_the_lower)
 {
     unsigned came = 0;
@@ -129,8 +130,8 @@ TEST(story_60_another_epoch_for_the_same_nodes_changes_nothing)
 
 /*
  * A server that has other names and a wrong epoch finds the nodes that nobody
- * uses, as the others answer late, and marks none. Then one with the right epoch
- * comes; the first one is gone, or is still there.
+ * uses, as the others answer late, and marks none. Then one with the right
+ * epoch comes; the first one is gone, or is still there.
  */
 TEST_RANGE(story_60_marks_of_a_wrong_epoch_do_not_bind_the_right_one, 0, 2)
 {

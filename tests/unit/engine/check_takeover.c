@@ -1,6 +1,6 @@
 /*
- * A change of the names: whether the old ones are dead, and how long the new ones
- * wait.
+ * A change of the names: whether the old ones are dead, and how long the new
+ * ones wait.
  */
 #include "../../../server/engine/voting/eligibility.h"
 #include "../../lib/suite/suite.h"
@@ -95,7 +95,8 @@ static const struct {
               {ADMIT(OF_THREE, 1), 2, 2, 3},
               {ADMIT(OF_FOUR, 1), 3, 3, 7}};
 
-/* Who has voted under the new names, and forgotten it, may be among the rest. */
+/* Who has voted under the new names, and forgotten it, may be among the rest.
+ */
 TEST_EACH(story_59_those_are_admitted_that_were_taken, enough)
 {
     take(0, enough[_i].tellers - 1, enough[_i].admit);

@@ -381,7 +381,8 @@ TEST(story_65_a_lower_epoch_of_the_same_names_takes_nothing_back)
     PERMIT_ASSERT_WORD(permit_ask(&call), LOOK_SUPERSEDED);
 }
 
-/* Its run_id or its memory is another one, or a name led elsewhere meanwhile. */
+/* Its run_id or its memory is another one, or a name led elsewhere meanwhile.
+ */
 TEST_RANGE(story_65_what_another_life_had_is_not_told, 0, 3)
 {
     take();

@@ -314,9 +314,10 @@ TEST(a_look_of_another_shape_is_garbage)
     memset(text, 'x', sizeof text - 1);
     memset(witnesses, 'x', sizeof witnesses - 1);
     const struct script_field good[LOOK_COUNT] = {
-        string("MARKED"), string(text + 1), string(text + 1),
-        string(text + 1), string(text + 1), integer(1),       integer(1),       integer(1),
-        integer(1),       integer(1),       string(witnesses + 1)};
+        string("MARKED"), string(text + 1),     string(text + 1),
+        string(text + 1), string(text + 1),     integer(1),
+        integer(1),       integer(1),           integer(1),
+        integer(1),       string(witnesses + 1)};
     struct script_field fields[LOOK_COUNT];
     memcpy(fields, good, sizeof good);
     ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_DONE);
@@ -341,8 +342,9 @@ TEST_RANGE(who_says_that_it_is_marked_tells_the_mark, 0, 3)
     static const char *const words[] = {"FRESH", "CREATED", "MARKED"};
     struct script_field fields[LOOK_COUNT] = {
         string(words[_i]), string(""), string("1:run:m:0:n"),
-        string(""),        string(""), integer(1),        integer(1), integer(1),
-        integer(1),        integer(1), string("")};
+        string(""),        string(""), integer(1),
+        integer(1),        integer(1), integer(1),
+        integer(1),        string("")};
     ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_DONE);
     fields[2].string = (struct span){"\0:run", 5};
     ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_UNREADABLE);
@@ -357,8 +359,8 @@ TEST(a_look_with_a_number_that_lua_cannot_tell_is_garbage)
 {
     const int64_t exact = INT64_C(1) << 53;
     struct script_field fields[LOOK_COUNT] = {
-        string("BARE"), string(""),     string(""),
-        string(""),     string(""),     integer(exact), integer(exact), integer(exact),
+        string("BARE"), string(""),     string(""),     string(""),
+        string(""),     integer(exact), integer(exact), integer(exact),
         integer(exact), integer(exact), string("")};
     ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_DONE);
     for (int i = LOOK_TEXTS; i < LOOK_COUNT - 1; i++) {
