@@ -161,6 +161,20 @@ static void add_memory(struct batch *batch, const struct call *call)
     add(batch, copy(batch, call->witnesses));
 }
 
+static void add_look(struct batch *batch, const struct call *call)
+{
+    add(batch, copy(batch, call->nonce));
+    add_number(batch, call->is_durable);
+    add_number(batch, call->floor);
+    add_number(batch, call->is_objecting);
+    add(batch, copy(batch, call->witnesses));
+    add(batch, copy(batch, call->latest));
+    add_number(batch, call->is_renewing);
+    add_number(batch, call->max_ttl_ms);
+    add_number(batch, call->is_watching);
+    add_number(batch, call->is_established);
+}
+
 /* The arguments that batch.lua and row.lua count for each kind. */
 static void add_args(struct batch *batch, const struct call *call)
 {
@@ -179,16 +193,7 @@ static void add_args(struct batch *batch, const struct call *call)
     batch->kinds[batch->kinds_count++] = letter;
     switch (call->kind) {
     case CALL_LOOK:
-        add(batch, copy(batch, call->nonce));
-        add_number(batch, call->is_durable);
-        add_number(batch, call->floor);
-        add_number(batch, call->is_objecting);
-        add(batch, copy(batch, call->witnesses));
-        add(batch, copy(batch, call->latest));
-        add_number(batch, call->is_renewing);
-        add_number(batch, call->max_ttl_ms);
-        add_number(batch, call->is_watching);
-        add_number(batch, call->is_established);
+        add_look(batch, call);
         return;
     case CALL_ADMIT:
         add_memory(batch, call);

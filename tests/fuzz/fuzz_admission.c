@@ -153,6 +153,18 @@ static void note_told(struct play *play, int node)
     }
 }
 
+/* Takes what stands before the next "|" off the text. */
+static struct span take_part(struct span *text)
+{
+    const char *bar = text->len > 0 ? memchr(text->ptr, '|', text->len) : NULL;
+    size_t len = bar != NULL ? (size_t)(bar - text->ptr) : text->len;
+    struct span part = {text->ptr, len};
+    size_t used = bar != NULL ? len + 1 : len;
+    *text = (struct span){text->ptr + used, text->len - used};
+    return part;
+}
+
+/* The mark's line may tell what was taken and passed as well. */
 static void look(struct play *play, struct input *input, int node)
 {
     char admit[CALL_WITNESSES_MAX], mark[CALL_WITNESSES_MAX],
@@ -161,11 +173,12 @@ static void look(struct play *play, struct input *input, int node)
     fields[0] = field(SCRIPT_FIELD_STRING, input_line(input), 0);
     fields[1] = field(SCRIPT_FIELD_STRING,
                       expand_admit(play, node, input_line(input), admit), 0);
+    struct span line = input_line(input);
     fields[2] = field(SCRIPT_FIELD_STRING,
-                      expand_mark(play, node, input_line(input), mark), 0);
+                      expand_mark(play, node, take_part(&line), mark), 0);
     fields[3] = field(SCRIPT_FIELD_STRING,
-                      expand_admit(play, node, input_line(input), taken), 0);
-    fields[4] = field(SCRIPT_FIELD_STRING, input_line(input), 0);
+                      expand_admit(play, node, take_part(&line), taken), 0);
+    fields[4] = field(SCRIPT_FIELD_STRING, line, 0);
     for (int i = LOOK_TEXTS; i < LOOK_FIELDS - 1; i++)
         fields[i] =
             field(SCRIPT_FIELD_INTEGER, span_of(""), input_number(input));

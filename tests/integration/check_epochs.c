@@ -125,7 +125,7 @@ TEST(story_32_and_33_nodes_change_under_running_servers)
                       "no_quorum");
     }
     for (int i = 2; i < 4; i++)
-        world_wait_ready(&world, i);
+        WAIT_UNTIL(2 * SOON_MS, rival_count_voting(&world, i) == 3);
     ck_assert_int_ge(harness_now_ms(), valid_until_ms);
     rival_cycle(&world.servers[2], "long");
     ck_assert_str_eq(node_text(&world.nodes[0], "HGET redlockd:state max_ttl"),
