@@ -14,7 +14,6 @@
  *   NO_OLD_BIRTH a machine may tell although its name had a later one
  *   UNTOLD       what they promised need not end
  *   MEMORY       a server counts those whom it took, whatever they are now
- *   ALL_AT_ONCE  it admits all that are marked, not only those that were taken
  *   BY_Q         if too few tell, it waits until nothing is promised any more
  *   BY_TIME      what remains: an old server that is cut off, and was so all the
  *                time, admits a node when nothing is promised any more
@@ -33,9 +32,6 @@
 #define NEW 3
 #define ASKS_0 3
 #define ASKS_1 24
-#elif defined(BOTH_NEW) && defined(TWO_SERVERS)
-#define ASKS_0 25
-#define ASKS_1 14
 #elif defined(BOTH_NEW)
 #define ASKS_0 13
 #define ASKS_1 26
@@ -281,13 +277,9 @@ inline see(s, m)
      promised[3] == 0 && promised[4] == 0 && promised[SECOND] == 0)
 #ifdef BY_Q
 #define IS_DEAD(s) (COUNTED(s) >= ENOUGH && ALL_MAY_END(s) || NOTHING_IS_PROMISED)
-#define ALL_AT_ONCE
-#else
-#define IS_DEAD(s) (COUNTED(s) >= ENOUGH && ALL_MAY_END(s))
-#endif
-#ifdef ALL_AT_ONCE
 #define IS_ADMITTED_AT_ONCE(s, m) true
 #else
+#define IS_DEAD(s) (COUNTED(s) >= ENOUGH && ALL_MAY_END(s))
 #define IS_ADMITTED_AT_ONCE(s, m) (phase[m] == NEW_MARKED && taken[m] != 0)
 #endif
 

@@ -192,7 +192,6 @@ names       | ANY_TELLS       | 59 a node that forgot tells           | two_hold
 names       | OUTSIDE         | all rules on, two old names stay out  | nothing
 names       | OUTSIDE BY_Q    | 65 time alone is waited for           | two_holders
 names       | BOTH_NEW | all rules on, both ask new servers | nothing
-names       | BOTH_NEW TWO_SERVERS LOSERS=8 ALL_AT_ONCE | 65 all marked are admitted | two_holders
 names       | SHRINKS LOSERS=4 | all rules on, 5 become 3 | nothing
 names       | SHRINKS LOSERS=4 FEW | 59 no majority of the old names tells | two_holders
 names       | SHRINKS LOSERS=4 MEMORY | 65 who forgot it since is counted | two_holders
