@@ -43,7 +43,7 @@ struct admission_settings {
     int64_t max_ttl_ms;
     int64_t node_timeout_us;
     enum first_start first_start; /* auto: durable nodes only */
-    bool has_take_over; /* nodes that cannot be marked are gone for good */
+    bool has_take_over; /* the old servers are stopped */
     bool is_off;        /* no quarantine */
     bool is_observer;   /* only probes */
 };
