@@ -96,11 +96,6 @@ IN_UNITS_AND_MODEL = [
         "server/engine/voting/takeover.c",
         "it->is_seen && it->is_marked && it->taken[0] != '\\0';",
         "it->is_seen && it->is_marked;")], tests="takeover"),
-    Defect("marks of a rival counted", "unit",
-           "story_65_marks_of_another_new_server_do_not_count", [Edit(
-        "server/engine/voting/takeover.c",
-        "it->is_seen && it->is_marked && it->taken[0] != '\\0';",
-        "it->is_seen && it->taken[0] != '\\0';")], tests="takeover"),
     Defect("marks counted one after the other", "unit",
            "story_65_all_are_marked_at_one_instant", [Edit(
         "server/engine/voting/takeover.c",
