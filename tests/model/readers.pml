@@ -13,14 +13,14 @@
  *
  * A node has a writer's key, a set of readers, or no key; and two numbers: the
  * highest of any grant, which all that sets a lock raises, and the least, which
- * a reader's number must be above. A writer's grant and any repair raise the
- * least to the highest; a reader's grant does not. The scripts store the least
+ * a reader's number must be above. What sets a writer's lock raises the least
+ * to the highest; what sets a reader's does not. The scripts store the least
  * only where the two differ. No client has a number above 3, so the model
  * counts no further.
  *
  * What repair.pml shows is taken for granted: a release comes again to each
- * node where it found nothing, until no acquire or repair is under way; and an
- * extend that finds nothing where the release deleted the lock repairs nothing.
+ * node where it found nothing, until no acquire or repair is under way; and a
+ * look that finds nothing where the release deleted the lock repairs nothing.
  * So a node that has deleted a lock must not get it again.
  *
  * Not in the model: clocks, locks of several resources, repeats, a writer's
@@ -34,14 +34,14 @@
  *   OVER_WRITER    a reader takes the key from a writer
  *   OVER_READERS   a writer takes it from readers
  *   NO_RECORD      a reader's grant raises no number
- *   KEEPS          a reader's grant raises the highest to its own number only
+ *   KEEPS          a reader's grant raises the highest to its own number only:
+ *                  nothing goes wrong
  *   ALL_RECORD     a reader's grant raises the least, too. Nothing goes wrong,
  *                  but readers make each other stale (REACH_BOTH)
  *   OLD_RECORD     a writer's grant does not raise the least if a reader's has
  *                  left it below the highest
- *   KEEPS_LEAST    a reader's repair does not raise the least
- *   NO_RAISE       a repair raises no number
- *   NO_COMPARE     a repair ignores that the highest has changed
+ *   NO_TOMB        a repair leaves no tombstone: others of its lock may follow
+ *   NO_GATE        an acquire may come after a look
  *   LOWERS         a shorter extend takes back what a longer one promised
  *   CREATES        an extend sets a reader again that has ended
  *   NEW_END        the key ends with the reader that came last
@@ -59,8 +59,6 @@
  *   WRITES_ON      a client writes until its downgrade is answered
  *   GOES_BACK      … and again, once it is extended as a writer after that
  *   UPGRADES       … which finds a reader, too
- * What the model may assume, not a rule:
- *   IN_TIME        no acquire comes after a repair of the same lock was sent
  * And what remains:
  *   NODES=4        two of four are no majority
  * With FEW only client 1 is a writer, and nothing is extended, repaired or
@@ -125,14 +123,10 @@ byte marked;            /* a bit per client */
 
 /* ---- acquires ----------------------------------------------------------- */
 
-/* Repairs that have seen another number do nothing. */
 inline raise(c, n)
 {
     highest[n] = (NUMBER(c) > highest[n] -> NUMBER(c) :
-                  (highest[n] < CLIENTS -> highest[n] + 1 : CLIENTS));
-#ifndef NO_COMPARE
-    repairs[n] = 0
-#endif
+                  (highest[n] < CLIENTS -> highest[n] + 1 : CLIENTS))
 }
 
 inline raise_for_reader(c, n)
@@ -244,8 +238,8 @@ inline extend(c)
     STEP(HOLDS(c) && MAY_MISS(c, n), DROP(firm[n], c)) \
     STEP(HOLDS(c) && COUNTS(c, n) && !IS_FIRM(c, n), ADD(firm[n], c))
 
-/* An extend finds nothing of this client. */
-#ifdef IN_TIME
+/* A look finds nothing of this client. */
+#ifndef NO_GATE
 #define MAY_LOOK(c, n) (!IN(coming[n], c))
 #define DEADLINE(c, n) STEP(IN(coming[n], c), DROP(coming[n], c))
 #else
@@ -264,15 +258,11 @@ inline repair(c, n, is_whole)
     is_reached = has[n] != 0 && phase[c] == RELEASED;
     assert(!is_reached);
 #endif
-#ifndef NO_RAISE
-    raise(c, n);
+#ifndef NO_TOMB
     DROP(repairs[n], c);
 #endif
-#ifdef KEEPS_LEAST
-    least[n] = (is_whole -> highest[n] : least[n]);
-#else
-    least[n] = highest[n];
-#endif
+    least[n] = (is_whole && NUMBER(c) > highest[n] -> NUMBER(c) : least[n]);
+    highest[n] = MAX(NUMBER(c), highest[n]);
     is_writers[n] = is_whole;
     ADD(has[n], c);
     check_set(c, n);

@@ -1,28 +1,40 @@
-/* Repairs and a release ("Repair" in docs/guarantees.md).
+/* Spreads and a release ("Spread" in docs/guarantees.md).
  *
- * Three nodes, one lock. A client releases it through one server; through others
- * the same lock is extended, any number of times, with a repair after each.
- * Commands take any time. The connection to one node may break. One node may
- * lack the key; the acquire, or its fill, may still be under way there. Or the
- * lock is young: the release goes through the server that granted it and has
- * not sent the fill, and asks only nodes 0 and 1. In the end no node may have
- * the key.
+ * Three nodes, one lock. A client releases it through one server; others spread
+ * the lock, any number of times each, as they granted or extended it. Commands
+ * take any time. The connection to one node may break. One node may lack the
+ * key; the acquire, or its fill, may still be under way there. Or the lock is
+ * young: the release goes through the server that granted it and has not sent
+ * the fill, and asks only nodes 0 and 1. In the end no node may have the key.
  *
  * A release is closed if a majority deleted the key in time: then only nodes
  * without the key are asked again, once. Otherwise all are, until none has it.
  *
- * With READER it is a reader's lock. Its acquire may have a number below the
- * highest in the slot, which it raises all the same, but not below the least.
+ * A spread looks twice. Where the key was missing at its first look, it creates
+ * the key once the second one has found it on a majority, and leaves a
+ * tombstone there. No numbers are compared: so a reader's member is as a key.
  *
- * Answers are read at once: read later, they only delay the next asking. The
- * numbers of slots end at SLOT_MAX, and so do the repairs.
+ * With PARTS the lock has another part, which node 2 lacks, and which is not
+ * released. With OTHERS somebody else has a key on some node now and then.
+ *
+ * With SMALL the lock is old, node 2 lacks it, and nothing breaks.
+ *
+ * Answers are read at once: read later, they only delay what follows.
+ *
+ * A tombstone that no spread under way can meet is forgotten: fewer states, and
+ * later spreads may do more.
  *
  * Rules that can be switched off:
- *   NO_WAIT      a repair looks at once, not a node timeout after its extend
- *   NO_LOOK      a repair does not look again
- *   NO_DEADLINE  a repair has no deadline
- *   NO_COMPARE   a repair ignores that the slot's number has changed
- *   NO_RAISE     a repair raises the number to the token's only
+ *   NO_TOMB      a creation leaves no tombstone
+ *   TOMB=…       it lasts so long, less than 4 T
+ *   NO_GATE      a spread may look before T after the grant
+ *   NO_WAIT      the second look does not wait for T after the first one
+ *   LATE_LOOK    it may begin later than 3 T after the first one
+ *   NO_LOOK      there is no second look: the first one tells who has it
+ *   NO_DEADLINE  a creation has no deadline
+ *   WINDOW=…     it has one, later than T after the second look began
+ *   ANY_PART     a creation sets all that is missing then
+ *   OVERWRITES   a creation does not mind what is there
  *   NO_END       an acquire, or its fill, has no deadline
  *   NO_CANCEL    the fill of a young lock is sent after the release
  *   FROM_RELEASE the release of a young lock is in time until T after it began,
@@ -35,38 +47,40 @@
  *   TWICE        … no node is asked a third time, whatever was found
  *   AT_ONCE      nodes are asked again as soon as all have answered
  *   FIXED        … or 2 T after the release began, whenever they answered
- *   KEEPS        a reader's acquire does not raise a number that is higher
- *   KEEPS_LEAST  a reader's repair does not raise the least
- * What the model may assume, not a rule:
- *   IN_TIME      no acquire comes after a look
  * And what remains:
  *   MOST_BREAK   the connections to two nodes may break
  */
 #define NO_LOCKS
+#ifdef SMALL
+#define T 1
+#define FAULTS 0
+#endif
 #include "common.pml"
 
 #ifndef T
 #define T 2 /* the node timeout */
 #endif
-#ifndef EXTENDS
-#define EXTENDS 2
+#ifndef SPREADS
+#define SPREADS 1 /* under way at once */
 #endif
-#ifndef SLOT_MAX
-#define SLOT_MAX 2
+#ifndef TOMB
+#define TOMB (4 * T)
+#endif
+#ifndef WINDOW
+#define WINDOW T
 #endif
 
-bool leftover;
+bool leftover, overwritten;
 
-bit key[NODES];
-byte slot[NODES];   /* 0: below the token's number, 1: that number */
-#ifdef READER
-bit is_stale[NODES]; /* the least is not below the token's number */
-#endif
+byte key[NODES];    /* 1: ours, 2: somebody else's */
 bit coming[NODES];  /* the acquire, or its fill */
+byte young;         /* ticks since the grant began, up to T */
+
+#define HAS(n) (key[n] == 1)
 
 /* ---- the release -------------------------------------------------------- */
 
-mtype = { IDLE, UNDER_WAY, ANSWERED, BROKEN, ASKING, WAITING, LOOKING };
+mtype = { IDLE, UNDER_WAY, ANSWERED, BROKEN, FIRST, SECOND };
 
 mtype asked[NODES];
 bit is_young;       /* the fill was not sent before the release, and never is */
@@ -74,7 +88,7 @@ bit is_again;       /* nodes are asked again */
 byte closing;       /* bit per node: it deleted the key in time */
 byte again;         /* bit per node: it lacked the key, or had it when asked
                        again */
-byte age;           /* since the release began; young: since the grant */
+byte age;           /* since the release began */
 byte quiet;         /* since the last answer, or the release began */
 byte frail;         /* the node whose connection may break */
 
@@ -95,12 +109,16 @@ byte frail;         /* the node whose connection may break */
 #ifdef LATE
 #define IS_IN_TIME true
 #else
+#ifdef FROM_RELEASE
 #define IS_IN_TIME (age < T)
+#else
+#define IS_IN_TIME ((is_young -> young : age) < T)
+#endif
 #endif
 #ifdef EMPTY
 #define CLOSES(n) IS_IN_TIME
 #else
-#define CLOSES(n) (key[n] && IS_IN_TIME)
+#define CLOSES(n) (HAS(n) && IS_IN_TIME)
 #endif
 #define IS_CLOSED (COUNT(closing) >= QUORUM)
 
@@ -127,9 +145,6 @@ inline begin()
     asked[0] = UNDER_WAY;
     asked[1] = UNDER_WAY;
     asked[2] = (is_young -> IDLE : UNDER_WAY);
-#ifdef FROM_RELEASE
-    age = 0;
-#endif
 #ifdef NO_CANCEL
     coming[2] = coming[2] || is_young;
 #endif
@@ -139,18 +154,18 @@ inline answer(n)
 {
     if
     :: is_again ->
-        again = (key[n] && !IS_CLOSED -> ALL_NODES : again);
+        again = (HAS(n) && !IS_CLOSED -> ALL_NODES : again);
 #ifdef REACH_FILL
-        is_reached = IS_CLOSED && key[n];
+        is_reached = IS_CLOSED && HAS(n);
         assert(!is_reached)
 #endif
     :: else ->
         closing = (CLOSES(n) -> closing | BIT(n) : closing);
-        again = (!key[n] && !IS_LATE -> again | BIT(n) : again)
+        again = (!HAS(n) && !IS_LATE -> again | BIT(n) : again)
     fi;
     quiet = 0;
     asked[n] = ANSWERED;
-    key[n] = 0
+    key[n] = (HAS(n) -> 0 : key[n])
 }
 
 inline ask_again()
@@ -180,24 +195,44 @@ inline ask_again()
 #endif
 #define BREAK(n) \
     FAULT(MAY_BREAK(n), asked[n] = BROKEN) \
-    FAULT(MAY_BREAK(n), asked[n] = BROKEN; key[n] = 0)
+    FAULT(MAY_BREAK(n) && HAS(n), asked[n] = BROKEN; key[n] = 0)
 
 /* What a broken connection lost is sent once more at the end. */
 #define IS_AT_END (IS_ANSWERED && IS_TIME && DUE == 0)
 #define PAY(n) \
     :: d_step { IS_AT_END && asked[n] == BROKEN -> \
-                asked[n] = ANSWERED; key[n] = 0 }
+                asked[n] = ANSWERED; key[n] = (HAS(n) -> 0 : key[n]) }
 #define IS_OVER (IS_AT_END && ALL(BROKEN) == 0)
 
-/* ---- extends and repairs ------------------------------------------------ */
+/* ---- spreads ------------------------------------------------------------ */
 
-mtype phase[EXTENDS];
-byte had[EXTENDS];       /* bit per node: has it, as the extend, or look, found */
-byte lacks[EXTENDS];     /* bit per node: is to be repaired */
-byte seen[EXTENDS * NODES];
-byte since[EXTENDS];     /* ticks in this phase */
+mtype phase[SPREADS];
+byte had[SPREADS];   /* bit per node: has it, as the second look found */
+byte lacks[SPREADS]; /* bit per node: lacked it at the first look */
+byte since[SPREADS]; /* ticks since this look began */
+byte calm[SPREADS];  /* first look: since its last answer, up to T */
+byte tomb[NODES];    /* how long the tombstone still lasts */
 
-#define SEEN(e, n) seen[(e) * NODES + (n)]
+#ifdef PARTS
+#define HAS_ALL(n) (HAS(n) && n != 2)
+#else
+#define HAS_ALL(n) HAS(n)
+#endif
+#ifdef ANY_PART
+#define MAY_CREATE(n) (!HAS_ALL(n))
+#else
+#define MAY_CREATE(n) (!HAS(n)) /* what was missing, and nothing else */
+#endif
+
+/* Whether a spread may meet the tombstone. */
+#define MEETS(n) (BIT(n) & (lacks[0] | lacks[SPREADS - 1]))
+
+inline forget_tombs()
+{
+    tomb[0] = (MEETS(0) -> tomb[0] : 0);
+    tomb[1] = (MEETS(1) -> tomb[1] : 0);
+    tomb[2] = (MEETS(2) -> tomb[2] : 0)
+}
 
 inline finish(e)
 {
@@ -205,95 +240,83 @@ inline finish(e)
     had[e] = 0;
     lacks[e] = 0;
     since[e] = 0;
-    SEEN(e, 0) = 0;
-    SEEN(e, 1) = 0;
-    SEEN(e, 2) = 0
+    calm[e] = 0;
+    forget_tombs()
 }
 
 inline ask(e, n)
 {
-    phase[e] = ASKING;
-    if
-    :: key[n] -> had[e] = had[e] | BIT(n)
-    :: else -> lacks[e] = lacks[e] | BIT(n); SEEN(e, n) = slot[n]
-    fi;
-    if
-    :: had[e] == ALL_NODES || COUNT(lacks[e]) >= QUORUM -> finish(e)
-    :: else
-    fi
+    phase[e] = FIRST;
+    lacks[e] = lacks[e] | BIT(n);
+    calm[e] = 0
 }
 
-inline wait(e)
+inline look(e)
 {
-    phase[e] = WAITING;
+    phase[e] = SECOND;
     since[e] = 0;
-#ifndef NO_LOOK
-    had[e] = 0 /* the look tells */
-#endif
+    calm[e] = 0
 }
 
-inline begin_look(e)
-{
-    phase[e] = LOOKING;
-#ifdef IN_TIME
-    coming[0] = 0;
-    coming[2] = 0;
-#endif
-    since[e] = 0
-}
-
-inline set(e, n)
+inline create(e, n)
 {
     if
-    :: key[n]
-    :: else ->
+#ifndef OVERWRITES
+    :: key[n] == 0 && tomb[n] == 0 ->
+#else
+    :: !HAS(n) && tomb[n] == 0 ->
+        overwritten = key[n] != 0;
+        assert(!overwritten);
+#endif
         key[n] = 1;
-#ifdef REACH_REPAIR
+#ifndef NO_TOMB
+        tomb[n] = TOMB;
+#endif
+#ifdef REACH_CREATE
         is_reached = asked[n] == ANSWERED;
         assert(!is_reached);
 #endif
-#ifdef NO_RAISE
-        slot[n] = (slot[n] == 0 -> 1 : slot[n])
-#else
-        slot[n]++;
-#endif
-#if defined(READER) && !defined(KEEPS_LEAST)
-        is_stale[n] = 1
-#endif
+        lacks[e] = lacks[e] & ~BIT(n);
+        forget_tombs()
+    :: else /* tried again as long as it is in time */
     fi;
-    lacks[e] = lacks[e] & ~BIT(n);
-    SEEN(e, n) = 0;
     if
     :: lacks[e] == 0 -> finish(e)
     :: else
     fi
 }
 
-#ifdef NO_COMPARE
-#define IS_AS_SEEN(e, n) true
+#ifdef NO_GATE
+#define IS_OLD true
 #else
-#define IS_AS_SEEN(e, n) (SEEN(e, n) == slot[n])
+#define IS_OLD (young >= T)
 #endif
-
 #ifdef NO_WAIT
-#define WAIT 0
+#define IS_CALM(e) true
 #else
-#define WAIT T
+#define IS_CALM(e) (calm[e] >= T)
+#endif
+#ifdef NO_LOOK
+#define IS_FOUND(e) true
+#else
+#define IS_FOUND(e) (COUNT(had[e]) >= QUORUM)
 #endif
 
-#define EXTEND_ON(e, n) \
-    :: d_step { (phase[e] == IDLE || phase[e] == ASKING) && \
-                !((had[e] | lacks[e]) & BIT(n)) -> ask(e, n) } \
-    :: d_step { phase[e] == LOOKING && key[n] && \
-                !((had[e] | lacks[e]) & BIT(n)) -> had[e] = had[e] | BIT(n) } \
-    :: d_step { phase[e] == LOOKING && COUNT(had[e]) >= QUORUM && \
-                (lacks[e] & BIT(n)) && slot[n] < SLOT_MAX && \
-                IS_AS_SEEN(e, n) -> set(e, n) }
+/* A spread that is alone is the first one: fewer states. */
+#define MAY_BEGIN(e) \
+    (phase[e] == IDLE && IS_OLD && (e == 0 || phase[0] != IDLE))
 
-#define EXTEND(e) \
-    EXTEND_ON(e, 0) EXTEND_ON(e, 1) EXTEND_ON(e, 2) \
-    :: d_step { phase[e] == ASKING && COUNT(had[e]) >= QUORUM && lacks[e] -> wait(e) } \
-    :: d_step { phase[e] == WAITING && since[e] >= WAIT -> begin_look(e) } \
+#define SPREAD_ON(e, n) \
+    :: d_step { (phase[e] == FIRST || MAY_BEGIN(e)) && \
+                MAY_CREATE(n) && !(lacks[e] & BIT(n)) -> ask(e, n) } \
+    :: d_step { phase[e] == SECOND && HAS_ALL(n) && !(had[e] & BIT(n)) -> \
+                had[e] = had[e] | BIT(n) } \
+    :: d_step { phase[e] == SECOND && IS_FOUND(e) && (lacks[e] & BIT(n)) -> \
+                create(e, n) }
+
+#define SPREAD(e) \
+    SPREAD_ON(e, 0) SPREAD_ON(e, 1) SPREAD_ON(e, 2) \
+    :: d_step { phase[e] == FIRST && IS_CALM(e) -> look(e) } \
     :: d_step { phase[e] != IDLE -> finish(e) }
 
 /* ---- time --------------------------------------------------------------- */
@@ -301,19 +324,30 @@ inline set(e, n)
 /* At its end a deadline has passed, and a wait is over. */
 inline tick()
 {
-    age = ((is_young || HAS_BEGUN) && age < AGE_MAX -> age + 1 : age);
+    age = (HAS_BEGUN && age < AGE_MAX -> age + 1 : age);
     quiet = (HAS_BEGUN && quiet < T -> quiet + 1 : quiet);
-#ifndef NO_END
+    young = (young < T -> young + 1 : young);
     for (n : 0 .. NODES - 1) {
-        coming[n] = (age < T -> coming[n] : 0)
-    }
+#ifndef NO_END
+        coming[n] = (young < T -> coming[n] : 0);
 #endif
-    for (e : 0 .. EXTENDS - 1) {
+        tomb[n] = (tomb[n] > 0 -> tomb[n] - 1 : 0)
+    }
+    for (e : 0 .. SPREADS - 1) {
         if
-        :: phase[e] == WAITING && since[e] < WAIT -> since[e]++
+        :: phase[e] == FIRST ->
+            calm[e] = (calm[e] < T -> calm[e] + 1 : T);
+            if
+            :: since[e] < 3 * T -> since[e]++
+#ifndef LATE_LOOK
+            :: else -> finish(e)
+#else
+            :: else
+#endif
+            fi
 #ifndef NO_DEADLINE
-        :: phase[e] == LOOKING && since[e] + 1 < T -> since[e]++
-        :: phase[e] == LOOKING && since[e] + 1 >= T -> finish(e)
+        :: phase[e] == SECOND && since[e] + 1 < WINDOW -> since[e]++
+        :: phase[e] == SECOND && since[e] + 1 >= WINDOW -> finish(e)
 #endif
         :: else
         fi
@@ -324,21 +358,18 @@ inline tick()
 
 /* ---- the world ---------------------------------------------------------- */
 
-#ifdef READER
-#define MAY_SET(n) (!is_stale[n] && slot[n] < SLOT_MAX)
-#else
-#define MAY_SET(n) (slot[n] == 0)
-#endif
-#ifdef KEEPS
-#define RAISE(n)
-#else
-#define RAISE(n) slot[n]++;
-#endif
 #define ACQUIRE(n) \
-    FAULT(coming[n] && !key[n] && MAY_SET(n), \
-          RAISE(n) coming[n] = 0; key[n] = 1)
+    FAULT(coming[n] && key[n] == 0, coming[n] = 0; key[n] = 1)
 
-#define ARE_IDLE (phase[0] == IDLE && phase[EXTENDS - 1] == IDLE)
+#ifdef OTHERS
+#define OTHER(n) \
+    FAULT(key[n] == 0, key[n] = 2) \
+    :: d_step { key[n] == 2 -> key[n] = 0 }
+#else
+#define OTHER(n)
+#endif
+
+#define ARE_IDLE (phase[0] == IDLE && phase[SPREADS - 1] == IDLE)
 
 active proctype world()
 {
@@ -346,25 +377,29 @@ active proctype world()
     d_step {
         for (n : 0 .. NODES - 1) {
             asked[n] = IDLE;
-            key[n] = 1;
-            slot[n] = 1
+            key[n] = 1
         }
-        for (e : 0 .. EXTENDS - 1) {
+        for (e : 0 .. SPREADS - 1) {
             phase[e] = IDLE
         }
         n = 0;
         e = 0
     }
     frail = 2;
+    young = T;
     if
+#ifdef SMALL
+    :: d_step { key[2] = 0 }
+#else
     :: true
-    :: d_step { key[0] = 0; slot[0] = 0; coming[0] = 1 }
+    :: d_step { key[0] = 0; coming[0] = 1; young = 0 }
     :: d_step { key[0] = 0 }
-    :: d_step { key[2] = 0; slot[2] = 0; coming[2] = 1 }
+    :: d_step { key[2] = 0; coming[2] = 1; young = 0 }
     :: d_step { key[2] = 0 }
 #ifndef FIXED
-    :: d_step { key[2] = 0; slot[2] = 0; is_young = 1 }
-    :: d_step { key[2] = 0; slot[2] = 0; is_young = 1; frail = 1 }
+    :: d_step { key[2] = 0; is_young = 1; young = 0 }
+    :: d_step { key[2] = 0; is_young = 1; young = 0; frail = 1 }
+#endif
 #endif
     fi;
     do
@@ -378,12 +413,13 @@ active proctype world()
                 is_reached = true; assert(!is_reached) }
 #endif
     ACQUIRE(0) ACQUIRE(2)
-    EXTEND(0)
-#if EXTENDS > 1
-    EXTEND(1)
+    OTHER(0) OTHER(2)
+    SPREAD(0)
+#if SPREADS > 1
+    SPREAD(1)
 #endif
     :: d_step { tick() }
     :: d_step { IS_OVER && ARE_IDLE && !coming[0] && !coming[2] -> \
-                leftover = key[0] || key[1] || key[2]; assert(!leftover) }
+                leftover = HAS(0) || HAS(1) || HAS(2); assert(!leftover) }
     od
 }

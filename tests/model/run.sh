@@ -223,14 +223,19 @@ fence       | NO_SPREAD       | 34 clocks far apart, and one steps    | falls_ba
 fence       | FAR_NODE        | what remains: steps to a wrong clock  | falls_back
 fence       | LEAST_Q         | all rules on, Q is 3 W and a tick     | nothing        | all
 fence       | SHORT_Q         | 34 away for 3 W                       | falls_back
-repair      |                 | all rules on | nothing | EXTENDS=1
-repair      | REACH_REPAIR    | goal: repaired after the release      | is_reached
+repair      |                 | all rules on                          | nothing
+repair      | REACH_CREATE    | goal: created behind the release      | is_reached
 repair      | REACH_FILL      | goal: closed, and the key came later  | is_reached
 repair      | REACH_CLOSE     | goal: young, and asked once           | is_reached
-repair      | NO_WAIT         | 50 it looks at once                   | leftover
-repair      | NO_LOOK         | 50 it does not look                   | leftover
+repair      | PARTS           | all rules on, a part is missing       | nothing
+repair      | PARTS ANY_PART  | 50 the part that is there is released | leftover
+repair      | OTHERS          | all rules on, others come by          | nothing
+repair      | OTHERS OVERWRITES | it minds nobody                     | overwritten
+repair      | NO_GATE         | 50 it looks before the acquire ends   | leftover
+repair      | NO_WAIT         | 50 it looks again at once             | leftover
+repair      | NO_LOOK         | 50 it does not look again             | leftover
 repair      | NO_DEADLINE     | 50 it lay in a socket                 | leftover
-repair      | NO_COMPARE      | 50 set and deleted in between         | leftover
+repair      | WINDOW=3        | 50 it lay there for longer than T     | leftover
 repair      | NO_END          | 50 a fill comes after all askings     | leftover
 repair      | NO_CANCEL       | 50 the fill is sent after the release | leftover
 repair      | FROM_RELEASE    | 50 extended before a young release    | leftover
@@ -238,17 +243,15 @@ repair      | LATE            | 50 a release that takes T             | leftover
 repair      | EMPTY           | 50 a majority without the key in time | leftover
 repair      | ONCE            | 50 a late acquire                     | leftover
 repair      | SOME            | 50 all had the key, but were late     | leftover
-repair      | SAME            | 50 young, but late: repaired elsewhere | leftover
-repair      | TWICE           | 50 extended between two askings       | leftover
+repair      | SAME            | 50 young, but late: created elsewhere | leftover
+repair      | TWICE           | 50 created between two askings        | leftover
 repair      | AT_ONCE         | 50 a late acquire, asked before       | leftover
 repair      | FIXED           | 50 a release longer than 1.5 T        | leftover
 repair      | MOST_BREAK      | what remains: without a majority      | leftover
-repair      | T=1 FAULTS=0    | all rules on, two extends at once      | nothing | all
-repair      | NO_RAISE        | 50 two extends at once | leftover | T=1 FAULTS=0
-repair      | READER          | all rules on, a reader | nothing | EXTENDS=1
-repair      | READER KEEPS    | 50 set and deleted in between         | leftover
-repair      | READER KEEPS_LEAST | 50 it comes after the repair       | leftover
-repair      | READER KEEPS_LEAST IN_TIME | all rules on, acquires end first | nothing
+repair      | SPREADS=2 T=1   | all rules on, two spreads at once     | nothing | SMALL
+repair      | SPREADS=2 SMALL NO_TOMB | 50 set and deleted in between | leftover
+repair      | SPREADS=2 SMALL TOMB=3 | 50 the same, less than 4 T ago | leftover
+repair      | SPREADS=2 SMALL LATE_LOOK | 50 the same, looks far apart | leftover
 readers     |                 | all rules on                          | nothing
 readers     | REACH_BOTH      | goal: two readers, the lower one last | is_reached
 readers     | REACH_WRITER    | goal: a writer after a reader         | is_reached
@@ -259,11 +262,9 @@ readers     | FEW NO_RECORD   | 8 a writer older than a reader        | falls_ba
 readers     | OLD_RECORD      | 8 a reader's record outlives a writer | falls_back
 readers     | OVER_WRITER     | a reader takes the key from a writer  | two_holders
 readers     | OVER_READERS    | a writer takes it from readers        | two_holders
-readers     | KEEPS           | 50 set and deleted in between         | leftover
-readers     | NO_COMPARE      | 50 the same                           | leftover
-readers     | NO_RAISE IN_TIME | 50 two repairs                       | leftover
-readers     | KEEPS_LEAST     | 50 an acquire after the repair        | leftover
-readers     | KEEPS_LEAST IN_TIME | all rules on, acquires end first  | nothing
+readers     | KEEPS           | all rules on, and fewer raises        | nothing
+readers     | NO_TOMB         | 50 two repairs                        | leftover
+readers     | NO_GATE         | 50 an acquire after the look          | leftover
 readers     | ALL_RECORD      | all rules on, and one too many        | nothing
 readers     | ALL_RECORD REACH_BOTH | the lower one is refused        | nothing
 readers     | LOWERS          | a shorter extend                      | two_holders
