@@ -20,11 +20,10 @@ struct engine *engine_new(const struct engine_settings *settings,
     metrics->names = &result_names;
     engine->env = (struct environment){*settings, *port, metrics};
     nodes_init(&engine->nodes, &engine->env);
-    fills_init(&engine->fills, &engine->nodes);
+    spreads_init(&engine->spreads, &engine->nodes);
     releases_init(&engine->releases, &engine->nodes);
-    repairs_init(&engine->repairs, &engine->nodes);
-    operations_init(&engine->operations, &engine->nodes, &engine->fills,
-                    &engine->releases, &engine->repairs);
+    operations_init(&engine->operations, &engine->nodes, &engine->spreads,
+                    &engine->releases);
     waits_init(&engine->waits, &engine->nodes, &engine->operations);
     permits_init(&engine->permits, &engine->nodes, &engine->operations,
                  &engine->waits);
@@ -46,9 +45,8 @@ void engine_free(struct engine *engine)
     permits_fini(&engine->permits);
     waits_fini(&engine->waits);
     operations_fini(&engine->operations);
-    repairs_fini(&engine->repairs);
     releases_fini(&engine->releases);
-    fills_fini(&engine->fills);
+    spreads_fini(&engine->spreads);
     free(engine);
 }
 
@@ -269,7 +267,7 @@ void engine_stop_waiting(struct engine *engine)
 
 void engine_stop(struct engine *engine)
 {
-    fills_flush(&engine->fills);
+    spreads_flush(&engine->spreads);
 }
 
 /* ---- what operators see ------------------------------------------------- */

@@ -91,8 +91,8 @@ void engine_on_reply(struct engine *engine, int node, uint64_t tag,
             take_release(engine, node, asking, &counted);
         break;
     }
-    case TAG_REPAIR:
-        repairs_on_reply(&engine->repairs, tag, &counted);
+    case TAG_SPREAD:
+        spreads_on_reply(&engine->spreads, node, tag, &counted, sent_us);
         break;
     case TAG_SCAN:
         listings_on_reply(&engine->listings, tag, &counted);
@@ -128,9 +128,8 @@ void engine_on_timer(struct engine *engine, uint32_t slot)
     }
     int64_t now_us = environment_now(&engine->env);
     nodes_tick(&engine->nodes, now_us);
-    fills_tick(&engine->fills, now_us);
+    spreads_tick(&engine->spreads, now_us);
     releases_tick(&engine->releases, now_us);
-    repairs_tick(&engine->repairs, now_us);
     waits_tick(&engine->waits, now_us);
     permits_tick(&engine->permits, now_us);
     watches_tick(&engine->watches, now_us);

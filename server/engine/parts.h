@@ -10,19 +10,17 @@
 #include "listing.h"
 #include "permits/permits.h"
 #include "port/port.h"
-#include "rounds/fills.h"
 #include "rounds/operation.h"
 #include "rounds/releases.h"
-#include "rounds/repairs.h"
+#include "rounds/spreads.h"
 #include "voting/nodes.h"
 #include "waiting/watches.h"
 
 struct engine {
     struct environment env;
     struct nodes nodes;
-    struct fills fills;
+    struct spreads spreads;
     struct releases releases;
-    struct repairs repairs;
     struct operations operations;
     struct waits waits;
     struct permits permits;

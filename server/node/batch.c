@@ -175,6 +175,15 @@ static void add_look(struct batch *batch, const struct call *call)
     add_number(batch, call->is_established);
 }
 
+/* What was seen before a repeat or a repair. */
+static void add_seen(struct batch *batch, const struct call *call)
+{
+    if (call->kind == CALL_REPEAT || call->kind == CALL_REPAIR)
+        add_number(batch, call->seen);
+    if (call->kind == CALL_REPAIR)
+        add_number(batch, call->tombstone_ms);
+}
+
 /* The arguments that batch.lua and row.lua count for each kind. */
 static void add_args(struct batch *batch, const struct call *call)
 {
@@ -218,8 +227,7 @@ static void add_args(struct batch *batch, const struct call *call)
         add_number(batch, call->ttl_ms);
         for (int i = 0; i < names; i++)
             add_number(batch, call->slots[i]);
-        if (call->kind == CALL_REPEAT || call->kind == CALL_REPAIR)
-            add_number(batch, call->seen);
+        add_seen(batch, call);
         return;
     case CALL_RELEASE:
     case CALL_INSPECT:

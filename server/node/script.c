@@ -226,9 +226,9 @@ static bool decode_rest(struct call_reply *reply, enum call_kind kind,
             *reply =
                 (struct call_reply){.vote = VOTE_UNFIT, .state = STATE_FAILED};
         return is_integer;
-    case VOTE_FREE: /* for a slot without a number the script answers 0 */
-        reply->highest = number == 0 || is_time ? number : -1;
-        return is_integer;
+    case VOTE_FREE:
+        reply->highest = number;
+        return is_integer && number > 0 && number < 1 << NAMES_MAX;
     case VOTE_DELETED:
         reply->listeners = number;
         return script_is_number(&fields[1]);

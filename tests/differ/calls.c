@@ -213,9 +213,9 @@ static struct span any_names(struct run *run, enum call_kind kind, int first,
 }
 
 /*
- * Of a repair: mostly what the slots say. Of a repeat: about the number of the
- * token that is there, or of one that somebody may have set, or all that are
- * not ahead. An acquire replaces nobody.
+ * Of a repair: mostly that all were missing. Of a repeat: about the number of
+ * the token that is there, or of one that somebody may have set, or all that
+ * are not ahead. An acquire replaces nobody.
  */
 static int64_t any_seen(struct run *run, const struct call *call, int resource)
 {
@@ -229,10 +229,8 @@ static int64_t any_seen(struct run *run, const struct call *call, int resource)
         return hands_pick(run, 2) == 0
                    ? INT64_C(1700000000000000) + hands_pick(run, 5)
                    : run->clock_us;
-    int64_t seen =
-        simnode_seen(&run->memory, call->slots, names_count(call->resource)) -
-        (hands_pick(run, 4) == 0);
-    return seen > 0 ? seen : 0;
+    return hands_pick(run, 4) != 0 ? (1 << CALLS_NAMES_MAX) - 1
+                                   : hands_pick(run, 1 << CALLS_NAMES_MAX);
 }
 
 /* Acquires and releases of one lock are most of what a node gets. */
@@ -366,6 +364,7 @@ static void make_call(struct run *run, const struct shared *shared,
         .is_established = hands_pick(run, 3) == 0,
         .node_deadline_us = shared->deadline_us,
         .window_us = CALLS_WINDOW_US,
+        .tombstone_ms = 60000,
     };
     if (has_names) {
         fence_slots(call->resource, call->slots);

@@ -160,6 +160,7 @@ static void evict(struct run *run)
     for (int i = 0; i < SIM_RESOURCES; i++)
         if (run->memory.keys[i].expires_ms != SIM_ENDLESS)
             run->memory.keys[i].is_set = false;
+    memset(run->memory.tombstones, 0, sizeof run->memory.tombstones);
     read_process(run);
 }
 

@@ -62,6 +62,7 @@ static bool read_call(struct span line, char names[NAMES_LEN_MAX],
             INT64_C(1700000000000000) + (int64_t)rest.len * LATER_US,
         .window_us = 15000000,
         .seen = INT64_MAX,
+        .tombstone_ms = INT64_MAX,
     };
     if (names_count(call->resource) > NAMES_MAX)
         return false;
@@ -160,6 +161,8 @@ static void take_call(struct places *at, const struct batch *batch,
         at->arg = take_number(at->arg, call->slots[i]);
     if (call->kind == CALL_REPEAT || call->kind == CALL_REPAIR)
         at->arg = take_number(at->arg, call->seen);
+    if (call->kind == CALL_REPAIR)
+        at->arg = take_number(at->arg, call->tombstone_ms);
 }
 
 /*

@@ -1,6 +1,8 @@
 """Defects of acquires that ask a quorum first, and of fills. See run.py."""
 from defect import Defect, Edit
 
+SPREADS = "server/engine/rounds/spreads.c"
+
 ASKING = [
     Defect("two of three are enough", "sim", "exclusion", [Edit(
         "server/engine/rounds/round.c",
@@ -22,32 +24,29 @@ ASKING = [
            [Edit("server/engine/rounds/operation.c",
                  "            widen(it, WIDENING_SLOW);\n",
                  "            (void)WIDENING_SLOW;\n")], tests="quorum"),
-    Defect("fill after the release", "sim", "tidy", [Edit(
-        "server/engine/rounds/fills.c",
-        "    forget(fills, it);\n    return is_in_time;\n",
-        "    return is_in_time;\n")]),
+    Defect("fill after the release", "unit",
+           "a_fill_is_not_sent_after_the_release", [Edit(
+        SPREADS, "        forget(spreads, it);\n    }\n    return is_young;\n",
+        "        break;\n    }\n    return is_young;\n")], tests="quorum"),
     Defect("fill with a deadline of its own", "unit",
            "a_lock_that_stays_gets_onto_the_other_nodes", [Edit(
-        "server/engine/rounds/fills.c",
-        "        .deadline_us = round->deadline_us,\n        .ttl_ms",
-        "        .deadline_us = environment_now(fills->env) + 4000000,\n"
-        "        .ttl_ms")], tests="quorum"),
+        SPREADS, "        .deadline_us = round->deadline_us,\n",
+        "        .deadline_us = environment_now(spreads->env) + 4000000,\n")],
+           tests="quorum"),
     Defect("fill too late for far nodes", "unit",
            "after_a_long_round_the_fill_is_sent_in_time", [Edit(
-        "server/engine/rounds/fills.c",
-        "    return at_us < last_us ? at_us : last_us;\n",
+        SPREADS, "    return at_us < last_us ? at_us : last_us;\n",
         "    return at_us + 0 * last_us;\n")], tests="quorum"),
     Defect("fill with the whole TTL", "unit",
            "a_lock_that_stays_gets_onto_the_other_nodes", [Edit(
-        "server/engine/rounds/fills.c",
-        "    call.ttl_ms = it->ttl_ms - passed_ms;\n",
-        "    call.ttl_ms = it->ttl_ms + 0 * passed_ms;\n")], tests="quorum"),
+        SPREADS, "    call->ttl_ms = it->ttl_ms - passed_ms;\n",
+        "    call->ttl_ms = it->ttl_ms + 0 * passed_ms;\n")], tests="quorum"),
     Defect("fill of a grant that nobody took", "sim", "tidy", [Edit(
         "server/engine/rounds/operation.c",
         "        it->result.token = attempt_token(&it->attempt);\n",
         "        it->result.token = attempt_token(&it->attempt);\n"
         "        if (outcome == OUTCOME_GRANTED)\n"
-        "            attempt_fill(&it->attempt);\n")]),
+        "            attempt_begin_spread(&it->attempt);\n")]),
     # The simulator would have to slow a release down between two nodes.
     Defect("late majority that closes a release", "model", "leftover",
            model="repair", rule="LATE"),

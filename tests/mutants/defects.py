@@ -5,6 +5,7 @@ build/release/differ compares with the script, or is left to the nemesis. Where
 neither suffers, differ finds it itself.
 """
 from asking import ASKING
+from spreading import SPREADING
 from defect import Defect, Edit
 from mistakes import MISTAKES
 
@@ -79,10 +80,7 @@ DEFECTS = [
         "            attempt_undo(&it->attempt);\n"
         "        settle(it, OUTCOME_NO_QUORUM);\n"
         "        return false;\n")]),
-    # ---- repairs ------------------------------------------------------------
-    Defect("no repair", "sim", "repaired", [Edit(
-        "server/engine/rounds/repairs.c", "    if (missing == 0 || ",
-        "    if (missing != 0 || ")]),
+    # ---- spreads: spreading.py has more ---------------------------------------
     Defect("repair counted at once", "sim", "kept", [Edit(
         "server/engine/rounds/round.c", "    int own = round_count(round, VOTE_EXTENDED);\n",
         "    int own = round_count(round, VOTE_EXTENDED);\n"
@@ -93,21 +91,6 @@ DEFECTS = [
         "    bool is_undone = call->kind == CALL_ACQUIRE && !call->is_fill;\n"
         "    if (call->kind == CALL_REPAIR)\n"
         "        return deadline_us + ((int64_t)1 << 52);\n")], seed=1629),
-    Defect("repair without a second look", "sim", "tidy", [Edit(
-        "server/engine/rounds/repairs.c",
-        "    TAILQ_INSERT_TAIL(&repairs->list, it, link);\n}\n",
-        "    TAILQ_INSERT_TAIL(&repairs->list, it, link);\n"
-        "    set(repairs, it, environment_now(repairs->env));\n"
-        "    end(repairs, it);\n}\n"), Edit(
-        "server/engine/rounds/repairs.c", "/* ---- begin ---",
-        "static void set(struct repairs *repairs, const struct repair *it,\n"
-        "                int64_t now_us);\n\n/* ---- begin ---")]),
-    # The simulator finds nothing that is left behind in 4000 seeds, as releases
-    # ask again.
-    Defect("repair without compare", "differ", "batch", [Edit(
-        "server/node/scripts/repair.lua",
-        "    if seen ~= tonumber(ARGV[b + 2 + n]) then\n",
-        "    if seen < 0 then\n")]),
     Defect("release that asks once", "sim", "tidy", [Edit(
         "server/engine/rounds/releases.c",
         "    return may_be_set_again ? all_of(releases) : 0;\n",
@@ -148,16 +131,8 @@ DEFECTS = [
     # Parts of a lock are lost only where keys are evicted, or deleted by hand.
     Defect("extension of part of a lock counts", "differ", "batch", [Edit(
         "server/node/scripts/extend.lua",
-        "                is_missing = true\n"
-        "            elseif value ~= (is_shared and exclusive or ARGV[b]) then\n"
-        "                return held(ARGV[i], pttl, value)\n"
-        "            end\n",
-        "                is_missing = is_missing == nil or is_missing\n"
-        "            elseif value ~= (is_shared and exclusive or ARGV[b]) then\n"
-        "                return held(ARGV[i], pttl, value)\n"
-        "            else\n"
-        "                is_missing = false\n"
-        "            end\n")]),
+        "    if missing > 0 then\n",
+        "    if missing == 2 ^ n - 1 then\n")]),
     Defect("contender that ignores its other queues", "sim", "served", [Edit(
         "server/engine/waiting/waitqueue.c",
         "        it->places[i].queue->contender = it;\n",
@@ -314,7 +289,7 @@ DEFECTS = [
         "        if value ~= '' then"), ROW_DELETES]),
     Defect("extend that creates", "nemesis", "own", [Edit(
         "server/node/scripts/extend.lua",
-        "        return {'FREE', number_of(b + 2) or 0}\n",
+        "        return {'FREE', missing}\n",
         "        redis.call('SET', ARGV[a], ARGV[b], 'PX', ARGV[b + 1])\n"
         "        return 'E'\n")]),
     Defect("extend that shortens", "sim", "exclusion", [Edit(
@@ -344,8 +319,8 @@ DEFECTS = [
         "        if top_digits == '' then\n")]),
     Defect("repair that leaves the top", "differ", "batch", [Edit(
         "server/node/scripts/repair.lua",
-        "        local is_above = top and higher > top\n",
-        "        local is_above = false\n")]),
+        "slot, digits, top and number > top,\n",
+        "slot, digits, false,\n")]),
     # ---- who may ask --------------------------------------------------------
     Defect("unknown tokens taken for known ones", "nemesis", "rights", [Edit(
         "api/access/login.c",
@@ -462,4 +437,4 @@ DEFECTS = [
         "admission->node[teller].looked_us >= asked->since_us) {\n",
         "admission->node[teller].looked_us > 0) {\n")],
         tests="eligibility"),
-] + ASKING + MISTAKES
+] + ASKING + SPREADING + MISTAKES

@@ -37,23 +37,23 @@ READERS = [
         "server/node/scripts/prelude.lua",
         "    return of and of + 0 == highest and number or\n",
         "    return of and number or\n")]),
-    # A repair that found nobody comes after it, and after its release.
     Defect("reader whose lower number raises nothing", "differ", "batch", [Edit(
         SHARE, "        local higher = math.max(number, highest + 1)\n",
         "        local higher = math.max(number, highest)\n")]),
     Defect("readers that share a slot without knowing", "differ", "batch", [
         Edit(SHARE, "        top, numbers[slot][1] = top and math.max(top, "
              "higher), higher\n", "")]),
-    Defect("repair of a reader that raises nothing", "differ", "batch", [Edit(
-        SHARED, "        local higher = number > highest and number or highest "
-        "+ 1\n", "        local higher = math.max(number, highest)\n")]),
+    Defect("repair of a reader that hides the writer's number", "differ",
+           "batch", [Edit(
+        "server/node/scripts/repair.lua",
+        "digits .. ':' .. writer_in(known[2], highest))",
+        "digits .. ':0')")]),
     Defect("readers that have ended are kept", "differ", "batch", [Edit(
         SHARED, "            '(' .. now_ms)\n", "            '(0')\n")]),
     Defect("reader that has ended is extended", "differ", "batch", [Edit(
         "server/node/scripts/extend.lua",
-        "            is_missing = is_missing or (tonumber(ends_ms) or 0) < "
-        "now_ms\n",
-        "            is_missing = is_missing or not ends_ms\n")]),
+        "            if (tonumber(ends_ms) or 0) < now_ms then\n",
+        "            if not ends_ms then\n")]),
     Defect("reader's time that gets shorter", "differ", "batch", [Edit(
         SHARED, "redis.pcall('ZADD', lock, 'GT', ends_ms, shared)",
         "redis.pcall('ZADD', lock, ends_ms, shared)")]),

@@ -181,6 +181,8 @@ void machine_evict(struct machine *machine, unsigned resources, int64_t now_us)
         key->is_set = false;
         machine->process.evicted++;
         machine->evicted_us[i] = now_us;
+        memset(machine->memory.tombstones, 0,
+               sizeof machine->memory.tombstones);
     }
     machine->is_unseen = false;
     machine->written_us = now_us;

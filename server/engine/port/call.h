@@ -76,11 +76,12 @@ struct call {
     int64_t window_us; /* acquire, repeat, repair: between number and clock */
     uint16_t slots[NAMES_MAX]; /* acquire, repeat, extend, repair, release: of
                                   each name, 0 … FENCE_SLOTS - 1 */
-    int64_t seen;      /* repair: the slots' number when the lock was missing;
-                          repeat: the highest number that it may replace;
-                          acquire: 0 */
-    int64_t listen_us; /* listen: for how long, mostly CALL_LISTEN_US */
-    int64_t cursor;    /* scan: where to go on; 0: begin */
+    int64_t seen; /* repair: which of the names were missing, a bit each;
+                     repeat: the highest number that it may replace;
+                     acquire: 0 */
+    int64_t tombstone_ms; /* repair: how long no other one may follow it */
+    int64_t listen_us;    /* listen: for how long, mostly CALL_LISTEN_US */
+    int64_t cursor;       /* scan: where to go on; 0: begin */
     int count; /* scan: how many names are enough; slots: how many to tell */
     struct span key_hash; /* slots: those that have it are told; or empty */
 };
@@ -171,8 +172,8 @@ struct call_reply {
     bool was_free;         /* granted, of a repeat: it replaced nothing */
     int64_t pttl_ms;       /* held: time to live, -1 none; otherwise 0; slots:
                               the least of those taken, -1 none */
-    int64_t highest;   /* stale, free of an extend: highest number accepted in
-                          the slot; free: -1 if it is no number of ours */
+    int64_t highest;   /* stale: highest number accepted in the slot; free of
+                          an extend: which names are missing, a bit each */
     int64_t listeners; /* deleted: connections that were told; 0: none, or
                           nobody listens */
     struct span value; /* held: the first VALUE_MAX bytes; empty: foreign, or

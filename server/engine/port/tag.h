@@ -13,7 +13,7 @@ enum tag_kind {
     TAG_OPERATION,
     TAG_RELEASE,
     TAG_ADMISSION,
-    TAG_REPAIR,
+    TAG_SPREAD,
     TAG_SCAN,
     TAG_SLOTS
 };

@@ -68,8 +68,8 @@ enum vote {
     VOTE_UNASKED,  /* release: not asked, as it never got the acquire */
     VOTE_STALE,    /* acquire: a higher fencing number was accepted before */
     VOTE_DONE,     /* look, admit, readmit, revoke, listen: carried out */
-    VOTE_CHANGED,  /* admit, readmit, revoke, repair: the node's state had
-                      changed */
+    VOTE_CHANGED,  /* admit, readmit, revoke: the node's state had changed;
+                      repair: what is missing had, or it follows another one */
 
     /* no votes: the fate of the call */
     VOTE_NOT_ADMITTED, /* the node does not carry our admission */

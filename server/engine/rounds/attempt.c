@@ -158,7 +158,7 @@ static void hold_back(struct attempt *attempt)
     struct round *round = &attempt->round;
     if (attempt->means->env->settings.ask != ASK_QUORUM ||
         round->kind != LOCK_ACQUIRE || attempt->is_repeat ||
-        !fills_may_follow(round) ||
+        !spreads_may_follow(round) ||
         !pace_leaves_time(&attempt->means->nodes->pace,
                           round->deadline_us - round->start_us))
         return;
@@ -184,11 +184,29 @@ void attempt_widen(struct attempt *attempt)
     }
 }
 
-void attempt_fill(struct attempt *attempt)
+static struct spread_lock lock_of(const struct attempt *attempt)
 {
-    fills_add(attempt->means->fills, &attempt->round,
-              attempt->request->resource, attempt_token(attempt),
-              attempt->request->ttl_ms);
+    return (struct spread_lock){
+        .resource = attempt->request->resource,
+        .token = attempt_token(attempt),
+        .ttl_ms = attempt->request->ttl_ms,
+        .uncertainty_us = attempt->uncertainty_us,
+    };
+}
+
+void attempt_begin_spread(struct attempt *attempt)
+{
+    const struct spread_lock lock = lock_of(attempt);
+    spreads_on_granted(attempt->means->spreads, &attempt->round, &lock);
+}
+
+void attempt_spread(struct attempt *attempt)
+{
+    const struct spread_lock lock = lock_of(attempt);
+    if (attempt->round.kind == LOCK_EXTEND)
+        spreads_on_extended(attempt->means->spreads, &attempt->round, &lock);
+    else
+        spreads_on_stragglers(attempt->means->spreads, &attempt->round, &lock);
 }
 
 void attempt_begin(struct attempt *attempt)
@@ -216,8 +234,8 @@ void attempt_begin(struct attempt *attempt)
             attempt->replaces = attempt->seen_number;
     }
     if (round->kind == LOCK_EXTEND) /* it finds the lock on all nodes */
-        fills_send(attempt->means->fills, attempt->request->resource,
-                   attempt_token(attempt));
+        spreads_hurry(attempt->means->spreads, attempt->request->resource,
+                      attempt_token(attempt));
     hold_back(attempt);
     struct call call = make_call(attempt);
     for (int i = 0; i < round->total; i++)
@@ -271,7 +289,7 @@ static bool release_token(struct attempt *attempt, struct span token,
         .round = round,
         .scope = {all_nodes(round), round->deadline_us},
     };
-    (void)fills_cancel(means->fills, ask.resource, token, &ask.scope);
+    (void)spreads_cancel(means->spreads, ask.resource, token, &ask.scope);
     bool is_asked = releases_ask(means->releases, &ask);
     for (int i = 0; i < round->total; i++)
         ballots[i] =
@@ -370,9 +388,9 @@ bool attempt_make_repeat(struct attempt *attempt)
     /* nothing follows what it replaces */
     for (int i = 0; i < round->total; i++)
         if (round_is_repeated_on(round, i, key_hash))
-            (void)fills_cancel(attempt->means->fills,
-                               attempt->request->resource,
-                               round_value(round, i), NULL);
+            (void)spreads_cancel(attempt->means->spreads,
+                                 attempt->request->resource,
+                                 round_value(round, i), NULL);
     return true;
 }
 

@@ -18,10 +18,10 @@
 #include "../../lock/lock.h"
 #include "../port/environment.h"
 #include "../voting/nodes.h"
-#include "fills.h"
 #include "forced.h"
 #include "releases.h"
 #include "round.h"
+#include "spreads.h"
 
 /* Who asks, and learns the outcome. */
 enum request_owner {
@@ -60,7 +60,7 @@ struct request {
 struct attempt_means {
     const struct environment *env;
     struct nodes *nodes;
-    struct fills *fills;
+    struct spreads *spreads;
     struct releases *releases;
 };
 
@@ -113,8 +113,11 @@ bool attempt_release(struct attempt *attempt);
 /* Asks the nodes that the round has not asked. */
 void attempt_widen(struct attempt *attempt);
 
-/* After a grant: the nodes that were not asked get the lock later. */
-void attempt_fill(struct attempt *attempt);
+/* After a grant: the nodes that have not granted get the lock later. */
+void attempt_begin_spread(struct attempt *attempt);
+
+/* All votes are known, of a grant or an extension: likewise. */
+void attempt_spread(struct attempt *attempt);
 
 /*
  * The admission of a node has been read, or is lost: sends the node the call

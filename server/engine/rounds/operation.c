@@ -10,12 +10,10 @@
 enum { OPERATIONS_MAX = 100000, TIMER_OFF = 0 };
 
 void operations_init(struct operations *operations, struct nodes *nodes,
-                     struct fills *fills, struct releases *releases,
-                     struct repairs *repairs)
+                     struct spreads *spreads, struct releases *releases)
 {
     *operations = (struct operations){
-        .means = {nodes->env, nodes, fills, releases},
-        .repairs = repairs,
+        .means = {nodes->env, nodes, spreads, releases},
     };
     slots_init(&operations->slots, sizeof(struct operation), OPERATIONS_MAX);
 }
@@ -65,7 +63,7 @@ static void settle(struct operation *it, enum outcome outcome)
         it->operations->on_settled[it->request.owned_by];
     /* only a round has a verdict, and only one */
     assert(it->state == OPERATION_ROUND);
-    if (outcome != OUTCOME_EXTENDED) /* a repair needs its last votes */
+    if (outcome != OUTCOME_EXTENDED) /* its last votes are needed */
         set_timer(it, TIMER_OFF);
     it->state = OPERATION_SETTLED;
     it->operations->in_flight--;
@@ -347,16 +345,15 @@ static void end_if_complete(struct operation *it)
 {
     if (it->attempt.round.pending > 0)
         return;
-    if (it->request.call == LOCK_EXTEND)
-        repairs_start(it->operations->repairs, it->request.resource,
-                      attempt_token(&it->attempt), it->request.ttl_ms,
-                      &it->attempt.round);
+    if (it->request.call == LOCK_EXTEND ||
+        it->result.outcome == OUTCOME_GRANTED)
+        attempt_spread(&it->attempt);
     else
         attempt_undo(&it->attempt);
     end(it);
 }
 
-/* needs_votes: a repair or an undo waits for the last votes. */
+/* needs_votes: what spreads the lock, or an undo, waits for the last votes. */
 static void close(struct operation *it, bool needs_votes)
 {
     if (!needs_votes) {
@@ -533,9 +530,12 @@ void operation_close(struct operation *it)
 {
     enum outcome outcome = it->result.outcome;
     count_outcome(it);
+    bool has_stragglers = outcome == OUTCOME_GRANTED &&
+                          it->attempt.round.unasked == 0 &&
+                          it->attempt.round.pending > 0;
     if (outcome == OUTCOME_GRANTED)
-        attempt_fill(&it->attempt);
-    close(it, outcome == OUTCOME_EXTENDED ||
+        attempt_begin_spread(&it->attempt);
+    close(it, outcome == OUTCOME_EXTENDED || has_stragglers ||
                   (outcome != OUTCOME_GRANTED && it->attempt.is_repeat));
 }
 

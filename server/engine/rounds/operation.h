@@ -11,10 +11,10 @@
  *                 ▼
  *              SETTLED ──→ ends by close, abandon or discard
  *                 │
- *                 │ an extension is closed, or a lost repeat ends
+ *                 │ an extension or a grant is closed, or a lost repeat ends
  *                 ▼
- *              CLOSED ──→ ends when the last votes are known: they start a
- *                         repair (repairs.h), or undo the repeat
+ *              CLOSED ──→ ends when the last votes are known: they tell which
+ *                         nodes lack the lock (spreads.h), or undo the repeat
  *
  * The next round begins at once after a stale number, after too many late or
  * silent nodes, to repeat an earlier acquire, and of a force to release what
@@ -31,7 +31,6 @@
 #include "../../base/texts.h"
 #include "../../lock/lock.h"
 #include "attempt.h"
-#include "repairs.h"
 #include "result.h"
 
 enum operation_state {
@@ -55,7 +54,6 @@ struct operation {
 
 struct operations {
     struct attempt_means means;
-    struct repairs *repairs;
     struct slots slots;
     int in_flight; /* without an outcome */
     /* called with the client; NULL: port.answer is */
@@ -63,8 +61,7 @@ struct operations {
 };
 
 void operations_init(struct operations *operations, struct nodes *nodes,
-                     struct fills *fills, struct releases *releases,
-                     struct repairs *repairs);
+                     struct spreads *spreads, struct releases *releases);
 void operations_fini(struct operations *operations);
 
 /*

@@ -75,7 +75,6 @@ void round_note_reply(struct round *round, int node,
     round_note_ballot(round, node, call_ballot(reply));
     if (reply->vote == VOTE_STALE && reply->highest > round->highest)
         round->highest = reply->highest;
-    vote->highest = reply->highest;
     if (reply->vote == VOTE_HELD) {
         assert(reply->value.len <= VALUE_MAX); /* script.c reads no longer */
         vote->pttl_ms = reply->pttl_ms;

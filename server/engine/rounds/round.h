@@ -41,7 +41,6 @@ struct round_vote {
     bool is_kept;          /* acquire: a key set there is not released */
     bool is_refused;       /* its admission is being read: asked again then */
     uint32_t life;         /* of the node, when it was sent */
-    int64_t highest;       /* free, to an extend: from the reply */
     int64_t pttl_ms;       /* held: -1 no TTL */
     int64_t holders;       /* held: of a shared lock; 0: it is none */
     size_t value_len;      /* held; 0: a shared lock, or a foreign type */

@@ -47,8 +47,10 @@ while at <= #kinds do
             arguments = 0
         elseif kind == 'a' or kind == 'h' or kind == 'e' then
             arguments = 2 + 2 * n
-        elseif kind == 'g' or kind == 'p' then
+        elseif kind == 'g' then
             arguments = 3 + 2 * n
+        elseif kind == 'p' then
+            arguments = 4 + 2 * n
         elseif kind == 'r' or kind == 't' then
             arguments = 1 + n
         elseif kind == 'i' or kind == 'l' then

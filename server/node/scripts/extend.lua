@@ -1,41 +1,17 @@
--- Part of the body of run(), which prelude.lua begins: extend, "e", and what
--- repair.lua shares with it.
-
--- The number by which a repair recognises the slots that an extend saw, which
--- begin at ARGV[first]: of one slot, its number; of several, the sum of each
--- number modulo 2^49, which is exact. Numbers only rise, so the sum stays
--- the same only if none of them rose, or all together by a multiple of 2^49 us:
--- 17 years. nil: a slot has no number of ours.
-local number_of
-if kind == 'e' or kind == 'p' then
-    number_of = function(first)
-        local sum = 0
-        for i = first, first + n - 1 do
-            local number = tonumber(redis.call('HGET', state, ARGV[i]) or 0)
-            if n == 1 then
-                return number
-            end
-            if not number or not (number >= 0 and number < 2^53) then
-                return nil
-            end
-            sum = sum + number % 2^49
-        end
-        return sum
-    end
-end
-
+-- Part of the body of run(), which prelude.lua begins: extend, "e".
+--
 -- Lengthens the TTL of locks that all still have the token. With the shared form
 -- of a token, a lock that has the exclusive one becomes a shared one.
 --
 -- ARGV  lock... token ttl_ms slot...
--- E | HELD pttl value | FREE seen | Q | L
+-- E | HELD pttl value | FREE missing | Q | L
 --
 -- HELD tells of the first lock with another value; only if there is none, FREE
--- that one is missing.
+-- which ones are missing, for a repair: 1 for the first, 2 for the second, 4 for
+-- the third …, added up.
 --
 -- It never creates a key: an expired lock may have had another holder since,
--- with a higher fencing number. Where a key is missing, the reply carries the
--- slots' number, for a repair.
+-- with a higher fencing number.
 if kind == 'e' then
     if not is_admitted() then
         return 'Q'
@@ -45,25 +21,27 @@ if kind == 'e' then
         return 'L'
     end
 
-    local pttl, is_missing
+    local pttl, missing = nil, 0
     for i = a, b - 1 do
         local ends_ms = is_shared and redis.pcall('ZSCORE', ARGV[i], shared)
         if is_shared and type(ends_ms) ~= 'table' then
-            is_missing = is_missing or (tonumber(ends_ms) or 0) < now_ms
+            if (tonumber(ends_ms) or 0) < now_ms then
+                missing = missing + 2 ^ (i - a)
+            end
         elseif is_shared and not string.find(ends_ms.err, '^WRONGTYPE') then
             return ends_ms
         else
             local value = redis.pcall('GETRANGE', ARGV[i], '0', '255')
             pttl = redis.call('PTTL', ARGV[i])
             if pttl == -2 then
-                is_missing = true
+                missing = missing + 2 ^ (i - a)
             elseif value ~= (is_shared and exclusive or ARGV[b]) then
                 return held(ARGV[i], pttl, value)
             end
         end
     end
-    if is_missing then
-        return {'FREE', number_of(b + 2) or 0}
+    if missing > 0 then
+        return {'FREE', missing}
     end
 
     local downgrade

@@ -3,14 +3,18 @@
 -- Sets locks on a node that lacks them, while a majority has them. A shared lock
 -- gets the token beside others.
 --
--- ARGV  lock... token ttl_ms slot... seen
+-- ARGV  lock... token ttl_ms slot... missing tombstone_ms
 -- G | HELD pttl value | C | Q | L | S
 --
--- seen: the slots' number when an extend found that a key is missing here.
--- Anything that set it since then, a late acquire or another repair, has raised
--- that number; and a release may have deleted the lock after that.
+-- missing  which of the locks an extend found missing, as it answers: no other
+--          one is set
 --
--- Of several locks, those that have the token stay as they are.
+-- What it sets, it leaves a tombstone of the token for, a key that lasts for
+-- tombstone_ms: another repair of the token may have found the lock missing
+-- before, and come after its release. While it is there, nothing is set. It is a
+-- hash, so that nobody takes it for a lock.
+--
+-- Locks that have the token stay as they are.
 if kind == 'p' then
     if not is_admitted() then
         return 'Q'
@@ -22,82 +26,82 @@ if kind == 'p' then
 
     -- The slots take the token's number, which may be old, but must not be far
     -- ahead.
-    local number = tonumber(string.sub(ARGV[b], 1, 16))
+    local digits = string.sub(ARGV[b], 1, 16)
+    local number = tonumber(digits)
     if number - now > tonumber(window_us) then
         return 'S'
     end
 
-    local seen = number_of(b + 2)
-    if seen ~= tonumber(ARGV[b + 2 + n]) then
-        return 'C'
-    end
-
-    if is_shared then
-        local missing = {}
-        for i = a, b - 1 do
+    local missing, may_be_missing = {}, tonumber(ARGV[b + 2 + n])
+    local is_other = false
+    for i = a, b - 1 do
+        local is_there
+        if is_shared then
             local refused = cannot_join(ARGV[i])
             if refused then
                 return refused
             end
             local ends_ms = redis.call('ZSCORE', ARGV[i], shared)
-            if (tonumber(ends_ms) or 0) < now_ms then
-                missing[#missing + 1] = i
-            end
-        end
-        for k, i in ipairs(missing) do
-            local refused = join(ARGV[i], now_ms + ARGV[b + 1])
-            if refused then
-                for m = 1, k - 1 do
-                    leave(ARGV[missing[m]])
-                end
-                return refused
-            end
-        end
-        for _, i in ipairs(missing) do
-            record(ARGV[i + n + 2])
-        end
-        return 'G'
-    end
-
-    if n > 1 then
-        for i = a, b - 1 do
+            is_there = (tonumber(ends_ms) or 0) >= now_ms
+        else
             local value = redis.pcall('GETRANGE', ARGV[i], '0', '255')
             local pttl = redis.call('PTTL', ARGV[i])
             if pttl ~= -2 and value ~= ARGV[b] then
                 return held(ARGV[i], pttl, value)
             end
+            is_there = pttl ~= -2
+        end
+        if not is_there then
+            missing[#missing + 1] = i
+            is_other = is_other or
+                math.floor(may_be_missing / 2 ^ (i - a)) % 2 == 0
         end
     end
+    if #missing == 0 then
+        return 'G'
+    end
 
-    local set = {}
-    for i = a, b - 1 do
-        local reply = redis.pcall('SET', ARGV[i], ARGV[b], 'NX', 'PX',
-            ARGV[b + 1])
-        if reply and reply.err then
-            for _, k in ipairs(set) do
-                redis.pcall('DEL', ARGV[k])
+    -- Either form of the token has the same one.
+    local tombstone = string.sub(state, 1, -#'state' - 1) .. 'tombstone:' ..
+        digits .. '.' .. string.sub(ARGV[b], 18)
+    if is_other or redis.call('EXISTS', tombstone) ~= 0 then
+        return 'C'
+    end
+    redis.call('HSET', tombstone, 'until', '')
+    redis.call('PEXPIRE', tombstone, ARGV[b + 3 + n])
+
+    for k, i in ipairs(missing) do
+        local refused
+        if is_shared then
+            refused = join(ARGV[i], now_ms + ARGV[b + 1])
+        else
+            refused = redis.pcall('SET', ARGV[i], ARGV[b], 'PX', ARGV[b + 1])
+            refused = refused.err and refused
+        end
+        if refused then
+            redis.pcall('DEL', tombstone)
+            for m = 1, k - 1 do
+                if is_shared then
+                    leave(ARGV[missing[m]])
+                else
+                    redis.pcall('DEL', ARGV[missing[m]])
+                end
             end
-            return reply
-        elseif reply then
-            set[#set + 1] = i
-        elseif n == 1 then
-            return held(ARGV[i], redis.call('PTTL', ARGV[i]))
+            return refused
         end
     end
-
-    local top = tonumber(redis.call('HGET', state, 'top'))
-    for _, i in ipairs(set) do
+    -- A number only rises, and one that is none of ours stays.
+    for _, i in ipairs(missing) do
         local slot = ARGV[i + n + 2]
-        local highest = n == 1 and seen or
-            tonumber(redis.call('HGET', state, slot) or 0)
-        -- Always higher: the same repair, or another one that found no key
-        -- here, then does nothing; nor does the acquire.
-        local higher = number > highest and number or highest + 1
-        local digits = string.format('%.0f', higher)
-        local is_above = top and higher > top
-        top = is_above and higher or top
-        redis.call('HSET', state, slot, digits, is_above and 'top' or slot,
-            digits)
+        local known = redis.call('HMGET', state, slot, slot .. 's', 'top')
+        local highest, top = tonumber(known[1] or 0), tonumber(known[3])
+        if highest and number > highest then
+            promise(ARGV[b + 1], slot, digits, top and number > top,
+                is_shared and slot .. 's',
+                is_shared and digits .. ':' .. writer_in(known[2], highest))
+        else
+            promise(ARGV[b + 1])
+        end
     end
     return 'G'
 end

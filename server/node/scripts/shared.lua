@@ -11,10 +11,10 @@
 -- downgrade replaces it, and may not have reached each node.
 --
 -- A slot has two numbers: the highest of all grants, in the slot's own field,
--- and the highest of a writer or of a repair, which readers record beside it, as
+-- and the highest of a writer, which readers record beside it, as
 -- "<number in the slot>:<that number>". It counts while the first of them is what
--- the slot has; otherwise a writer was granted since then, or a lock repaired,
--- and the slot has its number.
+-- the slot has; otherwise a writer was granted since then, and the slot has its
+-- number.
 --
 -- A function costs nearly as much as a command. So these are made once a batch,
 -- and share.lua does without them if it is about one lock.
@@ -86,7 +86,7 @@ if shared and not settle and (kind ~= 'h' or n > 1) then
         return refused or is_ended and 0 or 1, has_others
     end
 end
-if kind == 'p' and is_shared and not record then
+if kind == 'p' and is_shared and not cannot_join then
     -- The reply if readers cannot hold a lock: it is held, or what somebody else
     -- keeps under its key has no tokens. nil: they can.
     cannot_join = function(lock)
@@ -97,19 +97,5 @@ if kind == 'p' and is_shared and not record then
         if last.err or last[1] and string.byte(last[1], 17) ~= 126 then
             return held(lock, redis.call('PTTL', lock))
         end
-    end
-
-    -- Records a repair, as one of a writer: its number in the slot rises, so that
-    -- the same repair does nothing, nor another one that found no member here;
-    -- and readers need a higher one, so that the lock's acquire does nothing if
-    -- it comes late.
-    record = function(slot)
-        local number = tonumber(string.sub(shared, 1, 16))
-        local known = redis.call('HMGET', state, slot, 'top')
-        local highest, top = tonumber(known[1] or 0), tonumber(known[2])
-        local higher = number > highest and number or highest + 1
-        local digits = string.format('%.0f', higher)
-        redis.call('HSET', state, slot, digits,
-            top and higher > top and 'top' or slot, digits)
     end
 end

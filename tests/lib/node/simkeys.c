@@ -1,5 +1,6 @@
 #include "simkeys.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -104,17 +105,6 @@ static int slot_number(int slot)
     abort();
 }
 
-int64_t simnode_seen(const struct simmemory *memory, const uint16_t *slots,
-                     int count)
-{
-    int64_t sum = 0;
-    if (count == 1)
-        return memory->highest[slot_number(slots[0])];
-    for (int i = 0; i < count; i++)
-        sum += memory->highest[slot_number(slots[i])] % (INT64_C(1) << 49);
-    return sum;
-}
-
 int64_t simkeys_number(const struct simbatch *batch, const struct simcall *call,
                        int place)
 {
@@ -134,6 +124,43 @@ struct simwriters *simkeys_writers(const struct simbatch *batch,
                                    const struct simcall *call, int place)
 {
     return &batch->memory->writers[slot_number(call->call.slots[place])];
+}
+
+/* ---- tombstones ---------------------------------------------------------- */
+
+/* FNV-1a of all but the byte that tells the form. */
+static uint64_t hash_of(struct span token)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (size_t i = 0; i < token.len; i++)
+        if (i != TOKEN_NUMBER_LEN)
+            hash =
+                (hash ^ (unsigned char)token.ptr[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+bool simkeys_is_buried(const struct simbatch *batch, const struct simcall *call)
+{
+    uint64_t token = hash_of(call->call.token);
+    for (int i = 0; i < SIM_TOMBSTONES; i++) {
+        const struct simtombstone *it = &batch->memory->tombstones[i];
+        if (it->token == token && it->until_ms >= batch->clock_us / 1000)
+            return true;
+    }
+    return false;
+}
+
+/* In place of one that is over. */
+void simkeys_bury(const struct simbatch *batch, const struct simcall *call)
+{
+    struct simtombstone *it = batch->memory->tombstones;
+    int64_t now_ms = batch->clock_us / 1000;
+    while (it->until_ms >= now_ms) {
+        it++;
+        assert(it < batch->memory->tombstones + SIM_TOMBSTONES);
+    }
+    it->until_ms = now_ms + call->call.tombstone_ms;
+    it->token = hash_of(call->call.token);
 }
 
 /* ---- promises ----------------------------------------------------------- */

@@ -25,6 +25,14 @@ void simkeys_set(const struct simbatch *batch, const struct simcall *call,
 enum vote simkeys_look(const struct simbatch *batch, const struct simkey *key,
                        struct simreply *answer);
 
+/*
+ * What a repair leaves behind, so that no other one of its token follows it;
+ * and whether such a tombstone is there.
+ */
+void simkeys_bury(const struct simbatch *batch, const struct simcall *call);
+bool simkeys_is_buried(const struct simbatch *batch,
+                       const struct simcall *call);
+
 /* The number in the slot of a name, and another one there. */
 int64_t simkeys_number(const struct simbatch *batch, const struct simcall *call,
                        int place);

@@ -97,8 +97,8 @@ static enum vote acquire(struct simbatch *batch, const struct simcall *call,
 }
 
 /*
- * The first key with another value; NULL: there is none. Says in missing how
- * many names have no key.
+ * The first key with another value; NULL: there is none. Says in missing which
+ * names have no key, a bit each.
  */
 static const struct simkey *find_other(const struct simbatch *batch,
                                        const struct simcall *call, int *missing)
@@ -108,7 +108,7 @@ static const struct simkey *find_other(const struct simbatch *batch,
         const struct simkey *key = simkeys_at(batch, call, i);
         if (key != NULL && !simkeys_has(key, call->call.token))
             return key;
-        *missing += key == NULL;
+        *missing |= (key == NULL) << i;
     }
     return NULL;
 }
@@ -126,8 +126,7 @@ static enum vote extend(struct simbatch *batch, const struct simcall *call,
     if (other != NULL)
         return simkeys_look(batch, other, answer);
     if (missing > 0) {
-        answer->reply.highest =
-            simnode_seen(batch->memory, call->call.slots, call->names);
+        answer->reply.highest = missing;
         return VOTE_FREE;
     }
     simkeys_promise(batch, call);
@@ -150,21 +149,22 @@ static enum vote repair(struct simbatch *batch, const struct simcall *call,
         return refused;
     if (ask->number - batch->clock_us > ask->window_us)
         return VOTE_OUT_OF_RANGE;
-    if (simnode_seen(batch->memory, ask->slots, call->names) != ask->seen)
-        return VOTE_CHANGED;
     if (simshared_is(call))
         return simshared_repair(batch, call, answer);
     const struct simkey *other = find_other(batch, call, &missing);
-    if (call->names == 1 && missing == 0) /* even if it has the token */
-        other = simkeys_at(batch, call, 0);
     if (other != NULL)
         return simkeys_look(batch, other, answer);
+    if (missing == 0)
+        return VOTE_GRANTED;
+    if ((missing & ~ask->seen) != 0 || simkeys_is_buried(batch, call))
+        return VOTE_CHANGED;
+    simkeys_bury(batch, call);
+    simkeys_promise(batch, call);
     for (int i = 0; i < call->names; i++) {
-        int64_t highest = simkeys_number(batch, call, i);
         if (simkeys_at(batch, call, i) != NULL)
             continue;
-        simkeys_write(batch, call, i,
-                      ask->number > highest ? ask->number : highest + 1);
+        if (ask->number > simkeys_number(batch, call, i))
+            simkeys_write(batch, call, i, ask->number);
         simkeys_set(batch, call, call->resources[i], ask->ttl_ms);
     }
     return VOTE_GRANTED;

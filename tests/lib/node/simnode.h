@@ -20,6 +20,7 @@ enum {
     SIM_WITNESSES = 16, /* numbers of other nodes, on one */
     SIM_HOLDERS = 256,  /* of all shared locks of a node */
     SIM_NAMES_TOLD = CALL_TOKENS_TOLD * (SIM_TOKEN_MAX + 4),
+    SIM_TOMBSTONES = 256,
 };
 
 /* A call with storage of its own; resources are numbered. */
@@ -76,6 +77,12 @@ struct simwriters {
     int64_t number;
 };
 
+/* That a repair of a token has set something. */
+struct simtombstone {
+    int64_t until_ms; /* the last moment, in the node's clock */
+    uint64_t token;   /* a hash of it, whatever its form */
+};
+
 /* What was told of another node: its greatest beat, or its latest birth. */
 struct simwitness {
     char name[CALL_NAME_LEN + 2];    /* "": none */
@@ -97,7 +104,8 @@ struct simmemory {
     int64_t highest[SIM_RESOURCES]; /* slots, each by its first resource;
                                        0: not there */
     struct simwriters writers[SIM_RESOURCES]; /* likewise */
-    struct simnumber top;                     /* of all slots */
+    struct simtombstone tombstones[SIM_TOMBSTONES];
+    struct simnumber top; /* of all slots */
     struct simnumber bar, until_us;
     struct simnumber max_ttl_ms, beat, evicted;
     struct simnumber listened_until_us;
@@ -155,13 +163,6 @@ int simnode_resource_numbers(struct span all, int numbers[SIM_RESOURCES]);
 
 /* Joins count different ones, as names_join does; returns the length. */
 size_t simnode_join(char text[SIM_NAMES_MAX], const int *numbers, int count);
-
-/*
- * What an extend that finds a key missing tells of count slots, and a repair
- * compares.
- */
-int64_t simnode_seen(const struct simmemory *memory, const uint16_t *slots,
-                     int count);
 
 /* Copies what the spans of call borrow. */
 void simcall_copy(struct simcall *copy, const struct call *call);

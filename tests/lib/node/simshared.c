@@ -89,17 +89,18 @@ static int64_t writers_number(const struct simbatch *batch,
     return writers->of == highest ? writers->number : highest;
 }
 
-/* A grant; of a repair, is_writers: it counts as that of a writer. */
+/* A reader's grant; or a repair, whose number need not rise above the slot's.
+ */
 static void record(const struct simbatch *batch, const struct simcall *call,
-                   int place, bool is_writers)
+                   int place, bool is_grant)
 {
     int64_t highest = simkeys_number(batch, call, place);
     int64_t number = call->call.number;
     int64_t higher = number > highest ? number : highest + 1;
-    int64_t writer = writers_number(batch, call, place);
-    if (!is_writers)
-        *simkeys_writers(batch, call, place) =
-            (struct simwriters){higher, writer};
+    if (number <= highest && !is_grant)
+        return;
+    *simkeys_writers(batch, call, place) =
+        (struct simwriters){higher, writers_number(batch, call, place)};
     simkeys_write(batch, call, place, higher);
 }
 
@@ -204,7 +205,7 @@ enum vote simshared_acquire(struct simbatch *batch, const struct simcall *call,
         if (replace(batch, call, i, &ends_ms))
             answer->reply.was_free = false;
         join(batch, call, i, ends_ms);
-        record(batch, call, i, false);
+        record(batch, call, i, true);
     }
     simkeys_promise(batch, call);
     return VOTE_GRANTED;
@@ -220,11 +221,10 @@ enum vote simshared_extend(struct simbatch *batch, const struct simcall *call,
             continue;
         if (key != NULL && !key->is_shared)
             return simkeys_look(batch, key, answer);
-        missing += !is_holding(batch, call, i);
+        missing |= !is_holding(batch, call, i) << i;
     }
     if (missing > 0) {
-        answer->reply.highest =
-            simnode_seen(batch->memory, call->call.slots, call->names);
+        answer->reply.highest = missing;
         return VOTE_FREE;
     }
     simkeys_promise(batch, call);
@@ -251,11 +251,20 @@ enum vote simshared_repair(struct simbatch *batch, const struct simcall *call,
         if (held != NULL)
             return simkeys_look(batch, held, answer);
     }
+    int missing = 0;
+    for (int i = 0; i < call->names; i++)
+        missing |= !is_holding(batch, call, i) << i;
+    if (missing == 0)
+        return VOTE_GRANTED;
+    if ((missing & ~call->call.seen) != 0 || simkeys_is_buried(batch, call))
+        return VOTE_CHANGED;
+    simkeys_bury(batch, call);
+    simkeys_promise(batch, call);
     for (int i = 0; i < call->names; i++) {
-        if (is_holding(batch, call, i))
+        if ((missing & 1 << i) == 0)
             continue;
         join(batch, call, i, now_ms(batch) + call->call.ttl_ms);
-        record(batch, call, i, true);
+        record(batch, call, i, false);
     }
     return VOTE_GRANTED;
 }

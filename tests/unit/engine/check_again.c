@@ -320,8 +320,8 @@ TEST(story_50_an_extension_is_repaired_behind_the_look)
     play_answer(CALL_EXTEND, 4, VOTE_FREE);
     find_news();
     ck_assert_int_eq(play_count(CALL_EXTEND), PLAY_NODES);
-    play_advance(TIMEOUT_US + TICK_US);
-    ck_assert_int_eq(play_count(CALL_EXTEND), 2 * PLAY_NODES - 1);
+    play_advance(2 * TIMEOUT_US);
+    ck_assert_int_eq(play_count(CALL_EXTEND), 2 * PLAY_NODES);
 }
 
 /* ---- whom nobody waits for ----------------------------------------------- */

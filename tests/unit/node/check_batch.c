@@ -38,6 +38,7 @@ static const struct call any = {
     .window_us = 15000000,
     .slots = {0, 5, FENCE_SLOTS - 1},
     .seen = 1700000000000005,
+    .tombstone_ms = 1001,
     .listen_us = CALL_LISTEN_US,
     .cursor = 12,
     .count = 100,
@@ -85,7 +86,7 @@ static const char *const kinds[CALL_KINDS] = {
     SETS "a 0 p:r T 30000",
     SETS "g p:r T 30000 0 1700000000000005",
     SETS "e p:r T 30000 0",
-    SETS "p p:r T 30000 0 1700000000000005",
+    SETS "p p:r T 30000 0 1700000000000005 1001",
     " 0 0 r p:r T",
     " 0 0 i p:r",
     " 0 0 t p:r 9007199254740991",
@@ -215,7 +216,8 @@ static const struct {
     [CALL_ACQUIRE] = {'A', "p:a p:bc p:d T 30000 0 5 16383"},
     [CALL_REPEAT] = {'G', "p:a p:bc p:d T 30000 0 5 16383 1700000000000005"},
     [CALL_EXTEND] = {'E', "p:a p:bc p:d T 30000 0 5 16383"},
-    [CALL_REPAIR] = {'P', "p:a p:bc p:d T 30000 0 5 16383 1700000000000005"},
+    [CALL_REPAIR] = {'P',
+                     "p:a p:bc p:d T 30000 0 5 16383 1700000000000005 1001"},
     [CALL_RELEASE] = {'R', "p:a p:bc p:d T"},
     [CALL_INSPECT] = {'I', "p:a p:bc p:d"},
     [CALL_TOKENS] = {'T', "p:a p:bc p:d 9007199254740991"},
@@ -282,7 +284,8 @@ static struct call longest_call(enum call_kind kind, int names)
     call.latest = (struct span){bytes, CALL_BIRTH_LEN};
     call.nonce = (struct span){bytes, CALL_NONCE_MAX};
     call.witnesses = (struct span){bytes, CALL_WITNESSES_MAX};
-    call.ttl_ms = call.number = call.node_deadline_us = call.seen = INT64_MAX;
+    call.ttl_ms = call.number = call.node_deadline_us = call.seen =
+        call.tombstone_ms = INT64_MAX;
     call.floor = call.median_us = call.max_ttl_ms = INT64_MAX;
     for (int i = 0; i < NAMES_MAX; i++)
         call.slots[i] = UINT16_MAX;

@@ -90,32 +90,31 @@ TEST(a_writer_needs_a_number_above_all)
     ck_assert_str_eq(holders_numbers(0), numbers(1003, 1002));
 }
 
-/* Its acquire may still come, and its release may have come before that. */
-TEST(a_late_acquire_of_a_reader_that_was_repaired_does_nothing)
-{
-    struct call acquire = several_call(CALL_ACQUIRE, "a", "~A");
-    acquire.number = base_us;
-    struct call repair = several_call(CALL_REPAIR, "a", "~A");
-    repair.number = base_us;
-    ck_assert_int_eq(live_ask(&repair), VOTE_GRANTED);
-    ck_assert_int_eq(several_run(CALL_RELEASE, "a", "~A"), VOTE_DELETED);
-    ck_assert_int_eq(live_ask(&acquire), VOTE_STALE);
-    ck_assert_str_eq(holders_of(0), "");
-}
-
-/* A repair of a writer's lock counts like the writer. */
+/* A repair of a writer's lock counts like the writer, … */
 TEST(readers_need_a_number_above_a_repair)
 {
     ck_assert_int_eq(read_lock("~A", 1000), VOTE_GRANTED);
     master_integer(&live.master, "DEL p:a");
     struct call repair = several_call(CALL_REPAIR, "a", "W");
-    repair.number = base_us + 500;
-    repair.seen = base_us + 1000;
+    int64_t above_us = repair.number - base_us;
     ck_assert_int_eq(live_ask(&repair), VOTE_GRANTED);
+    ck_assert_int_eq(several_slot(0), repair.number);
     ck_assert_int_eq(several_run(CALL_RELEASE, "a", "W"), VOTE_DELETED);
-    ck_assert_int_eq(read_lock("~B", 1001), VOTE_STALE);
-    ck_assert_int_eq(read_lock("~B", 1002), VOTE_GRANTED);
-    ck_assert_str_eq(holders_numbers(0), numbers(1002, 1001));
+    ck_assert_int_eq(read_lock("~B", above_us), VOTE_STALE);
+    ck_assert_int_eq(read_lock("~B", above_us + 1), VOTE_GRANTED);
+    ck_assert_str_eq(holders_numbers(0), numbers(above_us + 1, above_us));
+}
+
+/* … and that of a reader's like the reader. */
+TEST(but_not_above_that_of_another_reader)
+{
+    ck_assert_int_eq(write_lock("W", 1), VOTE_GRANTED);
+    struct call repair = several_call(CALL_REPAIR, "a", "~A");
+    int64_t above_us = repair.number - base_us;
+    ck_assert_int_eq(live_ask(&repair), VOTE_GRANTED);
+    ck_assert_str_eq(holders_numbers(0), numbers(above_us, 1));
+    ck_assert_int_eq(read_lock("~B", above_us - 1), VOTE_GRANTED);
+    ck_assert_str_eq(holders_numbers(0), numbers(above_us + 1, 1));
 }
 
 /* After a downgrade, too. */

@@ -415,17 +415,16 @@ TEST(a_slot_with_a_number_that_is_none_of_ours_is_an_error)
                      VOTE_UNREADABLE);
 }
 
-/* For a repair, which is skipped if the number in the slot is not ours. */
-TEST(a_missing_lock_is_told_with_the_number_of_its_slot)
+/* A bit for each of the lock's names. */
+TEST(it_is_told_which_names_are_missing)
 {
-    static const int64_t numbers[] = {0, 1, NOW, -5, INT64_C(1) << 53};
-    static const int64_t highest[] = {0, 1, NOW, -1, -1};
+    static const int64_t masks[] = {1, 2, 65535, 0, -1, 65536};
     struct script_field fields[2] = {string("FREE")};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        fields[1] = integer(numbers[i]);
+    for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
+        fields[1] = integer(masks[i]);
         struct call_reply reply = script_decode(CALL_EXTEND, NOW, fields, 2);
-        ck_assert_int_eq(reply.vote, VOTE_FREE);
-        ck_assert_int_eq(reply.highest, highest[i]);
+        ck_assert_int_eq(reply.vote, i < 3 ? VOTE_FREE : VOTE_UNREADABLE);
+        ck_assert_int_eq(reply.highest, i < 3 ? masks[i] : 0);
     }
     fields[1] = string("5");
     ck_assert_int_eq(script_decode(CALL_EXTEND, NOW, fields, 2).vote,

@@ -15,7 +15,12 @@
 #define LIVE_NONCE "0011223344:"
 #define LIVE_MEDIAN_US INT64_C(1700000000000001)
 
-enum { LIVE_TTL_MS = 60000, LIVE_WINDOW_US = 15000000, LIVE_VOTES_MAX = 64 };
+enum {
+    LIVE_TTL_MS = 60000,
+    LIVE_TOMBSTONE_MS = 50000,
+    LIVE_WINDOW_US = 15000000,
+    LIVE_VOTES_MAX = 64
+};
 
 struct live {
     struct master master;

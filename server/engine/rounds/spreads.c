@@ -1,0 +1,695 @@
+#include "spreads.h"
+
+#include <assert.h>
+
+#include "../../lock/names.h"
+#include "../port/fence.h"
+#include "../port/tag.h"
+#include "../port/token.h"
+
+enum {
+    SPREADS_MAX = 60000,     /* at once; without a place, a lock stays as it
+                                is behind its fill, which is sent early */
+    ACTIVE_MAX = 1024,       /* of them are looked for at once */
+    SWEPT = 128,             /* of those that wait, in a tick */
+    FOLLOW_LEAST_US = 50000, /* a fill is sent at half of it, by the tick */
+    TICKS_US = 25000,        /* the tick, which may be late */
+    TRIES_AT_ONCE = 4,       /* then there are pauses between them */
+    PAUSE_US = 50000,        /* the first one; then twice as long */
+    PAUSE_DOUBLED = 4,       /* so often, so it is 0.8 s */
+    LOOKS_APART = 3,         /* node timeouts, at most */
+    TOMBSTONE_TIMEOUTS = 4,  /* node timeouts: two looks and a creation */
+    HASHED_AT = 1 + TOKEN_NUMBER_LEN, /* the random digits of a token */
+};
+
+void spreads_init(struct spreads *spreads, struct nodes *nodes)
+{
+    spreads->env = nodes->env;
+    spreads->nodes = nodes;
+    spreads->active_count = spreads->waiting_count = 0;
+    slots_init(&spreads->slots, sizeof(struct spread), SPREADS_MAX);
+    TAILQ_INIT(&spreads->young);
+    TAILQ_INIT(&spreads->active);
+    TAILQ_INIT(&spreads->waiting);
+    for (int i = 0; i < SPREADS_BUCKETS; i++)
+        LIST_INIT(&spreads->buckets[i]);
+}
+
+static uint16_t bit(int node)
+{
+    return (uint16_t)(1u << node);
+}
+
+static uint16_t all_nodes(const struct spreads *spreads)
+{
+    return (uint16_t)(bit(spreads->env->settings.nodes) - 1);
+}
+
+static int count(uint16_t nodes)
+{
+    return __builtin_popcount(nodes);
+}
+
+/* ---- the lists ---------------------------------------------------------- */
+
+/* Out of the list that it is in. */
+static void take_out(struct spreads *spreads, struct spread *it)
+{
+    if (it->step == SPREAD_YOUNG) {
+        TAILQ_REMOVE(&spreads->young, it, link);
+    } else if (it->is_active) {
+        TAILQ_REMOVE(&spreads->active, it, link);
+        spreads->active_count--;
+    } else {
+        TAILQ_REMOVE(&spreads->waiting, it, link);
+        spreads->waiting_count--;
+    }
+}
+
+static void forget(struct spreads *spreads, struct spread *it)
+{
+    take_out(spreads, it);
+    LIST_REMOVE(it, in_bucket);
+    texts_drop(&it->texts);
+    slots_give(&spreads->slots, it);
+}
+
+void spreads_fini(struct spreads *spreads)
+{
+    struct spread_list *const lists[] = {&spreads->young, &spreads->active,
+                                         &spreads->waiting};
+    for (int i = 0; i < 3; i++)
+        while (!TAILQ_EMPTY(lists[i]))
+            forget(spreads, TAILQ_FIRST(lists[i]));
+    slots_fini(&spreads->slots);
+}
+
+/* The nodes that may vote, and are not known to have the lock. */
+static uint16_t lacking_voters(const struct spreads *spreads,
+                               const struct spread *it)
+{
+    uint16_t lacking = all_nodes(spreads) & (uint16_t)~it->has;
+    for (int i = 0; i < spreads->env->settings.nodes; i++)
+        if ((lacking & bit(i)) != 0 &&
+            nodes_refusal(spreads->nodes, i, CALL_REPAIR) != STATE_NONE)
+            lacking &= (uint16_t)~bit(i);
+    return lacking;
+}
+
+/* It rests, and is in no list. */
+static void put_in(struct spreads *spreads, struct spread *it)
+{
+    assert(it->step == SPREAD_RESTING);
+    it->is_active =
+        spreads->active_count < ACTIVE_MAX && lacking_voters(spreads, it) != 0;
+    if (it->is_active) {
+        TAILQ_INSERT_TAIL(&spreads->active, it, link);
+        spreads->active_count++;
+    } else {
+        TAILQ_INSERT_TAIL(&spreads->waiting, it, link);
+        spreads->waiting_count++;
+    }
+}
+
+/* What is due first is the first one. */
+static void put_in_young(struct spreads *spreads, struct spread *it)
+{
+    struct spread *before = TAILQ_LAST(&spreads->young, spread_list);
+    while (before != NULL && before->at_us > it->at_us)
+        before = TAILQ_PREV(before, spread_list, link);
+    if (before != NULL)
+        TAILQ_INSERT_AFTER(&spreads->young, before, it, link);
+    else
+        TAILQ_INSERT_HEAD(&spreads->young, it, link);
+}
+
+/* The tokens are ours, and so have random digits there. */
+static struct spread_bucket *bucket_of(struct spreads *spreads,
+                                       struct span token)
+{
+    uint32_t digits;
+    assert(token.len >= HASHED_AT + sizeof digits);
+    memcpy(&digits, token.ptr + HASHED_AT, sizeof digits);
+    return &spreads
+                ->buckets[(digits ^ digits >> 16) * UINT32_C(0x9e3779b1) >> 20];
+}
+
+/* Of several resources, one is enough: without it, the lock is none. after:
+ * where to go on; NULL: begin. */
+static struct spread *find(struct spreads *spreads, struct span resource,
+                           struct span token, struct spread *after)
+{
+    struct spread *it = after != NULL ? LIST_NEXT(after, in_bucket)
+                                      : LIST_FIRST(bucket_of(spreads, token));
+    while (it != NULL && !(token_is_same(texts_second(&it->texts), token) &&
+                           names_overlap(texts_first(&it->texts), resource)))
+        it = LIST_NEXT(it, in_bucket);
+    return it;
+}
+
+/* Of just these resources, in this form. */
+static struct spread *find_same(struct spreads *spreads,
+                                const struct spread_lock *lock)
+{
+    struct spread *it = NULL;
+    while ((it = find(spreads, lock->resource, lock->token, it)) != NULL)
+        if (span_is_same(texts_first(&it->texts), lock->resource) &&
+            span_is_same(texts_second(&it->texts), lock->token))
+            return it;
+    return NULL;
+}
+
+/* ---- times -------------------------------------------------------------- */
+
+/* When the lock ends on the nodes. */
+static int64_t end_us(const struct spread *it)
+{
+    return it->start_us + it->ttl_ms * 1000;
+}
+
+/*
+ * A wait is a little longer than the node timeout, and a creation has a little
+ * less: the clocks of nodes and other servers may differ in speed.
+ */
+static int64_t drift_us(const struct spreads *spreads)
+{
+    const struct engine_settings *settings = &spreads->env->settings;
+    return (int64_t)((double)settings->node_timeout_us *
+                     settings->drift_factor * 2);
+}
+
+static int64_t wait_us(const struct spreads *spreads)
+{
+    return spreads->env->settings.node_timeout_us + drift_us(spreads);
+}
+
+/* When creations behind this look must have run. */
+static int64_t window_end_us(const struct spreads *spreads,
+                             const struct spread *it)
+{
+    return at_most(it->look_us + spreads->env->settings.node_timeout_us -
+                       drift_us(spreads),
+                   it->until_us);
+}
+
+/* The earliest time of the first look. */
+static int64_t gate_us(const struct spreads *spreads, const struct round *round,
+                       const struct spread_lock *lock)
+{
+    return round->start_us + wait_us(spreads) + lock->uncertainty_us;
+}
+
+static int64_t valid_until_us(const struct spreads *spreads,
+                              const struct round *round, int64_t ttl_ms)
+{
+    return round->start_us +
+           round_validity_ms(round, ttl_ms, round->start_us,
+                             spreads->env->settings.drift_factor) *
+               1000;
+}
+
+static int64_t pause_us(const struct spread *it)
+{
+    int doubled = it->tries - TRIES_AT_ONCE - 1;
+    if (doubled < 0)
+        return 0;
+    return (int64_t)PAUSE_US
+           << (doubled < PAUSE_DOUBLED ? doubled : PAUSE_DOUBLED);
+}
+
+/* ---- calls -------------------------------------------------------------- */
+
+/* A look, and the creations behind it; the fill is one behind none. */
+static uint64_t tag_of(const struct spread *it, bool is_look)
+{
+    unsigned round = it->look << 1 | is_look;
+    return slots_handle(it, tag_bits(TAG_SPREAD, round));
+}
+
+/* The lock ends there when it does on the other nodes. False: it has ended. */
+static bool make_call(const struct spread *it, enum call_kind kind,
+                      int64_t now_us, struct call *call)
+{
+    struct token_parts parts;
+    int64_t passed_ms = (now_us - it->start_us) / 1000;
+    if (!token_parse(texts_second(&it->texts), &parts) ||
+        passed_ms >= it->ttl_ms)
+        return false;
+    *call = fence_call(kind, texts_first(&it->texts), texts_second(&it->texts));
+    call->number = parts.number;
+    call->ttl_ms = it->ttl_ms - passed_ms;
+    return true;
+}
+
+static void send_fill(struct spreads *spreads, const struct spread *it,
+                      uint64_t tag)
+{
+    struct call call;
+    if (!make_call(it, CALL_ACQUIRE, environment_now(spreads->env), &call))
+        return;
+    call.is_fill = true;
+    spreads->env->metrics->fills++;
+    for (int i = 0; i < spreads->env->settings.nodes; i++)
+        if ((it->asked & bit(i)) == 0)
+            (void)nodes_send(spreads->nodes, i, &call, it->deadline_us, tag);
+}
+
+static void fill(struct spreads *spreads, struct spread *it)
+{
+    send_fill(spreads, it, tag_of(it, false));
+    take_out(spreads, it);
+    it->step = SPREAD_RESTING;
+    it->sent_end_us = end_us(it);
+    it->at_us = it->gate_us;
+    put_in(spreads, it);
+}
+
+/*
+ * What this look finds to be missing may be created behind the next one. If
+ * that comes too late, it counts as a first one.
+ */
+static void look(struct spreads *spreads, struct spread *it, int64_t now_us)
+{
+    int64_t timeout_us = spreads->env->settings.node_timeout_us;
+    bool is_second = it->answered_us != 0 &&
+                     now_us > it->answered_us + wait_us(spreads) &&
+                     now_us <= it->look_us + LOOKS_APART * timeout_us;
+    struct call call;
+    if (!make_call(it, CALL_EXTEND, now_us, &call))
+        return;
+    it->before = is_second ? it->lacks : 0;
+    memcpy(it->missing_before, it->missing, sizeof it->missing);
+    it->sent = it->answered = it->found = it->lacks = 0;
+    it->created = it->again = 0;
+    it->step = SPREAD_LOOKING;
+    it->look++;
+    it->look_us = it->answered_us = now_us;
+    it->sent_end_us = end_us(it);
+    int64_t deadline_us = at_most(now_us + timeout_us, it->until_us);
+    for (int i = 0; i < spreads->env->settings.nodes; i++)
+        if (nodes_send(spreads->nodes, i, &call, deadline_us, tag_of(it, true))
+                .vote == VOTE_PENDING)
+            it->sent |= bit(i);
+}
+
+static void create(struct spreads *spreads, struct spread *it, uint16_t on,
+                   int64_t now_us)
+{
+    int64_t timeout_us = spreads->env->settings.node_timeout_us;
+    int64_t end_us = window_end_us(spreads, it);
+    struct call call;
+    if (now_us >= end_us || !make_call(it, CALL_REPAIR, now_us, &call))
+        return;
+    /* longer than any other spread that has looked may take from then on */
+    call.tombstone_ms =
+        TOMBSTONE_TIMEOUTS * (timeout_us + drift_us(spreads)) / 1000 + 1;
+    for (int i = 0; i < spreads->env->settings.nodes; i++) {
+        call.seen = it->missing_before[i];
+        if (on & bit(i))
+            (void)nodes_send(spreads->nodes, i, &call, end_us,
+                             tag_of(it, false));
+    }
+}
+
+/* ---- begin -------------------------------------------------------------- */
+
+static uint16_t nodes_with(const struct round *round, enum vote vote)
+{
+    uint16_t nodes = 0;
+    for (int i = 0; i < round->total; i++)
+        if (round->votes[i].vote == vote)
+            nodes |= bit(i);
+    return nodes;
+}
+
+/* A record that is in no list but its bucket; NULL: there is no place. */
+static struct spread *make(struct spreads *spreads, const struct spread *from,
+                           const struct spread_lock *lock)
+{
+    struct spread *it = slots_take(&spreads->slots);
+    if (it == NULL)
+        return NULL;
+    if (!texts_keep(&it->texts, lock->resource, lock->token)) {
+        slots_give(&spreads->slots, it);
+        return NULL;
+    }
+    it->step = from->step;
+    it->is_active = false;
+    it->at_us = from->at_us;
+    it->start_us = from->start_us;
+    it->deadline_us = from->deadline_us;
+    it->ttl_ms = from->ttl_ms;
+    it->until_us = from->until_us;
+    it->gate_us = from->gate_us;
+    it->asked = from->asked;
+    it->has = from->has;
+    it->tries = 0;
+    it->look = 0;
+    it->look_us = it->answered_us = 0;
+    it->sent_end_us = end_us(it);
+    it->sent = it->answered = it->found = it->lacks = it->before = 0;
+    it->created = it->again = 0;
+    LIST_INSERT_HEAD(bucket_of(spreads, lock->token), it, in_bucket);
+    return it;
+}
+
+/* What a round tells. */
+static struct spread record_of(const struct spreads *spreads,
+                               const struct round *round,
+                               const struct spread_lock *lock)
+{
+    int64_t gate = gate_us(spreads, round, lock);
+    struct spread record = {
+        .step = SPREAD_RESTING,
+        .at_us = gate,
+        .start_us = round->start_us,
+        .deadline_us = round->deadline_us,
+        .ttl_ms = lock->ttl_ms,
+        .until_us = valid_until_us(spreads, round, lock->ttl_ms),
+        .gate_us = gate,
+        .asked = all_nodes(spreads),
+    };
+    return record;
+}
+
+bool spreads_may_follow(const struct round *round)
+{
+    return round->deadline_us - round->start_us >= FOLLOW_LEAST_US;
+}
+
+/* Calls to the other nodes may take as long as the round did. */
+static int64_t due_us(const struct round *round, int64_t now_us)
+{
+    int64_t half_us = (round->deadline_us - round->start_us) / 2;
+    int64_t flight_us = round->won_us - round->start_us;
+    int64_t last_us = round->deadline_us - flight_us - TICKS_US;
+    int64_t at_us =
+        now_us + (half_us < SPREADS_FILL_US ? half_us : SPREADS_FILL_US);
+    return at_us < last_us ? at_us : last_us;
+}
+
+/* Without a place for its record the lock gets its fill at once, and no more.
+ */
+static void add_young(struct spreads *spreads, struct spread *young,
+                      const struct spread_lock *lock)
+{
+    int64_t now_us = environment_now(spreads->env);
+    struct spread *it = make(spreads, young, lock);
+    if (it != NULL) {
+        put_in_young(spreads, it);
+        if (it->at_us <= now_us)
+            fill(spreads, it);
+    } else if (texts_keep(&young->texts, lock->resource, lock->token)) {
+        send_fill(spreads, young, tag_forgotten());
+        texts_drop(&young->texts);
+    }
+}
+
+void spreads_on_granted(struct spreads *spreads, const struct round *round,
+                        const struct spread_lock *lock)
+{
+    uint16_t granted = nodes_with(round, VOTE_GRANTED);
+    if (granted == all_nodes(spreads))
+        return;
+    struct spread record = record_of(spreads, round, lock);
+    record.has = granted;
+    if (round->unasked != 0) {
+        record.step = SPREAD_YOUNG;
+        record.at_us = due_us(round, environment_now(spreads->env));
+        record.asked = 0;
+        for (int i = 0; i < round->total; i++)
+            if (round->votes[i].is_sent)
+                record.asked |= bit(i);
+        add_young(spreads, &record, lock);
+        return;
+    }
+    struct spread *it = make(spreads, &record, lock);
+    if (it != NULL)
+        put_in(spreads, it);
+}
+
+/* All have it, for as long as any client was told. */
+static bool is_done(const struct spreads *spreads, const struct spread *it)
+{
+    return it->has == all_nodes(spreads);
+}
+
+void spreads_on_stragglers(struct spreads *spreads, const struct round *round,
+                           const struct spread_lock *lock)
+{
+    struct spread *it = find_same(spreads, lock);
+    if (it == NULL || it->start_us != round->start_us) /* released, extended */
+        return;
+    it->has |= nodes_with(round, VOTE_GRANTED);
+    if (is_done(spreads, it))
+        forget(spreads, it);
+}
+
+/* ---- extends ------------------------------------------------------------ */
+
+/*
+ * A look under way goes on: else a client that extends often would keep its
+ * lock from all nodes. Of two times the later one counts, as on the nodes.
+ */
+static void renew(struct spreads *spreads, struct spread *it,
+                  const struct spread *from)
+{
+    bool is_longer = end_us(from) >= end_us(it);
+    it->until_us = at_least(it->until_us, from->until_us);
+    it->tries = 0;
+    it->has = from->has;
+    if (!is_longer) {
+        it->has = 0;
+        return;
+    }
+    it->start_us = from->start_us;
+    it->ttl_ms = from->ttl_ms;
+    if (is_done(spreads, it))
+        forget(spreads, it);
+}
+
+void spreads_on_extended(struct spreads *spreads, const struct round *round,
+                         const struct spread_lock *lock)
+{
+    uint16_t has = nodes_with(round, VOTE_EXTENDED);
+    struct spread *it = find_same(spreads, lock);
+    if (it == NULL && has == all_nodes(spreads))
+        return;
+    struct spread record = record_of(spreads, round, lock);
+    record.has = has;
+    if (it != NULL) {
+        renew(spreads, it, &record);
+        return;
+    }
+    it = make(spreads, &record, lock);
+    if (it != NULL)
+        put_in(spreads, it);
+}
+
+void spreads_hurry(struct spreads *spreads, struct span resource,
+                   struct span token)
+{
+    struct spread *it = NULL;
+    while ((it = find(spreads, resource, token, it)) != NULL)
+        if (it->step == SPREAD_YOUNG)
+            fill(spreads, it);
+}
+
+/* ---- releases ----------------------------------------------------------- */
+
+/* A server that was stopped for so long that the fill would come too late asks
+ * all nodes at once: others may have looked. */
+static bool is_unfilled(const struct spreads *spreads, const struct spread *it)
+{
+    return it->step == SPREAD_YOUNG &&
+           environment_now(spreads->env) < it->deadline_us;
+}
+
+bool spreads_cancel(struct spreads *spreads, struct span resource,
+                    struct span token, struct release_scope *scope)
+{
+    bool is_young = false;
+    struct spread *it;
+    while ((it = find(spreads, resource, token, NULL)) != NULL) {
+        if (is_unfilled(spreads, it)) {
+            is_young = true;
+            if (scope != NULL)
+                *scope = (struct release_scope){it->asked, it->deadline_us};
+        }
+        forget(spreads, it);
+    }
+    return is_young;
+}
+
+/* ---- answers ------------------------------------------------------------ */
+
+/*
+ * Which of the lock's names are missing on a node that has not the lock. Where
+ * others hold a shared lock, this one may be among them in the other form, and
+ * of several names only one is told: there none counts as missing.
+ */
+static uint16_t missing_of(const struct spread *it,
+                           const struct call_reply *reply)
+{
+    struct span token = texts_second(&it->texts);
+    if (reply->vote == VOTE_FREE)
+        return reply->highest > 0 ? (uint16_t)reply->highest : 0;
+    bool is_other = reply->value.len > 0 && !token_is_same(reply->value, token);
+    return is_other && names_count(texts_first(&it->texts)) == 1;
+}
+
+/* The node has the lock; but if it was extended meanwhile, not for as long. */
+static void note_has(struct spread *it, int node)
+{
+    if (it->sent_end_us == end_us(it))
+        it->has |= bit(node);
+}
+
+/* Ends the record if there is nothing more to do. */
+static void judge(struct spreads *spreads, struct spread *it)
+{
+    int nodes = spreads->env->settings.nodes;
+    int quorum = quorum_of(nodes);
+    if (is_done(spreads, it) || count(it->lacks) >= nodes - quorum + 1) {
+        forget(spreads, it);
+        return;
+    }
+    uint16_t due = it->before & (uint16_t) ~(it->found | it->created);
+    if (it->step != SPREAD_LOOKING || count(it->found) < quorum || due == 0)
+        return;
+    it->created |= due;
+    create(spreads, it, due, environment_now(spreads->env));
+}
+
+static void on_looked(struct spreads *spreads, struct spread *it, int node,
+                      const struct call_reply *reply)
+{
+    if (it->step != SPREAD_LOOKING || (it->answered & bit(node)) != 0)
+        return;
+    it->answered |= bit(node);
+    it->answered_us = environment_now(spreads->env);
+    if (reply->vote == VOTE_EXTENDED) {
+        it->found |= bit(node);
+        note_has(it, node);
+    } else if (reply->vote == VOTE_FREE || reply->vote == VOTE_HELD) {
+        it->lacks |= bit(node);
+        it->has &= (uint16_t)~bit(node);
+        it->missing[node] = missing_of(it, reply);
+    }
+    judge(spreads, it);
+}
+
+static void on_created(struct spreads *spreads, struct spread *it, int node,
+                       const struct call_reply *reply)
+{
+    if (reply->vote == VOTE_HELD && (it->created & bit(node)) != 0)
+        it->again |= bit(node);
+    if (reply->vote != VOTE_GRANTED)
+        return;
+    note_has(it, node);
+    it->lacks &= (uint16_t)~bit(node);
+    judge(spreads, it);
+}
+
+void spreads_on_reply(struct spreads *spreads, int node, uint64_t tag,
+                      const struct call_reply *reply, int64_t sent_us)
+{
+    struct spread *it = slots_find(&spreads->slots, tag);
+    if (it == NULL)
+        return;
+    bool is_look = (tag_round_of(tag) & 1) != 0;
+    /* one that was long on its way belongs to an earlier look */
+    if (tag != tag_of(it, is_look) || sent_us < it->look_us)
+        return;
+    if (is_look)
+        on_looked(spreads, it, node, reply);
+    else
+        on_created(spreads, it, node, reply);
+}
+
+/* ---- time --------------------------------------------------------------- */
+
+/* Ends a record with the validity of its lock. */
+static void expire(struct spreads *spreads, struct spread *it)
+{
+    spreads->env->metrics->locks_thin += lacking_voters(spreads, it) != 0;
+    forget(spreads, it);
+}
+
+/* A look that found nothing to be missing, or created something, may be
+ * followed by a pause; another one is a first look, behind which the second one
+ * has to come soon. */
+static void end_look(struct spreads *spreads, struct spread *it, int64_t now_us)
+{
+    int64_t next_us = at_least(now_us, it->answered_us + wait_us(spreads) + 1);
+    bool is_first = it->lacks != 0 && it->before == 0;
+    it->step = SPREAD_RESTING;
+    if (!is_first)
+        it->tries++;
+    it->at_us = next_us + (is_first ? 0 : pause_us(it));
+}
+
+/* What is created now has all answers that may come. */
+static bool is_look_over(const struct spreads *spreads, const struct spread *it,
+                         int64_t now_us)
+{
+    return now_us >= window_end_us(spreads, it) ||
+           (it->answered == it->sent && it->before == 0);
+}
+
+static void go_on(struct spreads *spreads, struct spread *it, int64_t now_us)
+{
+    if (now_us >= it->until_us) {
+        expire(spreads, it);
+        return;
+    }
+    if (it->step == SPREAD_LOOKING) {
+        uint16_t again = it->again;
+        it->again = 0;
+        if (again != 0)
+            create(spreads, it, again, now_us);
+        if (is_look_over(spreads, it, now_us))
+            end_look(spreads, it, now_us);
+        return;
+    }
+    if (lacking_voters(spreads, it) == 0) {
+        take_out(spreads, it);
+        put_in(spreads, it);
+    } else if (now_us >= it->at_us) {
+        look(spreads, it, now_us);
+    }
+}
+
+/* Those that rest because no lacking node votes, or because too many are looked
+ * for: a few at a time. */
+static void sweep(struct spreads *spreads, int64_t now_us)
+{
+    int left = spreads->waiting_count < SWEPT ? spreads->waiting_count : SWEPT;
+    for (; left > 0; left--) {
+        struct spread *it = TAILQ_FIRST(&spreads->waiting);
+        if (now_us >= it->until_us) {
+            expire(spreads, it);
+            continue;
+        }
+        take_out(spreads, it);
+        put_in(spreads, it);
+    }
+}
+
+void spreads_tick(struct spreads *spreads, int64_t now_us)
+{
+    struct spread *it, *next;
+    while ((it = TAILQ_FIRST(&spreads->young)) != NULL && now_us >= it->at_us)
+        fill(spreads, it);
+    sweep(spreads, now_us);
+    for (it = TAILQ_FIRST(&spreads->active); it != NULL; it = next) {
+        next = TAILQ_NEXT(it, link);
+        go_on(spreads, it, now_us);
+    }
+}
+
+void spreads_flush(struct spreads *spreads)
+{
+    while (!TAILQ_EMPTY(&spreads->young))
+        fill(spreads, TAILQ_FIRST(&spreads->young));
+}

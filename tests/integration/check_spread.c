@@ -1,0 +1,225 @@
+/*
+ * A lock that is held gets onto all nodes, whoever else comes by, through
+ * whichever servers: then two of five nodes may die.
+ *
+ * SPREAD_TRIES plays each scene so often.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "grant.h"
+#include "http.h"
+#include "node.h"
+
+enum {
+    N = 5,
+    TTL_MS = 30000,
+    SOON_MS = 1000,  /* it has so long */
+    SLACK_MS = 1500, /* on machines that are busy */
+};
+
+static struct world world;
+static const struct server *const one = &world.servers[0];
+static const struct server *const other = &world.servers[1];
+
+static int tries(void)
+{
+    const char *text = getenv("SPREAD_TRIES");
+    return text != NULL ? atoi(text) : 2;
+}
+
+static void name(char text[40], const char *what, int number)
+{
+    snprintf(text, 40, "%s:%d", what, number);
+}
+
+/* Nodes on which the lock has this token, and more of its time than so much. */
+static int count_with(const char *resource, const char *token, int left_ms)
+{
+    int count = 0;
+    for (int i = 0; i < N; i++) {
+        const char *value = node_text(&world.nodes[i], "GET %s", resource);
+        count += value != NULL && strcmp(value, token) == 0 &&
+                 node_integer(&world.nodes[i], "PTTL %s", resource) > left_ms;
+    }
+    return count;
+}
+
+static int count_readers(const char *resource, const char *token)
+{
+    int count = 0;
+    for (int i = 0; i < N; i++)
+        count +=
+            node_text(&world.nodes[i], "ZSCORE %s %s", resource, token) != NULL;
+    return count;
+}
+
+SUITE(spread, .timeout_s = 240, .tags = "slow");
+
+/* The fill of the released lock may come after its release, and keeps that of
+ * the next one out. */
+TEST(story_68_a_lock_behind_one_that_was_released_elsewhere)
+{
+    struct lock lock, next;
+    world_start_two(&world, N, "");
+    for (int i = 0; i < tries(); i++) {
+        char resource[40];
+        name(resource, "behind", i);
+        answer_expect(lock_acquire(one, resource, TTL_MS, &lock), 201, NULL);
+        harness_pause_ms(40 + i % 6 * 10);
+        answer_expect(lock_release(other, &lock), 200, NULL);
+        answer_expect(lock_acquire(other, resource, TTL_MS, &next), 201, NULL);
+        WAIT_UNTIL(SOON_MS + SLACK_MS,
+                   count_with(resource, next.token, TTL_MS / 2) == N);
+        answer_expect(lock_release(one, &next), 200, NULL);
+        WAIT_UNTIL(SOON_MS + SLACK_MS, world_count_keys(&world, resource) == 0);
+    }
+    world_stop(&world);
+}
+
+/* The fill ends it when the first server was told to. */
+TEST(story_68_a_lock_that_is_extended_elsewhere_before_its_fill)
+{
+    struct lock lock;
+    world_start_two(&world, N, "");
+    for (int i = 0; i < tries(); i++) {
+        char resource[40];
+        name(resource, "longer", i);
+        answer_expect(lock_acquire(one, resource, 2000, &lock), 201, NULL);
+        answer_expect(lock_extend(other, &lock, TTL_MS), 200, NULL);
+        WAIT_UNTIL(SOON_MS + SLACK_MS,
+                   count_with(resource, lock.token, TTL_MS / 2) == N);
+        answer_expect(lock_release(one, &lock), 200, NULL);
+    }
+    world_stop(&world);
+}
+
+TEST(story_68_a_lock_of_a_server_that_stands_still)
+{
+    struct lock lock;
+    world_start(&world, N, "");
+    for (int i = 0; i < tries(); i++) {
+        char resource[40];
+        name(resource, "still", i);
+        answer_expect(lock_acquire(one, resource, TTL_MS, &lock), 201, NULL);
+        world_pause_server(&world, 0);
+        harness_pause_ms(600); /* longer than the fill may take */
+        world_resume_server(&world, 0);
+        WAIT_UNTIL(SOON_MS + SLACK_MS,
+                   count_with(resource, lock.token, TTL_MS / 2) == N);
+        answer_expect(lock_release(one, &lock), 200, NULL);
+    }
+    world_stop(&world);
+}
+
+/* ---- beside others ------------------------------------------------------- */
+
+/* Another process that takes the lock, as these words ask for it, and lets it
+ * go, so often a second, or finds it held. */
+static pid_t come_by(const char *words, int a_second)
+{
+    pid_t pid = harness_fork();
+    if (pid != 0)
+        return pid;
+    for (;;) {
+        struct grant grant;
+        const struct answer *answer = grant_ask(other, words, NULL, &grant);
+        harness_pause_ms(1000 / a_second);
+        if (answer->status == 201)
+            (void)grant_release(other, &grant);
+    }
+}
+
+static void leave(pid_t pid)
+{
+    ck_assert_int_eq(kill(pid, SIGKILL), 0);
+    ck_assert_int_gt(harness_reap(pid, 10000), 0);
+}
+
+static void take(const char *words, struct grant *grant)
+{
+    answer_expect(grant_ask(one, words, NULL, grant), 201, NULL);
+}
+
+TEST(story_69_a_reader_beside_others_that_come_and_go)
+{
+    static const char *const words =
+        "{\"resource\":\"read\",\"ttl_ms\":30000,\"mode\":\"shared\"}";
+    struct grant grant;
+    world_start_two(&world, N, "");
+    pid_t first = come_by(words, 4), second = come_by(words, 4);
+    for (int i = 0; i < tries(); i++) {
+        take(words, &grant);
+        WAIT_UNTIL(SOON_MS + SLACK_MS, count_readers("read", grant.token) == N);
+        for (int k = 3; k < N; k++)
+            node_do(&world.nodes[k], "ZREM read %s", grant.token);
+        answer_expect(grant_extend(one, &grant, TTL_MS), 200, NULL);
+        WAIT_UNTIL(SOON_MS + SLACK_MS, count_readers("read", grant.token) == N);
+        answer_expect(grant_release(one, &grant), 200, NULL);
+        WAIT_UNTIL(SOON_MS + SLACK_MS, count_readers("read", grant.token) == 0);
+    }
+    leave(first);
+    leave(second);
+    world_stop(&world);
+}
+
+static bool is_whole(void)
+{
+    return answer_int(HTTP(one, .method = "GET", .path = "/readyz"),
+                      "voting") == N;
+}
+
+/* Nodes forget, one at a time; the lock outlives that. */
+TEST(story_69_maintenance_beside_a_reader)
+{
+    static const char *const words =
+        "{\"resource\":\"read\",\"ttl_ms\":3000,\"mode\":\"shared\"}";
+    struct grant grant;
+    world_start_two(&world, N, "--max-ttl-ms 3000");
+    pid_t others = come_by(words, 4);
+    take(words, &grant);
+    for (int i = 0; i < 3; i++) {
+        node_do(&world.nodes[i], "FLUSHALL");
+        WAIT_UNTIL(10000, !is_whole());
+        while (!is_whole()) {
+            answer_expect(grant_extend(one, &grant, 3000), 200, NULL);
+            harness_pause_ms(300);
+        }
+        for (int k = 0; k < 4; k++) {
+            answer_expect(grant_extend(one, &grant, 3000), 200, NULL);
+            harness_pause_ms(300);
+        }
+        ck_assert_int_eq(count_readers("read", grant.token), N);
+    }
+    answer_expect(grant_release(one, &grant), 200, NULL);
+    leave(others);
+    world_stop(&world);
+}
+
+TEST(story_68_a_lock_that_others_poll)
+{
+    struct lock lock;
+    world_start_two(&world, N, "--ask all");
+    for (int i = 0; i < tries(); i++) {
+        char resource[40], words[100];
+        name(resource, "polled", i);
+        snprintf(words, sizeof words, "{\"resource\":\"%s\",\"ttl_ms\":%d}",
+                 resource, TTL_MS);
+        for (int k = 3; k < N; k++)
+            node_pause(&world.nodes[k]);
+        answer_expect(lock_acquire(one, resource, TTL_MS, &lock), 201, NULL);
+        pid_t poller = come_by(words, 10);
+        harness_pause_ms(600); /* what lies in the sockets is late */
+        for (int k = 3; k < N; k++)
+            node_resume(&world.nodes[k]);
+        world_wait_ready(&world, 0);
+        answer_expect(lock_extend(one, &lock, TTL_MS), 200, NULL);
+        WAIT_UNTIL(SOON_MS + 2 * SLACK_MS,
+                   count_with(resource, lock.token, TTL_MS / 2) == N);
+        leave(poller);
+        answer_expect(lock_release(one, &lock), 200, NULL);
+    }
+    world_stop(&world);
+}

@@ -1,0 +1,72 @@
+"""Defects of what brings a held lock to all nodes. See run.py."""
+from defect import Defect, Edit
+
+SPREADS = "server/engine/rounds/spreads.c"
+REPAIR = "server/node/scripts/repair.lua"
+
+
+def unit(name: str, test: str, before: str, after: str) -> Defect:
+    """One that a test of the played engine notices."""
+    return Defect(name, "unit", test, [Edit(SPREADS, before, after)],
+                  tests="spreads")
+
+
+TWO_LOOKS = "story_50_a_lock_gets_where_two_looks_find_it_missing"
+
+SPREADING = [
+    Defect("no spread", "sim", "repaired", [Edit(
+        SPREADS, "    if (it == NULL && has == all_nodes(spreads))\n",
+        "    if (it == NULL)\n")]),
+    Defect("spread without tombstone", "differ", "batch", [Edit(
+        REPAIR, "if is_other or redis.call('EXISTS', tombstone) ~= 0 then",
+        "if is_other then")]),
+    Defect("tombstone of one form only", "differ", "batch", [Edit(
+        REPAIR, "        digits .. '.' .. string.sub(ARGV[b], 18)\n",
+        "        ARGV[b]\n")]),
+    Defect("spread of what was not missing", "differ", "batch", [Edit(
+        REPAIR, "if is_other or redis.call('EXISTS', tombstone) ~= 0 then",
+        "if redis.call('EXISTS', tombstone) ~= 0 then")]),
+    Defect("spread that overwrites", "differ", "batch", [Edit(
+        REPAIR, "            if pttl ~= -2 and value ~= ARGV[b] then\n",
+        "            if pttl == nil then\n")]),
+    unit("tombstone that is too short", TWO_LOOKS,
+         "    TOMBSTONE_TIMEOUTS = 4,", "    TOMBSTONE_TIMEOUTS = 3,"),
+    unit("spread without a gate", TWO_LOOKS,
+         "    return round->start_us + wait_us(spreads) + "
+         "lock->uncertainty_us;\n",
+         "    return round->start_us + 0 * wait_us(spreads) + "
+         "lock->uncertainty_us;\n"),
+    unit("looks without a wait between them", TWO_LOOKS,
+         "    return spreads->env->settings.node_timeout_us + "
+         "drift_us(spreads);\n",
+         "    return drift_us(spreads);\n"),
+    unit("spread at the first look", "what_is_missing_at_one_look_only",
+         "    uint16_t due = it->before &",
+         "    uint16_t due = (it->before | it->lacks) &"),
+    unit("second look that comes late", "a_second_look_that_is_late",
+         "    LOOKS_APART = 3,", "    LOOKS_APART = 300,"),
+    unit("spread with a longer deadline", TWO_LOOKS,
+         "    return at_most(it->look_us +",
+         "    return at_most(it->look_us + 1000000 +"),
+    unit("spread that is tried once", "it_is_tried_again",
+         "        if (again != 0)\n            create(",
+         "        if (again == UINT16_MAX)\n            create("),
+    unit("held is not lacking", "it_is_tried_again",
+         "    return is_other && names_count(",
+         "    return !is_other && names_count("),
+    unit("spread among readers", "where_others_share_it",
+         "    bool is_other = reply->value.len > 0 &&",
+         "    bool is_other = reply->holders > 0 ||"),
+    unit("spread that extends hold up", "extends_in_between",
+         "    it->tries = 0;\n    it->has = from->has;\n",
+         "    it->tries = 0;\n    it->has = from->has;\n"
+         "    it->lacks = it->before = 0;\n"),
+    unit("shorter look that counts for a longer extend",
+         "a_longer_extend_counts",
+         "    if (it->sent_end_us == end_us(it))\n",
+         "    if (it->sent_end_us <= end_us(it))\n"),
+    Defect("tombstone that ends while a spread is under way", "model",
+           "leftover", model="repair", rule="TOMB=3 T=1 FAULTS=0"),
+    Defect("spread before the acquire's end", "model", "leftover",
+           model="repair", rule="NO_GATE"),
+]

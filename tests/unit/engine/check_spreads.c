@@ -1,0 +1,362 @@
+/*
+ * Spreads: what happens behind a grant or an extension that not all nodes have.
+ */
+
+#include "../../../server/engine/port/fence.h"
+#include "../../lib/suite/suite.h"
+#include "../play.h"
+
+enum {
+    TIMEOUT_US = 50000,
+    WAIT_US = TIMEOUT_US + 2 * TIMEOUT_US / 100, /* drift */
+    TICK_US = 20000,
+    TTL_MS = 30000
+};
+
+static void answer_missing(int node)
+{
+    struct play_call *sent = play_find(CALL_EXTEND, node);
+    ck_assert(sent != NULL);
+    play_reply(sent, (struct call_reply){.vote = VOTE_FREE, .highest = 1});
+}
+
+static void answer_readers(int node)
+{
+    struct play_call *sent = play_find(CALL_EXTEND, node);
+    ck_assert(sent != NULL);
+    play_reply(sent, (struct call_reply){.vote = VOTE_HELD, .holders = 1});
+}
+
+/* The first three have it; node 3 lacks it, and node 4 unless it has it. */
+static void answer_look(bool has_last)
+{
+    play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
+    answer_missing(3);
+    if (has_last)
+        play_answer(CALL_EXTEND, 4, VOTE_EXTENDED);
+    else
+        answer_missing(4);
+}
+
+static void extend_for(int64_t ttl_ms)
+{
+    engine_op op = play_extend(play_token(PLAY_EPOCH_US), ttl_ms);
+    answer_look(false);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_EXTENDED);
+    engine_close(play.engine, op);
+}
+
+/* Until so many extends were sent in all, which takes at least so long. */
+static void await(int extends, int64_t least_us)
+{
+    int64_t start_us = play.now_us;
+    while (play_count(CALL_EXTEND) < extends) {
+        play_advance(1000);
+        ck_assert_int_lt(play.now_us - start_us, 2000000);
+    }
+    ck_assert_int_eq(play_count(CALL_EXTEND), extends);
+    ck_assert_int_ge(play.now_us - start_us, least_us);
+}
+
+static void expect_nothing_for(int64_t us)
+{
+    int sent = play.sent_count;
+    for (int64_t gone_us = 0; gone_us < us; gone_us += 1000)
+        play_advance(1000);
+    ck_assert_int_eq(play.sent_count, sent);
+}
+
+static void expect_no_creation(void)
+{
+    for (int i = 0; i < 60; i++)
+        play_advance(1000);
+    ck_assert_int_eq(play_count(CALL_REPAIR), 0);
+}
+
+SUITE(spreads, .set_up = play_begin, .tear_down = play_end);
+
+TEST(story_50_a_lock_gets_where_two_looks_find_it_missing)
+{
+    int64_t start_us = play.now_us;
+    extend_for(TTL_MS);
+    await(10, WAIT_US); /* no acquire comes after it */
+    const struct call *look = &play_find(CALL_EXTEND, 1)->call;
+    ck_assert_int_eq(look->ttl_ms, TTL_MS - (play.now_us - start_us) / 1000);
+    answer_look(false);
+    ck_assert_int_eq(play_count(CALL_REPAIR), 0);
+    await(15, WAIT_US); /* what deletes it has done so by then */
+    play_answer_range(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
+    ck_assert_int_eq(play_count(CALL_REPAIR), 0);
+    int64_t look_us = play_find(CALL_EXTEND, 2)->call.node_deadline_us;
+    play_answer(CALL_EXTEND, 2, VOTE_EXTENDED);
+    ck_assert_int_eq(play_count(CALL_REPAIR), 2);
+    const struct play_call *repair = play_find(CALL_REPAIR, 4);
+    ck_assert_int_eq(repair->call.seen, 1);
+    ck_assert_int_eq(repair->call.number, PLAY_EPOCH_US);
+    ck_assert_int_eq(repair->call.ttl_ms,
+                     TTL_MS - (play.now_us - start_us) / 1000);
+    ck_assert_int_ge(repair->call.tombstone_ms, 4 * WAIT_US / 1000);
+    ck_assert_int_lt(repair->call.node_deadline_us, look_us);
+    ck_assert_int_gt(repair->call.node_deadline_us, look_us - 10000);
+    ck_assert_uint_gt(repair->call.admit.len, 0);
+    ck_assert_int_eq(repair->call.window_us, FENCE_WINDOW_US);
+    ck_assert_str_eq(repair->token, play.sent[0].token);
+
+    answer_missing(3);
+    answer_missing(4);
+    play_answer_range(CALL_REPAIR, 3, 5, VOTE_GRANTED);
+    expect_nothing_for(20 * TICK_US);
+    ck_assert_int_eq(play.answers, 1);
+    ck_assert_uint_eq(play.metrics.locks_thin, 0);
+}
+
+/* A heartbeat that comes more often than looks does not hold them up. */
+TEST(extends_in_between_do_not_begin_anew)
+{
+    extend_for(TTL_MS);
+    await(10, 0);
+    answer_look(false);
+    play_advance(TIMEOUT_US / 2);
+    extend_for(TTL_MS);
+    await(20, 0);
+    answer_look(false);
+    ck_assert_int_eq(play_count(CALL_REPAIR), 2);
+}
+
+/* What all nodes tell of a shorter time is not for all of the longer one. */
+TEST(a_longer_extend_counts)
+{
+    extend_for(TTL_MS / 2);
+    await(10, 0);
+    struct play_call *late[2];
+    play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
+    for (int i = 0; i < 2; i++) {
+        late[i] = play_find(CALL_EXTEND, 3 + i);
+        late[i]->is_answered = true; /* below */
+    }
+    extend_for(TTL_MS);
+    for (int i = 0; i < 2; i++) {
+        late[i]->is_answered = false;
+        play_reply(late[i], (struct call_reply){.vote = VOTE_EXTENDED});
+    }
+    await(20, 0);
+    ck_assert_int_gt(play_find(CALL_EXTEND, 0)->call.ttl_ms, TTL_MS / 2);
+}
+
+TEST(what_is_missing_at_one_look_only_is_not_created)
+{
+    extend_for(TTL_MS);
+    await(10, 0);
+    answer_look(true);
+    await(15, 0);
+    play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
+    answer_missing(4);
+    ck_assert_int_eq(play_count(CALL_REPAIR), 1);
+    ck_assert(play_find(CALL_REPAIR, 3) != NULL);
+}
+
+TEST(a_lock_that_is_gone_by_then_is_not_created)
+{
+    extend_for(TTL_MS);
+    await(10, 0);
+    answer_look(false);
+    await(15, 0);
+    play_answer_range(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
+    for (int i = 2; i < 5; i++)
+        answer_missing(i);
+    expect_no_creation();
+    expect_nothing_for(20 * TICK_US);
+}
+
+/* A server that stood still between two looks begins again. */
+TEST(a_second_look_that_is_late_is_a_first_one)
+{
+    extend_for(TTL_MS);
+    await(10, 0);
+    answer_look(false);
+    play.now_us += 4 * TIMEOUT_US;
+    await(15, 0);
+    answer_look(false);
+    ck_assert_int_eq(play_count(CALL_REPAIR), 0);
+    await(20, WAIT_US);
+    answer_look(false);
+    ck_assert_int_eq(play_count(CALL_REPAIR), 2);
+}
+
+TEST(a_quorum_that_comes_late_creates_nothing)
+{
+    extend_for(TTL_MS);
+    await(10, 0);
+    answer_look(false);
+    await(15, 0);
+    struct play_call *late = play_find(CALL_EXTEND, 2);
+    play_answer_range(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
+    play.now_us += TIMEOUT_US;
+    play_reply(late, (struct call_reply){.vote = VOTE_EXTENDED});
+    ck_assert_int_eq(play_count(CALL_REPAIR), 0);
+}
+
+/* Somebody else wants it, and is there for a moment. */
+TEST(it_is_tried_again_where_something_else_is)
+{
+    extend_for(TTL_MS);
+    await(10, 0);
+    play_answer_range(CALL_EXTEND, 0, 4, VOTE_EXTENDED);
+    play_answer_held(CALL_EXTEND, 4, PLAY_TOKEN_OF(9));
+    await(15, 0);
+    play_answer_range(CALL_EXTEND, 0, 4, VOTE_EXTENDED);
+    ck_assert_int_eq(play_count(CALL_REPAIR), 1);
+    play_answer_held(CALL_REPAIR, 4, PLAY_TOKEN_OF(9));
+    play_advance(TICK_US);
+    ck_assert_int_eq(play_count(CALL_REPAIR), 2);
+    play_answer(CALL_REPAIR, 4, VOTE_GRANTED);
+    expect_nothing_for(20 * TICK_US);
+}
+
+/* It may be among them, as a reader: then a release drops it there. */
+TEST(where_others_share_it_nothing_is_created)
+{
+    extend_for(TTL_MS);
+    for (int look = 2; look <= 3; look++) {
+        await(5 * look, 0);
+        play_answer_range(CALL_EXTEND, 0, 4, VOTE_EXTENDED);
+        answer_readers(4);
+    }
+    for (int i = 0; i < 30; i++)
+        play_advance(1000);
+    ck_assert_int_eq(play_count(CALL_REPAIR), 1);
+    ck_assert_int_eq((int)play_find(CALL_REPAIR, 4)->call.seen, 0);
+}
+
+TEST(what_does_not_vote_is_not_asked)
+{
+    extend_for(TTL_MS);
+    play_node_down(3);
+    play_node_down(4);
+    expect_nothing_for(30 * TICK_US);
+    play_node_up(4);
+    play.sent_count = 0;
+    await(4, 0);
+}
+
+TEST(votes_that_count_nowhere_count_here_neither)
+{
+    extend_for(TTL_MS);
+    await(10, 0);
+    answer_look(false);
+    await(15, 0);
+    play_answer_range(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
+    play.offset_us[2] = 1000000; /* its clock stepped */
+    play_answer(CALL_EXTEND, 2, VOTE_EXTENDED);
+    expect_no_creation();
+}
+
+/* What nobody got onto a node that votes is told. */
+TEST(with_the_validity_all_ends)
+{
+    extend_for(150);
+    await(10, 0);
+    answer_look(false);
+    for (int i = 0; i < 200; i++)
+        play_advance(1000);
+    ck_assert_uint_eq(play.metrics.locks_thin, 1);
+    expect_nothing_for(20 * TICK_US);
+    ck_assert_int_eq(play_count(CALL_REPAIR), 0);
+}
+
+TEST(a_release_ends_it)
+{
+    extend_for(TTL_MS);
+    await(10, 0);
+    answer_look(false);
+    engine_op op = play_release(play_token(PLAY_EPOCH_US));
+    play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
+    engine_close(play.engine, op);
+    for (int i = 0; i < 300; i++)
+        play_advance(1000);
+    ck_assert_int_eq(play_count(CALL_EXTEND), 10);
+    ck_assert_int_eq(play_count(CALL_REPAIR), 0);
+}
+
+TEST(a_failed_extend_begins_none)
+{
+    engine_op op = play_extend(play_token(PLAY_EPOCH_US), TTL_MS);
+    play_answer_range(CALL_EXTEND, 0, 2, VOTE_EXTENDED);
+    for (int i = 2; i < 5; i++)
+        answer_missing(i);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NOT_FOUND);
+    engine_close(play.engine, op);
+    expect_nothing_for(20 * TICK_US);
+}
+
+TEST_RANGE(nor_does_one_whose_client_left, 0, 2)
+{
+    engine_op op = play_extend(play_token(PLAY_EPOCH_US), TTL_MS);
+    answer_missing(4);
+    play_answer_range(CALL_EXTEND, 0, 2 + _i, VOTE_EXTENDED);
+    engine_abandon(play.engine, op);
+    for (int i = 2 + _i; i < 4; i++)
+        play_answer(CALL_EXTEND, i, VOTE_EXTENDED);
+    expect_nothing_for(20 * TICK_US);
+}
+
+TEST(nor_one_that_only_asked)
+{
+    play.now_us += 101000000; /* beyond max_hold_ms */
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_confirm(i);
+    engine_op op = play_extend(play_token(PLAY_EPOCH_US), TTL_MS);
+    answer_look(false);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_MAX_HOLD);
+    engine_close(play.engine, op);
+    expect_nothing_for(20 * TICK_US);
+}
+
+TEST(what_all_have_needs_none)
+{
+    engine_op op = play_extend(play_token(PLAY_EPOCH_US), TTL_MS);
+    play_answer_range(CALL_EXTEND, 0, 5, VOTE_EXTENDED);
+    engine_close(play.engine, op);
+    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+    expect_nothing_for(20 * TICK_US);
+}
+
+/* ---- grants -------------------------------------------------------------- */
+
+/* By the first so many of all that were asked; the others answer so. */
+static void grant(int first, enum vote rest)
+{
+    engine_op op = play_acquire();
+    play_answer_range(CALL_ACQUIRE, 0, first, VOTE_GRANTED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    engine_close(play.engine, op);
+    play_answer_range(CALL_ACQUIRE, first, 5, rest);
+}
+
+TEST(a_grant_that_some_refused_is_looked_for)
+{
+    grant(3, VOTE_LATE);
+    await(5, WAIT_US / 2);
+    answer_look(false);
+    await(10, WAIT_US);
+    answer_look(false);
+    ck_assert_int_eq(play_count(CALL_REPAIR), 2);
+}
+
+TEST(stragglers_that_grant_need_nothing)
+{
+    grant(3, VOTE_GRANTED);
+    expect_nothing_for(20 * TICK_US);
+}
+
+/* Nobody knows which nodes have it: those that were asked. */
+TEST(stragglers_that_are_silent_are_looked_for)
+{
+    engine_op op = play_acquire();
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
+    engine_close(play.engine, op);
+    await(5, WAIT_US);
+    play_answer_range(CALL_EXTEND, 0, 5, VOTE_EXTENDED);
+    expect_nothing_for(20 * TICK_US);
+}
