@@ -17,7 +17,8 @@
  * With PARTS the lock has another part, which node 2 lacks, and which is not
  * released. With OTHERS somebody else has a key on some node now and then.
  *
- * With SMALL the lock is old, node 2 lacks it, and nothing breaks.
+ * With SMALL the lock is old, node 2 lacks it, nothing breaks, and two
+ * spreads may be under way.
  *
  * Answers are read at once: read later, they only delay what follows.
  *
@@ -54,6 +55,7 @@
 #ifdef SMALL
 #define T 1
 #define FAULTS 0
+#define SPREADS 2
 #endif
 #include "common.pml"
 
