@@ -239,7 +239,7 @@ static enum call_kind any_kind_of_locks(struct run *run)
     if (hands_pick(run, 2) == 0)
         return hands_pick(run, 2) == 0 ? CALL_ACQUIRE : CALL_RELEASE;
     if (hands_pick(run, 4) == 0)
-        return CALL_EXTEND;
+        return hands_pick(run, 2) == 0 ? CALL_EXTEND : CALL_REPAIR;
     int kind =
         CALL_ACQUIRE + (int)hands_pick(run, CALL_SCAN + 1 - CALL_ACQUIRE);
     return kind == CALL_SCAN ? CALL_SLOTS : (enum call_kind)kind;
