@@ -9,14 +9,14 @@
 #include "../lib/node/simholders.h"
 
 enum {
-    FIELDS_MAX = 10 + SIM_WITNESSES + 2 * SIM_RESOURCES,
+    FIELDS_MAX = 12 + SIM_WITNESSES + 2 * SIM_RESOURCES,
     ENDS_MS = 100,
     DOUBT_MS = 2,
 };
 
 struct field {
     char name[CALL_NAME_LEN + 4];
-    char text[CALL_STATE_MAX + 1];
+    char text[SIM_PASSED_MAX + 1];
 };
 
 struct fields {
