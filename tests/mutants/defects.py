@@ -193,7 +193,7 @@ DEFECTS = [
         "server/engine/voting/nodes.c",
         "    nodes->last_number = fence_next(median_us, nodes->last_number);\n",
         "    nodes->last_number++;\n"), WINDOW_OFF]),
-    Defect("numbers of a minority's clocks", "sim", "alive", [Edit(
+    Defect("numbers of a minority's clocks", "sim", "able", [Edit(
         "server/engine/rounds/attempt.c",
         "    if (round->pending < round->quorum)",
         "    if (round->pending == 0)"), Edit(

@@ -32,11 +32,12 @@
  *   tidy       when the faults have ended and all locks are released, no key is
  *              left on any node; not even by an extend that the client did not
  *              wait for
- *   alive      … and when a quarantine has passed since the last fault, every
+ *   able       … and when a quarantine has passed since the last fault, every
  *              server can acquire every resource
+ *   alive      no request, no reply and no signal ends a server's process
  *
- * Each is checked at every event that could break it: ledger.c; the last five
- * at the end: endings.c.
+ * Each is checked at every event that could break it: ledger.c; those
+ * from "repaired" to "able" at the end: endings.c.
  */
 #ifndef SIM_CLIENTS_H
 #define SIM_CLIENTS_H

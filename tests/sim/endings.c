@@ -4,7 +4,7 @@
 #include "faults.h"
 
 enum {
-    ALIVE_MORE_US = 5000000,
+    ABLE_MORE_US = 5000000,
     TIDY_MORE_US = 6000000,
     CONTEST_US = 1000000,
     STRAGGLERS_US = 20000, /* for clients that still ask */
@@ -121,7 +121,7 @@ static void check_unheard(struct world *world)
 
 /* ---- every server can acquire every resource ---------------------------- */
 
-static void check_alive(struct world *world)
+static void check_able(struct world *world)
 {
     for (int i = 0; i < world_resources(world); i++) {
         struct client *client = &world->clients->client[i];
@@ -134,7 +134,7 @@ static void check_alive(struct world *world)
         if (world->clients->outcomes[OUTCOME_GRANTED] != granted)
             continue;
         servers_trace(world);
-        ledger_violated(world, "alive", i, i);
+        ledger_violated(world, "able", i, i);
         return;
     }
 }
@@ -278,7 +278,7 @@ static void check_left(struct world *world, int resource)
     waiter->wait_ms = WAIT_MS;
     int server = (int)world_random(world, SIM_FOREIGN);
     if (!ask(world, holder, ASK_ACQUIRE, server, OUTCOME_GRANTED))
-        return; /* check_alive tells */
+        return; /* check_able tells */
     client_ask(world, waiter, ASK_ACQUIRE,
                (int)world_random(world, SIM_FOREIGN));
     world_run(world, STRAGGLERS_US);
@@ -311,7 +311,7 @@ static void set_apart(struct world *world)
         machine_step(&world->machines[world->home[name]], world->now_us,
                      -APART_US);
     }
-    world_run(world, faults_quarantine_us(world) + ALIVE_MORE_US);
+    world_run(world, faults_quarantine_us(world) + ABLE_MORE_US);
     int server = (int)world_random(world, SIM_FOREIGN);
     int node = (first + 2) % SIM_NODES;
     simlink_of(world, server, node)->blocked_us = INT64_MAX;
@@ -347,7 +347,7 @@ static void check_regained(struct world *world, int resource)
     holder->wait_ms = WAIT_MS;
     if (!ask(world, holder, ASK_ACQUIRE, (int)world_random(world, SIM_FOREIGN),
              OUTCOME_GRANTED))
-        return; /* check_alive tells */
+        return; /* check_able tells */
     for (int i = 1; i <= crowd; i++) {
         choose_near(world, &all[i], resource);
         all[i].ttl_ms = 3000;
@@ -397,8 +397,8 @@ void endings_check(struct world *world)
     check_stragglers(world);
     check_unheard(world);
     faults_set_clocks(world);
-    world_run(world, faults_quarantine_us(world) + ALIVE_MORE_US);
-    check_alive(world);
+    world_run(world, faults_quarantine_us(world) + ABLE_MORE_US);
+    check_able(world);
     check_all_repaired(world);
     for (int i = 0; i < LEAVERS; i++)
         check_left(world, (int)world_random(world, world_resources(world)));

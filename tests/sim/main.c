@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "../../server/base/log.h"
 #include "../lib/seeds/seeds.h"
@@ -231,16 +232,22 @@ int main(int argc, char **argv)
 {
     struct arguments arguments = {.seeds = {.first = 1, .count = 100},
                                   .seconds = 60};
-    static struct run run;
     char replay[1000];
+    struct run *run = mmap(NULL, sizeof *run, PROT_READ | PROT_WRITE,
+                           MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (run == MAP_FAILED) {
+        perror("sim");
+        return EXIT_FAILURE;
+    }
     parse(argc, argv, &arguments);
     print_replay(replay, sizeof replay, argv[0], &arguments);
     arguments.seeds.replay = replay;
-    run.arguments = &arguments;
+    arguments.seeds.are_apart = !arguments.is_tracing; /* for a debugger */
+    run->arguments = &arguments;
     (void)setvbuf(stdout, NULL, _IOLBF, 0); /* traces and logs in order */
     log_set_level(arguments.is_tracing ? LOG_DEBUG : LOG_OFF);
-    struct seeds_played played = seeds_play(&arguments.seeds, run_seed, &run);
-    print_totals(&run.totals);
+    struct seeds_played played = seeds_play(&arguments.seeds, run_seed, run);
+    print_totals(&run->totals);
     printf("sim: %llu passed, %llu failed\n", (unsigned long long)played.passed,
            (unsigned long long)played.failed);
     return played.failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

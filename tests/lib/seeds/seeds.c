@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -116,11 +117,33 @@ static void limit_cpu(uint64_t seed)
     (void)setitimer(ITIMER_VIRTUAL, &limit, NULL);
 }
 
+static bool play_here(const struct run *run, uint64_t seed)
+{
+    limit_cpu(seed);
+    return run->play(run->ctx, seed);
+}
+
+static bool play_apart(const struct run *run, uint64_t seed)
+{
+    int status;
+    (void)fflush(NULL);
+    pid_t child = fork();
+    if (child == 0)
+        exit(play_here(run, seed) ? EXIT_SUCCESS : EXIT_FAILURE);
+    if (child < 0 || waitpid(child, &status, 0) != child) {
+        perror("seeds: a process of its own");
+        return false;
+    }
+    if (WIFSIGNALED(status))
+        printf("seed %llu: alive: %s ended the process\n",
+               (unsigned long long)seed, strsignal(WTERMSIG(status)));
+    return WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS;
+}
+
 static void play_one(struct run *run, uint64_t seed, bool is_fresh)
 {
     const struct seeds *seeds = run->seeds;
-    limit_cpu(seed);
-    if (run->play(run->ctx, seed)) {
+    if (seeds->are_apart ? play_apart(run, seed) : play_here(run, seed)) {
         run->played.passed++;
         return;
     }

@@ -14,13 +14,18 @@ struct seeds {
     uint64_t first, count; /* always the same */
     uint64_t fresh;        /* so many that are new */
     const char *replay;    /* the command, without "--seed N --seeds 1" */
+    bool are_apart;        /* each in a process of its own, which may die */
 };
 
 struct seeds_played {
     uint64_t passed, failed;
 };
 
-/* False: the seed failed, and why is printed. */
+/*
+ * False: the seed failed, and why is printed. Of those that are apart, ctx must
+ * be in memory that processes share; one whose process dies has failed, with
+ * "alive" as the reason.
+ */
 typedef bool (*seeds_play_fn)(void *ctx, uint64_t seed);
 
 /*

@@ -107,3 +107,20 @@ TEST(what_is_no_number_fails_at_once)
     ck_assert_uint_eq(seeds_play(&lost, play, &played).failed, 1);
     ck_assert_int_eq(played.count, 0);
 }
+
+static bool die_of_two(void *ctx, uint64_t seed)
+{
+    (void)ctx;
+    if (seed == 2)
+        abort();
+    return seed != 4;
+}
+
+TEST(a_seed_that_ends_its_process_has_failed_and_the_next_one_is_played)
+{
+    const struct seeds seeds = {
+        .first = 1, .count = 5, .replay = "program", .are_apart = true};
+    struct seeds_played result = seeds_play(&seeds, die_of_two, NULL);
+    ck_assert_uint_eq(result.passed, 3);
+    ck_assert_uint_eq(result.failed, 2);
+}
