@@ -16,7 +16,10 @@ static void keep(struct span *span, char *storage, size_t room)
 void simcall_copy(struct simcall *copy, const struct call *call)
 {
     copy->call = *call;
-    copy->names = simnode_resource_numbers(call->resource, copy->resources);
+    copy->names =
+        call->kind != CALL_SCAN /* which has but the beginning of names */
+            ? simnode_resource_numbers(call->resource, copy->resources)
+            : 0;
     copy->resource = copy->names > 0 ? copy->resources[0] : -1;
     keep(&copy->call.resource, copy->resource_names,
          sizeof copy->resource_names);

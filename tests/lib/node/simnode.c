@@ -260,6 +260,34 @@ static enum vote tell_slots(struct simbatch *batch, const struct simcall *call,
     return VOTE_DONE;
 }
 
+static size_t write_name(char *to, struct span name)
+{
+    size_t len = (size_t)sprintf(to, "%zu:", name.len);
+    return len + span_copy(to + len, name);
+}
+
+/* The cursor is the next resource, in their order. */
+static enum vote scan(const struct simbatch *batch, const struct simcall *call,
+                      struct simreply *answer)
+{
+    struct call_reply *reply = &answer->reply;
+    struct span prefix = call->call.resource;
+    int at = (int)call->call.cursor, count = 0;
+    size_t len = 0;
+    for (; at < SIM_RESOURCES && count < call->call.count; at++) {
+        struct span name = span_of(simnode_resource(at));
+        if (simnode_key(batch->memory, at, batch->clock_us) == NULL ||
+            name.len < prefix.len ||
+            memcmp(name.ptr, prefix.ptr, prefix.len) != 0)
+            continue;
+        len += write_name(answer->names + len, name);
+        count++;
+    }
+    reply->names = (struct span){answer->names, len};
+    reply->cursor = at < SIM_RESOURCES ? at : 0;
+    return VOTE_DONE;
+}
+
 /* A node without state gets none by this. */
 static enum vote listen(struct simbatch *batch, const struct simcall *call)
 {
@@ -300,7 +328,8 @@ static enum vote execute(struct simbatch *batch, const struct simcall *call,
         return listen(batch, call);
     case CALL_SLOTS:
         return tell_slots(batch, call, answer);
-    case CALL_SCAN: /* nobody lists here: it changes nothing */
+    case CALL_SCAN:
+        return scan(batch, call, answer);
     case CALL_KINDS:
         break;
     }
