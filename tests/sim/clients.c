@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "faults.h"
+#include "visitors.h"
 
 enum {
     HASTE_US = 3000,  /* from an extend to the release that overtakes it … */
@@ -14,6 +15,12 @@ enum {
     LEAVE_US = 1000000, /* of clients that wait */
     TOGETHER_US = 5000, /* clients ask after a quiet spell */
     HELD_US = 200000,   /* mostly, until a release or an extend */
+    /* in worlds with visitors: */
+    AT_ONCE_US = 3000, /* from a grant to the next request */
+    POLL_US = 40000,   /* from a refusal to the next attempt */
+    GONE_US = 1000,    /* of clients that leave before the nodes answer */
+    SLOW_US = 60000,   /* … or that do not */
+    BEATS = 6,         /* locks of a heartbeat */
 };
 
 int client_number(const struct world *world, const struct client *client)
@@ -26,12 +33,24 @@ bool client_believes(const struct world *world, const struct client *client)
     return client->believes_until_us > world->now_us;
 }
 
+/* It asks what another client has asked, or as a visitor. */
 static bool is_ghost(const struct world *world, const struct client *client)
 {
     return client_number(world, client) >= SIM_CLIENTS;
 }
 
-static void tell(struct world *world, const struct client *client,
+static bool is_visitor(const struct world *world, const struct client *client)
+{
+    return client_number(world, client) >= SIM_ALL_CLIENTS;
+}
+
+/* It tries again and again, and does not hold for long. */
+static bool is_poller(const struct world *world, const struct client *client)
+{
+    return world->has_visitors && client_number(world, client) % 4 == 3;
+}
+
+void client_tell(struct world *world, const struct client *client,
                  int64_t delay_us, enum client_event what)
 {
     world_at(world, delay_us,
@@ -61,7 +80,7 @@ static int64_t travel_us(struct world *world)
     return 50 + world_random(world, world_chance(world, 2) ? 200000 : 500);
 }
 
-static int any_server(struct world *world)
+int clients_any_server(struct world *world)
 {
     bool has_foreign = world->servers[SIM_FOREIGN].engine != NULL;
     return has_foreign && world_chance(world, 5)
@@ -97,12 +116,12 @@ static void ask_unheard(struct world *world, const struct client *client,
     ghost->believes_until_us = 0;
     if (client->key != 0)
         ghost->ttl_ms = random_ttl_ms(world); /* which a repeat may change */
-    ghost->server = any_server(world);
+    ghost->server = clients_any_server(world);
     ghost->state = CLIENT_ASKING;
     ghost->ask = what;
     ghost->is_asked = ghost->is_answered = false;
     world->clients->doubled++;
-    tell(world, ghost, delay_us, CLIENT_ASK);
+    client_tell(world, ghost, delay_us, CLIENT_ASK);
 }
 
 void client_ask(struct world *world, struct client *client,
@@ -113,14 +132,14 @@ void client_ask(struct world *world, struct client *client,
     client->ask = what;
     client->is_asked = client->is_answered = false;
     client->serial++;
-    tell(world, client, travel_us(world), CLIENT_ASK);
+    client_tell(world, client, travel_us(world), CLIENT_ASK);
 }
 
 static void ask(struct world *world, struct client *client,
                 enum client_ask what)
 {
     bool has_key = what == ASK_ACQUIRE && client->key != 0;
-    client_ask(world, client, what, any_server(world));
+    client_ask(world, client, what, clients_any_server(world));
     if (world->clients->is_resting)
         return;
     if (has_key ? world_chance(world, 15)
@@ -134,8 +153,8 @@ static void go_on(struct world *world, struct client *client, bool holds)
     client->serial++;
     client->state =
         holds && !is_ghost(world, client) ? CLIENT_HOLDING : CLIENT_IDLE;
-    if (!is_ghost(world, client))
-        tell(world, client, world_random(world, 150000), CLIENT_STEP);
+    if (!is_ghost(world, client) || is_visitor(world, client))
+        client_tell(world, client, world_random(world, 150000), CLIENT_STEP);
 }
 
 /* The server was not running, or died. */
@@ -173,41 +192,82 @@ static void note_repeat(struct world *world, const struct client *client)
     }
 }
 
+static engine_op ask_engine(struct world *world, struct client *client,
+                            int64_t ttl_ms)
+{
+    struct engine *engine = world->servers[client->server].engine;
+    char names[SIM_NAMES_MAX];
+    struct span resource = {
+        names, simnode_join(names, client->resources, client->count)};
+    switch (client->ask) {
+    case ASK_ACQUIRE:
+        note_repeat(world, client);
+        if (client->limit > 0)
+            resource = span_of(SIM_POOL_NAME);
+        return acquire(engine, client, resource, ttl_ms);
+    case ASK_EXTEND:
+        return engine_extend(engine, resource, token_of(client), ttl_ms,
+                             client->is_shared, client);
+    case ASK_RELEASE:
+        return engine_release(engine, resource, token_of(client), client);
+    case ASK_INSPECT:
+        return engine_inspect(engine, resource, client);
+    default:
+        return visitor_ask(world, client, resource);
+    }
+}
+
+/* Whether the client leaves, at any moment, before it has its answer. */
+static void consider_leaving(struct world *world, const struct client *client)
+{
+    bool is_brief = world_chance(world, 50);
+    int64_t most_us = is_brief ? GONE_US : SLOW_US;
+    bool is_watch = client->ask == ASK_WATCH;
+    if (client->wait_ms > 0 && (client->ask == ASK_ACQUIRE || is_watch))
+        most_us = is_brief ? SLOW_US : LEAVE_US;
+    if (world_chance(world, is_watch ? 40 : 10))
+        client_tell(world, client, world_random(world, most_us), CLIENT_LEAVE);
+}
+
 /* The server accepts the request. */
 static void begin(struct world *world, struct client *client)
 {
     struct simserver *server = &world->servers[client->server];
-    struct engine *engine = server->engine;
-    char names[SIM_NAMES_MAX];
-    struct span resource = {
-        names, simnode_join(names, client->resources, client->count)};
-    if (engine == NULL) {
+    if (server->engine == NULL || server->is_closed) {
         lose_request(world, client);
         return;
     }
-    if (client->ask == ASK_ACQUIRE && client->limit > 0)
-        resource = span_of(SIM_POOL_NAME);
     int64_t most_ms = server->options.max_ttl_ms;
     int64_t ttl_ms = client->ttl_ms < most_ms ? client->ttl_ms : most_ms;
     client->is_asked = true;
     client->op = 0;
-    if (client->ask == ASK_ACQUIRE)
-        note_repeat(world, client);
-    if (client->ask == ASK_ACQUIRE)
-        client->op = acquire(engine, client, resource, ttl_ms);
-    else if (client->ask == ASK_EXTEND)
-        client->op = engine_extend(engine, resource, token_of(client), ttl_ms,
-                                   client->is_shared, client);
-    else if (client->ask == ASK_RELEASE)
-        client->op = engine_release(engine, resource, token_of(client), client);
-    else
-        client->op = engine_inspect(engine, resource, client);
+    world->clients->asked[client->ask]++;
+    client->op = ask_engine(world, client, ttl_ms);
     assert(client->op != 0);
-    if (client->ask == ASK_ACQUIRE && !world->clients->is_resting &&
-        world_chance(world, 4))
-        tell(world, client,
-             world_random(world, client->wait_ms > 0 ? LEAVE_US : 60000),
-             CLIENT_LEAVE);
+    if (world->clients->is_resting)
+        return;
+    if (world->has_visitors)
+        consider_leaving(world, client);
+    else if (client->ask == ASK_ACQUIRE && world_chance(world, 4))
+        client_tell(world, client,
+                    world_random(world, client->wait_ms > 0 ? LEAVE_US : 60000),
+                    CLIENT_LEAVE);
+}
+
+/* Extends what some clients hold, which share a process, in one request. */
+static void beat(struct world *world, int first)
+{
+    int server = clients_any_server(world);
+    int count = 0;
+    for (int i = 0; i < SIM_CLIENTS && count < BEATS; i++) {
+        struct client *client =
+            &world->clients->client[(first + i) % SIM_CLIENTS];
+        if (client->state != CLIENT_HOLDING)
+            continue;
+        client->ttl_ms = random_ttl_ms(world);
+        client_ask(world, client, ASK_EXTEND, server);
+        count++;
+    }
 }
 
 static void step_holding(struct world *world, struct client *client)
@@ -217,6 +277,11 @@ static void step_holding(struct world *world, struct client *client)
         ask_unheard(
             world, client, ASK_EXTEND,
             world_random(world, world_chance(world, 50) ? HASTE_US : REST_US));
+    if (world->has_visitors && world_chance(world, 5) &&
+        !world->clients->is_resting) {
+        beat(world, client_number(world, client));
+        return;
+    }
     if (world_chance(world, believes ? 60 : 15) &&
         !world->clients->is_resting) {
         client->ttl_ms = random_ttl_ms(world);
@@ -263,7 +328,8 @@ static void keep_quiet(struct world *world, struct client *client)
     }
     int64_t left_us = world->clients->quiet_until_us - world->now_us;
     int64_t more_us = client->state == CLIENT_HOLDING ? HELD_US : TOGETHER_US;
-    tell(world, client, left_us + world_random(world, more_us), CLIENT_STEP);
+    client_tell(world, client, left_us + world_random(world, more_us),
+                CLIENT_STEP);
 }
 
 static void step(struct world *world, struct client *client)
@@ -280,11 +346,15 @@ static void step(struct world *world, struct client *client)
         return;
     bool repeats = client->key != 0 && client->is_unheard &&
                    world->clients->has_repeats && world_chance(world, 80);
-    if (!repeats)
+    bool polls = is_poller(world, client) && client->count > 0 &&
+                 client->limit == 0 && client->key == 0 &&
+                 world_chance(world, 90);
+    if (!repeats && !polls)
         choose(world, client);
     client->ttl_ms = random_ttl_ms(world);
-    client->wait_ms =
-        world_chance(world, 50) ? 0 : world_random(world, WAIT_MOST_MS);
+    client->wait_ms = polls || world_chance(world, 50)
+                          ? 0
+                          : world_random(world, WAIT_MOST_MS);
     ask(world, client,
         !repeats && world_chance(world, 5) && client->limit == 0 ? ASK_INSPECT
                                                                  : ASK_ACQUIRE);
@@ -295,10 +365,21 @@ static int64_t holding_us(struct world *world, const struct client *client)
 {
     int64_t left_us = client->believes_until_us - world->now_us;
     int64_t us = world_random(world, HELD_US);
+    if (world->has_visitors &&
+        world_chance(world, is_poller(world, client) ? 90 : 30))
+        return world_random(world, AT_ONCE_US);
     return left_us > 0 && world_chance(world, 10) ? left_us + us : us;
 }
 
 /* ---- answers ------------------------------------------------------------ */
+
+/* When the deciding round began. */
+static int64_t began_at(const struct world *world, const struct client *client,
+                        const struct engine_result *result)
+{
+    return world->now_us - (server_clock(&world->servers[client->server]) -
+                            result->round_start_us);
+}
 
 void clients_on_answer(struct world *world, struct client *client)
 {
@@ -307,7 +388,10 @@ void clients_on_answer(struct world *world, struct client *client)
         ledger_violated(world, "answered", client_number(world, client),
                         client->resources[0]);
     client->is_answered = true;
-    if (client->op != 0) { /* otherwise it was refused before it had a handle */
+    if (is_visitor(world, client)) {
+        visitor_on_answer(world, client);
+    } else if (client->op !=
+               0) { /* otherwise it was refused before it had a handle */
         struct simserver *server = &world->servers[client->server];
         const struct engine_result *result =
             engine_take(server->engine, client->op, server_clock(server));
@@ -318,21 +402,30 @@ void clients_on_answer(struct world *world, struct client *client)
             client->count =
                 simnode_resource_numbers(result->resource, client->resources);
         if (result->outcome == OUTCOME_GRANTED)
-            ledger_on_grant(world, client, result->number);
-        if (result->outcome == OUTCOME_EXTENDED && !is_ghost(world, client))
+            client->number = result->number;
+        if (result->outcome == OUTCOME_GRANTED)
+            ledger_on_grant(world, client, began_at(world, client, result));
+        if (result->outcome == OUTCOME_EXTENDED && !is_ghost(world, client) &&
+            !ledger_is_forced(world, client, began_at(world, client, result)))
             ledger_on_extension(world, client, result->number);
     }
     /* sometimes the server is busy with others before it writes */
     int64_t delay_us =
         world_random(world, world_chance(world, 2) ? 500000 : 300);
-    tell(world, client, delay_us, CLIENT_READ_ANSWER);
+    client_tell(world, client, delay_us, CLIENT_READ_ANSWER);
 }
 
 static void believe(struct world *world, struct client *client,
-                    int64_t validity_ms)
+                    const struct engine_result *result)
 {
+    int64_t validity_ms = result->validity_ms;
     int64_t us = validity_ms * 1000 - validity_ms * client->ppm / 1000;
     int64_t until_us = world->now_us + us;
+    int64_t began_us = began_at(world, client, result);
+    if (ledger_is_forced(world, client, began_us)) {
+        client->believes_until_us = 0; /* it may be gone, or may stay */
+        return;
+    }
     client->believes_in = world->servers[client->server].configuration;
     if (until_us > client->believes_until_us)
         client->believes_until_us = until_us; /* otherwise the old one stands */
@@ -340,8 +433,8 @@ static void believe(struct world *world, struct client *client,
                 client_number(world, client), client->resources[0],
                 client->server, (long long)us / 1000);
     ledger_on_belief(world, client);
-    tell(world, client, client->believes_until_us - world->now_us - 1,
-         CLIENT_BELIEF_ENDS);
+    client_tell(world, client, client->believes_until_us - world->now_us - 1,
+                CLIENT_BELIEF_ENDS);
 }
 
 static void take_grant(struct world *world, struct client *client,
@@ -351,10 +444,10 @@ static void take_grant(struct world *world, struct client *client,
         return;
     client->token_len = span_copy(client->token, result->token);
     client->believes_until_us = 0;
-    client->granted_us =
-        world->now_us - (server_clock(&world->servers[client->server]) -
-                         result->round_start_us);
-    believe(world, client, result->validity_ms);
+    client->granted_us = began_at(world, client, result);
+    believe(world, client, result);
+    if (world->has_visitors)
+        visitors_on_grant(world, client);
 }
 
 static void take_extend_answer(struct world *world, struct client *client,
@@ -366,7 +459,7 @@ static void take_extend_answer(struct world *world, struct client *client,
     if (outcome == OUTCOME_EXTENDED)
         client->token_len = span_copy(client->token, result->token);
     if (outcome == OUTCOME_EXTENDED)
-        believe(world, client, result->validity_ms);
+        believe(world, client, result);
     else if ((outcome == OUTCOME_NOT_OWNER || outcome == OUTCOME_NOT_FOUND) &&
              client_believes(world, client))
         ledger_on_denial(world, client);
@@ -383,14 +476,21 @@ static void read_answer(struct world *world, struct client *client)
 {
     struct simserver *server = &world->servers[client->server];
     struct engine *engine = server->engine;
+    if (is_visitor(world, client)) {
+        visitor_read(world, client);
+        go_on(world, client, false);
+        return;
+    }
     const struct engine_result *result =
         engine_take(engine, client->op, server_clock(server));
     bool holds = client->ask == ASK_EXTEND;
     world->clients->outcomes[result->outcome]++;
     for (int i = 0; i < result->total; i++)
         world->clients->votes[ballot_number(result->votes[i])]++;
-    int64_t rest_us = world_random(
-        world, result->outcome == OUTCOME_NO_QUORUM ? 1000000 : 150000);
+    int64_t rest_us =
+        world_random(world, result->outcome == OUTCOME_NO_QUORUM ? 1000000
+                            : is_poller(world, client)           ? POLL_US
+                                                                 : 150000);
     client->serial++;
     client->is_unheard = false;
     world->clients->repeated += result->is_repeat;
@@ -410,8 +510,8 @@ static void read_answer(struct world *world, struct client *client)
     if (is_ghost(world, client))
         client->state = CLIENT_IDLE;
     else
-        tell(world, client, holds ? holding_us(world, client) : rest_us,
-             CLIENT_STEP);
+        client_tell(world, client, holds ? holding_us(world, client) : rest_us,
+                    CLIENT_STEP);
 }
 
 void client_leave(struct world *world, struct client *client)
@@ -421,16 +521,27 @@ void client_leave(struct world *world, struct client *client)
     engine_abandon(world->servers[client->server].engine, client->op);
     world->clients->left++;
     client->is_unheard = client->ask == ASK_ACQUIRE;
-    go_on(world, client, false);
+    go_on(world, client, client->ask == ASK_EXTEND);
 }
 
 void clients_on_server_death(struct world *world, int server)
 {
-    for (int i = 0; i < SIM_ALL_CLIENTS; i++) {
+    for (int i = 0; i < SIM_EVERYBODY; i++) {
         struct client *client = &world->clients->client[i];
         if (client->state == CLIENT_ASKING && client->server == server)
             lose_request(world, client);
     }
+}
+
+bool clients_are_served(const struct world *world, int server)
+{
+    for (int i = 0; i < SIM_EVERYBODY; i++) {
+        const struct client *client = &world->clients->client[i];
+        if (client->state == CLIENT_ASKING && client->server == server &&
+            client->is_asked)
+            return true;
+    }
+    return false;
 }
 
 /* ---- events ------------------------------------------------------------- */
@@ -447,7 +558,9 @@ void clients_on_event(struct world *world, const struct event *event)
         return;
     switch ((enum client_event)event->b) {
     case CLIENT_STEP:
-        if (!world->clients->is_led)
+        if (is_visitor(world, client))
+            visitor_step(world, client);
+        else if (!world->clients->is_led)
             step(world, client);
         break;
     case CLIENT_ASK:
@@ -466,16 +579,31 @@ void clients_on_event(struct world *world, const struct event *event)
 
 void clients_start(struct world *world)
 {
-    for (int i = 0; i < SIM_CLIENTS; i++) {
+    for (int i = 0; i < world->clients->active; i++) {
         struct client *client = &world->clients->client[i];
         client->ppm = world_random(world, 1001) - 500;
-        tell(world, client, 100000 + world_random(world, 200000), CLIENT_STEP);
+        client_tell(world, client, 100000 + world_random(world, 200000),
+                    CLIENT_STEP);
+    }
+    if (world->has_visitors)
+        visitors_start(world);
+}
+
+void clients_trace(const struct world *world)
+{
+    for (int i = 0; i < SIM_EVERYBODY; i++) {
+        const struct client *it = &world->clients->client[i];
+        if (it->state != CLIENT_IDLE)
+            world_trace(world, "client %d %s, server %d, request %d%s%s", i,
+                        it->state == CLIENT_ASKING ? "asks" : "holds",
+                        it->server, (int)it->ask, it->is_asked ? ", taken" : "",
+                        it->is_answered ? ", answered" : "");
     }
 }
 
 bool clients_are_idle(const struct clients *clients)
 {
-    for (int i = 0; i < SIM_ALL_CLIENTS; i++)
+    for (int i = 0; i < SIM_EVERYBODY; i++)
         if (clients->client[i].state != CLIENT_IDLE)
             return false;
     return true;

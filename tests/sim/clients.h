@@ -11,6 +11,10 @@
  *              is the same client's, with the same key, or owed to an eviction,
  *              as above; even in those worlds, as long as no node forgets
  *              anything there
+ *   forced     a lock that a client believes in is deleted by no forced release
+ *              that names another one, or was answered before the grant began
+ *   watched    a client that watches a lock is told of no writer after one with
+ *              a higher number, unless nodes have forgotten meanwhile
  *   capacity   no more permits of a pool are believed in than the greatest
  * limit in use; each is of as many slots as were asked for, below the limit
  * that was asked for. Not claimed where exclusion is not own        a key that
@@ -51,10 +55,23 @@ enum {
     SIM_GHOSTS = 48,  /* requests that arrive twice */
     SIM_HELD_MAX = 3, /* resources of one lock */
     SIM_ALL_CLIENTS = SIM_CLIENTS + SIM_GHOSTS,
+    SIM_VISITORS = 8, /* who ask for no lock: visitors.h */
+    SIM_EVERYBODY = SIM_ALL_CLIENTS + SIM_VISITORS,
 };
 
 enum client_state { CLIENT_IDLE, CLIENT_ASKING, CLIENT_HOLDING };
-enum client_ask { ASK_ACQUIRE, ASK_EXTEND, ASK_RELEASE, ASK_INSPECT };
+enum client_ask {
+    ASK_ACQUIRE,
+    ASK_EXTEND,
+    ASK_RELEASE,
+    ASK_INSPECT,
+    /* only visitors: */
+    ASK_WATCH,
+    ASK_FORCE,
+    ASK_LIST,
+    ASK_POOL,
+    ASKS
+};
 
 enum client_event {
     CLIENT_STEP,
@@ -63,6 +80,15 @@ enum client_event {
     CLIENT_ASK,
     CLIENT_READ_ANSWER,
     CLIENT_LEAVE
+};
+
+/* What a visitor knows. */
+struct visit {
+    bool follows;    /* a watch after the other */
+    int64_t known;   /* what a watch waits for another than; NOBODY: any */
+    int64_t newest;  /* the greatest number of a writer that it was told */
+    bool has_cursor; /* a list goes on */
+    struct list_cursor cursor;
 };
 
 struct client {
@@ -84,6 +110,8 @@ struct client {
     bool is_unheard;     /* it does not know what came of its acquire */
     int64_t ttl_ms;
     int64_t wait_ms;
+    int64_t number;            /* of its lock; what a forced release names */
+    struct visit visit;        /* of a visitor */
     int64_t granted_us;        /* when the belief began */
     int64_t believes_until_us; /* 0: in nothing */
     enum configuration believes_in;
@@ -93,8 +121,9 @@ struct client {
 };
 
 struct clients {
-    struct client client[SIM_ALL_CLIENTS];
+    struct client client[SIM_EVERYBODY];
     struct ledger ledger;
+    int active;      /* so many want locks */
     bool is_resting; /* no new acquires */
     bool is_led;     /* only ask what client_ask says */
     bool has_ghosts;
@@ -106,6 +135,8 @@ struct clients {
     bool is_silent;         /* … nor extends one */
     uint64_t outcomes[OUTCOME_KINDS];
     uint64_t votes[BALLOT_KINDS]; /* of the deciding rounds */
+    uint64_t asked[ASKS];
+    uint64_t listed; /* locks, on all pages */
     uint64_t left;
     uint64_t lost; /* the server died before it answered */
     uint64_t doubled;
@@ -117,8 +148,21 @@ void clients_on_answer(struct world *world, struct client *client);
 void clients_on_event(struct world *world, const struct event *event);
 void clients_on_server_death(struct world *world, int server);
 
+/* Whether any waits for an answer of this server. */
+bool clients_are_served(const struct world *world, int server);
+
 /* The server that handles the event; -1: none. */
 int clients_server_of(const struct world *world, const struct event *event);
+
+/* Any that runs, or does not; seldom one of another configuration. */
+int clients_any_server(struct world *world);
+
+/* Has the client do so after a while, unless it goes on before. */
+void client_tell(struct world *world, const struct client *client,
+                 int64_t delay_us, enum client_event what);
+
+/* Traces who asks or holds. */
+void clients_trace(const struct world *world);
 
 /* True if no client asks or holds. */
 bool clients_are_idle(const struct clients *clients);

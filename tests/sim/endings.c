@@ -41,6 +41,7 @@ static void let_rest(struct world *world, int times, int64_t step_us)
 
 static void check_tidy(struct world *world)
 {
+    clients_trace(world);
     if (!clients_are_idle(world->clients))
         ledger_violated(world, "answered", -1, -1);
     for (int i = 0; i < SIM_NAMES; i++) {

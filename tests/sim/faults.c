@@ -20,6 +20,9 @@ enum {
     SHORT_LAG_US = 90000, /* a clock can be proven by it */
     LAGS_US = 6000000,
     APART_US = 2000000,
+    STALL_LEAST_US = 100000,
+    STALL_MOST_US = 500000,
+    PARTED_US = 5000000,
 };
 
 /* Mostly short, sometimes long. */
@@ -266,6 +269,29 @@ static void change_options(struct world *world)
                                 .b = i});
 }
 
+static void stall(struct world *world)
+{
+    server_pause(world, any_server(world),
+                 STALL_LEAST_US +
+                     world_random(world, STALL_MOST_US - STALL_LEAST_US));
+}
+
+/* Each server does not reach another node, and a minority's clocks are off. */
+static void part(struct world *world)
+{
+    int64_t us = 500000 + world_random(world, PARTED_US);
+    int first = (int)world_random(world, SIM_NODES);
+    for (int i = 0; i < SIM_FOREIGN; i++) {
+        int node = (first + i) % SIM_NODES;
+        if (world_chance(world, 20))
+            continue;
+        simlink_break(world, i, node);
+        simlink_of(world, i, node)->blocked_us = world->now_us + us;
+    }
+    if (world_chance(world, 50))
+        steps_make(world, FAULT_STEP, losses_any_machine(world));
+}
+
 /* ---- the schedule ------------------------------------------------------- */
 
 int64_t faults_quarantine_us(const struct world *world)
@@ -344,6 +370,17 @@ static void make(struct world *world, enum fault fault)
     case FAULT_QUIET:
         quiet_make(world);
         break;
+    case FAULT_STALL:
+        stall(world);
+        break;
+    case FAULT_TERM:
+        world_at(
+            world, 0,
+            (struct event){.kind = EVENT_TERMINATE, .a = any_server(world)});
+        break;
+    case FAULT_APART:
+        part(world);
+        break;
     default:
         losses_make(world, fault, losses_any_machine(world));
         break;
@@ -368,6 +405,7 @@ static void end(struct world *world, const struct event *event)
     }
     switch (fault) {
     case FAULT_SERVER_RESTART:
+    case FAULT_TERM:
         faults_restart_server(world, event->b);
         break;
     case FAULT_RESTORE:
@@ -480,7 +518,7 @@ void faults_calm(struct world *world)
         struct simserver *server = &world->servers[i];
         server_resume(world, i);
         if (server->configuration != faults->configuration ||
-            !server_has_usual_options(world, i))
+            !server_has_usual_options(world, i) || server->drains_us != 0)
             server_kill(world, i);
         if (server->engine == NULL)
             server_start(world, i, faults->configuration, false);

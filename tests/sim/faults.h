@@ -74,6 +74,9 @@ enum fault {
     FAULT_ROLL,   /* a name moves as one server after the other is restarted */
     FAULT_ASTRAY, /* a server has wrong or swapped addresses for a while */
     FAULT_EPOCH,  /* servers are started with too high an epoch */
+    FAULT_STALL,  /* a server stands still for a moment, often */
+    FAULT_TERM,   /* a server gets SIGTERM, and is started again */
+    FAULT_APART,  /* servers reach different nodes: their times differ */
     FAULTS
 };
 

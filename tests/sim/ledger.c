@@ -17,7 +17,9 @@ enum {
     STEPPED_US = 20000000, /* … and how long a step may stay unnoticed */
     LATER_US = 200000,     /* after an evicted lock would have ended */
     MEASURED_US = 300000,  /* how much farther apart servers see clocks */
-    NEAR_US = 1000000,     /* clocks beyond this vote for no server */
+    FORCED_US = 7000000,   /* a forced release may arrive so much later */
+    FORGOTTEN_US = 20000000,
+    NEAR_US = 1000000, /* clocks beyond this vote for no server */
 };
 
 void ledger_violated(struct world *world, const char *name, int client,
@@ -83,9 +85,11 @@ static struct numbered *last_of(struct ledger *ledger,
 }
 
 void ledger_on_grant(struct world *world, const struct client *client,
-                     int64_t number)
+                     int64_t began_us)
 {
     struct ledger *ledger = &world->clients->ledger;
+    int64_t number = client->number;
+    bool is_forced = ledger_is_forced(world, client, began_us);
     bool is_foreign =
         world->servers[client->server].configuration == CONFIGURATION_FOREIGN;
     if (is_foreign && ledger->has_first && !has_forgotten(world))
@@ -94,9 +98,9 @@ void ledger_on_grant(struct world *world, const struct client *client,
         int resource = client->resources[i];
         const struct numbered granted = {number, client->key};
         struct numbered *last = last_of(ledger, client, resource);
-        if (number < last->number ? !has_key_of(client, last) &&
-                                        !is_overtaken(ledger, client, number)
-                                  : number == last->number)
+        bool is_excused = has_key_of(client, last) || is_forced ||
+                          is_overtaken(ledger, client, number);
+        if (number == last->number || (number < last->number && !is_excused))
             violated(world, "rising", client);
         if (number > ledger->last[resource].number)
             ledger->last[resource] = granted;
@@ -363,6 +367,140 @@ void ledger_on_denial(struct world *world, const struct client *client)
     check_kept(world, client);
 }
 
+/* ---- forced releases ---------------------------------------------------- */
+
+static bool names(const struct forced *it, const struct client *client)
+{
+    bool is_there = false;
+    for (int i = 0; i < it->count; i++)
+        is_there |= client_has_resource(client, it->resources[i]);
+    return is_there &&
+           (it->number == 0 ? client->is_shared : client->number == it->number);
+}
+
+/* Without an answer, its releases are sent as long as any lock may last. */
+static int64_t over_us(const struct world *world, const struct forced *it)
+{
+    return it->answered_us != INT64_MAX
+               ? it->answered_us
+               : it->asked_us + world->faults->longest_ms * 1000 + FORCED_US;
+}
+
+bool ledger_is_forced(const struct world *world, const struct client *client,
+                      int64_t began_us)
+{
+    const struct ledger *ledger = &world->clients->ledger;
+    for (uint64_t i = 0; i < FORCED && i < ledger->forced_count; i++) {
+        const struct forced *it = &ledger->forced[i];
+        if (names(it, client) && over_us(world, it) >= began_us)
+            return true;
+    }
+    return false;
+}
+
+void ledger_on_force(struct world *world, const struct client *client)
+{
+    struct ledger *ledger = &world->clients->ledger;
+    struct forced *it = &ledger->forced[ledger->forced_count++ % FORCED];
+    *it = (struct forced){.by = client_number(world, client),
+                          .count = client->count,
+                          .number = client->number,
+                          .asked_us = world->now_us,
+                          .answered_us = INT64_MAX};
+    memcpy(it->resources, client->resources, sizeof it->resources);
+    world_trace(world, "client %d forces %lld of resource %d", it->by,
+                (long long)it->number, it->resources[0]);
+    for (int i = 0; i < SIM_CLIENTS; i++)
+        if (names(it, &world->clients->client[i]))
+            world->clients->client[i].believes_until_us = 0;
+}
+
+void ledger_on_forced(struct world *world, const struct client *client,
+                      bool is_done)
+{
+    struct ledger *ledger = &world->clients->ledger;
+    int by = client_number(world, client);
+    struct forced *latest = NULL;
+    for (uint64_t i = 0; i < FORCED && i < ledger->forced_count; i++) {
+        struct forced *it = &ledger->forced[i];
+        if (it->by == by &&
+            (latest == NULL || it->asked_us >= latest->asked_us))
+            latest = it;
+    }
+    if (latest != NULL && is_done)
+        latest->answered_us = world->now_us;
+}
+
+/* In any form, maybe beside others. */
+static bool has_token(const struct machine *machine, int resource,
+                      const struct client *client, int64_t clock_us)
+{
+    const struct span token = {client->token, client->token_len};
+    const struct simmemory *memory = &machine->memory;
+    const struct simkey *key = simnode_key(memory, resource, clock_us);
+    if (key == NULL || !key->is_shared)
+        return key != NULL &&
+               token_is_same((struct span){key->token, key->token_len}, token);
+    for (const struct simholder *it = NULL;
+         (it = simholders_next(memory, resource, it)) != NULL;)
+        if (it->ends_ms >= clock_us / 1000 &&
+            token_is_same(simholder_token(it), token))
+            return true;
+    return false;
+}
+
+/* Those who believe in a lock of the call that the node has, bit per client. */
+static uint64_t find_holders(const struct world *world,
+                             const struct message *message)
+{
+    const struct machine *machine = &world->machines[message->machine];
+    const struct simcall *call = &message->call;
+    int64_t clock_us = machine_clock(machine, world->now_us);
+    uint64_t holders = 0;
+    for (int i = 0; i < SIM_CLIENTS; i++)
+        for (int j = 0; j < call->names; j++) {
+            const struct client *it = &world->clients->client[i];
+            if (client_believes(world, it) &&
+                client_has_resource(it, call->resources[j]) &&
+                has_token(machine, call->resources[j], it, clock_us))
+                holders |= UINT64_C(1) << i;
+        }
+    return holders;
+}
+
+static void check_forced(struct world *world, const struct message *message)
+{
+    uint64_t gone =
+        world->clients->ledger.holders & ~find_holders(world, message);
+    for (int i = 0; i < SIM_CLIENTS; i++)
+        if ((gone >> i & 1) != 0)
+            violated(world, "forced", &world->clients->client[i]);
+}
+
+/* ---- watches ------------------------------------------------------------ */
+
+/* A node may have the memory of a time before what was told. */
+static bool has_just_forgotten(const struct world *world)
+{
+    for (int i = 0; i < SIM_NAMES; i++)
+        if (world->lost_us[i] != 0 &&
+            world->now_us - world->lost_us[i] < FORGOTTEN_US)
+            return true;
+    return false;
+}
+
+void ledger_on_told(struct world *world, struct client *client,
+                    const struct engine_result *result)
+{
+    int64_t *newest = &client->visit.newest;
+    if (client->count > 1 || result->is_shared || result->number == 0)
+        return; /* there is no order of these */
+    if (result->number < *newest && world->clients->ledger.claims_clocks &&
+        !has_just_forgotten(world))
+        violated(world, "watched", client);
+    *newest = at_least(*newest, result->number);
+}
+
 /* ---- what the nodes do -------------------------------------------------- */
 
 static void check_deleted(struct world *world, const struct message *message)
@@ -389,6 +527,8 @@ void ledger_before_execution(struct world *world, const struct message *message)
     const struct machine *machine = &world->machines[message->machine];
     world->clients->ledger.is_touching_first =
         message->server == SIM_FOREIGN && is_of_first(machine->memory.admit);
+    if (world->has_visitors && message->call.call.kind == CALL_RELEASE)
+        world->clients->ledger.holders = find_holders(world, message);
 }
 
 void ledger_on_execution(struct world *world, const struct message *message)
@@ -402,6 +542,8 @@ void ledger_on_execution(struct world *world, const struct message *message)
     enum vote vote = message->answer.reply.vote;
     if (vote == VOTE_DELETED)
         check_deleted(world, message);
+    if (world->has_visitors && message->call.call.kind == CALL_RELEASE)
+        check_forced(world, message);
     if (vote != VOTE_GRANTED && vote != VOTE_EXTENDED)
         return;
     bool is_late = world->now_us - message->due_us > LATE_US;

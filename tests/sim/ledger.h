@@ -26,8 +26,21 @@ struct numbered {
     uint64_t key;
 };
 
+/*
+ * A forced release: of the lock with this number, or of all readers. What was
+ * granted before its answer may be gone or stay.
+ */
+struct forced {
+    int by; /* the client that asks */
+    int count;
+    int resources[SIM_RESOURCES];
+    int64_t number; /* 0: of all readers */
+    int64_t asked_us;
+    int64_t answered_us; /* INT64_MAX: it is not known what was done */
+};
+
 /* The windfalls of two nodes, until a look notices what they evicted. */
-enum { WINDFALLS = 1024, KEYS = 64 };
+enum { WINDFALLS = 1024, KEYS = 64, FORCED = 256 };
 
 struct ledger {
     bool claims_clocks;     /* the clocks behave as the design assumes */
@@ -38,7 +51,10 @@ struct ledger {
     struct numbered of_keys[KEYS]; /* the latest ones, by the rest of the key */
     struct windfall windfalls[WINDFALLS]; /* the latest */
     uint64_t windfall_count;
-    uint64_t excused;    /* how often two held a lock because of that */
+    struct forced forced[FORCED]; /* the latest */
+    uint64_t forced_count;
+    uint64_t holders; /* bit per client, before a call: the node has its lock */
+    uint64_t excused; /* how often two held a lock because of that */
     char violation[200]; /* "": none; the first one */
 };
 
@@ -54,9 +70,10 @@ void ledger_violated(struct world *world, const char *name, int client,
 bool ledger_has_lock(const struct world *world, const struct machine *machine,
                      const struct client *client);
 
-/* A lock was granted, though the client may not know it yet. */
+/* A lock was granted, by a round that began then, though the client may not
+ * know it yet. */
 void ledger_on_grant(struct world *world, const struct client *client,
-                     int64_t number);
+                     int64_t began_us);
 
 /* Its lock was extended, though the client may not know it yet. */
 void ledger_on_extension(struct world *world, const struct client *client,
@@ -67,6 +84,22 @@ void ledger_on_belief(struct world *world, const struct client *client);
 
 /* The client's belief is about to end. */
 void ledger_on_belief_end(struct world *world, const struct client *client);
+
+/*
+ * A client asks for a forced release; it is answered, is_done: that it was
+ * done.
+ */
+void ledger_on_force(struct world *world, const struct client *client);
+void ledger_on_forced(struct world *world, const struct client *client,
+                      bool is_done);
+
+/* Whether one that was not answered when began_us was may end its lock. */
+bool ledger_is_forced(const struct world *world, const struct client *client,
+                      int64_t began_us);
+
+/* A client that watches a lock is told of its holder. */
+void ledger_on_told(struct world *world, struct client *client,
+                    const struct engine_result *result);
 
 /* A node is about to execute a call, or has executed it. */
 void ledger_before_execution(struct world *world,

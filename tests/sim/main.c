@@ -24,6 +24,7 @@ struct totals {
     uint64_t impaired; /* … those that met a fault */
     uint64_t left, lost, doubled, repeated, windfalls, excused;
     uint64_t permits, full, surveys, permit_rounds;
+    uint64_t asked[ASKS], listed;
     uint64_t outcomes[OUTCOME_KINDS];
     uint64_t votes[BALLOT_KINDS];   /* in the deciding rounds */
     uint64_t replies[BALLOT_KINDS]; /* all, including late ones */
@@ -43,6 +44,11 @@ static const char *const fault_names[FAULTS] = {
     "next",         "foreign",        "lag",
     "cut",          "options",        "quiet",
     "roll",         "astray",         "epoch",
+    "stall",        "term",           "apart",
+};
+
+static const char *const ask_names[ASKS] = {
+    "acquire", "extend", "release", "inspect", "watch", "force", "list", "pool",
 };
 
 static void add_totals(struct totals *totals, const struct world *world)
@@ -54,6 +60,9 @@ static void add_totals(struct totals *totals, const struct world *world)
     totals->repeated += clients->repeated;
     totals->windfalls += clients->ledger.windfall_count;
     totals->excused += clients->ledger.excused;
+    totals->listed += clients->listed;
+    for (int i = 0; i < ASKS; i++)
+        totals->asked[i] += clients->asked[i];
     for (int i = 0; i < OUTCOME_KINDS; i++)
         totals->outcomes[i] += clients->outcomes[i];
     for (int i = 0; i < BALLOT_KINDS; i++)
@@ -127,6 +136,10 @@ static void print_totals(const struct totals *totals)
     printf("rounds %llu, %.1f%% of them with a fault\n",
            (unsigned long long)totals->rounds,
            100.0 * (double)totals->impaired / (double)totals->watched);
+    printf("requests\n");
+    for (int i = 0; i < ASKS; i++)
+        print_count(ask_names[i], totals->asked[i]);
+    print_count("listed locks", totals->listed);
     printf("outcomes\n");
     for (int i = OUTCOME_PENDING + 1; i < OUTCOME_KINDS; i++)
         print_count(outcome_name((enum outcome)i), totals->outcomes[i]);

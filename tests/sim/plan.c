@@ -10,6 +10,8 @@ enum {
     RATE_LEAST = 25,
     RATE_MOST = 130,
     LONG_PERCENT = 30,
+    FEW_PERCENT = 30,
+    FEW = 5,
     LONG_TTL_MS = 8000, /* many heartbeats */
 };
 
@@ -49,6 +51,9 @@ static const int64_t intervals_us[FAULTS] = {
     [FAULT_ROLL] = 12000000,
     [FAULT_ASTRAY] = 6000000,
     [FAULT_EPOCH] = 8000000,
+    [FAULT_STALL] = 1000000,
+    [FAULT_TERM] = 4000000,
+    [FAULT_APART] = 4000000,
 };
 
 bool plan_is_on(const struct world *world, enum fault fault)
@@ -108,6 +113,7 @@ static void make_wild(struct faults *faults)
         FAULT_SLOW,  FAULT_BREAK,     FAULT_BLOCK,        FAULT_DOUBLE,
         FAULT_PAUSE, FAULT_ERROR,     FAULT_STEP,         FAULT_DRIFT,
         FAULT_TWIN,  FAULT_UNCONFIRM, FAULT_SERVER_PAUSE, FAULT_SERVER_RESTART,
+        FAULT_STALL, FAULT_TERM,
     };
     uint64_t all = 0;
     for (size_t i = 0; i < sizeof remembered / sizeof *remembered; i++)
@@ -120,7 +126,8 @@ static void choose_faults(struct world *world)
     struct faults *faults = world->faults;
     const uint64_t late = fault_bit(FAULT_NEXT) | fault_bit(FAULT_FOREIGN);
     const int64_t kinds = INT64_C(1) << FAULT_ROLL;
-    const int64_t changes = INT64_C(1) << (FAULTS - FAULT_ROLL);
+    const int64_t changes = INT64_C(1) << (FAULT_STALL - FAULT_ROLL);
+    const int64_t moments = INT64_C(1) << (FAULTS - FAULT_STALL);
     faults->rate =
         RATE_LEAST + (int)world_random(world, RATE_MOST - RATE_LEAST);
     faults->enabled = (uint64_t)world_random(world, kinds);
@@ -130,6 +137,9 @@ static void choose_faults(struct world *world)
         faults->enabled |= fault_bit(FAULT_OPTIONS);
     if (world->has_changes) /* the other worlds are as they were before these */
         faults->enabled |= (uint64_t)world_random(world, changes) << FAULT_ROLL;
+    if (world->has_visitors)
+        faults->enabled |= (uint64_t)world_random(world, moments)
+                           << FAULT_STALL;
     if (world->only != 0)
         faults->enabled = world->only;
     else if (world_chance(world, SPELLS_PERCENT)) /* others would spoil them */
@@ -150,6 +160,13 @@ static void choose_faults(struct world *world)
     world->clients->has_ghosts = plan_is_on(world, FAULT_DOUBLE);
     world->clients->has_repeats = world_chance(world, 60);
     world->clients->ledger.claims_clocks = !faults->is_wild;
+    world->clients->active = SIM_CLIENTS;
+    if (world->has_visitors) /* or so few that nobody else is there */
+        world->clients->active =
+            world_chance(world, FEW_PERCENT)
+                ? 2 + (int)world_random(world, FEW)
+                : SIM_CLIENTS / 2 +
+                      (int)world_random(world, SIM_CLIENTS / 2 + 1);
 }
 
 void plan_init(struct world *world)

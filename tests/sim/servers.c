@@ -15,7 +15,10 @@
 
 enum {
     MISTAKEN_PERCENT = 30,
-    TOO_HIGH = 19, /* too much for the next epoch */
+    TOO_HIGH = 19,           /* too much for the next epoch */
+    DRAIN_MOST_US = 2000000, /* --drain-ms */
+    DRAIN_LOOK_US = 50000,
+    DRAIN_LOOKS = 200, /* more than main.c would grant them */
 };
 
 static const char *const names[SIM_NAMES] = {"n1", "n2", "n3", "n4",
@@ -277,7 +280,8 @@ void server_start(struct world *world, int number,
     server->configuration = configuration;
     server->is_trusting = is_trusting;
     server->voted_us = 0;
-    server->is_paused = false;
+    server->is_paused = server->is_closed = false;
+    server->drains_us = 0;
     struct engine_port port = {server,      port_send,     port_now,
                                port_random, port_timer,    port_answer,
                                port_listen, port_subscribe};
@@ -309,6 +313,46 @@ void server_kill(struct world *world, int number)
     server->engine = NULL;
     server->is_paused = false;
     memset(server->timers, 0, sizeof server->timers);
+}
+
+static void drain_later(struct world *world, int number, int64_t looks)
+{
+    world_at(world, DRAIN_LOOK_US,
+             (struct event){.kind = EVENT_DRAIN,
+                            .a = number,
+                            .tag = (uint64_t)world->servers[number].drains_us,
+                            .number = looks});
+}
+
+void server_terminate(struct world *world, int number)
+{
+    struct simserver *server = &world->servers[number];
+    if (server->engine == NULL || server->drains_us != 0)
+        return;
+    world_trace(world, "server %d drains", number);
+    server->drains_us = world->now_us;
+    server->ends_us = world->now_us + world_random(world, DRAIN_MOST_US);
+    engine_stop_waiting(server->engine);
+    drain_later(world, number, 0);
+}
+
+void server_on_drain(struct world *world, const struct event *event)
+{
+    struct simserver *server = &world->servers[event->a];
+    if (server->engine == NULL || server->drains_us != (int64_t)event->tag)
+        return;
+    server->is_closed = world->now_us >= server->ends_us;
+    bool may_end = server->is_closed && !clients_are_served(world, event->a);
+    if (event->number > DRAIN_LOOKS)
+        ledger_violated(world, "alive", -1, -1);
+    if (!may_end) {
+        drain_later(world, event->a, event->number + server->is_closed);
+        return;
+    }
+    engine_stop(server->engine);
+    world_at(world, 0,
+             (struct event){
+                 .kind = EVENT_FAULT_ENDS, .a = FAULT_TERM, .b = event->a});
 }
 
 void servers_init(struct world *world)

@@ -48,6 +48,9 @@ struct simserver {
     struct simoptions options;
     bool is_trusting; /* runs with --first-start yes */
     int64_t voted_us; /* when it first saw a node that may vote, in this life */
+    int64_t drains_us; /* since it got SIGTERM; 0: it did not */
+    int64_t ends_us;   /* serves until then, at least */
+    bool is_closed;    /* … and nobody any more */
     bool is_paused;
     struct event *deferred; /* to be handled when it resumes */
     size_t deferred_count;
@@ -91,6 +94,12 @@ void server_start(struct world *world, int number,
 bool server_has_usual_options(const struct world *world, int number);
 
 void server_kill(struct world *world, int number);
+
+/* SIGTERM: it answers those who wait, ends when nobody asks, and is started
+ * again. It looks for that now and then. */
+void server_terminate(struct world *world, int number);
+void server_on_drain(struct world *world, const struct event *event);
+
 void server_pause(struct world *world, int number, int64_t us);
 void server_resume(struct world *world, int number);
 

@@ -61,6 +61,8 @@ static int server_of(const struct world *world, const struct event *event)
     case EVENT_SUBSCRIBED:
     case EVENT_ANNOUNCED:
     case EVENT_TIMER:
+    case EVENT_TERMINATE:
+    case EVENT_DRAIN:
         return event->a;
     case EVENT_CLIENT:
         return clients_server_of(world, event);
@@ -96,6 +98,12 @@ void world_handle(struct world *world, const struct event *event)
         break;
     case EVENT_CLIENT:
         clients_on_event(world, event);
+        break;
+    case EVENT_TERMINATE:
+        server_terminate(world, event->a);
+        break;
+    case EVENT_DRAIN:
+        server_on_drain(world, event);
         break;
     case EVENT_RESUME_SERVER:
         server_resume(world, event->a);
@@ -138,6 +146,7 @@ void world_init(struct world *world, uint64_t seed, struct clients *clients,
         .now_us = 1000000,
         .node_timeout_us = seed % 4 == 0 ? 1000000 : 50000,
         .is_mute = seed % 5 == 0,
+        .has_visitors = seed % 2 == 0,
         .has_changes = seed % 5 == 2,
         .has_permits = seed % 10 == 0 || seed % 10 == 4 || seed % 10 == 7,
         .has_shared = seed % 10 == 1 || seed % 10 == 4 || seed % 10 == 8,

@@ -33,6 +33,8 @@ enum event_kind {
     EVENT_ANNOUNCED,      /* the same, number: of the lock */
     EVENT_TIMER,          /* a: server, b: slot, tag: time it was set to */
     EVENT_CLIENT,         /* a: client, b: what, tag: its operation's serial */
+    EVENT_TERMINATE,      /* a: server */
+    EVENT_DRAIN,          /* a: server, tag: when it began, number: of looks */
     EVENT_RESUME_MACHINE, /* a: machine */
     EVENT_START_MACHINE,  /* a: machine, b: persistence */
     EVENT_HEAL_MACHINE,   /* a: machine */
@@ -48,12 +50,13 @@ struct faults;
 struct world {
     uint64_t random;
     int64_t now_us;
-    bool is_mute;     /* announcements do not arrive */
-    bool has_permits; /* the others never touch the pool */
-    bool has_shared;  /* some clients only read */
-    bool has_changes; /* the operator makes some, or errs: a fifth of all */
-    bool is_tracing;  /* set it before world_init, like only */
-    uint64_t only;    /* bit per fault that may happen; 0: the seed chooses */
+    bool is_mute;      /* announcements do not arrive */
+    bool has_permits;  /* the others never touch the pool */
+    bool has_shared;   /* some clients only read */
+    bool has_visitors; /* and clients that leave, poll and hurry: half of all */
+    bool has_changes;  /* the operator makes some, or errs: a fifth of all */
+    bool is_tracing;   /* set it before world_init, like only */
+    uint64_t only;     /* bit per fault that may happen; 0: the seed chooses */
     int64_t node_timeout_us; /* of servers: short, or the default; mostly */
     struct heap heap;
     struct machine machines[SIM_MACHINES];
