@@ -1,5 +1,6 @@
 /*
- * The clients of the simulation, and the invariants that hold for them:
+ * The clients of the simulation, and the invariants that hold for them. What
+ * they ask: the file drawn.
  *
  *   exclusion  no two clients believe in a lock on one resource, unless both
  *              locks are shared. Not claimed

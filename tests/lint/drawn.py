@@ -1,0 +1,155 @@
+#!/usr/bin/python3
+"""What can be asked is drawn: tests/sim/drawn against openapi.yaml.
+
+drawn.py. Each operation and field of openapi.yaml has a row that tells who
+draws it; the simulator has the function that is named there, and the nemesis'
+table the field, if it says that the nemesis does. First a test shows that what
+is missing is noticed.
+"""
+from __future__ import annotations
+
+import ast
+import pathlib
+import re
+import sys
+
+import yaml
+
+root = pathlib.Path(__file__).resolve().parents[2]
+TABLE = root / "tests/sim/drawn"
+NEMESIS = root / "tests/nemesis/drawn.py"
+METHODS = ("get", "put", "post", "delete", "patch", "options", "head", "trace")
+ROW = re.compile(r"^(\w+)(?: ([\w.-]+))? +(sim|both|nemesis|none) +(.+)$")
+REASON_WORDS = 3
+
+
+def resolve(spec: dict, node: object) -> object:
+    """With all references replaced by what they stand for."""
+    if isinstance(node, list):
+        return [resolve(spec, item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        target = spec
+        for step in node["$ref"].removeprefix("#/").split("/"):
+            target = target[step]
+        return resolve(spec, target)
+    return {key: resolve(spec, value) for key, value in node.items()}
+
+
+def members(schema: dict, before: str = "") -> set[str]:
+    """Of a body, those of objects in its lists included."""
+    found = set()
+    for kind in ("oneOf", "anyOf", "allOf"):
+        for one in schema.get(kind, []):
+            found |= members(one, before)
+    for name, value in schema.get("properties", {}).items():
+        found.add(before + name)
+        found |= members(value, f"{before}{name}.")
+        found |= members(value.get("items", {}), f"{before}{name}.")
+    return found
+
+
+def asked(spec: dict) -> set[tuple[str, str]]:
+    """Each operation with "", and with each of its fields."""
+    found = set()
+    for item in resolve(spec, spec["paths"]).values():
+        for method, operation in item.items():
+            if method not in METHODS:
+                continue
+            name = operation["operationId"]
+            fields = {one["name"] for one in item.get("parameters", []) +
+                      operation.get("parameters", []) if one["in"] != "path"}
+            for content in operation.get("requestBody",
+                                         {}).get("content", {}).values():
+                fields |= members(content["schema"])
+            found |= {(name, field) for field in ("", *fields)}
+    return found
+
+
+def rows(text: str) -> dict[tuple[str, str], tuple[str, str]]:
+    found = {}
+    for line in text.splitlines():
+        if match := ROW.match(line):
+            name, field, who, how = match.groups()
+            found[name, field or ""] = who, how
+    return found
+
+
+def of_nemesis(text: str) -> set[tuple[str, str]]:
+    for node in ast.parse(text).body:
+        target = node.target if isinstance(node, ast.AnnAssign) else \
+            node.targets[0] if isinstance(node, ast.Assign) else None
+        if isinstance(target, ast.Name) and target.id == "DRAWN":
+            return {(name, field)
+                    for name, fields in ast.literal_eval(node.value).items()
+                    for field in ("", *fields)}
+    return set()
+
+
+def complaints(spec: dict, table: str, code: str,
+               nemesis: str | None) -> list[str]:
+    """nemesis: its table; None: there is none."""
+    want, have = asked(spec), rows(table)
+    drawn = of_nemesis(nemesis) if nemesis is not None else None
+    found = [f"{' '.join(one).strip()}: nobody draws it"
+             for one in sorted(want - set(have))]
+    found += [f"{' '.join(one).strip()}: openapi.yaml has no such thing"
+              for one in sorted(set(have) - want)]
+    for one, (who, how) in sorted(have.items()):
+        name = " ".join(one).strip()
+        if who in ("sim", "both") and not re.search(rf"\b{how}\(", code):
+            found.append(f"{name}: the simulator has no function {how}")
+        if who in ("both", "nemesis") and drawn is not None and \
+                one not in drawn:
+            found.append(f"{name}: the nemesis does not draw it")
+        if who == "none" and len(how.split()) < REASON_WORDS:
+            found.append(f"{name}: why is it not drawn?")
+    return found
+
+
+def test(spec: dict, table: str, code: str, nemesis: str | None) -> None:
+    """Takes one thing away at a time, and adds one."""
+    def notices(text: str, *changed: object) -> None:
+        assert any(text in one for one in complaints(*changed)), text
+
+    for line in table.splitlines():
+        if match := ROW.match(line):
+            without = table.replace(line + "\n", "", 1)
+            name = " ".join(filter(None, match.groups()[:2]))
+            notices(f"{name}: nobody draws it", spec, without, code, nemesis)
+    more = {**spec, "paths": {**spec["paths"], "/new": {"get": {
+        "operationId": "getNew",
+        "parameters": [{"name": "also", "in": "query"}],
+        "requestBody": {"content": {"application/json": {"schema": {
+            "properties": {"list": {"items": {
+                "properties": {"deep": {}}}}}}}}}}}}}
+    for name in ("getNew", "getNew also", "getNew list", "getNew list.deep"):
+        notices(f"{name}: nobody draws it", more, table, code, nemesis)
+    old = table + "getOld   none   it is no more\n"
+    notices("getOld: openapi.yaml has no such thing", spec, old, code, nemesis)
+    notices("the simulator has no function choose_victim", spec, table,
+            code.replace("choose_victim(", "choose_other("), nemesis)
+    notices("releaseLock force: the nemesis does not draw it", spec, table,
+            code, "DRAWN = {'releaseLock': ('X-Lock-Token',)}")
+    notices("getDocs: why is it not drawn?", spec, re.sub(
+        r"(getDocs +none +).*", r"\1no", table), code, nemesis)
+
+
+def main() -> int:
+    spec = yaml.safe_load((root / "openapi.yaml").read_text())
+    code = "".join(path.read_text()
+                   for path in sorted((root / "tests/sim").glob("*.c")))
+    nemesis = NEMESIS.read_text() if NEMESIS.exists() else None
+    given = spec, TABLE.read_text(), code, nemesis
+    test(*given)
+    found = complaints(*given)
+    for one in found:
+        print(f"tests/sim/drawn: {one}")
+    print(f"drawn: {len(rows(given[1]))} operations and fields, "
+          f"{len(found)} problems")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
