@@ -11,6 +11,7 @@ void client_choose(struct client *client, int resource)
     client->resources[0] = resource;
     client->is_shared = false;
     client->limit = 0;
+    client->is_denied = false;
     client->key = 0;
     client->is_unheard = false;
 }

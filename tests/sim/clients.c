@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "faults.h"
 #include "visitors.h"
@@ -22,6 +23,14 @@ enum {
     SLOW_US = 60000,   /* … or that do not */
     BEATS = 6,         /* locks of a heartbeat */
 };
+
+#define DENIED "hall"
+
+bool clients_is_denied(struct span resource)
+{
+    const size_t len = sizeof DENIED - 1;
+    return resource.len > len && memcmp(resource.ptr, DENIED "#", len + 1) == 0;
+}
 
 int client_number(const struct world *world, const struct client *client)
 {
@@ -203,7 +212,7 @@ static engine_op ask_engine(struct world *world, struct client *client,
     case ASK_ACQUIRE:
         note_repeat(world, client);
         if (client->limit > 0)
-            resource = span_of(SIM_POOL_NAME);
+            resource = span_of(client->is_denied ? DENIED : SIM_POOL_NAME);
         return acquire(engine, client, resource, ttl_ms);
     case ASK_EXTEND:
         return engine_extend(engine, resource, token_of(client), ttl_ms,
@@ -225,7 +234,7 @@ static void consider_leaving(struct world *world, const struct client *client)
     bool is_watch = client->ask == ASK_WATCH;
     if (client->wait_ms > 0 && (client->ask == ASK_ACQUIRE || is_watch))
         most_us = is_brief ? SLOW_US : LEAVE_US;
-    if (world_chance(world, is_watch ? 40 : 10))
+    if (world_chance(world, is_watch ? 40 : world->clients->leaving))
         client_tell(world, client, world_random(world, most_us), CLIENT_LEAVE);
 }
 
@@ -306,6 +315,7 @@ static void choose(struct world *world, struct client *client)
                         : 1 + (int)world_random(world, SIM_SLOTS);
         int permits = 1 + (world_chance(world, 20) && limit > 1);
         client_choose_permits(client, limit, permits);
+        client->is_denied = world->has_visitors && world_chance(world, 20);
     } else if (world_chance(world, 20)) {
         more = 1 + (int)world_random(world, SIM_HELD_MAX - 1);
     }

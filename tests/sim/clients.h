@@ -106,6 +106,8 @@ struct client {
                             for that */
     int limit;           /* of the pool; 0: its lock is no permit */
     int permits;         /* with a limit: how many it wants */
+    bool is_denied;      /* of another pool, whose keys no node lets servers
+                            use */
     uint64_t key;        /* its idempotency key; 0: it has none */
     int64_t repeated_us; /* when another request with it last began */
     bool is_unheard;     /* it does not know what came of its acquire */
@@ -125,6 +127,7 @@ struct clients {
     struct client client[SIM_EVERYBODY];
     struct ledger ledger;
     int active;      /* so many want locks */
+    int leaving;     /* percent of the requests whose clients leave */
     bool is_resting; /* no new acquires */
     bool is_led;     /* only ask what client_ask says */
     bool has_ghosts;
@@ -154,6 +157,9 @@ bool clients_are_served(const struct world *world, int server);
 
 /* The server that handles the event; -1: none. */
 int clients_server_of(const struct world *world, const struct event *event);
+
+/* Whether it is that pool, or in it. */
+bool clients_is_denied(struct span resource);
 
 /* Any that runs, or does not; seldom one of another configuration. */
 int clients_any_server(struct world *world);

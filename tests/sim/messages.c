@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "clients.h"
 #include "faults.h"
 #include "ledger.h"
 #include "losses.h"
@@ -80,7 +81,11 @@ enum vote message_send(struct world *world, int server, int node,
     message->left_us = world->now_us;
     message->due_us =
         world->now_us + world->servers[server].options.node_timeout_us;
-    simcall_copy(&message->call, call);
+    message->is_denied = clients_is_denied(call->resource);
+    struct call copied = *call;
+    if (message->is_denied)
+        copied.resource = span_of(""); /* no node has it */
+    simcall_copy(&message->call, &copied);
     TAILQ_INSERT_TAIL(&link->pending, message, link);
     link->pending_count++;
     simlink_watch(world, server, node);
@@ -144,6 +149,11 @@ static void execute(struct world *world, struct message *message)
         machine->persistence == PERSISTS_EVERY_SECOND
             ? world_random(world, losses_lag_us(world, message->machine))
             : 0;
+    if (message->is_denied) {
+        message->answer.reply = (struct call_reply){.vote = VOTE_KEY_REFUSED};
+        send_reply(world, message);
+        return;
+    }
     ledger_before_execution(world, message);
     struct news news = {world, message->machine};
     machine_execute(machine, &message->call, world->now_us, lag_us,

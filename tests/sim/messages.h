@@ -18,6 +18,7 @@ struct message {
     bool is_travelling; /* an event or a backlog refers to it */
     bool is_lost;       /* will not be executed */
     bool is_doubled;    /* will be executed twice */
+    bool is_denied;     /* it is about keys that nodes deny the servers */
     int64_t late_us;    /* arrives this much later */
     uint64_t tag;
     int64_t sent_us; /* by the server's clock … */

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "clients.h"
 #include "world.h"
 
 enum {
@@ -90,9 +91,9 @@ void news_subscribe(struct world *world, int server, int node,
                     struct span resource, bool is_on)
 {
     struct listener *it = listener_of(world, server, node);
-    int number = simnode_resource_number(resource);
-    if (!it->is_up)
+    if (!it->is_up || clients_is_denied(resource))
         return;
+    int number = simnode_resource_number(resource);
     it->is_subscribed[number] = is_on;
     if (is_on)
         send(world, EVENT_SUBSCRIBED, server, node, number, 0);

@@ -121,6 +121,17 @@ static void make_wild(struct faults *faults)
     faults->enabled = (faults->enabled & all) | fault_bit(FAULT_STEP);
 }
 
+/* Or so few that nobody else is there, and they do not stay, either. */
+static void choose_crowd(struct world *world)
+{
+    bool are_few = world_chance(world, FEW_PERCENT);
+    int half = SIM_CLIENTS / 2;
+    world->clients->active = are_few
+                                 ? 1 + (int)world_random(world, FEW)
+                                 : half + (int)world_random(world, half + 1);
+    world->clients->leaving = are_few && world_chance(world, 50) ? 50 : 10;
+}
+
 static void choose_faults(struct world *world)
 {
     struct faults *faults = world->faults;
@@ -161,12 +172,8 @@ static void choose_faults(struct world *world)
     world->clients->has_repeats = world_chance(world, 60);
     world->clients->ledger.claims_clocks = !faults->is_wild;
     world->clients->active = SIM_CLIENTS;
-    if (world->has_visitors) /* or so few that nobody else is there */
-        world->clients->active =
-            world_chance(world, FEW_PERCENT)
-                ? 2 + (int)world_random(world, FEW)
-                : SIM_CLIENTS / 2 +
-                      (int)world_random(world, SIM_CLIENTS / 2 + 1);
+    if (world->has_visitors)
+        choose_crowd(world);
 }
 
 void plan_init(struct world *world)
