@@ -411,8 +411,10 @@ void clients_on_answer(struct world *world, struct client *client)
         if (result->outcome == OUTCOME_GRANTED && client->limit > 0)
             client->count =
                 simnode_resource_numbers(result->resource, client->resources);
-        if (result->outcome == OUTCOME_GRANTED)
+        if (result->outcome == OUTCOME_GRANTED) {
             client->number = result->number;
+            client->is_revived = false;
+        }
         if (result->outcome == OUTCOME_GRANTED)
             ledger_on_grant(world, client, began_at(world, client, result));
         if (result->outcome == OUTCOME_EXTENDED && !is_ghost(world, client) &&

@@ -115,6 +115,7 @@ struct client {
     int64_t wait_ms;
     int64_t number;            /* of its lock; what a forced release names */
     struct visit visit;        /* of a visitor */
+    bool is_revived;           /* set on a node after a forced release of it */
     int64_t granted_us;        /* when the belief began */
     int64_t believes_until_us; /* 0: in nothing */
     enum configuration believes_in;

@@ -2,6 +2,7 @@
 
 #include "clients.h"
 #include "faults.h"
+#include "visits.h"
 
 enum {
     ABLE_MORE_US = 5000000,
@@ -26,6 +27,8 @@ enum {
     REGAINERS = 8,
     CROWD = 8,
     ARRIVAL_US = 100000,
+    FORCED_TIMES = 3,
+    APART_TIMES = 4,
     /* half a second of it because of the clocks, and before and after that
        attempts that are tried again after random delays, others in between */
     REGAINED_US = 1900000,
@@ -156,9 +159,8 @@ static bool is_all_well(struct world *world, int server, int64_t since_us)
     return true;
 }
 
-/* True: it had this outcome. Without one for so long, it leaves. */
-static bool ask(struct world *world, struct client *client,
-                enum client_ask what, int server, enum outcome wanted)
+bool endings_ask(struct world *world, struct client *client,
+                 enum client_ask what, int server, enum outcome wanted)
 {
     uint64_t before = world->clients->outcomes[wanted];
     client_ask(world, client, what, server);
@@ -190,12 +192,13 @@ static void check_repaired(struct world *world, int resource)
     client->ttl_ms = 3000;
     client->wait_ms = 0;
     pause_two(world);
-    bool is_held = ask(world, client, ASK_ACQUIRE, server, OUTCOME_GRANTED);
+    bool is_held =
+        endings_ask(world, client, ASK_ACQUIRE, server, OUTCOME_GRANTED);
     world_run(world, PAUSE_US);
     server = (int)world_random(world, SIM_FOREIGN);
     int64_t since_us = server_clock(&world->servers[server]);
-    bool is_extended =
-        is_held && ask(world, client, ASK_EXTEND, server, OUTCOME_EXTENDED);
+    bool is_extended = is_held && endings_ask(world, client, ASK_EXTEND, server,
+                                              OUTCOME_EXTENDED);
     bool is_hurried = world_chance(world, 50);
     world_run(world,
               is_hurried ? world_random(world, REPAIRED_US) : REPAIRED_US);
@@ -203,7 +206,7 @@ static void check_repaired(struct world *world, int resource)
         check_everywhere(world, client);
     client->believes_until_us = 0;
     server = (int)world_random(world, SIM_FOREIGN);
-    (void)ask(world, client, ASK_RELEASE, server, OUTCOME_RELEASED);
+    (void)endings_ask(world, client, ASK_RELEASE, server, OUTCOME_RELEASED);
 }
 
 static void check_all_repaired(struct world *world)
@@ -278,7 +281,7 @@ static void check_left(struct world *world, int resource)
     holder->wait_ms = 0;
     waiter->wait_ms = WAIT_MS;
     int server = (int)world_random(world, SIM_FOREIGN);
-    if (!ask(world, holder, ASK_ACQUIRE, server, OUTCOME_GRANTED))
+    if (!endings_ask(world, holder, ASK_ACQUIRE, server, OUTCOME_GRANTED))
         return; /* check_able tells */
     client_ask(world, waiter, ASK_ACQUIRE,
                (int)world_random(world, SIM_FOREIGN));
@@ -291,7 +294,7 @@ static void check_left(struct world *world, int resource)
     let_rest(world, ANSWER_STEPS, STEP_US);
     if (waiter->state == CLIENT_HOLDING) { /* it was too late to leave */
         waiter->believes_until_us = 0;
-        (void)ask(world, waiter, ASK_RELEASE, server, OUTCOME_RELEASED);
+        (void)endings_ask(world, waiter, ASK_RELEASE, server, OUTCOME_RELEASED);
     }
     check_tidy_soon(world);
 }
@@ -346,8 +349,8 @@ static void check_regained(struct world *world, int resource)
     holder->key = ++world->clients->keys;
     holder->ttl_ms = 3000;
     holder->wait_ms = WAIT_MS;
-    if (!ask(world, holder, ASK_ACQUIRE, (int)world_random(world, SIM_FOREIGN),
-             OUTCOME_GRANTED))
+    if (!endings_ask(world, holder, ASK_ACQUIRE,
+                     (int)world_random(world, SIM_FOREIGN), OUTCOME_GRANTED))
         return; /* check_able tells */
     for (int i = 1; i <= crowd; i++) {
         choose_near(world, &all[i], resource);
@@ -358,24 +361,38 @@ static void check_regained(struct world *world, int resource)
     }
     world_run(world, world_random(world, ARRIVAL_US));
     int64_t asked_us = world->now_us;
-    (void)ask(world, holder, ASK_ACQUIRE, (int)world_random(world, SIM_FOREIGN),
-              OUTCOME_GRANTED);
+    (void)endings_ask(world, holder, ASK_ACQUIRE,
+                      (int)world_random(world, SIM_FOREIGN), OUTCOME_GRANTED);
     if (holder->state != CLIENT_HOLDING ||
         holder->granted_us - asked_us > REGAINED_US)
         ledger_violated(world, "regained", 0, holder->resources[0]);
     pass_all_on(world, crowd + 1);
 }
 
-static void check_all_regained(struct world *world)
+static void check_each_regained(struct world *world)
 {
     if (servers_config(world, world->faults->configuration)->max_ttl_ms <
         REGAINED_US / 1000)
         return; /* it would end meanwhile */
     for (int i = 0; i < REGAINERS; i++)
         check_regained(world, i % world_resources(world));
+}
+
+static void check_all_regained(struct world *world)
+{
+    check_each_regained(world);
+    if (servers_config(world, world->faults->configuration)->max_ttl_ms <
+        REGAINED_US / 1000)
+        return;
     set_apart(world);
-    for (int i = 0; i < REGAINERS; i++)
-        check_regained(world, i % world_resources(world));
+    check_each_regained(world);
+}
+
+static void check_visits(struct world *world)
+{
+    visits_check_watched(world, (int)world_random(world, SIM_PLAIN));
+    for (int i = 0; i < FORCED_TIMES && world->has_shared; i++)
+        visits_check_forced(world, (int)world_random(world, SIM_PLAIN));
 }
 
 /* ---- all of it ---------------------------------------------------------- */
@@ -405,7 +422,12 @@ void endings_check(struct world *world)
         check_left(world, (int)world_random(world, world_resources(world)));
     check_served(world, (int)world_random(world, world_resources(world)),
                  false);
+    if (world->has_visitors)
+        check_visits(world);
     check_all_regained(world);
     if (world->has_permits)
         check_served(world, SIM_PLAIN, true);
+    for (int i = 0; i < APART_TIMES && world->has_visitors && world->has_shared;
+         i++)
+        visits_check_later(world, (int)world_random(world, SIM_PLAIN));
 }

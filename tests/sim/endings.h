@@ -4,9 +4,13 @@
 #ifndef SIM_ENDINGS_H
 #define SIM_ENDINGS_H
 
-#include "world.h"
+#include "clients.h"
 
 /* To be called after the last fault; in this order, and it takes a minute. */
 void endings_check(struct world *world);
+
+/* True: the client had this outcome. Without any for so long, it leaves. */
+bool endings_ask(struct world *world, struct client *client,
+                 enum client_ask what, int server, enum outcome wanted);
 
 #endif

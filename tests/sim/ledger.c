@@ -395,7 +395,30 @@ bool ledger_is_forced(const struct world *world, const struct client *client,
         if (names(it, client) && over_us(world, it) >= began_us)
             return true;
     }
-    return false;
+    return client->is_revived;
+}
+
+/*
+ * The acquire was on its way when its lock was released by force: it may have a
+ * majority again, for a while.
+ */
+static void note_revived(struct world *world, const struct message *message)
+{
+    struct ledger *ledger = &world->clients->ledger;
+    const struct simcall *call = &message->call;
+    for (int i = 0; i < SIM_CLIENTS; i++) {
+        struct client *it = &world->clients->client[i];
+        if (it->is_revived || !client_has_resource(it, call->resource) ||
+            !token_is_same((struct span){it->token, it->token_len},
+                           call->call.token))
+            continue;
+        for (uint64_t j = 0; j < FORCED && j < ledger->forced_count; j++)
+            it->is_revived |= names(&ledger->forced[j], it) &&
+                              ledger->forced[j].asked_us >= it->granted_us;
+        if (it->is_revived)
+            world_trace(world, "client %d has its lock again", i);
+        ledger->revived += it->is_revived;
+    }
 }
 
 void ledger_on_force(struct world *world, const struct client *client)
@@ -540,6 +563,9 @@ void ledger_on_execution(struct world *world, const struct message *message)
         ledger_violated(world, "foreign", -1, -1);
     look_for_evictions(world, message);
     enum vote vote = message->answer.reply.vote;
+    enum call_kind kind = message->call.call.kind;
+    if (vote == VOTE_GRANTED && (kind == CALL_ACQUIRE || kind == CALL_REPEAT))
+        note_revived(world, message);
     if (vote == VOTE_DELETED)
         check_deleted(world, message);
     if (world->has_visitors && message->call.call.kind == CALL_RELEASE)

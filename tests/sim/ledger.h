@@ -53,6 +53,7 @@ struct ledger {
     uint64_t windfall_count;
     struct forced forced[FORCED]; /* the latest */
     uint64_t forced_count;
+    uint64_t revived; /* locks that a late call set after a forced release */
     uint64_t holders; /* bit per client, before a call: the node has its lock */
     uint64_t excused; /* how often two held a lock because of that */
     char violation[200]; /* "": none; the first one */

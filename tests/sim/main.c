@@ -24,7 +24,7 @@ struct totals {
     uint64_t impaired; /* … those that met a fault */
     uint64_t left, lost, doubled, repeated, windfalls, excused;
     uint64_t permits, full, surveys, permit_rounds;
-    uint64_t asked[ASKS], listed;
+    uint64_t asked[ASKS], listed, revived;
     uint64_t outcomes[OUTCOME_KINDS];
     uint64_t votes[BALLOT_KINDS];   /* in the deciding rounds */
     uint64_t replies[BALLOT_KINDS]; /* all, including late ones */
@@ -61,6 +61,7 @@ static void add_totals(struct totals *totals, const struct world *world)
     totals->windfalls += clients->ledger.windfall_count;
     totals->excused += clients->ledger.excused;
     totals->listed += clients->listed;
+    totals->revived += clients->ledger.revived;
     for (int i = 0; i < ASKS; i++)
         totals->asked[i] += clients->asked[i];
     for (int i = 0; i < OUTCOME_KINDS; i++)
@@ -140,6 +141,7 @@ static void print_totals(const struct totals *totals)
     for (int i = 0; i < ASKS; i++)
         print_count(ask_names[i], totals->asked[i]);
     print_count("listed locks", totals->listed);
+    print_count("revived locks", totals->revived);
     printf("outcomes\n");
     for (int i = OUTCOME_PENDING + 1; i < OUTCOME_KINDS; i++)
         print_count(outcome_name((enum outcome)i), totals->outcomes[i]);

@@ -1,0 +1,173 @@
+#include "visits.h"
+
+#include "endings.h"
+#include "faults.h"
+
+enum {
+    WATCHERS = 4,
+    WRITERS = 3,
+    LASTS_US = 1000000,
+    TOLD_US = 150000, /* later, as requests and inspections take time */
+    STEP_US = 1000,
+    WATCH_MS = 10000,
+    TTL_MS = 3000,
+    SHORT_TTL_MS = 1000, /* within the longest that a lock may be held */
+    PAUSE_US = 150000,   /* too long for a round */
+    LATER_US = 600000,
+};
+
+static int any_server(struct world *world)
+{
+    return (int)world_random(world, SIM_FOREIGN);
+}
+
+static struct client *visitor(const struct world *world, int n)
+{
+    return &world->clients->client[SIM_ALL_CLIENTS + n];
+}
+
+static void pause_some(struct world *world, int count)
+{
+    const struct simconfig *config =
+        servers_config(world, world->faults->configuration);
+    int first = (int)world_random(world, SIM_NODES);
+    for (int i = 0; i < count; i++)
+        faults_pause(world, world->home[config->name[(first + i) % SIM_NODES]],
+                     PAUSE_US);
+}
+
+static void choose(struct client *client, int resource, bool is_shared)
+{
+    client_choose(client, resource);
+    client_choose_mode(client, is_shared);
+    client->ttl_ms = TTL_MS;
+    client->wait_ms = 0;
+}
+
+static bool lasts(const struct world *world)
+{
+    return servers_config(world, world->faults->configuration)->max_ttl_ms >=
+           (LASTS_US + TOLD_US) / 1000;
+}
+
+/* ---- watches ------------------------------------------------------------ */
+
+/* Who was answered asks again; some leave, and come to another server. */
+static void follow(struct world *world)
+{
+    for (int i = 0; i < WATCHERS; i++) {
+        struct client *it = visitor(world, i);
+        if (it->state == CLIENT_ASKING && world_random(world, 500) == 0)
+            client_leave(world, it);
+        if (it->state != CLIENT_IDLE)
+            continue;
+        it->wait_ms = WATCH_MS;
+        client_ask(world, it, ASK_WATCH, any_server(world));
+    }
+}
+
+static void run_followed(struct world *world, int64_t us)
+{
+    for (int64_t i = 0; i < us / STEP_US; i++) {
+        follow(world);
+        world_run(world, STEP_US);
+    }
+}
+
+static void check_told(struct world *world, const struct client *writer)
+{
+    for (int i = 0; i < WATCHERS; i++)
+        if (visitor(world, i)->visit.known != writer->number)
+            ledger_violated(world, "watched",
+                            client_number(world, visitor(world, i)),
+                            writer->resources[0]);
+}
+
+void visits_check_watched(struct world *world, int resource)
+{
+    if (!lasts(world))
+        return;
+    for (int i = 0; i < WATCHERS; i++) {
+        client_choose(visitor(world, i), resource);
+        visitor(world, i)->visit = (struct visit){.known = NOBODY};
+    }
+    for (int i = 0; i < WRITERS; i++) {
+        struct client *writer = &world->clients->client[i];
+        choose(writer, resource, false);
+        if (!endings_ask(world, writer, ASK_ACQUIRE, any_server(world),
+                         OUTCOME_GRANTED))
+            break; /* check_able tells */
+        run_followed(world, LASTS_US + TOLD_US);
+        check_told(world, writer);
+        writer->believes_until_us = 0;
+        (void)endings_ask(world, writer, ASK_RELEASE, any_server(world),
+                          OUTCOME_RELEASED);
+        run_followed(world, world_random(world, TOLD_US));
+    }
+    for (int i = 0; i < WATCHERS; i++)
+        client_leave(world, visitor(world, i));
+}
+
+/* ---- forced releases ---------------------------------------------------- */
+
+static bool force_all(struct world *world, int resource)
+{
+    struct client *it = visitor(world, 0);
+    choose(it, resource, false);
+    it->number = 0;
+    return endings_ask(world, it, ASK_FORCE, any_server(world),
+                       OUTCOME_RELEASED);
+}
+
+/* Some nodes did not get the downgrade, and have a writer there. */
+void visits_check_forced(struct world *world, int resource)
+{
+    struct client *holder = &world->clients->client[0];
+    choose(holder, resource, false);
+    if (!endings_ask(world, holder, ASK_ACQUIRE, any_server(world),
+                     OUTCOME_GRANTED))
+        return; /* check_able tells */
+    client_choose_mode(holder, true);
+    pause_some(world, 1 + (int)world_random(world, 2));
+    bool is_shared = endings_ask(world, holder, ASK_EXTEND, any_server(world),
+                                 OUTCOME_EXTENDED);
+    world_run(world, world_random(world, 2 * PAUSE_US));
+    bool is_forced = is_shared && force_all(world, resource);
+    world_run(world, LATER_US + 2 * world->node_timeout_us);
+    for (int i = 0; i < SIM_MACHINES && is_forced; i++)
+        if (simnode_key(&world->machines[i].memory, resource,
+                        machine_clock(&world->machines[i], world->now_us)) !=
+            NULL)
+            ledger_violated(world, "forced", 0, resource);
+    holder->believes_until_us = 0;
+    (void)endings_ask(world, holder, ASK_RELEASE, any_server(world),
+                      OUTCOME_RELEASED);
+}
+
+/* A node is asked again when another reader is there. */
+void visits_check_later(struct world *world, int resource)
+{
+    struct client *one = &world->clients->client[0];
+    struct client *other = &world->clients->client[1];
+    choose(one, resource, true);
+    choose(other, resource, true);
+    if (!lasts(world) || !endings_ask(world, one, ASK_ACQUIRE,
+                                      any_server(world), OUTCOME_GRANTED))
+        return;
+    pause_some(world, 1);
+    if (force_all(world, resource) &&
+        endings_ask(world, other, ASK_ACQUIRE, any_server(world),
+                    OUTCOME_GRANTED)) {
+        world_run(world, LATER_US);
+        other->ttl_ms = SHORT_TTL_MS;
+        if (!endings_ask(world, other, ASK_EXTEND, any_server(world),
+                         OUTCOME_EXTENDED))
+            ledger_violated(world, "forced", 1, resource);
+    }
+    for (int i = 0; i < 2; i++) {
+        struct client *it = &world->clients->client[i];
+        it->believes_until_us = 0;
+        (void)endings_ask(world, it, ASK_RELEASE, any_server(world),
+                          OUTCOME_RELEASED);
+    }
+}

@@ -1,0 +1,19 @@
+/*
+ * What is checked at the end of visitors: what those who watch are told, and
+ * what forced releases end.
+ */
+#ifndef SIM_VISITS_H
+#define SIM_VISITS_H
+
+#include "clients.h"
+
+/* Each writer that lasts is told to all who watch. */
+void visits_check_watched(struct world *world, int resource);
+
+/* A reader that some nodes know as a writer is gone, too. */
+void visits_check_forced(struct world *world, int resource);
+
+/* A reader that came after the answer stays, whatever the clocks are. */
+void visits_check_later(struct world *world, int resource);
+
+#endif
