@@ -21,7 +21,8 @@ enum {
     POLL_US = 40000,   /* from a refusal to the next attempt */
     GONE_US = 1000,    /* of clients that leave before the nodes answer */
     SLOW_US = 60000,   /* … or that do not */
-    BEATS = 6,         /* locks of a heartbeat */
+    SPREAD_US = 1000000,
+    BEATS = 6, /* locks of a heartbeat */
 };
 
 #define DENIED "hall"
@@ -383,6 +384,12 @@ static int64_t holding_us(struct world *world, const struct client *client)
 
 /* ---- answers ------------------------------------------------------------ */
 
+int64_t client_spread_us(const struct world *world, const struct client *client)
+{
+    const struct simserver *server = &world->servers[client->extended_by];
+    return at_least(SPREAD_US, 4 * server->options.node_timeout_us);
+}
+
 /* When the deciding round began. */
 static int64_t began_at(const struct world *world, const struct client *client,
                         const struct engine_result *result)
@@ -445,6 +452,9 @@ static void believe(struct world *world, struct client *client,
                 client_number(world, client), client->resources[0],
                 client->server, (long long)us / 1000);
     ledger_on_belief(world, client);
+    client->extended_us = world->now_us;
+    client->extended_by = client->server;
+    client_tell(world, client, client_spread_us(world, client), CLIENT_SPREAD);
     client_tell(world, client, client->believes_until_us - world->now_us - 1,
                 CLIENT_BELIEF_ENDS);
 }
@@ -566,6 +576,12 @@ void clients_on_event(struct world *world, const struct event *event)
             ledger_on_belief_end(world, client);
         return;
     }
+    if (event->b == CLIENT_SPREAD) {
+        if (client->extended_us + client_spread_us(world, client) ==
+            world->now_us)
+            ledger_on_spread(world, client);
+        return;
+    }
     if (client->serial != event->tag)
         return;
     switch ((enum client_event)event->b) {
@@ -585,6 +601,7 @@ void clients_on_event(struct world *world, const struct event *event)
         client_leave(world, client);
         break;
     case CLIENT_BELIEF_ENDS:
+    case CLIENT_SPREAD:
         break;
     }
 }

@@ -16,6 +16,9 @@
  *              that names another one, or was answered before the grant began
  *   watched    a client that watches a lock is told of no writer after one with
  *              a higher number, unless nodes have forgotten meanwhile
+ *   spread     a second after it was granted or extended last, or four node
+ *              timeouts, a lock is on each node that voted for its server all
+ *              the time, unless something else is there
  *   capacity   no more permits of a pool are believed in than the greatest
  * limit in use; each is of as many slots as were asked for, below the limit
  * that was asked for. Not claimed where exclusion is not own        a key that
@@ -77,6 +80,7 @@ enum client_ask {
 enum client_event {
     CLIENT_STEP,
     CLIENT_BELIEF_ENDS,
+    CLIENT_SPREAD, /* its lock was granted or extended a while ago */
     /* what its server does: */
     CLIENT_ASK,
     CLIENT_READ_ANSWER,
@@ -117,6 +121,8 @@ struct client {
     struct visit visit;        /* of a visitor */
     bool is_revived;           /* set on a node after a forced release of it */
     int64_t granted_us;        /* when the belief began */
+    int64_t extended_us;       /* when it was granted or extended last … */
+    int extended_by;           /* … by this server */
     int64_t believes_until_us; /* 0: in nothing */
     enum configuration believes_in;
     int64_t ppm; /* how much faster its clock runs */
@@ -147,6 +153,10 @@ struct clients {
     uint64_t doubled;
     uint64_t repeated; /* grants in place of earlier ones */
 };
+
+/* How long after it was granted or extended a lock is on all nodes. */
+int64_t client_spread_us(const struct world *world,
+                         const struct client *client);
 
 void clients_start(struct world *world);
 void clients_on_answer(struct world *world, struct client *client);

@@ -143,6 +143,7 @@ static void resume_machine(struct world *world, int machine)
         return;
     world_trace(world, "machine %d goes on", machine);
     world->machines[machine].state = MACHINE_UP;
+    world->machines[machine].resumed_us = world->now_us;
     messages_resume(world, machine);
 }
 

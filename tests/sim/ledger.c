@@ -500,6 +500,82 @@ static void check_forced(struct world *world, const struct message *message)
             violated(world, "forced", &world->clients->client[i]);
 }
 
+/* ---- all nodes ---------------------------------------------------------- */
+
+/* Nothing was wrong between the server and the node since then. */
+static bool was_well(struct world *world, int number, int node,
+                     int64_t since_us)
+{
+    const struct simserver *server = &world->servers[number];
+    const struct simlink *link = &server->links[node];
+    const struct machine *machine = &world->machines[link->met.machine];
+    int64_t ago_us = world->now_us - since_us;
+    struct engine_node_view view;
+    if (!simlink_is_good(world, number, node, ago_us) ||
+        link->blocked_us > since_us || machine->resumed_us > since_us ||
+        link->lags_until_us > since_us)
+        return false;
+    engine_view_node(server->engine, node, &view);
+    return view.is_voting &&
+           view.since_us + ago_us <= server_clock(server) - ago_us / 1000;
+}
+
+/* It may have lost what it had of the lock. */
+static bool has_lost(const struct world *world, const struct machine *machine,
+                     const struct client *client)
+{
+    int name = (int)(machine - world->machines) % SIM_NAMES;
+    for (int i = 0; i < client->count; i++)
+        if (machine->evicted_us[client->resources[i]] >= client->granted_us)
+            return true;
+    return world->lost_us[name] >= client->granted_us;
+}
+
+/* Somebody else has a part of the lock there, alone. */
+static bool is_taken(const struct world *world, const struct machine *machine,
+                     const struct client *client)
+{
+    int64_t clock_us = machine_clock(machine, world->now_us);
+    for (int i = 0; i < client->count; i++) {
+        int resource = client->resources[i];
+        const struct simkey *key =
+            simnode_key(&machine->memory, resource, clock_us);
+        if (key != NULL && !is_its(world, machine, resource, client) &&
+            !(key->is_shared && client->is_shared))
+            return true;
+    }
+    return false;
+}
+
+void ledger_on_spread(struct world *world, const struct client *client)
+{
+    struct ledger *ledger = &world->clients->ledger;
+    int by = client->extended_by;
+    int64_t since_us = client->extended_us;
+    bool is_on_all = true;
+    if (!client_believes(world, client) || !ledger->claims_clocks ||
+        world->servers[by].engine == NULL ||
+        world->servers[by].resumed_us > since_us)
+        return;
+    for (int i = 0; i < SIM_NODES; i++)
+        if (!was_well(world, by, i, since_us))
+            return;
+    for (int i = 0; i < SIM_NODES; i++) {
+        int number = world->servers[by].links[i].met.machine;
+        const struct machine *machine = &world->machines[number];
+        if (ledger_has_lock(world, machine, client) ||
+            is_taken(world, machine, client) ||
+            has_lost(world, machine, client))
+            continue;
+        world_trace(world, "machine %d lacks the lock of client %d", number,
+                    client_number(world, client));
+        is_on_all = false;
+    }
+    ledger->spreads++;
+    if (!is_on_all && ledger->claims_spread)
+        violated(world, "spread", client);
+}
+
 /* ---- watches ------------------------------------------------------------ */
 
 /* A node may have the memory of a time before what was told. */

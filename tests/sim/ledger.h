@@ -54,6 +54,8 @@ struct ledger {
     struct forced forced[FORCED]; /* the latest */
     uint64_t forced_count;
     uint64_t revived; /* locks that a late call set after a forced release */
+    bool claims_spread;
+    uint64_t spreads; /* locks that should have been, and were, on all nodes */
     uint64_t holders; /* bit per client, before a call: the node has its lock */
     uint64_t excused; /* how often two held a lock because of that */
     char violation[200]; /* "": none; the first one */
@@ -101,6 +103,9 @@ bool ledger_is_forced(const struct world *world, const struct client *client,
 /* A client that watches a lock is told of its holder. */
 void ledger_on_told(struct world *world, struct client *client,
                     const struct engine_result *result);
+
+/* The client's lock must be on all nodes by now. */
+void ledger_on_spread(struct world *world, const struct client *client);
 
 /* A node is about to execute a call, or has executed it. */
 void ledger_before_execution(struct world *world,

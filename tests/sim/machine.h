@@ -46,6 +46,7 @@ struct machine {
     int64_t state_us;      /* when its permission or mark last changed */
     int64_t promised_us;   /* its last promise */
     int64_t complete_us;   /* may lack later promises; 0: lacks none */
+    int64_t resumed_us;    /* the end of its last pause */
     int64_t evicted_us[SIM_RESOURCES]; /* not noticed by a look; 0: not */
     bool is_unseen; /* and never will be: another life has begun since */
 };

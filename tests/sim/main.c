@@ -1,6 +1,6 @@
 /*
  * The simulator: sim [--seeds N] [--seed FIRST] [--fresh N] [--kept FILE]
- *                    [--seconds S] [--faults NAME,...] [--trace]
+ *                    [--seconds S] [--faults NAME,...] [--spread] [--trace]
  *
  * Runs the seeds of a file, N from FIRST on, and N that are new each time, S
  * simulated seconds each. A violation prints its seed; the same seed repeats
@@ -24,7 +24,7 @@ struct totals {
     uint64_t impaired; /* … those that met a fault */
     uint64_t left, lost, doubled, repeated, windfalls, excused;
     uint64_t permits, full, surveys, permit_rounds;
-    uint64_t asked[ASKS], listed, revived;
+    uint64_t asked[ASKS], listed, revived, spreads;
     uint64_t outcomes[OUTCOME_KINDS];
     uint64_t votes[BALLOT_KINDS];   /* in the deciding rounds */
     uint64_t replies[BALLOT_KINDS]; /* all, including late ones */
@@ -61,6 +61,7 @@ static void add_totals(struct totals *totals, const struct world *world)
     totals->windfalls += clients->ledger.windfall_count;
     totals->excused += clients->ledger.excused;
     totals->listed += clients->listed;
+    totals->spreads += clients->ledger.spreads;
     totals->revived += clients->ledger.revived;
     for (int i = 0; i < ASKS; i++)
         totals->asked[i] += clients->asked[i];
@@ -96,6 +97,7 @@ struct arguments {
     struct seeds seeds;
     int64_t seconds;
     bool is_tracing;
+    bool claims_spread;
     uint64_t only; /* bit per fault; 0: each seed chooses */
 };
 
@@ -115,6 +117,7 @@ static bool run_seed(void *ctx, uint64_t seed)
     world.is_tracing = arguments->is_tracing;
     world.only = arguments->only;
     world_init(&world, seed, &clients, &faults);
+    clients.ledger.claims_spread = arguments->claims_spread;
     clients_start(&world);
     world_run(&world, arguments->seconds * 1000000);
     faults_calm(&world);
@@ -142,6 +145,7 @@ static void print_totals(const struct totals *totals)
         print_count(ask_names[i], totals->asked[i]);
     print_count("listed locks", totals->listed);
     print_count("revived locks", totals->revived);
+    print_count("spread locks", totals->spreads);
     printf("outcomes\n");
     for (int i = OUTCOME_PENDING + 1; i < OUTCOME_KINDS; i++)
         print_count(outcome_name((enum outcome)i), totals->outcomes[i]);
@@ -193,6 +197,7 @@ static void parse(int argc, char **argv, struct arguments *arguments)
         {"kept", required_argument, NULL, 'k'},
         {"seconds", required_argument, NULL, 't'},
         {"faults", required_argument, NULL, 'f'},
+        {"spread", no_argument, NULL, 'p'},
         {"trace", no_argument, NULL, 'v'},
         {0},
     };
@@ -216,13 +221,16 @@ static void parse(int argc, char **argv, struct arguments *arguments)
         case 'f':
             arguments->only = parse_faults(optarg);
             break;
+        case 'p':
+            arguments->claims_spread = true;
+            break;
         case 'v':
             arguments->is_tracing = true;
             break;
         default:
             fprintf(stderr, "usage: sim [--seeds N] [--seed FIRST] "
                             "[--fresh N] [--kept FILE] [--seconds S] [--faults "
-                            "NAME,...] [--trace]\n");
+                            "NAME,...] [--spread] [--trace]\n");
             exit(EXIT_FAILURE);
         }
     }

@@ -282,6 +282,7 @@ void server_start(struct world *world, int number,
     server->voted_us = 0;
     server->is_paused = server->is_closed = false;
     server->drains_us = 0;
+    server->resumed_us = world->now_us;
     struct engine_port port = {server,      port_send,     port_now,
                                port_random, port_timer,    port_answer,
                                port_listen, port_subscribe};
@@ -436,6 +437,7 @@ void server_resume(struct world *world, int number)
         return;
     world_trace(world, "server %d goes on", number);
     server->is_paused = false;
+    server->resumed_us = world->now_us;
     bool timers_first = world_chance(world, 50);
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < server->deferred_count; i++) {

@@ -52,6 +52,7 @@ struct simserver {
     int64_t ends_us;   /* serves until then, at least */
     bool is_closed;    /* … and nobody any more */
     bool is_paused;
+    int64_t resumed_us;     /* when it began, or went on after its last pause */
     struct event *deferred; /* to be handled when it resumes */
     size_t deferred_count;
     size_t deferred_room;
