@@ -3,8 +3,8 @@
 
   run.py [--seconds 180] [--only TEXT] [--tls] [--check]
 
-Each defect of defects.py, earlier.py, permits.py and readers.py is built in a
-copy of its own; the copy's simulator runs seed after seed, or the nemesis runs
+Each defect of defects.py, earlier.py, permits.py, readers.py and visits.py is
+built in a copy of its own; the copy's simulator runs seed after seed, or the nemesis runs
 against its server, until the invariant falls that the defect is known to break.
 The same seed must then hold without the defect. Where no invariant falls,
 differ sees that a script does something else than the simulator's node. What
@@ -31,6 +31,7 @@ from earlier import EARLIER
 from permits import PERMITS
 from readers import READERS
 from tree import ROOT, DoesNotBuild, Tree, run
+from visits import VISITS
 
 OUT = ROOT / "build" / "mutants"
 BATCH = 4  # seeds that one run of the simulator plays
@@ -208,7 +209,7 @@ def main() -> None:
     parser.add_argument("--tls", action="store_true")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    every = DEFECTS + EARLIER + PERMITS + READERS
+    every = DEFECTS + EARLIER + PERMITS + READERS + VISITS
     for defect in every:
         edited(defect.name, defect.edits)
     if options.check:

@@ -254,6 +254,9 @@ static void begin(struct world *world, struct client *client)
     world->clients->asked[client->ask]++;
     client->op = ask_engine(world, client, ttl_ms);
     assert(client->op != 0);
+    if (world->clients->is_resting && !world->clients->is_led &&
+        client->ask == ASK_WATCH)
+        client_tell(world, client, 0, CLIENT_LEAVE);
     if (world->clients->is_resting)
         return;
     if (world->has_visitors)
@@ -500,7 +503,12 @@ static void read_answer(struct world *world, struct client *client)
     struct engine *engine = server->engine;
     if (is_visitor(world, client)) {
         visitor_read(world, client);
-        go_on(world, client, false);
+        client->serial++;
+        client->state = CLIENT_IDLE;
+        client_tell(
+            world, client,
+            world_random(world, client->visit.follows ? AT_ONCE_US : REST_US),
+            CLIENT_STEP);
         return;
     }
     const struct engine_result *result =

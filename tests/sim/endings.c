@@ -38,6 +38,8 @@ enum {
 static void let_rest(struct world *world, int times, int64_t step_us)
 {
     world->clients->is_resting = true;
+    for (int i = SIM_ALL_CLIENTS; i < SIM_EVERYBODY; i++)
+        client_leave(world, &world->clients->client[i]);
     for (int i = 0; i < times && !clients_are_idle(world->clients); i++)
         world_run(world, step_us);
 }

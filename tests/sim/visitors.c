@@ -54,9 +54,14 @@ static void watch(struct world *world, struct client *it)
 {
     if (!it->visit.follows) {
         choose_resources(world, it);
+        if (world_chance(world, 60))
+            client_choose(it, 0); /* as many others do */
         it->visit = (struct visit){.follows = true, .known = NOBODY};
     }
+    bool is_long = world_chance(world, 10); /* longer than a drain */
     it->wait_ms = 1 + world_random(world, WATCH_MOST_MS);
+    if (is_long)
+        it->wait_ms = WAIT_MAX_MS;
     client_ask(world, it, ASK_WATCH, clients_any_server(world));
 }
 
