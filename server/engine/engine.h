@@ -16,10 +16,8 @@
  *   release        a key to delete after a lost or abandoned grant, or for a
  *                  client; outlives its operation, until every node has
  *                  answered or the TTL has passed
- *   fill           a key to set where the acquire did not ask, unless the lock
- *                  is released before
- *   repair         a key to set where an extend found none; outlives its
- *                  operation by two node timeouts
+ *   spread         a lock to bring to the nodes that lack it; outlives its
+ *                  operation, until all have it, or it is released or expired
  *
  * Each may end while something that it began is under way. A reply or a timer
  * finds what it is for by handle or index, and is ignored if that is gone:
@@ -30,7 +28,8 @@
  *                           may be set; a lost repeat stays, CLOSED, until its
  *                           last votes tell where. Other calls are abandoned
  *                           only by a process that ends: exchange.h
- *             last votes    of an extension: CLOSED until they start a repair
+ *             last votes    of an extension: CLOSED until they tell which nodes
+ *                           lack the lock
  *             grant         not delivered: it is released
  *   waiter    turn          as the client's; another contender goes on
  *             look          discarded
@@ -48,11 +47,11 @@
  *                           engine_on_node_down: VOTE_DISCONNECTED
  *   server    waits         engine_stop_waiting: those that are queued, and all
  *                           watchers, leave at once; a turn or a try ends
- * first, and grants, or its waiter leaves anything      engine_free calls
- * nobody back
+ *                           first, and grants, or its waiter leaves
+ *             anything      engine_free calls nobody back
  *
  * Inspections change nothing on the nodes, so they are discarded in any state.
- * Releases, fills and repairs are nobody's: no one can leave them.
+ * Releases and spreads are nobody's: no one can leave them.
  */
 #ifndef REDLOCKD_ENGINE_H
 #define REDLOCKD_ENGINE_H

@@ -20,9 +20,10 @@
  *              timeouts, a lock is on each node that voted for its server all
  *              the time, unless something else is there
  *   capacity   no more permits of a pool are believed in than the greatest
- * limit in use; each is of as many slots as were asked for, below the limit
- * that was asked for. Not claimed where exclusion is not own        a key that
- * a client believes in is deleted only by a release that this client asks for
+ *              limit in use; each is of as many slots as were asked for, all
+ *              below the limit. Not claimed where exclusion is not
+ *   own        a key that a client believes in is deleted only by a release
+ *              that this client asks for
  *   kept       the lock a client believes in, or a repeat that was asked for
  *              after it was granted, is whole on a majority of the nodes,
  *              except nodes that lost memory or time since then

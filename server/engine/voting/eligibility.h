@@ -43,9 +43,9 @@ struct admission_settings {
     int64_t max_ttl_ms;
     int64_t node_timeout_us;
     enum first_start first_start; /* auto: durable nodes only */
-    bool has_take_over; /* the old servers are stopped */
-    bool is_off;        /* no quarantine */
-    bool is_observer;   /* only probes */
+    bool has_take_over;           /* the old servers are stopped */
+    bool is_off;                  /* no quarantine */
+    bool is_observer;             /* only probes */
 };
 
 enum admission_phase {
