@@ -287,23 +287,37 @@ static bool read_slots(struct lock *lock, const char *pool, const json_t *body)
     return true;
 }
 
+/* In milliseconds, as a redlockd may answer it: up to 24 days. */
+static bool is_duration(int64_t ms)
+{
+    return ms >= 0 && ms <= INT32_MAX;
+}
+
 /* False: it lacks what an answer of redlockd has. */
-static bool read_lock(struct lock *lock, const struct http_answer *answer)
+static bool read_lock(struct service *service, struct lock *lock,
+                      const struct http_answer *answer)
 {
     const json_t *body = answer->body;
     const char *id = http_text(body, "id"), *token = http_text(body, "token");
     int64_t validity_ms = http_number(body, "validity_ms");
     int64_t elapsed_ms = http_number(body, "elapsed_ms");
+    int64_t renew_ms = http_number(body, "renew_after_ms");
+    (void)snprintf(service->detail, sizeof service->detail,
+                   "the answer tells of no lock");
     if (!*id || !*token || strlen(id) >= sizeof lock->id ||
         strlen(token) >= sizeof lock->token || validity_ms <= 0)
         return false;
+    /* else what is computed of them may be before any time, or overflow */
+    if (!is_duration(validity_ms) || !is_duration(elapsed_ms) ||
+        !is_duration(renew_ms))
+        return false;
+    service->detail[0] = '\0';
     memcpy(lock->id, id, strlen(id) + 1);
     memcpy(lock->token, token, strlen(token) + 1);
     lock->fencing_token = http_number(body, "fencing_token");
     int64_t granted_us = answer->sent_us + elapsed_ms * US_PER_MS;
     lock->until_us = granted_us + validity_ms * US_PER_MS;
-    lock->renew_us =
-        granted_us + http_number(body, "renew_after_ms") * US_PER_MS;
+    lock->renew_us = granted_us + renew_ms * US_PER_MS;
     return true;
 }
 
@@ -371,7 +385,7 @@ enum verdict service_acquire(struct service *service, struct lock *lock,
         verdict = acquire_once(service, header, wait_ms, &answer);
         is_again = false;
         if (verdict == VERDICT_DONE &&
-            (!read_lock(lock, &answer) ||
+            (!read_lock(service, lock, &answer) ||
              (service->options->limit > 0 &&
               !read_slots(lock, service->options->resources[0], answer.body))))
             verdict = VERDICT_UNAVAILABLE;
@@ -425,7 +439,7 @@ enum verdict service_extend(struct service *service, struct lock *lock,
     call.body = wish;
     enum verdict verdict =
         ask_all(service, &call, give_up_us, EXTEND_MS, &attempts, &answer);
-    if (verdict == VERDICT_DONE && !read_lock(lock, &answer))
+    if (verdict == VERDICT_DONE && !read_lock(service, lock, &answer))
         verdict = VERDICT_UNAVAILABLE;
     give_body(&answer, body);
     return verdict;

@@ -12,12 +12,13 @@ status=0
 "$here"/real.py | tee -a "$said" || status=1
 "$here"/faults.py "$1" | tee -a "$said" || status=1
 "$here"/starved.py | tee -a "$said" || status=1
+"$here"/durations.py | tee -a "$said" || status=1
 "$here"/again.py | tee -a "$said" || status=1
 "$here"/contended.py "$2" | tee -a "$said" || status=1
 awk -v status="$status" '
     /^[0-9]+ passed, [0-9]+ failed$/ {parts++; passed += $1; failed += $3}
     END {
-        if (parts != 7 || (status != 0 && failed == 0))
+        if (parts != 8 || (status != 0 && failed == 0))
             failed++ # one ended without its last line
         printf "ctl-test: %d passed, %d failed\n", passed, failed
     }' "$said"
