@@ -29,7 +29,7 @@ void permit_set_timer(const struct permit *it)
     permit_set_timer_at(it, at_us);
 }
 
-void permit_set_pool_timer(const struct permits *permits,
+bool permit_set_pool_timer(const struct permits *permits,
                            const struct pool *pool)
 {
     const struct engine_port *port = &permits->env->port;
@@ -40,8 +40,8 @@ void permit_set_pool_timer(const struct permits *permits,
     if (slotset_next(&pool->later, 0) >= 0 &&
         (at_us == 0 || pool->later_us < at_us))
         at_us = pool->later_us;
-    (void)port->timer(port->ctx, timer_slot(TIMER_POOL, pool->head.index),
-                      at_us);
+    return port->timer(port->ctx, timer_slot(TIMER_POOL, pool->head.index),
+                       at_us);
 }
 
 /* ---- joining and leaving ------------------------------------------------ */

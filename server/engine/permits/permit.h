@@ -84,7 +84,7 @@ void permit_set_timer(const struct permit *it);
 void permit_set_timer_at(const struct permit *it, int64_t at_us);
 
 /* Sets that of a pool: to what it waits for. */
-void permit_set_pool_timer(const struct permits *permits,
+bool permit_set_pool_timer(const struct permits *permits,
                            const struct pool *pool);
 
 #endif

@@ -54,8 +54,7 @@ static bool make_timers(const struct permits *permits, const struct permit *it)
     const struct engine_port *port = &permits->env->port;
     return port->timer(port->ctx, timer_slot(TIMER_PERMIT, it->head.index),
                        0) &&
-           port->timer(port->ctx, timer_slot(TIMER_POOL, it->pool->head.index),
-                       it->pool->is_surveyed ? it->pool->deadline_us : 0);
+           permit_set_pool_timer(permits, it->pool); /* others may need it */
 }
 
 /* NULL: no memory. */
@@ -345,7 +344,7 @@ void permits_on_announced(struct permits *permits, int node,
         serving_run(permits, pool);
     } else if (told == 1) {
         pool_free_later(pool, slot, now_us + SCHEDULE_ENOUGH_US);
-        permit_set_pool_timer(permits, pool);
+        (void)permit_set_pool_timer(permits, pool);
     }
 }
 

@@ -279,7 +279,7 @@ void serving_retry_at(struct permits *permits, struct pool *pool, int64_t at_us)
     if (pool->waiting == 0 || (pool->retry_us != 0 && pool->retry_us <= at_us))
         return;
     pool->retry_us = at_us;
-    permit_set_pool_timer(permits, pool);
+    (void)permit_set_pool_timer(permits, pool);
 }
 
 static void plan_retry(struct permits *permits, struct pool *pool)
@@ -323,7 +323,7 @@ void serving_run(struct permits *permits, struct pool *pool)
     pool->is_running = false;
     if (!pool->is_surveyed && permit_first_waiting(pool) != NULL)
         plan_retry(permits, pool);
-    permit_set_pool_timer(permits, pool);
+    (void)permit_set_pool_timer(permits, pool);
     pools_leave(&permits->pools, pool);
 }
 

@@ -164,6 +164,27 @@ TEST(a_survey_follows_when_a_ttl_has_ended)
     ck_assert_uint_eq(play.metrics.handovers[HANDOVER_EXPIRY], 1);
 }
 
+/* It stood in no queue, and has no say in when the pool is looked at. */
+TEST(one_that_is_refused_leaves_the_others_their_timer)
+{
+    struct engine_settings settings = play_settings;
+    settings.waiters_max = 1;
+    play_end();
+    play_begin_with(&settings);
+    play_nodes_up();
+    engine_op ops[1];
+    fill(1, 1, ops);
+    waiting_begin_to_announce(span_of("pool#"), 3);
+    play_advance(25000); /* a release may have been missed */
+    pooling_tell(5, "1");
+    ck_assert_int_eq(play_outcome(wait_for(1, 1)), OUTCOME_TOO_MANY_WAITERS);
+    waiting_heartbeats(5030000); /* 5 s are left of the TTL */
+    ck_assert_int_eq(pooling_surveys(), 3);
+    pooling_tell(3, "0");
+    pooling_grant();
+    ck_assert_int_eq(play_outcome(ops[0]), OUTCOME_GRANTED);
+}
+
 TEST(without_announcements_it_asks_again_and_again)
 {
     engine_op ops[1];
