@@ -107,10 +107,12 @@ READERS = [
                "server/engine/rounds/round.c",
                "    bool is_early = round->hears_all && round->pending > 0;\n",
                "    bool is_early = false;\n")], tests="round"),
-    Defect("forced release answered while an acquire is under way", "unit",
-           "what_a_minority_has_is_released_and_its_acquire_ends_first", [Edit(
-               FORCED, "            __builtin_popcount(forced->tokens[i].nodes) "
-               "< quorum;\n", "            quorum < 0;\n")], tests="force"),
+    Defect("forced release without a token", "unit",
+           "a_node_whose_admission_is_read_anew_is_sent_no_release_without_"
+           "token", [Edit(
+               "server/engine/rounds/attempt.c",
+               "attempt->forced == NULL || !attempt->forced->is_releasing;\n",
+               "attempt != NULL;\n")], tests="force"),
     Defect("late answers to forced releases taken for reports", "unit",
            "the_look_is_repeated_until_no_node_has_more", [Edit(
                "server/engine/rounds/attempt.c",

@@ -398,8 +398,12 @@ void attempt_note_reply(struct attempt *attempt, int node,
                         const struct call_reply *reply)
 {
     struct round_vote *vote = &attempt->round.votes[node];
+    /* What a forced release found is more than one call, and its releases ask
+       again by themselves. */
+    bool is_one_call =
+        attempt->forced == NULL || !attempt->forced->is_releasing;
     if (reply->vote == VOTE_NOT_ADMITTED && vote->vote == VOTE_PENDING &&
-        status_is_looked_at(attempt->means->nodes, node)) {
+        is_one_call && status_is_looked_at(attempt->means->nodes, node)) {
         vote->is_refused = true;
         return;
     }

@@ -101,16 +101,12 @@ int forced_count(const struct forced *forced)
     return count;
 }
 
-void forced_end_look(struct forced *forced, int quorum)
+void forced_end_look(struct forced *forced)
 {
     forced->is_releasing = true;
     if (forced->looks++ == 0)
         forced->looks_max = (int)at_most(
             PATIENCE * (2 + forced->left / CALL_TOKENS_TOLD), LOOKS_MAX);
-    for (int i = 0; i < forced->count; i++)
-        forced->has_young |=
-            forced->number == 0 && forced_is_wanted(forced, i) &&
-            __builtin_popcount(forced->tokens[i].nodes) < quorum;
 }
 
 /* ---- releases ----------------------------------------------------------- */

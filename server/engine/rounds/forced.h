@@ -14,9 +14,9 @@
  *
  * A release of all readers waits for each node's report. It leaves a token that
  * is nowhere shared: it is a writer's. An acquire that has reached a node by
- * the look counts as there. If fewer than a quorum reported a token, its
- * acquire may be under way, and be granted yet: the answer waits until that has
- * ended. So no lock that is granted after the answer is released.
+ * the look counts as there, though its client may be told of the grant later:
+ * how long that takes is up to another server. So no lock is released whose
+ * acquire began after the answer.
  *
  * A node reports CALL_TOKENS_TOLD tokens at a time, those that end first, and
  * these are then released: so each look finds others, until no node has more
@@ -50,15 +50,13 @@ struct forced {
     struct forced_token *tokens;
     int count;
     int room;
-    int next;       /* where the next token of a report probably is */
-    int64_t left;   /* holders that the node with the most did not report */
-    int looks;      /* so far */
-    int looks_max;  /* known after the first */
-    bool has_young; /* a token's acquire may still be under way */
-    int64_t uncertainty_us; /* so long after its deadline */
-    bool is_releasing;      /* the round under way releases what was found */
-    bool has_released;      /* a round has */
-    unsigned asking;        /* which releases are those of the round */
+    int next;          /* where the next token of a report probably is */
+    int64_t left;      /* holders that the node with the most did not report */
+    int looks;         /* so far */
+    int looks_max;     /* known after the first */
+    bool is_releasing; /* the round under way releases what was found */
+    bool has_released; /* a round has */
+    unsigned asking;   /* which releases are those of the round */
     struct forced_tally tally[NODES_MAX];
 };
 
@@ -74,7 +72,7 @@ bool forced_note_tokens(struct forced *forced, int node,
                         const struct call_reply *reply);
 
 /* After a look that found something. */
-void forced_end_look(struct forced *forced, int quorum);
+void forced_end_look(struct forced *forced);
 
 /* Whether the token with this index is to be released; and how many are. */
 bool forced_is_wanted(const struct forced *forced, int i);
