@@ -142,31 +142,16 @@ static bool on_verdict(struct operation *it, enum verdict verdict)
     return false;
 }
 
-/* What a forced release found is released; no node has more. */
-static void end_force(struct operation *it)
-{
-    const struct environment *env = env_of(it);
-    const struct attempt *attempt = &it->attempt;
-    if (!attempt->forced->has_young) {
-        settle(it, OUTCOME_RELEASED);
-        return;
-    }
-    it->state = OPERATION_PAUSE;
-    set_timer(it, environment_now(env) + env->settings.node_timeout_us +
-                      attempt->forced->uncertainty_us);
-}
-
 static bool on_look_verdict(struct operation *it, enum verdict verdict)
 {
     struct forced *forced = it->attempt.forced;
     if (verdict == VERDICT_WON) {
-        forced_end_look(forced, it->attempt.round.quorum);
-        forced->uncertainty_us = it->attempt.uncertainty_us;
+        forced_end_look(forced);
         return true;
     }
     if (forced->has_released &&
         (verdict == VERDICT_NOT_FOUND || verdict == VERDICT_NOT_OWNER)) {
-        end_force(it);
+        settle(it, OUTCOME_RELEASED);
         return false;
     }
     return on_verdict(it, verdict);
@@ -194,7 +179,7 @@ static bool on_force_verdict(struct operation *it, enum verdict verdict)
     if (forced_has_more(forced))
         settle(it, OUTCOME_NO_QUORUM);
     else if (forced->has_released)
-        end_force(it);
+        settle(it, OUTCOME_RELEASED);
     else
         return on_verdict(it, verdict);
     return false;
@@ -333,10 +318,16 @@ static void try(struct operation *it)
 
 /* ---- events ------------------------------------------------------------- */
 
-static void end(struct operation *it)
+/* It has no outcome, and will have none. */
+static void note_ended(const struct operation *it)
 {
     it->operations->in_flight -=
         it->state == OPERATION_ROUND || it->state == OPERATION_PAUSE;
+}
+
+static void end(struct operation *it)
+{
+    note_ended(it);
     set_timer(it, TIMER_OFF);
     give(it);
 }
@@ -360,7 +351,7 @@ static void close(struct operation *it, bool needs_votes)
         end(it);
         return;
     }
-    it->operations->in_flight -= it->state == OPERATION_ROUND;
+    note_ended(it);
     it->state = OPERATION_CLOSED;
     set_timer(it, it->attempt.round.deadline_us);
     end_if_complete(it);
@@ -414,10 +405,7 @@ void operation_on_timer(struct operations *operations, uint32_t index)
     if (it == NULL)
         return;
     int64_t deadline_us = it->attempt.round.deadline_us;
-    if (it->state == OPERATION_PAUSE && it->attempt.forced != NULL) {
-        it->state = OPERATION_ROUND;
-        settle(it, OUTCOME_RELEASED);
-    } else if (it->state == OPERATION_PAUSE) {
+    if (it->state == OPERATION_PAUSE) {
         try(it);
     } else if (environment_now(env_of(it)) < deadline_us) {
         set_timer(it, deadline_us);

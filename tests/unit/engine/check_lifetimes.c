@@ -130,6 +130,15 @@ static void begin_half_of_a_repeat(void)
     play_answer(CALL_REPEAT, 2, VOTE_STALE);
 }
 
+static void begin_pause_of_a_repeat(void)
+{
+    ACQUIRE(.is_shared = true, .key_hash = span_of(KEY));
+    play_answer_range(CALL_REPEAT, 0, 2, VOTE_GRANTED);
+    play_answer_held(CALL_REPEAT, 2, PLAY_TOKEN_OF(1));
+    play_answer_held(CALL_REPEAT, 3, PLAY_TOKEN_OF(1));
+    play_answer_held(CALL_REPEAT, 4, PLAY_TOKEN_OF(2));
+}
+
 static void begin_extend(void)
 {
     struct client *it = next_client();
@@ -161,8 +170,8 @@ static void begin_forced_release(void)
 {
     begin_force();
     for (int i = 0; i < PLAY_NODES; i++)
-        if (play_find(CALL_INSPECT, i) != NULL)
-            play_answer_held(CALL_INSPECT, i, PLAY_TOKEN);
+        if (play_find(CALL_TOKENS, i) != NULL)
+            play_answer_held(CALL_TOKENS, i, PLAY_TOKEN_OF(1));
 }
 
 static void begin_inspection(void)
@@ -297,6 +306,7 @@ static const struct {
     {"a grant", begin_grant},
     {"a repeat", begin_repeat},
     {"half of a repeat", begin_half_of_a_repeat},
+    {"a pause of a repeat", begin_pause_of_a_repeat},
     {"an extend", begin_extend},
     {"a repair", begin_repair},
     {"a release", begin_release},
