@@ -250,6 +250,16 @@ static bool is_of_this_node(const struct admission_node *node,
     return strncmp(admit, node->admit, len) == 0;
 }
 
+/* The node carries an admission of ours. */
+static void note_established(struct admission *admission, int64_t now_us)
+{
+    if (admission->established_us == 0)
+        admission->established_us = now_us;
+    if (!eligibility_is_established(admission) || admission->epoch_us == 0)
+        admission->epoch_us = now_us;
+    admission->established_epoch = admission->epoch;
+}
+
 /* It carries our admission, or this mark. */
 static void on_ours(struct admission *admission, int node, struct span mark,
                     int64_t now_us)
@@ -257,10 +267,8 @@ static void on_ours(struct admission *admission, int node, struct span mark,
     struct admission_node *it = &admission->node[node];
     bool is_own = is_of_this_node(it, it->found);
     it->is_restarted = is_own && it->phase == ADMISSION_MARKED;
-    if (is_own && admission->established_us == 0)
-        admission->established_us = now_us;
     if (is_own)
-        admission->established_epoch = admission->epoch;
+        note_established(admission, now_us);
     it->moved_us = 0;
     if (!span_is(mark, it->mark)) {
         copy_state(it->mark, mark);
@@ -270,11 +278,17 @@ static void on_ours(struct admission *admission, int node, struct span mark,
     note_birth(admission, node, mark.len > 0 ? it->mark : it->found, now_us);
 }
 
-/* It was taken from our names by newer ones, or serves them. */
+/*
+ * It was taken from our names by newer ones, or serves them under its name. A
+ * node of other names altogether is another installation's: a name may have led
+ * there by mistake.
+ */
 static bool is_succeeding(const struct admission *admission, int node)
 {
     const struct admission_node *it = &admission->node[node];
-    return it->epoch_other > admission->epoch ||
+    struct span name = call_state_part(span_of(it->found), CALL_STATE_NAME);
+    return (it->epoch_other > admission->epoch &&
+            span_is(name, admission->witness.node[node].name)) ||
            (it->epoch_mark > admission->epoch &&
             admission->takeover.node[node].taken[0] != '\0');
 }
@@ -344,7 +358,7 @@ void admission_on_look(struct admission *admission, int node,
     } else if (it->phase == ADMISSION_EMPTY && is_of_this_node(it, it->found)) {
         /* from before a restart: it is no other machine of its name */
         note_birth(admission, node, it->found, now_us);
-        admission->established_epoch = admission->epoch;
+        note_established(admission, now_us);
         it->moved_us = 0;
     } else if (it->phase == ADMISSION_EMPTY && it->epoch_other != 0 &&
                !is_left_over && !eligibility_may_take_over(admission)) {

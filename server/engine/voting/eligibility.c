@@ -174,11 +174,17 @@ bool eligibility_is_taking_over(const struct admission *admission)
            !admission->settings.has_take_over && !admission->settings.is_off;
 }
 
-/* The end of the quarantine if the other nodes cannot be asked. */
+/*
+ * The end of the quarantine if the other nodes cannot be asked. Of a later
+ * epoch it begins when a node votes: until then the old names may have granted
+ * locks, with higher numbers than such a node has.
+ */
 static int64_t due_us(const struct admission *admission, int node)
 {
-    return admission->node[node].sighted_us +
-           eligibility_quarantine_us(admission);
+    int64_t since_us = admission->node[node].sighted_us;
+    if (admission->epoch > 1)
+        since_us = at_least(since_us, admission->epoch_us);
+    return since_us + eligibility_quarantine_us(admission);
 }
 
 /* The old names are dead, and it has not voted under the new ones. */
@@ -391,7 +397,7 @@ int64_t eligibility_number(const struct admission *admission, int node)
     return is_taken(admission, node)
                ? at_least(admission->takeover.node[node].number,
                           admission->takeover.number)
-               : it->asked.number;
+               : at_least(it->asked.number, admission->takeover.number);
 }
 
 /* What it has promised under the other names is waited for from then on. */

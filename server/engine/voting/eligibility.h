@@ -124,6 +124,7 @@ struct admission {
     bool is_surveyed;        /* a majority has once answered looks */
     int64_t established_us;  /* first saw an admission of our nodes; 0: never */
     int established_epoch;   /* the last epoch in which it saw one */
+    int64_t epoch_us;        /* first saw one in that epoch; 0: never */
     bool has_median;         /* a majority of the clocks is known */
     int64_t median_ahead_us; /* their median minus our clock */
 };

@@ -295,9 +295,13 @@ static void log_refusal(struct nodes *nodes, int64_t now_us)
         (struct log_field[]){
             LOG_N("epoch", admission->epoch), LOG_N("old_names", count.names),
             LOG_N("found", __builtin_popcount(count.tellers)),
-            LOG_S("detail", "too few of the old names are here with all their "
-                            "memory: they may go on without these; ask "
-                            "redlockd --plan"),
+            LOG_S("detail",
+                  count.has_others
+                      ? "a change to other names is under way: let it finish; "
+                        "ask redlockd --plan"
+                      : "too few of the old names are here with all their "
+                        "memory: they may go on without these; ask redlockd "
+                        "--plan"),
             LOG_END});
     nodes->is_refusal_logged = true;
 }

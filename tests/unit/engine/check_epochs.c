@@ -247,8 +247,8 @@ TEST(a_node_that_is_dead_for_good_is_given_up_by_take_over)
     voters_expect(ADMISSION_ADMIT, 0);
 }
 
-/* Who admitted it had seen the mark on all. */
-TEST_RANGE(an_admission_of_this_epoch_tells_that_all_nodes_were_marked, 0, 2)
+/* Who admitted it had seen that the old names are dead. */
+TEST_RANGE(from_an_admission_of_this_epoch_on_the_others_wait, 0, 2)
 {
     static const struct {
         enum call_look_word word;
@@ -261,6 +261,7 @@ TEST_RANGE(an_admission_of_this_epoch_tells_that_all_nodes_were_marked, 0, 2)
     quarantine(3, MARK_2, "");
     voters_expect_nothing();
     voters_come(3, signs[_i].word, signs[_i].admit, signs[_i].mark);
+    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
     voters_expect(ADMISSION_ADMIT, 0);
 }
 

@@ -264,6 +264,18 @@ TEST(story_65_the_rest_waits_if_another_server_counted)
     voters_expect(ADMISSION_ADMIT, 0);
 }
 
+/* Another server counts. Until then the old names may have granted locks, with
+ * higher numbers than the rest has, which was marked long before. */
+TEST(story_65_the_rest_waits_from_when_the_new_names_vote)
+{
+    mark(0, 3);
+    come(4, LOOK_BARE, ADMIT(OF_FIVE, 1), "");
+    voters_pass(2 * VOTERS_QUARANTINE_US);
+    (void)voters_look_around();
+    come(4, LOOK_ADMITTED, ADMIT_2, "");
+    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
+}
+
 TEST(numbers_go_on_above_those_that_were_told)
 {
     voters.memory[2].number = 77;
@@ -325,6 +337,9 @@ static const struct {
     {"", RIVAL ":name:" VOTERS_BIRTH(2) "::" VOTERS_LIFE, ADMIT(OF_FIVE, 1),
      true},
     {"", RIVAL ":name:" VOTERS_BIRTH(2) "::" VOTERS_LIFE, "", false},
+    /* another installation's node */
+    {"2:ffffffffffffff05:other:" VOTERS_BIRTH(2) ":0:" VOTERS_LIFE, "", "",
+     false},
 };
 
 /* It would bring names back to life that were counted as dead. */
