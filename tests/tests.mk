@@ -296,14 +296,13 @@ leavers: ## Clients that leave at random moments, under ASan; REQUESTS=200000 SE
 	@REDLOCKD=build/asan/redlockd tests/bench/leavers.py \
 	  $(if $(REQUESTS),--requests $(REQUESTS)) $(if $(SEED),--seed $(SEED))
 
-nemesis: ## Faults at random, and a proof; SECONDS=60 SEED=1 FAULTS=all TLS=1 PERMITS=1 SHARED=1 KEPT=1
+nemesis: ## Faults at random, and a proof; SECONDS=60 SEED=1 FAULTS=all TLS=1 KEPT=1
 	@scripts/deps.sh build nemesis
 	@$(MAKE) -s --no-print-directory -j$$(nproc) nemesis-tools
 	@REDLOCKD=$${REDLOCKD:-$(OUT)/redlockd} tests/nemesis/nemesis.py \
 	  --tools $(OUT) $(if $(SECONDS),--seconds $(SECONDS)) \
 	  $(if $(SEED),--seed $(SEED)) $(if $(FAULTS),--faults $(FAULTS)) \
-	  $(if $(TLS),--tls) $(if $(PERMITS),--permits) \
-	  $(if $(SHARED),--shared) $(if $(KEPT),--kept) $(NEMESIS_ARGS)
+	  $(if $(TLS),--tls) $(if $(KEPT),--kept) $(NEMESIS_ARGS)
 
 ctl-test: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/beat $(OUT)/starved-shim.so ## redlockctl: each command; faults; contention; TRIES=4 RUNS=40
 	@scripts/deps.sh build run ctl

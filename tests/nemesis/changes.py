@@ -24,7 +24,9 @@ from strikes import Strikes
 from wants import Want, lock_id
 
 READY_S = 5         # for which the next server waits, if it has to
-GENTLE_S = 1.5      # in which a server that is asked to end does so
+GENTLE_S = 1.5      # in which a server that is asked to end mostly does so
+DRAIN_S = 20        # in which it always does, see docs/operations.md
+DIED_S = 4          # in which it is noticed that one died
 UNDISTURBED_S = 3
 WRONG_EPOCHS = (2, 20)  # the next one, and one that is none
 TTLS_MS = (200, 2000)  # each server allows them
@@ -58,6 +60,15 @@ def limit_ms(fault: Fault, limits_ms: tuple[int, ...]) -> int:
     """That all servers are to have, no greater than what some have had."""
     allowed = [one for one in MAX_TTLS_MS if one <= max(limits_ms)]
     return allowed[int(fault.amount * len(allowed))]
+
+
+def ended(server: Server, status: int) -> list[Violation]:
+    """What is wrong about how a server ended that got SIGTERM. Below zero: by
+    that signal; -9: it had to be killed, as it did not end."""
+    if status == 0:
+        return []
+    text = f"{server.name} ended with {status} on SIGTERM"
+    return [Violation("alive", f"{text}; {server.last_line()}", now())]
 
 
 class Misled(threading.Thread):
@@ -200,10 +211,43 @@ class Changes(Strikes):
         self.history.spans.append(span)
         self.killed[server] = span
         one = self.cluster.servers[server]
-        if is_gentle and one.child:
+        if (status := one.died()) is not None:
+            self._report("alive", f"{one.name} ended with {status}; "
+                         f"{one.last_line()}")
+        elif is_gentle and one.child:
             one.signal(signal.SIGTERM)
-            one.finish(GENTLE_S)
+            if (status := one.wait(GENTLE_S)) is not None:
+                self.violations += ended(one, status)
         one.kill()
+
+    def note_death(self, server: Server) -> None:
+        """Of one that nobody asked to end, if we still took it for alive."""
+        text = f"{server.name} ended with {server.died()}; {server.last_line()}"
+        self.violations.append(Violation("alive", text, now()))
+        span = Span("died", text, now() - DIED_S * SECOND, server=server.index)
+        self.history.spans.append(span)
+        self.killed[server.index] = span
+        server.child = None
+        self._start_server(server.index)
+
+    def server_term(self, fault: Fault) -> Iterator[None]:
+        """SIGTERM at any moment: it drains, and ends with 0."""
+        server = self.cluster.servers[fault.target]
+        span = Span("killed", f"server {fault.target}", server=fault.target)
+        self.history.spans.append(span)
+        self.killed[fault.target] = span
+        child, server.child = server.child, None
+        assert child
+        child.terminate()
+        yield
+        over = now() + DRAIN_S * SECOND
+        while (status := child.poll()) is None and now() < over:
+            yield
+        if status is None:
+            child.kill()
+            child.wait()
+        self.violations += ended(server, -9 if status is None else status)
+        self._start_server(fault.target)
 
     def _start_server(self, server: int) -> None:
         self.cluster.servers[server].start()
@@ -243,7 +287,7 @@ class Changes(Strikes):
             client.join(10)
             self.done[f"{kind} granted"] += client.granted
             if (status := server.died()) is not None:
-                self._report("crash", f"a mistaken server ended with {status}")
+                self._report("alive", f"a mistaken server ended with {status}")
             server.kill()
             for machine in strangers:
                 machine.kill()

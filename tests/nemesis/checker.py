@@ -7,6 +7,10 @@ release. An extension prolongs it. What was not answered may have happened.
 An exclusive lock is a shared one from the moment its client asks for that,
 whatever the answer is.
 
+A forced release ends the locks that it names from the moment it is sent, on
+the resources that it names; with all, each shared one that was asked for before
+it was answered. Of a lock on several, the others remain believed in.
+
 A lock over several resources is a lock on each of them. Grants with one key for
 the same resources are one client's: a newer one ends the older token, which
 then releases nothing. The key with other resources is another lock.
@@ -28,6 +32,8 @@ then releases nothing. The key with other resources is another lock.
   answered   each request has one answer, unless its server was killed; no
              client that waits is told to go before its time; 200 for an
              acquire is for those that asked with its key before
+  forced     as kept, of a lock that was asked for when a forced release of its
+             resource had been answered
   rights     who may not gets 401 or 403, or 503 of a server that stops, and
              no lock by that; that it does not end a lock of others is among
              kept
@@ -37,14 +43,18 @@ from __future__ import annotations
 from bisect import bisect_left
 from itertools import accumulate
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from history import (ABOVE, ACQUIRE, EXCLUSIVE, EXTEND, INSPECT, LOOK, MS,
-                     RELEASE, SHARED, STRANGER, TRESPASS, UPGRADE, Call, Span,
-                     Violation)
+from history import (ABOVE, ACQUIRE, EVERY, EXCLUSIVE, EXTEND, FORCE, INSPECT,
+                     LIST, LOOK, MS, PAGE, POOL, SECOND,
+                     RELEASE, SHARED, STRANGER, TRESPASS, UPGRADE, WATCH, Call,
+                     Span, Violation)
 
-INVARIANTS = ("exclusion", "rising", "capacity", "own", "kept", "answered", "rights")
+INVARIANTS = ("exclusion", "rising", "capacity", "own", "kept", "forced",
+              "answered", "rights")
+UNTOLD_S = 15  # for which a forced release without an answer may go on
+RECENT_S = 3   # after a forced release, what breaks is laid at its door
 LOST = ("not_owner", "lock_not_found")
 STOPPED = "503 shutting_down"  # it comes before any other answer
 ATTEMPT_MS = 40  # servers wait longer before they try again
@@ -61,6 +71,11 @@ ANSWERS = {
     TRESPASS: {"403 forbidden", STOPPED},
     LOOK: UNAVAILABLE | {"404 lock_not_found"},
     UPGRADE: {"409 upgrade_refused"},
+    FORCE: UNAVAILABLE | {"200 ", "404 lock_not_found", "409 not_owner"},
+    WATCH: UNAVAILABLE | {"200 ", "404 lock_not_found"},
+    POOL: UNAVAILABLE | {"200 "},
+    LIST: UNAVAILABLE | {"200 "},
+    PAGE: {"200 ", "503 "},
 }
 OF_RIGHTS = (STRANGER, TRESPASS, LOOK)
 NEVER = 1 << 62
@@ -75,6 +90,8 @@ class Lock:
     number: int = 0
     # with the same key, this one among them
     same: list[Lock] = field(default_factory=list)
+    # resources, and since when it may have been taken from them by force
+    forced: dict[str, int] = field(default_factory=dict)
 
     def add(self, call: Call) -> None:
         self.number = self.number or call.number
@@ -93,17 +110,35 @@ class Lock:
                     if call.mode == SHARED and call.number >= self.number),
                    default=NEVER)
 
-    def beliefs(self) -> Iterator[tuple[int, int, Call, str]]:
+    def note_force(self, force: Call) -> None:
+        """It may have been the end of this lock, on these resources."""
+        if force.number:
+            # a repeat whose answer nobody has may have that number
+            is_meant = force.number == self.number or \
+                force.number > self.number and any(
+                    lock.number in (0, force.number) for lock in self.same
+                    if lock is not self)
+        else:
+            end = force.done if force.status else \
+                (force.done or NEVER) + UNTOLD_S * SECOND
+            is_meant = self.shared_since < end and \
+                (not self.grant or self.grant.sent < end)
+        if is_meant:
+            for name in force.resources:
+                self.forced[name] = min(force.sent, self.forced.get(name, NEVER))
+
+    def beliefs(self, resource: str) -> Iterator[tuple[int, int, Call, str]]:
         """From, until, by which answer, in which mode. A release also ends
         older grants."""
         released = min((call.sent for lock in self.same for call in lock.later
                         if call.op == RELEASE and call.number >= self.number),
-                       default=None)
+                       default=NEVER)
+        released = min(released, self.forced.get(resource, NEVER))
         answers = [self.grant] if self.grant else []
         answers += [call for call in self.later if call.op == EXTEND]
         since = self.shared_since
         for call in answers:
-            end = call.end if released is None else min(call.end, released)
+            end = min(call.end, released)
             change = max(call.done, min(end, since))
             if call.is_won and change > call.done:
                 yield call.done, change, call, EXCLUSIVE
@@ -119,22 +154,31 @@ class Lock:
                         it.grant.done < self.grant.sent) for it in self.same)
 
 
-def group(calls: Iterable[Call]) -> dict[str, list[Lock]]:
+def group(calls: Collection[Call]) -> dict[str, list[Lock]]:
     """The locks of each resource."""
     locks: dict[int, Lock] = {}
     by_resource: dict[str, list[Lock]] = defaultdict(list)
-    by_key: dict[tuple[str, tuple[str, ...]], list[Lock]] = defaultdict(list)
+    by_key: dict[tuple[str, object], list[Lock]] = defaultdict(list)
     for call in calls:
         if not call.of:
             continue
         if call.of not in locks:
             lock = locks[call.of] = Lock(call.of)
-            lock.same = by_key[call.key, call.resources] if call.key else []
+            lock.same = by_key[call.key, call.pool or call.resources] \
+                if call.key else []
             lock.same.append(lock)
             for name in call.resources:
                 by_resource[name].append(lock)
         locks[call.of].add(call)
+    for force in forces(calls):
+        for name in force.resources:
+            for lock in by_resource.get(name, ()):
+                lock.note_force(force)
     return by_resource
+
+
+def forces(calls: Iterable[Call]) -> list[Call]:
+    return [call for call in calls if call.op == FORCE]
 
 
 def is_repeat_of(newer: Lock, older: Lock) -> bool:
@@ -163,7 +207,7 @@ def are_apart(one: Lock, other: Lock, modes: tuple[str, str]) -> bool:
 
 def check_exclusion(resource: str, locks: list[Lock]) -> Iterator[Violation]:
     beliefs = sorted(((begin, end, lock, call, mode) for lock in locks
-                      for begin, end, call, mode in lock.beliefs()),
+                      for begin, end, call, mode in lock.beliefs(resource)),
                      key=lambda belief: (*belief[:2], belief[2].id))
     open_now: list[tuple[int, Lock, Call, str]] = []
     for begin, end, lock, call, mode in beliefs:
@@ -177,15 +221,15 @@ def check_exclusion(resource: str, locks: list[Lock]) -> Iterator[Violation]:
         open_now.append((end, lock, call, mode))
 
 
-def most_readers(calls: Iterable[Call]) -> int:
+def most_readers(calls: Collection[Call]) -> int:
     """That believed in one resource at once."""
     most = 0
-    for locks in group(calls).values():
+    for name, locks in group(calls).items():
         ends: list[int] = []
         # the extensions of one lock are one reader
         readers = sorted((min(one[0] for one in its), max(one[1] for one in its))
                          for lock in locks
-                         if (its := [one for one in lock.beliefs()
+                         if (its := [one for one in lock.beliefs(name)
                                      if one[3] == SHARED]))
         for begin, end in readers:
             ends = [one for one in ends if one > begin] + [end]
@@ -245,7 +289,7 @@ def met(locks: list[Lock], op: str) -> Iterator[tuple[Lock, Call, Call]]:
     writers = Answered(call for call in won if call.mode == EXCLUSIVE)
     for lock in locks:
         since = lock.shared_since
-        repeats = Answered(other.grant for other in lock.same if other.grant and
+        repeats = Answered(other.grant for other in locks if other.grant and
                            other.grant.is_won and is_repeat_of(other, lock))
         for call in lock.later:
             if call.op != op or not call.is_won:
@@ -280,7 +324,9 @@ def late_releases(calls: list[Call]) -> set[int]:
             for _, call, _ in met(locks, RELEASE)}
 
 
-def check_kept(resource: str, locks: list[Lock]) -> Iterator[Violation]:
+def check_kept(resource: str, locks: list[Lock],
+               forced: Collection[Call] = ()) -> Iterator[Violation]:
+    """forced: all forced releases."""
     for lock in locks:
         for call in lock.later:
             if call.code not in LOST or not call.done:
@@ -288,6 +334,8 @@ def check_kept(resource: str, locks: list[Lock]) -> Iterator[Violation]:
             if call.op == EXTEND and call.mode == EXCLUSIVE and \
                     lock.shared_since < call.sent:
                 continue  # with a token that may have ended
+            if any(sent < call.done for sent in lock.forced.values()):
+                continue
             if any(other.op == RELEASE and other.sent < call.sent
                    for other in lock.later) or \
                     lock.may_be_repeated(call.done):
@@ -297,10 +345,25 @@ def check_kept(resource: str, locks: list[Lock]) -> Iterator[Violation]:
             for one in answers:
                 if one.is_won and one.done <= call.sent and call.done < one.end:
                     left = (one.end - call.done) / MS
+                    before = force_before(lock, call, forced)
                     yield Violation(
-                        "kept", f"[{call}], {left:.1f} ms before the end of "
-                        f"[{one}]", call.sent, resource)
+                        "forced" if before else "kept", f"[{call}], "
+                        f"{left:.1f} ms before the end of [{one}]" +
+                        (f", after [{before}]" if before else ""),
+                        call.sent, resource)
                     break
+
+
+def force_before(lock: Lock, call: Call,
+                 forced: Iterable[Call]) -> Call | None:
+    """What was released by force, and answered, before the lock was asked for,
+    not long before that call."""
+    if not lock.grant:
+        return None
+    return next((force for force in forced if force.status == 200 and
+                 force.done < lock.grant.sent and
+                 force.done > call.done - RECENT_S * SECOND and
+                 set(force.resources) & set(lock.grant.resources)), None)
 
 
 def check_capacity(calls: Iterable[Call]) -> Iterator[Violation]:
@@ -321,8 +384,13 @@ def check_answered(calls: Iterable[Call],
             continue
         if call.status:
             answer = f"{call.status} {call.code}"
-            is_early = call.done - call.sent < call.wait_ms * MS
+            is_early = call.op == ACQUIRE and \
+                call.done - call.sent < call.wait_ms * MS
             is_new = call.op == ACQUIRE and not call.is_repeat
+            is_ended = answer == "400 invalid_request" and \
+                call.op == LIST and call.resources[0] != EVERY
+            if is_ended:
+                continue  # of the list to which a cursor belongs
             if answer not in ANSWERS[call.op] or \
                     (is_early and answer in TIME_UP) or \
                     (is_new and call.status == 200):
@@ -345,11 +413,12 @@ def check(calls: list[Call], kills: Iterable[Span] = (),
     """Everything that a list of calls violates. Equal texts: the same one."""
     found = list(check_answered(calls, kills))
     found += check_capacity(calls)
+    forced = forces(calls)
     for resource, locks in group(calls).items():
         grants = [lock.grant for lock in locks
                   if lock.grant and lock.grant.is_won]
         found += check_exclusion(resource, locks)
         found += check_rising(resource, grants, highest or {}, forgotten)
         found += check_own(resource, locks)
-        found += check_kept(resource, locks)
+        found += check_kept(resource, locks, forced)
     return found

@@ -12,12 +12,14 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from connection import SILENT_S, Connection, Leave
-from history import (ACQUIRE, EXCLUSIVE, EXTEND, INSPECT, MS, RELEASE, SHARED,
-                     UPGRADE, Call, History, Violation, now)
+from drawn import Drawn
+from history import (ACQUIRE, EXCLUSIVE, EXTEND, MS, RELEASE, SECOND, SHARED,
+                     UPGRADE, WATCH, Call, History, Violation, now)
 from identities import ANYBODY, NARROW, WIDE, Identity
 from plan import log_uniform
 from register import Register, refused
 from trespass import MEDDLING, SHARE, Trespasser
+from visits import ALL, LONELY, POOL_NAME as POOL, SLOTS, Visitor
 from wants import Want, lock_id
 
 TTL_MIN_MS = 200
@@ -33,11 +35,14 @@ REPEATS = 4        # at most
 HEARTBEATS = 0.3   # share of extends that go with others in one request
 MADE_UP = f"{1795221641865000}.{0:040x}"  # a token of no lock
 LENT = 0.1         # share of calls about a lock by whoever has its token
-POOL, SLOTS = "pool", 4  # with permits
-PERMITS = 0.4      # share of acquires that want some
-READERS = 0.6      # with shared locks: of acquires of what is read
+BODIES = 0.2       # share of extends and releases with the token in the body
+VISITS = 0.06      # share of cycles that ask about other's locks
+FORCED = 0.03      # share of locks that are released by force, at once
+PERMITS = 0.25     # share of acquires that want some
+READERS = 0.6      # … of acquires of what is read that want to share it
 DOWNGRADES = 0.3   # … of extensions of exclusive locks
 MISTAKES = 0.1     # … of calls with an older token; of readers that would write
+FORGET_S = 60      # after which a forced release has no more effect
 BUCKET = 100 * MS  # in which time with and without quorum is counted
 
 
@@ -63,21 +68,24 @@ class World:
     """What all clients share."""
 
     def __init__(self, resources: int, max_ttls_ms: list[int],
-                 history: History, kinds: set[str], has_permits: bool = False,
-                 has_shared: bool = False) -> None:
-        self.has_permits, self.has_shared = has_permits, has_shared
+                 history: History, kinds: set[str]) -> None:
         self.kinds = kinds  # of faults, those of clients among them
         self.max_ttls_ms = max_ttls_ms  # of each server; they may change
         self.history = history
         names = [f"r{i}" for i in range(resources)]
-        if has_permits:  # clients lock single slots, too
-            names += [f"{POOL}#{i}" for i in range(SLOTS)]
+        # clients lock single slots, too
+        names += [f"{POOL}#{i}" for i in range(SLOTS)]
+        self.names = names  # of what is locked by name
+        names = names + [f"{pool}#{i}" for pool in LONELY for i in range(SLOTS)]
         self.registers = {name: Register(name) for name in names}
         self.stop = threading.Event()
         self.goes_on = threading.Event()  # not set: nobody asks for anything
         self.goes_on.set()
         self.outcomes: Counter[str] = Counter()
         self.downgrades = 0
+        self.drawn = Drawn()
+        self.forces: list[Call] = []  # of the last while
+        self.lively: list[str] = []  # resources of which there is much to tell
         self.lock = threading.Lock()
         self.violations: list[Violation] = []
         self.granting: set[int] = set()  # buckets in which nodes decided
@@ -100,10 +108,24 @@ class World:
         elif call.code == "no_quorum":
             self.without.update(buckets)
 
-
     def count_downgrade(self) -> None:
         with self.lock:
             self.downgrades += 1
+
+    def note_force(self, call: Call) -> None:
+        """Before it is sent."""
+        with self.lock:
+            since = now() - FORGET_S * SECOND
+            self.forces = [one for one in self.forces if one.sent > since]
+            self.forces.append(call)
+
+    def was_forced(self, grant: Call) -> bool:
+        """Whether its holder may have been put out."""
+        with self.lock:
+            return any(set(force.resources) & set(grant.resources) and
+                       (force.number in (0, grant.number) or
+                        grant.key and force.number > grant.number)
+                       for force in self.forces)
 
 
 class Client(threading.Thread):
@@ -114,7 +136,7 @@ class Client(threading.Thread):
         once."""
         super().__init__(name=f"client {index}", daemon=True)
         self.index, self.world, self.identity = index, world, identity
-        self.names = [name for name in world.registers
+        self.names = [name for name in world.names
                       if identity.may_ask((name,))]
         self.rng = random.Random(f"{seed} client {index}")
         self.connections, self.second = connections
@@ -135,8 +157,8 @@ class Client(threading.Thread):
         if self.identity is not ANYBODY and self.rng.random() < SHARE:
             Trespasser(self).acquire()
         want = self._draw_want()
-        if self.rng.random() < 0.02 and not want.limit:
-            self._inspect(want.resources)
+        if self.rng.random() < VISITS:
+            Visitor(self).visit()
             return
         grants = self.acquire(want)
         if grants:
@@ -146,19 +168,18 @@ class Client(threading.Thread):
 
     def _draw_want(self) -> Want:
         rng, count = self.rng, 1
-        if self.world.has_permits and self.identity.may_ask((POOL,)) and \
-                rng.random() < PERMITS:
+        key = f"{rng.getrandbits(96):024x}" if rng.random() < KEYED else ""
+        if self.identity.may_ask((POOL,)) and rng.random() < PERMITS:
             # mostly one, and the limit that all others have
             permits = rng.choice((1, 1, 1, 1, 2, 3))
             limit = SLOTS if rng.random() < 0.8 else rng.randint(permits, SLOTS)
-            return Want((POOL,), "", f"client-{self.index}", limit, permits)
+            pool = POOL if rng.random() < 0.6 else rng.choice(LONELY)
+            return Want((pool,), key, f"client-{self.index}", limit, permits)
         if rng.random() < SEVERAL:
             count = rng.randint(2, 3)
         resources = sorted(rng.sample(self.names, count))
-        key = f"{rng.getrandbits(96):024x}" if rng.random() < KEYED else ""
         owner = f"client-{self.index}" if rng.random() < 0.3 else ""
-        is_shared = self.world.has_shared and all(map(is_read, resources)) and \
-            rng.random() < READERS
+        is_shared = all(map(is_read, resources)) and rng.random() < READERS
         return Want(tuple(resources), key, owner,
                     mode=SHARED if is_shared else EXCLUSIVE)
 
@@ -219,6 +240,7 @@ class Client(threading.Thread):
         call.key, call.mode = want.key, want.mode
         if want.limit:
             call.limit, call.permits = want.limit, want.permits
+            [call.pool] = want.resources
         if self.rng.random() < WAITING:
             call.wait_ms = int(log_uniform(self.rng, 1, WAIT_MAX_MS))
         if before:
@@ -242,7 +264,8 @@ class Client(threading.Thread):
         """How this client leaves its call; mostly not at all."""
         kinds = [kind for kind in ("vanish", "vanish-again", "rude")
                  if kind in self.world.kinds]
-        is_waiting = call.op == ACQUIRE and (call.wait_ms or call.key)
+        is_waiting = call.op == WATCH or \
+            call.op == ACQUIRE and (call.wait_ms or call.key or call.limit)
         share = IMPATIENT if is_waiting else FAULTY
         if not kinds or self.rng.random() >= share:
             return None
@@ -254,10 +277,6 @@ class Client(threading.Thread):
 
     # ---- calls --------------------------------------------------------------
 
-    def _inspect(self, resources: tuple[str, ...]) -> None:
-        self.ask(self.note(INSPECT, resources),
-                 f"GET /locks/{lock_id(resources)} HTTP/1.1\r\n")
-
     def note(self, op: str, resources: tuple[str, ...]) -> Call:
         return Call(op, self.index, self.rng.randrange(len(self.connections)),
                     resources)
@@ -265,7 +284,7 @@ class Client(threading.Thread):
     def _note_about(self, op: str, grant: Call, mode: str) -> Call:
         call = self.note(op, grant.resources)
         call.of, call.number, call.key = grant.id, grant.number, grant.key
-        call.mode = mode
+        call.mode, call.pool = mode, grant.pool
         return call
 
     def extend(self, grant: Grant, mode: str = "") -> tuple[Call, Grant]:
@@ -281,26 +300,34 @@ class Client(threading.Thread):
         if mode != grant.mode or \
                 (mode == SHARED and self.rng.random() < 0.5):
             body["mode"] = mode
-        head = (f"PUT /locks/{lock_id(resources)}/extend HTTP/1.1\r\n"
-                f"X-Lock-Token: {grant.token}\r\n")
+        head = f"PUT /locks/{lock_id(resources)}/extend HTTP/1.1\r\n"
         if "mode" not in body and self.rng.random() < HEARTBEATS:
             head = "PUT /locks HTTP/1.1\r\n"
-            body["locks"] = self._draw_heartbeat(resources, grant.token)
+            body["locks"] = self._draw_heartbeat(call, grant.token)
+        elif self.rng.random() < BODIES:
+            body["token"] = grant.token
+        else:
+            head += f"X-Lock-Token: {grant.token}\r\n"
         members = self.ask(call, head, body, self._draw_identity(resources))
         token = members.get("token", "") if call.is_won else ""
         return call, Grant(grant.call, token, mode) if token else grant
 
-    def _draw_heartbeat(self, resources: tuple[str, ...],
-                        token: str) -> list[dict[str, str]]:
-        """The lock, and others that are not this client's."""
-        others = [{"id": lock_id((self.draw_name(),)), "token": MADE_UP}
-                  for _ in range(self.rng.randint(0, 5))]
-        return [{"id": lock_id(resources), "token": token}] + others
+    def _draw_heartbeat(self, call: Call, token: str) -> list[dict[str, str]]:
+        """The lock, among others that are not this client's."""
+        locks = [{"id": lock_id((self.draw_name(),)), "token": MADE_UP}
+                 for _ in range(self.rng.randint(0, 5))]
+        call.place = self.rng.randint(0, len(locks))
+        locks.insert(call.place, {"id": lock_id(call.resources),
+                                  "token": token})
+        return locks
 
     def release(self, grant: Grant) -> Call:
         call = self._note_about(RELEASE, grant.call, grant.mode)
-        self.ask(call, f"DELETE /locks/{lock_id(call.resources)} HTTP/1.1\r\n"
-                 f"X-Lock-Token: {grant.token}\r\n", None,
+        head = f"DELETE /locks/{lock_id(call.resources)} HTTP/1.1\r\n"
+        is_inside = self.rng.random() < BODIES
+        if not is_inside:
+            head += f"X-Lock-Token: {grant.token}\r\n"
+        self.ask(call, head, {"token": grant.token} if is_inside else None,
                  self._draw_identity(call.resources))
         return call
 
@@ -326,6 +353,7 @@ class Client(threading.Thread):
         if call.op == ACQUIRE:
             call.of = call.id  # no belief without an answer
         self.world.history.add(call)
+        self.world.drawn.note(head, body)
         members = connection.request(call, head, text, leave)
         self.world.count(call)
         return members
@@ -375,12 +403,14 @@ class Holder:
                 self.client.extend(grant)
             elif act < 0.6:
                 self.client.release(grant)
+        if self.rng.random() < FORCED:
+            self._force()
         if self.client.identity is not ANYBODY and \
                 self.rng.random() < MEDDLING:
             Trespasser(self.client).meddle(self.grant)
         if self.mode == SHARED and self.rng.random() < MISTAKES:
             self.client.extend(self.grant, EXCLUSIVE)
-        if not self.want.key or self.rng.random() >= 0.1:
+        if not self.want.key or self.want.limit or self.rng.random() >= 0.1:
             return
         name = self.client.draw_name()
         resources = tuple(sorted({*self.want.resources, name}))
@@ -388,6 +418,16 @@ class Holder:
             other = replace(self.want, resources=resources)
             for grant in self.client.acquire(other):  # this one has ended
                 self.client.release(grant)
+
+    def _force(self) -> None:
+        """An operator puts this holder out, or from a part of what it has. It is
+        not told, and goes on."""
+        resources = self.grant.call.resources
+        if len(resources) > 1 and self.rng.random() < 0.6:
+            resources = (self.rng.choice(resources),)
+        is_all = self.mode == SHARED and self.rng.random() < 0.5
+        Visitor(self.client).force(resources, ALL if is_all else
+                                   str(self.grant.call.number))
 
     def _update(self) -> None:
         number = self.grant.call.number
@@ -398,7 +438,8 @@ class Holder:
             is_accepted = value is not None and (
                 register.read(number, SHARED) == value if self.mode == SHARED
                 else register.write(number, value + 1))
-            if not is_accepted:
+            if not is_accepted and \
+                    not self.client.world.was_forced(self.grant.call):
                 self.client.world.violations += refused(register.name, number,
                                                         self.end)
 
@@ -420,7 +461,7 @@ class Holder:
     def _draw_mode(self) -> str:
         """Of an extension. Others may read from when a downgrade is sent,
         whatever becomes of it; if that is unknown, it is asked for again."""
-        if self.grant.mode == SHARED or not self.client.world.has_shared:
+        if self.grant.mode == SHARED:
             return self.grant.mode
         if self.mode == SHARED and self.rng.random() < MISTAKES:
             return EXCLUSIVE

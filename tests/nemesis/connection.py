@@ -8,7 +8,7 @@ import socket
 import ssl
 from dataclasses import dataclass
 
-from history import ACQUIRE, EXCLUSIVE, EXTEND, Call, now
+from history import ACQUIRE, EXCLUSIVE, EXTEND, PAGE, WATCH, Call, now
 from plan import log_uniform
 from stream import Plain, Secure
 
@@ -189,13 +189,18 @@ class Connection:
         if len(self.taken) > size:
             raise ValueError("more than the answer")
         status = int(head.split(" ", 2)[1])
-        if "json" not in fields.get("content-type", ""):
+        is_last = fields.get("connection") == "close"
+        is_json = "json" in fields.get("content-type", "")
+        if call.op == PAGE and (is_json or status == 200):
+            call.status = status
+            return {}, is_last
+        if not is_json:
             if self.is_balanced:  # it lost its server, or has none
                 raise ConnectionResetError
             raise ValueError(f"{status} {self.taken[end + 4:][:80]!r}")
         members = json.loads(self.taken[end + 4:])
         if call.op == EXTEND and "locks" in members:  # of a heartbeat
-            members = members["locks"][0]
+            members = members["locks"][call.place]
             status = members.get("status", status)
         call.status = status
         call.code = members.get("code", "")
@@ -206,13 +211,15 @@ class Connection:
             raise ValueError(f"the number became {number}")
         call.number = call.number or number
         mode = members.get("mode", EXCLUSIVE)
+        if call.op == WATCH:
+            call.mode = mode
         if call.op in (ACQUIRE, EXTEND) and "token" in members and \
                 mode != call.mode:
             raise ValueError(f"the mode is {mode}")
         if "slots" in members:
             call.resources = tuple(sorted(f"{members['resource']}#{slot}"
                                           for slot in members["slots"]))
-        return members, fields.get("connection") == "close"
+        return members, is_last
 
     def _receive(self) -> None:
         assert self.stream

@@ -245,6 +245,10 @@ class Injector(Changes):
         yield
         server.signal(signal.SIGCONT)
 
+    def still(self, fault: Fault) -> Iterator[None]:
+        """Not for long: nobody takes it for dead."""
+        return self.server_pause(fault)
+
     def server_kill(self, fault: Fault) -> Iterator[None]:
         self._kill_server(fault.target)
         yield

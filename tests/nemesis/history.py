@@ -14,6 +14,10 @@ ACQUIRE, EXTEND, RELEASE, INSPECT = "acquire", "extend", "release", "inspect"
 # with a token that nobody has; what an identity may not; what that brought
 STRANGER, TRESPASS, LOOK = "stranger", "trespass", "look"
 UPGRADE = "upgrade"  # of a shared lock to an exclusive one: refused
+# a forced release; a watch of one lock; a pool, a list, and what has no lock
+FORCE, WATCH, POOL, LIST, PAGE = "force", "watch", "pool", "list", "page"
+LONGEST_S = 30  # that a client asks about a lock after a forced release
+EVERY = "*"  # in place of the resource of a list
 EXCLUSIVE, SHARED = "exclusive", "shared"
 # a grant has a higher number than each earlier one of these modes
 ABOVE = {EXCLUSIVE: (EXCLUSIVE, SHARED), SHARED: (EXCLUSIVE,)}
@@ -39,7 +43,11 @@ class Call:
     opened: int = 0      # when the connection was opened
     wait_ms: int = 0     # how long an acquire may wait
     limit: int = 0       # of a permit; resources: its pool, until it is granted
+    pool: str = ""       # … which stays
     permits: int = 0     # with a limit: as many as were asked for
+    after: str = ""      # the holder whom a watch knows
+    place: int = 0       # of a lock in its heartbeat
+    session: int = 0     # of a watcher that did not leave meanwhile
     mode: str = EXCLUSIVE  # as which the lock is asked for, or was when it ended
     status: int = 0      # 0: no answer
     code: str = ""       # of a problem; without answer: why there is none
@@ -65,6 +73,8 @@ class Call:
                 f"{answer} after {took:.1f} ms")
         if self.wait_ms:
             text += f" of {self.wait_ms}"
+        if self.after:
+            text += f", after {self.after}"
         if self.key:
             text += f", key {self.key[:8]}"
         if self.number:
@@ -122,7 +132,8 @@ class History:
 
     def forget(self, before: int) -> None:
         """Drops the calls that were answered before that moment, but not those
-        of a lock about which there are later ones."""
+        of a lock about which there are later ones, nor what may have ended it
+        by force."""
         count = len(self.calls)
         old = self.calls[:count]
         for call in old:
@@ -130,11 +141,13 @@ class History:
                 for name in call.resources:
                     of = name, call.mode
                     self.highest[of] = max(call.number, self.highest.get(of, 0))
+        forced = before - LONGEST_S * SECOND
         kept = {call.of for call in old
                 if not call.done or call.done >= before} - {0}
         self.calls[:count] = [call for call in old
                               if not call.done or call.done >= before
-                              or call.of in kept]
+                              or call.of in kept
+                              or (call.op == FORCE and call.done >= forced)]
         self.forgotten = before
 
     def lines(self) -> list[str]:
@@ -153,7 +166,7 @@ class History:
         calls = [call for call in self.snapshot()
                  if violation.resource in call.resources
                  and call.sent <= last and (call.done or last) >= first
-                 and (call.number or call.status != 409)]
+                 and (call.number or call.status != 409 or call.op == FORCE)]
         calls.sort(key=lambda call: abs(call.sent - violation.at))
         lines += [(call.sent, str(call)) for call in calls[:most]]
         return [f"{self._at(at)} {text}" for at, text in sorted(lines)]

@@ -32,6 +32,7 @@ class Identity:
 
 ANYBODY = Identity("", "")  # where there is no auth file
 WIDE = Identity("wide", "token-of-the-wide", "lock,read,metrics")
+ADMIN = Identity("admin", "token-of-the-admin", "lock,read,metrics,admin")
 # of twelve resources: r0 to r5, r10 and r11
 NARROW = Identity("narrow", "token-of-the-narrow", prefixes=tuple(
     f"r{i}" for i in range(6)))
@@ -46,11 +47,11 @@ class Identities:
         self.renew(random.Random())
 
     def renew(self, rng: random.Random) -> None:
-        """The same two among others, elsewhere in the file."""
+        """The same three among others, elsewhere in the file."""
         others = [Identity(f"other-{rng.getrandbits(16):x}",
                            f"{rng.getrandbits(96):x}")
                   for _ in range(rng.randrange(4))]
-        lines = sorted((one.line() for one in (WIDE, NARROW, *others)),
+        lines = sorted((one.line() for one in (WIDE, NARROW, ADMIN, *others)),
                        key=lambda _: rng.random())
         fresh = self.file.with_suffix(".new")
         fresh.touch(0o600)

@@ -38,8 +38,7 @@ def options(run: argparse.Namespace) -> str:
     if (run.clients, run.resources) != (CLIENTS, RESOURCES):
         words += ["--clients", str(run.clients), "--resources",
                   str(run.resources)]
-    return " ".join(words + ["--tls"] * run.tls +
-                    ["--permits"] * run.permits + ["--shared"] * run.shared)
+    return " ".join(words + ["--tls"] * run.tls)
 
 
 def replay(run: argparse.Namespace) -> str:

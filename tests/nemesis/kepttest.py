@@ -11,7 +11,6 @@ TEXT = """# a comment
 12 --seconds 40 --faults all,-step # tidy
 """
 RUN = argparse.Namespace(seed=7, seconds=40.0, faults="all", tls=False,
-                         permits=False, shared=False,
                          clients=kept.CLIENTS, resources=kept.RESOURCES)
 
 
@@ -42,10 +41,6 @@ def test_advice() -> None:
     line = text.split("tests/nemesis/seeds: ")[1]
     assert kept.read(line) == [kept.replay(RUN).split()[1:]], line
     assert "is new" not in kept.advice(RUN, False)
-    other = argparse.Namespace(**{**vars(RUN), "permits": True})
-    assert kept.replay(other).endswith("--faults all --permits")
-    other = argparse.Namespace(**{**vars(other), "shared": True})
-    assert kept.replay(other).endswith("--faults all --permits --shared")
     other = argparse.Namespace(**{**vars(RUN), "tls": True, "clients": 3})
     assert kept.replay(other).endswith("--clients 3 --resources 12 --tls")
 

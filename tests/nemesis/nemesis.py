@@ -12,14 +12,17 @@ and servers speak TLS and nothing else, and clients need tokens. Without --seed
 the seed is new. --kept plays one that failed once, see kept.py.
 
   undisturbed  a mistaken server takes no node's vote
-  alive        made whole again, each server grants within a quarantine, and all
+  alive        no request and no signal ends a server, but SIGTERM and SIGKILL;
+               SIGTERM ends it with 0 and within the time that the docs give
+  whole        made whole again, each server grants within a quarantine, and all
                nodes vote for it
   mortal       no lock outlives its TTL
   descriptors  idle, the servers have as many as in the beginning
   waiters      idle, nobody is taken for one that waits
   holders      idle, no identity is taken to hold a lock
   renewed      no server refuses the new files that it is told to read
-  crash        no server ended unasked, and no sanitizer reported anything
+  crash        no assertion failed, and no sanitizer reported anything
+  drawn        everything in drawn.py was asked
 """
 from __future__ import annotations
 
@@ -42,6 +45,7 @@ import tooltest
 from balancer import MODES, Balancer
 from checker import INVARIANTS, check, late_releases, most_readers
 from clients import BUCKET, Client, World
+from changes import ended
 from cluster import Cluster
 from connection import Connection
 from faults import Injector
@@ -52,16 +56,19 @@ from plan import (ALL, HARMLESS, KINDS, SERVERS, Fault, max_ttls_ms, modes,
                   plan, quarantine_s, timeouts_ms)
 from renewal import REFUSED, Renewal
 from tls import Tls
+from watchers import Watcher
 
 BINARY = "build/release/redlockd"
 CHECK_S = 10        # between two looks at what happened
 MEMORY_S = 60       # how long calls are remembered for that
 IDLE_S = 75         # after which redlockd closes a connection
 SLACK_S = 10        # of a noisy machine
+WATCHERS = 5
+DRAWN_S = 30  # a run in which everything is asked
 SILENT_S = 10       # after which a machine's name may be another one's
 CRASH = re.compile(r"Sanitizer|runtime error:|Assertion|assert|panic", re.I)
-AT_END = ("register", "undisturbed", "alive", "mortal", "descriptors",
-          "waiters", "holders", "renewed", "crash")
+AT_END = ("register", "undisturbed", "alive", "whole", "mortal", "descriptors",
+          "waiters", "holders", "renewed", "crash", "drawn")
 
 
 def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
@@ -76,10 +83,6 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--tls", action="store_true",
                         help="nodes and servers speak TLS and nothing else, "
                         "and there is an auth file")
-    parser.add_argument("--permits", action="store_true",
-                        help="clients want permits of a pool, too")
-    parser.add_argument("--shared", action="store_true",
-                        help="clients want shared locks, too")
     parser.add_argument("--keep", action="store_true",
                         help="keep the directory with logs and data")
     parser.add_argument("--kept", action="store_true",
@@ -132,10 +135,9 @@ class Run:
             Tls(directory / "tls") if options.tls else None,
             Identities(directory / "auth") if options.tls else None))
         self.world = World(options.resources, self.cluster.max_ttls_ms,
-                           self.history, kinds, options.permits,
-                           options.shared)
+                           self.history, kinds)
         self.injector = Injector(self.cluster, self.history, self.quarantine_s,
-                                 list(self.world.registers))
+                                 self.world.names)
         self.renewal = Renewal(self.cluster, options.seed)
         self.balancer: Balancer | None = None
         self.clients: list[Client] = []
@@ -165,6 +167,12 @@ class Run:
                    known.of_client(i) if known else ANYBODY,
                    [self._connections(i), self._connections(i)])
             for i in range(self.options.clients)]
+        self.clients += [
+            Watcher(i, self.options.seed, self.world,
+                    known.of_client(i) if known else ANYBODY,
+                    [self._connections(i), []])
+            for i in range(self.options.clients,
+                           self.options.clients + WATCHERS)]
         self.history.begin = now()
         for client in self.clients:
             client.start()
@@ -217,7 +225,7 @@ class Run:
     def finish(self) -> None:
         """Everything is whole again: what must be true then?"""
         self.injector.heal()
-        self._check_alive()
+        self._check_whole()
         self.loaded_s = self._seconds()
         self.world.stop.set()
         for client in self.clients:
@@ -231,11 +239,10 @@ class Run:
         self._check_descriptors()
         self._watch()
         for server in self.cluster.servers:
-            status = server.stop()
-            if status != 0:
-                self.report(Violation("crash", f"{server.name} ended with "
-                                      f"{status} when asked to", now()))
+            for violation in ended(server, server.stop()):
+                self.report(violation)
         self._check_logs()
+        self._check_drawn()
 
     # ---- looking ------------------------------------------------------------
 
@@ -286,14 +293,10 @@ class Run:
         if broken:
             sys.exit("nemesis: " + "; ".join(broken))
         for server in self.cluster.servers:
-            status = server.died()
-            if status is not None:
-                self.report(Violation("crash", f"{server.name} ended with "
-                                      f"{status}", now()))
-                server.child = None
-                server.start()
+            if server.died() is not None:
+                self.injector.note_death(server)
 
-    def _check_alive(self) -> None:
+    def _check_whole(self) -> None:
         begin = now()
         limit_s = self.quarantine_s + SILENT_S + SLACK_S
         for server in self.cluster.servers:
@@ -311,21 +314,25 @@ class Run:
                 time.sleep(0.05)
             connection.close()
             if status != 201:
-                self.report(Violation("alive", f"{server.name} granted nothing "
+                self.report(Violation("whole", f"{server.name} granted nothing "
                                       f"for {limit_s:.0f} s", now()))
         while (silent := self._nodes_without_vote()) and \
                 now() < begin + limit_s * SECOND:
             self.injector.look()
+            self._watch()
             time.sleep(0.1)
         if silent:
-            self.report(Violation("alive", f"{', '.join(silent)} do not vote "
+            self.report(Violation("whole", f"{', '.join(silent)} do not vote "
                                   f"after {limit_s:.0f} s", now()))
-        self.alive_s = (now() - begin) / SECOND
+        self.whole_s = (now() - begin) / SECOND
 
     def _nodes_without_vote(self) -> list[str]:
-        return [f"{server.name} {name}" for server in self.cluster.servers
-                for name, value in server.metrics().items()
-                if name.startswith("redlockd_node_voting") and not value]
+        try:
+            return [f"{server.name} {name}" for server in self.cluster.servers
+                    for name, value in server.metrics().items()
+                    if name.startswith("redlockd_node_voting") and not value]
+        except OSError as error:
+            return [f"a server that is not there ({error})"]
 
     def _check_mortal(self) -> None:
         """A clock that was set back makes its keys live longer by that."""
@@ -392,6 +399,13 @@ class Run:
                         self.report(Violation(name, f"{server.name}: {line}",
                                               now()))
 
+    def _check_drawn(self) -> None:
+        """A run that is long enough asks for everything."""
+        if self.options.seconds < DRAWN_S:
+            return
+        for what in self.world.drawn.missing():
+            self.report(Violation("drawn", f"{what} was never asked", now()))
+
     def _seconds(self) -> float:
         return (now() - self.history.begin) / SECOND
 
@@ -414,13 +428,12 @@ class Run:
                 f"{name} {count}" for name, count in sorted(counts.items())))
         print(f"releases of locks that had ended, answered 200: "
               f"{len(self.late)}")
-        if world.has_shared:
-            print(f"readers: at most {self.most_readers} at once; "
-                  f"{world.downgrades} downgrades")
+        print(f"readers: at most {self.most_readers} at once; "
+              f"{world.downgrades} downgrades")
         without = len(world.without - world.granting)
         share = without * BUCKET / SECOND / self.loaded_s
         print(f"without quorum: {share:.0%} of the time; whole again after "
-              f"{self.alive_s:.1f} s; all connections of clients closed after "
+              f"{self.whole_s:.1f} s; all connections of clients closed after "
               f"{self.closed_s:.0f} s")
         failed = 0
         for name in INVARIANTS + AT_END:

@@ -109,15 +109,25 @@ class Process:
             self.child.wait()
             self.child = None
 
-    def finish(self, timeout_s: float) -> int:
-        """It was asked to end; its exit status, -9 if it would not."""
+    def wait(self, timeout_s: float) -> int | None:
+        """It was asked to end; its exit status, None if it would not."""
         assert self.child
         try:
             return self.child.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            return -9
-        finally:
-            self.kill()
+            return None
+
+    def finish(self, timeout_s: float) -> int:
+        """It was asked to end; its exit status, -9 if it would not."""
+        status = self.wait(timeout_s)
+        self.kill()
+        return -9 if status is None else status
+
+    def last_line(self) -> str:
+        """Of the log: what it said when it died."""
+        lines = self.log.read_text(errors="replace").splitlines() \
+            if self.log.exists() else []
+        return lines[-1] if lines else "it said nothing"
 
     def died(self) -> int | None:
         """The exit status, if it ended without being told to."""

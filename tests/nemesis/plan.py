@@ -51,6 +51,8 @@ KINDS: dict[str, Kind] = {
     "server-clock": Kind(1, "server-clock", 0.5, 20),
     "server-pause": Kind(2, "server", 0.05, 4),
     "server-kill": Kind(2, "server", 0.05, 3),
+    "server-term": Kind(2, "server", 0.05, 3),
+    "still": Kind(2, "server", 0.1, 0.5),
     "suspend-all": Kind(1, "all", 0.05, 4),
     "sleep-all": Kind(2, "all", 0.05, 5, is_lossy=True),
     "quiet": Kind(2, "clients", 1, 8),

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from changestest import TESTS as OF_CHANGES
 from checker import check, late_releases
+from drawntest import TESTS as OF_DRAWN
 from history import (ACQUIRE, EXTEND, LOOK, MS, RELEASE, STRANGER, TRESPASS,
                      History, Span, Violation)
 from identities import NARROW, WIDE
@@ -439,7 +440,7 @@ def run() -> int:
     tests = (test_histories, test_late_releases, test_snapshot, test_forgotten,
              test_register, test_plan, test_needs, test_clashes,
              test_prefixes, *OF_KEPT, *OF_PERMITS, *OF_SHARED, *OF_STRIKES,
-             *OF_CHANGES)
+             *OF_CHANGES, *OF_DRAWN)
     for test in tests:
         test()
     return len(HISTORIES) + len(tests) - 1

@@ -148,9 +148,12 @@ class Strikes(MemoryFaults):
         return False
 
     def _is_whole(self) -> bool:
-        return all(value for server in self.cluster.servers
-                   for name, value in server.metrics().items()
-                   if name.startswith("redlockd_node_voting"))
+        try:
+            return all(value for server in self.cluster.servers
+                       for name, value in server.metrics().items()
+                       if name.startswith("redlockd_node_voting"))
+        except OSError:
+            return False  # a server that has just died
 
     def _is_idle(self) -> bool:
         return all(self._number(node, "until") / 1e6 <
