@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from cluster import NAMES, Cluster, Server
 from connection import Connection
-from history import (ACQUIRE, MS, RELEASE, SECOND, Call, History, Span,
-                     Violation, now)
+from history import (ACQUIRE, RELEASE, SECOND, Call, History, Span, Violation,
+                     now)
 from identities import ANYBODY, WIDE
 from nodes import STATE, Node
 from plan import MAX_TTLS_MS, MISTAKES, NODES, SERVERS, Fault
@@ -62,10 +62,12 @@ def limit_ms(fault: Fault, limits_ms: tuple[int, ...]) -> int:
     return allowed[int(fault.amount * len(allowed))]
 
 
-def ended(server: Server, status: int) -> list[Violation]:
+def ended(server: Server, status: int,
+          was_up: bool = True) -> list[Violation]:
     """What is wrong about how a server ended that got SIGTERM. Below zero: by
-    that signal; -9: it had to be killed, as it did not end."""
-    if status == 0:
+    that signal; -9: it had to be killed, as it did not end. One that has just
+    been started may not yet expect the signal."""
+    if status == 0 or (status == -signal.SIGTERM and not was_up):
         return []
     text = f"{server.name} ended with {status} on SIGTERM"
     return [Violation("alive", f"{text}; {server.last_line()}", now())]
@@ -215,9 +217,10 @@ class Changes(Strikes):
             self._report("alive", f"{one.name} ended with {status}; "
                          f"{one.last_line()}")
         elif is_gentle and one.child:
+            was_up = one.listens()
             one.signal(signal.SIGTERM)
             if (status := one.wait(GENTLE_S)) is not None:
-                self.violations += ended(one, status)
+                self.violations += ended(one, status, was_up)
         one.kill()
 
     def note_death(self, server: Server) -> None:
@@ -236,6 +239,7 @@ class Changes(Strikes):
         span = Span("killed", f"server {fault.target}", server=fault.target)
         self.history.spans.append(span)
         self.killed[fault.target] = span
+        was_up = server.listens()
         child, server.child = server.child, None
         assert child
         child.terminate()
@@ -246,7 +250,8 @@ class Changes(Strikes):
         if status is None:
             child.kill()
             child.wait()
-        self.violations += ended(server, -9 if status is None else status)
+        self.violations += ended(server, -9 if status is None else status,
+                                 was_up)
         self._start_server(fault.target)
 
     def _start_server(self, server: int) -> None:

@@ -42,6 +42,8 @@ PERMITS = 0.25     # share of acquires that want some
 READERS = 0.6      # … of acquires of what is read that want to share it
 DOWNGRADES = 0.3   # … of extensions of exclusive locks
 MISTAKES = 0.1     # … of calls with an older token; of readers that would write
+KEEPERS = 5        # see keepers.py
+HELD = [f"held{i}" for i in range(2 * KEEPERS)]
 FORGET_S = 60      # after which a forced release has no more effect
 BUCKET = 100 * MS  # in which time with and without quorum is counted
 
@@ -77,6 +79,7 @@ class World:
         names += [f"{POOL}#{i}" for i in range(SLOTS)]
         self.names = names  # of what is locked by name
         names = names + [f"{pool}#{i}" for pool in LONELY for i in range(SLOTS)]
+        self.lively = list(HELD)  # of which there is much to tell
         self.registers = {name: Register(name) for name in names}
         self.stop = threading.Event()
         self.goes_on = threading.Event()  # not set: nobody asks for anything
@@ -85,7 +88,6 @@ class World:
         self.downgrades = 0
         self.drawn = Drawn()
         self.forces: list[Call] = []  # of the last while
-        self.lively: list[str] = []  # resources of which there is much to tell
         self.lock = threading.Lock()
         self.violations: list[Violation] = []
         self.granting: set[int] = set()  # buckets in which nodes decided

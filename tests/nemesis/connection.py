@@ -8,7 +8,8 @@ import socket
 import ssl
 from dataclasses import dataclass
 
-from history import ACQUIRE, EXCLUSIVE, EXTEND, PAGE, WATCH, Call, now
+from history import (ACQUIRE, EXCLUSIVE, EXTEND, INSPECT, PAGE, WATCH, Call,
+                     now)
 from plan import log_uniform
 from stream import Plain, Secure
 
@@ -211,7 +212,7 @@ class Connection:
             raise ValueError(f"the number became {number}")
         call.number = call.number or number
         mode = members.get("mode", EXCLUSIVE)
-        if call.op == WATCH:
+        if call.op in (INSPECT, WATCH):
             call.mode = mode
         if call.op in (ACQUIRE, EXTEND) and "token" in members and \
                 mode != call.mode:

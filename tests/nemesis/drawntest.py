@@ -173,6 +173,7 @@ def test_ends() -> None:
     for status in (1, 78, -6, -11, -15, -9):
         [found] = ended(server, status)
         assert found.invariant == "alive" and "it said so" in found.text
+        assert len(ended(server, status, False)) == (status != -15)
 
 
 def test_asked() -> None:

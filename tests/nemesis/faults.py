@@ -10,7 +10,7 @@ import signal
 from collections.abc import Iterator
 from dataclasses import replace
 
-from changes import Changes
+from calm import Calm, Metronome, Window
 from cluster import Cluster
 from history import SECOND, History, Span, now
 from nodes import Node, Redis
@@ -20,13 +20,16 @@ BURN = ("local begin = os.clock() while os.clock() - begin < tonumber(ARGV[1]) "
         "do end return 1")
 
 
-class Injector(Changes):
+class Injector(Calm):
     """To be used by the main thread only, as it starts processes."""
 
     def __init__(self, cluster: Cluster, history: History,
                  quarantine_s: float, names: list[str]) -> None:
         super().__init__(cluster, history, names)
         self.quarantine_s = quarantine_s
+        self.windows: list[Window] = []  # calm times
+        self.metronome = Metronome()
+        self.metronome.start()
         self.active: dict[Fault, tuple[Iterator[None], Span]] = {}
         self.ending: dict[Fault, tuple[Iterator[None], Span]] = {}
         self.losses: list[tuple[int, Span]] = []
@@ -233,9 +236,10 @@ class Injector(Changes):
 
     def server_clock(self, fault: Fault) -> Iterator[None]:
         clock = self.cluster.servers[fault.target].clock
-        clock.set(fault.amount)
+        before = clock.offset_s()
+        clock.set(before + fault.amount)
         yield
-        clock.set(0)
+        clock.set(before)
 
     # ---- servers ------------------------------------------------------------
 

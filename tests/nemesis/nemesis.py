@@ -20,6 +20,7 @@ the seed is new. --kept plays one that failed once, see kept.py.
   descriptors  idle, the servers have as many as in the beginning
   waiters      idle, nobody is taken for one that waits
   holders      idle, no identity is taken to hold a lock
+  watched      what watched.py says
   renewed      no server refuses the new files that it is told to read
   crash        no assertion failed, and no sanitizer reported anything
   drawn        everything in drawn.py was asked
@@ -44,18 +45,20 @@ import selftest
 import tooltest
 from balancer import MODES, Balancer
 from checker import INVARIANTS, check, late_releases, most_readers
-from clients import BUCKET, Client, World
+from clients import BUCKET, KEEPERS, Client, World
 from changes import ended
 from cluster import Cluster
 from connection import Connection
 from faults import Injector
 from history import ACQUIRE, SECOND, SHARED, Call, History, Violation, now
-from identities import ANYBODY, WIDE, Identities
+from identities import ANYBODY, WIDE, Identities, Identity
 from nodes import Config, Node, Redis
+from keepers import POLLERS, Keeper, Poller
 from plan import (ALL, HARMLESS, KINDS, SERVERS, Fault, max_ttls_ms, modes,
-                  plan, quarantine_s, timeouts_ms)
+                  offsets_s, plan, quarantine_s, timeouts_ms)
 from renewal import REFUSED, Renewal
 from tls import Tls
+from watched import check_watched
 from watchers import Watcher
 
 BINARY = "build/release/redlockd"
@@ -63,12 +66,12 @@ CHECK_S = 10        # between two looks at what happened
 MEMORY_S = 60       # how long calls are remembered for that
 IDLE_S = 75         # after which redlockd closes a connection
 SLACK_S = 10        # of a noisy machine
-WATCHERS = 5
+WATCHERS = 6
 DRAWN_S = 30  # a run in which everything is asked
 SILENT_S = 10       # after which a machine's name may be another one's
 CRASH = re.compile(r"Sanitizer|runtime error:|Assertion|assert|panic", re.I)
 AT_END = ("register", "undisturbed", "alive", "whole", "mortal", "descriptors",
-          "waiters", "holders", "renewed", "crash", "drawn")
+          "waiters", "holders", "renewed", "crash", "drawn", "watched")
 
 
 def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
@@ -145,6 +148,8 @@ class Run:
         self.late: set[int] = set()  # calls, see checker.late_releases
         self.most_readers = 0
         self.damaged: set[str] = set()  # registers that lost an update
+        self.judged_windows: set[int] = set()
+        self.judged = [0]  # watchers that had to be told in calm times
         self.loaded_s = 0.0
         self.handovers: Counter[str] = Counter()  # of servers as they are now
 
@@ -152,6 +157,9 @@ class Run:
 
     def begin(self) -> None:
         tooltest.run(self.cluster, self.quarantine_s)
+        for its in (self.cluster.nodes, self.cluster.servers):
+            for one, ahead_s in zip(its, offsets_s(self.options.seed, len(its))):
+                one.clock.set(ahead_s)
         if not self.cluster.start_servers(self.quarantine_s + SLACK_S):
             sys.exit("nemesis: the servers are not ready")
         self.descriptors = self._fewest_descriptors(2)
@@ -167,15 +175,22 @@ class Run:
                    known.of_client(i) if known else ANYBODY,
                    [self._connections(i), self._connections(i)])
             for i in range(self.options.clients)]
-        self.clients += [
-            Watcher(i, self.options.seed, self.world,
-                    known.of_client(i) if known else ANYBODY,
-                    [self._connections(i), []])
-            for i in range(self.options.clients,
-                           self.options.clients + WATCHERS)]
+        self.clients += self._guests(WIDE if known else ANYBODY)
         self.history.begin = now()
         for client in self.clients:
             client.start()
+
+    def _guests(self, who: Identity) -> list[Client]:
+        """Those beside the clients that there are always."""
+        kinds = [Watcher] * WATCHERS + [Keeper] * KEEPERS + [Poller] * POLLERS
+        guests: list[Client] = []
+        for i, kind in enumerate(kinds, self.options.clients):
+            guests.append(kind(i, self.options.seed, self.world, who,
+                               [self._connections(i), self._connections(i)]))
+        keepers = [one for one in guests if isinstance(one, Keeper)]
+        for place, keeper in enumerate(keepers):
+            keeper.place = place
+        return guests
 
     def _connections(self, client: int) -> list[Connection]:
         """A third of the clients does not reach the servers themselves."""
@@ -253,6 +268,7 @@ class Run:
         for violation in check(calls, self.injector.kills(),
                                self.history.highest, self.history.forgotten):
             self.report(violation)
+        self._check_watched(calls)
         for register in self.world.registers.values():
             with register.lock:
                 violations = register.check(now())
@@ -262,6 +278,14 @@ class Run:
         for found in (self.world.violations, self.injector.violations):
             while found:
                 self.report(found.pop(0))
+
+    def _check_watched(self, calls: list[Call]) -> None:
+        """Each calm time once, when what came behind it is known."""
+        windows = [one for one in self.injector.windows if one.is_judged and
+                   one.begin not in self.judged_windows]
+        self.judged_windows |= {one.begin for one in windows}
+        for violation in check_watched(calls, windows, self.judged):
+            self.report(violation)
 
     def report(self, violation: Violation) -> None:
         if violation in self.found:
@@ -430,6 +454,8 @@ class Run:
               f"{len(self.late)}")
         print(f"readers: at most {self.most_readers} at once; "
               f"{world.downgrades} downgrades")
+        print(f"calm times: {len(self.judged_windows)}, in which "
+              f"{self.judged[0]} watchers had to be told")
         without = len(world.without - world.granting)
         share = without * BUCKET / SECOND / self.loaded_s
         print(f"without quorum: {share:.0%} of the time; whole again after "

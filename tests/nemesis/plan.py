@@ -70,6 +70,8 @@ KINDS: dict[str, Kind] = {
                    is_alone=True),
     "under-way": Kind(1, "node", 2, 4, is_lossy=True, is_late=True,
                       is_alone=True),
+    # nothing at all is wrong, see calm.py
+    "calm": Kind(1, "calm", 5, 6, is_alone=True),
     # what is changed, and mistaken, see changes.py. No name leads to two
     # machines for so long that it is taken from one that is in use
     "move": Kind(3, "node", 0.05, 6, is_lossy=True, restarts=True),
@@ -102,8 +104,9 @@ NEEDS_MODE = {"kill-always": ("always",), "kill-old": ("always",),
 PEER_MODES = {"replica": ("always",), "peer-copy": WITH_FILES}
 MAX_TTLS_MS = (2000, 5000, 8000)
 TIMEOUTS_MS = ((50, 50, 50), (50, 50, 600), (50, 150, 600), (50, 600, 600))
+OFFSET_S = 0.5
 MISTAKES = ("wrong-epoch", "wrong-address", "wrong-addresses", "swapped")
-STRIKES_S = (25, 40)  # from one strike to the next
+STRIKES_S = (25, 40)  # from one strike to the next, every other of them calm
 ALL = set(KINDS)
 HARMLESS = {name for name in ALL if not KINDS[name].is_lossy}
 
@@ -136,6 +139,14 @@ def timeouts_ms(seed: int) -> tuple[int, ...]:
     """How long each server waits for nodes."""
     rng = random.Random(f"{seed} timeouts")
     return tuple(rng.sample(rng.choice(TIMEOUTS_MS), SERVERS))
+
+
+def offsets_s(seed: int, count: int) -> tuple[float, ...]:
+    """By how much the clocks of the nodes, or servers, are ahead: in every other
+    run by so much that medians differ when other nodes are asked."""
+    rng = random.Random(f"{seed} offsets {count}")
+    most = rng.choice((0, OFFSET_S))
+    return tuple(rng.uniform(-most, most) for _ in range(count))
 
 
 def quarantine_s(limit_ms: int) -> float:
@@ -194,7 +205,7 @@ def _target(rng: random.Random, name: str, of_nodes: tuple[str, ...]) -> int:
     if kind.target == "all":
         return of_nodes.index("none") if kind.is_lossy and "none" in of_nodes \
             else -1
-    if kind.target in ("clients", "servers", "beside"):
+    if kind.target in ("clients", "servers", "beside", "calm"):
         return -1
     if "server" in kind.target:
         return rng.randrange(SERVERS)
@@ -357,14 +368,17 @@ def _hush(rng: random.Random, strike: Fault, kinds: list[str],
 
 def _strikes(seed: int, seconds: float, kinds: set[str],
              quarantine: float) -> list[Fault]:
-    """In turns, if this seed has what they need. They come first: all others
-    keep out of their way."""
+    """In turns, if this seed has what they need, and every other one a calm
+    time. They come first: all others keep out of their way."""
     rng = random.Random(f"{seed} strikes")
-    names = sorted(name for name in kinds if KINDS[name].is_alone)
+    names = sorted(name for name in kinds if KINDS[name].is_alone and
+                   name != "calm")
     rng.shuffle(names)
     timeouts = timeouts_ms(seed)
     if len(set(timeouts)) == 1 and "under-way" in names:
         names.remove("under-way")  # no call outlasts another server's patience
+    if "calm" in kinds:
+        names = [kind for name in names for kind in ("calm", name)] or ["calm"]
     strikes: list[Fault] = []
     at = rng.uniform(8, 20)
     while names and at < seconds:

@@ -20,6 +20,7 @@ from register import Register, refused
 from script import BASE, Script
 from sharedtest import TESTS as OF_SHARED
 from striketest import TESTS as OF_STRIKES
+from watchtest import TESTS as OF_WATCHES
 
 
 def fine(s: Script) -> None:
@@ -440,7 +441,7 @@ def run() -> int:
     tests = (test_histories, test_late_releases, test_snapshot, test_forgotten,
              test_register, test_plan, test_needs, test_clashes,
              test_prefixes, *OF_KEPT, *OF_PERMITS, *OF_SHARED, *OF_STRIKES,
-             *OF_CHANGES, *OF_DRAWN)
+             *OF_CHANGES, *OF_DRAWN, *OF_WATCHES)
     for test in tests:
         test()
     return len(HISTORIES) + len(tests) - 1

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 WATCH_MIN_MS, WATCH_MAX_MS = 1, 5000
 FREE, UNNUMBERED = "free", "0"
 SEVERAL = 0.1      # share of sessions that watch several resources
-AT_ONCE = 0.5      # … that follow without a pause
-ELSEWHERE = 0.2    # share of watches through another server than before
+AT_ONCE = 0.7      # … that follow without a pause
+LIVELY = 0.7       # … that watch what is held for long
+ELSEWHERE = 0.1    # share of watches through another server than before
 LENGTHS = (1, 40)  # watches of a session
 SESSIONS: Iterator[int] = itertools.count(1)
 
@@ -58,7 +59,7 @@ class Watcher(Client):
         """One of which there is something to tell, often."""
         lively = [name for name in self.world.lively
                   if self.identity.may_ask((name,))]
-        if lively and self.rng.random() < 0.5:
+        if lively and self.rng.random() < LIVELY:
             return (self.rng.choice(lively),)
         count = 1 if self.rng.random() >= SEVERAL else 2
         return tuple(sorted(self.rng.sample(self.names, count)))
