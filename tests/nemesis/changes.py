@@ -28,7 +28,8 @@ GENTLE_S = 1.5      # in which a server that is asked to end mostly does so
 DRAIN_S = 20        # in which it always does, see docs/operations.md
 DIED_S = 4          # in which it is noticed that one died
 UNDISTURBED_S = 3
-WRONG_EPOCHS = (2, 20)  # the next one, and one that is none
+OTHER_NAMES_S = 4
+WRONG_EPOCHS = (1, 19)  # ahead: the next one, and one that is none
 TTLS_MS = (200, 2000)  # each server allows them
 
 
@@ -36,7 +37,8 @@ TTLS_MS = (200, 2000)  # each server allows them
 class Mistake:
     """How the server beside the others is configured."""
     places: tuple[int, ...]  # to which the names lead
-    options: tuple[str, ...] = ()
+    ahead: int = 0  # of the epoch that the servers have
+    names: str = NAMES
 
 
 def mistake(kind: str, places: list[int], rng: random.Random) -> Mistake:
@@ -44,8 +46,9 @@ def mistake(kind: str, places: list[int], rng: random.Random) -> Mistake:
     wrong = list(places)
     strangers = [2 * NODES, 2 * NODES + 1, 2 * NODES + 2]
     if kind == "wrong-epoch":
-        return Mistake(tuple(wrong), ("--config-epoch",
-                                      str(rng.choice(WRONG_EPOCHS))))
+        return Mistake(tuple(wrong), rng.choice(WRONG_EPOCHS))
+    if kind == "other-names":
+        return other_names(places, rng)
     if kind == "swapped":
         one, two = rng.sample(range(NODES), 2)
         wrong[one], wrong[two] = wrong[two], wrong[one]
@@ -54,6 +57,16 @@ def mistake(kind: str, places: list[int], rng: random.Random) -> Mistake:
     for name, place in zip(rng.sample(range(NODES), count), strangers):
         wrong[name] = place
     return Mistake(tuple(wrong))
+
+
+def other_names(places: list[int], rng: random.Random) -> Mistake:
+    """Fewer of the old names than a majority; the others are new machines."""
+    kept = sorted(rng.sample(range(NODES), rng.choice((1, 2, 2))))
+    count = rng.choice((3, 4)) if len(kept) == 1 else rng.choice((3, 4, 5))
+    fresh = count - len(kept)
+    strangers = tuple(range(2 * NODES, 2 * NODES + fresh))
+    return Mistake(tuple(places[name] for name in kept) + strangers, 1,
+                   "".join(NAMES[name] for name in kept) + "xyz"[:fresh])
 
 
 def limit_ms(fault: Fault, limits_ms: tuple[int, ...]) -> int:
@@ -121,11 +134,14 @@ class Misled(threading.Thread):
 
 
 class Changes(Strikes):
+    quarantine_s: float
+
     def __init__(self, cluster: Cluster, history: History,
                  names: list[str]) -> None:
         """names: of resources that clients want."""
         super().__init__(cluster, history)
         self.resources = names
+        self.epoch = 1  # of the configuration
         self.killed: dict[int, Span] = {}  # servers that are down
         self.restarting: list[Span] = []
         self.violations: list[Violation] = []
@@ -280,8 +296,8 @@ class Changes(Strikes):
         for place in set(it.places) - set(places):
             self.cluster.machines[place].wipe()
             self.cluster.machines[place].start()
-        server.places = list(it.places)
-        server.extra = [*self.cluster.extra, *it.options]
+        server.places, server.names = list(it.places), it.names
+        server.extra = [*self.cluster.extra, *self._epoch(it.ahead)]
         client = Misled(self.cluster, self.history, self.resources)
         server.start()
         client.start()
@@ -296,6 +312,33 @@ class Changes(Strikes):
             server.kill()
             for machine in strangers:
                 machine.kill()
+
+    def other_names(self, fault: Fault) -> Iterator[None]:
+        """For as long as a new server may take to admit nodes by time alone.
+        Then the others go back to the old names, which is the next epoch: those
+        nodes that took the new ones do not vote for them otherwise."""
+        yield
+        if not (yield from self._wait_until_whole()):
+            self.done["other-names not whole"] += 1
+            return
+        mistaken = self._mistake(fault, fault.kind)
+        next(mistaken)
+        over = now() + int((self.quarantine_s + OTHER_NAMES_S) * SECOND)
+        while now() < over:
+            yield
+        next(mistaken, None)
+        self.done["other-names met"] += 1
+        self.epoch += 2
+        for index in self._order(fault):
+            server = self.cluster.servers[index]
+            server.extra = [*self.cluster.extra, *self._epoch()]
+            self._restart(index, fault)
+            yield from self._wait_until_ready(server)
+
+    def _epoch(self, ahead: int = 0) -> list[str]:
+        """Options of a server."""
+        epoch = self.epoch + ahead
+        return ["--config-epoch", str(epoch)] if epoch > 1 else []
 
     def undisturbed(self, fault: Fault) -> Iterator[None]:
         """Where nothing else is wrong, no mistake takes a node's vote, not even

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import replace
 
 from changes import WRONG_EPOCHS, limit_ms, mistake
-from cluster import Cluster
+from cluster import NAMES, Cluster
 from plan import (KINDS, MAX_TTLS_MS, MISTAKES, NODES, Fault, clash, plan,
                   quarantine_s)
 
@@ -26,15 +26,32 @@ def test_mistakes() -> None:
                          "wrong-addresses": 3, "swapped": 2}, wrong
         for kind, one in found.items():
             assert len(set(one.places)) == NODES, "a server under two names"
-            assert not one.options or kind == "wrong-epoch"
+            assert not one.ahead or kind == "wrong-epoch"
             strangers = {place for place in one.places if place >= 2 * NODES}
             assert len(strangers) == (wrong[kind] if "address" in kind else 0)
 
 
+def test_other_names() -> None:
+    """No majority of the old names; machines that no name led to; and each list
+    is one that a server may have."""
+    lists = set()
+    for seed in range(200):
+        one = mistake("other-names", PLACES, random.Random(seed))
+        old = set(one.names) & set(NAMES)
+        assert len(old) <= NODES // 2 and len(set(one.places)) == \
+            len(one.places) == len(set(one.names)) == len(one.names) > 2
+        for name, place in zip(one.names, one.places):
+            is_old = name in NAMES
+            assert place == PLACES[NAMES.index(name)] if is_old else \
+                place >= 2 * NODES
+        lists.add((len(old), len(one.names)))
+    assert lists == {(1, 3), (1, 4), (2, 3), (2, 4), (2, 5)}, lists
+
+
 def test_epochs() -> None:
-    drawn = {mistake("wrong-epoch", PLACES, random.Random(seed)).options
+    drawn = {mistake("wrong-epoch", PLACES, random.Random(seed)).ahead
              for seed in range(20)}
-    assert drawn == {("--config-epoch", str(one)) for one in WRONG_EPOCHS}
+    assert drawn == set(WRONG_EPOCHS)
 
 
 def test_limits() -> None:
@@ -75,7 +92,8 @@ def test_short() -> None:
                                         "limits")) > 20, drawn
 
 
-TESTS = (test_mistakes, test_epochs, test_limits, test_restarts, test_short)
+TESTS = (test_mistakes, test_other_names, test_epochs, test_limits,
+         test_restarts, test_short)
 
 
 # ---- with real nodes --------------------------------------------------------

@@ -47,6 +47,7 @@ class Server(Process):
         self.index, self.address = index, ("127.0.0.1", ports[0])
         self.ways, self.extra = ports[1:], extra
         self.places = list(range(NODES))  # to which the names lead
+        self.names = NAMES
         self.max_ttl_ms = config.max_ttls_ms[index % SERVERS]
         self.timeout_ms = config.timeouts_ms[index % SERVERS]
         self.starts = 0
@@ -72,7 +73,7 @@ class Server(Process):
     def urls(self) -> list[str]:
         scheme = "rediss://" if self.config.tls else ""
         return [f"{name}={scheme}127.0.0.1:{self.ways[place]}"
-                for name, place in zip(NAMES, self.places)]
+                for name, place in zip(self.names, self.places)]
 
     def is_ready(self) -> bool:
         return is_ready(self.address, self.config.tls)

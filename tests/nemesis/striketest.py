@@ -42,7 +42,7 @@ def test_turns() -> None:
         kinds = [strike.kind for strike in strikes_of(seed)[0]]
         assert kinds[0] == "calm", seed
         is_equal = len(set(timeouts_ms(seed))) == 1
-        assert set(kinds[:6]) == STRIKES - (
+        assert set(kinds[:8]) == STRIKES - (
             {"under-way"} if is_equal else set()), seed
 
 
