@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from changes import Changes
-from history import MS, SECOND, now
+from history import MS, SECOND, Violation, now
 from plan import SERVERS, Fault
 
 CALM_S = 8
@@ -58,6 +58,8 @@ class Window:
     late: int = 0  # how late a thread was at worst
     is_whole: bool = False  # all nodes voted all the time
     stills: list[tuple[int, int]] = field(default_factory=list)
+    found: list[Violation] = field(default_factory=list)
+    judged: set[int] = field(default_factory=set)  # locks that were looked at
 
     @property
     def slack(self) -> int:
@@ -102,6 +104,8 @@ class Calm(Changes):
         window.late = self.metronome.worst(window.begin, now())
         window.is_whole = self._is_whole()
         window.end = now()
+        if window.is_judged:
+            self.violations += window.found
         self.done["calm met" if window.is_judged else "calm too late"] += 1
 
     def look_at(self, window: Window) -> None:

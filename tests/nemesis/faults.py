@@ -10,17 +10,18 @@ import signal
 from collections.abc import Iterator
 from dataclasses import replace
 
-from calm import Calm, Metronome, Window
+from calm import Metronome, Window
 from cluster import Cluster
 from history import SECOND, History, Span, now
 from nodes import Node, Redis
 from plan import KINDS, LOSSY_NODES, Fault, clash, takes_locks
+from spread import Spread
 
 BURN = ("local begin = os.clock() while os.clock() - begin < tonumber(ARGV[1]) "
         "do end return 1")
 
 
-class Injector(Calm):
+class Injector(Spread):
     """To be used by the main thread only, as it starts processes."""
 
     def __init__(self, cluster: Cluster, history: History,

@@ -21,6 +21,7 @@ the seed is new. --kept plays one that failed once, see kept.py.
   waiters      idle, nobody is taken for one that waits
   holders      idle, no identity is taken to hold a lock
   watched      what watched.py says
+  spread       what spread.py says
   renewed      no server refuses the new files that it is told to read
   crash        no assertion failed, and no sanitizer reported anything
   drawn        everything in drawn.py was asked
@@ -71,7 +72,8 @@ DRAWN_S = 30  # a run in which everything is asked
 SILENT_S = 10       # after which a machine's name may be another one's
 CRASH = re.compile(r"Sanitizer|runtime error:|Assertion|assert|panic", re.I)
 AT_END = ("register", "undisturbed", "alive", "whole", "mortal", "descriptors",
-          "waiters", "holders", "renewed", "crash", "drawn", "watched")
+          "waiters", "holders", "renewed", "crash", "drawn", "watched",
+          "spread")
 
 
 def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
@@ -454,8 +456,11 @@ class Run:
               f"{len(self.late)}")
         print(f"readers: at most {self.most_readers} at once; "
               f"{world.downgrades} downgrades")
+        spread = sum(len(one.judged) for one in self.injector.windows
+                     if one.is_judged)
         print(f"calm times: {len(self.judged_windows)}, in which "
-              f"{self.judged[0]} watchers had to be told")
+              f"{self.judged[0]} watchers had to be told, and {spread} locks "
+              "to be on each node")
         without = len(world.without - world.granting)
         share = without * BUCKET / SECOND / self.loaded_s
         print(f"without quorum: {share:.0%} of the time; whole again after "

@@ -19,6 +19,7 @@ from plan import (KINDS, NEEDS_MODE, PEER_MODES, Fault, clash, lossy_nodes,
 from register import Register, refused
 from script import BASE, Script
 from sharedtest import TESTS as OF_SHARED
+from spreadtest import TESTS as OF_SPREAD
 from striketest import TESTS as OF_STRIKES
 from watchtest import TESTS as OF_WATCHES
 
@@ -441,7 +442,8 @@ def run() -> int:
     tests = (test_histories, test_late_releases, test_snapshot, test_forgotten,
              test_register, test_plan, test_needs, test_clashes,
              test_prefixes, *OF_KEPT, *OF_PERMITS, *OF_SHARED, *OF_STRIKES,
-             *OF_CHANGES, *OF_DRAWN, *OF_WATCHES)
+             *OF_CHANGES, *OF_DRAWN, *OF_WATCHES,
+             *OF_SPREAD)
     for test in tests:
         test()
     return len(HISTORIES) + len(tests) - 1

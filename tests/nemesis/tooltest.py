@@ -20,6 +20,7 @@ from connection import (ASKING, BEHIND, CLOSE, HALF, READING, RESET, UNREAD,
                         WAITING, Connection, Leave)
 from history import ACQUIRE, Call
 from nodes import Node, Redis
+from spreadtest import test_read
 from stream import Plain, Secure
 from tls import Tls
 
@@ -242,6 +243,7 @@ def run(cluster: Cluster, quarantine_s: float) -> None:
     cluster.wait_for_nodes()
     for node in cluster.nodes:
         test_clock(node)
+    test_read(cluster.nodes[0])
     if not cluster.config.tls:  # the proxy passes bytes, whatever they are
         test_delay(cluster)
         test_stall(cluster)
