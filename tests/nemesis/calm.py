@@ -15,8 +15,8 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from changes import Changes
 from history import MS, SECOND, Violation, now
+from names import Names
 from plan import SERVERS, Fault
 
 CALM_S = 8
@@ -80,7 +80,7 @@ class Window:
         return due
 
 
-class Calm(Changes):
+class Calm(Names):
     windows: list[Window]
     metronome: Metronome
 

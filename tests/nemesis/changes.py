@@ -19,7 +19,8 @@ from history import (ACQUIRE, RELEASE, SECOND, Call, History, Span, Violation,
                      now)
 from identities import ANYBODY, WIDE
 from nodes import STATE, Node
-from plan import MAX_TTLS_MS, MISTAKES, NODES, SERVERS, Fault
+from plan import (MAX_TTLS_MS, MISTAKES, NODES, OTHER_NAMES, SERVERS,
+                  Fault)
 from strikes import Strikes
 from wants import Want, lock_id
 
@@ -28,7 +29,6 @@ GENTLE_S = 1.5      # in which a server that is asked to end mostly does so
 DRAIN_S = 20        # in which it always does, see docs/operations.md
 DIED_S = 4          # in which it is noticed that one died
 UNDISTURBED_S = 3
-OTHER_NAMES_S = 4
 WRONG_EPOCHS = (1, 19)  # ahead: the next one, and one that is none
 TTLS_MS = (200, 2000)  # each server allows them
 
@@ -39,6 +39,7 @@ class Mistake:
     places: tuple[int, ...]  # to which the names lead
     ahead: int = 0  # of the epoch that the servers have
     names: str = NAMES
+    options: tuple[str, ...] = ()
 
 
 def mistake(kind: str, places: list[int], rng: random.Random) -> Mistake:
@@ -47,8 +48,8 @@ def mistake(kind: str, places: list[int], rng: random.Random) -> Mistake:
     strangers = [2 * NODES, 2 * NODES + 1, 2 * NODES + 2]
     if kind == "wrong-epoch":
         return Mistake(tuple(wrong), rng.choice(WRONG_EPOCHS))
-    if kind == "other-names":
-        return other_names(places, rng)
+    if kind in OTHER_NAMES:
+        return other_names(kind, places, rng)
     if kind == "swapped":
         one, two = rng.sample(range(NODES), 2)
         wrong[one], wrong[two] = wrong[two], wrong[one]
@@ -59,14 +60,20 @@ def mistake(kind: str, places: list[int], rng: random.Random) -> Mistake:
     return Mistake(tuple(wrong))
 
 
-def other_names(places: list[int], rng: random.Random) -> Mistake:
-    """Fewer of the old names than a majority; the others are new machines."""
-    kept = sorted(rng.sample(range(NODES), rng.choice((1, 2, 2))))
-    count = rng.choice((3, 4)) if len(kept) == 1 else rng.choice((3, 4, 5))
-    fresh = count - len(kept)
+def other_names(kind: str, places: list[int], rng: random.Random) -> Mistake:
+    """Fewer of the old names than a majority, or a majority of both lists; the
+    others are new machines."""
+    if kind == "new-names":
+        count = rng.choice((3, 4))
+        fresh = rng.choice((0, 1, 2)) if count == 3 else 1
+    else:
+        count = rng.choice((1, 2, 2))
+        fresh = rng.choice((2, 3)) if count == 1 else rng.choice((1, 2, 3))
+    kept = sorted(rng.sample(range(NODES), count))
     strangers = tuple(range(2 * NODES, 2 * NODES + fresh))
     return Mistake(tuple(places[name] for name in kept) + strangers, 1,
-                   "".join(NAMES[name] for name in kept) + "xyz"[:fresh])
+                   "".join(NAMES[name] for name in kept) + "xyz"[:fresh],
+                   ("--take-over",) if kind == "take-over" else ())
 
 
 def limit_ms(fault: Fault, limits_ms: tuple[int, ...]) -> int:
@@ -297,7 +304,8 @@ class Changes(Strikes):
             self.cluster.machines[place].wipe()
             self.cluster.machines[place].start()
         server.places, server.names = list(it.places), it.names
-        server.extra = [*self.cluster.extra, *self._epoch(it.ahead)]
+        server.extra = [*self.cluster.extra, *self._epoch(it.ahead),
+                        *it.options]
         client = Misled(self.cluster, self.history, self.resources)
         server.start()
         client.start()
@@ -312,28 +320,6 @@ class Changes(Strikes):
             server.kill()
             for machine in strangers:
                 machine.kill()
-
-    def other_names(self, fault: Fault) -> Iterator[None]:
-        """For as long as a new server may take to admit nodes by time alone.
-        Then the others go back to the old names, which is the next epoch: those
-        nodes that took the new ones do not vote for them otherwise."""
-        yield
-        if not (yield from self._wait_until_whole()):
-            self.done["other-names not whole"] += 1
-            return
-        mistaken = self._mistake(fault, fault.kind)
-        next(mistaken)
-        over = now() + int((self.quarantine_s + OTHER_NAMES_S) * SECOND)
-        while now() < over:
-            yield
-        next(mistaken, None)
-        self.done["other-names met"] += 1
-        self.epoch += 2
-        for index in self._order(fault):
-            server = self.cluster.servers[index]
-            server.extra = [*self.cluster.extra, *self._epoch()]
-            self._restart(index, fault)
-            yield from self._wait_until_ready(server)
 
     def _epoch(self, ahead: int = 0) -> list[str]:
         """Options of a server."""

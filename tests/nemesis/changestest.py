@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from changes import WRONG_EPOCHS, limit_ms, mistake
 from cluster import NAMES, Cluster
-from plan import (KINDS, MAX_TTLS_MS, MISTAKES, NODES, Fault, clash, plan,
-                  quarantine_s)
+from plan import (KINDS, MAX_TTLS_MS, MISTAKES, NODES, OTHER_NAMES, Fault,
+                  clash, plan, quarantine_s)
 
 PLACES = [0, 6, 2, 3, 9]  # two names have moved
 
@@ -32,20 +32,28 @@ def test_mistakes() -> None:
 
 
 def test_other_names() -> None:
-    """No majority of the old names; machines that no name led to; and each list
-    is one that a server may have."""
-    lists = set()
-    for seed in range(200):
-        one = mistake("other-names", PLACES, random.Random(seed))
-        old = set(one.names) & set(NAMES)
-        assert len(old) <= NODES // 2 and len(set(one.places)) == \
-            len(one.places) == len(set(one.names)) == len(one.names) > 2
-        for name, place in zip(one.names, one.places):
-            is_old = name in NAMES
-            assert place == PLACES[NAMES.index(name)] if is_old else \
-                place >= 2 * NODES
-        lists.add((len(old), len(one.names)))
-    assert lists == {(1, 3), (1, 4), (2, 3), (2, 4), (2, 5)}, lists
+    """A majority of the old names, which is one of the new ones, too, or none;
+    machines that no name led to; and each list is one that a server may
+    have."""
+    for kind in OTHER_NAMES:
+        lists = set()
+        for seed in range(200):
+            one = mistake(kind, PLACES, random.Random(seed))
+            assert one.ahead == 1
+            assert ("--take-over" in one.options) == (kind == "take-over")
+            old = set(one.names) & set(NAMES)
+            assert (len(old) > NODES // 2) == (kind == "new-names")
+            assert len(old) > len(one.names) // 2 or kind != "new-names"
+            assert len(set(one.places)) == len(one.places) == \
+                len(set(one.names)) == len(one.names) > 2
+            for name, place in zip(one.names, one.places):
+                is_old = name in NAMES
+                assert place == PLACES[NAMES.index(name)] if is_old else \
+                    place >= 2 * NODES
+            lists.add((len(old), len(one.names)))
+        assert lists == ({(3, 3), (3, 4), (3, 5), (4, 5)}
+                         if kind == "new-names" else
+                         {(1, 3), (1, 4), (2, 3), (2, 4), (2, 5)}), lists
 
 
 def test_epochs() -> None:

@@ -287,10 +287,12 @@ def met(locks: list[Lock], op: str) -> Iterator[tuple[Lock, Call, Call]]:
     won = [lock.grant for lock in locks if lock.grant and lock.grant.is_won]
     every = Answered(won)
     writers = Answered(call for call in won if call.mode == EXCLUSIVE)
+    known = {lock.id for lock in locks}
     for lock in locks:
         since = lock.shared_since
-        repeats = Answered(other.grant for other in locks if other.grant and
-                           other.grant.is_won and is_repeat_of(other, lock))
+        repeats = Answered(other.grant for other in lock.same if other.grant and
+                           other.grant.is_won and other.id in known and
+                           is_repeat_of(other, lock))
         for call in lock.later:
             if call.op != op or not call.is_won:
                 continue

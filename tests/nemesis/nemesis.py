@@ -153,12 +153,21 @@ class Run:
         self.judged_windows: set[int] = set()
         self.judged = [0]  # watchers that had to be told in calm times
         self.loaded_s = 0.0
+        self.begun_s = time.monotonic()
+        self.phases: list[str] = []  # how long each took
         self.handovers: Counter[str] = Counter()  # of servers as they are now
 
     # ---- phases -------------------------------------------------------------
 
+    def _note_phase(self, name: str) -> None:
+        """That it is over."""
+        seconds, self.begun_s = time.monotonic() - self.begun_s, \
+            time.monotonic()
+        self.phases.append(f"{name} {seconds:.0f} s")
+
     def begin(self) -> None:
         tooltest.run(self.cluster, self.quarantine_s)
+        self._note_phase("tools")
         for its in (self.cluster.nodes, self.cluster.servers):
             for one, ahead_s in zip(its, offsets_s(self.options.seed, len(its))):
                 one.clock.set(ahead_s)
@@ -178,6 +187,7 @@ class Run:
                    [self._connections(i), self._connections(i)])
             for i in range(self.options.clients)]
         self.clients += self._guests(WIDE if known else ANYBODY)
+        self._note_phase("start")
         self.history.begin = now()
         for client in self.clients:
             client.start()
@@ -241,8 +251,10 @@ class Run:
 
     def finish(self) -> None:
         """Everything is whole again: what must be true then?"""
+        self._note_phase("faults")
         self.injector.heal()
         self._check_whole()
+        self._note_phase("whole")
         self.loaded_s = self._seconds()
         self.world.stop.set()
         for client in self.clients:
@@ -251,15 +263,19 @@ class Run:
             self.balancer.close()
             self.balancer = None
         self.check()
+        self._note_phase("checks")
         self._check_mortal()
+        self._note_phase("mortal")
         self._check_waiters()
         self._check_descriptors()
+        self._note_phase("descriptors")
         self._watch()
         for server in self.cluster.servers:
             for violation in ended(server, server.stop()):
                 self.report(violation)
         self._check_logs()
         self._check_drawn()
+        self._note_phase("end")
 
     # ---- looking ------------------------------------------------------------
 
@@ -363,7 +379,6 @@ class Run:
     def _check_mortal(self) -> None:
         """A clock that was set back makes its keys live longer by that."""
         deadline = time.monotonic() + self.max_ttl_ms / 1000 + 25
-        time.sleep(self.max_ttl_ms / 1000 + 0.5)
         for node in self.cluster.nodes:
             while (keys := self._keys(node)) and time.monotonic() < deadline:
                 time.sleep(0.2)
@@ -380,17 +395,27 @@ class Run:
             redis.close()
 
     def _check_waiters(self) -> None:
+        """A server counts a lock that another one released until its end."""
+        deadline = time.monotonic() + self.max_ttl_ms / 1000 + 0.5
+        while (busy := self._busy()) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        for violation in busy:
+            self.report(violation)
         for server in self.cluster.servers:
             for name, value in server.metrics().items():
-                if name == "redlockd_waiters" and value:
-                    self.report(Violation("waiters", f"{server.name}: {value}",
-                                          now()))
-                if name.startswith("redlockd_identity_locks") and value:
-                    self.report(Violation("holders", f"{server.name}: {name} "
-                                          f"{value}", now()))
                 if name.startswith("redlockd_handovers_total"):
                     cause = name.split('"')[1]
                     self.handovers[cause] += value
+
+    def _busy(self) -> list[Violation]:
+        """What servers still count."""
+        kinds = {"redlockd_waiters": "waiters",
+                 "redlockd_identity_locks": "holders"}
+        return [Violation(kinds[name.split("{")[0]],
+                          f"{server.name}: {name} {value}", now())
+                for server in self.cluster.servers
+                for name, value in server.metrics().items()
+                if name.split("{")[0] in kinds and value]
 
     def _fewest_descriptors(self, seconds: float) -> list[int]:
         """Of each server: some come and go, those that leak stay."""
@@ -452,6 +477,7 @@ class Run:
                                self.handovers)):
             print(f"{title}: " + ", ".join(
                 f"{name} {count}" for name, count in sorted(counts.items())))
+        print(f"it took: {', '.join(self.phases)}")
         print(f"releases of locks that had ended, answered 200: "
               f"{len(self.late)}")
         print(f"readers: at most {self.most_readers} at once; "

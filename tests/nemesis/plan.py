@@ -81,9 +81,10 @@ KINDS: dict[str, Kind] = {
     "wrong-address": Kind(1, "beside", 0.5, 6),
     "wrong-addresses": Kind(1, "beside", 0.5, 6),
     "swapped": Kind(1, "beside", 0.5, 6),
-    # the next configuration, with so few of the old names that it cannot know
-    # whether the old servers, which go on, have stopped
+    # the next configuration, see names.py
     "other-names": Kind(1, "beside", 1, 2, is_alone=True),
+    "new-names": Kind(1, "beside", 1, 2, is_alone=True),
+    "take-over": Kind(1, "beside", 1, 2, is_alone=True),
     "undisturbed": Kind(1, "beside", 0.5, 1, is_alone=True),
     # certificates and the auth file are read again; only over TLS
     "renew": Kind(0, "server", 0, 0),
@@ -109,6 +110,7 @@ MAX_TTLS_MS = (2000, 5000, 8000)
 TIMEOUTS_MS = ((50, 50, 50), (50, 50, 600), (50, 150, 600), (50, 600, 600))
 OFFSET_S = 0.5
 MISTAKES = ("wrong-epoch", "wrong-address", "wrong-addresses", "swapped")
+OTHER_NAMES = ("other-names", "new-names", "take-over")
 LONG_S = 60  # a run that has time for what takes longer than a quarantine
 STRIKES_S = (25, 40)  # from one strike to the next, every other of them calm
 ALL = set(KINDS)
@@ -377,8 +379,8 @@ def _strikes(seed: int, seconds: float, kinds: set[str],
     rng = random.Random(f"{seed} strikes")
     names = sorted(name for name in kinds if KINDS[name].is_alone and
                    name != "calm")
-    if seconds < LONG_S and "other-names" in names:
-        names.remove("other-names")
+    if seconds < LONG_S:
+        names = [name for name in names if name not in OTHER_NAMES]
     rng.shuffle(names)
     timeouts = timeouts_ms(seed)
     if len(set(timeouts)) == 1 and "under-way" in names:

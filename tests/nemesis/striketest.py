@@ -9,7 +9,7 @@ LOSSES = {name for name in STRIKES if KINDS[name].is_lossy}
 
 def strikes_of(seed: int) -> tuple[list[Fault], list[Fault]]:
     """Of a plan with all faults; and all others in it."""
-    faults = plan(seed, 300, set(KINDS), quarantine_s(2000))
+    faults = plan(seed, 600, set(KINDS), quarantine_s(2000))
     strikes = [one for one in faults if one.kind in STRIKES]
     return strikes, [one for one in faults if one.kind not in STRIKES]
 
@@ -42,7 +42,7 @@ def test_turns() -> None:
         kinds = [strike.kind for strike in strikes_of(seed)[0]]
         assert kinds[0] == "calm", seed
         is_equal = len(set(timeouts_ms(seed))) == 1
-        assert set(kinds[:8]) == STRIKES - (
+        assert set(kinds[:12]) == STRIKES - (
             {"under-way"} if is_equal else set()), seed
 
 
