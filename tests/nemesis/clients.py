@@ -4,6 +4,7 @@ again when the answer is lost; or twice at once, which takes a second thread.
 """
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import threading
@@ -12,7 +13,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from connection import SILENT_S, Connection, Leave
-from drawn import Drawn
+from drawn import PAGES, Drawn
 from history import (ACQUIRE, EXCLUSIVE, EXTEND, MS, RELEASE, SECOND, SHARED,
                      UPGRADE, WATCH, Call, History, Violation, now)
 from identities import ANYBODY, NARROW, WIDE, Identity
@@ -87,11 +88,16 @@ class World:
         self.outcomes: Counter[str] = Counter()
         self.downgrades = 0
         self.drawn = Drawn()
+        self.pages = itertools.cycle([*sorted(PAGES), "/readyz?verbose"])
         self.forces: list[Call] = []  # of the last while
         self.lock = threading.Lock()
         self.violations: list[Violation] = []
         self.granting: set[int] = set()  # buckets in which nodes decided
         self.without: set[int] = set()   # in which some server had no quorum
+
+    def next_page(self) -> str:
+        with self.lock:
+            return next(self.pages)
 
     def count(self, call: Call) -> None:
         answer = f"{call.status} {call.code}" if call.status else call.code

@@ -1,12 +1,15 @@
 """Tests of when strikes come, for selftest.py."""
 from __future__ import annotations
 
+from functools import cache
+
 from plan import (KINDS, Fault, clash, plan, quarantine_s, timeouts_ms)
 
 STRIKES = {name for name in KINDS if KINDS[name].is_alone}
 LOSSES = {name for name in STRIKES if KINDS[name].is_lossy}
 
 
+@cache
 def strikes_of(seed: int) -> tuple[list[Fault], list[Fault]]:
     """Of a plan with all faults; and all others in it."""
     faults = plan(seed, 600, set(KINDS), quarantine_s(2000))

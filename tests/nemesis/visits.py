@@ -7,7 +7,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from drawn import PAGES
 from history import EVERY, FORCE, INSPECT, LIST, PAGE, POOL, SHARED, Call
 from identities import ADMIN, ANYBODY, WIDE, Identity
 from wants import lock_id
@@ -72,9 +71,8 @@ class Visitor:
                 return
 
     def see_page(self) -> None:
-        path = self.rng.choice(sorted(PAGES))
-        if path == "/readyz" and self.rng.random() < 0.5:
-            path += "?verbose"
+        """The next one, whoever saw the last: so a short run sees all."""
+        path = self.client.world.next_page()
         self._read(PAGE, path, path)
 
     def force_what_is_seen(self) -> None:
