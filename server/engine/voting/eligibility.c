@@ -333,30 +333,38 @@ static void print_ours(const struct admission *admission,
              admission->settings.fingerprint);
 }
 
-/* Whose word on what they promised counts. An observer knows no clock yet. */
-static uint16_t reliable_nodes(const struct admission *admission)
+/* Whose word on what they promised counts; is_early: or will count, once their
+ * clocks are known. An observer knows none yet. */
+static uint16_t reliable_nodes(const struct admission *admission, bool is_early)
 {
     uint16_t nodes = 0;
     for (int i = 0; i < admission->settings.nodes; i++) {
         const struct admission_node *it = &admission->node[i];
         if (!it->is_mute && !it->must_revoke &&
-            (it->is_clock_good || admission->settings.is_observer) &&
+            (it->is_clock_good || is_early ||
+             admission->settings.is_observer) &&
             !it->is_outdated)
             nodes |= (uint16_t)(1u << i);
     }
     return nodes;
 }
 
-void eligibility_count(const struct admission *admission,
-                       struct takeover_count *count)
+static void count_possible(const struct admission *admission, bool is_early,
+                           struct takeover_count *count)
 {
     char ours[CALL_STATE_MAX + 1];
     print_ours(admission, ours);
     takeover_count_possible(&admission->takeover, ours,
-                            reliable_nodes(admission), count);
+                            reliable_nodes(admission, is_early), count);
 }
 
-bool eligibility_may_take_over(const struct admission *admission)
+void eligibility_count(const struct admission *admission,
+                       struct takeover_count *count)
+{
+    count_possible(admission, false, count);
+}
+
+static bool may_take_over(const struct admission *admission, bool is_early)
 {
     struct takeover_count count;
     int there = 0;
@@ -368,8 +376,19 @@ bool eligibility_may_take_over(const struct admission *admission)
                  admission->node[i].looked_us != 0;
     if (!eligibility_is_taking_over(admission))
         return there >= admission->settings.quorum;
-    eligibility_count(admission, &count);
+    count_possible(admission, is_early, &count);
     return count.is_dead;
+}
+
+bool eligibility_may_take_over(const struct admission *admission)
+{
+    return may_take_over(admission, false);
+}
+
+bool eligibility_is_refused(const struct admission *admission)
+{
+    return !eligibility_has_taken_over(admission) &&
+           !may_take_over(admission, true);
 }
 
 /* Once: those who are dead stay so. */
@@ -380,8 +399,8 @@ void eligibility_on_taken(struct admission *admission)
     if (!eligibility_is_taking_over(admission) || admission->takeover.is_over)
         return;
     print_ours(admission, ours);
-    takeover_count_now(&admission->takeover, ours, reliable_nodes(admission),
-                       &count);
+    takeover_count_now(&admission->takeover, ours,
+                       reliable_nodes(admission, false), &count);
     if (!count.is_dead)
         return;
     takeover_end(&admission->takeover, &count);

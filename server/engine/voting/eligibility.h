@@ -168,6 +168,9 @@ void eligibility_count(const struct admission *admission,
  */
 bool eligibility_may_take_over(const struct admission *admission);
 
+/* True if it may not, whatever clocks turn out to be. */
+bool eligibility_is_refused(const struct admission *admission);
+
 /* After a look: perhaps the old names are dead now. */
 void eligibility_on_taken(struct admission *admission);
 

@@ -278,8 +278,7 @@ static void log_epoch(struct nodes *nodes)
 static void log_refusal(struct nodes *nodes, int64_t now_us)
 {
     const struct admission *admission = &nodes->admission;
-    if (!admission->is_surveyed || eligibility_has_taken_over(admission) ||
-        eligibility_may_take_over(admission)) {
+    if (!admission->is_surveyed || !eligibility_is_refused(admission)) {
         nodes->refused_us = 0;
         nodes->is_refusal_logged = false;
         return;

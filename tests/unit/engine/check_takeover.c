@@ -82,6 +82,7 @@ static void expect_refusal(void)
     look_again();
     voters_pass_without(ADMISSION_ADMIT, 3 * VOTERS_QUARANTINE_US);
     ck_assert(!eligibility_has_taken_over(&voters.admission));
+    ck_assert(eligibility_is_refused(&voters.admission));
 }
 
 /* ---- the count ----------------------------------------------------------- */
@@ -236,6 +237,8 @@ TEST(a_machine_whose_clock_is_unknown_tells_nothing)
     take(0, 1, ADMIT(OF_THREE, 1));
     mark(2, 4);
     voters_pass_without(ADMISSION_ADMIT, 4 * HEARTBEAT_US);
+    ck_assert(!eligibility_may_take_over(&voters.admission));
+    ck_assert(!eligibility_is_refused(&voters.admission)); /* only late */
     admission_on_clock(&voters.admission, 1, true);
     look_again();
     expect_admits(3);
