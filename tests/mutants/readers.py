@@ -113,6 +113,25 @@ READERS = [
                "server/engine/rounds/attempt.c",
                "attempt->forced == NULL || !attempt->forced->is_releasing;\n",
                "attempt != NULL;\n")], tests="force"),
+    Defect("forced release that outlives its answer", "nemesis", "forced",
+           [Edit("server/engine/rounds/operation.c",
+                 "    if (it->attempt.forced == NULL || "
+                 "outcome != OUTCOME_RELEASED)\n",
+                 "    static char name[1024];\n"
+                 "    static struct span named = {name, 0};\n"
+                 "    static int64_t until_us;\n"
+                 "    struct span its = it->request.resource;\n"
+                 "    int64_t now_us = environment_now(env_of(it));\n"
+                 "    if (it->attempt.forced != NULL && its.len < 1024) {\n"
+                 "        named.len = span_copy(name, its);\n"
+                 "        until_us = now_us + 2000000;\n"
+                 "    }\n"
+                 "    if (outcome == OUTCOME_EXTENDED && now_us < until_us && "
+                 "span_is_same(named, its))\n"
+                 "        it->result.outcome = outcome = OUTCOME_NOT_OWNER;\n"
+                 "    if (it->attempt.forced == NULL || "
+                 "outcome != OUTCOME_RELEASED)\n")],
+           faults="calm"),
     Defect("late answers to forced releases taken for reports", "unit",
            "the_look_is_repeated_until_no_node_has_more", [Edit(
                "server/engine/rounds/attempt.c",

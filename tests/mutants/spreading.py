@@ -17,6 +17,9 @@ SPREADING = [
     Defect("no spread", "sim", "repaired", [Edit(
         SPREADS, "    if (it == NULL && has == all_nodes(spreads))\n",
         "    if (it == NULL)\n")]),
+    Defect("no spread of what was granted, on real nodes", "nemesis", "spread",
+           [Edit(SPREADS, "    if (granted == all_nodes(spreads))\n",
+                 "    if (granted != 0)\n")], faults="calm", seed=2),
     Defect("spread without tombstone", "differ", "batch", [Edit(
         REPAIR, "if is_other or redis.call('EXISTS', tombstone) ~= 0 then",
         "if is_other then")]),
