@@ -437,27 +437,42 @@ void clients_on_answer(struct world *world, struct client *client)
     client_tell(world, client, delay_us, CLIENT_READ_ANSWER);
 }
 
+/*
+ * Who extends a lock for less does not shorten it, nor knows how long it lasts:
+ * its server spreads it for as long as it told, and the server that told more
+ * goes on.
+ */
+static void note_spread(struct world *world, struct client *client)
+{
+    client->extended_us = world->now_us;
+    client->extended_by = client->server;
+    client->was_shared = client->is_shared;
+    int64_t us = client_spread_us(world, client);
+    client_tell(world, client, us / 2, CLIENT_HALF_SPREAD);
+    client_tell(world, client, us, CLIENT_SPREAD);
+}
+
 static void believe(struct world *world, struct client *client,
                     const struct engine_result *result)
 {
     int64_t validity_ms = result->validity_ms;
     int64_t us = validity_ms * 1000 - validity_ms * client->ppm / 1000;
     int64_t until_us = world->now_us + us;
+    bool is_longest = until_us > client->believes_until_us;
     int64_t began_us = began_at(world, client, result);
     if (ledger_is_forced(world, client, began_us)) {
         client->believes_until_us = 0; /* it may be gone, or may stay */
         return;
     }
     client->believes_in = world->servers[client->server].configuration;
-    if (until_us > client->believes_until_us)
+    if (is_longest)
         client->believes_until_us = until_us; /* otherwise the old one stands */
     world_trace(world, "client %d holds resource %d by server %d for %lld ms",
                 client_number(world, client), client->resources[0],
                 client->server, (long long)us / 1000);
     ledger_on_belief(world, client);
-    client->extended_us = world->now_us;
-    client->extended_by = client->server;
-    client_tell(world, client, client_spread_us(world, client), CLIENT_SPREAD);
+    if (is_longest)
+        note_spread(world, client);
     client_tell(world, client, client->believes_until_us - world->now_us - 1,
                 CLIENT_BELIEF_ENDS);
 }
@@ -576,6 +591,17 @@ bool clients_are_served(const struct world *world, int server)
 
 /* ---- events ------------------------------------------------------------- */
 
+static void on_spread(struct world *world, struct client *client, bool is_half)
+{
+    int64_t us = client_spread_us(world, client);
+    if (client->extended_us + (is_half ? us / 2 : us) != world->now_us)
+        return;
+    if (is_half)
+        ledger_on_half_spread(world, client);
+    else
+        ledger_on_spread(world, client);
+}
+
 void clients_on_event(struct world *world, const struct event *event)
 {
     struct client *client = &world->clients->client[event->a];
@@ -584,10 +610,8 @@ void clients_on_event(struct world *world, const struct event *event)
             ledger_on_belief_end(world, client);
         return;
     }
-    if (event->b == CLIENT_SPREAD) {
-        if (client->extended_us + client_spread_us(world, client) ==
-            world->now_us)
-            ledger_on_spread(world, client);
+    if (event->b == CLIENT_SPREAD || event->b == CLIENT_HALF_SPREAD) {
+        on_spread(world, client, event->b == CLIENT_HALF_SPREAD);
         return;
     }
     if (client->serial != event->tag)
@@ -609,6 +633,7 @@ void clients_on_event(struct world *world, const struct event *event)
         client_leave(world, client);
         break;
     case CLIENT_BELIEF_ENDS:
+    case CLIENT_HALF_SPREAD:
     case CLIENT_SPREAD:
         break;
     }

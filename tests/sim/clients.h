@@ -16,9 +16,10 @@
  *              that names another one, or was answered before the grant began
  *   watched    a client that watches a lock is told of no writer after one with
  *              a higher number, unless nodes have forgotten meanwhile
- *   spread     a second after it was granted or extended last, or four node
- *              timeouts, a lock is on each node that voted for its server all
- *              the time, unless something else is there
+ *   spread     a second after it was granted, or extended for longest, or four
+ *              node timeouts, a lock is on each node that voted for its server
+ *              all the time, unless something else is there, or was there for
+ *              some of the second half
  *   capacity   no more permits of a pool are believed in than the greatest
  *              limit in use; each is of as many slots as were asked for, all
  *              below the limit. Not claimed where exclusion is not
@@ -81,6 +82,7 @@ enum client_ask {
 enum client_event {
     CLIENT_STEP,
     CLIENT_BELIEF_ENDS,
+    CLIENT_HALF_SPREAD,
     CLIENT_SPREAD, /* its lock was granted or extended a while ago */
     /* what its server does: */
     CLIENT_ASK,
@@ -118,13 +120,16 @@ struct client {
     bool is_unheard;     /* it does not know what came of its acquire */
     int64_t ttl_ms;
     int64_t wait_ms;
-    int64_t number;            /* of its lock; what a forced release names */
-    struct visit visit;        /* of a visitor */
-    bool is_revived;           /* set on a node after a forced release of it */
-    int64_t granted_us;        /* when the belief began */
-    int64_t extended_us;       /* when it was granted or extended last … */
-    int extended_by;           /* … by this server */
-    int64_t believes_until_us; /* 0: in nothing */
+    int64_t number;      /* of its lock; what a forced release names */
+    struct visit visit;  /* of a visitor */
+    bool is_revived;     /* set on a node after a forced release of it */
+    int64_t granted_us;  /* when the belief began */
+    int64_t extended_us; /* when it was granted or extended for longest … */
+    int extended_by;     /* … by this server */
+    bool was_shared;     /* … in this form */
+    int64_t taken_us[SIM_NODES]; /* at half the time until it must be on all:
+                                    how long it was kept away, or was there */
+    int64_t believes_until_us;   /* 0: in nothing */
     enum configuration believes_in;
     int64_t ppm; /* how much faster its clock runs */
     size_t token_len;

@@ -20,6 +20,8 @@ enum {
     FORCED_US = 7000000,   /* a forced release may arrive so much later */
     FORGOTTEN_US = 20000000,
     NEAR_US = 1000000, /* clocks beyond this vote for no server */
+    TAKEN_PART = 20,   /* of the time until it must be on all nodes, a lock is
+                          kept away by others: several attempts meet them */
 };
 
 void ledger_violated(struct world *world, const char *name, int client,
@@ -547,6 +549,32 @@ static bool is_taken(const struct world *world, const struct machine *machine,
     return false;
 }
 
+/* For how long in all parts of the lock, or what keeps it away, were there. */
+static int64_t taken_us(const struct world *world, struct machine *machine,
+                        const struct client *client)
+{
+    int64_t us = 0;
+    machine_note(machine, world->now_us);
+    for (int i = 0; i < client->count; i++) {
+        us += machine->exclusive_us[client->resources[i]];
+        if (!client->is_shared)
+            us += machine->shared_us[client->resources[i]];
+    }
+    return us;
+}
+
+static struct machine *met_by(struct world *world, int server, int node)
+{
+    return &world->machines[world->servers[server].links[node].met.machine];
+}
+
+void ledger_on_half_spread(struct world *world, struct client *client)
+{
+    for (int i = 0; i < SIM_NODES; i++)
+        client->taken_us[i] =
+            taken_us(world, met_by(world, client->extended_by, i), client);
+}
+
 void ledger_on_spread(struct world *world, const struct client *client)
 {
     struct ledger *ledger = &world->clients->ledger;
@@ -554,6 +582,7 @@ void ledger_on_spread(struct world *world, const struct client *client)
     int64_t since_us = client->extended_us;
     bool is_on_all = true;
     if (!client_believes(world, client) || !ledger->claims_clocks ||
+        client->is_shared != client->was_shared || /* another server's */
         world->servers[by].engine == NULL ||
         world->servers[by].resumed_us > since_us)
         return;
@@ -561,13 +590,15 @@ void ledger_on_spread(struct world *world, const struct client *client)
         if (!was_well(world, by, i, since_us))
             return;
     for (int i = 0; i < SIM_NODES; i++) {
-        int number = world->servers[by].links[i].met.machine;
-        const struct machine *machine = &world->machines[number];
+        struct machine *machine = met_by(world, by, i);
         if (ledger_has_lock(world, machine, client) ||
             is_taken(world, machine, client) ||
-            has_lost(world, machine, client))
+            has_lost(world, machine, client) ||
+            taken_us(world, machine, client) - client->taken_us[i] >
+                (world->now_us - since_us) / TAKEN_PART)
             continue;
-        world_trace(world, "machine %d lacks the lock of client %d", number,
+        world_trace(world, "machine %d lacks the lock of client %d",
+                    (int)(machine - world->machines),
                     client_number(world, client));
         is_on_all = false;
     }

@@ -104,7 +104,10 @@ bool ledger_is_forced(const struct world *world, const struct client *client,
 void ledger_on_told(struct world *world, struct client *client,
                     const struct engine_result *result);
 
-/* The client's lock must be on all nodes by now. */
+/* Half the time has passed until … */
+void ledger_on_half_spread(struct world *world, struct client *client);
+
+/* … the client's lock must be on all nodes. */
 void ledger_on_spread(struct world *world, const struct client *client);
 
 /* A node is about to execute a call, or has executed it. */

@@ -89,6 +89,24 @@ bool machine_is_admitted(const struct machine *machine)
            strcmp(replid + 1, machine->process.replid) == 0;
 }
 
+void machine_note(struct machine *machine, int64_t now_us)
+{
+    int64_t clock_us = machine_clock(machine, now_us);
+    int64_t passed_us = now_us - machine->noted_us;
+    machine->noted_us = now_us;
+    for (int i = 0; i < SIM_RESOURCES; i++) {
+        const struct simkey *key = &machine->memory.keys[i];
+        if (!key->is_set)
+            continue;
+        int64_t over_us = 0;
+        if (key->expires_ms != SIM_ENDLESS)
+            over_us = at_least(clock_us - key->expires_ms * 1000, 0);
+        int64_t us = at_least(passed_us - over_us, 0);
+        *(key->is_shared ? &machine->shared_us[i]
+                         : &machine->exclusive_us[i]) += us;
+    }
+}
+
 void machine_execute(struct machine *machine, const struct simcall *call,
                      int64_t now_us, int64_t lag_us,
                      struct simlisteners listeners, struct simreply *answer)
@@ -101,6 +119,7 @@ void machine_execute(struct machine *machine, const struct simcall *call,
             answer->reply = (struct call_reply){.vote = VOTE_UNREADABLE};
         return;
     }
+    machine_note(machine, now_us);
     sync_disk(machine, now_us, lag_us);
     struct simbatch batch = {
         .memory = &machine->memory,

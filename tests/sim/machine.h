@@ -48,6 +48,10 @@ struct machine {
     int64_t complete_us;   /* may lack later promises; 0: lacks none */
     int64_t resumed_us;    /* the end of its last pause */
     int64_t evicted_us[SIM_RESOURCES]; /* not noticed by a look; 0: not */
+    /* for how long in all each lock was there until noted_us */
+    int64_t exclusive_us[SIM_RESOURCES];
+    int64_t shared_us[SIM_RESOURCES];
+    int64_t noted_us;
     bool is_unseen; /* and never will be: another life has begun since */
 };
 
@@ -56,6 +60,9 @@ void machine_init(struct machine *machine, enum persistence usual,
                   int64_t now_us, int64_t clock_us);
 
 int64_t machine_clock(const struct machine *machine, int64_t now_us);
+
+/* Notes for how long each lock was there until now. */
+void machine_note(struct machine *machine, int64_t now_us);
 
 /* It runs, with an admission of this memory. */
 bool machine_is_admitted(const struct machine *machine);
