@@ -88,6 +88,7 @@ enum {
     LOOK_FIELDS = 11,
     LOOK_TEXTS = 5, /* the word included; numbers follow, then the witnesses */
     HELD_FIELDS = 3,
+    HELD_OF_SEVERAL_FIELDS = 4,
     SCAN_FIELDS = 3,
     SLOTS_FIELDS = 3,
     TOKENS_FIELDS = 3,
@@ -102,6 +103,8 @@ static const struct {
 } words[] = {
     {"HELD", {VOTE_HELD, BY_VOTERS | BY(RELEASE) | BY(INSPECT)}, HELD_FIELDS},
     {"SHARED", {VOTE_HELD, BY_VOTERS | BY(RELEASE) | BY(INSPECT)}, HELD_FIELDS},
+    {"HELD", {VOTE_HELD, BY(EXTEND)}, HELD_OF_SEVERAL_FIELDS},
+    {"SHARED", {VOTE_HELD, BY(EXTEND)}, HELD_OF_SEVERAL_FIELDS},
     {"DELETED", {VOTE_DELETED, BY(RELEASE)}, NUMBER_FIELDS},
     {"FREE", {VOTE_FREE, BY(EXTEND)}, NUMBER_FIELDS},
     {"KEYS", {VOTE_DONE, BY(SCAN)}, SCAN_FIELDS},
@@ -193,6 +196,30 @@ static bool decode_slots(struct call_reply *reply,
     return true;
 }
 
+/* How many fields there are the caller has checked. */
+static bool decode_held(struct call_reply *reply,
+                        const struct script_field *fields)
+{
+    bool is_integer = fields[1].type == SCRIPT_FIELD_INTEGER;
+    reply->pttl_ms = fields[1].integer;
+    if (span_is(fields[0].string, "SHARED")) {
+        reply->holders = fields[2].integer;
+        return is_integer && reply->pttl_ms >= 0 &&
+               fields[2].type == SCRIPT_FIELD_INTEGER && fields[2].integer > 0;
+    }
+    reply->value = fields[2].string;
+    return is_integer && reply->pttl_ms >= -1 &&
+           fields[2].type == SCRIPT_FIELD_STRING &&
+           fields[2].string.len <= VALUE_MAX;
+}
+
+static bool decode_missing(struct call_reply *reply,
+                           const struct script_field *field)
+{
+    reply->highest = field->integer;
+    return script_is_number(field) && field->integer < 1 << NAMES_MAX;
+}
+
 /* What comes behind the word. False: the script never says that. */
 static bool decode_rest(struct call_reply *reply, enum call_kind kind,
                         const struct script_field *fields)
@@ -204,17 +231,7 @@ static bool decode_rest(struct call_reply *reply, enum call_kind kind,
     case VOTE_HELD:
         if (kind == CALL_TOKENS)
             return decode_tokens(reply, fields);
-        reply->pttl_ms = number;
-        if (span_is(fields[0].string, "SHARED")) {
-            reply->holders = fields[2].integer;
-            return is_integer && number >= 0 &&
-                   fields[2].type == SCRIPT_FIELD_INTEGER &&
-                   fields[2].integer > 0;
-        }
-        reply->value = fields[2].string;
-        return is_integer && number >= -1 &&
-               fields[2].type == SCRIPT_FIELD_STRING &&
-               fields[2].string.len <= VALUE_MAX;
+        return decode_held(reply, fields);
     case VOTE_STALE:
         /*
          * Somebody else may have written a number into the slot that we would
@@ -227,8 +244,7 @@ static bool decode_rest(struct call_reply *reply, enum call_kind kind,
                 (struct call_reply){.vote = VOTE_UNFIT, .state = STATE_FAILED};
         return is_integer;
     case VOTE_FREE:
-        reply->highest = number;
-        return is_integer && number > 0 && number < 1 << NAMES_MAX;
+        return decode_missing(reply, &fields[1]) && number > 0;
     case VOTE_DELETED:
         reply->listeners = number;
         return script_is_number(&fields[1]);
@@ -313,6 +329,9 @@ struct call_reply script_decode(enum call_kind kind, int64_t node_now_us,
     struct call_reply reply = {.vote = find_word(kind, fields[0].string, count),
                                .node_now_us = node_now_us};
     if (reply.vote == VOTE_UNREADABLE || !decode_rest(&reply, kind, fields))
+        return garbage();
+    if (count == HELD_OF_SEVERAL_FIELDS && /* no other answer has as many */
+        !decode_missing(&reply, &fields[HELD_FIELDS]))
         return garbage();
     return reply;
 }

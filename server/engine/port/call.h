@@ -172,8 +172,9 @@ struct call_reply {
     bool was_free;         /* granted, of a repeat: it replaced nothing */
     int64_t pttl_ms;       /* held: time to live, -1 none; otherwise 0; slots:
                               the least of those taken, -1 none */
-    int64_t highest;   /* stale: highest number accepted in the slot; free of
-                          an extend: which names are missing, a bit each */
+    int64_t highest;   /* stale: highest number accepted in the slot; free or
+                          held, of an extend: which names have not the token, a
+                          bit each; held, of one name: 0 */
     int64_t listeners; /* deleted: connections that were told; 0: none, or
                           nobody listens */
     struct span value; /* held: the first VALUE_MAX bytes; empty: foreign, or

@@ -524,18 +524,17 @@ bool spreads_cancel(struct spreads *spreads, struct span resource,
 /* ---- answers ------------------------------------------------------------ */
 
 /*
- * Which of the lock's names are missing on a node that has not the lock. Where
- * others hold a shared lock, this one may be among them in the other form, and
- * of several names only one is told: there none counts as missing.
+ * Which of the lock's names are missing on a node that has not the lock, or
+ * have something else there. Where others hold a shared lock, this one may be
+ * among them in the other form: none that counts.
  */
 static uint16_t missing_of(const struct spread *it,
                            const struct call_reply *reply)
 {
     struct span token = texts_second(&it->texts);
-    if (reply->vote == VOTE_FREE)
+    if (reply->vote == VOTE_FREE || names_count(texts_first(&it->texts)) > 1)
         return reply->highest > 0 ? (uint16_t)reply->highest : 0;
-    bool is_other = reply->value.len > 0 && !token_is_same(reply->value, token);
-    return is_other && names_count(texts_first(&it->texts)) == 1;
+    return reply->value.len > 0 && !token_is_same(reply->value, token);
 }
 
 /* The node has the lock; but if it was extended meanwhile, not for as long. */
@@ -579,6 +578,8 @@ static void on_looked(struct spreads *spreads, struct spread *it, int node,
     judge(spreads, it);
 }
 
+/* Another server may have created it before, for less: the next look lengthens
+ * it, and only then it has it. */
 static void on_created(struct spreads *spreads, struct spread *it, int node,
                        const struct call_reply *reply)
 {
@@ -586,8 +587,9 @@ static void on_created(struct spreads *spreads, struct spread *it, int node,
         it->again |= bit(node);
     if (reply->vote != VOTE_GRANTED)
         return;
-    note_has(it, node);
     it->lacks &= (uint16_t)~bit(node);
+    if (it->look == 0) /* of the fill */
+        note_has(it, node);
     judge(spreads, it);
 }
 

@@ -4,11 +4,13 @@
 -- of a token, a lock that has the exclusive one becomes a shared one.
 --
 -- ARGV  lock... token ttl_ms slot...
--- E | HELD pttl value | FREE missing | Q | L
+-- E | HELD pttl value | HELD pttl value missing | FREE missing | Q | L
 --
--- HELD tells of the first lock with another value; only if there is none, FREE
--- which ones are missing, for a repair: 1 for the first, 2 for the second, 4 for
--- the third …, added up.
+-- HELD tells of the first lock with another value, FREE that there is none.
+--
+-- missing  which ones have not the token, for a repair: 1 for the first, 2 for the
+--          second, 4 for the third …, added up. But where readers are, this one
+--          may be among them in the other form. Of one lock HELD need not tell
 --
 -- It never creates a key: an expired lock may have had another holder since,
 -- with a higher fencing number.
@@ -21,7 +23,7 @@ if kind == 'e' then
         return 'L'
     end
 
-    local pttl, missing = nil, 0
+    local pttl, other, missing = nil, nil, 0
     for i = a, b - 1 do
         local ends_ms = is_shared and redis.pcall('ZSCORE', ARGV[i], shared)
         if is_shared and type(ends_ms) ~= 'table' then
@@ -36,9 +38,18 @@ if kind == 'e' then
             if pttl == -2 then
                 missing = missing + 2 ^ (i - a)
             elseif value ~= (is_shared and exclusive or ARGV[b]) then
-                return held(ARGV[i], pttl, value)
+                other = other or held(ARGV[i], pttl, value)
+                if type(value) ~= 'table' then
+                    missing = missing + 2 ^ (i - a)
+                end
             end
         end
+    end
+    if other then
+        if n > 1 and not other.err then
+            other[4] = missing
+        end
+        return other
     end
     if missing > 0 then
         return {'FREE', missing}

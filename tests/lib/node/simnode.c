@@ -98,19 +98,22 @@ static enum vote acquire(struct simbatch *batch, const struct simcall *call,
 
 /*
  * The first key with another value; NULL: there is none. Says in missing which
- * names have no key, a bit each.
+ * names have not the token, a bit each; but those that are shared may have it.
  */
 static const struct simkey *find_other(const struct simbatch *batch,
                                        const struct simcall *call, int *missing)
 {
+    const struct simkey *other = NULL;
     *missing = 0;
     for (int i = 0; i < call->names; i++) {
         const struct simkey *key = simkeys_at(batch, call, i);
-        if (key != NULL && !simkeys_has(key, call->call.token))
-            return key;
-        *missing |= (key == NULL) << i;
+        if (key != NULL && simkeys_has(key, call->call.token))
+            continue;
+        *missing |= (key == NULL || !key->is_shared) << i;
+        if (other == NULL)
+            other = key;
     }
-    return NULL;
+    return other;
 }
 
 static enum vote extend(struct simbatch *batch, const struct simcall *call,
@@ -123,12 +126,12 @@ static enum vote extend(struct simbatch *batch, const struct simcall *call,
     if (simshared_is(call))
         return simshared_extend(batch, call, answer);
     const struct simkey *other = find_other(batch, call, &missing);
+    if (missing > 0 && (other == NULL || call->names > 1))
+        answer->reply.highest = missing;
     if (other != NULL)
         return simkeys_look(batch, other, answer);
-    if (missing > 0) {
-        answer->reply.highest = missing;
+    if (missing > 0)
         return VOTE_FREE;
-    }
     simkeys_promise(batch, call);
     for (int i = 0; i < call->names; i++) {
         struct simkey *key = &batch->memory->keys[call->resources[i]];

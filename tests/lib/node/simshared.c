@@ -215,18 +215,22 @@ enum vote simshared_extend(struct simbatch *batch, const struct simcall *call,
                            struct simreply *answer)
 {
     int missing = 0;
+    const struct simkey *other = NULL;
     for (int i = 0; i < call->names; i++) {
         const struct simkey *key = simkeys_at(batch, call, i);
         if (is_writing(batch, call, i))
             continue;
-        if (key != NULL && !key->is_shared)
-            return simkeys_look(batch, key, answer);
-        missing |= !is_holding(batch, call, i) << i;
+        bool is_other = key != NULL && !key->is_shared;
+        if (is_other && other == NULL)
+            other = key;
+        missing |= (is_other || !is_holding(batch, call, i)) << i;
     }
-    if (missing > 0) {
+    if (missing > 0 && (other == NULL || call->names > 1))
         answer->reply.highest = missing;
+    if (other != NULL)
+        return simkeys_look(batch, other, answer);
+    if (missing > 0)
         return VOTE_FREE;
-    }
     simkeys_promise(batch, call);
     for (int i = 0; i < call->names; i++) {
         struct simkey *key = &batch->memory->keys[call->resources[i]];

@@ -73,6 +73,14 @@ static void expect_no_creation(void)
     ck_assert_int_eq(play_count(CALL_REPAIR), 0);
 }
 
+/* Until so many extends were sent in all: the last ones lengthen it. */
+static void expect_end(int extends)
+{
+    await(extends, 0);
+    play_answer_range(CALL_EXTEND, 0, PLAY_NODES, VOTE_EXTENDED);
+    expect_nothing_for(20 * TICK_US);
+}
+
 SUITE(spreads, .set_up = play_begin, .tear_down = play_end);
 
 TEST(story_50_a_lock_gets_where_two_looks_find_it_missing)
@@ -105,7 +113,7 @@ TEST(story_50_a_lock_gets_where_two_looks_find_it_missing)
     answer_missing(3);
     answer_missing(4);
     play_answer_range(CALL_REPAIR, 3, 5, VOTE_GRANTED);
-    expect_nothing_for(20 * TICK_US);
+    expect_end(20);
     ck_assert_int_eq(play.answers, 1);
     ck_assert_uint_eq(play.metrics.locks_thin, 0);
 }
@@ -205,12 +213,63 @@ TEST(it_is_tried_again_where_something_else_is)
     play_answer_held(CALL_EXTEND, 4, PLAY_TOKEN_OF(9));
     await(15, 0);
     play_answer_range(CALL_EXTEND, 0, 4, VOTE_EXTENDED);
+    play_answer_held(CALL_EXTEND, 4, PLAY_TOKEN_OF(9));
     ck_assert_int_eq(play_count(CALL_REPAIR), 1);
     play_answer_held(CALL_REPAIR, 4, PLAY_TOKEN_OF(9));
     play_advance(TICK_US);
     ck_assert_int_eq(play_count(CALL_REPAIR), 2);
     play_answer(CALL_REPAIR, 4, VOTE_GRANTED);
-    expect_nothing_for(20 * TICK_US);
+    expect_end(20);
+}
+
+/* Another server was told less, and was there first: it ended there. */
+TEST(what_a_creation_found_is_looked_at)
+{
+    extend_for(TTL_MS);
+    await(10, 0);
+    answer_look(false);
+    await(15, 0);
+    answer_look(false);
+    play_answer_range(CALL_REPAIR, 3, 5, VOTE_GRANTED);
+    await(20, 0);
+    const struct call *look = &play_find(CALL_EXTEND, 3)->call;
+    ck_assert_int_gt(look->ttl_ms, TTL_MS - 1000);
+    answer_look(true);
+    await(25, 0);
+    answer_look(true);
+    ck_assert_int_eq(play_count(CALL_REPAIR), 3);
+    play_answer(CALL_REPAIR, 3, VOTE_GRANTED);
+    expect_end(30);
+}
+
+/* What one node tells of several: whether readers are there, too. */
+static void answer_other(int node, int missing, int holders)
+{
+    struct play_call *sent = play_find(CALL_EXTEND, node);
+    ck_assert(sent != NULL);
+    play_reply(sent, (struct call_reply){
+                         .vote = VOTE_HELD,
+                         .value = span_of(holders == 0 ? "another" : ""),
+                         .holders = holders,
+                         .highest = missing});
+}
+
+/* Of several resources others may have any on a node, for a moment. */
+TEST_RANGE(of_several_what_others_have_is_missing, 0, 2)
+{
+    engine_op op =
+        engine_extend(play.engine, span_of("a\nb\nc"),
+                      play_token(PLAY_EPOCH_US), TTL_MS, false, NULL);
+    answer_look(false);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_EXTENDED);
+    engine_close(play.engine, op);
+    for (int look = 2; look <= 3; look++) {
+        await(5 * look, 0);
+        play_answer_range(CALL_EXTEND, 0, 4, VOTE_EXTENDED);
+        answer_other(4, 5, _i);
+    }
+    ck_assert_int_eq(play_count(CALL_REPAIR), 1);
+    ck_assert_int_eq((int)play_find(CALL_REPAIR, 4)->call.seen, 5);
 }
 
 /* It may be among them, as a reader: then a release drops it there. */

@@ -275,8 +275,11 @@ TEST_RANGE(if_another_has_one_none_is_extended, 0, SEVERAL)
         several_set(i, i == _i ? "B" : "A", LIVE_TTL_MS / 2);
     ck_assert_int_eq(several_run(CALL_EXTEND, "a\nb\nc", "A"), VOTE_HELD);
     ck_assert_str_eq(live.value, "B");
+    ck_assert_int_eq(live.reply.highest, 1 << _i); /* a repair may set it */
     ck_assert_int_eq(several_run(CALL_EXTEND, "a\nb\nc\nd", "A"), VOTE_HELD);
+    ck_assert_int_eq(live.reply.highest, 1 << _i | 1 << SEVERAL);
     ck_assert_int_eq(several_run(CALL_EXTEND, "0\na\nb\nc", "A"), VOTE_HELD);
+    ck_assert_int_eq(live.reply.highest, 1 << (_i + 1) | 1);
     ck_assert_str_eq(live.value, "B");
     for (int i = 0; i < SEVERAL; i++)
         ck_assert_int_le(several_pttl(i), LIVE_TTL_MS / 2);

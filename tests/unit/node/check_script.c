@@ -107,6 +107,7 @@ static const struct {
     {"DELETED", 2, VOTE_DELETED, OF(RELEASE)},
     {"FREE", 2, VOTE_FREE, OF(EXTEND)},
     {"HELD", 3, VOTE_HELD, OF_VOTERS | OF(RELEASE) | OF(INSPECT)},
+    {"HELD", 4, VOTE_HELD, OF(EXTEND)}, /* of several */
     {"STALE", 2, VOTE_STALE, OF(ACQUIRE) | OF(REPEAT)},
     {"GRANTED", 1, VOTE_GRANTED, 0}, /* of an older script */
     {"D", 2, VOTE_DELETED, 0},
@@ -430,6 +431,28 @@ TEST(it_is_told_which_names_are_missing)
     ck_assert_int_eq(script_decode(CALL_EXTEND, NOW, fields, 2).vote,
                      VOTE_UNREADABLE);
     ck_assert_int_eq(script_decode(CALL_EXTEND, NOW, fields, 1).vote,
+                     VOTE_UNREADABLE);
+}
+
+/* … or have another value. */
+TEST(it_is_told_which_names_have_not_the_token)
+{
+    static const int64_t masks[] = {1, 65535, 0, -1, 65536};
+    struct script_field fields[] = {string("HELD"), integer(1), string("v"),
+                                    integer(1)};
+    struct script_field others[] = {string("SHARED"), integer(1), integer(2),
+                                    integer(1)};
+    for (size_t i = 0; i < sizeof masks / sizeof *masks; i++) {
+        fields[3] = others[3] = integer(masks[i]);
+        struct call_reply reply = script_decode(CALL_EXTEND, NOW, fields, 4);
+        ck_assert_int_eq(reply.vote, i < 3 ? VOTE_HELD : VOTE_UNREADABLE);
+        ck_assert_int_eq(reply.highest, i < 3 ? masks[i] : 0);
+        reply = script_decode(CALL_EXTEND, NOW, others, 4);
+        ck_assert_int_eq(reply.vote, i < 3 ? VOTE_HELD : VOTE_UNREADABLE);
+        ck_assert_int_eq(reply.holders, i < 3 ? 2 : 0);
+    }
+    fields[3] = string("5");
+    ck_assert_int_eq(script_decode(CALL_EXTEND, NOW, fields, 4).vote,
                      VOTE_UNREADABLE);
 }
 
