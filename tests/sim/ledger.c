@@ -132,6 +132,14 @@ static int64_t doubt_us(const struct world *world)
     return MEASURED_US + 2 * (most_us - least_us);
 }
 
+/* Another request with its key may have been asked for after it. */
+static bool may_be_replaced(const struct world *world,
+                            const struct client *client)
+{
+    return client->key != 0 &&
+           client->repeated_us + doubt_us(world) >= client->granted_us;
+}
+
 /* Its token in any form, or one with its key that was asked for after it. */
 static bool is_its_token(const struct world *world, struct span token,
                          const struct client *client)
@@ -141,8 +149,7 @@ static bool is_its_token(const struct world *world, struct span token,
     struct token_parts parts;
     if (token_is_same(token, (struct span){client->token, client->token_len}))
         return true;
-    return hash.len > 0 &&
-           client->repeated_us + doubt_us(world) >= client->granted_us &&
+    return hash.len > 0 && may_be_replaced(world, client) &&
            token_parse(token, &parts) && parts.key_hash.len == hash.len &&
            memcmp(parts.key_hash.ptr, hash.ptr, hash.len) == 0;
 }
@@ -584,7 +591,8 @@ void ledger_on_spread(struct world *world, const struct client *client)
     int64_t since_us = client->extended_us;
     bool is_on_all = true;
     if (!client_believes(world, client) || !ledger->claims_clocks ||
-        client->is_shared != client->was_shared || /* another server's */
+        client->is_shared != client->was_shared || /* another server's … */
+        may_be_replaced(world, client) ||          /* … as well */
         world->servers[by].engine == NULL ||
         world->servers[by].resumed_us > since_us)
         return;

@@ -104,8 +104,12 @@ void visits_check_watched(struct world *world, int resource)
                           OUTCOME_RELEASED);
         run_followed(world, world_random(world, TOLD_US));
     }
-    for (int i = 0; i < WATCHERS; i++)
-        client_leave(world, visitor(world, i));
+    for (int i = 0; i < WATCHERS; i++) {
+        struct client *it = visitor(world, i);
+        while (it->state == CLIENT_ASKING && !it->is_asked)
+            world_run(world, 1000); /* it is on its way */
+        client_leave(world, it);
+    }
 }
 
 /* ---- forced releases ---------------------------------------------------- */
