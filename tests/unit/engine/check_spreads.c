@@ -215,6 +215,7 @@ TEST(it_is_tried_again_where_something_else_is)
     play_answer_range(CALL_EXTEND, 0, 4, VOTE_EXTENDED);
     play_answer_held(CALL_EXTEND, 4, PLAY_TOKEN_OF(9));
     ck_assert_int_eq(play_count(CALL_REPAIR), 1);
+    ck_assert_int_eq((int)play_find(CALL_REPAIR, 4)->call.seen, 1);
     play_answer_held(CALL_REPAIR, 4, PLAY_TOKEN_OF(9));
     play_advance(TICK_US);
     ck_assert_int_eq(play_count(CALL_REPAIR), 2);
