@@ -172,6 +172,8 @@ void clocks_tick(struct clocks *clocks, int64_t now_us)
 {
     prove(clocks, now_us);
     int64_t median_us = clocks_median_at(clocks, now_us);
+    if (median_us == 0) /* no node is up: those that were far still are */
+        return;
     for (int i = 0; i < clocks->count; i++) {
         struct clock_node *it = &clocks->node[i];
         it->is_far =

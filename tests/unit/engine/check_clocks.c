@@ -255,6 +255,20 @@ TEST(a_clock_far_from_the_median_is_known_but_far)
     FIVE_ASSERT_STATE(4, CLOCK_FAR);
 }
 
+/* A repeat that comes then counts from it how old another lock may be. */
+TEST(a_clock_that_is_far_is_so_while_no_node_is_up)
+{
+    five.offset_us[0] = -2 * FIVE_WINDOW_US;
+    five_all_up();
+    five_watch(62 * FIVE_SECOND);
+    int64_t apart_us = clocks_apart_us(&five.clocks, five.now_us);
+    ck_assert_int_lt(apart_us, FIVE_WINDOW_US);
+    for (int i = 0; i < 5; i++)
+        clocks_on_down(&five.clocks, i);
+    clocks_tick(&five.clocks, five.now_us);
+    ck_assert_int_eq(clocks_apart_us(&five.clocks, five.now_us), apart_us);
+}
+
 /* ---- what is known together ---------------------------------------------- */
 
 TEST(the_median_is_known_once_a_majority_is_proven)
