@@ -14,12 +14,24 @@ def unit(name: str, test: str, before: str, after: str) -> Defect:
 TWO_LOOKS = "story_50_a_lock_gets_where_two_looks_find_it_missing"
 
 SPREADING = [
-    Defect("no spread", "sim", "repaired", [Edit(
+    Defect("no spread", "sim", "spread", [Edit(
         SPREADS, "    if (it == NULL && has == all_nodes(spreads))\n",
         "    if (it == NULL)\n")]),
     Defect("no spread of what was granted, on real nodes", "nemesis", "spread",
            [Edit(SPREADS, "    if (granted == all_nodes(spreads))\n",
                  "    if (granted != 0)\n")], faults="calm", seed=2),
+    Defect("fill whose answers are not read", "sim", "spread", [Edit(
+        SPREADS, "    it->at_us = it->gate_us;\n    put_in(spreads, it);\n",
+        "    it->at_us = it->gate_us;\n    it->has = all_nodes(spreads);\n"
+        "    put_in(spreads, it);\n")]),
+    Defect("creation that counts as long as any", "sim", "spread", [Edit(
+        SPREADS, "    if (it->look == 0) /* of the fill */\n", "")], seed=1300),
+    Defect("spread that gives up where something else is", "sim", "spread",
+           [Edit(SPREADS, "    if (reply->vote == VOTE_HELD && "
+                 "(it->created & bit(node)) != 0)\n"
+                 "        it->again |= bit(node);\n",
+                 "    if (reply->vote == VOTE_HELD) {\n"
+                 "        forget(spreads, it);\n        return;\n    }\n")]),
     unit("creation that is not looked at", "what_a_creation_found_is_looked_at",
          "    if (it->look == 0) /* of the fill */\n", ""),
     unit("several that others hold do not lack",

@@ -254,7 +254,8 @@ static void print_replay(char *text, size_t size, const char *program,
 int main(int argc, char **argv)
 {
     struct arguments arguments = {.seeds = {.first = 1, .count = 100},
-                                  .seconds = 60};
+                                  .seconds = 60,
+                                  .claims_spread = true};
     char replay[1000];
     struct run *run = mmap(NULL, sizeof *run, PROT_READ | PROT_WRITE,
                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
