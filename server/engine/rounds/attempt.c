@@ -289,8 +289,10 @@ static bool release_token(struct attempt *attempt, struct span token,
         .round = round,
         .scope = {all_nodes(round), round->deadline_us},
     };
-    (void)spreads_cancel(means->spreads, ask.resource, token, &ask.scope);
+    spreads_scope(means->spreads, ask.resource, token, &ask.scope);
     bool is_asked = releases_ask(means->releases, &ask);
+    if (is_asked)
+        spreads_cancel(means->spreads, ask.resource, token);
     for (int i = 0; i < round->total; i++)
         ballots[i] =
             is_asked ? ask.ballots[i] : (struct ballot){.vote = VOTE_STALLED};
@@ -388,9 +390,8 @@ bool attempt_make_repeat(struct attempt *attempt)
     /* nothing follows what it replaces */
     for (int i = 0; i < round->total; i++)
         if (round_is_repeated_on(round, i, key_hash))
-            (void)spreads_cancel(attempt->means->spreads,
-                                 attempt->request->resource,
-                                 round_value(round, i), NULL);
+            spreads_cancel(attempt->means->spreads, attempt->request->resource,
+                           round_value(round, i));
     return true;
 }
 

@@ -96,12 +96,14 @@ static uint16_t lacking_voters(const struct spreads *spreads,
     return lacking;
 }
 
-/* It rests, and is in no list. */
+/* It rests, and is in no list. One that pauses leaves its place to others. */
 static void put_in(struct spreads *spreads, struct spread *it)
 {
     assert(it->step == SPREAD_RESTING);
-    it->is_active =
-        spreads->active_count < ACTIVE_MAX && lacking_voters(spreads, it) != 0;
+    bool is_pausing =
+        it->tries > TRIES_AT_ONCE && environment_now(spreads->env) < it->at_us;
+    it->is_active = spreads->active_count < ACTIVE_MAX && !is_pausing &&
+                    lacking_voters(spreads, it) != 0;
     if (it->is_active) {
         TAILQ_INSERT_TAIL(&spreads->active, it, link);
         spreads->active_count++;
@@ -181,6 +183,12 @@ static int64_t drift_us(const struct spreads *spreads)
 static int64_t wait_us(const struct spreads *spreads)
 {
     return spreads->env->settings.node_timeout_us + drift_us(spreads);
+}
+
+/* A part of the time between two looks: the ticks that begin them are late. */
+static int64_t apart_us(const struct spreads *spreads)
+{
+    return at_least(spreads->env->settings.node_timeout_us, TICKS_US);
 }
 
 /* When creations behind this look must have run. */
@@ -273,10 +281,12 @@ static void look(struct spreads *spreads, struct spread *it, int64_t now_us)
     int64_t timeout_us = spreads->env->settings.node_timeout_us;
     bool is_second = it->answered_us != 0 &&
                      now_us > it->answered_us + wait_us(spreads) &&
-                     now_us <= it->look_us + LOOKS_APART * timeout_us;
+                     now_us <= it->look_us + LOOKS_APART * apart_us(spreads);
     struct call call;
     if (!make_call(it, CALL_EXTEND, now_us, &call))
         return;
+    if (it->lacks != 0 && !is_second)
+        it->tries++;
     it->before = is_second ? it->lacks : 0;
     memcpy(it->missing_before, it->missing, sizeof it->missing);
     it->sent = it->answered = it->found = it->lacks = 0;
@@ -295,14 +305,13 @@ static void look(struct spreads *spreads, struct spread *it, int64_t now_us)
 static void create(struct spreads *spreads, struct spread *it, uint16_t on,
                    int64_t now_us)
 {
-    int64_t timeout_us = spreads->env->settings.node_timeout_us;
     int64_t end_us = window_end_us(spreads, it);
     struct call call;
     if (now_us >= end_us || !make_call(it, CALL_REPAIR, now_us, &call))
         return;
     /* longer than any other spread that has looked may take from then on */
     call.tombstone_ms =
-        TOMBSTONE_TIMEOUTS * (timeout_us + drift_us(spreads)) / 1000 + 1;
+        TOMBSTONE_TIMEOUTS * (apart_us(spreads) + drift_us(spreads)) / 1000 + 1;
     for (int i = 0; i < spreads->env->settings.nodes; i++) {
         call.seen = it->missing_before[i];
         if (on & bit(i))
@@ -505,20 +514,21 @@ static bool is_unfilled(const struct spreads *spreads, const struct spread *it)
            environment_now(spreads->env) < it->deadline_us;
 }
 
-bool spreads_cancel(struct spreads *spreads, struct span resource,
-                    struct span token, struct release_scope *scope)
+void spreads_scope(struct spreads *spreads, struct span resource,
+                   struct span token, struct release_scope *scope)
 {
-    bool is_young = false;
+    struct spread *it = NULL;
+    while ((it = find(spreads, resource, token, it)) != NULL)
+        if (is_unfilled(spreads, it))
+            *scope = (struct release_scope){it->asked, it->deadline_us};
+}
+
+void spreads_cancel(struct spreads *spreads, struct span resource,
+                    struct span token)
+{
     struct spread *it;
-    while ((it = find(spreads, resource, token, NULL)) != NULL) {
-        if (is_unfilled(spreads, it)) {
-            is_young = true;
-            if (scope != NULL)
-                *scope = (struct release_scope){it->asked, it->deadline_us};
-        }
+    while ((it = find(spreads, resource, token, NULL)) != NULL)
         forget(spreads, it);
-    }
-    return is_young;
 }
 
 /* ---- answers ------------------------------------------------------------ */
@@ -629,6 +639,10 @@ static void end_look(struct spreads *spreads, struct spread *it, int64_t now_us)
     if (!is_first)
         it->tries++;
     it->at_us = next_us + (is_first ? 0 : pause_us(it));
+    if (!is_first && it->tries > TRIES_AT_ONCE) {
+        take_out(spreads, it);
+        put_in(spreads, it);
+    }
 }
 
 /* What is created now has all answers that may come. */
@@ -662,8 +676,8 @@ static void go_on(struct spreads *spreads, struct spread *it, int64_t now_us)
     }
 }
 
-/* Those that rest because no lacking node votes, or because too many are looked
- * for: a few at a time. */
+/* Those that rest because no lacking node votes, because they pause, or because
+ * too many are looked for: a few at a time. */
 static void sweep(struct spreads *spreads, int64_t now_us)
 {
     int left = spreads->waiting_count < SWEPT ? spreads->waiting_count : SWEPT;

@@ -119,13 +119,15 @@ void spreads_on_extended(struct spreads *spreads, const struct round *round,
 void spreads_hurry(struct spreads *spreads, struct span resource,
                    struct span token);
 
-/*
- * Before a release or a repeat: this lock, or one that has a resource of it, is
- * left as it is. True: its fill was not sent, and the scope, if any, says which
- * nodes may have the lock. False: the scope stays.
- */
-bool spreads_cancel(struct spreads *spreads, struct span resource,
-                    struct span token, struct release_scope *scope);
+/* Which nodes may have this lock, or one that has a resource of it, if its fill
+ * was not sent; otherwise the scope stays. */
+void spreads_scope(struct spreads *spreads, struct span resource,
+                   struct span token, struct release_scope *scope);
+
+/* Behind a release that was sent, or a repeat: this lock, or one that has a
+ * resource of it, is left as it is; a fill that was not sent never is. */
+void spreads_cancel(struct spreads *spreads, struct span resource,
+                    struct span token);
 
 /* A reply to a call with a tag of kind TAG_SPREAD, as judged. */
 void spreads_on_reply(struct spreads *spreads, int node, uint64_t tag,

@@ -2,6 +2,9 @@
  * Spreads: what happens behind a grant or an extension that not all nodes have.
  */
 
+#include <stdio.h>
+
+#include "../../../server/engine/parts.h"
 #include "../../../server/engine/port/fence.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"
@@ -419,4 +422,67 @@ TEST(stragglers_that_are_silent_are_looked_for)
     await(5, WAIT_US);
     play_answer_range(CALL_EXTEND, 0, 5, VOTE_EXTENDED);
     expect_nothing_for(20 * TICK_US);
+}
+
+/* ---- many, and fast ones ------------------------------------------------- */
+
+/* Two looks may be two ticks apart, however short the node timeout is. */
+TEST(short_node_timeouts_create_too)
+{
+    struct engine_settings settings = play_settings;
+    settings.node_timeout_us = 5000;
+    play_begin_again(&settings);
+    play_nodes_up();
+    play.sent_count = 0;
+    extend_for(TTL_MS);
+    play.sent_count = 0;
+    for (int ms = 0; ms < 900 && play_count(CALL_REPAIR) == 0; ms++) {
+        play_advance(1000);
+        if (play_find(CALL_EXTEND, 0) != NULL)
+            answer_look(false);
+    }
+    ck_assert_int_eq(play_count(CALL_REPAIR), 2);
+}
+
+enum { ACTIVE = 1024 };
+
+static void extend_one(int number)
+{
+    char name[32];
+    snprintf(name, sizeof name, "lock:%d", number);
+    engine_op op =
+        engine_extend(play.engine, span_of(name),
+                      play_token(PLAY_EPOCH_US + number), TTL_MS, false, NULL);
+    play_answer_range(CALL_EXTEND, 0, 4, VOTE_EXTENDED);
+    answer_missing(4);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_EXTENDED);
+    engine_close(play.engine, op);
+    play.sent_count = 0;
+}
+
+/* No look is answered: none of them ever has an end. */
+TEST(those_that_get_nowhere_leave_their_place_to_others)
+{
+    for (int i = 0; i <= ACTIVE; i++)
+        extend_one(i);
+    const struct spread *last =
+        TAILQ_LAST(&play.engine->spreads.waiting, spread_list);
+    ck_assert_uint_eq(last->look, 0);
+    for (int i = 0; i < PLAY_NODES; i++)
+        play.is_refusing[i] = true;
+    for (int i = 0; i < 300 && last->look == 0; i++)
+        play_advance(20000);
+    ck_assert_uint_gt(last->look, 0);
+}
+
+/* Then the client still has its lock. */
+TEST(a_release_for_which_there_is_no_room_ends_none)
+{
+    extend_for(TTL_MS);
+    ck_assert_uint_eq(play.engine->spreads.slots.used, 1);
+    uint32_t limit = play.engine->releases.slots.limit;
+    play.engine->releases.slots.limit = 0;
+    ck_assert_uint_eq(play_release(play_token(PLAY_EPOCH_US)), 0);
+    play.engine->releases.slots.limit = limit;
+    ck_assert_uint_eq(play.engine->spreads.slots.used, 1);
 }
