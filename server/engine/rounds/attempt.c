@@ -312,7 +312,7 @@ static void note_asked(struct attempt *attempt, int node, struct ballot ballot)
 static void release_found(struct attempt *attempt)
 {
     struct forced *forced = attempt->forced;
-    struct ballot ballots[NODES_MAX];
+    struct ballot ballots[NODES_MAX] = {{0}};
     forced_begin_release(forced, (unsigned)attempt->number % TAG_ROUNDS);
     for (int i = 0; i < forced->count; i++) {
         if (!forced_is_wanted(forced, i))
@@ -322,16 +322,16 @@ static void release_found(struct attempt *attempt)
             forced_note_asked(forced, node, ballots[node]);
     }
     for (int node = 0; node < attempt->round.total; node++) {
-        const struct forced_tally *tally = &forced->tally[node];
-        note_asked(attempt, node,
-                   tally->due > 0 ? (struct ballot){.vote = VOTE_PENDING}
-                                  : tally->ballot);
+        struct ballot ballot = {.vote = VOTE_PENDING};
+        if (forced->tally[node].due == 0)
+            ballot = forced->tally[node].ballot;
+        note_asked(attempt, node, ballot);
     }
 }
 
 bool attempt_release(struct attempt *attempt)
 {
-    struct ballot ballots[NODES_MAX];
+    struct ballot ballots[NODES_MAX] = {{0}};
     begin_round(attempt, LOCK_RELEASE);
     if (attempt->forced != NULL) {
         release_found(attempt);

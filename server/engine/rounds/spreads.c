@@ -305,9 +305,9 @@ static void look(struct spreads *spreads, struct spread *it, int64_t now_us)
 static void create(struct spreads *spreads, struct spread *it, uint16_t on,
                    int64_t now_us)
 {
-    int64_t end_us = window_end_us(spreads, it);
+    int64_t window_us = window_end_us(spreads, it);
     struct call call;
-    if (now_us >= end_us || !make_call(it, CALL_REPAIR, now_us, &call))
+    if (now_us >= window_us || !make_call(it, CALL_REPAIR, now_us, &call))
         return;
     /* longer than any other spread that has looked may take from then on */
     call.tombstone_ms =
@@ -315,7 +315,7 @@ static void create(struct spreads *spreads, struct spread *it, uint16_t on,
     for (int i = 0; i < spreads->env->settings.nodes; i++) {
         call.seen = it->missing_before[i];
         if (on & bit(i))
-            (void)nodes_send(spreads->nodes, i, &call, end_us,
+            (void)nodes_send(spreads->nodes, i, &call, window_us,
                              tag_of(it, false));
     }
 }

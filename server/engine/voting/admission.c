@@ -347,8 +347,9 @@ void admission_on_look(struct admission *admission, int node,
     it->was_durable = look->is_durable;
     it->beat = look->beat;
     copy_state(it->found, look->admit);
-    takeover_on_look(&admission->takeover, &admission->witness, node, look,
-                     it->phase == ADMISSION_MARKED, sent_us, now_us);
+    const struct takeover_look from = {look, it->phase == ADMISSION_MARKED,
+                                       sent_us, now_us};
+    takeover_on_look(&admission->takeover, &admission->witness, node, &from);
     epoch_note(admission, node, look->mark);
     admission->is_succeeded |= is_succeeding(admission, node);
     bool is_left_over = eligibility_note_left_over(admission, node, now_us);

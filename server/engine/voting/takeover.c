@@ -63,9 +63,11 @@ static void copy_state(char to[CALL_STATE_MAX + 1], struct span from)
 }
 
 void takeover_on_look(struct takeover *takeover, const struct witness *witness,
-                      int node, const struct call_look *look, bool is_marked,
-                      int64_t sent_us, int64_t now_us)
+                      int node, const struct takeover_look *from)
 {
+    const struct call_look *look = from->found;
+    const bool is_marked = from->is_marked;
+    const int64_t now_us = from->now_us;
     struct takeover_node *it = &takeover->node[node];
     int64_t end_us = now_us + look->rest_us + look->rest_us / 100 + 1;
     bool is_same = it->is_seen && span_is(look->mark, it->mark);
@@ -77,7 +79,7 @@ void takeover_on_look(struct takeover *takeover, const struct witness *witness,
     it->is_seen = true;
     it->is_marked = is_marked;
     it->is_able = is_marked || look->word == LOOK_BARE;
-    it->looked_us = sent_us;
+    it->looked_us = from->sent_us;
     it->number = look->number;
     copy_state(it->admit, look->admit);
     copy_state(it->mark, look->mark);

@@ -50,10 +50,15 @@ struct takeover_count {
     bool is_dead;
 };
 
-/* is_marked: by the caller's configuration. */
+/* A look, when it was sent and when its reply came. */
+struct takeover_look {
+    const struct call_look *found;
+    bool is_marked; /* by the caller's configuration */
+    int64_t sent_us, now_us;
+};
+
 void takeover_on_look(struct takeover *takeover, const struct witness *witness,
-                      int node, const struct call_look *look, bool is_marked,
-                      int64_t sent_us, int64_t now_us);
+                      int node, const struct takeover_look *from);
 
 /* The connection is new or broken, or the clock stepped: it told a wrong end.
  */
