@@ -26,8 +26,9 @@ ASKING = [
                  "            (void)WIDENING_SLOW;\n")], tests="quorum"),
     Defect("fill after the release", "unit",
            "a_fill_is_not_sent_after_the_release", [Edit(
-        SPREADS, "        forget(spreads, it);\n    }\n    return is_young;\n",
-        "        break;\n    }\n    return is_young;\n")], tests="quorum"),
+        "server/engine/rounds/attempt.c",
+        "    if (is_asked)\n        spreads_cancel(",
+        "    if (!is_asked)\n        spreads_cancel(")], tests="quorum"),
     Defect("fill with a deadline of its own", "unit",
            "a_lock_that_stays_gets_onto_the_other_nodes", [Edit(
         SPREADS, "        .deadline_us = round->deadline_us,\n",
