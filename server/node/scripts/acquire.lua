@@ -73,7 +73,7 @@ end
 -- token of the same form with the same key hash; nil: it does not.
 -- <16 digits>.<40 hex digits>+<22 characters>[.<owner>]
 local repeated
-if kind == 'g' or kind == 'p' then
+if kind == 'g' then
     repeated = function(value)
         if type(value) ~= 'string' or #value > 145 or
             string.sub(value, 17, 17) ~= string.sub(ARGV[b], 17, 17) or

@@ -34,17 +34,6 @@ if kind == 'p' then
 
     local missing, may_be_missing = {}, tonumber(ARGV[b + 2 + n])
     local is_other = false
-    -- Whether a repeat with the same key has replaced this reader: its client has
-    -- another token now, and releases only that.
-    local function is_replaced(lock)
-        local last = redis.call('ZRANGE', lock, now_ms, '+inf', 'BYSCORE')
-        for _, member in ipairs(last) do
-            if (repeated(member) or 0) > number then
-                return true
-            end
-        end
-        return false
-    end
     for i = a, b - 1 do
         local is_there
         if is_shared then
@@ -65,9 +54,7 @@ if kind == 'p' then
         if not is_there then
             missing[#missing + 1] = i
             is_other = is_other or
-                math.floor(may_be_missing / 2 ^ (i - a)) % 2 == 0 or
-                is_shared and string.sub(ARGV[b], 58, 58) == '+' and
-                is_replaced(ARGV[i])
+                math.floor(may_be_missing / 2 ^ (i - a)) % 2 == 0
         end
     end
     if #missing == 0 then

@@ -247,24 +247,6 @@ enum vote simshared_extend(struct simbatch *batch, const struct simcall *call,
     return VOTE_EXTENDED;
 }
 
-/* Whether a repeat with the same key has replaced this reader. */
-static bool is_replaced(const struct simbatch *batch,
-                        const struct simcall *call, int place)
-{
-    struct token_parts own, other;
-    if (!token_parse(call->call.token, &own) || own.key_hash.len == 0)
-        return false;
-    for (const struct simholder *it = NULL;
-         (it = simholders_next(batch->memory, call->resources[place], it)) !=
-         NULL;)
-        if (it->ends_ms >= now_ms(batch) &&
-            token_parse(simholder_token(it), &other) &&
-            span_is_same(own.key_hash, other.key_hash) &&
-            other.number > own.number)
-            return true;
-    return false;
-}
-
 enum vote simshared_repair(struct simbatch *batch, const struct simcall *call,
                            struct simreply *answer)
 {
@@ -278,12 +260,7 @@ enum vote simshared_repair(struct simbatch *batch, const struct simcall *call,
         missing |= !is_holding(batch, call, i) << i;
     if (missing == 0)
         return VOTE_GRANTED;
-    if ((missing & ~call->call.seen) != 0)
-        return VOTE_CHANGED;
-    for (int i = 0; i < call->names; i++)
-        if ((missing & 1 << i) != 0 && is_replaced(batch, call, i))
-            return VOTE_CHANGED;
-    if (simkeys_is_buried(batch, call))
+    if ((missing & ~call->call.seen) != 0 || simkeys_is_buried(batch, call))
         return VOTE_CHANGED;
     simkeys_bury(batch, call);
     simkeys_promise(batch, call);

@@ -117,35 +117,6 @@ TEST(but_not_above_that_of_another_reader)
     ck_assert_str_eq(holders_numbers(0), numbers(above_us + 1, 1));
 }
 
-#define HEX "00112233445566778899aabbccddeeff01234567"
-#define HASH "0123456789abcdefghij-_"
-
-/* Who is there besides: a later repeat, an earlier one, another client. */
-static const struct {
-    const char *member;
-    enum vote vote;
-} besides[] = {
-    {"1700000000000006~" HEX "+" HASH ".me", VOTE_CHANGED},
-    {"1700000000000004~" HEX "+" HASH ".me", VOTE_GRANTED},
-    {"1700000000000006~" HEX "+0123456789abcdefghij-A.me", VOTE_GRANTED},
-    {"1700000000000006~" HEX ".me", VOTE_GRANTED},
-};
-
-/* Its client knows another token, and releases only that. */
-TEST_EACH(a_reader_that_a_repeat_has_replaced_is_not_repaired, besides)
-{
-    char command[256];
-    snprintf(command, sizeof command, "ZADD p:a %lld %s",
-             (long long)(base_us / 1000 + 60000), besides[_i].member);
-    ck_assert_int_eq(master_integer(&live.master, command), 1);
-    ck_assert_int_eq(master_integer(&live.master, "PEXPIRE p:a 60000"), 1);
-    struct call repair = several_call(CALL_REPAIR, "a", "~A");
-    repair.token = span_of("1700000000000005~" HEX "+" HASH ".me");
-    ck_assert_int_eq(live_ask(&repair), (int)besides[_i].vote);
-    ck_assert_int_eq(master_integer(&live.master, "ZCARD p:a"),
-                     besides[_i].vote == VOTE_GRANTED ? 2 : 1);
-}
-
 /* After a downgrade, too. */
 TEST(readers_need_a_number_above_a_writer_that_became_one)
 {
