@@ -8,14 +8,13 @@
  * of the acquire can run any more: the socket of a broken connection may still
  * hold one, until its deadline has passed.
  *
- * After a client's release, the repair of an extend that is still under way may
- * set the key again, where it was missing. A majority that deleted the key in
- * time ends that: a repair looks for a majority that has the key, and sets it
- * at most once on each node. So only the nodes that did not delete the key are
- * asked again, once no repair that looked before, no acquire and no fill can
- * run any longer. Without such a majority all nodes are asked again, until none
- * of them has the key. An asking ends when each node has answered it or lost
- * its connection.
+ * After a client's release, a spread of another server (spreads.h) may set the
+ * key again, where it was missing. A majority that deleted the key in time ends
+ * that: a spread looks twice for a majority that has the key before it creates
+ * it. So only the nodes that did not delete the key are asked again, once no
+ * creation behind an earlier look, no acquire and no fill can run any longer.
+ * Without such a majority all nodes are asked again, until none of them has the
+ * key. An asking ends when each node has answered it or lost its connection.
  */
 #ifndef REDLOCKD_RELEASES_H
 #define REDLOCKD_RELEASES_H

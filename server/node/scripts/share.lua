@@ -83,8 +83,8 @@ if kind == 'h' or kind == 'g' and is_shared then
         for _, holder in ipairs(replaced[i]) do
             redis.call('ZREM', ARGV[i], holder)
         end
-        -- The number in the slot always rises: a repair that found no member
-        -- here then does nothing. Two locks may share the slot.
+        -- The number in the slot always rises, though its readers have no order
+        -- among themselves. Two locks may share the slot.
         local slot = slots[i]
         local highest, writers = unpack(numbers[slot])
         local higher = math.max(number, highest + 1)
