@@ -73,11 +73,14 @@ end
 -- token of the same form with the same key hash; nil: it does not.
 -- <16 digits>.<40 hex digits>+<22 characters>[.<owner>]
 local repeated
-if kind == 'g' then
+if kind == 'g' or kind == 'p' and is_shared then
+    local form = string.byte(ARGV[b], 17)
+    local key_hash = string.sub(ARGV[b], 58, 80)
     repeated = function(value)
-        if type(value) ~= 'string' or #value > 145 or
-            string.sub(value, 17, 17) ~= string.sub(ARGV[b], 17, 17) or
-            string.sub(value, 58, 80) ~= string.sub(ARGV[b], 58, 80) then
+        -- string.sub would make a text of each of many readers
+        if type(value) ~= 'string' or #value > 145 or #key_hash < 23 or
+            string.find(value, key_hash, 58, true) ~= 58 or
+            string.byte(value, 17) ~= form then
             return nil
         end
         local old = string.match(value, '^(' .. string.rep('%d', 16) ..

@@ -9,6 +9,8 @@
 -- missing  which of the locks an extend found missing, as it answers: no other
 --          one is set
 --
+-- A reader whose place a repeat has taken is not set either.
+--
 -- What it sets, it leaves a tombstone of the token for, a key that lasts for
 -- tombstone_ms: another repair of the token may have found the lock missing
 -- before, and come after its release. While it is there, nothing is set. It is a
@@ -34,6 +36,20 @@ if kind == 'p' then
 
     local missing, may_be_missing = {}, tonumber(ARGV[b + 2 + n])
     local is_other = false
+    -- Whether a repeat with the same key is there: it has replaced this reader,
+    -- whose client knows that token now, and releases only that. It costs what
+    -- each acquire with a key does here, and tokens without one nothing.
+    local function is_replaced(lock)
+        local has_key = is_shared and string.sub(ARGV[b], 58, 58) == '+'
+        local holders = has_key and
+            redis.call('ZRANGE', lock, now_ms, '+inf', 'BYSCORE') or {}
+        for _, holder in ipairs(holders) do
+            if (repeated(holder) or 0) > number then
+                return true
+            end
+        end
+        return false
+    end
     for i = a, b - 1 do
         local is_there
         if is_shared then
@@ -54,7 +70,8 @@ if kind == 'p' then
         if not is_there then
             missing[#missing + 1] = i
             is_other = is_other or
-                math.floor(may_be_missing / 2 ^ (i - a)) % 2 == 0
+                math.floor(may_be_missing / 2 ^ (i - a)) % 2 == 0 or
+                is_replaced(ARGV[i])
         end
     end
     if #missing == 0 then

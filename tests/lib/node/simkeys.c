@@ -183,8 +183,9 @@ int64_t simkeys_repeated(struct span value, const struct call *call)
     enum { HASH_AT = 57, HASH_LEN = 1 + KEY_HASH_LEN };
     struct token_parts other;
     bool is_repeated =
-        call->kind == CALL_REPEAT && token_parse(value, &other) &&
-        other.key_hash.len > 0 && call->token.len >= HASH_AT + HASH_LEN &&
+        (call->kind == CALL_REPEAT || call->kind == CALL_REPAIR) &&
+        token_parse(value, &other) && other.key_hash.len > 0 &&
+        call->token.len >= HASH_AT + HASH_LEN &&
         value.ptr[TOKEN_NUMBER_LEN] == call->token.ptr[TOKEN_NUMBER_LEN] &&
         memcmp(value.ptr + HASH_AT, call->token.ptr + HASH_AT, HASH_LEN) == 0;
     return is_repeated ? other.number : -1;

@@ -247,6 +247,21 @@ enum vote simshared_extend(struct simbatch *batch, const struct simcall *call,
     return VOTE_EXTENDED;
 }
 
+/* Whether a repeat with the same key has replaced this reader. */
+static bool is_replaced(const struct simbatch *batch,
+                        const struct simcall *call, int place)
+{
+    for (const struct simholder *it = NULL;
+         simkeys_at(batch, call, place) != NULL &&
+         (it = simholders_next(batch->memory, call->resources[place], it)) !=
+             NULL;)
+        if (it->ends_ms >= now_ms(batch) &&
+            simkeys_repeated(simholder_token(it), &call->call) >
+                call->call.number)
+            return true;
+    return false;
+}
+
 enum vote simshared_repair(struct simbatch *batch, const struct simcall *call,
                            struct simreply *answer)
 {
@@ -256,11 +271,16 @@ enum vote simshared_repair(struct simbatch *batch, const struct simcall *call,
             return simkeys_look(batch, held, answer);
     }
     int missing = 0;
+    bool is_other = false;
     for (int i = 0; i < call->names; i++)
-        missing |= !is_holding(batch, call, i) << i;
+        if (!is_holding(batch, call, i)) {
+            missing |= 1 << i;
+            is_other |= is_replaced(batch, call, i);
+        }
     if (missing == 0)
         return VOTE_GRANTED;
-    if ((missing & ~call->call.seen) != 0 || simkeys_is_buried(batch, call))
+    if (is_other || (missing & ~call->call.seen) != 0 ||
+        simkeys_is_buried(batch, call))
         return VOTE_CHANGED;
     simkeys_bury(batch, call);
     simkeys_promise(batch, call);

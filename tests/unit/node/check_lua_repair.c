@@ -152,3 +152,58 @@ TEST(an_error_is_no_repair)
     ck_assert_int_eq(live_ask(&call), UNFIT(NO_PERMISSION));
     ck_assert_int_eq(master_integer(&live.master, "HEXISTS " SLOT), 0);
 }
+
+/* ---- readers that a repeat has replaced ---------------------------------- */
+
+#define HEX "00112233445566778899aabbccddeeff01234567"
+#define HASH "0123456789abcdefghij-_"
+
+/* Who is there besides, and for what becomes of the one that is missing: a
+ * later repeat of it; an earlier one; one in no form of ours; others. */
+static const struct {
+    const char *member;
+    enum vote vote;
+} besides[] = {
+    {"1700000000000006~" HEX "+" HASH ".me", VOTE_CHANGED},
+    {"1700000000000006~" HEX "+" HASH, VOTE_CHANGED},
+    {"1700000000000004~" HEX "+" HASH ".me", VOTE_GRANTED},
+    {"1700000000000006~" HEX "+" HASH "x", VOTE_GRANTED},
+    {"1700000000000006~" HEX "+0123456789abcdefghij-A.me", VOTE_GRANTED},
+    {"1700000000000006~" HEX ".me", VOTE_GRANTED},
+};
+
+static int repair_beside(const char *member, int64_t left_ms, const char *token)
+{
+    char command[256];
+    snprintf(command, sizeof command, "ZADD p:r %lld %s",
+             (long long)(live_node_now_us() / 1000 + left_ms), member);
+    ck_assert_int_eq(master_integer(&live.master, command), 1);
+    ck_assert_int_eq(master_integer(&live.master, "PEXPIRE p:r 60000"), 1);
+    call.token = span_of(token);
+    return live_ask(&call);
+}
+
+/* Its client knows another token, and releases only that. */
+TEST_EACH(a_reader_that_a_repeat_has_replaced_does_not_come_back, besides)
+{
+    ck_assert_int_eq(repair_beside(besides[_i].member, 60000,
+                                   "1700000000000005~" HEX "+" HASH ".me"),
+                     (int)besides[_i].vote);
+    ck_assert_int_eq(master_integer(&live.master, "ZCARD p:r"),
+                     besides[_i].vote == VOTE_GRANTED ? 2 : 1);
+}
+
+TEST(nor_is_one_replaced_by_what_has_ended)
+{
+    ck_assert_int_eq(
+        repair_beside(besides[0].member, -1, "1700000000000005~" HEX "+" HASH),
+        VOTE_GRANTED);
+}
+
+/* Not even by one that looks the same. */
+TEST(a_reader_without_a_key_is_never_replaced)
+{
+    ck_assert_int_eq(
+        repair_beside(besides[5].member, 60000, "1700000000000005~" HEX ".me"),
+        VOTE_GRANTED);
+}
