@@ -12,11 +12,10 @@
  * changes nothing but times.
  *
  * A node has a writer's key, a set of readers, or no key; and two numbers: the
- * highest of any grant, which all that sets a lock raises, and the least, which
- * a reader's number must be above. What sets a writer's lock raises the least
- * to the highest; what sets a reader's does not. The scripts store the least
- * only where the two differ. No client has a number above 3, so the model
- * counts no further.
+ * highest of any grant, which all that sets a lock raises to its number, and the
+ * least, which a reader's number must be above. What sets a writer's lock raises
+ * the least to the highest; what sets a reader's does not. The scripts store the
+ * least only where the two differ.
  *
  * What repair.pml shows is taken for granted: a release comes again to each
  * node where it found nothing, until no acquire or repair is under way; and a
@@ -34,8 +33,6 @@
  *   OVER_WRITER    a reader takes the key from a writer
  *   OVER_READERS   a writer takes it from readers
  *   NO_RECORD      a reader's grant raises no number
- *   KEEPS          a reader's grant raises the highest to its own number only:
- *                  nothing goes wrong
  *   ALL_RECORD     a reader's grant raises the least, too. Nothing goes wrong,
  *                  but readers make each other stale (REACH_BOTH)
  *   OLD_RECORD     a writer's grant does not raise the least if a reader's has
@@ -125,19 +122,13 @@ byte marked;            /* a bit per client */
 
 inline raise(c, n)
 {
-    highest[n] = (NUMBER(c) > highest[n] -> NUMBER(c) :
-                  (highest[n] < CLIENTS -> highest[n] + 1 : CLIENTS))
+    highest[n] = MAX(NUMBER(c), highest[n])
 }
 
 inline raise_for_reader(c, n)
 {
-#if defined(NO_RECORD)
+#ifdef NO_RECORD
     skip;
-#elif defined(KEEPS)
-    if
-    :: NUMBER(c) > highest[n] -> raise(c, n)
-    :: else
-    fi;
 #else
     raise(c, n);
 #endif

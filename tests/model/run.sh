@@ -262,7 +262,6 @@ readers     | FEW NO_RECORD   | 8 a writer older than a reader        | falls_ba
 readers     | OLD_RECORD      | 8 a reader's record outlives a writer | falls_back
 readers     | OVER_WRITER     | a reader takes the key from a writer  | two_holders
 readers     | OVER_READERS    | a writer takes it from readers        | two_holders
-readers     | KEEPS           | all rules on, and fewer raises        | nothing
 readers     | NO_TOMB         | 50 two repairs                        | leftover
 readers     | NO_GATE         | 50 an acquire after the look          | leftover
 readers     | ALL_RECORD      | all rules on, and one too many        | nothing

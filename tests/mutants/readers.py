@@ -30,19 +30,15 @@ READERS = [
         SHARE, "math.max(writers, bar and bar >= 0 and bar or 2^53)\n",
         "writers + 0\n")]),
     Defect("reader not recorded in the slot", "differ", "batch", [Edit(
-        SHARE, "        promise(ttl_ms, slot, digits, top and higher > top, "
-        "slot .. 's',\n            digits .. ':' .. writers)\n",
-        "        promise(ttl_ms)\n")]),
+        SHARE, "        if number > numbers[i] then\n",
+        "        if not numbers[i] then\n")]),
     Defect("readers that hide the writer's number", "differ", "batch", [Edit(
         "server/node/scripts/prelude.lua",
         "    return of and of + 0 == highest and number or\n",
         "    return of and number or\n")]),
-    Defect("reader whose lower number raises nothing", "differ", "batch", [Edit(
-        SHARE, "        local higher = math.max(number, highest + 1)\n",
-        "        local higher = math.max(number, highest)\n")]),
-    Defect("readers that share a slot without knowing", "differ", "batch", [
-        Edit(SHARE, "        top, numbers[slot][1] = top and math.max(top, "
-             "higher), higher\n", "")]),
+    Defect("reader whose lower number lowers the slot's", "differ", "batch", [
+        Edit(SHARE, "        if number > numbers[i] then\n",
+             "        if numbers[i] then\n")]),
     Defect("repair of a reader that hides the writer's number", "differ",
            "batch", [Edit(
         "server/node/scripts/repair.lua",
@@ -181,8 +177,8 @@ READERS = [
         " or not is_whole then\n")]),
     Defect("many readers of a node that may have forgotten", "differ", "batch", [
         Edit(MANY, "    if not can_ask or not is_whole or", "    if not can_ask or")]),
-    Defect("many readers whose lower numbers raise nothing", "differ", "batch", [
-        Edit(MANY, "math.max(number, highest + 1)", "math.max(number, highest)")]),
+    Defect("many readers whose lower numbers lower the slot's", "differ",
+           "batch", [Edit(MANY, "math.max(number, highest)", "number")]),
     Defect("many readers' key that ends with the first of them", "differ",
            "batch", [Edit(MANY, "        local last = redis.pcall('ZRANGE', "
                           "lock, '0', '0', 'REV', 'WITHSCORES')\n",

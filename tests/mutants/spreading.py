@@ -50,6 +50,12 @@ SPREADING = [
     Defect("spread that overwrites", "differ", "batch", [Edit(
         REPAIR, "            if pttl ~= -2 and value ~= ARGV[b] then\n",
         "            if pttl == nil then\n")]),
+    Defect("spread of a reader that a repeat has replaced", "differ", "batch", [
+        Edit(REPAIR, "            if (repeated(holder) or 0) > number then\n",
+             "            if repeated(holder) == true then\n")]),
+    Defect("spread beside what it has replaced", "differ", "batch", [
+        Edit(REPAIR, "            if (repeated(holder) or 0) > number then\n",
+             "            if repeated(holder) then\n")]),
     unit("tombstone that is too short", TWO_LOOKS,
          "    TOMBSTONE_TIMEOUTS = 4,", "    TOMBSTONE_TIMEOUTS = 3,"),
     unit("spread without a gate", TWO_LOOKS,

@@ -85,7 +85,7 @@ local function run_as_one(calls)
         elseif number > least then
             local ttl_ms = ARGV[calls[i][3] + 1] + 0
             answers[i], holders = 'G', holders + 1
-            highest = math.max(number, highest + 1)
+            highest = math.max(number, highest)
             longest_ms = math.max(longest_ms, ttl_ms)
             added[#added + 1] = now_ms + ttl_ms
             added[#added + 1] = token

@@ -17,7 +17,7 @@ if kind == 'h' or kind == 'g' and is_shared then
     local number, ttl_ms = tonumber(string.sub(shared, 1, 16)), ARGV[b + 1]
     local seen = kind == 'g' and tonumber(ARGV[b + 2 + n])
     local replaced, ends, lasts, is_repeated = {}, {}, {}, false
-    local top, slots, numbers = nil, {}, {} -- by slot: its number, and that of a writer
+    local top, slots, numbers, of_writers = nil, {}, {}, {}
     for i = a, b - 1 do
         local last = redis.pcall('ZRANGE', ARGV[i], '0', '0', 'REV',
             'WITHSCORES')
@@ -36,7 +36,7 @@ if kind == 'h' or kind == 'g' and is_shared then
             return {'STALE', least}
         end
         top, slots[i] = tonumber(known[4]), slot
-        numbers[slot] = {highest, writers}
+        numbers[i], of_writers[i] = highest, writers
         lasts[i], ends[i], replaced[i] = last[2], now_ms + ttl_ms, {}
         local holders = kind == 'g' and redis.call('ZRANGE', ARGV[i], now_ms,
             '+inf', 'BYSCORE', 'WITHSCORES') or {}
@@ -83,15 +83,15 @@ if kind == 'h' or kind == 'g' and is_shared then
         for _, holder in ipairs(replaced[i]) do
             redis.call('ZREM', ARGV[i], holder)
         end
-        -- The number in the slot always rises, though its readers have no order
-        -- among themselves. Two locks may share the slot.
-        local slot = slots[i]
-        local highest, writers = unpack(numbers[slot])
-        local higher = math.max(number, highest + 1)
-        local digits = string.format('%.0f', higher)
-        promise(ttl_ms, slot, digits, top and higher > top, slot .. 's',
-            digits .. ':' .. writers)
-        top, numbers[slot][1] = top and math.max(top, higher), higher
+        -- Readers have no order among themselves: a lower number stays below
+        -- that in the slot, which only rises.
+        if number > numbers[i] then
+            local digits = string.sub(shared, 1, 16)
+            promise(ttl_ms, slots[i], digits, top and number > top,
+                slots[i] .. 's', digits .. ':' .. of_writers[i])
+        else
+            promise(ttl_ms)
+        end
     end
     return is_repeated and 'R' or 'G'
 end

@@ -89,19 +89,16 @@ static int64_t writers_number(const struct simbatch *batch,
     return writers->of == highest ? writers->number : highest;
 }
 
-/* A reader's grant; or a repair, whose number need not rise above the slot's.
- */
+/* That of a reader need not rise above the slot's number. */
 static void record(const struct simbatch *batch, const struct simcall *call,
-                   int place, bool is_grant)
+                   int place)
 {
-    int64_t highest = simkeys_number(batch, call, place);
     int64_t number = call->call.number;
-    int64_t higher = number > highest ? number : highest + 1;
-    if (number <= highest && !is_grant)
+    if (number <= simkeys_number(batch, call, place))
         return;
     *simkeys_writers(batch, call, place) =
-        (struct simwriters){higher, writers_number(batch, call, place)};
-    simkeys_write(batch, call, place, higher);
+        (struct simwriters){number, writers_number(batch, call, place)};
+    simkeys_write(batch, call, place, number);
 }
 
 /* Takes the place of earlier holders: they are dropped, and their time is kept.
@@ -205,7 +202,7 @@ enum vote simshared_acquire(struct simbatch *batch, const struct simcall *call,
         if (replace(batch, call, i, &ends_ms))
             answer->reply.was_free = false;
         join(batch, call, i, ends_ms);
-        record(batch, call, i, true);
+        record(batch, call, i);
     }
     simkeys_promise(batch, call);
     return VOTE_GRANTED;
@@ -288,7 +285,7 @@ enum vote simshared_repair(struct simbatch *batch, const struct simcall *call,
         if ((missing & 1 << i) == 0)
             continue;
         join(batch, call, i, now_ms(batch) + call->call.ttl_ms);
-        record(batch, call, i, false);
+        record(batch, call, i);
     }
     return VOTE_GRANTED;
 }
