@@ -185,6 +185,13 @@ static int64_t wait_us(const struct spreads *spreads)
     return spreads->env->settings.node_timeout_us + drift_us(spreads);
 }
 
+/* Shorter than the node timeout by the factor by which a wait is longer. */
+static int64_t window_us(const struct spreads *spreads)
+{
+    int64_t timeout_us = spreads->env->settings.node_timeout_us;
+    return timeout_us * timeout_us / wait_us(spreads);
+}
+
 /* A part of the time between two looks: the ticks that begin them are late. */
 static int64_t apart_us(const struct spreads *spreads)
 {
@@ -195,9 +202,7 @@ static int64_t apart_us(const struct spreads *spreads)
 static int64_t window_end_us(const struct spreads *spreads,
                              const struct spread *it)
 {
-    return at_most(it->look_us + spreads->env->settings.node_timeout_us -
-                       drift_us(spreads),
-                   it->until_us);
+    return at_most(it->look_us + window_us(spreads), it->until_us);
 }
 
 /* The earliest time of the first look. */
@@ -305,9 +310,9 @@ static void look(struct spreads *spreads, struct spread *it, int64_t now_us)
 static void create(struct spreads *spreads, struct spread *it, uint16_t on,
                    int64_t now_us)
 {
-    int64_t window_us = window_end_us(spreads, it);
+    int64_t until_us = window_end_us(spreads, it);
     struct call call;
-    if (now_us >= window_us || !make_call(it, CALL_REPAIR, now_us, &call))
+    if (now_us >= until_us || !make_call(it, CALL_REPAIR, now_us, &call))
         return;
     /* longer than any other spread that has looked may take from then on */
     call.tombstone_ms =
@@ -315,7 +320,7 @@ static void create(struct spreads *spreads, struct spread *it, uint16_t on,
     for (int i = 0; i < spreads->env->settings.nodes; i++) {
         call.seen = it->missing_before[i];
         if (on & bit(i))
-            (void)nodes_send(spreads->nodes, i, &call, window_us,
+            (void)nodes_send(spreads->nodes, i, &call, until_us,
                              tag_of(it, false));
     }
 }

@@ -444,6 +444,27 @@ TEST(short_node_timeouts_create_too)
     ck_assert_int_eq(play_count(CALL_REPAIR), 2);
 }
 
+/* Clocks that differ by half leave a window as well. */
+TEST(clocks_of_any_speed_leave_time_to_create)
+{
+    struct engine_settings settings = play_settings;
+    settings.drift_factor = 0.5;
+    play_begin_again(&settings);
+    play_nodes_up();
+    play.sent_count = 0;
+    extend_for(TTL_MS);
+    await(10, 2 * TIMEOUT_US);
+    answer_look(false);
+    await(15, 2 * TIMEOUT_US);
+    int64_t look_us = play_find(CALL_EXTEND, 0)->call.node_deadline_us;
+    answer_look(false);
+    ck_assert_int_eq(play_count(CALL_REPAIR), 2);
+    int64_t window_us =
+        play_find(CALL_REPAIR, 3)->call.node_deadline_us - look_us + TIMEOUT_US;
+    ck_assert_int_gt(window_us, TIMEOUT_US / 4);
+    ck_assert_int_le(window_us, TIMEOUT_US / 2);
+}
+
 enum { ACTIVE = 1024 };
 
 static void extend_one(int number)
