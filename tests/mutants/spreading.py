@@ -96,6 +96,11 @@ SPREADING = [
          "clocks_of_any_speed_leave_time_to_create",
          "    return timeout_us * timeout_us / wait_us(spreads);\n",
          "    return timeout_us - drift_us(spreads);\n"),
+    Defect("stragglers that use up all places", "unit",
+           "stragglers_refuse_nobody", [Edit(
+               "server/engine/rounds/operation.c",
+               "    if (is_kept && is_crowded(it->operations))\n",
+               "    if (!is_kept && is_crowded(it->operations))\n")], tests="spreads"),
     Defect("tombstone that ends while a spread is under way", "model",
            "leftover", model="repair", rule="TOMB=3", world="SMALL"),
     Defect("spread before the acquire's end", "model", "leftover",

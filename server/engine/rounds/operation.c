@@ -344,13 +344,24 @@ static void end_if_complete(struct operation *it)
     end(it);
 }
 
-/* needs_votes: what spreads the lock, or an undo, waits for the last votes. */
+/* So many wait for stragglers that requests might find no place. */
+static bool is_crowded(const struct operations *operations)
+{
+    return operations->slots.used > operations->slots.limit / 2;
+}
+
+/* needs_votes: what spreads the lock, or an undo, waits for the last votes. A
+ * spread can do without them: it looks. */
 static void close(struct operation *it, bool needs_votes)
 {
+    bool is_kept = it->result.outcome == OUTCOME_GRANTED ||
+                   it->result.outcome == OUTCOME_EXTENDED;
     if (!needs_votes) {
         end(it);
         return;
     }
+    if (is_kept && is_crowded(it->operations))
+        round_note_rest(&it->attempt.round, VOTE_UNANSWERED);
     note_ended(it);
     it->state = OPERATION_CLOSED;
     set_timer(it, it->attempt.round.deadline_us);

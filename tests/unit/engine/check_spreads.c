@@ -424,6 +424,26 @@ TEST(stragglers_that_are_silent_are_looked_for)
     expect_nothing_for(20 * TICK_US);
 }
 
+/* A silent node keeps each of them for a node timeout: but not those that the
+ * next ones need. What it has is looked for then. */
+TEST_RANGE(stragglers_refuse_nobody, 0, 2)
+{
+    struct slots *slots = &play.engine->operations.slots;
+    slots->limit = 8;
+    for (int i = 0; i < 20; i++) {
+        engine_op op = _i == 0
+                           ? play_acquire()
+                           : play_extend(play_token(PLAY_EPOCH_US + i), TTL_MS);
+        ck_assert_uint_ne(op, 0);
+        play_answer_range(_i == 0 ? CALL_ACQUIRE : CALL_EXTEND, 0, 3,
+                          _i == 0 ? VOTE_GRANTED : VOTE_EXTENDED);
+        engine_close(play.engine, op);
+        play.sent_count = 0;
+    }
+    ck_assert_uint_ge(slots->used, 4);
+    ck_assert_uint_ge(play.engine->spreads.slots.used, 20 - slots->used);
+}
+
 /* ---- many, and fast ones ------------------------------------------------- */
 
 /* Two looks may be two ticks apart, however short the node timeout is. */
