@@ -6,6 +6,7 @@
 
 #include "../../../server/engine/parts.h"
 #include "../../../server/engine/port/fence.h"
+#include "../../../server/engine/port/token.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"
 
@@ -373,6 +374,22 @@ TEST(nor_one_that_only_asked)
     answer_look(false);
     ck_assert_int_eq(play_outcome(op), OUTCOME_MAX_HOLD);
     engine_close(play.engine, op);
+    expect_nothing_for(20 * TICK_US);
+}
+
+/* It may have the exclusive form: a look makes a reader of it. */
+TEST(a_downgrade_that_a_node_has_missed_comes_with_the_look)
+{
+    engine_op op = engine_extend(play.engine, PLAY_RESOURCE,
+                                 play_token(PLAY_EPOCH_US), TTL_MS, true, NULL);
+    play_answer_range(CALL_EXTEND, 0, 4, VOTE_EXTENDED);
+    play_answer(CALL_EXTEND, 4, VOTE_LATE);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_EXTENDED);
+    engine_close(play.engine, op);
+    await(10, WAIT_US);
+    ck_assert_int_eq(play_find(CALL_EXTEND, 4)->token[TOKEN_NUMBER_LEN],
+                     TOKEN_SHARED);
+    play_answer_range(CALL_EXTEND, 0, 5, VOTE_EXTENDED);
     expect_nothing_for(20 * TICK_US);
 }
 
