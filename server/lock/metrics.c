@@ -167,7 +167,8 @@ static const struct plain {
           "Locks that were still held when the nodes that had not been asked "
           "got them."),
     PLAIN(locks_thin, "locks_thin_total", "counter",
-          "Locks whose validity ended while a voting node lacked them."),
+          "Locks whose validity ended while a voting node lacked them, or that "
+          "were given up as too many did."),
     PLAIN(releases_pending, "releases_pending", "gauge",
           "Releases under way, and those that a node has yet to receive."),
     PLAIN(

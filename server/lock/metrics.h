@@ -92,7 +92,8 @@ struct metrics {
     struct metrics_histogram round_duration[LOCK_CALLS];
     uint64_t widenings[WIDENING_CAUSES];
     uint64_t fills;      /* locks that got onto the nodes not asked at first */
-    uint64_t locks_thin; /* ended while a voting node lacked them */
+    uint64_t locks_thin; /* ended while a voting node lacked them, or had no
+                            place among those that nodes lack */
     uint64_t undelivered_grants; /* released: the client had left */
     uint64_t releases_pending;   /* now: on their way, and owed by nodes */
     uint64_t releases_dropped;   /* given up, for one node or for all */

@@ -8,8 +8,9 @@
 #include "../port/token.h"
 
 enum {
-    SPREADS_MAX = 60000,     /* at once; without a place, a lock stays as it
-                                is behind its fill, which is sent early */
+    SPREADS_MAX = 60000,     /* at once */
+    TRIED = 16,              /* of those that wait, to find one that gives way
+                                when there is no place */
     ACTIVE_MAX = 1024,       /* of them are looked for at once */
     SWEPT = 128,             /* of those that wait, in a tick */
     FOLLOW_LEAST_US = 50000, /* a fill is sent at half of it, by the tick */
@@ -336,15 +337,36 @@ static uint16_t nodes_with(const struct round *round, enum vote vote)
     return nodes;
 }
 
+/* Nodes may be away for so long that there are too many: of some that wait, the
+ * lock that ends first. */
+static void give_way(struct spreads *spreads)
+{
+    struct spread *first = NULL;
+    struct spread *it = TAILQ_FIRST(&spreads->waiting);
+    for (int i = 0; i < TRIED && it != NULL; i++) {
+        if (first == NULL || end_us(it) < end_us(first))
+            first = it;
+        it = TAILQ_NEXT(it, link);
+    }
+    if (first == NULL)
+        return;
+    spreads->env->metrics->locks_thin++;
+    forget(spreads, first);
+}
+
 /* A record that is in no list but its bucket; NULL: there is no place. */
 static struct spread *make(struct spreads *spreads, const struct spread *from,
                            const struct spread_lock *lock)
 {
+    if (spreads->slots.used == spreads->slots.limit)
+        give_way(spreads);
     struct spread *it = slots_take(&spreads->slots);
-    if (it == NULL)
-        return NULL;
-    if (!texts_keep(&it->texts, lock->resource, lock->token)) {
+    if (it != NULL && !texts_keep(&it->texts, lock->resource, lock->token)) {
         slots_give(&spreads->slots, it);
+        it = NULL;
+    }
+    if (it == NULL) {
+        spreads->env->metrics->locks_thin++;
         return NULL;
     }
     it->step = from->step;

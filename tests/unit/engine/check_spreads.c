@@ -504,18 +504,24 @@ TEST(clocks_of_any_speed_leave_time_to_create)
 
 enum { ACTIVE = 1024 };
 
-static void extend_one(int number)
+static void extend_one_for(int number, int64_t ttl_ms)
 {
     char name[32];
     snprintf(name, sizeof name, "lock:%d", number);
     engine_op op =
         engine_extend(play.engine, span_of(name),
-                      play_token(PLAY_EPOCH_US + number), TTL_MS, false, NULL);
+                      play_token(PLAY_EPOCH_US + number), ttl_ms, false, NULL);
     play_answer_range(CALL_EXTEND, 0, 4, VOTE_EXTENDED);
-    answer_missing(4);
+    if (play.is_up[4])
+        answer_missing(4);
     ck_assert_int_eq(play_outcome(op), OUTCOME_EXTENDED);
     engine_close(play.engine, op);
     play.sent_count = 0;
+}
+
+static void extend_one(int number)
+{
+    extend_one_for(number, TTL_MS);
 }
 
 /* No look is answered: none of them ever has an end. */
@@ -543,4 +549,53 @@ TEST(a_release_for_which_there_is_no_room_ends_none)
     ck_assert_uint_eq(play_release(play_token(PLAY_EPOCH_US)), 0);
     play.engine->releases.slots.limit = limit;
     ck_assert_uint_eq(play.engine->spreads.slots.used, 1);
+}
+
+/* The locks that wait for their nodes: their numbers, from the first on. */
+static const char *those_that_wait(void)
+{
+    static char text[256];
+    size_t len = 0;
+    const struct spread *it;
+    text[0] = '\0';
+    TAILQ_FOREACH(it, &play.engine->spreads.waiting, link)
+    {
+        struct span name = texts_first(&it->texts);
+        len += (size_t)snprintf(text + len, sizeof text - len, " %.*s",
+                                (int)name.len - 5, name.ptr + 5);
+    }
+    return text;
+}
+
+/* A node is away for longer than there is room: that of the one that ends first
+ * goes to the last, and is counted. */
+TEST(the_latest_of_too_many_take_the_place_of_those_that_end_soon)
+{
+    struct slots *slots = &play.engine->spreads.slots;
+    slots->limit = 4;
+    play_node_down(4);
+    static const int64_t ttls_ms[] = {30000, 20000, 30000, 25000};
+    for (int i = 0; i < 4; i++)
+        extend_one_for(i, ttls_ms[i]);
+    ck_assert_str_eq(those_that_wait(), " 0 1 2 3");
+    ck_assert_uint_eq(play.metrics.locks_thin, 0);
+    extend_one_for(4, 30000);
+    ck_assert_str_eq(those_that_wait(), " 0 2 3 4");
+    ck_assert_uint_eq(play.metrics.locks_thin, 1);
+    extend_one_for(5, 30000);
+    ck_assert_str_eq(those_that_wait(), " 0 2 4 5");
+    ck_assert_uint_eq(play.metrics.locks_thin, 2);
+    extend_one_for(5, 30000); /* it has its place */
+    ck_assert_uint_eq(play.metrics.locks_thin, 2);
+    ck_assert_uint_eq(slots->used, 4);
+}
+
+/* Nobody gives way while all are looked for. */
+TEST(one_for_which_there_is_no_room_is_counted)
+{
+    play.engine->spreads.slots.limit = 2;
+    for (int i = 0; i < 3; i++)
+        extend_one(i);
+    ck_assert_uint_eq(play.engine->spreads.slots.used, 2);
+    ck_assert_uint_eq(play.metrics.locks_thin, 1);
 }
