@@ -109,6 +109,12 @@ SPREADING = [
                "server/engine/rounds/operation.c",
                "    if (is_kept && is_crowded(it->operations))\n",
                "    if (!is_kept && is_crowded(it->operations))\n")], tests="spreads"),
+    Defect("repeat whose client leaves before its last votes", "unit",
+           "so_it_is_if_its_grant_comes_to_nothing", [Edit(
+               "server/engine/rounds/operation.c",
+               "    if (is_granted) /* its last votes are undone, too */\n",
+               "    if (is_granted && !it->attempt.is_repeat)\n")],
+           tests="repeats"),
     Defect("tombstone that ends while a spread is under way", "model",
            "leftover", model="repair", rule="TOMB=3", world="SMALL"),
     Defect("spread before the acquire's end", "model", "leftover",

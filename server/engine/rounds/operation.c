@@ -558,6 +558,8 @@ bool operation_abandon(struct operation *it)
         attempt_undo(&it->attempt);
     if (it->state == OPERATION_SETTLED)
         count_outcome(it);
+    if (is_granted) /* its last votes are undone, too */
+        it->result.outcome = OUTCOME_VALIDITY_EXHAUSTED;
     close(it, it->attempt.is_repeat);
     return is_granted;
 }

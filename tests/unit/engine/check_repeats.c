@@ -268,6 +268,9 @@ TEST(so_it_is_if_its_grant_comes_to_nothing)
     answer_was_free(3);
     ck_assert(engine_abandon(play.engine, op));
     ck_assert_uint_eq(undone(), 1u << 3);
+    answer_was_free(4);
+    play_answer(CALL_REPEAT, 2, VOTE_GRANTED);
+    ck_assert_uint_eq(undone(), 3u << 3);
 }
 
 TEST(a_repeat_that_is_granted_is_not_undone)
