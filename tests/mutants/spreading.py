@@ -25,7 +25,7 @@ SPREADING = [
         "    it->at_us = it->gate_us;\n    it->has = all_nodes(spreads);\n"
         "    put_in(spreads, it);\n")]),
     Defect("creation that counts as long as any", "sim", "spread", [Edit(
-        SPREADS, "    if (it->look == 0) /* of the fill */\n", "")], seed=1300),
+        SPREADS, "    if (it->look == 0) /* of the fill */\n", "")], seed=1645),
     Defect("spread that gives up where something else is", "sim", "spread",
            [Edit(SPREADS, "    if (reply->vote == VOTE_HELD && "
                  "(it->created & bit(node)) != 0)\n"
