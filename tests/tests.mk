@@ -388,6 +388,6 @@ lint: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/tables.json $(MANUAL) ## Check la
 	  .ci/run
 
 # FLAVOUR is of no matter: nothing is compiled
-analyse: $(texts) ## Run clang-tidy and cppcheck over C files; FOLDERS="server api"
+analyse: $(texts) ## Run clang-tidy and cppcheck over C files; SHORT=1 FOLDERS="server api"
 	@scripts/deps.sh build test analyse
-	@FOLDERS="$(FOLDERS)" tests/lint/analyse.sh $(C_FLAGS) $(lib_cflags)
+	@SHORT=$(SHORT) FOLDERS="$(FOLDERS)" tests/lint/analyse.sh $(C_FLAGS) $(lib_cflags)

@@ -80,7 +80,7 @@ GATE = [
     make("nemesis-kept", "nemesis KEPT=1"),
     computes("asan-build", "-j$(nproc) FLAVOUR=asan tests"),
     computes("lint"),
-    computes("analyse", "analyse FOLDERS='server api cli'"),
+    computes("analyse", "analyse SHORT=1 FOLDERS='server api cli'"),
     computes("model", "model SHORT=1"),
     computes("fuzz", "fuzz FUZZ_SECONDS=3 SEED=1"),
 ]
