@@ -87,10 +87,7 @@ void takeover_on_look(struct takeover *takeover, const struct witness *witness,
     copy_state(it->passed, look->passed);
     if (look->passed.len > CALL_STATE_MAX - CONFIGURATION_MAX)
         it->taken[0] = '\0'; /* some may have been cut off */
-    for (int i = 0; i < witness->count; i++) {
-        struct span birth = witness_birth_told(witness, node, look, i);
-        it->heard[i][span_copy(it->heard[i], birth)] = '\0';
-    }
+    witness_births_told(witness, node, look, it->heard);
 }
 
 void takeover_on_lost(struct takeover *takeover, int node)

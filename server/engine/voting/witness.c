@@ -141,13 +141,18 @@ void witness_on_told(struct witness *witness, int node,
     }
 }
 
-struct span witness_birth_told(const struct witness *witness, int teller,
-                               const struct call_look *look, int node)
+void witness_births_told(const struct witness *witness, int teller,
+                         const struct call_look *look,
+                         char births[][CALL_BIRTH_LEN + 1])
 {
-    if (node == teller || !is_whole(witness, look->witnesses))
-        return span_of("");
-    int before = node < teller ? node : node - 1; /* those that stand first */
-    return (struct span){look->witnesses.ptr +
-                             (size_t)(2 * before + 1) * CALL_BIRTH_LEN,
-                         CALL_BIRTH_LEN};
+    const char *at = look->witnesses.ptr;
+    bool is_told = is_whole(witness, look->witnesses);
+    for (int i = 0; i < witness->count; i++) {
+        births[i][0] = '\0';
+        if (i == teller || !is_told)
+            continue;
+        memcpy(births[i], at + CALL_BIRTH_LEN, CALL_BIRTH_LEN);
+        births[i][CALL_BIRTH_LEN] = '\0';
+        at += (size_t)2 * CALL_BIRTH_LEN; /* the beat stands first */
+    }
 }

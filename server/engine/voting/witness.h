@@ -48,10 +48,11 @@ void witness_on_told(struct witness *witness, int node,
                      const struct call_look *look, int64_t sent_us,
                      int64_t now_us);
 
-/* The latest birth of the other node that the teller has stored; empty: it did
+/* The latest birth of each other node that the teller has stored; empty: it did
  * not tell. */
-struct span witness_birth_told(const struct witness *witness, int teller,
-                               const struct call_look *look, int node);
+void witness_births_told(const struct witness *witness, int teller,
+                         const struct call_look *look,
+                         char births[][CALL_BIRTH_LEN + 1]);
 
 /* The node's memory no longer counts, or the connection is new. */
 void witness_on_lost(struct witness *witness, int node);
