@@ -49,12 +49,12 @@ class Stage:
 
 
 def suites(stage: str, root: Path, env: dict[str, str]) -> list[Piece]:
-    """But for those that WITHOUT names, as in tests/lib/suites.sh."""
-    without = os.environ.get("WITHOUT", "").split()
+    """Only one, if CK_RUN_SUITE names it, as Check does."""
+    only = os.environ.get("CK_RUN_SUITE")
     return [Piece(name, [f"{OUT}/{stage}"], env | {"CK_RUN_SUITE": name})
             for name in (file.stem.removeprefix("check_") for file in
                          sorted((root / "tests" / stage).rglob("check_*.c")))
-            if name not in without]
+            if only in (None, "", name)]
 
 
 def stages(names: list[str], root: Path) -> list[Stage]:
