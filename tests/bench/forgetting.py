@@ -12,7 +12,8 @@ notice? Then limits that change by a rolling restart.
   limits  --max-ttl-ms 60000, 120000, 60000 on three servers, one restarted after
           the other, under clients that try the next server once
 
---short loses two nodes instead of ten, and leaves out `long`.
+--short loses two nodes instead of ten, leaves out `long`, and lets the clients
+of `limits` rest.
 """
 from __future__ import annotations
 
@@ -71,7 +72,9 @@ def limits(stack: Stack, results: Results, is_short: bool) -> None:
     ports = [stack.start_server(server, "--max-ttl-ms", "60000")
              for server in range(SERVERS)]
     has_ended = threading.Event()
-    workers = [Worker(number, ports, has_ended, 8000) for number in range(8)]
+    pause_s = 0.2 if is_short else 0
+    workers = [Worker(number, ports, has_ended, 8000, pause_s)
+               for number in range(8)]
     for worker in workers:
         worker.start()
     for greatest in ("120000",) if is_short else ("120000", "60000"):
