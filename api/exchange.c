@@ -89,7 +89,7 @@ void exchange_open(struct exchange *it, const char *method, const char *target,
         .head_read_us = now_us,
         .counted_as = METRICS_OTHER,
         .answers_due = 1,
-        .peer_name = tls != NULL ? tls_session_peer_name(tls) : ""};
+        .peer_names = tls != NULL ? tls_session_peer_names(tls) : ""};
 }
 
 enum exchange_step exchange_begin(const struct service *service,

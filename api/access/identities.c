@@ -74,19 +74,32 @@ static const char *read_name(struct span word, struct identity *it)
     return NULL;
 }
 
+static const char *read_certificate(struct span word, struct identity *it)
+{
+    static const char *const kinds[] = {"dns:", "uri:", "email:", "cn:"};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct span name = word;
+        if (!take_start(&name, kinds[i]))
+            continue;
+        if (!decode(&name))
+            return "cert: and the kind must be followed by the name in the "
+                   "certificate, '%' as %25";
+        it->certificate = (struct span){word.ptr, strlen(kinds[i]) + name.len};
+        return NULL;
+    }
+    return "cert: must be followed by the kind of the name and the name: "
+           "cert:dns:NAME, cert:uri:NAME, cert:email:NAME or cert:cn:NAME";
+}
+
 static const char *read_credential(struct span word, struct identity *it)
 {
     struct digest nothing;
-    if (take_start(&word, "cert:")) {
-        it->certificate = word;
-        return decode(&it->certificate)
-                   ? NULL
-                   : "cert: must be followed by the name in the certificate, "
-                     "blanks as %20, '%' as %25";
-    }
+    if (take_start(&word, "cert:"))
+        return read_certificate(word, it);
     if (!take_start(&word, "sha256:") || !digest_read(&it->digest, word))
         return "the second word must be sha256: and 64 hex digits, the SHA-256 "
-               "of the token, or cert: and the name in a client certificate";
+               "of the token, or cert:, dns:, uri:, email: or cn:, and the "
+               "name in a client certificate";
     if (!digest_make(&nothing, span_of("")))
         return "SHA-256 is not available";
     return digest_same(&nothing, &it->digest) != 0
@@ -381,13 +394,27 @@ int identities_find_digest(const struct identities *all,
     return (int)found - 1;
 }
 
-int identities_find_certificate(const struct identities *all, const char *name)
+static bool has_certificate(const struct identity *it, struct span names)
 {
-    for (int i = 0; i < all->count; i++)
-        if (all->list[i].certificate.ptr != NULL &&
-            span_is(all->list[i].certificate, name))
-            return i;
-    return -1;
+    while (it->certificate.ptr != NULL && names.len > 0) {
+        struct span name = names_next(&names);
+        if (names_compare(&name, &it->certificate) == 0)
+            return true;
+    }
+    return false;
+}
+
+int identities_find_certificate(const struct identities *all, struct span names)
+{
+    int found = -1;
+    for (int i = 0; i < all->count; i++) {
+        if (!has_certificate(&all->list[i], names))
+            continue;
+        if (found >= 0)
+            return IDENTITIES_SEVERAL;
+        found = i;
+    }
+    return found;
 }
 
 bool identity_covers(const struct identity *it, struct span names)

@@ -3,8 +3,9 @@
  *
  *   name  credential  scopes  [key=value …]
  *
- *   credential   sha256: and the SHA-256 of a bearer token in hex, or cert: and
- *                the name in a client certificate
+ *   credential   sha256: and the SHA-256 of a bearer token in hex, or cert:, a
+ *                kind of names (dns, uri, email or cn), ":" and a name of this
+ *                kind in a client certificate
  *   scopes       some of lock, read, metrics, admin; commas between
  *   keys         prefix (may occur again; * for all resources), rate, burst,
  *                locks, expires
@@ -25,6 +26,7 @@ enum {
     IDENTITIES_MAX = 1000,
     IDENTITIES_LINE_MAX = 16384,
     IDENTITIES_ERROR_MAX = 200,
+    IDENTITIES_SEVERAL = -2,
 };
 
 enum scope { SCOPE_LOCK, SCOPE_READ, SCOPE_METRICS, SCOPE_ADMIN, SCOPES };
@@ -40,7 +42,7 @@ struct identity {
     bool has_all_resources; /* else those with … */
     int prefixes_count;
     struct span prefixes[IDENTITY_PREFIXES_MAX];
-    struct span certificate; /* the name in it; ptr NULL: it has a token */
+    struct span certificate; /* kind:name in it; ptr NULL: it has a token */
     struct digest digest;    /* of its token */
     int line;                /* of the file */
 };
@@ -70,7 +72,14 @@ void identities_free(struct identities *all);
 int identities_find_name(const struct identities *all, const char *name);
 int identities_find_digest(const struct identities *all,
                            const struct digest *digest);
-int identities_find_certificate(const struct identities *all, const char *name);
+
+/*
+ * The identity that has one of the names, each with its kind, as in names.h.
+ * -1: none has; IDENTITIES_SEVERAL: more than one, so that it is unclear who it
+ * is.
+ */
+int identities_find_certificate(const struct identities *all,
+                                struct span names);
 
 /* Whether both are known by the same token or certificate. */
 bool identity_has_same_credential(const struct identity *a,

@@ -78,14 +78,18 @@ int login_find(const struct identities *identities, uint32_t file,
                          "this bearer token is not known here");
         return number;
     }
-    if (request->peer_name == NULL || request->peer_name[0] == '\0')
+    if (request->peer_names == NULL || request->peer_names[0] == '\0')
         return refuse(request, "send a token, as in Authorization: Bearer "
                                "<token>");
-    int number = identities_find_certificate(identities, request->peer_name);
+    int number =
+        identities_find_certificate(identities, span_of(request->peer_names));
+    if (number == IDENTITIES_SEVERAL)
+        return refuse(request, "the client certificate has the names of "
+                               "several identities; show one with the name of "
+                               "one of them, or send a token");
     return number >= 0
                ? number
                : refuse(request,
-                        "the name in the client certificate is not known "
-                        "here; send a token, as in Authorization: Bearer "
-                        "<token>");
+                        "no name in the client certificate is known here; "
+                        "send a token, as in Authorization: Bearer <token>");
 }

@@ -1,5 +1,5 @@
 /*
- * The name that a certificate carries, as an identity may be called.
+ * The names in a certificate by which an identity may be known.
  */
 #ifndef REDLOCKD_PEERNAME_H
 #define REDLOCKD_PEERNAME_H
@@ -7,12 +7,19 @@
 #include <gnutls/gnutls.h>
 #include <stddef.h>
 
+enum { PEERNAMES_MAX = 16 };
+
 /*
- * The first DNS name, URI or email address among the alternative names, in
- * this order; if there is none of them, the common name. "": none, or it does
- * not fit, or has other than printable ASCII characters. der is the encoded
+ * The DNS names, URIs and email addresses among the alternative names; if it
+ * has no alternative name of any kind, the common names. Each with its kind,
+ * as in "dns:a.example", joined by U+000A as in names.h. Constraints on the
+ * names of an authority say nothing of its common names, and something else of
+ * each kind: so what is said of one kind must never count as another.
+ *
+ * Names with other than printable ASCII characters are left out. "": there are
+ * none, or more than PEERNAMES_MAX, or they do not fit. der is the encoded
  * certificate.
  */
-void peername_read(const gnutls_datum_t *der, char *name, size_t size);
+void peername_read(const gnutls_datum_t *der, char *names, size_t size);
 
 #endif

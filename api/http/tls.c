@@ -45,7 +45,7 @@ struct tls_session {
     int64_t until_s; /* the first end of a certificate of its chain */
     bool (*wait)(void *ctx);
     void *ctx;
-    char peer_name[TLS_NAME_MAX + 1];
+    char peer_names[TLS_NAMES_MAX + 1];
 };
 
 /* ---- the listener ------------------------------------------------------- */
@@ -202,7 +202,7 @@ static int verify_client(gnutls_session_t library)
         return refuse(it, GNUTLS_A_BAD_CERTIFICATE, GNUTLS_E_CERTIFICATE_ERROR);
     it->is_trusted = true;
     it->until_s = certificates_next_end_s(chain, count, now_s());
-    peername_read(&chain[0], it->peer_name, sizeof it->peer_name);
+    peername_read(&chain[0], it->peer_names, sizeof it->peer_names);
     return 0;
 }
 
@@ -239,9 +239,9 @@ bool tls_session_may_ask(struct tls_session *it, const char *target)
     return false;
 }
 
-const char *tls_session_peer_name(const struct tls_session *it)
+const char *tls_session_peer_names(const struct tls_session *it)
 {
-    return it->peer_name;
+    return it->peer_names;
 }
 
 /* ---- the handshake ------------------------------------------------------ */

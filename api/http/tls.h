@@ -36,7 +36,7 @@
     "+SIGN-RSA-PSS-RSAE-SHA512:+SIGN-RSA-SHA256:+SIGN-RSA-SHA384:"             \
     "+SIGN-RSA-SHA512:+CTYPE-X509"
 
-enum { TLS_NAME_MAX = 255 };
+enum { TLS_NAMES_MAX = 1024 };
 
 struct gnutls_session_int;
 
@@ -92,11 +92,11 @@ void tls_session_abort(struct tls_session *it);
 bool tls_session_may_ask(struct tls_session *it, const char *target);
 
 /*
- * The name in the client's certificate: its first DNS name, URI or email
- * address, in this order, or else its common name. "": no certificate, or none
- * of these in at most TLS_NAME_MAX printable characters.
+ * The names in the client's certificate, as in peername.h. "": no certificate,
+ * or no names in it, or too many, or more than TLS_NAMES_MAX
+ * characters of them.
  */
-const char *tls_session_peer_name(const struct tls_session *it);
+const char *tls_session_peer_names(const struct tls_session *it);
 
 /*
  * Whether the next that the client has sent is an alert: it says goodbye, as a

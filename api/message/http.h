@@ -43,9 +43,9 @@ struct http_request {
     bool is_chunked;             /* the body */
     bool body_is_too_large;
     struct span body;
-    const char *peer_name; /* of the client's certificate; NULL, "": none */
-    const char *client;    /* address:port, or what a trusted proxy says;
-                              NULL, "": unknown */
+    const char *peer_names; /* in the client's certificate; NULL, "": none */
+    const char *client;     /* address:port, or what a trusted proxy says;
+                               NULL, "": unknown */
     char forwarded[NETWORKS_ADDRESS_MAX]; /* what it says; "": nothing */
 
     /* what it asks; set by http_find_call */

@@ -54,7 +54,7 @@ def token_lets_in_again(desk: Desk) -> None:
 
 
 def certificate_lets_in(desk: Desk) -> None:
-    with guarded(desk, "gate cert:gateway lock,read prefix=*", identity("batch", TOKEN),
+    with guarded(desk, "gate cert:dns:gateway lock,read prefix=*", identity("batch", TOKEN),
                  client_ca="ca.pem") as guard:
         url = ("--url", guard.url, *desk.ca)
         run = ("run", *url, *TTL, "a", "--", "echo", "mine")

@@ -58,7 +58,7 @@ class Case(unittest.TestCase):
         self.assertIn("certificate", stranger.text("not"))
 
     def test_a_certificate_lets_in(self):
-        guard = self.guarded("gate cert:gateway lock,read prefix=*",
+        guard = self.guarded("gate cert:dns:gateway lock,read prefix=*",
                              client_ca="ca.pem")
         holder = self.holder(guard, REDLOCKD_CACERT=self.certificates["ca.pem"],
                              REDLOCKD_CERT=self.certificates["client.pem"],

@@ -30,7 +30,7 @@ const char auth_standard[] =
     "red " AUTH_RED " lock,read prefix=r/ prefix=shared%20/\n"
     "green " AUTH_GREEN " lock,read prefix=g/ prefix=shared%20/\n"
     "blue " AUTH_BLUE " lock,read,metrics,admin prefix=*\n"
-    "gate cert:gate lock prefix=*\n";
+    "gate cert:dns:gate lock prefix=*\n";
 
 void auth_start(struct world *world, int nodes, char path[PATH_SIZE])
 {

@@ -4,6 +4,7 @@
 #include <gnutls/crypto.h>
 #include <gnutls/x509.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -19,6 +20,16 @@ static void write_file(const char *path, const gnutls_datum_t *text)
     ck_assert_uint_eq(fwrite(text->data, 1, text->size, file), text->size);
     ck_assert_int_eq(fclose(file), 0);
     ck_assert_int_eq(chmod(path, 0600), 0);
+}
+
+static void append_file(const char *path, const char *other)
+{
+    char *text = harness_read_file(other);
+    FILE *file = fopen(path, "a");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(text, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+    free(text);
 }
 
 static void write_certificate(const char *path, gnutls_x509_crt_t certificate)
@@ -98,7 +109,7 @@ static void add_names(gnutls_x509_crt_t it, const struct subject *subject)
         add_name(it, GNUTLS_SAN_DNSNAME, subject->dns, strlen(subject->dns));
 }
 
-void authority_make(struct authority *authority, const char *name)
+static void begin_authority(struct authority *authority, const char *name)
 {
     const struct subject subject = {.common = name};
     char dir[PATH_SIZE];
@@ -110,9 +121,63 @@ void authority_make(struct authority *authority, const char *name)
     MUST(gnutls_x509_crt_set_key_usage(authority->certificate,
                                        GNUTLS_KEY_KEY_CERT_SIGN |
                                            GNUTLS_KEY_CRL_SIGN));
-    MUST(gnutls_x509_crt_sign2(authority->certificate, authority->certificate,
-                               authority->key, GNUTLS_DIG_SHA256, 0));
+}
+
+static void end_authority(const struct authority *authority,
+                          const struct authority *signer)
+{
+    MUST(gnutls_x509_crt_sign2(authority->certificate, signer->certificate,
+                               signer->key, GNUTLS_DIG_SHA256, 0));
     write_certificate(authority->path, authority->certificate);
+}
+
+void authority_make(struct authority *authority, const char *name)
+{
+    *authority = (struct authority){.is_delegated = false};
+    begin_authority(authority, name);
+    end_authority(authority, authority);
+}
+
+static gnutls_datum_t datum_of(const char *name)
+{
+    return (gnutls_datum_t){(unsigned char *)name, (unsigned)strlen(name)};
+}
+
+static void constrain(gnutls_x509_name_constraints_t all,
+                      const struct subject *permitted,
+                      const struct subject *excluded)
+{
+    gnutls_datum_t text;
+    if (permitted->dns != NULL) {
+        text = datum_of(permitted->dns);
+        MUST(gnutls_x509_name_constraints_add_permitted(all, GNUTLS_SAN_DNSNAME,
+                                                        &text));
+    }
+    if (permitted->email != NULL) {
+        text = datum_of(permitted->email);
+        MUST(gnutls_x509_name_constraints_add_permitted(
+            all, GNUTLS_SAN_RFC822NAME, &text));
+    }
+    if (excluded->uri != NULL) {
+        text = datum_of(excluded->uri);
+        MUST(gnutls_x509_name_constraints_add_excluded(all, GNUTLS_SAN_URI,
+                                                       &text));
+    }
+}
+
+void authority_delegate(struct authority *authority,
+                        const struct authority *parent,
+                        const struct subject *permitted,
+                        const struct subject *excluded)
+{
+    gnutls_x509_name_constraints_t all;
+    *authority = (struct authority){.is_delegated = true};
+    begin_authority(authority, "delegated");
+    MUST(gnutls_x509_name_constraints_init(&all));
+    constrain(all, permitted, excluded);
+    MUST(gnutls_x509_crt_set_name_constraints(authority->certificate, all, 1));
+    gnutls_x509_name_constraints_deinit(all);
+    end_authority(authority, parent);
 }
 
 void authority_free(struct authority *authority)
@@ -140,6 +205,8 @@ struct pair authority_issue(const struct authority *authority,
     snprintf(pair.certificate, PATH_SIZE, "%.200s/cert.pem", dir);
     snprintf(pair.key, PATH_SIZE, "%.200s/key.pem", dir);
     write_certificate(pair.certificate, it);
+    if (authority->is_delegated)
+        append_file(pair.certificate, authority->path);
     write_key(pair.key, key);
     gnutls_x509_crt_deinit(it);
     gnutls_x509_privkey_deinit(key);

@@ -16,6 +16,7 @@ struct authority {
     struct gnutls_x509_crt_int *certificate;
     struct gnutls_x509_privkey_int *key;
     char path[PATH_SIZE]; /* of its certificate */
+    bool is_delegated;    /* another one signed it: it is shown as well */
 };
 
 /* A certificate and its key, as files. */
@@ -36,6 +37,16 @@ struct subject {
 /* Writes its files into a new directory of the run. */
 void authority_make(struct authority *authority, const char *name);
 void authority_free(struct authority *authority);
+
+/*
+ * One that parent has signed, with constraints on its names: on DNS names and
+ * email addresses those that permitted has, on URIs what excluded has. NULL:
+ * none of the kind.
+ */
+void authority_delegate(struct authority *authority,
+                        const struct authority *parent,
+                        const struct subject *permitted,
+                        const struct subject *excluded);
 
 struct pair authority_issue(const struct authority *authority,
                             const struct subject *subject);

@@ -11,15 +11,16 @@
 #include "secure.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-#define UNKNOWN "the name in the client certificate is not known here"
+#define UNKNOWN "no name in the client certificate is known here"
+#define SEVERAL "the client certificate has the names of several identities"
 
 enum { N = 3, SOON_MS = 9000 };
 
 static const char standard[] =
-    "team cert:team.example lock,read prefix=t/\n"
-    "mesh cert:spiffe://mesh/a lock prefix=*\n"
-    "mail cert:a@mail.example lock prefix=*\n"
-    "plain cert:plain lock prefix=*\n"
+    "team cert:dns:team.example lock,read prefix=t/\n"
+    "mesh cert:uri:spiffe://mesh/a lock prefix=*\n"
+    "mail cert:email:a@mail.example lock prefix=*\n"
+    "plain cert:cn:plain lock prefix=*\n"
     "blue " AUTH_BLUE " lock,read,metrics,admin prefix=*\n";
 
 static struct world world;
@@ -81,16 +82,21 @@ static const struct {
       .uri = "spiffe://mesh/a",
       .email = "a@mail.example",
       .is_client = true},
-     "team"},
-    {{.common = "plain",
-      .uri = "spiffe://mesh/a",
-      .email = "a@mail.example",
-      .is_client = true},
-     "mesh"},
-    /* a name that counts more hides those that count less */
+     NULL}, /* it would be three */
+    {{.uri = "spiffe://mesh/a", .email = "a@mail.example", .is_client = true},
+     NULL},
+    {{.uri = "spiffe://mesh/a", .dns = "x.example", .is_client = true}, "mesh"},
+    /* a name of another kind */
+    {{.common = "team.example", .is_client = true}, NULL},
+    {{.uri = "team.example", .is_client = true}, NULL},
+    {{.email = "team.example", .is_client = true}, NULL},
+    {{.dns = "plain", .is_client = true}, NULL},
+    {{.dns = "mesh.example", .common = "spiffe://mesh/a", .is_client = true},
+     NULL},
+    /* beside other names the common one does not count */
     {{.common = "plain", .dns = "x.example", .is_client = true}, NULL},
-    {{.uri = "spiffe://mesh/a", .dns = "x.example", .is_client = true}, NULL},
-    {{.common = "team.example", .uri = "spiffe://x", .is_client = true}, NULL},
+    {{.common = "plain", .uri = "spiffe://x", .is_client = true}, NULL},
+    {{.common = "plain", .email = "x@x.example", .is_client = true}, NULL},
     /* no name is near enough to another one */
     {{.common = "team", .is_client = true}, NULL},
     {{.common = "blue", .is_client = true}, NULL},
@@ -150,6 +156,16 @@ TEST(who_is_trusted_but_not_known_needs_a_token)
     answer_expect(HTTP(server, .method = "GET", .path = "/readyz"), 200, NULL);
 }
 
+TEST(who_would_be_several_is_told)
+{
+    static const struct subject both = {
+        .dns = "team.example", .uri = "spiffe://mesh/a", .is_client = true};
+    ask_as(&both);
+    const struct answer *a = acquire(NULL, NULL);
+    answer_expect(a, 401, "unauthorized");
+    ck_assert_ptr_nonnull(strstr(answer_text(a, "detail"), SEVERAL));
+}
+
 TEST(a_certificates_identity_has_scopes_and_prefixes)
 {
     ask_as(&team);
@@ -168,7 +184,7 @@ TEST(a_reload_changes_what_a_certificate_may_on_its_connection)
     static const int statuses[] = {200, 401, 403, 200};
     static const char *const files[] = {
         NULL, "blue " AUTH_BLUE " read prefix=*\n",
-        "team cert:team.example lock prefix=*\nblue " AUTH_BLUE
+        "team cert:dns:team.example lock prefix=*\nblue " AUTH_BLUE
         " read prefix=*\n",
         standard};
     ask_as(&team);

@@ -3,7 +3,7 @@
 
   run.py [--seconds 180] [--only TEXT] [--tls] [--check]
 
-Each defect of defects.py, earlier.py, permits.py, readers.py and visits.py is
+Each defect of access.py, defects.py, earlier.py, permits.py, readers.py and visits.py is
 built in a copy of its own; the copy's simulator runs seed after seed, or the nemesis runs
 against its server, until the invariant falls that the defect is known to break.
 The same seed must then hold without the defect. Where no invariant falls,
@@ -26,6 +26,7 @@ import sys
 import time
 from collections.abc import Iterable
 
+from access import ACCESS
 from defects import DEFECTS, Defect, Edit
 from earlier import EARLIER
 from permits import PERMITS
@@ -209,7 +210,7 @@ def main() -> None:
     parser.add_argument("--tls", action="store_true")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    every = DEFECTS + EARLIER + PERMITS + READERS + VISITS
+    every = ACCESS + DEFECTS + EARLIER + PERMITS + READERS + VISITS
     for defect in every:
         edited(defect.name, defect.edits)
     if options.check:

@@ -46,7 +46,7 @@ def main() -> int:
             "guarded": guarded(stack, folder / "guarded", certificates,
                                identity("batch", TOKEN, "lock,read prefix=b/")),
             "mutual": guarded(stack, folder / "mutual", certificates,
-                              "gate cert:gateway lock,read prefix=*",
+                              "gate cert:dns:gateway lock,read prefix=*",
                               client_ca="ca.pem"),
         }
         return subprocess.run(sys.argv[1:], check=False, env={

@@ -68,7 +68,7 @@ class Case(unittest.IsolatedAsyncioTestCase):
                 self.acquire(self.client(guard, **how), resource)
 
     def test_a_certificate_lets_in(self):
-        guard = self.guarded("gate cert:gateway lock,read prefix=*",
+        guard = self.guarded("gate cert:dns:gateway lock,read prefix=*",
                              identity("batch", TOKEN), client_ca="ca.pem")
         mine = {"cert_file": self.certificates["client.pem"],
                 "key_file": self.certificates["client.key"]}

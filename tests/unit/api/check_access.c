@@ -29,22 +29,24 @@ static void set_up(void)
 /* ---- who asks ----------------------------------------------------------- */
 
 static const struct {
-    const char *authorization, *peer_name;
+    const char *authorization, *peer_names;
     const char *identity;  /* "": it is refused … */
     const char *challenge; /* … so */
 } askers[] = {
     {"Bearer secret", NULL, "billing", NULL},
     {"bearer secret", "", "billing", NULL},
     {"BEARER   secret", NULL, "billing", NULL},
-    {NULL, "gate way", "gateway", NULL},
-    {"Bearer secret", "gate way", "billing", NULL},
-    {"Bearer secret", "nobody", "billing", NULL},
+    {NULL, "cn:gate\ndns:gate", "gateway", NULL},
+    {"Bearer secret", "cn:gate\ndns:gate", "billing", NULL},
+    {"Bearer secret", "dns:nobody", "billing", NULL},
     {NULL, NULL, "", PLAIN},
     {NULL, "", "", PLAIN},
-    {NULL, "nobody", "", PLAIN},
+    {NULL, "dns:nobody", "", PLAIN},
+    {NULL, "cn:gate", "", PLAIN},
+    {NULL, "dns:gate\nuri:gate", "", PLAIN},
     {"", NULL, "", PLAIN},
-    {"", "gate way", "", PLAIN},
-    {"Basic c2VjcmV0", "gate way", "", PLAIN},
+    {"", "cn:gate\ndns:gate", "", PLAIN},
+    {"Basic c2VjcmV0", "cn:gate\ndns:gate", "", PLAIN},
     {"Bearersecret", NULL, "", PLAIN},
     {"Beare", NULL, "", PLAIN},
     {"Bearer\tsecret", NULL, "", PLAIN},
@@ -55,16 +57,17 @@ static const struct {
     {"Bearer secre", NULL, "", INVALID},
     {"Bearer secret1", NULL, "", INVALID},
     {"Bearer secret secret", NULL, "", INVALID},
-    {"Bearer wrong", "gate way", "", INVALID},
+    {"Bearer wrong", "cn:gate\ndns:gate", "", INVALID},
 };
 
 static void check_asker(int i, const char *before)
 {
     judged_use("billing " AUTHTEXT_SECRET
-               " read prefix=*\ngateway cert:gate%20way read prefix=*\n");
+               " read prefix=*\ngateway cert:dns:gate read prefix=*\n"
+               "other cert:uri:gate read prefix=*\n");
     if (before != NULL)
         ck_assert_ptr_null(judged_admit("GET", "/nodes", before)->detail);
-    ask.request.peer_name = askers[i].peer_name;
+    ask.request.peer_names = askers[i].peer_names;
     const struct refusal *refusal =
         judged_admit("GET", "/nodes", askers[i].authorization);
     ck_assert_str_eq(ask.caller.identity, askers[i].identity);

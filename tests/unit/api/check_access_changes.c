@@ -64,7 +64,7 @@ static const struct {
     {"b " AUTHTEXT_SECRET " lock prefix=*\n", PROBLEM_UNAUTHORIZED},
     {"b " AUTHTEXT_OTHER " lock prefix=*\n", PROBLEM_UNAUTHORIZED},
     {"a " AUTHTEXT_OTHER " lock prefix=*\n", PROBLEM_UNAUTHORIZED},
-    {"a cert:a lock prefix=*\n", PROBLEM_UNAUTHORIZED},
+    {"a cert:dns:a lock prefix=*\n", PROBLEM_UNAUTHORIZED},
     {"a " AUTHTEXT_OTHER " lock prefix=*\nb " AUTHTEXT_SECRET
      " lock prefix=*\n",
      PROBLEM_UNAUTHORIZED},

@@ -408,7 +408,7 @@ static void use_three(void)
     placed_count = 0;
     judged_use("a " AUTHTEXT_SECRET " read prefix=*\nb " AUTHTEXT_OTHER
                " read prefix=*\n"
-               "c cert:c read prefix=*\nd cert:d read prefix=*\n");
+               "c cert:dns:c read prefix=*\nd cert:dns:d read prefix=*\n");
 }
 
 GROUP(places, .set_up = use_three, .tear_down = leave_and_tear_down);

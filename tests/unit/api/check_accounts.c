@@ -107,7 +107,7 @@ TEST(without_memory_nothing_changes)
 {
     struct account *a = all.list[0];
     struct identities *three =
-        parse(A B "c cert:x read prefix=*\nd cert:y read prefix=*\n");
+        parse(A B "c cert:dns:x read prefix=*\nd cert:dns:y read prefix=*\n");
     hold(a, "x");
     set(B);
     starve.is_on = true;

@@ -40,7 +40,8 @@ TEST(an_error_has_file_and_line)
 {
     expect(authtext_write(GOOD "b\n"),
            "2: the second word must be sha256: and 64 hex digits, the SHA-256 "
-           "of the token, or cert: and the name in a client certificate");
+           "of the token, or cert:, dns:, uri:, email: or cn:, and the name "
+           "in a client certificate");
     expect(authtext_write(""),
            " it names no identity, so every request would be refused; "
            "without --auth-file anybody may do anything");

@@ -127,9 +127,18 @@ static const struct {
     {"a SHA256" OTHER " lock\n", "1: the second word must"},
     {"a " SECRET "0 lock\n", "1: the second word must"},
     {"a " EMPTY " lock\n", "1: this is the SHA-256 of an empty token"},
-    {"a cert: lock\n", "1: cert: must"},
-    {"a cert:x%2 lock\n", "1: cert: must"},
-    {"a cert:x%00 lock\n", "1: cert: must"},
+    {"a cert: lock\n", "1: cert: must be followed by the kind"},
+    {"a cert:x lock\n",
+     "1: cert: must be followed by the kind of the name and the name: "
+     "cert:dns:NAME, cert:uri:NAME, cert:email:NAME or cert:cn:NAME"},
+    {"a cert:spiffe://x/y lock\n", "1: cert: must be followed by the kind"},
+    {"a cert:DNS:x lock\n", "1: cert: must be followed by the kind"},
+    {"a cert:%64ns:x lock\n", "1: cert: must be followed by the kind"},
+    {"a cert:dns lock\n", "1: cert: must be followed by the kind"},
+    {"a cert:dns: lock\n", "1: cert: and the kind must"},
+    {"a cert:cn: lock\n", "1: cert: and the kind must"},
+    {"a cert:uri:x%2 lock\n", "1: cert: and the kind must"},
+    {"a cert:email:x%00 lock\n", "1: cert: and the kind must"},
     {"a " SECRET "\n", "1: the third word must"},
     {"a " SECRET " ,\n", "1: the third word must"},
     {"a " SECRET " lock,\n", "1: the third word must"},
@@ -178,7 +187,8 @@ static const struct {
      "3: the name is that of line 1"},
     {"a " SECRET " lock prefix=*\nb " SECRET " read prefix=*\n",
      "2: the token is that of line 1"},
-    {"b cert:x lock prefix=*\na " SECRET " metrics\nc cert:%78 metrics\n",
+    {"b cert:dns:x lock prefix=*\na " SECRET
+     " metrics\nc cert:dns:%78 metrics\n",
      "3: the certificate is that of line 1"},
 };
 
@@ -209,7 +219,8 @@ TEST(what_may_be_a_secret_is_not_repeated)
         "a " SECRET " lock hunter2\n",
         "a " SECRET " lock rate=hunter2\n",
         "a " SECRET " lock prefix=redlockd:hunter2\n",
-        "a cert:hunter2 metrics\nb cert:hunter2 metrics\n",
+        "a cert:hunter2 metrics\n",
+        "a cert:dns:hunter2 metrics\nb cert:dns:hunter2 metrics\n",
     };
     for (size_t i = 0; i < COUNT(texts); i++) {
         parse(span_of(texts[i]));
@@ -260,7 +271,7 @@ TEST(a_thousand_and_no_more)
 TEST(who_is_not_there_is_not_found)
 {
     struct digest digest;
-    parse(span_of("b cert:gate%20way metrics\nd " SECRET " metrics\n"));
+    parse(span_of("b " OTHER " metrics\nd " SECRET " metrics\n"));
     ck_assert_int_eq(identities_find_name(all, "a"), -1);
     ck_assert_int_eq(identities_find_name(all, "c"), -1);
     ck_assert_int_eq(identities_find_name(all, "e"), -1);
@@ -272,10 +283,40 @@ TEST(who_is_not_there_is_not_found)
     /* the digest of who has none */
     digest = (struct digest){{0}};
     ck_assert_int_eq(identities_find_digest(all, &digest), -1);
-    ck_assert_int_eq(identities_find_certificate(all, "gate way"), 0);
-    ck_assert_int_eq(identities_find_certificate(all, "gate"), -1);
-    ck_assert_int_eq(identities_find_certificate(all, "gate%20way"), -1);
-    ck_assert_int_eq(identities_find_certificate(all, ""), -1);
+    ck_assert_int_eq(identities_find_certificate(all, span_of("dns:x")), -1);
+}
+
+/* Each kind, and a token: what is "x" of one kind is not of another. */
+static const struct {
+    const char *names;
+    int number;
+} shown[] = {
+    {"dns:x", 0},
+    {"uri:x", 1},
+    {"email:x", 2},
+    {"cn:x", 3},
+    {"cn:a%b", 4},
+    {"dns:y\ndns:x\nemail:y", 0},
+    {"dns:x\ndns:x", 0},
+    {"dns:x\nemail:x", IDENTITIES_SEVERAL},
+    {"email:x\ndns:y\nuri:x", IDENTITIES_SEVERAL},
+    {"", -1},
+    {"x", -1},
+    {"dns:", -1},
+    {"dns:x.", -1},
+    {"dns:X", -1},
+    {"cn:a%25b", -1},
+    {"cn:y\nuri:y", -1},
+};
+
+TEST_EACH(a_name_counts_as_one_of_its_kind, shown)
+{
+    parse(span_of("a cert:dns:x metrics\nb cert:uri:x metrics\n"
+                  "c cert:email:x metrics\nd cert:cn:x metrics\n"
+                  "e cert:cn:a%25b metrics\nf " SECRET " metrics\n"));
+    ck_assert_msg(all != NULL, "%s", error);
+    ck_assert_int_eq(identities_find_certificate(all, span_of(shown[_i].names)),
+                     shown[_i].number);
 }
 
 /* ---- prefixes ----------------------------------------------------------- */

@@ -1,19 +1,22 @@
 /*
- * The name in a client's certificate.
+ * The names in a client's certificate.
  */
 #include <gnutls/x509.h>
+#include <stdbool.h>
 #include <string.h>
 #include <time.h>
 
 #include "../../../api/http/peername.h"
 #include "../../lib/suite/suite.h"
 
-enum { SIZE = 32 };
+enum { SIZE = 36 };
 
-/* Alternative names, in this order; and the common name. NULL: none. */
+/* Alternative names, in this order; and the common names. NULL: none. */
 struct names {
-    const char *email, *uri, *dns, *second_dns, *common;
+    const char *email, *uri, *dns, *second_dns, *common, *second_common;
     const char *want;
+    bool has_address; /* an alternative name of a kind that is not read */
+    int many;         /* more DNS names */
 };
 
 static void add(gnutls_x509_crt_t it, gnutls_x509_subject_alt_name_t kind,
@@ -26,17 +29,26 @@ static void add(gnutls_x509_crt_t it, gnutls_x509_subject_alt_name_t kind,
             0);
 }
 
+static void add_common(gnutls_x509_crt_t it, const char *name)
+{
+    if (name != NULL)
+        ck_assert_int_ge(
+            gnutls_x509_crt_set_dn_by_oid(it, GNUTLS_OID_X520_COMMON_NAME, 0,
+                                          name, (unsigned)strlen(name)),
+            0);
+}
+
 static void fill(gnutls_x509_crt_t it, const struct names *names)
 {
     add(it, GNUTLS_SAN_RFC822NAME, names->email);
     add(it, GNUTLS_SAN_URI, names->uri);
     add(it, GNUTLS_SAN_DNSNAME, names->dns);
     add(it, GNUTLS_SAN_DNSNAME, names->second_dns);
-    if (names->common != NULL)
-        ck_assert_int_ge(gnutls_x509_crt_set_dn_by_oid(
-                             it, GNUTLS_OID_X520_COMMON_NAME, 0, names->common,
-                             (unsigned)strlen(names->common)),
-                         0);
+    for (int i = 0; i < names->many; i++)
+        add(it, GNUTLS_SAN_DNSNAME, "d");
+    add(it, GNUTLS_SAN_IPADDRESS, names->has_address ? "1234" : NULL);
+    add_common(it, names->common);
+    add_common(it, names->second_common);
 }
 
 static void make(const struct names *names, gnutls_datum_t *der)
@@ -64,41 +76,88 @@ static void make(const struct names *names, gnutls_datum_t *der)
 }
 
 static const struct names cases[] = {
-    {.common = "a", .want = "a"},
-    {.dns = "d.example", .common = "a", .want = "d.example"},
-    {.email = "e@x", .uri = "spiffe://x/y", .dns = "d", .want = "d"},
-    {.dns = "first", .second_dns = "second", .want = "first"},
-    {.email = "e@x", .uri = "spiffe://x/y", .want = "spiffe://x/y"},
-    {.email = "e@x", .common = "a", .want = "e@x"},
+    {.common = "a", .want = "cn:a"},
+    {.common = "a", .second_common = "b", .want = "cn:a\ncn:b"},
+    {.dns = "d.example", .want = "dns:d.example"},
+    {.dns = "first", .second_dns = "second", .want = "dns:first\ndns:second"},
+    {.email = "e@x",
+     .uri = "u://x",
+     .dns = "d",
+     .want = "email:e@x\nuri:u://x\ndns:d"},
+    {.email = "e@x",
+     .uri = "spiffe://x/y",
+     .want = "email:e@x\nuri:spiffe://x/y"},
+    /* beside alternative names of any kind, no common name counts */
+    {.dns = "d.example", .common = "a", .want = "dns:d.example"},
+    {.uri = "u://x", .common = "a", .want = "uri:u://x"},
+    {.email = "e@x", .common = "a", .want = "email:e@x"},
+    {.common = "a", .has_address = true, .want = ""},
+    {.dns = "two words", .common = "a", .want = ""},
     {.want = ""},
+    /* what is not printable is left out */
     {.common = "two words", .want = ""},
     {.common = "line\nfeed", .want = ""},
-    /* one that cannot be used does not make way for a weaker one */
-    {.dns = "two words", .common = "a", .want = ""},
+    {.common = "a\ndns:d", .want = ""},
+    {.dns = "two words", .second_dns = "d", .want = "dns:d"},
+    /* up to 35 characters; one more, and none counts */
     {.dns = "0123456789012345678901234567890",
-     .want = "012345678901234567890123"
-             "4567890"},
-    {.dns = "01234567890123456789012345678901", .common = "a", .want = ""},
-    {.email = "a@0123456789012345678901234567890", .dns = "d", .want = "d"},
-    {.common = "01234567890123456789012345678901", .want = ""},
+     .want = "dns:0123456789012345678901234567890"},
+    {.dns = "01234567890123456789012345678901", .want = ""},
+    {.dns = "d",
+     .second_dns = "0123456789012345678901234",
+     .want = "dns:d\ndns:0123456789012345678901234"},
+    {.dns = "d", .second_dns = "01234567890123456789012345", .want = ""},
+    {.common = "01234567890123456789012345678901234567890", .want = ""},
 };
 
 SUITE(peername);
 
-TEST_EACH(the_strongest_name_is_taken, cases)
+TEST_EACH(all_names_are_taken_with_their_kinds, cases)
 {
-    char name[SIZE] = "not touched";
+    char names[SIZE] = "not touched";
     gnutls_datum_t der;
     make(&cases[_i], &der);
-    peername_read(&der, name, sizeof name);
-    ck_assert_str_eq(name, cases[_i].want);
+    peername_read(&der, names, sizeof names);
+    ck_assert_str_eq(names, cases[_i].want);
+    gnutls_free(der.data);
+}
+
+TEST(sixteen_names_and_no_more)
+{
+    char names[1024] = "not touched";
+    gnutls_datum_t der;
+    make(&(struct names){.many = PEERNAMES_MAX}, &der);
+    peername_read(&der, names, sizeof names);
+    ck_assert_uint_eq(strlen(names), PEERNAMES_MAX * strlen("dns:d\n") - 1);
+    gnutls_free(der.data);
+    make(&(struct names){.many = PEERNAMES_MAX + 1}, &der);
+    peername_read(&der, names, sizeof names);
+    ck_assert_str_eq(names, "");
+    gnutls_free(der.data);
+}
+
+TEST(a_common_name_may_be_longer_than_it_should)
+{
+    static char name[301];
+    char names[1024] = "not touched";
+    gnutls_datum_t der;
+    memset(name, 'a', 255);
+    const struct names fits = {.common = name};
+    make(&fits, &der);
+    peername_read(&der, names, sizeof names);
+    ck_assert_uint_eq(strlen(names), 3 + 255);
+    gnutls_free(der.data);
+    memset(name, 'a', 256);
+    make(&fits, &der);
+    peername_read(&der, names, sizeof names);
+    ck_assert_str_eq(names, "");
     gnutls_free(der.data);
 }
 
 TEST(what_is_no_certificate_has_no_name)
 {
-    char name[SIZE] = "not touched";
+    char names[SIZE] = "not touched";
     const gnutls_datum_t der = {(unsigned char *)"\x30\x03nop", 5};
-    peername_read(&der, name, sizeof name);
-    ck_assert_str_eq(name, "");
+    peername_read(&der, names, sizeof names);
+    ck_assert_str_eq(names, "");
 }
