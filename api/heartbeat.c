@@ -139,8 +139,7 @@ bool heartbeat_begin(const struct service *service,
     struct locklist list = {.root = NULL};
     bool is_pending = false;
     if (!read_list(service, request, &list, response) ||
-        !access_charge(service->access, request,
-                       http_price_of_locks(list.count) - 1, response))
+        !access_charge(service->access, request, list.count - 1, response))
         goto done;
     request->heartbeat = open_heartbeat(request, list.count);
     if (request->heartbeat == NULL) {

@@ -331,6 +331,11 @@ bool access_charge(struct access *access, struct http_request *request,
                    int count, struct http_response *response)
 {
     struct account *account = account_of(access, request);
+    if (account != NULL && account->identity->rate != 0) {
+        /* the head was one of them: a full bucket must be enough */
+        int64_t most = account->identity->burst - 1;
+        count = count < most ? count : (int)most;
+    }
     return account == NULL || count == 0 ||
            take_requests(account, request, count) ||
            respond_refusal(request, ACCOUNT_LIMITED, response);

@@ -53,8 +53,9 @@ bool access_stands(struct access *access, struct http_request *request,
                    struct span names);
 
 /*
- * The body was read, and shows that the request counts as so many more. False:
- * its identity may not make so many, and response tells.
+ * The body was read, and shows that the request counts as so many more, but no
+ * more than the burst. False: its identity may not make so many, and response
+ * tells.
  */
 bool access_charge(struct access *access, struct http_request *request,
                    int count, struct http_response *response);

@@ -1,6 +1,6 @@
 #include "http.h"
 
-enum { LOCKS_EACH = 10 }; /* of a page or heartbeat count as one request */
+enum { LOCKS_EACH = 10 }; /* of a page count as one request */
 
 static int counter_of(const struct route_match *match)
 {
@@ -28,11 +28,6 @@ int http_list_limit(struct span text)
     return limit >= 1 && limit <= LIST_LIMIT_MAX ? (int)limit : 0;
 }
 
-int http_price_of_locks(int count)
-{
-    return count > LOCKS_EACH ? count / LOCKS_EACH : 1;
-}
-
 size_t http_body_max(const struct route_match *match)
 {
     return match->route == ROUTE_HEARTBEAT ? HTTP_HEARTBEAT_MAX : HTTP_BODY_MAX;
@@ -52,7 +47,7 @@ int http_price(const struct http_request *request)
         if (query_read(query, QUERY_LIMIT, digits, sizeof digits, &len) == NULL)
             limit = http_list_limit((struct span){digits, len});
     }
-    return http_price_of_locks(limit);
+    return limit > LOCKS_EACH ? limit / LOCKS_EACH : 1;
 }
 
 void http_find_call(struct http_request *request)

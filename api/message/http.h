@@ -113,9 +113,6 @@ void http_find_call(struct http_request *request);
  */
 int http_price(const struct http_request *request);
 
-/* A page of so many locks, or a heartbeat. */
-int http_price_of_locks(int count);
-
 /* How many bytes a body may have. */
 size_t http_body_max(const struct route_match *match);
 

@@ -24,4 +24,11 @@ ACCESS = [
                "            return IDENTITIES_SEVERAL;\n",
                "        if (found >= 0)\n"
                "            return found;\n")], tests="identities"),
+    Defect("a heartbeat at the price of one request", "unit",
+           "it_counts_as_many_requests_as_it_has_locks", [Edit(
+               "api/heartbeat.c",
+               "access_charge(service->access, request, list.count - 1, "
+               "response))",
+               "access_charge(service->access, request, 0, response))")],
+           tests="heartbeat"),
 ]

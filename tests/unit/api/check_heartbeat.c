@@ -288,12 +288,12 @@ TEST(locks_beyond_those_that_it_may_hold_are_refused_alone)
                            "redlockd_identity_locks{identity=\"a\"} 1\n");
 }
 
-/* One for each ten locks. */
-TEST(it_counts_as_several_requests)
+/* One for each lock, but no more than the burst. */
+TEST(it_counts_as_many_requests_as_it_has_locks)
 {
     static const struct {
         int locks, asked;
-    } rows[] = {{1, 20}, {19, 20}, {20, 10}, {100, 2}};
+    } rows[] = {{1, 20}, {2, 10}, {5, 4}, {10, 2}, {19, 1}, {100, 1}};
     for (int i = 0; i < PLAY_NODES; i++)
         play.is_refusing[i] = true;
     play.on_answer = note_answer;
