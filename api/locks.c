@@ -138,12 +138,16 @@ static void keep_owner(struct http_request *request, struct span owner)
 }
 
 static bool claim(const struct service *service, struct http_request *request,
-                  const struct body *body, struct http_response *response)
+                  const struct body *body, struct span key_hash,
+                  struct http_response *response)
 {
-    return body->limit > 0 ? access_claim_permit(service->access, request,
-                                                 body->resource, response)
-                           : access_claim(service->access, request,
-                                          body->resource, response);
+    if (body->limit > 0) /* its slots are not known before its grant */
+        key_hash.len = 0;
+    return body->limit > 0 || body->is_shared
+               ? access_claim_one_more(service->access, request, body->resource,
+                                       key_hash, response)
+               : access_claim(service->access, request, body->resource,
+                              response);
 }
 
 static bool begin_acquire(const struct service *service,
@@ -159,7 +163,7 @@ static bool begin_acquire(const struct service *service,
     if (read_body(service, request, &body, response) &&
         access_allows(service->access, request, body.resource, response) &&
         find_key_hash(request, body.resource, hash, &key_hash, response) &&
-        claim(service, request, &body, response) &&
+        claim(service, request, &body, key_hash, response) &&
         (body.wait_ms == 0 ||
          access_take_place(service->access, request, PLACE_WAIT,
                            engine_waiters_max(service->engine), response))) {
@@ -275,7 +279,8 @@ bool locks_extend(const struct service *service, struct http_request *request,
         failure_respond_upgrade(request, response);
         return true;
     }
-    return !access_claim(service->access, request, resource, response) ||
+    return !access_claim_token(service->access, request, resource, token,
+                               response) ||
            !announce(service, request, resource, response) ||
            !keep_operation(request,
                            engine_extend(service->engine, resource, token,
@@ -289,12 +294,13 @@ static bool release(const struct service *service, struct http_request *request,
                     struct http_response *response)
 {
     struct span token;
-    return !take_token(request, body, &token, response) ||
-           !announce(service, request, body->resource, response) ||
-           !keep_operation(
-               request,
-               engine_release(service->engine, body->resource, token, client),
-               response);
+    if (!take_token(request, body, &token, response) ||
+        !announce(service, request, body->resource, response))
+        return true;
+    access_claim_release(service->access, request, body->resource, token);
+    return !keep_operation(
+        request, engine_release(service->engine, body->resource, token, client),
+        response);
 }
 
 /* Extend and release: both need the token, in the header or in a body. */

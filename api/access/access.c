@@ -7,6 +7,7 @@
 
 #include "../../server/base/clock.h"
 #include "../../server/base/log.h"
+#include "../../server/engine/port/token.h"
 #include "../message/head.h"
 #include "../message/problem.h"
 #include "accounts.h"
@@ -359,13 +360,14 @@ bool access_narrow(struct access *access, struct http_request *request,
 
 /* ---- locks held --------------------------------------------------------- */
 
-bool access_claim(struct access *access, struct http_request *request,
-                  struct span names, struct http_response *response)
+static bool claim(struct access *access, struct http_request *request,
+                  const struct holding_lock *lock,
+                  struct http_response *response)
 {
     struct account *account = account_of(access, request);
     if (account == NULL || account->holder.most == 0)
         return true;
-    switch (holdings_claim(access->holdings, &account->holder, names,
+    switch (holdings_claim(access->holdings, &account->holder, lock,
                            request->head_read_us, &request->caller->claim)) {
     case HOLDINGS_CLAIMED:
         return true;
@@ -382,29 +384,64 @@ bool access_claim(struct access *access, struct http_request *request,
     }
 }
 
-bool access_claim_permit(struct access *access, struct http_request *request,
-                         struct span pool, struct http_response *response)
+bool access_claim(struct access *access, struct http_request *request,
+                  struct span names, struct http_response *response)
 {
-    /* a name for this request only, which no lock has */
-    char text[RESOURCE_MAX + 40];
-    assert(pool.len <= RESOURCE_MAX);
-    size_t len = span_copy(text, pool);
-    int more = snprintf(text + len, sizeof text - len, "\n%p",
-                        (const void *)request->caller);
-    return access_claim(access, request,
-                        (struct span){text, len + (size_t)more}, response);
+    return claim(access, request, &(struct holding_lock){.names = names},
+                 response);
 }
 
-/* The slots of a permit are known: it counts as their lock from now on. */
-static void claim_slots(struct access *access, struct account *account,
-                        struct http_request *request, struct span names)
+bool access_claim_one_more(struct access *access, struct http_request *request,
+                           struct span names, struct span key_hash,
+                           struct http_response *response)
 {
-    holdings_drop(access->holdings, request->caller->claim, false);
-    request->caller->claim = NULL;
-    if (holdings_claim(access->holdings, &account->holder, names,
-                       request->head_read_us,
-                       &request->caller->claim) != HOLDINGS_CLAIMED)
-        request->caller->claim = NULL; /* no memory: it is not counted */
+    char text[HOLDING_READER_MAX]; /* for this request only, no token has it */
+    int len = snprintf(text, sizeof text, "%p", (const void *)request->caller);
+    const struct holding_lock lock = {
+        .names = names,
+        .reader =
+            key_hash.len > 0 ? key_hash : (struct span){text, (size_t)len},
+    };
+    return claim(access, request, &lock, response);
+}
+
+/*
+ * A reader is another one than those with other tokens; but a repeat replaces
+ * the one with its key.
+ */
+static struct holding_lock lock_of(struct span names, struct span token)
+{
+    struct token_parts parts;
+    bool is_ours = token_parse(token, &parts);
+    assert(is_ours); /* locks looks first; and the engine made it */
+    const struct span random = {token.ptr + TOKEN_NUMBER_LEN + 1,
+                                HOLDING_READER_MAX};
+    static_assert((int)HOLDING_READER_MAX == 2 * TOKEN_RANDOM_BYTES, "");
+    return (struct holding_lock){
+        .names = names,
+        .reader = parts.key_hash.len > 0 ? parts.key_hash : random,
+        .may_be_either = !parts.is_shared,
+        .number = parts.number,
+    };
+}
+
+bool access_claim_token(struct access *access, struct http_request *request,
+                        struct span names, struct span token,
+                        struct http_response *response)
+{
+    const struct holding_lock lock = lock_of(names, token);
+    return claim(access, request, &lock, response);
+}
+
+void access_claim_release(struct access *access, struct http_request *request,
+                          struct span names, struct span token)
+{
+    const struct account *account = account_of(access, request);
+    if (account == NULL || account->holder.count == 0)
+        return;
+    const struct holding_lock lock = lock_of(names, token);
+    request->caller->claim =
+        holdings_claim_known(access->holdings, &account->holder, &lock);
 }
 
 /* ---- places ------------------------------------------------------------- */
@@ -434,19 +471,29 @@ bool access_take_place(struct access *access, struct http_request *request,
 void access_note(struct access *access, struct http_request *request,
                  const struct engine_result *result, int64_t now_us)
 {
-    struct account *account = account_of(access, request);
-    int64_t until_us = now_us + result->ttl_ms * US_PER_MS;
-    if (account != NULL && request->caller->claim != NULL &&
-        request->limit > 0 && result->outcome == OUTCOME_GRANTED)
-        claim_slots(access, account, request, result->resource);
-    if (request->caller->claim != NULL) {
-        holdings_grant(access->holdings, request->caller->claim, until_us);
-        request->caller->claim_is_granted =
-            result->outcome == OUTCOME_GRANTED && !result->is_repeat;
+    struct caller *caller = request->caller;
+    if (access == NULL)
+        return;
+    if (result->outcome == OUTCOME_RELEASED) {
+        if (request->match.call == LOCK_FORCE)
+            holdings_force(access->holdings, result->resource, request->number);
+        else if (caller->claim != NULL)
+            holdings_release(access->holdings, caller->claim, request->number);
+        return;
     }
-    if (account != NULL && account->holder.count > 0 &&
-        result->outcome == OUTCOME_RELEASED)
-        holdings_release(access->holdings, &account->holder, result->resource);
+    if (caller->claim == NULL)
+        return;
+    if (result->is_shared || request->limit > 0) { /* which one is known now */
+        struct holding_lock lock = lock_of(result->resource, result->token);
+        if (!result->is_shared)
+            lock.reader.len = 0;
+        caller->claim = holdings_move(access->holdings, caller->claim, &lock);
+    }
+    if (caller->claim != NULL)
+        holdings_grant(access->holdings, caller->claim, result->number,
+                       now_us + result->ttl_ms * US_PER_MS);
+    caller->claim_is_granted =
+        result->outcome == OUTCOME_GRANTED && !result->is_repeat;
 }
 
 void access_end(struct access *access, struct http_request *request,

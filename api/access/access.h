@@ -76,19 +76,30 @@ bool access_shows(const struct access *access,
                   const struct http_request *request, struct span name);
 
 /*
- * An acquire or an extend is about to begin: its lock counts among the locks
- * that the identity holds, until access_end. False: there are too many, and
- * response tells.
+ * An acquire of an exclusive lock is about to begin: its lock counts among the
+ * locks that the identity holds, until access_end. False: there are too many,
+ * and response tells.
  */
 bool access_claim(struct access *access, struct http_request *request,
                   struct span names, struct http_response *response);
 
 /*
- * The same for a permit: whichever slots it gets, it is one lock. Of calls at
- * once for one pool each may get another.
+ * The same for a permit, whichever slots it gets, and for a reader: of calls at
+ * once for the same names each may get another lock. Those with the same key
+ * get one; key_hash is empty if there is none.
  */
-bool access_claim_permit(struct access *access, struct http_request *request,
-                         struct span pool, struct http_response *response);
+bool access_claim_one_more(struct access *access, struct http_request *request,
+                           struct span names, struct span key_hash,
+                           struct http_response *response);
+
+/* The same for an extend, by the token. */
+bool access_claim_token(struct access *access, struct http_request *request,
+                        struct span names, struct span token,
+                        struct http_response *response);
+
+/* A release is about to begin: its lock may count no more when it is over. */
+void access_claim_release(struct access *access, struct http_request *request,
+                          struct span names, struct span token);
 
 /*
  * A wait or a list is about to begin: takes one of most places, until

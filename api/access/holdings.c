@@ -7,8 +7,11 @@
 #include "digest.h"
 
 struct holding {
-    struct digest key; /* of the holder and what is locked */
+    struct digest key;   /* of the holder, the names and the reader */
+    struct digest names; /* what is locked */
     struct holder *holder;
+    bool is_reader;
+    int64_t number;   /* the highest that was granted; 0: none */
     int64_t until_us; /* 0: not held */
     size_t place;     /* in the heap, while it is held */
     int claims;
@@ -86,26 +89,57 @@ static int by_key(const void *a, const void *b)
     return memcmp(&left->key, &right->key, sizeof left->key);
 }
 
-static bool make_key(const struct holder *holder, struct span names,
-                     struct digest *key)
+/* Fills key, and what lies in it. */
+static bool make_key(const struct holder *holder, const struct digest *names,
+                     struct span reader, struct holding *wanted)
 {
-    char text[sizeof holder->name + 1 + NAMES_LEN_MAX];
-    size_t len = span_copy(text, span_of(holder->name));
-    text[len++] = '\n';
-    len += span_copy(text + len, names);
-    return digest_make(key, (struct span){text, len});
+    char text[DIGEST_BYTES + HOLDING_READER_MAX + 1 + sizeof holder->name];
+    assert(reader.len <= HOLDING_READER_MAX);
+    size_t len = sizeof names->words;
+    memcpy(text, names->words, len);
+    len += span_copy(text + len, reader);
+    text[len++] = '\n'; /* neither has one behind */
+    len += span_copy(text + len, span_of(holder->name));
+    *wanted = (struct holding){.names = *names, .is_reader = reader.len > 0};
+    return digest_make(&wanted->key, (struct span){text, len});
 }
 
-static struct holding *find(const struct holdings *all,
-                            const struct digest *key)
+static struct holding *look_up(const struct holdings *all,
+                               const struct holding *wanted)
 {
-    const struct holding wanted = {.key = *key};
-    struct holding **at = tfind(&wanted, &all->tree, by_key);
+    struct holding **at = tfind(wanted, &all->tree, by_key);
     return at != NULL ? *at : NULL;
 }
 
+/*
+ * *found: the lock, NULL if it is unknown; wanted is its key then. A reader
+ * may be known by the exclusive lock that it was, as another server shared it.
+ * False: no memory.
+ */
+static bool find(const struct holdings *all, const struct holder *holder,
+                 const struct holding_lock *lock, struct holding *wanted,
+                 struct holding **found)
+{
+    struct digest names;
+    struct holding exclusive;
+    if (!digest_make(&names, lock->names) ||
+        !make_key(holder, &names, lock->reader, wanted))
+        return false;
+    *found = look_up(all, wanted);
+    if (*found != NULL || lock->reader.len == 0 || lock->number == 0)
+        return true;
+    if (!make_key(holder, &names, (struct span){0}, &exclusive))
+        return false;
+    *found = look_up(all, &exclusive);
+    if (lock->may_be_either)
+        *wanted = exclusive;
+    else if (*found != NULL && (*found)->number != lock->number)
+        *found = NULL;
+    return true;
+}
+
 static struct holding *add(struct holdings *all, struct holder *holder,
-                           const struct digest *key)
+                           const struct holding *wanted)
 {
     char *heap = (char *)all->heap;
     bool has_place = bytes_reserve(&heap, &all->heap_size,
@@ -114,7 +148,7 @@ static struct holding *add(struct holdings *all, struct holder *holder,
     struct holding *it = has_place ? calloc(1, sizeof *it) : NULL;
     if (it == NULL)
         return NULL;
-    it->key = *key;
+    *it = *wanted;
     it->holder = holder;
     if (tsearch(it, &all->tree, by_key) == NULL) {
         free(it);
@@ -148,23 +182,34 @@ void holdings_expire(struct holdings *all, int64_t now_us)
 }
 
 enum holdings_verdict holdings_claim(struct holdings *all,
-                                     struct holder *holder, struct span names,
+                                     struct holder *holder,
+                                     const struct holding_lock *lock,
                                      int64_t now_us, struct holding **claim)
 {
-    struct digest key;
+    struct holding wanted, *it;
     holdings_expire(all, now_us);
-    if (!make_key(holder, names, &key))
+    if (!find(all, holder, lock, &wanted, &it))
         return HOLDINGS_NO_MEMORY;
-    struct holding *it = find(all, &key);
     if (it == NULL && holder->count >= holder->most)
         return HOLDINGS_FULL;
     if (it == NULL)
-        it = add(all, holder, &key);
+        it = add(all, holder, &wanted);
     if (it == NULL)
         return HOLDINGS_NO_MEMORY;
     it->claims++;
     *claim = it;
     return HOLDINGS_CLAIMED;
+}
+
+struct holding *holdings_claim_known(struct holdings *all,
+                                     const struct holder *holder,
+                                     const struct holding_lock *lock)
+{
+    struct holding wanted, *it;
+    if (!find(all, holder, lock, &wanted, &it) || it == NULL)
+        return NULL;
+    it->claims++;
+    return it;
 }
 
 bool holdings_is_full(struct holdings *all, const struct holder *holder,
@@ -174,10 +219,31 @@ bool holdings_is_full(struct holdings *all, const struct holder *holder,
     return holder->count >= holder->most;
 }
 
-void holdings_grant(struct holdings *all, struct holding *claim,
+struct holding *holdings_move(struct holdings *all, struct holding *claim,
+                              const struct holding_lock *lock)
+{
+    struct digest names;
+    struct holding wanted, *it = NULL;
+    if (digest_make(&names, lock->names) &&
+        make_key(claim->holder, &names, lock->reader, &wanted)) {
+        it = look_up(all, &wanted);
+        if (it == claim)
+            return claim;
+        if (it == NULL)
+            it = add(all, claim->holder, &wanted);
+    }
+    if (it != NULL)
+        it->claims++;
+    holdings_release(all, claim, lock->number); /* it was that of a writer */
+    holdings_drop(all, claim, false);
+    return it;
+}
+
+void holdings_grant(struct holdings *all, struct holding *claim, int64_t number,
                     int64_t until_us)
 {
     assert(claim->claims > 0);
+    claim->number = at_least(claim->number, number);
     if (until_us <= claim->until_us)
         return; /* nothing shortens the life of a key on the nodes */
     size_t place = claim->until_us != 0 ? claim->place : all->held++;
@@ -194,13 +260,36 @@ void holdings_drop(struct holdings *all, struct holding *claim, bool is_undone)
     forget_unless_used(all, claim);
 }
 
-void holdings_release(struct holdings *all, const struct holder *holder,
-                      struct span names)
+void holdings_release(struct holdings *all, struct holding *claim,
+                      int64_t number)
+{
+    assert(claim->claims > 0);
+    if (claim->until_us != 0 && claim->number <= number)
+        end(all, claim);
+}
+
+/* All of them are looked at: operators seldom do it. */
+void holdings_force(struct holdings *all, struct span names, int64_t number)
 {
     struct digest key;
-    struct holding *it = make_key(holder, names, &key) ? find(all, &key) : NULL;
-    if (it == NULL || it->until_us == 0)
+    size_t before = all->held, kept = 0;
+    if (!digest_make(&key, names))
+        return; /* they count until they expire */
+    for (size_t i = 0; i < before; i++) {
+        struct holding *it = all->heap[i];
+        bool is_gone = (number != 0 ? it->number == number : it->is_reader) &&
+                       digest_same(&it->names, &key) != 0;
+        if (is_gone)
+            continue;
+        all->heap[i] = all->heap[kept];
+        all->heap[kept++] = it;
+    }
+    if (kept == before)
         return;
-    end(all, it);
-    forget_unless_used(all, it);
+    for (all->held = 0; all->held < kept; all->held++)
+        settle(all, all->held, all->heap[all->held]);
+    for (size_t i = kept; i < before; i++) {
+        all->heap[i]->until_us = 0;
+        forget_unless_used(all, all->heap[i]);
+    }
 }

@@ -8,7 +8,8 @@
  *              ↑       calls             │       release, expiry
  *              └──── drop: the last ─────┘
  *
- * Calls of the same resources are one lock, as only one of them can get it.
+ * Calls for the exclusive lock of the same resources are one lock, as only one
+ * of them can get it. Each reader holds one of its own.
  */
 #ifndef REDLOCKD_HOLDINGS_H
 #define REDLOCKD_HOLDINGS_H
@@ -25,6 +26,18 @@ struct holder {
 struct holdings;
 struct holding; /* one lock of one holder */
 
+/* Which lock of a holder. */
+struct holding_lock {
+    struct span names;  /* as in names.h */
+    struct span reader; /* what no other reader of them has, at most
+                           HOLDING_READER_MAX bytes; empty: no reader's */
+    bool may_be_either; /* it may be a reader's or, as before a downgrade, not
+                           yet: whichever is known, or else not yet */
+    int64_t number;     /* its fencing number; 0: none yet */
+};
+
+enum { HOLDING_READER_MAX = 40 };
+
 /* NULL: no memory. */
 struct holdings *holdings_new(void);
 
@@ -38,25 +51,48 @@ void holdings_expire(struct holdings *all, int64_t now_us);
 
 /*
  * An acquire or an extend is about to try. HOLDINGS_CLAIMED: *claim is its
- * claim, to be dropped. names as in names.h.
+ * claim, to be dropped.
  */
 enum holdings_verdict holdings_claim(struct holdings *all,
-                                     struct holder *holder, struct span names,
+                                     struct holder *holder,
+                                     const struct holding_lock *lock,
                                      int64_t now_us, struct holding **claim);
+
+/* The same for a release, which counts nothing; NULL: it is not known. */
+struct holding *holdings_claim_known(struct holdings *all,
+                                     const struct holder *holder,
+                                     const struct holding_lock *lock);
 
 /* Whether a claim of a lock that is not held yet would be refused. */
 bool holdings_is_full(struct holdings *all, const struct holder *holder,
                       int64_t now_us);
 
-/* What was claimed is held until then, or until it was held already. */
-void holdings_grant(struct holdings *all, struct holding *claim,
+/*
+ * What was claimed turns out to be this lock, whatever the holder may hold: a
+ * permit's slots, a reader that has a token now. Takes the claim, and returns
+ * the one to be dropped instead; NULL: no memory, and it does not count.
+ */
+struct holding *holdings_move(struct holdings *all, struct holding *claim,
+                              const struct holding_lock *lock);
+
+/*
+ * What was claimed is held with this fencing number, until then, or until it
+ * was held already.
+ */
+void holdings_grant(struct holdings *all, struct holding *claim, int64_t number,
                     int64_t until_us);
 
 /* The call is over; is_undone: it was granted, and is released again. */
 void holdings_drop(struct holdings *all, struct holding *claim, bool is_undone);
 
-/* It is not held any more. */
-void holdings_release(struct holdings *all, const struct holder *holder,
-                      struct span names);
+/*
+ * What was claimed is not held any more, unless it was granted again since,
+ * with a higher number.
+ */
+void holdings_release(struct holdings *all, struct holding *claim,
+                      int64_t number);
+
+/* Nor what anybody holds of names with this number; 0: what readers hold. */
+void holdings_force(struct holdings *all, struct span names, int64_t number);
 
 #endif

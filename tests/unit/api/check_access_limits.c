@@ -329,6 +329,33 @@ TEST(who_is_refused_or_left_holds_nothing)
     expect_metric("redlockd_identity_locks{identity=\"a\"} 0\n");
 }
 
+#define READ "{\"resource\":\"x\",\"mode\":\"shared\",\"ttl_ms\":10000}"
+
+TEST(each_reader_counts_from_its_acquire)
+{
+    hold(READ);
+    hold(READ);
+    expect_full(READ);
+    expect_metric("redlockd_identity_locks{identity=\"a\"} 2\n");
+    play_advance(10000000);
+    ck_assert(acquire(READ));
+    expect_metric("redlockd_identity_locks{identity=\"a\"} 1\n");
+    grant(201);
+    expect_metric("redlockd_identity_locks{identity=\"a\"} 1\n");
+    deliver();
+    expect_metric("redlockd_identity_locks{identity=\"a\"} 1\n");
+}
+
+TEST(a_reader_whose_answer_is_lost_does_not_count)
+{
+    hold(READ);
+    ck_assert(acquire(READ));
+    grant(201);
+    end(false);
+    expect_metric("redlockd_identity_locks{identity=\"a\"} 1\n");
+    hold(READ);
+}
+
 TEST(a_repeat_is_let_through)
 {
     hold(X);

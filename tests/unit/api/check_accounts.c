@@ -41,10 +41,11 @@ static void tear_down(void)
 static void hold(struct account *it, const char *name)
 {
     struct holding *claim;
+    const struct holding_lock lock = {.names = span_of(name)};
     ck_assert_int_eq(
-        (int)holdings_claim(holdings, &it->holder, span_of(name), 0, &claim),
+        (int)holdings_claim(holdings, &it->holder, &lock, 0, &claim),
         (int)HOLDINGS_CLAIMED);
-    holdings_grant(holdings, claim, 100);
+    holdings_grant(holdings, claim, 1, 100);
     holdings_drop(holdings, claim, false);
 }
 

@@ -25,14 +25,31 @@ static void tear_down(void)
 
 static enum holdings_verdict try_claim(const char *names, int64_t now_us)
 {
-    return holdings_claim(all, &holder, span_of(names), now_us, &claim);
+    const struct holding_lock lock = {.names = span_of(names)};
+    return holdings_claim(all, &holder, &lock, now_us, &claim);
 }
 
 static void hold(const char *names, int64_t now_us, int64_t until_us)
 {
     ck_assert_int_eq((int)try_claim(names, now_us), (int)HOLDINGS_CLAIMED);
-    holdings_grant(all, claim, until_us);
+    holdings_grant(all, claim, 1, until_us);
     holdings_drop(all, claim, false);
+}
+
+/* Without a number: with a high one. */
+static void release_of(const struct holder *its,
+                       const struct holding_lock *lock)
+{
+    struct holding *known = holdings_claim_known(all, its, lock);
+    if (known == NULL)
+        return;
+    holdings_release(all, known, lock->number != 0 ? lock->number : 9);
+    holdings_drop(all, known, false);
+}
+
+static void release(const char *names)
+{
+    release_of(&holder, &(struct holding_lock){.names = span_of(names)});
 }
 
 SUITE(holdings, .set_up = set_up, .tear_down = tear_down);
@@ -52,11 +69,12 @@ TEST(each_holder_has_its_own)
     struct holding *its;
     hold("x", 0, 100);
     hold("y", 0, 100);
-    ck_assert_int_eq((int)holdings_claim(all, &other, span_of("x"), 0, &its),
+    const struct holding_lock x = {.names = span_of("x")};
+    ck_assert_int_eq((int)holdings_claim(all, &other, &x, 0, &its),
                      (int)HOLDINGS_CLAIMED);
     ck_assert_int_eq(other.count, 1);
     holdings_drop(all, its, false);
-    holdings_release(all, &other, span_of("x"));
+    release_of(&other, &x);
     ck_assert_int_eq(holder.count, 2);
     ck_assert_int_eq(other.count, 0);
 }
@@ -75,9 +93,9 @@ TEST(what_expires_makes_room)
 TEST(what_is_released_makes_room)
 {
     hold("x", 0, 100);
-    holdings_release(all, &holder, span_of("y"));
+    release("y");
     ck_assert_int_eq(holder.count, 1);
-    holdings_release(all, &holder, span_of("x"));
+    release("x");
     ck_assert_int_eq(holder.count, 0);
 }
 
@@ -111,7 +129,7 @@ TEST(what_is_under_way_counts)
     ck_assert_int_eq((int)try_claim("x", 0), (int)HOLDINGS_CLAIMED);
     second = claim;
     ck_assert_int_eq(holder.count, 1);
-    holdings_release(all, &holder, span_of("x"));
+    release("x");
     ck_assert_int_eq(holder.count, 1);
     holdings_drop(all, first, false);
     ck_assert_int_eq(holder.count, 1);
@@ -125,7 +143,7 @@ TEST(what_is_undone_is_not_held)
     ck_assert_int_eq((int)try_claim("x", 0), (int)HOLDINGS_CLAIMED);
     waits = claim;
     ck_assert_int_eq((int)try_claim("x", 0), (int)HOLDINGS_CLAIMED);
-    holdings_grant(all, claim, 100);
+    holdings_grant(all, claim, 1, 100);
     holdings_drop(all, claim, true);
     ck_assert_int_eq(holder.count, 1);
     holdings_drop(all, waits, true);
@@ -138,11 +156,208 @@ TEST(a_claim_outlives_what_expires_and_what_is_released)
     ck_assert_int_eq((int)try_claim("x", 0), (int)HOLDINGS_CLAIMED);
     ck_assert(!holdings_is_full(all, &holder, 100));
     ck_assert_int_eq(holder.count, 1);
-    holdings_grant(all, claim, 200);
-    holdings_release(all, &holder, span_of("x"));
+    holdings_grant(all, claim, 1, 200);
+    release("x");
     ck_assert_int_eq(holder.count, 1);
     holdings_drop(all, claim, false);
     ck_assert_int_eq(holder.count, 0);
+}
+
+/* ---- readers ------------------------------------------------------------ */
+
+/* Of "x"; reader NULL: a writer. */
+static struct holding_lock lock_of(const char *reader, int64_t number)
+{
+    return (struct holding_lock){
+        .names = span_of("x"),
+        .reader = span_of(reader != NULL ? reader : ""),
+        .number = number,
+    };
+}
+
+static void read_x(const char *reader, int64_t number, int64_t until_us)
+{
+    const struct holding_lock lock = lock_of(reader, number);
+    ck_assert_int_eq((int)holdings_claim(all, &holder, &lock, 0, &claim),
+                     (int)HOLDINGS_CLAIMED);
+    holdings_grant(all, claim, number, until_us);
+    holdings_drop(all, claim, false);
+}
+
+static void expect_full(const char *reader)
+{
+    const struct holding_lock lock = lock_of(reader, 99);
+    ck_assert_int_eq((int)holdings_claim(all, &holder, &lock, 0, &claim),
+                     (int)HOLDINGS_FULL);
+}
+
+static void leave_x(const char *reader, int64_t number)
+{
+    const struct holding_lock lock = lock_of(reader, number);
+    release_of(&holder, &lock);
+}
+
+TEST(each_reader_counts)
+{
+    read_x("r", 1, 100);
+    read_x("s", 2, 200);
+    ck_assert_int_eq(holder.count, 2);
+    expect_full("t");
+    expect_full(NULL);
+    read_x("r", 3, 150); /* a repeat, or an extend */
+    ck_assert_int_eq(holder.count, 2);
+    leave_x("t", 4);
+    leave_x(NULL, 4);
+    ck_assert_int_eq(holder.count, 2);
+    leave_x("r", 4);
+    ck_assert_int_eq(holder.count, 1);
+    holdings_expire(all, 199);
+    ck_assert_int_eq(holder.count, 1);
+    holdings_expire(all, 200);
+    ck_assert_int_eq(holder.count, 0);
+}
+
+/* Its release is told after the next grant. */
+TEST(a_release_ends_no_later_grant)
+{
+    hold("x", 0, 100);
+    read_x(NULL, 10, 100);
+    leave_x(NULL, 9);
+    ck_assert_int_eq(holder.count, 1);
+    leave_x(NULL, 10);
+    ck_assert_int_eq(holder.count, 0);
+}
+
+/* The writer's token, with which a downgrade is asked for. */
+static struct holding_lock either(const char *reader, int64_t number)
+{
+    struct holding_lock lock = lock_of(reader, number);
+    lock.may_be_either = true;
+    return lock;
+}
+
+TEST(a_downgraded_lock_is_one_of_both)
+{
+    const struct holding_lock lock = either("r", 5), shared = lock_of("r", 5);
+    read_x(NULL, 5, 100);
+    read_x("s", 6, 100);          /* full */
+    for (int i = 0; i < 2; i++) { /* and again, as the answer was lost */
+        ck_assert_int_eq((int)holdings_claim(all, &holder, &lock, 0, &claim),
+                         (int)HOLDINGS_CLAIMED);
+        claim = holdings_move(all, claim, &shared);
+        ck_assert_ptr_nonnull(claim);
+        holdings_grant(all, claim, 5, 100);
+        holdings_drop(all, claim, false);
+        ck_assert_int_eq(holder.count, 2);
+    }
+    expect_full(NULL);
+    release_of(&holder, &lock); /* in either form */
+    ck_assert_int_eq(holder.count, 1);
+    read_x(NULL, 7, 100);
+    ck_assert_int_eq(holder.count, 2);
+}
+
+TEST(a_lock_that_another_server_shared_is_known_by_its_number)
+{
+    const struct holding_lock shared = lock_of("r", 5);
+    read_x(NULL, 5, 100);
+    read_x("s", 6, 100);
+    expect_full("t"); /* of another number */
+    ck_assert_int_eq((int)holdings_claim(all, &holder, &shared, 0, &claim),
+                     (int)HOLDINGS_CLAIMED);
+    claim = holdings_move(all, claim, &shared);
+    holdings_grant(all, claim, 5, 100);
+    holdings_drop(all, claim, false);
+    ck_assert_int_eq(holder.count, 2);
+}
+
+/* The limit does not matter any more: it is granted. */
+TEST(what_is_moved_counts_whatever_is_held)
+{
+    const struct holding_lock shared = lock_of("r", 5);
+    ck_assert_int_eq((int)try_claim("x", 0), (int)HOLDINGS_CLAIMED);
+    struct holding *waits;
+    const struct holding_lock x = lock_of(NULL, 0);
+    ck_assert_int_eq((int)holdings_claim(all, &holder, &x, 0, &waits),
+                     (int)HOLDINGS_CLAIMED);
+    holder.most = 1;
+    claim = holdings_move(all, claim, &shared);
+    holdings_grant(all, claim, 5, 100);
+    holdings_drop(all, claim, false);
+    ck_assert_int_eq(holder.count, 2);
+    holdings_drop(all, waits, false);
+    ck_assert_int_eq(holder.count, 1);
+}
+
+static void hold_as(struct holder *its, const char *names, const char *reader,
+                    int64_t number)
+{
+    const struct holding_lock lock = {
+        .names = span_of(names), .reader = span_of(reader), .number = number};
+    ck_assert_int_eq((int)holdings_claim(all, its, &lock, 0, &claim),
+                     (int)HOLDINGS_CLAIMED);
+    holdings_grant(all, claim, number, 100 + number);
+    holdings_drop(all, claim, false);
+}
+
+TEST(what_is_forced_counts_for_nobody)
+{
+    holder.most = other.most = 9;
+    hold_as(&holder, "x", "r", 1);
+    hold_as(&other, "x", "s", 2);
+    hold_as(&other, "x", "t", 3);
+    hold_as(&holder, "y", "u", 3);
+    hold_as(&other, "z", "", 4);
+    holdings_force(all, span_of("x"), 3);
+    ck_assert_int_eq(holder.count, 2);
+    ck_assert_int_eq(other.count, 2);
+    holdings_force(all, span_of("z"), 0); /* there are no readers */
+    holdings_force(all, span_of("x"), 0);
+    ck_assert_int_eq(holder.count, 1);
+    ck_assert_int_eq(other.count, 1);
+    holdings_expire(all, 103); /* y's: the heap is still one */
+    ck_assert_int_eq(holder.count, 0);
+    holdings_force(all, span_of("z"), 4);
+    ck_assert_int_eq(other.count, 0);
+}
+
+/* Claims outlive it. */
+TEST(what_is_forced_may_be_asked_for)
+{
+    read_x(NULL, 1, 100);
+    ck_assert_int_eq((int)try_claim("x", 0), (int)HOLDINGS_CLAIMED);
+    holdings_force(all, span_of("x"), 1);
+    ck_assert_int_eq(holder.count, 1);
+    holdings_drop(all, claim, false);
+    ck_assert_int_eq(holder.count, 0);
+}
+
+/* Some of a crowd, at random; the others expire in order. */
+TEST(the_rest_of_a_crowd_expires_in_order)
+{
+    char reader[16];
+    int left = 0;
+    unsigned seed = 3;
+    holder.most = CROWD;
+    for (int i = 0; i < CROWD; i++) {
+        bool is_x = rand_r(&seed) % 2 == 0;
+        snprintf(reader, sizeof reader, "%d", i);
+        const struct holding_lock lock = {.names = span_of(is_x ? "x" : "y"),
+                                          .reader = span_of(reader)};
+        ck_assert_int_eq((int)holdings_claim(all, &holder, &lock, 0, &claim),
+                         (int)HOLDINGS_CLAIMED);
+        holdings_grant(all, claim, 1, 1000 + i * 7919 % CROWD);
+        holdings_drop(all, claim, false);
+        left += !is_x;
+    }
+    holdings_force(all, span_of("x"), 0);
+    ck_assert_int_eq(holder.count, left);
+    for (int64_t now_us = 1000; now_us < 1000 + CROWD; now_us++) {
+        holdings_expire(all, now_us);
+        ck_assert_int_le(left - holder.count, 1);
+        left = (int)holder.count;
+    }
+    ck_assert_int_eq(left, 0);
 }
 
 TEST(a_crowd_fits)
@@ -176,7 +391,7 @@ TEST(at_random_it_is_what_a_simple_one_is)
         bool is_known = until_us[at] > now_us;
         switch (rand_r(&seed) % 4) {
         case 0:
-            holdings_release(all, &holder, span_of(name));
+            release(name);
             until_us[at] = 0;
             break;
         case 1:
@@ -190,7 +405,7 @@ TEST(at_random_it_is_what_a_simple_one_is)
                 break;
             }
             ck_assert(is_known || held < holder.most);
-            holdings_grant(all, claim, end_us);
+            holdings_grant(all, claim, 1, end_us);
             holdings_drop(all, claim, false);
             until_us[at] =
                 is_known && until_us[at] > end_us ? until_us[at] : end_us;
@@ -213,9 +428,14 @@ TEST(without_memory_nothing_is_claimed)
         }
         starve.left = 0;
         ck_assert_int_eq((int)try_claim(name, 0), (int)HOLDINGS_CLAIMED);
-        holdings_grant(all, claim, 10 + i);
+        holdings_grant(all, claim, 1, 10 + i);
         holdings_drop(all, claim, false);
     }
+    const struct holding_lock reader = lock_of("r", 5);
+    ck_assert_int_eq((int)try_claim("x", 0), (int)HOLDINGS_CLAIMED);
+    starve.left = 1;
+    ck_assert_ptr_null(holdings_move(all, claim, &reader));
+    ck_assert_int_eq(holder.count, 200);
     starve.left = 1;
     ck_assert_ptr_null(holdings_new());
     starve.is_on = false;
