@@ -31,4 +31,19 @@ ACCESS = [
                "response))",
                "access_charge(service->access, request, 0, response))")],
            tests="heartbeat"),
+    Defect("all readers of a lock counted once", "unit",
+           "each_reader_counts_from_its_acquire", [Edit(
+               "api/access/holdings.c",
+               "    len += span_copy(text + len, reader);\n", "")],
+           tests="access_limits"),
+    Defect("a downgraded lock counted twice", "unit",
+           "a_downgraded_lock_is_one_of_both", [Edit(
+               "api/access/holdings.c",
+               "    holdings_release(all, claim, lock->number); "
+               "/* it was that of a writer */\n", "")], tests="holdings"),
+    Defect("a release that ends the count of a later grant", "unit",
+           "a_release_ends_no_later_grant", [Edit(
+               "api/access/holdings.c",
+               "    if (claim->until_us != 0 && claim->number <= number)\n",
+               "    if (claim->until_us != 0)\n")], tests="holdings"),
 ]

@@ -413,6 +413,106 @@ TEST(at_random_it_is_what_a_simple_one_is)
     }
 }
 
+/* ---- at random, with readers -------------------------------------------- */
+
+enum { READERS = 4, PLACES = 6 * READERS };
+
+/* What a simple model knows of one lock; the writer is that of READERS. */
+static struct {
+    int64_t until_us, number;
+} known[6][READERS + 1];
+
+static struct holding_lock drawn(int name, int reader, char text[2][2])
+{
+    text[0][0] = (char)('a' + name);
+    text[1][0] = reader < READERS ? (char)('r' + reader) : '\0';
+    text[0][1] = text[1][1] = '\0';
+    return (struct holding_lock){.names = span_of(text[0]),
+                                 .reader = span_of(text[1])};
+}
+
+static int count_known(int64_t now_us)
+{
+    int count = 0;
+    for (int i = 0; i < 6; i++)
+        for (int j = 0; j <= READERS; j++)
+            count += known[i][j].until_us > now_us;
+    return count;
+}
+
+static void forget(int name, int reader, int64_t number)
+{
+    for (int j = 0; j <= READERS; j++)
+        if (reader >= 0   ? j == reader && known[name][j].number <= number
+            : number != 0 ? known[name][j].number == number
+                          : j < READERS)
+            known[name][j].until_us = 0;
+}
+
+/* The writer's lock becomes that of a reader. */
+static void downgrade(int name, int reader, int64_t now_us)
+{
+    char text[2][2];
+    struct holding_lock lock = drawn(name, reader, text);
+    lock.may_be_either = true;
+    lock.number = known[name][READERS].number;
+    if (known[name][READERS].until_us <= now_us ||
+        known[name][reader].until_us > now_us)
+        return;
+    ck_assert_int_eq((int)holdings_claim(all, &holder, &lock, now_us, &claim),
+                     (int)HOLDINGS_CLAIMED);
+    claim = holdings_move(all, claim, &lock);
+    holdings_grant(all, claim, lock.number, known[name][READERS].until_us);
+    holdings_drop(all, claim, false);
+    known[name][reader] = known[name][READERS];
+    known[name][READERS].until_us = 0;
+}
+
+TEST(at_random_readers_are_what_a_simple_model_says)
+{
+    unsigned seed = 11;
+    holder.most = PLACES / 2;
+    for (int64_t now_us = 1; now_us < STEPS; now_us++) {
+        char text[2][2];
+        int name = rand_r(&seed) % 6, reader = rand_r(&seed) % (READERS + 1);
+        struct holding_lock lock = drawn(name, reader, text);
+        int64_t end_us = now_us + rand_r(&seed) % 60;
+        int64_t number = known[name][reader].number;
+        bool is_known = known[name][reader].until_us > now_us;
+        holdings_expire(all, now_us);
+        ck_assert_int_eq(holder.count, count_known(now_us));
+        switch (rand_r(&seed) % 8) {
+        case 0:
+            release_of(&holder, &lock);
+            forget(name, reader, 9);
+            lock.number = number;
+            release_of(&holder, &lock);
+            forget(name, reader, number);
+            break;
+        case 1:
+            holdings_force(all, lock.names, number);
+            forget(name, -1, number);
+            break;
+        case 2:
+            downgrade(name, reader % READERS, now_us);
+            break;
+        default:
+            if (holdings_claim(all, &holder, &lock, now_us, &claim) ==
+                HOLDINGS_FULL) {
+                ck_assert(!is_known && holder.count >= holder.most);
+                break;
+            }
+            ck_assert(is_known || count_known(now_us) < holder.most);
+            number = now_us;
+            holdings_grant(all, claim, number, end_us);
+            holdings_drop(all, claim, false);
+            known[name][reader].number = number;
+            if (!is_known || known[name][reader].until_us < end_us)
+                known[name][reader].until_us = end_us;
+        }
+    }
+}
+
 TEST(without_memory_nothing_is_claimed)
 {
     char name[16];
