@@ -300,6 +300,36 @@ TEST(a_downgrade_lets_readers_in)
     answer_expect(grant_release(server, &reader), 200, NULL);
 }
 
+/* As docs/clients.md says: it cannot be told from what a downgrade gave. But
+ * the answers say what the lock is then. */
+TEST(a_writers_token_in_the_readers_form_asks_for_a_downgrade)
+{
+    struct grant writer;
+    const struct server *server = &world.servers[0];
+    char json[400];
+    for (int is_heartbeat = 0; is_heartbeat < 2; is_heartbeat++) {
+        answer_expect(
+            grant_ask(server, "{\"resource\":\"form\"}", NULL, &writer), 201,
+            NULL);
+        char *form = strchr(writer.token, '.');
+        *form = '~';
+        snprintf(json, sizeof json,
+                 "{\"locks\":[{\"id\":\"form\",\"token\":\"%s\"}]}",
+                 writer.token);
+        const struct answer *answer =
+            is_heartbeat
+                ? HTTP(server, .method = "PUT", .path = "/locks", .json = json)
+                : grant_extend(server, &writer, 9000);
+        answer_expect(answer, 200, NULL);
+        ck_assert_ptr_nonnull(strstr(answer->body, "\"mode\":\"shared\""));
+        ck_assert_ptr_nonnull(strstr(answer->body, writer.token));
+        *form = '.';
+        answer_expect(grant_extend(server, &writer, 9000), 409, "not_owner");
+        *form = '~';
+        answer_expect(grant_release(server, &writer), 200, NULL);
+    }
+}
+
 /* The writer's lock would end long after; and who heard of nothing would ask
  * again in five seconds. */
 TEST(a_reader_that_waits_hears_of_a_downgrade)
@@ -322,6 +352,46 @@ TEST(a_reader_that_waits_hears_of_a_downgrade)
     answer_expect(HTTP(server, .method = "PUT", .path = path, .json = json),
                   200, NULL);
     (void)grant_read(reader, 201, SOON_MS);
+}
+
+/*
+ * Three of five nodes have the reader's form of the token, and two of them
+ * fail: the others, which were away, have the writer's. So a reader's extend
+ * must find that, too; and a writer's token that is sent in the reader's form
+ * cannot be told from the one that a downgrade gave.
+ */
+TEST(an_extend_of_a_reader_finds_what_a_downgrade_did_not_reach)
+{
+    struct grant it;
+    const struct server *server = &world.servers[0];
+    world_wait_ready(&world, 0);
+    answer_expect(grant_ask(server, "{\"resource\":\"half\",\"ttl_ms\":20000}",
+                            NULL, &it),
+                  201, NULL);
+    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "half") == N);
+    char path[6100], json[400];
+    snprintf(path, sizeof path, "%s/extend", it.path);
+    snprintf(json, sizeof json,
+             "{\"mode\":\"shared\",\"ttl_ms\":20000,\"token\":\"%s\"}",
+             it.token);
+    node_pause(&world.nodes[3]);
+    node_pause(&world.nodes[4]);
+    const struct answer *answer =
+        HTTP(server, .method = "PUT", .path = path, .json = json);
+    answer_expect(answer, 200, NULL);
+    snprintf(json, sizeof json, "{\"ttl_ms\":20000,\"token\":\"%s\"}",
+             answer_text(answer, "token"));
+    node_pause(&world.nodes[0]);
+    node_pause(&world.nodes[1]);
+    harness_pause_ms(700); /* the downgrade comes too late to the others */
+    node_resume(&world.nodes[3]);
+    node_resume(&world.nodes[4]);
+    WAIT_UNTIL(
+        9000,
+        HTTP(server, .method = "PUT", .path = path, .json = json)->status ==
+            200);
+    node_resume(&world.nodes[0]);
+    node_resume(&world.nodes[1]);
 }
 
 /* Last: the nodes that it starts end with it. A node that has forgotten waits
