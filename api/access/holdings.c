@@ -219,6 +219,18 @@ bool holdings_is_full(struct holdings *all, const struct holder *holder,
     return holder->count >= holder->most;
 }
 
+void holdings_grant(struct holdings *all, struct holding *claim, int64_t number,
+                    int64_t until_us)
+{
+    assert(claim->claims > 0);
+    claim->number = at_least(claim->number, number);
+    if (until_us <= claim->until_us)
+        return; /* nothing shortens the life of a key on the nodes */
+    size_t place = claim->until_us != 0 ? claim->place : all->held++;
+    claim->until_us = until_us;
+    settle(all, place, claim);
+}
+
 struct holding *holdings_move(struct holdings *all, struct holding *claim,
                               const struct holding_lock *lock)
 {
@@ -234,21 +246,14 @@ struct holding *holdings_move(struct holdings *all, struct holding *claim,
     }
     if (it != NULL)
         it->claims++;
-    holdings_release(all, claim, lock->number); /* it was that of a writer */
+    if (claim->number <= lock->number) {
+        /* it was that of a writer, whose time the nodes keep */
+        if (it != NULL && claim->until_us != 0)
+            holdings_grant(all, it, lock->number, claim->until_us);
+        holdings_release(all, claim, lock->number);
+    }
     holdings_drop(all, claim, false);
     return it;
-}
-
-void holdings_grant(struct holdings *all, struct holding *claim, int64_t number,
-                    int64_t until_us)
-{
-    assert(claim->claims > 0);
-    claim->number = at_least(claim->number, number);
-    if (until_us <= claim->until_us)
-        return; /* nothing shortens the life of a key on the nodes */
-    size_t place = claim->until_us != 0 ? claim->place : all->held++;
-    claim->until_us = until_us;
-    settle(all, place, claim);
 }
 
 void holdings_drop(struct holdings *all, struct holding *claim, bool is_undone)

@@ -39,8 +39,8 @@ ACCESS = [
     Defect("a downgraded lock counted twice", "unit",
            "a_downgraded_lock_is_one_of_both", [Edit(
                "api/access/holdings.c",
-               "    holdings_release(all, claim, lock->number); "
-               "/* it was that of a writer */\n", "")], tests="holdings"),
+               "        holdings_release(all, claim, lock->number);\n", "")],
+           tests="holdings"),
     Defect("a release that ends the count of a later grant", "unit",
            "a_release_ends_no_later_grant", [Edit(
                "api/access/holdings.c",

@@ -271,6 +271,22 @@ TEST(a_lock_that_another_server_shared_is_known_by_its_number)
     ck_assert_int_eq(holder.count, 2);
 }
 
+/* A downgrade keeps the time that the writer was given. */
+TEST(a_downgraded_lock_ends_no_earlier)
+{
+    const struct holding_lock lock = either("r", 5), shared = lock_of("r", 5);
+    read_x(NULL, 5, 100);
+    ck_assert_int_eq((int)holdings_claim(all, &holder, &lock, 0, &claim),
+                     (int)HOLDINGS_CLAIMED);
+    claim = holdings_move(all, claim, &shared);
+    holdings_grant(all, claim, 5, 50);
+    holdings_drop(all, claim, false);
+    holdings_expire(all, 99);
+    ck_assert_int_eq(holder.count, 1);
+    holdings_expire(all, 100);
+    ck_assert_int_eq(holder.count, 0);
+}
+
 /* The limit does not matter any more: it is granted. */
 TEST(what_is_moved_counts_whatever_is_held)
 {
