@@ -208,10 +208,12 @@ static void add_args(struct batch *batch, const struct call *call)
         add_memory(batch, call);
         add_number(batch, call->max_ttl_ms);
         add_number(batch, call->number);
+        add(batch, copy(batch, call->dead));
         return;
     case CALL_READMIT:
         add_memory(batch, call);
         add(batch, copy(batch, call->found));
+        add(batch, copy(batch, call->dead));
         return;
     case CALL_REVOKE:
         add(batch, copy(batch, call->nonce));

@@ -366,6 +366,8 @@ static void make_call(struct run *run, const struct shared *shared,
         .window_us = CALLS_WINDOW_US,
         .tombstone_ms = 60000,
     };
+    /* without a draw of its own, so that the seeds that are kept stay */
+    call->dead = span_of(call->max_ttl_ms == 1000 ? "" : "1:dead:");
     if (has_names) {
         fence_slots(call->resource, call->slots);
         call->seen = any_seen(run, call, resource);

@@ -58,6 +58,7 @@ static void list(const struct simmemory *memory, struct fields *fields)
     add_text(fields, "mark", memory->mark);
     add_text(fields, "taken", memory->taken);
     add_text(fields, "passed", memory->passed);
+    add_text(fields, "dead", memory->dead);
     add_text(fields, "durable", durable);
     add_number(fields, "max_ttl", memory->max_ttl_ms);
     add_number(fields, "beat", memory->beat);

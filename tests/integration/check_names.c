@@ -214,3 +214,31 @@ TEST(story_65_numbers_rise_though_most_of_the_new_clocks_are_behind)
     ck_assert(!is_granted(0, &held));
     world_stop(&world);
 }
+
+/* ---- a new server restarts ----------------------------------------------- */
+
+GROUP(restart, .timeout_s = 300, .tags = "slow");
+
+/*
+ * Two of the three old nodes are enough; two of the five new ones are not. The
+ * old server goes on, and uses the third one as soon as that is back. By then
+ * the new server that took the two has restarted.
+ */
+TEST(story_65_a_new_server_restarts_amid_the_change)
+{
+    static const int all[] = {0, 1, 2, 3, 4};
+    world_start_nodes(&world, 5);
+    world_start_server(&world, 0, list_of("", "abc", all));
+    WAIT_UNTIL(LATE_MS, http_probe(&world.servers[0], "/readyz") == 200);
+    WAIT_UNTIL(LATE_MS, rival_count_voting(&world, 0) == 3);
+    node_pause(&world.nodes[2]);
+    world_start_server(&world, 1, list_of("--config-epoch 2", "abcde", all));
+    WAIT_UNTIL(LATE_MS, http_probe(&world.servers[1], "/livez") == 200);
+    WAIT_UNTIL(LATE_MS, rival_count_voting(&world, 1) == 2);
+    world_kill_server(&world, 1);
+    node_resume(&world.nodes[2]);
+    world_start_server(&world, 1, list_of("--config-epoch 2", "abcde", all));
+    WAIT_UNTIL(LATE_MS, http_probe(&world.servers[1], "/livez") == 200);
+    WAIT_UNTIL(2 * LATE_MS, rival_count_voting(&world, 1) == 5);
+    world_stop(&world);
+}

@@ -116,6 +116,16 @@ IN_UNITS_AND_MODEL = [
         "server/node/scripts/permission.lua",
         "if not is_of_this_life(taken) then",
         "if taken == '' then")], tests="permission"),
+    Defect("who is dead not kept", "unit",
+           "story_65_who_is_dead_is_told_while_the_node_votes", [Edit(
+        "server/node/scripts/permission.lua",
+        "if dead ~= '' then",
+        "if dead == '.' then")], tests="permission"),
+    Defect("who is dead known to one server only", "unit",
+           "story_65_a_server_that_restarts_knows_who_is_dead", [Edit(
+        "server/engine/voting/takeover.c",
+        "if (look->word == LOOK_ADMITTED && look->passed.len > 0)",
+        "if (look->word == LOOK_WORDS)")], tests="takeover"),
     Defect("marks that took nodes replaced by a rival", "unit",
            "story_65_of_two_that_take_over_at_once_neither_takes_from_the_other", [Edit(
         "server/node/scripts/permission.lua",

@@ -55,6 +55,8 @@ struct call {
     struct span nonce;     /* look (empty: mark nothing), revoke */
     struct span found;     /* readmit, revoke: the older admit there */
     struct span mark;      /* admit, readmit: the mark there */
+    struct span dead;      /* admit, readmit: "epoch:fingerprint:" of the names
+                              that it follows */
     struct span witnesses; /* look, admit, readmit: "name=beat mname=birth " of
                               each other node, both in CALL_BIRTH_LEN digits */
     struct span latest;    /* look, revoke: the latest birth known of it */
@@ -114,7 +116,8 @@ struct call_look {
     struct span taken;  /* the admission from which the node was taken, or would
                            be by a mark; empty: none of this memory */
     struct span passed; /* "epoch:fingerprint:" of each mark since, but the
-                           last one */
+                           last one; of an admitted node, of the names that it
+                           has followed, which are dead */
 };
 
 /* The parts of an admission or a mark, which colons divide. */

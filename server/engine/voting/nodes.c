@@ -223,8 +223,10 @@ static bool send_action(struct nodes *nodes,
     assert(!call.is_watching || action->kind == ADMISSION_PROBE);
     if (action->kind == ADMISSION_LOOK || action->kind == ADMISSION_REVOKE)
         call.nonce = make_nonce(nodes, nonce);
-    if (action->kind == ADMISSION_ADMIT || action->kind == ADMISSION_READMIT)
+    if (action->kind == ADMISSION_ADMIT || action->kind == ADMISSION_READMIT) {
         call.mark = span_of(it->mark);
+        call.dead = span_of(admission->takeover.dead);
+    }
     if (action->kind == ADMISSION_READMIT || action->kind == ADMISSION_REVOKE)
         call.found = span_of(it->found);
     nodes->node[action->node].action = *action;

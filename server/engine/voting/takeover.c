@@ -85,6 +85,8 @@ void takeover_on_look(struct takeover *takeover, const struct witness *witness,
     copy_state(it->mark, look->mark);
     copy_state(it->taken, look->taken);
     copy_state(it->passed, look->passed);
+    if (look->word == LOOK_ADMITTED && look->passed.len > 0)
+        copy_state(takeover->dead, look->passed);
     if (look->passed.len > CALL_STATE_MAX - CONFIGURATION_MAX)
         it->taken[0] = '\0'; /* some may have been cut off */
     witness_births_told(witness, node, look, it->heard);
@@ -108,8 +110,8 @@ int takeover_epoch(const struct takeover *takeover, int node)
 
 bool takeover_is_of_dead(const struct takeover *takeover, int node)
 {
-    return takeover->is_over &&
-           is_of(takeover->node[node].admit, takeover->base);
+    return takeover->dead[0] != '\0' &&
+           is_of(takeover->node[node].admit, takeover->dead);
 }
 
 /* ---- the count ----------------------------------------------------------- */
@@ -255,7 +257,7 @@ void takeover_end(struct takeover *takeover, const struct takeover_count *count)
 {
     takeover->is_over = true;
     takeover->end_us = takeover->number = 0;
-    memcpy(takeover->base, count->base, sizeof takeover->base);
+    memcpy(takeover->dead, count->base, sizeof takeover->dead);
     for (int i = 0; i < NODES_MAX; i++) {
         const struct takeover_node *it = &takeover->node[i];
         if ((count->tellers & 1u << i) == 0)

@@ -6,7 +6,8 @@
  * any more. Once a majority of the old names tells so at one instant, no
  * majority of them is left. So all that may still be held is known, and how
  * long it lasts. What counts stands on the nodes, not here: any server may
- * count it.
+ * count it. Each admission keeps who is dead: so any server may also take those
+ * old nodes that nobody reached before.
  */
 #ifndef REDLOCKD_TAKEOVER_H
 #define REDLOCKD_TAKEOVER_H
@@ -38,7 +39,8 @@ struct takeover {
     bool is_over;   /* the old names were dead once: so they are for good */
     int64_t end_us; /* the last of their promises ends */
     int64_t number; /* the greatest that they have accepted */
-    char base[CALL_STATE_MAX + 1]; /* "epoch:fingerprint:" of them */
+    char dead[CALL_STATE_MAX + 1]; /* "epoch:fingerprint:" of them; our nodes
+                                      tell it, too; "": nobody knows */
 };
 
 /* Which configuration must be dead, and whether it is. */

@@ -60,9 +60,9 @@ while at <= #kinds do
         elseif kind == 'v' or kind == 's' or kind == 'f' then
             arguments = 3
         elseif kind == 'm' then
-            arguments = 7
+            arguments = 8
         else -- n
-            arguments = 6
+            arguments = 7
         end
         local reply = run_safely(kind, lock, n, others, slot_at)
         count = count + 1

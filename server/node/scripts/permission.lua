@@ -23,6 +23,11 @@
 --           under it any more
 --   passed  "<epoch>:<fingerprint>:" of each mark that has replaced another one
 --           since, but for the last
+--
+-- And beside an admission:
+--
+--   dead    "<epoch>:<fingerprint>:" of the names that it has followed, which
+--           are dead: so any server may take what is left of them
 if string.find('kmnv', kind, 1, true) then
     -- A look that only watches: what would be written is left out.
     local watches = kind == 'k' and ARGV[a + 8] == '1'
@@ -119,12 +124,15 @@ if string.find('kmnv', kind, 1, true) then
     -- Writes the permission, as ARGV of admit and readmit say. The beat continues
     -- above the current time. It rises slower than time, so no older memory that
     -- is put back later has one as high, even if nobody knows of it then.
-    local function write_admission(mark, kept, durable)
+    local function write_admission(mark, kept, durable, dead)
         beat = math.max(kept, ARGV[a + 2], ARGV[a + 3]) + 1
         redis.call('HSET', state,
             'admit', of_this_node .. birth_of(mark) .. ':0' .. of_this_life,
             'durable', durable, 'beat', beat, 'evicted', evicted_keys())
-        redis.call('HDEL', state, 'mark', 'taken', 'passed')
+        redis.call('HDEL', state, 'mark', 'taken', 'passed', 'dead')
+        if dead ~= '' then
+            redis.call('HSET', state, 'dead', dead)
+        end
         hear(ARGV[a + 4], true)
     end
 
@@ -163,10 +171,11 @@ if string.find('kmnv', kind, 1, true) then
     -- rest    until what the node has promised ends at the latest, us
     -- number  a higher one is above all that it has accepted
     -- taken   of a node that is not marked by the caller: what it would be
+    -- passed  of one that is admitted: what is dead
     local function look()
         local fields = redis.call('HMGET', state, 'admit', 'mark', 'max_ttl',
             'durable', 'beat', 'evicted', 'until', 'top', 'bar', 'taken',
-            'passed')
+            'passed', 'dead')
         local admit, mark, durable =
             fields[1] or '', fields[2] or '', fields[4]
         local nonce, floor, latest = ARGV[a], ARGV[a + 2] + 0, ARGV[a + 5]
@@ -228,6 +237,9 @@ if string.find('kmnv', kind, 1, true) then
             elseif word ~= 'SUPERSEDED' and word ~= 'FOREIGN' and
                 not has_name(told) then
                 told = ''
+            end
+            if word == 'ADMITTED' then
+                passed = fields[12] or ''
             end
             return {
                 word, string.sub(admit, 1, 192), string.sub(mark, 1, 192),
@@ -332,7 +344,7 @@ if string.find('kmnv', kind, 1, true) then
     -- has ended. From now on it accepts numbers above the bar, which none that it
     -- may have forgotten is above.
     --
-    -- ARGV  mark durable floor median_us witnesses max_ttl_ms number
+    -- ARGV  mark durable floor median_us witnesses max_ttl_ms number dead
     -- O | C
     local function admit()
         local fields = redis.call('HMGET', state, 'mark', 'beat', 'top')
@@ -342,14 +354,16 @@ if string.find('kmnv', kind, 1, true) then
         local bar = ARGV[a + 6]
         redis.call('HSET', state, 'max_ttl', ARGV[a + 5], 'until', 0,
             'bar', bar, 'top', math.max(number_of(fields[3]), bar))
-        write_admission(fields[1], number_of(fields[2]), ARGV[a + 1])
+        write_admission(fields[1], number_of(fields[2]), ARGV[a + 1],
+            ARGV[a + 7])
         return 'O'
     end
 
     -- Returns the permission to a restarted node whose memory the caller
     -- found to be whole.
     --
-    -- ARGV  mark durable floor median_us witnesses admit   admit: from before
+    -- ARGV  mark durable floor median_us witnesses admit dead
+    --       admit  from before
     -- O | C
     local function readmit()
         local fields =
@@ -360,7 +374,7 @@ if string.find('kmnv', kind, 1, true) then
         end
         -- Another server may have seen that it is no longer durable.
         local durable = fields[4] == '1' and ARGV[a + 1] or '0'
-        write_admission(fields[1], number_of(fields[3]), durable)
+        write_admission(fields[1], number_of(fields[3]), durable, ARGV[a + 6])
         return 'O'
     end
 

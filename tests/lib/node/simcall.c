@@ -28,6 +28,7 @@ void simcall_copy(struct simcall *copy, const struct call *call)
     keep(&copy->call.nonce, copy->nonce, sizeof copy->nonce);
     keep(&copy->call.found, copy->found, sizeof copy->found);
     keep(&copy->call.mark, copy->mark, sizeof copy->mark);
+    keep(&copy->call.dead, copy->dead, sizeof copy->dead);
     keep(&copy->call.latest, copy->latest, sizeof copy->latest);
     keep(&copy->call.witnesses, copy->witnesses, sizeof copy->witnesses);
     keep(&copy->call.key_hash, copy->key_hash, sizeof copy->key_hash);
@@ -42,6 +43,7 @@ void simcall_repeat(struct simcall *copy, const struct simcall *from)
     copy->call.nonce.ptr = copy->nonce;
     copy->call.found.ptr = copy->found;
     copy->call.mark.ptr = copy->mark;
+    copy->call.dead.ptr = copy->dead;
     copy->call.latest.ptr = copy->latest;
     copy->call.witnesses.ptr = copy->witnesses;
     copy->call.key_hash.ptr = copy->key_hash;

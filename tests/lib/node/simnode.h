@@ -35,6 +35,7 @@ struct simcall {
     char nonce[CALL_NONCE_MAX];
     char found[CALL_STATE_MAX];
     char mark[CALL_STATE_MAX];
+    char dead[CALL_STATE_MAX];
     char latest[CALL_BIRTH_LEN];
     char witnesses[CALL_WITNESSES_MAX];
     char key_hash[KEY_HASH_LEN];
@@ -114,6 +115,7 @@ struct simmemory {
     char mark[CALL_STATE_MAX + 1];
     char taken[CALL_STATE_MAX + 1];
     char passed[SIM_PASSED_MAX + 1];
+    char dead[CALL_STATE_MAX + 1];
     struct simwitness witnesses[SIM_WITNESSES];
 };
 

@@ -15,7 +15,7 @@ bool simstate_is_there(const struct simmemory *memory)
            memory->bar.is_there || memory->evicted.is_there ||
            memory->listened_until_us.is_there || memory->top.is_there ||
            memory->taken[0] != '\0' || memory->passed[0] != '\0' ||
-           memory->witnesses[0].name[0] != '\0';
+           memory->dead[0] != '\0' || memory->witnesses[0].name[0] != '\0';
 }
 
 /* ---- admissions and marks ----------------------------------------------- */
@@ -255,6 +255,7 @@ static void write_admission(struct simbatch *batch, const struct simcall *call,
     memory->evicted = simnumber(batch->process->evicted);
     memory->mark[0] = '\0';
     clear_taken(memory);
+    memory->dead[span_copy(memory->dead, call->call.dead)] = '\0';
     (void)hear(memory, call->call.witnesses, true, answer);
     answer->reply.look.witnesses = (struct span){NULL, 0};
 }
@@ -402,7 +403,9 @@ static void tell_taken(const struct simbatch *batch, const struct simcall *call,
     bool is_of_others =
         seen->word == LOOK_SUPERSEDED || seen->word == LOOK_FOREIGN;
     seen->taken = seen->passed = span_of("");
-    if (is_taken(batch, call))
+    if (seen->word == LOOK_ADMITTED)
+        seen->passed = span_of(memory->dead);
+    else if (is_taken(batch, call))
         seen->passed = span_of(memory->passed);
     if (seen->word == LOOK_BARE && is_to_be_taken(batch, call))
         seen->taken = span_of(memory->admit);

@@ -330,6 +330,37 @@ TEST_RANGE(story_65_new_nodes_of_a_later_epoch_wait_for_the_word, 0, 2)
     ck_assert_int_eq(_i, 0);
 }
 
+/* ---- the new servers restart --------------------------------------------- */
+
+/* Two of five vote, and tell who is dead, or not. Old servers go on, and use
+ * the third old node. */
+TEST_RANGE(story_65_a_server_that_restarts_knows_who_is_dead, 0, 3)
+{
+    static const char *const told[] = {"", "1:ffffffffffffff04:", OF_THREE ":"};
+    struct admission_action action;
+    int looks = 0;
+    for (int i = 0; i < 2; i++) {
+        voters.memory[i].passed = told[_i];
+        come(i, LOOK_ADMITTED, ADMIT_2, "");
+    }
+    come(2, LOOK_BARE, ADMIT(OF_THREE, 1), "");
+    mark(3, 4);
+    for (int i = 0; i < 60; i++) {
+        voters_pass(HEARTBEAT_US);
+        voters.memory[2].beat++;
+        while (admission_next(&voters.admission, voters.now_us, &action)) {
+            looks += action.node == 2 && action.kind == ADMISSION_LOOK;
+            if (action.node < 2)
+                voters_found(action.node, LOOK_ADMITTED, ADMIT_2, "");
+            else if (action.node > 2)
+                voters_found(action.node, LOOK_MARKED, "", MARK_2);
+            else
+                voters_found(2, LOOK_BARE, ADMIT(OF_THREE, 1), "");
+        }
+    }
+    ck_assert_int_eq(looks > 0, _i == 2);
+}
+
 /* ---- the old servers ----------------------------------------------------- */
 
 static const struct {

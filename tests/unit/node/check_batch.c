@@ -24,6 +24,7 @@ static const struct call any = {
     .nonce = {"00ff", 4},
     .found = {"1:f:n:old", 9},
     .mark = {"1:run:m:0:n", 11},
+    .dead = {"1:d:", 4},
     .witnesses = {"ab=1 mab=2", 10},
     .latest = {"17000000000000031234567890", CALL_BIRTH_LEN},
     .max_ttl_ms = 60000,
@@ -80,8 +81,8 @@ static const char *command_words(void)
 static const char *const kinds[CALL_KINDS] = {
     SEEN "0 0 k 00ff 1 77 0 ab=1 mab=2 17000000000000031234567890 1 60000 0 1",
     SEEN "0 0 m 1:run:m:0:n 1 77 1700000000000000 ab=1 mab=2 60000 "
-         "9007199254740991",
-    SEEN "0 0 n 1:run:m:0:n 1 77 1700000000000000 ab=1 mab=2 1:f:n:old",
+         "9007199254740991 1:d:",
+    SEEN "0 0 n 1:run:m:0:n 1 77 1700000000000000 ab=1 mab=2 1:f:n:old 1:d:",
     SEEN "0 0 v 00ff 17000000000000031234567890 1:f:n:old",
     SETS "a 0 p:r T 30000",
     SETS "g p:r T 30000 0 1700000000000005",
@@ -137,7 +138,7 @@ TEST(what_a_call_borrows_is_copied)
     char resource[] = "r", names[] = "a\nb", token[] = "T";
     char admit[] = "1:f:n:run";
     char nonce[] = "00ff", found[] = "1:f:n:old", witnesses[] = "ab=1";
-    char mark[] = "1:run:m:0:n";
+    char mark[] = "1:run:m:0:n", dead[] = "1:d:";
     char latest[] = "17000000000000031234567890";
     struct call call = call_of(CALL_ACQUIRE);
     call.resource.ptr = resource;
@@ -151,6 +152,7 @@ TEST(what_a_call_borrows_is_copied)
     call.witnesses.ptr = witnesses;
     call.witnesses.len = 4;
     call.mark.ptr = mark;
+    call.dead.ptr = dead;
     call.latest.ptr = latest;
     call.kind = CALL_READMIT;
     ck_assert(batch_add(&batch, &call));
@@ -160,7 +162,7 @@ TEST(what_a_call_borrows_is_copied)
     resource[0] = names[0] = names[2] = token[0] = admit[0] = nonce[0] =
         found[0] = 'X';
     /* cppcheck-suppress unreadVariable; likewise */
-    witnesses[0] = mark[0] = latest[0] = 'X';
+    witnesses[0] = mark[0] = dead[0] = latest[0] = 'X';
     ck_assert_ptr_null(strchr(command_words(), 'X'));
 }
 

@@ -335,10 +335,35 @@ TEST(story_65_what_was_taken_is_told_until_the_node_votes_again)
     struct call call = live_call(CALL_ADMIT, "", "");
     call.admit = span_of("2:first:0123456789abcdef:run");
     call.mark = span_of(live.marked);
+    call.dead = span_of("1:another:");
     ck_assert_int_eq(live_ask(&call), VOTE_DONE);
     ck_assert_str_eq(permit_field("taken"), "");
     PERMIT_ASSERT_WORD(look_as("2:first", false), LOOK_ADMITTED);
     ck_assert_str_eq(live.taken, "");
+    ck_assert_str_eq(live.passed, "1:another:");
+    PERMIT_ASSERT_WORD(look_as("1:another", false), LOOK_SUPERSEDED);
+    ck_assert_str_eq(live.passed, "");
+}
+
+/* Nobody counts it as a mark in between. */
+TEST(story_65_who_is_dead_is_told_while_the_node_votes)
+{
+    take();
+    struct call call = live_call(CALL_ADMIT, "", "");
+    call.admit = span_of("2:first:0123456789abcdef:run");
+    call.mark = span_of(live.marked);
+    call.dead = span_of("1:another:");
+    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+    ck_assert_str_eq(permit_field("dead"), "1:another:");
+    PERMIT_ASSERT_WORD(look_as("3:second", false), LOOK_CREATED);
+    ck_assert_str_eq(live.passed, "");
+    call.admit = span_of("3:second:0123456789abcdef:run");
+    call.mark = span_of(live.marked);
+    call.dead = span_of("");
+    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+    PERMIT_ASSERT_WORD(look_as("3:second", false), LOOK_ADMITTED);
+    ck_assert_str_eq(live.passed, "");
+    ck_assert_str_eq(permit_field("dead"), "");
 }
 
 TEST(story_65_each_mark_that_it_passed_is_told)
