@@ -412,8 +412,8 @@ DEFECTS = [
     Defect("later births ignored", "unit",
            "story_45_a_machine_with_an_earlier_birth_has_no_say", [Edit(
         "server/engine/voting/admission.c",
-        "            witness_knows_later(&admission->witness, i, it->birth);\n",
-        "            i < 0 && it->birth[0] == '!';\n")],
+        "        it->is_outdated = is_outdated(admission, i);\n",
+        "        it->is_outdated = i < 0 && is_outdated(admission, i);\n")],
         tests="eligibility"),
     Defect("nodes that wait are asked", "unit",
            "a_quorum_of_others_that_vote_must_know_of_its_birth", [Edit(

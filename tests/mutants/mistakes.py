@@ -116,6 +116,11 @@ IN_UNITS_AND_MODEL = [
         "server/node/scripts/permission.lua",
         "if not is_of_this_life(taken) then",
         "if taken == '' then")], tests="permission"),
+    Defect("births under other names ignored", "unit",
+           "story_65_the_order_in_which_nodes_are_seen_is_no_matter", [Edit(
+        "server/engine/voting/admission.c",
+        "counts ? other : own",
+        "counts ? own : own")], tests="takeover"),
     Defect("who is dead not kept", "unit",
            "story_65_who_is_dead_is_told_while_the_node_votes", [Edit(
         "server/node/scripts/permission.lua",

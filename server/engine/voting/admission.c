@@ -223,16 +223,23 @@ static void copy_state(char to[ADMISSION_STATE_MAX + 1], struct span from)
     to[span_copy(to, from)] = '\0';
 }
 
+/* "": there is none, or it was written by hand; other nodes are told births. */
+static void read_birth(const char *state, char birth[CALL_BIRTH_LEN + 1])
+{
+    struct span part = call_state_part(span_of(state), CALL_STATE_BIRTH);
+    birth[0] = '\0';
+    if (part.len == CALL_BIRTH_LEN)
+        birth[span_copy(birth, part)] = '\0';
+    if (strspn(birth, "0123456789") != CALL_BIRTH_LEN)
+        birth[0] = '\0';
+}
+
 static void note_birth(struct admission *admission, int node, const char *state,
                        int64_t now_us)
 {
     struct admission_node *it = &admission->node[node];
-    char birth[CALL_BIRTH_LEN + 1] = "";
-    struct span part = call_state_part(span_of(state), CALL_STATE_BIRTH);
-    if (part.len == CALL_BIRTH_LEN)
-        birth[span_copy(birth, part)] = '\0';
-    if (strspn(birth, "0123456789") != CALL_BIRTH_LEN)
-        birth[0] = '\0'; /* written by hand; other nodes are told births */
+    char birth[CALL_BIRTH_LEN + 1];
+    read_birth(state, birth);
     if (strcmp(birth, it->birth) != 0) { /* its earlier reports are void */
         memcpy(it->birth, birth, sizeof birth);
         it->life++;
@@ -293,14 +300,44 @@ static bool is_succeeding(const struct admission *admission, int node)
             admission->takeover.node[node].taken[0] != '\0');
 }
 
+/* The birth that it has, or had, under its name, but with other names beside
+ * it; "": none. */
+static void read_other_birth(const struct admission *admission, int node,
+                             char birth[CALL_BIRTH_LEN + 1])
+{
+    const char *const found[] = {admission->node[node].found,
+                                 admission->takeover.node[node].taken};
+    birth[0] = '\0';
+    for (size_t i = 0; i < sizeof found / sizeof *found; i++)
+        if (birth[0] == '\0' &&
+            span_is(call_state_part(span_of(found[i]), CALL_STATE_NAME),
+                    admission->witness.node[node].name))
+            read_birth(found[i], birth);
+}
+
+/*
+ * Whether another machine has had the name since. One that was not seen with
+ * our names is judged by its birth under others: at any time if it is the very
+ * machine that had the name last; if its birth is later, only until ours vote.
+ */
+static bool is_outdated(const struct admission *admission, int node)
+{
+    const char *own = admission->node[node].birth;
+    const char *latest = admission->witness.node[node].latest;
+    char other[CALL_BIRTH_LEN + 1];
+    read_other_birth(admission, node, other);
+    bool counts = own[0] == '\0' && (strcmp(other, latest) == 0 ||
+                                     !eligibility_is_established(admission));
+    return witness_knows_later(&admission->witness, node, counts ? other : own);
+}
+
 /* What is known after a look at any node. */
 static void note_survey(struct admission *admission)
 {
     int answered = 0;
     for (int i = 0; i < admission->settings.nodes; i++) {
         struct admission_node *it = &admission->node[i];
-        it->is_outdated =
-            witness_knows_later(&admission->witness, i, it->birth);
+        it->is_outdated = is_outdated(admission, i);
         answered += it->looked_us != 0;
     }
     admission->is_surveyed |= answered >= admission->settings.quorum;

@@ -330,6 +330,37 @@ TEST_RANGE(story_65_new_nodes_of_a_later_epoch_wait_for_the_word, 0, 2)
     ck_assert_int_eq(_i, 0);
 }
 
+/* ---- the way back -------------------------------------------------------- */
+
+#define OWN_1 "1:" VOTERS_FINGERPRINT ":@:#:0:" VOTERS_LIFE
+#define BETWEEN(birth) ADMIT("2:ffffffffffffff05", birth)
+
+/*
+ * Nodes that were not taken meanwhile know earlier births of those that were;
+ * or later ones: then other machines have had these names since. A server that
+ * sees the former first follows their epoch for a moment, and hears of births.
+ */
+TEST_RANGE(story_65_the_order_in_which_nodes_are_seen_is_no_matter, 0, 2)
+{
+    const char *between = _i == 0 ? BETWEEN(3) : BETWEEN(1);
+    given(3);
+    for (int i = 3; i < VOTERS_NODES; i++) {
+        for (int k = 0; k < 3; k++)
+            strcpy(voters.memory[i].latest[k], VOTERS_BIRTH(2));
+        come(i, LOOK_BARE, OWN_1, "");
+        ck_assert_int_eq(voters.admission.epoch, 1);
+        voters_found(i, LOOK_ADMITTED, OWN_1, "");
+    }
+    for (int i = 0; i < 3; i++)
+        come(i, LOOK_SUPERSEDED, between, "");
+    ck_assert_int_eq(voters.admission.epoch, 3);
+    for (int i = 0; i < VOTERS_NODES; i++)
+        voters_found(i, LOOK_BARE, i < 3 ? between : OWN_1, "");
+    ck_assert_int_eq(eligibility_is_refused(&voters.admission), _i == 1);
+    voters_pass(HEARTBEAT_US);
+    voters_expect(_i == 0 ? ADMISSION_LOOK : ADMISSION_PROBE, 0);
+}
+
 /* ---- the new servers restart --------------------------------------------- */
 
 /* Two of five vote, and tell who is dead, or not. Old servers go on, and use
