@@ -43,6 +43,11 @@ IN_UNITS_AND_MODEL = [
         "server/engine/voting/epoch.c",
         "    bool counts = epoch != 0 && (",
         "    bool counts = epoch < 0 && (")], tests="epoch"),
+    Defect("who takes over falls back", "unit",
+           "story_65_who_takes_over_follows_no_lower_epoch", [Edit(
+        "server/engine/voting/epoch.c",
+        "if (is_word && epoch <",
+        "if (is_word && epoch < 0 && epoch <")], tests="epoch"),
     Defect("epoch of one node followed", "unit",
            "once_a_majority_told_it_one_node_changes_it_no_more", [Edit(
         "server/engine/voting/epoch.c",

@@ -122,6 +122,23 @@ TEST_RANGE(story_60_the_epoch_of_the_nodes_counts, 1, 30)
     }
 }
 
+/* Node 0 was taken by the operator's word, without a majority. On the way back
+ * the epoch before it carries no word: the names between may have granted
+ * locks. */
+TEST_RANGE(story_65_who_takes_over_follows_no_lower_epoch, 0, 3)
+{
+    voters.settings.has_take_over = _i > 0;
+    given(5);
+    if (_i < 2)
+        find(0, LOOK_BARE, OTHERS("4"), "");
+    for (int i = 1; i < VOTERS_NODES; i++)
+        find(i, _i == 2 ? LOOK_SUPERSEDED : LOOK_BARE,
+             _i == 2 ? OURS("7") : OURS("3"), "");
+    ck_assert_int_eq(voters.admission.epoch, _i == 0 ? 3 : _i == 1 ? 5 : 7);
+    if (_i == 1)
+        expect_next(ADMISSION_LOOK, 1);
+}
+
 /* What was above before it followed does not hinder admissions. */
 TEST(nodes_of_an_epoch_that_is_followed_are_not_foreign)
 {
