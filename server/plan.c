@@ -224,11 +224,12 @@ static void print_refusal(const struct page *page)
                       "and %d are needed: the others may go on without these",
                       outlook->old_names, __builtin_popcount(outlook->tellers),
                       quorum_of(outlook->old_names));
-    (void)fputs(". Nothing is changed, this server grants no lock, and the old "
-                "ones go on. Keep a majority of the old names in the list, and "
-                "change it in several steps; or stop all old servers, and give "
-                "--take-over\n",
-                out);
+    (void)fprintf(out,
+                  ". Nothing is changed, this server grants no lock, and the "
+                  "old ones go on. Keep a majority of the old names in the "
+                  "list, and change it in several steps; or stop all old "
+                  "servers, and give --take-over %d\n",
+                  outlook->epoch);
 }
 
 static void print_pause(const struct page *page)
@@ -263,6 +264,10 @@ static void print_pause(const struct page *page)
     if (outlook->are_empty)
         (void)fputs("note: all nodes are empty; if they were never used, "
                     "--first-start yes admits them at once\n",
+                    out);
+    if (outlook->change <= OUTLOOK_FIRST_START && outlook->voting > 0 &&
+        page->config->take_over != 0)
+        (void)fputs("note: --take-over is not needed any more: take it away\n",
                     out);
 }
 

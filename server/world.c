@@ -38,7 +38,7 @@ void world_settings(const struct config *config,
         .config_epoch = (int)config->config_epoch,
         .first_start = (enum first_start)config->first_start,
         .ask = (enum ask_mode)config->ask,
-        .has_take_over = config->take_over,
+        .has_take_over = config->take_over != 0,
         .is_guard_off = !config->restart_guard,
     };
     for (int i = 0; i < config->nodes_count; i++) {

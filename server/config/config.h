@@ -53,7 +53,7 @@ struct config {
     int first_start; /* enum first_start */
     int ask;         /* enum ask_mode */
     int64_t config_epoch;
-    bool take_over;
+    int64_t take_over; /* 0, or the same */
     bool restart_guard;
     int64_t drain_ms;
     char auth_file[CONFIG_PATH_MAX + 1]; /* "": none */

@@ -94,10 +94,10 @@ const struct option option_table[OPTIONS] = {
                              AT(config_epoch), .form = "N",
                              .help = "raise it to change --nodes; locking "
                                      "stops for a while"},
-    [OPTION_TAKE_OVER] = {"take-over", OPTION_IS_SWITCH, "off", AT(take_over),
-                          .form = "on|off",
-                          .help = "raise the epoch although a node is gone "
-                                  "for good"},
+    [OPTION_TAKE_OVER] = {"take-over", OPTION_IS_INTEGER, "0", 0, 1000000,
+                          AT(take_over), .form = "EPOCH",
+                          .help = "the old servers are stopped: change to "
+                                  "this epoch without proof"},
     [OPTION_RESTART_GUARD] = {"restart-guard", OPTION_IS_SWITCH, "on",
                               AT(restart_guard), .form = "on|off",
                               .help = "off: nodes that lost locks vote at "

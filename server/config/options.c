@@ -340,6 +340,21 @@ static bool check_limits(struct option_reader *reader)
     return true;
 }
 
+/* It was said of one change, and must not stay for the next one. */
+static bool check_take_over(struct option_reader *reader)
+{
+    const struct config *config = reader->config;
+
+    return config->take_over == 0 ||
+           config->take_over == config->config_epoch ||
+           option_refuse(
+               reader,
+               "--take-over: %" PRId64 " is not --config-epoch (%" PRId64
+               "); take it away, unless all servers of the "
+               "old names are stopped: then give %" PRId64,
+               config->take_over, config->config_epoch, config->config_epoch);
+}
+
 /* A certificate proves nothing without its key. */
 static bool check_pair(struct option_reader *reader, const char *whose,
                        const char *cert, const char *key)
@@ -438,8 +453,8 @@ bool options_load(struct config *config, int argc, char **argv, char **envp,
     if (!load_env(&reader, envp) || !load_argv(&reader, argc, argv))
         return false;
     *reader.origin = '\0'; /* from now on it is about several options */
-    return check_limits(&reader) && check_tls(&reader) &&
-           check_nodes(&reader) && check_audit(&reader) &&
+    return check_limits(&reader) && check_take_over(&reader) &&
+           check_tls(&reader) && check_nodes(&reader) && check_audit(&reader) &&
            check_anonymous(&reader);
 }
 

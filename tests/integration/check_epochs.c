@@ -142,7 +142,7 @@ TEST(wrong_nodes_are_left_by_a_higher_epoch)
     rival_start(&world, 3, 1, SMALL);
     answer_expect(lock_acquire(&world.servers[0], "held", 900, &lock), 201,
                   NULL);
-    name_nodes(options, SMALL "--take-over " RENAMED, 2);
+    name_nodes(options, SMALL "--take-over 2 " RENAMED, 2);
     world_start_server(&world, 1, options);
     WAIT_UNTIL(SOON_MS, rival_is_in_state(&world, 0, 0, "superseded"));
     WAIT_UNTIL(SOON_MS, rival_is_in_state(&world, 0, 1, "superseded"));
@@ -153,7 +153,7 @@ TEST(wrong_nodes_are_left_by_a_higher_epoch)
     ck_assert(rival_is_in_state(&world, 0, 0, "superseded"));
     ck_assert_ptr_nonnull(strstr(rival_told(&world, 0, 0, "detail"),
                                  "carries configuration epoch 2"));
-    rival_start_fresh(&world, 2, SMALL "--config-epoch 3 --take-over");
+    rival_start_fresh(&world, 2, SMALL "--config-epoch 3 --take-over 3");
     WAIT_UNTIL(4 * QUARANTINE_MS, rival_count_voting(&world, 2) == 3);
     rival_cycle(&world.servers[2], "held");
     world_stop_server(&world, 0);

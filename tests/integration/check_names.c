@@ -181,8 +181,11 @@ TEST(story_65_take_over_is_the_word_for_it)
     world_stop_server(&world, 0);
     world_start_server(
         &world, 1,
-        list_of("--config-epoch 2 --take-over", "axy", outside[1].nodes));
+        list_of("--config-epoch 2 --take-over 2", "axy", outside[1].nodes));
     WAIT_UNTIL(LATE_MS, http_probe(&world.servers[1], "/readyz") == 200);
+    /* and is not said of a later change */
+    WAIT_UNTIL(LATE_MS, server_count_log(&world.servers[1],
+                                         "event=take_over_done") == 1);
     world_stop(&world);
 }
 

@@ -286,7 +286,7 @@ static const struct {
     {"", 'a', NODES, {1, 0, 2, 3, 8}},
     {"", 'a', NODES, {0, 1, 2, 3, 5}},
     {"--config-epoch 2", 'a', 3, {0, 1, 2}},
-    {"--config-epoch 2 --take-over", 'p', 4, {0, 5, 6, 8}},
+    {"--config-epoch 2 --take-over 2", 'p', 4, {0, 5, 6, 8}},
     {AT_SIGHT " --config-epoch 2", 'p', 4, {0, 5, 6, 8}},
     {"--first-start yes", 'a', 1, {8}},
     {AT_SIGHT, 'a', 1, {8}},

@@ -43,6 +43,11 @@ IN_UNITS_AND_MODEL = [
         "server/engine/voting/epoch.c",
         "    bool counts = epoch != 0 && (",
         "    bool counts = epoch < 0 && (")], tests="epoch"),
+    Defect("take-over of another epoch accepted", "unit",
+           "bad_flag_is_refused_with_option_value_and_limit", [Edit(
+        "server/config/options.c",
+        "    return config->take_over == 0 ||\n",
+        "    return config->take_over >= 0 ||\n")], tests="options"),
     Defect("who takes over falls back", "unit",
            "story_65_who_takes_over_follows_no_lower_epoch", [Edit(
         "server/engine/voting/epoch.c",

@@ -39,7 +39,7 @@ class Mistake:
     places: tuple[int, ...]  # to which the names lead
     ahead: int = 0  # of the epoch that the servers have
     names: str = NAMES
-    options: tuple[str, ...] = ()
+    takes_over: bool = False  # by the word that the old servers are stopped
 
 
 def mistake(kind: str, places: list[int], rng: random.Random) -> Mistake:
@@ -73,7 +73,7 @@ def other_names(kind: str, places: list[int], rng: random.Random) -> Mistake:
     strangers = tuple(range(2 * NODES, 2 * NODES + fresh))
     return Mistake(tuple(places[name] for name in kept) + strangers, 1,
                    "".join(NAMES[name] for name in kept) + "xyz"[:fresh],
-                   ("--take-over",) if kind == "take-over" else ())
+                   kind == "take-over")
 
 
 def limit_ms(fault: Fault, limits_ms: tuple[int, ...]) -> int:
@@ -304,8 +304,9 @@ class Changes(Strikes):
             self.cluster.machines[place].wipe()
             self.cluster.machines[place].start()
         server.places, server.names = list(it.places), it.names
-        server.extra = [*self.cluster.extra, *self._epoch(it.ahead),
-                        *it.options]
+        server.extra = [*self.cluster.extra, *self._epoch(it.ahead)]
+        if it.takes_over:
+            server.extra.append(self._word(it.ahead))
         client = Misled(self.cluster, self.history, self.resources)
         server.start()
         client.start()
@@ -325,6 +326,10 @@ class Changes(Strikes):
         """Options of a server."""
         epoch = self.epoch + ahead
         return ["--config-epoch", str(epoch)] if epoch > 1 else []
+
+    def _word(self, ahead: int = 0) -> str:
+        """The option that says that the old servers are stopped."""
+        return f"--take-over={self.epoch + ahead}"
 
     def undisturbed(self, fault: Fault) -> Iterator[None]:
         """Where nothing else is wrong, no mistake takes a node's vote, not even

@@ -40,7 +40,7 @@ def test_other_names() -> None:
         for seed in range(200):
             one = mistake(kind, PLACES, random.Random(seed))
             assert one.ahead == 1
-            assert ("--take-over" in one.options) == (kind == "take-over")
+            assert one.takes_over == (kind == "take-over")
             old = set(one.names) & set(NAMES)
             assert (len(old) > NODES // 2) == (kind == "new-names")
             assert len(old) > len(one.names) // 2 or kind != "new-names"

@@ -60,12 +60,12 @@ class Names(Changes):
         for index in self._order(fault):
             self._kill_server(index, is_gentle=bool(fault.way))
         yield from self._be_new(fault)
-        yield from self._go_back(fault, ("--take-over",))
+        yield from self._go_back(fault, takes_over=True)
         yield from self._until(
             lambda: all(one.is_ready() for one in self.cluster.servers),
             now() + self._due(BESIDE_S))
         for server in self.cluster.servers:
-            server.extra.remove("--take-over")  # from its next start on
+            server.extra.remove(self._word())  # from its next start on
 
     def _is_calm(self, fault: Fault) -> Generator[None, None, bool]:
         yield from self._until(self._is_whole, now() + self._due(BESIDE_S))
@@ -87,10 +87,12 @@ class Names(Changes):
         self.done[f"{fault.kind} met"] += 1
 
     def _go_back(self, fault: Fault,
-                 options: tuple[str, ...] = ()) -> Iterator[None]:
+                 takes_over: bool = False) -> Iterator[None]:
         """One server after the other, or all that are down."""
         self.epoch += 2
-        extra = [*self.cluster.extra, *self._epoch(), *options]
+        extra = [*self.cluster.extra, *self._epoch()]
+        if takes_over:
+            extra.append(self._word())
         down = set(self.killed)
         for index in self._order(fault):
             server = self.cluster.servers[index]

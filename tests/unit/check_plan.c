@@ -78,6 +78,7 @@ static enum plan_status plan(void)
     FILE *out = fmemopen(text, sizeof text, "w");
     ck_assert_ptr_nonnull(out);
     config.nodes_count = PLAY_NODES;
+    config.take_over = settings.has_take_over ? settings.config_epoch : 0;
     for (int i = 0; i < PLAY_NODES; i++) {
         snprintf(config.nodes[i].name, sizeof config.nodes[i].name, "%c",
                  'a' + i);
@@ -310,7 +311,7 @@ TEST(without_a_first_start_empty_nodes_wait)
     ". Nothing is changed, this server grants no lock, and the old ones go "   \
     "on. "                                                                     \
     "Keep a majority of the old names in the list, and change it in several "  \
-    "steps; or stop all old servers, and give --take-over"
+    "steps; or stop all old servers, and give --take-over 2"
 
 static const struct {
     int epoch;
@@ -477,6 +478,19 @@ TEST(story_65_no_old_name_is_here)
     ck_assert_int_eq(plan(), PLAN_REFUSED);
     expect_line("refused: no node carries the names that epoch 2 is to "
                 "replace" REFUSED);
+}
+
+/* It was said of a change that is over. */
+TEST_RANGE(story_65_a_word_that_is_not_needed_any_more, 0, 2)
+{
+    settings.has_take_over = _i == 1;
+    begin_again();
+    come_all(0, LOOK_ADMITTED, "", "");
+    ck_assert_int_eq(plan(), PLAN_GOES_ON);
+    if (_i == 1)
+        expect_line("note: --take-over is not needed any more: take it away");
+    else
+        expect_no_line("note: ");
 }
 
 /* ---- two looks ----------------------------------------------------------- */

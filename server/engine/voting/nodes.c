@@ -307,6 +307,22 @@ static void log_refusal(struct nodes *nodes, int64_t now_us)
     nodes->is_refusal_logged = true;
 }
 
+/* What was said of the old servers holds for one change only. */
+static void log_taken_over(struct nodes *nodes)
+{
+    const struct admission *admission = &nodes->admission;
+    if (nodes->is_word_logged || !admission->settings.has_take_over ||
+        !eligibility_is_established(admission))
+        return;
+    log_write(LOG_WARN, "take_over_done",
+              (struct log_field[]){
+                  LOG_N("epoch", admission->epoch),
+                  LOG_S("detail", "the nodes vote with these names: take "
+                                  "--take-over away"),
+                  LOG_END});
+    nodes->is_word_logged = true;
+}
+
 /* To be called after everything that may change which nodes vote. */
 static void settle(struct nodes *nodes, int64_t now_us)
 {
@@ -322,6 +338,7 @@ static void settle(struct nodes *nodes, int64_t now_us)
                         clocks_median_at(&nodes->clocks, now_us) - now_us);
     log_epoch(nodes);
     log_refusal(nodes, now_us);
+    log_taken_over(nodes);
     while (admission_next(&nodes->admission, now_us, &action))
         if (!send_action(nodes, &action))
             admission_on_failure(&nodes->admission, &action, now_us);

@@ -154,8 +154,8 @@ static void describe_admission(const struct admission *admission, int node,
         snprintf(
             detail, NODE_DETAIL_MAX,
             "waits until a majority of the old names is taken by epoch %d; if "
-            "it is gone for good, stop the old servers and give --take-over",
-            epoch);
+            "it is gone for good, stop the old servers and give --take-over %d",
+            epoch, epoch);
     else
         snprintf(detail, NODE_DETAIL_MAX, "about to be admitted");
 }

@@ -117,15 +117,16 @@ TEST(a_switch_takes_four_words_for_each_of_its_two)
     static const char *const on[] = {"on", "yes", "true", "1"};
     static const char *const off[] = {"off", "no", "false", "0"};
     for (int i = 0; i < 4; i++) {
-        expect(OPTION_TAKE_OVER, on[i]);
-        ck_assert(config.take_over);
-        ck_assert_str_eq(printed(OPTION_TAKE_OVER), "on");
-        expect(OPTION_TAKE_OVER, off[i]);
-        ck_assert(!config.take_over);
-        ck_assert_str_eq(printed(OPTION_TAKE_OVER), "off");
+        expect(OPTION_AUDIT_READS, on[i]);
+        ck_assert(config.audit_reads);
+        ck_assert_str_eq(printed(OPTION_AUDIT_READS), "on");
+        expect(OPTION_AUDIT_READS, off[i]);
+        ck_assert(!config.audit_reads);
+        ck_assert_str_eq(printed(OPTION_AUDIT_READS), "off");
     }
-    refuse(OPTION_TAKE_OVER, "ON", "\"ON\" is not valid; it must be on or off");
-    refuse(OPTION_TAKE_OVER, "", "\"\" is not valid; it must be on or off");
+    refuse(OPTION_AUDIT_READS, "ON",
+           "\"ON\" is not valid; it must be on or off");
+    refuse(OPTION_AUDIT_READS, "", "\"\" is not valid; it must be on or off");
 }
 
 /* ---- numbers ------------------------------------------------------------- */
@@ -301,7 +302,7 @@ TEST(a_long_value_is_cut)
     value[sizeof value - 1] = '\0';
     snprintf(said, sizeof said, "\"%.80s\" is not valid; it must be on or off",
              value);
-    refuse(OPTION_TAKE_OVER, value, said);
+    refuse(OPTION_AUDIT_READS, value, said);
     ck_assert(!option_refuse(&reader, "%s", value));
     ck_assert_uint_lt(strlen(error), CONFIG_ERROR_MAX);
     ck_assert_uint_gt(strlen(error), CONFIG_ERROR_MAX / 2);

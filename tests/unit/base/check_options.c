@@ -54,7 +54,7 @@ TEST(defaults_are_those_of_the_manual)
     ck_assert_str_eq(config.key_prefix, "");
     ck_assert_int_eq(config.first_start, FIRST_START_AUTO);
     ck_assert_int_eq(config.config_epoch, 1);
-    ck_assert(!config.take_over);
+    ck_assert_int_eq(config.take_over, 0);
     ck_assert(config.restart_guard);
     ck_assert_int_eq(config.drain_ms, 12000);
     ck_assert_int_eq(config.log_level, LOG_INFO);
@@ -64,10 +64,10 @@ TEST(defaults_are_those_of_the_manual)
 TEST(who_may_vote_is_configured)
 {
     expect("REDLOCKD_FIRST_START=yes",
-           "--nodes a --config-epoch 7 --take-over --restart-guard=off");
+           "--nodes a --config-epoch 7 --take-over 7 --restart-guard=off");
     ck_assert_int_eq(config.first_start, FIRST_START_YES);
     ck_assert_int_eq(config.config_epoch, 7);
-    ck_assert(config.take_over);
+    ck_assert_int_eq(config.take_over, 7);
     ck_assert(!config.restart_guard);
     expect("REDLOCKD_FIRST_START=yes", "--nodes a --first-start no");
     ck_assert_int_eq(config.first_start, FIRST_START_NO);
@@ -130,7 +130,14 @@ static const struct {
     {"--nodes a --noxx", "--noxx:", "see --help"}, /* by chance */
     {"--nodes a --nodxx", "--nodxx:", "see --nodes"},
     {"--nodes a --maxttl=3", "--maxttl:", "see --max-ttl-ms"},
-    {"--nodes a --take-over 2", "--take-over", "on or off"},
+    {"--nodes a --restart-guard 2", "--restart-guard", "on or off"},
+    {"--nodes a --take-over on", "--take-over", "whole number"},
+    {"--nodes a --take-over --config-epoch 2", "--take-over", "EPOCH"},
+    {"--nodes a --config-epoch 3 --take-over 2", "--take-over: 2",
+     "is not --config-epoch (3)"},
+    {"--nodes a --config-epoch 3 --take-over 4", "--take-over: 4",
+     "then give 3"},
+    {"--nodes a --take-over 2", "--take-over: 2", "take it away"},
     {"--nodes a --", "--:", "no such option"},
     {"--nodes a -x", "argument 3:", "options begin with --"},
     {"--nodes a --node-cert c", "--node-cert", "without --node-key"},

@@ -178,7 +178,7 @@ TEST(a_new_epoch_tells_what_it_waits_for)
     ck_assert_str_eq(detail_of(0),
                      "waits until a majority of the old names is taken by "
                      "epoch 2; if it is gone for good, stop the old servers "
-                     "and give --take-over");
+                     "and give --take-over 2");
 }
 
 TEST(when_a_quorum_votes_again_is_told)
