@@ -218,6 +218,37 @@ TEST(story_65_numbers_rise_though_most_of_the_new_clocks_are_behind)
     world_stop(&world);
 }
 
+/* ---- the way back -------------------------------------------------------- */
+
+GROUP(back, .timeout_s = 300, .tags = "slow");
+
+static bool is_taken(int node)
+{
+    return strcmp(rival_told(&world, 0, node, "state"), "superseded") == 0;
+}
+
+/* The new server has marked its nodes, and waits for a lock to end. */
+TEST(story_65_back_before_a_new_name_votes)
+{
+    enum { TTL_MS = 15000 };
+    struct lock held, next;
+    begin(5);
+    answer_expect(lock_acquire(&world.servers[0], "held", TTL_MS, &held), 201,
+                  NULL);
+    int64_t ends_ms = harness_now_ms() + held.validity_ms;
+    world_start_server(&world, 1, options_of("--config-epoch 2", 3));
+    WAIT_UNTIL(LATE_MS, is_taken(0) && is_taken(1) && is_taken(2));
+    world_kill_server(&world, 1);
+    world_stop_server(&world, 0);
+    world_start_server(&world, 0, options_of("--config-epoch 3", 5));
+    WAIT_UNTIL(LATE_MS, http_probe(&world.servers[0], "/livez") == 200);
+    WAIT_UNTIL(LATE_MS, is_granted(0, &next));
+    ck_assert_int_ge(harness_now_ms(), ends_ms);
+    ck_assert_int_gt(next.number, held.number);
+    WAIT_UNTIL(LATE_MS, rival_count_voting(&world, 0) == 5);
+    world_stop(&world);
+}
+
 /* ---- a new server restarts ----------------------------------------------- */
 
 GROUP(restart, .timeout_s = 300, .tags = "slow");

@@ -116,6 +116,22 @@ IN_UNITS_AND_MODEL = [
         "server/engine/voting/takeover.c",
         "count->is_dead = !count->has_others;",
         "count->is_dead = true;")], tests="takeover"),
+    Defect("names in between that were marked once ignored", "unit",
+           "story_65_back_before_a_new_name_votes", [Edit(
+        "server/engine/voting/takeover.c",
+        "carriers >= quorum_of(names) &&",
+        "carriers > 0 &&")], tests="takeover"),
+    Defect("rival of the same epoch taken for dead", "unit",
+           "story_65_a_rival_that_was_replaced_may_still_vote", [Edit(
+        "server/engine/voting/takeover.c",
+        "            epoch_of(configuration) < epoch_of(ours));",
+        "            epoch_of(configuration) <= epoch_of(ours));")],
+        tests="takeover"),
+    Defect("no way back before a new name votes", "unit",
+           "story_65_back_before_a_new_name_votes", [Edit(
+        "server/engine/voting/takeover.c",
+        "(names > 0 && carriers",
+        "(names < 0 && carriers")], tests="takeover"),
     Defect("marks in between not kept", "unit",
            "story_65_each_mark_that_it_passed_is_told", [Edit(
         "server/node/scripts/permission.lua",

@@ -155,23 +155,37 @@ static bool is_majority(const char *configuration, uint16_t tellers)
     return names > 0 && __builtin_popcount(tellers) >= quorum_of(names);
 }
 
-/*
- * Whether this one needed more nodes of the base than it can have had: those
- * that tell that they carried its mark, and all that do not tell.
- */
-static bool cannot_have_counted(const struct takeover *takeover,
-                                const struct takeover_count *count,
-                                const char *configuration)
+/* Those that tell, and tell that they carried its mark. */
+static int count_carriers(const struct takeover *takeover,
+                          const struct takeover_count *count,
+                          const char *configuration)
 {
-    int carried = 0;
+    int carriers = 0;
     for (int i = 0; i < NODES_MAX; i++) {
         const struct takeover_node *it = &takeover->node[i];
-        carried +=
+        carriers +=
             (count->tellers & 1u << i) != 0 &&
             (has_passed(it, configuration) || is_of(it->mark, configuration));
     }
-    return carried + count->names - __builtin_popcount(count->tellers) <
-           quorum_of(count->names);
+    return carriers;
+}
+
+/*
+ * Whether a configuration that was seen with a mark only has not voted, and
+ * will not. It needed more nodes of the base than it can have had: those that
+ * carried its mark, and all that do not tell. Or so many carry our mark instead
+ * of its lower one that the rest of its own names are no majority.
+ */
+static bool is_harmless(const struct takeover *takeover, const char *ours,
+                        const struct takeover_count *count,
+                        const char *configuration)
+{
+    int names = names_of(configuration);
+    int carriers = count_carriers(takeover, count, configuration);
+    int silent = count->names - __builtin_popcount(count->tellers);
+    return carriers + silent < quorum_of(count->names) ||
+           (names > 0 && carriers >= quorum_of(names) &&
+            epoch_of(configuration) < epoch_of(ours));
 }
 
 /*
@@ -189,7 +203,7 @@ static void compare(const struct takeover *takeover, const char *ours,
     copy_state(other, found);
     if (epoch_of(other) >= epoch_of(count->base) &&
         !is_majority(other, tellers_of(takeover, other, nodes)) &&
-        !(is_mark && cannot_have_counted(takeover, count, other)))
+        !(is_mark && is_harmless(takeover, ours, count, other)))
         count->has_others = true;
 }
 

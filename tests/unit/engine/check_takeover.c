@@ -2,6 +2,8 @@
  * A change of the names: whether the old ones are dead, and how long the new
  * ones wait.
  */
+#include <stdio.h>
+
 #include "../../../server/engine/voting/eligibility.h"
 #include "../../lib/suite/suite.h"
 #include "voters.h"
@@ -187,6 +189,16 @@ TEST_RANGE(story_65_another_configuration_must_not_have_counted, 0, 3)
     expect_admits(15);
 }
 
+/* It takes them back once one of its own votes. */
+TEST(story_65_a_rival_that_was_replaced_may_still_vote)
+{
+    for (int i = 0; i < 3; i++)
+        voters.memory[i].passed = "2:dddddddddddddd03:";
+    take(0, 3, ADMIT(OF_FIVE, 1));
+    mark(4, 4);
+    expect_refusal();
+}
+
 /* It may have voted with nodes that are in no list here. */
 TEST(story_65_a_node_of_third_names_stands_for_others)
 {
@@ -359,6 +371,40 @@ TEST_RANGE(story_65_the_order_in_which_nodes_are_seen_is_no_matter, 0, 2)
     ck_assert_int_eq(eligibility_is_refused(&voters.admission), _i == 1);
     voters_pass(HEARTBEAT_US);
     voters_expect(_i == 0 ? ADMISSION_LOOK : ADMISSION_PROBE, 0);
+}
+
+/*
+ * The new servers are stopped before one of their nodes votes. Of their three
+ * names, two carry our mark now, in place of theirs: no majority is left. Of
+ * five, another two may have been admitted since, which are not on our list.
+ */
+TEST_RANGE(story_65_back_before_a_new_name_votes, 0, 2)
+{
+    static const char *const between[] = {"2:dddddddddddddd03",
+                                          "2:dddddddddddddd05"};
+    static const char *const marks[] = {MARK_OF("2:dddddddddddddd03", 2),
+                                        MARK_OF("2:dddddddddddddd05", 2)};
+    char passed[CALL_STATE_MAX + 1];
+    given(3);
+    for (int i = 0; i < 3; i++) {
+        voters.memory[i].taken = i < 2 ? ADMIT(OF_FIVE, 1) : NULL;
+        come(i, LOOK_BARE, i < 2 ? "" : ADMIT(OF_FIVE, 1),
+             i < 2 ? marks[_i] : "");
+    }
+    ck_assert_int_eq(eligibility_is_refused(&voters.admission), _i == 1);
+    if (_i == 1)
+        return;
+    snprintf(passed, sizeof passed, "%s:", between[_i]);
+    for (int i = 0; i < 3; i++) {
+        voters.memory[i].taken = ADMIT(OF_FIVE, 1);
+        voters.memory[i].passed = i < 2 ? passed : NULL;
+        voters_found(i, LOOK_CREATED, "",
+                     "3:" VOTERS_FINGERPRINT
+                     ":name:" VOTERS_BIRTH(3) "::" VOTERS_LIFE);
+    }
+    look_again();
+    for (int i = 0; i < 3; i++)
+        voters_expect(ADMISSION_ADMIT, i);
 }
 
 /* ---- the new servers restart --------------------------------------------- */
