@@ -4,11 +4,13 @@ the old names, with the epoch after that.
   other-names  the list holds no majority of the old names, and the old servers
                go on: the new server must refuse, and must change nothing
   new-names    the list holds a majority of them: the new server takes the nodes
-               from the old servers, which go on, and is ready soon
+               from the old servers, which go on, and is ready soon; or it dies
+               amid the change, and stays away, or is started again
   take-over    the list holds no majority, and the old servers are stopped
 """
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Generator, Iterator
 
 from changes import READY_S, Changes
@@ -18,6 +20,7 @@ from plan import Fault
 REFUSES_S = 5       # after which a new server says that it refuses
 SLOW_S = 10         # of a noisy machine
 BESIDE_S = 10       # for which nodes may wait for a machine that they knew
+AMID_S = 4          # in which nodes are marked, and the first ones admitted
 HOLDS_S = 4         # for which both configurations have their clients
 REFUSED = "names_refused"
 
@@ -45,12 +48,19 @@ class Names(Changes):
         self.done[f"{fault.kind} met"] += 1
         if fault.way:
             yield from self._go_back(fault)
+            yield from self._note_epoch()
 
     def new_names(self, fault: Fault) -> Iterator[None]:
         yield
-        if (yield from self._is_calm(fault)):
+        if not (yield from self._is_calm(fault)):
+            return
+        if fault.way:
+            yield from self._die_amid(fault)
+        has_begun = max(self._epochs(), default=0) > self.epoch
+        if not fault.way or has_begun or fault.begin % 1 < 0.5:
             yield from self._be_new(fault)
-            yield from self._go_back(fault)
+        yield from self._go_back(fault)
+        yield from self._note_epoch()
 
     def take_over(self, fault: Fault) -> Iterator[None]:
         """And back in the same way, if too few of its names are left."""
@@ -85,6 +95,27 @@ class Names(Changes):
         yield from self._until(lambda: False, now() + HOLDS_S * SECOND)
         next(mistaken, None)
         self.done[f"{fault.kind} met"] += 1
+
+    def _die_amid(self, fault: Fault) -> Iterator[None]:
+        """Before the new server looked, marked its nodes, or admitted them."""
+        mistaken = self._mistake(fault, fault.kind)
+        next(mistaken)
+        lives_s = random.Random(fault.end).uniform(0, AMID_S)
+        yield from self._until(lambda: False, now() + int(lives_s * SECOND))
+        next(mistaken, None)
+        self.done[f"{fault.kind} died amid"] += 1
+
+    def _note_epoch(self) -> Iterator[None]:
+        """The servers follow that of the nodes, if these have their names."""
+        yield from self._until(self._is_whole, now() + self._due(BESIDE_S))
+        epochs = self._epochs()
+        self.epoch = max(epochs, key=epochs.count, default=self.epoch)
+
+    def _epochs(self) -> list[int]:
+        """With which the nodes are admitted, under whatever names."""
+        return [int(admit.split(":")[0])
+                for what, admit in self._births().items()
+                if what.startswith("the admission") and admit[:1].isdigit()]
 
     def _go_back(self, fault: Fault,
                  takes_over: bool = False) -> Iterator[None]:
