@@ -16,25 +16,14 @@ import sys
 import yaml
 
 root = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(root / "tests/lib"))
+from openapi import resolve
+
 TABLE = root / "tests/sim/drawn"
 NEMESIS = root / "tests/nemesis/drawn.py"
 METHODS = ("get", "put", "post", "delete", "patch", "options", "head", "trace")
 ROW = re.compile(r"^(\w+)(?: ([\w.-]+))? +(sim|both|nemesis|none) +(.+)$")
 REASON_WORDS = 3
-
-
-def resolve(spec: dict, node: object) -> object:
-    """With all references replaced by what they stand for."""
-    if isinstance(node, list):
-        return [resolve(spec, item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    if "$ref" in node:
-        target = spec
-        for step in node["$ref"].removeprefix("#/").split("/"):
-            target = target[step]
-        return resolve(spec, target)
-    return {key: resolve(spec, value) for key, value in node.items()}
 
 
 def members(schema: dict, before: str = "") -> set[str]:

@@ -19,6 +19,9 @@ import yaml
 from tables import answers, members_of, tables
 
 root = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(root / "tests/lib"))
+from openapi import resolve
+
 problems = []
 
 
@@ -48,24 +51,10 @@ def source(name):
     return (root / name).read_text()
 
 
-def resolve(node):
-    """With all references replaced by what they stand for."""
-    if isinstance(node, list):
-        return [resolve(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    if "$ref" in node:
-        target = spec
-        for step in node["$ref"].removeprefix("#/").split("/"):
-            target = target[step]
-        return resolve(target)
-    return {key: resolve(value) for key, value in node.items()}
-
-
 spec = yaml.load(source("openapi.yaml"), Loader)
 OF_THE_LIBRARY = ("414", "431")  # answered by libmicrohttpd alone
 METHODS = ("get", "put", "post", "delete", "patch", "options", "head", "trace")
-whole = resolve(spec)
+whole = resolve(spec, spec)
 schemas = whole["components"]["schemas"]
 operations = {(path, method): {**operation, "parameters":
               item.get("parameters", []) + operation.get("parameters", [])}

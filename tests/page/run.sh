@@ -45,5 +45,5 @@ guarded_server=$stack_server
 stack_server=$open_server
 trap 'kill -INT "$guarded_server" || true; stack_end' EXIT
 export GUARDED="http://127.0.0.1:$guarded"
-PYTHONDONTWRITEBYTECODE=1 "$dir/venv/bin/python3" tests/page/main.py \
-    "http://127.0.0.1:$port" "$stack_server" "${nodes[@]}"
+PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests/lib "$dir/venv/bin/python3" \
+    tests/page/main.py "http://127.0.0.1:$port" "$stack_server" "${nodes[@]}"

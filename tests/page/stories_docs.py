@@ -10,6 +10,7 @@ import yaml
 from selenium.webdriver.common.keys import Keys
 
 from browser import PHONE, WIDE, Browser, eventually
+from openapi import target
 from service import Service
 
 METHODS = {"get", "put", "post", "delete", "patch"}
@@ -59,19 +60,12 @@ def the_pages_are_valid_html(_: Browser, service: Service) -> None:
         check_links(parse(read(service, path)))
 
 
-def resolve(spec: Any, node: Any) -> Any:
-    while "$ref" in node:
-        kind, name = node["$ref"].split("/")[-2:]
-        node = spec["components"][kind][name]
-    return node
-
-
 def check_operation(spec: Any, path: str, method: str, operation: Any,
                     text: str) -> None:
     wanted = [f"{method.upper()} {path}", operation["summary"],
               *operation["responses"]]
     for parameter in operation.get("parameters", []):
-        wanted.append(resolve(spec, parameter)["name"])
+        wanted.append(target(spec, parameter)["name"])
     contents = operation.get("requestBody", {}).get("content", {})
     for content in contents.values():
         wanted += [example["summary"]
@@ -203,7 +197,7 @@ def examples_of(operation: Any, spec: Any, is_good: bool) -> int:
     if is_good:
         holders.append(operation.get("requestBody", {}))
     return sum(len(content["examples"]) for holder in holders
-               for content in resolve(spec, holder).get("content", {}).values())
+               for content in target(spec, holder).get("content", {}).values())
 
 
 def examples_are_open_and_errors_are_not(browser: Browser,
