@@ -83,6 +83,10 @@ READERS = [
     Defect("report of one page as all", "unit", "many_are_told_page_by_page", [
         Edit(TOLD, "math.max(not wanted and holders or 0, told) - told", "0")],
         tests="lua_tokens"),
+    Defect("readers that are denied taken for what is not ours", "unit",
+           "readers_that_the_user_may_not_read_are_an_error", [
+        Edit(TOLD, "if refused and not string.find(refused.err, "
+             "'^WRONGTYPE') then", "if false then")], tests="lua_tokens"),
     # what is released of it
     Defect("forced release that follows who comes", "unit",
            "all_readers_that_are_found_are_released", [Edit(

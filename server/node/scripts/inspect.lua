@@ -32,7 +32,7 @@ end
 if kind == 't' then
     local MOST = 100
     local wanted = ARGV[b] ~= '0' and string.format('%016d', ARGV[b])
-    local tokens, left, is_there = {}, 0, false
+    local tokens, left, is_there, refused = {}, 0, false, nil
     for i = a, b - 1 do
         local value = redis.pcall('GETRANGE', ARGV[i], '0', '255')
         local found, holders = {value}, nil
@@ -40,7 +40,10 @@ if kind == 't' then
             if not string.find(value.err, '^WRONGTYPE') then
                 return value
             end
-            holders = readers(ARGV[i])
+            holders, refused = readers(ARGV[i])
+            if refused and not string.find(refused.err, '^WRONGTYPE') then
+                return refused
+            end
             -- one more may be the wish
             found = holders and redis.call('ZRANGE', ARGV[i], now_ms, '+inf',
                 'BYSCORE', 'LIMIT', '0', wanted and '-1' or MOST + 1) or {}

@@ -143,18 +143,19 @@ end
 -- when the last of them has left.
 local WISH, WISH_MS = '0000000000000000~', 500
 
--- How many hold a shared lock; 0: it is only wished for. nil: it is none.
+-- How many hold a shared lock; 0: it is only wished for. nil: it is none, or
+-- there is an error, which follows.
 local function readers(lock)
     local last = redis.pcall('ZRANGE', lock, '0', '0', 'REV', 'WITHSCORES')
     -- of ours: it has a token, which has a "~", and ends
     if last.err or not last[1] or string.byte(last[1], 17) ~= 126 or
         redis.call('PTTL', lock) < 0 then
-        return nil
+        return nil, last.err and last
     end
     local holders = redis.pcall('ZCOUNT', lock, now_ms, '+inf')
     local wish = redis.pcall('ZSCORE', lock, WISH)
     if type(holders) ~= 'number' or type(wish) == 'table' then
-        return nil
+        return nil, type(wish) == 'table' and wish or holders
     end
     return holders - ((tonumber(wish) or 0) >= now_ms and 1 or 0)
 end

@@ -119,6 +119,17 @@ TEST_RANGE(what_is_not_ours_is_there_without_a_token, 0, 4)
     ck_assert_int_eq(live.reply.left, 0);
 }
 
+/* Otherwise they would look like something that is not ours. */
+TEST_RANGE(readers_that_the_user_may_not_read_are_an_error, 0, 3)
+{
+    static const char *const commands[] = {"zrange", "zcount", "zscore"};
+    holders_add(0, "~A", LIVE_TTL_MS);
+    master_text(&live.master, "ACL SETUSER default -%s", commands[_i]);
+    ck_assert_int_eq(ask("a", 0), UNFIT(NO_PERMISSION));
+    ck_assert_int_eq(ask("a", atoll(live_token("~A"))), UNFIT(NO_PERMISSION));
+    ck_assert_int_eq(several_run(CALL_ACQUIRE, "a", "B"), VOTE_HELD);
+}
+
 TEST(a_free_lock_means_something_with_our_admission_only)
 {
     ck_assert_int_eq(ask("a\nb", 0), VOTE_FREE);
