@@ -43,7 +43,8 @@ OBJ := $(patsubst %.c,$(OUT)/%.o,$(filter-out server/main.c,$(sort $(wildcard \
 CLI_PKGS := libcurl jansson
 CLI_OBJ := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard cli/*.c))) \
            $(patsubst %,$(OUT)/server/base/%.o,clock random utf8) \
-           $(patsubst %,$(OUT)/%.o,server/lock/names api/message/encoding api/message/id)
+           $(patsubst %,$(OUT)/%.o,server/lock/names api/message/encoding api/message/id \
+             api/message/jsonload)
 lua := $(patsubst %,server/node/scripts/%.lua,\
          prelude shared release acquire share repeat extend inspect repair \
          listen scan slots permission single row readers batch)

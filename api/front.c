@@ -13,7 +13,7 @@
 #include "answer.h"
 #include "exchange.h"
 #include "http/library.h"
-#include "message/jsonread.h"
+#include "message/jsonload.h"
 
 enum {
     KNOCK_US = 100000,    /* until a full server looks again who waits */
@@ -407,7 +407,7 @@ struct front *front_new(const struct front_setup *setup,
         (void)snprintf(error, FRONT_ERROR_MAX, "no memory");
         return NULL;
     }
-    jsonread_init();
+    jsonload_init();
     front->loop = setup->loop;
     front->service = (struct service){
         .engine = setup->engine,

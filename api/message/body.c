@@ -8,6 +8,7 @@
 #include "../../server/engine/port/token.h"
 #include "../../server/lock/names.h"
 #include "id.h"
+#include "jsonload.h"
 #include "jsonread.h"
 
 /* ---- reading ------------------------------------------------------------ */
@@ -64,7 +65,7 @@ static bool read_name(struct reader *reader, const json_t *value,
     return true;
 }
 
-/* Without memory jsonread_has_failed tells. */
+/* Without memory jsonload_has_failed tells. */
 static void join(struct reader *reader, struct span *list, int count)
 {
     struct body *body = reader->body;
@@ -78,7 +79,7 @@ static void join(struct reader *reader, struct span *list, int count)
                    len, NAMES_LEN_MAX);
     } else if (count == 1) {
         body->resource = list[0];
-    } else if ((body->joined = jsonread_allocate(len)) != NULL) {
+    } else if ((body->joined = jsonload_allocate(len)) != NULL) {
         body->resource =
             (struct span){body->joined, names_join(body->joined, list, count)};
     }
@@ -306,7 +307,7 @@ bool body_read(struct body *body, struct span text, enum lock_call call,
                    "resource, the name to lock, is missing; to lock "
                    "several, send resources instead");
     check_permits(&reader);
-    if (jsonread_has_failed()) {
+    if (jsonload_has_failed()) {
         errors->count = 0;
         return false;
     }

@@ -3,37 +3,9 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-/* ---- memory ------------------------------------------------------------- */
-
-/*
- * jansson does not always tell that it got no memory: its parser goes on
- * without the byte that it had no room for. So whoever reads looks here at the
- * end.
- */
-static bool has_failed;
-
-void *jsonread_allocate(size_t size)
-{
-    void *memory = malloc(size);
-    if (memory == NULL)
-        has_failed = true;
-    return memory;
-}
-
-void jsonread_init(void)
-{
-    json_set_alloc_funcs(jsonread_allocate, free);
-}
-
-bool jsonread_has_failed(void)
-{
-    bool it = has_failed;
-    has_failed = false;
-    return it;
-}
+#include "jsonload.h"
 
 /* ---- values ------------------------------------------------------------- */
 
@@ -144,12 +116,10 @@ json_t *jsonread_load(struct span text, struct faults *errors)
         faults_add(errors, "", "the body is empty; send a JSON object");
         return NULL;
     }
-    json_t *root = json_loadb(text.ptr, text.len,
-                              JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
-    if (jsonread_has_failed()) {
-        json_decref(root); /* NULL is ignored */
+    json_t *root = jsonload(text.ptr, text.len,
+                            JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    if (jsonload_has_failed())
         return NULL;
-    }
     if (root == NULL) {
         size_t code = (size_t)json_error_code(&error);
         const char *reason =

@@ -1,6 +1,6 @@
 /*
  * Reads JSON objects, and tells people what is wrong with their members.
- * jansson lives here, and in what reads members: body, locklist.
+ * jansson lives here, and in what reads members: body, locklist, jsonload.
  */
 #ifndef REDLOCKD_JSONREAD_H
 #define REDLOCKD_JSONREAD_H
@@ -11,15 +11,6 @@
 #include "problem.h"
 
 struct json_t;
-
-/* To be called once, before anything else here. */
-void jsonread_init(void);
-
-/* malloc; a failure is told by jsonread_has_failed, too. */
-void *jsonread_allocate(size_t size);
-
-/* Whether an allocation has failed since the last look. */
-bool jsonread_has_failed(void);
 
 /*
  * The object that the text is; the caller's to json_decref. NULL: errors tells

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../server/lock/lock.h"
+#include "jsonload.h"
 #include "jsonread.h"
 
 static const char *const members[] = {"ttl_ms", "locks"};
@@ -114,7 +115,7 @@ bool locklist_read(struct locklist *list, struct span text, int64_t max_ttl_ms,
         else if (strcmp(name, "locks") != 0)
             jsonread_refuse_member("", name, members, MEMBERS, errors);
     }
-    if (jsonread_has_failed()) {
+    if (jsonload_has_failed()) {
         errors->count = 0;
         return false;
     }

@@ -17,8 +17,9 @@ LIBRARIES = {
                 "server/healthcheck.c", "server/node/session.c",
                 "server/node/trust.c"},
     "microhttpd.h": {"api/answer.h", "api/front.c", "api/http/library.h"},
-    "jansson.h": {"api/message/body.c", "api/message/jsonread.c",
-                  "api/message/locklist.c", "cli/http.h"},
+    "jansson.h": {"api/message/body.c", "api/message/jsonload.c",
+                  "api/message/jsonread.c", "api/message/locklist.c",
+                  "cli/http.h"},
     "curl/": {"cli/http.c"},
 }
 CLOCKS = re.compile(r"\b(clock_gettime|gettimeofday|time|times|clock)\s*\(")

@@ -4,6 +4,11 @@ from dataclasses import replace
 from defect import Defect, Edit
 
 IN_UNITS_AND_MODEL = [
+    Defect("parser of JSON that goes on without memory", "unit",
+           "strings_of_any_length_are_whole_or_not_read", [Edit(
+        "api/message/jsonload.c",
+        "    if (it == NULL && is_inside)\n",
+        "    if (it == NULL && is_inside && size == 0)\n")], tests="jsonread"),
     Defect("machine marked while its name is in use", "unit",
            "story_60_a_machine_is_not_marked_while_its_name_is_in_use", [Edit(
         "server/engine/voting/admission.c",

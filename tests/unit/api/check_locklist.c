@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../../api/message/jsonread.h"
+#include "../../../api/message/jsonload.h"
 #include "../../../api/message/locklist.h"
 #include "../../lib/suite/suite.h"
 #include "../starve.h"
@@ -124,7 +124,7 @@ TEST(unknown_members_of_any_length_are_told)
 
 TEST(without_memory_nothing_is_told)
 {
-    jsonread_init();
+    jsonload_init();
     starve = (struct starve){.is_on = true, .left = 1};
     bool is_read = parse("{\"locks\":[" LOCK "]}");
     starve.is_on = false;
