@@ -57,8 +57,10 @@ static bool add_urls(struct options *options, const char *text)
         if (options->urls_count == OPTIONS_URLS_MAX)
             return complain("more than %d URLs", OPTIONS_URLS_MAX);
         char *url = strndup(at, kept);
-        if (url == NULL)
-            return complain("out of memory");
+        if (url == NULL) {
+            complain("out of memory");
+            exit(EXIT_OS_ERROR);
+        }
         options->urls[options->urls_count++] = url;
         if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
             return complain("\"%.80s\" is not a URL such "

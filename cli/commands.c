@@ -218,22 +218,25 @@ static char *format_page(const char *prefix, const char *cursor)
     return path;
 }
 
-/* Locks may change hands between two pages: each is printed only once. */
-static void print_page(const struct command *command, const json_t *page,
+/* Locks may change hands between two pages: each is printed only once. False:
+ * no memory. */
+static bool print_page(const struct command *command, const json_t *page,
                        json_t *seen)
 {
     const json_t *locks = json_object_get(page, "locks");
     for (size_t i = 0; i < json_array_size(locks); i++) {
         json_t *lock = json_array_get(locks, i);
         const char *id = http_text(lock, "id");
-        if (json_object_get(seen, id) != NULL ||
-            json_object_set_new(seen, id, json_true()) != 0)
+        if (json_object_get(seen, id) != NULL)
             continue;
+        if (json_object_set_new(seen, id, json_true()) != 0)
+            return false;
         if (command->options->is_json)
             print_json(lock);
         else
             print_holder(lock, true);
     }
+    return true;
 }
 
 int command_list(struct command *command)
@@ -247,13 +250,15 @@ int command_list(struct command *command)
         char *path = format_page(prefix, cursor);
         verdict = path != NULL
                       ? service_ask(&command->service, "GET", path, 0, &page)
-                      : VERDICT_STOPPED;
+                      : VERDICT_STARVED;
         free(path);
-        if (verdict == VERDICT_DONE)
-            print_page(command, page, seen);
+        if (verdict == VERDICT_DONE && !print_page(command, page, seen))
+            verdict = VERDICT_STARVED;
         cursor = http_text(page, "cursor");
     } while (verdict == VERDICT_DONE && *cursor);
-    if (verdict != VERDICT_DONE)
+    if (verdict == VERDICT_STARVED)
+        complain("list: out of memory");
+    else if (verdict != VERDICT_DONE)
         complain("list: %s", command->service.detail);
     json_decref(page);
     json_decref(seen);

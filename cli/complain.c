@@ -12,7 +12,7 @@ static void print_line(const char *format, va_list args)
 {
     char *text;
     if (vasprintf(&text, format, args) < 0) {
-        (void)fputs("no memory\n", stderr);
+        (void)fputs("out of memory\n", stderr);
         return;
     }
     shown_put(text, stderr);
@@ -61,6 +61,7 @@ int complain_status(const struct options *options, enum verdict verdict)
         return EXIT_DENIED;
     case VERDICT_UNAVAILABLE:
         return EXIT_NO_QUORUM;
+    case VERDICT_STARVED:
     case VERDICT_STOPPED:
         break;
     }

@@ -3,11 +3,13 @@
 #include <arpa/inet.h>
 #include <assert.h>
 #include <curl/curl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "../api/message/jsonload.h"
 #include "../server/base/clock.h"
 #include "../server/base/types.h"
 
@@ -29,15 +31,56 @@ struct http {
 struct bytes {
     char *ptr;
     size_t len, size;
+    bool has_failed; /* no memory for all of it */
 };
+
+/* ---- memory ------------------------------------------------------------- */
+
+/*
+ * libcurl takes some lacks of memory for something else, as for a host that
+ * cannot be resolved; and its resolver is a thread.
+ */
+static atomic_bool is_starved;
+
+static void *note(void *memory, size_t size)
+{
+    if (memory == NULL && size > 0)
+        atomic_store(&is_starved, true);
+    return memory;
+}
+
+static void *note_malloc(size_t size)
+{
+    return note(malloc(size), size);
+}
+
+static void *note_calloc(size_t count, size_t size)
+{
+    return note(calloc(count, size), count * size);
+}
+
+static void *note_realloc(void *old, size_t size)
+{
+    return note(realloc(old, size), size);
+}
+
+static char *note_strdup(const char *text)
+{
+    return note(strdup(text), 1);
+}
+
+/* ---- the library -------------------------------------------------------- */
 
 struct http *http_new(const struct wake *wake, const struct http_trust *trust)
 {
     struct http *http = calloc(1, sizeof *http);
-    if (http == NULL || curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK) {
+    if (http == NULL || curl_global_init_mem(CURL_GLOBAL_DEFAULT, note_malloc,
+                                             free, note_realloc, note_strdup,
+                                             note_calloc) != CURLE_OK) {
         free(http);
         return NULL;
     }
+    jsonload_init();
     http->wake = wake;
     http->trust = trust;
     http->multi = curl_multi_init();
@@ -62,9 +105,12 @@ static size_t take_bytes(char *data, size_t size, size_t count, void *arg)
 {
     struct bytes *bytes = arg;
     size_t len = size * count;
-    if (bytes->len + len > BODY_MAX ||
-        !bytes_reserve(&bytes->ptr, &bytes->size, bytes->len + len))
+    if (bytes->len + len > BODY_MAX)
         return 0;
+    if (!bytes_reserve(&bytes->ptr, &bytes->size, bytes->len + len)) {
+        bytes->has_failed = true;
+        return 0;
+    }
     memcpy(bytes->ptr + bytes->len, data, len);
     bytes->len += len;
     return len;
@@ -246,6 +292,13 @@ static int64_t retry_after_ms(struct http *http, const json_t *body)
     return at_most(at_least(told_ms, 0), RETRY_MAX_MS);
 }
 
+static void tell_starved(struct http_answer *answer)
+{
+    answer->is_starved = true;
+    answer->status = 0;
+    (void)snprintf(answer->error, sizeof answer->error, "out of memory");
+}
+
 static void read_answer(struct http *http, const char *error,
                         const struct bytes *bytes, struct http_answer *answer)
 {
@@ -254,6 +307,11 @@ static void read_answer(struct http *http, const char *error,
     CURLcode result = message != NULL && message->msg == CURLMSG_DONE
                           ? message->data.result
                           : CURLE_OUT_OF_MEMORY;
+    if (result == CURLE_OUT_OF_MEMORY || bytes->has_failed ||
+        (result != CURLE_OK && atomic_load(&is_starved))) {
+        tell_starved(answer);
+        return;
+    }
     if (result != CURLE_OK) {
         (void)snprintf(answer->error, sizeof answer->error, "%s",
                        *error ? error : curl_easy_strerror(result));
@@ -264,7 +322,11 @@ static void read_answer(struct http *http, const char *error,
         return;
     }
     curl_easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &answer->status);
-    answer->body = json_loadb(bytes->ptr, bytes->len, 0, NULL);
+    answer->body = jsonload(bytes->ptr, bytes->len, 0, NULL);
+    if (jsonload_has_failed()) {
+        tell_starved(answer);
+        return;
+    }
     if (!json_is_object(answer->body)) {
         json_decref(answer->body);
         answer->body = NULL;
@@ -276,9 +338,10 @@ void http_call(struct http *http, const struct http_request *request,
                struct http_answer *answer)
 {
     char error[CURL_ERROR_SIZE] = "";
-    struct bytes bytes = {NULL, 0, 0};
+    struct bytes bytes = {.ptr = NULL};
     char *url = NULL;
     assert(*request->path == '/' && request->timeout_ms >= 1);
+    atomic_store(&is_starved, false);
     *answer = (struct http_answer){.sent_us = clock_now_us()};
     struct curl_slist *headers = make_headers(request);
     if (asprintf(&url, "%s%s", request->base, request->path) < 0)
@@ -295,7 +358,7 @@ void http_call(struct http *http, const struct http_request *request,
         /* closes the connection of a stopped request: the server notices */
         (void)curl_multi_remove_handle(http->multi, http->easy);
     } else {
-        (void)snprintf(answer->error, sizeof answer->error, "out of memory");
+        tell_starved(answer);
     }
     curl_easy_reset(http->easy); /* it would keep pointers to what ends here */
     curl_slist_free_all(headers);

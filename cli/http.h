@@ -44,6 +44,7 @@ struct http_answer {
     long status;            /* 0: there is no answer */
     bool is_stopped;        /* no answer: wake said to stop */
     bool is_untrusted;      /* no answer: our certificate or theirs is wrong */
+    bool is_starved;        /* no answer: no memory; it may have been asked */
     int64_t retry_after_ms; /* of the body, or of the header; 0: none */
     json_t *body;           /* NULL: it is no JSON object */
     int64_t sent_us;        /* clock_now_us() before the request was sent */

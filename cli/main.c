@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "complain.h"
 #include "owner.h"
+#include "print.h"
 #include "run.h"
 #include "watch.h"
 
@@ -76,9 +77,12 @@ static int run(struct options *options)
 /* A script must not take cut output for all of it. */
 static int flush_output(int status)
 {
-    if (!ferror(stdout) && fflush(stdout) == 0)
+    if (ferror(stdout) || fflush(stdout) != 0)
+        perror("redlockctl: standard output");
+    else if (print_is_cut())
+        complain("out of memory");
+    else
         return status;
-    perror("redlockctl: standard output");
     return EXIT_OS_ERROR;
 }
 

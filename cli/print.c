@@ -3,12 +3,22 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "../api/message/jsonload.h"
 #include "../server/base/types.h"
 #include "shown.h"
 
+static bool is_cut;
+
+bool print_is_cut(void)
+{
+    return is_cut || ferror(stdout);
+}
+
 void print_json(const json_t *body)
 {
-    (void)json_dumpf(body, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
+    is_cut |=
+        json_dumpf(body, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER) != 0 &&
+        jsonload_has_failed();
     (void)putchar('\n');
     (void)fflush(stdout);
 }

@@ -11,6 +11,10 @@
 /* An answer as it is, on a line. */
 void print_json(const json_t *body);
 
+/* Whether something is missing on stdout: it has an error, or there was no
+ * memory. */
+bool print_is_cut(void);
+
 /* One line. with_time: for how long it is still held, too. */
 void print_holder(const json_t *lock, bool with_time);
 

@@ -274,7 +274,8 @@ static int release_and_report(struct run *run)
     enum verdict verdict =
         service_release(&run->service, run->lock.id, run->lock.token,
                         clock_now_us() + RELEASE_US, &is_repeated, NULL);
-    if (verdict == VERDICT_UNAVAILABLE || verdict == VERDICT_DENIED)
+    if (verdict == VERDICT_UNAVAILABLE || verdict == VERDICT_DENIED ||
+        verdict == VERDICT_STARVED)
         complain_of_lock(run->options, "not released, it ends with its TTL: %s",
                          run->service.detail);
     /* or the lock had ended before the command did */

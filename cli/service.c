@@ -3,8 +3,10 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "../api/message/jsonload.h"
 #include "../server/base/clock.h"
 #include "../server/base/random.h"
 #include "../server/lock/names.h"
@@ -56,6 +58,8 @@ static enum verdict verdict_of(const struct http_answer *answer)
     const char *code = http_text(answer->body, "code");
     if (answer->is_stopped)
         return VERDICT_STOPPED;
+    if (answer->is_starved)
+        return VERDICT_STARVED;
     if (answer->status >= 200 && answer->status < 300 && answer->body != NULL)
         return VERDICT_DONE;
     /* a gateway in front may check identities, too */
@@ -88,7 +92,9 @@ static void explain(const struct http_answer *answer, const char *url,
     size_t size = SERVICE_DETAIL_SIZE;
     char replica[SHOWN_URL_SIZE];
     shown_url(url, replica);
-    if (answer->status == 0)
+    if (answer->is_starved)
+        (void)snprintf(detail, size, "%s", answer->error);
+    else if (answer->status == 0)
         (void)snprintf(detail, size, "%s: %s", replica, answer->error);
     else if (answer->status == HTTP_UNAUTHORIZED)
         (void)snprintf(detail, size, "%s: not authenticated (%ld)%s%s; %s",
@@ -114,7 +120,8 @@ static void explain(const struct http_answer *answer, const char *url,
 
 static bool may_others_help(enum verdict verdict)
 {
-    return verdict == VERDICT_UNAVAILABLE || verdict == VERDICT_DENIED;
+    return verdict == VERDICT_UNAVAILABLE || verdict == VERDICT_DENIED ||
+           verdict == VERDICT_STARVED;
 }
 
 /*
@@ -186,7 +193,7 @@ static bool may_try_again(const struct service *service,
     if (attempts->failed++ == 0 && !attempts->is_holders)
         attempts->tell_us = clock_now_us() + TELL_US;
     attempts->denied = *verdict == VERDICT_DENIED ? attempts->denied + 1 : 0;
-    if (*verdict == VERDICT_UNAVAILABLE && answer->status != HTTP_TOO_MANY)
+    if (*verdict != VERDICT_DENIED && answer->status != HTTP_TOO_MANY)
         attempts->may_have_done = true;
     if (attempts->failed % service->options->urls_count != 0)
         return true;
@@ -236,7 +243,25 @@ static bool wish_permits(json_t *body, const struct options *options)
            json_object_set_new(body, "permits", json_integer(permits)) == 0;
 }
 
-/* free() it. NULL: no memory. */
+/* Frees json, which may be NULL: then the text is, too. */
+static char *print_wish(json_t *json)
+{
+    size_t len = json_dumpb(json, NULL, 0, JSON_COMPACT); /* 0: no memory */
+    char *text = len > 0 ? jsonload_allocate(len + 1) : NULL;
+    if (text != NULL && json_dumpb(json, text, len, JSON_COMPACT) != len) {
+        free(text);
+        text = NULL;
+    }
+    if (text != NULL)
+        text[len] = '\0';
+    json_decref(json);
+    return text;
+}
+
+/*
+ * free() it. NULL: no memory, or a text is not UTF-8. If jsonload_has_failed
+ * tells so, owner or mode may be missing.
+ */
 static char *format_wish(const struct options *options, int64_t wait_ms)
 {
     json_t *list = json_array();
@@ -254,9 +279,7 @@ static char *format_wish(const struct options *options, int64_t wait_ms)
         json_decref(body);
         return NULL;
     }
-    char *text = body != NULL ? json_dumps(body, JSON_COMPACT) : NULL;
-    json_decref(body);
-    return text;
+    return print_wish(body);
 }
 
 /* The slots of a permit. False: as below. */
@@ -332,11 +355,15 @@ static enum verdict acquire_once(struct service *service,
         .timeout_ms = wait_ms + ANSWER_MS,
         .body = format_wish(service->options, wait_ms),
     };
-    if (call.body == NULL) {
-        (void)snprintf(service->detail, sizeof service->detail,
-                       "the resource or the owner is not valid UTF-8");
+    bool is_starved = jsonload_has_failed();
+    if (is_starved || call.body == NULL) {
+        (void)snprintf(service->detail, sizeof service->detail, "%s",
+                       is_starved
+                           ? "out of memory"
+                           : "the resource or the owner is not valid UTF-8");
         *answer = (struct http_answer){.status = 0};
-        return VERDICT_REFUSED;
+        free(call.body);
+        return is_starved ? VERDICT_STARVED : VERDICT_REFUSED;
     }
     enum verdict verdict = ask_one(service, &call, answer);
     free(call.body);

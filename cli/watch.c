@@ -72,7 +72,7 @@ static enum verdict watch_lock(struct command *command, const char *resource,
                                json_t *last)
 {
     enum verdict verdict = VERDICT_DONE;
-    while (!ferror(stdout)) {
+    while (!print_is_cut()) {
         char after[AFTER_SIZE] = "";
         json_t *answer = NULL;
         int64_t began_us = clock_now_us();
@@ -133,7 +133,7 @@ static pid_t fork_watch(struct command *command, int n, json_t *last)
     const char *resource = command->options->resources[n];
     enum verdict verdict = watch_lock(command, resource, last);
     int status = complain_status(command->options, verdict);
-    _exit(ferror(stdout) ? EXIT_OS_ERROR : status);
+    _exit(print_is_cut() ? EXIT_OS_ERROR : status);
 }
 
 /* When the first of them ends, all do. */
