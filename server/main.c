@@ -31,7 +31,7 @@
 #include "world.h"
 
 enum {
-    IN_FLIGHT_MOST_US = 8000000, /* for requests in flight after the drain */
+    IN_FLIGHT_MOST_US = 8000000, /* for what is in flight after the drain */
     DRAIN_LOOK_US = 50000,
     STOP_MOST_US = 5000000,  /* to answer the last clients and exit */
     DESCRIPTOR_RESERVE = 64, /* for nodes, log, listener, loop */
@@ -84,7 +84,8 @@ static void check_drained(void *arg)
     struct server *server = arg;
     int64_t now_us = clock_now_us();
     int64_t over_us = now_us - server->drained_us;
-    bool is_idle = front_in_flight(server->front) == 0;
+    bool is_idle = front_in_flight(server->front) == 0 &&
+                   !engine_is_releasing(server->engine);
     if (over_us >= 0)
         front_end_drain(server->front);
     if (over_us >= IN_FLIGHT_MOST_US || (over_us >= 0 && is_idle))

@@ -265,6 +265,11 @@ void engine_stop_waiting(struct engine *engine)
     watches_stop(&engine->watches);
 }
 
+bool engine_is_releasing(const struct engine *engine)
+{
+    return releases_are_open(&engine->releases);
+}
+
 void engine_stop(struct engine *engine)
 {
     spreads_flush(&engine->spreads);

@@ -169,6 +169,12 @@ bool engine_abandon(struct engine *engine, engine_op op);
  */
 void engine_stop_waiting(struct engine *engine);
 
+/*
+ * Whether a release, which was answered, may have to be sent once more: a
+ * server that ends before leaves a key to its TTL.
+ */
+bool engine_is_releasing(const struct engine *engine);
+
 /* Before engine_free: sends at once what is to be sent later. */
 void engine_stop(struct engine *engine);
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "http.h"
+#include "node.h"
 
 static struct world world;
 static struct server *const server = &world.servers[0];
@@ -89,6 +90,30 @@ TEST(drain_that_is_over_refuses_new_locks)
     close(fd);
     http_disconnect();
     expect_end();
+}
+
+/* The server that granted the lock sends its fill after the release, which has
+ * to come once more. */
+TEST(a_release_is_brought_to_its_end_before_the_server_ends)
+{
+    struct server *const other = &world.servers[1];
+    world_start_two(&world, 5, "--drain-ms 0");
+    for (int i = 0; i < 4; i++) {
+        struct lock lock;
+        int status;
+        answer_expect(lock_acquire(server, "ends", 30000, &lock), 201, NULL);
+        answer_expect(lock_release(other, &lock), 200, NULL);
+        kill(other->pid, SIGTERM);
+        status = harness_reap(other->pid, 20000);
+        ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%d",
+                      status);
+        other->pid = 0;
+        harness_pause_ms(500); /* the fill has come, and all else */
+        ck_assert_int_eq(world_count_keys(&world, "ends"), 0);
+        world_start_server(&world, 1, "--drain-ms 0");
+        world_wait_ready(&world, 1);
+    }
+    world_stop(&world);
 }
 
 /* Requests that wait for silent nodes are answered before the end. */

@@ -4,6 +4,11 @@ from dataclasses import replace
 from defect import Defect, Edit
 
 IN_UNITS_AND_MODEL = [
+    Defect("server that ends before its releases", "unit",
+           "a_node_that_missed_the_key_is_asked_once_more", [Edit(
+        "server/engine/rounds/releases.c",
+        "it != NULL && it->operation == 0)", "it != NULL)")],
+        tests="releases"),
     Defect("parser of JSON that goes on without memory", "unit",
            "strings_of_any_length_are_whole_or_not_read", [Edit(
         "api/message/jsonload.c",

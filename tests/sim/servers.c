@@ -18,7 +18,8 @@ enum {
     TOO_HIGH = 19,           /* too much for the next epoch */
     DRAIN_MOST_US = 2000000, /* --drain-ms */
     DRAIN_LOOK_US = 50000,
-    DRAIN_LOOKS = 200, /* more than main.c would grant them */
+    DRAIN_LOOKS_MOST = 160, /* as main.c grants what is in flight … */
+    DRAIN_LOOKS = 200,      /* … but requests are answered by then */
 };
 
 static const char *const names[SIM_NAMES] = {"n1", "n2", "n3", "n4",
@@ -343,7 +344,9 @@ void server_on_drain(struct world *world, const struct event *event)
     if (server->engine == NULL || server->drains_us != (int64_t)event->tag)
         return;
     server->is_closed = world->now_us >= server->ends_us;
-    bool may_end = server->is_closed && !clients_are_served(world, event->a);
+    bool may_end = server->is_closed && !clients_are_served(world, event->a) &&
+                   (event->number >= DRAIN_LOOKS_MOST ||
+                    !engine_is_releasing(server->engine));
     if (event->number > DRAIN_LOOKS)
         ledger_violated(world, "alive", -1, -1);
     if (!may_end) {

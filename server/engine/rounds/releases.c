@@ -260,6 +260,14 @@ uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
     return operation;
 }
 
+bool releases_are_open(const struct releases *releases)
+{
+    const struct release *it = TAILQ_FIRST(&releases->list);
+    while (it != NULL && it->operation == 0)
+        it = TAILQ_NEXT(it, link);
+    return it != NULL;
+}
+
 void releases_tick(struct releases *releases, int64_t now_us)
 {
     struct release *next;

@@ -96,6 +96,9 @@ bool releases_ask(struct releases *releases, struct release_ask *ask);
 uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
                            const struct call_reply *reply, int64_t received_us);
 
+/* Whether nodes may have to be asked again for what a client released. */
+bool releases_are_open(const struct releases *releases);
+
 /* Repeats what connected nodes owe, drops what has expired. */
 void releases_tick(struct releases *releases, int64_t now_us);
 

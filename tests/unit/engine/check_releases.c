@@ -185,12 +185,15 @@ TEST_RANGE(a_node_that_missed_the_key_is_asked_once_more, 0, 3)
         play_answer_held(CALL_RELEASE, 4, "x");
     ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
     ck_assert_uint_eq(play.metrics.releases_pending, 1);
+    ck_assert(engine_is_releasing(play.engine));
     play_advance(50000 - 1); /* so long may its acquire or a repair take */
     ck_assert_int_eq(play_count(CALL_RELEASE), 5);
     play_advance(400000);
     ck_assert_int_eq(play_count(CALL_RELEASE), 6);
+    ck_assert(engine_is_releasing(play.engine));
     play_answer(CALL_RELEASE, 4, _i == 0 ? VOTE_DELETED : VOTE_FREE);
     ck_assert_uint_eq(play.metrics.releases_pending, 0);
+    ck_assert(!engine_is_releasing(play.engine));
     play_advance(2000000);
     ck_assert_int_eq(play_count(CALL_RELEASE), 6);
 }
