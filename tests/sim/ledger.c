@@ -399,17 +399,21 @@ bool ledger_is_forced(const struct world *world, const struct client *client,
                       int64_t began_us)
 {
     const struct ledger *ledger = &world->clients->ledger;
+    int64_t again_us = client->is_revived ? FORCED_US : 0;
     for (uint64_t i = 0; i < FORCED && i < ledger->forced_count; i++) {
         const struct forced *it = &ledger->forced[i];
-        if (names(it, client) && over_us(world, it) >= began_us)
+        if (names(it, client) && over_us(world, it) + again_us >= began_us)
             return true;
     }
-    return client->is_revived;
+    return false;
 }
 
 /*
- * The acquire was on its way when its lock was released by force: it may have a
- * majority again, for a while.
+ * An acquire, a fill or a creation was on its way when its lock was released by
+ * force: it may have a majority again, until the release is sent once more. An
+ * extend that begins meanwhile is granted, and its lock is released all the
+ * same. What is promised is only that an acquire that begins after the answer
+ * is kept; and this one began before.
  */
 static void note_revived(struct world *world, const struct message *message)
 {
@@ -684,7 +688,8 @@ void ledger_on_execution(struct world *world, const struct message *message)
     look_for_evictions(world, message);
     enum vote vote = message->answer.reply.vote;
     enum call_kind kind = message->call.call.kind;
-    if (vote == VOTE_GRANTED && (kind == CALL_ACQUIRE || kind == CALL_REPEAT))
+    if (vote == VOTE_GRANTED &&
+        (kind == CALL_ACQUIRE || kind == CALL_REPEAT || kind == CALL_REPAIR))
         note_revived(world, message);
     if (vote == VOTE_DELETED)
         check_deleted(world, message);

@@ -6,6 +6,7 @@
 enum {
     WATCHERS = 4,
     WRITERS = 3,
+    RIVALS = 2,
     LASTS_US = 1000000,
     TOLD_US = 150000, /* later, as requests and inspections take time */
     STEP_US = 1000,
@@ -146,6 +147,51 @@ void visits_check_forced(struct world *world, int resource)
     holder->believes_until_us = 0;
     (void)endings_ask(world, holder, ASK_RELEASE, any_server(world),
                       OUTCOME_RELEASED);
+}
+
+static void force_at_once(struct world *world, const struct client *holder)
+{
+    uint64_t before = world->clients->outcomes[OUTCOME_RELEASED];
+    for (int i = 0; i < RIVALS; i++) {
+        struct client *it = visitor(world, i);
+        choose(it, holder->resources[0], false);
+        it->number = holder->number;
+        client_ask(world, it, ASK_FORCE, any_server(world));
+    }
+    bool is_asking = true;
+    while (is_asking && world->clients->outcomes[OUTCOME_RELEASED] == before) {
+        world_run(world, STEP_US);
+        is_asking = false;
+        for (int i = 0; i < RIVALS; i++)
+            is_asking |= visitor(world, i)->state == CLIENT_ASKING;
+    }
+    if (world->clients->outcomes[OUTCOME_RELEASED] == before)
+        ledger_violated(world, "forced", 0, holder->resources[0]);
+}
+
+void visits_check_rivals(struct world *world, int resource)
+{
+    struct client *holder = &world->clients->client[0];
+    struct client *next = &world->clients->client[1];
+    choose(holder, resource, world->has_shared && world_chance(world, 50));
+    choose(next, resource, false);
+    next->wait_ms = TTL_MS;
+    if (!lasts(world) || !endings_ask(world, holder, ASK_ACQUIRE,
+                                      any_server(world), OUTCOME_GRANTED))
+        return;
+    pause_some(world, (int)world_random(world, 2));
+    force_at_once(world, holder);
+    (void)endings_ask(world, next, ASK_ACQUIRE, any_server(world),
+                      OUTCOME_GRANTED);
+    world_run(world, LATER_US); /* the ledger sees whether it is kept */
+    for (int i = 0; i < RIVALS; i++)
+        client_leave(world, visitor(world, i));
+    for (int i = 0; i < 2; i++) {
+        struct client *it = &world->clients->client[i];
+        it->believes_until_us = 0;
+        (void)endings_ask(world, it, ASK_RELEASE, any_server(world),
+                          OUTCOME_RELEASED);
+    }
 }
 
 /* A node is asked again when another reader is there. */

@@ -13,6 +13,10 @@ void visits_check_watched(struct world *world, int resource);
 /* A reader that some nodes know as a writer is gone, too. */
 void visits_check_forced(struct world *world, int resource);
 
+/* Two operators release a lock at once: who comes after the first answer stays.
+ */
+void visits_check_rivals(struct world *world, int resource);
+
 /* A reader that came after the answer stays, whatever the clocks are. */
 void visits_check_later(struct world *world, int resource);
 
