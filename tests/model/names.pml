@@ -1,40 +1,87 @@
 /* Other names, once the old ones are dead: rule 12 of docs/guarantees.md.
  *
- * Three names become five; with SHRINKS five become three, with OUTSIDE three
- * become three others, of which one stays. A machine that is marked for the new
- * names keeps what it was taken from. With MOVES the last machine answers to
- * name 0 as well; it has no memory. As in forgot.pml there is no time: what a
- * client was promised ends at any moment, everywhere at once. Client 0 asks
- * servers of the old names, or with BOTH_NEW of the new ones; client 1 those of
- * the new ones. Rule 6, which forgot.pml has, is one step.
+ * Configuration 0 are the old names, and all its machines vote. Three names
+ * become five; with SHRINKS five become three, with OUTSIDE three become three
+ * others, of which one stays. There may be several lists of new names: with
+ * RIVALS two of one epoch share four old names, with LATER the second one has a
+ * higher epoch, with NEXT it has most names of the first one, with THIRD there
+ * are three, one epoch after the other.
+ *
+ * A machine that is marked for new names keeps what it was taken from, and
+ * which marks it has passed. A server may not reach some of the machines. With
+ * MOVES the last machine answers to name 0 as well; it has no memory. As in
+ * forgot.pml there is no time: what a client was promised ends at any moment,
+ * everywhere at once. Two clients ask servers of two configurations, or with
+ * BOTH_NEW of the same new one. Rule 6, which forgot.pml has, is one step. That
+ * a list must be able to replace the old one before it marks anything is left
+ * out: it saves work, and nothing else depends on it.
  *
  * Rules that can be switched off:
  *   ANY_TELLS    a node that had no permission when it was marked is asked, too
+ *   ANY_MARK     so is one that is marked for other new names
  *   FEW          they need be no majority of the old names
  *   NO_OLD_BIRTH a machine may tell although its name had a later one
  *   UNTOLD       what they promised need not end
  *   MEMORY       a server counts those whom it took, whatever they are now
  *   BY_Q         if too few tell, it waits until nothing is promised any more
- *   BY_TIME      what remains: an old server that is cut off, and was so all the
- *                time, admits a node when nothing is promised any more
+ *   AT_ONCE      those that tell nothing are admitted with those that do
+ *   OLD_LIFE     what was taken is told after a loss, too
+ *   NO_OTHERS    other new names may have counted the old ones as well
+ *   NO_PASSED    only the last mark tells of other new names
+ *   ONE_PASSED   and the one before it
+ *   TAKES_EQUAL  a mark that took the node yields to an equal epoch. Nobody gets
+ *                the lock twice, but two servers may go on for ever: FIGHTS
+ *   BY_TIME      servers of these configurations, a bit each, admit a node when
+ *                nothing is promised any more; new ones, once one was admitted
+ *                for them. Of the old ones that is what remains: a server that
+ *                was cut off all the time
  */
 #ifdef SHRINKS
-#define OLD 5
-#define NEW 3
+#define NAMES_0 31
+#define NAMES_1 7
 #ifdef MOVES
 #define ASKS_0 25
 #define ASKS_1 6
-#else
+#elif !defined(BOTH_NEW)
 #define ASKS_0 28
 #define ASKS_1 3
 #endif
 #elif defined(OUTSIDE)
-#define NEW 3
+#define NAMES_0 7
+#define NAMES_1 28
 #define ASKS_0 3
 #define ASKS_1 24
 #elif defined(BOTH_NEW)
 #define ASKS_0 13
 #define ASKS_1 26
+#elif defined(RIVALS)
+#define ALL 4
+#define NAMES_0 15
+#define NAMES_1 7
+#define NAMES_2 14
+#define EPOCH_2 2
+#elif defined(LATER)
+#define NAMES_0 31
+#define NAMES_1 28
+#define NAMES_2 7
+#elif defined(NEXT)
+#define ALL 4
+#define NAMES_0 7
+#define NAMES_1 14
+#define NAMES_2 13
+#elif defined(THIRD)
+#define ALL 6
+#define NAMES_0 15
+#define NAMES_1 62
+#define NAMES_2 2
+#define NAMES_3 7
+#define LOSERS 0
+#define TOLD 0
+#define BY_TIME 2
+#ifdef APART
+#define ASKS_0 56
+#define ASKS_1 7
+#endif
 #endif
 #ifndef FAULTS
 #define FAULTS 1
@@ -42,57 +89,305 @@
 #define NO_LOCKS
 #include "common.pml"
 
-#ifndef OLD
-#define OLD 3
+/* The configurations; 0 has the epoch 1. */
+#ifndef NAMES_0
+#define NAMES_0 7
 #endif
-#ifndef NEW
-#define NEW 5
+#ifndef NAMES_1
+#define NAMES_1 31
 #endif
-#define NAMES (OLD > NEW -> OLD : NEW)
-#define ALL 5
-#define MACHINES 6
-#define SECOND 5
-#define OLD_MAJORITY (OLD / 2 + 1)
-#define NEW_MAJORITY (NEW / 2 + 1)
-#ifdef OUTSIDE
-#define FROM 2
+#ifndef NAMES_2
+#define NAMES_2 0
+#endif
+#ifndef NAMES_3
+#define NAMES_3 0
+#endif
+#ifndef EPOCH_2
+#define EPOCH_2 3
+#endif
+#define CONFIGURATIONS 4
+#if NAMES_3 != 0
+#define LAST 3
 #else
-#define FROM 0
+#define LAST 2
 #endif
-#define IS_IN_NEW(name) ((name) >= FROM && (name) < FROM + NEW)
+#define EPOCH(d) ((d) < 2 -> (d) + 1 : ((d) == 2 -> EPOCH_2 : 4))
+#define NAMES(d) \
+    ((d) == 0 -> NAMES_0 : \
+     ((d) == 1 -> NAMES_1 : ((d) == 2 -> NAMES_2 : NAMES_3)))
+
+#ifndef ALL
+#define ALL 5
+#endif
+#define SECOND ALL
+#ifdef MOVES
+#define MACHINES (ALL + 1)
+#else
+#define MACHINES ALL
+#endif
 #define NAME(m) ((m) == SECOND -> 0 : (m))
 #define OF(who, name) ((who) * ALL + (name))
 
-#ifdef FEW
-#define ENOUGH (OLD_MAJORITY - 1)
-#else
-#define ENOUGH OLD_MAJORITY
+/* To have an end: a client asks only some names, only some machines forget, and
+ * only births of these and of fresh ones are told; the second machine may be
+ * missing; marks of one epoch that took nothing replace each other only while
+ * there were fewer than MARKS. With THIRD none forgets, and fresh ones are
+ * admitted by time alone; with APART no client asks whom the other one asks. */
+#ifndef MARKS
+#define MARKS 3
 #endif
+#ifndef ASKS_0
+#define ASKS_0 63
+#endif
+#ifndef ASKS_1
+#define ASKS_1 63
+#endif
+#ifndef LOSERS
+#define LOSERS 31
+#endif
+#ifndef TOLD
+#define TOLD (LOSERS | ~NAMES_0)
+#endif
+#ifdef MOVES
+#define TELLS_OF(m) (NAME(m) == 0 || (TOLD & BIT(m)))
+#else
+#define TELLS_OF(m) (TOLD & BIT(m))
+#endif
+#define ASKS(c, name) ((c == 0 -> ASKS_0 : ASKS_1) & BIT(name))
 
 /* The machines. */
-mtype = {UNMARKED, OLD_MARKED, OLD_ADMITTED, NEW_MARKED, NEW_ADMITTED};
-mtype phase[MACHINES];
+#define UNMARKED 0
+#define MARKED 1
+#define ADMITTED 2
+byte phase[MACHINES];
+byte under[MACHINES];          /* the configuration */
 byte birth[MACHINES];          /* of the mark or the admission */
-byte taken[MACHINES];          /* 1 + the old birth; 0: it tells nothing */
+byte taken[MACHINES];          /* 1 + the birth before; 0: it tells nothing */
+byte from[MACHINES];           /* the configuration that it was taken from */
+byte passed[MACHINES];         /* whose marks were replaced since: a bit each */
 byte carries[MACHINES * ALL];  /* the latest births told of the others */
 byte lock[MACHINES];           /* client + 1; 0: free */
 byte promised[MACHINES];       /* what has not ended: a bit a client */
 byte births[ALL];              /* how many there were of a name */
 
 /* The clients. */
-bit is_new[CLIENTS];           /* asks servers of the new names */
+byte asked[CLIENTS];           /* the configuration of its servers */
 byte votes[CLIENTS], known[CLIENTS * ALL];
 bit holds[CLIENTS];
-#define MAJORITY_OF(c) (is_new[c] -> NEW_MAJORITY : OLD_MAJORITY)
 
-/* The servers of the new names. */
+/* The servers of new names: one for each configuration, or two for the first. */
+#undef SERVERS
+#define SERVERS 3
+#ifdef TWO_SERVERS
+#define SERVES(s) 1
+#else
+#define SERVES(s) ((s) + 1)
+#endif
 byte seen[SERVERS * MACHINES]; /* the birth of the mark; 0: none was seen */
-byte cleared[SERVERS];         /* machines that are admitted, if still so */
-bit is_over[SERVERS];          /* it has cleared them once */
+bit is_over[SERVERS];          /* it has counted enough once */
+byte awaited[SERVERS];         /* what these had promised, and has not ended */
 byte told[SERVERS];            /* machines that it took: MEMORY */
 byte latest[SERVERS * ALL];    /* of the new names */
-byte sent[SERVERS * ALL];      /* those that its admissions tell */
+byte established;              /* one was admitted for it: a bit each */
+#ifdef FIGHTS
+byte took[SERVERS];            /* from a rival; it counts to 2 */
+#endif
 #define SEEN(s, m) seen[(s) * MACHINES + (m)]
+
+/* ---- the rules ---------------------------------------------------------- */
+
+/* As in takeover.c. Sets of machines and of configurations are a bit each. */
+c_code {
+    static const unsigned char names_of[] = {NAMES_0, NAMES_1, NAMES_2,
+                                             NAMES_3};
+    static const unsigned char epoch_of[] = {1, 2, EPOCH_2, 4};
+
+    static int name_of(int m)
+    {
+        return m == SECOND ? 0 : m;
+    }
+
+    static int count_of(int set)
+    {
+        return __builtin_popcount(set);
+    }
+
+    static int quorum_of(int d)
+    {
+        return count_of(names_of[d]) / 2 + 1;
+    }
+
+    static int has_name(int d, int m)
+    {
+        return names_of[d] >> name_of(m) & 1;
+    }
+
+    static int has_majority(int c)
+    {
+        return count_of(now.votes[c]) >= quorum_of(now.asked[c]);
+    }
+
+    /* ---- rule 6, at once ---- */
+
+    static int is_beside(int m, int other)
+    {
+        return other != m && name_of(other) != name_of(m) &&
+               now.phase[other] == ADMITTED &&
+               now.under[other] == now.under[m];
+    }
+
+    static int knows(int other, int m)
+    {
+        return now.carries[other * ALL + name_of(m)];
+    }
+
+    static int is_outdated(int m)
+    {
+        for (int k = 0; k < MACHINES; k++)
+            if (is_beside(m, k) && knows(k, m) > now.birth[m])
+                return 1;
+        return 0;
+    }
+
+    /* Others have told its birth, and what they promised has ended. */
+    static int is_told(int m)
+    {
+        int names = 0;
+        for (int k = 0; k < MACHINES; k++)
+            if (is_beside(m, k) && now.promised[k] == 0 &&
+                knows(k, m) == now.birth[m] && !is_outdated(k))
+                names |= 1 << name_of(k);
+        return count_of(names) >= quorum_of(now.under[m]);
+    }
+
+    /* ---- whether the old ones are dead ---- */
+
+    static int tells(int s, int d, int m)
+    {
+#ifdef MEMORY
+        return now.told[s] >> m & 1;
+#else
+#ifndef ANY_MARK
+        if (now.under[m] != d)
+            return 0;
+#endif
+        return now.phase[m] == MARKED && now.taken[m] != 0;
+#endif
+    }
+
+    static int is_replaced(int m, int set)
+    {
+#if !defined(NO_OLD_BIRTH) && !defined(MEMORY)
+        for (int k = 0; k < MACHINES; k++)
+            if ((set >> k & 1) && knows(k, m) >= now.taken[m])
+                return 1;
+#endif
+        return 0;
+    }
+
+    /* Those of the set that tell of this configuration. */
+    static int tellers_of(int d, int set)
+    {
+        int told = 0, tellers = 0;
+        for (int m = 0; m < MACHINES; m++)
+            if ((set >> m & 1) && now.from[m] == d && has_name(d, m))
+                told |= 1 << m;
+        for (int m = 0; m < MACHINES; m++)
+            if ((told >> m & 1) && !is_replaced(m, told))
+                tellers |= 1 << m;
+        return tellers;
+    }
+
+    static int is_enough(int d, int tellers)
+    {
+#ifdef FEW
+        return count_of(tellers) >= quorum_of(d) - 1;
+#else
+        return count_of(tellers) >= quorum_of(d);
+#endif
+    }
+
+    static int cannot_have_counted(int other, int base, int tellers)
+    {
+        int carried = 0;
+        for (int m = 0; m < MACHINES; m++)
+            carried += (tellers >> m & 1) && ((now.passed[m] >> other & 1) ||
+                                              now.under[m] == other);
+        return carried + count_of(names_of[base]) - count_of(tellers) <
+               quorum_of(base);
+    }
+
+    /* Of those in reach. */
+    static int find_base(int set)
+    {
+        int base = 0;
+        for (int m = 0; m < MACHINES; m++)
+            if ((set >> m & 1) && epoch_of[now.from[m]] > epoch_of[base])
+                base = now.from[m];
+        return base;
+    }
+
+    static int are_others_dead(int d, int base, int set)
+    {
+#ifndef NO_OTHERS
+        int marks = 0, votes = 0, tellers = tellers_of(base, set);
+        for (int m = 0; m < MACHINES; m++)
+            if (set >> m & 1) {
+                marks |= now.passed[m] | 1 << now.under[m];
+                votes |= 1 << now.from[m];
+            }
+        for (int it = 0; it < CONFIGURATIONS; it++)
+            if (((marks | votes) >> it & 1) && it != d && it != base &&
+                epoch_of[it] >= epoch_of[base] &&
+                !is_enough(it, tellers_of(it, set)) &&
+                ((votes >> it & 1) || !cannot_have_counted(it, base, tellers)))
+                return 0;
+#endif
+        return 1;
+    }
+
+    static int promised_by(int set)
+    {
+        int promised = 0;
+#ifndef UNTOLD
+        for (int m = 0; m < MACHINES; m++)
+            promised |= (set >> m & 1) ? now.promised[m] : 0;
+#endif
+        return promised;
+    }
+
+    static int has_ended(int m)
+    {
+        return promised_by(1 << m) == 0;
+    }
+
+    static int nothing_is_promised(void)
+    {
+        return promised_by((1 << MACHINES) - 1) == 0;
+    }
+
+    /* Whether some in reach are enough, and have promised just that. */
+    static int may_count(int s, int d, int awaited)
+    {
+        int all = 0;
+#ifdef BY_Q
+        if (awaited == 0 && nothing_is_promised())
+            return 1;
+#endif
+        for (int m = 0; m < MACHINES; m++)
+            if (has_name(d, m) && tells(s, d, m))
+                all |= 1 << m;
+        for (int set = all; set != 0; set = (set - 1) & all) {
+            if ((set & 1) && (set >> SECOND & 1))
+                continue; /* its name leads to one of them */
+            int base = find_base(set), tellers = tellers_of(base, set);
+            if (is_enough(base, tellers) && promised_by(tellers) == awaited &&
+                are_others_dead(d, base, set))
+                return 1;
+        }
+        return 0;
+    }
+};
 
 /* ---- votes -------------------------------------------------------------- */
 
@@ -107,9 +402,8 @@ inline hear(c, name, later)
 }
 
 #define MAY_VOTE(c, m) \
-    (phase[m] == (is_new[c] -> NEW_ADMITTED : OLD_ADMITTED) && \
-     (is_new[c] -> IS_IN_NEW(NAME(m)) : NAME(m) < OLD) && \
-     lock[m] == 0 && birth[m] >= known[OF(c, NAME(m))])
+    (phase[m] == ADMITTED && under[m] == asked[c] && lock[m] == 0 && \
+     birth[m] >= known[OF(c, NAME(m))])
 
 inline vote(c, m)
 {
@@ -117,17 +411,23 @@ inline vote(c, m)
         hear(c, k, carries[OF(m, k)])
     }
     k = 0;
-    hear(c, NAME(m), birth[m]);
+    if
+    :: TELLS_OF(m) -> hear(c, NAME(m), birth[m])
+    :: else
+    fi;
     votes[c] = votes[c] | BIT(NAME(m));
     lock[m] = c + 1;
     promised[m] = promised[m] | BIT(c)
 }
 
+#define HAS_MAJORITY(c) \
+    c_expr { (has_majority)(c) }
+
 inline decide(c)
 {
     holds[c] = 1;
 #ifdef REACH_GRANT
-    is_reached = is_new[c];
+    is_reached = asked[c] == REACH_GRANT;
     assert(!is_reached);
 #endif
     two_holders = holds[0] && holds[1];
@@ -140,6 +440,9 @@ inline end(c)
         lock[k] = (lock[k] == c + 1 -> 0 : lock[k]);
         promised[k] = promised[k] & ~BIT(c)
     }
+    for (k : 0 .. SERVERS - 1) {
+        awaited[k] = awaited[k] & ~BIT(c)
+    }
     holds[c] = 0;
     votes[c] = 0;
     for (k : 0 .. ALL - 1) {
@@ -148,62 +451,26 @@ inline end(c)
     k = 0
 }
 
-/* ---- rules 5 and 6, at once --------------------------------------------- */
+/* ---- marks, admissions --------------------------------------------------- */
 
 /* An admitted machine is told of a birth under the same names. */
-#define IS_BESIDE(m, other) \
-    (NAME(m) != NAME(other) && \
-     (phase[m] == OLD_ADMITTED && \
-      (phase[other] == OLD_ADMITTED || phase[other] == OLD_MARKED) || \
-      phase[m] == NEW_ADMITTED && \
-      (phase[other] == NEW_ADMITTED || phase[other] == NEW_MARKED)))
 #define TELL(m, other) \
-    :: d_step { TELLS_OF(other) && IS_BESIDE(m, other) && \
+    :: d_step { TELLS_OF(other) && NAME(m) != NAME(other) && \
+                phase[m] == ADMITTED && phase[other] != UNMARKED && \
+                under[m] == under[other] && \
                 birth[other] > carries[OF(m, NAME(other))] -> \
                 carries[OF(m, NAME(other))] = birth[other] }
-
-#define TELLS(m, other, under) \
-    (phase[other] == under && NAME(other) != NAME(m) && promised[other] == 0 && \
-     carries[OF(other, NAME(m))] == birth[m])
-#define KNOWS_LATER(other, m, under) \
-    (phase[other] == under && carries[OF(other, NAME(m))] > birth[m])
-#define IS_OUTDATED(m, under) \
-    (KNOWS_LATER(1, m, under) || KNOWS_LATER(2, m, under) || \
-     KNOWS_LATER(3, m, under) || KNOWS_LATER(4, m, under))
-#define NAME_0_TELLS(m, under) \
-    (TELLS(m, SECOND, under) && !IS_OUTDATED(SECOND, under) || \
-     TELLS(m, 0, under) && !IS_OUTDATED(0, under))
-#define TELLERS(m, under) \
-    (NAME_0_TELLS(m, under) + TELLS(m, 1, under) + TELLS(m, 2, under) + \
-     TELLS(m, 3, under) + TELLS(m, 4, under))
-
-inline admit(m, under)
-{
-    phase[m] = under;
-    taken[m] = 0;
-    promised[m] = 0
-}
-
-/* Those who told it know this of the other names. */
-inline admit_told(m, under)
-{
-    admit(m, under);
-    for (k : 0 .. MACHINES * ALL - 1) {
-        carries[OF(m, k % ALL)] =
-            (phase[k / ALL] == under && k % ALL != NAME(m) &&
-             carries[k] > carries[OF(m, k % ALL)] -> carries[k] :
-             carries[OF(m, k % ALL)])
-    }
-    k = 0
-}
-
-/* ---- marks -------------------------------------------------------------- */
 
 inline forget(m)
 {
     phase[m] = UNMARKED;
+    under[m] = 0;
     birth[m] = 0;
+#ifndef OLD_LIFE
     taken[m] = 0;
+    from[m] = 0;
+#endif
+    passed[m] = 0;
     lock[m] = 0;
     promised[m] = 0;
     for (k : 0 .. ALL - 1) {
@@ -212,185 +479,202 @@ inline forget(m)
     k = 0
 }
 
-inline mark(m, under)
+inline mark(m, d)
 {
-    phase[m] = under;
+    phase[m] = MARKED;
+    under[m] = d;
     births[NAME(m)]++;
     birth[m] = births[NAME(m)]
+}
+
+inline admit(m)
+{
+    phase[m] = ADMITTED;
+    taken[m] = 0;
+    from[m] = 0;
+    passed[m] = 0;
+    promised[m] = 0;
+#if NAMES_2 != 0 || defined(BY_TIME)
+    established = established | BIT(under[m]);
+#endif
+#ifdef REACH_ADMIT
+    is_reached = under[m] == REACH_ADMIT;
+    assert(!is_reached)
+#endif
+}
+
+/* Those who told it know this of the other names. */
+inline admit_told(m)
+{
+    admit(m);
+    for (k : 0 .. MACHINES * ALL - 1) {
+        carries[OF(m, k % ALL)] =
+            (phase[k / ALL] == ADMITTED && under[k / ALL] == under[m] &&
+             k % ALL != NAME(m) && carries[k] > carries[OF(m, k % ALL)] ->
+             carries[k] : carries[OF(m, k % ALL)])
+    }
+    k = 0
 }
 
 /* ---- the new servers ---------------------------------------------------- */
 
 #ifdef ANY_TELLS
-#define TELLS_OLD(m) (phase[m] != NEW_ADMITTED)
+#define TELLS_OLD(m) true
 #else
-#define TELLS_OLD(m) (phase[m] == OLD_ADMITTED)
+#define TELLS_OLD(m) (phase[m] == ADMITTED)
+#endif
+#ifdef TAKES_EQUAL
+#define YIELDS(m, d) true
+#else
+#define YIELDS(m, d) \
+    (taken[m] == 0 || EPOCH(under[m]) < EPOCH(d) || (established & BIT(d)))
+#endif
+
+/* It sees one of its own admitted, or another one that yields to its epoch. */
+#define MAY_TAKE(m, d) \
+    (phase[m] == UNMARKED || \
+     phase[m] == ADMITTED && EPOCH(under[m]) < EPOCH(d) || \
+     phase[m] == MARKED && under[m] != d && EPOCH(under[m]) <= EPOCH(d) && \
+     YIELDS(m, d) && \
+     (taken[m] != 0 || EPOCH(under[m]) < EPOCH(d) || births[NAME(m)] < MARKS))
+
+#ifdef MEMORY
+#define KEEP_TOLD(s, m) told[s] = told[s] | BIT(m)
+#else
+#define KEEP_TOLD(s, m) skip
 #endif
 
 /* One call: marks, and keeps what was there. */
 inline take(s, m)
 {
-    taken[m] = (TELLS_OLD(m) -> birth[m] + 1 : 0);
-    told[s] = (taken[m] != 0 -> told[s] | BIT(m) : told[s]);
-    mark(m, NEW_MARKED);
+    if
+    :: phase[m] == MARKED && taken[m] != 0 ->
+#ifdef FIGHTS
+        if
+        :: EPOCH(under[m]) == EPOCH(SERVES(s)) ->
+            took[s] = (took[s] < 2 -> took[s] + 1 : 2);
+            livelock = took[0] == 2 && took[1] == 2;
+            assert(!livelock)
+        :: else
+        fi;
+#endif
+#ifdef NO_PASSED
+        skip
+#elif defined(ONE_PASSED)
+        passed[m] = BIT(under[m])
+#else
+        passed[m] = passed[m] | BIT(under[m])
+#endif
+    :: else ->
+        passed[m] = 0;
+        if
+        :: TELLS_OLD(m) ->
+            taken[m] = birth[m] + 1;
+            from[m] = under[m];
+            KEEP_TOLD(s, m)
+        :: else
+        fi
+    fi;
+    mark(m, SERVES(s));
     see(s, m)
 }
 
 inline see(s, m)
 {
     SEEN(s, m) = birth[m];
-    cleared[s] = cleared[s] & ~BIT(m);
-    latest[OF(s, NAME(m))] = birth[m]
-}
-
-#ifdef MEMORY
-#define IS_TAKEN(s, m) (told[s] & BIT(m))
-#else
-#define IS_TAKEN(s, m) (phase[m] == NEW_MARKED && taken[m] != 0)
-#endif
-#ifdef UNTOLD
-#define HAS_ENDED(m) true
-#else
-#define HAS_ENDED(m) (promised[m] == 0)
-#endif
-#if defined(NO_OLD_BIRTH) || defined(MEMORY)
-#define KNOWS(s, other, m) false
-#else
-#define KNOWS(s, other, m) \
-    (IS_TAKEN(s, other) && carries[OF(other, NAME(m))] >= taken[m])
-#endif
-#define IS_LATEST(s, m) \
-    !(KNOWS(s, 0, m) || KNOWS(s, 1, m) || KNOWS(s, 2, m) || KNOWS(s, 3, m) || \
-      KNOWS(s, 4, m))
-#define COUNTS(s, m) \
-    (NAME(m) < OLD && IS_IN_NEW(NAME(m)) && IS_TAKEN(s, m) && IS_LATEST(s, m))
-#define NAME_0_COUNTS(s) (COUNTS(s, 0) || COUNTS(s, SECOND))
-#define COUNTED(s) \
-    (NAME_0_COUNTS(s) + COUNTS(s, 1) + COUNTS(s, 2) + COUNTS(s, 3) + \
-     COUNTS(s, 4))
-#define MAY_END(s, m) (!COUNTS(s, m) || HAS_ENDED(m))
-#define ALL_MAY_END(s) \
-    (MAY_END(s, 0) && MAY_END(s, 1) && MAY_END(s, 2) && MAY_END(s, 3) && \
-     MAY_END(s, 4) && MAY_END(s, SECOND))
-#define NOTHING_IS_PROMISED \
-    (promised[0] == 0 && promised[1] == 0 && promised[2] == 0 && \
-     promised[3] == 0 && promised[4] == 0 && promised[SECOND] == 0)
-#ifdef BY_Q
-#define IS_DEAD(s) (COUNTED(s) >= ENOUGH && ALL_MAY_END(s) || NOTHING_IS_PROMISED)
-#define IS_ADMITTED_AT_ONCE(s, m) true
-#else
-#define IS_DEAD(s) (COUNTED(s) >= ENOUGH && ALL_MAY_END(s))
-#define IS_ADMITTED_AT_ONCE(s, m) (phase[m] == NEW_MARKED && taken[m] != 0)
-#endif
-
-inline clear(s)
-{
-    is_over[s] = 1;
-    for (k : 0 .. MACHINES - 1) {
-        cleared[s] = cleared[s] |
-            (SEEN(s, k) != 0 && IS_ADMITTED_AT_ONCE(s, k) -> BIT(k) : 0)
-    }
-    for (k : 0 .. ALL - 1) {
-        sent[OF(s, k)] = latest[OF(s, k)]
-    }
-    k = 0
+    latest[OF(s, NAME(m))] = (TELLS_OF(m) -> birth[m] : 0)
 }
 
 /* The node compares the mark. */
+#if defined(BY_Q) || defined(AT_ONCE)
+#define IS_TAKEN(m) true
+#else
+#define IS_TAKEN(m) (taken[m] != 0)
+#endif
+#define MAY_ADMIT(s, m) \
+    (is_over[s] && awaited[s] == 0 && phase[m] == MARKED && \
+     under[m] == SERVES(s) && SEEN(s, m) == birth[m] && IS_TAKEN(m) && \
+     c_expr { (has_ended)(m) })
+
 inline run_admit(s, m)
 {
-    cleared[s] = cleared[s] & ~BIT(m);
-    if
-    :: phase[m] == NEW_MARKED && birth[m] == SEEN(s, m) ->
-        admit(m, NEW_ADMITTED);
-        for (k : 0 .. ALL - 1) {
-            carries[OF(m, k)] = (k == NAME(m) -> 0 : sent[OF(s, k)])
-        }
-        k = 0;
-#ifdef REACH_ADMIT
-        is_reached = true;
-        assert(!is_reached)
-#endif
-    :: else
-    fi;
+    admit(m);
+    for (k : 0 .. ALL - 1) {
+        carries[OF(m, k)] = (k == NAME(m) -> 0 : latest[OF(s, k)])
+    }
+    k = 0;
     SEEN(s, m) = 0
 }
 
-/* Its commands may still be on their way. */
 inline restart(s)
 {
     for (k : 0 .. MACHINES - 1) {
-        SEEN(s, k) = (cleared[s] & BIT(k) -> SEEN(s, k) : 0)
+        SEEN(s, k) = 0
     }
+    k = 0;
     told[s] = 0
 }
 
 /* ---- the world ---------------------------------------------------------- */
 
-/* To have an end: a client asks only some names, only some machines forget, and
- * only births of these are told; the second machine may be missing. */
-#ifndef ASKS_0
-#define ASKS_0 3
-#endif
-#ifndef ASKS_1
-#define ASKS_1 28
-#endif
-#ifndef LOSERS
-#define LOSERS 31
-#endif
-#ifdef MOVES
-#define IS_THERE(m) true
-#define TELLS_OF(m) (NAME(m) == 0 || (LOSERS & BIT(m)))
-#else
-#define IS_THERE(m) ((m) != SECOND)
-#define TELLS_OF(m) (LOSERS & BIT(m))
-#endif
-#define ASKS(c, name) ((c == 0 -> ASKS_0 : ASKS_1) & BIT(name))
-#define IS_NEW_NAME(m) (IS_IN_NEW(NAME(m)) && IS_THERE(m))
-#define IS_OLD_NAME(m) (NAME(m) < OLD && IS_THERE(m))
+#define HAS_NAME(d, m) (NAMES(d) & BIT(NAME(m)))
 
 #define VOTE(c, m) \
     :: d_step { ASKS(c, NAME(m)) && MAY_VOTE(c, m) -> vote(c, m) }
 
-/* A server takes what votes under the old names, or under none, until it has
- * seen its own nodes vote; then it marks only those that forgot. */
 #define LOOK(s, m) \
-    :: d_step { IS_NEW_NAME(m) && \
-                (phase[m] == UNMARKED || phase[m] == OLD_MARKED || \
-                 !is_over[s] && phase[m] == OLD_ADMITTED) -> take(s, m) } \
-    :: d_step { IS_NEW_NAME(m) && phase[m] == NEW_MARKED && \
+    :: d_step { HAS_NAME(SERVES(s), m) && MAY_TAKE(m, SERVES(s)) -> \
+                take(s, m) } \
+    :: d_step { phase[m] == MARKED && under[m] == SERVES(s) && \
                 SEEN(s, m) != birth[m] -> see(s, m) } \
-    :: d_step { (cleared[s] & BIT(m)) -> run_admit(s, m) }
+    :: d_step { MAY_ADMIT(s, m) -> run_admit(s, m) }
 
-#ifdef TWO_SERVERS
-#define LOOK_1(m) LOOK(1, m)
-#else
-#define LOOK_1(m)
-#endif
-
+#define COUNT_WITH(s, promises) \
+    :: d_step { !is_over[s] && c_expr { (may_count)(s, SERVES(s), promises) } -> \
+                is_over[s] = 1; awaited[s] = promises }
 #define SERVER(s) \
-    :: d_step { !is_over[s] && IS_DEAD(s) -> clear(s) } \
+    COUNT_WITH(s, 0) COUNT_WITH(s, 1) COUNT_WITH(s, 2) COUNT_WITH(s, 3) \
     FAULT(!is_over[s], restart(s))
+
+#if defined(TWO_SERVERS)
+#define LOOKS(m) LOOK(0, m) LOOK(1, m)
+#define SERVERS_ALL SERVER(0) SERVER(1)
+#elif NAMES_3 != 0
+#define LOOKS(m) LOOK(0, m) LOOK(1, m) LOOK(2, m)
+#define SERVERS_ALL SERVER(0) SERVER(1) SERVER(2)
+#elif NAMES_2 != 0
+#define LOOKS(m) LOOK(0, m) LOOK(1, m)
+#define SERVERS_ALL SERVER(0) SERVER(1)
+#else
+#define LOOKS(m) LOOK(0, m)
+#define SERVERS_ALL SERVER(0)
+#endif
 
 #ifdef BY_TIME
 #define ADMIT_BY_TIME(m) \
-    :: d_step { phase[m] == OLD_MARKED && NOTHING_IS_PROMISED -> \
-                admit(m, OLD_ADMITTED) }
+    :: d_step { phase[m] == MARKED && (BY_TIME & BIT(under[m])) && \
+                (under[m] == 0 || (established & BIT(under[m]))) && \
+                c_expr { (nothing_is_promised)() } -> admit(m) }
 #else
 #define ADMIT_BY_TIME(m)
 #endif
 
+#define TELL_1_TO_3(m) TELL(m, 1) TELL(m, 2) TELL(m, 3)
+#if MACHINES == 6
+#define TELL_ALL(m) \
+    TELL(m, 0) TELL_1_TO_3(m) TELL(m, 4) TELL(m, 5)
+#elif MACHINES == 5
+#define TELL_ALL(m) TELL(m, 0) TELL_1_TO_3(m) TELL(m, 4)
+#else
+#define TELL_ALL(m) TELL(m, 0) TELL_1_TO_3(m)
+#endif
+
 #define MACHINE(m) \
-    VOTE(0, m) VOTE(1, m) LOOK(0, m) LOOK_1(m) \
-    TELL(m, 0) TELL(m, 1) TELL(m, 2) TELL(m, 3) TELL(m, 4) TELL(m, SECOND) \
-    :: d_step { IS_OLD_NAME(m) && phase[m] == UNMARKED -> mark(m, OLD_MARKED) } \
-    :: d_step { phase[m] == OLD_MARKED && \
-                TELLERS(m, OLD_ADMITTED) >= OLD_MAJORITY -> \
-                admit_told(m, OLD_ADMITTED) } \
+    VOTE(0, m) VOTE(1, m) LOOKS(m) TELL_ALL(m) \
+    :: d_step { HAS_NAME(0, m) && phase[m] == UNMARKED -> \
+                mark(m, 0) } \
+    :: d_step { phase[m] == MARKED && c_expr { (is_told)(m) } -> admit_told(m) } \
     ADMIT_BY_TIME(m) \
-    :: d_step { phase[m] == NEW_MARKED && \
-                TELLERS(m, NEW_ADMITTED) >= NEW_MAJORITY -> \
-                admit_told(m, NEW_ADMITTED) } \
     FAULT((LOSERS & BIT(m)) && phase[m] != UNMARKED, forget(m))
 
 active proctype world()
@@ -398,24 +682,35 @@ active proctype world()
     byte k, m;
     d_step {
         for (k : 0 .. MACHINES - 1) {
-            phase[k] = (k < OLD -> OLD_ADMITTED : UNMARKED)
+            phase[k] = ((NAMES_0 & BIT(k)) && k != SECOND ->
+                        ADMITTED : UNMARKED)
         }
-        k = 0;
-#ifdef BOTH_NEW
-        is_new[0] = 1;
-#endif
-        is_new[1] = 1
+        k = 0
     }
+    if
+#ifdef BOTH_NEW
+    :: d_step { asked[0] = 1; asked[1] = 1 }
+#else
+    :: asked[1] = 1
+#endif
+#if NAMES_2 != 0
+    :: asked[1] = LAST
+    :: d_step { asked[0] = 1; asked[1] = LAST }
+#endif
+    fi;
     do
     :: d_step { k == 0 -> k = 0 } /* it may stand still */
-    :: d_step { !holds[0] && COUNT(votes[0]) >= MAJORITY_OF(0) -> decide(0) }
-    :: d_step { !holds[1] && COUNT(votes[1]) >= MAJORITY_OF(1) -> decide(1) }
+    :: d_step { !holds[0] && HAS_MAJORITY(0) -> decide(0) }
+    :: d_step { !holds[1] && HAS_MAJORITY(1) -> decide(1) }
     :: d_step { votes[0] != 0 -> end(0) }
     :: d_step { votes[1] != 0 -> end(1) }
-    SERVER(0)
-#ifdef TWO_SERVERS
-    SERVER(1)
+    SERVERS_ALL
+    MACHINE(0) MACHINE(1) MACHINE(2) MACHINE(3)
+#if MACHINES > 4
+    MACHINE(4)
 #endif
-    MACHINE(0) MACHINE(1) MACHINE(2) MACHINE(3) MACHINE(4) MACHINE(SECOND)
+#if MACHINES > 5
+    MACHINE(5)
+#endif
     od
 }

@@ -185,20 +185,35 @@ forgot      | NODES=5 FEW LOSERS=2 ENDLESS OTHERS=2 | 53 two others of four | tw
 forgot      | NUMBERS FEW LOSERS=2 | all rules on, numbers            | nothing        | FAULTS=2
 forgot      | NUMBERS FEW LOSERS=2 NO_BAR | 8 it takes lower numbers  | falls_back
 forgot      | NUMBERS FEW LOSERS=2 TOP_ONLY | 8 a bar is not told on  | falls_back
-names       |                 | all rules on, 3 names become 5 | nothing
-names       | REACH_GRANT     | goal: a lock under the new names      | is_reached
-names       | UNTOLD          | 59 old promises are not waited for    | two_holders
-names       | ANY_TELLS       | 59 a node that forgot tells           | two_holders
-names       | OUTSIDE         | all rules on, two old names stay out  | nothing
+names       | LOSERS=13       | all rules on, 3 names become 5        | nothing | FAULTS=0
+names       | LOSERS=13 REACH_GRANT | goal: a lock under the new names | is_reached
+names       | OUTSIDE         | all rules on, two old names stay out  | nothing | all
 names       | OUTSIDE BY_Q    | 65 time alone is waited for           | two_holders
-names       | BOTH_NEW | all rules on, both ask new servers | nothing
+names       | BOTH_NEW LOSERS=8 | all rules on, both ask new servers  | nothing
 names       | SHRINKS LOSERS=4 | all rules on, 5 become 3 | nothing
+names       | SHRINKS LOSERS=4 UNTOLD | 59 old promises are not waited for | two_holders
+names       | SHRINKS LOSERS=4 ANY_TELLS | 59 a node that forgot tells | two_holders
 names       | SHRINKS LOSERS=4 FEW | 59 no majority of the old names tells | two_holders
 names       | SHRINKS LOSERS=4 MEMORY | 65 who forgot it since is counted | two_holders
+names       | SHRINKS LOSERS=4 OLD_LIFE | 65 what another life had is told | two_holders
 names       | SHRINKS LOSERS=4 BY_TIME | what remains: an old server, cut off | two_holders
-names       | SHRINKS TWO_SERVERS | all rules on, 5 become 3, two servers | nothing | FAULTS=0
+names       | SHRINKS BOTH_NEW LOSERS=4 | all rules on, both ask new servers | nothing
+names       | SHRINKS BOTH_NEW LOSERS=4 AT_ONCE | 65 one that forgot is admitted | two_holders
+names       | SHRINKS LOSERS=4 TWO_SERVERS | all rules on, two servers | nothing | FAULTS=0
 names       | SHRINKS MOVES LOSERS=1 | all rules on, a name had moved | nothing
 names       | SHRINKS MOVES LOSERS=1 NO_OLD_BIRTH | 59 its old machine tells | two_holders
+names       | RIVALS LOSERS=2 FIGHTS | all rules on, two lists of one epoch | nothing
+names       | RIVALS LOSERS=2 REACH_GRANT=2 | goal: a lock under the second list | is_reached
+names       | RIVALS LOSERS=2 FEW | 65 of four names, each list has two | two_holders
+names       | RIVALS LOSERS=2 ANY_MARK | 65 marks of the other list count | two_holders
+names       | RIVALS LOSERS=2 FIGHTS TAKES_EQUAL | 65 one takes it from the other | livelock
+names       | LATER LOSERS=4 | all rules on, a higher epoch comes by | nothing
+names       | LATER LOSERS=4 NO_OTHERS | 65 the first list has counted, too | two_holders
+names       | LATER LOSERS=4 NO_PASSED | 65 its marks are not known any more | two_holders
+names       | NEXT            | all rules on, one list after the other | nothing
+names       | NEXT REACH_GRANT=2 | goal: a lock under the second list | is_reached
+names       | THIRD           | all rules on, three lists | nothing | FAULTS=0 APART
+names       | THIRD ONE_PASSED | 65 the marks before are not known | two_holders
 five        |                 | all rules on                          | nothing
 five        | REACH_READMIT   | goal: all are back                    | is_reached
 five        | ONE_MAY_BE_AWAY | 41 the only one that knows is away    | two_holders
