@@ -308,12 +308,24 @@ static void look(struct spreads *spreads, struct spread *it, int64_t now_us)
             it->sent |= bit(i);
 }
 
+/*
+ * Another server may have extended the lock for longer, and lengthens what is
+ * created here with its next look. If it has ended by then, the tombstone would
+ * only keep the creations of that server out.
+ */
+static bool ends_before_next_look(const struct spreads *spreads,
+                                  const struct spread *it, int64_t now_us)
+{
+    return end_us(it) <= now_us + 2 * wait_us(spreads);
+}
+
 static void create(struct spreads *spreads, struct spread *it, uint16_t on,
                    int64_t now_us)
 {
     int64_t until_us = window_end_us(spreads, it);
     struct call call;
-    if (now_us >= until_us || !make_call(it, CALL_REPAIR, now_us, &call))
+    if (now_us >= until_us || ends_before_next_look(spreads, it, now_us) ||
+        !make_call(it, CALL_REPAIR, now_us, &call))
         return;
     /* longer than any other spread that has looked may take from then on */
     call.tombstone_ms =

@@ -181,6 +181,18 @@ TEST(a_lock_that_is_gone_by_then_is_not_created)
 }
 
 /* A server that stood still between two looks begins again. */
+/* Else it could be over before a server that extended it for longer looks, and
+ * would leave that one its tombstone only. */
+TEST_RANGE(what_ends_soon_is_not_created, 0, 2)
+{
+    extend_for(_i == 0 ? 4 * TIMEOUT_US / 1000 : 5 * TIMEOUT_US / 1000);
+    await(10, WAIT_US);
+    answer_look(false);
+    await(15, WAIT_US);
+    answer_look(false);
+    ck_assert_int_eq(play_count(CALL_REPAIR), _i == 0 ? 0 : 2);
+}
+
 TEST(a_second_look_that_is_late_is_a_first_one)
 {
     extend_for(TTL_MS);
