@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "parts.h"
+#include "port/tag.h"
 #include "port/token.h"
 #include "voting/eligibility.h"
 #include "voting/outlook.h"
@@ -24,10 +25,11 @@ struct engine *engine_new(const struct engine_settings *settings,
     releases_init(&engine->releases, &engine->nodes);
     operations_init(&engine->operations, &engine->nodes, &engine->spreads,
                     &engine->releases);
-    waits_init(&engine->waits, &engine->nodes, &engine->operations);
-    permits_init(&engine->permits, &engine->nodes, &engine->operations,
+    tickets_init(&engine->tickets, &engine->operations);
+    waits_init(&engine->waits, &engine->nodes, &engine->tickets);
+    permits_init(&engine->permits, &engine->nodes, &engine->tickets,
                  &engine->waits);
-    watches_init(&engine->watches, &engine->waits, &engine->operations);
+    watches_init(&engine->watches, &engine->tickets, &engine->waits);
     listings_init(&engine->listings, &engine->nodes, &engine->operations);
     if (!engine_set_tick(engine)) {
         free(engine);
@@ -41,6 +43,7 @@ void engine_free(struct engine *engine)
     if (engine == NULL)
         return;
     listings_fini(&engine->listings);
+    tickets_fini(&engine->tickets);
     watches_fini(&engine->watches);
     permits_fini(&engine->permits);
     waits_fini(&engine->waits);
@@ -189,12 +192,8 @@ static struct operation *must_find(const struct engine *engine, engine_op op)
 static const struct engine_result *take(struct engine *engine, engine_op op,
                                         int64_t now_us)
 {
-    if (waits_owns(op))
-        return waits_take(&engine->waits, op, now_us);
-    if (permits_owns(op))
-        return permits_take(&engine->permits, op, now_us);
-    if (watches_owns(op))
-        return watches_take(&engine->watches, op);
+    if (handle_kind_of(op) == HANDLE_TICKET)
+        return ticket_take(&engine->tickets, op, now_us);
     struct operation *it = must_find(engine, op);
     if (it->request.call == LOCK_INSPECT)
         it->result.waiters = waits_count(&engine->waits, it->request.resource);
@@ -214,41 +213,30 @@ const struct engine_result *engine_take(struct engine *engine, engine_op op,
 const struct engine_result *engine_peek(const struct engine *engine,
                                         engine_op op)
 {
-    return waits_owns(op)     ? waits_peek(&engine->waits, op)
-           : permits_owns(op) ? permits_peek(&engine->permits, op)
-           : watches_owns(op) ? watches_peek(&engine->watches, op)
-                              : &must_find(engine, op)->result;
+    return handle_kind_of(op) == HANDLE_TICKET
+               ? ticket_peek(&engine->tickets, op)
+               : &must_find(engine, op)->result;
 }
 
 void engine_close(struct engine *engine, engine_op op)
 {
-    if (waits_owns(op))
-        waits_close(&engine->waits, op);
-    else if (permits_owns(op))
-        permits_close(&engine->permits, op);
-    else if (watches_owns(op))
-        watches_close(&engine->watches, op);
-    else if (listings_owns(op))
-        listing_end(must_find_listing(engine, op));
-    else
+    switch (handle_kind_of(op)) {
+    case HANDLE_OPERATION:
         operation_close(must_find(engine, op));
+        return;
+    case HANDLE_TICKET:
+        ticket_close(&engine->tickets, op);
+        return;
+    case HANDLE_LISTING:
+        listing_end(must_find_listing(engine, op));
+        return;
+    }
+    assert(false); /* engine_op is what a call of ours returned */
 }
 
-bool engine_abandon(struct engine *engine, engine_op op)
+static bool abandon_operation(struct engine *engine, engine_op op)
 {
     char text[NAMES_LEN_MAX];
-    if (waits_owns(op))
-        return waits_abandon(&engine->waits, op);
-    if (permits_owns(op))
-        return permits_abandon(&engine->permits, op);
-    if (watches_owns(op)) {
-        watches_abandon(&engine->watches, op);
-        return false;
-    }
-    if (listings_owns(op)) {
-        listing_end(must_find_listing(engine, op));
-        return false;
-    }
     struct operation *it = must_find(engine, op);
     struct span resource = {text, span_copy(text, it->request.resource)};
     bool is_acquire = it->request.call == LOCK_ACQUIRE;
@@ -258,11 +246,24 @@ bool engine_abandon(struct engine *engine, engine_op op)
     return is_granted;
 }
 
+bool engine_abandon(struct engine *engine, engine_op op)
+{
+    switch (handle_kind_of(op)) {
+    case HANDLE_OPERATION:
+        return abandon_operation(engine, op);
+    case HANDLE_TICKET:
+        return ticket_abandon(&engine->tickets, op);
+    case HANDLE_LISTING:
+        listing_end(must_find_listing(engine, op));
+        return false;
+    }
+    assert(false); /* as above */
+    return false;
+}
+
 void engine_stop_waiting(struct engine *engine)
 {
-    waits_stop(&engine->waits);
-    permits_stop(&engine->permits);
-    watches_stop(&engine->watches);
+    tickets_stop(&engine->tickets);
 }
 
 bool engine_is_releasing(const struct engine *engine)

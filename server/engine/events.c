@@ -98,7 +98,7 @@ void engine_on_reply(struct engine *engine, int node, uint64_t tag,
         listings_on_reply(&engine->listings, tag, &counted);
         break;
     case TAG_SLOTS:
-        serving_on_reply(&engine->permits, node, tag, &counted);
+        permits_on_reply(&engine->permits, node, tag, &counted);
         break;
     case TAG_ADMISSION:
         if (was_unseen)
@@ -115,16 +115,14 @@ void engine_on_timer(struct engine *engine, uint32_t slot)
         case TIMER_OPERATION:
             operation_on_timer(&engine->operations, index);
             return;
-        case TIMER_WAITER:
-            waits_on_timer(&engine->waits, index);
+        case TIMER_TICKET:
+            tickets_on_timer(&engine->tickets, index);
             return;
-        case TIMER_PERMIT:
-            permits_on_timer(&engine->permits, index);
-            return;
-        default:
+        case TIMER_POOL:
             permits_on_pool_timer(&engine->permits, index);
             return;
         }
+        assert(false); /* timer_owner_of has no others */
     }
     int64_t now_us = environment_now(&engine->env);
     nodes_tick(&engine->nodes, now_us);

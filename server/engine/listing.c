@@ -4,10 +4,7 @@
 
 #include "port/tag.h"
 
-enum {
-    INSPECTIONS_MAX = 32, /* begun in one turn */
-    HANDLE_BIT = 2,       /* in the user's bits of a listing's handle */
-};
+enum { INSPECTIONS_MAX = 32 }; /* begun in one turn */
 
 static void on_settled(void *client);
 static void give_turns(struct listings *listings);
@@ -50,11 +47,6 @@ static void drop_operations(struct listing *it)
     free(it->names);
     it->names = NULL;
     it->left = (struct span){0};
-}
-
-bool listings_owns(uint64_t handle)
-{
-    return slots_user_bits(handle) == HANDLE_BIT;
 }
 
 struct listing *listing_find(const struct listings *listings, uint64_t handle)
@@ -478,7 +470,7 @@ uint64_t listing_start(struct listings *listings,
         listing_end(it);
         return 0;
     }
-    uint64_t handle = slots_handle(it, HANDLE_BIT);
+    uint64_t handle = slots_handle(it, HANDLE_LISTING);
     give_turns(listings);
     return handle;
 }

@@ -61,10 +61,9 @@ void listings_init(struct listings *listings, struct nodes *nodes,
                    struct operations *operations);
 void listings_fini(struct listings *listings);
 
-/* As engine_list; the handle is one for which listings_owns is true. */
+/* As engine_list. */
 uint64_t listing_start(struct listings *listings,
                        const struct engine_list *list, void *client);
-bool listings_owns(uint64_t handle);
 
 struct listing *listing_find(const struct listings *listings, uint64_t handle);
 

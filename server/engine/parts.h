@@ -22,6 +22,7 @@ struct engine {
     struct spreads spreads;
     struct releases releases;
     struct operations operations;
+    struct tickets tickets;
     struct waits waits;
     struct permits permits;
     struct watches watches;

@@ -27,6 +27,12 @@ static const char *const handover_names[HANDOVER_CAUSES] = {
     [HANDOVER_RETRY] = "retry",
 };
 
+static const char *const waiting_names[WAITING_KINDS] = {
+    [WAITING_LOCK] = "lock",
+    [WAITING_PERMIT] = "permit",
+    [WAITING_WATCH] = "watch",
+};
+
 static const char *const widening_names[WIDENING_CAUSES] = {
     [WIDENING_SPLIT] = "split",
     [WIDENING_NO_ANSWER] = "no_answer",
@@ -179,9 +185,9 @@ static const struct plain {
           "Releases that a node will not get, for the same reason: it was "
           "unreachable when the lock was acquired, and has the key only if "
           "another server reached it."),
-    PLAIN(waiters, "waiters", "gauge", "Acquires that wait now."),
+    PLAIN(waiters, "waiters", "gauge", "Clients that wait now."),
     PLAIN(waiters_max, "waiters_max", "gauge",
-          "How many acquires may wait at once."),
+          "How many clients may wait at once."),
     PLAIN(permit_grants, "permit_grants_total", "counter",
           "Permits granted: acquires with a limit."),
     PLAIN(permit_tries, "permit_tries_total", "counter",
@@ -298,6 +304,11 @@ static void print_waiting(const struct metrics *metrics, struct text *out)
 {
     static const struct series waits = {"wait_duration_seconds", NULL, NULL,
                                         histogram_wait_bounds};
+    head(out, "waiters_by_kind", "gauge",
+         "Clients that wait now, by what they wait for.");
+    for (int i = 0; i < WAITING_KINDS; i++)
+        print(out, "redlockd_waiters_by_kind{kind=\"%s\"} %" PRIu64 "\n",
+              waiting_names[i], metrics->waiting[i]);
     head(out, "wait_duration_seconds", "histogram",
          "From an acquire that may wait to its outcome.");
     print_series(out, &waits, &metrics->wait_duration);

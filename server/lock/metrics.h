@@ -31,6 +31,14 @@ enum metrics_handover {
     HANDOVER_CAUSES
 };
 
+/* What a client waits for. */
+enum metrics_waiting {
+    WAITING_LOCK, /* one, or several */
+    WAITING_PERMIT,
+    WAITING_WATCH, /* that a lock has another holder */
+    WAITING_KINDS
+};
+
 /* Why a round asked the nodes that it had not asked at first. */
 enum metrics_widening {
     WIDENING_SPLIT,     /* those that it had asked could not decide */
@@ -99,8 +107,9 @@ struct metrics {
     uint64_t releases_dropped;   /* given up, for one node or for all */
     uint64_t releases_forgone;   /* given up: the node hardly has the key */
 
-    /* waiting acquires */
-    uint64_t waiters; /* now */
+    /* clients that wait */
+    uint64_t waiters; /* now: the sum of these */
+    uint64_t waiting[WAITING_KINDS];
     uint64_t waiters_max;
     struct metrics_histogram wait_duration;
     uint64_t handovers[HANDOVER_CAUSES];

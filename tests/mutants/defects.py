@@ -103,7 +103,7 @@ DEFECTS = [
            model="repair", rule="TWICE"),
     # ---- waiting ------------------------------------------------------------
     Defect("grant to one that waited without a second look", "sim", "exclusion", [Edit(
-        "server/engine/waiting/waits.c",
+        "server/engine/waiting/ticket.c",
         "*operation_take(operation, now_us);",
         "operation->result;")]),
     Defect("waiting without a retry", "sim", "served", [Edit(

@@ -6,11 +6,11 @@ from defect import Defect, Edit
 
 PERMITS = [
     Defect("permits above the limit", "sim", "capacity", [Edit(
-        "server/engine/permits/serving.c",
+        "server/engine/permits/permits.c",
         "        struct slotset mine = slotset_below(it->limit);\n",
         "        struct slotset mine = slotset_below(3);\n")], seed=7),
     Defect("permits for fewer slots than asked for", "sim", "capacity", [Edit(
-        "server/engine/permits/serving.c",
+        "server/engine/permits/permits.c",
         "    for (int i = 0; i < it->wanted; i++) {\n",
         "    for (int i = 0; i < 1; i++) {\n")], seed=7),
     Defect("permits told by nodes that forgot", "differ", "batch", [Edit(
@@ -31,7 +31,7 @@ PERMITS = [
            tests="permits"),
     Defect("pool idle twice", "unit",
            "story_63_a_survey_outlives_the_last_that_asked", [Edit(
-               "server/engine/permits/serving.c",
+               "server/engine/permits/permits.c",
                "    if (pool->users == 0 || pool->is_running)\n",
                "    if (pool->is_running)\n")], tests="permits"),
     # An inspection of a watch, that is no permit's, but leaves as a survey does.
@@ -44,12 +44,12 @@ PERMITS = [
            tests="watches"),
     Defect("permits refused without a survey", "unit",
            "a_full_pool_is_refused_after_a_survey", [Edit(
-               "server/engine/permits/serving.c",
+               "server/engine/permits/permits.c",
                "        bool is_informed = it->event <= pool->informed;\n",
                "        bool is_informed = true;\n")], tests="permits"),
     Defect("permits of a wide request taken", "unit",
            "one_that_wants_many_is_not_overtaken", [Edit(
-               "server/engine/permits/serving.c",
+               "server/engine/permits/permits.c",
                "        slotset_remove(&open, &mine);\n", "")],
            tests="permits_waits"),
     Defect("permits not handed over", "unit",

@@ -17,10 +17,12 @@ static void choose_survey(struct pool *pool, struct call *call, int *wanted)
             call->count = it->limit;
         if (it->wanted > *wanted)
             *wanted = it->wanted;
-        if (it->state != PERMIT_QUEUED || it->is_looked || pool->asking != 0)
+        if (it->ticket.state != TICKET_QUEUED || it->is_looked ||
+            pool->asking != 0)
             continue;
         pool->asking = slots_handle(it, 0);
-        call->key_hash = (struct span){it->key_hash, it->key_hash_len};
+        call->key_hash =
+            (struct span){it->ticket.key_hash, it->ticket.key_hash_len};
     }
 }
 
@@ -36,10 +38,10 @@ static void note_failure(struct permits *permits, struct pool *pool,
     memcpy(result.votes, pool->survey.votes, sizeof result.votes);
     for (; it != NULL; it = next) {
         next = TAILQ_NEXT(it, link);
-        if (it->state != PERMIT_QUEUED || it->event > pool->surveyed)
+        if (it->ticket.state != TICKET_QUEUED || it->event > pool->surveyed)
             continue;
-        if (it->until_us == 0 || outcome == SURVEY_REFUSED) {
-            permit_settle(it, &result);
+        if (!ticket_waits(&it->ticket) || outcome == SURVEY_REFUSED) {
+            ticket_settle(&it->ticket, &result);
         } else {
             it->last = result;
             it->not_before_us =
@@ -52,8 +54,8 @@ static void note_failure(struct permits *permits, struct pool *pool,
 
 static void note_own(struct permits *permits, struct pool *pool)
 {
-    struct permit *it = slots_find(&permits->slots, pool->asking);
-    if (it == NULL || it->state != PERMIT_QUEUED || it->pool != pool)
+    struct permit *it = slots_find(&permits->tickets->slots, pool->asking);
+    if (it == NULL || it->ticket.state != TICKET_QUEUED || it->pool != pool)
         return;
     struct slotset own = slotset_below(it->limit);
     slotset_keep(&own, &pool->survey.own);

@@ -3,105 +3,402 @@
 #include <assert.h>
 
 #include "../../lock/names.h"
-#include "../port/tag.h"
+#include "asking.h"
 
 enum {
     RUN_MAX = 16,        /* grants in a row, while other servers wait */
     RIVALS_US = 1000000, /* they count as waiting for so long */
     GAP_US = 2000,       /* between two surveys because of announcements … */
     GAP_SLOT_US = 20, /* … and more for each slot: they cost the nodes time */
-    HANDLE_BITS = 3,  /* in the user's bits of a permit's handle */
-    SLOTS = 100000,
+    LOSSES_MAX = 20,  /* of one that does not wait */
+    LOSSES_AT_ONCE = 3,    /* without a pause after them */
+    PAUSE_US = 1000,       /* the longest after the first loss */
+    LEAST_US = 1000,       /* between two surveys that no event causes */
+    SLOW_US = 5000000,     /* the same, while a quorum announces */
+    EXPIRY_US = 1000,      /* a node rounds a TTL */
+    DISTRUST_US = 1000000, /* after a wrong announcement */
 };
 
-void permits_init(struct permits *permits, struct nodes *nodes,
-                  struct operations *operations, struct waits *waits)
+/* ---- tries -------------------------------------------------------------- */
+
+/* A number from the key hash, so that a repeat tries the same slots. */
+static uint32_t hash_key(const struct permit *it)
 {
-    *permits = (struct permits){
-        .env = nodes->env,
-        .nodes = nodes,
-        .operations = operations,
-        .waits = waits,
-    };
-    slots_init(&permits->slots, sizeof(struct permit), SLOTS);
-    pools_init(&permits->pools);
-    serving_init(permits);
+    uint32_t hash = 2166136261U;
+    for (size_t i = 0; i < it->ticket.key_hash_len; i++)
+        hash = (hash ^ (unsigned char)it->ticket.key_hash[i]) * 16777619U;
+    return hash;
 }
 
-static void drop_waits(struct permits *permits, struct pool *pool)
+/* So many of these as it wants, mostly at random: others choose, too. */
+static struct slotset pick(const struct permit *it, struct slotset open)
 {
-    struct waitqueue *queue = pool->waits;
-    if (--pool->waits_users == 0)
-        pool->waits = NULL;
-    waitqueues_unuse(&permits->waits->queues, queue);
-}
-
-void permits_fini(struct permits *permits)
-{
-    for (uint32_t i = 0; i < permits->slots.count; i++) {
-        const struct permit *it = slots_at(&permits->slots, i);
-        if (it != NULL && it->until_us != 0)
-            drop_waits(permits, it->pool);
+    struct slotset slots = {{0}};
+    for (int i = 0; i < it->wanted; i++) {
+        int slot;
+        if (it->ticket.key_hash_len > 0) {
+            slot =
+                slotset_next(&open, (int)(hash_key(it) % (uint32_t)it->limit));
+            slot = slot >= 0 ? slot : slotset_next(&open, 0);
+        } else {
+            uint64_t count = (uint64_t)slotset_count(&open);
+            slot = slotset_nth(
+                &open, (int)(environment_random(it->permits->env) % count));
+        }
+        slotset_add(&slots, slot);
+        slotset_drop(&open, slot);
     }
-    pools_fini(&permits->pools);
-    slots_fini(&permits->slots);
+    return slots;
+}
+
+/* The names of its slots' locks, joined. */
+static struct span join_names(const struct permit *it, char text[NAMES_LEN_MAX])
+{
+    char names[NAMES_LEN_MAX];
+    struct span list[NAMES_MAX];
+    size_t len = 0;
+    int count = 0;
+    for (int slot = slotset_next(&it->slots, 0); slot >= 0;
+         slot = slotset_next(&it->slots, slot + 1)) {
+        char digits[DIGITS_MAX];
+        struct span number = span_of_number(digits, (uint64_t)slot);
+        /* body.c refuses a pool or a count whose names do not fit */
+        assert(count < NAMES_MAX &&
+               len + it->pool->prefix.len + number.len <= sizeof names);
+        struct span name = {names + len, 0};
+        name.len = span_copy(names + len, it->pool->prefix);
+        name.len += span_copy(names + len + name.len, number);
+        len += name.len;
+        list[count++] = name;
+    }
+    return (struct span){text, names_join(text, list, count)};
+}
+
+static void lose(struct permit *it, bool is_split, int64_t now_us)
+{
+    struct permits *permits = it->permits;
+    struct pool *pool = it->pool;
+    int64_t most_us = permits->env->settings.retry_delay_us;
+    it->ticket.state = TICKET_QUEUED;
+    it->last.outcome = OUTCOME_PENDING;
+    it->event = ++permits->pools.events;
+    it->slots = (struct slotset){{0}};
+    it->losses++;
+    it->is_blocked = false;
+    if (it->woken_by == HANDOVER_ANNOUNCEMENT)
+        pool->distrust_us = now_us + DISTRUST_US;
+    /* several that want the last one would meet again and again */
+    if (is_split || it->losses > LOSSES_AT_ONCE) {
+        int64_t pause_us = PAUSE_US << (it->losses < 8 ? it->losses - 1 : 7);
+        it->not_before_us =
+            now_us +
+            permits_random_us(permits, pause_us < most_us ? pause_us : most_us);
+    }
+    if (ticket_waits(&it->ticket) && now_us >= it->ticket.until_us)
+        permit_settle_late(it);
+    else if (ticket_waits(&it->ticket) && permits->tickets->is_stopped)
+        ticket_settle_plainly(&it->ticket, OUTCOME_STOPPED);
+    else if (!ticket_waits(&it->ticket) && it->losses >= LOSSES_MAX)
+        permit_settle_held(it);
+    else
+        permit_set_timer(it);
+}
+
+/* It could not be decided: one that waits tries again after a while. */
+static void put_off(struct permit *it, const struct engine_result *result,
+                    int64_t now_us)
+{
+    struct permits *permits = it->permits;
+    struct engine_result last = *result;
+    last.resource = last.token = last.owner = last.key_hash = (struct span){0};
+    it->last = last;
+    it->ticket.state = TICKET_QUEUED;
+    it->event = ++permits->pools.events;
+    it->slots = (struct slotset){{0}};
+    it->not_before_us =
+        now_us + at_least(permits_random_us(
+                              permits, permits->env->settings.retry_delay_us),
+                          LEAST_US);
+    if (now_us >= it->ticket.until_us)
+        permit_settle_late(it);
+    else if (permits->tickets->is_stopped)
+        ticket_settle_plainly(&it->ticket, OUTCOME_STOPPED);
+    else
+        permit_set_timer(it);
+}
+
+static void note_grant(struct permit *it, const struct engine_result *result)
+{
+    struct pool *pool = it->pool;
+    struct metrics *metrics = it->permits->env->metrics;
+    metrics->permit_grants++;
+    if (it->has_waited)
+        metrics->handovers[it->woken_by]++;
+    pool->run += it->woken_by == HANDOVER_RELEASE;
+    for (int slot = slotset_next(&it->slots, 0);
+         slot >= 0 && slot < pool->news_count;
+         slot = slotset_next(&it->slots, slot + 1))
+        pool->news[slot].number = result->number;
+}
+
+static void take_outcome(struct permit *it)
+{
+    struct pool *pool = it->pool;
+    int64_t now_us = permits_now_us(it->permits);
+    struct operation *operation =
+        operation_find(it->permits->operations, it->ticket.operation);
+    const struct engine_result *result = operation_take(operation, now_us);
+    enum outcome outcome = result->outcome;
+    bool is_won = outcome == OUTCOME_GRANTED;
+    bool is_held = outcome == OUTCOME_HELD;
+    pool_note_tried(pool, &it->slots, is_won || (is_held && it->wanted == 1));
+    if (it->is_blind && (is_won || is_held))
+        pool_note_first_try(pool, is_won);
+    if (is_won)
+        note_grant(it, result);
+    if (is_won || outcome == OUTCOME_KEY_REFUSED ||
+        (!ticket_waits(&it->ticket) && !is_held)) {
+        ticket_leave(&it->ticket, now_us);
+        ticket_answer(&it->ticket, now_us);
+        return;
+    }
+    it->ticket.operation = 0;
+    if (is_held) {
+        bool is_split =
+            round_count(&operation->attempt.round, VOTE_GRANTED) > 0;
+        operation_discard(operation);
+        lose(it, is_split, now_us);
+    } else {
+        const struct engine_result last = *result;
+        operation_discard(operation);
+        put_off(it, &last, now_us);
+    }
+}
+
+static void try(struct permit *it, const struct slotset *slots)
+{
+    struct permits *permits = it->permits;
+    char text[NAMES_LEN_MAX];
+    it->slots = *slots;
+    it->woken_by = it->has_waited ? it->pool->woken_by : HANDOVER_CAUSES;
+    it->is_blind = it->event > it->pool->informed && !it->is_blocked;
+    pool_try(it->pool, slots);
+    permits->env->metrics->permit_tries++;
+    ticket_try(&it->ticket, &(struct request){
+                                .resource = join_names(it, text),
+                                .asked_us = it->asked_us,
+                                .is_choice = true,
+                                .owned_by = OWNER_PERMIT,
+                            });
+    if (it->ticket.operation != 0) {
+        if (it->ticket.is_answered)
+            take_outcome(it);
+        return;
+    }
+    const struct engine_result none = /* no memory */
+        result_plain(OUTCOME_NO_QUORUM, permits->env->settings.nodes);
+    pool_note_tried(it->pool, slots, false);
+    if (ticket_waits(&it->ticket))
+        put_off(it, &none, permits_now_us(permits));
+    else
+        ticket_settle(&it->ticket, &none);
+}
+
+/* ---- the queue ---------------------------------------------------------- */
+
+enum act { ACT_NONE, ACT_TRY, ACT_REFUSE, ACT_SURVEY };
+
+/* What is to be done next: with *who, and *slots. */
+static enum act choose(const struct permits *permits, struct pool *pool,
+                       struct permit **who, struct slotset *slots)
+{
+    int64_t now_us = permits_now_us(permits);
+    struct slotset open = slotset_below(POOL_SLOTS_MAX);
+    bool needs_survey = false, is_any_blocked = false;
+    struct permit *it = TAILQ_FIRST(&pool->queue);
+    slotset_remove(&open, &pool->taken);
+    for (; it != NULL; it = TAILQ_NEXT(it, link)) {
+        bool is_informed = it->event <= pool->informed;
+        if (it->ticket.state != TICKET_QUEUED || it->not_before_us > now_us)
+            continue;
+        *who = it;
+        *slots = it->slots;
+        if (slotset_count(&it->slots) == it->wanted)
+            return ACT_TRY; /* it has them already, says its key hash */
+        if (!it->is_looked) {
+            needs_survey = true;
+            continue;
+        }
+        struct slotset mine = slotset_below(it->limit);
+        slotset_keep(&mine, &open);
+        bool is_open = slotset_count(&mine) >= it->wanted;
+        if (is_open && (is_informed || it->is_blocked ||
+                        (it->losses == 0 && pool_is_trusted(pool)))) {
+            *slots = pick(it, mine);
+            return ACT_TRY;
+        }
+        if (is_informed && !ticket_waits(&it->ticket))
+            return ACT_REFUSE;
+        needs_survey |=
+            !is_informed &&
+            (is_open || !ticket_waits(&it->ticket) || !is_any_blocked);
+        is_any_blocked |= ticket_waits(&it->ticket);
+        it->is_blocked = ticket_waits(&it->ticket) && !is_open;
+        it->has_waited |= it->is_blocked;
+        slotset_remove(&open, &mine);
+    }
+    return needs_survey && !pool->is_surveyed ? ACT_SURVEY : ACT_NONE;
+}
+
+static void retry_at(struct permits *permits, struct pool *pool, int64_t at_us)
+{
+    if (pool->waiting == 0 || (pool->retry_us != 0 && pool->retry_us <= at_us))
+        return;
+    pool->retry_us = at_us;
+    (void)permit_set_pool_timer(permits, pool);
+}
+
+static void plan_retry(struct permits *permits, struct pool *pool)
+{
+    int64_t now_us = permits_now_us(permits);
+    int64_t delay_us =
+        permits_random_us(permits, permits->env->settings.retry_delay_us);
+    announcements_want(&permits->waits->announcements, pool->waits, now_us);
+    if (pool->retry_us == 0)
+        pool->retry_us =
+            now_us + (pool->waits->is_covered ? SLOW_US + delay_us
+                                              : at_least(delay_us, LEAST_US));
+    if (pool->free_from_us > now_us &&
+        pool->free_from_us + EXPIRY_US < pool->retry_us)
+        pool->retry_us = pool->free_from_us + EXPIRY_US;
+}
+
+static void permits_run(struct permits *permits, struct pool *pool)
+{
+    struct permit *it;
+    struct slotset slots;
+    enum act act;
+    /* Without users the pool is idle already, though a survey that they asked
+       for may still be under way; and what is to be done in a run that is under
+       way is done there. */
+    if (pool->users == 0 || pool->is_running)
+        return;
+    pool->is_running = true;
+    pool->survey_from_us = 0;
+    pools_hold(pool);
+    while ((act = choose(permits, pool, &it, &slots)) != ACT_NONE) {
+        if (act == ACT_TRY)
+            try(it, &slots);
+        else if (act == ACT_REFUSE)
+            permit_settle_held(it);
+        else if (asking_may_begin(permits, pool))
+            asking_begin(permits, pool);
+        else
+            break;
+    }
+    pool->is_running = false;
+    if (!pool->is_surveyed && permit_first_waiting(pool) != NULL)
+        plan_retry(permits, pool);
+    (void)permit_set_pool_timer(permits, pool);
+    pools_leave(&permits->pools, pool);
+}
+
+static void on_settled(void *client)
+{
+    struct permit *it = client;
+    it->ticket.is_answered = true;
+    if (it->ticket.operation == 0)
+        return; /* it has just begun */
+    take_outcome(it);
+    permits_run(it->permits, it->pool);
+}
+
+void permits_on_reply(struct permits *permits, int node, uint64_t tag,
+                      const struct call_reply *reply)
+{
+    struct pool *pool = slots_find(&permits->pools.slots, tag);
+    if (pool == NULL || !pool->is_surveyed ||
+        tag_bits(TAG_SLOTS, pool->surveys) != slots_user_bits(tag))
+        return;
+    survey_note_reply(&pool->survey, node, reply);
+    if (asking_end(permits, pool))
+        permits_run(permits, pool);
+}
+
+static void serve_by_timer(struct permits *permits, struct pool *pool)
+{
+    int64_t now_us = permits_now_us(permits);
+    if (pool->is_surveyed && now_us >= pool->deadline_us) {
+        survey_note_rest(&pool->survey);
+        (void)asking_end(permits, pool);
+    }
+    int slot = slotset_next(&pool->later, 0);
+    if (slot >= 0 && now_us >= pool->later_us) {
+        pool->woken_by = HANDOVER_ANNOUNCEMENT;
+        for (; slot >= 0; slot = slotset_next(&pool->later, slot + 1))
+            pool_note_free(pool, slot);
+    }
+    if (pool->retry_us != 0 && now_us >= pool->retry_us) {
+        struct permit *it = permit_first_waiting(pool);
+        bool is_expiry =
+            pool->free_from_us != 0 && now_us >= pool->free_from_us;
+        pool->retry_us = 0;
+        pool->woken_by = is_expiry ? HANDOVER_EXPIRY : HANDOVER_RETRY;
+        if (it != NULL)
+            it->event = ++permits->pools.events;
+    }
+    permits_run(permits, pool);
 }
 
 /* ---- calls of clients --------------------------------------------------- */
 
-static bool make_timers(const struct permits *permits, const struct permit *it)
+static void dismiss(struct ticket *ticket)
 {
-    const struct engine_port *port = &permits->env->port;
-    return port->timer(port->ctx, timer_slot(TIMER_PERMIT, it->head.index),
-                       0) &&
-           permit_set_pool_timer(permits, it->pool); /* others may need it */
+    const struct permit *it = (struct permit *)ticket;
+    struct pools *pools = &it->permits->pools;
+    struct waitqueue *queue = it->pool->waits;
+    if (ticket_waits(ticket)) {
+        if (--it->pool->waits_users == 0)
+            it->pool->waits = NULL;
+        waitqueues_unuse(&it->permits->waits->queues, queue);
+    }
+    pools_leave(pools, it->pool);
 }
 
-/* NULL: no memory. */
-static struct permit *make_permit(struct permits *permits, struct span name,
-                                  bool waits)
+/* Its pool, and what tells of releases if it waits. False: no memory, and
+ * nothing has changed. */
+static bool enrol(struct permit *it, struct span name)
 {
-    struct permit *it = slots_take(&permits->slots);
-    if (it == NULL)
-        return NULL;
-    memset((char *)it + sizeof it->head, 0, sizeof *it - sizeof it->head);
-    it->permits = permits;
-    it->pool = pools_use(&permits->pools, name);
-    if (it->pool == NULL) {
-        slots_give(&permits->slots, it);
-        return NULL;
+    struct permits *permits = it->permits;
+    struct pool *pool = it->pool = pools_use(&permits->pools, name);
+    if (pool == NULL)
+        return false;
+    if (permit_set_pool_timer(permits, pool)) { /* others may need it */
+        if (!ticket_waits(&it->ticket))
+            return true;
+        struct waitqueue *queue =
+            waitqueues_use(&permits->waits->queues, pool->prefix);
+        if (queue != NULL) {
+            pool->waits = queue;
+            pool->waits_users++;
+            return true;
+        }
     }
-    struct waitqueue *queue =
-        waits ? waitqueues_use(&permits->waits->queues, it->pool->prefix)
-              : NULL;
-    if (queue != NULL) {
-        it->pool->waits = queue;
-        it->pool->waits_users++;
-    }
-    if ((waits && queue == NULL) || !make_timers(permits, it)) {
-        if (queue != NULL)
-            drop_waits(permits, it->pool);
-        pools_leave(&permits->pools, it->pool);
-        slots_give(&permits->slots, it);
-        return NULL;
-    }
-    return it;
+    pools_leave(&permits->pools, pool);
+    return false;
 }
 
-static bool is_full(const struct permits *permits, const struct pool *pool)
+/* Why it may not wait; OUTCOME_PENDING: it may, or need not. */
+static enum outcome refusal(const struct permit *it)
 {
-    return pool->waits->count >= WAITERS_EACH_MAX ||
-           permits->waits->count >= permits->env->settings.waiters_max;
-}
-
-/* It is answered at once, without having joined. */
-static void refuse(struct permit *it, enum outcome outcome)
-{
-    const struct engine_port *port = &it->permits->env->port;
-    it->state = PERMIT_SETTLED;
-    it->result = result_plain(outcome, it->permits->env->settings.nodes);
-    it->result.resource = it->pool->name;
-    port->answer(port->ctx, it->client);
+    const struct tickets *tickets = it->permits->tickets;
+    if (!ticket_waits(&it->ticket))
+        return OUTCOME_PENDING;
+    if (tickets->is_stopped)
+        return OUTCOME_STOPPED;
+    bool is_full =
+        it->pool->waits->count >= WAITERS_EACH_MAX || tickets_are_full(tickets);
+    return is_full ? OUTCOME_TOO_MANY_WAITERS : OUTCOME_PENDING;
 }
 
 uint64_t permits_start(struct permits *permits, const struct request *asked,
@@ -111,128 +408,39 @@ uint64_t permits_start(struct permits *permits, const struct request *asked,
     assert(wish->count > 0 && wish->count <= wish->limit &&
            wish->count <= NAMES_MAX);
     struct permit *it =
-        make_permit(permits, asked->resource, wish->wait_ms > 0);
+        ticket_new(permits->tickets, WAITING_PERMIT, asked, wish->wait_ms);
     if (it == NULL)
         return 0;
-    it->client = asked->client;
+    it->permits = permits;
+    if (!enrol(it, asked->resource)) {
+        ticket_drop(&it->ticket);
+        return 0;
+    }
     it->limit = wish->limit;
     it->wanted = wish->count;
-    it->ttl_ms = asked->ttl_ms;
     it->asked_us = asked->asked_us;
-    it->since_us = environment_now(permits->env);
-    it->until_us =
-        wish->wait_ms > 0 ? it->since_us + wish->wait_ms * US_PER_MS : 0;
-    it->owner_len = span_copy(it->owner, asked->owner);
-    it->key_hash_len = span_copy(it->key_hash, asked->key_hash);
-    it->is_looked = it->key_hash_len == 0;
-    it->result = (struct engine_result){.resource = it->pool->name};
-    uint64_t handle = slots_handle(it, HANDLE_BITS);
-    struct pool *pool = it->pool;
-    if (it->until_us != 0 && permits->waits->is_stopped) {
-        refuse(it, OUTCOME_STOPPED);
-    } else if (it->until_us != 0 && is_full(permits, pool)) {
-        refuse(it, OUTCOME_TOO_MANY_WAITERS);
+    it->is_looked = it->ticket.key_hash_len == 0;
+    it->ticket.name = it->ticket.result.resource = it->pool->name;
+    uint64_t handle = ticket_handle(&it->ticket);
+    enum outcome outcome = refusal(it);
+    if (outcome != OUTCOME_PENDING) {
+        ticket_settle_plainly(&it->ticket, outcome);
     } else {
         permit_join(it);
-        serving_run(permits, pool);
+        permits_run(permits, it->pool);
     }
     return handle;
 }
 
-bool permits_owns(uint64_t handle)
+static void on_left(struct ticket *ticket, bool has_asked, int64_t now_us)
 {
-    return slots_user_bits(handle) == HANDLE_BITS;
-}
-
-static struct permit *must_find(const struct permits *permits, uint64_t handle)
-{
-    struct permit *it = slots_find(&permits->slots, handle);
-    assert(it != NULL); /* a request ends its operation once: exchange.c */
-    return it;
-}
-
-/* The operation that has its outcome; NULL: the permit has it itself, or none.
- */
-static struct operation *settled_by(const struct permit *it)
-{
-    return it->state == PERMIT_SETTLED
-               ? operation_find(it->permits->operations, it->operation)
-               : NULL;
-}
-
-const struct engine_result *permits_take(struct permits *permits,
-                                         uint64_t handle, int64_t now_us)
-{
-    struct permit *it = must_find(permits, handle);
-    struct operation *operation = settled_by(it);
-    if (operation != NULL) {
-        int64_t waited_ms = it->result.waited_ms;
-        it->result = *operation_take(operation, now_us);
-        it->result.waited_ms = waited_ms;
-        if (it->result.outcome != OUTCOME_GRANTED)
-            it->result.resource = it->pool->name;
+    struct permit *it = (struct permit *)ticket;
+    (void)now_us;
+    if (has_asked) {
+        pool_note_tried(it->pool, &it->slots, false);
+        it->pool->woken_by = HANDOVER_RELEASE;
     }
-    return &it->result;
-}
-
-const struct engine_result *permits_peek(const struct permits *permits,
-                                         uint64_t handle)
-{
-    const struct permit *it = must_find(permits, handle);
-    const struct operation *operation = settled_by(it);
-    return operation != NULL ? &operation->result : &it->result;
-}
-
-static void end(struct permit *it)
-{
-    struct permits *permits = it->permits;
-    struct pool *pool = it->pool;
-    if (it->until_us != 0)
-        drop_waits(permits, pool);
-    slots_give(&permits->slots, it);
-    pools_leave(&permits->pools, pool);
-}
-
-static void count_outcome(const struct permit *it)
-{
-    it->permits->env->metrics->outcomes[LOCK_ACQUIRE][it->result.outcome]++;
-}
-
-void permits_close(struct permits *permits, uint64_t handle)
-{
-    struct permit *it = must_find(permits, handle);
-    struct operation *operation =
-        operation_find(permits->operations, it->operation);
-    assert(it->state == PERMIT_SETTLED); /* closed when answered */
-    if (operation != NULL)
-        operation_close(operation);
-    else
-        count_outcome(it);
-    end(it);
-}
-
-bool permits_abandon(struct permits *permits, uint64_t handle)
-{
-    struct permit *it = must_find(permits, handle);
-    struct operation *operation =
-        operation_find(permits->operations, it->operation);
-    bool is_granted = false;
-    if (operation != NULL)
-        is_granted = operation_abandon(operation);
-    else if (it->state == PERMIT_SETTLED)
-        count_outcome(it);
-    serving_abandon(it, operation != NULL);
-    end(it);
-    return is_granted;
-}
-
-void permits_stop(struct permits *permits)
-{
-    for (uint32_t i = 0; i < permits->slots.count; i++) {
-        struct permit *it = slots_at(&permits->slots, i);
-        if (it != NULL && it->state == PERMIT_QUEUED && it->until_us != 0)
-            permit_settle_as(it, OUTCOME_STOPPED);
-    }
+    permits_run(it->permits, it->pool);
 }
 
 int permits_waiting(const struct permits *permits, struct span name)
@@ -271,7 +479,7 @@ static void on_release(struct permits *permits, struct pool *pool, int slot)
         pool_note_free(pool, slot);
     }
     if (!TAILQ_EMPTY(&pool->queue))
-        serving_run(permits, pool);
+        permits_run(permits, pool);
 }
 
 void permits_on_release(struct permits *permits, struct span names)
@@ -335,13 +543,13 @@ void permits_on_announced(struct permits *permits, int node,
         if ((told == 1 || told == quorum) &&
             permit_first_waiting(pool) != NULL) {
             pool->woken_by = HANDOVER_ANNOUNCEMENT;
-            serving_retry_at(permits, pool,
-                             at_least(at_us, pool->survey_us + gap_us(pool)));
+            retry_at(permits, pool,
+                     at_least(at_us, pool->survey_us + gap_us(pool)));
         }
     } else if (told == quorum) {
         pool->woken_by = HANDOVER_ANNOUNCEMENT;
         pool_note_free(pool, slot);
-        serving_run(permits, pool);
+        permits_run(permits, pool);
     } else if (told == 1) {
         pool_free_later(pool, slot, now_us + SCHEDULE_ENOUGH_US);
         (void)permit_set_pool_timer(permits, pool);
@@ -350,26 +558,22 @@ void permits_on_announced(struct permits *permits, int node,
 
 /* ---- time --------------------------------------------------------------- */
 
-void permits_on_timer(struct permits *permits, uint32_t index)
+static void on_timer(struct ticket *ticket, int64_t now_us)
 {
-    struct permit *it = slots_at(&permits->slots, index);
-    if (it == NULL || it->state != PERMIT_QUEUED)
-        return;
+    struct permit *it = (struct permit *)ticket;
     struct pool *pool = it->pool;
-    pools_hold(pool); /* the permit may end */
-    if (it->until_us != 0 && environment_now(permits->env) >= it->until_us)
+    if (ticket_waits(ticket) && now_us >= ticket->until_us)
         permit_settle_late(it);
     else
         permit_set_timer(it);
-    serving_run(permits, pool);
-    pools_leave(&permits->pools, pool);
+    permits_run(it->permits, pool);
 }
 
 void permits_on_pool_timer(struct permits *permits, uint32_t index)
 {
     struct pool *pool = slots_at(&permits->pools.slots, index);
     if (pool != NULL && pool->users > 0)
-        serving_on_timer(permits, pool);
+        serve_by_timer(permits, pool);
 }
 
 void permits_tick(struct permits *permits, int64_t now_us)
@@ -382,6 +586,30 @@ void permits_tick(struct permits *permits, int64_t now_us)
         /* a release may have been missed; or none is heard any more */
         pool->was_covered = pool->waits->is_covered;
         pool->woken_by = HANDOVER_RETRY;
-        serving_retry_at(permits, pool, now_us);
+        retry_at(permits, pool, now_us);
     }
+}
+
+/* ---- the module --------------------------------------------------------- */
+
+void permits_init(struct permits *permits, struct nodes *nodes,
+                  struct tickets *tickets, struct waits *waits)
+{
+    static const struct ticket_rules rules = {permit_leave, on_left, on_timer,
+                                              dismiss};
+    *permits = (struct permits){
+        .env = nodes->env,
+        .nodes = nodes,
+        .operations = tickets->operations,
+        .tickets = tickets,
+        .waits = waits,
+    };
+    pools_init(&permits->pools);
+    tickets_add_kind(tickets, WAITING_PERMIT, sizeof(struct permit), &rules);
+    permits->operations->on_settled[OWNER_PERMIT] = on_settled;
+}
+
+void permits_fini(struct permits *permits)
+{
+    pools_fini(&permits->pools);
 }

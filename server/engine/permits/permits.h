@@ -3,15 +3,31 @@
  *
  * A permit is a lock on a slot of the pool, or several: "pool#0" to
  * "pool#limit - 1" are locks like all others, so a permit has all that a lock
- * has. What is new is to find a free slot: serving.h tells how.
+ * has. What is new is to find a free slot.
+ *
+ * A try is an acquire of the slots' locks, all or none: so whatever is believed
+ * of slots, never more than limit permits are granted.
+ *
+ * A permit tries slots that are believed free (pool.h). If it loses, or if none
+ * is believed free, a survey tells which are (survey.h); one at a time, for all
+ * that want to know. It is answered 409 only after a survey that began when it
+ * was there already.
+ *
+ * All permits of a pool stand in one queue, first come, first served. One that
+ * cannot go keeps the free slots that it may use from those behind it: so one
+ * that wants many is not overtaken for ever.
+ *
+ * Those that wait are woken by a release through this server, which hands the
+ * slot to the first of them in the same batch; by announcements; and by
+ * surveys: when a TTL has ended, and now and then.
  */
 #ifndef REDLOCKD_PERMITS_H
 #define REDLOCKD_PERMITS_H
 
-#include "serving.h"
+#include "permit.h"
 
 void permits_init(struct permits *permits, struct nodes *nodes,
-                  struct operations *operations, struct waits *waits);
+                  struct tickets *tickets, struct waits *waits);
 void permits_fini(struct permits *permits);
 
 /* What is asked for, beside the request, whose resource is the pool's name. */
@@ -21,21 +37,9 @@ struct permits_wish {
     int64_t wait_ms; /* 0: it does not wait */
 };
 
-/* As operation_start. permits_owns is true for its handle. */
+/* As operation_start; it has a ticket. */
 uint64_t permits_start(struct permits *permits, const struct request *asked,
                        const struct permits_wish *wish);
-bool permits_owns(uint64_t handle);
-
-/* As engine_take, engine_peek, engine_close, engine_abandon. */
-const struct engine_result *permits_take(struct permits *permits,
-                                         uint64_t handle, int64_t now_us);
-const struct engine_result *permits_peek(const struct permits *permits,
-                                         uint64_t handle);
-void permits_close(struct permits *permits, uint64_t handle);
-bool permits_abandon(struct permits *permits, uint64_t handle);
-
-/* As engine_stop_waiting. */
-void permits_stop(struct permits *permits);
 
 /* How many permits of the pool wait; name: without its "#". */
 int permits_waiting(const struct permits *permits, struct span name);
@@ -54,8 +58,11 @@ void permits_on_listeners(struct permits *permits, struct span names,
 void permits_on_announced(struct permits *permits, int node,
                           struct span resource, int64_t number);
 
-/* The port's timers, by the index of a permit and of a pool. */
-void permits_on_timer(struct permits *permits, uint32_t index);
+/* A node's answer to a survey. */
+void permits_on_reply(struct permits *permits, int node, uint64_t tag,
+                      const struct call_reply *reply);
+
+/* The port's timer of the pool with this index. */
 void permits_on_pool_timer(struct permits *permits, uint32_t index);
 
 void permits_tick(struct permits *permits, int64_t now_us);

@@ -83,7 +83,7 @@ struct pool *pools_use(struct pools *pools, struct span name)
 
 void pools_hold(struct pool *pool)
 {
-    /* an idle one would join the idle ones twice: serving_run runs none, and
+    /* an idle one would join the idle ones twice: permits_run runs none, and
        else the caller's permit is a user */
     assert(pool->users > 0);
     pool->users++;

@@ -1,5 +1,5 @@
 /*
- * Whose a reply is, and whose a timer.
+ * Whose a reply is, whose a timer, and what a client's handle refers to.
  *
  * The tag that travels with a call is the handle of its sender, with the
  * purpose of the call in the user's bits.
@@ -17,6 +17,14 @@ enum tag_kind {
     TAG_SCAN,
     TAG_SLOTS
 };
+
+/* In the user's bits of the handles that clients get. */
+enum handle_kind { HANDLE_OPERATION, HANDLE_TICKET, HANDLE_LISTING };
+
+static inline enum handle_kind handle_kind_of(uint64_t handle)
+{
+    return (enum handle_kind)slots_user_bits(handle);
+}
 
 /* An operation's round: --retry-count is at most 100. */
 enum { TAG_ROUND_BITS = 7, TAG_ROUNDS = 1 << TAG_ROUND_BITS };
@@ -82,11 +90,11 @@ enum { TIMER_TICK = 0 };
 
 enum timer_owner {
     TIMER_OPERATION,
-    TIMER_WAITER,
-    TIMER_PERMIT,
+    TIMER_TICKET,
     TIMER_POOL,
-    TIMER_OWNERS
 };
+
+enum { TIMER_OWNERS = TIMER_POOL + 1 };
 
 /* The slot of the owner's object with this index. */
 static inline uint32_t timer_slot(enum timer_owner owner, uint32_t index)

@@ -488,7 +488,7 @@ uint64_t operation_start(struct operations *operations,
     if (it == NULL)
         return 0;
     operations->in_flight++;
-    uint64_t handle = slots_handle(it, 0);
+    uint64_t handle = slots_handle(it, HANDLE_OPERATION);
     if (!begin_attempt(it)) {
         end(it);
         return 0;

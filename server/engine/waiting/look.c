@@ -5,7 +5,7 @@
 void look_date(struct waiter *it, int64_t now_us)
 {
     const struct clocks *clocks = &it->waits->operations->means.nodes->clocks;
-    claim_date(&it->claim, clocks_median_at(clocks, it->since_us),
+    claim_date(&it->claim, clocks_median_at(clocks, it->ticket.since_us),
                clocks_apart_us(clocks, now_us));
 }
 
@@ -37,7 +37,7 @@ void look_remember(struct waiter *it, int64_t now_us)
 
 bool look_is_needed(const struct waiter *it)
 {
-    if (it->key_hash_len == 0 || it->is_shared || it->claim.number != 0)
+    if (it->ticket.key_hash_len == 0 || it->is_shared || it->claim.number != 0)
         return false;
     for (int i = 0; i < it->count; i++) {
         const struct waiter *contender = it->places[i].queue->contender;
@@ -57,7 +57,7 @@ static int64_t own_number(const struct waiter *it,
                           const struct operation *operation)
 {
     const struct engine_result *result = &operation->result;
-    const struct span key_hash = {it->key_hash, it->key_hash_len};
+    const struct span key_hash = {it->ticket.key_hash, it->ticket.key_hash_len};
     if (!result->has_holder)
         return round_repeated_number(&operation->attempt.round, key_hash);
     return waiter_has_key(it, result->key_hash) ? result->number : 0;
@@ -67,12 +67,13 @@ bool look_begin(struct waiter *it, int64_t now_us)
 {
     struct waits *waits = it->waits;
     assert(it->look == 0);
-    it->look = operation_start(waits->operations, &(struct request){
-                                                      .call = LOCK_INSPECT,
-                                                      .resource = it->names,
-                                                      .owned_by = OWNER_LOOK,
-                                                      .client = it,
-                                                  });
+    it->look =
+        operation_start(waits->operations, &(struct request){
+                                               .call = LOCK_INSPECT,
+                                               .resource = it->ticket.name,
+                                               .owned_by = OWNER_LOOK,
+                                               .client = it,
+                                           });
     const struct operation *operation =
         operation_find(waits->operations, it->look);
     if (operation == NULL) /* no memory: later */
@@ -110,7 +111,8 @@ void look_end(struct waiter *it)
  * no lock either, unless they share one: it may be among others. */
 void look_tell_of_grant(const struct waiter *granted)
 {
-    const struct span key_hash = {granted->key_hash, granted->key_hash_len};
+    const struct span key_hash = {granted->ticket.key_hash,
+                                  granted->ticket.key_hash_len};
     for (int i = 0; i < granted->count; i++) {
         struct place *place = TAILQ_FIRST(&granted->places[i].queue->places);
         for (; place != NULL; place = TAILQ_NEXT(place, link))

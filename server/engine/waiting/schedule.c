@@ -1,7 +1,5 @@
 #include "schedule.h"
 
-#include "../port/tag.h"
-
 enum {
     SLOW_US = 5000000, /* between attempts while a quorum announces */
     EXPIRY_US = 1000,  /* a node rounds a TTL */
@@ -9,24 +7,16 @@ enum {
 
 /* ---- later -------------------------------------------------------------- */
 
-void schedule_timer_at(const struct waiter *it, int64_t at_us)
-{
-    const struct engine_port *port = &it->waits->env->port;
-    /* cannot fail: make_waiter made the timer */
-    (void)port->timer(port->ctx, timer_slot(TIMER_WAITER, it->head.index),
-                      at_us);
-}
-
 void schedule_timer(const struct waiter *it)
 {
-    int64_t at_us = it->until_us;
-    if (it->state != WAITER_QUEUED)
+    int64_t at_us = it->ticket.until_us;
+    if (it->ticket.state != TICKET_QUEUED)
         return;
     if (waiter_is_contender(it) && it->plan->try_us < at_us)
         at_us = it->plan->try_us;
     if (it->claim.try_us != 0 && it->claim.try_us < at_us)
         at_us = it->claim.try_us;
-    schedule_timer_at(it, at_us);
+    ticket_set_timer(&it->ticket, at_us);
 }
 
 void schedule_plan(struct waiter *it, int64_t now_us)
@@ -70,7 +60,7 @@ static void put_ready(struct waiter *it)
 void schedule_ready(struct waiter *it, enum metrics_handover by)
 {
     it->plan->woken_by = by;
-    if (it->state != WAITER_QUEUED || waiter_is_barred(it))
+    if (it->ticket.state != TICKET_QUEUED || waiter_is_barred(it))
         it->plan->is_woken = true;
     else
         put_ready(it);
@@ -78,7 +68,8 @@ void schedule_ready(struct waiter *it, enum metrics_handover by)
 
 void schedule_claim(struct waiter *it, int64_t now_us)
 {
-    if (it->state != WAITER_QUEUED || !claim_is_due(&it->claim, now_us)) {
+    if (it->ticket.state != TICKET_QUEUED ||
+        !claim_is_due(&it->claim, now_us)) {
         schedule_timer(it);
         return;
     }

@@ -5,20 +5,17 @@
 #ifndef REDLOCKD_SCHEDULE_H
 #define REDLOCKD_SCHEDULE_H
 
-#include "../rounds/operation.h"
 #include "announcements.h"
 
 struct waits {
     const struct environment *env;
     struct operations *operations;
-    struct slots slots; /* waiters */
+    struct tickets *tickets;
     struct waitqueues queues;
     /* Ready to try. Between two events only repeats that another attempt bars.
      */
     TAILQ_HEAD(, waiter) ready;
     struct announcements announcements;
-    int count;       /* acquires that wait */
-    bool is_stopped; /* no acquire waits any more */
 };
 
 enum {
@@ -28,9 +25,6 @@ enum {
 
 /* Sets the waiter's timer: to its next attempt, or the end of its wait. */
 void schedule_timer(const struct waiter *it);
-
-/* Sets it to this moment; 0 stops it. */
-void schedule_timer_at(const struct waiter *it, int64_t at_us);
 
 /* Plans the contender's next attempt. */
 void schedule_plan(struct waiter *it, int64_t now_us);

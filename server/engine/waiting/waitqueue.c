@@ -99,7 +99,7 @@ static bool make_places(struct waiter *it, struct span names)
     if (it->several == NULL)
         return false;
     char *text = (char *)it->several + size;
-    it->names = (struct span){text, span_copy(text, names)};
+    it->ticket.name = (struct span){text, span_copy(text, names)};
     it->places = it->several->places;
     it->plan = &it->several->plan;
     return true;
@@ -121,7 +121,7 @@ bool waitqueues_enrol(struct waitqueues *queues, struct waiter *waiter,
             (struct place){.waiter = waiter, .queue = queue};
     }
     if (waiter->several == NULL) {
-        waiter->names = waiter->only.queue->resource;
+        waiter->ticket.name = waiter->only.queue->resource;
         waiter->plan = &waiter->only.queue->plan;
     }
     return true;
@@ -232,8 +232,8 @@ bool waiter_is_covered(const struct waiter *waiter)
 
 bool waiter_has_key(const struct waiter *waiter, struct span key_hash)
 {
-    return key_hash.len > 0 && waiter->key_hash_len == key_hash.len &&
-           memcmp(waiter->key_hash, key_hash.ptr, key_hash.len) == 0;
+    return key_hash.len > 0 && waiter->ticket.key_hash_len == key_hash.len &&
+           memcmp(waiter->ticket.key_hash, key_hash.ptr, key_hash.len) == 0;
 }
 
 /* ---- plans -------------------------------------------------------------- */

@@ -12,13 +12,8 @@
 
 #include <sys/queue.h>
 
-#include "../../base/slots.h"
-#include "../../lock/lock.h"
-#include "../../lock/metrics.h"
-#include "../rounds/result.h"
 #include "claim.h"
-
-enum waiter_state { WAITER_QUEUED, WAITER_TRYING, WAITER_SETTLED };
+#include "ticket.h"
 
 /* When a contender tries, and the last known holder. */
 struct waitplan {
@@ -47,30 +42,16 @@ struct place {
 };
 
 struct waiter {
-    struct slots_head head;
+    struct ticket ticket; /* its name: the resources that it waits for */
     struct waits *waits;
     TAILQ_ENTRY(waiter) ready;
-    bool is_ready; /* in the list of those that are ready to try */
-    enum waiter_state state;
-    bool is_answered;   /* its operation settled while it was being started */
-    uint64_t operation; /* the attempt under way, or the grant; 0: none */
-    void *client;
-    int64_t ttl_ms;
-    bool is_shared; /* others may hold the lock as well */
-    int64_t since_us;
-    int64_t until_us;
+    bool is_ready;      /* in the list of those that are ready to try */
+    bool is_shared;     /* others may hold the lock as well */
     uint64_t arrival;   /* number in the order of arrival */
     uint64_t begun;     /* the latest arrival when its attempt began */
     struct claim claim; /* with a key: to a lock that it has already */
     uint64_t look;      /* the inspection that looks for it; 0: none */
-    char key_hash[KEY_HASH_LEN];
-    size_t key_hash_len;
-    size_t owner_len;
-    char owner[OWNER_MAX]; /* its own; once settled: of the result */
-    struct span names;     /* the resources that it waits for */
-    struct engine_result result;
-
-    int count; /* of places */
+    int count;          /* of places */
     struct place *places;
     struct waitplan *plan; /* of its queue; its own if it has several */
     struct place only;

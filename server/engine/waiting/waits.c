@@ -3,69 +3,320 @@
 #include <assert.h>
 
 #include "../../lock/names.h"
-#include "../port/tag.h"
-#include "turns.h"
+#include "look.h"
 
 enum {
-    RUN_MAX = 16,            /* grants in a row, while other servers wait */
-    YIELD_US = 5000,         /* the time that they get then */
-    RIVALS_US = 1000000,     /* they count as waiting for so long */
-    HANDLE_BIT = 1,          /* in the user's bits of a waiter's handle */
-    SLOTS = 2 * WAITERS_MAX, /* also for those that have their outcome */
+    RUN_MAX = 16,        /* grants in a row, while other servers wait */
+    YIELD_US = 5000,     /* the time that they get then */
+    RIVALS_US = 1000000, /* they count as waiting for so long */
 };
+
+/* ---- the next turn ------------------------------------------------------ */
+
+/* The contender in one of its queues, if it is neither trying nor ready. */
+static struct waiter *idle_contender(const struct waiter *it, int place)
+{
+    struct waiter *contender = it->places[place].queue->contender;
+    bool is_idle = contender != NULL &&
+                   contender->ticket.state == TICKET_QUEUED &&
+                   !contender->is_ready;
+    return is_idle ? contender : NULL;
+}
+
+/* After a lost attempt, plans the next ones in its queues. */
+static void go_on_after_try(const struct waiter *tried, bool was_held,
+                            int64_t now_us)
+{
+    for (int i = 0; i < tried->count; i++) {
+        struct waiter *it = idle_contender(tried, i);
+        if (it == NULL)
+            continue;
+        if (it->plan->is_woken && (was_held || it->plan != tried->plan))
+            schedule_ready(it, it->plan->woken_by);
+        else
+            schedule_plan(it, now_us);
+    }
+}
+
+static void go_on_after_grant(const struct waiter *granted, int64_t now_us)
+{
+    for (int i = 0; i < granted->count; i++) {
+        struct waiter *it = idle_contender(granted, i);
+        if (it == NULL)
+            continue;
+        it->plan->is_woken = false;
+        if (granted->is_shared && it->is_shared) /* they get in together */
+            schedule_ready(it, granted->plan->tried_by);
+        else
+            schedule_plan(it, now_us);
+    }
+}
+
+/* One that waited has left: the new contender keeps the plan, if any. */
+static void go_on_after_leave(const struct waiter *left, int64_t now_us)
+{
+    for (int i = 0; i < left->count; i++) {
+        struct waiter *it = idle_contender(left, i);
+        if (it == NULL)
+            continue;
+        if (it->plan->is_woken)
+            schedule_ready(it, it->plan->woken_by);
+        else if (it->plan->try_us == 0)
+            schedule_plan(it, now_us);
+        else
+            schedule_timer(it);
+    }
+}
+
+/* ---- the end of waiting ------------------------------------------------- */
+
+static void set_trying(const struct waiter *it, struct waiter *trying)
+{
+    for (int i = 0; i < it->count; i++)
+        it->places[i].queue->trying = trying;
+}
+
+static void leave(struct ticket *ticket, int64_t now_us)
+{
+    struct waiter *it = (struct waiter *)ticket;
+    schedule_not_ready(it);
+    look_end(it);
+    if (ticket->state == TICKET_TRYING)
+        set_trying(it, NULL);
+    waitqueues_leave(&it->waits->queues, it);
+    for (int i = 0; i < it->count; i++)
+        if (it->places[i].queue->count == 0)
+            it->places[i].queue->empty_us = now_us;
+}
+
+/* Its time is up: it is answered with the outcome of the last attempt. */
+static void settle_late(struct waiter *it, int64_t now_us)
+{
+    struct engine_result result = it->plan->last;
+    int64_t passed_ms = (now_us - it->plan->last_us) / US_PER_MS;
+    if (result.outcome == OUTCOME_PENDING ||
+        (result.outcome == OUTCOME_HELD && result.remaining_ms >= 0 &&
+         result.remaining_ms <= passed_ms))
+        result = result_plain(OUTCOME_HELD, it->waits->env->settings.nodes);
+    if (result.remaining_ms >= 0)
+        result.remaining_ms -= passed_ms;
+    if (result.held_ms >= 0)
+        result.held_ms += passed_ms;
+    ticket_settle(&it->ticket, &result);
+}
+
+/* ---- attempts ----------------------------------------------------------- */
+
+/* Notes the holder, so that the next ones need not ask the nodes. */
+static void note_grant(const struct waiter *it,
+                       const struct engine_result *result, int64_t now_us)
+{
+    struct engine_result held =
+        result_plain(OUTCOME_HELD, it->waits->env->settings.nodes);
+    held.has_holder = true;
+    if (it->is_shared) {
+        held.is_shared = true;
+        held.holders = 1; /* at least */
+    } else {
+        held.number = result->number;
+        held.owner = result->owner;
+        held.key_hash = result->key_hash;
+    }
+    held.remaining_ms = result->ttl_ms;
+    held.held_ms = 0;
+    for (int i = 0; i < it->count; i++) {
+        struct waitqueue *queue = it->places[i].queue;
+        bool is_woken = it->plan->tried_by == HANDOVER_RELEASE;
+        queue->run = is_woken ? queue->run + 1 : 1;
+        queue->plan.hint_gap_us = 0;
+        queue->plan.announced = 0;
+        waitplan_note(&queue->plan, &held, now_us);
+    }
+    look_tell_of_grant(it);
+}
+
+/* Announcements that were wrong, as the same holder stays, count ever later. */
+static void doubt_hints(struct waits *waits, struct waitplan *plan,
+                        const struct engine_result *result, int64_t now_us)
+{
+    int64_t most_us = waits->env->settings.retry_delay_us;
+    if (result->outcome != OUTCOME_HELD ||
+        result->number != plan->last.number) {
+        plan->hint_gap_us = 0;
+        return;
+    }
+    if (plan->tried_by != HANDOVER_ANNOUNCEMENT)
+        return; /* no announcement was wrong */
+    plan->hint_gap_us = at_least(plan->hint_gap_us * 2, SCHEDULE_LEAST_US);
+    if (plan->hint_gap_us > most_us)
+        plan->hint_gap_us = most_us;
+    plan->hints_from_us = now_us + plan->hint_gap_us;
+}
+
+/* An attempt was lost. */
+static void take_loss(struct waiter *it, const struct operation *operation,
+                      int64_t now_us)
+{
+    const struct engine_result *result = &operation->result;
+    bool is_held = result->outcome == OUTCOME_HELD;
+    doubt_hints(it->waits, it->plan, result, now_us);
+    waitplan_note(it->plan, result, now_us);
+    it->ticket.state = TICKET_QUEUED;
+    look_tell_of_loss(it, operation, now_us);
+    if (now_us >= it->ticket.until_us)
+        settle_late(it, now_us);
+    else if (it->waits->tickets->is_stopped)
+        ticket_settle_plainly(&it->ticket, OUTCOME_STOPPED);
+    else if (!waiter_is_contender(it))
+        schedule_timer(it);
+    go_on_after_try(it, is_held, now_us);
+}
+
+static void take_outcome(struct waiter *it)
+{
+    int64_t now_us = environment_now(it->waits->env);
+    struct operation *operation =
+        operation_find(it->waits->operations, it->ticket.operation);
+    const struct engine_result *result = operation_take(operation, now_us);
+    set_trying(it, NULL);
+    if (result->outcome == OUTCOME_GRANTED) {
+        if (it->plan->tried_by != HANDOVER_CAUSES)
+            it->waits->env->metrics->handovers[it->plan->tried_by]++;
+        ticket_leave(&it->ticket, now_us);
+        note_grant(it, result, now_us);
+        go_on_after_grant(it, now_us);
+        ticket_answer(&it->ticket, now_us);
+    } else if (result->outcome == OUTCOME_KEY_REFUSED) {
+        ticket_leave(&it->ticket, now_us);
+        go_on_after_try(it, false, now_us);
+        ticket_answer(&it->ticket, now_us);
+    } else {
+        it->ticket.operation = 0;
+        take_loss(it, operation, now_us);
+        operation_discard(operation);
+    }
+}
+
+/* True: it has its outcome already. */
+static bool begin(struct waiter *it)
+{
+    struct waits *waits = it->waits;
+    struct waitplan *plan = it->plan;
+    int64_t now_us = environment_now(waits->env);
+    assert(it->ticket.state == TICKET_QUEUED && it->ticket.operation == 0);
+    look_end(it);
+    plan->tried_by = waiter_is_contender(it) ? plan->woken_by : HANDOVER_CAUSES;
+    plan->is_woken = false;
+    plan->announced = 0;
+    plan->try_us = 0;
+    it->begun = waits->queues.arrivals;
+    /* nothing else finds its lock */
+    if (it->is_shared && it->ticket.key_hash_len > 0)
+        look_date(it, now_us);
+    set_trying(it, it);
+    ticket_try(&it->ticket, &(struct request){
+                                .resource = it->ticket.name,
+                                .asked_us = claim_try(&it->claim, now_us),
+                                .is_shared = it->is_shared,
+                                .owned_by = OWNER_WAITER,
+                            });
+    if (it->ticket.operation != 0)
+        return it->ticket.is_answered;
+    it->ticket.state = TICKET_QUEUED; /* no memory: later */
+    set_trying(it, NULL);
+    if (it->claim.number != 0)
+        claim_wait(&it->claim, now_us);
+    schedule_timer(it);
+    go_on_after_try(it, false, now_us);
+    return false;
+}
+
+static void waits_run(struct waits *waits)
+{
+    struct waiter *it;
+    while ((it = schedule_next(waits)) != NULL)
+        if (begin(it))
+            take_outcome(it);
+}
+
+static void on_settled(void *client)
+{
+    struct waiter *it = client;
+    struct waits *waits = it->waits;
+    it->ticket.is_answered = true;
+    if (it->ticket.operation == 0)
+        return; /* it has just begun */
+    take_outcome(it);
+    waits_run(waits);
+}
+
+/* ---- looks -------------------------------------------------------------- */
+
+static void take_look(struct waiter *it, int64_t now_us)
+{
+    look_take(it, now_us);
+    schedule_claim(it, now_us);
+}
+
+static void on_looked(void *client)
+{
+    struct waiter *it = client;
+    if (it->look == 0)
+        return; /* it has just begun */
+    take_look(it, environment_now(it->waits->env));
+    waits_run(it->waits);
+}
+
+static void look(struct waiter *it, int64_t now_us)
+{
+    it->claim.try_us = 0;
+    if (look_begin(it, now_us))
+        take_look(it, now_us);
+    else
+        schedule_timer(it);
+}
+
+/* ---- events ------------------------------------------------------------- */
+
+/* It tries as soon as no attempt for one of its resources is under way, by
+ * reason of this event. */
+static void waits_wake(struct waiter *it, enum metrics_handover by)
+{
+    schedule_ready(it, by);
+    waits_run(it->waits);
+}
+
+/* Its claim is due: it looks for its lock, or tries to get it. */
+static void claim(struct waiter *it, int64_t now_us)
+{
+    if (it->claim.number == 0)
+        look(it, now_us);
+    else
+        schedule_claim(it, now_us);
+    waits_run(it->waits);
+}
 
 /* ---- calls of clients --------------------------------------------------- */
 
-void waits_init(struct waits *waits, struct nodes *nodes,
-                struct operations *operations)
+/* It has just arrived: it tries at once, waits, or is answered. */
+static void arrive(struct waiter *it, int64_t now_us)
 {
-    *waits = (struct waits){
-        .env = nodes->env,
-        .operations = operations,
-        .announcements = {.env = nodes->env, .queues = &waits->queues},
-    };
-    waitqueues_init(&waits->queues);
-    slots_init(&waits->slots, sizeof(struct waiter), SLOTS);
-    turns_init(waits);
-    waits->env->metrics->waiters_max =
-        (uint64_t)waits->env->settings.waiters_max;
-}
-
-void waits_fini(struct waits *waits)
-{
-    for (uint32_t i = 0; i < waits->slots.count; i++) {
-        struct waiter *it = slots_at(&waits->slots, i);
-        if (it != NULL)
-            waitqueues_dismiss(&waits->queues, it);
-    }
-    waitqueues_fini(&waits->queues);
-    slots_fini(&waits->slots);
-}
-
-static struct waiter *must_find(const struct waits *waits, uint64_t handle)
-{
-    struct waiter *it = slots_find(&waits->slots, handle);
-    assert(it != NULL); /* a request ends its operation once: exchange.c */
-    return it;
-}
-
-/* NULL: no memory. */
-static struct waiter *make_waiter(struct waits *waits, struct span names)
-{
-    const struct engine_port *port = &waits->env->port;
-    struct waiter *it = slots_take(&waits->slots);
-    if (it == NULL)
-        return NULL;
-    if (!waitqueues_enrol(&waits->queues, it, names)) {
-        slots_give(&waits->slots, it);
-        return NULL;
-    }
-    if (!port->timer(port->ctx, timer_slot(TIMER_WAITER, it->head.index), 0)) {
-        waitqueues_dismiss(&waits->queues, it);
-        slots_give(&waits->slots, it);
-        return NULL;
-    }
-    return it;
+    struct waits *waits = it->waits;
+    waitqueues_join(&waits->queues, it);
+    ticket_join(&it->ticket);
+    look_remember(it, now_us);
+    if (waiter_is_contender(it))
+        schedule_ready(it, HANDOVER_CAUSES);
+    else if (waits->tickets->is_stopped)
+        ticket_settle_plainly(&it->ticket, OUTCOME_STOPPED);
+    else if (look_is_needed(
+                 it)) /* behind others, but the lock may be its own */
+        look(it, now_us);
+    else
+        schedule_claim(it, now_us);
+    if (!it->is_ready)
+        schedule_timer(it);
+    waits_run(waits);
 }
 
 static bool is_full(const struct waits *waits, const struct waiter *it)
@@ -73,129 +324,53 @@ static bool is_full(const struct waits *waits, const struct waiter *it)
     for (int i = 0; i < it->count; i++)
         if (it->places[i].queue->count >= WAITERS_EACH_MAX)
             return true;
-    return waits->count >= waits->env->settings.waiters_max;
+    return tickets_are_full(waits->tickets);
 }
 
 uint64_t waits_start(struct waits *waits, const struct request *asked,
                      int64_t wait_ms)
 {
     assert(wait_ms > 0);
-    int64_t now_us = environment_now(waits->env);
-    struct waiter *it = make_waiter(waits, asked->resource);
+    struct waiter *it =
+        ticket_new(waits->tickets, WAITING_LOCK, asked, wait_ms);
     if (it == NULL)
         return 0;
-    it->client = asked->client;
+    if (!waitqueues_enrol(&waits->queues, it, asked->resource)) {
+        ticket_drop(&it->ticket);
+        return 0;
+    }
+    int64_t now_us = it->ticket.since_us;
     it->waits = waits;
-    it->is_ready = false;
-    it->operation = 0;
-    it->look = 0;
+    it->is_shared = asked->is_shared;
+    it->ticket.result.resource = it->ticket.name;
     claim_init(&it->claim);
     claim_date(
         &it->claim, asked->asked_us,
         clocks_apart_us(&waits->operations->means.nodes->clocks, now_us));
-    it->result = (struct engine_result){.resource = it->names};
-    it->ttl_ms = asked->ttl_ms;
-    it->is_shared = asked->is_shared;
-    it->since_us = now_us;
-    it->until_us = now_us + wait_ms * US_PER_MS;
-    it->owner_len = span_copy(it->owner, asked->owner);
-    it->key_hash_len = span_copy(it->key_hash, asked->key_hash);
-    uint64_t handle = slots_handle(it, HANDLE_BIT);
+    uint64_t handle = ticket_handle(&it->ticket);
     if (is_full(waits, it))
-        turns_refuse(it, OUTCOME_TOO_MANY_WAITERS);
+        ticket_settle_plainly(&it->ticket, OUTCOME_TOO_MANY_WAITERS);
     else
-        turns_begin(it, now_us);
+        arrive(it, now_us);
     return handle;
 }
 
-bool waits_owns(uint64_t handle)
+static void on_left(struct ticket *ticket, bool has_asked, int64_t now_us)
 {
-    return slots_user_bits(handle) == HANDLE_BIT;
-}
-
-/* The operation that has its outcome; NULL: the waiter has it itself, or none.
- */
-static struct operation *settled_by(const struct waiter *it)
-{
-    return it->state == WAITER_SETTLED
-               ? operation_find(it->waits->operations, it->operation)
-               : NULL;
-}
-
-const struct engine_result *waits_take(struct waits *waits, uint64_t handle,
-                                       int64_t now_us)
-{
-    struct waiter *it = must_find(waits, handle);
-    struct operation *operation = settled_by(it);
-    if (operation != NULL) {
-        int64_t waited_ms = it->result.waited_ms;
-        it->result = *operation_take(operation, now_us);
-        it->result.waited_ms = waited_ms;
+    const struct waiter *it = (struct waiter *)ticket;
+    for (int i = 0; has_asked && i < it->count; i++) {
+        struct waiter *next = it->places[i].queue->contender;
+        if (next != NULL) /* behind the release of what it may have got */
+            schedule_ready(next, HANDOVER_RELEASE);
     }
-    return &it->result;
+    go_on_after_leave(it, now_us);
+    waits_run(it->waits);
 }
 
-const struct engine_result *waits_peek(const struct waits *waits,
-                                       uint64_t handle)
+static void dismiss(struct ticket *ticket)
 {
-    const struct waiter *it = must_find(waits, handle);
-    const struct operation *operation = settled_by(it);
-    return operation != NULL ? &operation->result : &it->result;
-}
-
-static void end(struct waiter *it)
-{
+    struct waiter *it = (struct waiter *)ticket;
     waitqueues_dismiss(&it->waits->queues, it);
-    slots_give(&it->waits->slots, it);
-}
-
-static void count_outcome(const struct waiter *it)
-{
-    it->waits->env->metrics->outcomes[LOCK_ACQUIRE][it->result.outcome]++;
-}
-
-void waits_close(struct waits *waits, uint64_t handle)
-{
-    struct waiter *it = must_find(waits, handle);
-    struct operation *operation =
-        operation_find(waits->operations, it->operation);
-    assert(it->state == WAITER_SETTLED); /* closed when answered */
-    if (operation != NULL)
-        operation_close(operation);
-    else
-        count_outcome(it);
-    end(it);
-}
-
-bool waits_abandon(struct waits *waits, uint64_t handle)
-{
-    struct waiter *it = must_find(waits, handle);
-    struct operation *operation =
-        operation_find(waits->operations, it->operation);
-    bool is_granted = false;
-    if (operation != NULL)
-        is_granted = operation_abandon(operation);
-    else if (it->state == WAITER_SETTLED)
-        count_outcome(it);
-    turns_abandon(it, operation != NULL, environment_now(waits->env));
-    end(it);
-    return is_granted;
-}
-
-void waits_stop(struct waits *waits)
-{
-    int64_t now_us = environment_now(waits->env);
-    const struct waitqueue *queue;
-    waits->is_stopped = true;
-    for (queue = TAILQ_FIRST(&waits->queues.list); queue != NULL;
-         queue = TAILQ_NEXT(queue, link)) {
-        struct place *it = TAILQ_FIRST(&queue->places), *next;
-        for (; it != NULL; it = next) {
-            next = TAILQ_NEXT(it, link);
-            if (it->waiter->state == WAITER_QUEUED)
-                turns_settle(it->waiter, OUTCOME_STOPPED, now_us);
-        }
-    }
 }
 
 int waits_count(const struct waits *waits, struct span resource)
@@ -239,7 +414,7 @@ void waits_on_release(struct waits *waits, struct span resource)
         if (queue != NULL)
             on_release(queue, now_us);
     }
-    turns_run(waits);
+    waits_run(waits);
 }
 
 void waits_on_listeners(struct waits *waits, struct span resource,
@@ -269,7 +444,7 @@ static void check_cover(struct waits *waits, struct waitqueue *queue,
     if (!queue->is_covered)
         schedule_plan(it, now_us);
     else if (waiter_is_covered(it))
-        turns_wake(it, HANDOVER_RETRY);
+        waits_wake(it, HANDOVER_RETRY);
 }
 
 static void check_covers(struct waits *waits, int64_t now_us)
@@ -317,31 +492,56 @@ void waits_on_announced(struct waits *waits, int node, struct span resource,
     int64_t at_us = at_least(is_enough ? now_us : now_us + SCHEDULE_ENOUGH_US,
                              plan->hints_from_us);
     if (at_us <= now_us) {
-        turns_wake(it, HANDOVER_ANNOUNCEMENT);
-    } else if (it->state == WAITER_QUEUED) {
+        waits_wake(it, HANDOVER_ANNOUNCEMENT);
+    } else if (it->ticket.state == TICKET_QUEUED) {
         waitplan_try_at(plan, at_us, HANDOVER_ANNOUNCEMENT);
         schedule_timer(it);
     }
 }
 
-void waits_on_timer(struct waits *waits, uint32_t index)
+static void on_timer(struct ticket *ticket, int64_t now_us)
 {
-    struct waiter *it = slots_at(&waits->slots, index);
-    int64_t now_us = environment_now(waits->env);
-    if (it == NULL || it->state != WAITER_QUEUED)
-        return;
-    if (now_us >= it->until_us)
-        turns_settle_late(it, now_us);
-    else if (waiter_is_contender(it) && now_us >= it->plan->try_us)
-        turns_wake(it, it->plan->try_by);
-    else if (claim_is_due(&it->claim, now_us))
-        turns_claim(it);
-    else
+    struct waiter *it = (struct waiter *)ticket;
+    if (now_us >= ticket->until_us) {
+        settle_late(it, now_us);
+        go_on_after_leave(it, now_us);
+        waits_run(it->waits);
+    } else if (waiter_is_contender(it) && now_us >= it->plan->try_us) {
+        waits_wake(it, it->plan->try_by);
+    } else if (claim_is_due(&it->claim, now_us)) {
+        claim(it, now_us);
+    } else {
         schedule_timer(it);
+    }
 }
 
 void waits_tick(struct waits *waits, int64_t now_us)
 {
     announcements_tick(&waits->announcements, now_us);
     check_covers(waits, now_us);
+}
+
+/* ---- the module --------------------------------------------------------- */
+
+void waits_init(struct waits *waits, struct nodes *nodes,
+                struct tickets *tickets)
+{
+    static const struct ticket_rules rules = {leave, on_left, on_timer,
+                                              dismiss};
+    *waits = (struct waits){
+        .env = nodes->env,
+        .operations = tickets->operations,
+        .tickets = tickets,
+        .announcements = {.env = nodes->env, .queues = &waits->queues},
+    };
+    waitqueues_init(&waits->queues);
+    TAILQ_INIT(&waits->ready);
+    tickets_add_kind(tickets, WAITING_LOCK, sizeof(struct waiter), &rules);
+    waits->operations->on_settled[OWNER_WAITER] = on_settled;
+    waits->operations->on_settled[OWNER_LOOK] = on_looked;
+}
+
+void waits_fini(struct waits *waits)
+{
+    waitqueues_fini(&waits->queues);
 }

@@ -2,13 +2,9 @@
  * Acquires that wait while others hold the lock: a queue for each resource,
  * first come, first served. Pure.
  *
- *             its turn           granted, refused
- *    QUEUED ────────────→ TRYING ────────────────→ SETTLED ──→ close
- *     │  ↑                  │                         ↑
- *     │  └──────────────────┘ held, no quorum         │
- *     └───────────────────────────────────────────────┘ time is up, or stopped
- *
- * It starts QUEUED, or SETTLED if the queue is full.
+ * ticket.h tells how one waits and ends; a try is lost if the lock is held, or
+ * without a quorum. While another attempt is under way it is nobody's turn, nor
+ * when the server stops: but the contender of a queue still tries once.
  *
  * Only the contender of a queue tries, by an operation of its own: mostly the
  * first, see waitqueue.h. It is woken by one of these:
@@ -37,27 +33,15 @@
 #include "schedule.h"
 
 void waits_init(struct waits *waits, struct nodes *nodes,
-                struct operations *operations);
+                struct tickets *tickets);
 void waits_fini(struct waits *waits);
 
 /*
- * As operation_start, for an acquire that waits for wait_ms at most. waits_owns
- * is true for its handle.
+ * As operation_start, for an acquire that waits for wait_ms at most; it has a
+ * ticket.
  */
 uint64_t waits_start(struct waits *waits, const struct request *asked,
                      int64_t wait_ms);
-bool waits_owns(uint64_t handle);
-
-/* As engine_take, engine_peek, engine_close, engine_abandon. */
-const struct engine_result *waits_take(struct waits *waits, uint64_t handle,
-                                       int64_t now_us);
-const struct engine_result *waits_peek(const struct waits *waits,
-                                       uint64_t handle);
-void waits_close(struct waits *waits, uint64_t handle);
-bool waits_abandon(struct waits *waits, uint64_t handle);
-
-/* As engine_stop_waiting. */
-void waits_stop(struct waits *waits);
 
 /* The number of waiters for the resource; of several, the greatest. */
 int waits_count(const struct waits *waits, struct span resource);
@@ -77,9 +61,6 @@ void waits_on_listener_down(struct waits *waits, int node);
 void waits_on_subscribed(struct waits *waits, int node, struct span resource);
 void waits_on_announced(struct waits *waits, int node, struct span resource,
                         int64_t number);
-
-/* The port's timer of the waiter with this index. */
-void waits_on_timer(struct waits *waits, uint32_t index);
 
 /* Sends listen calls, drops unused queues. */
 void waits_tick(struct waits *waits, int64_t now_us);

@@ -7,9 +7,7 @@
 #include "../../lock/names.h"
 
 enum {
-    HANDLE_BITS = 4,         /* in the user's bits of a client's handle */
-    SLOTS = 2 * WAITERS_MAX, /* also for those that have their outcome */
-    EACH_US = 1000000,       /* between two inspections, without an event */
+    EACH_US = 1000000, /* between two inspections, without an event */
     SHARE_US = 1000,   /* for each lock: a thousand of them share EACH_US */
     LEAST_US = 20000,  /* between two inspections in any case */
     LATE_US = 5000000, /* without memory for an inspection */
@@ -18,15 +16,10 @@ enum {
 
 /* A client. */
 struct watcher {
-    struct slots_head head;
+    struct ticket ticket; /* its name: the lock */
     TAILQ_ENTRY(watcher) link;
     struct watched *watched;
-    bool is_settled;
-    void *client;
     int64_t known;
-    int64_t since_us, until_us;
-    char owner[OWNER_MAX]; /* of the result */
-    struct engine_result result;
 };
 
 /* A lock that is watched. */
@@ -108,30 +101,24 @@ static void keep_result(struct engine_result *to, char owner[OWNER_MAX],
     to->token = to->key_hash = (struct span){0};
 }
 
-static void settle(struct watcher *it, const struct engine_result *result)
+static void settle(struct watcher *it)
 {
-    struct watches *watches = it->watched->watches;
-    const struct environment *env = watches->env;
-    int64_t now_us = environment_now(env);
-    keep_result(&it->result, it->owner, result);
-    it->result.resource = it->watched->resource;
-    it->result.waited_ms = (now_us - it->since_us) / US_PER_MS;
-    if (it->result.remaining_ms > 0) /* when that was found */
-        it->result.remaining_ms =
-            at_least(it->result.remaining_ms -
-                         (now_us - it->watched->began_us) / US_PER_MS,
-                     0);
-    TAILQ_REMOVE(&it->watched->waiting, it, link);
-    watches->count--;
-    it->is_settled = true;
-    env->port.answer(env->port.ctx, it->client);
+    const struct watched *watched = it->watched;
+    const struct watches *watches = watched->watches;
+    int64_t passed_us = environment_now(watches->env) - watched->began_us;
+    struct engine_result result = watched->result;
+    if (result.remaining_ms > 0) /* when that was found */
+        result.remaining_ms =
+            at_least(result.remaining_ms - passed_us / US_PER_MS, 0);
+    result.waiters = waits_count(watches->waits, watched->resource);
+    ticket_settle(&it->ticket, &result);
 }
 
-static void settle_plainly(struct watcher *it, enum outcome outcome)
+static void leave(struct ticket *ticket, int64_t now_us)
 {
-    const struct engine_result result =
-        result_plain(outcome, it->watched->watches->env->settings.nodes);
-    settle(it, &result);
+    struct watcher *it = (struct watcher *)ticket;
+    (void)now_us;
+    TAILQ_REMOVE(&it->watched->waiting, it, link);
 }
 
 /* ---- inspections -------------------------------------------------------- */
@@ -161,9 +148,9 @@ static void answer(struct watched *it, int64_t holder)
     struct watcher *one = TAILQ_FIRST(&it->waiting), *next;
     for (; one != NULL; one = next) {
         next = TAILQ_NEXT(one, link);
-        if (one->since_us <= it->began_us &&
+        if (one->ticket.since_us <= it->began_us &&
             (is_refused || (holder != KNOWN_NOT && holder != one->known)))
-            settle(one, &it->result);
+            settle(one);
     }
 }
 
@@ -210,14 +197,70 @@ static void look_soon(struct watched *it, int64_t now_us)
 
 /* ---- the module --------------------------------------------------------- */
 
-void watches_init(struct watches *watches, const struct waits *waits,
-                  struct operations *operations)
+uint64_t watches_start(struct watches *watches, struct span resource,
+                       int64_t known, int64_t wait_ms, void *client)
 {
-    *watches = (struct watches){
-        .env = waits->env, .waits = waits, .operations = operations};
+    assert(known >= NOBODY && wait_ms > 0 && wait_ms <= WAIT_MAX_MS);
+    struct tickets *tickets = watches->tickets;
+    struct watched *watched = find_or_make(watches, resource);
+    struct watcher *it =
+        watched == NULL
+            ? NULL
+            : ticket_new(tickets, WAITING_WATCH,
+                         &(struct request){.client = client}, wait_ms);
+    if (it == NULL)
+        return 0; /* the next tick forgets the lock */
+    watched->users++;
+    it->watched = watched;
+    it->known = known;
+    it->ticket.name = it->ticket.result.resource = watched->resource;
+    uint64_t handle = ticket_handle(&it->ticket);
+    if (tickets->is_stopped || tickets_are_full(tickets)) {
+        ticket_settle_plainly(&it->ticket, tickets->is_stopped
+                                               ? OUTCOME_STOPPED
+                                               : OUTCOME_TOO_MANY_WAITERS);
+        return handle;
+    }
+    ticket_join(&it->ticket);
+    TAILQ_INSERT_TAIL(&watched->waiting, it, link);
+    watched->until_us = at_most(watched->until_us, it->ticket.until_us);
+    look_soon(watched, it->ticket.since_us);
+    return handle;
+}
+
+static void dismiss(struct ticket *ticket)
+{
+    const struct watcher *it = (struct watcher *)ticket;
+    assert(it->watched->users > 0);
+    it->watched->users--; /* without any, the next tick forgets the lock */
+}
+
+/* Its lock is inspected for others, and a watch is answered by the tick. */
+static void ignore_leaving(struct ticket *it, bool has_asked, int64_t now_us)
+{
+    (void)it;
+    (void)has_asked;
+    (void)now_us;
+}
+
+static void ignore_timer(struct ticket *it, int64_t now_us)
+{
+    (void)it;
+    (void)now_us;
+}
+
+void watches_init(struct watches *watches, struct tickets *tickets,
+                  const struct waits *waits)
+{
+    static const struct ticket_rules rules = {leave, ignore_leaving,
+                                              ignore_timer, dismiss};
+    *watches = (struct watches){.env = tickets->env,
+                                .tickets = tickets,
+                                .waits = waits,
+                                .operations = tickets->operations};
     TAILQ_INIT(&watches->list);
-    slots_init(&watches->slots, sizeof(struct watcher), SLOTS);
-    operations->on_settled[OWNER_WATCH] = on_looked;
+    tickets_add_kind(tickets, WAITING_WATCH, sizeof(struct watcher), &rules);
+    tickets->operations->on_settled[OWNER_WATCH] = on_looked;
 }
 
 void watches_fini(struct watches *watches)
@@ -227,91 +270,6 @@ void watches_fini(struct watches *watches)
         next = TAILQ_NEXT(it, link);
         forget(it);
     }
-    slots_fini(&watches->slots);
-}
-
-uint64_t watches_start(struct watches *watches, struct span resource,
-                       int64_t known, int64_t wait_ms, void *client)
-{
-    assert(known >= NOBODY && wait_ms > 0 && wait_ms <= WAIT_MAX_MS);
-    int64_t now_us = environment_now(watches->env);
-    struct watched *watched = find_or_make(watches, resource);
-    if (watched == NULL)
-        return 0;
-    struct watcher *it = slots_take(&watches->slots);
-    if (it == NULL)
-        return 0;
-    watched->users++;
-    it->watched = watched;
-    it->is_settled = false;
-    it->client = client;
-    it->known = known;
-    it->since_us = now_us;
-    it->until_us = now_us + wait_ms * US_PER_MS;
-    it->result = (struct engine_result){.resource = watched->resource};
-    uint64_t handle = slots_handle(it, HANDLE_BITS);
-    TAILQ_INSERT_TAIL(&watched->waiting, it, link);
-    watches->count++;
-    watched->until_us = at_most(watched->until_us, it->until_us);
-    look_soon(watched, now_us);
-    if (watches->is_stopped)
-        settle_plainly(it, OUTCOME_STOPPED);
-    else if (watches->count > watches->env->settings.waiters_max)
-        settle_plainly(it, OUTCOME_TOO_MANY_WAITERS);
-    return handle;
-}
-
-bool watches_owns(uint64_t handle)
-{
-    return slots_user_bits(handle) == HANDLE_BITS;
-}
-
-static struct watcher *must_find(const struct watches *watches, uint64_t handle)
-{
-    struct watcher *it = slots_find(&watches->slots, handle);
-    assert(it != NULL); /* a request ends its operation once: exchange.c */
-    return it;
-}
-
-const struct engine_result *watches_take(struct watches *watches,
-                                         uint64_t handle)
-{
-    struct watcher *it = must_find(watches, handle);
-    it->result.waiters = waits_count(watches->waits, it->result.resource);
-    return &it->result;
-}
-
-const struct engine_result *watches_peek(const struct watches *watches,
-                                         uint64_t handle)
-{
-    return &must_find(watches, handle)->result;
-}
-
-static void end(struct watcher *it)
-{
-    assert(it->watched->users > 0);
-    it->watched->users--; /* without any, the next tick forgets the lock */
-    slots_give(&it->watched->watches->slots, it);
-}
-
-void watches_close(struct watches *watches, uint64_t handle)
-{
-    struct watcher *it = must_find(watches, handle);
-    assert(it->is_settled); /* closed when answered: exchange_on_end */
-    watches->env->metrics->outcomes[LOCK_INSPECT][it->result.outcome]++;
-    end(it);
-}
-
-void watches_abandon(struct watches *watches, uint64_t handle)
-{
-    struct watcher *it = must_find(watches, handle);
-    if (it->is_settled) {
-        watches_close(watches, handle);
-        return;
-    }
-    TAILQ_REMOVE(&it->watched->waiting, it, link);
-    watches->count--;
-    end(it);
 }
 
 void watches_touch(struct watches *watches, struct span resource)
@@ -334,28 +292,16 @@ static void expire(struct watched *it, int64_t now_us)
     struct watcher *one = TAILQ_FIRST(&it->waiting), *next;
     int64_t until_us = INT64_MAX;
     for (; one != NULL; one = next) {
-        bool is_told = one->since_us <= it->began_us;
+        bool is_told = one->ticket.since_us <= it->began_us;
         next = TAILQ_NEXT(one, link);
-        if (now_us >= one->until_us && is_told)
-            settle(one, &it->result);
-        else if (now_us >= one->until_us + LATE_US)
-            settle_plainly(one, OUTCOME_NO_QUORUM);
+        if (now_us >= one->ticket.until_us && is_told)
+            settle(one);
+        else if (now_us >= one->ticket.until_us + LATE_US)
+            ticket_settle_plainly(&one->ticket, OUTCOME_NO_QUORUM);
         else
-            until_us = at_most(until_us, one->until_us);
+            until_us = at_most(until_us, one->ticket.until_us);
     }
     it->until_us = until_us;
-}
-
-void watches_stop(struct watches *watches)
-{
-    struct watched *it;
-    watches->is_stopped = true;
-    for (it = TAILQ_FIRST(&watches->list); it != NULL;
-         it = TAILQ_NEXT(it, link)) {
-        struct watcher *one;
-        while ((one = TAILQ_FIRST(&it->waiting)) != NULL)
-            settle_plainly(one, OUTCOME_STOPPED);
-    }
 }
 
 void watches_tick(struct watches *watches, int64_t now_us)

@@ -16,38 +16,21 @@
 
 struct watches {
     const struct environment *env;
-    const struct waits *waits;
+    struct tickets *tickets;
+    const struct waits *waits; /* how many wait for a lock */
     struct operations *operations;
-    struct slots slots;                     /* clients, until they are closed */
     void *index;                            /* of the locks, for tsearch(3) */
     TAILQ_HEAD(watched_list, watched) list; /* of the locks */
     int locks;                              /* how many these are */
-    int count;                              /* clients that wait */
-    bool is_stopped;                        /* nobody waits any more */
 };
 
-void watches_init(struct watches *watches, const struct waits *waits,
-                  struct operations *operations);
+void watches_init(struct watches *watches, struct tickets *tickets,
+                  const struct waits *waits);
 void watches_fini(struct watches *watches);
 
-/*
- * As engine_watch. Returns a handle, for which watches_owns is true; 0: no
- * memory. May call port.answer before it returns.
- */
+/* As engine_watch; it has a ticket. */
 uint64_t watches_start(struct watches *watches, struct span resource,
                        int64_t known, int64_t wait_ms, void *client);
-bool watches_owns(uint64_t handle);
-
-/* As engine_take and engine_peek; as engine_close and engine_abandon. */
-const struct engine_result *watches_take(struct watches *watches,
-                                         uint64_t handle);
-const struct engine_result *watches_peek(const struct watches *watches,
-                                         uint64_t handle);
-void watches_close(struct watches *watches, uint64_t handle);
-void watches_abandon(struct watches *watches, uint64_t handle);
-
-/* As engine_stop_waiting. */
-void watches_stop(struct watches *watches);
 
 /* The holder of the resource, or of one of several, may have changed. */
 void watches_touch(struct watches *watches, struct span resource);

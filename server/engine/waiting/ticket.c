@@ -1,0 +1,282 @@
+#include "ticket.h"
+
+#include <assert.h>
+
+enum { TICKETS_MAX = 100000 }; /* the connections are fewer */
+
+/* ---- lists -------------------------------------------------------------- */
+
+static int count_waiting(const struct tickets *tickets)
+{
+    int count = 0;
+    for (int i = 0; i < WAITING_KINDS; i++)
+        count += tickets->waiting[i].count;
+    return count;
+}
+
+bool tickets_are_full(const struct tickets *tickets)
+{
+    return count_waiting(tickets) >= tickets->env->settings.waiters_max;
+}
+
+/* NULL: none, as it is new or goes. */
+static void move(struct ticket *it, struct ticket_list *to)
+{
+    struct tickets *all = it->all;
+    struct metrics *metrics = all->env->metrics;
+    if (it->list != NULL) {
+        TAILQ_REMOVE(&it->list->tickets, it, link);
+        it->list->count--;
+    }
+    it->list = to;
+    if (to != NULL) {
+        TAILQ_INSERT_TAIL(&to->tickets, it, link);
+        to->count++;
+    }
+    metrics->waiting[it->kind] = (uint64_t)all->waiting[it->kind].count;
+    metrics->waiters = (uint64_t)count_waiting(all);
+}
+
+static const struct ticket_rules *rules_of(const struct ticket *it)
+{
+    return it->all->rules[it->kind];
+}
+
+static void end(struct ticket *it)
+{
+    rules_of(it)->dismiss(it);
+    ticket_drop(it);
+}
+
+void tickets_init(struct tickets *tickets, struct operations *operations)
+{
+    const struct environment *env = operations->means.env;
+    *tickets = (struct tickets){.env = env, .operations = operations};
+    slots_init(&tickets->slots, sizeof(struct ticket), TICKETS_MAX);
+    for (int i = 0; i < WAITING_KINDS; i++)
+        TAILQ_INIT(&tickets->waiting[i].tickets);
+    TAILQ_INIT(&tickets->passing.tickets);
+    TAILQ_INIT(&tickets->apart.tickets);
+    env->metrics->waiters_max = (uint64_t)env->settings.waiters_max;
+}
+
+void tickets_add_kind(struct tickets *tickets, enum metrics_waiting kind,
+                      size_t size, const struct ticket_rules *rules)
+{
+    tickets->rules[kind] = rules;
+    if (size > tickets->slots.object_size)
+        slots_init(&tickets->slots, size, TICKETS_MAX);
+}
+
+void tickets_fini(struct tickets *tickets)
+{
+    for (uint32_t i = 0; i < tickets->slots.count; i++) {
+        struct ticket *it = slots_at(&tickets->slots, i);
+        if (it != NULL)
+            end(it);
+    }
+    slots_fini(&tickets->slots);
+}
+
+/* ---- its life ----------------------------------------------------------- */
+
+void *ticket_new(struct tickets *tickets, enum metrics_waiting kind,
+                 const struct request *asked, int64_t wait_ms)
+{
+    const struct engine_port *port = &tickets->env->port;
+    struct ticket *it = slots_take(&tickets->slots);
+    if (it == NULL)
+        return NULL;
+    if (!port->timer(port->ctx, timer_slot(TIMER_TICKET, it->head.index), 0)) {
+        slots_give(&tickets->slots, it);
+        return NULL;
+    }
+    memset((char *)it + sizeof it->head, 0,
+           tickets->slots.object_size - sizeof it->head);
+    it->all = tickets;
+    it->kind = kind;
+    it->client = asked->client;
+    it->ttl_ms = asked->ttl_ms;
+    it->since_us = environment_now(tickets->env);
+    if (wait_ms > 0)
+        it->until_us = it->since_us + wait_ms * US_PER_MS;
+    it->owner_len = span_copy(it->owner, asked->owner);
+    it->key_hash_len = span_copy(it->key_hash, asked->key_hash);
+    move(it, &tickets->apart);
+    return it;
+}
+
+void ticket_drop(struct ticket *it)
+{
+    move(it, NULL);
+    slots_give(&it->all->slots, it);
+}
+
+void ticket_join(struct ticket *it)
+{
+    assert(it->state == TICKET_NEW);
+    it->state = TICKET_QUEUED;
+    move(it,
+         ticket_waits(it) ? &it->all->waiting[it->kind] : &it->all->passing);
+}
+
+void ticket_set_timer(const struct ticket *it, int64_t at_us)
+{
+    const struct engine_port *port = &it->all->env->port;
+    /* cannot fail: ticket_new made the timer */
+    (void)port->timer(port->ctx, timer_slot(TIMER_TICKET, it->head.index),
+                      at_us);
+}
+
+void ticket_try(struct ticket *it, struct request *try)
+{
+    it->state = TICKET_TRYING;
+    it->is_answered = false;
+    ticket_set_timer(it, 0);
+    try->call = LOCK_ACQUIRE;
+    try->owner = (struct span){it->owner, it->owner_len};
+    try->key_hash = (struct span){it->key_hash, it->key_hash_len};
+    try->ttl_ms = it->ttl_ms;
+    try->client = it;
+    it->operation = operation_start(it->all->operations, try);
+}
+
+void ticket_leave(struct ticket *it, int64_t now_us)
+{
+    /* one that has settled is in no queue, and its timer finds it so */
+    assert(it->state == TICKET_QUEUED || it->state == TICKET_TRYING);
+    rules_of(it)->leave(it, now_us);
+    if (ticket_waits(it) && it->kind != WAITING_WATCH)
+        metrics_observe_wait(it->all->env->metrics, now_us - it->since_us);
+    it->state = TICKET_SETTLED;
+    move(it, &it->all->apart);
+    ticket_set_timer(it, 0);
+}
+
+void ticket_answer(struct ticket *it, int64_t now_us)
+{
+    const struct engine_port *port = &it->all->env->port;
+    if (ticket_waits(it))
+        it->result.waited_ms = (now_us - it->since_us) / US_PER_MS;
+    port->answer(port->ctx, it->client);
+}
+
+void ticket_settle(struct ticket *it, const struct engine_result *result)
+{
+    int64_t now_us = environment_now(it->all->env);
+    if (it->state != TICKET_NEW)
+        ticket_leave(it, now_us);
+    it->state = TICKET_SETTLED;
+    it->result = *result;
+    it->result.resource = it->name;
+    it->result.token = it->result.key_hash = (struct span){0};
+    it->result.owner =
+        (struct span){it->owner, span_copy(it->owner, result->owner)};
+    ticket_answer(it, now_us);
+}
+
+void ticket_settle_plainly(struct ticket *it, enum outcome outcome)
+{
+    const struct engine_result result =
+        result_plain(outcome, it->all->env->settings.nodes);
+    ticket_settle(it, &result);
+}
+
+/* ---- calls of clients --------------------------------------------------- */
+
+static struct ticket *must_find(const struct tickets *tickets, uint64_t handle)
+{
+    struct ticket *it = slots_find(&tickets->slots, handle);
+    assert(it != NULL); /* a request ends its operation once: exchange.c */
+    return it;
+}
+
+/* The operation that has its outcome; NULL: the ticket has it itself, or none.
+ */
+static struct operation *settled_by(const struct ticket *it)
+{
+    return it->state == TICKET_SETTLED
+               ? operation_find(it->all->operations, it->operation)
+               : NULL;
+}
+
+const struct engine_result *ticket_take(struct tickets *tickets,
+                                        uint64_t handle, int64_t now_us)
+{
+    struct ticket *it = must_find(tickets, handle);
+    struct operation *operation = settled_by(it);
+    if (operation != NULL) {
+        int64_t waited_ms = it->result.waited_ms;
+        it->result = *operation_take(operation, now_us);
+        it->result.waited_ms = waited_ms;
+        if (it->result.outcome != OUTCOME_GRANTED)
+            it->result.resource = it->name;
+    }
+    return &it->result;
+}
+
+const struct engine_result *ticket_peek(const struct tickets *tickets,
+                                        uint64_t handle)
+{
+    const struct ticket *it = must_find(tickets, handle);
+    const struct operation *operation = settled_by(it);
+    return operation != NULL ? &operation->result : &it->result;
+}
+
+static void count_outcome(const struct ticket *it)
+{
+    enum lock_call call =
+        it->kind == WAITING_WATCH ? LOCK_INSPECT : LOCK_ACQUIRE;
+    it->all->env->metrics->outcomes[call][it->result.outcome]++;
+}
+
+void ticket_close(struct tickets *tickets, uint64_t handle)
+{
+    struct ticket *it = must_find(tickets, handle);
+    struct operation *operation = settled_by(it);
+    assert(it->state == TICKET_SETTLED); /* closed when answered:
+                                            exchange_on_end */
+    if (operation != NULL)
+        operation_close(operation);
+    else
+        count_outcome(it);
+    end(it);
+}
+
+bool ticket_abandon(struct tickets *tickets, uint64_t handle)
+{
+    struct ticket *it = must_find(tickets, handle);
+    struct operation *operation =
+        operation_find(tickets->operations, it->operation);
+    int64_t now_us = environment_now(tickets->env);
+    bool is_granted = false;
+    if (operation != NULL)
+        is_granted = operation_abandon(operation);
+    else if (it->state == TICKET_SETTLED)
+        count_outcome(it);
+    if (it->state != TICKET_SETTLED)
+        ticket_leave(it, now_us);
+    rules_of(it)->on_left(it, operation != NULL, now_us);
+    end(it);
+    return is_granted;
+}
+
+void tickets_stop(struct tickets *tickets)
+{
+    tickets->is_stopped = true;
+    for (int i = 0; i < WAITING_KINDS; i++) {
+        struct ticket *it = TAILQ_FIRST(&tickets->waiting[i].tickets), *next;
+        for (; it != NULL; it = next) {
+            next = TAILQ_NEXT(it, link);
+            if (it->state == TICKET_QUEUED)
+                ticket_settle_plainly(it, OUTCOME_STOPPED);
+        }
+    }
+}
+
+void tickets_on_timer(struct tickets *tickets, uint32_t index)
+{
+    struct ticket *it = slots_at(&tickets->slots, index);
+    if (it != NULL && it->state == TICKET_QUEUED)
+        rules_of(it)->on_timer(it, environment_now(tickets->env));
+}

@@ -1,0 +1,158 @@
+/*
+ * A request that may wait: its life, from then to its answer.
+ *
+ * What it waits for is a lock (waits.h), a permit (permits.h) or the next
+ * holder of a lock (watches.h). Each of these has its own rules of who is next.
+ * How it waits and ends is the same for all:
+ *
+ *   state     event                   then
+ *
+ *   NEW       there is room           QUEUED
+ *             too many wait           SETTLED: too many waiters
+ *   QUEUED    its turn                TRYING, by an operation of its own
+ *             another holder          SETTLED; only who waits for that
+ *             time up                 SETTLED with what was found last
+ *             the server stops        SETTLED: stopped
+ *   TRYING    granted, refused        SETTLED; the operation has the outcome
+ *             lost                    QUEUED, if there is time left
+ *             time up, server stops   the try ends first: it grants, or is lost
+ *   SETTLED   answered                gone, by close
+ *   any       its client leaves       gone, by abandon: what it tries or was
+ *                                     granted is released
+ *
+ * Each ticket is in exactly one list. Those that wait are in the list of their
+ * kind, QUEUED or TRYING, and so many clients may wait as these lists may have
+ * members together. One that does not wait, but tries like those that do, is
+ * passing: the limit does not concern it.
+ */
+#ifndef REDLOCKD_TICKET_H
+#define REDLOCKD_TICKET_H
+
+#include <sys/queue.h>
+
+#include "../port/tag.h"
+#include "../rounds/operation.h"
+
+enum ticket_state {
+    TICKET_NEW,
+    TICKET_QUEUED,
+    TICKET_TRYING,
+    TICKET_SETTLED,
+};
+
+struct ticket_list {
+    TAILQ_HEAD(, ticket) tickets;
+    int count;
+};
+
+/* The first member of what the kinds know of theirs. */
+struct ticket {
+    struct slots_head head;
+    struct tickets *all;
+    TAILQ_ENTRY(ticket) link; /* in list */
+    struct ticket_list *list;
+    enum metrics_waiting kind;
+    enum ticket_state state;
+    bool is_answered;   /* its operation settled while it was being started */
+    uint64_t operation; /* the try under way, or the grant; 0: none */
+    void *client;
+    int64_t ttl_ms;
+    int64_t since_us;
+    int64_t until_us; /* 0: it does not wait */
+    size_t owner_len, key_hash_len;
+    char owner[OWNER_MAX]; /* its own; once settled: of the result */
+    char key_hash[KEY_HASH_LEN];
+    struct span name;            /* what it waits for; of the results */
+    struct engine_result result; /* without an operation */
+};
+
+/* What the kinds do. */
+struct ticket_rules {
+    /* It leaves its place among those that wait for the same. */
+    void (*leave)(struct ticket *it, int64_t now_us);
+    /* Its client has left, others go on; has_asked: what it tried or was
+       granted is being released. */
+    void (*on_left)(struct ticket *it, bool has_asked, int64_t now_us);
+    /* Its timer; it is queued. */
+    void (*on_timer)(struct ticket *it, int64_t now_us);
+    /* It goes, and gives back what it uses. */
+    void (*dismiss)(struct ticket *it);
+};
+
+struct tickets {
+    const struct environment *env;
+    struct operations *operations;
+    struct slots slots;
+    const struct ticket_rules *rules[WAITING_KINDS];
+    struct ticket_list waiting[WAITING_KINDS];
+    struct ticket_list passing;
+    struct ticket_list apart; /* new, or settled */
+    bool is_stopped;          /* nobody waits any more */
+};
+
+void tickets_init(struct tickets *tickets, struct operations *operations);
+
+/* One more kind, with objects of this size; before the first ticket. */
+void tickets_add_kind(struct tickets *tickets, enum metrics_waiting kind,
+                      size_t size, const struct ticket_rules *rules);
+
+/* Dismisses all. */
+void tickets_fini(struct tickets *tickets);
+
+/*
+ * A new one, with a copy of what is asked, and zeros in the kind's part. NULL:
+ * no memory. It is answered by ticket_settle, or joins; or is dropped if there
+ * is no memory for the rest.
+ */
+void *ticket_new(struct tickets *tickets, enum metrics_waiting kind,
+                 const struct request *asked, int64_t wait_ms);
+void ticket_drop(struct ticket *it);
+
+/* It has its place, and is queued. */
+void ticket_join(struct ticket *it);
+
+static inline uint64_t ticket_handle(const struct ticket *it)
+{
+    return slots_handle(it, HANDLE_TICKET);
+}
+
+static inline bool ticket_waits(const struct ticket *it)
+{
+    return it->until_us != 0;
+}
+
+/* True if one more that waits were too many. */
+bool tickets_are_full(const struct tickets *tickets);
+
+/* Its timer: not before this moment; 0 stops it. */
+void ticket_set_timer(const struct ticket *it, int64_t at_us);
+
+/* A try begins: returns its operation, or 0: no memory. The rest of try is as
+ * for an acquire. */
+void ticket_try(struct ticket *it, struct request *try);
+
+/* It leaves its place, as it has an outcome. */
+void ticket_leave(struct ticket *it, int64_t now_us);
+
+/* Tells its client: the outcome is that of its operation. */
+void ticket_answer(struct ticket *it, int64_t now_us);
+
+/* It leaves, if it had joined, and is answered with this result. */
+void ticket_settle(struct ticket *it, const struct engine_result *result);
+void ticket_settle_plainly(struct ticket *it, enum outcome outcome);
+
+/* As engine_take, engine_peek, engine_close, engine_abandon. */
+const struct engine_result *ticket_take(struct tickets *tickets,
+                                        uint64_t handle, int64_t now_us);
+const struct engine_result *ticket_peek(const struct tickets *tickets,
+                                        uint64_t handle);
+void ticket_close(struct tickets *tickets, uint64_t handle);
+bool ticket_abandon(struct tickets *tickets, uint64_t handle);
+
+/* As engine_stop_waiting. */
+void tickets_stop(struct tickets *tickets);
+
+/* The port's timer of the ticket with this index. */
+void tickets_on_timer(struct tickets *tickets, uint32_t index);
+
+#endif
