@@ -90,15 +90,20 @@ static void tell_exhausted(enum lock_call call,
               "left; the old validity still stands";
 }
 
-static void tell_full(char detail[PROBLEM_DETAIL_MAX], struct problem *problem)
+/* Names the limit that was reached. */
+static void tell_full(const struct service *service,
+                      const struct engine_result *result,
+                      char detail[PROBLEM_DETAIL_MAX], struct problem *problem)
 {
+    bool is_queue = result->is_queue_full;
     problem->code = PROBLEM_TOO_MANY_WAITERS;
     problem->retry_after_ms = retry_within_ms(RETRY_MAX_MS);
     (void)snprintf(detail, PROBLEM_DETAIL_MAX,
-                   "too many clients already wait: at most %d may wait for "
-                   "one lock, and %d on one server; try again later, or ask "
-                   "another server",
-                   WAITERS_EACH_MAX, WAITERS_MAX);
+                   "%d clients already wait %s, and no more may; try again "
+                   "later, or ask another server",
+                   is_queue ? WAITERS_EACH_MAX
+                            : engine_waiters_max(service->engine),
+                   is_queue ? "for this lock" : "on this server");
 }
 
 static const char *why_not_owner(const struct http_request *request)
@@ -155,7 +160,7 @@ void failure_respond(const struct service *service,
         problem.votes = result;
         break;
     case OUTCOME_TOO_MANY_WAITERS:
-        tell_full(detail, &problem);
+        tell_full(service, result, detail, &problem);
         break;
     case OUTCOME_STOPPED:
         problem.code = PROBLEM_SHUTTING_DOWN;

@@ -76,16 +76,14 @@ engine_op engine_acquire(struct engine *engine,
     /* It overtakes no one: it may not get in before a writer that waits. */
     bool is_behind = acquire->is_shared &&
                      waits_count(&engine->waits, acquire->resource) > 0;
-    int64_t wait_ms = acquire->wait_ms;
     if (acquire->limit > 0)
-        return permits_start(&engine->permits, &request,
-                             &(struct permits_wish){acquire->limit,
-                                                    acquire->permits,
-                                                    acquire->wait_ms});
-    if (wait_ms == 0 && is_behind)
-        wait_ms = 1;
-    return wait_ms > 0 ? waits_start(&engine->waits, &request, wait_ms)
-                       : operation_start(&engine->operations, &request);
+        return permits_start(
+            &engine->permits, &request,
+            &(struct permits_wish){acquire->limit, acquire->permits,
+                                   acquire->wait_ms});
+    return acquire->wait_ms > 0 || is_behind
+               ? waits_start(&engine->waits, &request, acquire->wait_ms)
+               : operation_start(&engine->operations, &request);
 }
 
 engine_op engine_extend(struct engine *engine, struct span resource,

@@ -215,7 +215,7 @@ struct outlook;
 void engine_outlook(const struct engine *engine, int64_t since_us,
                     struct outlook *outlook);
 
-/* Acquires that may wait at once. */
+/* Clients that may wait at once. */
 int engine_waiters_max(const struct engine *engine);
 
 /* Operations that have no outcome yet. */

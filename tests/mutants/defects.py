@@ -113,6 +113,20 @@ DEFECTS = [
         "server/engine/waiting/announcements.c",
         "return announcing >= quorum_of(nodes_of(it));",
         "return announcing >= 0;")]),
+    Defect("limit of waiters for each kind", "unit",
+           "all_that_wait_have_one_limit", [Edit(
+        "server/engine/waiting/ticket.c",
+        "    bool is_full = count_waiting(it->all) >= settings->waiters_max;\n",
+        "    bool is_full =\n"
+        "        it->all->waiting[it->kind].count >= settings->waiters_max;\n")],
+           tests="tickets"),
+    Defect("reader behind a writer takes a place", "unit",
+           "a_reader_that_does_not_wait_is_not_one_too_many", [Edit(
+        "server/engine/engine.c",
+        "               ? waits_start(&engine->waits, &request, acquire->wait_ms)\n",
+        "               ? waits_start(&engine->waits, &request,\n"
+        "                             acquire->wait_ms + is_behind)\n")],
+           tests="tickets"),
     Defect("vanished waiter keeps what it was granted", "sim", "tidy", [Edit(
         "server/engine/rounds/operation.c", "    if (is_granted || may_hold)\n",
         "    if ((is_granted || may_hold) &&\n        it->request.owned_by != OWNER_WAITER)\n")]),

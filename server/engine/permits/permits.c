@@ -388,19 +388,6 @@ static bool enrol(struct permit *it, struct span name)
     return false;
 }
 
-/* Why it may not wait; OUTCOME_PENDING: it may, or need not. */
-static enum outcome refusal(const struct permit *it)
-{
-    const struct tickets *tickets = it->permits->tickets;
-    if (!ticket_waits(&it->ticket))
-        return OUTCOME_PENDING;
-    if (tickets->is_stopped)
-        return OUTCOME_STOPPED;
-    bool is_full =
-        it->pool->waits->count >= WAITERS_EACH_MAX || tickets_are_full(tickets);
-    return is_full ? OUTCOME_TOO_MANY_WAITERS : OUTCOME_PENDING;
-}
-
 uint64_t permits_start(struct permits *permits, const struct request *asked,
                        const struct permits_wish *wish)
 {
@@ -422,10 +409,12 @@ uint64_t permits_start(struct permits *permits, const struct request *asked,
     it->is_looked = it->ticket.key_hash_len == 0;
     it->ticket.name = it->ticket.result.resource = it->pool->name;
     uint64_t handle = ticket_handle(&it->ticket);
-    enum outcome outcome = refusal(it);
-    if (outcome != OUTCOME_PENDING) {
-        ticket_settle_plainly(&it->ticket, outcome);
-    } else {
+    bool waits = ticket_waits(&it->ticket);
+    if (waits && permits->tickets->is_stopped) {
+        ticket_settle_plainly(&it->ticket, OUTCOME_STOPPED);
+    } else if (!ticket_is_refused(&it->ticket,
+                                  waits && it->pool->waits->count >=
+                                               WAITERS_EACH_MAX)) {
         permit_join(it);
         permits_run(permits, it->pool);
     }

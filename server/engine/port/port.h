@@ -52,7 +52,7 @@ struct engine_settings {
     int64_t max_hold_ms;
     int64_t retry_delay_us;
     int retry_count; /* rounds after the first */
-    int waiters_max; /* acquires that wait at once, up to WAITERS_MAX */
+    int waiters_max; /* clients that wait at once, up to WAITERS_MAX */
     double drift_factor;
     char fingerprint[FINGERPRINT_LEN + 1]; /* of the configuration */
     int config_epoch;                      /* at least 1 */

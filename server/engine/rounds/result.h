@@ -56,6 +56,8 @@ struct engine_result {
                                elapsed - drift */
     int64_t waited_ms;      /* acquire: since it was asked; 0: does not wait */
     int waiters;            /* found: clients of this server that wait */
+    bool is_queue_full;     /* too many waiters: for this lock; otherwise on
+                               this server */
     int64_t round_start_us; /* of the deciding round */
     int64_t barred_us;      /* no quorum: earlier numbers are ahead of the
                                clocks for this long; 0: they are not */

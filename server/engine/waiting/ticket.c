@@ -14,11 +14,6 @@ static int count_waiting(const struct tickets *tickets)
     return count;
 }
 
-bool tickets_are_full(const struct tickets *tickets)
-{
-    return count_waiting(tickets) >= tickets->env->settings.waiters_max;
-}
-
 /* NULL: none, as it is new or goes. */
 static void move(struct ticket *it, struct ticket_list *to)
 {
@@ -180,6 +175,19 @@ void ticket_settle_plainly(struct ticket *it, enum outcome outcome)
     const struct engine_result result =
         result_plain(outcome, it->all->env->settings.nodes);
     ticket_settle(it, &result);
+}
+
+bool ticket_is_refused(struct ticket *it, bool is_queue_full)
+{
+    const struct engine_settings *settings = &it->all->env->settings;
+    bool is_full = count_waiting(it->all) >= settings->waiters_max;
+    if (!ticket_waits(it) || !(is_full || is_queue_full))
+        return false;
+    struct engine_result result =
+        result_plain(OUTCOME_TOO_MANY_WAITERS, settings->nodes);
+    result.is_queue_full = is_queue_full;
+    ticket_settle(it, &result);
+    return true;
 }
 
 /* ---- calls of clients --------------------------------------------------- */

@@ -121,8 +121,11 @@ static inline bool ticket_waits(const struct ticket *it)
     return it->until_us != 0;
 }
 
-/* True if one more that waits were too many. */
-bool tickets_are_full(const struct tickets *tickets);
+/*
+ * True: it is to wait, but too many do, for the same or on this server, and is
+ * answered so.
+ */
+bool ticket_is_refused(struct ticket *it, bool is_queue_full);
 
 /* Its timer: not before this moment; 0 stops it. */
 void ticket_set_timer(const struct ticket *it, int64_t at_us);

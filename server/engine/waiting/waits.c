@@ -296,6 +296,14 @@ static void claim(struct waiter *it, int64_t now_us)
     waits_run(it->waits);
 }
 
+/* Its time is up, and others go on. */
+static void give_up(struct waiter *it, int64_t now_us)
+{
+    settle_late(it, now_us);
+    go_on_after_leave(it, now_us);
+    waits_run(it->waits);
+}
+
 /* ---- calls of clients --------------------------------------------------- */
 
 /* It has just arrived: it tries at once, waits, or is answered. */
@@ -307,7 +315,7 @@ static void arrive(struct waiter *it, int64_t now_us)
     look_remember(it, now_us);
     if (waiter_is_contender(it))
         schedule_ready(it, HANDOVER_CAUSES);
-    else if (waits->tickets->is_stopped)
+    else if (waits->tickets->is_stopped && ticket_waits(&it->ticket))
         ticket_settle_plainly(&it->ticket, OUTCOME_STOPPED);
     else if (look_is_needed(
                  it)) /* behind others, but the lock may be its own */
@@ -317,20 +325,21 @@ static void arrive(struct waiter *it, int64_t now_us)
     if (!it->is_ready)
         schedule_timer(it);
     waits_run(waits);
+    if (!ticket_waits(&it->ticket) && it->ticket.state == TICKET_QUEUED)
+        give_up(it, now_us); /* it is not its turn */
 }
 
-static bool is_full(const struct waits *waits, const struct waiter *it)
+static bool is_queue_full(const struct waiter *it)
 {
     for (int i = 0; i < it->count; i++)
         if (it->places[i].queue->count >= WAITERS_EACH_MAX)
             return true;
-    return tickets_are_full(waits->tickets);
+    return false;
 }
 
 uint64_t waits_start(struct waits *waits, const struct request *asked,
                      int64_t wait_ms)
 {
-    assert(wait_ms > 0);
     struct waiter *it =
         ticket_new(waits->tickets, WAITING_LOCK, asked, wait_ms);
     if (it == NULL)
@@ -348,9 +357,7 @@ uint64_t waits_start(struct waits *waits, const struct request *asked,
         &it->claim, asked->asked_us,
         clocks_apart_us(&waits->operations->means.nodes->clocks, now_us));
     uint64_t handle = ticket_handle(&it->ticket);
-    if (is_full(waits, it))
-        ticket_settle_plainly(&it->ticket, OUTCOME_TOO_MANY_WAITERS);
-    else
+    if (!ticket_is_refused(&it->ticket, is_queue_full(it)))
         arrive(it, now_us);
     return handle;
 }
@@ -503,9 +510,7 @@ static void on_timer(struct ticket *ticket, int64_t now_us)
 {
     struct waiter *it = (struct waiter *)ticket;
     if (now_us >= ticket->until_us) {
-        settle_late(it, now_us);
-        go_on_after_leave(it, now_us);
-        waits_run(it->waits);
+        give_up(it, now_us);
     } else if (waiter_is_contender(it) && now_us >= it->plan->try_us) {
         waits_wake(it, it->plan->try_by);
     } else if (claim_is_due(&it->claim, now_us)) {

@@ -38,7 +38,8 @@ void waits_fini(struct waits *waits);
 
 /*
  * As operation_start, for an acquire that waits for wait_ms at most; it has a
- * ticket.
+ * ticket. 0: it may not overtake those that wait, and is answered at once
+ * unless it is its turn.
  */
 uint64_t waits_start(struct waits *waits, const struct request *asked,
                      int64_t wait_ms);

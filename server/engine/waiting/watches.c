@@ -215,16 +215,14 @@ uint64_t watches_start(struct watches *watches, struct span resource,
     it->known = known;
     it->ticket.name = it->ticket.result.resource = watched->resource;
     uint64_t handle = ticket_handle(&it->ticket);
-    if (tickets->is_stopped || tickets_are_full(tickets)) {
-        ticket_settle_plainly(&it->ticket, tickets->is_stopped
-                                               ? OUTCOME_STOPPED
-                                               : OUTCOME_TOO_MANY_WAITERS);
-        return handle;
+    if (tickets->is_stopped) {
+        ticket_settle_plainly(&it->ticket, OUTCOME_STOPPED);
+    } else if (!ticket_is_refused(&it->ticket, false)) {
+        ticket_join(&it->ticket);
+        TAILQ_INSERT_TAIL(&watched->waiting, it, link);
+        watched->until_us = at_most(watched->until_us, it->ticket.until_us);
+        look_soon(watched, it->ticket.since_us);
     }
-    ticket_join(&it->ticket);
-    TAILQ_INSERT_TAIL(&watched->waiting, it, link);
-    watched->until_us = at_most(watched->until_us, it->ticket.until_us);
-    look_soon(watched, it->ticket.since_us);
     return handle;
 }
 

@@ -1,0 +1,103 @@
+/*
+ * The limit of those that wait, whatever they wait for, and what it leaves
+ * alone.
+ */
+#include "../../lib/suite/suite.h"
+#include "pooling.h"
+#include "waiting.h"
+
+enum { MOST = 4 };
+
+static void begin(void)
+{
+    struct engine_settings settings = play_settings;
+    settings.waiters_max = MOST;
+    play_begin_with(&settings);
+    play_nodes_up();
+}
+
+SUITE(tickets, .set_up = begin, .tear_down = play_end);
+
+/* What a client may wait for, in turn. */
+static engine_op wait_for(int kind)
+{
+    switch (kind % 3) {
+    case 0:
+        return waiting_ask();
+    case 1:
+        return pooling_ask(1, 1, POOLING_WAIT_MS);
+    default:
+        return engine_watch(play.engine, PLAY_RESOURCE, 1, WAITING_MS, NULL);
+    }
+}
+
+static void check_refused(engine_op op)
+{
+    ck_assert_int_eq(play_outcome(op), OUTCOME_TOO_MANY_WAITERS);
+    engine_close(play.engine, op);
+}
+
+static engine_op read_at_once(void)
+{
+    return engine_acquire(play.engine,
+                          &(struct engine_acquire){.resource = PLAY_RESOURCE,
+                                                   .ttl_ms = 30000,
+                                                   .is_shared = true},
+                          NULL);
+}
+
+/* ---- the limit ---------------------------------------------------------- */
+
+TEST(all_that_wait_have_one_limit)
+{
+    engine_op ops[MOST];
+    for (int i = 0; i < MOST; i++) {
+        ops[i] = wait_for(i);
+        ck_assert_int_eq(play_outcome(ops[i]), OUTCOME_PENDING);
+    }
+    for (int kind = 0; kind < 3; kind++)
+        check_refused(wait_for(kind));
+    for (int kind = 0; kind < 3; kind++) {
+        (void)engine_abandon(play.engine, ops[kind]);
+        ops[kind] = wait_for(kind + 1); /* another takes its place */
+        ck_assert_int_eq(play_outcome(ops[kind]), OUTCOME_PENDING);
+        check_refused(wait_for(kind));
+    }
+}
+
+/* Permits that do not wait have rounds under way, like all acquires. */
+TEST(what_does_not_wait_has_no_limit)
+{
+    for (int i = 0; i < MOST + 1; i++)
+        ck_assert_int_eq(play_outcome(pooling_ask(1, 1, 0)), OUTCOME_PENDING);
+    for (int i = 0; i < MOST; i++)
+        ck_assert_int_eq(play_outcome(wait_for(i)), OUTCOME_PENDING);
+}
+
+/* ---- readers ------------------------------------------------------------ */
+
+/* It is answered as an ordinary acquire is, and takes no place. */
+TEST(a_reader_that_does_not_wait_is_not_one_too_many)
+{
+    for (int i = 0; i < MOST; i++)
+        (void)waiting_ask();
+    waiting_find_held();
+    for (int i = 0; i < 3; i++) {
+        engine_op reader = read_at_once();
+        ck_assert_int_eq(play_outcome(reader), OUTCOME_HELD);
+        ck_assert(play_result(reader)->has_holder);
+        engine_close(play.engine, reader);
+    }
+    check_refused(waiting_ask());
+    ck_assert_uint_eq(play.metrics.waiters, MOST);
+}
+
+TEST(readers_that_do_not_wait_take_no_place)
+{
+    (void)waiting_ask();
+    for (int i = 0; i < 2 * MOST; i++)
+        (void)read_at_once();
+    for (int i = 1; i < MOST; i++)
+        ck_assert_int_eq(play_outcome(wait_for(i)), OUTCOME_PENDING);
+    check_refused(waiting_ask());
+}
