@@ -150,6 +150,13 @@ static bool claim(const struct service *service, struct http_request *request,
                               response);
 }
 
+/* A repeat need not wait: the permit is its own. */
+static int64_t wait_of(const struct http_request *request,
+                       const struct body *body)
+{
+    return request->caller->claims_late ? 0 : body->wait_ms;
+}
+
 static bool begin_acquire(const struct service *service,
                           struct http_request *request, void *client,
                           struct http_response *response)
@@ -164,7 +171,7 @@ static bool begin_acquire(const struct service *service,
         access_allows(service->access, request, body.resource, response) &&
         find_key_hash(request, body.resource, hash, &key_hash, response) &&
         claim(service, request, &body, key_hash, response) &&
-        (body.wait_ms == 0 ||
+        (wait_of(request, &body) == 0 ||
          access_take_place(service->access, request, PLACE_WAIT,
                            engine_waiters_max(service->engine), response))) {
         const struct engine_acquire acquire = {
@@ -173,10 +180,11 @@ static bool begin_acquire(const struct service *service,
                                     : span_of(request->caller->identity),
             .key_hash = key_hash,
             .ttl_ms = ttl_of(service, &body),
-            .wait_ms = body.wait_ms,
+            .wait_ms = wait_of(request, &body),
             .is_shared = body.is_shared,
             .limit = (int)body.limit,
             .permits = (int)body.permits,
+            .only_repeats = request->caller->claims_late,
         };
         request->wait_ms = body.wait_ms;
         request->limit = (int)body.limit;
@@ -455,7 +463,9 @@ void locks_answer(const struct service *service, struct http_request *request,
                    result->outcome == OUTCOME_FOUND;
     bool is_told = true;
     request->waited_ms = result->waited_ms;
-    if (!is_good)
+    if (result->outcome == OUTCOME_HELD && request->caller->claims_late)
+        access_refuse_claim(request, response);
+    else if (!is_good)
         failure_respond(service, request, result, response);
     else
         is_told = answer_success(request, result, now_us, response);

@@ -360,6 +360,14 @@ bool access_narrow(struct access *access, struct http_request *request,
 
 /* ---- locks held --------------------------------------------------------- */
 
+void access_refuse_claim(struct http_request *request,
+                         struct http_response *response)
+{
+    note_result(request, ACCOUNT_LIMITED);
+    problem_respond_busy(PROBLEM_RATE_LIMITED, too_many_locks, request->id,
+                         response);
+}
+
 static bool claim(struct access *access, struct http_request *request,
                   const struct holding_lock *lock,
                   struct http_response *response)
@@ -372,9 +380,7 @@ static bool claim(struct access *access, struct http_request *request,
     case HOLDINGS_CLAIMED:
         return true;
     case HOLDINGS_FULL:
-        note_result(request, ACCOUNT_LIMITED);
-        problem_respond_busy(PROBLEM_RATE_LIMITED, too_many_locks, request->id,
-                             response);
+        access_refuse_claim(request, response);
         return false;
     default:
         problem_respond_overloaded(
@@ -395,6 +401,14 @@ bool access_claim_one_more(struct access *access, struct http_request *request,
                            struct span names, struct span key_hash,
                            struct http_response *response)
 {
+    const struct account *account = account_of(access, request);
+    if (key_hash.len == 0 && request->idempotency_key.ptr != NULL &&
+        account != NULL && account->holder.most != 0 &&
+        holdings_is_full(access->holdings, &account->holder,
+                         request->head_read_us)) {
+        request->caller->claims_late = true;
+        return true;
+    }
     char text[HOLDING_READER_MAX]; /* for this request only, no token has it */
     int len = snprintf(text, sizeof text, "%p", (const void *)request->caller);
     const struct holding_lock lock = {
@@ -433,15 +447,21 @@ bool access_claim_token(struct access *access, struct http_request *request,
     return claim(access, request, &lock, response);
 }
 
+/* It claims the lock, if that counts for its identity. */
+static void claim_known(struct access *access, struct http_request *request,
+                        const struct holding_lock *lock)
+{
+    const struct account *account = account_of(access, request);
+    if (account != NULL && account->holder.count > 0)
+        request->caller->claim =
+            holdings_claim_known(access->holdings, &account->holder, lock);
+}
+
 void access_claim_release(struct access *access, struct http_request *request,
                           struct span names, struct span token)
 {
-    const struct account *account = account_of(access, request);
-    if (account == NULL || account->holder.count == 0)
-        return;
     const struct holding_lock lock = lock_of(names, token);
-    request->caller->claim =
-        holdings_claim_known(access->holdings, &account->holder, &lock);
+    claim_known(access, request, &lock);
 }
 
 /* ---- places ------------------------------------------------------------- */
@@ -481,13 +501,17 @@ void access_note(struct access *access, struct http_request *request,
             holdings_release(access->holdings, caller->claim, request->number);
         return;
     }
-    if (caller->claim == NULL)
+    if (caller->claim == NULL && !caller->claims_late)
         return;
     if (result->is_shared || request->limit > 0) { /* which one is known now */
         struct holding_lock lock = lock_of(result->resource, result->token);
         if (!result->is_shared)
             lock.reader.len = 0;
-        caller->claim = holdings_move(access->holdings, caller->claim, &lock);
+        if (caller->claims_late) /* unless it does not count here */
+            claim_known(access, request, &lock);
+        else
+            caller->claim =
+                holdings_move(access->holdings, caller->claim, &lock);
     }
     if (caller->claim != NULL)
         holdings_grant(access->holdings, caller->claim, result->number,

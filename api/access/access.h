@@ -86,11 +86,16 @@ bool access_claim(struct access *access, struct http_request *request,
 /*
  * The same for a permit, whichever slots it gets, and for a reader: of calls at
  * once for the same names each may get another lock. Those with the same key
- * get one; key_hash is empty if there is none.
+ * get one; key_hash is empty if there is none, and of a permit. One permit too
+ * many that has a key sets request->caller->claims_late: it may only repeat. If
+ * it turns out not to, access_refuse_claim tells.
  */
 bool access_claim_one_more(struct access *access, struct http_request *request,
                            struct span names, struct span key_hash,
                            struct http_response *response);
+
+void access_refuse_claim(struct http_request *request,
+                         struct http_response *response);
 
 /* The same for an extend, by the token. */
 bool access_claim_token(struct access *access, struct http_request *request,

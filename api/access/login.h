@@ -40,7 +40,9 @@ struct caller {
     struct refusal refusal;
     struct holding *claim; /* the lock that counts for it; NULL: none */
     bool claim_is_granted; /* it is undone if the answer gets lost */
-    bool has_result;       /* its account counts the request */
+    bool claims_late; /* a permit beyond its account's limit: only if it turns
+                         out to be a repeat of one that counts */
+    bool has_result;  /* its account counts the request */
     enum account_result result;
     bool has_place; /* of its account's share of waits or lists */
     enum place place;

@@ -80,7 +80,7 @@ engine_op engine_acquire(struct engine *engine,
         return permits_start(
             &engine->permits, &request,
             &(struct permits_wish){acquire->limit, acquire->permits,
-                                   acquire->wait_ms});
+                                   acquire->wait_ms, acquire->only_repeats});
     return acquire->wait_ms > 0 || is_behind
                ? waits_start(&engine->waits, &request, acquire->wait_ms)
                : operation_start(&engine->operations, &request);

@@ -202,6 +202,37 @@ TEST(a_lock_that_expires_counts_no_longer)
     answer_expect(auth_release(server, "green", &b), 200, NULL);
 }
 
+#define PERMIT "{\"resource\":\"p\",\"limit\":3,\"ttl_ms\":20000}"
+
+static const struct answer *acquire_permit(const char *key)
+{
+    return AUTH(server, "green", .method = "POST", .path = "/locks",
+                .json = PERMIT, .headers = {key});
+}
+
+/* At the limit, too: it has the permit already. */
+TEST(a_permit_whose_answer_was_lost_is_repeated)
+{
+    static const char first[] = "Idempotency-Key: 0123456789abcdef";
+    struct lock a, permit;
+    hold("a", 50000, &a);
+    answer_expect(acquire_permit(first), 201, NULL);
+    expect_locks(2);
+    answer_expect(acquire_permit("Idempotency-Key: 0123456789abcdeg"), 429,
+                  "rate_limited");
+    const struct answer *again = acquire_permit(first);
+    answer_expect(again, 200, NULL);
+    snprintf(permit.path, sizeof permit.path, "/locks/%s",
+             answer_text(again, "id"));
+    snprintf(permit.token, sizeof permit.token, "%s",
+             answer_text(again, "token"));
+    expect_locks(2);
+    answer_expect(auth_release(server, "green", &permit), 200, NULL);
+    expect_locks(1);
+    answer_expect(auth_release(server, "green", &a), 200, NULL);
+    expect_locks(0);
+}
+
 static int send_acquire(const char *token, const char *resource, int wait_ms)
 {
     char message[512], json[128];

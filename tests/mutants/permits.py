@@ -57,6 +57,16 @@ PERMITS = [
                "server/engine/events.c",
                "    permits_on_release(&engine->permits, resource);\n", "")],
            tests="permits_waits"),
+    Defect("permit beyond the limit of locks that is no repeat", "unit",
+           "one_that_may_only_repeat_takes_no_other_slot", [Edit(
+               "server/engine/permits/permits.c",
+               "        if (it->only_repeats)\n            return ACT_REFUSE;\n",
+               "")], tests="permits"),
+    Defect("repeat of what has expired keeps a slot", "unit",
+           "what_it_would_repeat_has_just_expired", [Edit(
+               "server/engine/permits/permits.c",
+               "    if (is_won && it->only_repeats && !result->is_repeat) {\n",
+               "    if (is_won && false) {\n")], tests="permits"),
     Defect("a slot that is tried freed for ever", "unit",
            "a_slot_that_is_tried_is_not_free_later", [Edit(
                "server/engine/permits/pool.c",

@@ -24,6 +24,7 @@ struct permit {
     bool is_blocked;      /* none was free, and it was woken since or will be */
     bool has_waited;      /* it was blocked before */
     bool is_looked;       /* whether it has slots already, from its key hash */
+    bool only_repeats;    /* takes no others */
     struct slotset slots; /* that it tries, or was granted */
     enum metrics_handover woken_by;
     struct engine_result last; /* of a try or survey that decided nothing */

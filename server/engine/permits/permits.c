@@ -141,6 +141,15 @@ static void note_grant(struct permit *it, const struct engine_result *result)
         pool->news[slot].number = result->number;
 }
 
+/* It may only repeat, and what it would have repeated has just expired. */
+static void undo(struct permit *it, struct operation *operation)
+{
+    it->ticket.operation = 0;
+    pool_note_tried(it->pool, &it->slots, false);
+    (void)operation_abandon(operation);
+    permit_settle_held(it);
+}
+
 static void take_outcome(struct permit *it)
 {
     struct pool *pool = it->pool;
@@ -151,6 +160,10 @@ static void take_outcome(struct permit *it)
     enum outcome outcome = result->outcome;
     bool is_won = outcome == OUTCOME_GRANTED;
     bool is_held = outcome == OUTCOME_HELD;
+    if (is_won && it->only_repeats && !result->is_repeat) {
+        undo(it, operation);
+        return;
+    }
     pool_note_tried(pool, &it->slots, is_won || (is_held && it->wanted == 1));
     if (it->is_blind && (is_won || is_held))
         pool_note_first_try(pool, is_won);
@@ -229,6 +242,8 @@ static enum act choose(const struct permits *permits, struct pool *pool,
             needs_survey = true;
             continue;
         }
+        if (it->only_repeats)
+            return ACT_REFUSE;
         struct slotset mine = slotset_below(it->limit);
         slotset_keep(&mine, &open);
         bool is_open = slotset_count(&mine) >= it->wanted;
@@ -407,6 +422,7 @@ uint64_t permits_start(struct permits *permits, const struct request *asked,
     it->wanted = wish->count;
     it->asked_us = asked->asked_us;
     it->is_looked = it->ticket.key_hash_len == 0;
+    it->only_repeats = wish->only_repeats;
     it->ticket.name = it->ticket.result.resource = it->pool->name;
     uint64_t handle = ticket_handle(&it->ticket);
     bool waits = ticket_waits(&it->ticket);

@@ -33,8 +33,9 @@ void permits_fini(struct permits *permits);
 /* What is asked for, beside the request, whose resource is the pool's name. */
 struct permits_wish {
     int limit;
-    int count;       /* of slots, all or none */
-    int64_t wait_ms; /* 0: it does not wait */
+    int count;         /* of slots, all or none */
+    int64_t wait_ms;   /* 0: it does not wait */
+    bool only_repeats; /* no slots but those that it has already */
 };
 
 /* As operation_start; it has a ticket. */

@@ -246,6 +246,52 @@ TEST(the_same_key_tries_the_same_slot)
     ck_assert_str_eq(pooling_tried(), first);
 }
 
+static engine_op only_repeat(void)
+{
+    const struct engine_acquire acquire = {.resource = span_of("pool"),
+                                           .key_hash = span_of(KEY),
+                                           .ttl_ms = 30000,
+                                           .limit = 4,
+                                           .permits = 1,
+                                           .only_repeats = true};
+    engine_op op = engine_acquire(play.engine, &acquire, NULL);
+    ck_assert(op != 0);
+    return op;
+}
+
+TEST(one_that_may_only_repeat_gets_the_slot_that_it_has)
+{
+    engine_op op = only_repeat();
+    pooling_tell(3, "0021");
+    play_hold_range(CALL_ACQUIRE, 0, PLAY_NODES, PLAY_TOKEN "+" KEY);
+    play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    ck_assert(span_is(play_result(op)->resource, "pool#2"));
+}
+
+TEST(one_that_may_only_repeat_takes_no_other_slot)
+{
+    engine_op op = only_repeat();
+    pooling_tell(3, "0001");
+    ck_assert_int_eq(pooling_tries(), 0);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
+    op = only_repeat();
+    pooling_tell(3, "0021");
+    pooling_hold(); /* by another one, meanwhile */
+    ck_assert_int_eq(pooling_tries(), 1);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
+}
+
+TEST(what_it_would_repeat_has_just_expired)
+{
+    engine_op op = only_repeat();
+    pooling_tell(3, "0021");
+    pooling_grant();
+    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
+    ck_assert_int_gt(play_count(CALL_RELEASE), 0);
+    (void)pooling_win(4);
+}
+
 /* ---- without memory ------------------------------------------------------ */
 
 /* It is refused at once, or answered; nothing is left behind. */
