@@ -2,10 +2,12 @@
  * The engine: locks over N masters, behind a port. It does no I/O and reads no
  * clock, so the simulator runs it whole.
  *
- * Seven lifetimes, each with its own owner:
+ * Eight lifetimes, each with its own owner:
  *
  *   request        one HTTP request; owned by api/exchange; awaits its
- *     │            operation
+ *     │            operation, or its ticket
+ *     ├ ticket     of what may wait: it begins operations, one at a time, until
+ *     │            one is granted; waiting/ticket.h has its states and events
  *     └ operation  acquire, extend, release, force or inspect: one or more
  *         │        rounds; ends by engine_close or engine_abandon
  *         └ round  one call to all nodes, or to as many as decide it; ends
@@ -31,23 +33,22 @@
  *             last votes    of an extension: CLOSED until they tell which nodes
  *                           lack the lock
  *             grant         not delivered: it is released
- *   waiter    turn          as the client's; another contender goes on
+ *   ticket    try           as the client's; another contender goes on, or the
+ *                           slots may be tried again
  *             look          discarded
- *   permit    try           as the client's; its slots may be tried again
  *             survey        it is the pool's, and goes on: a pool without users
  *                           takes hints from it and serves nobody; the tag of a
  *                           pool that was forgotten finds none
- *   watcher   inspection    it is the lock's, and goes on for others; without
+ *             inspection    it is the lock's, and goes on for others; without
  *                           others the next tick discards it
  *   listing   scan          ignored; the turn is the next listing's
  *             inspections   discarded
- *   waiter, permit, pool    timer: stopped, or it finds nothing due
+ *   ticket, pool            timer: stopped, or it finds nothing due
  *
  *   node      calls         its link has answered each before
  *                           engine_on_node_down: VOTE_DISCONNECTED
- *   server    waits         engine_stop_waiting: those that are queued, and all
- *                           watchers, leave at once; a turn or a try ends
- *                           first, and grants, or its waiter leaves
+ *   server    tickets       engine_stop_waiting: those that are queued leave at
+ *                           once; a try ends first, and grants, or they leave
  *             anything      engine_free calls nobody back
  *
  * Inspections change nothing on the nodes, so they are discarded in any state.

@@ -188,6 +188,7 @@ static engine_op acquire(struct engine *engine, struct client *client,
         .is_shared = client->is_shared,
         .limit = client->limit,
         .permits = client->permits,
+        .only_repeats = client->only_repeats,
     };
     return engine_acquire(engine, &order, client);
 }
@@ -369,6 +370,8 @@ static void step(struct world *world, struct client *client)
     client->wait_ms = polls || world_chance(world, 50)
                           ? 0
                           : world_random(world, WAIT_MOST_MS);
+    client->only_repeats = repeats && client->limit > 0 &&
+                           client->wait_ms == 0 && client->key % 2 == 0;
     ask(world, client,
         !repeats && world_chance(world, 5) && client->limit == 0 ? ASK_INSPECT
                                                                  : ASK_ACQUIRE);
@@ -539,6 +542,10 @@ static void read_answer(struct world *world, struct client *client)
     client->serial++;
     client->is_unheard = false;
     world->clients->repeated += result->is_repeat;
+    if (client->ask == ASK_ACQUIRE && client->only_repeats &&
+        result->outcome == OUTCOME_GRANTED && !result->is_repeat)
+        ledger_violated(world, "capacity", client_number(world, client),
+                        client->resources[0]);
     if (result->outcome == OUTCOME_GRANTED && loses_answer(world, client)) {
         client->is_unheard = true;
     } else if (result->outcome == OUTCOME_GRANTED) {

@@ -117,6 +117,7 @@ struct client {
                             use */
     uint64_t key;        /* its idempotency key; 0: it has none */
     int64_t repeated_us; /* when another request with it last began */
+    bool only_repeats;   /* it may get no permit that it has not already */
     bool is_unheard;     /* it does not know what came of its acquire */
     int64_t ttl_ms;
     int64_t wait_ms;

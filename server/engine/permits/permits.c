@@ -3,7 +3,7 @@
 #include <assert.h>
 
 #include "../../lock/names.h"
-#include "asking.h"
+#include "../port/tag.h"
 
 enum {
     RUN_MAX = 16,        /* grants in a row, while other servers wait */
@@ -11,13 +11,277 @@ enum {
     GAP_US = 2000,       /* between two surveys because of announcements … */
     GAP_SLOT_US = 20, /* … and more for each slot: they cost the nodes time */
     LOSSES_MAX = 20,  /* of one that does not wait */
-    LOSSES_AT_ONCE = 3,    /* without a pause after them */
-    PAUSE_US = 1000,       /* the longest after the first loss */
-    LEAST_US = 1000,       /* between two surveys that no event causes */
+    LOSSES_AT_ONCE = 3, /* without a pause after them */
+    PAUSE_US = 1000,    /* the longest after the first loss */
+    LEAST_US = 1000, /* to the next survey, or the next try, without an event */
+    SLOT_US = 10,    /* for each slot that is asked about, in the long run */
+    BURST_US = 20000,      /* so much of it at once */
     SLOW_US = 5000000,     /* the same, while a quorum announces */
     EXPIRY_US = 1000,      /* a node rounds a TTL */
     DISTRUST_US = 1000000, /* after a wrong announcement */
 };
+
+/* One that is asked for. */
+struct permit {
+    struct ticket ticket; /* its name: the pool's */
+    struct permits *permits;
+    struct pool *pool;
+    TAILQ_ENTRY(permit) link;
+    int limit;             /* of the pool, as it was asked */
+    int wanted;            /* slots */
+    int64_t asked_us;      /* as in struct request */
+    int64_t not_before_us; /* it does not try again before */
+    uint64_t event;        /* a survey after this one informs it */
+    int losses;
+    bool is_blind;        /* it tries without a survey or a release */
+    bool is_blocked;      /* none was free, and it was woken since or will be */
+    bool has_waited;      /* it was blocked before */
+    bool is_looked;       /* whether it has slots already, from its key hash */
+    bool only_repeats;    /* takes no others */
+    struct slotset slots; /* that it tries, or was granted */
+    enum metrics_handover woken_by;
+    struct engine_result last; /* of a try or survey that decided nothing */
+};
+
+/* Up to that. */
+static int64_t random_us(const struct permits *permits, int64_t most_us)
+{
+    return (int64_t)(environment_random(permits->env) %
+                     ((uint64_t)most_us + 1));
+}
+
+/* ---- timers ------------------------------------------------------------- */
+
+/* To its next try, or the end of its wait. */
+static void permit_set_timer(const struct permit *it)
+{
+    int64_t at_us = it->ticket.until_us;
+    if (it->not_before_us > environment_now(it->permits->env) &&
+        (at_us == 0 || it->not_before_us < at_us))
+        at_us = it->not_before_us;
+    ticket_set_timer(&it->ticket, at_us);
+}
+
+/* To what the pool waits for. False: no memory for a timer. */
+static bool permit_set_pool_timer(const struct permits *permits,
+                                  const struct pool *pool)
+{
+    const struct engine_port *port = &permits->env->port;
+    int64_t at_us =
+        pool->is_surveyed ? pool->deadline_us : pool->survey_from_us;
+    if (pool->retry_us != 0 && (at_us == 0 || pool->retry_us < at_us))
+        at_us = pool->retry_us;
+    if (slotset_next(&pool->later, 0) >= 0 &&
+        (at_us == 0 || pool->later_us < at_us))
+        at_us = pool->later_us;
+    return port->timer(port->ctx, timer_slot(TIMER_POOL, pool->head.index),
+                       at_us);
+}
+
+/* ---- joining and leaving ------------------------------------------------ */
+
+static void permit_join(struct permit *it)
+{
+    struct permits *permits = it->permits;
+    struct pool *pool = it->pool;
+    ticket_join(&it->ticket);
+    it->event = ++permits->pools.events;
+    TAILQ_INSERT_TAIL(&pool->queue, it, link);
+    if (!ticket_waits(&it->ticket))
+        return;
+    if (pool->waiting++ == 0)
+        TAILQ_INSERT_TAIL(&permits->pools.waited_for, pool, link);
+    pool->waits->count++;
+    pool_want_news(pool, it->limit);
+    permit_set_timer(it);
+}
+
+static void stop_waiting(struct permits *permits, struct pool *pool,
+                         int64_t now_us)
+{
+    pool->waits->count--;
+    if (--pool->waiting > 0)
+        return;
+    TAILQ_REMOVE(&permits->pools.waited_for, pool, link);
+    pool->waits->empty_us = now_us;
+    pool->retry_us = 0;
+    pool->later = (struct slotset){{0}};
+    pool_drop_news(pool);
+}
+
+static void permit_leave(struct ticket *ticket, int64_t now_us)
+{
+    struct permit *it = (struct permit *)ticket;
+    TAILQ_REMOVE(&it->pool->queue, it, link);
+    if (ticket_waits(ticket))
+        stop_waiting(it->permits, it->pool, now_us);
+}
+
+/* No slot was free. */
+static void permit_settle_held(struct permit *it)
+{
+    struct permits *permits = it->permits;
+    int64_t now_us = environment_now(permits->env);
+    int64_t free_us = it->pool->free_from_us;
+    struct engine_result result =
+        result_plain(OUTCOME_HELD, permits->env->settings.nodes);
+    if (free_us > now_us)
+        result.remaining_ms = (free_us - now_us) / US_PER_MS;
+    permits->env->metrics->permit_refusals++;
+    ticket_settle(&it->ticket, &result);
+}
+
+/* Its time is up. */
+static void permit_settle_late(struct permit *it)
+{
+    const struct engine_result last = it->last;
+    if (last.outcome == OUTCOME_PENDING)
+        permit_settle_held(it);
+    else
+        ticket_settle(&it->ticket, &last);
+}
+
+/* The first of the queue that waits, and is not trying; NULL: none does. */
+static struct permit *permit_first_waiting(const struct pool *pool)
+{
+    struct permit *it = TAILQ_FIRST(&pool->queue);
+    while (it != NULL &&
+           (it->ticket.state != TICKET_QUEUED || !ticket_waits(&it->ticket)))
+        it = TAILQ_NEXT(it, link);
+    return it;
+}
+
+/* ---- surveys ------------------------------------------------------------ */
+
+/* What it must ask, so that each of the queue is informed. */
+static void choose_survey(struct pool *pool, struct call *call, int *wanted)
+{
+    struct permit *it = TAILQ_FIRST(&pool->queue);
+    for (; it != NULL; it = TAILQ_NEXT(it, link)) {
+        if (it->limit > call->count)
+            call->count = it->limit;
+        if (it->wanted > *wanted)
+            *wanted = it->wanted;
+        if (it->ticket.state != TICKET_QUEUED || it->is_looked ||
+            pool->asking != 0)
+            continue;
+        pool->asking = slots_handle(it, 0);
+        call->key_hash =
+            (struct span){it->ticket.key_hash, it->ticket.key_hash_len};
+    }
+}
+
+/* After too few answers, or a refusal. */
+static void note_failure(struct permits *permits, struct pool *pool,
+                         enum survey_outcome outcome, int64_t now_us)
+{
+    int64_t delay_us = permits->env->settings.retry_delay_us;
+    struct permit *it = TAILQ_FIRST(&pool->queue), *next;
+    struct engine_result result = result_plain(
+        outcome == SURVEY_REFUSED ? OUTCOME_KEY_REFUSED : OUTCOME_NO_QUORUM,
+        permits->env->settings.nodes);
+    memcpy(result.votes, pool->survey.votes, sizeof result.votes);
+    for (; it != NULL; it = next) {
+        next = TAILQ_NEXT(it, link);
+        if (it->ticket.state != TICKET_QUEUED || it->event > pool->surveyed)
+            continue;
+        if (!ticket_waits(&it->ticket) || outcome == SURVEY_REFUSED) {
+            ticket_settle(&it->ticket, &result);
+        } else {
+            it->last = result;
+            it->not_before_us =
+                now_us + at_least(random_us(permits, delay_us), LEAST_US);
+            permit_set_timer(it);
+        }
+    }
+}
+
+static void note_own(struct permits *permits, struct pool *pool)
+{
+    struct permit *it = slots_find(&permits->tickets->slots, pool->asking);
+    if (it == NULL || it->ticket.state != TICKET_QUEUED || it->pool != pool)
+        return;
+    struct slotset own = slotset_below(it->limit);
+    slotset_keep(&own, &pool->survey.own);
+    it->is_looked = true;
+    if (slotset_count(&own) == it->wanted)
+        it->slots = own;
+}
+
+/* Those that were put off have an answer now. */
+static void note_told(const struct pool *pool)
+{
+    struct permit *it = TAILQ_FIRST(&pool->queue);
+    for (; it != NULL; it = TAILQ_NEXT(it, link))
+        it->last.outcome = OUTCOME_PENDING;
+}
+
+/* After a vote was noted. True: the survey has ended. */
+static bool survey_end(struct permits *permits, struct pool *pool)
+{
+    int64_t now_us = environment_now(permits->env);
+    enum survey_outcome outcome = survey_outcome(&pool->survey);
+    if (outcome == SURVEY_OPEN)
+        return false;
+    pool->is_surveyed = false;
+    if (outcome != SURVEY_TOLD) {
+        note_failure(permits, pool, outcome, now_us);
+    } else {
+        pool_note_survey(pool, now_us);
+        note_own(permits, pool);
+        note_told(pool);
+    }
+    return true;
+}
+
+/*
+ * Surveys of large pools cost the nodes time, and clients cause them. So all of
+ * them together may ask about one slot in 10 µs. False: not now;
+ * pool->survey_from_us tells when.
+ */
+static bool survey_may_begin(const struct permits *permits, struct pool *pool)
+{
+    int64_t from_us = permits->surveyed_until_us - BURST_US;
+    pool->survey_from_us =
+        environment_now(permits->env) < from_us ? from_us : 0;
+    return pool->survey_from_us == 0;
+}
+
+/*
+ * Asks the nodes which of the pool's slots are free, for all in its queue. It
+ * may end at once. Those that need not wait are answered if it fails.
+ */
+static void survey_begin(struct permits *permits, struct pool *pool)
+{
+    struct nodes *nodes = permits->nodes;
+    int total = permits->env->settings.nodes, wanted = 1;
+    struct call call = {.kind = CALL_SLOTS, .resource = pool->prefix};
+    pool->asking = 0;
+    choose_survey(pool, &call, &wanted);
+    survey_init(&pool->survey, total, call.count, wanted);
+    pool->surveys++;
+    pool->is_surveyed = true;
+    pool->survey_us = environment_now(permits->env);
+    pool->deadline_us =
+        pool->survey_us + permits->env->settings.node_timeout_us;
+    pool->surveyed = permits->pools.events;
+    permits->surveyed_until_us =
+        at_least(permits->surveyed_until_us, pool->survey_us) +
+        (int64_t)SLOT_US * call.count;
+    pool->touched = (struct slotset){{0}};
+    permits->env->metrics->permit_surveys++;
+    for (int i = 0; i < total; i++) {
+        enum node_state refusal = nodes_refusal(nodes, i, CALL_ACQUIRE);
+        struct ballot ballot =
+            refusal != STATE_NONE
+                ? ballot_unfit(refusal)
+                : nodes_send(
+                      nodes, i, &call, pool->deadline_us,
+                      slots_handle(pool, tag_bits(TAG_SLOTS, pool->surveys)));
+        survey_note_ballot(&pool->survey, i, ballot);
+    }
+    (void)survey_end(permits, pool);
+}
 
 /* ---- tries -------------------------------------------------------------- */
 
@@ -92,7 +356,7 @@ static void lose(struct permit *it, bool is_split, int64_t now_us)
         int64_t pause_us = PAUSE_US << (it->losses < 8 ? it->losses - 1 : 7);
         it->not_before_us =
             now_us +
-            permits_random_us(permits, pause_us < most_us ? pause_us : most_us);
+            random_us(permits, pause_us < most_us ? pause_us : most_us);
     }
     if (ticket_waits(&it->ticket) && now_us >= it->ticket.until_us)
         permit_settle_late(it);
@@ -116,9 +380,9 @@ static void put_off(struct permit *it, const struct engine_result *result,
     it->event = ++permits->pools.events;
     it->slots = (struct slotset){{0}};
     it->not_before_us =
-        now_us + at_least(permits_random_us(
-                              permits, permits->env->settings.retry_delay_us),
-                          LEAST_US);
+        now_us +
+        at_least(random_us(permits, permits->env->settings.retry_delay_us),
+                 LEAST_US);
     if (now_us >= it->ticket.until_us)
         permit_settle_late(it);
     else if (permits->tickets->is_stopped)
@@ -153,7 +417,7 @@ static void undo(struct permit *it, struct operation *operation)
 static void take_outcome(struct permit *it)
 {
     struct pool *pool = it->pool;
-    int64_t now_us = permits_now_us(it->permits);
+    int64_t now_us = environment_now(it->permits->env);
     struct operation *operation =
         operation_find(it->permits->operations, it->ticket.operation);
     const struct engine_result *result = operation_take(operation, now_us);
@@ -212,7 +476,7 @@ static void try(struct permit *it, const struct slotset *slots)
         result_plain(OUTCOME_NO_QUORUM, permits->env->settings.nodes);
     pool_note_tried(it->pool, slots, false);
     if (ticket_waits(&it->ticket))
-        put_off(it, &none, permits_now_us(permits));
+        put_off(it, &none, environment_now(permits->env));
     else
         ticket_settle(&it->ticket, &none);
 }
@@ -225,7 +489,7 @@ enum act { ACT_NONE, ACT_TRY, ACT_REFUSE, ACT_SURVEY };
 static enum act choose(const struct permits *permits, struct pool *pool,
                        struct permit **who, struct slotset *slots)
 {
-    int64_t now_us = permits_now_us(permits);
+    int64_t now_us = environment_now(permits->env);
     struct slotset open = slotset_below(POOL_SLOTS_MAX);
     bool needs_survey = false, is_any_blocked = false;
     struct permit *it = TAILQ_FIRST(&pool->queue);
@@ -275,9 +539,9 @@ static void retry_at(struct permits *permits, struct pool *pool, int64_t at_us)
 
 static void plan_retry(struct permits *permits, struct pool *pool)
 {
-    int64_t now_us = permits_now_us(permits);
+    int64_t now_us = environment_now(permits->env);
     int64_t delay_us =
-        permits_random_us(permits, permits->env->settings.retry_delay_us);
+        random_us(permits, permits->env->settings.retry_delay_us);
     announcements_want(&permits->waits->announcements, pool->waits, now_us);
     if (pool->retry_us == 0)
         pool->retry_us =
@@ -306,8 +570,8 @@ static void permits_run(struct permits *permits, struct pool *pool)
             try(it, &slots);
         else if (act == ACT_REFUSE)
             permit_settle_held(it);
-        else if (asking_may_begin(permits, pool))
-            asking_begin(permits, pool);
+        else if (survey_may_begin(permits, pool))
+            survey_begin(permits, pool);
         else
             break;
     }
@@ -336,16 +600,16 @@ void permits_on_reply(struct permits *permits, int node, uint64_t tag,
         tag_bits(TAG_SLOTS, pool->surveys) != slots_user_bits(tag))
         return;
     survey_note_reply(&pool->survey, node, reply);
-    if (asking_end(permits, pool))
+    if (survey_end(permits, pool))
         permits_run(permits, pool);
 }
 
 static void serve_by_timer(struct permits *permits, struct pool *pool)
 {
-    int64_t now_us = permits_now_us(permits);
+    int64_t now_us = environment_now(permits->env);
     if (pool->is_surveyed && now_us >= pool->deadline_us) {
         survey_note_rest(&pool->survey);
-        (void)asking_end(permits, pool);
+        (void)survey_end(permits, pool);
     }
     int slot = slotset_next(&pool->later, 0);
     if (slot >= 0 && now_us >= pool->later_us) {

@@ -24,7 +24,18 @@
 #ifndef REDLOCKD_PERMITS_H
 #define REDLOCKD_PERMITS_H
 
-#include "permit.h"
+#include "../waiting/waits.h"
+#include "pool.h"
+
+struct permits {
+    const struct environment *env;
+    struct nodes *nodes;
+    struct operations *operations;
+    struct tickets *tickets;
+    struct waits *waits;       /* announcements, how many wait for a pool */
+    int64_t surveyed_until_us; /* the surveys so far may take the nodes */
+    struct pools pools;
+};
 
 void permits_init(struct permits *permits, struct nodes *nodes,
                   struct tickets *tickets, struct waits *waits);

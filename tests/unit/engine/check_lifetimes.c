@@ -213,6 +213,15 @@ static void begin_look(void)
     ck_assert_int_ge(play_count(CALL_INSPECT), before);
 }
 
+/* It does not wait, but stands in a queue, where it is its turn. */
+static void begin_turn_of_a_reader(void)
+{
+    ACQUIRE(.resource = span_of("order:41"), .wait_ms = WAIT_MS);
+    hold();
+    ACQUIRE(.resource = span_of("order:41\norder:42"), .wait_ms = WAIT_MS);
+    ACQUIRE(.is_shared = true);
+}
+
 #define POOL .resource = span_of("pool"), .limit = 3, .permits = 1
 
 static void begin_survey(void)
@@ -223,6 +232,11 @@ static void begin_survey(void)
 static void begin_survey_of_a_wait(void)
 {
     ACQUIRE(POOL, .key_hash = span_of(KEY), .wait_ms = WAIT_MS);
+}
+
+static void begin_survey_of_a_repeat(void)
+{
+    ACQUIRE(POOL, .key_hash = span_of(KEY), .only_repeats = true);
 }
 
 static void begin_try(void)
@@ -318,8 +332,10 @@ static const struct {
     {"a wait", begin_wait},
     {"a wait behind another", begin_wait_behind},
     {"a look", begin_look},
+    {"a turn of a reader", begin_turn_of_a_reader},
     {"a survey", begin_survey},
     {"a survey of a wait", begin_survey_of_a_wait},
+    {"a survey of a repeat", begin_survey_of_a_repeat},
     {"a try", begin_try},
     {"a try of a wait", begin_try_of_a_wait},
     {"a wait for a slot", begin_wait_for_a_slot},
