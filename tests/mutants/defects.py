@@ -107,7 +107,7 @@ DEFECTS = [
         "*operation_take(operation, now_us);",
         "operation->result;")]),
     Defect("waiting without a retry", "sim", "served", [Edit(
-        "server/engine/waiting/schedule.c", "at_least(delay_us, SCHEDULE_LEAST_US))",
+        "server/engine/waiting/waits.c", "at_least(delay_us, LEAST_US))",
         "(int64_t)1 << 52)")]),
     Defect("announcements trusted to arrive", "sim", "served", [Edit(
         "server/engine/waiting/announcements.c",
@@ -182,10 +182,10 @@ DEFECTS = [
         "                    left > ask->ttl_ms ? left : ask->ttl_ms);\n",
         "                    left > 0 ? ask->ttl_ms : ask->ttl_ms);\n")]),
     Defect("repeat behind one that wants more", "sim", "regained", [Edit(
-        "server/engine/waiting/look.c",
+        "server/engine/waiting/waits.c",
         "        if (contender != NULL && contender->count == 1)\n",
         "        if (contender != NULL)\n"), Edit(
-        "server/engine/waiting/look.c",
+        "server/engine/waiting/waits.c",
         "            tell_of_loss(tried, place->waiter, operation, now_us);\n",
         "            if (tried->count == 1)\n"
         "                tell_of_loss(tried, place->waiter, operation,\n"

@@ -808,7 +808,7 @@ void permits_on_announced(struct permits *permits, int node,
     int told = __builtin_popcount(pool->news[slot].nodes);
     int quorum = quorum_of(permits->env->settings.nodes);
     if (now_us < pool->distrust_us) {
-        int64_t at_us = now_us + (told < quorum ? SCHEDULE_ENOUGH_US : 0);
+        int64_t at_us = now_us + (told < quorum ? ANNOUNCEMENTS_ENOUGH_US : 0);
         if ((told == 1 || told == quorum) &&
             permit_first_waiting(pool) != NULL) {
             pool->woken_by = HANDOVER_ANNOUNCEMENT;
@@ -820,7 +820,7 @@ void permits_on_announced(struct permits *permits, int node,
         pool_note_free(pool, slot);
         permits_run(permits, pool);
     } else if (told == 1) {
-        pool_free_later(pool, slot, now_us + SCHEDULE_ENOUGH_US);
+        pool_free_later(pool, slot, now_us + ANNOUNCEMENTS_ENOUGH_US);
         (void)permit_set_pool_timer(permits, pool);
     }
 }

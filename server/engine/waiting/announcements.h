@@ -13,6 +13,9 @@
 #include "../port/environment.h"
 #include "waitqueue.h"
 
+/* From the first announcement of a release until it counts as released. */
+enum { ANNOUNCEMENTS_ENOUGH_US = 5000 };
+
 /* Zeroed at first, except for the first two. */
 struct announcements {
     const struct environment *env;

@@ -264,7 +264,8 @@ bool ticket_abandon(struct tickets *tickets, uint64_t handle)
         count_outcome(it);
     if (it->state != TICKET_SETTLED)
         ticket_leave(it, now_us);
-    rules_of(it)->on_left(it, operation != NULL, now_us);
+    if (rules_of(it)->on_left != NULL)
+        rules_of(it)->on_left(it, operation != NULL, now_us);
     end(it);
     return is_granted;
 }

@@ -66,7 +66,7 @@ struct ticket {
     struct engine_result result; /* without an operation */
 };
 
-/* What the kinds do. */
+/* What the kinds do. on_left and on_timer may be NULL. */
 struct ticket_rules {
     /* It leaves its place among those that wait for the same. */
     void (*leave)(struct ticket *it, int64_t now_us);

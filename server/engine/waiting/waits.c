@@ -3,13 +3,300 @@
 #include <assert.h>
 
 #include "../../lock/names.h"
-#include "look.h"
 
 enum {
     RUN_MAX = 16,        /* grants in a row, while other servers wait */
     YIELD_US = 5000,     /* the time that they get then */
     RIVALS_US = 1000000, /* they count as waiting for so long */
+    LEAST_US = 1000,     /* between two attempts that no event woke */
+    SLOW_US = 5000000,   /* the same, while a quorum announces */
+    EXPIRY_US = 1000,    /* a node rounds a TTL */
 };
+
+/* ---- later -------------------------------------------------------------- */
+
+/* Sets the waiter's timer: to its next attempt, or the end of its wait. */
+static void schedule_timer(const struct waiter *it)
+{
+    int64_t at_us = it->ticket.until_us;
+    if (it->ticket.state != TICKET_QUEUED)
+        return;
+    if (waiter_is_contender(it) && it->plan->try_us < at_us)
+        at_us = it->plan->try_us;
+    if (it->claim.try_us != 0 && it->claim.try_us < at_us)
+        at_us = it->claim.try_us;
+    ticket_set_timer(&it->ticket, at_us);
+}
+
+/* Plans the contender's next attempt. */
+static void schedule_plan(struct waiter *it, int64_t now_us)
+{
+    struct waits *waits = it->waits;
+    struct waitplan *plan = it->plan;
+    const struct engine_result *last = &plan->last;
+    uint64_t delays = (uint64_t)waits->env->settings.retry_delay_us + 1;
+    int64_t delay_us = (int64_t)(environment_random(waits->env) % delays);
+    for (int i = 0; i < it->count; i++)
+        announcements_want(&waits->announcements, it->places[i].queue, now_us);
+    /* of a shared lock only the last release is announced: it tries soon, which
+       keeps other readers out meanwhile if it is a writer */
+    bool is_announced = last->outcome == OUTCOME_HELD && last->has_holder &&
+                        last->number != 0 && waiter_is_covered(it);
+    plan->try_by = HANDOVER_RETRY;
+    plan->try_us = now_us + (is_announced ? SLOW_US + delay_us
+                                          : at_least(delay_us, LEAST_US));
+    if (last->outcome == OUTCOME_HELD && last->remaining_ms >= 0)
+        waitplan_try_at(
+            plan, plan->last_us + last->remaining_ms * US_PER_MS + EXPIRY_US,
+            HANDOVER_EXPIRY);
+    if (plan->announced != 0)
+        waitplan_try_at(
+            plan,
+            at_least(now_us + ANNOUNCEMENTS_ENOUGH_US, plan->hints_from_us),
+            HANDOVER_ANNOUNCEMENT);
+    schedule_timer(it);
+}
+
+/* ---- now ---------------------------------------------------------------- */
+
+static void put_ready(struct waiter *it)
+{
+    if (it->is_ready)
+        return;
+    it->is_ready = true;
+    TAILQ_INSERT_TAIL(&it->waits->ready, it, ready);
+}
+
+/* The contender tries as soon as nothing bars it. */
+static void schedule_ready(struct waiter *it, enum metrics_handover by)
+{
+    it->plan->woken_by = by;
+    if (it->ticket.state != TICKET_QUEUED || waiter_is_barred(it))
+        it->plan->is_woken = true;
+    else
+        put_ready(it);
+}
+
+/* Its claim has changed: it may be ready now, or later. */
+static void schedule_claim(struct waiter *it, int64_t now_us)
+{
+    if (it->ticket.state != TICKET_QUEUED ||
+        !claim_is_due(&it->claim, now_us)) {
+        schedule_timer(it);
+        return;
+    }
+    put_ready(it);
+    /* before all others: their attempts might bar it one after the other */
+    for (int i = 0; i < it->count; i++)
+        if (it->places[i].queue->due == NULL)
+            it->places[i].queue->due = it;
+}
+
+/* It does not try. */
+static void schedule_not_ready(struct waiter *it)
+{
+    if (it->is_ready)
+        TAILQ_REMOVE(&it->waits->ready, it, ready);
+    it->is_ready = false;
+    for (int i = 0; i < it->count; i++)
+        if (it->places[i].queue->due == it)
+            it->places[i].queue->due = NULL;
+}
+
+/*
+ * Takes a waiter that may try at once from the list; NULL: there is none. A
+ * barred contender leaves the list, and is woken when the bar ends; other
+ * barred ones stay.
+ */
+static struct waiter *schedule_next(struct waits *waits)
+{
+    struct waiter *it = TAILQ_FIRST(&waits->ready), *next;
+    for (; it != NULL; it = next) {
+        next = TAILQ_NEXT(it, ready);
+        bool is_barred = waiter_is_barred(it);
+        if (is_barred && !waiter_is_contender(it))
+            continue;
+        schedule_not_ready(it);
+        if (!is_barred)
+            return it;
+        it->plan->is_woken = true; /* barred by one that was ready before */
+    }
+    return NULL;
+}
+
+/* ---- claims ------------------------------------------------------------- */
+
+/*
+ * How a waiter with a key learns that it has the lock already: from what this
+ * server knew when it arrived, from the attempts of all that wait for the
+ * resource, or from a look of its own, an inspection. A look takes no lock, and
+ * so overtakes nobody.
+ */
+
+/* The nodes' clocks may have been unknown when it came. */
+static void look_date(struct waiter *it, int64_t now_us)
+{
+    const struct clocks *clocks = &it->waits->operations->means.nodes->clocks;
+    claim_date(&it->claim, clocks_median_at(clocks, it->ticket.since_us),
+               clocks_apart_us(clocks, now_us));
+}
+
+static void find(struct waiter *it, int64_t number, int64_t now_us)
+{
+    look_date(it, now_us);
+    claim_find(&it->claim, number, now_us);
+}
+
+/* ---- arrival ------------------------------------------------------------ */
+
+static void remember(struct waiter *it, const struct waitplan *plan,
+                     int64_t now_us)
+{
+    if (plan->last.outcome == OUTCOME_HELD &&
+        waiter_has_key(it, plan->last.key_hash))
+        claim_know(&it->claim, plan->last.number, now_us);
+}
+
+/* It has just arrived: others may have found its lock before. */
+static void look_remember(struct waiter *it, int64_t now_us)
+{
+    for (int i = 0; i < it->count; i++) {
+        const struct waitqueue *queue = it->places[i].queue;
+        remember(it, &queue->plan, now_us);
+        if (queue->contender != NULL)
+            remember(it, queue->contender->plan, now_us);
+    }
+}
+
+/*
+ * True if no attempt would find its lock: all contenders wait for several
+ * resources, and their attempts may report the holder of another one.
+ */
+static bool look_is_needed(const struct waiter *it)
+{
+    if (it->ticket.key_hash_len == 0 || it->is_shared || it->claim.number != 0)
+        return false;
+    for (int i = 0; i < it->count; i++) {
+        const struct waiter *contender = it->places[i].queue->contender;
+        if (contender != NULL && contender->count == 1)
+            return false;
+    }
+    return true;
+}
+
+/* ---- a look of its own -------------------------------------------------- */
+
+/*
+ * The number of the lock with its key that was found, if need be on a minority;
+ * 0: there is none.
+ */
+static int64_t own_number(const struct waiter *it,
+                          const struct operation *operation)
+{
+    const struct engine_result *result = &operation->result;
+    const struct span key_hash = {it->ticket.key_hash, it->ticket.key_hash_len};
+    if (!result->has_holder)
+        return round_repeated_number(&operation->attempt.round, key_hash);
+    return waiter_has_key(it, result->key_hash) ? result->number : 0;
+}
+
+/* True: it has its outcome already. */
+static bool look_begin(struct waiter *it, int64_t now_us)
+{
+    struct waits *waits = it->waits;
+    assert(it->look == 0);
+    it->look =
+        operation_start(waits->operations, &(struct request){
+                                               .call = LOCK_INSPECT,
+                                               .resource = it->ticket.name,
+                                               .owned_by = OWNER_LOOK,
+                                               .client = it,
+                                           });
+    const struct operation *operation =
+        operation_find(waits->operations, it->look);
+    if (operation == NULL) /* no memory: later */
+        claim_wait(&it->claim, now_us);
+    return operation != NULL && operation->state == OPERATION_SETTLED;
+}
+
+/* Ends a look, finished or not; none may be under way. */
+static void look_end(struct waiter *it)
+{
+    struct operation *operation =
+        operation_find(it->waits->operations, it->look);
+    if (operation != NULL)
+        operation_discard(operation);
+    it->look = 0;
+}
+
+/* It has its outcome: updates the claim, and ends. */
+static void look_take(struct waiter *it, int64_t now_us)
+{
+    const struct operation *operation =
+        operation_find(it->waits->operations, it->look);
+    const struct engine_result *result = &operation->result;
+    int64_t number = own_number(it, operation);
+    if (number != 0)
+        find(it, number, now_us);
+    else if (result->has_holder || result->outcome == OUTCOME_NOT_FOUND)
+        claim_miss(&it->claim);
+    else
+        claim_wait(&it->claim, now_us);
+    look_end(it);
+}
+
+/* ---- attempts ----------------------------------------------------------- */
+
+/* Others with its key came too late; those that arrived before its attempt had
+ * no lock either, unless they share one: it may be among others. */
+/* An attempt has this outcome: updates the claims of all in its queues. */
+static void look_tell_of_grant(const struct waiter *granted)
+{
+    const struct span key_hash = {granted->ticket.key_hash,
+                                  granted->ticket.key_hash_len};
+    for (int i = 0; i < granted->count; i++) {
+        struct place *place = TAILQ_FIRST(&granted->places[i].queue->places);
+        for (; place != NULL; place = TAILQ_NEXT(place, link))
+            if (!place->waiter->is_shared &&
+                (place->waiter->arrival <= granted->begun ||
+                 waiter_has_key(place->waiter, key_hash)))
+                claim_miss(&place->waiter->claim);
+    }
+}
+
+static void tell_of_loss(const struct waiter *tried, struct waiter *it,
+                         const struct operation *operation, int64_t now_us)
+{
+    bool is_about_it = it == tried || tried->count == 1;
+    int64_t number = own_number(it, operation);
+    if (it->is_shared)
+        return; /* the lock of readers does not tell whose it is */
+    if (number != 0) {
+        find(it, number, now_us);
+        schedule_claim(it, now_us);
+    } else if (operation->result.has_holder && is_about_it &&
+               it->arrival <= tried->begun) {
+        claim_miss(&it->claim); /* it had none when it came */
+    }
+}
+
+static void look_tell_of_loss(struct waiter *tried,
+                              const struct operation *operation, int64_t now_us)
+{
+    const struct attempt *attempt = &operation->attempt;
+    const struct engine_result *result = &operation->result;
+    for (int i = 0; i < tried->count; i++) {
+        struct place *place = TAILQ_FIRST(&tried->places[i].queue->places);
+        for (; place != NULL; place = TAILQ_NEXT(place, link))
+            tell_of_loss(tried, place->waiter, operation, now_us);
+    }
+    /* a lost repeat may have left keys on some nodes: its own lock */
+    if (attempt->is_repeat && !tried->is_shared &&
+        (!result->has_holder || result->number == attempt->replaces))
+        claim_know(&tried->claim, attempt->replaces, now_us + CLAIM_ANEW_US);
+    else if (!result->has_holder && tried->claim.number != 0)
+        claim_wait(&tried->claim, now_us);
+}
 
 /* ---- the next turn ------------------------------------------------------ */
 
@@ -147,7 +434,7 @@ static void doubt_hints(struct waits *waits, struct waitplan *plan,
     }
     if (plan->tried_by != HANDOVER_ANNOUNCEMENT)
         return; /* no announcement was wrong */
-    plan->hint_gap_us = at_least(plan->hint_gap_us * 2, SCHEDULE_LEAST_US);
+    plan->hint_gap_us = at_least(plan->hint_gap_us * 2, LEAST_US);
     if (plan->hint_gap_us > most_us)
         plan->hint_gap_us = most_us;
     plan->hints_from_us = now_us + plan->hint_gap_us;
@@ -496,8 +783,9 @@ void waits_on_announced(struct waits *waits, int node, struct span resource,
     plan->announced |= (uint16_t)(1u << node);
     bool is_enough = __builtin_popcount(plan->announced) >=
                      quorum_of(waits->env->settings.nodes);
-    int64_t at_us = at_least(is_enough ? now_us : now_us + SCHEDULE_ENOUGH_US,
-                             plan->hints_from_us);
+    int64_t at_us =
+        at_least(is_enough ? now_us : now_us + ANNOUNCEMENTS_ENOUGH_US,
+                 plan->hints_from_us);
     if (at_us <= now_us) {
         waits_wake(it, HANDOVER_ANNOUNCEMENT);
     } else if (it->ticket.state == TICKET_QUEUED) {

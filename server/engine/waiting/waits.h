@@ -21,8 +21,7 @@
  * the contender tries once more, as a release may have been missed.
  *
  * A waiter with the key of the present holder repeats an acquire that was
- * granted: it need not wait, as the lock is its own. claim.h has the rule,
- * look.h tells how it learns that while others contend.
+ * granted: it need not wait, as the lock is its own. claim.h has the rule.
  *
  * Order among several servers is best effort: after some grants in a row, a
  * server lets the waiters of others go first.
@@ -30,7 +29,18 @@
 #ifndef REDLOCKD_WAITS_H
 #define REDLOCKD_WAITS_H
 
-#include "schedule.h"
+#include "announcements.h"
+
+struct waits {
+    const struct environment *env;
+    struct operations *operations;
+    struct tickets *tickets;
+    struct waitqueues queues;
+    /* Ready to try. Between two events only repeats that another attempt bars.
+     */
+    TAILQ_HEAD(, waiter) ready;
+    struct announcements announcements;
+};
 
 void waits_init(struct waits *waits, struct nodes *nodes,
                 struct tickets *tickets);

@@ -233,25 +233,11 @@ static void dismiss(struct ticket *ticket)
     it->watched->users--; /* without any, the next tick forgets the lock */
 }
 
-/* Its lock is inspected for others, and a watch is answered by the tick. */
-static void ignore_leaving(struct ticket *it, bool has_asked, int64_t now_us)
-{
-    (void)it;
-    (void)has_asked;
-    (void)now_us;
-}
-
-static void ignore_timer(struct ticket *it, int64_t now_us)
-{
-    (void)it;
-    (void)now_us;
-}
-
 void watches_init(struct watches *watches, struct tickets *tickets,
                   const struct waits *waits)
 {
-    static const struct ticket_rules rules = {leave, ignore_leaving,
-                                              ignore_timer, dismiss};
+    /* the lock is inspected for others, too, and the tick answers */
+    static const struct ticket_rules rules = {leave, NULL, NULL, dismiss};
     *watches = (struct watches){.env = tickets->env,
                                 .tickets = tickets,
                                 .waits = waits,
