@@ -183,8 +183,7 @@ function showFacts({gauges, version}) {
   const count = (name) => gauges.get(`redlockd_${name}`) || 0;
   setText(byId('about'), `${version} at ${location.host}`);
   setText(byId('facts'), [
-    plural(count('waiters'), 'client waits for a lock',
-           'clients wait for locks'),
+    plural(count('waiters'), 'client waits', 'clients wait'),
     plural(count('rounds_widened_total'), 'acquire needed more than a quorum',
            'acquires needed more than a quorum'),
     plural(count('connections'), 'connection', 'connections'),
