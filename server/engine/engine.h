@@ -80,8 +80,9 @@ struct engine_acquire {
     int limit;            /* of the pool resource#0, resource#1, …: any of so
                              many locks; 0: the resource itself */
     int permits;          /* so many of them, with a limit: 1 … NAMES_MAX */
-    bool only_repeats;    /* with a limit, a key hash and no wait: held as if no
-                             lock were free, unless it has them already */
+    bool only_repeats;    /* with a limit, a key hash and no wait: grants only
+                             what an earlier acquire with this key hash was
+                             granted, or the outcome is held */
 };
 
 /*

@@ -10,8 +10,8 @@
  *   NEW       there is room           QUEUED
  *             too many wait           SETTLED: too many waiters
  *   QUEUED    its turn                TRYING, by an operation of its own
- *             another holder          SETTLED; only who waits for that
- *             time up                 SETTLED with what was found last
+ *             another holder found    SETTLED; of a watch
+ *             time up                 SETTLED with the last result
  *             the server stops        SETTLED: stopped
  *   TRYING    granted, refused        SETTLED; the operation has the outcome
  *             lost                    QUEUED, if there is time left
@@ -20,10 +20,10 @@
  *   any       its client leaves       gone, by abandon: what it tries or was
  *                                     granted is released
  *
- * Each ticket is in exactly one list. Those that wait are in the list of their
- * kind, QUEUED or TRYING, and so many clients may wait as these lists may have
- * members together. One that does not wait, but tries like those that do, is
- * passing: the limit does not concern it.
+ * Each ticket is in exactly one list. Tickets that wait, QUEUED or TRYING, are
+ * in the list of their kind; waiters_max limits the sum of these lists. Tickets
+ * of clients that do not wait, a permit or a reader behind others, are in the
+ * list passing, which has no limit.
  */
 #ifndef REDLOCKD_TICKET_H
 #define REDLOCKD_TICKET_H
@@ -45,7 +45,7 @@ struct ticket_list {
     int count;
 };
 
-/* The first member of what the kinds know of theirs. */
+/* The first member of struct waiter, permit and watcher. */
 struct ticket {
     struct slots_head head;
     struct tickets *all;
@@ -62,7 +62,7 @@ struct ticket {
     size_t owner_len, key_hash_len;
     char owner[OWNER_MAX]; /* its own; once settled: of the result */
     char key_hash[KEY_HASH_LEN];
-    struct span name;            /* what it waits for; of the results */
+    struct span name;            /* of what it waits for; owned by its kind */
     struct engine_result result; /* without an operation */
 };
 

@@ -2,9 +2,9 @@
  * Acquires that wait while others hold the lock: a queue for each resource,
  * first come, first served. Pure.
  *
- * ticket.h tells how one waits and ends; a try is lost if the lock is held, or
- * without a quorum. While another attempt is under way it is nobody's turn, nor
- * when the server stops: but the contender of a queue still tries once.
+ * ticket.h tells how one waits and ends. A try is lost if the lock is held, or
+ * without a quorum. When the server stops, the contender of a queue still tries
+ * once.
  *
  * Only the contender of a queue tries, by an operation of its own: mostly the
  * first, see waitqueue.h. It is woken by one of these:
@@ -48,8 +48,8 @@ void waits_fini(struct waits *waits);
 
 /*
  * As operation_start, for an acquire that waits for wait_ms at most; it has a
- * ticket. 0: it may not overtake those that wait, and is answered at once
- * unless it is its turn.
+ * ticket. 0: it does not wait, but may not overtake those that do. Unless it is
+ * its turn, it is answered at once.
  */
 uint64_t waits_start(struct waits *waits, const struct request *asked,
                      int64_t wait_ms);
