@@ -158,6 +158,7 @@ int engine_pool_waiters(const struct engine *engine, struct span pool)
 static struct listing *must_find_listing(const struct engine *engine,
                                          engine_op op)
 {
+    assert(handle_kind_of(op) == HANDLE_LISTING);
     struct listing *it = listing_find(&engine->listings, op);
     assert(it != NULL);
     return it;
@@ -182,6 +183,7 @@ const struct engine_result *engine_page_lock(struct engine *engine,
 
 static struct operation *must_find(const struct engine *engine, engine_op op)
 {
+    assert(handle_kind_of(op) == HANDLE_OPERATION);
     struct operation *it = operation_find(&engine->operations, op);
     assert(it != NULL); /* a request ends its operation once: exchange.c */
     return it;
