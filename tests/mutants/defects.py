@@ -165,8 +165,9 @@ DEFECTS = [
         "        attempt->token, round_value(&attempt->round, best));\n")]),
     Defect("repeat that is undone", "sim", "exclusion", [Edit(
         "server/engine/rounds/attempt.c",
-        "            attempt->is_repeat && (attempt->fresh & 1u << i) == 0;\n",
-        "            attempt->number == 0;\n")]),
+        "        vote->is_kept = attempt->is_repeat && "
+        "(attempt->fresh & 1u << i) == 0;\n",
+        "        vote->is_kept = attempt->number == 0;\n")]),
     Defect("repeat that is undone where it replaced", "sim", "exclusion", [Edit(
         "tests/lib/node/simnode.c",
         "        answer->reply.was_free &= key == NULL;\n",

@@ -87,6 +87,12 @@ READERS = [
            "readers_that_the_user_may_not_read_are_an_error", [
         Edit(TOLD, "if refused and not string.find(refused.err, "
              "'^WRONGTYPE') then", "if false then")], tests="lua_tokens"),
+    Defect("lost attempt that counts as an earlier reader", "unit",
+           "what_its_own_lost_attempt_left_is_no_earlier_lock", [Edit(
+               "server/engine/rounds/attempt.c",
+               "            ((attempt->fresh | attempt->own) & 1u << i) == 0)",
+               "            (attempt->fresh & 1u << i) == 0)")],
+           tests="shared"),
     # what is released of it
     Defect("forced release that follows who comes", "unit",
            "all_readers_that_are_found_are_released", [Edit(

@@ -27,7 +27,7 @@ void attempt_init(struct attempt *attempt, const struct attempt_means *means,
     attempt->is_repeat = request->is_shared && request->asked_us > 0;
     attempt->replaces = attempt->is_repeat ? request->asked_us - 1 : 0;
     attempt->replacing = 0;
-    attempt->fresh = 0;
+    attempt->fresh = attempt->own = 0;
     attempt->token_len = span_copy(attempt->token, token);
     attempt->forced = NULL;
 }
@@ -429,16 +429,19 @@ bool attempt_has_replaced(const struct attempt *attempt)
         return attempt->is_repeat;
     for (int i = 0; i < round->total; i++)
         if (round->votes[i].vote == VOTE_GRANTED &&
-            (attempt->fresh & 1u << i) == 0)
+            ((attempt->fresh | attempt->own) & 1u << i) == 0)
             return attempt->is_repeat;
     return false;
 }
 
 void attempt_undo(struct attempt *attempt)
 {
-    for (int i = 0; i < attempt->round.total; i++)
-        attempt->round.votes[i].is_kept =
-            attempt->is_repeat && (attempt->fresh & 1u << i) == 0;
+    for (int i = 0; i < attempt->round.total; i++) {
+        struct round_vote *vote = &attempt->round.votes[i];
+        vote->is_kept = attempt->is_repeat && (attempt->fresh & 1u << i) == 0;
+        if (vote->is_sent && !ballot_is_harmless(round_ballot(vote)))
+            attempt->own |= (uint16_t)(1u << i);
+    }
     attempt->fresh = 0;
     releases_undo(attempt->means->releases, &attempt->round,
                   attempt->request->resource, attempt_token(attempt),

@@ -79,6 +79,8 @@ struct attempt {
     int64_t replacing;      /* the same, of the round under way */
     uint16_t fresh;         /* bit per node: set there, without replacing
                                anything, and not undone yet */
+    uint16_t own;           /* bit per node: an earlier attempt may be there, or
+                               may have been until this one came */
     int64_t uncertainty_us; /* its calls may run so long after the deadline */
     struct forced *forced;  /* force; otherwise NULL */
     struct round round;

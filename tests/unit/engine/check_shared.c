@@ -198,6 +198,28 @@ TEST(so_it_is_if_a_lost_attempt_replaced_one)
     ck_assert(play_result(op)->is_repeat);
 }
 
+/* Its first number is below that of a writer whom some nodes have seen, and two
+ * nodes answer late. */
+TEST(what_its_own_lost_attempt_left_is_no_earlier_lock)
+{
+    engine_op op = ask_again();
+    for (int i = 0; i < 3; i++)
+        play_reply(
+            play_find(CALL_REPEAT, i),
+            (struct call_reply){.vote = VOTE_STALE, .highest = play.now_us});
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    for (int i = 3; i < 5; i++) {
+        play_reply(play_find(CALL_REPEAT, i),
+                   (struct call_reply){.vote = VOTE_GRANTED, .was_free = true});
+        play_answer(CALL_REPEAT, i, VOTE_GRANTED);
+    }
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    play_reply(play_find(CALL_REPEAT, 0),
+               (struct call_reply){.vote = VOTE_GRANTED, .was_free = true});
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    ck_assert(!play_result(op)->is_repeat);
+}
+
 /* Another server granted it, whose clocks are ahead; or after this request. */
 TEST_RANGE(so_is_one_that_clocks_make_later, 0, 2)
 {
