@@ -5,7 +5,9 @@
  * others, of which one stays. There may be several lists of new names: with
  * RIVALS two of one epoch share four old names, with LATER the second one has a
  * higher epoch, with NEXT it has most names of the first one, with THIRD there
- * are three, one epoch after the other.
+ * are three, one epoch after the other. With BACK the second list are the old
+ * names again. With LEFT the first list has marked all its nodes, and its
+ * servers have stopped before one votes.
  *
  * A machine that is marked for new names keeps what it was taken from, and
  * which marks it has passed. A server may not reach some of the machines. With
@@ -15,6 +17,12 @@
  * BOTH_NEW of the same new one. Rule 6, which forgot.pml has, is one step. That
  * a list must be able to replace the old one before it marks anything is left
  * out: it saves work, and nothing else depends on it.
+ *
+ * With IN_USE the old servers go on: those of new names that have not counted
+ * them take no machine from them, and admit none by time, unless an admission
+ * tells that they are dead. They reach all machines, but one is paused until the
+ * first one is admitted; and the server that has counted dies when two are. With
+ * WORD there was no count: one was taken by the operator's word, who was wrong.
  *
  * Rules that can be switched off:
  *   ANY_TELLS    a node that had no permission when it was marked is asked, too
@@ -31,6 +39,13 @@
  *   ONE_PASSED   and the one before it
  *   TAKES_EQUAL  a mark that took the node yields to an equal epoch. Nobody gets
  *                the lock twice, but two servers may go on for ever: FIGHTS
+ *   NO_BACK      other new names do harm though a majority of their nodes has
+ *                marks of a higher epoch instead of theirs
+ *   BACK_FEW     as many nodes are enough as a majority of the old names has
+ *   BACK_EQUAL   so are marks of the same epoch. Alone it does no harm: they
+ *                replace none; with TAKES_EQUAL it does
+ *   NO_DEAD      no admission tells who is dead
+ *   WORD_IS_DEAD those whom the operator's word replaced are told as dead
  *   BY_TIME      servers of these configurations, a bit each, admit a node when
  *                nothing is promised any more; new ones, once one was admitted
  *                for them. Of the old ones that is what remains: a server that
@@ -60,6 +75,12 @@
 #define NAMES_1 7
 #define NAMES_2 14
 #define EPOCH_2 2
+#ifdef APART
+#define LOSERS 0
+#define TOLD 0
+#define ASKS_0 3
+#define ASKS_1 12
+#endif
 #elif defined(LATER)
 #define NAMES_0 31
 #define NAMES_1 28
@@ -82,6 +103,22 @@
 #define ASKS_0 56
 #define ASKS_1 7
 #endif
+#elif defined(BACK)
+#define NAMES_0 7
+#define NAMES_1 31
+#define NAMES_2 7
+#define LOSERS 0
+#define TOLD 0
+#define BY_TIME 2
+#ifdef APART
+#define ASKS_0 28
+#define ASKS_1 3
+#endif
+#endif
+#ifdef IN_USE
+#define LOSERS 0
+#define TOLD 0
+#define BY_TIME 2
 #endif
 #ifndef FAULTS
 #define FAULTS 1
@@ -131,8 +168,9 @@
 /* To have an end: a client asks only some names, only some machines forget, and
  * only births of these and of fresh ones are told; the second machine may be
  * missing; marks of one epoch that took nothing replace each other only while
- * there were fewer than MARKS. With THIRD none forgets, and fresh ones are
- * admitted by time alone; with APART no client asks whom the other one asks. */
+ * there were fewer than MARKS. With THIRD, BACK and IN_USE none forgets, and
+ * fresh ones are admitted by time alone; with APART no client asks whom the
+ * other one asks. */
 #ifndef MARKS
 #define MARKS 3
 #endif
@@ -189,6 +227,10 @@ byte awaited[SERVERS];         /* what these had promised, and has not ended */
 byte told[SERVERS];            /* machines that it took: MEMORY */
 byte latest[SERVERS * ALL];    /* of the new names */
 byte established;              /* one was admitted for it: a bit each */
+#ifdef IN_USE
+byte base[SERVERS];            /* that was counted */
+byte dead[MACHINES];           /* 1 + the names that its admission followed */
+#endif
 #ifdef FIGHTS
 byte took[SERVERS];            /* from a rival; it counts to 2 */
 #endif
@@ -307,14 +349,42 @@ c_code {
 #endif
     }
 
-    static int cannot_have_counted(int other, int base, int tellers)
+    /* Those of the set that have carried its mark. */
+    static int count_carriers(int other, int set)
     {
-        int carried = 0;
+        int carriers = 0;
         for (int m = 0; m < MACHINES; m++)
-            carried += (tellers >> m & 1) && ((now.passed[m] >> other & 1) ||
-                                              now.under[m] == other);
-        return carried + count_of(names_of[base]) - count_of(tellers) <
-               quorum_of(base);
+            carriers += (set >> m & 1) && ((now.passed[m] >> other & 1) ||
+                                           now.under[m] == other);
+        return carriers;
+    }
+
+    /* The rest of its own names are no majority. */
+    static int is_replaced_by(int d, int other, int base, int carriers)
+    {
+#ifdef BACK_EQUAL
+        int is_higher = epoch_of[d] >= epoch_of[other];
+#else
+        int is_higher = epoch_of[d] > epoch_of[other];
+#endif
+#ifdef BACK_FEW
+        int enough = quorum_of(base);
+#else
+        int enough = quorum_of(other);
+#endif
+#ifdef NO_BACK
+        return 0;
+#endif
+        return is_higher && carriers >= enough;
+    }
+
+    static int is_harmless(int d, int other, int base, int set)
+    {
+        int tellers = tellers_of(base, set);
+        int carriers = count_carriers(other, tellers);
+        int silent = count_of(names_of[base]) - count_of(tellers);
+        return carriers + silent < quorum_of(base) ||
+               is_replaced_by(d, other, base, carriers);
     }
 
     /* Of those in reach. */
@@ -330,7 +400,7 @@ c_code {
     static int are_others_dead(int d, int base, int set)
     {
 #ifndef NO_OTHERS
-        int marks = 0, votes = 0, tellers = tellers_of(base, set);
+        int marks = 0, votes = 0;
         for (int m = 0; m < MACHINES; m++)
             if (set >> m & 1) {
                 marks |= now.passed[m] | 1 << now.under[m];
@@ -340,7 +410,7 @@ c_code {
             if (((marks | votes) >> it & 1) && it != d && it != base &&
                 epoch_of[it] >= epoch_of[base] &&
                 !is_enough(it, tellers_of(it, set)) &&
-                ((votes >> it & 1) || !cannot_have_counted(it, base, tellers)))
+                ((votes >> it & 1) || !is_harmless(d, it, base, set)))
                 return 0;
 #endif
         return 1;
@@ -366,6 +436,10 @@ c_code {
         return promised_by((1 << MACHINES) - 1) == 0;
     }
 
+#ifdef IN_USE
+    static int counted; /* the base */
+#endif
+
     /* Whether some in reach are enough, and have promised just that. */
     static int may_count(int s, int d, int awaited)
     {
@@ -382,11 +456,51 @@ c_code {
                 continue; /* its name leads to one of them */
             int base = find_base(set), tellers = tellers_of(base, set);
             if (is_enough(base, tellers) && promised_by(tellers) == awaited &&
-                are_others_dead(d, base, set))
+                are_others_dead(d, base, set)) {
+#ifdef IN_USE
+                counted = base;
+#endif
                 return 1;
+            }
         }
         return 0;
     }
+
+#ifdef IN_USE
+    static int is_dead(int d, int old)
+    {
+#ifndef NO_DEAD
+        for (int m = 0; m < MACHINES; m++)
+            if (now.phase[m] == ADMITTED && now.under[m] == d &&
+                now.dead[m] == old + 1)
+                return 1;
+#endif
+        return 0;
+    }
+
+    /* It votes under other names, which may be in use. */
+    static int is_in_use(int d, int m)
+    {
+        return now.phase[m] == ADMITTED && now.under[m] != d &&
+               !is_dead(d, now.under[m]);
+    }
+
+    static int sees_others(int d)
+    {
+        for (int m = 0; m < MACHINES; m++)
+            if (has_name(d, m) && is_in_use(d, m))
+                return 1;
+        return 0;
+    }
+
+    static int count_votes(int d)
+    {
+        int votes = 0;
+        for (int m = 0; m < MACHINES; m++)
+            votes += now.phase[m] == ADMITTED && now.under[m] == d;
+        return votes;
+    }
+#endif
 };
 
 /* ---- votes -------------------------------------------------------------- */
@@ -530,10 +644,26 @@ inline admit_told(m)
     (taken[m] == 0 || EPOCH(under[m]) < EPOCH(d) || (established & BIT(d)))
 #endif
 
+#ifdef IN_USE
+#ifdef WORD
+#define PAUSED MACHINES
+#else
+#define PAUSED 2
+#endif
+#define MAY_MARK(m, d) \
+    (established & BIT(d) -> !c_expr { (is_in_use)(d, m) } : (m) != PAUSED)
+#define SEES_OTHERS(m) c_expr { (sees_others)(now.under[m]) }
+#define MAY_COUNT(d) !(established & BIT(d))
+#else
+#define MAY_MARK(m, d) true
+#define SEES_OTHERS(m) false
+#define MAY_COUNT(d) true
+#endif
+
 /* It sees one of its own admitted, or another one that yields to its epoch. */
 #define MAY_TAKE(m, d) \
     (phase[m] == UNMARKED || \
-     phase[m] == ADMITTED && EPOCH(under[m]) < EPOCH(d) || \
+     phase[m] == ADMITTED && EPOCH(under[m]) < EPOCH(d) && MAY_MARK(m, d) || \
      phase[m] == MARKED && under[m] != d && EPOCH(under[m]) <= EPOCH(d) && \
      YIELDS(m, d) && \
      (taken[m] != 0 || EPOCH(under[m]) < EPOCH(d) || births[NAME(m)] < MARKS))
@@ -603,6 +733,9 @@ inline run_admit(s, m)
         carries[OF(m, k)] = (k == NAME(m) -> 0 : latest[OF(s, k)])
     }
     k = 0;
+#ifdef IN_USE
+    dead[m] = base[s] + 1;
+#endif
     SEEN(s, m) = 0
 }
 
@@ -627,11 +760,19 @@ inline restart(s)
                 take(s, m) } \
     :: d_step { phase[m] == MARKED && under[m] == SERVES(s) && \
                 SEEN(s, m) != birth[m] -> see(s, m) } \
-    :: d_step { MAY_ADMIT(s, m) -> run_admit(s, m) }
+    :: d_step { MAY_ADMIT(s, m) -> run_admit(s, m); DIES(s) }
 
+#ifdef IN_USE
+#define KEEP_BASE(s) base[s] = c_expr { counted }
+#define DIES(s) is_over[s] = c_expr { (count_votes)(SERVES(s)) } < 2
+#else
+#define KEEP_BASE(s) skip
+#define DIES(s) skip
+#endif
 #define COUNT_WITH(s, promises) \
-    :: d_step { !is_over[s] && c_expr { (may_count)(s, SERVES(s), promises) } -> \
-                is_over[s] = 1; awaited[s] = promises }
+    :: d_step { !is_over[s] && MAY_COUNT(SERVES(s)) && \
+                c_expr { (may_count)(s, SERVES(s), promises) } -> \
+                is_over[s] = 1; awaited[s] = promises; KEEP_BASE(s) }
 #define SERVER(s) \
     COUNT_WITH(s, 0) COUNT_WITH(s, 1) COUNT_WITH(s, 2) COUNT_WITH(s, 3) \
     FAULT(!is_over[s], restart(s))
@@ -642,6 +783,9 @@ inline restart(s)
 #elif NAMES_3 != 0
 #define LOOKS(m) LOOK(0, m) LOOK(1, m) LOOK(2, m)
 #define SERVERS_ALL SERVER(0) SERVER(1) SERVER(2)
+#elif defined(LEFT)
+#define LOOKS(m) LOOK(1, m)
+#define SERVERS_ALL SERVER(1)
 #elif NAMES_2 != 0
 #define LOOKS(m) LOOK(0, m) LOOK(1, m)
 #define SERVERS_ALL SERVER(0) SERVER(1)
@@ -654,6 +798,7 @@ inline restart(s)
 #define ADMIT_BY_TIME(m) \
     :: d_step { phase[m] == MARKED && (BY_TIME & BIT(under[m])) && \
                 (under[m] == 0 || (established & BIT(under[m]))) && \
+                !SEES_OTHERS(m) && \
                 c_expr { (nothing_is_promised)() } -> admit(m) }
 #else
 #define ADMIT_BY_TIME(m)
@@ -687,6 +832,27 @@ active proctype world()
         }
         k = 0
     }
+#ifdef LEFT
+    for (m : 0 .. MACHINES - 1) {
+        d_step {
+            if
+            :: HAS_NAME(1, m) -> take(0, m)
+            :: else
+            fi
+        }
+    }
+#endif
+#ifdef WORD
+    d_step {
+        take(0, 0);
+        admit(0);
+#ifdef WORD_IS_DEAD
+        dead[0] = 1;
+#endif
+        restart(0)
+    }
+#endif
+    m = 0;
     if
 #ifdef BOTH_NEW
     :: d_step { asked[0] = 1; asked[1] = 1 }

@@ -207,6 +207,7 @@ names       | RIVALS LOSERS=2 REACH_GRANT=2 | goal: a lock under the second list
 names       | RIVALS LOSERS=2 FEW | 65 of four names, each list has two | two_holders
 names       | RIVALS LOSERS=2 ANY_MARK | 65 marks of the other list count | two_holders
 names       | RIVALS LOSERS=2 FIGHTS TAKES_EQUAL | 65 one takes it from the other | livelock
+names       | RIVALS APART TAKES_EQUAL BACK_EQUAL | 65 and takes it back | two_holders
 names       | LATER LOSERS=4 | all rules on, a higher epoch comes by | nothing
 names       | LATER LOSERS=4 NO_OTHERS | 65 the first list has counted, too | two_holders
 names       | LATER LOSERS=4 NO_PASSED | 65 its marks are not known any more | two_holders
@@ -214,6 +215,15 @@ names       | NEXT            | all rules on, one list after the other | nothing
 names       | NEXT REACH_GRANT=2 | goal: a lock under the second list | is_reached
 names       | THIRD           | all rules on, three lists | nothing | FAULTS=0 APART
 names       | THIRD ONE_PASSED | 65 the marks before are not known | two_holders
+names       | BACK            | all rules on, back to the old names | nothing
+names       | BACK BACK_FEW   | 65 a majority of the old names is enough | two_holders
+names       | BACK LEFT REACH_GRANT=2 | goal: back before a new one votes | is_reached
+names       | BACK LEFT REACH_GRANT=2 NO_BACK | 65 marks that were replaced count | nothing
+names       | IN_USE          | all rules on, old servers go on | nothing
+names       | IN_USE REACH_GRANT | goal: the next server takes the rest | is_reached
+names       | IN_USE REACH_GRANT NO_DEAD | 65 nobody tells who is dead | nothing
+names       | IN_USE SHRINKS WORD | all rules on, a wrong word | nothing
+names       | IN_USE SHRINKS WORD WORD_IS_DEAD | 65 it is told as proof | two_holders
 five        |                 | all rules on                          | nothing
 five        | REACH_READMIT   | goal: all are back                    | is_reached
 five        | ONE_MAY_BE_AWAY | 41 the only one that knows is away    | two_holders
