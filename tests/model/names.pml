@@ -20,9 +20,10 @@
  *
  * With IN_USE the old servers go on: those of new names that have not counted
  * them take no machine from them, and admit none by time, unless an admission
- * tells that they are dead. They reach all machines, but one is paused until the
- * first one is admitted; and the server that has counted dies when two are. With
- * WORD there was no count: one was taken by the operator's word, who was wrong.
+ * tells that they are dead. They reach all machines, but one is paused until
+ * the first is admitted; and the server that has counted dies when two are.
+ * With WORD nobody has counted: one was taken by the operator's word, who was
+ * wrong.
  *
  * Rules that can be switched off:
  *   ANY_TELLS    a node that had no permission when it was marked is asked, too
