@@ -586,6 +586,9 @@ inline forget(m)
     from[m] = 0;
 #endif
     passed[m] = 0;
+#ifdef IN_USE
+    dead[m] = 0;
+#endif
     lock[m] = 0;
     promised[m] = 0;
     for (k : 0 .. ALL - 1) {
@@ -609,6 +612,9 @@ inline admit(m)
     from[m] = 0;
     passed[m] = 0;
     promised[m] = 0;
+#ifdef IN_USE
+    dead[m] = 0;
+#endif
 #if NAMES_2 != 0 || defined(BY_TIME)
     established = established | BIT(under[m]);
 #endif
