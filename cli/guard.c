@@ -68,8 +68,9 @@ static _Noreturn void execute(const struct guard_setup *setup, pid_t guard)
     (void)snprintf(number, sizeof number, "%" PRId64,
                    setup->shared->fencing_token);
     if (setenv("REDLOCKD_RESOURCE", setup->shared->resource, 1) == 0 &&
-        (setup->shared->slots[0] == '\0' ||
-         setenv("REDLOCKD_SLOT", setup->shared->slots, 1) == 0) &&
+        (setup->shared->slots[0] == '\0'
+             ? unsetenv("REDLOCKD_SLOT") == 0 /* of a command around this one */
+             : setenv("REDLOCKD_SLOT", setup->shared->slots, 1) == 0) &&
         setenv("REDLOCKD_FENCING_TOKEN", number, 1) == 0 &&
         setenv("REDLOCKD_TOKEN", setup->shared->token, 1) == 0) {
         (void)sigprocmask(SIG_SETMASK, &setup->signals, NULL);

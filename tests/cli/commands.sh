@@ -373,6 +373,8 @@ permits_are_locks_of_slots() {
         sh -c 'echo "$REDLOCKD_RESOURCE $REDLOCKD_SLOT"' &&
         gives 0 "0 1 2" run --limit 3 --permits 3 p1 -- \
             sh -c 'echo "$REDLOCKD_SLOT"' &&
+        REDLOCKD_SLOT=7 gives 0 "slot: none" run no-permit -- \
+            sh -c 'echo "slot: ${REDLOCKD_SLOT-none}"' &&
         gives 1 "p1: 3 of 3 free" show --limit 3 p1 &&
         hold p1 20 --limit 2 --owner me &&
         gives 0 "held by me" show --limit 2 p1 &&
