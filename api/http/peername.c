@@ -4,7 +4,7 @@
 #include <gnutls/x509-ext.h>
 #include <gnutls/x509.h>
 #include <stdbool.h>
-#include <string.h>
+#include <stdio.h>
 
 #define ALTERNATIVE_NAMES_OID "2.5.29.17" /* RFC 5280 §4.2.1.6 */
 
@@ -26,20 +26,16 @@ static bool is_plain(const unsigned char *name, size_t len)
 
 static void add(struct list *list, const char *kind, const gnutls_datum_t *name)
 {
-    size_t kind_len = strlen(kind), separator = list->len > 0;
+    size_t left = list->size - list->len;
     if (!is_plain(name->data, name->size))
         return;
-    if (list->count++ == PEERNAMES_MAX ||
-        separator + kind_len + name->size >= list->size - list->len)
+    int len = snprintf(list->text + list->len, left, "%s%s%.*s",
+                       list->len > 0 ? "\n" : "", kind, (int)name->size,
+                       (const char *)name->data);
+    if (list->count++ == PEERNAMES_MAX || len < 0 || (size_t)len >= left)
         list->is_full = true;
-    if (list->is_full)
-        return;
-    char *to = list->text + list->len;
-    if (separator)
-        *to++ = '\n';
-    memcpy(to, kind, kind_len);
-    memcpy(to + kind_len, name->data, name->size);
-    list->len += separator + kind_len + name->size;
+    if (!list->is_full)
+        list->len += (size_t)len;
 }
 
 static const char *kind_of(unsigned type)

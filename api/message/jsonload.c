@@ -2,16 +2,19 @@
 
 #include <jansson.h>
 #include <setjmp.h>
-#include <stdalign.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <sys/queue.h>
 
 /* In front of what jansson has: the latest first. */
 struct block {
-    alignas(max_align_t) LIST_ENTRY(block) link;
+    union {
+        LIST_ENTRY(block) link;
+        max_align_t aligned; /* so is what follows */
+    };
 };
 
-static LIST_HEAD(, block) blocks = LIST_HEAD_INITIALIZER(blocks);
+static LIST_HEAD(block_list, block) blocks = LIST_HEAD_INITIALIZER(blocks);
 static jmp_buf outside; /* of the parser */
 static bool is_inside;
 static bool has_failed;

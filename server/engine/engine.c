@@ -73,9 +73,9 @@ engine_op engine_acquire(struct engine *engine,
         .is_shared = acquire->is_shared,
         .client = client,
     };
-    /* It overtakes no one: it may not get in before a writer that waits. */
+    /* It may not get in before a writer that waits. */
     bool is_behind = acquire->is_shared &&
-                     waits_count(&engine->waits, acquire->resource) > 0;
+                     waits_has_writer(&engine->waits, acquire->resource);
     if (acquire->limit > 0)
         return permits_start(
             &engine->permits, &request,

@@ -120,6 +120,15 @@ DEFECTS = [
         "    bool is_full =\n"
         "        it->all->waiting[it->kind].count >= settings->waiters_max;\n")],
            tests="tickets"),
+    Defect("contender that nobody wakes", "unit",
+           "who_may_go_as_another_gives_way_goes", [Edit(
+        "server/engine/waiting/waitqueue.c",
+        "        ticket_set_timer(&it->ticket, 1);\n",
+        "        (void)it->ticket;\n")], tests="waits_several"),
+    Defect("readers that keep readers out", "unit",
+           "readers_do_not_keep_out_a_reader", [Edit(
+        "server/engine/waiting/waits.c", "queue->writers > 0",
+        "queue->count > 0")], tests="tickets"),
     Defect("reader behind a writer takes a place", "unit",
            "a_reader_that_does_not_wait_is_not_one_too_many", [Edit(
         "server/engine/engine.c",

@@ -158,7 +158,10 @@ static bool may_contend(const struct waiter *it)
     return true;
 }
 
-/* It becomes the contender of its queues; later ones give way. */
+/*
+ * It becomes the contender of its queues; later ones give way. Nobody else may
+ * have a reason to look at it: its timer lets it try or plan at once.
+ */
 static void contend(struct waitqueues *queues, struct waiter *it)
 {
     for (int i = 0; i < it->count; i++) {
@@ -167,6 +170,8 @@ static void contend(struct waitqueues *queues, struct waiter *it)
             make_vacant(queues, other->places[j].queue);
         it->places[i].queue->contender = it;
     }
+    if (it->ticket.state == TICKET_QUEUED)
+        ticket_set_timer(&it->ticket, 1);
 }
 
 /* Finds contenders for vacant queues. Ends, as only later ones give way. */
@@ -193,6 +198,7 @@ void waitqueues_join(struct waitqueues *queues, struct waiter *waiter)
         struct waitqueue *queue = waiter->places[i].queue;
         TAILQ_INSERT_TAIL(&queue->places, &waiter->places[i], link);
         queue->count++;
+        queue->writers += !waiter->is_shared;
         is_free &= queue->contender == NULL;
     }
     if (is_free)
@@ -205,6 +211,7 @@ void waitqueues_leave(struct waitqueues *queues, struct waiter *waiter)
         struct waitqueue *queue = waiter->places[i].queue;
         TAILQ_REMOVE(&queue->places, &waiter->places[i], link);
         queue->count--;
+        queue->writers -= !waiter->is_shared;
         if (queue->contender == waiter)
             make_vacant(queues, queue);
     }

@@ -63,6 +63,7 @@ struct waitqueue {
     TAILQ_ENTRY(waitqueue) link;
     TAILQ_HEAD(, place) places;
     int count;                /* of them */
+    int writers;              /* of these, those for an exclusive lock */
     int users;                /* waiters that are not closed */
     struct waiter *contender; /* NULL: none contends in all of its queues */
     struct waiter *trying;    /* has an attempt under way; NULL: none */

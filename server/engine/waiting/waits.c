@@ -22,7 +22,7 @@ static void schedule_timer(const struct waiter *it)
     if (it->ticket.state != TICKET_QUEUED)
         return;
     if (waiter_is_contender(it) && it->plan->try_us < at_us)
-        at_us = it->plan->try_us;
+        at_us = at_least(it->plan->try_us, 1); /* not planned: at once */
     if (it->claim.try_us != 0 && it->claim.try_us < at_us)
         at_us = it->claim.try_us;
     ticket_set_timer(&it->ticket, at_us);
@@ -677,6 +677,17 @@ int waits_count(const struct waits *waits, struct span resource)
             most = queue->count;
     }
     return most;
+}
+
+bool waits_has_writer(const struct waits *waits, struct span resource)
+{
+    bool has_writer = false;
+    while (resource.len > 0) {
+        const struct waitqueue *queue =
+            waitqueues_find(&waits->queues, names_next(&resource));
+        has_writer |= queue != NULL && queue->writers > 0;
+    }
+    return has_writer;
 }
 
 /* ---- wake-ups ----------------------------------------------------------- */

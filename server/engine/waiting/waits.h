@@ -57,6 +57,9 @@ uint64_t waits_start(struct waits *waits, const struct request *asked,
 /* The number of waiters for the resource; of several, the greatest. */
 int waits_count(const struct waits *waits, struct span resource);
 
+/* Whether one of them wants one of the resources for itself. */
+bool waits_has_writer(const struct waits *waits, struct span resource);
+
 /*
  * A release of the resource was just sent to the nodes: calls that are sent now
  * arrive behind it.

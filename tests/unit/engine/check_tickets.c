@@ -92,6 +92,30 @@ TEST(a_reader_that_does_not_wait_is_not_one_too_many)
     ck_assert_uint_eq(play.metrics.waiters, MOST);
 }
 
+/* Without a writer it asks the nodes, whoever waits. */
+TEST(readers_do_not_keep_out_a_reader)
+{
+    engine_op op =
+        engine_acquire(play.engine,
+                       &(struct engine_acquire){.resource = PLAY_RESOURCE,
+                                                .ttl_ms = 30000,
+                                                .wait_ms = WAITING_MS,
+                                                .is_shared = true},
+                       NULL);
+    ck_assert_int_eq(waiting_attempts(), 1);
+    engine_op reader = read_at_once();
+    ck_assert_int_eq(play_outcome(reader), OUTCOME_PENDING);
+    ck_assert_int_eq(waiting_attempts(), 2);
+    (void)engine_abandon(play.engine, op);
+    engine_op writer = waiting_ask();
+    engine_op behind = read_at_once();
+    ck_assert_int_eq(waiting_attempts(), 3);
+    (void)engine_abandon(play.engine, writer);
+    (void)engine_abandon(play.engine, behind);
+    ck_assert_int_eq(play_outcome(read_at_once()), OUTCOME_PENDING);
+    ck_assert_int_eq(waiting_attempts(), 4);
+}
+
 TEST(readers_that_do_not_wait_take_no_place)
 {
     (void)waiting_ask();

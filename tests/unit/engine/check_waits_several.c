@@ -8,6 +8,7 @@
 
 #define A span_of("order:1")
 #define B span_of("order:2")
+#define C span_of("order:3")
 #define BOTH span_of("order:1\norder:2")
 
 /* The resource of the newest call. */
@@ -99,6 +100,29 @@ TEST(when_it_is_its_turn_it_waits_for_an_attempt_under_way)
     check_last(BOTH);
     waiting_grant();
     ck_assert_int_eq(play_outcome(both), OUTCOME_GRANTED);
+}
+
+/* The first one leaves, or is granted: so the second one may go, and the third
+ * one no longer. Then the fourth one may, in whose queue nothing happened. */
+TEST_RANGE(who_may_go_as_another_gives_way_goes, 0, 2)
+{
+    engine_op first = waiting_ask_for(A, WAITING_MS);
+    waiting_find_held();
+    (void)waiting_ask_for(BOTH, WAITING_MS);
+    (void)waiting_ask_for(span_of("order:2\norder:3"), WAITING_MS);
+    waiting_find_held();
+    (void)waiting_ask_for(C, WAITING_MS);
+    ck_assert_int_eq(waiting_attempts(), 2);
+    if (_i == 0) {
+        (void)engine_abandon(play.engine, first);
+    } else {
+        release(A);
+        waiting_grant();
+    }
+    int attempts = waiting_attempts();
+    play_advance(1000);
+    ck_assert_int_eq(waiting_attempts(), attempts + 1);
+    check_last(C);
 }
 
 TEST(its_grant_is_known_in_each_queue)
