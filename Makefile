@@ -46,7 +46,7 @@ CLI_OBJ := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard cli/*.c))) \
            $(patsubst %,$(OUT)/%.o,server/lock/names api/message/encoding api/message/id \
              api/message/jsonload)
 lua := $(patsubst %,server/node/scripts/%.lua,\
-         prelude shared release acquire share repeat extend inspect repair \
+         prelude tombstone shared release acquire share repeat extend inspect repair \
          listen scan slots permission single row readers batch)
 # one after the other: the page's script and style
 script := $(patsubst %,api/page/%.js,text metrics chart nodes locks watch details force token page)

@@ -237,6 +237,8 @@ static void add_args(struct batch *batch, const struct call *call)
         add_locks(batch, call->resource);
         if (call->kind == CALL_RELEASE)
             add(batch, copy(batch, call->token));
+        if (call->kind == CALL_RELEASE && call->tombstone_ms > 0)
+            add_number(batch, call->tombstone_ms);
         if (call->kind == CALL_TOKENS)
             add_number(batch, call->number);
         return;

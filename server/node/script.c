@@ -46,6 +46,8 @@ char script_letter_of(const struct call *call)
 {
     if (call->kind == CALL_ACQUIRE && token_is_shared(call->token))
         return SCRIPT_SHARE;
+    if (call->kind == CALL_RELEASE && call->tombstone_ms > 0)
+        return SCRIPT_FORCE;
     return script_letter(call->kind);
 }
 

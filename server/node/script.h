@@ -55,6 +55,9 @@ char script_letter_of(const struct call *call);
 /* Of acquires and repeats of shared locks. */
 enum { SCRIPT_SHARE = 'h' };
 
+/* Of releases that leave a tombstone. */
+enum { SCRIPT_FORCE = 'x' };
+
 /* Whether it is a number that the script may return: 0 to EXACT_MAX. */
 bool script_is_number(const struct script_field *field);
 

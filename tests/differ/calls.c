@@ -368,6 +368,8 @@ static void make_call(struct run *run, const struct shared *shared,
     };
     /* without a draw of its own, so that the seeds that are kept stay */
     call->dead = span_of(call->max_ttl_ms == 1000 ? "" : "1:dead:");
+    if (kind == CALL_RELEASE && call->max_ttl_ms != 1000) /* not by force */
+        call->tombstone_ms = 0;
     if (has_names) {
         fence_slots(call->resource, call->slots);
         call->seen = any_seen(run, call, resource);

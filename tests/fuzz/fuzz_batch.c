@@ -62,7 +62,7 @@ static bool read_call(struct span line, char names[NAMES_LEN_MAX],
             INT64_C(1700000000000000) + (int64_t)rest.len * LATER_US,
         .window_us = 15000000,
         .seen = INT64_MAX,
-        .tombstone_ms = INT64_MAX,
+        .tombstone_ms = kind == CALL_REPAIR ? INT64_MAX : 0,
     };
     if (names_count(call->resource) > NAMES_MAX)
         return false;

@@ -17,6 +17,9 @@
  * With PARTS the lock has another part, which node 2 lacks, and which is not
  * released. With OTHERS somebody else has a key on some node now and then.
  *
+ * With FORCED the release is one by force, and no acquire is under way: once a
+ * majority has answered within 3 T, no majority may have the key again.
+ *
  * With SMALL the lock is old, node 2 lacks it, nothing breaks, and two
  * spreads may be under way.
  *
@@ -28,6 +31,7 @@
  * Rules that can be switched off:
  *   NO_TOMB      a creation leaves no tombstone
  *   TOMB=…       it lasts so long, less than 4 T
+ *   NO_BURY      nor does a forced release
  *   NO_GATE      a spread may look before T after the grant
  *   NO_WAIT      the second look does not wait for T after the first one
  *   LATE_LOOK    it may begin later than 3 T after the first one
@@ -72,7 +76,7 @@
 #define WINDOW T
 #endif
 
-bool leftover, overwritten;
+bool leftover, overwritten, revived;
 
 byte key[NODES];    /* 1: ours, 2: somebody else's */
 bit coming[NODES];  /* the acquire, or its fill */
@@ -94,6 +98,9 @@ byte age;           /* since the release began */
 byte quiet;         /* since the last answer, or the release began */
 byte frail;         /* the node whose connection may break */
 
+#ifdef FORCED
+bit is_told;        /* the client was answered */
+#endif
 #define HAS_BEGUN (asked[0] != IDLE)
 #define IS(n, what) (asked[n] == what -> 1 : 0)
 #define ALL(what) (IS(0, what) + IS(1, what) + IS(2, what))
@@ -102,7 +109,11 @@ byte frail;         /* the node whose connection may break */
 #define AGE_MAX (2 * T)
 #define IS_TIME (age >= 2 * T)
 #else
+#ifdef FORCED
+#define AGE_MAX (3 * T)
+#else
 #define AGE_MAX T
+#endif
 #define IS_TIME (quiet >= T)
 #endif
 #define IS_ANSWERED (HAS_BEGUN && ALL(UNDER_WAY) == 0)
@@ -167,7 +178,13 @@ inline answer(n)
     fi;
     quiet = 0;
     asked[n] = ANSWERED;
-    key[n] = (HAS(n) -> 0 : key[n])
+    key[n] = (HAS(n) -> 0 : key[n]);
+#ifdef FORCED
+    is_told = is_told || (age < AGE_MAX && ALL(ANSWERED) >= QUORUM);
+#ifndef NO_BURY
+    tomb[n] = (is_again -> tomb[n] : TOMB)
+#endif
+#endif
 }
 
 inline ask_again()
@@ -226,8 +243,13 @@ byte tomb[NODES];    /* how long the tombstone still lasts */
 #define MAY_CREATE(n) (!HAS(n)) /* what was missing, and nothing else */
 #endif
 
-/* Whether a spread may meet the tombstone. */
+/* Whether a spread may meet the tombstone. That of a forced release may be met
+ * by one that looks later. */
+#ifdef FORCED
+#define MEETS(n) true
+#else
 #define MEETS(n) (BIT(n) & (lacks[0] | lacks[SPREADS - 1]))
+#endif
 
 inline forget_tombs()
 {
@@ -273,6 +295,10 @@ inline create(e, n)
         key[n] = 1;
 #ifndef NO_TOMB
         tomb[n] = TOMB;
+#endif
+#ifdef FORCED
+        revived = is_told && HAS(0) + HAS(1) + HAS(2) >= QUORUM;
+        assert(!revived);
 #endif
 #ifdef REACH_CREATE
         is_reached = asked[n] == ANSWERED;
@@ -394,9 +420,11 @@ active proctype world()
     :: d_step { key[2] = 0 }
 #else
     :: true
+#ifndef FORCED
     :: d_step { key[0] = 0; coming[0] = 1; young = 0 }
-    :: d_step { key[0] = 0 }
     :: d_step { key[2] = 0; coming[2] = 1; young = 0 }
+#endif
+    :: d_step { key[0] = 0 }
     :: d_step { key[2] = 0 }
 #ifndef FIXED
     :: d_step { key[2] = 0; is_young = 1; young = 0 }

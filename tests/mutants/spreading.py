@@ -42,8 +42,23 @@ SPREADING = [
         REPAIR, "if is_other or redis.call('EXISTS', tombstone) ~= 0 then",
         "if is_other then")]),
     Defect("tombstone of one form only", "differ", "batch", [Edit(
-        REPAIR, "        digits .. '.' .. string.sub(ARGV[b], 18)\n",
+        "server/node/scripts/tombstone.lua",
+        "        string.sub(ARGV[b], 1, 16) .. '.' .. "
+        "string.sub(ARGV[b], 18)\n",
         "        ARGV[b]\n")]),
+    Defect("spread behind a forced release", "sim", "exclusion", [Edit(
+        "server/engine/rounds/attempt.c",
+        "            attempt->forced != NULL\n                ? spreads_",
+        "            attempt == NULL\n                ? spreads_")], seed=5162),
+    Defect("forced release without tombstone", "differ", "batch", [Edit(
+        "server/node/scripts/tombstone.lua",
+        "        redis.pcall('HSET', tombstone, 'until', '')\n", "")]),
+    Defect("tombstone on a node without state", "unit",
+           "but_a_node_without_state_stays_empty", [Edit(
+               "server/node/scripts/tombstone.lua",
+               "    if redis.call('EXISTS', state) == 1 then\n",
+               "    if redis.call('EXISTS', state) >= 0 then\n")],
+           tests="lua_repair"),
     Defect("spread of what was not missing", "differ", "batch", [Edit(
         REPAIR, "if is_other or redis.call('EXISTS', tombstone) ~= 0 then",
         "if redis.call('EXISTS', tombstone) ~= 0 then")]),

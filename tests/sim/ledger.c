@@ -409,11 +409,12 @@ bool ledger_is_forced(const struct world *world, const struct client *client,
 }
 
 /*
- * An acquire, a fill or a creation was on its way when its lock was released by
- * force: it may have a majority again, until the release is sent once more. An
- * extend that begins meanwhile is granted, and its lock is released all the
- * same. What is promised is only that an acquire that begins after the answer
- * is kept; and this one began before.
+ * An acquire, or its fill, was on its way when its lock was released by force:
+ * it may have a majority again, until the release is sent once more. An extend
+ * that begins meanwhile is granted, and its lock is released all the same. What
+ * is promised is only that an acquire that begins after the answer is kept; and
+ * this one began before. A creation is no excuse: before its answer, the
+ * release has left a tombstone on a majority.
  */
 static void note_revived(struct world *world, const struct message *message)
 {
@@ -688,8 +689,7 @@ void ledger_on_execution(struct world *world, const struct message *message)
     look_for_evictions(world, message);
     enum vote vote = message->answer.reply.vote;
     enum call_kind kind = message->call.call.kind;
-    if (vote == VOTE_GRANTED &&
-        (kind == CALL_ACQUIRE || kind == CALL_REPEAT || kind == CALL_REPAIR))
+    if (vote == VOTE_GRANTED && (kind == CALL_ACQUIRE || kind == CALL_REPEAT))
         note_revived(world, message);
     if (vote == VOTE_DELETED)
         check_deleted(world, message);

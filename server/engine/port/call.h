@@ -81,7 +81,8 @@ struct call {
     int64_t seen; /* repair: which of the names were missing, a bit each;
                      repeat: the highest number that it may replace;
                      acquire: 0 */
-    int64_t tombstone_ms; /* repair: how long no other one may follow it */
+    int64_t tombstone_ms; /* repair: how long no other one may follow it;
+                             release: how long no repair may; 0: it may */
     int64_t listen_us;    /* listen: for how long, mostly CALL_LISTEN_US */
     int64_t cursor;       /* scan: where to go on; 0: begin */
     int count; /* scan: how many names are enough; slots: how many to tell */

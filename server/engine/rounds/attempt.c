@@ -288,6 +288,11 @@ static bool release_token(struct attempt *attempt, struct span token,
             slots_handle(attempt->operation, tag_bits(TAG_OPERATION, asking)),
         .round = round,
         .scope = {all_nodes(round), round->deadline_us},
+        .tombstone_ms =
+            attempt->forced != NULL
+                ? spreads_tombstone_ms(means->spreads,
+                                       means->env->settings.retry_count)
+                : 0,
     };
     spreads_scope(means->spreads, ask.resource, token, &ask.scope);
     bool is_asked = releases_ask(means->releases, &ask);

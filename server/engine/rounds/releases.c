@@ -116,6 +116,7 @@ bool releases_ask(struct releases *releases, struct release_ask *ask)
     struct release *it = remember(releases, ask->resource, ask->token);
     struct call call = fence_call(CALL_RELEASE, ask->resource, ask->token);
     int64_t widest_us = 0;
+    call.tombstone_ms = ask->tombstone_ms;
     if (it == NULL)
         return false;
     for (int i = 0; i < round->total; i++) {

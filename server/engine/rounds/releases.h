@@ -58,6 +58,8 @@ struct release_ask {
     uint64_t operation;        /* counts the votes */
     const struct round *round; /* when it began, and when it ends */
     struct release_scope scope;
+    int64_t tombstone_ms; /* by force: for so long no spread sets the key where
+                             the first asking came; 0: it may */
     struct ballot ballots[NODES_MAX]; /* told by node; PENDING: it was sent */
 };
 

@@ -319,6 +319,12 @@ static bool ends_before_next_look(const struct spreads *spreads,
     return end_us(it) <= now_us + 2 * wait_us(spreads);
 }
 
+int64_t spreads_tombstone_ms(const struct spreads *spreads, int more)
+{
+    int64_t timeout_us = apart_us(spreads) + drift_us(spreads);
+    return (TOMBSTONE_TIMEOUTS + more) * timeout_us / 1000 + 1;
+}
+
 static void create(struct spreads *spreads, struct spread *it, uint16_t on,
                    int64_t now_us)
 {
@@ -327,9 +333,7 @@ static void create(struct spreads *spreads, struct spread *it, uint16_t on,
     if (now_us >= until_us || ends_before_next_look(spreads, it, now_us) ||
         !make_call(it, CALL_REPAIR, now_us, &call))
         return;
-    /* longer than any other spread that has looked may take from then on */
-    call.tombstone_ms =
-        TOMBSTONE_TIMEOUTS * (apart_us(spreads) + drift_us(spreads)) / 1000 + 1;
+    call.tombstone_ms = spreads_tombstone_ms(spreads, 0);
     for (int i = 0; i < spreads->env->settings.nodes; i++) {
         call.seen = it->missing_before[i];
         if (on & bit(i))

@@ -129,6 +129,14 @@ void spreads_scope(struct spreads *spreads, struct span resource,
 void spreads_cancel(struct spreads *spreads, struct span resource,
                     struct span token);
 
+/*
+ * How long a tombstone lasts: longer than any spread that has looked may take
+ * from then on. more: node timeouts for which a release may wait for the other
+ * nodes; a spread that finds the lock there meanwhile must not create it
+ * either.
+ */
+int64_t spreads_tombstone_ms(const struct spreads *spreads, int more);
+
 /* A reply to a call with a tag of kind TAG_SPREAD, as judged. */
 void spreads_on_reply(struct spreads *spreads, int node, uint64_t tag,
                       const struct call_reply *reply, int64_t sent_us);

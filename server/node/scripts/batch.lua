@@ -53,6 +53,8 @@ while at <= #kinds do
             arguments = 4 + 2 * n
         elseif kind == 'r' or kind == 't' then
             arguments = 1 + n
+        elseif kind == 'x' then
+            arguments = 2 + n
         elseif kind == 'i' or kind == 'l' then
             arguments = n
         elseif kind == 'k' then

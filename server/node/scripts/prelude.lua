@@ -21,6 +21,7 @@
 --   a acquire  g repeat  e extend   p repair  r release  i inspect
 --   k look     m admit   n readmit  v revoke  l listen
 --   s scan     f slots    h acquire of a shared lock   t tokens
+--   x forced release
 --
 --   A capital letter: of several locks. The call's first argument is their
 --   count; lock... and slot... stand for as many arguments.

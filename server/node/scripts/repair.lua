@@ -11,10 +11,9 @@
 --
 -- A reader whose place a repeat has taken is not set either.
 --
--- What it sets, it leaves a tombstone of the token for, a key that lasts for
+-- What it sets, it leaves a tombstone of the token for, which lasts for
 -- tombstone_ms: another repair of the token may have found the lock missing
--- before, and come after its release. While it is there, nothing is set. It is a
--- hash, so that nobody takes it for a lock.
+-- before, and come after its release. While it is there, nothing is set.
 --
 -- Locks that have the token stay as they are.
 if kind == 'p' then
@@ -78,9 +77,6 @@ if kind == 'p' then
         return 'G'
     end
 
-    -- Either form of the token has the same one.
-    local tombstone = string.sub(state, 1, -#'state' - 1) .. 'tombstone:' ..
-        digits .. '.' .. string.sub(ARGV[b], 18)
     if is_other or redis.call('EXISTS', tombstone) ~= 0 then
         return 'C'
     end

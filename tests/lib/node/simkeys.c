@@ -150,17 +150,25 @@ bool simkeys_is_buried(const struct simbatch *batch, const struct simcall *call)
     return false;
 }
 
-/* In place of one that is over. */
+/* In place of the one it has, or of one that is over. */
 void simkeys_bury(const struct simbatch *batch, const struct simcall *call)
 {
-    struct simtombstone *it = batch->memory->tombstones;
+    struct simtombstone *it = NULL;
+    uint64_t token = hash_of(call->call.token);
     int64_t now_ms = batch->clock_us / 1000;
-    while (it->until_ms >= now_ms) {
-        it++;
-        assert(it < batch->memory->tombstones + SIM_TOMBSTONES);
+    for (int i = 0; i < SIM_TOMBSTONES; i++) {
+        struct simtombstone *place = &batch->memory->tombstones[i];
+        bool is_over = place->until_ms < now_ms;
+        if (!is_over && place->token == token) {
+            it = place;
+            break;
+        }
+        if (is_over && it == NULL)
+            it = place;
     }
+    assert(it != NULL);
     it->until_ms = now_ms + call->call.tombstone_ms;
-    it->token = hash_of(call->call.token);
+    it->token = token;
 }
 
 /* ---- promises ----------------------------------------------------------- */

@@ -26,8 +26,8 @@ enum vote simkeys_look(const struct simbatch *batch, const struct simkey *key,
                        struct simreply *answer);
 
 /*
- * What a repair leaves behind, so that no other one of its token follows it;
- * and whether such a tombstone is there.
+ * What a repair or a forced release leaves behind, so that no other repair of
+ * its token follows it; and whether such a tombstone is there.
  */
 void simkeys_bury(const struct simbatch *batch, const struct simcall *call);
 bool simkeys_is_buried(const struct simbatch *batch,

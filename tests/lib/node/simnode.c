@@ -206,6 +206,8 @@ static enum vote release(struct simbatch *batch, const struct simcall *call,
 {
     int missing = 0, most = 0;
     const struct simkey *other = NULL;
+    if (call->call.tombstone_ms > 0 && simstate_is_there(batch->memory))
+        simkeys_bury(batch, call);
     for (int i = 0; i < call->names; i++) {
         enum simleft left = simshared_leave(batch, call, i);
         missing += left == SIMLEFT_FREE;

@@ -78,7 +78,7 @@ struct simwriters {
     int64_t number;
 };
 
-/* That a repair of a token has set something. */
+/* That a repair of a token has set something, or it was released by force. */
 struct simtombstone {
     int64_t until_ms; /* the last moment, in the node's clock */
     uint64_t token;   /* a hash of it, whatever its form */

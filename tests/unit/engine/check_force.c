@@ -36,6 +36,10 @@ TEST(what_has_the_number_is_released_everywhere)
     play_answer_held(CALL_TOKENS, 2, WANTED);
     ck_assert_int_eq(play_count(CALL_RELEASE), 5);
     ck_assert_str_eq(play_find(CALL_RELEASE, 4)->token, WANTED);
+    /* two looks and a creation, and as long as it waits for nodes */
+    ck_assert_int_ge(play_find(CALL_RELEASE, 4)->call.tombstone_ms,
+                     (4 + play_settings.retry_count) *
+                         play_settings.node_timeout_us / 1000);
     play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
     const struct engine_result *result = play_result(op);
     ck_assert_int_eq(result->outcome, OUTCOME_RELEASED);

@@ -54,6 +54,8 @@ static struct call call_of(enum call_kind kind)
         call.admit = span_of("");
     if (kind < CALL_ACQUIRE || kind > CALL_REPAIR)
         call.window_us = 0;
+    if (kind == CALL_RELEASE) /* not by force */
+        call.tombstone_ms = 0;
     return call;
 }
 
@@ -220,7 +222,7 @@ static const struct {
     [CALL_EXTEND] = {'E', "p:a p:bc p:d T 30000 0 5 16383"},
     [CALL_REPAIR] = {'P',
                      "p:a p:bc p:d T 30000 0 5 16383 1700000000000005 1001"},
-    [CALL_RELEASE] = {'R', "p:a p:bc p:d T"},
+    [CALL_RELEASE] = {'X', "p:a p:bc p:d T 1001"}, /* by force */
     [CALL_INSPECT] = {'I', "p:a p:bc p:d"},
     [CALL_TOKENS] = {'T', "p:a p:bc p:d 9007199254740991"},
 };
@@ -234,6 +236,7 @@ TEST_RANGE(a_call_begins_with_the_count_of_its_names, FIRST, END + 1)
     struct call call = any, one = any;
     bool has_deadline = _i < CALL_RELEASE;
     one.kind = CALL_RELEASE;
+    one.tombstone_ms = 0;
     call.kind = (enum call_kind)_i;
     call.resource = span_of("a\nbc\nd");
     snprintf(expected, sizeof expected,

@@ -119,6 +119,30 @@ TEST(its_tombstone_is_not_listed)
     ck_assert_int_eq((int)live.reply.names.len, 3); /* "1:r" */
 }
 
+/* Whether it was there or not: one that found no key may be under way. */
+TEST_RANGE(what_was_released_by_force_is_not_set, 0, 2)
+{
+    struct call acquire = live_call(CALL_ACQUIRE, "r", "A");
+    struct call force = live_call(CALL_RELEASE, "r", "A");
+    acquire.number = force.number = call.number;
+    force.tombstone_ms = LIVE_TOMBSTONE_MS;
+    if (_i == 1)
+        ck_assert_int_eq(live_ask(&acquire), VOTE_GRANTED);
+    ck_assert_int_eq(live_ask(&force), _i == 1 ? VOTE_DELETED : VOTE_FREE);
+    ck_assert_int_eq(live_ask(&call), VOTE_CHANGED);
+    ck_assert(!is_set());
+}
+
+/* A node that has lost its state must go on looking empty. */
+TEST(but_a_node_without_state_stays_empty)
+{
+    struct call force = live_call(CALL_RELEASE, "r", "A");
+    force.tombstone_ms = LIVE_TOMBSTONE_MS;
+    ck_assert_int_eq(master_integer(&live.master, "DEL p:redlockd:state"), 1);
+    ck_assert_int_eq(live_ask(&force), VOTE_NOT_ADMITTED);
+    ck_assert_int_eq(master_integer(&live.master, "DBSIZE"), 0);
+}
+
 TEST(nor_is_the_acquire_done_after_it)
 {
     struct call acquire = live_call(CALL_ACQUIRE, "r", "A");
