@@ -280,7 +280,7 @@ repair      | SPREADS=2 SMALL LATE_LOOK | 50 the same, looks far apart | leftove
 repair      | FORCED          | all rules on, released by force       | nothing
 repair      | FORCED NO_BURY  | a creation that had looked before     | revived
 repair      | SMALL FORCED    | all rules on, two spreads at once     | nothing
-repair      | SMALL FORCED TOMB=2 | the same, less than 3 T ago       | revived
+repair      | SMALL FORCED TOMB=2 | a tombstone that ends too soon    | revived
 readers     |                 | all rules on                          | nothing
 readers     | REACH_BOTH      | goal: two readers, the lower one last | is_reached
 readers     | REACH_WRITER    | goal: a writer after a reader         | is_reached

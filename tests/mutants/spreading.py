@@ -59,11 +59,16 @@ SPREADING = [
                "    if redis.call('EXISTS', state) == 1 then\n",
                "    if redis.call('EXISTS', state) >= 0 then\n")],
            tests="lua_repair"),
+    Defect("spread that a wish keeps out", "differ", "batch", [Edit(
+        REPAIR, "readers(ARGV[i]) == 0)", "readers(ARGV[i]) == -1)")]),
+    Defect("wish that does not lack the lock", "differ", "batch", [Edit(
+        "server/node/scripts/extend.lua", "readers(ARGV[i]) == 0\n",
+        "readers(ARGV[i]) == -1\n")]),
     Defect("spread of what was not missing", "differ", "batch", [Edit(
         REPAIR, "if is_other or redis.call('EXISTS', tombstone) ~= 0 then",
         "if redis.call('EXISTS', tombstone) ~= 0 then")]),
     Defect("spread that overwrites", "differ", "batch", [Edit(
-        REPAIR, "            if pttl ~= -2 and value ~= ARGV[b] then\n",
+        REPAIR, "            if is_there and value ~= ARGV[b] then\n",
         "            if pttl == nil then\n")]),
     Defect("spread of a reader that a repeat has replaced", "differ", "batch", [
         Edit(REPAIR, "            if (repeated(holder) or 0) > number then\n",

@@ -61,10 +61,11 @@ if kind == 'p' then
         else
             local value = redis.pcall('GETRANGE', ARGV[i], '0', '255')
             local pttl = redis.call('PTTL', ARGV[i])
-            if pttl ~= -2 and value ~= ARGV[b] then
+            is_there = pttl ~= -2 and
+                not (type(value) == 'table' and readers(ARGV[i]) == 0)
+            if is_there and value ~= ARGV[b] then
                 return held(ARGV[i], pttl, value)
             end
-            is_there = pttl ~= -2
         end
         if not is_there then
             missing[#missing + 1] = i

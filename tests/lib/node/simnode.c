@@ -96,6 +96,18 @@ static enum vote acquire(struct simbatch *batch, const struct simcall *call,
     return VOTE_GRANTED;
 }
 
+/* The key of one of the names; NULL: there is none, or only the wish of a
+ * writer. */
+static const struct simkey *lock_at(const struct simbatch *batch,
+                                    const struct simcall *call, int place)
+{
+    const struct simkey *key = simkeys_at(batch, call, place);
+    bool is_wished = key != NULL && key->is_shared &&
+                     simholders_count(batch->memory, call->resources[place],
+                                      batch->clock_us / 1000) == 0;
+    return is_wished ? NULL : key;
+}
+
 /*
  * The first key with another value; NULL: there is none. Says in missing which
  * names have not the token, a bit each; but those that are shared may have it.
@@ -106,7 +118,7 @@ static const struct simkey *find_other(const struct simbatch *batch,
     const struct simkey *other = NULL;
     *missing = 0;
     for (int i = 0; i < call->names; i++) {
-        const struct simkey *key = simkeys_at(batch, call, i);
+        const struct simkey *key = lock_at(batch, call, i);
         if (key != NULL && simkeys_has(key, call->call.token))
             continue;
         *missing |= (key == NULL || !key->is_shared) << i;
@@ -164,7 +176,7 @@ static enum vote repair(struct simbatch *batch, const struct simcall *call,
     simkeys_bury(batch, call);
     simkeys_promise(batch, call);
     for (int i = 0; i < call->names; i++) {
-        if (simkeys_at(batch, call, i) != NULL)
+        if (lock_at(batch, call, i) != NULL)
             continue;
         if (ask->number > simkeys_number(batch, call, i))
             simkeys_write(batch, call, i, ask->number);
@@ -184,11 +196,8 @@ static enum vote inspect(struct simbatch *batch, const struct simcall *call,
                          struct simreply *answer)
 {
     for (int i = 0; i < call->names; i++) {
-        const struct simkey *held = simkeys_at(batch, call, i);
-        if (held != NULL &&
-            !(held->is_shared &&
-              simholders_count(batch->memory, call->resources[i],
-                               batch->clock_us / 1000) == 0))
+        const struct simkey *held = lock_at(batch, call, i);
+        if (held != NULL)
             return simkeys_look(batch, held, answer);
     }
     return answer_missing(batch, call);

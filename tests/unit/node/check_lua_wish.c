@@ -94,6 +94,20 @@ TEST_EACH(a_writer_takes_it, writers)
     ck_assert_str_eq(live.value, "C");
 }
 
+/* It is missing there, and is set: nobody holds it. */
+TEST_RANGE(what_a_writer_holds_elsewhere_is_spread_over_it, 0, 2)
+{
+    const char *names = _i == 0 ? "a" : "a\nb";
+    struct call repair = several_call(CALL_REPAIR, names, "B");
+    leave();
+    ck_assert_int_eq(several_run(CALL_EXTEND, names, "B"), VOTE_FREE);
+    ck_assert_int_eq(live.reply.highest, _i == 0 ? 1 : 3);
+    repair.seen = live.reply.highest;
+    ck_assert_int_eq(live_ask(&repair), VOTE_GRANTED);
+    ck_assert_int_eq(inspect(), VOTE_HELD);
+    ck_assert_str_eq(live.value, "B");
+}
+
 TEST(a_writer_of_a_row_takes_it)
 {
     leave();
