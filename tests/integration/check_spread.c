@@ -180,6 +180,7 @@ TEST(story_69_maintenance_beside_a_reader)
     world_start_two(&world, N, "--max-ttl-ms 3000");
     pid_t others = come_by(words, 4);
     take(words, &grant);
+    WAIT_UNTIL(SOON_MS + SLACK_MS, count_readers("read", grant.token) == N);
     for (int i = 0; i < 3; i++) {
         node_do(&world.nodes[i], "FLUSHALL");
         WAIT_UNTIL(10000, !is_whole());
