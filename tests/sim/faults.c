@@ -448,6 +448,7 @@ void faults_on_event(struct world *world, const struct event *event)
         break;
     case EVENT_HEAL_MACHINE:
         world->machines[event->a].condition = STATE_NONE;
+        world->machines[event->a].healed_us = world->now_us;
         break;
     case EVENT_START_SERVER:
         start_server(world, event);

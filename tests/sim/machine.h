@@ -47,6 +47,7 @@ struct machine {
     int64_t promised_us;   /* its last promise */
     int64_t complete_us;   /* may lack later promises; 0: lacks none */
     int64_t resumed_us;    /* the end of its last pause */
+    int64_t healed_us;     /* since then no call is answered with an error */
     int64_t evicted_us[SIM_RESOURCES]; /* not noticed by a look; 0: not */
     /* for how long in all each lock was there until noted_us */
     int64_t exclusive_us[SIM_RESOURCES];
