@@ -95,6 +95,11 @@ IN_UNITS_AND_MODEL = [
         "server/engine/voting/eligibility.c",
         "        return now_us >= taken_until_us(admission, node);",
         "        return now_us >= 0;")], tests="takeover"),
+    Defect("word for one epoch holds for each", "unit",
+           "story_65_the_word_does_not_hold_for_an_epoch_that_is_followed",
+           [Edit("server/engine/voting/eligibility.c",
+                 "           admission->epoch == admission->settings.epoch;",
+                 "           true;")], tests="takeover"),
     Defect("one node tells of the old names", "unit",
            "story_65_no_majority_of_the_old_names_is_dead", [Edit(
         "server/engine/voting/takeover.c",

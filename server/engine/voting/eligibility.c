@@ -168,10 +168,16 @@ bool eligibility_is_established(const struct admission *admission)
     return admission->established_epoch == admission->epoch;
 }
 
+bool eligibility_has_word(const struct admission *admission)
+{
+    return admission->settings.has_take_over &&
+           admission->epoch == admission->settings.epoch;
+}
+
 bool eligibility_is_taking_over(const struct admission *admission)
 {
     return admission->epoch > 1 && !eligibility_is_established(admission) &&
-           !admission->settings.has_take_over && !admission->settings.is_off;
+           !eligibility_has_word(admission) && !admission->settings.is_off;
 }
 
 /*

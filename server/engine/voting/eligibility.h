@@ -150,6 +150,10 @@ int64_t eligibility_remaining_us(const struct admission *admission, int node,
 bool eligibility_has_foreign(const struct admission *admission, int64_t now_us);
 bool eligibility_has_taken_over(const struct admission *admission);
 
+/* True if the old servers are stopped. That was said of one epoch: the marks of
+ * another, which is followed, may be of a change whose old servers go on. */
+bool eligibility_has_word(const struct admission *admission);
+
 /* True while new names have no admitted node, and nobody has said that the old
  * servers are stopped. */
 bool eligibility_is_taking_over(const struct admission *admission);

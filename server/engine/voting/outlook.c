@@ -134,7 +134,7 @@ static int64_t rest_us(const struct outlook *outlook,
                        const struct admission *admission)
 {
     int64_t most_us = at_least(eligibility_quarantine_us(admission), LOOKS_US);
-    if (admission->settings.has_take_over)
+    if (eligibility_has_word(admission))
         return most_us;
     return __builtin_popcount(outlook->tellers) >= outlook->quorum
                ? outlook->told_us + LOOKS_US
@@ -160,7 +160,7 @@ static void take_over(struct outlook *outlook,
             outlook->told_us = at_least(
                 admission->takeover.node[i].end_us - now_us, outlook->told_us);
     if (outlook->change != OUTLOOK_TAKE_OVER ||
-        admission->settings.has_take_over) {
+        eligibility_has_word(admission)) {
         outlook->pause_us = outlook->most_us = most_us; /* by time alone */
         outlook->told_us = most_us;
         return;

@@ -147,6 +147,20 @@ TEST(story_65_the_word_that_the_old_servers_are_stopped)
     voters_expect(ADMISSION_ADMIT, 0);
 }
 
+/* It was for the change to epoch 2; the marks that are followed are of another,
+ * whose old servers may go on. */
+TEST(story_65_the_word_does_not_hold_for_an_epoch_that_is_followed)
+{
+    voters.settings.has_take_over = true;
+    given(2);
+    for (int i = 0; i < VOTERS_NODES; i++) {
+        voters.memory[i].taken = i < 2 ? ADMIT("3:ffffffffffffff05", 1) : NULL;
+        come(i, LOOK_MARKED, "", MARK_OF("4:" VOTERS_FINGERPRINT, 2));
+    }
+    ck_assert_int_eq(voters.admission.epoch, 4);
+    expect_refusal();
+}
+
 /* An old majority could be among them whenever one is not marked yet. */
 TEST(story_65_all_are_marked_at_one_instant)
 {
