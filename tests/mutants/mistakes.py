@@ -100,6 +100,12 @@ IN_UNITS_AND_MODEL = [
            [Edit("server/engine/voting/eligibility.c",
                  "           admission->epoch == admission->settings.epoch;",
                  "           true;")], tests="takeover"),
+    Defect("promises of the second of two lists not waited for", "unit",
+           "story_65_the_last_promise_of_each_list_is_waited_for", [Edit(
+        "server/engine/voting/takeover.c",
+        "        if (!takeover_tells(takeover, i))\n            continue;",
+        "        if ((count->tellers & 1u << i) == 0)\n            continue;")],
+        tests="takeover"),
     Defect("one node tells of the old names", "unit",
            "story_65_no_majority_of_the_old_names_is_dead", [Edit(
         "server/engine/voting/takeover.c",

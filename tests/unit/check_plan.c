@@ -414,6 +414,21 @@ TEST_EACH(what_the_old_names_hold_is_waited_for, pauses)
     expect_line(line);
 }
 
+/* Whichever of two lists is counted. */
+TEST_RANGE(what_the_second_of_two_lists_holds_is_waited_for, 0, 2)
+{
+    settings.config_epoch = 2;
+    begin_again();
+    for (int i = 0; i < 3; i++)
+        come_with(i, OTHERS, _i == 0 ? 30 * SECOND : 0);
+    for (int i = 3; i < PLAY_NODES; i++)
+        come_with(i, "eeeeeeeeeeeeee03", _i == 1 ? 30 * SECOND : 0);
+    ck_assert_int_eq(plan(), PLAN_PAUSE);
+    expect_line("pause: 31 s if it begins now, 67 s at most; meanwhile no "
+                "server grants or extends a lock, and those of the old names "
+                "never again");
+}
+
 /* The two new ones ask those that were taken. */
 TEST(three_nodes_become_five)
 {

@@ -156,7 +156,7 @@ static void take_over(struct outlook *outlook,
     outlook->has_rivals = count.has_others;
     outlook->told_us = LOOKS_US;
     for (int i = 0; i < outlook->nodes; i++)
-        if ((count.tellers & 1u << i) != 0)
+        if (takeover_epoch(&admission->takeover, i) != 0)
             outlook->told_us = at_least(
                 admission->takeover.node[i].end_us - now_us, outlook->told_us);
     if (outlook->change != OUTLOOK_TAKE_OVER ||

@@ -274,7 +274,7 @@ void takeover_end(struct takeover *takeover, const struct takeover_count *count)
     memcpy(takeover->dead, count->base, sizeof takeover->dead);
     for (int i = 0; i < NODES_MAX; i++) {
         const struct takeover_node *it = &takeover->node[i];
-        if ((count->tellers & 1u << i) == 0)
+        if (!takeover_tells(takeover, i))
             continue;
         takeover->end_us = at_least(it->end_us, takeover->end_us);
         takeover->number = at_least(it->number, takeover->number);

@@ -79,7 +79,8 @@ void takeover_count_possible(const struct takeover *takeover, const char *ours,
 void takeover_count_now(const struct takeover *takeover, const char *ours,
                         uint16_t nodes, struct takeover_count *count);
 
-/* The old names are dead: what the tellers promised is waited for. */
+/* The old names are dead: what all promised that tell is waited for. If there
+ * are two lists of one epoch, some tell of one, some of the other. */
 void takeover_end(struct takeover *takeover,
                   const struct takeover_count *count);
 

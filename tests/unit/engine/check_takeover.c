@@ -231,6 +231,26 @@ TEST(story_65_two_lists_become_one)
     expect_admits(15);
 }
 
+/* Whichever of them is counted first, the promises of both count. */
+TEST_RANGE(story_65_the_last_promise_of_each_list_is_waited_for, 0, 4)
+{
+    voters.memory[_i].rest_us = REST_US;
+    voters.memory[_i].number = 77;
+    for (int i = 0; i < 4; i++)
+        come(i, LOOK_BARE, i < 2 ? ADMIT(OF_THREE, 1) : ADMIT(THIRD, 1), "");
+    mark(4, 4);
+    for (int i = 0; i < 4; i++) {
+        voters.memory[i].taken = i < 2 ? ADMIT(OF_THREE, 1) : ADMIT(THIRD, 1);
+        voters_found(i, LOOK_CREATED, "", MARK_2);
+    }
+    look_again();
+    voters_expect_nothing();
+    for (int i = 0; i < VOTERS_NODES; i++)
+        ck_assert_int_eq(eligibility_number(&voters.admission, i), 77);
+    voters_pass_until(ADMISSION_ADMIT, WAIT_US - HEARTBEAT_US);
+    expect_admits(15);
+}
+
 /* Another machine has voted under its name. */
 TEST_RANGE(story_59_a_machine_that_was_replaced_tells_nothing, 0, 2)
 {
