@@ -117,8 +117,8 @@ struct call_look {
     struct span taken;  /* the admission from which the node was taken, or would
                            be by a mark; empty: none of this memory */
     struct span passed; /* "epoch:fingerprint:" of each mark since, but the
-                           last one; of an admitted node, of the names that it
-                           has followed, which are dead */
+                           last one; of a node with an admission of the
+                           caller's, of the names that are dead */
 };
 
 /* The parts of an admission or a mark, which colons divide. */

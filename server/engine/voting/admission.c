@@ -384,8 +384,13 @@ void admission_on_look(struct admission *admission, int node,
     it->was_durable = look->is_durable;
     it->beat = look->beat;
     copy_state(it->found, look->admit);
-    const struct takeover_look from = {look, it->phase == ADMISSION_MARKED,
-                                       sent_us, now_us};
+    const struct takeover_look from = {
+        .found = look,
+        .is_marked = it->phase == ADMISSION_MARKED,
+        .is_ours = epoch_is_ours(admission, it->found),
+        .sent_us = sent_us,
+        .now_us = now_us,
+    };
     takeover_on_look(&admission->takeover, &admission->witness, node, &from);
     epoch_note(admission, node, look->mark);
     admission->is_succeeded |= is_succeeding(admission, node);

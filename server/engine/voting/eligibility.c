@@ -425,7 +425,8 @@ int64_t eligibility_number(const struct admission *admission, int node)
                : at_least(it->asked.number, admission->takeover.number);
 }
 
-/* What it has promised under the other names is waited for from then on. */
+/* What it has promised under the other names is waited for from then on; if
+ * these are dead, it was waited for. */
 bool eligibility_note_left_over(struct admission *admission, int node,
                                 int64_t now_us)
 {
@@ -438,6 +439,8 @@ bool eligibility_note_left_over(struct admission *admission, int node,
         it->left_us = 0;
         return false;
     }
+    if (takeover_is_of_dead(&admission->takeover, node))
+        return true;
     if (it->left_us == 0 || it->beat != it->left_beat) {
         it->left_us = now_us;
         it->left_beat = it->beat;

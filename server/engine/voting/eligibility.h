@@ -205,7 +205,7 @@ bool eligibility_is_outdated(const struct admission *admission, int node);
  * After a look: true if the node is left over. It carries an admission under
  * its name here, but with other names beside it, of a lower epoch than one that
  * our nodes have voted in: its memory is from before the names changed. And no
- * server has used that for a while, or its beat would rise.
+ * server has used that for a while, or its beat would rise; or they are dead.
  */
 bool eligibility_note_left_over(struct admission *admission, int node,
                                 int64_t now_us);

@@ -13,8 +13,7 @@ static int epoch_of(const char *state)
     return epoch >= 1 && epoch <= EPOCH_MOST ? (int)epoch : 0;
 }
 
-/* Whether an admission or a mark is of our nodes. */
-static bool is_ours(const struct admission *admission, const char *state)
+bool epoch_is_ours(const struct admission *admission, const char *state)
 {
     return span_is(call_state_part(span_of(state), CALL_STATE_FINGERPRINT),
                    admission->settings.fingerprint);
@@ -28,14 +27,14 @@ void epoch_note(struct admission *admission, int node, struct span mark)
     text[span_copy(text, mark)] = '\0';
     int admitted = epoch_of(it->found), marked = epoch_of(text);
     it->epoch_ours = it->epoch_other = it->epoch_mark = 0;
-    if (is_ours(admission, it->found))
+    if (epoch_is_ours(admission, it->found))
         it->epoch_ours = admitted;
     else
         it->epoch_other = admitted;
-    it->is_marked_above = is_ours(admission, text) &&
+    it->is_marked_above = epoch_is_ours(admission, text) &&
                           marked > admission->epoch &&
                           admitted <= admission->epoch;
-    if (!is_ours(admission, text))
+    if (!epoch_is_ours(admission, text))
         it->epoch_mark = marked;
     else if (marked > it->epoch_ours)
         it->epoch_ours = marked;

@@ -14,6 +14,9 @@
 /* A look found this mark on the node, and the admission that it has. */
 void epoch_note(struct admission *admission, int node, struct span mark);
 
+/* Whether an admission or a mark is of our nodes. */
+bool epoch_is_ours(const struct admission *admission, const char *state);
+
 /*
  * True if the epoch of the nodes is another one: it is that of this server from
  * now on.

@@ -84,8 +84,8 @@ void takeover_on_look(struct takeover *takeover, const struct witness *witness,
     copy_state(it->admit, look->admit);
     copy_state(it->mark, look->mark);
     copy_state(it->taken, look->taken);
-    copy_state(it->passed, look->passed);
-    if (look->word == LOOK_ADMITTED && look->passed.len > 0)
+    copy_state(it->passed, from->is_ours ? span_of("") : look->passed);
+    if (from->is_ours && look->passed.len > 0)
         copy_state(takeover->dead, look->passed);
     if (look->passed.len > CALL_STATE_MAX - CONFIGURATION_MAX)
         it->taken[0] = '\0'; /* some may have been cut off */

@@ -56,6 +56,7 @@ struct takeover_count {
 struct takeover_look {
     const struct call_look *found;
     bool is_marked; /* by the caller's configuration */
+    bool is_ours;   /* it admitted the node, perhaps before a restart */
     int64_t sent_us, now_us;
 };
 

@@ -129,7 +129,7 @@ if string.find('kmnv', kind, 1, true) then
         redis.call('HSET', state,
             'admit', of_this_node .. birth_of(mark) .. ':0' .. of_this_life,
             'durable', durable, 'beat', beat, 'evicted', evicted_keys())
-        redis.call('HDEL', state, 'mark', 'taken', 'passed', 'dead')
+        redis.call('HDEL', state, 'mark', 'taken', 'passed')
         if dead ~= '' then
             redis.call('HSET', state, 'dead', dead)
         end
@@ -171,7 +171,7 @@ if string.find('kmnv', kind, 1, true) then
     -- rest    until what the node has promised ends at the latest, us
     -- number  a higher one is above all that it has accepted
     -- taken   of a node that is not marked by the caller: what it would be
-    -- passed  of one that is admitted: what is dead
+    -- passed  of one with an admission of the caller's: what is dead
     local function look()
         local fields = redis.call('HMGET', state, 'admit', 'mark', 'max_ttl',
             'durable', 'beat', 'evicted', 'until', 'top', 'bar', 'taken',
@@ -238,7 +238,7 @@ if string.find('kmnv', kind, 1, true) then
                 not has_name(told) then
                 told = ''
             end
-            if word == 'ADMITTED' then
+            if taken == '' and begins(admit, of_this_node) then
                 passed = fields[12] or ''
             end
             return {

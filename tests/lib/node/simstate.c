@@ -255,7 +255,8 @@ static void write_admission(struct simbatch *batch, const struct simcall *call,
     memory->evicted = simnumber(batch->process->evicted);
     memory->mark[0] = '\0';
     clear_taken(memory);
-    memory->dead[span_copy(memory->dead, call->call.dead)] = '\0';
+    if (call->call.dead.len > 0)
+        memory->dead[span_copy(memory->dead, call->call.dead)] = '\0';
     (void)hear(memory, call->call.witnesses, true, answer);
     answer->reply.look.witnesses = (struct span){NULL, 0};
 }
@@ -403,10 +404,10 @@ static void tell_taken(const struct simbatch *batch, const struct simcall *call,
     bool is_of_others =
         seen->word == LOOK_SUPERSEDED || seen->word == LOOK_FOREIGN;
     seen->taken = seen->passed = span_of("");
-    if (seen->word == LOOK_ADMITTED)
-        seen->passed = span_of(memory->dead);
-    else if (is_taken(batch, call))
+    if (is_taken(batch, call))
         seen->passed = span_of(memory->passed);
+    else if (is_named(memory->admit, call))
+        seen->passed = span_of(memory->dead);
     if (seen->word == LOOK_BARE && is_to_be_taken(batch, call))
         seen->taken = span_of(memory->admit);
     else if (is_taken(batch, call) &&

@@ -463,13 +463,29 @@ TEST_RANGE(story_65_a_server_that_restarts_knows_who_is_dead, 0, 3)
             looks += action.node == 2 && action.kind == ADMISSION_LOOK;
             if (action.node < 2)
                 voters_found(action.node, LOOK_ADMITTED, ADMIT_2, "");
-            else if (action.node > 2)
+            else if (action.node > 2 || looks > 0)
                 voters_found(action.node, LOOK_MARKED, "", MARK_2);
             else
                 voters_found(2, LOOK_BARE, ADMIT(OF_THREE, 1), "");
         }
     }
     ck_assert_int_eq(looks > 0, _i == 2);
+}
+
+/* So do its nodes when all restart with their memory: the node that is left
+ * over does not keep them from their votes. */
+TEST_RANGE(story_65_who_is_dead_is_known_after_a_restart, 0, 2)
+{
+    for (int i = 0; i < 4; i++) {
+        voters.memory[i].passed = _i == 1 ? OF_THREE ":" : NULL;
+        come(i, LOOK_CREATED,
+             "2:" VOTERS_FINGERPRINT ":@:#:0:" VOTERS_OTHER_RUN
+             ":" VOTERS_MEMORY,
+             MARK_2);
+    }
+    come(4, LOOK_BARE, ADMIT(OF_THREE, 1), "");
+    ck_assert_int_eq(eligibility_has_foreign(&voters.admission, voters.now_us),
+                     _i == 0);
 }
 
 /* ---- the old servers ----------------------------------------------------- */

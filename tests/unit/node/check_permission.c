@@ -345,7 +345,21 @@ TEST(story_65_what_was_taken_is_told_until_the_node_votes_again)
     ck_assert_str_eq(live.passed, "");
 }
 
-/* Nobody counts it as a mark in between. */
+/* All of its nodes may restart at once. */
+TEST(story_65_who_is_dead_is_told_after_a_restart)
+{
+    live_admit();
+    permit_set("dead", "1:another:");
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_ADMITTED);
+    ck_assert_str_eq(live.passed, "1:another:");
+    permit_restart(live.reply.look.beat);
+    ck_assert_str_eq(live.passed, "1:another:");
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_MARKED);
+    ck_assert_str_eq(live.passed, "1:another:");
+}
+
+/* Nobody counts it as a mark in between; and a server that does not know it
+ * leaves it there. */
 TEST(story_65_who_is_dead_is_told_while_the_node_votes)
 {
     take();
@@ -362,8 +376,8 @@ TEST(story_65_who_is_dead_is_told_while_the_node_votes)
     call.dead = span_of("");
     ck_assert_int_eq(live_ask(&call), VOTE_DONE);
     PERMIT_ASSERT_WORD(look_as("3:second", false), LOOK_ADMITTED);
-    ck_assert_str_eq(live.passed, "");
-    ck_assert_str_eq(permit_field("dead"), "");
+    ck_assert_str_eq(live.passed, "1:another:");
+    ck_assert_str_eq(permit_field("dead"), "1:another:");
 }
 
 TEST(story_65_each_mark_that_it_passed_is_told)
