@@ -181,20 +181,30 @@ IN_UNITS_AND_MODEL = [
     Defect("who is dead not believed after a restart", "unit",
            "story_65_who_is_dead_is_known_after_a_restart", [Edit(
         "server/engine/voting/takeover.c",
-        "if (from->is_ours && look->passed.len > 0)",
-        "if (look->word == LOOK_ADMITTED && look->passed.len > 0)")],
+        "    if (from->is_ours)\n",
+        "    if (look->word == LOOK_ADMITTED)\n")],
         tests="takeover"),
     Defect("who is dead deleted by a server that does not know", "unit",
            "story_65_who_is_dead_is_told_while_the_node_votes", [Edit(
         "server/node/scripts/permission.lua",
-        "'mark', 'taken', 'passed')\n        if dead",
-        "'mark', 'taken', 'passed', 'dead')\n        if dead")],
+        "'mark', 'taken', 'passed')\n        local",
+        "'mark', 'taken', 'passed', 'dead')\n        local")],
         tests="permission"),
+    Defect("who was dead before is forgotten", "unit",
+           "story_65_who_was_dead_before_is_kept", [Edit(
+        "server/node/scripts/permission.lua",
+        "dead = dead .. each",
+        "dead = dead")], tests="permission"),
+    Defect("who was dead before is not believed", "unit",
+           "story_65_a_server_that_restarts_knows_who_is_dead", [Edit(
+        "server/engine/voting/takeover.c",
+        "        list += it.len;",
+        "        break;")], tests="takeover"),
     Defect("who is dead known to one server only", "unit",
            "story_65_a_server_that_restarts_knows_who_is_dead", [Edit(
         "server/engine/voting/takeover.c",
-        "if (from->is_ours && look->passed.len > 0)",
-        "if (look->word == LOOK_WORDS)")], tests="takeover"),
+        "    if (from->is_ours)\n",
+        "    if (look->word == LOOK_WORDS)\n")], tests="takeover"),
     Defect("marks that took nodes replaced by a rival", "unit",
            "story_65_of_two_that_take_over_at_once_neither_takes_from_the_other", [Edit(
         "server/node/scripts/permission.lua",

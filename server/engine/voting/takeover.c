@@ -41,15 +41,15 @@ static int names_of(const char *configuration)
     return fingerprint_names(fingerprint);
 }
 
-static bool has_passed(const struct takeover_node *node,
-                       const char *configuration)
+/* Whether that which a text begins with is in a list. */
+static bool has(const char *list, const char *text)
 {
-    const char *at = node->passed;
-    for (struct span it = configuration_of(at); it.len > 0;
-         it = configuration_of(at)) {
-        if (span_is(it, configuration))
+    struct span wanted = configuration_of(text);
+    for (struct span it = configuration_of(list); it.len > 0;
+         it = configuration_of(list)) {
+        if (it.len == wanted.len && memcmp(it.ptr, text, it.len) == 0)
             return true;
-        at += it.len;
+        list += it.len;
     }
     return false;
 }
@@ -60,6 +60,20 @@ static void copy_state(char to[CALL_STATE_MAX + 1], struct span from)
 {
     assert(from.len <= CALL_STATE_MAX);
     to[span_copy(to, from)] = '\0';
+}
+
+/* Those who are dead stay so. Each node keeps many; few are carried here. */
+static void note_dead(struct takeover *takeover, struct span told)
+{
+    char list[CALL_STATE_MAX + 1];
+    copy_state(list, told);
+    for (const char *at = list; configuration_of(at).len > 0;) {
+        struct span each = configuration_of(at);
+        size_t len = strlen(takeover->dead);
+        at += each.len;
+        if (!has(takeover->dead, each.ptr) && len + each.len <= CALL_STATE_MAX)
+            takeover->dead[len + span_copy(takeover->dead + len, each)] = '\0';
+    }
 }
 
 void takeover_on_look(struct takeover *takeover, const struct witness *witness,
@@ -85,8 +99,8 @@ void takeover_on_look(struct takeover *takeover, const struct witness *witness,
     copy_state(it->mark, look->mark);
     copy_state(it->taken, look->taken);
     copy_state(it->passed, from->is_ours ? span_of("") : look->passed);
-    if (from->is_ours && look->passed.len > 0)
-        copy_state(takeover->dead, look->passed);
+    if (from->is_ours)
+        note_dead(takeover, look->passed);
     if (look->passed.len > CALL_STATE_MAX - CONFIGURATION_MAX)
         it->taken[0] = '\0'; /* some may have been cut off */
     witness_births_told(witness, node, look, it->heard);
@@ -110,8 +124,7 @@ int takeover_epoch(const struct takeover *takeover, int node)
 
 bool takeover_is_of_dead(const struct takeover *takeover, int node)
 {
-    return takeover->dead[0] != '\0' &&
-           is_of(takeover->node[node].admit, takeover->dead);
+    return has(takeover->dead, takeover->node[node].admit);
 }
 
 /* ---- the count ----------------------------------------------------------- */
@@ -165,7 +178,7 @@ static int count_carriers(const struct takeover *takeover,
         const struct takeover_node *it = &takeover->node[i];
         carriers +=
             (count->tellers & 1u << i) != 0 &&
-            (has_passed(it, configuration) || is_of(it->mark, configuration));
+            (has(it->passed, configuration) || is_of(it->mark, configuration));
     }
     return carriers;
 }
@@ -271,7 +284,7 @@ void takeover_end(struct takeover *takeover, const struct takeover_count *count)
 {
     takeover->is_over = true;
     takeover->end_us = takeover->number = 0;
-    memcpy(takeover->dead, count->base, sizeof takeover->dead);
+    note_dead(takeover, span_of(count->base));
     for (int i = 0; i < NODES_MAX; i++) {
         const struct takeover_node *it = &takeover->node[i];
         if (!takeover_tells(takeover, i))

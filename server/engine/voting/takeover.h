@@ -39,8 +39,8 @@ struct takeover {
     bool is_over;   /* the old names were dead once: so they are for good */
     int64_t end_us; /* the last of their promises ends */
     int64_t number; /* the greatest that they have accepted */
-    char dead[CALL_STATE_MAX + 1]; /* "epoch:fingerprint:" of them; our nodes
-                                      tell it, too; "": nobody knows */
+    char dead[CALL_STATE_MAX + 1]; /* "epoch:fingerprint:" of each that is; our
+                                      nodes tell it, too; "": nobody knows */
 };
 
 /* Which configuration must be dead, and whether it is. */

@@ -130,6 +130,13 @@ if string.find('kmnv', kind, 1, true) then
             'admit', of_this_node .. birth_of(mark) .. ':0' .. of_this_life,
             'durable', durable, 'beat', beat, 'evicted', evicted_keys())
         redis.call('HDEL', state, 'mark', 'taken', 'passed')
+        local before = redis.call('HGET', state, 'dead') or ''
+        for each in string.gmatch(before, '%d+:[^:]*:') do
+            if #dead + #each <= 192 and
+                not string.find(':' .. dead, ':' .. each, 1, true) then
+                dead = dead .. each
+            end
+        end
         if dead ~= '' then
             redis.call('HSET', state, 'dead', dead)
         end

@@ -241,6 +241,27 @@ static void clear_taken(struct simmemory *memory)
     memory->taken[0] = memory->passed[0] = '\0';
 }
 
+/* The newest first; of many the oldest are dropped. */
+static void keep_dead(struct simmemory *memory, struct span newest)
+{
+    char all[CALL_STATE_MAX + 2] = ":";
+    size_t len = 1 + span_copy(all + 1, newest);
+    all[len] = '\0';
+    for (const char *at = memory->dead; *at != '\0';) {
+        char each[CALL_STATE_MAX + 2] = ":";
+        size_t more = (size_t)(strchr(strchr(at, ':') + 1, ':') + 1 - at);
+        memcpy(each + 1, at, more);
+        each[1 + more] = '\0';
+        if (len + more <= CALL_STATE_MAX + 1 && strstr(all, each) == NULL) {
+            memcpy(all + len, at, more + 1);
+            len += more;
+            all[len] = '\0';
+        }
+        at += more;
+    }
+    strcpy(memory->dead, all + 1);
+}
+
 static void write_admission(struct simbatch *batch, const struct simcall *call,
                             bool is_durable, struct simreply *answer)
 {
@@ -255,8 +276,7 @@ static void write_admission(struct simbatch *batch, const struct simcall *call,
     memory->evicted = simnumber(batch->process->evicted);
     memory->mark[0] = '\0';
     clear_taken(memory);
-    if (call->call.dead.len > 0)
-        memory->dead[span_copy(memory->dead, call->call.dead)] = '\0';
+    keep_dead(memory, call->call.dead);
     (void)hear(memory, call->call.witnesses, true, answer);
     answer->reply.look.witnesses = (struct span){NULL, 0};
 }

@@ -445,9 +445,10 @@ TEST_RANGE(story_65_back_before_a_new_name_votes, 0, 2)
 
 /* Two of five vote, and tell who is dead, or not. Old servers go on, and use
  * the third old node. */
-TEST_RANGE(story_65_a_server_that_restarts_knows_who_is_dead, 0, 3)
+TEST_RANGE(story_65_a_server_that_restarts_knows_who_is_dead, 0, 4)
 {
-    static const char *const told[] = {"", "1:ffffffffffffff04:", OF_THREE ":"};
+    static const char *const told[] = {"", "1:ffffffffffffff04:", OF_THREE ":",
+                                       "1:ffffffffffffff04:" OF_THREE ":"};
     struct admission_action action;
     int looks = 0;
     for (int i = 0; i < 2; i++) {
@@ -469,7 +470,7 @@ TEST_RANGE(story_65_a_server_that_restarts_knows_who_is_dead, 0, 3)
                 voters_found(2, LOOK_BARE, ADMIT(OF_THREE, 1), "");
         }
     }
-    ck_assert_int_eq(looks > 0, _i == 2);
+    ck_assert_int_eq(looks > 0, _i >= 2);
 }
 
 /* So do its nodes when all restart with their memory: the node that is left

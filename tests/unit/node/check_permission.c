@@ -358,6 +358,40 @@ TEST(story_65_who_is_dead_is_told_after_a_restart)
     ck_assert_str_eq(live.passed, "1:another:");
 }
 
+static const char *admit_knowing(const char *dead)
+{
+    struct call call = live_call(CALL_ADMIT, "", "");
+    permit_drop("admit");
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
+    call.mark = span_of(live.marked);
+    call.dead = span_of(dead);
+    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+    return permit_field("dead");
+}
+
+/* A node may be away for several changes. */
+TEST(story_65_who_was_dead_before_is_kept)
+{
+    char dead[CALL_STATE_MAX + 1] = "";
+    live_admit();
+    ck_assert_str_eq(admit_knowing("11:a:"), "11:a:");
+    ck_assert_str_eq(admit_knowing("1:a:"), "1:a:11:a:");
+    ck_assert_str_eq(admit_knowing("1:a:"), "1:a:11:a:");
+    ck_assert_str_eq(admit_knowing("2:b:11:a:"), "2:b:11:a:1:a:");
+    for (int i = 0; i < 20; i++) { /* … and the oldest dropped */
+        char before[CALL_STATE_MAX + 1];
+        strcpy(before, dead);
+        snprintf(dead, sizeof dead, "%d:0123456789abcdef:", 100 + i);
+        size_t len = strlen(dead);
+        snprintf(dead, sizeof dead, "%s", admit_knowing(dead));
+        if (i > 0)
+            ck_assert(strncmp(dead + len, before, strlen(before) - len) == 0);
+        ck_assert_int_eq(dead[strlen(dead) - 1], ':');
+        PERMIT_ASSERT_WORD(permit_look(), LOOK_ADMITTED);
+        ck_assert_str_eq(live.passed, dead);
+    }
+}
+
 /* Nobody counts it as a mark in between; and a server that does not know it
  * leaves it there. */
 TEST(story_65_who_is_dead_is_told_while_the_node_votes)
