@@ -190,6 +190,11 @@ IN_UNITS_AND_MODEL = [
         "'mark', 'taken', 'passed')\n        local",
         "'mark', 'taken', 'passed', 'dead')\n        local")],
         tests="permission"),
+    Defect("marks passed of which nobody can be told", "unit",
+           "story_65_it_passes_no_more_marks_than_it_can_tell", [Edit(
+        "server/node/scripts/permission.lua",
+        "#passed + #other > 167",
+        "#passed + #other > 999")], tests="permission"),
     Defect("who was dead before is forgotten", "unit",
            "story_65_who_was_dead_before_is_kept", [Edit(
         "server/node/scripts/permission.lua",

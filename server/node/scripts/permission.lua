@@ -155,7 +155,8 @@ if string.find('kmnv', kind, 1, true) then
     --   ADMITTED    it is admitted; its beat was raised
     --   SUPERSEDED  admit or mark has a higher epoch
     --   FOREIGN     admit has this epoch, but another configuration; or so has
-    --               the mark, which has taken the node from a third one
+    --               the mark, which has taken the node from a third one; or
+    --               it could not tell of one more mark that it passed
     --   MISNAMED    it is admitted under another name
     --   EMPTY       there was no state, and none was written
     --   BARE        there is a state without a mark of this memory; still none
@@ -203,6 +204,13 @@ if string.find('kmnv', kind, 1, true) then
         local function is_to_be_taken()
             return epoch_of(admit) < epoch and has_name(admit) and
                 is_of_this_life(admit)
+        end
+
+        -- Whether it could not tell of one more mark that it passed.
+        local function is_full()
+            local other = string.match(mark, '^%d+:[^:]*:') or ''
+            return taken ~= '' and not is_to_be_taken() and
+                other ~= configuration and #passed + #other > 167
         end
 
         -- What is taken is kept through the marks of others, not through a loss.
@@ -327,6 +335,9 @@ if string.find('kmnv', kind, 1, true) then
             string.find(mark, '^%d+:[^:]*:[^:]*:%d*:first:')
         if is_current(mark) and not is_disputed then
             return answer('MARKED')
+        end
+        if is_full() and ARGV[a + 9] == '0' and not may_renew then
+            return answer('FOREIGN')
         end
         local is_fresh = redis.call('EXISTS', state) == 0
         if nonce == '' then

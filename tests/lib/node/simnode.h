@@ -97,7 +97,10 @@ struct simnumber {
 };
 
 /* The locks, and the state hash; a text that is empty is not there. */
-enum { SIM_PASSED_MAX = 1000 }; /* more than any run has */
+enum {
+    SIM_PASSED_MAX = 1000,                /* more than any run has */
+    SIM_PASSED_TOLD = CALL_STATE_MAX - 25 /* so that one more can be told */
+};
 
 struct simmemory {
     struct simkey keys[SIM_RESOURCES];

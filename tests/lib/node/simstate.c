@@ -331,6 +331,20 @@ static void mark_anew(struct simbatch *batch, const struct simcall *call,
     write_mark(batch, call);
 }
 
+/* Whether it could not tell of one more mark that it passed. */
+static bool is_full(const struct simbatch *batch, const struct simcall *call)
+{
+    const struct simmemory *memory = batch->memory;
+    char configuration[CALL_STATE_MAX + 1];
+    print_configuration(call, configuration);
+    const char *colon = strchr(memory->mark, ':');
+    colon = colon != NULL ? strchr(colon + 1, ':') : NULL;
+    size_t more = colon != NULL ? (size_t)(colon + 1 - memory->mark) : 0;
+    return is_taken(batch, call) && !is_to_be_taken(batch, call) &&
+           !begins(memory->mark, configuration) &&
+           strlen(memory->passed) + more > SIM_PASSED_TOLD;
+}
+
 static enum call_look_word mark_if_bare(struct simbatch *batch,
                                         const struct simcall *call)
 {
@@ -346,6 +360,8 @@ static enum call_look_word mark_if_bare(struct simbatch *batch,
     bool is_marked = is_current(batch, call, memory->mark);
     if (is_marked && !(is_disputed && may_mark))
         return LOOK_MARKED;
+    if (is_full(batch, call) && !ask->is_established && !may_renew)
+        return LOOK_FOREIGN;
     bool is_fresh = !simstate_is_there(memory);
     if (!may_mark)
         return is_fresh ? LOOK_EMPTY : LOOK_BARE;

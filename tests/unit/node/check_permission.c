@@ -426,6 +426,29 @@ TEST(story_65_each_mark_that_it_passed_is_told)
     ck_assert_str_eq(permit_field("passed"), "2:first:3:second:");
 }
 
+/* Else nobody could ever tell who may have counted it: so the last list that
+ * marked it has to go on. */
+TEST(story_65_it_passes_no_more_marks_than_it_can_tell)
+{
+    char names[CALL_STATE_MAX + 1], last[CALL_STATE_MAX + 1] = "";
+    int epoch = 3;
+    take();
+    for (; epoch < 30; epoch++) {
+        snprintf(names, sizeof names, "%d:0123456789abcdef", epoch);
+        if (look_as(names, false) != LOOK_CREATED)
+            break;
+        snprintf(last, sizeof last, "%s", names);
+    }
+    ck_assert_int_gt(epoch, 9);
+    ck_assert_int_lt(epoch, 20);
+    PERMIT_ASSERT_WORD(look_as(names, false), LOOK_FOREIGN);
+    ck_assert_str_eq(live.taken, old_admit);
+    ck_assert_uint_le(strlen(live.passed), CALL_STATE_MAX - 25);
+    PERMIT_ASSERT_WORD(look_as(last, false), LOOK_MARKED);
+    ck_assert_str_eq(live.taken, old_admit);
+    PERMIT_ASSERT_WORD(look_as(names, true), LOOK_CREATED); /* ours vote */
+}
+
 TEST(story_65_of_two_that_take_over_at_once_neither_takes_from_the_other)
 {
     take();
