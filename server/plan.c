@@ -216,7 +216,8 @@ static void print_refusal(const struct page *page)
                       outlook->epoch);
     else if (outlook->has_rivals)
         (void)fputs("the nodes carry, or were taken by, a third list of names "
-                    "that may go on",
+                    "that may go on: flush those that another installation "
+                    "has used",
                     out);
     else
         (void)fprintf(out,

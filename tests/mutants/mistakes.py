@@ -181,25 +181,35 @@ IN_UNITS_AND_MODEL = [
     Defect("who is dead not believed after a restart", "unit",
            "story_65_who_is_dead_is_known_after_a_restart", [Edit(
         "server/engine/voting/takeover.c",
-        "    if (from->is_ours)\n",
-        "    if (look->word == LOOK_ADMITTED)\n")],
+        "from->is_ours ? EPOCH_MOST :",
+        "look->word == LOOK_ADMITTED ? EPOCH_MOST :")],
         tests="takeover"),
     Defect("who is dead deleted by a server that does not know", "unit",
            "story_65_who_is_dead_is_told_while_the_node_votes", [Edit(
         "server/node/scripts/permission.lua",
-        "'mark', 'taken', 'passed')\n        local",
-        "'mark', 'taken', 'passed', 'dead')\n        local")],
+        "'mark', 'taken', 'passed')\n        dead = join",
+        "'mark', 'taken', 'passed', 'dead')\n        dead = join")],
         tests="permission"),
     Defect("marks passed of which nobody can be told", "unit",
            "story_65_it_passes_no_more_marks_than_it_can_tell", [Edit(
         "server/node/scripts/permission.lua",
         "#passed + #other > 167",
         "#passed + #other > 999")], tests="permission"),
+    Defect("lists of a lower epoch ignored", "unit",
+           "story_65_a_list_of_a_lower_epoch_may_live", [Edit(
+        "server/engine/voting/takeover.c",
+        ": !has(takeover->dead, other);",
+        ": epoch_of(other) >= epoch_of(count->base);")], tests="takeover"),
+    Defect("who was dead before is not told to other names", "unit",
+           "story_65_who_is_dead_is_told_while_the_node_votes", [Edit(
+        "server/node/scripts/permission.lua",
+        "            elseif told ~= '' then",
+        "            elseif told == '.' then")], tests="permission"),
     Defect("who was dead before is forgotten", "unit",
            "story_65_who_was_dead_before_is_kept", [Edit(
         "server/node/scripts/permission.lua",
-        "dead = dead .. each",
-        "dead = dead")], tests="permission"),
+        "list = list .. each",
+        "list = list")], tests="permission"),
     Defect("who was dead before is not believed", "unit",
            "story_65_a_server_that_restarts_knows_who_is_dead", [Edit(
         "server/engine/voting/takeover.c",
@@ -208,8 +218,8 @@ IN_UNITS_AND_MODEL = [
     Defect("who is dead known to one server only", "unit",
            "story_65_a_server_that_restarts_knows_who_is_dead", [Edit(
         "server/engine/voting/takeover.c",
-        "    if (from->is_ours)\n",
-        "    if (look->word == LOOK_WORDS)\n")], tests="takeover"),
+        "from->is_ours ? EPOCH_MOST :",
+        "look->word == LOOK_WORDS ? EPOCH_MOST :")], tests="takeover"),
     Defect("marks that took nodes replaced by a rival", "unit",
            "story_65_of_two_that_take_over_at_once_neither_takes_from_the_other", [Edit(
         "server/node/scripts/permission.lua",

@@ -117,8 +117,9 @@ struct call_look {
     struct span taken;  /* the admission from which the node was taken, or would
                            be by a mark; empty: none of this memory */
     struct span passed; /* "epoch:fingerprint:" of each mark since, but the
-                           last one; of a node with an admission of the
-                           caller's, of the names that are dead */
+                           last one; then, of lower epochs than it was
+                           taken from, or of a node with an admission of the
+                           caller's, of all names that it knows as dead */
 };
 
 /* The parts of an admission or a mark, which colons divide. */

@@ -299,6 +299,7 @@ static void log_refusal(struct nodes *nodes, int64_t now_us)
             LOG_S("detail",
                   count.has_others
                       ? "a change to other names is under way: let it finish; "
+                        "or another installation has used a node: flush it; "
                         "ask redlockd --plan"
                       : "too few of the old names are here with all their "
                         "memory: they may go on without these; ask redlockd "

@@ -5,6 +5,7 @@
 #include <string.h>
 
 enum {
+    EPOCH_MOST = 10000000, /* above all of them */
     /* "epoch:fingerprint:", with an epoch of 7 digits */
     CONFIGURATION_MAX = 7 + 1 + FINGERPRINT_LEN + 1,
 };
@@ -62,8 +63,8 @@ static void copy_state(char to[CALL_STATE_MAX + 1], struct span from)
     to[span_copy(to, from)] = '\0';
 }
 
-/* Those who are dead stay so. Each node keeps many; few are carried here. */
-static void note_dead(struct takeover *takeover, struct span told)
+/* Those who are dead stay so: of what is told, all below this epoch. */
+static void note_dead(struct takeover *takeover, struct span told, int epoch)
 {
     char list[CALL_STATE_MAX + 1];
     copy_state(list, told);
@@ -71,7 +72,8 @@ static void note_dead(struct takeover *takeover, struct span told)
         struct span each = configuration_of(at);
         size_t len = strlen(takeover->dead);
         at += each.len;
-        if (!has(takeover->dead, each.ptr) && len + each.len <= CALL_STATE_MAX)
+        if (epoch_of(each.ptr) < epoch && !has(takeover->dead, each.ptr) &&
+            len + each.len <= CALL_STATE_MAX)
             takeover->dead[len + span_copy(takeover->dead + len, each)] = '\0';
     }
 }
@@ -99,8 +101,8 @@ void takeover_on_look(struct takeover *takeover, const struct witness *witness,
     copy_state(it->mark, look->mark);
     copy_state(it->taken, look->taken);
     copy_state(it->passed, from->is_ours ? span_of("") : look->passed);
-    if (from->is_ours)
-        note_dead(takeover, look->passed);
+    note_dead(takeover, look->passed,
+              from->is_ours ? EPOCH_MOST : epoch_of(it->taken));
     if (look->passed.len > CALL_STATE_MAX - CONFIGURATION_MAX)
         it->taken[0] = '\0'; /* some may have been cut off */
     witness_births_told(witness, node, look, it->heard);
@@ -203,7 +205,9 @@ static bool is_harmless(const struct takeover *takeover, const char *ours,
 
 /*
  * A configuration that some node carries, or has carried. If it was seen with a
- * mark only, it may have counted the base as we do; otherwise it was admitted.
+ * mark only, it may have counted the base as we do; otherwise it was admitted,
+ * and goes on unless it is dead, too: one of a lower epoch may be that of
+ * another installation.
  */
 static void compare(const struct takeover *takeover, const char *ours,
                     uint16_t nodes, struct takeover_count *count,
@@ -214,8 +218,9 @@ static void compare(const struct takeover *takeover, const char *ours,
     if (found.len == 0 || span_is(found, ours) || span_is(found, count->base))
         return;
     copy_state(other, found);
-    if (epoch_of(other) >= epoch_of(count->base) &&
-        !is_majority(other, tellers_of(takeover, other, nodes)) &&
+    bool counts = is_mark ? epoch_of(other) >= epoch_of(count->base)
+                          : !has(takeover->dead, other);
+    if (counts && !is_majority(other, tellers_of(takeover, other, nodes)) &&
         !(is_mark && is_harmless(takeover, ours, count, other)))
         count->has_others = true;
 }
@@ -284,7 +289,11 @@ void takeover_end(struct takeover *takeover, const struct takeover_count *count)
 {
     takeover->is_over = true;
     takeover->end_us = takeover->number = 0;
-    note_dead(takeover, span_of(count->base));
+    char before[CALL_STATE_MAX + 1];
+    memcpy(before, takeover->dead, sizeof before);
+    takeover->dead[0] = '\0';
+    note_dead(takeover, span_of(count->base), EPOCH_MOST);
+    note_dead(takeover, span_of(before), EPOCH_MOST);
     for (int i = 0; i < NODES_MAX; i++) {
         const struct takeover_node *it = &takeover->node[i];
         if (!takeover_tells(takeover, i))

@@ -48,7 +48,8 @@ struct takeover_count {
     char base[CALL_STATE_MAX + 1]; /* "epoch:fingerprint:"; "": none was seen */
     int names;                     /* that it has; 0: nobody knows */
     uint16_t tellers;              /* a bit per node */
-    bool has_others; /* another configuration may have counted them, too */
+    bool has_others; /* another configuration may have counted them, or goes on
+                      */
     bool is_dead;
 };
 

@@ -121,6 +121,17 @@ if string.find('kmnv', kind, 1, true) then
         return table.concat(heard), is_news
     end
 
+    -- Adds those configurations that are missing, and still fit.
+    local function join(list, others, most)
+        for each in string.gmatch(others, '%d+:[^:]*:') do
+            if #list + #each <= most and
+                not string.find(':' .. list, ':' .. each, 1, true) then
+                list = list .. each
+            end
+        end
+        return list
+    end
+
     -- Writes the permission, as ARGV of admit and readmit say. The beat continues
     -- above the current time. It rises slower than time, so no older memory that
     -- is put back later has one as high, even if nobody knows of it then.
@@ -130,13 +141,7 @@ if string.find('kmnv', kind, 1, true) then
             'admit', of_this_node .. birth_of(mark) .. ':0' .. of_this_life,
             'durable', durable, 'beat', beat, 'evicted', evicted_keys())
         redis.call('HDEL', state, 'mark', 'taken', 'passed')
-        local before = redis.call('HGET', state, 'dead') or ''
-        for each in string.gmatch(before, '%d+:[^:]*:') do
-            if #dead + #each <= 192 and
-                not string.find(':' .. dead, ':' .. each, 1, true) then
-                dead = dead .. each
-            end
-        end
+        dead = join(dead, redis.call('HGET', state, 'dead') or '', 192)
         if dead ~= '' then
             redis.call('HSET', state, 'dead', dead)
         end
@@ -179,7 +184,8 @@ if string.find('kmnv', kind, 1, true) then
     -- rest    until what the node has promised ends at the latest, us
     -- number  a higher one is above all that it has accepted
     -- taken   of a node that is not marked by the caller: what it would be
-    -- passed  of one with an admission of the caller's: what is dead
+    -- passed  of one with an admission of the caller's: what is dead; of others
+    --         it stands behind the marks, and has a lower epoch than taken
     local function look()
         local fields = redis.call('HMGET', state, 'admit', 'mark', 'max_ttl',
             'durable', 'beat', 'evicted', 'until', 'top', 'bar', 'taken',
@@ -255,6 +261,8 @@ if string.find('kmnv', kind, 1, true) then
             end
             if taken == '' and begins(admit, of_this_node) then
                 passed = fields[12] or ''
+            elseif told ~= '' then
+                passed = join(passed, fields[12] or '', 167)
             end
             return {
                 word, string.sub(admit, 1, 192), string.sub(mark, 1, 192),

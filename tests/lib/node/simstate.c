@@ -241,25 +241,33 @@ static void clear_taken(struct simmemory *memory)
     memory->taken[0] = memory->passed[0] = '\0';
 }
 
-/* The newest first; of many the oldest are dropped. */
-static void keep_dead(struct simmemory *memory, struct span newest)
+/* Adds those configurations that are missing, and still fit. */
+static void join(char list[SIM_PASSED_MAX + 1], const char *others, size_t most)
 {
-    char all[CALL_STATE_MAX + 2] = ":";
-    size_t len = 1 + span_copy(all + 1, newest);
-    all[len] = '\0';
-    for (const char *at = memory->dead; *at != '\0';) {
+    char all[SIM_PASSED_MAX + 2] = ":";
+    size_t len = strlen(list);
+    memcpy(all + 1, list, len + 1);
+    for (const char *at = others; *at != '\0';) {
         char each[CALL_STATE_MAX + 2] = ":";
         size_t more = (size_t)(strchr(strchr(at, ':') + 1, ':') + 1 - at);
         memcpy(each + 1, at, more);
         each[1 + more] = '\0';
-        if (len + more <= CALL_STATE_MAX + 1 && strstr(all, each) == NULL) {
-            memcpy(all + len, at, more + 1);
+        if (len + more <= most && strstr(all, each) == NULL) {
+            memcpy(all + 1 + len, each + 1, more + 1);
             len += more;
-            all[len] = '\0';
         }
         at += more;
     }
-    strcpy(memory->dead, all + 1);
+    memcpy(list, all + 1, len + 1);
+}
+
+/* The newest first; of many the oldest are dropped. */
+static void keep_dead(struct simmemory *memory, struct span newest)
+{
+    char all[SIM_PASSED_MAX + 1];
+    all[span_copy(all, newest)] = '\0';
+    join(all, memory->dead, CALL_STATE_MAX);
+    strcpy(memory->dead, all);
 }
 
 static void write_admission(struct simbatch *batch, const struct simcall *call,
@@ -434,8 +442,9 @@ static void tell_news(struct simbatch *batch, const struct simcall *call)
 }
 
 static void tell_taken(const struct simbatch *batch, const struct simcall *call,
-                       struct call_look *seen)
+                       struct simreply *answer)
 {
+    struct call_look *seen = &answer->reply.look;
     const struct simmemory *memory = batch->memory;
     bool is_of_others =
         seen->word == LOOK_SUPERSEDED || seen->word == LOOK_FOREIGN;
@@ -449,6 +458,16 @@ static void tell_taken(const struct simbatch *batch, const struct simcall *call,
     else if (is_taken(batch, call) &&
              (is_of_others || has_name(call, memory->taken)))
         seen->taken = span_of(memory->taken);
+    if (seen->taken.len > 0) {
+        char told[SIM_PASSED_MAX + 1];
+        told[span_copy(told, seen->passed)] = '\0';
+        join(told, memory->dead, SIM_PASSED_TOLD);
+        seen->passed.len = strlen(told);
+        if (seen->passed.len <= CALL_STATE_MAX) {
+            memcpy(answer->passed, told, seen->passed.len);
+            seen->passed.ptr = answer->passed;
+        }
+    }
     if (seen->passed.len > CALL_STATE_MAX)
         seen->passed.len = CALL_STATE_MAX;
 }
@@ -466,7 +485,7 @@ static enum vote look(struct simbatch *batch, const struct simcall *call,
         seen->word == LOOK_ADMITTED)
         tell_news(batch, call);
     seen->admit = span_of(memory->admit);
-    tell_taken(batch, call, seen);
+    tell_taken(batch, call, answer);
     seen->mark = span_of(memory->mark);
     seen->max_ttl_ms = memory->max_ttl_ms.it;
     seen->is_durable = memory->durable == '1';

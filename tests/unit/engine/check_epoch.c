@@ -345,12 +345,15 @@ TEST_RANGE(a_change_that_has_begun_is_finished, 0, 2)
 {
     const char *late = _i == 0 ? OURS("1") : OF_EPOCH("1", "eeeeeeeeeeeeeeee");
     given(3);
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 4; i++) {
+        voters.memory[i].taken = OTHERS("2");
+        voters.memory[i].passed = /* is dead, as they know */
+            _i == 0 ? "1:" VOTERS_FINGERPRINT ":" : "1:eeeeeeeeeeeeeeee:";
         find(i, LOOK_BARE, OTHERS("2"), "");
+    }
     find(4, LOOK_BARE, late, "");
     for (int i = 0; i < 4; i++) {
         ck_assert_int_eq((int)next_at(i), (int)ADMISSION_LOOK);
-        voters.memory[i].taken = OTHERS("2");
         voters_found(i, LOOK_CREATED, "", MARK("3"));
     }
     voters_found(4, LOOK_BARE, late, "");
@@ -363,6 +366,7 @@ TEST_RANGE(what_another_has_begun_is_finished_if_nodes_tell, 0, 2)
     given(3);
     for (int i = 0; i < 4; i++) {
         voters.memory[i].taken = _i == 0 ? OTHERS("2") : NULL;
+        voters.memory[i].passed = "1:" VOTERS_FINGERPRINT ":";
         voters.memory[i].rest_us = VOTERS_QUARANTINE_US;
         find(i, LOOK_MARKED, "", MARK("3"));
     }

@@ -231,6 +231,25 @@ TEST(story_65_two_lists_become_one)
     expect_admits(15);
 }
 
+/* Machines of another installation, with a higher epoch, and one of a list in
+ * use: it is not told as dead; or there are enough of it to be taken, too. */
+TEST_RANGE(story_65_a_list_of_a_lower_epoch_may_live, 0, 4)
+{
+    given(3);
+    for (int i = 0; i < 5; i++) {
+        const char *admit = i < (_i == 2 ? 2 : 1) ? ADMIT(OF_THREE, 1)
+                            : i > 2 ? ADMIT("2:eeeeeeeeeeeeee02", 1)
+                                    : "";
+        voters.memory[i].taken = admit;
+        voters.memory[i].passed = _i == 1 && i == 3   ? OF_THREE ":"
+                                  : _i == 3 && i == 3 ? THIRD ":"
+                                                      : NULL;
+        come(i, LOOK_BARE, admit, "");
+    }
+    ck_assert_int_eq(eligibility_is_refused(&voters.admission),
+                     _i == 0 || _i == 3);
+}
+
 /* Whichever of them is counted first, the promises of both count. */
 TEST_RANGE(story_65_the_last_promise_of_each_list_is_waited_for, 0, 4)
 {
@@ -397,8 +416,11 @@ TEST_RANGE(story_65_the_order_in_which_nodes_are_seen_is_no_matter, 0, 2)
         ck_assert_int_eq(voters.admission.epoch, 1);
         voters_found(i, LOOK_ADMITTED, OWN_1, "");
     }
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
+        voters.memory[i].taken = between;
+        voters.memory[i].passed = "1:" VOTERS_FINGERPRINT ":"; /* is dead */
         come(i, LOOK_SUPERSEDED, between, "");
+    }
     ck_assert_int_eq(voters.admission.epoch, 3);
     for (int i = 0; i < VOTERS_NODES; i++)
         voters_found(i, LOOK_BARE, i < 3 ? between : OWN_1, "");
