@@ -24,7 +24,7 @@ static_assert(ARGS_OF(1) * BATCH_CALLS_MAX <= BATCH_ARGS_MAX,
 static_assert(ARGS_OF(NAMES_MAX) <= BATCH_ARGS_MAX,
               "an empty batch takes any call");
 static_assert(NAMES_MAX * PREFIX_MAX + NAMES_LEN_MAX + TOKEN_MAX +
-                      3 * CALL_STATE_MAX + CALL_NONCE_MAX + CALL_WITNESSES_MAX +
+                      4 * CALL_STATE_MAX + CALL_NONCE_MAX + CALL_WITNESSES_MAX +
                       CALL_BIRTH_LEN + NUMBERS_OF(NAMES_MAX) * DIGITS_MAX <=
                   BATCH_BYTES_MAX,
               "an empty batch takes any call");
@@ -38,9 +38,9 @@ static bool has_room(const struct batch *batch, const struct call *call)
            call->resource.len <= NAMES_LEN_MAX && call->token.len <= TOKEN_MAX);
     size_t needed = (size_t)names * batch->prefix.len + call->resource.len +
                     call->token.len + call->admit.len + call->nonce.len +
-                    call->found.len + call->mark.len + call->witnesses.len +
-                    call->latest.len + call->key_hash.len +
-                    (size_t)NUMBERS_OF(names) * DIGITS_MAX;
+                    call->found.len + call->mark.len + call->dead.len +
+                    call->witnesses.len + call->latest.len +
+                    call->key_hash.len + (size_t)NUMBERS_OF(names) * DIGITS_MAX;
     return batch->calls < BATCH_CALLS_MAX &&
            ARGS_OF(names) <= BATCH_ARGS_MAX - args &&
            needed <= sizeof batch->bytes - batch->used;

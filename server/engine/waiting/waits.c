@@ -247,9 +247,9 @@ static void look_take(struct waiter *it, int64_t now_us)
 
 /* ---- attempts ----------------------------------------------------------- */
 
-/* Others with its key came too late; those that arrived before its attempt had
- * no lock either, unless they share one: it may be among others. */
-/* An attempt has this outcome: updates the claims of all in its queues. */
+/* Updates the claims of all in its queues. Others with its key came too late;
+ * those that arrived before its attempt had no lock either, unless they share
+ * one: it may be among others. */
 static void look_tell_of_grant(const struct waiter *granted)
 {
     const struct span key_hash = {granted->ticket.key_hash,

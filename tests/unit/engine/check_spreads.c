@@ -475,15 +475,20 @@ TEST_RANGE(stragglers_refuse_nobody, 0, 2)
 
 /* ---- many, and fast ones ------------------------------------------------- */
 
+static void extend_with(const struct engine_settings *settings)
+{
+    play_begin_again(settings);
+    play_nodes_up();
+    play.sent_count = 0;
+    extend_for(TTL_MS);
+}
+
 /* Two looks may be two ticks apart, however short the node timeout is. */
 TEST(short_node_timeouts_create_too)
 {
     struct engine_settings settings = play_settings;
     settings.node_timeout_us = 5000;
-    play_begin_again(&settings);
-    play_nodes_up();
-    play.sent_count = 0;
-    extend_for(TTL_MS);
+    extend_with(&settings);
     play.sent_count = 0;
     for (int ms = 0; ms < 900 && play_count(CALL_REPAIR) == 0; ms++) {
         play_advance(1000);
@@ -498,10 +503,7 @@ TEST(clocks_of_any_speed_leave_time_to_create)
 {
     struct engine_settings settings = play_settings;
     settings.drift_factor = 0.5;
-    play_begin_again(&settings);
-    play_nodes_up();
-    play.sent_count = 0;
-    extend_for(TTL_MS);
+    extend_with(&settings);
     await(10, 2 * TIMEOUT_US);
     answer_look(false);
     await(15, 2 * TIMEOUT_US);

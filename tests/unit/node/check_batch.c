@@ -285,7 +285,8 @@ static struct call longest_call(enum call_kind kind, int names)
     call.resource.ptr = text;
     call.resource.len = names == 1 ? RESOURCE_MAX : NAMES_LEN_MAX;
     call.token = (struct span){bytes, TOKEN_MAX};
-    call.admit = call.found = call.mark = (struct span){bytes, CALL_STATE_MAX};
+    call.admit = call.found = call.mark = call.dead =
+        (struct span){bytes, CALL_STATE_MAX};
     call.latest = (struct span){bytes, CALL_BIRTH_LEN};
     call.nonce = (struct span){bytes, CALL_NONCE_MAX};
     call.witnesses = (struct span){bytes, CALL_WITNESSES_MAX};
