@@ -36,11 +36,9 @@ static struct pipeline_entry *entry_at(const struct pipeline *pipeline,
     return &pipeline->ring[(pipeline->first + at) & (pipeline->room - 1)];
 }
 
-/* False: there are too many, or no memory. */
+/* False: no memory. */
 static bool push(struct pipeline *pipeline, struct pipeline_entry entry)
 {
-    if (pipeline->count == PIPELINE_PENDING_MAX)
-        return false;
     if (pipeline->count == pipeline->room) {
         uint32_t room = pipeline->room > 0 ? 2 * pipeline->room : 64;
         struct pipeline_entry *ring = malloc(room * sizeof *ring);
@@ -74,7 +72,7 @@ bool pipeline_append(struct pipeline *pipeline)
 enum vote pipeline_call(struct pipeline *pipeline, const struct call *call,
                         uint64_t tag)
 {
-    if (pipeline->is_broken || pipeline->count == PIPELINE_PENDING_MAX ||
+    if (pipeline->is_broken || pipeline->count >= PIPELINE_PENDING_MAX ||
         wire_unsent(pipeline->wire) > UNSENT_MAX)
         return VOTE_STALLED;
     if (!batch_add(&pipeline->batch, call)) {
