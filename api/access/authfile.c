@@ -39,8 +39,6 @@ static bool read_all(struct file *file, int fd,
         return fail(reason, "no memory");
     while (file->len < size) {
         ssize_t got = read(fd, file->text + file->len, size - file->len);
-        if (got < 0 && errno == EINTR)
-            continue;
         if (got < 0)
             return fail(reason, strerror(errno));
         if (got == 0)

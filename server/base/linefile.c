@@ -133,8 +133,6 @@ bool linefile_flush(struct linefile *file)
         /* broken is ready, too: write tells why */
         if (file->is_regular || poll(&out, 1, 0) == 1)
             len = write(file->fd, file->bytes + file->written, piece);
-        if (len < 0 && errno == EINTR)
-            continue;
         if (len <= 0) {
             file->error = len < 0 ? errno : EAGAIN;
             return false;
