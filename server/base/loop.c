@@ -304,10 +304,9 @@ static void on_signal(uv_signal_t *uv, int signum)
 bool loop_on_signal(struct loop *loop, int signum, loop_timer_fn *fn, void *arg)
 {
     struct loop_signal *signal = calloc(1, sizeof *signal);
-    if (signal == NULL || uv_signal_init(&loop->uv, &signal->signal) != 0) {
-        free(signal);
+    if (signal == NULL)
         return false;
-    }
+    (void)uv_signal_init(&loop->uv, &signal->signal); /* uv_loop_init had one */
     signal->signal.data = signal;
     signal->fn = fn;
     signal->arg = arg;
