@@ -20,7 +20,7 @@ differ_obj := $(call objects,differ lib/node lib/seeds)
 
 # A folder is newer when a suite was added or deleted. tests/unit/starve.c
 # stands between our objects and the C library.
-starvable := malloc calloc realloc strdup open_memstream tsearch
+starvable := malloc calloc realloc reallocarray strdup open_memstream tsearch
 $(OUT)/unit: $(unit_obj) $(OBJ) $(wildcard tests/unit/*/)
 	@echo "LINK $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $(starvable:%=-Wl,--wrap=%) -o $@ \

@@ -11,6 +11,8 @@
 void *real_malloc(size_t size) REAL(malloc);
 void *real_calloc(size_t count, size_t size) REAL(calloc);
 void *real_realloc(void *old, size_t size) REAL(realloc);
+void *real_reallocarray(void *old, size_t count, size_t size)
+    REAL(reallocarray);
 char *real_strdup(const char *text) REAL(strdup);
 FILE *real_open_memstream(char **bytes, size_t *len) REAL(open_memstream);
 void *real_tsearch(const void *key, void **root, comparison_fn_t fn)
@@ -18,6 +20,8 @@ void *real_tsearch(const void *key, void **root, comparison_fn_t fn)
 void *wrap_malloc(size_t size) WRAP(malloc);
 void *wrap_calloc(size_t count, size_t size) WRAP(calloc);
 void *wrap_realloc(void *old, size_t size) WRAP(realloc);
+void *wrap_reallocarray(void *old, size_t count, size_t size)
+    WRAP(reallocarray);
 char *wrap_strdup(const char *text) WRAP(strdup);
 FILE *wrap_open_memstream(char **bytes, size_t *len) WRAP(open_memstream);
 void *wrap_tsearch(const void *key, void **root, comparison_fn_t fn)
@@ -45,6 +49,11 @@ void *wrap_calloc(size_t count, size_t size)
 void *wrap_realloc(void *old, size_t size)
 {
     return fails() ? NULL : real_realloc(old, size);
+}
+
+void *wrap_reallocarray(void *old, size_t count, size_t size)
+{
+    return fails() ? NULL : real_reallocarray(old, count, size);
 }
 
 char *wrap_strdup(const char *text)

@@ -4,6 +4,7 @@
 
 #include "../../lib/suite/suite.h"
 #include "../play.h"
+#include "../starve.h"
 
 #define HELD PLAY_TOKEN_OF(1) ".me"
 
@@ -245,6 +246,27 @@ TEST(its_client_may_leave_at_any_time)
     answer_inspect("hhhhh");
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
     ck_assert_int_eq(play.answers, 0);
+}
+
+TEST(without_memory_a_page_fails)
+{
+    const struct call_reply reply = {.vote = VOTE_DONE,
+                                     .names = span_of("3:o:a")};
+    enum list_outcome outcome;
+    int left = 0;
+    do {
+        engine_op op = list();
+        struct play_call *scan = play_find(CALL_SCAN, 0);
+        scan->is_answered = true;
+        starve = (struct starve){.is_on = true, .left = ++left};
+        engine_on_reply(play.engine, 0, scan->tag, &reply, play.now_us,
+                        play.now_us);
+        starve.is_on = false;
+        outcome = page_of(op)->outcome;
+        ck_assert(outcome == LIST_NO_MEMORY || outcome == LIST_PENDING);
+        engine_close(play.engine, op);
+    } while (outcome == LIST_NO_MEMORY);
+    ck_assert_int_gt(left, 2);
 }
 
 TEST(there_is_a_limit_of_lists_at_once)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "../../lib/suite/suite.h"
+#include "../starve.h"
 
 static struct pools pools;
 static struct pool *pool;
@@ -167,6 +168,10 @@ TEST(news_have_room_for_the_largest_limit)
     ck_assert_int_eq(pool->news_count, 5);
     ck_assert_int_eq(pool->news[2].number, 7);
     ck_assert_int_eq(pool->news[4].number, 0);
+    starve = (struct starve){.is_on = true, .left = 1};
+    pool_want_news(pool, 6);
+    starve.is_on = false;
+    ck_assert_int_eq(pool->news_count, 5);
     pool_drop_news(pool);
     ck_assert_int_eq(pool->news_count, 0);
 }
