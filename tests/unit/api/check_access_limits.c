@@ -346,6 +346,23 @@ TEST(each_reader_counts_from_its_acquire)
     expect_metric("redlockd_identity_locks{identity=\"a\"} 1\n");
 }
 
+/* By each of their random digits. */
+TEST(readers_from_other_servers_are_told_apart)
+{
+#define READER(first, last)                                                    \
+    "{\"token\":\"1795221642000000~" first                                     \
+    "f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a" last "\"}"
+    extend("/locks/x/extend", READER("0", "0"));
+    extend("/locks/x/extend", READER("0", "0"));
+    expect_metric("redlockd_identity_locks{identity=\"a\"} 1\n");
+    extend("/locks/x/extend", READER("1", "0"));
+    expect_metric("redlockd_identity_locks{identity=\"a\"} 2\n");
+    (void)admit("PUT", "/locks/x/extend");
+    ck_assert(ask_send("PUT", "/locks/x/extend", READER("0", "1")));
+    ask_expect(429, "rate_limited");
+    end(true);
+}
+
 TEST(a_reader_whose_answer_is_lost_does_not_count)
 {
     hold(READ);

@@ -152,6 +152,8 @@ TEST(allow_lists_the_methods_of_the_path)
     ck_assert_str_eq(match.allow, "GET, HEAD, DELETE, OPTIONS");
     route_find(&match, "GET", "/locks/a/extend");
     ck_assert_str_eq(match.allow, "PUT, OPTIONS");
+    route_find(&match, "OPTIONS", "*");
+    ck_assert_str_eq(match.allow, "GET, HEAD, POST, PUT, DELETE, OPTIONS");
 }
 
 TEST(paths_are_listed_with_their_methods)

@@ -81,12 +81,12 @@ static const char *line_of(size_t len, int number)
     return text;
 }
 
-/* The file is full but for 7 bytes; false: it may grow. */
-static void limit_size(bool is_limited)
+/* The file is full but for so many bytes; 0: it may grow. */
+static void limit_size(rlim_t room)
 {
     struct rlimit limit;
     ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
-    limit.rlim_cur = is_limited ? FILLED + 7 : limit.rlim_max;
+    limit.rlim_cur = room > 0 ? FILLED + room : limit.rlim_max;
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
@@ -227,15 +227,36 @@ TEST(a_line_that_was_cut_goes_on_where_it_was_cut)
 {
     begin();
     ck_assert_int_eq(truncate(path, FILLED), 0);
-    limit_size(true);
+    limit_size(7);
     ck_assert(add("12345\n") && add("67890\n"));
     ck_assert(!linefile_flush(file));
     ck_assert_int_eq(linefile_error(file), EFBIG);
     ck_assert_int_eq(linefile_pending(file), 1);
     ck_assert_str_eq(read_all(path), "12345\n6");
-    limit_size(false);
+    limit_size(0);
     ck_assert(add("after\n") && linefile_flush(file));
     ck_assert_str_eq(read_all(path), "12345\n67890\nafter\n");
+}
+
+TEST(what_is_written_makes_room_for_more)
+{
+    enum { LEN = 9000, ROOM_MORE = KEPT - LEN };
+    begin();
+    ck_assert_int_eq(truncate(path, FILLED), 0);
+    limit_size(LEN + 7);
+    ck_assert(add(line_of(LEN, 1)) && add(line_of(LEN, 2)));
+    ck_assert(!linefile_flush(file));
+    ck_assert(!add(line_of(ROOM_MORE + 1, 3)));
+    ck_assert(add(line_of(ROOM_MORE, 3)));
+    ck_assert(!add("\n"));
+    ck_assert_int_eq(linefile_pending(file), 2);
+    limit_size(0);
+    ck_assert(linefile_flush(file));
+    const char *text = read_all(path);
+    ck_assert_uint_eq(strlen(text), 2 * LEN + ROOM_MORE);
+    ck_assert_mem_eq(text, line_of(LEN, 1), LEN);
+    ck_assert_mem_eq(text + LEN, line_of(LEN, 2), LEN);
+    ck_assert_str_eq(text + 2 * (size_t)LEN, line_of(ROOM_MORE, 3));
 }
 
 /* ---- another file under the name ---------------------------------------- */
@@ -256,7 +277,7 @@ TEST(a_line_that_was_cut_is_whole_in_the_new_file)
 {
     begin();
     ck_assert_int_eq(truncate(path, FILLED), 0);
-    limit_size(true);
+    limit_size(7);
     ck_assert(add("12345\n") && add("67890\n") && !linefile_flush(file));
     ck_assert_int_eq(rename(path, moved), 0);
     ck_assert(linefile_reopen(file, &reason) && linefile_flush(file));

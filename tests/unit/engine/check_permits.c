@@ -96,6 +96,25 @@ TEST(a_lost_try_is_followed_by_a_survey)
     ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
 }
 
+/* Of those after a survey it says nothing. */
+TEST(who_loses_most_first_tries_asks_first)
+{
+    int lost = 0;
+    (void)pooling_ask(1, 1, 0);
+    while (pooling_tries() == 1) {
+        ck_assert_int_lt(lost++, 20);
+        pooling_hold();
+        pooling_tell(5, "0");
+        pooling_grant();
+        pooling_release("pool#0", 7);
+        play_answer_range(CALL_RELEASE, 0, PLAY_NODES, VOTE_DELETED);
+        play.sent_count = 0;
+        (void)pooling_ask(1, 1, 0);
+    }
+    ck_assert_int_gt(lost, 1);
+    ck_assert_int_eq(pooling_surveys(), 1);
+}
+
 /* Three of five answers that disagree are not enough. */
 TEST(a_slot_that_is_free_on_a_majority_only_with_the_slow_nodes_is_found)
 {

@@ -283,6 +283,17 @@ TEST(quorum_is_the_majority_of_the_configured)
         ck_assert_int_eq(quorum_of(n), quorums[n]);
 }
 
+TEST(a_round_is_pending_on_the_nodes_that_have_not_answered)
+{
+    begin(LOCK_INSPECT, 5);
+    vote(1, 'A');
+    for (int i = 0; i < 5; i++)
+        ck_assert(round_is_pending_on(&round_of, (uint16_t)(1u << i)) ==
+                  (i != 1));
+    ck_assert(!round_is_pending_on(&round_of, 0));
+    ck_assert(round_is_pending_on(&round_of, 1u << 1 | 1u << 4));
+}
+
 TEST(a_second_reply_is_ignored)
 {
     begin(LOCK_ACQUIRE, 3);

@@ -230,6 +230,22 @@ TEST(a_refused_key_ends_the_waiting)
     ck_assert_uint_eq(play.metrics.waiters, 0);
 }
 
+/* It may be refused to the next one, too. */
+TEST(after_a_refused_key_the_next_tries_after_a_pause)
+{
+    engine_op a = waiting_ask(), b = waiting_ask();
+    play_answer_range(CALL_ACQUIRE, 0, PLAY_NODES, VOTE_KEY_REFUSED);
+    ck_assert_int_eq(play_outcome(a), OUTCOME_KEY_REFUSED);
+    play_advance(500);
+    ck_assert_int_eq(waiting_attempts(), 1);
+    int64_t until_us = play.now_us + play_settings.retry_delay_us;
+    while (waiting_attempts() < 2 && play.now_us < until_us)
+        play_advance(1000);
+    ck_assert_int_eq(waiting_attempts(), 2);
+    waiting_grant();
+    ck_assert_int_eq(play_outcome(b), OUTCOME_GRANTED);
+}
+
 /* ---- clients that leave ---------------------------------------------------
  */
 

@@ -76,6 +76,19 @@ TEST(issuer_must_be_one_that_is_trusted)
     certs_free(ca);
 }
 
+/* What is trusted and no CA vouches for itself only. */
+TEST(issuer_must_be_a_ca)
+{
+    struct certs *own = certs_new(&(struct certs_wish){.name = "us"});
+    struct certs *other = certs_new_node(own);
+    certs_write(own, secure.path[0]);
+    secure_trust();
+    secure_connect(&(struct secure_server){.certs = other}, "localhost");
+    secure_expect_broken(STATE_TLS_FAILED, "signed by one that is not a CA's");
+    certs_free(other);
+    certs_free(own);
+}
+
 TEST(name_is_sent_but_no_address)
 {
     char name[64];
@@ -143,6 +156,25 @@ TEST_RANGE(node_that_wants_a_certificate_gets_ours, 0, 2)
     (void)secure_shake();
     certs_free(stranger);
     certs_free(ours);
+    certs_free(certs);
+}
+
+/* Without an alert that says why. */
+TEST_RANGE(node_that_misses_our_certificate_may_just_close, 0, 2)
+{
+    struct certs *certs = certs_new_node(secure.ca);
+    int code = GNUTLS_E_AGAIN;
+    secure_connect(&(struct secure_server){.certs = certs,
+                                           .priority = versions[_i],
+                                           .asks = secure.ca},
+                   "localhost");
+    while (code == GNUTLS_E_AGAIN) {
+        (void)session_shake(secure.session);
+        code = secure_step();
+    }
+    ck_assert(gnutls_error_is_fatal(code));
+    ck_assert_int_eq(shutdown(secure.fds[1], SHUT_WR), 0);
+    secure_expect_broken(STATE_TLS_FAILED, "wants a client certificate");
     certs_free(certs);
 }
 

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "../../lib/suite/suite.h"
+#include "../growth.h"
 #include "secure.h"
 
 enum { HOUR_S = 3600 };
@@ -118,6 +119,20 @@ TEST(reload_counts_for_new_sessions)
     secure_expect_broken(STATE_TLS_FAILED, "signed by an issuer");
     certs_free(other);
     certs_free(old);
+}
+
+static void reload(void)
+{
+    ck_assert_msg(trust_reload(secure.trust, error), "%s", error);
+}
+
+TEST(reload_leaves_nothing)
+{
+    struct certs *ours = certs_new(&(struct certs_wish){.name = "us"});
+    secure_give(ours, ours);
+    secure_trust();
+    growth_expect_none(reload);
+    certs_free(ours);
 }
 
 TEST(certificate_out_of_its_time_is_a_warning)
