@@ -57,7 +57,8 @@ static void print_now(const struct page *page, int node)
                       it->is_in_use ? "is" : "was", name_of(page, it->under));
         break;
     case OUTLOOK_OTHERS:
-        (void)fprintf(out, "carries other names, of epoch %d", it->epoch);
+        (void)fprintf(out, "carries %s names, of epoch %d",
+                      it->is_lower ? "these" : "other", it->epoch);
         if (it->under >= 0 && it->under != node)
             (void)fprintf(out, ", and is %s there", name_of(page, it->under));
         break;
@@ -143,6 +144,15 @@ static void print_without(const struct page *page)
         (void)fputc('\n', page->out);
 }
 
+static const char *whose_names(const struct outlook *outlook)
+{
+    for (int i = 0; i < outlook->nodes; i++)
+        if (outlook->node[i].kind == OUTLOOK_OTHERS &&
+            !outlook->node[i].is_lower)
+            return "other";
+    return "these";
+}
+
 static void print_epoch(const struct page *page)
 {
     const struct outlook *outlook = page->outlook;
@@ -150,16 +160,18 @@ static void print_epoch(const struct page *page)
     FILE *out = page->out;
     if (outlook->change == OUTLOOK_WRONG_EPOCH)
         (void)fprintf(out,
-                      "epoch: %d is too %s to replace other names, which carry "
+                      "epoch: %d is too %s to replace %s names, which carry "
                       "%d; if the addresses are right, give --config-epoch "
                       "%d\n",
                       given, given < outlook->epoch_needed ? "low" : "high",
-                      outlook->epoch_needed - 1, outlook->epoch_needed);
+                      whose_names(outlook), outlook->epoch_needed - 1,
+                      outlook->epoch_needed);
     else if (outlook->epoch_needed != 0 &&
              (outlook->change == OUTLOOK_TAKE_OVER ||
               outlook->change == OUTLOOK_REFUSED))
-        (void)fprintf(out, "epoch: %d replaces other names, which carry %d\n",
-                      outlook->epoch, outlook->epoch_needed - 1);
+        (void)fprintf(out, "epoch: %d replaces %s names, which carry %d\n",
+                      outlook->epoch, whose_names(outlook),
+                      outlook->epoch_needed - 1);
     else if (outlook->epoch != given)
         (void)fprintf(out,
                       "epoch: %d, which the nodes carry; %d, which was given, "

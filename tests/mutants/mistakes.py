@@ -61,8 +61,19 @@ IN_UNITS_AND_MODEL = [
     Defect("who takes over falls back", "unit",
            "story_65_who_takes_over_follows_no_lower_epoch", [Edit(
         "server/engine/voting/epoch.c",
-        "if (is_word && epoch <",
-        "if (is_word && epoch < 0 && epoch <")], tests="epoch"),
+        "if (epoch < admission->settings.epoch)",
+        "if (epoch < 0)")], tests="epoch"),
+    Defect("the word of the operator makes a first start", "unit",
+           "new_names_on_new_machines_are_no_first_start", [Edit(
+        "server/engine/voting/admission.c",
+        ".is_possible = admission->epoch == 1,",
+        ".is_possible = !eligibility_is_taking_over(admission),")],
+           tests="firststart"),
+    Defect("epoch of what was passed ignored", "unit",
+           "the_epoch_of_lists_that_were_passed_counts", [Edit(
+        "server/engine/voting/takeover.c",
+        "if (epoch_of(past) < epoch && epoch_of(past) > below)",
+        "if (epoch_of(past) < 0)")], tests="takeover"),
     Defect("epoch of one node followed", "unit",
            "once_a_majority_told_it_one_node_changes_it_no_more", [Edit(
         "server/engine/voting/epoch.c",
@@ -140,7 +151,7 @@ IN_UNITS_AND_MODEL = [
     Defect("names in between that were marked once ignored", "unit",
            "story_65_back_before_a_new_name_votes", [Edit(
         "server/engine/voting/takeover.c",
-        "carriers >= quorum_of(names) &&",
+        "names - carriers < quorum_of(names) &&",
         "carriers > 0 &&")], tests="takeover"),
     Defect("rival of the same epoch taken for dead", "unit",
            "story_65_a_rival_that_was_replaced_may_still_vote", [Edit(
@@ -151,8 +162,8 @@ IN_UNITS_AND_MODEL = [
     Defect("no way back before a new name votes", "unit",
            "story_65_back_before_a_new_name_votes", [Edit(
         "server/engine/voting/takeover.c",
-        "(names > 0 && carriers",
-        "(names < 0 && carriers")], tests="takeover"),
+        "(names > 0 && names - carriers",
+        "(names < 0 && names - carriers")], tests="takeover"),
     Defect("marks in between not kept", "unit",
            "story_65_each_mark_that_it_passed_is_told", [Edit(
         "server/node/scripts/permission.lua",

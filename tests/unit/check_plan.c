@@ -144,13 +144,24 @@ TEST(what_is_held)
 
 TEST(the_epoch_of_the_nodes_counts)
 {
-    settings.config_epoch = 20;
+    settings.config_epoch = 3;
+    begin_again();
+    come_all(0, LOOK_SUPERSEDED,
+             "20:" PLAY_FINGERPRINT ":@:" PLAY_BIRTH(1) ":0:+", "");
+    (void)plan();
+    expect_line("epoch: 20, which the nodes carry; 3, which was given, does "
+                "not count");
+}
+
+TEST(an_epoch_above_that_of_the_nodes_replaces_it)
+{
+    settings.config_epoch = 3;
     begin_again();
     come_all(0, LOOK_BARE, "1:" PLAY_FINGERPRINT ":@:" PLAY_BIRTH(1) ":0:+",
              "");
-    (void)plan();
-    expect_line("epoch: 1, which the nodes carry; 20, which was given, does "
-                "not count");
+    ck_assert_int_eq(plan(), PLAN_PAUSE);
+    expect_line("epoch: 3 is too high to replace these names, which carry 1; "
+                "if the addresses are right, give --config-epoch 2");
 }
 
 /* ---- one node ------------------------------------------------------------ */

@@ -67,7 +67,8 @@ struct call {
     bool is_objecting;     /* look: to a first start */
     bool is_renewing;      /* look: marks anew what was born before latest */
     bool is_watching;      /* look: writes nothing; without a nonce */
-    bool is_established;   /* look: a node was seen admitted with this epoch */
+    bool is_established;   /* look: a node was seen admitted with this epoch,
+                              or the other servers are stopped */
     bool is_fill;          /* acquire: is not undone; strictly in time */
     int64_t ttl_ms;        /* acquire, repeat, extend (0: only look), repair */
     int64_t number;        /* acquire, repeat, repair: the token's, in µs;

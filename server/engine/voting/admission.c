@@ -104,7 +104,7 @@ static bool choose(const struct admission *admission, int node, int64_t now_us,
 static void advance_start(struct admission *admission, int64_t now_us)
 {
     struct firststart_view view = {
-        .is_possible = !eligibility_is_taking_over(admission),
+        .is_possible = admission->epoch == 1, /* no names were before */
         .are_all_empty = true,
         .looked_us = eligibility_looked_us(admission),
         .now_us = now_us,

@@ -321,9 +321,9 @@ int eligibility_epoch_below(const struct admission *admission)
     int64_t below = 0;
     for (int i = 0; i < admission->settings.nodes; i++) {
         const struct admission_node *it = &admission->node[i];
-        const int found[] = {eligibility_epoch_of(admission, i),
-                             it->epoch_other, it->epoch_mark,
-                             takeover_epoch(&admission->takeover, i)};
+        const int found[] = {
+            eligibility_epoch_of(admission, i), it->epoch_other, it->epoch_mark,
+            takeover_epoch_below(&admission->takeover, i, admission->epoch)};
         for (size_t k = 0; k < sizeof found / sizeof *found; k++)
             if (found[k] < admission->epoch)
                 below = at_least(found[k], below);
@@ -347,7 +347,7 @@ static uint16_t reliable_nodes(const struct admission *admission, bool is_early)
     for (int i = 0; i < admission->settings.nodes; i++) {
         const struct admission_node *it = &admission->node[i];
         if (!it->is_mute && !it->must_revoke &&
-            (it->is_clock_good || is_early ||
+            (it->is_clock_good || (is_early && !admission->has_median) ||
              admission->settings.is_observer) &&
             !it->is_outdated)
             nodes |= (uint16_t)(1u << i);
@@ -391,10 +391,17 @@ bool eligibility_may_take_over(const struct admission *admission)
     return may_take_over(admission, false);
 }
 
+/* Once the old names were dead, some node must still tell so. */
 bool eligibility_is_refused(const struct admission *admission)
 {
-    return !eligibility_has_taken_over(admission) &&
-           !may_take_over(admission, true);
+    if (!eligibility_is_taking_over(admission))
+        return false;
+    if (!admission->takeover.is_over)
+        return !may_take_over(admission, true);
+    for (int i = 0; i < admission->settings.nodes; i++)
+        if (takeover_tells(&admission->takeover, i))
+            return false;
+    return true;
 }
 
 /* Once: those who are dead stay so. */

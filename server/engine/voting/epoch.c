@@ -73,13 +73,13 @@ bool epoch_follow(struct admission *admission)
 {
     int most, epoch = common_epoch(admission, &most);
     bool is_common = most >= admission->settings.quorum;
-    bool is_highest = true, is_word = admission->settings.has_take_over;
+    bool is_highest = true;
     for (int i = 0; i < admission->settings.nodes; i++)
         if (admission->node[i].epoch_other > epoch ||
             admission->node[i].epoch_mark > epoch)
             is_highest = false;
-    if (is_word && epoch < admission->settings.epoch)
-        epoch = 0; /* names between may have taken some nodes without proof */
+    if (epoch < admission->settings.epoch)
+        epoch = 0; /* names between may have taken the nodes that are missing */
     bool counts = epoch != 0 && (admission->is_epoch_known
                                      ? is_common && epoch > admission->epoch
                                      : is_common || is_highest);

@@ -216,7 +216,8 @@ static bool send_action(struct nodes *nodes,
         .is_objecting = admission_is_objecting(admission, now_us),
         .is_renewing = eligibility_may_renew(admission, action->node, now_us),
         .is_watching = nodes->env->settings.is_observer,
-        .is_established = eligibility_is_established(admission),
+        .is_established = eligibility_is_established(admission) ||
+                          eligibility_has_word(admission),
         .number = eligibility_number(admission, action->node),
         .window_us = FENCE_WINDOW_US,
     };

@@ -45,9 +45,19 @@ static bool is_misplaced(const struct admission *admission, int node)
            name != node;
 }
 
-static bool is_of_others(const struct admission_node *node)
+/* It carries these names, but a lower epoch than this server was given. */
+static bool is_of_lower(const struct admission *admission, int node)
 {
-    return node->epoch_other != 0 || node->epoch_mark != 0;
+    int epoch = eligibility_epoch_of(admission, node);
+    return epoch != 0 && epoch < admission->epoch &&
+           !eligibility_is_established(admission);
+}
+
+static bool is_of_others(const struct admission *admission, int node)
+{
+    const struct admission_node *it = &admission->node[node];
+    return it->epoch_other != 0 || it->epoch_mark != 0 ||
+           is_of_lower(admission, node);
 }
 
 static enum outlook_kind kind_of(const struct nodes *nodes, int node)
@@ -60,7 +70,7 @@ static enum outlook_kind kind_of(const struct nodes *nodes, int node)
         return OUTLOOK_UNFIT;
     if (twin_of(nodes, node) >= 0)
         return OUTLOOK_TWICE;
-    if (is_of_others(it))
+    if (is_of_others(admission, node))
         return OUTLOOK_OTHERS;
     if (is_misplaced(admission, node))
         return OUTLOOK_MISPLACED;
@@ -86,11 +96,15 @@ static void describe(struct outlook_node *it, const struct nodes *nodes,
     const char *state = seen->found[0] != '\0' ? seen->found : seen->mark;
     it->kind = kind_of(nodes, node);
     it->under = -1;
+    it->is_lower =
+        it->kind == OUTLOOK_OTHERS && is_of_lower(&nodes->admission, node);
     if (it->kind == OUTLOOK_TWICE)
         it->under = twin_of(nodes, node);
     else if (it->kind == OUTLOOK_MISPLACED || it->kind == OUTLOOK_OTHERS)
         it->under = name_in(&nodes->admission, state);
-    it->epoch = seen->epoch_other != 0 ? seen->epoch_other : seen->epoch_mark;
+    it->epoch = seen->epoch_other != 0  ? seen->epoch_other
+                : seen->epoch_mark != 0 ? seen->epoch_mark
+                                        : seen->epoch_ours;
     it->is_whole = seen->is_durable && seen->was_durable &&
                    seen->beat >= nodes->admission.witness.node[node].floor;
     it->is_in_use = seen->phase == ADMISSION_MISNAMED;
@@ -156,7 +170,7 @@ static void take_over(struct outlook *outlook,
     outlook->has_rivals = count.has_others;
     outlook->told_us = LOOKS_US;
     for (int i = 0; i < outlook->nodes; i++)
-        if (takeover_epoch(&admission->takeover, i) != 0)
+        if (admission->takeover.node[i].taken[0] != '\0')
             outlook->told_us = at_least(
                 admission->takeover.node[i].end_us - now_us, outlook->told_us);
     if (outlook->change != OUTLOOK_TAKE_OVER ||
@@ -180,7 +194,8 @@ static void wait(struct outlook *outlook, const struct nodes *nodes, int node,
                      outlook->change == OUTLOOK_WRONG_EPOCH;
     it->will_vote = !is_change && !outlook->is_blocked;
     if (outlook->change == OUTLOOK_TAKE_OVER &&
-        (it->kind == OUTLOOK_OTHERS || it->kind == OUTLOOK_EMPTY))
+        (it->kind == OUTLOOK_OTHERS || it->kind == OUTLOOK_EMPTY ||
+         it->kind == OUTLOOK_MARKED))
         it->wait_us = (outlook->tellers & 1u << node) != 0
                           ? outlook->told_us
                           : rest_us(outlook, admission);
@@ -235,7 +250,8 @@ static enum outlook_change change_of(const struct outlook *outlook,
     if (outlook->reached < outlook->quorum)
         return OUTLOOK_UNKNOWN;
     if (outlook->epoch_needed == 0 && eligibility_is_taking_over(admission))
-        return OUTLOOK_REFUSED;
+        return eligibility_may_take_over(admission) ? OUTLOOK_TAKE_OVER
+                                                    : OUTLOOK_REFUSED;
     if (are_all(outlook, OUTLOOK_EMPTY) &&
         (first == FIRST_START_YES ||
          (first == FIRST_START_AUTO && are_durable(admission))))

@@ -14,7 +14,7 @@ enum outlook_kind {
     OUTLOOK_UNFIT,     /* connected, and may not vote; detail says why */
     OUTLOOK_TWICE,     /* the name under leads to the same machine */
     OUTLOOK_MISPLACED, /* it has the name under, of this configuration */
-    OUTLOOK_OTHERS,    /* it carries other names, of the epoch */
+    OUTLOOK_OTHERS,    /* it carries other names, or these with a lower epoch */
     OUTLOOK_OUTDATED,  /* another machine has the name since */
     OUTLOOK_MARKED,    /* it waits in its quarantine */
     OUTLOOK_RESTARTED, /* it has its own admission, from before a restart */
@@ -25,6 +25,7 @@ struct outlook_node {
     enum outlook_kind kind;
     int under;      /* another name that it has; -1: none of ours */
     int epoch;      /* others: of their configuration */
+    bool is_lower;  /* others: it is of these names, with a lower epoch */
     bool is_in_use; /* misplaced: it votes under that name; outdated: a
                        server uses the other machine now */
     bool is_whole;  /* restarted: with all its memory */

@@ -119,9 +119,15 @@ bool takeover_tells(const struct takeover *takeover, int node)
     return it->is_seen && it->is_marked && it->taken[0] != '\0';
 }
 
-int takeover_epoch(const struct takeover *takeover, int node)
+int takeover_epoch_below(const struct takeover *takeover, int node, int epoch)
 {
-    return epoch_of(takeover->node[node].taken);
+    const struct takeover_node *it = &takeover->node[node];
+    int taken = epoch_of(it->taken), below = taken < epoch ? taken : 0;
+    for (const char *past = it->passed; configuration_of(past).len > 0;
+         past += configuration_of(past).len)
+        if (epoch_of(past) < epoch && epoch_of(past) > below)
+            below = epoch_of(past);
+    return below;
 }
 
 bool takeover_is_of_dead(const struct takeover *takeover, int node)
@@ -199,7 +205,7 @@ static bool is_harmless(const struct takeover *takeover, const char *ours,
     int carriers = count_carriers(takeover, count, configuration);
     int silent = count->names - __builtin_popcount(count->tellers);
     return carriers + silent < quorum_of(count->names) ||
-           (names > 0 && carriers >= quorum_of(names) &&
+           (names > 0 && names - carriers < quorum_of(names) &&
             epoch_of(configuration) < epoch_of(ours));
 }
 

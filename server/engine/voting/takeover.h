@@ -89,8 +89,9 @@ void takeover_end(struct takeover *takeover,
 /* True if the node is marked, and tells: it has not voted since. */
 bool takeover_tells(const struct takeover *takeover, int node);
 
-/* The epoch of what was taken there, or would be; 0: nothing. */
-int takeover_epoch(const struct takeover *takeover, int node);
+/* The greatest epoch below this one of what was taken there, or would be, and
+ * of the marks that were passed since; 0: none. */
+int takeover_epoch_below(const struct takeover *takeover, int node, int epoch);
 
 /* True if the node carries an admission of the names that are dead. */
 bool takeover_is_of_dead(const struct takeover *takeover, int node);

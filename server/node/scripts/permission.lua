@@ -177,7 +177,8 @@ if string.find('kmnv', kind, 1, true) then
     --            is one whose mark is of our nodes with a higher epoch
     -- watches    1: nothing is written; the nonce is "", and the answer tells
     --            what else would be found
-    -- votes      1: the caller saw a node admitted with its configuration
+    -- votes      1: the caller saw a node admitted with its configuration, or
+    --            the operator says that no other server is left
     --
     -- The other fields show the state after the look.
     --

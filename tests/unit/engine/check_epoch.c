@@ -115,16 +115,17 @@ TEST_RANGE(story_60_the_epoch_of_the_nodes_counts, 1, 30)
     given(_i);
     for (int i = 0; i < VOTERS_NODES; i++)
         find(i, _i > 7 ? LOOK_BARE : LOOK_SUPERSEDED, OURS("7"), "");
-    ck_assert_int_eq(voters.admission.epoch, 7);
+    ck_assert_int_eq(voters.admission.epoch, _i > 7 ? _i : 7);
+    if (_i > 7)
+        return;
     for (int i = 0; i < VOTERS_NODES; i++) {
         voters_found(i, LOOK_ADMITTED, OURS("7"), "");
         VOTERS_ASSERT_REFUSAL(i, STATE_NONE);
     }
 }
 
-/* Node 0 was taken by the operator's word, without a majority. On the way back
- * the epoch before it carries no word: the names between may have granted
- * locks. */
+/* Names between may have taken a node that is not seen, or none of these by the
+ * operator's word: so no epoch below the given one is followed. */
 TEST_RANGE(story_65_who_takes_over_follows_no_lower_epoch, 0, 3)
 {
     voters.settings.has_take_over = _i > 0;
@@ -134,7 +135,7 @@ TEST_RANGE(story_65_who_takes_over_follows_no_lower_epoch, 0, 3)
     for (int i = 1; i < VOTERS_NODES; i++)
         find(i, _i == 2 ? LOOK_SUPERSEDED : LOOK_BARE,
              _i == 2 ? OURS("7") : OURS("3"), "");
-    ck_assert_int_eq(voters.admission.epoch, _i == 0 ? 3 : _i == 1 ? 5 : 7);
+    ck_assert_int_eq(voters.admission.epoch, _i == 2 ? 7 : 5);
     if (_i == 1)
         expect_next(ADMISSION_LOOK, 1);
 }

@@ -108,6 +108,16 @@ TEST_RANGE(story_28_nodes_that_are_not_durable_wait_for_the_operators_word,
     STARTED_ASSERT_STEP(is_possible ? FIRSTSTART_WAITING : FIRSTSTART_OVER);
 }
 
+/* The old servers are stopped, but what they granted may still be held. */
+TEST(new_names_on_new_machines_are_no_first_start)
+{
+    voters.settings.epoch = 2;
+    voters.settings.has_take_over = true;
+    voters_begin_again();
+    voters_come(0, LOOK_EMPTY, "", "");
+    STARTED_ASSERT_STEP(FIRSTSTART_OVER);
+}
+
 TEST(one_node_that_is_not_durable_is_enough_for_no_first_start)
 {
     started_find_empty(4);
