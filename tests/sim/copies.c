@@ -67,7 +67,7 @@ static int count_witnesses(struct world *world, const struct lack *lack,
     const struct simconfig *config = servers_config(world, lack->configuration);
     const char *hash = servers_name_hash(lack->name);
     int count = 0;
-    for (int i = 0; i < SIM_NODES; i++) {
+    for (int i = 0; i < config->nodes; i++) {
         int name = config->name[i];
         const struct machine *machine = &world->machines[world->home[name]];
         if (name == lack->name || name == lack->except)

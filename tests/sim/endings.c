@@ -92,7 +92,7 @@ static int any_home(struct world *world)
 {
     const struct simconfig *config =
         servers_config(world, world->faults->configuration);
-    return world->home[config->name[world_random(world, SIM_NODES)]];
+    return world->home[config->name[world_random(world, config->nodes)]];
 }
 
 /* Two nodes, or one, lack the locks that are taken in this time. */
@@ -150,7 +150,7 @@ static void check_able(struct world *world)
 /* All nodes vote, and have done so since since_us by the server's clock. */
 static bool is_all_well(struct world *world, int server, int64_t since_us)
 {
-    for (int i = 0; i < SIM_NODES; i++) {
+    for (int i = 0; i < server_nodes(world, server); i++) {
         const struct simlink *link = simlink_of(world, server, i);
         struct engine_node_view view;
         engine_view_node(world->servers[server].engine, i, &view);
@@ -176,7 +176,7 @@ static void check_everywhere(struct world *world, const struct client *client)
 {
     const struct simconfig *config =
         servers_config(world, world->faults->configuration);
-    for (int i = 0; i < SIM_NODES; i++) {
+    for (int i = 0; i < config->nodes; i++) {
         const struct machine *machine =
             &world->machines[world->home[config->name[i]]];
         if (!ledger_has_lock(world, machine, client))
@@ -311,15 +311,15 @@ static void set_apart(struct world *world)
 {
     const struct simconfig *config =
         servers_config(world, world->faults->configuration);
-    int first = (int)world_random(world, SIM_NODES);
+    int first = (int)world_random(world, config->nodes);
     for (int i = 0; i < 2; i++) {
-        int name = config->name[(first + i) % SIM_NODES];
+        int name = config->name[(first + i) % config->nodes];
         machine_step(&world->machines[world->home[name]], world->now_us,
                      -APART_US);
     }
     world_run(world, faults_quarantine_us(world) + ABLE_MORE_US);
     int server = (int)world_random(world, SIM_FOREIGN);
-    int node = (first + 2) % SIM_NODES;
+    int node = (first + 2) % config->nodes;
     simlink_of(world, server, node)->blocked_us = INT64_MAX;
     simlink_break(world, server, node);
     world_run(world, RESTED_US);
@@ -383,9 +383,10 @@ static void check_each_regained(struct world *world)
 static void check_all_regained(struct world *world)
 {
     check_each_regained(world);
-    if (servers_config(world, world->faults->configuration)->max_ttl_ms <
-        REGAINED_US / 1000)
-        return;
+    const struct simconfig *config =
+        servers_config(world, world->faults->configuration);
+    if (config->max_ttl_ms < REGAINED_US / 1000 || config->nodes < SIM_NODES)
+        return; /* two would be a majority of three */
     set_apart(world);
     check_each_regained(world);
 }

@@ -219,7 +219,7 @@ static void start_server(struct world *world, const struct event *event)
 static void split(struct world *world, int64_t us)
 {
     const struct simconfig *next = servers_config(world, CONFIGURATION_NEXT);
-    for (int i = 0; i < SIM_NODES; i++) {
+    for (int i = 0; i < next->nodes; i++) {
         int name = next->name[i];
         bool is_with_old = world_chance(world, 40);
         if (name >= SIM_NODES)

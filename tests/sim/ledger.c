@@ -210,11 +210,11 @@ static void check_kept(struct world *world, const struct client *client)
             is_on_name[i % SIM_NAMES] = true;
             kept++;
         }
-    for (int i = 0; i < SIM_NODES; i++) {
+    for (int i = 0; i < config->nodes; i++) {
         int name = config->name[i];
         kept += !is_on_name[name] && world->lost_us[name] >= client->granted_us;
     }
-    if (kept > SIM_NODES / 2 || !world->clients->ledger.claims_clocks)
+    if (kept > config->nodes / 2 || !world->clients->ledger.claims_clocks)
         return;
     world_trace(world, "client %d believes since %lld ms until in %lld ms",
                 client_number(world, client),
@@ -585,7 +585,8 @@ static struct machine *met_by(struct world *world, int server, int node)
 
 void ledger_on_half_spread(struct world *world, struct client *client)
 {
-    for (int i = 0; i < SIM_NODES; i++)
+    int nodes = server_nodes(world, client->extended_by);
+    for (int i = 0; i < nodes; i++)
         client->taken_us[i] =
             taken_us(world, met_by(world, client->extended_by, i), client);
 }
@@ -595,6 +596,7 @@ void ledger_on_spread(struct world *world, const struct client *client)
     struct ledger *ledger = &world->clients->ledger;
     int by = client->extended_by;
     int64_t since_us = client->extended_us;
+    int nodes = server_nodes(world, by);
     bool is_on_all = true;
     if (!client_believes(world, client) || !ledger->claims_clocks ||
         client->is_shared != client->was_shared || /* another server's … */
@@ -602,10 +604,10 @@ void ledger_on_spread(struct world *world, const struct client *client)
         world->servers[by].engine == NULL ||
         world->servers[by].resumed_us > since_us)
         return;
-    for (int i = 0; i < SIM_NODES; i++)
+    for (int i = 0; i < nodes; i++)
         if (!was_well(world, by, i, since_us))
             return;
-    for (int i = 0; i < SIM_NODES; i++) {
+    for (int i = 0; i < nodes; i++) {
         struct machine *machine = met_by(world, by, i);
         if (ledger_has_lock(world, machine, client) ||
             is_taken(world, machine, client) ||

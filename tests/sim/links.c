@@ -35,7 +35,7 @@ static int name_of(struct world *world, int server, int node)
 
 int simlink_node_of(struct world *world, int server, int name)
 {
-    for (int i = 0; i < SIM_NODES; i++)
+    for (int i = 0; i < server_nodes(world, server); i++)
         if (name_of(world, server, i) == name)
             return i;
     return -1;
@@ -117,8 +117,8 @@ static int64_t round_trip_us(struct world *world, const struct simlink *link)
 static void connect(struct world *world, int server, int node)
 {
     struct simlink *link = simlink_of(world, server, node);
-    if (link->state != LINK_IDLE)
-        return; /* another attempt came first */
+    if (link->state != LINK_IDLE || node >= server_nodes(world, server))
+        return; /* another attempt came first, or the list is shorter now */
     if (!meet(world, server, node, &link->met)) {
         engine_on_node_down(engine_of(world, server), node, STATE_UNREACHABLE,
                             "refused");
@@ -191,7 +191,7 @@ static void on_connected(struct world *world, int server, int node)
 
 void simlinks_start(struct world *world, int server)
 {
-    for (int i = 0; i < SIM_NODES; i++) {
+    for (int i = 0; i < server_nodes(world, server); i++) {
         struct simlink *link = simlink_of(world, server, i);
         *link = (struct simlink){
             .connection = link->connection,

@@ -31,7 +31,7 @@ int losses_any_name(struct world *world)
 {
     const struct simconfig *config =
         servers_config(world, world->faults->configuration);
-    return config->name[world_random(world, SIM_NODES)];
+    return config->name[world_random(world, config->nodes)];
 }
 
 int losses_any_machine(struct world *world)
@@ -68,10 +68,10 @@ static bool is_durable_world(const struct world *world)
         const struct simconfig *config =
             servers_config(world, (enum configuration)i);
         int durable = 0;
-        for (int j = 0; j < SIM_NODES; j++)
+        for (int j = 0; j < config->nodes; j++)
             durable +=
                 world->machines[config->name[j]].usual == PERSISTS_ALWAYS;
-        is_durable |= durable == SIM_NODES;
+        is_durable |= durable == config->nodes;
     }
     return is_durable;
 }
@@ -85,7 +85,7 @@ bool losses_may_lose(struct world *world, int machine)
         return false;
     if (lost > 0 && world_chance(world, lost == 1 ? 40 : 93))
         return false;
-    for (int i = 0; i < SIM_NODES; i++) {
+    for (int i = 0; i < config->nodes; i++) {
         int other = world->home[config->name[i]];
         if (other != machine && world->machines[other].state == MACHINE_UP &&
             simstate_is_there(&world->machines[other].memory))
@@ -289,9 +289,9 @@ static int find_watcher(struct world *world)
     for (int i = 0; i < SIM_FOREIGN; i++) {
         const struct simserver *server = &world->servers[i];
         int near = 0;
-        for (int j = 0; j < SIM_NODES; j++)
+        for (int j = 0; j < server_nodes(world, i); j++)
             near += simlink_is_good(world, i, j, WATCHED_US);
-        if (server->engine != NULL && near == SIM_NODES &&
+        if (server->engine != NULL && near == server_nodes(world, i) &&
             server->voted_us != 0 &&
             world->now_us - server->voted_us > WATCHED_US)
             return i;

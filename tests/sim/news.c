@@ -58,7 +58,7 @@ void news_listen(struct world *world, int server, bool is_on)
 {
     for (int i = 0; i < SIM_NODES; i++) {
         forget(listener_of(world, server, i));
-        if (is_on)
+        if (is_on && i < server_nodes(world, server))
             connect_later(world, server, i, travel_us(world));
     }
 }

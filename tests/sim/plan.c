@@ -85,6 +85,8 @@ static void choose_configs(struct world *world)
 {
     struct faults *faults = world->faults;
     int first = (int)world_random(world, SIM_NAMES - SIM_NODES + 1);
+    for (int i = 0; i < CONFIGURATIONS; i++)
+        faults->configs[i].nodes = SIM_NODES;
     for (int i = 0; i < SIM_NODES; i++) {
         faults->configs[CONFIGURATION_FIRST].name[i] = i;
         faults->configs[CONFIGURATION_FOREIGN].name[i] = i;

@@ -21,7 +21,8 @@ static void later(struct world *world, int64_t us, enum fault fault, int of)
 static bool can_spare_two(const struct world *world, int server)
 {
     const struct engine *engine = world->servers[server].engine;
-    return engine != NULL && engine_voting(engine) == SIM_NODES;
+    return engine != NULL &&
+           engine_voting(engine) == server_nodes(world, server);
 }
 
 /* The server does not reach two nodes: its locks are on a bare majority. */

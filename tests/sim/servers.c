@@ -37,11 +37,16 @@ const struct simconfig *servers_config(const struct world *world,
     return &world->faults->configs[configuration];
 }
 
+int server_nodes(const struct world *world, int number)
+{
+    return servers_config(world, world->servers[number].configuration)->nodes;
+}
+
 bool servers_has_name(const struct world *world,
                       enum configuration configuration, int name)
 {
     const struct simconfig *config = servers_config(world, configuration);
-    for (int i = 0; i < SIM_NODES; i++)
+    for (int i = 0; i < config->nodes; i++)
         if (config->name[i] == name)
             return true;
     return false;
@@ -60,7 +65,8 @@ const char *servers_name_hash(int name)
 /* Whether something is wrong when a round begins. */
 static bool is_impaired(struct world *world, const struct simserver *server)
 {
-    for (int i = 0; i < SIM_NODES; i++) {
+    int nodes = server_nodes(world, server->number);
+    for (int i = 0; i < nodes; i++) {
         const struct simlink *link = &server->links[i];
         const struct machine *machine = &world->machines[link->met.machine];
         if (link->state != LINK_UP || link->is_cut ||
@@ -70,7 +76,7 @@ static bool is_impaired(struct world *world, const struct simserver *server)
             link->blocked_us > world->now_us)
             return true;
     }
-    return engine_voting(server->engine) < SIM_NODES;
+    return engine_voting(server->engine) < nodes;
 }
 
 static void count_round(struct simserver *server, uint64_t tag)
@@ -220,13 +226,13 @@ static bool may_begin_anew(const struct world *world)
     const struct simconfig *config =
         servers_config(world, world->faults->configuration);
     int count = 0;
-    for (int i = 0; i < SIM_NODES; i++) {
+    for (int i = 0; i < config->nodes; i++) {
         int machine = world->home[config->name[i]];
         const char *colon = strchr(world->machines[machine].memory.admit, ':');
         count += colon != NULL && strncmp(colon + 1, config->fingerprint,
                                           strlen(config->fingerprint)) == 0;
     }
-    return count <= SIM_NODES / 2 &&
+    return count <= config->nodes / 2 &&
            (plan_is_on(world, FAULT_LOSE_ALL) ||
             plan_is_on(world, FAULT_SLEEP) || plan_is_on(world, FAULT_FOREIGN));
 }
@@ -258,7 +264,7 @@ void server_start(struct world *world, int number,
     const struct simconfig *config = servers_config(world, configuration);
     server->options = choose_options(world, number, configuration);
     struct engine_settings settings = {
-        .nodes = SIM_NODES,
+        .nodes = config->nodes,
         .node_timeout_us = server->options.node_timeout_us,
         .max_ttl_ms = server->options.max_ttl_ms,
         .max_hold_ms = world->faults->longest_ms,
@@ -272,7 +278,7 @@ void server_start(struct world *world, int number,
         .ask = world_chance(world, 70) ? ASK_QUORUM : ASK_ALL,
     };
     assert(server->engine == NULL);
-    for (int i = 0; i < SIM_NODES; i++)
+    for (int i = 0; i < config->nodes; i++)
         settings.node_names[i] = names[config->name[i]];
     snprintf(settings.fingerprint, sizeof settings.fingerprint, "%s",
              config->fingerprint);
@@ -382,7 +388,7 @@ void servers_fini(struct world *world)
 void servers_trace(const struct world *world)
 {
     for (int i = 0; i < SIM_SERVERS; i++)
-        for (int j = 0; j < SIM_NODES; j++) {
+        for (int j = 0; j < server_nodes(world, i); j++) {
             const struct simserver *server = &world->servers[i];
             struct engine_node_view view;
             if (server->engine == NULL || !world->is_tracing)

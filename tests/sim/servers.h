@@ -30,7 +30,8 @@ struct simconfig {
     int epoch;
     int64_t max_ttl_ms;
     const char *fingerprint;
-    int name[SIM_NODES]; /* of each node */
+    int nodes;           /* that it has */
+    int name[SIM_NODES]; /* of each */
 };
 
 /* In worlds where servers have different ones, each start chooses them. */
@@ -74,6 +75,9 @@ int64_t server_clock(const struct simserver *server);
 
 const struct simconfig *servers_config(const struct world *world,
                                        enum configuration configuration);
+
+/* How many nodes this server has. */
+int server_nodes(const struct world *world, int number);
 
 /* Whether it has this name; and the hash of the name in admissions. */
 bool servers_has_name(const struct world *world,

@@ -31,9 +31,10 @@ static void pause_some(struct world *world, int count)
 {
     const struct simconfig *config =
         servers_config(world, world->faults->configuration);
-    int first = (int)world_random(world, SIM_NODES);
+    int first = (int)world_random(world, config->nodes);
     for (int i = 0; i < count; i++)
-        faults_pause(world, world->home[config->name[(first + i) % SIM_NODES]],
+        faults_pause(world,
+                     world->home[config->name[(first + i) % config->nodes]],
                      PAUSE_US);
 }
 
