@@ -82,8 +82,8 @@ IN_UNITS_AND_MODEL = [
     Defect("other nodes replaced by any higher epoch", "unit",
            "only_the_next_epoch_replaces_other_nodes", [Edit(
         "server/engine/voting/eligibility.c",
-        "admission->epoch != eligibility_epoch_below(admission) + 1)",
-        "admission->epoch <= eligibility_epoch_below(admission))")],
+        "(skipped > 0 && !eligibility_has_word(admission))",
+        "skipped < 0")],
         tests="epoch"),
     Defect("marks of nodes that never voted count", "unit",
            "story_60_marks_of_nodes_that_never_voted_do_not_bind", [Edit(
@@ -211,6 +211,11 @@ IN_UNITS_AND_MODEL = [
         "server/engine/voting/takeover.c",
         ": !has(takeover->dead, other);",
         ": epoch_of(other) >= epoch_of(count->base);")], tests="takeover"),
+    Defect("word for nodes of the epoch before only", "unit",
+           "story_65_the_word_replaces_names_of_any_lower_epoch", [Edit(
+        "server/engine/voting/eligibility.c",
+        "(skipped > 0 && !eligibility_has_word(admission))",
+        "skipped > 0")], tests="takeover"),
     Defect("who was dead before is not told to other names", "unit",
            "story_65_who_is_dead_is_told_while_the_node_votes", [Edit(
         "server/node/scripts/permission.lua",

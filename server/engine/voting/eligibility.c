@@ -374,8 +374,9 @@ static bool may_take_over(const struct admission *admission, bool is_early)
 {
     struct takeover_count count;
     int there = 0;
+    int skipped = admission->epoch - eligibility_epoch_below(admission) - 1;
     if (eligibility_is_established(admission) ||
-        admission->epoch != eligibility_epoch_below(admission) + 1)
+        (skipped > 0 && !eligibility_has_word(admission)))
         return false;
     for (int i = 0; i < admission->settings.nodes; i++)
         there += admission->node[i].phase != ADMISSION_DOWN &&

@@ -147,6 +147,23 @@ TEST(story_65_the_word_that_the_old_servers_are_stopped)
     voters_expect(ADMISSION_ADMIT, 0);
 }
 
+/* A change was given up before a node voted: the others carry its epoch no
+ * more. Without the word, only the next epoch replaces them. */
+TEST_RANGE(story_65_the_word_replaces_names_of_any_lower_epoch, 0, 2)
+{
+    struct admission_action action;
+    int looks = 0;
+    voters.settings.has_take_over = _i == 1;
+    given(4);
+    for (int i = 0; i < 4; i++)
+        come(i, LOOK_MARKED, "", MARK_OF("4:" VOTERS_FINGERPRINT, 2));
+    come(4, LOOK_BARE, ADMIT("2:ffffffffffffff05", 1), "");
+    voters_pass(HEARTBEAT_US);
+    while (admission_next(&voters.admission, voters.now_us, &action))
+        looks += action.node == 4 && action.kind == ADMISSION_LOOK;
+    ck_assert_int_eq(looks, _i);
+}
+
 /* It was for the change to epoch 2; the marks that are followed are of another,
  * whose old servers may go on. */
 TEST(story_65_the_word_does_not_hold_for_an_epoch_that_is_followed)
