@@ -211,6 +211,26 @@ IN_UNITS_AND_MODEL = [
         "server/engine/voting/takeover.c",
         ": !has(takeover->dead, other);",
         ": epoch_of(other) >= epoch_of(count->base);")], tests="takeover"),
+    Defect("who is dead not heard by other names", "unit",
+           "story_65_a_list_of_a_lower_epoch_may_live", [Edit(
+        "server/engine/voting/takeover.c",
+        "epoch_of(it->taken));",
+        "0);")], tests="takeover"),
+    Defect("marks that a node passed taken for dead", "unit",
+           "story_65_a_list_is_not_dead_as_a_node_passed_its_mark", [Edit(
+        "server/engine/voting/takeover.c",
+        "epoch_of(it->taken));",
+        "EPOCH_MOST);")], tests="takeover"),
+    Defect("plan without the promises of the second of two lists", "unit",
+           "what_the_second_of_two_lists_holds_is_waited_for", [Edit(
+        "server/engine/voting/outlook.c",
+        "if (takeover_epoch(&admission->takeover, i) != 0)",
+        "if ((count.tellers & 1u << i) != 0)")], tests="plan"),
+    Defect("dead list's node waited for, though it was before", "unit",
+           "story_65_who_is_dead_is_known_after_a_restart", [Edit(
+        "server/engine/voting/eligibility.c",
+        "    if (takeover_is_of_dead(&admission->takeover, node))\n"
+        "        return true;\n", "")], tests="takeover"),
     Defect("word for nodes of the epoch before only", "unit",
            "story_65_the_word_replaces_names_of_any_lower_epoch", [Edit(
         "server/engine/voting/eligibility.c",

@@ -267,6 +267,23 @@ TEST_RANGE(story_65_a_list_of_a_lower_epoch_may_live, 0, 4)
                      _i == 0 || _i == 3);
 }
 
+/* It may have been admitted since, where the node did not hear of it. */
+TEST(story_65_a_list_is_not_dead_as_a_node_passed_its_mark)
+{
+    given(4);
+    for (int i = 0; i < VOTERS_NODES; i++) {
+        const char *admit = i < 3    ? ADMIT("3:eeeeeeeeeeeeee05", 1)
+                            : i == 3 ? ADMIT(OF_THREE, 1)
+                                     : ADMIT("2:dddddddddddddd03", 1);
+        voters.memory[i].taken = admit;
+        voters.memory[i].passed = i == 0   ? OF_THREE ":"
+                                  : i == 3 ? "2:dddddddddddddd03:"
+                                           : NULL;
+        come(i, LOOK_BARE, admit, "");
+    }
+    ck_assert(eligibility_is_refused(&voters.admission));
+}
+
 /* Whichever of them is counted first, the promises of both count. */
 TEST_RANGE(story_65_the_last_promise_of_each_list_is_waited_for, 0, 4)
 {
