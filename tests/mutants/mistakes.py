@@ -298,10 +298,22 @@ IN_UNITS_AND_MODEL = [
     Defect("such a mark replaced beside marks", "model", "two_holders",
            model="marks", rule="BY_MARKS", world="OLD=3"),
 ]
+# What the simulator draws where lists of names change again and again.
+IN_LISTS = {  # what falls, and near which seed
+    "word for one epoch holds for each": ("exclusion", 37),
+    "promises of the second of two lists not waited for": ("exclusion", 9),
+    "lists of a lower epoch ignored": ("exclusion", 145),
+    "who is dead not heard by other names": ("able", 5),
+    "who was dead before is not believed": ("able", 17),
+}
 # What a mistaken server does to the others beside whom it runs.
 ON_REAL_NODES = ("machine marked while its name is in use",
                  "given epoch counts")
 MISTAKES = IN_UNITS_AND_MODEL + [
+    replace(defect, name=f"{defect.name}, drawn", suite="sim",
+            falls=IN_LISTS[defect.name][0], seed=IN_LISTS[defect.name][1],
+            tests="", faults="lists")
+    for defect in IN_UNITS_AND_MODEL if defect.name in IN_LISTS] + [
     replace(defect, name=f"{defect.name}, for real", suite="nemesis",
             falls="undisturbed", tests="", faults="undisturbed", seed=3)
     for defect in IN_UNITS_AND_MODEL if defect.name in ON_REAL_NODES]

@@ -6,6 +6,7 @@
 
 #include "clients.h"
 #include "copies.h"
+#include "lists.h"
 #include "losses.h"
 #include "messages.h"
 #include "names.h"
@@ -107,6 +108,8 @@ void faults_on_send(struct world *world, struct message *message)
         return;
     }
     bool is_write = kind != CALL_LOOK || message->call.call.nonce.len > 0;
+    if (kind == CALL_LOOK && is_write)
+        lists_on_mark(world, message->server);
     if (!plan_is_on(world, FAULT_TARGET) || !is_write ||
         world->now_us < world->faults->held_us)
         return;
@@ -189,10 +192,14 @@ void faults_restart_server(struct world *world, int server)
     enum configuration configuration = faults->configuration;
     if (world->servers[server].engine == NULL)
         return;
-    if (configuration == CONFIGURATION_NEXT && world_chance(world, 10))
+    if (configuration == CONFIGURATION_NEXT &&
+        !plan_is_on(world, FAULT_LISTS) && world_chance(world, 10))
         configuration = CONFIGURATION_FIRST; /* an old server comes back */
     if (server == SIM_FOREIGN)
         configuration = CONFIGURATION_FOREIGN;
+    if (plan_is_on(world, FAULT_LISTS))
+        configuration =
+            server == SIM_FOREIGN ? CONFIGURATION_OTHER : lists_choose(world);
     server_kill(world, server);
     world_at(world, duration_us(world, 3000000),
              (struct event){.kind = EVENT_START_SERVER,
@@ -209,7 +216,14 @@ static void start_server(struct world *world, const struct event *event)
         world_at(world, HOLD_US, *event);
         return;
     }
-    server_start(world, event->a, (enum configuration)event->b, false);
+    enum configuration configuration = (enum configuration)event->b;
+    if (plan_is_on(world, FAULT_LISTS) &&
+        !lists_may_start(world, configuration)) {
+        if (event->a == SIM_FOREIGN)
+            return;
+        configuration = world->faults->configuration;
+    }
+    server_start(world, event->a, configuration, false);
 }
 
 /*
@@ -275,6 +289,12 @@ static void stall(struct world *world)
     server_pause(world, any_server(world),
                  STALL_LEAST_US +
                      world_random(world, STALL_MOST_US - STALL_LEAST_US));
+}
+
+static void terminate(struct world *world)
+{
+    world_at(world, 0,
+             (struct event){.kind = EVENT_TERMINATE, .a = any_server(world)});
 }
 
 /* Each server does not reach another node, and a minority's clocks are off. */
@@ -375,12 +395,13 @@ static void make(struct world *world, enum fault fault)
         stall(world);
         break;
     case FAULT_TERM:
-        world_at(
-            world, 0,
-            (struct event){.kind = EVENT_TERMINATE, .a = any_server(world)});
+        terminate(world);
         break;
     case FAULT_APART:
         part(world);
+        break;
+    case FAULT_LISTS:
+        lists_change(world);
         break;
     default:
         losses_make(world, fault, losses_any_machine(world));
@@ -494,7 +515,10 @@ static bool has_admission(const struct world *world)
 static void stop_old_servers(struct world *world)
 {
     struct faults *faults = world->faults;
-    if (faults->configuration != CONFIGURATION_NEXT || has_admission(world))
+    bool may_be_refused = plan_is_on(world, FAULT_LISTS)
+                              ? !faults->is_orderly || faults->word_epoch != 0
+                              : faults->configuration == CONFIGURATION_NEXT;
+    if (!may_be_refused || has_admission(world))
         return;
     faults->are_old_stopped = true;
     for (int i = 0; i < SIM_FOREIGN; i++)
@@ -512,8 +536,10 @@ void faults_calm(struct world *world)
     }
     names_heal(world);
     server_kill(world, SIM_FOREIGN);
-    if (has_foreign_admission(world) ||
-        faults->configuration == CONFIGURATION_NEXT)
+    if (plan_is_on(world, FAULT_LISTS))
+        lists_follow_epoch(world);
+    else if (has_foreign_admission(world) ||
+             faults->configuration == CONFIGURATION_NEXT)
         servers_choose_next(world);
     stop_old_servers(world);
     for (int i = 0; i < SIM_FOREIGN; i++) {

@@ -77,6 +77,7 @@ enum fault {
     FAULT_STALL,  /* a server stands still for a moment, often */
     FAULT_TERM,   /* a server gets SIGTERM, and is started again */
     FAULT_APART,  /* servers reach different nodes: their times differ */
+    FAULT_LISTS,  /* the list of names changes again and again: lists.h */
     FAULTS
 };
 
@@ -91,14 +92,23 @@ struct faults {
     uint64_t enabled;                 /* bit per kind */
     bool is_calm;
     bool are_old_stopped; /* servers are told so, and take over without proof */
-    bool is_wild;         /* clocks step freely, but nothing is forgotten */
-    bool goes_far;        /* clocks step by up to a minute */
-    int64_t longest_ms;   /* no TTL is greater in this world */
-    int64_t honest_us;    /* how far off clocks may be that count as right */
-    int rate;             /* percent of the usual intervals */
-    int64_t tiny_us;      /* when all clocks stepped a little */
-    int64_t held_us;      /* no new fault until then */
-    int64_t moment_us;    /* when a new configuration begins */
+    bool is_orderly; /* each list has a majority of the one before, and follows
+                        when that votes */
+    bool keeps_word; /* and the first one began by the word, which servers that
+                        are forgotten still have */
+    int64_t cut_us;  /* until then a name is cut off from the new servers */
+    bool has_other;  /* another installation goes on */
+    bool is_blind;   /* a server has marked nodes before it saw all */
+    int word_epoch;  /* of the last change by the operator's word … */
+    bool is_word_done;  /* … after which all nodes have voted */
+    bool is_wild;       /* clocks step freely, but nothing is forgotten */
+    bool goes_far;      /* clocks step by up to a minute */
+    int64_t longest_ms; /* no TTL is greater in this world */
+    int64_t honest_us;  /* how far off clocks may be that count as right */
+    int rate;           /* percent of the usual intervals */
+    int64_t tiny_us;    /* when all clocks stepped a little */
+    int64_t held_us;    /* no new fault until then */
+    int64_t moment_us;  /* when a new configuration begins */
     uint64_t count[FAULTS];
 };
 

@@ -8,6 +8,7 @@
 #include "../lib/node/simholders.h"
 #include "clients.h"
 #include "faults.h"
+#include "lists.h"
 #include "messages.h"
 #include "steps.h"
 #include "world.h"
@@ -96,7 +97,8 @@ void ledger_on_grant(struct world *world, const struct client *client,
         world->servers[client->server].configuration == CONFIGURATION_FOREIGN;
     if (is_foreign && ledger->has_first && !has_forgotten(world))
         violated(world, "foreign", client);
-    for (int i = 0; i < client->count; i++) {
+    bool has_order = lists_have_order(world, client->server);
+    for (int i = 0; i < client->count && has_order; i++) {
         int resource = client->resources[i];
         const struct numbered granted = {number, client->key};
         struct numbered *last = last_of(ledger, client, resource);
@@ -301,7 +303,8 @@ void ledger_on_extension(struct world *world, const struct client *client,
                          int64_t number)
 {
     struct ledger *ledger = &world->clients->ledger;
-    for (int i = 0; i < client->count; i++) {
+    bool has_order = lists_have_order(world, client->server);
+    for (int i = 0; i < client->count && has_order; i++) {
         int resource = client->resources[i];
         const struct numbered *last = last_of(ledger, client, resource);
         if (number >= last->number || has_key_of(client, last))
@@ -335,7 +338,8 @@ static void check_capacity(struct world *world, const struct client *client)
                     client->resources[i] < SIM_PLAIN + client->limit;
     for (int i = 0; i < SIM_CLIENTS; i++) {
         const struct client *other = &clients->client[i];
-        if (other->limit > 0 && client_believes(world, other))
+        if (other->limit > 0 && client_believes(world, other) &&
+            !lists_are_apart(world, client->believes_in, other->believes_in))
             permits += other->count;
     }
     bool is_claimed =
@@ -351,7 +355,8 @@ void ledger_on_belief(struct world *world, const struct client *client)
         const struct client *other = &clients->client[i];
         if (other == client || !share_resource(other, client) ||
             (other->is_shared && client->is_shared) ||
-            !client_believes(world, other) || !clients->ledger.claims_clocks)
+            !client_believes(world, other) || !clients->ledger.claims_clocks ||
+            lists_are_apart(world, client->believes_in, other->believes_in))
             continue;
         if (is_windfall(&clients->ledger, client, other) ||
             is_windfall(&clients->ledger, other, client)) {

@@ -45,6 +45,7 @@ static const char *const fault_names[FAULTS] = {
     "cut",          "options",        "quiet",
     "roll",         "astray",         "epoch",
     "stall",        "term",           "apart",
+    "lists",
 };
 
 static const char *const ask_names[ASKS] = {
@@ -117,7 +118,7 @@ static bool run_seed(void *ctx, uint64_t seed)
     world.is_tracing = arguments->is_tracing;
     world.only = arguments->only;
     world_init(&world, seed, &clients, &faults);
-    clients.ledger.claims_spread = arguments->claims_spread;
+    clients.ledger.claims_spread = arguments->claims_spread && !world.has_lists;
     clients_start(&world);
     world_run(&world, arguments->seconds * 1000000);
     faults_calm(&world);

@@ -213,6 +213,8 @@ void message_reply(struct world *world, struct message *message)
     link->pending_count--;
     message->is_pending = false;
     link->heard_us = world->now_us;
+    link->has_looked |= message->call.call.kind == CALL_LOOK &&
+                        message->answer.reply.vote == VOTE_DONE;
     if (message->answer.reply.beat > link->beat)
         link->beat = message->answer.reply.beat;
     engine_on_reply(world->servers[message->server].engine, message->node,

@@ -1,6 +1,7 @@
 #include "plan.h"
 
 #include "clients.h"
+#include "lists.h"
 #include "losses.h"
 
 enum {
@@ -54,6 +55,7 @@ static const int64_t intervals_us[FAULTS] = {
     [FAULT_STALL] = 1000000,
     [FAULT_TERM] = 4000000,
     [FAULT_APART] = 4000000,
+    [FAULT_LISTS] = 8000000,
 };
 
 bool plan_is_on(const struct world *world, enum fault fault)
@@ -140,7 +142,7 @@ static void choose_faults(struct world *world)
     const uint64_t late = fault_bit(FAULT_NEXT) | fault_bit(FAULT_FOREIGN);
     const int64_t kinds = INT64_C(1) << FAULT_ROLL;
     const int64_t changes = INT64_C(1) << (FAULT_STALL - FAULT_ROLL);
-    const int64_t moments = INT64_C(1) << (FAULTS - FAULT_STALL);
+    const int64_t moments = INT64_C(1) << (FAULT_LISTS - FAULT_STALL);
     faults->rate =
         RATE_LEAST + (int)world_random(world, RATE_MOST - RATE_LEAST);
     faults->enabled = (uint64_t)world_random(world, kinds);
@@ -155,12 +157,15 @@ static void choose_faults(struct world *world)
                            << FAULT_STALL;
     if (world->only != 0)
         faults->enabled = world->only;
+    else if (world->has_lists)
+        faults->enabled = lists_faults(world);
     else if (world_chance(world, SPELLS_PERCENT)) /* others would spoil them */
         faults->enabled = spells | (faults->enabled & beside_spells);
     if (has_only_spells(world))
         faults->rate = RATE_MOST;
-    faults->is_wild =
-        !has_only_spells(world) && world_chance(world, WILD_PERCENT);
+    faults->is_wild = !has_only_spells(world) &&
+                      !plan_is_on(world, FAULT_LISTS) &&
+                      world_chance(world, WILD_PERCENT);
     if (faults->is_wild)
         make_wild(faults);
     for (int i = 0; i < FAULTS; i++)
@@ -174,7 +179,7 @@ static void choose_faults(struct world *world)
     world->clients->has_repeats = world_chance(world, 60);
     world->clients->ledger.claims_clocks = !faults->is_wild;
     world->clients->active = SIM_CLIENTS;
-    if (world->has_visitors)
+    if (world->has_visitors || world->has_lists)
         choose_crowd(world);
 }
 
@@ -183,20 +188,26 @@ void plan_init(struct world *world)
     *world->faults = (struct faults){.rate = 100};
     choose_configs(world);
     losses_init(world);
+    if (world->has_lists)
+        lists_choose_kind(world);
     choose_faults(world);
+    if (world->has_lists)
+        lists_init(world);
     if (plan_is_on(world, FAULT_CUT) || plan_is_on(world, FAULT_QUIET))
         losses_write_late(world);
     if (plan_is_on(world, FAULT_QUIET))
         world->clients->is_brief = world_chance(world, 80);
-    bool is_trusting =
-        has_only_spells(world) || world_chance(world, TRUSTING_PERCENT);
+    bool is_trusting = has_only_spells(world) || world->has_lists ||
+                       world_chance(world, TRUSTING_PERCENT);
     for (int i = 0; i < SIM_FOREIGN; i++) {
         if (plan_is_on(world, FAULT_DRIFT))
             world->servers[i].ppm = world_random(world, 2001) - 1000;
         if (i == 0 || world_chance(world, 70))
-            server_start(world, i, CONFIGURATION_FIRST, is_trusting);
+            server_start(world, i, world->faults->configuration, is_trusting);
         else
             world_at(world, world_random(world, 5000000),
                      (struct event){.kind = EVENT_START_SERVER, .a = i});
     }
+    if (world->has_lists)
+        lists_start_other(world);
 }

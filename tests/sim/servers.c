@@ -15,6 +15,7 @@
 
 enum {
     MISTAKEN_PERCENT = 30,
+    FORGOTTEN_PERCENT = 40,  /* with the word for an earlier change */
     TOO_HIGH = 19,           /* too much for the next epoch */
     DRAIN_MOST_US = 2000000, /* --drain-ms */
     DRAIN_LOOK_US = 50000,
@@ -176,6 +177,9 @@ static struct simoptions usual_options(const struct world *world,
         .node_timeout_us = world->node_timeout_us,
         .max_ttl_ms = servers_config(world, configuration)->max_ttl_ms,
         .epoch = servers_config(world, configuration)->epoch,
+        .has_word = world->faults->are_old_stopped ||
+                    servers_config(world, configuration)->word_epoch ==
+                        servers_config(world, configuration)->epoch,
     };
 }
 
@@ -185,7 +189,8 @@ bool server_has_usual_options(const struct world *world, int number)
     struct simoptions usual = usual_options(world, server->configuration);
     return server->options.node_timeout_us == usual.node_timeout_us &&
            server->options.max_ttl_ms == usual.max_ttl_ms &&
-           server->options.epoch == usual.epoch;
+           server->options.epoch == usual.epoch &&
+           server->options.has_word == usual.has_word;
 }
 
 /* The highest epoch on nodes, but for those of this configuration. */
@@ -243,6 +248,7 @@ static struct simoptions choose_options(struct world *world, int number,
     static const int64_t timeouts_us[] = {20000, 50000, 250000, 1000000,
                                           1000000};
     const int64_t limits_ms[] = {1000, 2000, world->faults->longest_ms};
+    const struct simconfig *config = servers_config(world, configuration);
     struct simoptions options = usual_options(world, configuration);
     if (world->faults->is_calm)
         return options;
@@ -250,6 +256,11 @@ static struct simoptions choose_options(struct world *world, int number,
         configuration != CONFIGURATION_FOREIGN && !may_begin_anew(world) &&
         names_are_right(world, number) && world_chance(world, MISTAKEN_PERCENT))
         options.epoch += TOO_HIGH;
+    if (plan_is_on(world, FAULT_LISTS) && config->word_epoch != 0 &&
+        world_chance(world, FORGOTTEN_PERCENT)) {
+        options.epoch = config->word_epoch; /* as it was started before */
+        options.has_word = true;
+    }
     if (!plan_is_on(world, FAULT_OPTIONS))
         return options;
     options.node_timeout_us = timeouts_us[world_random(world, 5)];
@@ -263,6 +274,9 @@ void server_start(struct world *world, int number,
     struct simserver *server = &world->servers[number];
     const struct simconfig *config = servers_config(world, configuration);
     server->options = choose_options(world, number, configuration);
+    /* the nodes of a list may be unused */
+    bool is_beginning =
+        plan_is_on(world, FAULT_LISTS) && server->options.has_word;
     struct engine_settings settings = {
         .nodes = config->nodes,
         .node_timeout_us = server->options.node_timeout_us,
@@ -273,8 +287,9 @@ void server_start(struct world *world, int number,
         .waiters_max = WAITERS_MAX,
         .drift_factor = 0.01,
         .config_epoch = server->options.epoch,
-        .has_take_over = world->faults->are_old_stopped,
-        .first_start = is_trusting ? FIRST_START_YES : FIRST_START_AUTO,
+        .has_take_over = server->options.has_word,
+        .first_start =
+            is_trusting || is_beginning ? FIRST_START_YES : FIRST_START_AUTO,
         .ask = world_chance(world, 70) ? ASK_QUORUM : ASK_ALL,
     };
     assert(server->engine == NULL);
@@ -282,8 +297,9 @@ void server_start(struct world *world, int number,
         settings.node_names[i] = names[config->name[i]];
     snprintf(settings.fingerprint, sizeof settings.fingerprint, "%s",
              config->fingerprint);
-    world_trace(world, "server %d starts, epoch %d", number,
-                server->options.epoch);
+    world_trace(world, "server %d starts, epoch %d of %s%s", number,
+                server->options.epoch, config->fingerprint,
+                server->options.has_word ? ", with the word" : "");
     server->configuration = configuration;
     server->is_trusting = is_trusting;
     server->voted_us = 0;

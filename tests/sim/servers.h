@@ -23,6 +23,8 @@ enum configuration {
     CONFIGURATION_FIRST,
     CONFIGURATION_NEXT,    /* higher epoch: other hosts, another max TTL */
     CONFIGURATION_FOREIGN, /* as the first, but for the fingerprint */
+    CONFIGURATION_THIRD, /* only where lists change again and again: lists.h */
+    CONFIGURATION_OTHER, /* … another installation */
     CONFIGURATIONS
 };
 
@@ -30,6 +32,10 @@ struct simconfig {
     int epoch;
     int64_t max_ttl_ms;
     const char *fingerprint;
+    int word_epoch; /* for which its old servers are said to be stopped; 0: for
+                       none */
+    bool is_begun;  /* it may be in use; only where lists change … */
+    bool is_given_up;    /* … until the word was given for another one */
     int nodes;           /* that it has */
     int name[SIM_NODES]; /* of each */
 };
@@ -39,6 +45,7 @@ struct simoptions {
     int64_t node_timeout_us;
     int64_t max_ttl_ms;
     int epoch;
+    bool has_word; /* the old servers are stopped */
 };
 
 struct simserver {

@@ -141,13 +141,16 @@ void world_init(struct world *world, uint64_t seed, struct clients *clients,
 {
     bool is_tracing = world->is_tracing;
     uint64_t only = world->only;
+    bool has_lists =
+        only != 0 ? (only & fault_bit(FAULT_LISTS)) != 0 : seed % 10 == 3;
     *world = (struct world){
         .random = seed,
         .now_us = 1000000,
         .node_timeout_us = seed % 4 == 0 ? 1000000 : 50000,
         .is_mute = seed % 5 == 0,
-        .has_visitors = seed % 2 == 0,
         .has_changes = seed % 5 == 2,
+        .has_lists = has_lists,
+        .has_visitors = seed % 2 == 0 && !has_lists,
         .has_permits = seed % 10 == 0 || seed % 10 == 4 || seed % 10 == 7,
         .has_shared = seed % 10 == 1 || seed % 10 == 4 || seed % 10 == 8,
         .is_tracing = is_tracing,

@@ -15,7 +15,7 @@
 #include "servers.h"
 
 enum {
-    SIM_NAMES = 7,               /* hosts; a configuration has five of them */
+    SIM_NAMES = 7,               /* hosts; a configuration has up to five */
     SIM_MACHINES = 2 * SIM_NAMES /* a name may move to another one */
 };
 
@@ -55,6 +55,7 @@ struct world {
     bool has_shared;   /* some clients only read */
     bool has_visitors; /* and clients that leave, poll and hurry: half of all */
     bool has_changes;  /* the operator makes some, or errs: a fifth of all */
+    bool has_lists;    /* the names change again and again: a tenth of all */
     bool is_tracing;   /* set it before world_init, like only */
     uint64_t only;     /* bit per fault that may happen; 0: the seed chooses */
     int64_t node_timeout_us; /* of servers: short, or the default; mostly */
