@@ -7,7 +7,9 @@
  * higher epoch, with NEXT it has most names of the first one, with THIRD there
  * are three, one epoch after the other. With BACK the second list are the old
  * names again. With LEFT the first list has marked all its nodes, and its
- * servers have stopped before one votes.
+ * servers have stopped before one votes. With JOINS machine 0 is that of another
+ * installation, of the same epoch as the old names; with LOWER it has a higher
+ * one, and the new list has one old name only.
  *
  * A machine that is marked for new names keeps what it was taken from, and
  * which marks it has passed. A server may not reach some of the machines. With
@@ -45,6 +47,11 @@
  *   BACK_FEW     as many nodes are enough as a majority of the old names has
  *   BACK_EQUAL   so are marks of the same epoch. Alone it does no harm: they
  *                replace none; with TAKES_EQUAL it does
+ *   COUNTED_ONLY of two lists that are replaced, what one has promised need not
+ *                end
+ *   LOWER_DEAD   lists of a lower epoch than those replaced are dead
+ *   OTHER_WORD   the operator's word for another epoch counts for one that is
+ *                followed, as a majority carries its marks
  *   NO_DEAD      no admission tells who is dead
  *   WORD_IS_DEAD those whom the operator's word replaced are told as dead
  *   BY_TIME      servers of these configurations, a bit each, admit a node when
@@ -91,6 +98,19 @@
 #define NAMES_0 7
 #define NAMES_1 14
 #define NAMES_2 13
+#elif defined(JOINS)
+#define ANOTHER
+#define NAMES_0 14
+#define NAMES_1 7
+#define NAMES_2 1
+#define EPOCH_2 1
+#elif defined(LOWER)
+#define ANOTHER
+#define NAMES_0 14
+#define NAMES_1 3
+#define NAMES_2 1
+#define EPOCH_1 3
+#define EPOCH_2 2
 #elif defined(THIRD)
 #define ALL 6
 #define NAMES_0 15
@@ -121,6 +141,11 @@
 #define TOLD 0
 #define BY_TIME 2
 #endif
+#ifdef ANOTHER
+#define ALL 4
+#define LOSERS 0
+#define TOLD 0
+#endif
 #ifndef FAULTS
 #define FAULTS 1
 #endif
@@ -140,6 +165,9 @@
 #ifndef NAMES_3
 #define NAMES_3 0
 #endif
+#ifndef EPOCH_1
+#define EPOCH_1 2
+#endif
 #ifndef EPOCH_2
 #define EPOCH_2 3
 #endif
@@ -149,7 +177,8 @@
 #else
 #define LAST 2
 #endif
-#define EPOCH(d) ((d) < 2 -> (d) + 1 : ((d) == 2 -> EPOCH_2 : 4))
+#define EPOCH(d) \
+    ((d) == 0 -> 1 : ((d) == 1 -> EPOCH_1 : ((d) == 2 -> EPOCH_2 : 4)))
 #define NAMES(d) \
     ((d) == 0 -> NAMES_0 : \
      ((d) == 1 -> NAMES_1 : ((d) == 2 -> NAMES_2 : NAMES_3)))
@@ -228,9 +257,10 @@ byte awaited[SERVERS];         /* what these had promised, and has not ended */
 byte told[SERVERS];            /* machines that it took: MEMORY */
 byte latest[SERVERS * ALL];    /* of the new names */
 byte established;              /* one was admitted for it: a bit each */
-#ifdef IN_USE
-byte base[SERVERS];            /* that was counted */
-byte dead[MACHINES];           /* 1 + the names that its admission followed */
+#if defined(IN_USE) || NAMES_2 != 0
+#define HAS_DEAD
+byte buried[SERVERS];          /* those that are dead: a bit each */
+byte dead[MACHINES];           /* and that it tells of */
 #endif
 #ifdef FIGHTS
 byte took[SERVERS];            /* from a rival; it counts to 2 */
@@ -243,7 +273,7 @@ byte took[SERVERS];            /* from a rival; it counts to 2 */
 c_code {
     static const unsigned char names_of[] = {NAMES_0, NAMES_1, NAMES_2,
                                              NAMES_3};
-    static const unsigned char epoch_of[] = {1, 2, EPOCH_2, 4};
+    static const unsigned char epoch_of[] = {1, EPOCH_1, EPOCH_2, 4};
 
     static int name_of(int m)
     {
@@ -391,11 +421,26 @@ c_code {
     /* Of those in reach. */
     static int find_base(int set)
     {
-        int base = 0;
+        int base = -1;
         for (int m = 0; m < MACHINES; m++)
-            if ((set >> m & 1) && epoch_of[now.from[m]] > epoch_of[base])
+            if ((set >> m & 1) &&
+                (base < 0 || epoch_of[now.from[m]] > epoch_of[base]))
                 base = now.from[m];
-        return base;
+        return base < 0 ? 0 : base;
+    }
+
+    /* As they tell; none has a higher epoch than that which it was taken from. */
+    static int dead_by(int set)
+    {
+        int all = 0;
+#if defined(HAS_DEAD) && !defined(NO_DEAD)
+        for (int m = 0; m < MACHINES; m++)
+            for (int it = 0; it < CONFIGURATIONS; it++)
+                if ((set >> m & 1) && (now.dead[m] >> it & 1) &&
+                    epoch_of[it] < epoch_of[now.from[m]])
+                    all |= 1 << it;
+#endif
+        return all;
     }
 
     static int are_others_dead(int d, int base, int set)
@@ -407,9 +452,16 @@ c_code {
                 marks |= now.passed[m] | 1 << now.under[m];
                 votes |= 1 << now.from[m];
             }
+        votes &= ~dead_by(set);
+        for (int it = 0; it < CONFIGURATIONS; it++)
+            if (epoch_of[it] < epoch_of[base]) {
+                marks &= ~(1 << it);
+#ifdef LOWER_DEAD
+                votes &= ~(1 << it);
+#endif
+            }
         for (int it = 0; it < CONFIGURATIONS; it++)
             if (((marks | votes) >> it & 1) && it != d && it != base &&
-                epoch_of[it] >= epoch_of[base] &&
                 !is_enough(it, tellers_of(it, set)) &&
                 ((votes >> it & 1) || !is_harmless(d, it, base, set)))
                 return 0;
@@ -437,8 +489,9 @@ c_code {
         return promised_by((1 << MACHINES) - 1) == 0;
     }
 
-#ifdef IN_USE
-    static int counted; /* the base */
+#ifdef HAS_DEAD
+    static int counted;  /* those that are dead */
+    static int is_lower; /* some only as they were told */
 #endif
 
     /* Whether some in reach are enough, and have promised just that. */
@@ -449,17 +502,38 @@ c_code {
         if (awaited == 0 && nothing_is_promised())
             return 1;
 #endif
+#ifdef OTHER_WORD
+        int marks = 0;
+        for (int m = 0; m < MACHINES; m++)
+            marks += has_name(d, m) && now.phase[m] == MARKED &&
+                     now.under[m] == d;
+        if (awaited == 0 && nothing_is_promised() && marks >= quorum_of(d))
+            return 1;
+#endif
         for (int m = 0; m < MACHINES; m++)
             if (has_name(d, m) && tells(s, d, m))
                 all |= 1 << m;
         for (int set = all; set != 0; set = (set - 1) & all) {
             if ((set & 1) && (set >> SECOND & 1))
                 continue; /* its name leads to one of them */
+#ifdef ANOTHER
+            if (count_of(set) < quorum_of(d))
+                continue; /* it looks at a majority first */
+#endif
             int base = find_base(set), tellers = tellers_of(base, set);
-            if (is_enough(base, tellers) && promised_by(tellers) == awaited &&
+#ifdef COUNTED_ONLY
+            int promised = promised_by(tellers);
+#else
+            int promised = promised_by(set);
+#endif
+            if (is_enough(base, tellers) && promised == awaited &&
                 are_others_dead(d, base, set)) {
-#ifdef IN_USE
-                counted = base;
+#ifdef HAS_DEAD
+                counted = 1 << base | dead_by(set);
+                is_lower = 0;
+                for (int m = 0; m < MACHINES; m++)
+                    is_lower |= (set >> m & 1) &&
+                                (dead_by(set) >> now.from[m] & 1);
 #endif
                 return 1;
             }
@@ -473,7 +547,7 @@ c_code {
 #ifndef NO_DEAD
         for (int m = 0; m < MACHINES; m++)
             if (now.phase[m] == ADMITTED && now.under[m] == d &&
-                now.dead[m] == old + 1)
+                (now.dead[m] >> old & 1))
                 return 1;
 #endif
         return 0;
@@ -586,7 +660,7 @@ inline forget(m)
     from[m] = 0;
 #endif
     passed[m] = 0;
-#ifdef IN_USE
+#ifdef HAS_DEAD
     dead[m] = 0;
 #endif
     lock[m] = 0;
@@ -612,15 +686,26 @@ inline admit(m)
     from[m] = 0;
     passed[m] = 0;
     promised[m] = 0;
-#ifdef IN_USE
-    dead[m] = 0;
-#endif
 #if NAMES_2 != 0 || defined(BY_TIME)
     established = established | BIT(under[m]);
 #endif
 #ifdef REACH_ADMIT
     is_reached = under[m] == REACH_ADMIT;
     assert(!is_reached)
+#endif
+}
+
+/* Any server that admits it knows what these tell. */
+inline tell_dead(m)
+{
+#ifdef HAS_DEAD
+    for (k : 0 .. MACHINES - 1) {
+        dead[m] = (phase[k] == ADMITTED && under[k] == under[m] ->
+                   dead[m] | dead[k] : dead[m])
+    }
+    k = 0
+#else
+    skip
 #endif
 }
 
@@ -634,7 +719,8 @@ inline admit_told(m)
              k % ALL != NAME(m) && carries[k] > carries[OF(m, k % ALL)] ->
              carries[k] : carries[OF(m, k % ALL)])
     }
-    k = 0
+    k = 0;
+    tell_dead(m)
 }
 
 /* ---- the new servers ---------------------------------------------------- */
@@ -723,7 +809,7 @@ inline see(s, m)
 }
 
 /* The node compares the mark. */
-#if defined(BY_Q) || defined(AT_ONCE)
+#if defined(BY_Q) || defined(AT_ONCE) || defined(OTHER_WORD)
 #define IS_TAKEN(m) true
 #else
 #define IS_TAKEN(m) (taken[m] != 0)
@@ -740,8 +826,8 @@ inline run_admit(s, m)
         carries[OF(m, k)] = (k == NAME(m) -> 0 : latest[OF(s, k)])
     }
     k = 0;
-#ifdef IN_USE
-    dead[m] = base[s] + 1;
+#ifdef HAS_DEAD
+    dead[m] = dead[m] | buried[s];
 #endif
     SEEN(s, m) = 0
 }
@@ -769,17 +855,26 @@ inline restart(s)
                 SEEN(s, m) != birth[m] -> see(s, m) } \
     :: d_step { MAY_ADMIT(s, m) -> run_admit(s, m); DIES(s) }
 
+#ifdef HAS_DEAD
+#define KEEP_DEAD(s) buried[s] = c_expr { counted }
+#else
+#define KEEP_DEAD(s) skip
+#endif
+#ifdef REACH_DEAD
+#define REACHES is_reached = c_expr { is_lower }; assert(!is_reached)
+#else
+#define REACHES skip
+#endif
 #ifdef IN_USE
-#define KEEP_BASE(s) base[s] = c_expr { counted }
 #define DIES(s) is_over[s] = c_expr { (count_votes)(SERVES(s)) } < 2
 #else
-#define KEEP_BASE(s) skip
 #define DIES(s) skip
 #endif
 #define COUNT_WITH(s, promises) \
     :: d_step { !is_over[s] && MAY_COUNT(SERVES(s)) && \
                 c_expr { (may_count)(s, SERVES(s), promises) } -> \
-                is_over[s] = 1; awaited[s] = promises; KEEP_BASE(s) }
+                is_over[s] = 1; awaited[s] = promises; KEEP_DEAD(s); \
+                REACHES }
 #define SERVER(s) \
     COUNT_WITH(s, 0) COUNT_WITH(s, 1) COUNT_WITH(s, 2) COUNT_WITH(s, 3) \
     FAULT(!is_over[s], restart(s))
@@ -790,6 +885,9 @@ inline restart(s)
 #elif NAMES_3 != 0
 #define LOOKS(m) LOOK(0, m) LOOK(1, m) LOOK(2, m)
 #define SERVERS_ALL SERVER(0) SERVER(1) SERVER(2)
+#elif defined(ANOTHER)
+#define LOOKS(m) LOOK(0, m)
+#define SERVERS_ALL SERVER(0)
 #elif defined(LEFT)
 #define LOOKS(m) LOOK(1, m)
 #define SERVERS_ALL SERVER(1)
@@ -806,7 +904,8 @@ inline restart(s)
     :: d_step { phase[m] == MARKED && (BY_TIME & BIT(under[m])) && \
                 (under[m] == 0 || (established & BIT(under[m]))) && \
                 !SEES_OTHERS(m) && \
-                c_expr { (nothing_is_promised)() } -> admit(m) }
+                c_expr { (nothing_is_promised)() } -> \
+                admit(m); tell_dead(m) }
 #else
 #define ADMIT_BY_TIME(m)
 #endif
@@ -837,7 +936,11 @@ active proctype world()
             phase[k] = ((NAMES_0 & BIT(k)) && k != SECOND ->
                         ADMITTED : UNMARKED)
         }
-        k = 0
+        k = 0;
+#ifdef ANOTHER
+        phase[0] = ADMITTED;
+        under[0] = 2
+#endif
     }
 #ifdef LEFT
     for (m : 0 .. MACHINES - 1) {
@@ -866,7 +969,7 @@ active proctype world()
 #else
     :: asked[1] = 1
 #endif
-#if NAMES_2 != 0
+#if NAMES_2 != 0 && !defined(ANOTHER)
     :: asked[1] = LAST
     :: d_step { asked[0] = 1; asked[1] = LAST }
 #endif

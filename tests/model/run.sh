@@ -189,6 +189,7 @@ names       | LOSERS=13       | all rules on, 3 names become 5        | nothing 
 names       | LOSERS=13 REACH_GRANT | goal: a lock under the new names | is_reached
 names       | OUTSIDE         | all rules on, two old names stay out  | nothing | all
 names       | OUTSIDE BY_Q    | 65 time alone is waited for           | two_holders
+names       | OUTSIDE OTHER_WORD | 65 the word was for another epoch  | two_holders
 names       | BOTH_NEW LOSERS=8 | all rules on, both ask new servers  | nothing
 names       | SHRINKS LOSERS=4 | all rules on, 5 become 3 | nothing
 names       | SHRINKS LOSERS=4 UNTOLD | 59 old promises are not waited for | two_holders
@@ -213,6 +214,12 @@ names       | LATER LOSERS=4 NO_OTHERS | 65 the first list has counted, too | tw
 names       | LATER LOSERS=4 NO_PASSED | 65 its marks are not known any more | two_holders
 names       | NEXT            | all rules on, one list after the other | nothing
 names       | NEXT REACH_GRANT=2 | goal: a lock under the second list | is_reached
+names       | NEXT REACH_DEAD | goal: nodes tell that the first are dead | is_reached
+names       | JOINS           | all rules on, two of one epoch become one | nothing
+names       | JOINS REACH_GRANT | goal: a lock under the one they become | is_reached
+names       | JOINS COUNTED_ONLY | 65 one's promises are not waited for | two_holders
+names       | LOWER           | all rules on, a lower epoch is in use | nothing
+names       | LOWER LOWER_DEAD | 65 it is taken for dead              | two_holders
 names       | THIRD           | all rules on, three lists | nothing | FAULTS=0 APART
 names       | THIRD ONE_PASSED | 65 the marks before are not known | two_holders
 names       | BACK            | all rules on, back to the old names | nothing
