@@ -224,7 +224,7 @@ IN_UNITS_AND_MODEL = [
     Defect("plan without the promises of the second of two lists", "unit",
            "what_the_second_of_two_lists_holds_is_waited_for", [Edit(
         "server/engine/voting/outlook.c",
-        "if (takeover_epoch(&admission->takeover, i) != 0)",
+        "if (admission->takeover.node[i].taken[0] != '\\0')",
         "if ((count.tellers & 1u << i) != 0)")], tests="plan"),
     Defect("dead list's node waited for, though it was before", "unit",
            "story_65_who_is_dead_is_known_after_a_restart", [Edit(
