@@ -1,7 +1,7 @@
 # Everything that tests, measures or checks redlockd; included by ../Makefile
 
 .PHONY: test gate nightly check-tools release-check tests unit integration sim sim-long long readme runbooks asan lint analyse bench-tools \
-        bench bench-contention bench-heartbeat bench-watches bench-permits bench-readers bench-peers bench-scale bench-fsync bench-flood bench-forgetting \
+        bench bench-contention bench-fairness bench-heartbeat bench-watches bench-permits bench-readers bench-peers bench-scale bench-fsync bench-flood bench-forgetting \
         bench-tenants bench-profile bench-options bench-tls soak crowd leavers compose-test deb-test fresh production \
         openapi-test page-test rights interop \
         neighbours python-test node-test go-test ctl-test examples examples-broken nemesis \
@@ -213,6 +213,11 @@ bench-contention: ## Clients that want the same locks: wait or poll; a plot
 	@scripts/deps.sh build bench
 	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
 	@tests/bench/contention.sh
+
+bench-fairness: ## Clients of several servers that wait for one lock; SPLITS="3+1 4+4"
+	@scripts/deps.sh build bench
+	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
+	@TOOLS=$(OUT) tests/bench/fairness.py
 
 bench-permits: ## Permits of a pool beside ordinary locks; PAIRS=3 CLIENTS=64
 	@scripts/deps.sh build bench

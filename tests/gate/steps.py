@@ -128,6 +128,7 @@ NIGHTLY = [
     night("crowd"),
     night("bench", hours=2),
     night("bench-contention", hours=2),
+    night("bench-fairness"),
     night("bench-permits"),
     night("bench-readers"),
     night("bench-heartbeat"),

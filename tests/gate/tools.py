@@ -115,6 +115,8 @@ TOOLS = [
           r"(?s)2 stopped: [\d,]+ done/s.*^failures: 0$"),
     bench("bench-contention", "SECONDS_RUN=0.5 CLIENTS=2 HOLDS_US=1000 "
           "SERVERS=1 CLIENTS_EIGHT=", r"(?s)polls, 10 ms .*^failures: 0$"),
+    bench("bench-fairness", "SECONDS_RUN=1 PAIRS=1 SPLITS='3+1 1+0'",
+          r"(?s)^3\+1 +[1-9].*^1\+0 +[1-9].*^failures: 0$"),
     bench("bench-permits", "SECONDS_RUN=0.5 CLIENTS=12",
           r"(?s)^busy +7 +10 +[1-9].*^failures: 0$"),
     bench("bench-readers", "SECONDS_RUN=0.2 PAIRS=1 CLIENTS=12",
