@@ -125,6 +125,11 @@ DEFECTS = [
         "server/engine/waiting/waitqueue.c",
         "        ticket_set_timer(&it->ticket, 1);\n",
         "        (void)it->ticket;\n")], tests="waits_several"),
+    Defect("waiter that sleeps after split votes", "unit",
+           "after_split_votes_an_announcement_wakes_it", [Edit(
+        "server/engine/waiting/waits.c",
+        ".is_choice = ticket_waits(&it->ticket),\n",
+        ".is_choice = false,\n")], tests="announcements"),
     Defect("readers that keep readers out", "unit",
            "readers_do_not_keep_out_a_reader", [Edit(
         "server/engine/waiting/waits.c", "queue->writers > 0",

@@ -48,7 +48,7 @@ struct request {
     int64_t ttl_ms;
     bool is_shared;   /* acquire: others may hold it as well; extend: from
                          now on */
-    bool is_choice;   /* acquire: if the votes are split, others may do */
+    bool is_choice;   /* acquire: after split votes its owner goes on */
     int64_t number;   /* force: of the lock; 0: of all readers */
     int64_t asked_us; /* time of the request by the nodes' clocks; 0: unknown */
     uint16_t heard;   /* bit per node: no verdict before its answer */

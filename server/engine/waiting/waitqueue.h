@@ -30,6 +30,7 @@ struct waitplan {
     enum metrics_handover woken_by;
 
     uint16_t announced;    /* bit per node: a release, since the last attempt */
+    int64_t released;      /* the number of that lock, if it was told */
     int64_t hints_from_us; /* announcements wake no one before */
     int64_t hint_gap_us;   /* grows while announcements are wrong */
 };

@@ -28,6 +28,15 @@ static void schedule_timer(const struct waiter *it)
     ticket_set_timer(&it->ticket, at_us);
 }
 
+/* A release was announced: when the contender tries. */
+static int64_t announced_us(const struct waiter *it, int64_t now_us)
+{
+    bool is_enough = __builtin_popcount(it->plan->announced) >=
+                     quorum_of(it->waits->env->settings.nodes);
+    return at_least(is_enough ? now_us : now_us + ANNOUNCEMENTS_ENOUGH_US,
+                    it->plan->hints_from_us);
+}
+
 /* Plans the contender's next attempt. */
 static void schedule_plan(struct waiter *it, int64_t now_us)
 {
@@ -50,10 +59,7 @@ static void schedule_plan(struct waiter *it, int64_t now_us)
             plan, plan->last_us + last->remaining_ms * US_PER_MS + EXPIRY_US,
             HANDOVER_EXPIRY);
     if (plan->announced != 0)
-        waitplan_try_at(
-            plan,
-            at_least(now_us + ANNOUNCEMENTS_ENOUGH_US, plan->hints_from_us),
-            HANDOVER_ANNOUNCEMENT);
+        waitplan_try_at(plan, announced_us(it, now_us), HANDOVER_ANNOUNCEMENT);
     schedule_timer(it);
 }
 
@@ -427,6 +433,12 @@ static void doubt_hints(struct waits *waits, struct waitplan *plan,
                         const struct engine_result *result, int64_t now_us)
 {
     int64_t most_us = waits->env->settings.retry_delay_us;
+    if (plan->released != 0 && result->number > plan->released)
+        plan->announced = 0; /* it was the release of an earlier lock */
+    if (!result->has_holder) /* split votes: not again at the same time */
+        plan->hints_from_us =
+            now_us +
+            (int64_t)(environment_random(waits->env) % ANNOUNCEMENTS_ENOUGH_US);
     if (result->outcome != OUTCOME_HELD ||
         result->number != plan->last.number) {
         plan->hint_gap_us = 0;
@@ -505,6 +517,7 @@ static bool begin(struct waiter *it)
                                 .resource = it->ticket.name,
                                 .asked_us = claim_try(&it->claim, now_us),
                                 .is_shared = it->is_shared,
+                                .is_choice = ticket_waits(&it->ticket),
                                 .owned_by = OWNER_WAITER,
                             });
     if (it->ticket.operation != 0)
@@ -789,14 +802,15 @@ void waits_on_announced(struct waits *waits, int node, struct span resource,
         return;
     struct waiter *it = queue->contender;
     struct waitplan *plan = it->plan;
-    if (number != 0 && plan == &queue->plan && number < plan->last.number)
-        return; /* release of an earlier lock than the present one */
+    if (number != 0 && plan == &queue->plan) {
+        if (number < plan->last.number)
+            return; /* release of an earlier lock than the present one */
+        if (number != plan->released)
+            plan->announced = 0;
+        plan->released = number;
+    }
     plan->announced |= (uint16_t)(1u << node);
-    bool is_enough = __builtin_popcount(plan->announced) >=
-                     quorum_of(waits->env->settings.nodes);
-    int64_t at_us =
-        at_least(is_enough ? now_us : now_us + ANNOUNCEMENTS_ENOUGH_US,
-                 plan->hints_from_us);
+    int64_t at_us = announced_us(it, now_us);
     if (at_us <= now_us) {
         waits_wake(it, HANDOVER_ANNOUNCEMENT);
     } else if (it->ticket.state == TICKET_QUEUED) {

@@ -43,7 +43,9 @@ TEST(announcements_of_an_earlier_lock_wake_nobody)
         engine_on_announced(play.engine, i, PLAY_RESOURCE, 0); /* unknown */
     ck_assert_int_eq(waiting_attempts(), before + 1);
     play_hold_range(CALL_ACQUIRE, 0, PLAY_NODES, PLAY_TOKEN_OF(5));
-    play_advance(330000); /* past the doubt, and its own next try */
+    play_advance(10000); /* its own next try, as two more had announced it */
+    play_hold_range(CALL_ACQUIRE, 0, PLAY_NODES, PLAY_TOKEN_OF(5));
+    play_advance(330000); /* past the doubt */
     before = waiting_attempts();
     for (int i = 0; i < PLAY_NODES; i++)
         engine_on_announced(play.engine, i, PLAY_RESOURCE, 4);
@@ -186,6 +188,18 @@ static void pass_on(int times, int64_t listeners)
     play.sent_count = 0;
 }
 
+static void announce_all(int64_t number)
+{
+    for (int i = 0; i < PLAY_NODES; i++)
+        engine_on_announced(play.engine, i, PLAY_RESOURCE, number);
+}
+
+/* A number above all that this server was granted. */
+static int64_t later_number(void)
+{
+    return PLAY_EPOCH_US + play.now_us + 60000000;
+}
+
 TEST(others_get_their_turn_after_some_grants_in_a_row)
 {
     pass_on(15, 2);
@@ -196,6 +210,19 @@ TEST(others_get_their_turn_after_some_grants_in_a_row)
     ck_assert_int_eq(waiting_attempts(), 0);
     play_advance(5000);
     ck_assert_int_eq(waiting_attempts(), 1); /* nobody took it */
+}
+
+/* It does not sleep for up to --retry-delay-ms. */
+TEST(after_split_votes_an_announcement_wakes_it)
+{
+    play.random_byte = 0xff;
+    (void)waiting_for_news();
+    announce_all(later_number());
+    play_split_votes();
+    int before = waiting_attempts();
+    announce_all(later_number() + 1);
+    play_advance(5000);
+    ck_assert_int_eq(waiting_attempts(), before + 1);
 }
 
 TEST(alone_it_need_not_let_others_go_first)
