@@ -125,6 +125,25 @@ DEFECTS = [
         "server/engine/waiting/waitqueue.c",
         "        ticket_set_timer(&it->ticket, 1);\n",
         "        (void)it->ticket;\n")], tests="waits_several"),
+    Defect("turn without end", "unit",
+           "all_that_waited_when_it_began_have_their_turn", [Edit(
+        "server/engine/waiting/turn.c",
+        "next == 0 || next > turn->arrivals;", "next == 0;")],
+        tests="turn"),
+    Defect("yields as often as before though nobody uses them", "unit",
+           "yields_that_nobody_uses_are_ever_further_apart", [Edit(
+        "server/engine/waiting/turn.c",
+        "    turn->rest_until_us = now_us + turn->gap_us;\n",
+        "    turn->rest_until_us = now_us;\n")], tests="turn"),
+    Defect("quickest of several servers always first", "unit",
+           "of_several_whoever_had_no_turn_for_longer_is_first", [Edit(
+        "server/engine/waiting/turn.c",
+        " / at_least(turn->elsewhere / waiters, 1);", ";")], tests="turn"),
+    Defect("who asks again overtakes other servers", "unit",
+           "whoever_asks_again_lets_others_go_first_too", [Edit(
+        "server/engine/waiting/waits.c",
+        "waiter_is_contender(it) && !yields(it, now_us))",
+        "waiter_is_contender(it))")], tests="announcements"),
     Defect("waiter that sleeps after split votes", "unit",
            "after_split_votes_an_announcement_wakes_it", [Edit(
         "server/engine/waiting/waits.c",

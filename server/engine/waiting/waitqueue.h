@@ -14,6 +14,7 @@
 
 #include "claim.h"
 #include "ticket.h"
+#include "turn.h"
 
 /* When a contender tries, and the last known holder. */
 struct waitplan {
@@ -75,9 +76,8 @@ struct waitqueue {
     bool is_covered;     /* a quorum announces */
     uint16_t subscribed; /* bit per node: it confirmed */
 
-    int run;                 /* grants in a row, woken by releases */
-    int64_t rivals_until_us; /* other servers have waiters, too, until then */
-    int64_t empty_us;        /* when the last waiter left */
+    struct turn turn; /* of this server */
+    int64_t empty_us; /* when the last waiter left */
     TAILQ_ENTRY(waitqueue) vacant;
     bool is_vacant; /* in the list of queues that need a contender */
     char text[];

@@ -5,12 +5,9 @@
 #include "../../lock/names.h"
 
 enum {
-    RUN_MAX = 16,        /* grants in a row, while other servers wait */
-    YIELD_US = 5000,     /* the time that they get then */
-    RIVALS_US = 1000000, /* they count as waiting for so long */
-    LEAST_US = 1000,     /* between two attempts that no event woke */
-    SLOW_US = 5000000,   /* the same, while a quorum announces */
-    EXPIRY_US = 1000,    /* a node rounds a TTL */
+    LEAST_US = 1000,   /* between two attempts that no event woke */
+    SLOW_US = 5000000, /* the same, while a quorum announces */
+    EXPIRY_US = 1000,  /* a node rounds a TTL */
 };
 
 /* ---- later -------------------------------------------------------------- */
@@ -29,12 +26,16 @@ static void schedule_timer(const struct waiter *it)
 }
 
 /* A release was announced: when the contender tries. */
-static int64_t announced_us(const struct waiter *it, int64_t now_us)
+static int64_t announced_us(const struct waiter *it,
+                            const struct waitqueue *queue, int64_t now_us)
 {
     bool is_enough = __builtin_popcount(it->plan->announced) >=
                      quorum_of(it->waits->env->settings.nodes);
-    return at_least(is_enough ? now_us : now_us + ANNOUNCEMENTS_ENOUGH_US,
-                    it->plan->hints_from_us);
+    int64_t at_us =
+        now_us + (is_enough ? turn_behind_us(&queue->turn, queue->count, now_us)
+                            : ANNOUNCEMENTS_ENOUGH_US);
+    at_us = at_least(at_us, queue->turn.yield_until_us);
+    return at_least(at_us, it->plan->hints_from_us);
 }
 
 /* Plans the contender's next attempt. */
@@ -59,7 +60,8 @@ static void schedule_plan(struct waiter *it, int64_t now_us)
             plan, plan->last_us + last->remaining_ms * US_PER_MS + EXPIRY_US,
             HANDOVER_EXPIRY);
     if (plan->announced != 0)
-        waitplan_try_at(plan, announced_us(it, now_us), HANDOVER_ANNOUNCEMENT);
+        waitplan_try_at(plan, announced_us(it, it->places[0].queue, now_us),
+                        HANDOVER_ANNOUNCEMENT);
     schedule_timer(it);
 }
 
@@ -419,8 +421,8 @@ static void note_grant(const struct waiter *it,
     held.held_ms = 0;
     for (int i = 0; i < it->count; i++) {
         struct waitqueue *queue = it->places[i].queue;
-        bool is_woken = it->plan->tried_by == HANDOVER_RELEASE;
-        queue->run = is_woken ? queue->run + 1 : 1;
+        turn_on_grant(&queue->turn, it->plan->tried_by == HANDOVER_RELEASE,
+                      it->waits->queues.arrivals, now_us);
         queue->plan.hint_gap_us = 0;
         queue->plan.announced = 0;
         waitplan_note(&queue->plan, &held, now_us);
@@ -458,8 +460,15 @@ static void take_loss(struct waiter *it, const struct operation *operation,
 {
     const struct engine_result *result = &operation->result;
     bool is_held = result->outcome == OUTCOME_HELD;
+    bool is_elsewhere = is_held && result->number > it->plan->last.number;
     doubt_hints(it->waits, it->plan, result, now_us);
     waitplan_note(it->plan, result, now_us);
+    for (int i = 0; i < it->count; i++) {
+        struct turn *turn = &it->places[i].queue->turn;
+        turn_end_yield(turn, is_elsewhere);
+        if (is_elsewhere)
+            turn_on_elsewhere(turn);
+    }
     it->ticket.state = TICKET_QUEUED;
     look_tell_of_loss(it, operation, now_us);
     if (now_us >= it->ticket.until_us)
@@ -604,6 +613,19 @@ static void give_up(struct waiter *it, int64_t now_us)
     waits_run(it->waits);
 }
 
+/* True: it lets clients of other servers try first. */
+static bool yields(struct waiter *it, int64_t now_us)
+{
+    int64_t until_us = 0;
+    for (int i = 0; i < it->count; i++)
+        until_us = at_least(until_us, it->places[i].queue->turn.yield_until_us);
+    if (now_us >= until_us || it->ticket.until_us <= until_us || it->is_shared)
+        return false;
+    waitplan_try_at(it->plan, until_us, HANDOVER_ANNOUNCEMENT);
+    schedule_timer(it);
+    return true;
+}
+
 /* ---- calls of clients --------------------------------------------------- */
 
 /* It has just arrived: it tries at once, waits, or is answered. */
@@ -613,7 +635,7 @@ static void arrive(struct waiter *it, int64_t now_us)
     waitqueues_join(&waits->queues, it);
     ticket_join(&it->ticket);
     look_remember(it, now_us);
-    if (waiter_is_contender(it))
+    if (waiter_is_contender(it) && !yields(it, now_us))
         schedule_ready(it, HANDOVER_CAUSES);
     else if (waits->tickets->is_stopped && ticket_waits(&it->ticket))
         ticket_settle_plainly(&it->ticket, OUTCOME_STOPPED);
@@ -705,22 +727,15 @@ bool waits_has_writer(const struct waits *waits, struct span resource)
 
 /* ---- wake-ups ----------------------------------------------------------- */
 
-static void on_release(struct waitqueue *queue, int64_t now_us)
+static void on_release(const struct waits *waits, struct waitqueue *queue,
+                       int64_t now_us)
 {
+    const struct nodes *nodes = waits->operations->means.nodes;
     struct waiter *it = queue->contender;
-    if (it == NULL)
-        return;
-    /* clients of other servers wait, too, and had no turn for long */
-    bool is_others_turn =
-        now_us < queue->rivals_until_us && queue->run >= RUN_MAX;
-    if (!is_others_turn) {
+    turn_on_release(&queue->turn, it != NULL ? it->arrival : 0,
+                    nodes->pace.slow_us, now_us);
+    if (it != NULL && !yields(it, now_us))
         schedule_ready(it, HANDOVER_RELEASE);
-        return;
-    }
-    queue->run = 0;
-    it->plan->hints_from_us = now_us + YIELD_US;
-    waitplan_try_at(it->plan, now_us + YIELD_US, HANDOVER_ANNOUNCEMENT);
-    schedule_timer(it);
 }
 
 void waits_on_release(struct waits *waits, struct span resource)
@@ -730,7 +745,7 @@ void waits_on_release(struct waits *waits, struct span resource)
         struct waitqueue *queue =
             waitqueues_find(&waits->queues, names_next(&resource));
         if (queue != NULL)
-            on_release(queue, now_us);
+            on_release(waits, queue, now_us);
     }
     waits_run(waits);
 }
@@ -740,12 +755,12 @@ void waits_on_listeners(struct waits *waits, struct span resource,
 {
     if (listeners <= 1) /* only ours */
         return;
-    int64_t until_us = environment_now(waits->env) + RIVALS_US;
+    int64_t now_us = environment_now(waits->env);
     while (resource.len > 0) {
         struct waitqueue *queue =
             waitqueues_find(&waits->queues, names_next(&resource));
         if (queue != NULL)
-            queue->rivals_until_us = until_us;
+            turn_on_others(&queue->turn, listeners - 1, now_us);
     }
 }
 
@@ -797,7 +812,9 @@ void waits_on_announced(struct waits *waits, int node, struct span resource,
             check_covers(waits, now_us);
         return;
     }
-    const struct waitqueue *queue = waitqueues_find(&waits->queues, resource);
+    struct waitqueue *queue = waitqueues_find(&waits->queues, resource);
+    if (queue != NULL && number > queue->plan.last.number)
+        turn_end_yield(&queue->turn, true); /* another server had the lock */
     if (queue == NULL || queue->contender == NULL)
         return;
     struct waiter *it = queue->contender;
@@ -810,7 +827,7 @@ void waits_on_announced(struct waits *waits, int node, struct span resource,
         plan->released = number;
     }
     plan->announced |= (uint16_t)(1u << node);
-    int64_t at_us = announced_us(it, now_us);
+    int64_t at_us = announced_us(it, queue, now_us);
     if (at_us <= now_us) {
         waits_wake(it, HANDOVER_ANNOUNCEMENT);
     } else if (it->ticket.state == TICKET_QUEUED) {

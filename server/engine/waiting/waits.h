@@ -23,8 +23,7 @@
  * A waiter with the key of the present holder repeats an acquire that was
  * granted: it need not wait, as the lock is its own. claim.h has the rule.
  *
- * Order among several servers is best effort: after some grants in a row, a
- * server lets the waiters of others go first.
+ * Order among several servers is best effort: turn.h.
  */
 #ifndef REDLOCKD_WAITS_H
 #define REDLOCKD_WAITS_H

@@ -200,16 +200,54 @@ static int64_t later_number(void)
     return PLAY_EPOCH_US + play.now_us + 60000000;
 }
 
-TEST(others_get_their_turn_after_some_grants_in_a_row)
+TEST(others_get_their_turn_when_all_that_waited_had_theirs)
 {
-    pass_on(15, 2);
+    pass_on(1, 2);
     release_heard_by(PLAY_TOKEN, 2);
     ck_assert_int_eq(waiting_attempts(), 0);
-    for (int i = 0; i < PLAY_NODES; i++)
-        engine_on_announced(play.engine, i, PLAY_RESOURCE, 0);
+    announce_all(0);
+    play_advance(4999);
     ck_assert_int_eq(waiting_attempts(), 0);
-    play_advance(5000);
+    play_advance(50000);
     ck_assert_int_eq(waiting_attempts(), 1); /* nobody took it */
+}
+
+TEST(when_another_server_had_the_lock_it_tries_at_once)
+{
+    pass_on(1, 2);
+    release_heard_by(PLAY_TOKEN, 2);
+    ck_assert_int_eq(waiting_attempts(), 0);
+    announce_all(later_number());
+    ck_assert_int_eq(waiting_attempts(), 1);
+}
+
+/* What a client does that asks again and again. */
+TEST(whoever_asks_again_lets_others_go_first_too)
+{
+    (void)waiting_ask();
+    waiting_grant();
+    release_heard_by(PLAY_TOKEN, 2); /* now it knows of others */
+    release_heard_by(PLAY_TOKEN, 2);
+    play.sent_count = 0;
+    engine_op op = waiting_ask();
+    engine_op hurried = waiting_ask_for(PLAY_RESOURCE, 1);
+    ck_assert_int_eq(waiting_attempts(), 0);
+    play_advance(50000);
+    ck_assert_int_eq(waiting_attempts(), 1);
+    waiting_grant();
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    ck_assert_int_eq(play_outcome(hurried), OUTCOME_HELD);
+}
+
+TEST(whoever_has_no_time_for_it_tries_at_once)
+{
+    (void)waiting_ask();
+    waiting_grant();
+    release_heard_by(PLAY_TOKEN, 2);
+    release_heard_by(PLAY_TOKEN, 2);
+    play.sent_count = 0;
+    (void)waiting_ask_for(PLAY_RESOURCE, 1);
+    ck_assert_int_eq(waiting_attempts(), 1);
 }
 
 /* It does not sleep for up to --retry-delay-ms. */
