@@ -168,6 +168,8 @@ static bool begin_acquire(const struct service *service,
     if (!check_acquire(service, request, response))
         return true;
     if (read_body(service, request, &body, response) &&
+        access_charge(service->access, request, names_count(body.resource) - 1,
+                      response) &&
         access_allows(service->access, request, body.resource, response) &&
         find_key_hash(request, body.resource, hash, &key_hash, response) &&
         claim(service, request, &body, key_hash, response) &&

@@ -196,6 +196,35 @@ static void expect_full(const char *body)
     end(true);
 }
 
+/* One for each name, but no more than the burst. */
+TEST(an_acquire_counts_as_many_requests_as_it_has_names)
+{
+    static const struct {
+        const char *body;
+        int asked;
+    } rows[] = {
+        {"{\"resource\":\"a\"}", 20},
+        {"{\"resources\":[\"a\",\"b\"]}", 10},
+        {"{\"resources\":[\"a\",\"b\",\"c\",\"d\",\"e\"],"
+         "\"mode\":\"shared\"}",
+         4},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        judged_use("a " AUTHTEXT_SECRET " lock prefix=* rate=20\n");
+        for (int n = 0; n < rows[i].asked; n++) {
+            ck_assert(acquire(rows[i].body));
+            play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
+            ask_answer(play.now_us);
+            ck_assert_int_eq(ask.response.status, 201);
+            deliver();
+        }
+        expect_full(rows[i].body);
+        access_free(judged_access);
+    }
+    judged_use("a " AUTHTEXT_SECRET " lock prefix=* rate=2\n");
+    ck_assert(acquire(rows[2].body));
+}
+
 #define X "{\"resource\":\"x\",\"ttl_ms\":10000}"
 #define Y "{\"resource\":\"y\",\"ttl_ms\":20000}"
 #define Z "{\"resource\":\"z\",\"ttl_ms\":20000}"
