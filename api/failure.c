@@ -14,8 +14,9 @@ static int64_t retry_blindly_ms(enum lock_call call,
                                : retry_within_ms(RETRY_MAX_MS);
 }
 
+/* readers_max: of those that the request may join; INT64_MAX: it is a writer */
 static void tell_held(const struct engine_result *result, int limit,
-                      struct problem *problem)
+                      int64_t readers_max, struct problem *problem)
 {
     problem->code = PROBLEM_LOCK_HELD;
     problem->detail =
@@ -25,6 +26,12 @@ static void tell_held(const struct engine_result *result, int limit,
     if (!result->has_holder)
         return;
     problem->held_by = result;
+    if (result->holders >= readers_max) {
+        problem->code = PROBLEM_TOO_MANY_READERS;
+        problem->detail = "as many readers as may (max_readers) hold this lock";
+        problem->retry_after_ms = retry_within_ms(RETRY_MAX_MS);
+        return;
+    }
     problem->detail =
         result->remaining_ms < 0 ? "somebody holds this lock without a TTL"
         : result->is_shared      ? "readers hold this lock (mode shared)"
@@ -131,7 +138,9 @@ void failure_respond(const struct service *service,
                               .waited_ms = http_waited_ms(request)};
     switch (result->outcome) {
     case OUTCOME_HELD:
-        tell_held(result, request->limit, &problem);
+        tell_held(result, request->limit,
+                  request->is_shared ? service->config->max_readers : INT64_MAX,
+                  &problem);
         break;
     case OUTCOME_VALIDITY_EXHAUSTED:
         tell_exhausted(request->match.call, result, &problem);

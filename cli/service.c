@@ -69,7 +69,8 @@ static enum verdict verdict_of(const struct http_answer *answer)
     /* without a code, it is not from redlockd but from something in front */
     if (!*code || answer->status == HTTP_TOO_MANY || answer->status >= 500)
         return VERDICT_UNAVAILABLE;
-    if (answer->status == 409 && strcmp(code, "lock_held") == 0)
+    if (answer->status == 409 && (strcmp(code, "lock_held") == 0 ||
+                                  strcmp(code, "too_many_readers") == 0))
         return VERDICT_HELD;
     if (answer->status == 409)
         return strcmp(code, "max_hold_reached") == 0 ? VERDICT_FINAL

@@ -27,6 +27,7 @@ const struct problem_kind problem_kinds[PROBLEM_CODES] = {
     [PROBLEM_HOST_NOT_ALLOWED] = {421, "host_not_allowed", "Host not allowed"},
     [PROBLEM_HEAD_TOO_LARGE] = {431, "head_too_large", "Head too large"},
     [PROBLEM_LOCK_HELD] = {409, "lock_held", "Lock is held"},
+    [PROBLEM_TOO_MANY_READERS] = {409, "too_many_readers", "Too many readers"},
     [PROBLEM_NOT_OWNER] = {409, "not_owner", "Not the holder of the lock"},
     [PROBLEM_MAX_HOLD_REACHED] = {409, "max_hold_reached",
                                   "Longest hold time reached"},

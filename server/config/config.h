@@ -46,6 +46,7 @@ struct config {
     int64_t default_ttl_ms;
     int64_t max_ttl_ms;
     int64_t max_hold_ms;
+    int64_t max_readers;
     double drift_factor;
     int64_t retry_count;
     int64_t retry_delay_ms;

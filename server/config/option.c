@@ -69,6 +69,9 @@ const struct option option_table[OPTIONS] = {
                             .form = "MS",
                             .help =
                                 "how long a lock can be held by extending it"},
+    [OPTION_MAX_READERS] = {"max-readers", OPTION_IS_INTEGER, "1000", 1,
+                            READERS_MAX, AT(max_readers), .form = "N",
+                            .help = "how many clients can share a lock"},
     [OPTION_DRIFT_FACTOR] = {"drift-factor", OPTION_IS_RATIO, "0.01", 0, 50,
                              AT(drift_factor), .form = "0...0.5",
                              .help = "assumed clock drift, as part of the TTL"},

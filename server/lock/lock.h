@@ -17,6 +17,7 @@ enum {
     KEY_HASH_LEN = 22,     /* of an idempotency key, in a token */
     POOL_SLOTS_MAX = 1000, /* of a pool: the most that may hold it at once */
     VALUE_MAX = 256,       /* bytes of a lock's value in a node's reply */
+    READERS_MAX = 10000,   /* that may be allowed to share a lock */
     PREFIX_MAX = 64,       /* bytes in front of each key */
     NODE_DETAIL_MAX = 200, /* of a sentence about a node, with its NUL */
     FENCE_SLOTS = 16384,   /* fields for fencing numbers on a node */

@@ -148,6 +148,8 @@ static void add_single(struct batch *batch, const struct call *call,
     add(batch, lock);
     add(batch, token);
     add_number(batch, call->ttl_ms);
+    if (letter == SCRIPT_SHARE)
+        add_number(batch, call->readers_max);
     batch->slots_of[batch->acquires++] = copy_number(batch, call->slots[0]);
 }
 
@@ -175,11 +177,13 @@ static void add_look(struct batch *batch, const struct call *call)
     add_number(batch, call->is_established);
 }
 
-/* What was seen before a repeat or a repair. */
-static void add_seen(struct batch *batch, const struct call *call)
+/* What was seen before a repeat or a repair, and what limits who joins. */
+static void add_seen(struct batch *batch, const struct call *call, char letter)
 {
     if (call->kind == CALL_REPEAT || call->kind == CALL_REPAIR)
         add_number(batch, call->seen);
+    if (call->kind == CALL_REPEAT || letter == SCRIPT_SHARE)
+        add_number(batch, call->readers_max);
     if (call->kind == CALL_REPAIR)
         add_number(batch, call->tombstone_ms);
 }
@@ -229,7 +233,7 @@ static void add_args(struct batch *batch, const struct call *call)
         add_number(batch, call->ttl_ms);
         for (int i = 0; i < names; i++)
             add_number(batch, call->slots[i]);
-        add_seen(batch, call);
+        add_seen(batch, call, script_letter_of(call));
         return;
     case CALL_RELEASE:
     case CALL_INSPECT:

@@ -184,6 +184,7 @@ static struct span any_token(struct run *run, int resource,
 struct shared {
     bool is_of_locks; /* none looks at the permission or changes it */
     int crowd;        /* the lock whose readers make most calls; or NO_LOCK */
+    bool has_keys;    /* half of these have a key */
     struct span admit;
     state_text admit_text;
     int64_t median_us;
@@ -296,6 +297,13 @@ static int64_t any_ttl_ms(struct run *run, const struct call *call)
     return token_is_shared(call->token) && ttl_ms < 10 ? 10 : ttl_ms;
 }
 
+/* So few that they are reached, or more than there are; 0: of a repeat. */
+static int any_readers_max(struct run *run, enum call_kind kind)
+{
+    int least = kind == CALL_REPEAT ? 0 : 1;
+    return hands_pick(run, 2) == 0 ? 1000 : least + (int)hands_pick(run, 5);
+}
+
 static void choose_slots(struct run *run, struct call *call)
 {
     static const char *const hashes[] = {"", "abcdefghijklmnopqrst-_",
@@ -303,6 +311,33 @@ static void choose_slots(struct run *run, struct call *call)
     call->resource = span_of(simnode_resource(SIM_POOL));
     call->count = 1 + (int)hands_pick(run, SIM_SLOTS + 2);
     call->key_hash = span_of(hashes[hands_pick(run, 3)]);
+}
+
+/* It has a key: what it does is mostly a repeat of its own. */
+static void give_key(struct run *run, struct call *call, struct texts *texts)
+{
+    struct span there =
+        token_there(run, simnode_resource_number(call->resource));
+    call->kind = CALL_REPEAT;
+    if (hands_pick(run, 4) == 0)
+        call->kind = hands_pick(run, 2) == 0 ? CALL_EXTEND : CALL_REPAIR;
+    struct token_parts parts;
+    bool is_there = call->kind != CALL_REPEAT && token_parse(there, &parts);
+    int len = snprintf(texts->number, SIM_TOKEN_MAX, "%0*lld~%s%s",
+                       SIM_NUMBER_LEN, (long long)call->number,
+                       "0123456789abcdef0123456789abcdef01234567+",
+                       hands_keys[hands_pick(run, HANDS_KEYS)]);
+    call->token = (struct span){texts->number, (size_t)len};
+    if (is_there) {
+        call->number = parts.number;
+        call->token.len = span_copy(texts->number, there);
+    }
+    call->seen = call->kind == CALL_REPAIR
+                     ? (1 << CALLS_NAMES_MAX) - 1
+                     : call->number - 1 - (hands_pick(run, 3) == 0) * 10;
+    call->tombstone_ms = call->kind == CALL_REPAIR ? 60000 : 0;
+    call->ttl_ms = any_ttl_ms(run, call);
+    call->readers_max = any_readers_max(run, call->kind);
 }
 
 /* Comes to the readers of a lock, or leaves them: what one command may do for
@@ -331,6 +366,9 @@ static void make_reader(struct run *run, const struct shared *shared,
     if (call->token.len > TOKEN_NUMBER_LEN && hands_pick(run, 20) != 0)
         token_share(token);
     call->ttl_ms = any_ttl_ms(run, call);
+    call->readers_max = any_readers_max(run, call->kind);
+    if (shared->has_keys && hands_pick(run, 2) == 0)
+        give_key(run, call, texts);
 }
 
 static void make_call(struct run *run, const struct shared *shared,
@@ -377,6 +415,7 @@ static void make_call(struct run *run, const struct shared *shared,
     if (kind == CALL_ACQUIRE || kind == CALL_REPEAT || kind == CALL_REPAIR)
         choose_number(run, call, resource, texts->number);
     call->ttl_ms = any_ttl_ms(run, call);
+    call->readers_max = any_readers_max(run, call->kind);
     if (kind == CALL_TOKENS)
         call->number = any_holder(run, resource);
     if (kind == CALL_SLOTS)
@@ -401,6 +440,7 @@ void calls_make(struct run *run, int count, struct call calls[CALLS_MAX],
     struct shared shared = {
         .is_of_locks = is_of_locks,
         .crowd = is_crowd ? (int)hands_pick(run, SIM_RESOURCES) : NO_LOCK,
+        .has_keys = is_crowd && hands_pick(run, 3) == 0,
         .median_us = any_median(run),
         .deadline_us = run->clock_us + (hands_pick(run, 12) - 1) * 1000000,
     };

@@ -101,13 +101,22 @@ static bool is_about_to_end(struct run *run, int resource, int64_t now_ms)
     return false;
 }
 
+static bool is_key_about_to_end(const struct run *run, int64_t now_ms)
+{
+    for (int i = 0; i < SIM_REPEATS; i++)
+        if (llabs(run->memory.repeats[i].until_ms - now_ms) <= MARGIN_MS)
+            return true;
+    return false;
+}
+
 /* Until no lock is about to end. */
 static void wait_for_ends(struct run *run)
 {
     for (int i = 0; i < SIM_RESOURCES; i++) {
         int64_t now_ms = real_now_ms();
         run->clock_us = now_ms * 1000;
-        if (is_about_to_end(run, i, now_ms)) {
+        if (is_about_to_end(run, i, now_ms) ||
+            is_key_about_to_end(run, now_ms)) {
             usleep((2 * MARGIN_MS + 1) * 1000);
             i = -1; /* and what of the others by now? */
         }

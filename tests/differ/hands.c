@@ -43,6 +43,9 @@ const char *hands_token(struct run *run)
     return tokens[hands_pick(run, sizeof tokens / sizeof *tokens)];
 }
 
+const char *const hands_keys[HANDS_KEYS] = {"abcdefghijklmnopqrst-_",
+                                            "ABCDEFGHIJKLMNOPQRST01"};
+
 const char *hands_replid(struct run *run)
 {
     return hands_pick(run, 6) != 0 ? run->process.replid : "00ff00ff00ff00ff";
@@ -161,6 +164,7 @@ static void evict(struct run *run)
         if (run->memory.keys[i].expires_ms != SIM_ENDLESS)
             run->memory.keys[i].is_set = false;
     memset(run->memory.tombstones, 0, sizeof run->memory.tombstones);
+    memset(run->memory.repeats, 0, sizeof run->memory.repeats);
     read_process(run);
 }
 

@@ -37,6 +37,10 @@ int64_t hands_pick(struct run *run, int64_t below);
 const char *hands_admit(struct run *run);
 const char *hands_token(struct run *run);
 
+/* The key hashes that they have. */
+enum { HANDS_KEYS = 2 };
+extern const char *const hands_keys[HANDS_KEYS];
+
 /* Of a lock that is shared, one of those who are there. */
 struct span hands_holder(struct run *run, int resource);
 

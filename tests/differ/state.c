@@ -126,12 +126,17 @@ static void print(const redisReply *reply, const struct fields *fields)
 /* ---- locks -------------------------------------------------------------- */
 
 /* Asked behind the real node: who knows whether it had ended there already. */
-static bool may_have_ended(const struct simkey *key)
+static bool is_over(int64_t ends_ms)
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     int64_t now_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-    return key->is_set && key->expires_ms < now_ms + ENDS_MS;
+    return ends_ms < now_ms + ENDS_MS;
+}
+
+static bool may_have_ended(const struct simkey *key)
+{
+    return key->is_set && is_over(key->expires_ms);
 }
 
 /* NULL: it is no value, or there is none. */
@@ -225,8 +230,29 @@ static bool is_same_end(struct run *run, int resource)
     return is_it;
 }
 
+/* The latest reader with this key hash. */
+static bool is_same_repeat(struct run *run, const char *key_hash)
+{
+    redisReply *real =
+        ask(run, "HGET " REAL_PREFIX "redlockd:repeat:%s token", key_hash);
+    const struct simrepeat *it = simnode_with_key(
+        &run->memory, span_of(key_hash), run->clock_us - ENDS_MS * 1000);
+    struct span sim =
+        it != NULL ? (struct span){it->token, it->token_len} : (struct span){0};
+    bool is_it = it != NULL ? is_same_text(real, sim) || is_over(it->until_ms)
+                            : real->type == REDIS_REPLY_NIL;
+    if (!is_it)
+        printf("  reader with the key %s\n  real: %s\n  sim : %.*s\n", key_hash,
+               real->str != NULL ? real->str : "none", (int)sim.len, sim.ptr);
+    freeReplyObject(real);
+    return is_it;
+}
+
 bool state_has_same_locks(struct run *run)
 {
+    for (int i = 0; i < HANDS_KEYS; i++)
+        if (!is_same_repeat(run, hands_keys[i]))
+            return false;
     for (int i = 0; i < SIM_RESOURCES; i++) {
         const struct simkey *key = &run->memory.keys[i];
         if (key->is_set && key->is_shared

@@ -15,6 +15,8 @@
 #include "node.h"
 #include "waiter.h"
 
+#define KEY "0123456789abcdef"
+
 enum {
     N = 5,
     SERVERS = 3,
@@ -231,6 +233,28 @@ TEST(sixty_four_hold_it_at_once)
                       NULL);
     answer_expect(lock_acquire(&world.servers[0], "many", 1000, &lock), 201,
                   NULL);
+}
+
+/* But those who are in stay in, and one that leaves makes room. */
+TEST(one_more_than_may_is_refused)
+{
+    struct world own;
+    struct grant grants[3];
+    world_start(&own, 3, "--max-readers 2");
+    const struct server *server = &own.servers[0];
+    answer_expect(grant_ask(server, SHARED("full"), KEY, &grants[0]), 201,
+                  NULL);
+    answer_expect(grant_ask(server, SHARED("full"), NULL, &grants[1]), 201,
+                  NULL);
+    const struct answer *answer = grant_ask(server, SHARED("full"), NULL, NULL);
+    answer_expect(answer, 409, "too_many_readers");
+    ck_assert_int_eq(answer_int(answer, "held_by.readers"), 2);
+    answer_expect(grant_ask(server, SHARED("full"), KEY, &grants[0]), 200,
+                  NULL);
+    answer_expect(grant_release(server, &grants[1]), 200, NULL);
+    answer_expect(grant_ask(server, SHARED("full"), NULL, &grants[2]), 201,
+                  NULL);
+    world_stop(&own);
 }
 
 /* By an operator, who knows none of their numbers. */

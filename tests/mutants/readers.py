@@ -22,7 +22,7 @@ READERS = [
     Defect("shared repeat that replaces later locks", "sim", "kept", [Edit(
         "server/engine/rounds/attempt.c",
         "        if (attempt->is_repeat && !attempt->request->is_shared)\n",
-        "        if (attempt->is_repeat)\n")], seed=58),
+        "        if (attempt->is_repeat)\n")], seed=401),
     Defect("reader below a writer's number", "differ", "batch", [Edit(
         SHARE, "        if not (number > least) then\n",
         "        if not (number > bar) then\n")]),
@@ -158,8 +158,7 @@ READERS = [
         ROW, "two[1] == token and not two[3] and token",
         "two[1] == token and token")]),
     Defect("row that releases a reader that has ended", "differ", "batch", [
-        Edit(ROW, " and token ~= WISH and\n        two[2] + 0 >= now_ms\n",
-             " and token ~= WISH\n")]),
+        Edit(ROW, " ~= 43 and two[2] + 0 >= now_ms\n", " ~= 43\n")]),
     Defect("row that lets a reader join whoever has the lock", "differ",
            "batch", [Edit(ROW, "    if is_there ~= 0 then\n",
                           "    if is_there == 2 then\n")]),
@@ -223,14 +222,59 @@ READERS = [
         Edit("server/node/scripts/extend.lua",
              "                announce(lock, shared)\n", "")]),
     Defect("repeat that replaces readers of other keys", "differ", "batch", [
-        Edit(SHARE, "            if old and old <= seen and holder ~= shared "
-             "then\n", "            if holder ~= shared then\n")]),
+        Edit(SHARED, "            string.sub(shared, 59, 80)\n",
+             "            'all'\n"),
+        Edit("server/node/scripts/acquire.lua",
+             "            string.find(value, key_hash, 58, true) ~= 58 or\n",
+             "")]),
+    Defect("repeat that replaces later readers", "differ", "batch", [Edit(
+        SHARE, "            if old <= seen then\n",
+        "            if old <= number then\n")]),
     Defect("reader's late repeat comes back", "differ", "batch", [Edit(
-        SHARE, "            elseif old and old > number then\n",
-        "            elseif old and old == number then\n")]),
+        SHARE, "            elseif old > number then\n",
+        "            elseif old == number then\n")]),
     Defect("readers that pass a waiting writer", "differ", "batch", [Edit(
-        SHARE, "            if holders then\n",
-        "            if holders == 0 then\n")]),
+        SHARE, "local is_wished = wish and wish + 0 >= now_ms\n",
+        "local is_wished = wish and wish + 0 < 0\n")]),
+    # as many as may
+    Defect("readers without a limit", "sim", "readers", [Edit(
+        "tests/lib/node/simshared.c",
+        "           (count >= call->call.readers_max ||\n",
+        "           (count < 0 ||\n")]),
+    Defect("reader beyond the limit", "differ", "batch", [Edit(
+        SHARE, "'+inf') >= most) and\n", "'+inf') > most) and\n")]),
+    Defect("many readers beyond the limit", "differ", "batch", [Edit(
+        MANY, "holders >= ARGV[calls[i][3] + 2] + 0 then\n",
+        "holders < 0 then\n")]),
+    Defect("fill that the limit refuses", "unit",
+           "a_fill_has_no_limit", [Edit(
+               "server/engine/rounds/spreads.c",
+               "    call->readers_max = INT32_MAX; "
+               "/* a majority has let it in */\n", "")], tests="shared"),
+    # whom its key finds
+    Defect("reader with a key that nobody finds", "differ", "batch", [Edit(
+        SHARE, "            remember(ends[i])\n", "            local _ = 0\n")]),
+    Defect("reader's key that outlives its release", "differ", "batch", [Edit(
+        SHARED, "            forget()\n", "            local _ = 0\n")]),
+    Defect("reader's key that ends before it", "unit",
+           "a_reader_with_a_key_is_known_by_it", [Edit(
+               SHARED, "            left < ends_ms - now_ms then\n",
+               "            left < 0 then\n")], tests="lua_crowd"),
+    Defect("earlier reader that hides the latest", "differ", "batch", [Edit(
+        SHARED, "        if latest and string.sub(latest, 1, 16) > "
+        "string.sub(shared, 1, 16) then\n",
+        "        if latest == false and shared == '' then\n")]),
+    Defect("many readers with keys that nobody finds", "differ", "batch", [
+        Edit(MANY, "            string.byte(ARGV[call[3]], 58) == 43 or\n",
+             "")]),
+    Defect("row that lets in readers with keys", "unit",
+           "a_reader_in_a_row_is_known_by_its_key", [Edit(
+               ROW, "byte(token, 58) ~= 43 and -- \"+\"\n",
+               "\n")], tests="lua_crowd"),
+    Defect("row that releases readers with keys", "unit",
+           "a_reader_in_a_row_is_known_by_its_key", [Edit(
+               ROW, "string.byte(token, 58) ~= 43 and two[2]",
+               "two[2]")], tests="lua_crowd"),
     Defect("writer that takes the lock from readers", "differ", "batch", [Edit(
         "server/node/scripts/prelude.lua", "    if holders == 0 then\n",
         "    if holders and holders < 2 then\n")]),

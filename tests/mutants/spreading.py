@@ -71,11 +71,11 @@ SPREADING = [
         REPAIR, "            if is_there and value ~= ARGV[b] then\n",
         "            if pttl == nil then\n")]),
     Defect("spread of a reader that a repeat has replaced", "differ", "batch", [
-        Edit(REPAIR, "            if (repeated(holder) or 0) > number then\n",
-             "            if repeated(holder) == true then\n")]),
+        Edit(REPAIR, "latest and (repeated(latest) or 0) > number and\n",
+             "latest and repeated(latest) == true and\n")]),
     Defect("spread beside what it has replaced", "differ", "batch", [
-        Edit(REPAIR, "            if (repeated(holder) or 0) > number then\n",
-             "            if repeated(holder) then\n")]),
+        Edit(REPAIR, "latest and (repeated(latest) or 0) > number and\n",
+             "latest and repeated(latest) and\n")]),
     unit("tombstone that is too short", TWO_LOOKS,
          "    TOMBSTONE_TIMEOUTS = 4,", "    TOMBSTONE_TIMEOUTS = 3,"),
     unit("spread of what ends soon", "what_ends_soon_is_not_created",

@@ -23,6 +23,9 @@
  *   capacity   no more permits of a pool are believed in than the greatest
  *              limit in use; each is of as many slots as were asked for, all
  *              below the limit. Not claimed where exclusion is not
+ *   readers    no more clients believe in a shared lock than there are votes,
+ *              if each node lets in as many as may; not claimed likewise.
+ *              When the faults have ended, just as many as may get in
  *   own        a key that a client believes in is deleted only by a release
  *              that this client asks for
  *   kept       the lock a client believes in, or a repeat that was asked for

@@ -435,4 +435,6 @@ void endings_check(struct world *world)
         visits_check_later(world, (int)world_random(world, SIM_PLAIN));
     for (int i = 0; i < FORCED_TIMES && world->has_visitors; i++)
         visits_check_rivals(world, (int)world_random(world, SIM_PLAIN));
+    if (world->has_shared)
+        visits_check_crowd(world, (int)world_random(world, SIM_PLAIN));
 }

@@ -348,6 +348,38 @@ static void check_capacity(struct world *world, const struct client *client)
         violated(world, "capacity", client);
 }
 
+/* Whether one of the clients before it has its key: the lock is the same. */
+static bool is_counted(const struct clients *clients, int number, int resource)
+{
+    const struct client *client = &clients->client[number];
+    for (int i = 0; i < number && client->key != 0; i++)
+        if (clients->client[i].key == client->key &&
+            clients->client[i].is_shared &&
+            client_has_resource(&clients->client[i], resource))
+            return true;
+    return false;
+}
+
+static void check_readers(struct world *world, const struct client *client)
+{
+    const struct clients *clients = world->clients;
+    bool is_claimed =
+        clients->ledger.claims_clocks && clients->ledger.excused == 0;
+    int most = SIM_NODES * world->readers_max / (SIM_NODES / 2 + 1);
+    for (int i = 0; client->is_shared && is_claimed && i < client->count; i++) {
+        int resource = client->resources[i], readers = 0;
+        for (int k = 0; k < SIM_CLIENTS; k++) {
+            const struct client *other = &clients->client[k];
+            readers += other->is_shared &&
+                       client_has_resource(other, resource) &&
+                       client_believes(world, other) &&
+                       !is_counted(clients, k, resource);
+        }
+        if (readers > most)
+            violated(world, "readers", client);
+    }
+}
+
 void ledger_on_belief(struct world *world, const struct client *client)
 {
     const struct clients *clients = world->clients;
@@ -368,6 +400,7 @@ void ledger_on_belief(struct world *world, const struct client *client)
         violated(world, "exclusion", client);
     }
     check_capacity(world, client);
+    check_readers(world, client);
     check_kept(world, client);
 }
 

@@ -222,3 +222,36 @@ void visits_check_later(struct world *world, int resource)
                           OUTCOME_RELEASED);
     }
 }
+
+/* ---- as many readers as may ---------------------------------------------- */
+
+static void join(struct world *world, int n, int resource, enum outcome wanted)
+{
+    struct client *it = &world->clients->client[n];
+    choose(it, resource, true);
+    if (!endings_ask(world, it, ASK_ACQUIRE, any_server(world), wanted))
+        ledger_violated(world, "readers", n, resource);
+}
+
+static void leave(struct world *world, int n)
+{
+    struct client *it = &world->clients->client[n];
+    it->believes_until_us = 0;
+    (void)endings_ask(world, it, ASK_RELEASE, any_server(world),
+                      OUTCOME_RELEASED);
+}
+
+void visits_check_crowd(struct world *world, int resource)
+{
+    int most = world->readers_max;
+    if (!lasts(world) || most >= SIM_CLIENTS)
+        return;
+    for (int i = 0; i < most; i++)
+        join(world, i, resource, OUTCOME_GRANTED);
+    world_run(world, LATER_US); /* all nodes have all of them */
+    join(world, most, resource, OUTCOME_HELD);
+    leave(world, 0);
+    join(world, most, resource, OUTCOME_GRANTED);
+    for (int i = 1; i <= most; i++)
+        leave(world, i);
+}

@@ -17,6 +17,9 @@ void visits_check_forced(struct world *world, int resource);
  */
 void visits_check_rivals(struct world *world, int resource);
 
+/* As many readers as may get in, and one that leaves makes room for one. */
+void visits_check_crowd(struct world *world, int resource);
+
 /* A reader that came after the answer stays, whatever the clocks are. */
 void visits_check_later(struct world *world, int resource);
 

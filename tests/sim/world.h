@@ -53,6 +53,7 @@ struct world {
     bool is_mute;      /* announcements do not arrive */
     bool has_permits;  /* the others never touch the pool */
     bool has_shared;   /* some clients only read */
+    int readers_max;   /* of a lock, as far as servers let them in */
     bool has_visitors; /* and clients that leave, poll and hurry: half of all */
     bool has_changes;  /* the operator makes some, or errs: a fifth of all */
     bool has_lists;    /* the names change again and again: a tenth of all */

@@ -356,6 +356,7 @@ const struct engine_settings play_settings = {
     .node_timeout_us = 50000,
     .max_ttl_ms = 60000,
     .max_hold_ms = 100000,
+    .readers_max = 1000,
     .retry_delay_us = 200000,
     .retry_count = 3,
     .waiters_max = WAITERS_MAX,

@@ -155,7 +155,7 @@ func (t *acquiring) take(a *answer, now instant) step {
 		a = &answer{body: fields{Code: noAnswer,
 			Detail: "the grant came too late"}}
 	}
-	if a.code() == "lock_held" {
+	if a.code() == "lock_held" || a.code() == "too_many_readers" {
 		return t.takeHeld(a, now)
 	}
 	if a.isDenial() {

@@ -79,9 +79,11 @@ struct call {
     int64_t window_us; /* acquire, repeat, repair: between number and clock */
     uint16_t slots[NAMES_MAX]; /* acquire, repeat, extend, repair, release: of
                                   each name, 0 … FENCE_SLOTS - 1 */
-    int64_t seen; /* repair: which of the names were missing, a bit each;
-                     repeat: the highest number that it may replace;
-                     acquire: 0 */
+    int64_t seen;    /* repair: which of the names were missing, a bit each;
+                        repeat: the highest number that it may replace;
+                        acquire: 0 */
+    int readers_max; /* acquire, repeat: of a shared lock; 0: it may only
+                        replace one of them */
     int64_t tombstone_ms; /* repair: how long no other one may follow it;
                              release: how long no repair may; 0: it may */
     int64_t listen_us;    /* listen: for how long, mostly CALL_LISTEN_US */

@@ -252,6 +252,7 @@ static bool make_call(const struct spread *it, enum call_kind kind,
     *call = fence_call(kind, texts_first(&it->texts), texts_second(&it->texts));
     call->number = parts.number;
     call->ttl_ms = it->ttl_ms - passed_ms;
+    call->readers_max = INT32_MAX; /* a majority has let it in */
     return true;
 }
 

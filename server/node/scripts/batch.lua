@@ -40,16 +40,16 @@ while at <= #kinds do
         local lock, others = a, a + n
         if letter == 'a' or letter == 'h' then
             slot_at = slot_at + 1
-            arguments = 3
+            arguments = letter == 'h' and 4 or 3
         elseif letter == 'r' then
             lock_at = lock_at + 1
             lock, others = lock_at, lock_at + token_offset
             arguments = 0
-        elseif kind == 'a' or kind == 'h' or kind == 'e' then
+        elseif kind == 'a' or kind == 'e' then
             arguments = 2 + 2 * n
-        elseif kind == 'g' then
+        elseif kind == 'h' then
             arguments = 3 + 2 * n
-        elseif kind == 'p' then
+        elseif kind == 'g' or kind == 'p' then
             arguments = 4 + 2 * n
         elseif kind == 'r' or kind == 't' then
             arguments = 1 + n

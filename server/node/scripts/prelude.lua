@@ -214,6 +214,7 @@ end
 -- What shared.lua keeps, and makes when a call needs it: the two forms of the
 -- call's token, and functions.
 local exclusive, shared, settle, join, leave, cannot_join
+local with_key, remember, forget
 
 -- Runs one call. Its n locks, if it is about locks, are the arguments from
 -- ARGV[a] on; the other ones stand from ARGV[b] on, but the slot of an acquire of

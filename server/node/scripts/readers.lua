@@ -1,8 +1,8 @@
 -- Functions of the script: run_readers() does the work of run() for many acquires
 -- and releases of one shared lock, and batch.lua calls it.
 
--- The calls from this letter on that are a reader's and about the lock of the
--- first: of each its kind and where its lock, token and slot are. ";" parts them.
+-- The calls from this letter on that are a reader's without a key and about the
+-- lock of the first: of each its kind and where its lock, token and slot are. ";" parts them.
 --
 -- a  where the arguments of the acquires begin
 local function next_readers(at, a)
@@ -13,12 +13,13 @@ local function next_readers(at, a)
         if kind == 'h' then
             slot = slot + 1
             call = {kind, a, a + 1, slot}
-            a = a + 3
+            a = a + 4
         elseif kind == 'r' then
             release = release + 1
             call = {kind, release, release + token_offset}
         end
         if not call or string.byte(ARGV[call[3]], 17) ~= 126 or
+            string.byte(ARGV[call[3]], 58) == 43 or
             calls[1] and ARGV[call[2]] ~= ARGV[calls[1][2]] then
             break
         end
@@ -82,6 +83,8 @@ local function run_as_one(calls)
             end
         elseif score or not number or math.abs(number - now) > ARGV[2] + 0 then
             return nil
+        elseif number > least and holders >= ARGV[calls[i][3] + 2] + 0 then
+            return nil
         elseif number > least then
             local ttl_ms = ARGV[calls[i][3] + 1] + 0
             answers[i], holders = 'G', holders + 1
@@ -139,7 +142,7 @@ local function run_readers(calls, answers, count, a)
     for i, call in ipairs(calls) do
         local kind, lock, token, slot = unpack(call)
         if kind == 'h' then
-            slot_at, a = slot, a + 3
+            slot_at, a = slot, a + 4
         else
             lock_at = lock
         end

@@ -36,18 +36,12 @@ if kind == 'p' then
     local missing, may_be_missing = {}, tonumber(ARGV[b + 2 + n])
     local is_other = false
     -- Whether a repeat with the same key is there: it has replaced this reader,
-    -- whose client knows that token now, and releases only that. It costs what
-    -- each acquire with a key does here, and tokens without one nothing.
+    -- whose client knows that token now, and releases only that.
     local function is_replaced(lock)
-        local has_key = is_shared and string.sub(ARGV[b], 58, 58) == '+'
-        local holders = has_key and
-            redis.call('ZRANGE', lock, now_ms, '+inf', 'BYSCORE') or {}
-        for _, holder in ipairs(holders) do
-            if (repeated(holder) or 0) > number then
-                return true
-            end
-        end
-        return false
+        local latest = has_key and with_key()
+        local ends_ms = latest and (repeated(latest) or 0) > number and
+            redis.call('ZSCORE', lock, latest)
+        return ends_ms and ends_ms + 0 >= now_ms
     end
     for i = a, b - 1 do
         local is_there

@@ -5,11 +5,12 @@
 -- with the same idempotency key: their values are replaced, as if they were
 -- free. Acquires of several locks, which replace nothing, end here too.
 --
--- ARGV  lock... token ttl_ms slot... seen
+-- ARGV  lock... token ttl_ms slot... seen most
 -- as acquire, which has checked admission, deadline and number; R, not G, if a
 -- value was replaced
 --
--- seen: a higher number is that of a later request of the client
+-- seen: a higher number is that of a later request of the client; most: of
+-- shared locks, share.lua
 if kind == 'g' or kind == 'a' then
     local token, ttl_ms = ARGV[b], tonumber(ARGV[b + 1])
     local digits = string.sub(token, 1, 16)

@@ -68,12 +68,12 @@ local function join_free(lock, token, ttl_ms)
     return set == 1 and 'G' or set or added
 end
 
--- Whether the reader with this token has the lock, and nobody else has it or
--- wishes for it.
+-- Whether the reader with this token, which has no key, has the lock, and nobody
+-- else has it or wishes for it.
 local function is_alone(lock, token)
     local two = redis.pcall('ZRANGE', lock, '0', '1', 'WITHSCORES')
     return two[1] == token and not two[3] and token ~= WISH and
-        two[2] + 0 >= now_ms
+        string.byte(token, 58) ~= 43 and two[2] + 0 >= now_ms
 end
 
 -- Does what run() does, but an error is the reply: the other calls still run.
@@ -86,7 +86,7 @@ end
 --
 --   a  ARGV  lock token ttl_ms
 --      G | HELD pttl value | STALE highest | Q | L | S
---   h  the same, of readers
+--   h  ARGV  lock token ttl_ms most; of readers
 --      G | HELD pttl value | SHARED pttl holders | STALE highest | Q | L | S
 --   r  its lock and token have places of their own
 --      D | DELETED listeners | HELD pttl value | F | Q
@@ -200,7 +200,8 @@ local function run_row(letters, answers, count, a)
                         read_writers(first_slot, last_slot, numbers)
                     highest = numbers[place]
                     reply = highest and number > highest and number > bar and
-                        writers[place] and join_free(lock, token, ARGV[a + 2])
+                        writers[place] and byte(token, 58) ~= 43 and -- "+"
+                        join_free(lock, token, ARGV[a + 2])
                     if reply == 'G' then
                         slots[filled + 1] = ARGV[slot_at] .. 's'
                         filled = filled + 2
@@ -248,7 +249,7 @@ local function run_row(letters, answers, count, a)
                     end
                 end
             end
-            a = a + 3
+            a = a + (letters[i] == 104 and 4 or 3)
         end
         answers[count + i] = reply
     end

@@ -3,19 +3,26 @@
 --
 -- Adds a holder to locks: to all of them or to none.
 --
--- ARGV  h  as acquire
---       g  as repeat
+-- ARGV  h  as acquire, and behind it: most
+--       g  as repeat, likewise
 -- acquire.lua has checked admission, deadline and number; R, not G, if a holder
 -- was replaced
 --
 -- Readers need a number above that of each writer, and above that of a later
 -- repeat: this one comes late, and a token that was replaced does not come back.
--- STALE tells that number. SHARED: a writer wishes for the lock.
+-- STALE tells that number. SHARED: a writer wishes for the lock, or most readers
+-- hold it already. Who replaces a reader gets in all the same.
 --
 -- An acquire replaces nobody.
+--
+-- most  0: only who replaces a reader gets in
 if kind == 'h' or kind == 'g' and is_shared then
     local number, ttl_ms = tonumber(string.sub(shared, 1, 16)), ARGV[b + 1]
     local seen = kind == 'g' and tonumber(ARGV[b + 2 + n])
+    local most = tonumber(ARGV[b + 2 + (kind == 'g' and n + 1 or
+        n > 1 and n or 0)])
+    local earlier = kind == 'g' and has_key and with_key()
+    local old = earlier and earlier ~= shared and repeated(earlier)
     local replaced, ends, lasts, is_repeated = {}, {}, {}, false
     local top, slots, numbers, of_writers = nil, {}, {}, {}
     for i = a, b - 1 do
@@ -37,27 +44,26 @@ if kind == 'h' or kind == 'g' and is_shared then
         end
         top, slots[i] = tonumber(known[4]), slot
         numbers[i], of_writers[i] = highest, writers
-        lasts[i], ends[i], replaced[i] = last[2], now_ms + ttl_ms, {}
-        local holders = kind == 'g' and redis.call('ZRANGE', ARGV[i], now_ms,
-            '+inf', 'BYSCORE', 'WITHSCORES') or {}
-        for k = 1, #holders, 2 do
-            local holder = holders[k]
-            local old = repeated(holder)
-            if old and old <= seen and holder ~= shared then
-                table.insert(replaced[i], holder)
+        lasts[i], ends[i], replaced[i] = last[2], now_ms + ttl_ms, false
+        local left_ms = old and redis.call('ZSCORE', ARGV[i], earlier)
+        if left_ms and left_ms + 0 >= now_ms then
+            if old <= seen then
                 -- An earlier promise to the client is kept.
-                ends[i] = math.max(ends[i], holders[k + 1])
+                ends[i], replaced[i] = math.max(ends[i], left_ms), true
                 is_repeated = true
-            elseif old and old > number then
+            elseif old > number then
                 return {'STALE', old}
             end
         end
-        local wish = last[1] and redis.call('ZSCORE', ARGV[i], WISH)
-        if wish and tonumber(wish) >= now_ms and #replaced[i] == 0 then
-            local holders = readers(ARGV[i])
-            if holders then
-                return {'SHARED', redis.call('PTTL', ARGV[i]),
-                    math.max(1, holders)}
+        if not replaced[i] then
+            local wish = last[1] and redis.call('ZSCORE', ARGV[i], WISH)
+            local is_wished = wish and wish + 0 >= now_ms
+            local holders = (is_wished or most == 0 or last[1] and
+                redis.call('ZCOUNT', ARGV[i], now_ms, '+inf') >= most) and
+                readers(ARGV[i])
+            if holders or most == 0 then
+                return {'SHARED', math.max(0, redis.call('PTTL', ARGV[i])),
+                    math.max(1, holders or 0)}
             end
         end
         if last[1] then -- those that have ended
@@ -80,8 +86,11 @@ if kind == 'h' or kind == 'g' and is_shared then
         end
     end
     for i = a, b - 1 do
-        for _, holder in ipairs(replaced[i]) do
-            redis.call('ZREM', ARGV[i], holder)
+        if replaced[i] then
+            redis.call('ZREM', ARGV[i], earlier)
+        end
+        if has_key then
+            remember(ends[i])
         end
         -- Readers have no order among themselves: a lower number stays below
         -- that in the slot, which only rises.

@@ -16,6 +16,11 @@
 -- the slot has; otherwise a writer was granted since then, and the slot has its
 -- number.
 --
+-- A reader whose token has a key hash is also found by that: a hash with the key
+-- hash in its name has the token, the one with the highest number if there are
+-- several. So a repeat need not look through all readers. It is a hint, and may
+-- be missing or old: who holds the lock, the sorted set tells.
+--
 -- A function costs nearly as much as a command. So these are made once a batch,
 -- and share.lua does without them if it is about one lock.
 local is_shared
@@ -25,9 +30,49 @@ end
 -- A release reads its first lock here: with a value, it needs nothing of this.
 local found = kind == 'r' and not is_shared and
     redis.pcall('GETRANGE', ARGV[a], '0', '255')
+local has_key = false
 if is_shared or kind == 'r' and (n > 1 or type(found) == 'table') then
     local number, rest = string.sub(ARGV[b], 1, 16), string.sub(ARGV[b], 18)
     exclusive, shared = number .. '.' .. rest, number .. '~' .. rest
+    has_key = string.byte(shared, 58) == 43 -- "+"
+end
+if has_key and not with_key then
+    local function place()
+        return string.sub(state, 1, -#'state' - 1) .. 'repeat:' ..
+            string.sub(shared, 59, 80)
+    end
+
+    -- The latest reader with the key of the token, and where that is kept;
+    -- false: none is known.
+    with_key = function()
+        local at = place()
+        local latest = redis.pcall('HGET', at, 'token')
+        return type(latest) == 'string' and latest, at
+    end
+
+    -- The token holds a lock until then, at least.
+    remember = function(ends_ms)
+        local latest, at = with_key()
+        if latest and string.sub(latest, 1, 16) > string.sub(shared, 1, 16) then
+            return
+        end
+        if latest ~= shared then
+            redis.pcall('HSET', at, 'token', shared)
+        end
+        local left = redis.pcall('PTTL', at)
+        if latest ~= shared or type(left) == 'number' and
+            left < ends_ms - now_ms then
+            redis.pcall('PEXPIREAT', at, ends_ms)
+        end
+    end
+
+    -- The token holds no lock any more.
+    forget = function()
+        local latest, at = with_key()
+        if latest == shared then
+            redis.pcall('DEL', at)
+        end
+    end
 end
 if shared and not settle and (kind ~= 'h' or n > 1) then
     -- Drops the members that have ended; the key ends with the last of the
@@ -61,6 +106,8 @@ if shared and not settle and (kind ~= 'h' or n > 1) then
         local _, refused = settle(lock)
         if refused and added == 1 then
             redis.pcall('ZREM', lock, shared)
+        elseif not refused and string.byte(shared, 58) == 43 then
+            remember(ends_ms)
         end
         return refused
     end
@@ -80,6 +127,9 @@ if shared and not settle and (kind ~= 'h' or n > 1) then
         local dropped = ends_ms and redis.pcall('ZREM', lock, shared) or 0
         if dropped ~= 1 then
             return dropped
+        end
+        if string.byte(shared, 58) == 43 then
+            forget()
         end
         local has_others, refused = settle(lock)
         local is_ended = tonumber(ends_ms) < now_ms

@@ -21,6 +21,7 @@ enum {
     SIM_HOLDERS = 256,  /* of all shared locks of a node */
     SIM_NAMES_TOLD = CALL_TOKENS_TOLD * (SIM_TOKEN_MAX + 4),
     SIM_TOMBSTONES = 256,
+    SIM_REPEATS = 256, /* of readers with different keys, on a node */
 };
 
 /* A call with storage of its own; resources are numbered. */
@@ -72,6 +73,13 @@ struct simholder {
     char token[SIM_TOKEN_MAX];
 };
 
+/* The latest reader with the key hash that its token has. */
+struct simrepeat {
+    int64_t until_ms;  /* the last moment, in the node's clock */
+    uint8_t token_len; /* 0: there is none */
+    char token[SIM_TOKEN_MAX];
+};
+
 /* The numbers that readers recorded for a slot: its own, and a writer's. */
 struct simwriters {
     int64_t of; /* 0: none are there */
@@ -109,6 +117,7 @@ struct simmemory {
                                        0: not there */
     struct simwriters writers[SIM_RESOURCES]; /* likewise */
     struct simtombstone tombstones[SIM_TOMBSTONES];
+    struct simrepeat repeats[SIM_REPEATS];
     struct simnumber top; /* of all slots */
     struct simnumber bar, until_us;
     struct simnumber max_ttl_ms, beat, evicted;
@@ -181,6 +190,11 @@ void simreply_keep(struct simreply *answer);
 /* The key if it is there when the node's clock shows clock_us, else NULL. */
 const struct simkey *simnode_key(const struct simmemory *memory, int resource,
                                  int64_t clock_us);
+
+/* The latest reader with this key hash; NULL: none is known then. */
+const struct simrepeat *simnode_with_key(const struct simmemory *memory,
+                                         struct span key_hash,
+                                         int64_t clock_us);
 
 /* Whether a lock has this token then, maybe beside others. */
 bool simnode_has(const struct simmemory *memory, int resource,

@@ -66,6 +66,106 @@ static const struct simkey *refusing(const struct simbatch *batch,
     return simholders_is_token(last) ? NULL : key;
 }
 
+/* ---- readers with a key -------------------------------------------------- */
+
+/* As scripts cut it from a token; empty: it has none. */
+static struct span key_of(struct span token)
+{
+    enum { HASH_AT = 58 };
+    if (token.len < HASH_AT || token.ptr[HASH_AT - 1] != '+')
+        return (struct span){0};
+    size_t len = token.len - HASH_AT;
+    return (struct span){token.ptr + HASH_AT,
+                         len < KEY_HASH_LEN ? len : (size_t)KEY_HASH_LEN};
+}
+
+static struct span repeat_token(const struct simrepeat *it)
+{
+    return (struct span){it->token, it->token_len};
+}
+
+static struct simrepeat *find_repeat(struct simmemory *memory,
+                                     struct span key_hash, int64_t now_ms)
+{
+    for (int i = 0; i < SIM_REPEATS; i++) {
+        struct simrepeat *it = &memory->repeats[i];
+        struct span other = key_of(repeat_token(it));
+        if (it->token_len > 0 && it->until_ms >= now_ms &&
+            other.len == key_hash.len &&
+            memcmp(other.ptr, key_hash.ptr, other.len) == 0)
+            return it;
+    }
+    return NULL;
+}
+
+const struct simrepeat *simnode_with_key(const struct simmemory *memory,
+                                         struct span key_hash, int64_t clock_us)
+{
+    return find_repeat((struct simmemory *)memory, key_hash, clock_us / 1000);
+}
+
+/* A place for one more: that of the one that ends first. */
+static struct simrepeat *new_repeat(struct simmemory *memory)
+{
+    struct simrepeat *first = &memory->repeats[0];
+    for (int i = 1; i < SIM_REPEATS; i++)
+        if (memory->repeats[i].until_ms < first->until_ms)
+            first = &memory->repeats[i];
+    return first;
+}
+
+/* The call's token has a lock until then, at least. */
+static void remember(const struct simbatch *batch, const struct simcall *call,
+                     int64_t ends_ms)
+{
+    struct span token = call->call.token, key_hash = key_of(token);
+    if (token.len < 58 || token.ptr[57] != '+')
+        return;
+    struct simrepeat *it = find_repeat(batch->memory, key_hash, now_ms(batch));
+    if (it != NULL && memcmp(it->token, token.ptr, SIM_NUMBER_LEN) > 0)
+        return;
+    if (it != NULL && span_is_same(repeat_token(it), token)) {
+        it->until_ms = ends_ms > it->until_ms ? ends_ms : it->until_ms;
+        return;
+    }
+    if (it == NULL)
+        it = new_repeat(batch->memory);
+    it->token_len = (uint8_t)span_copy(it->token, token);
+    it->until_ms = ends_ms;
+}
+
+/* It has none any more. */
+static void forget(const struct simbatch *batch, struct span token)
+{
+    struct simrepeat *it =
+        find_repeat(batch->memory, key_of(token), now_ms(batch));
+    if (it != NULL && span_is_same(repeat_token(it), token))
+        *it = (struct simrepeat){0};
+}
+
+/*
+ * The holder of the lock at this place whom the call repeats, by what is known
+ * of its key; NULL: none. number: that of the latest with the key.
+ */
+static struct simholder *find_latest(const struct simbatch *batch,
+                                     const struct simcall *call, int place,
+                                     int64_t *number)
+{
+    const struct simrepeat *latest =
+        find_repeat(batch->memory, key_of(call->call.token), now_ms(batch));
+    if (latest == NULL || key_of(call->call.token).len == 0 ||
+        span_is_same(repeat_token(latest), call->call.token) ||
+        simkeys_at(batch, call, place) == NULL)
+        return NULL;
+    *number = simkeys_repeated(repeat_token(latest), &call->call);
+    struct simholder *it = simholders_find(
+        batch->memory, call->resources[place], repeat_token(latest));
+    return *number >= 0 && it != NULL && it->ends_ms >= now_ms(batch) ? it
+                                                                      : NULL;
+}
+
+/* ---- join --------------------------------------------------------------- */
+
 static void join(const struct simbatch *batch, const struct simcall *call,
                  int place, int64_t ends_ms)
 {
@@ -78,6 +178,7 @@ static void join(const struct simbatch *batch, const struct simcall *call,
     else if (ends_ms > holder->ends_ms)
         holder->ends_ms = ends_ms;
     simholders_settle(batch->memory, resource, now_ms(batch));
+    remember(batch, call, ends_ms);
 }
 
 /* The highest number of a writer in the slot. */
@@ -101,76 +202,63 @@ static void record(const struct simbatch *batch, const struct simcall *call,
     simkeys_write(batch, call, place, number);
 }
 
-/* Takes the place of earlier holders: they are dropped, and their time is kept.
- * True if there was one. */
-static bool replace(const struct simbatch *batch, const struct simcall *call,
-                    int place, int64_t *ends_ms)
+/* An earlier holder that it replaces; NULL: there is none. */
+static struct simholder *find_earlier(const struct simbatch *batch,
+                                      const struct simcall *call, int place)
 {
-    struct simmemory *memory = batch->memory;
-    int resource = call->resources[place];
-    const struct simholder *own = find(batch, call, place);
-    bool has_replaced = false;
-    if (simkeys_at(batch, call, place) == NULL)
-        return false;
-    for (const struct simholder *it = NULL, *next;; it = next) {
-        next = simholders_next(memory, resource, it);
-        if (it != NULL && it != own && it->ends_ms >= now_ms(batch) &&
-            simkeys_may_replace(simholder_token(it), &call->call)) {
-            *ends_ms = it->ends_ms > *ends_ms ? it->ends_ms : *ends_ms;
-            memory->holders[it - memory->holders].token_len = 0;
-            has_replaced = true;
-        }
-        if (next == NULL)
-            return has_replaced;
-    }
+    int64_t number;
+    struct simholder *it = find_latest(batch, call, place, &number);
+    return it != NULL && number <= call->call.seen ? it : NULL;
 }
 
-/* Whether there is an earlier holder that it replaces. */
-static bool has_earlier(const struct simbatch *batch,
-                        const struct simcall *call, int place)
-{
-    const struct simholder *own = find(batch, call, place);
-    for (const struct simholder *it = NULL;
-         (it = simholders_next(batch->memory, call->resources[place], it)) !=
-         NULL;)
-        if (it != own && it->ends_ms >= now_ms(batch) &&
-            simkeys_may_replace(simholder_token(it), &call->call))
-            return true;
-    return false;
-}
-
-/* The first of a later repeat's numbers; 0: there is none. */
+/* The number of a later repeat; 0: there is none. */
 static int64_t later_number(const struct simbatch *batch,
                             const struct simcall *call, int place)
 {
-    for (const struct simholder *it = NULL;
-         simkeys_at(batch, call, place) != NULL &&
-         (it = simholders_next(batch->memory, call->resources[place], it)) !=
-             NULL;) {
-        int64_t number = simkeys_repeated(simholder_token(it), &call->call);
-        if (it->ends_ms >= now_ms(batch) && number > call->call.seen &&
-            number > call->call.number)
-            return number;
-    }
-    return 0;
+    int64_t number;
+    return find_latest(batch, call, place, &number) != NULL &&
+                   number > call->call.seen && number > call->call.number
+               ? number
+               : 0;
 }
 
-/* A writer wishes for it: only who is in gets in. */
+/* A writer wishes for it, or as many as may are in: only who is in gets in. */
 static bool is_kept(const struct simbatch *batch, const struct simcall *call,
                     int place)
 {
     struct simmemory *memory = batch->memory;
     int resource = call->resources[place];
-    return simkeys_at(batch, call, place) != NULL &&
-           simholders_count(memory, resource, now_ms(batch)) >= 0 &&
-           simholders_is_wished(memory, resource, now_ms(batch)) &&
-           !has_earlier(batch, call, place);
+    if (find_earlier(batch, call, place) != NULL)
+        return false;
+    if (call->call.readers_max == 0)
+        return true;
+    if (simkeys_at(batch, call, place) == NULL)
+        return false;
+    int count = simholders_count(memory, resource, now_ms(batch));
+    return count >= 0 &&
+           (count >= call->call.readers_max ||
+            simholders_is_wished(memory, resource, now_ms(batch)));
+}
+
+/* Who is in already are at least one. */
+static enum vote tell_kept(const struct simbatch *batch,
+                           const struct simcall *call, int place,
+                           struct simreply *answer)
+{
+    struct call_reply *reply = &answer->reply;
+    (void)simkeys_look(batch, simkeys_at(batch, call, place), answer);
+    if (reply->holders == 0)
+        reply->holders = 1;
+    if (reply->pttl_ms < 0)
+        reply->pttl_ms = 0;
+    return VOTE_HELD;
 }
 
 enum vote simshared_acquire(struct simbatch *batch, const struct simcall *call,
                             struct simreply *answer)
 {
     const struct call *ask = &call->call;
+    int64_t ends_ms[SIM_RESOURCES];
     for (int i = 0; i < call->names; i++) {
         const struct simkey *held = refusing(batch, call, i);
         if (held != NULL)
@@ -186,22 +274,24 @@ enum vote simshared_acquire(struct simbatch *batch, const struct simcall *call,
             answer->reply.highest = later;
             return VOTE_STALE;
         }
-        if (is_kept(batch, call, i)) {
-            (void)simkeys_look(batch, simkeys_at(batch, call, i), answer);
-            if (answer->reply.holders == 0)
-                answer->reply.holders = 1;
-            return VOTE_HELD;
-        }
+        if (is_kept(batch, call, i))
+            return tell_kept(batch, call, i, answer);
         if (simkeys_at(batch, call, i) != NULL)
             simholders_drop_ended(batch->memory, call->resources[i],
                                   now_ms(batch));
     }
     answer->reply.was_free = ask->kind == CALL_REPEAT;
     for (int i = 0; i < call->names; i++) {
-        int64_t ends_ms = now_ms(batch) + ask->ttl_ms;
-        if (replace(batch, call, i, &ends_ms))
-            answer->reply.was_free = false;
-        join(batch, call, i, ends_ms);
+        ends_ms[i] = now_ms(batch) + ask->ttl_ms;
+        struct simholder *earlier = find_earlier(batch, call, i);
+        if (earlier == NULL)
+            continue;
+        ends_ms[i] = at_least(ends_ms[i], earlier->ends_ms);
+        earlier->token_len = 0;
+        answer->reply.was_free = false;
+    }
+    for (int i = 0; i < call->names; i++) {
+        join(batch, call, i, ends_ms[i]);
         record(batch, call, i);
     }
     simkeys_promise(batch, call);
@@ -248,15 +338,9 @@ enum vote simshared_extend(struct simbatch *batch, const struct simcall *call,
 static bool is_replaced(const struct simbatch *batch,
                         const struct simcall *call, int place)
 {
-    for (const struct simholder *it = NULL;
-         simkeys_at(batch, call, place) != NULL &&
-         (it = simholders_next(batch->memory, call->resources[place], it)) !=
-             NULL;)
-        if (it->ends_ms >= now_ms(batch) &&
-            simkeys_repeated(simholder_token(it), &call->call) >
-                call->call.number)
-            return true;
-    return false;
+    int64_t number;
+    return find_latest(batch, call, place, &number) != NULL &&
+           number > call->call.number;
 }
 
 enum vote simshared_repair(struct simbatch *batch, const struct simcall *call,
@@ -318,6 +402,7 @@ static enum simleft drop(struct simbatch *batch, const struct simcall *call,
                          int place, struct simholder *holder)
 {
     bool is_ended = holder->ends_ms < now_ms(batch);
+    forget(batch, simholder_token(holder));
     holder->token_len = 0;
     simholders_settle(batch->memory, call->resources[place], now_ms(batch));
     if (!is_ended)

@@ -118,6 +118,33 @@ TEST(a_holder_is_told)
     ck_assert_str_eq(ask_text("detail"), "somebody else holds this lock");
 }
 
+/* As many as may hold it are told to those who want to share it. */
+TEST_RANGE(a_crowd_of_readers_is_told_to_readers, 0, 3)
+{
+    static const struct {
+        const char *mode;
+        int readers;
+        const char *code;
+    } rows[] = {{"shared", 3, "too_many_readers"},
+                {"shared", 2, "lock_held"},
+                {"exclusive", 3, "lock_held"}};
+    char body[100];
+    snprintf(body, sizeof body, "{\"resource\":\"a\",\"mode\":\"%s\"}",
+             rows[_i].mode);
+    ck_assert(!ask_send("POST", "/locks", body));
+    for (int i = 0; i < 3; i++)
+        play_reply(play_find(CALL_ACQUIRE, i),
+                   (struct call_reply){.vote = VOTE_HELD,
+                                       .pttl_ms = 5000,
+                                       .holders = rows[_i].readers});
+    ask_answer(play.now_us);
+    ask_expect(409, rows[_i].code);
+    ask_expect_retry(1000);
+    ck_assert_int_eq(
+        json_integer_value(json_object_get(ask_member("held_by"), "readers")),
+        rows[_i].readers);
+}
+
 TEST(a_lock_without_end_is_told)
 {
     ask_and_hold("theirs", -1);

@@ -77,6 +77,7 @@ TEST(each_code_has_its_status_and_a_name_of_its_own)
         [PROBLEM_HOST_NOT_ALLOWED] = 421,
         [PROBLEM_HEAD_TOO_LARGE] = 431,
         [PROBLEM_LOCK_HELD] = 409,
+        [PROBLEM_TOO_MANY_READERS] = 409,
         [PROBLEM_NOT_OWNER] = 409,
         [PROBLEM_MAX_HOLD_REACHED] = 409,
         [PROBLEM_UPGRADE_REFUSED] = 409,

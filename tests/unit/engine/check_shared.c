@@ -116,6 +116,22 @@ TEST(no_fill_follows_the_release_of_a_downgraded_lock)
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 0);
 }
 
+/* A majority has let it in: the other nodes need not count. */
+TEST(a_fill_has_no_limit)
+{
+    engine_op op = ask(true, 0);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(play_find(CALL_ACQUIRE, i)->call.readers_max,
+                         play_settings.readers_max);
+        play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+    }
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    engine_close(play.engine, op);
+    play_advance(2 * FILL_US);
+    ck_assert(play_find(CALL_ACQUIRE, 4) != NULL);
+    ck_assert_int_ge(play_find(CALL_ACQUIRE, 4)->call.readers_max, READERS_MAX);
+}
+
 /* ---- holders ------------------------------------------------------------ */
 
 TEST(its_holders_are_as_many_as_one_node_counts)
@@ -312,6 +328,8 @@ TEST(a_reader_that_waited_behind_another_replaces_its_earlier_lock)
     waiting_grant();
     ck_assert_int_eq(play_outcome(first), OUTCOME_GRANTED);
     ck_assert(play_find(CALL_REPEAT, 0) != NULL);
+    ck_assert_int_eq(play_find(CALL_REPEAT, 0)->call.readers_max,
+                     play_settings.readers_max);
     waiting_check(second);
 }
 

@@ -28,6 +28,7 @@ static const struct call any = {
     .witnesses = {"ab=1 mab=2", 10},
     .latest = {"17000000000000031234567890", CALL_BIRTH_LEN},
     .max_ttl_ms = 60000,
+    .readers_max = 1000,
     .floor = 77,
     .median_us = 1700000000000000,
     .is_durable = true,
@@ -87,7 +88,7 @@ static const char *const kinds[CALL_KINDS] = {
     SEEN "0 0 n 1:run:m:0:n 1 77 1700000000000000 ab=1 mab=2 1:f:n:old 1:d:",
     SEEN "0 0 v 00ff 17000000000000031234567890 1:f:n:old",
     SETS "a 0 p:r T 30000",
-    SETS "g p:r T 30000 0 1700000000000005",
+    SETS "g p:r T 30000 0 1700000000000005 1000",
     SETS "e p:r T 30000 0",
     SETS "p p:r T 30000 0 1700000000000005 1001",
     " 0 0 r p:r T",
@@ -218,7 +219,8 @@ static const struct {
     const char *args;
 } several[CALL_KINDS] = {
     [CALL_ACQUIRE] = {'A', "p:a p:bc p:d T 30000 0 5 16383"},
-    [CALL_REPEAT] = {'G', "p:a p:bc p:d T 30000 0 5 16383 1700000000000005"},
+    [CALL_REPEAT] = {'G',
+                     "p:a p:bc p:d T 30000 0 5 16383 1700000000000005 1000"},
     [CALL_EXTEND] = {'E', "p:a p:bc p:d T 30000 0 5 16383"},
     [CALL_REPAIR] = {'P',
                      "p:a p:bc p:d T 30000 0 5 16383 1700000000000005 1001"},

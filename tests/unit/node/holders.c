@@ -83,6 +83,13 @@ void holders_add(int lock, const char *token, int64_t left_ms)
     int64_t ends_ms = now_ms() + left_ms;
     master_integer(&live.master, "ZADD p:%s %lld %s", names[lock],
                    (long long)ends_ms, live_token(token));
+    const char *plus = strchr(live_token(token), '+');
+    if (plus != NULL) {
+        char key_hash[KEY_HASH_LEN + 1];
+        snprintf(key_hash, sizeof key_hash, "%s", plus + 1);
+        master_integer(&live.master, "HSET p:redlockd:repeat:%s token %s",
+                       key_hash, live_token(token));
+    }
     long long last_ms = atoll(master_text(
         &live.master, "EVAL %s 1 p:%s",
         "return redis.call('ZRANGE', KEYS[1], 0, 0, 'REV', 'WITHSCORES')[2]",

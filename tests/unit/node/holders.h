@@ -27,7 +27,8 @@ int64_t holders_left_ms(int lock, const char *token);
 /* How long the wish of a writer is left there; below 0: there is none. */
 int64_t holders_wish_ms(int lock);
 
-/* Adds one by hand, with an end likewise; the key ends with the last. */
+/* Adds one by hand, with an end likewise; the key ends with the last. It is
+ * known by the key hash of its token. */
 void holders_add(int lock, const char *token, int64_t left_ms);
 
 /* The field in which readers record the numbers of a slot, counted from 7 on;

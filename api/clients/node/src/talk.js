@@ -55,9 +55,14 @@ export class Attempt {
   }
 }
 
+/** Whether others hold the lock, and it can be waited for. */
+function isHeld(answer) {
+  return ["lock_held", "too_many_readers"].includes(answer?.code);
+}
+
 /** Whether the server says that this request has granted nothing. */
 function isRefused(answer) {
-  return answer?.code === "lock_held" || answer?.status === 429 ||
+  return isHeld(answer) || answer?.status === 429 ||
     answer?.isFinal || answer?.isDenial;
 }
 
@@ -77,7 +82,7 @@ export function* acquire(replicas, wish, timeoutMs, attempt) {
     if (grant && grant.workUntil > now()) return grant;
     if (isRefused(answer)) attempt.mayBeGranted = couldBe;
     const leftMs = deadline - now();
-    if (answer?.code === "lock_held") {
+    if (isHeld(answer)) {
       if (leftMs <= 0) throw held(wish, answer);
       if (!answer.body.waited_ms) // it did not wait
         yield { sleepMs: Math.min(answer.retryAfterMs, leftMs) };

@@ -301,7 +301,7 @@ def acquire(replicas: Replicas, wish: Wish, timeout_s: float) -> Talk[Grant]:
         if grant and grant.until > now():
             return grant
         left_s = deadline - now()
-        if answer and answer.code == "lock_held":
+        if answer and answer.code in ("lock_held", "too_many_readers"):
             if left_s <= 0:
                 raise held(wish, answer)
             if not answer.body.get("waited_ms"):  # it did not wait
