@@ -61,7 +61,7 @@ engine_op engine_acquire(struct engine *engine,
     assert(acquire->ttl_ms > 0);
     assert(acquire->wait_ms >= 0 && acquire->wait_ms <= WAIT_MAX_MS);
     int64_t now_us = environment_now(&engine->env);
-    const struct request request = {
+    struct request request = {
         .call = LOCK_ACQUIRE,
         .resource = acquire->resource,
         .owner = acquire->owner,
@@ -73,7 +73,7 @@ engine_op engine_acquire(struct engine *engine,
         .is_shared = acquire->is_shared,
         .client = client,
     };
-    /* It may not get in before a writer that waits. */
+    /* It may not get in before a writer that waits, unless it is in. */
     bool is_behind = acquire->is_shared &&
                      waits_has_writer(&engine->waits, acquire->resource);
     if (acquire->limit > 0)
@@ -81,7 +81,8 @@ engine_op engine_acquire(struct engine *engine,
             &engine->permits, &request,
             &(struct permits_wish){acquire->limit, acquire->permits,
                                    acquire->wait_ms, acquire->only_repeats});
-    return acquire->wait_ms > 0 || is_behind
+    request.only_repeats = is_behind && acquire->wait_ms == 0;
+    return acquire->wait_ms > 0 || (is_behind && acquire->key_hash.len == 0)
                ? waits_start(&engine->waits, &request, acquire->wait_ms)
                : operation_start(&engine->operations, &request);
 }

@@ -251,6 +251,22 @@ READERS = [
                "server/engine/rounds/spreads.c",
                "    call->readers_max = INT32_MAX; "
                "/* a majority has let it in */\n", "")], tests="shared"),
+    Defect("repeat of a reader behind a writer", "unit",
+           "a_reader_repeats_before_a_writer_that_waits", [
+               Edit("server/engine/engine.c",
+                    "(is_behind && acquire->key_hash.len == 0)\n",
+                    "is_behind\n"),
+               Edit("server/engine/waiting/waits.c",
+                    "        if (it->is_shared && "
+                    "it->ticket.key_hash_len > 0)\n"
+                    "            it->claim.try_us",
+                    "        if (it->claim.number != 0)\n"
+                    "            it->claim.try_us")], tests="shared"),
+    Defect("reader with a key that passes a writer", "unit",
+           "a_reader_repeats_before_a_writer_that_waits", [Edit(
+               "server/engine/rounds/attempt.c",
+               "        request->only_repeats ? 0 : ",
+               "        ")], tests="shared"),
     # whom its key finds
     Defect("reader with a key that nobody finds", "differ", "batch", [Edit(
         SHARE, "            remember(ends[i])\n", "            local _ = 0\n")]),

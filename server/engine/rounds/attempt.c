@@ -52,7 +52,8 @@ static struct call make_call(const struct attempt *attempt)
         attempt->is_repeat ? CALL_REPEAT : kinds[attempt->round.kind],
         request->resource, attempt_token(attempt));
     call.seen = attempt->replacing;
-    call.readers_max = attempt->means->env->settings.readers_max;
+    call.readers_max =
+        request->only_repeats ? 0 : attempt->means->env->settings.readers_max;
     call.ttl_ms = request->only_looks ? 0 : request->ttl_ms;
     call.number = attempt->round.kind == LOCK_FORCE ? request->number
                                                     : attempt->seen_number;

@@ -46,10 +46,12 @@ struct request {
     struct span owner;
     struct span key_hash;
     int64_t ttl_ms;
-    bool is_shared;   /* acquire: others may hold it as well; extend: from
-                         now on */
-    bool is_choice;   /* acquire: after split votes its owner goes on */
-    int64_t number;   /* force: of the lock; 0: of all readers */
+    bool is_shared;    /* acquire: others may hold it as well; extend: from
+                          now on */
+    bool only_repeats; /* acquire of a shared lock with a key: in place of an
+                          earlier reader, or not at all */
+    bool is_choice;    /* acquire: after split votes its owner goes on */
+    int64_t number;    /* force: of the lock; 0: of all readers */
     int64_t asked_us; /* time of the request by the nodes' clocks; 0: unknown */
     uint16_t heard;   /* bit per node: no verdict before its answer */
     enum request_owner owned_by;

@@ -302,7 +302,8 @@ static void look_tell_of_loss(struct waiter *tried,
     if (attempt->is_repeat && !tried->is_shared &&
         (!result->has_holder || result->number == attempt->replaces))
         claim_know(&tried->claim, attempt->replaces, now_us + CLAIM_ANEW_US);
-    else if (!result->has_holder && tried->claim.number != 0)
+    else if (!result->has_holder &&
+             (tried->claim.number != 0 || operation->request.only_repeats))
         claim_wait(&tried->claim, now_us);
 }
 
@@ -522,13 +523,15 @@ static bool begin(struct waiter *it)
     if (it->is_shared && it->ticket.key_hash_len > 0)
         look_date(it, now_us);
     set_trying(it, it);
-    ticket_try(&it->ticket, &(struct request){
-                                .resource = it->ticket.name,
-                                .asked_us = claim_try(&it->claim, now_us),
-                                .is_shared = it->is_shared,
-                                .is_choice = ticket_waits(&it->ticket),
-                                .owned_by = OWNER_WAITER,
-                            });
+    ticket_try(&it->ticket,
+               &(struct request){
+                   .resource = it->ticket.name,
+                   .asked_us = claim_try(&it->claim, now_us),
+                   .is_shared = it->is_shared,
+                   .only_repeats = it->is_shared && !waiter_is_contender(it),
+                   .is_choice = ticket_waits(&it->ticket),
+                   .owned_by = OWNER_WAITER,
+               });
     if (it->ticket.operation != 0)
         return it->ticket.is_answered;
     it->ticket.state = TICKET_QUEUED; /* no memory: later */
@@ -598,7 +601,7 @@ static void waits_wake(struct waiter *it, enum metrics_handover by)
 /* Its claim is due: it looks for its lock, or tries to get it. */
 static void claim(struct waiter *it, int64_t now_us)
 {
-    if (it->claim.number == 0)
+    if (it->claim.number == 0 && !it->is_shared)
         look(it, now_us);
     else
         schedule_claim(it, now_us);
@@ -642,8 +645,11 @@ static void arrive(struct waiter *it, int64_t now_us)
     else if (look_is_needed(
                  it)) /* behind others, but the lock may be its own */
         look(it, now_us);
-    else
+    else {
+        if (it->is_shared && it->ticket.key_hash_len > 0)
+            it->claim.try_us = now_us; /* likewise: it tries to replace that */
         schedule_claim(it, now_us);
+    }
     if (!it->is_ready)
         schedule_timer(it);
     waits_run(waits);

@@ -324,6 +324,9 @@ TEST(a_reader_that_waited_behind_another_replaces_its_earlier_lock)
     engine_op first = ask(true, WAITING_MS);
     engine_op second = ask_again_for(WAITING_MS);
     waiting_find_held();
+    ck_assert_int_eq(play_find(CALL_REPEAT, 0)->call.readers_max, 0);
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_answer_held(CALL_REPEAT, i, WAITING_OTHERS);
     play_await_round(2 * PLAY_NODES);
     waiting_grant();
     ck_assert_int_eq(play_outcome(first), OUTCOME_GRANTED);
@@ -331,6 +334,65 @@ TEST(a_reader_that_waited_behind_another_replaces_its_earlier_lock)
     ck_assert_int_eq(play_find(CALL_REPEAT, 0)->call.readers_max,
                      play_settings.readers_max);
     waiting_check(second);
+}
+
+/* It is in already: it need not wait until the writer was in. */
+TEST_RANGE(a_reader_repeats_before_a_writer_that_waits, 0, 2)
+{
+    begin_asking_all();
+    engine_op writer = ask(false, WAITING_MS);
+    keep_writer_out();
+    engine_op reader = ask_again_for(_i == 0 ? 0 : WAITING_MS);
+    for (int i = 0; i < PLAY_NODES; i++) {
+        ck_assert(play_find(CALL_REPEAT, i) != NULL);
+        ck_assert_int_eq(play_find(CALL_REPEAT, i)->call.readers_max, 0);
+        play_answer(CALL_REPEAT, i, VOTE_GRANTED);
+    }
+    ck_assert_int_eq(play_outcome(reader), OUTCOME_GRANTED);
+    ck_assert(play_result(reader)->is_repeat);
+    waiting_check(writer);
+}
+
+/* Another one asks in vain, and then waits behind the writer. */
+TEST_RANGE(a_reader_that_is_not_in_stays_behind_a_writer, 0, 2)
+{
+    begin_asking_all();
+    engine_op writer = ask(false, WAITING_MS);
+    keep_writer_out();
+    engine_op reader = ask_again_for(_i == 0 ? 0 : WAITING_MS);
+    for (int i = 0; i < PLAY_NODES; i++)
+        answer_shared(CALL_REPEAT, i, 1);
+    if (_i == 0)
+        ck_assert_int_eq(play_outcome(reader), OUTCOME_HELD);
+    else
+        waiting_check(reader);
+    int repeats = play_count(CALL_REPEAT);
+    for (int ms = 0; ms < 1200; ms += 10) {
+        keep_writer_out();
+        play_advance(10000);
+    }
+    ck_assert_int_eq(play_count(CALL_REPEAT), repeats);
+    waiting_check(writer);
+}
+
+/* Too few told whether it is in: it asks once more. */
+TEST(a_reader_that_got_no_quorum_asks_again_before_a_writer)
+{
+    begin_asking_all();
+    engine_op writer = ask(false, WAITING_MS);
+    keep_writer_out();
+    engine_op reader = ask_again_for(WAITING_MS);
+    int repeats = play_count(CALL_REPEAT);
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_answer(CALL_REPEAT, i, VOTE_OUT_OF_RANGE);
+    for (int ms = 0; ms < 2000 && play_count(CALL_REPEAT) == repeats;
+         ms += 10) {
+        keep_writer_out();
+        play_advance(10000);
+    }
+    ck_assert_int_gt(play_count(CALL_REPEAT), repeats);
+    waiting_check(writer);
+    waiting_check(reader);
 }
 
 /* When it came, no clock was known. */
