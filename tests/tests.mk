@@ -264,7 +264,7 @@ bench-forgetting: ## Nodes that forget under load, limits that change; SCENES="i
 	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
 	@TOOLS=$(OUT) tests/bench/forgetting.py $(if $(SHORT),--short) $(SCENES)
 
-bench-tenants: ## What lists and waits of one client cost the others; SCENES="lists shares"
+bench-tenants: ## What lists, waits and readers of one client cost the others; SCENES="lists shares readers"
 	@scripts/deps.sh build bench
 	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
 	@TOOLS=$(OUT) tests/bench/tenants.py $(if $(SHORT),--short) $(SCENES)

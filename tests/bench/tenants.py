@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""What one client's lists and waits cost the others.
+"""What one client's lists, waits and readers cost the others.
 
-  tenants.py [--short] SCENE…     of: lists shares; else all
+  tenants.py [--short] SCENE…     of: lists shares readers; else all
 
   lists   clients take and release locks, while 16 others list the locks that
           are held, a thousand a page. Beside it the same load without lists: the
           ratio of their p99s
   shares  one identity lists on 200 connections and waits on 4,000: how long do
           the list and the wait of another one take?
+  readers as many readers as may hold 16 locks. Eight clients take and release
+          others, alone, and while an identity with rate=20 repeats acquires of
+          these 16 with a key, and an operator forces readers by their numbers
 """
 from __future__ import annotations
 
@@ -24,6 +27,7 @@ from guarded import identity
 from stack import Client, Load, Results, Stack, play
 
 HELD, LISTERS, LISTING, WAITING = 4000, 16, 200, 4000
+READERS, NAMES, KEYS, FORCED = 1000, 16, 20, 20
 
 
 def list_all(client: Client) -> int:
@@ -137,5 +141,71 @@ def shares(stack: Stack, results: Results, is_short: bool) -> None:
                   f"ms: {status}", status == 409)
 
 
+SHARED = {"resources": [f"shared:{number}" for number in range(NAMES)],
+          "mode": "shared", "ttl_ms": 60000}
+
+
+def repeat(port: int, number: int, has_ended: threading.Event,
+           answers: dict[str, int]) -> None:
+    """Acquires with its key again and again, sooner than it may."""
+    client = Client(port, "greedy")
+    client.headers["Idempotency-Key"] = f"reader-with-a-key-{number:04}"
+    while not has_ended.is_set():
+        status, answer = client.ask("POST", "/locks", SHARED)
+        told = f"{status} {answer.get('code', '')}".strip()
+        answers[told] = answers.get(told, 0) + 1
+
+
+def force(port: int, grants: list[dict]) -> list[float]:
+    client, took_s = Client(port, "operator"), []
+    for grant in grants:
+        began = time.monotonic()
+        client.send("DELETE",
+                    f"/locks/{grant['id']}?force={grant['fencing_token']}")
+        client.expect(200)
+        took_s.append(time.monotonic() - began)
+    return took_s
+
+
+def readers(stack: Stack, results: Results, is_short: bool) -> None:
+    seconds, count = (3, READERS // 10) if is_short else (10, READERS)
+    auth = stack.folder / "auth"
+    auth.write_text("".join(f"{identity(name, name, rest)}\n" for name, rest in (
+        ("crowd", "lock"), ("good", "lock"), ("operator", "admin"),
+        ("greedy", "lock rate=20"))))
+    auth.chmod(0o600)
+    limit = ("--max-readers", str(count)) if is_short else ()
+    port = stack.start_server(0, "--auth-file", str(auth), *limit)
+    crowd, grants = Client(port, "crowd"), []
+    for _ in range(count - KEYS):
+        crowd.send("POST", "/locks", SHARED)
+        grants.append(crowd.expect(201))
+    quiet = Load(port, seconds, "good", 8).end()
+    has_ended = threading.Event()
+    answers: dict[str, int] = {}
+    repeaters = [threading.Thread(target=repeat,
+                                  args=(port, number, has_ended, answers))
+                 for number in range(KEYS)]
+    for repeater in repeaters:
+        repeater.start()
+    busy = Load(port, seconds, "good", 8).end()
+    beside = Load(port, seconds, "good", 8)
+    took_s = force(port, grants[:FORCED])
+    forced = beside.end()
+    has_ended.set()
+    for repeater in repeaters:
+        repeater.join()
+    print(f"  keyed acquires of {NAMES} locks with {count - KEYS} readers: "
+          f"{answers}")
+    for what, load in (("beside them", busy), ("beside forced ones", forced)):
+        ratio = load["p99_us"] / quiet["p99_us"]
+        results.check(
+            f"p99 {what} {load['p99_us'] / 1000:.1f} ms, alone "
+            f"{quiet['p99_us'] / 1000:.1f} ms: {ratio:.2f}; failures: "
+            f"{load['failures']:.0f}", ratio <= 3 and load["failures"] == 0)
+    results.check(f"{FORCED} readers of {NAMES} locks forced in at most "
+                  f"{max(took_s) * 1000:.0f} ms each", max(took_s) < 1)
+
+
 if __name__ == "__main__":
-    play({"lists": lists, "shares": shares})
+    play({"lists": lists, "shares": shares, "readers": readers})

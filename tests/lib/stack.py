@@ -150,11 +150,12 @@ class Stack:
 class Load:
     """64 clients of the load generator, for so many seconds at most."""
 
-    def __init__(self, port: int, seconds: float) -> None:
+    def __init__(self, port: int, seconds: float, token: str = "",
+                 clients: int = CLIENTS) -> None:
         self.child = subprocess.Popen(
-            [f"{TOOLS}/load", "-l", "5000", f"127.0.0.1:{port}", str(CLIENTS),
-             str(seconds)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            text=True)
+            [f"{TOOLS}/load", "-l", "5000", *(["-a", token] if token else []),
+             f"127.0.0.1:{port}", str(clients), str(seconds)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def end(self) -> dict[str, float]:
         out, errors = self.child.communicate()
