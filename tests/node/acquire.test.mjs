@@ -165,6 +165,14 @@ test("it waits for a server too, and for room among those that wait", async () =
   assert.equal(server.of("POST").length, 6);
 });
 
+test("it waits until one of too many readers leaves", async () => {
+  const server = await fake();
+  server.on("POST", problem(409, "too_many_readers", { retry_after_ms: 10 }));
+  await (await acquire("a", { waitMs: 30000, shared: true, urls: server.url }))
+    .release();
+  assert.equal(server.of("POST").length, 2);
+});
+
 test("answers that make no sense", async () => {
   const server = await fake();
   server.on("POST", page(201, '{"id":"an~id","tok'), page(200, "[]"),

@@ -215,6 +215,13 @@ class Acquire(Case):
             pass
         self.assertEqual(len(fake.of("POST")), 2)
 
+    def test_too_many_readers(self):
+        fake = self.fake().on("POST", problem(409, "too_many_readers",
+                                              retry_after_ms=10))
+        with Lock("a", shared=True, urls=fake.url):
+            pass
+        self.assertEqual(len(fake.of("POST")), 2)
+
     def test_a_grant_that_came_too_late_is_asked_for_again(self):
         fake = self.fake().on("POST", late(0.05, grant(validity_ms=1)))
         with Lock("a", urls=fake.url) as lock:

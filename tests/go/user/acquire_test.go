@@ -206,9 +206,10 @@ func TestUnavailableOnceEachReplicaFailed(t *testing.T) {
 func TestWaitsForAServerToo(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, nil).on("POST", nil, noQuorum, page(502, "<html>"),
-		page(201, `{"id":"an~id","tok`), problem(429, "too_many_waiters", nil))
+		page(201, `{"id":"an~id","tok`), problem(429, "too_many_waiters", nil),
+		problem(409, "too_many_readers", nil))
 	acquire(t, newClient(t, redlockd.Config{}, f), wanted())
-	equal(t, f.count("POST"), 5)
+	equal(t, f.count("POST"), 6)
 }
 
 // ---- a context that ends -------------------------------------------------------
