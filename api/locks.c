@@ -186,6 +186,7 @@ static bool begin_acquire(const struct service *service,
             .is_shared = body.is_shared,
             .limit = (int)body.limit,
             .permits = (int)body.permits,
+            .asker = access_number(service->access, request),
             .only_repeats = request->caller->claims_late,
         };
         request->wait_ms = body.wait_ms;

@@ -14,6 +14,7 @@
 #include "authfile.h"
 
 static_assert((int)IDENTITY_NAME_MAX == (int)HTTP_IDENTITY_MAX, "");
+static_assert((int)IDENTITIES_MAX < (int)ASKERS_MAX, "");
 
 /* 401s at once, for all who are not known together. */
 enum { STRANGERS_RATE = 100, STRANGERS_BURST = 200 };
@@ -267,15 +268,22 @@ void access_admit(struct access *access, struct http_request *request,
 
 /* ---- once more ---------------------------------------------------------- */
 
-/* NULL: anybody may ask, or a reload removed it. */
+/* From 1 on. 0: anybody may ask, or a reload removed it. */
+int access_number(const struct access *access,
+                  const struct http_request *request)
+{
+    return access != NULL ? identities_find_name(access->accounts.identities,
+                                                 request->caller->identity) +
+                                1
+                          : 0;
+}
+
+/* NULL: it has no number. */
 static struct account *account_of(const struct access *access,
                                   const struct http_request *request)
 {
-    int number = access != NULL
-                     ? identities_find_name(access->accounts.identities,
-                                            request->caller->identity)
-                     : -1;
-    return number >= 0 ? access->accounts.list[number] : NULL;
+    int number = access_number(access, request);
+    return number > 0 ? access->accounts.list[number - 1] : NULL;
 }
 
 bool access_stands(struct access *access, struct http_request *request,

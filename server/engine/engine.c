@@ -80,7 +80,8 @@ engine_op engine_acquire(struct engine *engine,
         return permits_start(
             &engine->permits, &request,
             &(struct permits_wish){acquire->limit, acquire->permits,
-                                   acquire->wait_ms, acquire->only_repeats});
+                                   acquire->asker, acquire->wait_ms,
+                                   acquire->only_repeats});
     request.only_repeats = is_behind && acquire->wait_ms == 0;
     return acquire->wait_ms > 0 || (is_behind && acquire->key_hash.len == 0)
                ? waits_start(&engine->waits, &request, acquire->wait_ms)

@@ -37,8 +37,8 @@
  *                           slots may be tried again
  *             look          discarded
  *             survey        it is the pool's, and goes on: a pool without users
- *                           takes hints from it and serves nobody; the tag of a
- *                           pool that was forgotten finds none
+ *                           takes hints from it and serves nobody, and is not
+ *                           forgotten before it ends
  *             inspection    it is the lock's, and goes on for others; without
  *                           others the next tick discards it
  *   listing   scan          ignored; the turn is the next listing's
@@ -80,6 +80,8 @@ struct engine_acquire {
     int limit;            /* of the pool resource#0, resource#1, …: any of so
                              many locks; 0: the resource itself */
     int permits;          /* so many of them, with a limit: 1 … NAMES_MAX */
+    int asker;            /* with a limit: the number of the identity, below
+                             ASKERS_MAX; the nodes' time is shared out by it */
     bool only_repeats;    /* with a limit, a key hash and no wait: grants only
                              what an earlier acquire with this key hash was
                              granted, or the outcome is held */

@@ -32,6 +32,9 @@ enum {
     WAITERS_MAX = 10000,     /* at once, on one server */
 };
 
+/* Identities, and 0 for all who are not known. */
+enum { ASKERS_MAX = 1001 };
+
 /* Names our own keys, after any prefix: no lock's key may contain it. */
 #define RESERVED_NAME "redlockd:"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What one client's lists, waits and readers cost the others.
 
-  tenants.py [--short] SCENE…     of: lists shares readers; else all
+  tenants.py [--short] SCENE…     of: lists shares readers pools; else all
 
   lists   clients take and release locks, while 16 others list the locks that
           are held, a thousand a page. Beside it the same load without lists: the
@@ -11,15 +11,21 @@
   readers as many readers as may hold 16 locks. Eight clients take and release
           others, alone, and while an identity with rate=20 repeats acquires of
           these 16 with a key, and an operator forces readers by their numbers
+  pools   one identity asks for permits with keys on 100 connections, each of a
+          pool of a thousand: how long do the permits of another one take, of
+          pools of three, of a thousand, and of the same pool? Beside it the
+          same without the first one: the ratio of their p99s
 """
 from __future__ import annotations
 
 import json
+import multiprocessing
 import socket
 import statistics
 import sys
 import threading
 import time
+import uuid
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
@@ -28,6 +34,7 @@ from stack import Client, Load, Results, Stack, play
 
 HELD, LISTERS, LISTING, WAITING = 4000, 16, 200, 4000
 READERS, NAMES, KEYS, FORCED = 1000, 16, 20, 20
+GREEDY, PAUSE_S = 100, 0.03
 
 
 def list_all(client: Client) -> int:
@@ -94,14 +101,19 @@ def begin_waits(port: int, token: str, count: int) -> list[socket.socket]:
     return waiting
 
 
+def start_for(stack: Stack, greedy: str, other: str, *options: str) -> int:
+    """A server for these identities; each one's token is its name."""
+    auth = stack.folder / "auth"
+    auth.write_text("".join(
+        f"{identity(name, name)}\n" for name in (greedy, other)))
+    auth.chmod(0o600)
+    return stack.start_server(0, "--auth-file", str(auth), *options)
+
+
 def shares(stack: Stack, results: Results, is_short: bool) -> None:
     listing, waiting = (20, 100) if is_short else (LISTING, WAITING)
     limit_s = 1 if is_short else 0.1  # short ones run on busy machines
-    auth = stack.folder / "auth"
-    auth.write_text("".join(
-        f"{identity(name, name)}\n" for name in ("greedy", "operator")))
-    auth.chmod(0o600)
-    port = stack.start_server(0, "--auth-file", str(auth))
+    port = start_for(stack, "greedy", "operator")
     hold(port, 100, "greedy")
     waits = begin_waits(port, "greedy", waiting)
     has_ended = threading.Event()
@@ -207,5 +219,71 @@ def readers(stack: Stack, results: Results, is_short: bool) -> None:
                   f"{max(took_s) * 1000:.0f} ms each", max(took_s) < 1)
 
 
+def ask_for_permit(client: Client, pool: str, limit: int,
+                   ttl_ms: int) -> tuple[int, dict]:
+    client.headers["Idempotency-Key"] = uuid.uuid4().hex
+    return client.ask("POST", "/locks", {
+        "resource": pool, "limit": limit, "ttl_ms": ttl_ms})
+
+
+def grab(port: int) -> None:
+    """Asks for permits until this process is ended."""
+    def go_on(number: int) -> None:
+        client = Client(port, "greedy")
+        while True:
+            ask_for_permit(client, f"pool:{number}", 1000, 100)
+    for number in range(GREEDY):
+        threading.Thread(target=go_on, args=(number,)).start()
+
+
+def permit_times(port: int, pool: str, limit: int, count: int) -> list[float]:
+    """How many seconds each permit took; a minute if there was none."""
+    client = Client(port, "other")
+    took_s = []
+    for _ in range(count):
+        time.sleep(PAUSE_S)
+        began = time.monotonic()
+        status, body = ask_for_permit(client, pool, limit, 5000)
+        took_s.append(time.monotonic() - began if status == 201 else 60)
+        if status == 201:
+            client.ask("DELETE", f"/locks/{body['id']}", {"token": body["token"]})
+        else:
+            print(f"  {status} {body.get('code')}")
+    return took_s
+
+
+def percentile(took_s: list[float], percent: int) -> float:
+    """In milliseconds."""
+    return sorted(took_s)[len(took_s) * percent // 100] * 1000
+
+
+def pools(stack: Stack, results: Results, is_short: bool) -> None:
+    port = start_for(stack, "greedy", "other", "--node-timeout-ms", "2000")
+    rounds, count = (1, 20) if is_short else (4, 100)
+    cases = {"of a pool of three": ("small", 3),
+             "of a pool of a thousand": ("large", 1000),
+             "of the same pool": ("pool:0", 1000)}
+    quiet: dict[str, list[float]] = {case: [] for case in cases}
+    beside: dict[str, list[float]] = {case: [] for case in cases}
+    for _ in range(rounds):
+        for case, (pool, limit) in cases.items():
+            quiet[case] += permit_times(port, pool, limit, count)
+        greedy = multiprocessing.Process(target=grab, args=(port,))
+        greedy.start()
+        time.sleep(1)
+        for case, (pool, limit) in cases.items():
+            beside[case] += permit_times(port, pool, limit, count)
+        greedy.kill()
+        greedy.join()
+        time.sleep(1)
+    for case in cases:
+        p50, p99 = (percentile(beside[case], each) for each in (50, 99))
+        alone_p50, alone_p99 = (percentile(quiet[case], each) for each in (50, 99))
+        results.check(
+            f"another one's permit {case}: p50 {p50:.1f} ms, p99 {p99:.1f} ms, "
+            f"alone {alone_p50:.1f} and {alone_p99:.1f} ms: "
+            f"{p99 / alone_p99:.2f}", p99 / alone_p99 <= (30 if is_short else 3))
+
+
 if __name__ == "__main__":
-    play({"lists": lists, "shares": shares, "readers": readers})
+    play({"lists": lists, "shares": shares, "readers": readers, "pools": pools})

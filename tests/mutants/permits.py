@@ -29,6 +29,32 @@ PERMITS = [
                "server/engine/permits/pool.c",
                "        pool->taken.words[i] |= slots->words[i];\n", "")],
            tests="permits"),
+    Defect("one identity takes all surveys", "unit",
+           "an_identity_that_asks_for_much_holds_up_no_other", [Edit(
+               "server/engine/permits/permits.c",
+               "    it->line = &permits->turns.lines[wish->asker];\n",
+               "    it->line = &permits->turns.lines[0];\n")], tests="permits"),
+    Defect("surveys without a share", "unit",
+           "identities_share_the_nodes_time", [Edit(
+               "server/engine/permits/turns.c",
+               "(int64_t)SLOT_US * slots * sharers;\n",
+               "(int64_t)SLOT_US * slots;\n")], tests="permits"),
+    Defect("surveys pile up on slow nodes", "unit",
+           "surveys_of_many_large_pools_take_turns", [Edit(
+               "server/engine/permits/turns.c",
+               "    line->open += slots;\n",
+               "    line->open += slots - slots;\n"), Edit(
+               "server/engine/permits/turns.c",
+               "    line->open -= slots;\n",
+               "    line->open -= slots - slots;\n"), Edit(
+               "server/engine/permits/turns.c",
+               "    assert(line->open >= slots);",
+               "    assert(slots >= 0);")], tests="permits"),
+    Defect("the first in the pool pays", "unit",
+           "an_identity_that_asks_for_much_holds_up_no_other_in_its_pool",
+           [Edit("server/engine/permits/permits.c",
+                 "payer->line->until_us <= it->line->until_us ? payer",
+                 "true ? payer")], tests="permits"),
     Defect("pool idle twice", "unit",
            "story_63_a_survey_outlives_the_last_that_asked", [Edit(
                "server/engine/permits/permits.c",

@@ -188,6 +188,7 @@ static engine_op acquire(struct engine *engine, struct client *client,
         .is_shared = client->is_shared,
         .limit = client->limit,
         .permits = client->permits,
+        .asker = (int)(client->key % 3),
         .only_repeats = client->only_repeats,
     };
     return engine_acquire(engine, &order, client);

@@ -14,8 +14,6 @@ enum {
     LOSSES_AT_ONCE = 3, /* without a pause after them */
     PAUSE_US = 1000,    /* the longest after the first loss */
     LEAST_US = 1000, /* to the next survey, or the next try, without an event */
-    SLOT_US = 10,    /* for each slot that is asked about, in the long run */
-    BURST_US = 20000,      /* so much of it at once */
     SLOW_US = 5000000,     /* the same, while a quorum announces */
     EXPIRY_US = 1000,      /* a node rounds a TTL */
     DISTRUST_US = 1000000, /* after a wrong announcement */
@@ -29,6 +27,7 @@ struct permit {
     TAILQ_ENTRY(permit) link;
     int limit;             /* of the pool, as it was asked */
     int wanted;            /* slots */
+    struct line *line;     /* of who asks */
     int64_t asked_us;      /* as in struct request */
     int64_t not_before_us; /* it does not try again before */
     uint64_t event;        /* a survey after this one informs it */
@@ -67,8 +66,7 @@ static bool permit_set_pool_timer(const struct permits *permits,
                                   const struct pool *pool)
 {
     const struct engine_port *port = &permits->env->port;
-    int64_t at_us =
-        pool->is_surveyed ? pool->deadline_us : pool->survey_from_us;
+    int64_t at_us = pool->is_surveyed ? pool->deadline_us : turns_from_us(pool);
     if (pool->retry_us != 0 && (at_us == 0 || pool->retry_us < at_us))
         at_us = pool->retry_us;
     if (slotset_next(&pool->later, 0) >= 0 &&
@@ -79,6 +77,19 @@ static bool permit_set_pool_timer(const struct permits *permits,
 }
 
 /* ---- joining and leaving ------------------------------------------------ */
+
+/* Its turn may have come; NULL: nobody's. */
+static void call_next(const struct permits *permits, const struct pool *next)
+{
+    if (next != NULL)
+        (void)permit_set_pool_timer(permits, next);
+}
+
+/* It does not stand in line for a survey any more. */
+static void leave_line(const struct permits *permits, struct pool *pool)
+{
+    call_next(permits, turns_leave(pool));
+}
 
 static void permit_join(struct permit *it)
 {
@@ -113,6 +124,8 @@ static void permit_leave(struct ticket *ticket, int64_t now_us)
 {
     struct permit *it = (struct permit *)ticket;
     TAILQ_REMOVE(&it->pool->queue, it, link);
+    if (TAILQ_EMPTY(&it->pool->queue))
+        leave_line(it->permits, it->pool);
     if (ticket_waits(ticket))
         stop_waiting(it->permits, it->pool, now_us);
 }
@@ -153,22 +166,26 @@ static struct permit *permit_first_waiting(const struct pool *pool)
 
 /* ---- surveys ------------------------------------------------------------ */
 
-/* What it must ask, so that each of the queue is informed. */
-static void choose_survey(struct pool *pool, struct call *call, int *wanted)
+/* What it must ask, so that each of the queue is informed; and whose key hash
+ * it asks for: that of who pays for it, if it has to look, or the first's. */
+static void choose_survey(struct pool *pool, const struct permit *payer,
+                          struct call *call, int *wanted)
 {
-    struct permit *it = TAILQ_FIRST(&pool->queue);
-    for (; it != NULL; it = TAILQ_NEXT(it, link)) {
+    const struct permit *it, *asking = payer->is_looked ? NULL : payer;
+    TAILQ_FOREACH(it, &pool->queue, link)
+    {
         if (it->limit > call->count)
             call->count = it->limit;
         if (it->wanted > *wanted)
             *wanted = it->wanted;
-        if (it->ticket.state != TICKET_QUEUED || it->is_looked ||
-            pool->asking != 0)
-            continue;
-        pool->asking = slots_handle(it, 0);
-        call->key_hash =
-            (struct span){it->ticket.key_hash, it->ticket.key_hash_len};
+        if (asking == NULL && it->ticket.state == TICKET_QUEUED &&
+            !it->is_looked)
+            asking = it;
     }
+    pool->asking = asking != NULL ? slots_handle(asking, 0) : 0;
+    if (asking != NULL)
+        call->key_hash =
+            (struct span){asking->ticket.key_hash, asking->ticket.key_hash_len};
 }
 
 /* After too few answers, or a refusal. */
@@ -224,6 +241,7 @@ static bool survey_end(struct permits *permits, struct pool *pool)
     if (outcome == SURVEY_OPEN)
         return false;
     pool->is_surveyed = false;
+    call_next(permits, turns_end(pool->payer, pool->survey.count));
     if (outcome != SURVEY_TOLD) {
         note_failure(permits, pool, outcome, now_us);
     } else {
@@ -234,30 +252,29 @@ static bool survey_end(struct permits *permits, struct pool *pool)
     return true;
 }
 
-/*
- * Surveys of large pools cost the nodes time, and clients cause them. So all of
- * them together may ask about one slot in 10 µs. False: not now;
- * pool->survey_from_us tells when.
- */
-static bool survey_may_begin(const struct permits *permits, struct pool *pool)
+/* False: it is not the turn of who pays yet, and the pool stands in line. */
+static bool survey_may_begin(const struct permits *permits, struct pool *pool,
+                             const struct permit *payer)
 {
-    int64_t from_us = permits->surveyed_until_us - BURST_US;
-    pool->survey_from_us =
-        environment_now(permits->env) < from_us ? from_us : 0;
-    return pool->survey_from_us == 0;
+    if (pool->line != payer->line) {
+        leave_line(permits, pool);
+        turns_join(payer->line, pool);
+    }
+    int64_t from_us = turns_from_us(pool);
+    return from_us != 0 && environment_now(permits->env) >= from_us;
 }
 
 /*
  * Asks the nodes which of the pool's slots are free, for all in its queue. It
  * may end at once. Those that need not wait are answered if it fails.
  */
-static void survey_begin(struct permits *permits, struct pool *pool)
+static void survey_begin(struct permits *permits, struct pool *pool,
+                         const struct permit *payer)
 {
     struct nodes *nodes = permits->nodes;
     int total = permits->env->settings.nodes, wanted = 1;
     struct call call = {.kind = CALL_SLOTS, .resource = pool->prefix};
-    pool->asking = 0;
-    choose_survey(pool, &call, &wanted);
+    choose_survey(pool, payer, &call, &wanted);
     survey_init(&pool->survey, total, call.count, wanted);
     pool->surveys++;
     pool->is_surveyed = true;
@@ -265,9 +282,9 @@ static void survey_begin(struct permits *permits, struct pool *pool)
     pool->deadline_us =
         pool->survey_us + permits->env->settings.node_timeout_us;
     pool->surveyed = permits->pools.events;
-    permits->surveyed_until_us =
-        at_least(permits->surveyed_until_us, pool->survey_us) +
-        (int64_t)SLOT_US * call.count;
+    turns_begin(&permits->turns, payer->line, call.count, pool->survey_us);
+    pool->payer = payer->line;
+    leave_line(permits, pool);
     pool->touched = (struct slotset){{0}};
     permits->env->metrics->permit_surveys++;
     for (int i = 0; i < total; i++) {
@@ -485,14 +502,21 @@ static void try(struct permit *it, const struct slotset *slots)
 
 enum act { ACT_NONE, ACT_TRY, ACT_REFUSE, ACT_SURVEY };
 
-/* What is to be done next: with *who, and *slots. */
+/* Of two that need a survey, the one whose identity has asked less. */
+static struct permit *choose_payer(struct permit *payer, struct permit *it)
+{
+    return payer != NULL && payer->line->until_us <= it->line->until_us ? payer
+                                                                        : it;
+}
+
+/* What is to be done next: with *who, who pays for a survey, and *slots. */
 static enum act choose(const struct permits *permits, struct pool *pool,
                        struct permit **who, struct slotset *slots)
 {
     int64_t now_us = environment_now(permits->env);
     struct slotset open = slotset_below(POOL_SLOTS_MAX);
-    bool needs_survey = false, is_any_blocked = false;
-    struct permit *it = TAILQ_FIRST(&pool->queue);
+    bool is_any_blocked = false;
+    struct permit *it = TAILQ_FIRST(&pool->queue), *payer = NULL;
     slotset_remove(&open, &pool->taken);
     for (; it != NULL; it = TAILQ_NEXT(it, link)) {
         bool is_informed = it->event <= pool->informed;
@@ -503,7 +527,7 @@ static enum act choose(const struct permits *permits, struct pool *pool,
         if (slotset_count(&it->slots) == it->wanted)
             return ACT_TRY; /* it has them already, says its key hash */
         if (!it->is_looked) {
-            needs_survey = true;
+            payer = choose_payer(payer, it);
             continue;
         }
         if (it->only_repeats)
@@ -518,15 +542,16 @@ static enum act choose(const struct permits *permits, struct pool *pool,
         }
         if (is_informed && !ticket_waits(&it->ticket))
             return ACT_REFUSE;
-        needs_survey |=
-            !is_informed &&
-            (is_open || !ticket_waits(&it->ticket) || !is_any_blocked);
+        if (!is_informed &&
+            (is_open || !ticket_waits(&it->ticket) || !is_any_blocked))
+            payer = choose_payer(payer, it);
         is_any_blocked |= ticket_waits(&it->ticket);
         it->is_blocked = ticket_waits(&it->ticket) && !is_open;
         it->has_waited |= it->is_blocked;
         slotset_remove(&open, &mine);
     }
-    return needs_survey && !pool->is_surveyed ? ACT_SURVEY : ACT_NONE;
+    *who = payer;
+    return payer != NULL && !pool->is_surveyed ? ACT_SURVEY : ACT_NONE;
 }
 
 static void retry_at(struct permits *permits, struct pool *pool, int64_t at_us)
@@ -563,18 +588,19 @@ static void permits_run(struct permits *permits, struct pool *pool)
     if (pool->users == 0 || pool->is_running)
         return;
     pool->is_running = true;
-    pool->survey_from_us = 0;
     pools_hold(pool);
     while ((act = choose(permits, pool, &it, &slots)) != ACT_NONE) {
         if (act == ACT_TRY)
             try(it, &slots);
         else if (act == ACT_REFUSE)
             permit_settle_held(it);
-        else if (survey_may_begin(permits, pool))
-            survey_begin(permits, pool);
+        else if (survey_may_begin(permits, pool, it))
+            survey_begin(permits, pool, it);
         else
             break;
     }
+    if (act == ACT_NONE)
+        leave_line(permits, pool);
     pool->is_running = false;
     if (!pool->is_surveyed && permit_first_waiting(pool) != NULL)
         plan_retry(permits, pool);
@@ -673,6 +699,7 @@ uint64_t permits_start(struct permits *permits, const struct request *asked,
     assert(wish->limit > 0 && wish->limit <= POOL_SLOTS_MAX);
     assert(wish->count > 0 && wish->count <= wish->limit &&
            wish->count <= NAMES_MAX);
+    assert(wish->asker >= 0 && wish->asker < ASKERS_MAX);
     struct permit *it =
         ticket_new(permits->tickets, WAITING_PERMIT, asked, wish->wait_ms);
     if (it == NULL)
@@ -684,6 +711,7 @@ uint64_t permits_start(struct permits *permits, const struct request *asked,
     }
     it->limit = wish->limit;
     it->wanted = wish->count;
+    it->line = &permits->turns.lines[wish->asker];
     it->asked_us = asked->asked_us;
     it->is_looked = it->ticket.key_hash_len == 0;
     it->only_repeats = wish->only_repeats;
@@ -841,7 +869,7 @@ static void on_timer(struct ticket *ticket, int64_t now_us)
 void permits_on_pool_timer(struct permits *permits, uint32_t index)
 {
     struct pool *pool = slots_at(&permits->pools.slots, index);
-    if (pool != NULL && pool->users > 0)
+    if (pool != NULL)
         serve_by_timer(permits, pool);
 }
 
@@ -873,6 +901,7 @@ void permits_init(struct permits *permits, struct nodes *nodes,
         .tickets = tickets,
         .waits = waits,
     };
+    turns_init(&permits->turns);
     pools_init(&permits->pools);
     tickets_add_kind(tickets, WAITING_PERMIT, sizeof(struct permit), &rules);
     permits->operations->on_settled[OWNER_PERMIT] = on_settled;

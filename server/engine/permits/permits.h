@@ -26,14 +26,15 @@
 
 #include "../waiting/waits.h"
 #include "pool.h"
+#include "turns.h"
 
 struct permits {
     const struct environment *env;
     struct nodes *nodes;
     struct operations *operations;
     struct tickets *tickets;
-    struct waits *waits;       /* announcements, how many wait for a pool */
-    int64_t surveyed_until_us; /* the surveys so far may take the nodes */
+    struct waits *waits; /* announcements, how many wait for a pool */
+    struct turns turns;
     struct pools pools;
 };
 
@@ -45,6 +46,7 @@ void permits_fini(struct permits *permits);
 struct permits_wish {
     int limit;
     int count;         /* of slots, all or none */
+    int asker;         /* as in struct engine_acquire */
     int64_t wait_ms;   /* 0: it does not wait */
     bool only_repeats; /* no slots but those that it has already */
 };

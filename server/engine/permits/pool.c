@@ -98,6 +98,10 @@ void pools_leave(struct pools *pools, struct pool *pool)
     if (++pools->idle_count <= IDLE_MAX)
         return;
     struct pool *oldest = TAILQ_FIRST(&pools->idle);
+    while (oldest != NULL && oldest->is_surveyed)
+        oldest = TAILQ_NEXT(oldest, link);
+    if (oldest == NULL)
+        return;
     TAILQ_REMOVE(&pools->idle, oldest, link);
     pools->idle_count--;
     give(pools, oldest);

@@ -17,6 +17,7 @@
 #include "slotset.h"
 #include "survey.h"
 
+struct line;
 struct permit;
 struct waitqueue;
 
@@ -56,7 +57,9 @@ struct pool {
     struct survey survey;
     bool is_surveyed;       /* it is open */
     unsigned surveys;       /* number of the latest */
-    int64_t survey_from_us; /* the next one may not begin before; 0: it may */
+    struct line *line;      /* that it stands in for the next; NULL: none */
+    struct line *payer;     /* for the latest survey */
+    TAILQ_ENTRY(pool) turn; /* in its line */
     int64_t survey_us, deadline_us;
     uint64_t surveyed;    /* its place in the order of events */
     uint64_t informed;    /* the place of the last that was told */

@@ -429,6 +429,40 @@ TEST(without_memory_nothing_is_acquired)
     ck_assert(ask.request.op != 0);
 }
 
+/* ---- what a large pool costs --------------------------------------------- */
+
+GROUP(pools, .set_up = set_up, .tear_down = tear_down);
+
+#define OF_LIMIT(limit) "{\"resource\":\"p\",\"limit\":" #limit "}"
+
+/* Whether the nodes are asked which slots are free. */
+static bool ask_with_key(const char *bearer, const char *body)
+{
+    ask.request.method = "POST";
+    ask.request.target = "/locks";
+    ask.request.head_read_us = play.now_us;
+    ask.request.idempotency_key = span_of("0123456789abcdef");
+    http_find_call(&ask.request);
+    access_admit(judged_access, &ask.request, span_of(bearer));
+    ck_assert(!ask_send("POST", "/locks", body));
+    bool is_asked = play_count(CALL_SLOTS) > 0;
+    ask.request.op = 0; /* it stays under way */
+    end(true);
+    return is_asked;
+}
+
+TEST(the_engine_is_told_which_identity_asks)
+{
+    judged_use("a " AUTHTEXT_SECRET " lock prefix=*\n"
+               "b " AUTHTEXT_OTHER " lock prefix=*\n");
+    for (int i = 0; i < 9; i++) {
+        char body[64];
+        snprintf(body, sizeof body, "{\"resource\":\"p%d\",\"limit\":1000}", i);
+        ck_assert(ask_with_key("Bearer secret", body) == (i < 1));
+    }
+    ck_assert(ask_with_key("Bearer other", OF_LIMIT(3)));
+}
+
 /* ---- places ------------------------------------------------------------- */
 
 enum { ALL = 8 };

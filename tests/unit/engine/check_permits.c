@@ -175,35 +175,148 @@ TEST(a_key_that_an_acl_denies_is_told)
     ck_assert_int_eq(play_outcome(other), OUTCOME_KEY_REFUSED);
 }
 
+/* ---- whose survey is next ------------------------------------------------ */
+
+/* With a key, so that a survey is needed. */
+static engine_op ask_as(int asker, const char *pool, int limit)
+{
+    static int keys;
+    char key_hash[KEY_HASH_LEN + 1];
+    snprintf(key_hash, sizeof key_hash, "%02d%020d", asker, ++keys);
+    const struct engine_acquire acquire = {.resource = span_of(pool),
+                                           .key_hash = span_of(key_hash),
+                                           .ttl_ms = 30000,
+                                           .limit = limit,
+                                           .permits = 1,
+                                           .asker = asker};
+    engine_op op = engine_acquire(play.engine, &acquire, NULL);
+    ck_assert(op != 0);
+    return op;
+}
+
+/* Each for a large pool of its own. */
+static void ask_for_many(int asker, int count, engine_op ops[])
+{
+    for (int i = 0; i < count; i++) {
+        char name[24];
+        snprintf(name, sizeof name, "large:%d:%d", asker, i);
+        ops[i] = ask_as(asker, name, POOL_SLOTS_MAX);
+    }
+}
+
+/* The pool that the newest survey asks about. */
+static const struct play_call *newest_survey(void)
+{
+    const struct play_call *it = &play.sent[play.sent_count - 1];
+    ck_assert_int_eq(it->call.kind, CALL_SLOTS);
+    return it;
+}
+
+/* All nodes answer the oldest survey that is open: no slot is free. */
+static void tell_of_large(void)
+{
+    char letters[POOL_SLOTS_MAX + 1];
+    memset(letters, '1', POOL_SLOTS_MAX);
+    letters[POOL_SLOTS_MAX] = '\0';
+    pooling_tell(PLAY_NODES, letters);
+}
+
 /* Of each server, whoever causes them: they take the nodes' time. */
 TEST(surveys_of_many_large_pools_take_turns)
 {
-    enum { POOLS = 5 };
-    char letters[POOL_SLOTS_MAX + 1], names[POOLS][24];
-    memset(letters, '1', POOL_SLOTS_MAX);
-    letters[POOL_SLOTS_MAX] = '\0';
-    for (int i = 0; i < POOLS; i++) {
-        snprintf(names[i], sizeof names[i], "large:%d", i);
-        const struct engine_acquire acquire = {
-            .resource = span_of(names[i]),
-            .key_hash = span_of("0123456789012345678901"),
-            .ttl_ms = 30000,
-            .limit = POOL_SLOTS_MAX,
-            .permits = 1};
-        ck_assert(engine_acquire(play.engine, &acquire, NULL) != 0);
+    enum { POOLS = 6 };
+    engine_op ops[POOLS];
+    ask_for_many(0, POOLS, ops);
+    for (int i = 1; i <= 3; i++) { /* one after the other */
+        ck_assert_int_eq(pooling_surveys(), i);
+        tell_of_large();
+        play_advance(1);
     }
     ck_assert_int_eq(pooling_surveys(), 3);
-    for (int i = 0; i < 3; i++)
-        pooling_tell(5, letters);
     play_advance(11000);
     ck_assert_int_eq(pooling_surveys(), 4);
-    play_advance(10000);
+    play_advance(11000); /* the nodes are slow */
+    ck_assert_int_eq(pooling_surveys(), 4);
+    tell_of_large();
+    play_advance(1);
     ck_assert_int_eq(pooling_surveys(), 5);
-    for (int i = 0; i < 2; i++)
-        pooling_tell(5, letters);
+    tell_of_large();
+    play_advance(11000);
+    tell_of_large();
     ck_assert_int_eq(play.answers, POOLS);
     play_advance(1000000); /* nothing is left to do */
-    ck_assert_int_eq(pooling_surveys(), 5);
+    ck_assert_int_eq(pooling_surveys(), POOLS);
+}
+
+/* The survey of a pool that nobody uses any more ends, too. */
+TEST(a_survey_without_answers_holds_up_no_other_for_long)
+{
+    engine_op ops[2];
+    ask_for_many(1, 2, ops);
+    (void)engine_abandon(play.engine, ops[0]);
+    ck_assert_int_eq(pooling_surveys(), 1);
+    play_advance(play_settings.node_timeout_us + 1000);
+    ck_assert_int_eq(pooling_surveys(), 2);
+    ck_assert_int_eq(play_outcome(ops[1]), OUTCOME_PENDING);
+}
+
+TEST(an_identity_that_asks_for_much_holds_up_no_other)
+{
+    engine_op ops[10];
+    ask_for_many(1, 10, ops);
+    ck_assert_int_eq(pooling_surveys(), 1);
+    (void)ask_as(2, "small", 3);
+    ck_assert_int_eq(pooling_surveys(), 2);
+    (void)ask_as(3, "large", POOL_SLOTS_MAX);
+    ck_assert_int_eq(pooling_surveys(), 3);
+    ck_assert_str_eq(newest_survey()->resource, "large#");
+}
+
+/* Each has half as many as if it were alone. */
+TEST(identities_share_the_nodes_time)
+{
+    engine_op ops[20];
+    int surveys[2] = {0, 0};
+    ask_for_many(1, 10, ops);
+    ask_for_many(2, 10, ops + 10);
+    for (int ms = 0; ms < 100; ms++) {
+        while (play_find(CALL_SLOTS, 0) != NULL) {
+            surveys[play_find(CALL_SLOTS, 0)->resource[6] - '1']++;
+            tell_of_large();
+        }
+        play.sent_count = 0;
+        play_advance(1000);
+    }
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_ge(surveys[i], 6);
+        ck_assert_int_le(surveys[i], 8);
+    }
+}
+
+/* It pays for the survey, which asks for its key. */
+TEST(an_identity_that_asks_for_much_holds_up_no_other_in_its_pool)
+{
+    engine_op ops[10];
+    ask_for_many(1, 10, ops);
+    (void)ask_as(1, "large:1:9", POOL_SLOTS_MAX);
+    ck_assert_int_eq(pooling_surveys(), 1);
+    (void)ask_as(2, "large:1:9", POOL_SLOTS_MAX);
+    ck_assert_int_eq(pooling_surveys(), 2);
+    ck_assert_str_eq(newest_survey()->resource, "large:1:9#");
+    ck_assert_int_eq(newest_survey()->call.key_hash.ptr[1], '2');
+}
+
+/* In the order in which they came; those that left cost nobody a turn. */
+TEST(a_pool_whose_clients_left_loses_its_turn)
+{
+    engine_op ops[4];
+    ask_for_many(1, 4, ops);
+    for (int i = 1; i < 3; i++)
+        (void)engine_abandon(play.engine, ops[i]);
+    tell_of_large();
+    play_advance(1);
+    ck_assert_int_eq(pooling_surveys(), 2);
+    ck_assert_str_eq(newest_survey()->resource, "large:1:3#");
 }
 
 /* ---- several permits ---------------------------------------------------- */
