@@ -14,6 +14,8 @@
 #include "message/problem.h"
 #include "message/render.h"
 
+enum { SLOTS_EACH = 100 }; /* of a pool cost the nodes as much as a lock */
+
 /* ---- checks ------------------------------------------------------------- */
 
 /* NULL: token is the one in the header or the body; else why there is none. */
@@ -157,6 +159,14 @@ static int64_t wait_of(const struct http_request *request,
     return request->caller->claims_late ? 0 : body->wait_ms;
 }
 
+/* The request counts as so many more, by what it costs the nodes: each name is
+ * a lock, and to tell which of a thousand slots are free takes ten times as
+ * long as to set a lock. */
+static int more_of(const struct body *body)
+{
+    return names_count(body->resource) - 1 + (int)body->limit / SLOTS_EACH;
+}
+
 static bool begin_acquire(const struct service *service,
                           struct http_request *request, void *client,
                           struct http_response *response)
@@ -168,8 +178,7 @@ static bool begin_acquire(const struct service *service,
     if (!check_acquire(service, request, response))
         return true;
     if (read_body(service, request, &body, response) &&
-        access_charge(service->access, request, names_count(body.resource) - 1,
-                      response) &&
+        access_charge(service->access, request, more_of(&body), response) &&
         access_allows(service->access, request, body.resource, response) &&
         find_key_hash(request, body.resource, hash, &key_hash, response) &&
         claim(service, request, &body, key_hash, response) &&

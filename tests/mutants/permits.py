@@ -55,6 +55,10 @@ PERMITS = [
            [Edit("server/engine/permits/permits.c",
                  "payer->line->until_us <= it->line->until_us ? payer",
                  "true ? payer")], tests="permits"),
+    Defect("large pools for the price of small ones", "unit",
+           "a_permit_counts_by_the_limit_of_its_pool", [Edit(
+               "api/locks.c", "    return (int)body->limit / SLOTS_EACH;\n",
+               "    return 0 * (int)body->limit;\n")], tests="access_limits"),
     Defect("pool idle twice", "unit",
            "story_63_a_survey_outlives_the_last_that_asked", [Edit(
                "server/engine/permits/permits.c",

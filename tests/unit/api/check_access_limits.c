@@ -435,6 +435,31 @@ GROUP(pools, .set_up = set_up, .tear_down = tear_down);
 
 #define OF_LIMIT(limit) "{\"resource\":\"p\",\"limit\":" #limit "}"
 
+TEST(a_permit_counts_by_the_limit_of_its_pool)
+{
+    judged_use("a " AUTHTEXT_SECRET " lock,read prefix=* rate=1 burst=14\n");
+    ck_assert(acquire(OF_LIMIT(1000))); /* 11 */
+    end(false);
+    ck_assert(acquire(OF_LIMIT(99)));
+    end(false);
+    ck_assert(acquire(OF_LIMIT(199))); /* 2 */
+    end(false);
+    expect_limited(false);
+    ahead_us += 1000000;
+    ck_assert(!acquire(OF_LIMIT(1000)));
+    ask_expect(429, "rate_limited");
+    end(true);
+}
+
+/* Else nobody could ask for a permit of a large pool. */
+TEST(a_permit_counts_as_a_full_bucket_at_most)
+{
+    judged_use("a " AUTHTEXT_SECRET " lock,read prefix=* rate=5\n");
+    ck_assert(acquire(OF_LIMIT(1000)));
+    end(false);
+    expect_limited(false);
+}
+
 /* Whether the nodes are asked which slots are free. */
 static bool ask_with_key(const char *bearer, const char *body)
 {
