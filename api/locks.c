@@ -159,6 +159,17 @@ static int64_t wait_of(const struct http_request *request,
     return request->caller->claims_late ? 0 : body->wait_ms;
 }
 
+/* One that waits, or may linger: a permit, until the nodes are asked which are
+ * free. */
+static bool take_place(const struct service *service,
+                       struct http_request *request, const struct body *body,
+                       struct http_response *response)
+{
+    return (wait_of(request, body) == 0 && body->limit == 0) ||
+           access_take_place(service->access, request, PLACE_WAIT,
+                             engine_waiters_max(service->engine), response);
+}
+
 /* The request counts as so many more, by what it costs the nodes: each name is
  * a lock, and to tell which of a thousand slots are free takes ten times as
  * long as to set a lock. */
@@ -182,9 +193,7 @@ static bool begin_acquire(const struct service *service,
         access_allows(service->access, request, body.resource, response) &&
         find_key_hash(request, body.resource, hash, &key_hash, response) &&
         claim(service, request, &body, key_hash, response) &&
-        (wait_of(request, &body) == 0 ||
-         access_take_place(service->access, request, PLACE_WAIT,
-                           engine_waiters_max(service->engine), response))) {
+        take_place(service, request, &body, response)) {
         const struct engine_acquire acquire = {
             .resource = body.resource,
             .owner = body.has_owner ? body.owner

@@ -116,9 +116,10 @@ DEFECTS = [
     Defect("limit of waiters for each kind", "unit",
            "all_that_wait_have_one_limit", [Edit(
         "server/engine/waiting/ticket.c",
-        "    bool is_full = count_waiting(it->all) >= settings->waiters_max;\n",
-        "    bool is_full =\n"
-        "        it->all->waiting[it->kind].count >= settings->waiters_max;\n")],
+        "    if (!ticket_waits(it) || !(is_full(it->all) || is_queue_full))\n",
+        "    bool is_full_too = it->all->waiting[it->kind].count >=\n"
+        "                       it->all->env->settings.waiters_max;\n"
+        "    if (!ticket_waits(it) || !(is_full_too || is_queue_full))\n")],
            tests="tickets"),
     Defect("contender that nobody wakes", "unit",
            "who_may_go_as_another_gives_way_goes", [Edit(

@@ -29,6 +29,10 @@ PERMITS = [
                "server/engine/permits/pool.c",
                "        pool->taken.words[i] |= slots->words[i];\n", "")],
            tests="permits"),
+    Defect("permits linger without a limit", "unit",
+           "permits_that_stand_in_line_for_a_survey_count", [Edit(
+               "server/engine/permits/permits.c",
+               "    count_lingering(pool);\n", "")], tests="tickets"),
     Defect("one identity takes all surveys", "unit",
            "an_identity_that_asks_for_much_holds_up_no_other", [Edit(
                "server/engine/permits/permits.c",

@@ -577,6 +577,23 @@ static void plan_retry(struct permits *permits, struct pool *pool)
         pool->retry_us = pool->free_from_us + EXPIRY_US;
 }
 
+/*
+ * Those that do not wait, and that no survey under way will inform: it asks for
+ * another key hash, or has to wait for its turn; or they pause after a loss.
+ */
+static void count_lingering(struct pool *pool)
+{
+    struct permit *it = TAILQ_FIRST(&pool->queue), *next;
+    for (; it != NULL; it = next) {
+        next = TAILQ_NEXT(it, link);
+        bool is_served = pool->is_surveyed &&
+                         (it->is_looked || pool->asking == slots_handle(it, 0));
+        if (it->ticket.state == TICKET_QUEUED && !ticket_waits(&it->ticket) &&
+            !is_served)
+            ticket_linger(&it->ticket);
+    }
+}
+
 static void permits_run(struct permits *permits, struct pool *pool)
 {
     struct permit *it;
@@ -601,6 +618,7 @@ static void permits_run(struct permits *permits, struct pool *pool)
     }
     if (act == ACT_NONE)
         leave_line(permits, pool);
+    count_lingering(pool);
     pool->is_running = false;
     if (!pool->is_surveyed && permit_first_waiting(pool) != NULL)
         plan_retry(permits, pool);

@@ -177,17 +177,35 @@ void ticket_settle_plainly(struct ticket *it, enum outcome outcome)
     ticket_settle(it, &result);
 }
 
-bool ticket_is_refused(struct ticket *it, bool is_queue_full)
+static bool is_full(const struct tickets *all)
 {
-    const struct engine_settings *settings = &it->all->env->settings;
-    bool is_full = count_waiting(it->all) >= settings->waiters_max;
-    if (!ticket_waits(it) || !(is_full || is_queue_full))
-        return false;
+    return count_waiting(all) >= all->env->settings.waiters_max;
+}
+
+static void refuse(struct ticket *it, bool is_queue_full)
+{
     struct engine_result result =
-        result_plain(OUTCOME_TOO_MANY_WAITERS, settings->nodes);
+        result_plain(OUTCOME_TOO_MANY_WAITERS, it->all->env->settings.nodes);
     result.is_queue_full = is_queue_full;
     ticket_settle(it, &result);
+}
+
+bool ticket_is_refused(struct ticket *it, bool is_queue_full)
+{
+    if (!ticket_waits(it) || !(is_full(it->all) || is_queue_full))
+        return false;
+    refuse(it, is_queue_full);
     return true;
+}
+
+void ticket_linger(struct ticket *it)
+{
+    if (it->list != &it->all->passing)
+        return; /* it counts already */
+    if (is_full(it->all))
+        refuse(it, false);
+    else
+        move(it, &it->all->waiting[it->kind]);
 }
 
 /* ---- calls of clients --------------------------------------------------- */

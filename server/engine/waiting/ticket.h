@@ -23,7 +23,8 @@
  * Each ticket is in exactly one list. Tickets that wait, QUEUED or TRYING, are
  * in the list of their kind; waiters_max limits the sum of these lists. Tickets
  * of clients that do not wait, a permit or a reader behind others, are in the
- * list passing, which has no limit.
+ * list passing, which has no limit, while the nodes are asked on their behalf.
+ * If it is not their turn, they linger: that counts as waiting.
  */
 #ifndef REDLOCKD_TICKET_H
 #define REDLOCKD_TICKET_H
@@ -126,6 +127,12 @@ static inline bool ticket_waits(const struct ticket *it)
  * answered so.
  */
 bool ticket_is_refused(struct ticket *it, bool is_queue_full);
+
+/*
+ * It is queued and does not wait, but it is not its turn yet: from now on it
+ * counts among those that wait, or is answered that too many do.
+ */
+void ticket_linger(struct ticket *it);
 
 /* Its timer: not before this moment; 0 stops it. */
 void ticket_set_timer(const struct ticket *it, int64_t at_us);

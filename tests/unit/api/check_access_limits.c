@@ -488,6 +488,20 @@ TEST(the_engine_is_told_which_identity_asks)
     ck_assert(ask_with_key("Bearer other", OF_LIMIT(3)));
 }
 
+/* Or one identity would fill the places of all that wait. */
+TEST(permits_take_places_of_those_that_wait)
+{
+    judged_use("a " AUTHTEXT_SECRET " lock prefix=*\n"
+               "b " AUTHTEXT_OTHER " lock prefix=*\n");
+    ck_assert(acquire(OF_LIMIT(3)));
+    ck_assert(ask.caller.has_place);
+    ck_assert_int_eq(ask.caller.place, PLACE_WAIT);
+    end(false);
+    ck_assert(acquire(X));
+    ck_assert(!ask.caller.has_place);
+    end(false);
+}
+
 /* ---- places ------------------------------------------------------------- */
 
 enum { ALL = 8 };

@@ -2,6 +2,8 @@
  * The limit of those that wait, whatever they wait for, and what it leaves
  * alone.
  */
+#include <stdio.h>
+
 #include "../../lib/suite/suite.h"
 #include "pooling.h"
 #include "waiting.h"
@@ -72,6 +74,56 @@ TEST(what_does_not_wait_has_no_limit)
         ck_assert_int_eq(play_outcome(pooling_ask(1, 1, 0)), OUTCOME_PENDING);
     for (int i = 0; i < MOST; i++)
         ck_assert_int_eq(play_outcome(wait_for(i)), OUTCOME_PENDING);
+}
+
+static engine_op ask_for_large(int number)
+{
+    char name[24], key_hash[KEY_HASH_LEN + 1];
+    snprintf(name, sizeof name, "large:%d", number);
+    snprintf(key_hash, sizeof key_hash, "%022d", number);
+    engine_op op =
+        engine_acquire(play.engine,
+                       &(struct engine_acquire){.resource = span_of(name),
+                                                .key_hash = span_of(key_hash),
+                                                .ttl_ms = 30000,
+                                                .limit = POOL_SLOTS_MAX,
+                                                .permits = 1},
+                       NULL);
+    ck_assert(op != 0);
+    return op;
+}
+
+/* They do not wait for a permit, but for their turn. */
+TEST(permits_that_stand_in_line_for_a_survey_count)
+{
+    engine_op ops[1 + MOST];
+    ops[0] = ask_for_large(0); /* at once */
+    ck_assert_uint_eq(play.metrics.waiting[WAITING_PERMIT], 0);
+    for (int i = 1; i <= MOST; i++)
+        ops[i] = ask_for_large(i);
+    ck_assert_uint_eq(play.metrics.waiting[WAITING_PERMIT], MOST);
+    check_refused(ask_for_large(1 + MOST));
+    check_refused(waiting_ask());
+    play_advance(play_settings.node_timeout_us + 1000);
+    ck_assert_int_eq(play_outcome(ops[0]), OUTCOME_NO_QUORUM);
+    ck_assert_int_eq(pooling_surveys(), 2);
+    /* it has its turn, but counts to its end */
+    ck_assert_uint_eq(play.metrics.waiting[WAITING_PERMIT], MOST);
+    (void)engine_abandon(play.engine, ops[1]);
+    (void)engine_abandon(play.engine, ops[2]);
+    ck_assert_uint_eq(play.metrics.waiting[WAITING_PERMIT], MOST - 2);
+    ck_assert_int_eq(play_outcome(wait_for(0)), OUTCOME_PENDING);
+}
+
+/* A survey asks for one key at a time. */
+TEST(permits_with_keys_of_one_pool_count_but_the_first)
+{
+    for (int i = 0; i < 1 + MOST; i++)
+        (void)pooling_ask_with_key(3, 1, "0123456789012345678901");
+    ck_assert_uint_eq(play.metrics.waiting[WAITING_PERMIT], MOST);
+    check_refused(pooling_ask_with_key(3, 1, "0123456789012345678901"));
+    engine_stop_waiting(play.engine);
+    ck_assert_uint_eq(play.metrics.waiting[WAITING_PERMIT], 0);
 }
 
 /* ---- readers ------------------------------------------------------------ */
