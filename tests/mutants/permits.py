@@ -33,6 +33,12 @@ PERMITS = [
            "permits_that_stand_in_line_for_a_survey_count", [Edit(
                "server/engine/permits/permits.c",
                "    count_lingering(pool);\n", "")], tests="tickets"),
+    Defect("own slots by any node", "unit",
+           "a_repeat_gets_the_slot_that_most_nodes_know", [Edit(
+               "server/engine/permits/survey.c",
+               "    return open == 0 || proven >= survey->own_wanted ||\n",
+               "    return open <= survey->total * POOL_SLOTS_MAX ||\n")],
+           tests="permits"),
     Defect("one identity takes all surveys", "unit",
            "an_identity_that_asks_for_much_holds_up_no_other", [Edit(
                "server/engine/permits/permits.c",

@@ -167,9 +167,11 @@ static struct permit *permit_first_waiting(const struct pool *pool)
 /* ---- surveys ------------------------------------------------------------ */
 
 /* What it must ask, so that each of the queue is informed; and whose key hash
- * it asks for: that of who pays for it, if it has to look, or the first's. */
-static void choose_survey(struct pool *pool, const struct permit *payer,
-                          struct call *call, int *wanted)
+ * it asks for: that of who pays for it, if it has to look, or the first's;
+ * NULL: nobody's. */
+static const struct permit *choose_survey(const struct pool *pool,
+                                          const struct permit *payer,
+                                          struct call *call, int *wanted)
 {
     const struct permit *it, *asking = payer->is_looked ? NULL : payer;
     TAILQ_FOREACH(it, &pool->queue, link)
@@ -182,10 +184,10 @@ static void choose_survey(struct pool *pool, const struct permit *payer,
             !it->is_looked)
             asking = it;
     }
-    pool->asking = asking != NULL ? slots_handle(asking, 0) : 0;
     if (asking != NULL)
         call->key_hash =
             (struct span){asking->ticket.key_hash, asking->ticket.key_hash_len};
+    return asking;
 }
 
 /* After too few answers, or a refusal. */
@@ -218,11 +220,8 @@ static void note_own(struct permits *permits, struct pool *pool)
     struct permit *it = slots_find(&permits->tickets->slots, pool->asking);
     if (it == NULL || it->ticket.state != TICKET_QUEUED || it->pool != pool)
         return;
-    struct slotset own = slotset_below(it->limit);
-    slotset_keep(&own, &pool->survey.own);
     it->is_looked = true;
-    if (slotset_count(&own) == it->wanted)
-        it->slots = own;
+    it->slots = survey_own(&pool->survey);
 }
 
 /* Those that were put off have an answer now. */
@@ -274,8 +273,12 @@ static void survey_begin(struct permits *permits, struct pool *pool,
     struct nodes *nodes = permits->nodes;
     int total = permits->env->settings.nodes, wanted = 1;
     struct call call = {.kind = CALL_SLOTS, .resource = pool->prefix};
-    choose_survey(pool, payer, &call, &wanted);
+    const struct permit *asking = choose_survey(pool, payer, &call, &wanted);
+    pool->asking = asking != NULL ? slots_handle(asking, 0) : 0;
     survey_init(&pool->survey, total, call.count, wanted);
+    if (asking != NULL)
+        survey_look(&pool->survey, asking->limit, asking->wanted,
+                    asking->only_repeats);
     pool->surveys++;
     pool->is_surveyed = true;
     pool->survey_us = environment_now(permits->env);

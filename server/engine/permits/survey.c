@@ -12,6 +12,14 @@ void survey_init(struct survey *survey, int total, int count, int wanted)
         survey->votes[i].vote = VOTE_PENDING;
 }
 
+void survey_look(struct survey *survey, int limit, int wanted, bool must_prove)
+{
+    assert(limit <= survey->count && wanted > 0);
+    survey->own_limit = limit;
+    survey->own_wanted = wanted;
+    survey->must_prove = must_prove;
+}
+
 void survey_note_ballot(struct survey *survey, int node, struct ballot ballot)
 {
     if (survey->votes[node].vote == VOTE_PENDING)
@@ -34,7 +42,7 @@ void survey_note_reply(struct survey *survey, int node,
         if (reply->slots.ptr[i] != CALL_SLOT_FREE)
             survey->taken[i]++;
         if (reply->slots.ptr[i] == CALL_SLOT_OWN)
-            slotset_add(&survey->own, i);
+            survey->own[i]++;
     }
 }
 
@@ -58,6 +66,21 @@ static int free_on(const struct survey *survey, int slot)
     return survey->answers - survey->taken[slot];
 }
 
+/* Whether no answer that is still to come changes which slots are its own. */
+static bool is_own_clear(const struct survey *survey, int pending)
+{
+    int quorum = quorum_of(survey->total), seen = 0, proven = 0, open = 0;
+    for (int i = 0; i < survey->own_limit; i++) {
+        int own = survey->own[i];
+        seen += own > 0;
+        proven += own >= quorum;
+        open += own > 0 && own < quorum && own + pending >= quorum;
+    }
+    return open == 0 || proven >= survey->own_wanted ||
+           seen < survey->own_wanted ||
+           (seen == survey->own_wanted && !survey->must_prove);
+}
+
 enum survey_outcome survey_outcome(const struct survey *survey)
 {
     int quorum = quorum_of(survey->total), free = 0, open = 0;
@@ -76,8 +99,24 @@ enum survey_outcome survey_outcome(const struct survey *survey)
         free += is_free;
         open += !is_free && free_on(survey, i) + pending >= quorum;
     }
-    return free < survey->wanted && open > 0 && pending > 0 ? SURVEY_OPEN
-                                                            : SURVEY_TOLD;
+    bool is_clear =
+        (free >= survey->wanted || open == 0) && is_own_clear(survey, pending);
+    return is_clear || pending == 0 ? SURVEY_TOLD : SURVEY_OPEN;
+}
+
+struct slotset survey_own(const struct survey *survey)
+{
+    struct slotset set = {{0}};
+    int least = survey->must_prove ? quorum_of(survey->total) : 1, count = 0;
+    for (int nodes = survey->answers; nodes >= least; nodes--)
+        for (int i = 0; i < survey->own_limit && count < survey->own_wanted;
+             i++) {
+            if (survey->own[i] != nodes)
+                continue;
+            slotset_add(&set, i);
+            count++;
+        }
+    return count == survey->own_wanted ? set : (struct slotset){{0}};
 }
 
 struct slotset survey_free(const struct survey *survey)

@@ -360,6 +360,24 @@ TEST(a_repeat_gets_the_slot_that_it_has)
     ck_assert(span_is(play_result(op)->resource, "pool#2"));
 }
 
+/* A second slot would be lost until its TTL ends. */
+TEST(a_repeat_gets_the_slot_that_most_nodes_know)
+{
+    engine_op op = pooling_ask_with_key(4, 1, KEY);
+    pooling_tell(2, "0020");
+    for (int i = 2; i < PLAY_NODES; i++) { /* one was away */
+        ck_assert_int_eq(pooling_tries(), 0);
+        play_reply(play_find(CALL_SLOTS, i),
+                   (struct call_reply){.vote = VOTE_DONE,
+                                       .pttl_ms = 5000,
+                                       .slots = span_of(i == 2   ? "2000"
+                                                        : i == 3 ? "0000"
+                                                                 : "0020")});
+    }
+    ck_assert_str_eq(pooling_tried(), "pool#2");
+    ck_assert(!engine_abandon(play.engine, op));
+}
+
 /* So that two at the same moment meet, and one of them repeats. */
 TEST(the_same_key_tries_the_same_slot)
 {

@@ -141,14 +141,112 @@ TEST(an_answer_about_other_slots_is_none)
     ck_assert_int_eq(survey.answers, 0);
 }
 
+/* ---- slots that a key hash has ------------------------------------------ */
+
+static void expect_own(const char *letters)
+{
+    struct slotset set = survey_own(&survey);
+    for (int i = 0; i < SLOTS; i++)
+        ck_assert_int_eq(slotset_has(&set, i), letters[i] == '2');
+}
+
+static void look(int limit, int wanted, bool must_prove)
+{
+    survey_look(&survey, limit, wanted, must_prove);
+}
+
 TEST(one_node_is_enough_to_tell_of_the_key)
 {
+    look(SLOTS, 1, false);
     tell(0, "010");
     tell(1, "210");
     tell(2, "010");
-    ck_assert_int_eq(slotset_count(&survey.own), 1);
-    ck_assert_int_eq(slotset_next(&survey.own, 0), 0);
+    expect(SURVEY_TOLD);
+    expect_own("2..");
 }
+
+/* A lost try left its key on a node that was away. */
+TEST(of_more_than_are_wanted_most_nodes_decide)
+{
+    look(SLOTS, 1, false);
+    tell(0, "200");
+    tell(1, "002");
+    tell(2, "000");
+    expect(SURVEY_OPEN);
+    tell(3, "002");
+    expect(SURVEY_OPEN);
+    tell(4, "002");
+    expect(SURVEY_TOLD);
+    expect_own("..2");
+}
+
+TEST(what_a_majority_has_needs_no_more_answers)
+{
+    look(SLOTS, 1, false);
+    tell(0, "202");
+    tell(1, "002");
+    expect(SURVEY_OPEN);
+    tell(2, "002");
+    expect(SURVEY_TOLD);
+    expect_own("..2");
+}
+
+/* Two were granted at once, or neither was: either will do. */
+TEST(the_end_decides_what_most_nodes_have)
+{
+    look(SLOTS, 1, false);
+    tell(0, "022");
+    tell(1, "002");
+    tell(2, "020");
+    survey_note_rest(&survey);
+    expect(SURVEY_TOLD);
+    expect_own(".2.");
+}
+
+TEST(what_cannot_be_on_a_majority_is_not_waited_for)
+{
+    look(SLOTS, 1, false);
+    tell(0, "200");
+    tell(1, "020");
+    tell(2, "000");
+    tell(3, "000");
+    expect(SURVEY_TOLD);
+}
+
+TEST(fewer_slots_than_are_wanted_are_not_its_own)
+{
+    look(SLOTS, 2, false);
+    for (int i = 0; i < 3; i++)
+        tell(i, "020");
+    expect(SURVEY_TOLD);
+    expect_own("...");
+    survey_look(&survey, 1, 1, false); /* above its limit */
+    expect_own("...");
+}
+
+TEST(one_that_must_be_proved_is_on_a_majority)
+{
+    look(SLOTS, 1, true);
+    tell(0, "200");
+    tell(1, "200");
+    tell(2, "000");
+    expect(SURVEY_OPEN);
+    tell(3, "000");
+    expect(SURVEY_OPEN);
+    tell(4, "000");
+    expect(SURVEY_TOLD);
+    expect_own("...");
+    begin();
+    look(SLOTS, 1, true);
+    for (int i = 0; i < 3; i++) {
+        expect(SURVEY_OPEN);
+        tell(i, "200");
+    }
+    expect(SURVEY_TOLD);
+    expect_own("2..");
+}
+
+/* ---- when one is free ---------------------------------------------------- */
 
 /* A slot is free when its key has ended on a majority. */
 TEST(the_time_until_one_is_free_is_that_of_a_majority)
