@@ -14,6 +14,7 @@ void client_choose(struct client *client, int resource)
     client->is_denied = false;
     client->key = 0;
     client->is_unheard = false;
+    client->only_repeats = false;
 }
 
 void client_choose_permits(struct client *client, int limit, int permits)

@@ -252,6 +252,7 @@ static void begin(struct world *world, struct client *client)
     int64_t most_ms = server->options.max_ttl_ms;
     int64_t ttl_ms = client->ttl_ms < most_ms ? client->ttl_ms : most_ms;
     client->is_asked = true;
+    client->begun_us = world->now_us;
     client->op = 0;
     world->clients->asked[client->ask]++;
     client->op = ask_engine(world, client, ttl_ms);
@@ -429,6 +430,9 @@ void clients_on_answer(struct world *world, struct client *client)
             client->number = result->number;
             client->is_revived = false;
         }
+        if (result->outcome == OUTCOME_GRANTED && client->limit > 0 &&
+            !is_ghost(world, client))
+            ledger_on_permits(world, client);
         if (result->outcome == OUTCOME_GRANTED)
             ledger_on_grant(world, client, began_at(world, client, result));
         if (result->outcome == OUTCOME_EXTENDED && !is_ghost(world, client) &&
@@ -516,6 +520,15 @@ static bool loses_answer(struct world *world, const struct client *client)
            world_chance(world, 20);
 }
 
+static void note_had(const struct world *world, struct client *client)
+{
+    struct had *had = &client->had;
+    had->key = client->limit > 0 ? client->key : 0;
+    had->count = client->count;
+    memcpy(had->resources, client->resources, sizeof had->resources);
+    had->granted_us = world->now_us;
+}
+
 static void read_answer(struct world *world, struct client *client)
 {
     struct simserver *server = &world->servers[client->server];
@@ -549,6 +562,7 @@ static void read_answer(struct world *world, struct client *client)
                         client->resources[0]);
     if (result->outcome == OUTCOME_GRANTED && loses_answer(world, client)) {
         client->is_unheard = true;
+        note_had(world, client);
     } else if (result->outcome == OUTCOME_GRANTED) {
         take_grant(world, client, result);
         holds = true;

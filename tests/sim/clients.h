@@ -26,6 +26,8 @@
  *   readers    no more clients believe in a shared lock than there are votes,
  *              if each node lets in as many as may; not claimed likewise.
  *              When the faults have ended, just as many as may get in
+ *   same       a client that was granted permits, does not know it, and repeats
+ *              its acquire while all nodes have them, is granted no others
  *   own        a key that a client believes in is deleted only by a release
  *              that this client asks for
  *   kept       the lock a client believes in, or a repeat that was asked for
@@ -93,6 +95,14 @@ enum client_event {
     CLIENT_LEAVE
 };
 
+/* Permits whose grant a client does not know. */
+struct had {
+    uint64_t key; /* 0: there are none */
+    int count;
+    int resources[SIM_RESOURCES];
+    int64_t granted_us;
+};
+
 /* What a visitor knows. */
 struct visit {
     bool follows;    /* a watch after the other */
@@ -120,6 +130,8 @@ struct client {
                             use */
     uint64_t key;        /* its idempotency key; 0: it has none */
     int64_t repeated_us; /* when another request with it last began */
+    int64_t begun_us;    /* when its own began */
+    struct had had;      /* permits, granted with a key */
     bool only_repeats;   /* it may get no permit that it has not already */
     bool is_unheard;     /* it does not know what came of its acquire */
     int64_t ttl_ms;

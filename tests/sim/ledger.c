@@ -227,6 +227,54 @@ static void check_kept(struct world *world, const struct client *client)
     violated(world, "kept", client);
 }
 
+/* ---- permits ------------------------------------------------------------ */
+
+/* All nodes have the lock, with this key. */
+static bool is_on_all(const struct world *world, const struct client *client)
+{
+    const struct simconfig *config =
+        servers_config(world, world->faults->configuration);
+    for (int i = 0; i < SIM_NODES; i++)
+        if (!ledger_has_lock(
+                world, &world->machines[world->home[config->name[i]]], client))
+            return false;
+    return true;
+}
+
+/* Another request with its key was asked, too. */
+static bool has_ghost(const struct world *world, const struct client *client)
+{
+    for (int i = 0; i < SIM_ALL_CLIENTS; i++) {
+        const struct client *other = &world->clients->client[i];
+        if (other != client && other->key == client->key)
+            return true;
+    }
+    return false;
+}
+
+/*
+ * Their servers' clocks must tell which was first, and no other request with
+ * its key may have been asked.
+ */
+void ledger_on_permits(struct world *world, const struct client *client)
+{
+    const struct had *had = &client->had;
+    if (had->key == 0 || had->key != client->key || has_ghost(world, client) ||
+        client->begun_us < had->granted_us + doubt_us(world) - MEASURED_US ||
+        !world->clients->ledger.claims_clocks)
+        return;
+    struct client before = *client;
+    before.count = had->count;
+    memcpy(before.resources, had->resources, sizeof before.resources);
+    before.repeated_us = world->now_us; /* any token with its key */
+    if (!is_on_all(world, &before))
+        return;
+    world->clients->ledger.sames++;
+    for (int i = 0; i < had->count; i++)
+        if (!client_has_resource(client, had->resources[i]))
+            violated(world, "same", client);
+}
+
 /* ---- evictions ---------------------------------------------------------- */
 
 /* Only the eviction of the earlier lock let its node grant this one. */

@@ -55,6 +55,7 @@ struct ledger {
     uint64_t forced_count;
     uint64_t revived; /* locks that a late call set after a forced release */
     bool claims_spread;
+    uint64_t sames;   /* permits that were, and had to be, those from before */
     uint64_t spreads; /* locks that should have been, and were, on all nodes */
     uint64_t holders; /* bit per client, before a call: the node has its lock */
     uint64_t excused; /* how often two held a lock because of that */
@@ -77,6 +78,9 @@ bool ledger_has_lock(const struct world *world, const struct machine *machine,
  * know it yet. */
 void ledger_on_grant(struct world *world, const struct client *client,
                      int64_t began_us);
+
+/* The permits were granted to a client that may have others with its key. */
+void ledger_on_permits(struct world *world, const struct client *client);
 
 /* Its lock was extended, though the client may not know it yet. */
 void ledger_on_extension(struct world *world, const struct client *client,

@@ -24,7 +24,7 @@ struct totals {
     uint64_t impaired; /* … those that met a fault */
     uint64_t left, lost, doubled, repeated, windfalls, excused;
     uint64_t permits, full, surveys, permit_rounds;
-    uint64_t asked[ASKS], listed, revived, spreads;
+    uint64_t asked[ASKS], listed, revived, spreads, sames;
     uint64_t outcomes[OUTCOME_KINDS];
     uint64_t votes[BALLOT_KINDS];   /* in the deciding rounds */
     uint64_t replies[BALLOT_KINDS]; /* all, including late ones */
@@ -63,6 +63,7 @@ static void add_totals(struct totals *totals, const struct world *world)
     totals->excused += clients->ledger.excused;
     totals->listed += clients->listed;
     totals->spreads += clients->ledger.spreads;
+    totals->sames += clients->ledger.sames;
     totals->revived += clients->ledger.revived;
     for (int i = 0; i < ASKS; i++)
         totals->asked[i] += clients->asked[i];
@@ -147,6 +148,7 @@ static void print_totals(const struct totals *totals)
     print_count("listed locks", totals->listed);
     print_count("revived locks", totals->revived);
     print_count("spread locks", totals->spreads);
+    print_count("permits repeated", totals->sames);
     printf("outcomes\n");
     for (int i = OUTCOME_PENDING + 1; i < OUTCOME_KINDS; i++)
         print_count(outcome_name((enum outcome)i), totals->outcomes[i]);
