@@ -13,6 +13,14 @@ FORCE = "server/engine/rounds/operation.c"
 FORCED = "server/engine/rounds/forced.c"
 
 READERS = [
+    Defect("reader without memory told that the lock is held", "unit",
+           "a_reader_without_memory_is_not_told_that_the_lock_is_held", [Edit(
+               "server/engine/waiting/waits.c",
+               "    if (!ticket_waits(&it->ticket)) {\n"
+               "        ticket_settle_plainly(&it->ticket, OUTCOME_NO_QUORUM);\n",
+               "    if (it->several == NULL && it->count == 0) {\n"
+               "        ticket_settle_plainly(&it->ticket, OUTCOME_NO_QUORUM);\n")],
+           tests="waits_several"),
     Defect("readers' key that ends with the one that left", "differ", "batch",
            [Edit(SHARED, "redis.pcall('PEXPIREAT', lock, last[2])",
                  "redis.pcall('PEXPIREAT', lock, last[2], 'GT')")]),

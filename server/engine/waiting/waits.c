@@ -536,6 +536,11 @@ static bool begin(struct waiter *it)
         return it->ticket.is_answered;
     it->ticket.state = TICKET_QUEUED; /* no memory: later */
     set_trying(it, NULL);
+    if (!ticket_waits(&it->ticket)) {
+        ticket_settle_plainly(&it->ticket, OUTCOME_NO_QUORUM);
+        go_on_after_leave(it, now_us);
+        return false;
+    }
     if (it->claim.number != 0)
         claim_wait(&it->claim, now_us);
     schedule_timer(it);

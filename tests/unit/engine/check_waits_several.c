@@ -4,6 +4,7 @@
 
 #include "../../../server/engine/port/fence.h"
 #include "../../lib/suite/suite.h"
+#include "../starve.h"
 #include "waiting.h"
 
 #define A span_of("order:1")
@@ -26,6 +27,41 @@ static void release(struct span resource)
 }
 
 SUITE(waits_several, .set_up = play_begin, .tear_down = play_end);
+
+#define LONG_OWNER                                                             \
+    "0123456789012345678901234567890123456789012345678901234567890123"
+
+#define LONG_NAME "order:1" LONG_OWNER LONG_OWNER
+
+/* It is its turn, as the one that waits for both cannot go. */
+TEST(a_reader_without_memory_is_not_told_that_the_lock_is_held)
+{
+    int told = 0;
+    for (int n = 1;; n++) {
+        play_begin_again(&play_settings);
+        play_nodes_up();
+        (void)waiting_ask_for(B, WAITING_MS);
+        (void)waiting_ask_for(span_of(LONG_NAME "\norder:2"), WAITING_MS);
+        starve = (struct starve){.is_on = true, .left = n};
+        engine_op op = engine_acquire(
+            play.engine,
+            &(struct engine_acquire){.resource = span_of(LONG_NAME),
+                                     .owner = span_of(LONG_OWNER),
+                                     .ttl_ms = 30000,
+                                     .is_shared = true},
+            NULL);
+        starve.is_on = false;
+        if (starve.left > 0)
+            break;
+        if (op == 0)
+            continue;
+        ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+        engine_close(play.engine, op);
+        told++;
+    }
+    ck_assert_int_gt(told, 0);
+    ck_assert_int_eq(waiting_attempts(), 2);
+}
 
 TEST(several_are_asked_for_in_one_call)
 {
