@@ -33,6 +33,19 @@ PERMITS = [
            "permits_that_stand_in_line_for_a_survey_count", [Edit(
                "server/engine/permits/permits.c",
                "    count_lingering(pool);\n", "")], tests="tickets"),
+    Defect("only a repeat of what few nodes have", "unit",
+           "one_that_may_only_repeat_gets_nothing_that_few_nodes_have", [Edit(
+               "server/engine/permits/permits.c",
+               "                    asking->only_repeats);\n",
+               "                    false);\n")], tests="permits"),
+    Defect("refused grant counts as granted", "unit",
+           "what_it_would_repeat_has_just_expired", [Edit(
+               "server/engine/rounds/operation.c",
+               "    attempt_undo(&it->attempt);\n"
+               "    it->result = result_plain(",
+               "    attempt_undo(&it->attempt);\n"
+               "    count_outcome(it);\n"
+               "    it->result = result_plain(")], tests="permits"),
     Defect("own slots by any node", "unit",
            "a_repeat_gets_the_slot_that_most_nodes_know", [Edit(
                "server/engine/permits/survey.c",

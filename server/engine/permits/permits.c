@@ -425,15 +425,6 @@ static void note_grant(struct permit *it, const struct engine_result *result)
         pool->news[slot].number = result->number;
 }
 
-/* It may only repeat, and what it would have repeated has just expired. */
-static void undo(struct permit *it, struct operation *operation)
-{
-    it->ticket.operation = 0;
-    pool_note_tried(it->pool, &it->slots, false);
-    (void)operation_abandon(operation);
-    permit_settle_held(it);
-}
-
 static void take_outcome(struct permit *it)
 {
     struct pool *pool = it->pool;
@@ -445,8 +436,10 @@ static void take_outcome(struct permit *it)
     bool is_won = outcome == OUTCOME_GRANTED;
     bool is_held = outcome == OUTCOME_HELD;
     if (is_won && it->only_repeats && !result->is_repeat) {
-        undo(it, operation);
-        return;
+        /* what it would have repeated has just expired */
+        operation_refuse(operation);
+        it->permits->env->metrics->permit_refusals++;
+        is_won = false;
     }
     pool_note_tried(pool, &it->slots, is_won || (is_held && it->wanted == 1));
     if (it->is_blind && (is_won || is_held))

@@ -538,6 +538,17 @@ void operation_close(struct operation *it)
                   (outcome != OUTCOME_GRANTED && it->attempt.is_repeat));
 }
 
+void operation_refuse(struct operation *it)
+{
+    const struct span resource = it->result.resource;
+    /* a permit refuses the grant that it has just been told */
+    assert(it->state == OPERATION_SETTLED &&
+           it->result.outcome == OUTCOME_GRANTED);
+    attempt_undo(&it->attempt);
+    it->result = result_plain(OUTCOME_HELD, it->result.total);
+    it->result.resource = resource;
+}
+
 void operation_discard(struct operation *it)
 {
     /* Waiters and permits discard an attempt when it has told them that it is

@@ -94,6 +94,10 @@ const struct engine_result *operation_take(struct operation *it,
 void operation_close(struct operation *it);
 bool operation_abandon(struct operation *it);
 
+/* Its grant is not wanted: it is released, and the outcome is that the lock is
+ * held. */
+void operation_refuse(struct operation *it);
+
 /*
  * Ends an operation that does not count in the metrics: the lost attempt of a
  * waiter or a permit, or an inspection of this server's own in any state, as it

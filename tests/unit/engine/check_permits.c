@@ -439,7 +439,28 @@ TEST(what_it_would_repeat_has_just_expired)
     pooling_grant();
     ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
     ck_assert_int_gt(play_count(CALL_RELEASE), 0);
+    ck_assert(span_is(play_result(op)->resource, "pool"));
+    engine_close(play.engine, op);
+    ck_assert_uint_eq(play.metrics.outcomes[LOCK_ACQUIRE][OUTCOME_GRANTED], 0);
+    ck_assert_uint_eq(play.metrics.outcomes[LOCK_ACQUIRE][OUTCOME_HELD], 1);
+    ck_assert_uint_eq(play.metrics.permit_refusals, 1);
     (void)pooling_win(4);
+}
+
+/* What two nodes have is no permit that counts. */
+TEST(one_that_may_only_repeat_gets_nothing_that_few_nodes_have)
+{
+    engine_op op = only_repeat();
+    pooling_tell(2, "0021");
+    for (int i = 2; i < PLAY_NODES; i++) {
+        ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+        play_reply(play_find(CALL_SLOTS, i),
+                   (struct call_reply){.vote = VOTE_DONE,
+                                       .pttl_ms = 5000,
+                                       .slots = span_of("0001")});
+    }
+    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
+    ck_assert_int_eq(pooling_tries(), 0);
 }
 
 /* ---- without memory ------------------------------------------------------ */
