@@ -185,7 +185,6 @@ static const struct plain {
           "Releases that a node will not get, for the same reason: it was "
           "unreachable when the lock was acquired, and has the key only if "
           "another server reached it."),
-    PLAIN(waiters, "waiters", "gauge", "Clients that wait now."),
     PLAIN(waiters_max, "waiters_max", "gauge",
           "How many clients may wait at once."),
     PLAIN(permit_grants, "permit_grants_total", "counter",
@@ -300,10 +299,20 @@ static void print_operations(const struct metrics *metrics, struct text *out)
               widening_names[i], metrics->widenings[i]);
 }
 
+uint64_t metrics_waiters(const struct metrics *metrics)
+{
+    uint64_t count = 0;
+    for (int i = 0; i < WAITING_KINDS; i++)
+        count += metrics->waiting[i];
+    return count;
+}
+
 static void print_waiting(const struct metrics *metrics, struct text *out)
 {
     static const struct series waits = {"wait_duration_seconds", NULL, NULL,
                                         histogram_wait_bounds};
+    head(out, "waiters", "gauge", "Clients that wait now.");
+    print(out, "redlockd_waiters %" PRIu64 "\n", metrics_waiters(metrics));
     head(out, "waiters_by_kind", "gauge",
          "Clients that wait now, by what they wait for.");
     for (int i = 0; i < WAITING_KINDS; i++)

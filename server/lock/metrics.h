@@ -108,8 +108,7 @@ struct metrics {
     uint64_t releases_forgone;   /* given up: the node hardly has the key */
 
     /* clients that wait */
-    uint64_t waiters; /* now: the sum of these */
-    uint64_t waiting[WAITING_KINDS];
+    uint64_t waiting[WAITING_KINDS]; /* now */
     uint64_t waiters_max;
     struct metrics_histogram wait_duration;
     uint64_t handovers[HANDOVER_CAUSES];
@@ -147,6 +146,9 @@ void metrics_note_file(struct metrics *metrics, enum metrics_file file,
 
 /* An acquire that may wait: from the ask to its outcome, whatever that is. */
 void metrics_observe_wait(struct metrics *metrics, int64_t duration_us);
+
+/* Clients that wait now, whatever they wait for. */
+uint64_t metrics_waiters(const struct metrics *metrics);
 
 /* Writes all metrics; false: some are missing. */
 bool metrics_print(const struct metrics *metrics, FILE *stream);

@@ -18,7 +18,6 @@ static int count_waiting(const struct tickets *tickets)
 static void move(struct ticket *it, struct ticket_list *to)
 {
     struct tickets *all = it->all;
-    struct metrics *metrics = all->env->metrics;
     if (it->list != NULL) {
         TAILQ_REMOVE(&it->list->tickets, it, link);
         it->list->count--;
@@ -28,8 +27,8 @@ static void move(struct ticket *it, struct ticket_list *to)
         TAILQ_INSERT_TAIL(&to->tickets, it, link);
         to->count++;
     }
-    metrics->waiting[it->kind] = (uint64_t)all->waiting[it->kind].count;
-    metrics->waiters = (uint64_t)count_waiting(all);
+    all->env->metrics->waiting[it->kind] =
+        (uint64_t)all->waiting[it->kind].count;
 }
 
 static const struct ticket_rules *rules_of(const struct ticket *it)

@@ -236,7 +236,9 @@ TEST(waits_are_counted_up_to_a_minute)
     metrics_observe_wait(&metrics, 1000);
     metrics_observe_wait(&metrics, 50000000);
     metrics_observe_wait(&metrics, 60000001);
-    metrics.waiters = 12;
+    metrics.waiting[WAITING_LOCK] = 4;
+    metrics.waiting[WAITING_PERMIT] = 5;
+    metrics.waiting[WAITING_WATCH] = 3;
     metrics.handovers[HANDOVER_RELEASE] = 3;
     metrics.handovers[HANDOVER_RETRY] = 4;
     print();

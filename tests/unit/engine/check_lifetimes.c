@@ -541,7 +541,7 @@ static void expect_alive(void)
     answer_all(true);
     serve(WAIT_MS * INT64_C(1000));
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
-    ck_assert_uint_eq(play.metrics.waiters, 0);
+    ck_assert_uint_eq(metrics_waiters(&play.metrics), 0);
 }
 
 static void play_pair(int what, int others, int leave, int end)

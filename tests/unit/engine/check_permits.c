@@ -482,7 +482,8 @@ TEST(without_memory_nothing_is_begun)
             starve.is_on = false;
             if (starve.left > 0)
                 break;
-            ck_assert_uint_eq(play.metrics.waiters, op != 0 && wait_ms > 0);
+            ck_assert_uint_eq(metrics_waiters(&play.metrics),
+                              op != 0 && wait_ms > 0);
             if (op == 0)
                 continue;
             if (wait_ms > 0) {

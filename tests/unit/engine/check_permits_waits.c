@@ -34,13 +34,13 @@ static void check_pending(engine_op op)
 TEST(a_free_slot_is_granted_at_once)
 {
     engine_op op = wait_for(2, 1);
-    ck_assert_uint_eq(play.metrics.waiters, 1);
+    ck_assert_uint_eq(metrics_waiters(&play.metrics), 1);
     pooling_grant();
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
     ck_assert_int_eq(play_result(op)->waited_ms, 0);
     ck_assert(!play.is_listening);
     engine_close(play.engine, op);
-    ck_assert_uint_eq(play.metrics.waiters, 0);
+    ck_assert_uint_eq(metrics_waiters(&play.metrics), 0);
 }
 
 TEST(one_survey_is_enough_for_all_that_wait)
@@ -49,7 +49,7 @@ TEST(one_survey_is_enough_for_all_that_wait)
     fill(3, 5, ops);
     ck_assert_int_eq(pooling_surveys(), 1);
     ck_assert_int_eq(pooling_tries(), 3);
-    ck_assert_uint_eq(play.metrics.waiters, 5);
+    ck_assert_uint_eq(metrics_waiters(&play.metrics), 5);
     ck_assert(play.is_listening);
     for (int i = 0; i < 5; i++)
         check_pending(ops[i]);
@@ -336,10 +336,10 @@ TEST(one_that_leaves_makes_room_for_the_next)
     engine_op ops[2];
     fill(1, 2, ops);
     ck_assert(!engine_abandon(play.engine, ops[0]));
-    ck_assert_uint_eq(play.metrics.waiters, 1);
+    ck_assert_uint_eq(metrics_waiters(&play.metrics), 1);
     pooling_release("pool#0", 7);
     ck_assert(!engine_abandon(play.engine, ops[1])); /* while it tries */
-    ck_assert_uint_eq(play.metrics.waiters, 0);
+    ck_assert_uint_eq(metrics_waiters(&play.metrics), 0);
 }
 
 TEST(a_grant_that_its_client_does_not_take_goes_to_the_next)
@@ -363,7 +363,7 @@ TEST(a_server_that_stops_lets_nobody_wait)
     for (int i = 0; i < 2; i++)
         ck_assert_int_eq(play_outcome(ops[i]), OUTCOME_STOPPED);
     ck_assert_int_eq(play_outcome(wait_for(1, 1)), OUTCOME_STOPPED);
-    ck_assert_uint_eq(play.metrics.waiters, 0);
+    ck_assert_uint_eq(metrics_waiters(&play.metrics), 0);
 }
 
 TEST(too_many_waiters_are_refused)

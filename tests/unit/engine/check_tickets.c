@@ -141,7 +141,7 @@ TEST(a_reader_that_does_not_wait_is_not_one_too_many)
         engine_close(play.engine, reader);
     }
     check_refused(waiting_ask());
-    ck_assert_uint_eq(play.metrics.waiters, MOST);
+    ck_assert_uint_eq(metrics_waiters(&play.metrics), MOST);
 }
 
 /* Without a writer it asks the nodes, whoever waits. */

@@ -19,7 +19,7 @@ TEST(a_free_lock_is_granted_at_once)
     ck_assert_int_eq(play_result(op)->waited_ms, 0);
     ck_assert(!play.is_listening);
     engine_close(play.engine, op);
-    ck_assert_uint_eq(play.metrics.waiters, 0);
+    ck_assert_uint_eq(metrics_waiters(&play.metrics), 0);
     ck_assert_uint_eq(play.metrics.outcomes[LOCK_ACQUIRE][OUTCOME_GRANTED], 1);
 }
 
@@ -45,7 +45,7 @@ TEST(only_the_first_of_a_queue_tries)
     engine_op a = waiting_ask(), b = waiting_ask(), c = waiting_ask();
     ck_assert_int_eq(waiting_attempts(), 1);
     waiting_find_held();
-    ck_assert_uint_eq(play.metrics.waiters, 3);
+    ck_assert_uint_eq(metrics_waiters(&play.metrics), 3);
     play_await_round(10);
     ck_assert_int_eq(waiting_attempts(), 2);
     waiting_grant();
@@ -227,7 +227,7 @@ TEST(a_refused_key_ends_the_waiting)
     play_answer_range(CALL_ACQUIRE, 0, PLAY_NODES, VOTE_KEY_REFUSED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_KEY_REFUSED);
     engine_close(play.engine, op);
-    ck_assert_uint_eq(play.metrics.waiters, 0);
+    ck_assert_uint_eq(metrics_waiters(&play.metrics), 0);
 }
 
 /* It may be refused to the next one, too. */
@@ -280,7 +280,7 @@ TEST(who_leaves_in_the_middle_is_passed_over)
     engine_op a = waiting_ask(), b = waiting_ask(), c = waiting_ask();
     waiting_find_held();
     (void)engine_abandon(play.engine, b);
-    ck_assert_uint_eq(play.metrics.waiters, 2);
+    ck_assert_uint_eq(metrics_waiters(&play.metrics), 2);
     (void)engine_abandon(play.engine, a);
     play_await_round(2 * PLAY_NODES);
     waiting_grant();
@@ -311,7 +311,7 @@ TEST(a_queue_has_a_limit)
     engine_op op = waiting_ask();
     ck_assert_int_eq(play_outcome(op), OUTCOME_TOO_MANY_WAITERS);
     engine_close(play.engine, op);
-    ck_assert_uint_eq(play.metrics.waiters, 1000);
+    ck_assert_uint_eq(metrics_waiters(&play.metrics), 1000);
     ck_assert_int_eq(
         play_outcome(waiting_ask_for(span_of("order:43"), WAITING_MS)),
         OUTCOME_PENDING);
@@ -358,7 +358,7 @@ TEST(without_memory_none_is_forgotten)
         starve.is_on = false;
         if (starve.left > 0)
             break;
-        ck_assert_uint_eq(play.metrics.waiters, op != 0);
+        ck_assert_uint_eq(metrics_waiters(&play.metrics), op != 0);
         if (op == 0)
             continue;
         late += waiting_attempts() == 0;

@@ -271,7 +271,7 @@ TEST(who_leaves_looks_no_longer)
     play_hold_range(CALL_INSPECT, 0, PLAY_NODES, OWN);
     play_advance(2 * CLAIM_ANEW_US);
     ck_assert_int_eq(waiting_attempts(), 2);
-    ck_assert_uint_eq(play.metrics.waiters, 1);
+    ck_assert_uint_eq(metrics_waiters(&play.metrics), 1);
 }
 
 TEST(who_contends_by_then_looks_no_longer)

@@ -74,7 +74,7 @@ TEST(several_are_asked_for_in_one_call)
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
     ck_assert_uint_eq(play_result(op)->resource.len, BOTH.len);
     engine_close(play.engine, op);
-    ck_assert_uint_eq(play.metrics.waiters, 0);
+    ck_assert_uint_eq(metrics_waiters(&play.metrics), 0);
 }
 
 TEST(a_release_of_any_of_them_lets_it_try)
@@ -182,7 +182,7 @@ TEST(its_time_ends_in_all_queues)
     ck_assert_int_eq(play_outcome(both), OUTCOME_HELD);
     ck_assert_uint_eq(play_result(both)->resource.len, BOTH.len);
     engine_close(play.engine, both);
-    ck_assert_uint_eq(play.metrics.waiters, 1);
+    ck_assert_uint_eq(metrics_waiters(&play.metrics), 1);
 }
 
 /* What came to one of its resources says nothing of the other. */
@@ -207,5 +207,5 @@ TEST(when_the_server_stops_all_are_told_once)
     waiting_find_held();
     engine_stop_waiting(play.engine);
     ck_assert_int_eq(play.answers, 4);
-    ck_assert_uint_eq(play.metrics.waiters, 0);
+    ck_assert_uint_eq(metrics_waiters(&play.metrics), 0);
 }
