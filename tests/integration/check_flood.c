@@ -4,14 +4,12 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "http.h"
 #include "node.h"
 
-/* The server keeps 64 descriptors for itself. */
-enum { DESCRIPTORS = 264, LIMIT = 200 };
+enum { LIMIT = 200 };
 
 /* Less than the 10 s in which a request has to come: none is cut for that. */
 enum { WAIT_MS = 8000 };
@@ -22,12 +20,7 @@ static int fds[LIMIT + 1];
 
 static void setup(void)
 {
-    const struct rlimit limit = {DESCRIPTORS, DESCRIPTORS};
-    world_start_nodes(&world, 1);
-    world_admit_nodes(&world, "");
-    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    world_start_server(&world, 0, "");
-    world_wait_ready(&world, 0);
+    world_start_small(&world, LIMIT);
     http_disconnect();
     WAIT_UNTIL(WAIT_MS, http_probe(server, "/livez") == 200);
 }

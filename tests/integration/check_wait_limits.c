@@ -4,14 +4,12 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "node.h"
 #include "waiter.h"
 
-/* The server keeps 64 descriptors for itself. */
-enum { DESCRIPTORS = 200, HALF = (DESCRIPTORS - 64) / 2, HOLDERS = 20 };
+enum { CONNECTIONS = 136, HALF = CONNECTIONS / 2, HOLDERS = 20 };
 
 enum { SOON_MS = 9000, TTL_MS = 50000, WAIT_MS = 40000, SLACK_MS = 1000 };
 
@@ -34,12 +32,7 @@ static void hold(const char *json, struct lock *lock)
 /* The lock w and the only permit of p are held, and those of the holders. */
 static void setup(void)
 {
-    const struct rlimit limit = {DESCRIPTORS, DESCRIPTORS};
-    world_start_nodes(&world, 1);
-    world_admit_nodes(&world, "");
-    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    world_start_server(&world, 0, "");
-    world_wait_ready(&world, 0);
+    world_start_small(&world, CONNECTIONS);
     ck_assert_int_eq((int)http_metric(server, "redlockd_waiters_max"), HALF);
     hold("{\"resource\":\"w\",\"ttl_ms\":50000}", NULL);
     hold("{\"resource\":\"p\",\"ttl_ms\":50000,\"limit\":1}", NULL);

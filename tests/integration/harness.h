@@ -131,6 +131,9 @@ void world_start(struct world *world, int count, const char *options);
 /* The same with two servers, both ready. */
 void world_start_two(struct world *world, int count, const char *options);
 
+/* The same over one node, with room for so many connections only. */
+void world_start_small(struct world *world, int connections);
+
 /*
  * For nodes that are not all there, or take their time: with the guard they
  * would wait in quarantine.

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "http.h"
@@ -21,7 +22,8 @@ enum {
     START_MS = 20000,
     STOP_MS = 20000,
     WORDS_MAX = 32,
-    LISTED_MAX = 9, /* of --nodes */
+    OWN_DESCRIPTORS = 64, /* that a server keeps for itself */
+    LISTED_MAX = 9,       /* of --nodes */
     PRELOAD_SIZE = PATH_SIZE + 16,
 };
 
@@ -347,6 +349,18 @@ void world_start_two(struct world *world, int count, const char *options)
     world_start(world, count, options);
     world_start_server(world, 1, options);
     world_wait_ready(world, 1);
+}
+
+void world_start_small(struct world *world, int connections)
+{
+    rlim_t descriptors = (rlim_t)connections + OWN_DESCRIPTORS;
+    const struct rlimit limit = {descriptors, descriptors};
+
+    world_start_nodes(world, 1);
+    world_admit_nodes(world, "");
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    world_start_server(world, 0, "");
+    world_wait_ready(world, 0);
 }
 
 /* ---- the end ------------------------------------------------------------ */
