@@ -21,6 +21,7 @@ enum {
     WAIT_MS = 4000,
     HOLD_US = 20000, /* at most a random delay more, even without news */
     LEAVERS = 4,
+    SPREAD_MS = 1500,    /* a lock is on all nodes */
     HANDOVER_US = 4000,  /* mostly, from a request to release */
     APART_US = 400000,   /* within half a window */
     RESTED_US = 2000000, /* a server knows that it does not reach a node */
@@ -391,14 +392,57 @@ static void check_all_regained(struct world *world)
     check_each_regained(world);
 }
 
+/* ---- who repeats a permit gets no second one ----------------------------- */
+
+/* One node has the token of this slot for the next slot, too. */
+static void leave_token(struct world *world, int slot)
+{
+    struct machine *machine = &world->machines[any_home(world)];
+    struct simkey *keys = machine->memory.keys;
+    int next = SIM_PLAIN + (slot - SIM_PLAIN + 1) % SIM_SLOTS;
+    machine_note(machine, world->now_us);
+    if (keys[slot].is_set && !keys[next].is_set)
+        keys[next] = keys[slot];
+}
+
+/*
+ * A client had lost a try for another slot, whose release did not reach a node,
+ * and repeats its acquire while all nodes have its permit.
+ */
+static void check_same(struct world *world)
+{
+    struct client *client = &world->clients->client[0];
+    client_choose_permits(client, SIM_SLOTS, 1);
+    client->key = ++world->clients->keys;
+    client->ttl_ms = 2 * SPREAD_MS;
+    client->wait_ms = 0;
+    if (servers_config(world, world->faults->configuration)->max_ttl_ms <
+            client->ttl_ms ||
+        !endings_ask(world, client, ASK_ACQUIRE,
+                     (int)world_random(world, SIM_FOREIGN), OUTCOME_GRANTED))
+        return; /* check_able tells */
+    int slot = client->resources[0];
+    world_run(world, SPREAD_MS * 1000);
+    leave_token(world, slot);
+    bool is_granted =
+        endings_ask(world, client, ASK_ACQUIRE,
+                    (int)world_random(world, SIM_FOREIGN), OUTCOME_GRANTED);
+    if (is_granted && client->resources[0] != slot)
+        ledger_violated(world, "same", 0, slot);
+    client->believes_until_us = 0;
+    (void)endings_ask(world, client, ASK_RELEASE,
+                      (int)world_random(world, SIM_FOREIGN), OUTCOME_RELEASED);
+    world_run(world, 2 * SPREAD_MS * 1000); /* what was left ends */
+}
+
+/* ---- all of it ---------------------------------------------------------- */
+
 static void check_visits(struct world *world)
 {
     visits_check_watched(world, (int)world_random(world, SIM_PLAIN));
     for (int i = 0; i < FORCED_TIMES && world->has_shared; i++)
         visits_check_forced(world, (int)world_random(world, SIM_PLAIN));
 }
-
-/* ---- all of it ---------------------------------------------------------- */
 
 /* How much longer a key may live, if clocks step back again and again. */
 static int64_t fell_us(const struct world *world)
@@ -427,6 +471,8 @@ void endings_check(struct world *world)
                  false);
     if (world->has_visitors)
         check_visits(world);
+    if (world->has_permits)
+        check_same(world);
     check_all_regained(world);
     if (world->has_permits)
         check_served(world, SIM_PLAIN, true);
