@@ -61,8 +61,13 @@ IN_UNITS_AND_MODEL = [
     Defect("who takes over falls back", "unit",
            "story_65_who_takes_over_follows_no_lower_epoch", [Edit(
         "server/engine/voting/epoch.c",
-        "if (epoch < admission->settings.epoch)",
-        "if (epoch < 0)")], tests="epoch"),
+        "(admission->settings.has_take_over || !is_highest ||",
+        "(")], tests="epoch"),
+    Defect("lower epoch of a few nodes followed", "unit",
+           "story_65_a_lower_epoch_of_a_few_nodes_is_not_followed", [Edit(
+        "server/engine/voting/epoch.c",
+        "         count_certain(admission, epoch) < admission->settings.quorum))",
+        "         admission->epoch == 0))")], tests="epoch"),
     Defect("the word of the operator makes a first start", "unit",
            "new_names_on_new_machines_are_no_first_start", [Edit(
         "server/engine/voting/admission.c",

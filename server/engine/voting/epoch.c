@@ -78,8 +78,12 @@ bool epoch_follow(struct admission *admission)
         if (admission->node[i].epoch_other > epoch ||
             admission->node[i].epoch_mark > epoch)
             is_highest = false;
-    if (epoch < admission->settings.epoch)
-        epoch = 0; /* names between may have taken the nodes that are missing */
+    /* Names between may have taken the nodes that are missing; or all, if the
+     * operator's word was enough. */
+    if (epoch < admission->settings.epoch &&
+        (admission->settings.has_take_over || !is_highest ||
+         count_certain(admission, epoch) < admission->settings.quorum))
+        epoch = 0;
     bool counts = epoch != 0 && (admission->is_epoch_known
                                      ? is_common && epoch > admission->epoch
                                      : is_common || is_highest);
