@@ -24,35 +24,23 @@ void nodeclock_read(struct nodeclock *clock, int64_t node_us, int64_t sent_us,
     };
 }
 
-void nodeclock_bounds_at(const struct nodeclock *clock, int64_t moment_us,
-                         struct nodeclock_bounds *bounds)
-{
-    int64_t wider_us = widening_us(clock, moment_us);
-    bounds->low_us = clock->low_us - wider_us;
-    bounds->high_us = clock->high_us + wider_us;
-}
-
 int64_t nodeclock_step_us(const struct nodeclock *clock,
                           const struct nodeclock *seen)
 {
-    struct nodeclock_bounds known;
-    nodeclock_bounds_at(clock, seen->at_us, &known);
-    if (seen->low_us > known.high_us)
-        return seen->low_us - known.high_us;
-    return seen->high_us < known.low_us ? seen->high_us - known.low_us : 0;
+    int64_t wider_us = widening_us(clock, seen->at_us);
+    int64_t above_us = seen->low_us - (clock->high_us + wider_us);
+    int64_t below_us = seen->high_us - (clock->low_us - wider_us);
+    return at_least(above_us, 0) + at_most(below_us, 0);
 }
 
 void nodeclock_narrow(struct nodeclock *clock, const struct nodeclock *seen)
 {
-    struct nodeclock_bounds known;
+    int64_t wider_us = widening_us(clock, seen->at_us);
     if (nodeclock_step_us(clock, seen) != 0)
         return;
-    nodeclock_bounds_at(clock, seen->at_us, &known);
-    *clock = *seen;
-    if (known.low_us > clock->low_us)
-        clock->low_us = known.low_us;
-    if (known.high_us < clock->high_us)
-        clock->high_us = known.high_us;
+    clock->low_us = at_least(seen->low_us, clock->low_us - wider_us);
+    clock->high_us = at_most(seen->high_us, clock->high_us + wider_us);
+    clock->at_us = seen->at_us;
 }
 
 int64_t nodeclock_at(const struct nodeclock *clock, int64_t moment_us)

@@ -39,15 +39,6 @@ int64_t nodeclock_step_us(const struct nodeclock *clock,
  */
 void nodeclock_narrow(struct nodeclock *clock, const struct nodeclock *seen);
 
-/* The least and the greatest offset at our moment. */
-struct nodeclock_bounds {
-    int64_t low_us;
-    int64_t high_us;
-};
-
-void nodeclock_bounds_at(const struct nodeclock *clock, int64_t moment_us,
-                         struct nodeclock_bounds *bounds);
-
 /* The node's time at our moment: the middle of the bounds. */
 int64_t nodeclock_at(const struct nodeclock *clock, int64_t moment_us);
 
