@@ -273,21 +273,10 @@ enum session_shake session_shake(struct session *session)
 int64_t session_until_s(const struct session *session)
 {
     unsigned count = 0;
-    int64_t until_s = 0;
     const gnutls_datum_t *chain =
         gnutls_certificate_get_peers(session->tls, &count);
-    for (unsigned i = 0; i < count; i++) {
-        gnutls_x509_crt_t crt;
-        if (gnutls_x509_crt_init(&crt) < 0)
-            continue;
-        int64_t end_s = 0; /* it was verified, so it can be read */
-        if (gnutls_x509_crt_import(crt, &chain[i], GNUTLS_X509_FMT_DER) >= 0)
-            end_s = gnutls_x509_crt_get_expiration_time(crt);
-        if (end_s > 0 && (until_s == 0 || end_s < until_s))
-            until_s = end_s;
-        gnutls_x509_crt_deinit(crt);
-    }
-    return until_s;
+    int64_t until_s = certificates_next_end_s(chain, count, 0);
+    return until_s != INT64_MAX ? until_s : 0;
 }
 
 /* ---- bytes --------------------------------------------------------------- */
