@@ -18,7 +18,7 @@ void shown_put(const char *text, FILE *out)
         } else {
             (void)fwrite(rest.ptr, 1, len, out);
         }
-        rest = (struct span){rest.ptr + len, rest.len - len};
+        rest = span_behind(rest, len);
     }
 }
 

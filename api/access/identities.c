@@ -34,8 +34,7 @@ static struct span next_word(struct span *rest)
     struct span word = {rest->ptr, 0};
     while (word.len < rest->len && !is_blank(rest->ptr[word.len]))
         word.len++;
-    rest->ptr += word.len;
-    rest->len -= word.len;
+    *rest = span_behind(*rest, word.len);
     return word;
 }
 
@@ -45,7 +44,7 @@ static bool take_start(struct span *word, const char *start)
     size_t len = strlen(start);
     if (word->len < len || memcmp(word->ptr, start, len) != 0)
         return false;
-    *word = (struct span){word->ptr + len, word->len - len};
+    *word = span_behind(*word, len);
     return true;
 }
 
@@ -60,15 +59,7 @@ static bool decode(struct span *word)
 
 static const char *read_name(struct span word, struct identity *it)
 {
-    static const char others[] = "._-";
-    bool is_good = word.len <= IDENTITY_NAME_MAX;
-    for (size_t i = 0; is_good && i < word.len; i++) {
-        char c = word.ptr[i];
-        is_good = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') ||
-                  (c >= 'a' && c <= 'z') ||
-                  memchr(others, c, sizeof others - 1) != NULL;
-    }
-    if (!is_good)
+    if (word.len > IDENTITY_NAME_MAX || !span_has_only(word, "._-"))
         return "the name must have 1 to 64 characters of A-Z a-z 0-9 . _ -";
     it->name[span_copy(it->name, word)] = '\0';
     return NULL;
@@ -116,17 +107,13 @@ static const char *read_scopes(struct span word, struct identity *it)
     if (word.len == 0 || word.ptr[word.len - 1] == ',')
         return reason;
     while (word.len > 0) {
-        const char *comma = memchr(word.ptr, ',', word.len);
-        size_t len = comma != NULL ? (size_t)(comma - word.ptr) : word.len;
-        struct span part = {word.ptr, len};
+        struct span part = span_take(&word, ',');
         int scope = 0;
         while (scope < SCOPES && !span_is(part, scope_names[scope]))
             scope++;
         if (scope == SCOPES || (it->scopes & 1u << scope) != 0)
             return reason;
         it->scopes |= 1u << scope;
-        len += comma != NULL;
-        word = (struct span){word.ptr + len, word.len - len};
     }
     return NULL;
 }
@@ -270,16 +257,13 @@ static bool read_lines(struct identities *all, struct span text,
         return fail(error, "1: the file begins with a byte order mark; save it "
                            "as UTF-8 without one");
     for (int number = 1; text.len > 0; number++) {
-        const char *end = memchr(text.ptr, '\n', text.len);
-        if (end == NULL)
+        if (memchr(text.ptr, '\n', text.len) == NULL)
             return fail(error,
                         "%d: the last line has no end; the file may be half "
                         "written",
                         number);
-        struct span line = {text.ptr, (size_t)(end - text.ptr)};
-        if (!add_line(all, line, number, error))
+        if (!add_line(all, span_take(&text, '\n'), number, error))
             return false;
-        text = (struct span){end + 1, text.len - line.len - 1};
     }
     return all->count > 0 ||
            fail(error,
@@ -301,9 +285,7 @@ bool identity_has_same_credential(const struct identity *a,
     if (a->certificate.ptr == NULL && b->certificate.ptr == NULL)
         return digest_same(&a->digest, &b->digest) != 0;
     return a->certificate.ptr != NULL && b->certificate.ptr != NULL &&
-           a->certificate.len == b->certificate.len &&
-           memcmp(a->certificate.ptr, b->certificate.ptr, a->certificate.len) ==
-               0;
+           span_is_same(a->certificate, b->certificate);
 }
 
 /* NULL, or what both have, though each must have its own (static). */

@@ -55,8 +55,7 @@ static bool read_name(struct reader *reader, const json_t *value,
         return false;
     }
     for (size_t i = 0; i < n; i++) {
-        if (list[i].len == 0 || list[i].len != list[n].len ||
-            memcmp(list[i].ptr, list[n].ptr, list[n].len) != 0)
+        if (list[i].len == 0 || !span_is_same(list[i], list[n]))
             continue;
         faults_add(reader->errors, pointer,
                    "a resource occurs twice; send each one once");

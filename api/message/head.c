@@ -63,15 +63,7 @@ static bool is_word(struct span text, const char *word)
 /* RFC 9110 §5.6.2 */
 static bool is_token(struct span text)
 {
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.ptr[i];
-        bool is_alphanumeric = (c >= '0' && c <= '9') ||
-                               (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
-        if (!is_alphanumeric &&
-            (c == '\0' || strchr("!#$%&'*+-.^_`|~", c) == NULL))
-            return false;
-    }
-    return text.len > 0;
+    return text.len > 0 && span_has_only(text, "!#$%&'*+-.^_`|~");
 }
 
 /* ---- fields ------------------------------------------------------------- */
@@ -247,17 +239,6 @@ struct span head_client(const struct head *head, const char *proxies,
 
 /* ---- media types -------------------------------------------------------- */
 
-/* Takes what stands in front of the next ';' out of rest. */
-static struct span next_part(struct span *rest)
-{
-    const char *end = rest->len > 0 ? memchr(rest->ptr, ';', rest->len) : NULL;
-    size_t len = end != NULL ? (size_t)(end - rest->ptr) : rest->len;
-    size_t taken = end != NULL ? len + 1 : len;
-    struct span part = {rest->ptr, len};
-    *rest = (struct span){rest->ptr + taken, rest->len - taken};
-    return trim(part);
-}
-
 /* name=value; of a charset only UTF-8. */
 static bool is_parameter(struct span part)
 {
@@ -276,10 +257,10 @@ static bool is_parameter(struct span part)
 bool head_is_json(struct span content_type)
 {
     if (content_type.ptr == NULL ||
-        !is_word(next_part(&content_type), "application/json"))
+        !is_word(trim(span_take(&content_type, ';')), "application/json"))
         return false;
     while (content_type.len > 0) {
-        struct span part = next_part(&content_type);
+        struct span part = trim(span_take(&content_type, ';'));
         if (part.len > 0 && !is_parameter(part))
             return false;
     }

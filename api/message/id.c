@@ -12,16 +12,8 @@ static bool is_dots(struct span text)
 
 static bool is_plain(struct span text)
 {
-    if (text.len == 0 || text.len > RESOURCE_MAX || is_dots(text))
-        return false;
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.ptr[i];
-        if (!(c >= 'A' && c <= 'Z') && !(c >= 'a' && c <= 'z') &&
-            !(c >= '0' && c <= '9') && c != '.' && c != '_' && c != ':' &&
-            c != '-')
-            return false;
-    }
-    return true;
+    return text.len > 0 && text.len <= RESOURCE_MAX && !is_dots(text) &&
+           span_has_only(text, "._:-");
 }
 
 /* Whether they are several in the form that names_join gives, each allowed. */
@@ -53,7 +45,7 @@ bool id_decode(struct span id, char names[NAMES_LEN_MAX], size_t *len)
         return true;
     }
     size_t mark_len = id.len >= 2 && id.ptr[1] == '~' ? 2 : 1;
-    struct span text = {id.ptr + mark_len, id.len - mark_len};
+    struct span text = span_behind(id, mark_len);
     if (text.len > BASE64URL_LEN(NAMES_LEN_MAX) ||
         !base64url_decode(text, names, len))
         return false;
@@ -81,7 +73,7 @@ const char *id_check_resource(struct span resource)
     if (resource.len == 0)
         return "must not be empty";
     for (size_t i = 0; i < resource.len; chars++) {
-        struct span rest = {resource.ptr + i, resource.len - i};
+        struct span rest = span_behind(resource, i);
         if (*rest.ptr >= ' ' && *rest.ptr <= '~') { /* most are */
             i++;
             continue;

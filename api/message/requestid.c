@@ -2,12 +2,8 @@
 
 bool requestid_is_valid(struct span text)
 {
-    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                  "abcdefghijklmnopqrstuvwxyz0123456789._-";
-    for (size_t i = 0; i < text.len; i++)
-        if (text.ptr[i] == '\0' || strchr(allowed, text.ptr[i]) == NULL)
-            return false;
-    return text.len > 0 && text.len <= REQUESTID_MAX;
+    return text.len > 0 && text.len <= REQUESTID_MAX &&
+           span_has_only(text, "._-");
 }
 
 void requestid_make(struct requestid_source *source, char id[REQUESTID_LEN + 1])

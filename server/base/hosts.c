@@ -1,15 +1,9 @@
 #include "hosts.h"
 
-#include <ctype.h>
-#include <string.h>
-
 static bool is_entry(struct span entry)
 {
-    for (size_t i = 0; i < entry.len; i++)
-        if (!isalnum((unsigned char)entry.ptr[i]) &&
-            strchr("-_.:[]", entry.ptr[i]) == NULL)
-            return false;
-    return entry.len > 1 || (entry.len == 1 && entry.ptr[0] != '.');
+    return span_has_only(entry, "-_.:[]") &&
+           (entry.len > 1 || (entry.len == 1 && entry.ptr[0] != '.'));
 }
 
 bool hosts_are_valid(const char *list)

@@ -24,7 +24,7 @@ size_t jsontext_plain_len(struct span text)
 {
     size_t len = 0, step = 1;
     for (; step > 0 && len < text.len; len += step) {
-        struct span rest = {text.ptr + len, text.len - len};
+        struct span rest = span_behind(text, len);
         unsigned char byte = (unsigned char)*rest.ptr;
         if (byte >= 0x80)
             step = utf8_len(rest);

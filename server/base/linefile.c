@@ -162,11 +162,8 @@ int64_t linefile_pending(const struct linefile *file)
 {
     int64_t count = 0;
     struct span rest = {file->bytes + file->line, file->len - file->line};
-    for (const char *end; rest.len > 0; count++) {
-        end = memchr(rest.ptr, '\n', rest.len);
-        rest.len -= (size_t)(end + 1 - rest.ptr);
-        rest.ptr = end + 1;
-    }
+    for (; rest.len > 0; count++)
+        (void)span_take(&rest, '\n');
     return count;
 }
 

@@ -59,7 +59,7 @@ static bool add_quoted(struct log_line *line, const char *text)
         }
         if (!add(line, form.ptr, form.len))
             break;
-        rest = (struct span){rest.ptr + len, rest.len - len};
+        rest = span_behind(rest, len);
     }
     line->text[line->len++] = '"'; /* its place is reserved */
     return true;
@@ -74,7 +74,7 @@ static bool needs_quotes(struct span text)
         size_t len = utf8_len(text);
         if (utf8_is_obeyed(text) || strchr(" \"=\\", *text.ptr) != NULL)
             return true;
-        text = (struct span){text.ptr + len, text.len - len};
+        text = span_behind(text, len);
     }
     return false;
 }

@@ -38,15 +38,10 @@ void timestamp_write(char text[TIMESTAMP_SIZE], int64_t wall_us)
 
 /* The digits at ptr, before the mark that must follow; -1: it is another text.
  */
-static int read_part(const char *ptr, int digits, char mark)
+static int read_part(const char *ptr, size_t digits, char mark)
 {
-    int number = 0;
-    for (int i = 0; i < digits; i++) {
-        if (ptr[i] < '0' || ptr[i] > '9')
-            return -1;
-        number = number * 10 + (ptr[i] - '0');
-    }
-    return ptr[digits] == mark ? number : -1;
+    struct span text = {ptr, digits};
+    return ptr[digits] == mark ? (int)span_number(text, digits) : -1;
 }
 
 int64_t timestamp_read(struct span text)

@@ -109,6 +109,39 @@ static inline bool span_next_entry(const char **list, struct span *entry)
     return true;
 }
 
+/* Whether it has only letters and digits of ASCII, and these others. */
+static inline bool span_has_only(struct span text, const char *others)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        bool is_alphanumeric = (c >= '0' && c <= '9') ||
+                               (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+        if (!is_alphanumeric && (c == '\0' || strchr(others, c) == NULL))
+            return false;
+    }
+    return true;
+}
+
+/* What stands behind the first len bytes. */
+static inline struct span span_behind(struct span text, size_t len)
+{
+    return (struct span){text.ptr + len, text.len - len};
+}
+
+/* Takes what stands in front of the next mark out of rest, and the mark; all
+ * that is left if there is none. */
+static inline struct span span_take(struct span *rest, char mark)
+{
+    const char *end = rest->len > 0 ? memchr(rest->ptr, mark, rest->len) : NULL;
+    struct span taken = *rest;
+    rest->len = 0;
+    if (end != NULL) {
+        *rest = span_behind(taken, (size_t)(end - taken.ptr) + 1);
+        taken.len -= rest->len + 1;
+    }
+    return taken;
+}
+
 /* Copies the bytes to to, which must have room; returns how many. */
 static inline size_t span_copy(char *to, struct span from)
 {

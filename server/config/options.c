@@ -52,9 +52,8 @@ static int likeness(const char *name, size_t len, const char *flag)
 static const char *show_name(const char *name, size_t len,
                              char out[OPTION_NAME_SIZE])
 {
-    for (size_t i = 0; i < len; i++)
-        if (!isalnum((unsigned char)name[i]) && !is_separator(name[i]))
-            return "(not shown)";
+    if (!span_has_only((struct span){name, len}, "-_"))
+        return "(not shown)";
     (void)snprintf(out, OPTION_NAME_SIZE, "%.*s", /* cut if too long */
                    (int)(len < OPTION_NAME_SIZE ? len : OPTION_NAME_SIZE),
                    name);
@@ -128,13 +127,8 @@ static void env_file_name(const struct option *option,
     (void)snprintf(out + len, OPTION_NAME_SIZE - len, "%s", file_suffix);
 }
 
-static bool is_name(const char *name, const char *text, size_t len)
-{
-    return strlen(name) == len && memcmp(name, text, len) == 0;
-}
-
 /* Variables that redlockctl reads, or sets for its commands. */
-static bool env_is_of_client(const char *text, size_t len)
+static bool env_is_of_client(struct span text)
 {
     static const char *const names[] = {"REDLOCKD_URL",
                                         "REDLOCKD_RESOURCE",
@@ -146,12 +140,12 @@ static bool env_is_of_client(const char *text, size_t len)
                                         "REDLOCKD_KEY",
                                         "REDLOCKD_FENCING_TOKEN"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (is_name(names[i], text, len))
+        if (span_is(text, names[i]))
             return true;
     return false;
 }
 
-static bool env_is_known(const char *text, size_t len)
+static bool env_is_known(struct span text)
 {
     char name[OPTION_NAME_SIZE];
 
@@ -160,10 +154,10 @@ static bool env_is_known(const char *text, size_t len)
         if (option->kind == OPTION_IS_ACTION)
             continue;
         env_name(option, name);
-        if (is_name(name, text, len))
+        if (span_is(text, name))
             return true;
         env_file_name(option, name);
-        if (option->kind == OPTION_IS_NODES && is_name(name, text, len))
+        if (option->kind == OPTION_IS_NODES && span_is(text, name))
             return true;
     }
     return false;
@@ -175,15 +169,15 @@ static bool check_env(struct option_reader *reader, char **envp)
     *reader->origin = '\0';
     for (; *envp; envp++) {
         char shown[OPTION_NAME_SIZE];
-        size_t len = strcspn(*envp, "=");
+        struct span text = {*envp, strcspn(*envp, "=")};
         if (strncmp(*envp, env_prefix, sizeof env_prefix - 1) != 0 ||
-            env_is_known(*envp, len) || env_is_of_client(*envp, len) ||
+            env_is_known(text) || env_is_of_client(text) ||
             env_is_foreign(*envp))
             continue;
         const char *name = *envp + sizeof env_prefix - 1;
         return option_refuse(
             reader, "%s: no such variable; each mirrors an option; see --%s",
-            show_name(*envp, len, shown),
+            show_name(*envp, text.len, shown),
             closest_flag(name, strcspn(name, "=")));
     }
     return true;
@@ -261,8 +255,7 @@ static int find_flag(const char *arg)
     size_t len = strcspn(arg, "=");
 
     for (int i = 0; i < OPTIONS && len > 2; i++)
-        if (strlen(option_table[i].flag) == len - 2 &&
-            memcmp(arg + 2, option_table[i].flag, len - 2) == 0)
+        if (span_is((struct span){arg + 2, len - 2}, option_table[i].flag))
             return i;
     return -1;
 }

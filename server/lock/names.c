@@ -6,16 +6,7 @@ enum { SEPARATOR = '\n' };
 
 struct span names_next(struct span *rest)
 {
-    const char *end = memchr(rest->ptr, SEPARATOR, rest->len);
-    struct span name = *rest;
-    if (end == NULL) {
-        rest->len = 0;
-        return name;
-    }
-    name.len = (size_t)(end - rest->ptr);
-    rest->ptr += name.len + 1;
-    rest->len -= name.len + 1;
-    return name;
+    return span_take(rest, SEPARATOR);
 }
 
 int names_count(struct span names)
@@ -86,15 +77,12 @@ int names_slot(struct span name, struct span *pool)
 {
     enum { DIGITS = 3 };
     size_t len = name.len;
-    int slot = 0;
     while (len > 0 && name.ptr[len - 1] >= '0' && name.ptr[len - 1] <= '9')
         len--;
-    struct span digits = {name.ptr + len, name.len - len};
-    if (len == 0 || name.ptr[len - 1] != '#' || digits.len < 1 ||
-        digits.len > DIGITS || (digits.len > 1 && digits.ptr[0] == '0'))
+    struct span digits = span_behind(name, len);
+    if (len == 0 || name.ptr[len - 1] != '#' ||
+        (digits.len > 1 && digits.ptr[0] == '0'))
         return -1;
-    for (size_t i = 0; i < digits.len; i++)
-        slot = slot * 10 + (digits.ptr[i] - '0');
     *pool = (struct span){name.ptr, len - 1};
-    return slot;
+    return (int)span_number(digits, DIGITS);
 }

@@ -55,10 +55,8 @@ static bool is_listing(enum call_kind kind)
 /* Whether the call agrees with what a batch has once. */
 static bool fits(const struct batch *batch, const struct call *call)
 {
-    bool is_admit_same =
-        batch->admit.len == 0 || call->admit.len == 0 ||
-        (batch->admit.len == call->admit.len &&
-         memcmp(batch->admit.ptr, call->admit.ptr, call->admit.len) == 0);
+    bool is_admit_same = batch->admit.len == 0 || call->admit.len == 0 ||
+                         span_is_same(batch->admit, call->admit);
     bool is_window_same = batch->window_us == 0 || call->window_us == 0 ||
                           batch->window_us == call->window_us;
     /* a reply has room for one list */

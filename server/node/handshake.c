@@ -110,20 +110,12 @@ static enum node_state refuse_error(struct handshake *handshake,
 /* The value of the line "name:value" of INFO; empty: there is none. */
 static struct span find_info(struct span info, const char *name)
 {
-    size_t name_len = strlen(name);
-    const char *end = info.ptr + info.len;
-    const char *next;
-    for (const char *at = info.ptr; at < end; at = next) {
-        const char *eol = memchr(at, '\n', (size_t)(end - at));
-        next = eol != NULL ? eol + 1 : end;
-        if (eol == NULL)
-            eol = end;
-        if (eol > at && eol[-1] == '\r')
-            eol--;
-        size_t len = (size_t)(eol - at);
-        if (len > name_len && at[name_len] == ':' &&
-            memcmp(at, name, name_len) == 0)
-            return (struct span){at + name_len + 1, len - name_len - 1};
+    while (info.len > 0) {
+        struct span line = span_take(&info, '\n');
+        if (line.len > 0 && line.ptr[line.len - 1] == '\r')
+            line.len--;
+        if (span_is(span_take(&line, ':'), name))
+            return line;
     }
     return (struct span){"", 0};
 }

@@ -62,9 +62,8 @@ static bool read_channel(const struct subscription *subscription,
         channel.len > head_len + RESOURCE_MAX ||
         memcmp(channel.ptr, subscription->channel, head_len) != 0)
         return false;
-    channel.ptr += head_len;
-    channel.len -= head_len;
-    *resource = (struct span){copy, span_copy(copy, channel)};
+    *resource =
+        (struct span){copy, span_copy(copy, span_behind(channel, head_len))};
     return true;
 }
 
@@ -75,13 +74,10 @@ static bool read_channel(const struct subscription *subscription,
 static struct span take_slot(struct span text, char copy[RESOURCE_MAX],
                              struct span *resource)
 {
-    const char *mark = memchr(text.ptr, '#', text.len);
-    if (mark == NULL)
-        return text;
-    struct span slot = {mark + 1, text.len - (size_t)(mark + 1 - text.ptr)};
-    if (slot.len <= RESOURCE_MAX - resource->len)
-        resource->len += span_copy(copy + resource->len, slot);
-    return (struct span){text.ptr, (size_t)(mark - text.ptr)};
+    struct span number = span_take(&text, '#');
+    if (text.len <= RESOURCE_MAX - resource->len)
+        resource->len += span_copy(copy + resource->len, text);
+    return number;
 }
 
 /*

@@ -138,15 +138,9 @@ enum call_state_part {
 static inline struct span call_state_part(struct span state,
                                           enum call_state_part part)
 {
-    const char *at = state.ptr, *last = state.ptr + state.len;
-    for (int i = 0; i < (int)part && at != NULL; i++) {
-        at = memchr(at, ':', (size_t)(last - at));
-        at = at != NULL ? at + 1 : NULL;
-    }
-    if (at == NULL)
-        return span_of("");
-    const char *colon = memchr(at, ':', (size_t)(last - at));
-    return (struct span){at, (size_t)((colon != NULL ? colon : last) - at)};
+    for (int i = 0; i < (int)part; i++)
+        (void)span_take(&state, ':');
+    return span_take(&state, ':');
 }
 
 /* Facts from a handshake with a node. The text is borrowed in the callback. */

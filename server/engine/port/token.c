@@ -75,13 +75,8 @@ static bool all_of(const char *text, size_t len, bool (*is_class)(char))
 
 bool token_is_owner(struct span text)
 {
-    static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                  "abcdefghijklmnopqrstuvwxyz"
-                                  "0123456789._:@/-";
-    for (size_t i = 0; i < text.len; i++)
-        if (memchr(allowed, text.ptr[i], sizeof allowed - 1) == NULL)
-            return false;
-    return text.len > 0 && text.len <= OWNER_MAX;
+    return text.len > 0 && text.len <= OWNER_MAX &&
+           span_has_only(text, "._:@/-");
 }
 
 bool token_parse(struct span text, struct token_parts *parts)

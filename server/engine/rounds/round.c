@@ -140,9 +140,7 @@ static bool is_same_value(const struct round *round, int a, int b)
     return round->votes[a].vote == VOTE_HELD &&
            round->votes[b].vote == VOTE_HELD &&
            (round->votes[a].holders > 0) == (round->votes[b].holders > 0) &&
-           round->votes[a].value_len == round->votes[b].value_len &&
-           memcmp(round->values[a], round->values[b],
-                  round->votes[a].value_len) == 0;
+           span_is_same(round_value(round, a), round_value(round, b));
 }
 
 int round_common_value(const struct round *round, int *count)
@@ -178,8 +176,7 @@ static int64_t repeated_on(const struct round *round, int node,
     struct token_parts parts;
     if (key_hash.len == 0 || round->votes[node].vote != VOTE_HELD ||
         !token_parse(round_value(round, node), &parts) ||
-        parts.key_hash.len != key_hash.len ||
-        memcmp(parts.key_hash.ptr, key_hash.ptr, key_hash.len) != 0)
+        !span_is_same(parts.key_hash, key_hash))
         return 0;
     return parts.number;
 }

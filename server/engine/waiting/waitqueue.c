@@ -239,8 +239,10 @@ bool waiter_is_covered(const struct waiter *waiter)
 
 bool waiter_has_key(const struct waiter *waiter, struct span key_hash)
 {
-    return key_hash.len > 0 && waiter->ticket.key_hash_len == key_hash.len &&
-           memcmp(waiter->ticket.key_hash, key_hash.ptr, key_hash.len) == 0;
+    const struct ticket *ticket = &waiter->ticket;
+    return key_hash.len > 0 &&
+           span_is_same(key_hash,
+                        (struct span){ticket->key_hash, ticket->key_hash_len});
 }
 
 /* ---- plans -------------------------------------------------------------- */
