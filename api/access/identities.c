@@ -4,9 +4,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "../../server/base/encoding.h"
 #include "../../server/base/timestamp.h"
 #include "../../server/lock/names.h"
-#include "../message/encoding.h"
 #include "../message/id.h"
 #include "bucket.h"
 

@@ -1,8 +1,8 @@
 #include "id.h"
 
+#include "../../server/base/encoding.h"
 #include "../../server/base/utf8.h"
 #include "../../server/lock/names.h"
-#include "encoding.h"
 
 /* Would be taken for steps in a path by clients and proxies. */
 static bool is_dots(struct span text)

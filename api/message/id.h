@@ -11,9 +11,9 @@
 #ifndef REDLOCKD_ID_H
 #define REDLOCKD_ID_H
 
+#include "../../server/base/encoding.h"
 #include "../../server/base/types.h"
 #include "../../server/lock/lock.h"
-#include "encoding.h"
 
 enum { ID_MAX = 2 + BASE64URL_LEN(NAMES_LEN_MAX) };
 

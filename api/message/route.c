@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-#include "encoding.h"
+#include "../../server/base/encoding.h"
 
 struct method {
     const char *name;

@@ -14,48 +14,32 @@
 #include <strings.h>
 #include <sys/un.h>
 
-#include "types.h"
+#include "encoding.h"
 
 enum {
     REDIS_PORT = 6379,
+    PORT_MAX = 65535,
     DB_MAX = 65535,
+    DIGITS = 5, /* of either */
     TEXT_MAX = 2048,
     NAME_MAX_LEN = 255,
 };
 
 static const char port_reason[] = "the port must be 1 to 65535";
 
-/* A plain decimal number up to max; -1: it is not one. */
-static int parse_number(const char *text, int max)
-{
-    int value = 0;
-
-    if (!*text || strlen(text) > 5)
-        return -1;
-    for (; *text; text++) {
-        if (!isdigit((unsigned char)*text))
-            return -1;
-        value = value * 10 + (*text - '0');
-    }
-    return value <= max ? value : -1;
-}
-
 static const char *parse_port(const char *text, int *port)
 {
-    int value = parse_number(text, 65535);
+    int64_t value = span_number(span_of(text), DIGITS);
 
-    if (value < 1)
+    if (value < 1 || value > PORT_MAX)
         return port_reason;
-    *port = value;
+    *port = (int)value;
     return NULL;
 }
 
 static bool is_host_name(const char *text)
 {
-    for (; *text; text++)
-        if (!isalnum((unsigned char)*text) && !strchr("._-", *text))
-            return false;
-    return true;
+    return span_has_only(span_of(text), "._-");
 }
 
 /* An IPv6 address, possibly with a zone: fe80::1%eth0. */
@@ -120,36 +104,15 @@ const char *address_parse(const char *text, char host[ADDRESS_HOST_MAX + 1],
     return colon ? parse_port(colon + 1, port) : NULL;
 }
 
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c = (char)tolower((unsigned char)c);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Percent-decodes text into out. False: bad escape, %00, or too long. */
 static bool decode(const char *text, char *out, size_t size)
 {
-    size_t len = 0;
+    size_t len;
 
-    for (; *text; text++) {
-        int c = (unsigned char)*text;
-
-        if (c == '%') {
-            int high = hex_value(text[1]);
-            int low = high < 0 ? -1 : hex_value(text[2]);
-            if (low < 0 || high + low == 0)
-                return false;
-            c = high * 16 + low;
-            text += 2;
-        }
-        if (len + 1 >= size)
-            return false;
-        out[len++] = (char)c;
-    }
+    if (!percent_decode(span_of(text), out, size - 1, &len))
+        return false;
     out[len] = '\0';
-    return true;
+    return strlen(out) == len;
 }
 
 void address_escape(char *out, size_t size, const char *text,
@@ -199,8 +162,9 @@ static const char *split_userinfo(char **rest, struct address_node *node)
 
 static const char *parse_db(const char *text, struct address_node *node)
 {
-    node->db = parse_number(text, DB_MAX);
-    return node->db < 0 ? "the database must be 0 to 65535" : NULL;
+    node->db = (int)span_number(span_of(text), DIGITS);
+    return node->db < 0 || node->db > DB_MAX ? "the database must be 0 to 65535"
+                                             : NULL;
 }
 
 static const char *parse_redis(char *rest, struct address_node *node)
@@ -286,13 +250,12 @@ static const char *parse_forms(char *text, struct address_node *node)
  */
 static const char *take_name(const char **text, struct address_node *node)
 {
-    static const char chars[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                "abcdefghijklmnopqrstuvwxyz0123456789._-:[]";
     size_t len = strcspn(*text, "=/");
 
     if ((*text)[len] != '=')
         return NULL;
-    if (len < 1 || len > NAME_MAX_LEN || strspn(*text, chars) != len)
+    if (len < 1 || len > NAME_MAX_LEN ||
+        !span_has_only((struct span){*text, len}, "._-:[]"))
         return "a name has 1 to 255 letters, digits and . _ - : [ ]";
     memcpy(node->name, *text, len);
     *text += len + 1;

@@ -6,13 +6,10 @@
 #ifndef REDLOCKD_ENCODING_H
 #define REDLOCKD_ENCODING_H
 
-#include "../../server/base/types.h"
+#include "types.h"
 
 /* The characters of so many bytes. */
 #define BASE64URL_LEN(bytes) (((bytes)*4 + 2) / 3)
-
-/* Whether it has no other characters than such a text, of any length. */
-bool base64url_is_alphabet(struct span text);
 
 /* Writes BASE64URL_LEN characters, without a NUL, and returns how many. */
 size_t base64url_encode(char *out, struct span bytes);

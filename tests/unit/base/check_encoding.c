@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "../../../api/message/encoding.h"
+#include "../../../server/base/encoding.h"
 #include "../../lib/suite/suite.h"
 
 /* RFC 4648 §10, and the two characters that differ from base64. */

@@ -5,14 +5,6 @@
 static const char alphabet[] =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-bool base64url_is_alphabet(struct span text)
-{
-    for (size_t i = 0; i < text.len; i++)
-        if (memchr(alphabet, text.ptr[i], sizeof alphabet - 1) == NULL)
-            return false;
-    return true;
-}
-
 size_t base64url_encode(char *out, struct span bytes)
 {
     size_t len = 0;
