@@ -58,6 +58,23 @@ static inline int quorum_of(int nodes)
     return nodes / 2 + 1;
 }
 
+/* Sets of nodes: a bit each. */
+static inline uint16_t nodeset_of(int node)
+{
+    return (uint16_t)(1u << node);
+}
+
+/* All of so many. */
+static inline uint16_t nodeset_all(int nodes)
+{
+    return (uint16_t)((1u << nodes) - 1);
+}
+
+static inline int nodeset_count(uint16_t set)
+{
+    return __builtin_popcount(set);
+}
+
 /* R: how long a node stays confirmed as the server its name leads to, µs. */
 enum { CONFIRMED_US = 5000000 };
 

@@ -28,8 +28,8 @@ SPREADING = [
         SPREADS, "    if (it->look == 0) /* of the fill */\n", "")], seed=1645),
     Defect("spread that gives up where something else is", "sim", "spread",
            [Edit(SPREADS, "    if (reply->vote == VOTE_HELD && "
-                 "(it->created & bit(node)) != 0)\n"
-                 "        it->again |= bit(node);\n",
+                 "(it->created & nodeset_of(node)) != 0)\n"
+                 "        it->again |= nodeset_of(node);\n",
                  "    if (reply->vote == VOTE_HELD) {\n"
                  "        forget(spreads, it);\n        return;\n    }\n")]),
     unit("creation that is not looked at", "what_a_creation_found_is_looked_at",

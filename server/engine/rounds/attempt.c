@@ -123,11 +123,6 @@ static bool is_to_be_asked(const struct round *round, int node)
     return vote->vote == VOTE_PENDING && !vote->is_refused;
 }
 
-static uint16_t all_nodes(const struct round *round)
-{
-    return (uint16_t)((1u << round->total) - 1);
-}
-
 /*
  * Exclusion needs a majority, and nothing needs all nodes at once: a call that
  * is sent later, with the same deadline, is one that was long on its way. So a
@@ -151,7 +146,7 @@ static uint16_t first_nodes(const struct attempt *attempt)
             chosen |= (uint16_t)(1u << i);
             wanted--;
         }
-    return wanted == 0 ? chosen : all_nodes(round);
+    return wanted == 0 ? chosen : nodeset_all(round->total);
 }
 
 /* Only an acquire is held back: other calls ask for what all nodes have. */
@@ -164,7 +159,7 @@ static void hold_back(struct attempt *attempt)
         !pace_leaves_time(&attempt->means->nodes->pace,
                           round->deadline_us - round->start_us))
         return;
-    uint16_t rest = all_nodes(round) & (uint16_t)~first_nodes(attempt);
+    uint16_t rest = nodeset_all(round->total) & (uint16_t)~first_nodes(attempt);
     for (int i = 0; i < round->total; i++)
         if ((rest & 1u << i) != 0 && is_to_be_asked(round, i))
             round->unasked |= (uint16_t)(1u << i);
@@ -289,7 +284,7 @@ static bool release_token(struct attempt *attempt, struct span token,
         .operation =
             slots_handle(attempt->operation, tag_bits(TAG_OPERATION, asking)),
         .round = round,
-        .scope = {all_nodes(round), round->deadline_us},
+        .scope = {nodeset_all(round->total), round->deadline_us},
         .tombstone_ms =
             attempt->forced != NULL
                 ? spreads_tombstone_ms(means->spreads,

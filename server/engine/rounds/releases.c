@@ -17,11 +17,6 @@ void releases_init(struct releases *releases, struct nodes *nodes)
     debts_init(&releases->debts, nodes);
 }
 
-static uint16_t bit(int node)
-{
-    return (uint16_t)(1u << node);
-}
-
 /* Called after each change of their number. */
 static void show_pending(const struct releases *releases)
 {
@@ -75,7 +70,7 @@ static struct ballot send_to(struct releases *releases, int node,
                               : tag_forgotten();
     struct ballot ballot = nodes_send(releases->nodes, node, call, 0, tag);
     if (it != NULL && ballot.vote == VOTE_PENDING)
-        it->in_flight |= bit(node);
+        it->in_flight |= nodeset_of(node);
     return ballot;
 }
 
@@ -97,7 +92,7 @@ void releases_undo(struct releases *releases, const struct round *round,
         if (!vote->is_broken)
             is_sent = send_to(releases, i, &call, it).vote == VOTE_PENDING;
         if (it != NULL)
-            it->owed |= bit(i);
+            it->owed |= nodeset_of(i);
         else if (!is_sent)
             releases->env->metrics->releases_dropped++;
     }
@@ -121,7 +116,7 @@ bool releases_ask(struct releases *releases, struct release_ask *ask)
         return false;
     for (int i = 0; i < round->total; i++) {
         struct ballot ballot = {.vote = VOTE_UNASKED};
-        if (ask->scope.nodes & bit(i))
+        if (ask->scope.nodes & nodeset_of(i))
             ballot = send_to(releases, i, &call, it);
         int64_t uncertainty_us =
             clocks_uncertainty_us(&nodes->clocks, i, round->start_us);
@@ -140,15 +135,9 @@ bool releases_ask(struct releases *releases, struct release_ask *ask)
 
 /* ---- answers ------------------------------------------------------------ */
 
-static uint16_t all_of(const struct releases *releases)
-{
-    return (uint16_t)(bit(releases->env->settings.nodes) - 1);
-}
-
 static bool is_majority(const struct releases *releases, uint16_t nodes)
 {
-    return __builtin_popcount(nodes) >=
-           quorum_of(releases->env->settings.nodes);
+    return nodeset_count(nodes) >= quorum_of(releases->env->settings.nodes);
 }
 
 /* A majority has deleted the key in time: no repair sets it there again. */
@@ -172,11 +161,11 @@ static void judge(const struct releases *releases, struct release *it, int node,
         nodes_is_past(nodes, node, reply->node_now_us, it->set_ends_us);
     if (received_us <= it->in_time_us ||
         nodes_is_before(nodes, node, reply->node_now_us, it->in_time_us))
-        it->in_time |= bit(node);
+        it->in_time |= nodeset_of(node);
     if (!it->is_again && had_key)
-        it->deleted |= bit(node);
+        it->deleted |= nodeset_of(node);
     if (it->is_again ? had_key : !had_key && !is_past)
-        it->again |= bit(node);
+        it->again |= nodeset_of(node);
     it->set_ends_us = at_least(
         it->set_ends_us, received_us + releases->env->settings.node_timeout_us);
 }
@@ -188,7 +177,7 @@ static void hand_over(struct releases *releases, struct release *it)
                                    texts_second(&it->texts), it->until_us};
     uint16_t due = it->owed & (uint16_t)~it->in_flight;
     for (int i = 0; i < releases->env->settings.nodes; i++)
-        if (due & bit(i))
+        if (due & nodeset_of(i))
             debts_add(&releases->debts, i, &item);
     it->owed &= (uint16_t)~due;
 }
@@ -203,7 +192,7 @@ static void ask_again(struct releases *releases, struct release *it,
     it->is_again = true;
     it->again = 0;
     for (int i = 0; i < releases->env->settings.nodes; i++)
-        if (nodes & bit(i))
+        if (nodes & nodeset_of(i))
             (void)send_to(releases, i, &call, it);
 }
 
@@ -214,7 +203,7 @@ static uint16_t due_again(const struct releases *releases,
     if (is_closed(releases, it))
         return it->is_again ? 0 : it->again;
     bool may_be_set_again = it->again != 0 || !it->is_again; /* by a repair */
-    return may_be_set_again ? all_of(releases) : 0;
+    return may_be_set_again ? nodeset_all(releases->env->settings.nodes) : 0;
 }
 
 /* The next step; ends the release if there is none. */
@@ -248,13 +237,13 @@ uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
     if (it == NULL)
         return 0;
     /* a link answers each call once, and go_on sends no second one before */
-    assert(it->in_flight & bit(node));
+    assert(it->in_flight & nodeset_of(node));
     uint64_t operation = it->is_again ? 0 : it->operation;
-    it->in_flight &= (uint16_t)~bit(node);
+    it->in_flight &= (uint16_t)~nodeset_of(node);
     if (vote_ends_release(reply->vote)) {
         if (it->operation != 0)
             judge(releases, it, node, reply, received_us);
-        it->owed &= (uint16_t)~bit(node);
+        it->owed &= (uint16_t)~nodeset_of(node);
     }
     go_on(releases, it, received_us);
     show_pending(releases);

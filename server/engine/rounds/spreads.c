@@ -36,19 +36,9 @@ void spreads_init(struct spreads *spreads, struct nodes *nodes)
         LIST_INIT(&spreads->buckets[i]);
 }
 
-static uint16_t bit(int node)
-{
-    return (uint16_t)(1u << node);
-}
-
 static uint16_t all_nodes(const struct spreads *spreads)
 {
-    return (uint16_t)(bit(spreads->env->settings.nodes) - 1);
-}
-
-static int count(uint16_t nodes)
-{
-    return __builtin_popcount(nodes);
+    return nodeset_all(spreads->env->settings.nodes);
 }
 
 /* ---- the lists ---------------------------------------------------------- */
@@ -91,9 +81,9 @@ static uint16_t lacking_voters(const struct spreads *spreads,
 {
     uint16_t lacking = all_nodes(spreads) & (uint16_t)~it->has;
     for (int i = 0; i < spreads->env->settings.nodes; i++)
-        if ((lacking & bit(i)) != 0 &&
+        if ((lacking & nodeset_of(i)) != 0 &&
             nodes_refusal(spreads->nodes, i, CALL_REPAIR) != STATE_NONE)
-            lacking &= (uint16_t)~bit(i);
+            lacking &= (uint16_t)~nodeset_of(i);
     return lacking;
 }
 
@@ -265,7 +255,7 @@ static void send_fill(struct spreads *spreads, const struct spread *it,
     call.is_fill = true;
     spreads->env->metrics->fills++;
     for (int i = 0; i < spreads->env->settings.nodes; i++)
-        if ((it->asked & bit(i)) == 0)
+        if ((it->asked & nodeset_of(i)) == 0)
             (void)nodes_send(spreads->nodes, i, &call, it->deadline_us, tag);
 }
 
@@ -306,7 +296,7 @@ static void look(struct spreads *spreads, struct spread *it, int64_t now_us)
     for (int i = 0; i < spreads->env->settings.nodes; i++)
         if (nodes_send(spreads->nodes, i, &call, deadline_us, tag_of(it, true))
                 .vote == VOTE_PENDING)
-            it->sent |= bit(i);
+            it->sent |= nodeset_of(i);
 }
 
 /*
@@ -337,7 +327,7 @@ static void create(struct spreads *spreads, struct spread *it, uint16_t on,
     call.tombstone_ms = spreads_tombstone_ms(spreads, 0);
     for (int i = 0; i < spreads->env->settings.nodes; i++) {
         call.seen = it->missing_before[i];
-        if (on & bit(i))
+        if (on & nodeset_of(i))
             (void)nodes_send(spreads->nodes, i, &call, until_us,
                              tag_of(it, false));
     }
@@ -350,7 +340,7 @@ static uint16_t nodes_with(const struct round *round, enum vote vote)
     uint16_t nodes = 0;
     for (int i = 0; i < round->total; i++)
         if (round->votes[i].vote == vote)
-            nodes |= bit(i);
+            nodes |= nodeset_of(i);
     return nodes;
 }
 
@@ -472,7 +462,7 @@ void spreads_on_granted(struct spreads *spreads, const struct round *round,
         record.asked = 0;
         for (int i = 0; i < round->total; i++)
             if (round->votes[i].is_sent)
-                record.asked |= bit(i);
+                record.asked |= nodeset_of(i);
         add_young(spreads, &record, lock);
         return;
     }
@@ -595,7 +585,7 @@ static uint16_t missing_of(const struct spread *it,
 static void note_has(struct spread *it, int node)
 {
     if (it->sent_end_us == end_us(it))
-        it->has |= bit(node);
+        it->has |= nodeset_of(node);
 }
 
 /* Ends the record if there is nothing more to do. */
@@ -603,12 +593,14 @@ static void judge(struct spreads *spreads, struct spread *it)
 {
     int nodes = spreads->env->settings.nodes;
     int quorum = quorum_of(nodes);
-    if (is_done(spreads, it) || count(it->lacks) >= nodes - quorum + 1) {
+    if (is_done(spreads, it) ||
+        nodeset_count(it->lacks) >= nodes - quorum + 1) {
         forget(spreads, it);
         return;
     }
     uint16_t due = it->before & (uint16_t) ~(it->found | it->created);
-    if (it->step != SPREAD_LOOKING || count(it->found) < quorum || due == 0)
+    if (it->step != SPREAD_LOOKING || nodeset_count(it->found) < quorum ||
+        due == 0)
         return;
     it->created |= due;
     create(spreads, it, due, environment_now(spreads->env));
@@ -617,16 +609,16 @@ static void judge(struct spreads *spreads, struct spread *it)
 static void on_looked(struct spreads *spreads, struct spread *it, int node,
                       const struct call_reply *reply)
 {
-    if (it->step != SPREAD_LOOKING || (it->answered & bit(node)) != 0)
+    if (it->step != SPREAD_LOOKING || (it->answered & nodeset_of(node)) != 0)
         return;
-    it->answered |= bit(node);
+    it->answered |= nodeset_of(node);
     it->answered_us = environment_now(spreads->env);
     if (reply->vote == VOTE_EXTENDED) {
-        it->found |= bit(node);
+        it->found |= nodeset_of(node);
         note_has(it, node);
     } else if (reply->vote == VOTE_FREE || reply->vote == VOTE_HELD) {
-        it->lacks |= bit(node);
-        it->has &= (uint16_t)~bit(node);
+        it->lacks |= nodeset_of(node);
+        it->has &= (uint16_t)~nodeset_of(node);
         it->missing[node] = missing_of(it, reply);
     }
     judge(spreads, it);
@@ -637,11 +629,11 @@ static void on_looked(struct spreads *spreads, struct spread *it, int node,
 static void on_created(struct spreads *spreads, struct spread *it, int node,
                        const struct call_reply *reply)
 {
-    if (reply->vote == VOTE_HELD && (it->created & bit(node)) != 0)
-        it->again |= bit(node);
+    if (reply->vote == VOTE_HELD && (it->created & nodeset_of(node)) != 0)
+        it->again |= nodeset_of(node);
     if (reply->vote != VOTE_GRANTED)
         return;
-    it->lacks &= (uint16_t)~bit(node);
+    it->lacks &= (uint16_t)~nodeset_of(node);
     if (it->look == 0) /* of the fill */
         note_has(it, node);
     judge(spreads, it);
