@@ -452,20 +452,18 @@ uint64_t listing_start(struct listings *listings,
     struct listing *it = slots_take(&listings->slots);
     if (it == NULL)
         return 0;
+    *it = (struct listing){
+        .head = it->head,
+        .listings = listings,
+        .state = LISTING_SCANNING,
+        .client = client,
+        .wish = *list,
+        .cursor = list->cursor,
+        .page = {.outcome = LIST_PENDING, .node = -1},
+    };
     TAILQ_INSERT_TAIL(&listings->list, it, link);
-    it->listings = listings;
-    it->state = LISTING_SCANNING;
-    it->client = client;
-    it->wish = *list;
     it->wish.prefix =
         (struct span){it->prefix, span_copy(it->prefix, list->prefix)};
-    it->cursor = list->cursor;
-    it->page = (struct engine_page){.outcome = LIST_PENDING, .node = -1};
-    it->is_starting = false;
-    it->pending = it->shown = it->count = 0;
-    it->operations = NULL;
-    it->names = NULL;
-    it->left = (struct span){0};
     if (list->pool.len > 0 && !begin_pool(it, list)) {
         listing_end(it);
         return 0;

@@ -327,20 +327,7 @@ void batch_command(const struct batch *batch, const char *sha,
 
 void batch_reset(struct batch *batch)
 {
-    batch->calls = 0;
-    batch->args_count = 0;
-    batch->acquires = 0;
-    batch->releases = 0;
-    batch->used = 0;
-    batch->admit = (struct span){NULL, 0};
-    batch->window_us = 0;
-    batch->is_timed = false;
-    batch->deadline_us = 0;
-    batch->latest_us = 0;
-    batch->kinds_count = 0;
-    batch->slots_count = 0;
-    batch->has_list = false;
-    batch->slots_told = 0;
+    memset(batch, 0, offsetof(struct batch, prefix));
 }
 
 /* ---- the reply ---------------------------------------------------------- */

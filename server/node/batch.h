@@ -29,28 +29,27 @@ enum {
 
 /* All zero at first, except for prefix, which is borrowed. */
 struct batch {
-    struct span prefix;
     int calls;
     int args_count;
-    struct span args[BATCH_ARGS_MAX];
-    /* acquires and releases of one lock each */
-    int acquires;
-    struct span slots_of[BATCH_CALLS_MAX]; /* of the acquires */
-    int releases;
-    struct span locks[BATCH_CALLS_MAX];  /* of the releases */
-    struct span tokens[BATCH_CALLS_MAX]; /* of the releases */
-    struct span admit;   /* of all calls; empty: no call needs it yet */
-    int64_t window_us;   /* of all calls; 0: no call needs it yet */
-    bool is_timed;       /* a call has a deadline */
-    int64_t deadline_us; /* the earliest deadline; 0: there is none yet */
-    int64_t latest_us;   /* the latest deadline; 0: there is none yet */
+    int acquires, releases; /* of one lock each */
+    struct span admit;      /* of all calls; empty: no call needs it yet */
+    int64_t window_us;      /* of all calls; 0: no call needs it yet */
+    bool is_timed;          /* a call has a deadline */
+    int64_t deadline_us;    /* the earliest deadline; 0: there is none yet */
+    int64_t latest_us;      /* the latest deadline; 0: there is none yet */
     int kinds_count;
-    char kinds[BATCH_KINDS_MAX];
     int slots_count; /* of the acquires and releases since the last ";" */
-    uint16_t slots[BATCH_CALLS_MAX];
-    bool has_list;  /* of names or tokens, in its reply */
-    int slots_told; /* in its reply */
+    bool has_list;   /* of names or tokens, in its reply */
+    int slots_told;  /* in its reply */
     size_t used;
+    /* batch_reset clears what stands above */
+    struct span prefix;
+    struct span args[BATCH_ARGS_MAX];
+    struct span slots_of[BATCH_CALLS_MAX]; /* of the acquires */
+    struct span locks[BATCH_CALLS_MAX];    /* of the releases */
+    struct span tokens[BATCH_CALLS_MAX];   /* of the releases */
+    char kinds[BATCH_KINDS_MAX];
+    uint16_t slots[BATCH_CALLS_MAX];
     char bytes[BATCH_BYTES_MAX];
 };
 

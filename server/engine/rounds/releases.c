@@ -49,15 +49,11 @@ static struct release *remember(struct releases *releases, struct span resource,
     struct release *it = slots_take(&releases->slots);
     if (it == NULL)
         return NULL;
+    *it = (struct release){.head = it->head};
     if (!texts_keep(&it->texts, resource, token)) {
         slots_give(&releases->slots, it);
         return NULL;
     }
-    it->operation = 0;
-    it->owed = it->in_flight = 0;
-    it->asked = it->deleted = it->in_time = it->again = 0;
-    it->is_again = false;
-    it->in_time_us = 0;
     TAILQ_INSERT_TAIL(&releases->list, it, link);
     return it;
 }

@@ -362,38 +362,24 @@ static void give_way(struct spreads *spreads)
 }
 
 /* A record that is in no list but its bucket; NULL: there is no place. */
-static struct spread *make(struct spreads *spreads, const struct spread *from,
+static struct spread *make(struct spreads *spreads, struct spread *from,
                            const struct spread_lock *lock)
 {
     if (spreads->slots.used == spreads->slots.limit)
         give_way(spreads);
     struct spread *it = slots_take(&spreads->slots);
-    if (it != NULL && !texts_keep(&it->texts, lock->resource, lock->token)) {
+    if (it != NULL) {
+        from->head = it->head;
+        *it = *from;
+        it->sent_end_us = end_us(it);
+        if (texts_keep(&it->texts, lock->resource, lock->token)) {
+            LIST_INSERT_HEAD(bucket_of(spreads, lock->token), it, in_bucket);
+            return it;
+        }
         slots_give(&spreads->slots, it);
-        it = NULL;
     }
-    if (it == NULL) {
-        spreads->env->metrics->locks_thin++;
-        return NULL;
-    }
-    it->step = from->step;
-    it->is_active = false;
-    it->at_us = from->at_us;
-    it->start_us = from->start_us;
-    it->deadline_us = from->deadline_us;
-    it->ttl_ms = from->ttl_ms;
-    it->until_us = from->until_us;
-    it->gate_us = from->gate_us;
-    it->asked = from->asked;
-    it->has = from->has;
-    it->tries = 0;
-    it->look = 0;
-    it->look_us = it->answered_us = 0;
-    it->sent_end_us = end_us(it);
-    it->sent = it->answered = it->found = it->lacks = it->before = 0;
-    it->created = it->again = 0;
-    LIST_INSERT_HEAD(bucket_of(spreads, lock->token), it, in_bucket);
-    return it;
+    spreads->env->metrics->locks_thin++;
+    return NULL;
 }
 
 /* What a round tells. */
@@ -402,7 +388,7 @@ static struct spread record_of(const struct spreads *spreads,
                                const struct spread_lock *lock)
 {
     int64_t gate = gate_us(spreads, round, lock);
-    struct spread record = {
+    return (struct spread){
         .step = SPREAD_RESTING,
         .at_us = gate,
         .start_us = round->start_us,
@@ -412,7 +398,6 @@ static struct spread record_of(const struct spreads *spreads,
         .gate_us = gate,
         .asked = all_nodes(spreads),
     };
-    return record;
 }
 
 bool spreads_may_follow(const struct round *round)
