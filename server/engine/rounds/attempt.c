@@ -60,6 +60,16 @@ static struct call make_call(const struct attempt *attempt)
     return call;
 }
 
+static void note_asked(struct attempt *attempt, int node, struct ballot ballot)
+{
+    const struct nodes *nodes = attempt->means->nodes;
+    if (ballot.vote == VOTE_PENDING)
+        round_note_sent(&attempt->round, node,
+                        nodes->admission.node[node].life);
+    else
+        round_note_ballot(&attempt->round, node, ballot);
+}
+
 static void send_to(struct attempt *attempt, int node, struct call *call)
 {
     struct nodes *nodes = attempt->means->nodes;
@@ -72,10 +82,7 @@ static void send_to(struct attempt *attempt, int node, struct call *call)
         nodes, node, call, round->deadline_us,
         slots_handle(attempt->operation,
                      tag_bits(TAG_OPERATION, (unsigned)attempt->number)));
-    if (ballot.vote == VOTE_PENDING)
-        round_note_sent(round, node, nodes->admission.node[node].life);
-    else
-        round_note_ballot(round, node, ballot);
+    note_asked(attempt, node, ballot);
 }
 
 /* The number and the token of the next round of an acquire. */
@@ -299,16 +306,6 @@ static bool release_token(struct attempt *attempt, struct span token,
         ballots[i] =
             is_asked ? ask.ballots[i] : (struct ballot){.vote = VOTE_STALLED};
     return is_asked;
-}
-
-static void note_asked(struct attempt *attempt, int node, struct ballot ballot)
-{
-    const struct nodes *nodes = attempt->means->nodes;
-    if (ballot.vote == VOTE_PENDING)
-        round_note_sent(&attempt->round, node,
-                        nodes->admission.node[node].life);
-    else
-        round_note_ballot(&attempt->round, node, ballot);
 }
 
 static void release_found(struct attempt *attempt)
