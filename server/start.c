@@ -9,12 +9,6 @@
 
 enum { CONNECTIONS_FEW = 1000 }; /* fewer than this may be a mistake */
 
-static void warn_of(const char *event, const char *detail)
-{
-    log_write(LOG_WARN, event,
-              (struct log_field[]){LOG_S("detail", detail), LOG_END});
-}
-
 /* A file that holds a secret, and that others may read or write. */
 static void warn_if_open(const char *event, const char *path)
 {
@@ -66,13 +60,13 @@ static void warn(const struct config *config, int64_t connections)
                       "(ulimit -n)"),
                 LOG_END});
     if (*config->tls_cert == '\0' && !address_is_loopback(config->listen_host))
-        warn_of("clients_in_the_clear",
-                "others on the network can read tokens and use them; set "
-                "--tls-cert and --tls-key, or listen on 127.0.0.1");
+        log_tell(LOG_WARN, "clients_in_the_clear",
+                 "others on the network can read tokens and use them; set "
+                 "--tls-cert and --tls-key, or listen on 127.0.0.1");
     if (*config->auth_file == '\0' && !address_is_loopback(config->listen_host))
-        warn_of("open_to_all",
-                "whoever can connect may acquire, and force the release of, "
-                "every lock; set --auth-file, or listen on 127.0.0.1");
+        log_tell(LOG_WARN, "open_to_all",
+                 "whoever can connect may acquire, and force the release of, "
+                 "every lock; set --auth-file, or listen on 127.0.0.1");
     warn_of_passwords(config);
     if (config->nodes_count % 2 == 0)
         log_write(LOG_WARN, "even_number_of_nodes",
@@ -82,9 +76,9 @@ static void warn(const struct config *config, int64_t connections)
                                       "failures"),
                       LOG_END});
     if (!config->restart_guard)
-        warn_of("restart_guard_off",
-                "nodes that lost their memory vote at once: a lock may have "
-                "two holders");
+        log_tell(LOG_WARN, "restart_guard_off",
+                 "nodes that lost their memory vote at once: a lock may have "
+                 "two holders");
 }
 
 void start_log(const struct config *config, int64_t connections)

@@ -183,8 +183,7 @@ static void warn_of_certificate(const struct world *world)
             ? NULL
             : trust_warning(world->trust, clock_wall_us() / US_PER_S);
     if (warning != NULL)
-        log_write(LOG_WARN, "node_tls_certificate",
-                  (struct log_field[]){LOG_S("detail", warning), LOG_END});
+        log_tell(LOG_WARN, "node_tls_certificate", warning);
 }
 
 void world_reload(struct world *world)
@@ -196,8 +195,7 @@ void world_reload(struct world *world)
         log_write(LOG_INFO, "node_tls_reloaded", NULL);
         warn_of_certificate(world);
     } else {
-        log_write(LOG_WARN, "node_tls_not_reloaded",
-                  (struct log_field[]){LOG_S("detail", error), LOG_END});
+        log_tell(LOG_WARN, "node_tls_not_reloaded", error);
     }
 }
 

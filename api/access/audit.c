@@ -33,12 +33,6 @@ struct audit {
 
 /* ---- the file ----------------------------------------------------------- */
 
-static void tell(enum log_level level, const char *event, const char *detail)
-{
-    log_write(level, event,
-              (struct log_field[]){LOG_S("detail", detail), LOG_END});
-}
-
 /* True: all lines are in the file. */
 static bool flush(struct audit *audit)
 {
@@ -47,7 +41,7 @@ static bool flush(struct audit *audit)
     /* a pipe that is full is no failure yet: its reader is slow */
     bool is_failing = error != 0 && (audit->is_failing || error != EAGAIN);
     if (is_failing && !audit->is_failing)
-        tell(LOG_ERROR, "audit_not_written", strerror(error));
+        log_tell(LOG_ERROR, "audit_not_written", strerror(error));
     if (!is_failing && audit->is_failing)
         log_write(LOG_INFO, "audit_written_again", NULL);
     audit->is_failing = is_failing;
@@ -340,7 +334,7 @@ void audit_reopen(struct audit *audit)
     if (audit == NULL)
         return;
     if (!linefile_reopen(audit->file, &reason))
-        tell(LOG_ERROR, "audit_not_reopened", reason);
+        log_tell(LOG_ERROR, "audit_not_reopened", reason);
     (void)flush(audit);
 }
 

@@ -177,6 +177,12 @@ void log_write(enum log_level level, const char *event,
     lost = is_written ? 0 : lost + 1;
 }
 
+void log_tell(enum log_level level, const char *event, const char *detail)
+{
+    log_write(level, event,
+              (struct log_field[]){LOG_S("detail", detail), LOG_END});
+}
+
 bool log_limit_take(struct log_limit *limit, int64_t now_us)
 {
     assert(limit->every_us > 0);

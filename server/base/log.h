@@ -42,6 +42,9 @@ struct log_field {
 void log_write(enum log_level level, const char *event,
                const struct log_field *fields);
 
+/* The same with one field, the detail. */
+void log_tell(enum log_level level, const char *event, const char *detail);
+
 /*
  * Limits a kind of line: burst at once, and then one per every_us. The owner
  * sets only these two; the others start as zero.

@@ -91,10 +91,7 @@ static void *grow(void *old, size_t size)
 {
     void *grown = realloc(old, size);
     if (grown == NULL)
-        log_write(
-            LOG_ERROR, "no_memory",
-            (struct log_field[]){
-                LOG_S("detail", "the event loop cannot continue"), LOG_END});
+        log_tell(LOG_ERROR, "no_memory", "the event loop cannot continue");
     return grown;
 }
 

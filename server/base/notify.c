@@ -11,9 +11,7 @@
 static void check_sent(int rc)
 {
     if (rc < 0)
-        log_write(
-            LOG_WARN, "notify_failed",
-            (struct log_field[]){LOG_S("detail", strerror(-rc)), LOG_END});
+        log_tell(LOG_WARN, "notify_failed", strerror(-rc));
 }
 
 void notify_ready(const char *status)

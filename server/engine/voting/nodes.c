@@ -245,11 +245,9 @@ static void judge_clocks(struct nodes *nodes, int64_t now_us)
     if (!clocks_judge(&nodes->clocks, now_us, &judgement))
         return;
     if (judgement.is_own)
-        log_write(LOG_WARN, "own_clock_suspect",
-                  (struct log_field[]){
-                      LOG_S("detail", "a majority of the nodes' clocks stepped "
-                                      "at once: all are measured again"),
-                      LOG_END});
+        log_tell(LOG_WARN, "own_clock_suspect",
+                 "a majority of the nodes' clocks stepped at once: all are "
+                 "measured again");
     for (int i = 0; i < nodes->env->settings.nodes; i++) {
         if (!(judgement.stepped & 1u << i))
             continue;
