@@ -215,8 +215,8 @@ static void check_time(const struct play *play, int node)
     }
     bool is_time =
         play->now_us >= it->sighted_us + eligibility_quarantine_us(admission);
-    assert(told_twice >= admission->settings.quorum ||
-           (is_time && members < admission->settings.quorum));
+    assert(told_twice >= admission->quorum ||
+           (is_time && members < admission->quorum));
 }
 
 static void check_action(const struct play *play,
@@ -236,7 +236,7 @@ static void check_action(const struct play *play,
     /* a birth under other names may count instead */
     assert(it->birth[0] == '\0' ||
            !witness_knows_later(&admission->witness, action->node, it->birth));
-    if (action->kind == ADMISSION_ADMIT && !admission->settings.is_off &&
+    if (action->kind == ADMISSION_ADMIT && !admission->settings.is_guard_off &&
         !firststart_may_admit(&admission->start, action->node))
         check_time(play, action->node);
 }
@@ -365,18 +365,17 @@ static void begin(struct play *play, struct input *input)
     int nodes = (int)(some(input) % NODES_MAX) + 1;
     int epoch = (int)(some(input) % 1000000) + 1;
     int64_t options = some(input);
-    struct admission_settings settings = {
+    struct engine_settings settings = {
         .nodes = nodes,
-        .quorum = nodes / 2 + 1,
-        .epoch = epoch,
+        .config_epoch = epoch,
         .fingerprint = "00112233445566ff",
         .max_ttl_ms = MAX_TTL_MS,
         .node_timeout_us = TIMEOUT_US,
         .first_start = (enum first_start)(options % 3),
         .has_take_over = options & 4,
-        .is_off = options & 8,
+        .is_guard_off = options & 8,
     };
-    memcpy(settings.names, names, sizeof names);
+    memcpy(settings.node_names, names, sizeof names);
     memset(play, 0, sizeof *play);
     play->now_us = INT64_C(1000000000);
     admission_init(&play->admission, &settings);

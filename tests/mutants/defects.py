@@ -262,7 +262,7 @@ DEFECTS = [
         faults="flush,break,block,slow"),
     Defect("no quarantine", "sim", "exclusion", [Edit(
         "server/engine/voting/eligibility.c",
-        "    if (admission->settings.is_off)\n        return true;\n",
+        "    if (admission->settings.is_guard_off)\n        return true;\n",
         "    if (admission)\n        return true;\n")]),
     # The code has a second safeguard: a server asks only nodes that it has seen
     # admitted, and a majority of them does not forget. The model has only one.
@@ -422,8 +422,8 @@ DEFECTS = [
         faults="flush,block,slow"),
     Defect("a minority is asked", "sim", "exclusion", [Edit(
         "server/engine/voting/eligibility.c",
-        "return __builtin_popcount(nodes) >= admission->settings.quorum;",
-        "return __builtin_popcount(nodes) >= admission->settings.quorum - 1;")],
+        "return __builtin_popcount(nodes) >= admission->quorum;",
+        "return __builtin_popcount(nodes) >= admission->quorum - 1;")],
         faults="lag,cut,options,quiet"),
     # A node forgets between its vote and those of the others, which are late.
     Defect("births that change no admission", "sim", "exclusion", [Edit(

@@ -66,7 +66,7 @@ IN_UNITS_AND_MODEL = [
     Defect("lower epoch of a few nodes followed", "unit",
            "story_65_a_lower_epoch_of_a_few_nodes_is_not_followed", [Edit(
         "server/engine/voting/epoch.c",
-        "         count_certain(admission, epoch) < admission->settings.quorum))",
+        "         count_certain(admission, epoch) < admission->quorum))",
         "         admission->epoch == 0))")], tests="epoch"),
     Defect("the word of the operator makes a first start", "unit",
            "new_names_on_new_machines_are_no_first_start", [Edit(
@@ -82,7 +82,7 @@ IN_UNITS_AND_MODEL = [
     Defect("epoch of one node followed", "unit",
            "once_a_majority_told_it_one_node_changes_it_no_more", [Edit(
         "server/engine/voting/epoch.c",
-        "    bool is_common = most >= admission->settings.quorum;\n",
+        "    bool is_common = most >= admission->quorum;\n",
         "    bool is_common = most >= 1;\n")], tests="epoch"),
     Defect("other nodes replaced by any higher epoch", "unit",
            "only_the_next_epoch_replaces_other_nodes", [Edit(
@@ -114,7 +114,7 @@ IN_UNITS_AND_MODEL = [
     Defect("word for one epoch holds for each", "unit",
            "story_65_the_word_does_not_hold_for_an_epoch_that_is_followed",
            [Edit("server/engine/voting/eligibility.c",
-                 "           admission->epoch == admission->settings.epoch;",
+                 "           admission->epoch == admission->settings.config_epoch;",
                  "           true;")], tests="takeover"),
     Defect("promises of the second of two lists not waited for", "unit",
            "story_65_the_last_promise_of_each_list_is_waited_for", [Edit(

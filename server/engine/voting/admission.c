@@ -13,18 +13,31 @@ enum {
     MAX_TTL_MOST_MS = 86400000, /* a value written by hand must not overflow */
 };
 
+/* The node to mark first: the one with the least name. */
+static int leader_of(const struct engine_settings *settings)
+{
+    int leader = 0;
+    for (int i = 1; i < settings->nodes; i++)
+        if (strcmp(settings->node_names[i], settings->node_names[leader]) < 0)
+            leader = i;
+    return leader;
+}
+
 void admission_init(struct admission *admission,
-                    const struct admission_settings *settings)
+                    const struct engine_settings *settings)
 {
     assert(settings->nodes >= 1 && settings->nodes <= NODES_MAX &&
-           settings->leader < settings->nodes && settings->epoch >= 1);
-    *admission =
-        (struct admission){.settings = *settings, .epoch = settings->epoch};
-    witness_init(&admission->witness, settings->names, settings->nodes);
+           settings->config_epoch >= 1);
+    *admission = (struct admission){
+        .settings = *settings,
+        .quorum = quorum_of(settings->nodes),
+        .epoch = settings->config_epoch, /* that of the nodes counts */
+    };
+    witness_init(&admission->witness, settings->node_names, settings->nodes);
     firststart_init(
-        &admission->start, settings->nodes, settings->leader,
+        &admission->start, settings->nodes, leader_of(settings),
         at_least(HOLD_TIMEOUTS * settings->node_timeout_us, HOLD_US),
-        !settings->is_off && !settings->is_observer &&
+        !settings->is_guard_off && !settings->is_observer &&
             settings->first_start != FIRST_START_NO);
 }
 
@@ -340,7 +353,7 @@ static void note_survey(struct admission *admission)
         it->is_outdated = is_outdated(admission, i);
         answered += it->looked_us != 0;
     }
-    admission->is_surveyed |= answered >= admission->settings.quorum;
+    admission->is_surveyed |= answered >= admission->quorum;
 }
 
 /* It is marked as soon as that is allowed, and cannot disturb a first start. */

@@ -39,7 +39,7 @@ struct admission_action {
 
 /* settings are copied. No node is connected yet. */
 void admission_init(struct admission *admission,
-                    const struct admission_settings *settings);
+                    const struct engine_settings *settings);
 
 /*
  * The next action at now_us; false: there is none. It counts as begun: the

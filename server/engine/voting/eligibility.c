@@ -43,11 +43,11 @@ static bool may_lower(const struct admission *admission, int node)
         ours += it->epoch_ours == admission->epoch;
         counting += eligibility_epoch_of(admission, i) == admission->epoch;
     }
-    if (admitted >= admission->settings.quorum)
+    if (admitted >= admission->quorum)
         return true;
     if (!admission->node[node].is_only_marked)
         return false;
-    return ours >= admission->settings.quorum ||
+    return ours >= admission->quorum ||
            (eligibility_epoch_of(admission, node) == 0 &&
             (counting > 0 || (eligibility_epoch_below(admission) != 0 &&
                               eligibility_may_take_over(admission))));
@@ -76,7 +76,7 @@ bool eligibility_may_renew(const struct admission *admission, int node,
 
 static bool is_majority(const struct admission *admission, uint16_t nodes)
 {
-    return __builtin_popcount(nodes) >= admission->settings.quorum;
+    return __builtin_popcount(nodes) >= admission->quorum;
 }
 
 /* The other nodes, a bit each, that vote and have a good clock. */
@@ -156,7 +156,7 @@ int64_t eligibility_greatest_ttl_ms(const struct admission *admission)
  */
 int64_t eligibility_quarantine_us(const struct admission *admission)
 {
-    if (admission->settings.is_off)
+    if (admission->settings.is_guard_off)
         return 0;
     int64_t locks_us = eligibility_greatest_ttl_ms(admission) * 1010;
     return at_least(locks_us, 4 * (int64_t)FENCE_WINDOW_US) + CONFIRMED_US +
@@ -171,13 +171,14 @@ bool eligibility_is_established(const struct admission *admission)
 bool eligibility_has_word(const struct admission *admission)
 {
     return admission->settings.has_take_over &&
-           admission->epoch == admission->settings.epoch;
+           admission->epoch == admission->settings.config_epoch;
 }
 
 bool eligibility_is_taking_over(const struct admission *admission)
 {
     return admission->epoch > 1 && !eligibility_is_established(admission) &&
-           !eligibility_has_word(admission) && !admission->settings.is_off;
+           !eligibility_has_word(admission) &&
+           !admission->settings.is_guard_off;
 }
 
 /*
@@ -212,7 +213,7 @@ static bool has_ended(const struct admission *admission, int node,
                       int64_t now_us)
 {
     const struct admission_asked *asked = &admission->node[node].asked;
-    if (admission->settings.is_off)
+    if (admission->settings.is_guard_off)
         return true;
     if (is_taken(admission, node))
         return now_us >= taken_until_us(admission, node);
@@ -238,7 +239,7 @@ static bool is_agreed(const struct admission *admission, int node,
                       int64_t now_us)
 {
     int nodes = admission->settings.nodes;
-    int enough = nodes - admission->settings.quorum + 1;
+    int enough = nodes - admission->quorum + 1;
     int64_t since_us = admission->node[node].sighted_us + SAID_US;
     int whole = 0, voting = 0, there = 1;
     for (int i = 0; i < nodes; i++) {
@@ -382,7 +383,7 @@ static bool may_take_over(const struct admission *admission, bool is_early)
         there += admission->node[i].phase != ADMISSION_DOWN &&
                  admission->node[i].looked_us != 0;
     if (!eligibility_is_taking_over(admission))
-        return there >= admission->settings.quorum;
+        return there >= admission->quorum;
     count_possible(admission, is_early, &count);
     return count.is_dead;
 }
@@ -488,7 +489,7 @@ static bool may_admit(const struct admission *admission, int node,
                       int64_t now_us)
 {
     return admission->node[node].phase == ADMISSION_MARKED &&
-           (admission->has_median || admission->settings.is_off) &&
+           (admission->has_median || admission->settings.is_guard_off) &&
            (is_taken(admission, node) ||
             !eligibility_has_foreign(admission, now_us)) &&
            eligibility_has_taken_over(admission) &&

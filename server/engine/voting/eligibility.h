@@ -16,11 +16,7 @@
 #ifndef REDLOCKD_ELIGIBILITY_H
 #define REDLOCKD_ELIGIBILITY_H
 
-#include "../../base/types.h"
-#include "../../lock/lock.h"
-#include "../port/call.h"
-#include "../port/fingerprint.h"
-#include "../port/vote.h"
+#include "../port/port.h"
 #include "firststart.h"
 #include "takeover.h"
 #include "witness.h"
@@ -30,22 +26,6 @@ enum {
     HEARTBEAT_US = 1000000,               /* between two looks at a node */
     /* a machine whose beats do not rise for so long is gone */
     SILENT_US = 10 * HEARTBEAT_US,
-};
-
-struct admission_settings {
-    int nodes;
-    int quorum;
-    const char
-        *names[NODES_MAX]; /* of the nodes; read by admission_init only */
-    int leader; /* the node to mark first: the one with the least name */
-    int epoch;  /* as given, at least 1; the one of the nodes counts */
-    char fingerprint[FINGERPRINT_LEN + 1];
-    int64_t max_ttl_ms;
-    int64_t node_timeout_us;
-    enum first_start first_start; /* auto: durable nodes only */
-    bool has_take_over;           /* the old servers are stopped */
-    bool is_off;                  /* no quarantine */
-    bool is_observer;             /* only probes */
 };
 
 enum admission_phase {
@@ -113,7 +93,8 @@ struct admission_node {
 };
 
 struct admission {
-    struct admission_settings settings;
+    struct engine_settings settings;
+    int quorum;
     struct admission_node node[NODES_MAX];
     struct firststart start;
     struct witness witness;

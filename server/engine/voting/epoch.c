@@ -72,7 +72,7 @@ static int common_epoch(const struct admission *admission, int *most)
 bool epoch_follow(struct admission *admission)
 {
     int most, epoch = common_epoch(admission, &most);
-    bool is_common = most >= admission->settings.quorum;
+    bool is_common = most >= admission->quorum;
     bool is_highest = true;
     for (int i = 0; i < admission->settings.nodes; i++)
         if (admission->node[i].epoch_other > epoch ||
@@ -80,9 +80,9 @@ bool epoch_follow(struct admission *admission)
             is_highest = false;
     /* Names between may have taken the nodes that are missing; or all, if the
      * operator's word was enough. */
-    if (epoch < admission->settings.epoch &&
+    if (epoch < admission->settings.config_epoch &&
         (admission->settings.has_take_over || !is_highest ||
-         count_certain(admission, epoch) < admission->settings.quorum))
+         count_certain(admission, epoch) < admission->quorum))
         epoch = 0;
     bool counts = epoch != 0 && (admission->is_epoch_known
                                      ? is_common && epoch > admission->epoch
@@ -91,9 +91,9 @@ bool epoch_follow(struct admission *admission)
         (admission->is_epoch_known || !eligibility_is_bound(admission)))
         return false;
     if (!counts) /* it may have followed marks, before it saw the others */
-        epoch = admission->settings.epoch;
+        epoch = admission->settings.config_epoch;
     admission->is_epoch_known |=
-        counts && count_certain(admission, epoch) >= admission->settings.quorum;
+        counts && count_certain(admission, epoch) >= admission->quorum;
     bool is_new = epoch != admission->epoch;
     admission->epoch = epoch;
     return is_new;

@@ -13,36 +13,11 @@ enum {
     REFUSED_US = 5000000, /* until then, nodes may only be late */
 };
 
-static int leader_of(const struct engine_settings *settings)
-{
-    int leader = 0;
-    for (int i = 1; i < settings->nodes; i++)
-        if (strcmp(settings->node_names[i], settings->node_names[leader]) < 0)
-            leader = i;
-    return leader;
-}
-
 void nodes_init(struct nodes *nodes, const struct environment *env)
 {
     const struct engine_settings *settings = &env->settings;
-    assert(settings->nodes >= 1 && settings->nodes <= NODES_MAX);
     *nodes = (struct nodes){.env = env, .epoch = settings->config_epoch};
-    struct admission_settings admission = {
-        .nodes = settings->nodes,
-        .quorum = quorum_of(settings->nodes),
-        .leader = leader_of(settings),
-        .epoch = settings->config_epoch,
-        .max_ttl_ms = settings->max_ttl_ms,
-        .node_timeout_us = settings->node_timeout_us,
-        .first_start = settings->first_start,
-        .has_take_over = settings->has_take_over,
-        .is_off = settings->is_guard_off,
-        .is_observer = settings->is_observer,
-    };
-    memcpy(admission.fingerprint, settings->fingerprint,
-           sizeof admission.fingerprint);
-    memcpy(admission.names, settings->node_names, sizeof admission.names);
-    admission_init(&nodes->admission, &admission);
+    admission_init(&nodes->admission, settings);
     clocks_init(&nodes->clocks, settings->nodes, quorum_of(settings->nodes),
                 settings->max_ttl_ms, FENCE_WINDOW_US, CLOCK_REPLY_US);
     pace_init(&nodes->pace, settings->nodes);

@@ -237,7 +237,7 @@ TEST_EACH(story_46_who_saw_an_admission_objects_to_a_first_start, sights)
 
 TEST(with_the_guard_off_nodes_are_admitted_at_sight)
 {
-    voters.settings.is_off = true;
+    voters.settings.is_guard_off = true;
     voters_begin_again();
     ck_assert_int_eq(eligibility_quarantine_us(&voters.admission), 0);
     voters_come(4, LOOK_FRESH, "", VOTERS_MARK);

@@ -94,7 +94,6 @@ static void bring(int node, char letter)
 TEST_EACH(a_quorum_of_others_that_vote_must_know_of_its_birth, sets)
 {
     voters.settings.nodes = sets[_i].nodes;
-    voters.settings.quorum = sets[_i].nodes / 2 + 1;
     voters_begin_again();
     for (int i = 1; i < sets[_i].nodes; i++)
         bring(i, sets[_i].others[i - 1]);

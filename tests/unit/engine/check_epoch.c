@@ -16,7 +16,7 @@
 
 static void given(int epoch)
 {
-    voters.settings.epoch = epoch;
+    voters.settings.config_epoch = epoch;
     voters_begin_again();
 }
 

@@ -17,7 +17,7 @@
 
 static void begin_with_epoch(int epoch)
 {
-    voters.settings.epoch = epoch;
+    voters.settings.config_epoch = epoch;
     voters_begin_again();
 }
 

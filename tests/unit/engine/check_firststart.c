@@ -111,7 +111,7 @@ TEST_RANGE(story_28_nodes_that_are_not_durable_wait_for_the_operators_word,
 /* The old servers are stopped, but what they granted may still be held. */
 TEST(new_names_on_new_machines_are_no_first_start)
 {
-    voters.settings.epoch = 2;
+    voters.settings.config_epoch = 2;
     voters.settings.has_take_over = true;
     voters_begin_again();
     voters_come(0, LOOK_EMPTY, "", "");

@@ -68,7 +68,7 @@ TEST_RANGE(only_probes, 0, 2 * FOUND)
 /* The next epoch would take over these; see check_epochs.c. */
 TEST(takes_over_nothing)
 {
-    voters.settings.epoch = 2;
+    voters.settings.config_epoch = 2;
     voters_begin_again();
     voters_all(LOOK_BARE, "1:ffffffffffffffff:@:#:0:" VOTERS_LIFE, "");
     expect_probes();
@@ -83,7 +83,7 @@ TEST(revokes_nothing)
 
 TEST(with_the_guard_off_too)
 {
-    voters.settings.is_off = true;
+    voters.settings.is_guard_off = true;
     voters_begin_again();
     voters_all(LOOK_EMPTY, "", "");
     expect_probes();

@@ -25,7 +25,7 @@ enum { REST_US = 5000000, WAIT_US = REST_US + REST_US / 100 + 1 };
 
 static void given(int epoch)
 {
-    voters.settings.epoch = epoch;
+    voters.settings.config_epoch = epoch;
     voters.is_durable = false;
     voters_begin_again();
 }

@@ -65,12 +65,10 @@ static int64_t draw_delay_us(void)
 static void begin_server(int server)
 {
     struct rival *it = &rivals.server[server];
-    struct admission_settings settings = {
+    struct engine_settings settings = {
         .nodes = NODES,
-        .quorum = QUORUM,
-        .names = {"a", "b", "c", "d", "e"},
-        .leader = 1,
-        .epoch = rivals.epochs[server],
+        .node_names = {"b", "a", "c", "d", "e"},
+        .config_epoch = rivals.epochs[server],
         .fingerprint = FINGERPRINT,
         .max_ttl_ms = TTL_MS,
         .node_timeout_us = timeouts_us[server],

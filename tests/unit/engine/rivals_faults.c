@@ -40,7 +40,8 @@ void rivals_give_to_others(int node)
 {
     struct simmemory *memory = &rivals.node[node].memory;
     char name[FINGERPRINT_LEN + 1];
-    fingerprint_of_name(name, (char[]){(char)('a' + node), '\0'});
+    fingerprint_of_name(name,
+                        rivals.server[0].admission.settings.node_names[node]);
     snprintf(memory->admit, sizeof memory->admit,
              "1:ffffffffffffff05:%s:%026d:0:%020d%020d:%020d%020d", name, 1,
              node, rivals.node[node].life, node, rivals.node[node].replid);

@@ -14,7 +14,7 @@ void started_begin(void)
 {
     voters_begin();
     voters.settings.first_start = FIRST_START_AUTO;
-    voters.settings.leader = STARTED_LEAD;
+    voters.settings.node_names[STARTED_LEAD] = "A:1"; /* the least */
     voters_begin_again();
 }
 

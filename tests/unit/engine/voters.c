@@ -33,9 +33,8 @@ void voters_begin(void)
 {
     voters = (struct voters){
         .settings = {.nodes = VOTERS_NODES,
-                     .quorum = VOTERS_NODES / 2 + 1,
-                     .names = {"a:1", "b:1", "c:1", "d:1", "e:1"},
-                     .epoch = 1,
+                     .node_names = {"a:1", "b:1", "c:1", "d:1", "e:1"},
+                     .config_epoch = 1,
                      .fingerprint = VOTERS_FINGERPRINT,
                      .max_ttl_ms = VOTERS_TTL_MS,
                      .node_timeout_us = VOTERS_TIMEOUT_US,

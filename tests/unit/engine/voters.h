@@ -51,7 +51,7 @@ struct voters_memory {
 
 extern struct voters {
     struct admission admission;
-    struct admission_settings settings;
+    struct engine_settings settings;
     int64_t now_us;
     int64_t trip_us;    /* so long ago the next looks were sent */
     int64_t max_ttl_ms; /* what the next looks tell; 0: the usual one */
