@@ -37,7 +37,7 @@ static void on_done(void *ctx, const struct dial_result *result)
 {
     struct confirm *confirm = ctx;
     wire_free(result->wire);
-    if (strcmp(result->handshake->run_id, confirm->run_id) != 0) {
+    if (strcmp(result->facts.run_id, confirm->run_id) != 0) {
         confirm->events.refuted(confirm->events.ctx, STATE_MOVED,
                                 "the name or address belongs to another server "
                                 "now (run_id changed)");
@@ -45,7 +45,7 @@ static void on_done(void *ctx, const struct dial_result *result)
     }
     /* before the event, which may call confirm_end */
     loop_timer_set(confirm->timer,
-                   result->began_us + spread(confirm->interval_us));
+                   result->facts.confirmed_us + spread(confirm->interval_us));
     confirm->events.confirmed(confirm->events.ctx, result);
 }
 

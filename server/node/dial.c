@@ -21,7 +21,7 @@ struct dial {
 
     enum dial_state state;
     int64_t state_us; /* when the state began, and with it the wait */
-    int64_t began_us; /* as in the result */
+    int64_t began_us; /* the lookup; 0: failed, so the last good address */
     struct silence silence;
     struct resolver_address address;
     struct loop_watch *watch;
@@ -72,11 +72,14 @@ static void finish(struct dial *dial)
         .wire = dial->wire,
         .handshake = &dial->handshake,
         .address = &dial->address,
-        .certificate_until_s = wire_certificate_until_s(dial->wire),
-        .time_sent_us = dial->sent_us[HANDSHAKE_TIME],
-        .time_received_us = dial->time_received_us,
+        .facts = {.run_id = dial->handshake.run_id,
+                  .is_durable = dial->handshake.is_durable,
+                  .certificate_until_s = wire_certificate_until_s(dial->wire),
+                  .confirmed_us = dial->began_us,
+                  .node_now_us = dial->handshake.node_now_us,
+                  .sent_us = dial->sent_us[HANDSHAKE_TIME],
+                  .received_us = dial->time_received_us},
         .heard_us = dial->silence.heard_us,
-        .began_us = dial->began_us,
     };
     dial->wire = NULL; /* handed over */
     dial_stop(dial);
@@ -244,7 +247,7 @@ static void on_watch(void *arg, int events)
         write_steps(dial);
 }
 
-/* began_us: as in the result. */
+/* began_us: as in struct dial. */
 static void start_connecting(struct dial *dial,
                              const struct resolver_address *address,
                              int64_t began_us)

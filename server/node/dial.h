@@ -28,13 +28,8 @@ struct dial_result {
     struct wire *wire; /* the callback must free it; has no watch */
     const struct handshake *handshake;
     const struct resolver_address *address; /* borrowed, as the handshake */
-    int64_t certificate_until_s;            /* as of wire_certificate_until_s */
-    /* Times of clock_now_us(). */
-    int64_t time_sent_us;     /* TIME was sent */
-    int64_t time_received_us; /* TIME was answered */
-    int64_t heard_us;         /* the wire was read last */
-    int64_t
-        began_us; /* the lookup began; 0: failed, so the last good address */
+    struct node_facts facts; /* but whether it has moved; of the handshake */
+    int64_t heard_us;        /* the wire was read last, by clock_now_us() */
 };
 
 /*

@@ -151,24 +151,10 @@ static bool has_moved(struct link *link, const struct resolver_address *address)
             memcmp(&last.storage, &address->storage, last.len) != 0);
 }
 
-/* The texts are borrowed from the handshake. */
-static struct node_facts facts_of(const struct dial_result *result)
-{
-    return (struct node_facts){
-        .run_id = result->handshake->run_id,
-        .is_durable = result->handshake->is_durable,
-        .certificate_until_s = result->certificate_until_s,
-        .confirmed_us = result->began_us,
-        .node_now_us = result->handshake->node_now_us,
-        .sent_us = result->time_sent_us,
-        .received_us = result->time_received_us,
-    };
-}
-
 static void on_up(void *ctx, const struct dial_result *result)
 {
     struct link *link = ctx;
-    struct node_facts facts = facts_of(result);
+    struct node_facts facts = result->facts;
     facts.has_moved = has_moved(link, result->address);
     link->handshake = *result->handshake;
     pipeline_begin(&link->pipeline, link->line.wire, link->handshake.sha);
@@ -179,8 +165,7 @@ static void on_up(void *ctx, const struct dial_result *result)
 static void on_confirmed(void *ctx, const struct dial_result *result)
 {
     struct link *link = ctx;
-    const struct node_facts facts = facts_of(result);
-    link->events.confirmed(link->events.ctx, link->node, &facts);
+    link->events.confirmed(link->events.ctx, link->node, &result->facts);
 }
 
 /*

@@ -22,11 +22,11 @@ static char detail[200];
 static void on_confirmed(void *ctx, const struct dial_result *result)
 {
     ck_assert_ptr_eq(ctx, &faked.node);
-    ck_assert_str_eq(result->handshake->run_id, FAKE_RUN_ID);
-    ck_assert_int_gt(result->began_us, began_us);
-    if (began_us > 0 && result->began_us - began_us > longest_us)
-        longest_us = result->began_us - began_us;
-    began_us = result->began_us;
+    ck_assert_str_eq(result->facts.run_id, FAKE_RUN_ID);
+    ck_assert_int_gt(result->facts.confirmed_us, began_us);
+    if (began_us > 0 && result->facts.confirmed_us - began_us > longest_us)
+        longest_us = result->facts.confirmed_us - began_us;
+    began_us = result->facts.confirmed_us;
     confirmed++;
 }
 

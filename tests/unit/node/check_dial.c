@@ -88,10 +88,10 @@ TEST(hands_over_a_live_connection)
     ck_assert(handshake.is_durable);
     ck_assert_ptr_null(wire_error(wire));
     ck_assert_int_ge(faked.node.peers[0].fd, 0);
-    ck_assert_int_ge(result.began_us, before_us);
-    ck_assert_int_ge(result.time_sent_us, result.began_us);
-    ck_assert_int_gt(result.time_received_us, result.time_sent_us);
-    ck_assert_int_ge(result.heard_us, result.time_received_us);
+    ck_assert_int_ge(result.facts.confirmed_us, before_us);
+    ck_assert_int_ge(result.facts.sent_us, result.facts.confirmed_us);
+    ck_assert_int_gt(result.facts.received_us, result.facts.sent_us);
+    ck_assert_int_ge(result.heard_us, result.facts.received_us);
     ck_assert_int_eq(failures, 0);
 }
 
@@ -138,7 +138,7 @@ TEST(only_a_link_falls_back_on_the_last_good_address)
     names_resolve_to("", 0);
     dial_start(dial);
     turns_until_count(faked.loop, &dones, 2);
-    ck_assert_int_eq(result.began_us, 0);
+    ck_assert_int_eq(result.facts.confirmed_us, 0);
     make(true);
     expect_failure(STATE_UNREACHABLE, "");
     names_resolve_to("127.0.0.1", 0);
@@ -149,7 +149,7 @@ TEST(only_a_link_falls_back_on_the_last_good_address)
     dial_start(dial);
     names_hold(false);
     turns_until_count(faked.loop, &dones, 3);
-    ck_assert_int_gt(result.began_us, 0);
+    ck_assert_int_gt(result.facts.confirmed_us, 0);
 }
 
 TEST(scheme_that_does_not_fit_the_node_is_told)
