@@ -106,51 +106,7 @@ struct engine_port world_port(struct world *world)
                                 .subscribe = subscribe};
 }
 
-/* ---- what the engine is told; ctx is the engine ------------------------- */
-
-static void on_up(void *ctx, int node, const struct node_facts *facts)
-{
-    engine_on_node_up(ctx, node, facts);
-}
-
-static void on_confirmed(void *ctx, int node, const struct node_facts *facts)
-{
-    engine_on_node_confirmed(ctx, node, facts);
-}
-
-static void on_down(void *ctx, int node, enum node_state reason,
-                    const char *detail)
-{
-    engine_on_node_down(ctx, node, reason, detail);
-}
-
-static void on_reply(void *ctx, int node, uint64_t tag,
-                     const struct call_reply *reply, int64_t sent_us,
-                     int64_t received_us)
-{
-    engine_on_reply(ctx, node, tag, reply, sent_us, received_us);
-}
-
-static void on_listener_up(void *ctx, int node)
-{
-    engine_on_listener_up(ctx, node);
-}
-
-static void on_listener_down(void *ctx, int node)
-{
-    engine_on_listener_down(ctx, node);
-}
-
-static void on_subscribed(void *ctx, int node, struct span resource)
-{
-    engine_on_subscribed(ctx, node, resource);
-}
-
-static void on_announced(void *ctx, int node, struct span resource,
-                         int64_t number)
-{
-    engine_on_announced(ctx, node, resource, number);
-}
+/* ---- what the engine is told --------------------------------------------- */
 
 /* The timers are made before the engine: so ctx is the world. */
 static void run_engine_timer(void *ctx, uint32_t slot)
@@ -218,11 +174,12 @@ struct world *world_new(struct loop *loop)
 /* False: no memory. */
 static bool add_node(struct world *world, const struct config *config)
 {
-    const struct link_events calls = {on_up, on_confirmed, on_down, on_reply,
-                                      world->engine};
+    const struct link_events calls = {
+        engine_on_node_up, engine_on_node_confirmed, engine_on_node_down,
+        engine_on_reply, world->engine};
     const struct subscription_events releases = {
-        on_listener_up, on_listener_down, on_subscribed, on_announced,
-        world->engine};
+        engine_on_listener_up, engine_on_listener_down, engine_on_subscribed,
+        engine_on_announced, world->engine};
     int node = world->nodes;
     struct dial_setup dialing = {
         .loop = world->loop,

@@ -34,9 +34,9 @@ static void on_down(void *ctx, enum node_state reason, const char *detail)
     link->is_reloading = false;
     confirm_end(link->confirm);
     while (pipeline_drop(&link->pipeline, &reply))
-        link->events.reply(link->events.ctx, link->node, reply.tag,
+        link->events.reply(link->events.engine, link->node, reply.tag,
                            &reply.script, reply.sent_us, now_us);
-    link->events.down(link->events.ctx, link->node, reason, detail);
+    link->events.down(link->events.engine, link->node, reason, detail);
 }
 
 /* ---- sending ------------------------------------------------------------ */
@@ -86,8 +86,9 @@ static bool take_call(struct link *link, const struct pipeline_reply *reply)
                            load.count))
             line_fail_later(&link->line); /* after this reply is taken */
     }
-    link->events.reply(link->events.ctx, link->node, reply->tag, &reply->script,
-                       reply->sent_us, link->line.silence.heard_us);
+    link->events.reply(link->events.engine, link->node, reply->tag,
+                       &reply->script, reply->sent_us,
+                       link->line.silence.heard_us);
     if (reply->script.vote != VOTE_UNREADABLE)
         return true;
     line_fail(&link->line, STATE_GARBAGE,
@@ -159,13 +160,13 @@ static void on_up(void *ctx, const struct dial_result *result)
     link->handshake = *result->handshake;
     pipeline_begin(&link->pipeline, link->line.wire, link->handshake.sha);
     confirm_begin(link->confirm, facts.run_id, facts.confirmed_us);
-    link->events.up(link->events.ctx, link->node, &facts);
+    link->events.up(link->events.engine, link->node, &facts);
 }
 
 static void on_confirmed(void *ctx, const struct dial_result *result)
 {
     struct link *link = ctx;
-    link->events.confirmed(link->events.ctx, link->node, &result->facts);
+    link->events.confirmed(link->events.engine, link->node, &result->facts);
 }
 
 /*

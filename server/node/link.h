@@ -9,6 +9,7 @@
 #include "dial.h"
 #include "script.h"
 
+struct engine;
 struct link;
 
 /*
@@ -28,14 +29,15 @@ struct link;
  *            flight
  */
 struct link_events {
-    void (*up)(void *ctx, int node, const struct node_facts *facts);
-    void (*confirmed)(void *ctx, int node, const struct node_facts *facts);
-    void (*down)(void *ctx, int node, enum node_state reason,
+    void (*up)(struct engine *engine, int node, const struct node_facts *facts);
+    void (*confirmed)(struct engine *engine, int node,
+                      const struct node_facts *facts);
+    void (*down)(struct engine *engine, int node, enum node_state reason,
                  const char *detail);
-    void (*reply)(void *ctx, int node, uint64_t tag,
+    void (*reply)(struct engine *engine, int node, uint64_t tag,
                   const struct call_reply *reply, int64_t sent_us,
                   int64_t received_us);
-    void *ctx;
+    struct engine *engine; /* who is told */
 };
 
 /*

@@ -102,7 +102,7 @@ static bool take_reply(struct subscription *subscription,
         if (!span_is(kind, "message"))
             return false;
         struct span number = take_slot(fields[2].string, copy, &resource);
-        events->announced(events->ctx, subscription->node, resource,
+        events->announced(events->engine, subscription->node, resource,
                           at_least(span_number(number, NUMBER_MAX), 0));
         return true;
     }
@@ -110,7 +110,7 @@ static bool take_reply(struct subscription *subscription,
         return false;
     if (!span_is(kind, "subscribe"))
         return span_is(kind, "unsubscribe");
-    events->subscribed(events->ctx, subscription->node, resource);
+    events->subscribed(events->engine, subscription->node, resource);
     return true;
 }
 
@@ -144,7 +144,7 @@ static void on_up(void *ctx, const struct dial_result *result)
     (void)result;
     subscription->is_up = true;
     subscription_set(subscription, span_of(""), true);
-    subscription->events.up(subscription->events.ctx, subscription->node);
+    subscription->events.up(subscription->events.engine, subscription->node);
 }
 
 /* A user that may not subscribe now may hardly do so in a moment. */
@@ -158,7 +158,8 @@ static void on_down(void *ctx, enum node_state reason, const char *detail)
     subscription->is_refused = false;
     subscription->is_up = false;
     if (was_up)
-        subscription->events.down(subscription->events.ctx, subscription->node);
+        subscription->events.down(subscription->events.engine,
+                                  subscription->node);
 }
 
 void subscription_open(struct subscription *subscription)

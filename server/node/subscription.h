@@ -10,6 +10,7 @@
 
 #include "dial.h"
 
+struct engine;
 struct subscription;
 
 /*
@@ -24,12 +25,12 @@ struct subscription;
  *             is not known; empty: a heartbeat
  */
 struct subscription_events {
-    void (*up)(void *ctx, int node);
-    void (*down)(void *ctx, int node);
-    void (*subscribed)(void *ctx, int node, struct span resource);
-    void (*announced)(void *ctx, int node, struct span resource,
+    void (*up)(struct engine *engine, int node);
+    void (*down)(struct engine *engine, int node);
+    void (*subscribed)(struct engine *engine, int node, struct span resource);
+    void (*announced)(struct engine *engine, int node, struct span resource,
                       int64_t number);
-    void *ctx;
+    struct engine *engine; /* who is told */
 };
 
 /*

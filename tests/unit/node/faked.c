@@ -14,28 +14,30 @@ enum vote faked_inspect(uint64_t tag)
     return link_send(faked.link, &call, tag);
 }
 
-static void on_up(void *ctx, int node, const struct node_facts *facts)
+static void on_up(struct engine *engine, int node,
+                  const struct node_facts *facts)
 {
-    ck_assert_ptr_eq(ctx, &faked);
+    ck_assert_ptr_eq(engine, &faked);
     ck_assert_int_eq(node, NODE);
     faked.facts = *facts;
     snprintf(faked.run_id, sizeof faked.run_id, "%s", facts->run_id);
     faked.ups++;
 }
 
-static void on_confirmed(void *ctx, int node, const struct node_facts *facts)
+static void on_confirmed(struct engine *engine, int node,
+                         const struct node_facts *facts)
 {
-    ck_assert_ptr_eq(ctx, &faked);
+    ck_assert_ptr_eq(engine, &faked);
     ck_assert_int_eq(node, NODE);
     ck_assert_str_eq(facts->run_id, faked.run_id);
     faked.facts = *facts;
     faked.confirmed++;
 }
 
-static void on_down(void *ctx, int node, enum node_state reason,
+static void on_down(struct engine *engine, int node, enum node_state reason,
                     const char *detail)
 {
-    ck_assert_ptr_eq(ctx, &faked);
+    ck_assert_ptr_eq(engine, &faked);
     ck_assert_int_eq(node, NODE);
     faked.reason = reason;
     snprintf(faked.detail, sizeof faked.detail, "%s", detail);
@@ -43,11 +45,11 @@ static void on_down(void *ctx, int node, enum node_state reason,
     faked.downs++;
 }
 
-static void on_reply(void *ctx, int node, uint64_t tag,
+static void on_reply(struct engine *engine, int node, uint64_t tag,
                      const struct call_reply *reply, int64_t sent_us,
                      int64_t received_us)
 {
-    ck_assert_ptr_eq(ctx, &faked);
+    ck_assert_ptr_eq(engine, &faked);
     ck_assert_int_eq(node, NODE);
     ck_assert_int_lt(faked.replies, FAKED_REPLIES_MAX);
     faked.tags[faked.replies] = tag;
@@ -66,8 +68,8 @@ static void flush(void *arg)
 
 void faked_start_link(void)
 {
-    static const struct link_events events = {on_up, on_confirmed, on_down,
-                                              on_reply, &faked};
+    static const struct link_events events = {
+        on_up, on_confirmed, on_down, on_reply, (struct engine *)&faked};
     const struct dial_setup dialing = {.loop = faked.loop,
                                        .config = &faked.config,
                                        .silence_us = faked.silence_us};

@@ -8,9 +8,9 @@ struct heard heard;
 
 /* ---- events ------------------------------------------------------------- */
 
-static void check_event(const void *ctx, int node)
+static void check_event(const void *engine, int node)
 {
-    ck_assert_ptr_eq(ctx, &heard);
+    ck_assert_ptr_eq(engine, &heard);
     ck_assert_int_eq(node, NODE);
     ck_assert(!heard.is_in_call);
 }
@@ -23,16 +23,16 @@ static void close_in_event(bool closes)
         heard_open();
 }
 
-static void on_up(void *ctx, int node)
+static void on_up(struct engine *engine, int node)
 {
-    check_event(ctx, node);
+    check_event(engine, node);
     heard.ups++;
     close_in_event(heard.closes_when_up);
 }
 
-static void on_down(void *ctx, int node)
+static void on_down(struct engine *engine, int node)
 {
-    check_event(ctx, node);
+    check_event(engine, node);
     heard.downs++;
     ck_assert_int_ge(heard.ups, heard.downs);
 }
@@ -43,20 +43,20 @@ static void keep(struct span resource)
     heard.last[span_copy(heard.last, resource)] = '\0';
 }
 
-static void on_subscribed(void *ctx, int node, struct span resource)
+static void on_subscribed(struct engine *engine, int node, struct span resource)
 {
-    check_event(ctx, node);
+    check_event(engine, node);
     if (resource.len == 0)
         return; /* heartbeats */
     heard.subscribed++;
     keep(resource);
 }
 
-static void on_announced(void *ctx, int node, struct span resource,
+static void on_announced(struct engine *engine, int node, struct span resource,
                          int64_t number)
 {
     static int turn, in_turn;
-    check_event(ctx, node);
+    check_event(engine, node);
     close_in_event(heard.closes_when_announced);
     if (resource.len == 0) {
         heard.beats++;
@@ -109,7 +109,7 @@ void heard_start(struct loop *loop, const struct address_node *config,
                  int64_t silence_us)
 {
     static const struct subscription_events events = {
-        on_up, on_down, on_subscribed, on_announced, &heard};
+        on_up, on_down, on_subscribed, on_announced, (struct engine *)&heard};
     heard = (struct heard){.loop = loop};
     const struct dial_setup dialing = {
         .loop = loop, .config = config, .silence_us = silence_us};

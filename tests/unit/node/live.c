@@ -12,10 +12,10 @@ enum { SILENCE_US = 2000000, DEADLINE_US = 5000000, RUN_ID_DIGITS = 40 };
 
 struct live live;
 
-static void on_up(void *ctx, int node, const struct node_facts *facts)
+static void on_up(struct engine *engine, int node,
+                  const struct node_facts *facts)
 {
-    (void)ctx;
-    (void)node;
+    (void)engine, (void)node;
     ck_assert_uint_eq(strlen(facts->run_id), RUN_ID_DIGITS);
     ck_assert_int_le(facts->sent_us, facts->received_us);
     live.clock_offset_us = facts->node_now_us - facts->received_us;
@@ -23,30 +23,28 @@ static void on_up(void *ctx, int node, const struct node_facts *facts)
     live.ups++;
 }
 
-static void on_confirmed(void *ctx, int node, const struct node_facts *facts)
+static void on_confirmed(struct engine *engine, int node,
+                         const struct node_facts *facts)
 {
-    (void)ctx;
-    (void)node;
+    (void)engine, (void)node;
     live.is_durable = facts->is_durable;
     live.confirmed++;
 }
 
-static void on_down(void *ctx, int node, enum node_state reason,
+static void on_down(struct engine *engine, int node, enum node_state reason,
                     const char *detail)
 {
-    (void)ctx;
-    (void)node;
+    (void)engine, (void)node;
     live.reason = reason;
     snprintf(live.detail, sizeof live.detail, "%s", detail);
     live.downs++;
 }
 
-static void on_reply(void *ctx, int node, uint64_t tag,
+static void on_reply(struct engine *engine, int node, uint64_t tag,
                      const struct call_reply *reply, int64_t sent_us,
                      int64_t received_us)
 {
-    (void)ctx;
-    (void)node;
+    (void)engine, (void)node;
     ck_assert_int_le(sent_us, received_us);
     ck_assert_uint_lt(tag, LIVE_VOTES_MAX);
     live.votes[tag] = ballot_of_reply(reply);
