@@ -25,16 +25,6 @@ static int name_in(const struct admission *admission, const char *state)
     return -1;
 }
 
-/* Another name that leads to the same machine; -1: none. */
-static int twin_of(const struct nodes *nodes, int node)
-{
-    for (int i = 0; i < nodes->env->settings.nodes; i++)
-        if (i != node && nodes->node[i].is_up &&
-            strcmp(nodes->node[i].run_id, nodes->node[node].run_id) == 0)
-            return i;
-    return -1;
-}
-
 /* It was admitted for these names, but under another one than the node's. */
 static bool is_misplaced(const struct admission *admission, int node)
 {
@@ -68,7 +58,7 @@ static enum outlook_kind kind_of(const struct nodes *nodes, int node)
         return OUTLOOK_DOWN;
     if (it->looked_us == 0 || nodes->node[node].condition != STATE_NONE)
         return OUTLOOK_UNFIT;
-    if (twin_of(nodes, node) >= 0)
+    if (status_twin_of(nodes, node) >= 0)
         return OUTLOOK_TWICE;
     if (is_of_others(admission, node))
         return OUTLOOK_OTHERS;
@@ -99,7 +89,7 @@ static void describe(struct outlook_node *it, const struct nodes *nodes,
     it->is_lower =
         it->kind == OUTLOOK_OTHERS && is_of_lower(&nodes->admission, node);
     if (it->kind == OUTLOOK_TWICE)
-        it->under = twin_of(nodes, node);
+        it->under = status_twin_of(nodes, node);
     else if (it->kind == OUTLOOK_MISPLACED || it->kind == OUTLOOK_OTHERS)
         it->under = name_in(&nodes->admission, state);
     it->epoch = seen->epoch_other != 0  ? seen->epoch_other

@@ -11,15 +11,13 @@ bool status_is_confirmed(const struct node *node, int64_t now_us)
            now_us - node->confirmed_us < CONFIRMED_US;
 }
 
-/* One server answers to two names: its loss would cost two votes. */
-static bool is_duplicate(const struct nodes *nodes, int node)
+int status_twin_of(const struct nodes *nodes, int node)
 {
-    const struct node *it = &nodes->node[node];
     for (int i = 0; i < nodes->env->settings.nodes; i++)
         if (i != node && nodes->node[i].is_up &&
-            strcmp(nodes->node[i].run_id, it->run_id) == 0)
-            return true;
-    return false;
+            strcmp(nodes->node[i].run_id, nodes->node[node].run_id) == 0)
+            return i;
+    return -1;
 }
 
 /* The first reason why the node is not asked for votes. */
@@ -30,7 +28,7 @@ enum node_state status_refusal(const struct nodes *nodes, int node,
     if (!it->is_up)
         return it->down_reason != STATE_NONE ? it->down_reason
                                              : STATE_UNREACHABLE;
-    if (is_duplicate(nodes, node))
+    if (status_twin_of(nodes, node) >= 0)
         return STATE_DUPLICATE;
     enum node_state refusal = admission_refusal(&nodes->admission, node);
     if (refusal != STATE_NONE)

@@ -52,6 +52,10 @@ enum node_state status_refusal(const struct nodes *nodes, int node,
  */
 bool status_is_looked_at(const struct nodes *nodes, int node);
 
+/* Another node that is connected to the same server, whose loss would cost two
+ * votes; -1: none. */
+int status_twin_of(const struct nodes *nodes, int node);
+
 /* True if its name was recently confirmed to lead to this server. */
 bool status_is_confirmed(const struct node *node, int64_t now_us);
 
