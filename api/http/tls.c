@@ -12,6 +12,8 @@
 #include "../../server/base/certificates.h"
 #include "../../server/base/clock.h"
 #include "../../server/base/log.h"
+#include "../../server/base/networks.h"
+#include "../../server/base/peer.h"
 #include "peername.h"
 
 enum {
@@ -311,19 +313,11 @@ static ssize_t pull(gnutls_transport_ptr_t ptr, void *data, size_t size)
 /* Whether the client is on this machine. */
 static bool is_local(int fd)
 {
-    static const unsigned char mapped[] = {0, 0, 0, 0,    0,    0,  0,
-                                           0, 0, 0, 0xff, 0xff, 127};
-    struct sockaddr_storage at = {0};
-    const struct sockaddr_in *v4 = (const struct sockaddr_in *)&at;
-    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&at;
-    socklen_t len = sizeof at;
-    if (getpeername(fd, (struct sockaddr *)&at, &len) != 0)
-        return false;
-    if (at.ss_family == AF_INET)
-        return ntohl(v4->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
-    return at.ss_family == AF_INET6 &&
-           (IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr) ||
-            memcmp(&v6->sin6_addr, mapped, sizeof mapped) == 0);
+    char peer[PEER_MAX];
+    struct span address;
+    peer_describe(peer, fd);
+    return networks_read_address(span_of(peer), &address) &&
+           networks_have("127.0.0.0/8,::1", address);
 }
 
 struct tls_session *tls_session_new(struct tls *tls,
