@@ -45,19 +45,6 @@ static void take_fields(const struct service *service,
         request->client = request->forwarded;
 }
 
-/* Who may not ask this. */
-static void refuse(const struct http_request *request,
-                   struct http_response *response)
-{
-    struct problem problem = {
-        .code = request->caller->refusal.code,
-        .detail = request->caller->refusal.detail,
-        .retry_after_ms = request->caller->refusal.retry_after_ms,
-    };
-    problem_respond(&problem, request->id, response);
-    response->challenge = request->caller->refusal.challenge;
-}
-
 /* What is refused whoever asks. */
 static struct head_refusal check(const struct service *service,
                                  const struct http_request *request,
@@ -117,7 +104,7 @@ enum exchange_step exchange_begin(const struct service *service,
     access_admit(service->access, request, head->values[HEAD_AUTHORIZATION]);
     it->connection.body_is_unwanted = request->caller->refusal.detail != NULL;
     if (request->caller->refusal.detail != NULL && !is_worth_reading)
-        refuse(request, response);
+        login_respond_refusal(request, response);
     else if (length > CONNECTION_DISCARD_MAX)
         handler_refuse_body(request, response);
     else
@@ -168,7 +155,7 @@ static enum exchange_step revoke(const struct service *service,
         engine_peek(service->engine, request->op);
     if (!request->is_watch)
         audit_note_abandoned(service->audit, request, result);
-    refuse(request, response);
+    login_respond_refusal(request, response);
     audit_note_refusal(service->audit, request, result->resource, response);
     if (engine_abandon(service->engine, request->op))
         service->metrics->undelivered_grants++;
@@ -230,7 +217,7 @@ static enum exchange_step handle(const struct service *service,
             it->caller.refusal.is_late = false;
             return EXCHANGE_DELAY;
         }
-        refuse(request, response);
+        login_respond_refusal(request, response);
         return answer(response);
     }
     request->body = (struct span){connection->body, connection->body_len};

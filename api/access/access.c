@@ -306,13 +306,8 @@ static bool respond_refusal(struct http_request *request,
                             enum account_result result,
                             struct http_response *response)
 {
-    const struct refusal *refusal = &request->caller->refusal;
-    const struct problem problem = {.code = refusal->code,
-                                    .detail = refusal->detail,
-                                    .retry_after_ms = refusal->retry_after_ms};
     note_result(request, result);
-    problem_respond(&problem, request->id, response);
-    response->challenge = refusal->challenge;
+    login_respond_refusal(request, response);
     return false;
 }
 

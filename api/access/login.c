@@ -63,6 +63,17 @@ void login_revoke(struct refusal *refusal, const char *detail)
     refusal->challenge = INVALID_TOKEN;
 }
 
+void login_respond_refusal(const struct http_request *request,
+                           struct http_response *response)
+{
+    const struct refusal *refusal = &request->caller->refusal;
+    const struct problem problem = {.code = refusal->code,
+                                    .detail = refusal->detail,
+                                    .retry_after_ms = refusal->retry_after_ms};
+    problem_respond(&problem, request->id, response);
+    response->challenge = refusal->challenge;
+}
+
 int login_find(const struct identities *identities, uint32_t file,
                struct http_request *request, struct span authorization)
 {

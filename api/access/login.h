@@ -57,6 +57,10 @@ struct caller {
 int login_find(const struct identities *identities, uint32_t file,
                struct http_request *request, struct span authorization);
 
+/* Answers with the refusal of its caller. */
+void login_respond_refusal(const struct http_request *request,
+                           struct http_response *response);
+
 /* The refusal of a token that was good before. */
 void login_revoke(struct refusal *refusal, const char *detail);
 
