@@ -70,9 +70,7 @@ static bool begin_beat(const struct service *service, struct beat *beat,
     char names[NAMES_LEN_MAX];
     const struct body body = {
         .resource = id_find_names(lock->id, names),
-        .has_token = true,
         .token = lock->token,
-        .has_ttl = list->ttl_ms > 0,
         .ttl_ms = list->ttl_ms,
     };
     struct http_request *request = &beat->request;

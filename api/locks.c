@@ -26,17 +26,16 @@ static const char *find_token(const struct http_request *request,
     if (in_header.ptr != NULL && !token_is_ours(in_header))
         return "X-Lock-Token is not a valid token; send the field token of the "
                "response to POST /locks, unchanged";
-    if (body->has_token && !token_is_ours(body->token))
+    if (body->token.ptr != NULL && !token_is_ours(body->token))
         return "token is not a valid token; send the field token of the "
                "response to POST /locks, unchanged";
-    if (body->has_token && in_header.ptr != NULL &&
-        (in_header.len != body->token.len ||
-         memcmp(in_header.ptr, body->token.ptr, in_header.len) != 0))
+    if (body->token.ptr != NULL && in_header.ptr != NULL &&
+        !span_is_same(in_header, body->token))
         return "X-Lock-Token and the field token differ; send only one of them";
-    if (!body->has_token && in_header.ptr == NULL)
+    if (body->token.ptr == NULL && in_header.ptr == NULL)
         return "the token is missing; send the one from the acquire response, "
                "in the header X-Lock-Token or in the field token";
-    *token = body->has_token ? body->token : in_header;
+    *token = body->token.ptr != NULL ? body->token : in_header;
     return NULL;
 }
 
@@ -130,7 +129,7 @@ static bool find_key_hash(const struct http_request *request,
 
 static int64_t ttl_of(const struct service *service, const struct body *body)
 {
-    return body->has_ttl ? body->ttl_ms : service->config->default_ttl_ms;
+    return body->ttl_ms > 0 ? body->ttl_ms : service->config->default_ttl_ms;
 }
 
 /* For the audit log. */
@@ -196,8 +195,9 @@ static bool begin_acquire(const struct service *service,
         take_place(service, request, &body, response)) {
         const struct engine_acquire acquire = {
             .resource = body.resource,
-            .owner = body.has_owner ? body.owner
-                                    : span_of(request->caller->identity),
+            .owner = body.owner.ptr != NULL
+                         ? body.owner
+                         : span_of(request->caller->identity),
             .key_hash = key_hash,
             .ttl_ms = ttl_of(service, &body),
             .wait_ms = wait_of(request, &body),

@@ -114,7 +114,6 @@ static void read_resources(struct reader *reader, const json_t *value)
 static void read_owner(struct reader *reader, const json_t *value)
 {
     struct body *body = reader->body;
-    body->has_owner = true;
     if (!jsonread_text(value, "/owner", &body->owner, reader->errors))
         return;
     if (!token_is_owner(body->owner))
@@ -127,8 +126,7 @@ static void read_owner(struct reader *reader, const json_t *value)
 
 static void read_token(struct reader *reader, const json_t *value)
 {
-    reader->body->has_token =
-        jsonread_text(value, "/token", &reader->body->token, reader->errors);
+    (void)jsonread_text(value, "/token", &reader->body->token, reader->errors);
 }
 
 static void read_mode(struct reader *reader, const json_t *value)
@@ -146,11 +144,10 @@ static void read_mode(struct reader *reader, const json_t *value)
 
 static void read_ttl(struct reader *reader, const json_t *value)
 {
-    struct body *body = reader->body;
     const struct jsonread_range range = {TTL_MIN_MS, reader->max_ttl_ms,
                                          " (milliseconds)"};
-    body->has_ttl = jsonread_integer(value, "/ttl_ms", range, &body->ttl_ms,
-                                     reader->errors);
+    (void)jsonread_integer(value, "/ttl_ms", range, &reader->body->ttl_ms,
+                           reader->errors);
 }
 
 static void read_wait(struct reader *reader, const json_t *value)

@@ -14,19 +14,17 @@ struct json_t;
 struct body {
     bool has_resource;
     bool has_resources;
-    bool has_owner;
-    bool has_token;
-    bool has_ttl;
     bool has_limit;
     bool has_permits;
     bool has_mode;
     bool is_shared;       /* mode is "shared" */
     struct span resource; /* joined as in names.h, if there are several */
+    /* ptr NULL, or 0: it is not there */
     struct span owner;
     struct span token; /* any text; its form is not looked at here */
     int64_t ttl_ms;
-    int64_t wait_ms; /* 0: also if it is not there */
-    int64_t limit;   /* 0: likewise */
+    int64_t wait_ms;
+    int64_t limit;
     int64_t permits; /* with a limit: at least 1 */
     struct json_t *root;
     char *joined; /* malloc'ed: several resources; else NULL */

@@ -42,16 +42,16 @@ static void check_names(struct span names)
 static void check_limits(const struct body *body, enum lock_call call)
 {
     assert(body->has_resource + body->has_resources == (call == LOCK_ACQUIRE));
-    assert(!body->has_owner || call == LOCK_ACQUIRE);
-    assert(!body->has_token || call != LOCK_ACQUIRE);
-    assert(!body->has_ttl || call != LOCK_RELEASE);
+    assert(body->owner.ptr == NULL || call == LOCK_ACQUIRE);
+    assert(body->token.ptr == NULL || call != LOCK_ACQUIRE);
+    assert(body->ttl_ms == 0 || call != LOCK_RELEASE);
     if (body->has_resource)
         assert(id_check_resource(body->resource) == NULL);
     if (body->has_resources)
         check_names(body->resource);
-    if (body->has_owner)
+    if (body->owner.ptr != NULL)
         assert(token_is_owner(body->owner));
-    if (body->has_ttl)
+    if (body->ttl_ms > 0)
         assert(body->ttl_ms >= TTL_MIN_MS && body->ttl_ms <= TTL_MAX_MS);
     assert(body->wait_ms >= 0 && body->wait_ms <= WAIT_MAX_MS);
     assert(body->wait_ms == 0 || call == LOCK_ACQUIRE);
@@ -76,11 +76,11 @@ static void write_again(const struct body *body, enum lock_call call)
         json_put_text(&json, "resource", body->resource);
     if (body->has_resources)
         put_names(&json, body->resource);
-    if (body->has_owner)
+    if (body->owner.ptr != NULL)
         json_put_text(&json, "owner", body->owner);
-    if (body->has_token)
+    if (body->token.ptr != NULL)
         json_put_text(&json, "token", body->token);
-    if (body->has_ttl)
+    if (body->ttl_ms > 0)
         json_put_integer(&json, "ttl_ms", body->ttl_ms);
     if (body->wait_ms > 0)
         json_put_integer(&json, "wait_ms", body->wait_ms);
@@ -88,8 +88,8 @@ static void write_again(const struct body *body, enum lock_call call)
     assert(text != NULL);
     bool is_good =
         body_read(&again, (struct span){text, len}, call, TTL_MAX_MS, &errors);
-    assert(is_good && again.has_ttl == body->has_ttl &&
-           again.ttl_ms == body->ttl_ms && again.wait_ms == body->wait_ms);
+    assert(is_good && again.ttl_ms == body->ttl_ms &&
+           again.wait_ms == body->wait_ms);
     assert(is_same(again.resource, body->resource) &&
            is_same(again.owner, body->owner) &&
            is_same(again.token, body->token));
