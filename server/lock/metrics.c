@@ -53,15 +53,49 @@ static const char *const file_names[METRICS_FILES] = {
     [FILE_CRL] = "crl",
 };
 
+/* ---- durations ---------------------------------------------------------- */
+
+/* Upper bounds of the buckets, in µs, and in seconds for Prometheus. */
+struct bound {
+    int64_t us;
+    const char *seconds;
+};
+
+static const struct bound usual_bounds[METRICS_BUCKETS] = {
+    {100, "0.0001"},  {250, "0.00025"}, {500, "0.0005"},  {1000, "0.001"},
+    {2500, "0.0025"}, {5000, "0.005"},  {10000, "0.01"},  {25000, "0.025"},
+    {50000, "0.05"},  {100000, "0.1"},  {250000, "0.25"}, {500000, "0.5"},
+    {1000000, "1"},   {2500000, "2.5"},
+};
+
+/* Up to WAIT_MAX_MS, and an attempt. */
+static const struct bound wait_bounds[METRICS_BUCKETS] = {
+    {1000, "0.001"},  {5000, "0.005"},  {10000, "0.01"},  {25000, "0.025"},
+    {50000, "0.05"},  {100000, "0.1"},  {250000, "0.25"}, {500000, "0.5"},
+    {1000000, "1"},   {2500000, "2.5"}, {5000000, "5"},   {10000000, "10"},
+    {25000000, "25"}, {60000000, "60"},
+};
+
+static void observe(struct metrics_histogram *histogram,
+                    const struct bound *bounds, int64_t duration_us)
+{
+    int bucket = 0;
+    while (bucket < METRICS_BUCKETS && duration_us > bounds[bucket].us)
+        bucket++;
+    histogram->buckets[bucket]++;
+    histogram->count++;
+    if (duration_us > 0)
+        histogram->sum_us += (uint64_t)duration_us;
+}
+
 void metrics_observe(struct metrics_histogram *histogram, int64_t duration_us)
 {
-    histogram_observe(histogram, histogram_bounds, duration_us);
+    observe(histogram, usual_bounds, duration_us);
 }
 
 void metrics_observe_wait(struct metrics *metrics, int64_t duration_us)
 {
-    histogram_observe(&metrics->wait_duration, histogram_wait_bounds,
-                      duration_us);
+    observe(&metrics->wait_duration, wait_bounds, duration_us);
 }
 
 void metrics_note_file(struct metrics *metrics, enum metrics_file file,
@@ -102,7 +136,7 @@ struct series {
     const char *name;
     const char *label; /* NULL: none */
     const char *value; /* of the label */
-    const struct histogram_bound *bounds;
+    const struct bound *bounds;
 };
 
 /* A sample's name and labels; le: the bucket's bound, NULL: it is no bucket. */
@@ -138,7 +172,7 @@ static void print_histogram(struct text *out, const char *name,
                             const char *label, const char *value,
                             const struct metrics_histogram *histogram)
 {
-    const struct series series = {name, label, value, histogram_bounds};
+    const struct series series = {name, label, value, usual_bounds};
     print_series(out, &series, histogram);
 }
 
@@ -310,7 +344,7 @@ uint64_t metrics_waiters(const struct metrics *metrics)
 static void print_waiting(const struct metrics *metrics, struct text *out)
 {
     static const struct series waits = {"wait_duration_seconds", NULL, NULL,
-                                        histogram_wait_bounds};
+                                        wait_bounds};
     head(out, "waiters", "gauge", "Clients that wait now.");
     print(out, "redlockd_waiters %" PRIu64 "\n", metrics_waiters(metrics));
     head(out, "waiters_by_kind", "gauge",

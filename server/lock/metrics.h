@@ -9,7 +9,6 @@
 #include <stdio.h>
 
 #include "../base/types.h"
-#include "histogram.h"
 #include "lock.h"
 
 /* The call that a request counts as: an enum lock_call, or one of these. */
@@ -59,6 +58,15 @@ enum metrics_handshake {
 
 /* A file that is read again on SIGHUP. */
 enum metrics_file { FILE_AUTH, FILE_CERTIFICATES, FILE_CRL, METRICS_FILES };
+
+enum { METRICS_BUCKETS = 14 };
+
+/* Durations, in buckets: each counts those up to its bound. */
+struct metrics_histogram {
+    uint64_t buckets[METRICS_BUCKETS + 1]; /* the last: above all bounds */
+    uint64_t sum_us;
+    uint64_t count;
+};
 
 enum { METRICS_OUTCOMES = 16, METRICS_VOTES = 64, METRICS_STATUSES = 600 };
 
