@@ -83,15 +83,10 @@ static inline struct span forced_token(const struct forced *forced, int i)
     return (struct span){forced->tokens[i].text, forced->tokens[i].len};
 }
 
-/* Whether nodes have more, and whether there may be another look. */
+/* Whether nodes have more than they reported. */
 static inline bool forced_has_more(const struct forced *forced)
 {
     return forced->left > 0;
-}
-
-static inline bool forced_may_look(const struct forced *forced)
-{
-    return forced->looks < forced->looks_max;
 }
 
 /* Before the releases of a round, of which replies have this number. */

@@ -172,7 +172,7 @@ static bool on_force_verdict(struct operation *it, enum verdict verdict)
         forced->has_released = true;
         result_tell_votes(&it->result, &it->attempt.round);
     }
-    if (forced_has_more(forced) && forced_may_look(forced)) {
+    if (forced_has_more(forced) && forced->looks < forced->looks_max) {
         forced->is_releasing = false;
         return true;
     }
