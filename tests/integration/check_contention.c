@@ -4,7 +4,6 @@
  */
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -37,9 +36,7 @@ static pid_t workers[WORKERS];
 static void setup(void)
 {
     world_start(&world, N, "");
-    contest = mmap(NULL, sizeof *contest, PROT_READ | PROT_WRITE,
-                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ck_assert_ptr_ne(contest, MAP_FAILED);
+    contest = harness_share(sizeof *contest);
 }
 
 static void teardown(void)

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -32,15 +31,6 @@ struct store {
 };
 
 static struct world world;
-
-static struct store *store_new(void)
-{
-    struct store *store = mmap(NULL, sizeof *store, PROT_READ | PROT_WRITE,
-                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-    ck_assert_ptr_ne(store, MAP_FAILED);
-    return store;
-}
 
 static void note(struct store *store, const char *what, int resource,
                  long long value)
@@ -137,7 +127,7 @@ SUITE(fence, .timeout_s = 900);
 
 TEST(story_08_numbers_rise_over_servers_and_restarted_nodes)
 {
-    struct store *store = store_new();
+    struct store *store = harness_share(sizeof(struct store));
     pid_t workers[WORKERS];
 
     world_start_two(&world, N, "");

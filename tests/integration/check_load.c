@@ -7,7 +7,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "http.h"
@@ -78,9 +77,7 @@ static pid_t start_worker(int worker)
 static void start_load(const char *options)
 {
     world_start(&world, N, options);
-    load = mmap(NULL, sizeof *load, PROT_READ | PROT_WRITE,
-                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ck_assert_ptr_ne(load, MAP_FAILED);
+    load = harness_share(sizeof *load);
     for (int i = 0; i < WORKERS; i++)
         workers[i] = start_worker(i);
 }

@@ -4,7 +4,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,9 +39,7 @@ static struct crowd *crowd;
 static void begin(void)
 {
     world_start_two(&world, N, "--node-timeout-ms 500");
-    crowd = mmap(NULL, sizeof *crowd, PROT_READ | PROT_WRITE,
-                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ck_assert_ptr_ne(crowd, MAP_FAILED);
+    crowd = harness_share(sizeof *crowd);
 }
 
 static void finish(void)

@@ -7,7 +7,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -126,9 +125,7 @@ TEST(locks_live_on_while_nodes_die)
     int kills = from_environment("QUORUM_KILLS", 4);
     pid_t pids[2 * HOLDERS];
     int slow = 0;
-    board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE,
-                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ck_assert(board != MAP_FAILED);
+    board = harness_share(sizeof *board);
     rival_start(&world, N, 1, "--ask quorum ");
     rival_start_fresh(&world, 1, "--ask all ");
     WAIT_UNTIL(SOON_MS, rival_count_voting(&world, 1) == N);

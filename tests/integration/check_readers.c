@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -51,9 +50,7 @@ static void begin(void)
         world_start_server(&world, i, "--node-timeout-ms 500");
     for (int i = 1; i < SERVERS; i++)
         world_wait_ready(&world, i);
-    crowd = mmap(NULL, sizeof *crowd, PROT_READ | PROT_WRITE,
-                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ck_assert_ptr_ne(crowd, MAP_FAILED);
+    crowd = harness_share(sizeof *crowd);
 }
 
 static void finish(void)

@@ -5,7 +5,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -326,9 +325,7 @@ static bool has_each_had_grants(void)
 TEST(rivals_neither_meet_nor_block_each_other)
 {
     pid_t workers[WORKERS];
-    contest = mmap(NULL, sizeof *contest, PROT_READ | PROT_WRITE,
-                   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ck_assert_ptr_ne(contest, MAP_FAILED);
+    contest = harness_share(sizeof *contest);
     world_start_server(&world, 1, "");
     world_wait_ready(&world, 1);
     for (int i = 0; i < WORKERS; i++) {

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "http.h"
 #include "node.h"
@@ -399,9 +398,7 @@ static void set_up(void)
 {
     char dir[PATH_SIZE], options[2 * PATH_SIZE];
 
-    tally = mmap(NULL, sizeof *tally, PROT_READ | PROT_WRITE,
-                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ck_assert_ptr_ne(tally, MAP_FAILED);
+    tally = harness_share(sizeof *tally);
     world_start_nodes(&world, N);
     world_admit_nodes(&world, "");
     starve_prepare(&world.servers[0]);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -153,6 +154,14 @@ void harness_make_dir(char path[PATH_SIZE])
 {
     (void)snprintf(path, PATH_SIZE, "%.200s/XXXXXX", run_dir);
     ck_assert_msg(mkdtemp(path), "%s: %s", path, strerror(errno));
+}
+
+void *harness_share(size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(memory, MAP_FAILED);
+    return memory;
 }
 
 pid_t harness_fork(void)

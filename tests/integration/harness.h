@@ -86,6 +86,9 @@ void harness_make_dir(char path[PATH_SIZE]);
 /* fork(2) whose child dies with this process; 0 in the child. */
 pid_t harness_fork(void);
 
+/* Zeros that this process shares with those that it forks. */
+void *harness_share(size_t size);
+
 /*
  * Starts argv with stdout and stderr in the file log (NULL: inherited), and
  * with env, a NULL-terminated list of NAME=value, on top of the environment.

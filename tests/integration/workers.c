@@ -185,9 +185,7 @@ void workers_start(const struct world *world, int servers, const int ttl_ms[2])
 {
     over = world;
     servers_count = servers;
-    board = mmap(NULL, sizeof *board, PROT_READ | PROT_WRITE,
-                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    ck_assert_ptr_ne(board, MAP_FAILED);
+    board = harness_share(sizeof *board);
     http_disconnect(); /* no connection is shared */
     for (int i = 0; i < WORKERS; i++) {
         pids[i] = harness_fork();
