@@ -10,18 +10,8 @@
 
 enum { N = 3 };
 
-static struct world world;
+WORLD(world_start, N, "");
 static const struct server *const server = &world.servers[0];
-
-static void set_up(void)
-{
-    world_start(&world, N, "");
-}
-
-static void tear_down(void)
-{
-    world_finish(&world);
-}
 
 static void expect_match(const char *text, const char *pattern)
 {
@@ -33,7 +23,7 @@ static void expect_match(const char *text, const char *pattern)
     regfree(&regex);
 }
 
-SUITE(api, .timeout_s = 60, .set_up_once = set_up, .tear_down_once = tear_down);
+SUITE(api, .timeout_s = 60, WORLD_ONCE);
 
 /* ---- the life of a lock ------------------------------------------------- */
 

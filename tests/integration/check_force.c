@@ -13,18 +13,8 @@ enum { N = 5, SOON_MS = 9000, TTL_MS = 50000 };
 
 #define LEFTOVER "1795221641865000.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
 
-static struct world world;
+WORLD(world_start, N, "");
 static const struct server *const server = &world.servers[0];
-
-static void set_up(void)
-{
-    world_start(&world, N, "");
-}
-
-static void tear_down(void)
-{
-    world_finish(&world);
-}
 
 static const struct answer *force(const char *path, json_int_t number)
 {
@@ -33,8 +23,7 @@ static const struct answer *force(const char *path, json_int_t number)
     return HTTP(server, .method = "DELETE", .path = target);
 }
 
-SUITE(force, .timeout_s = 60, .set_up_once = set_up,
-      .tear_down_once = tear_down);
+SUITE(force, .timeout_s = 60, WORLD_ONCE);
 
 TEST(the_lock_with_the_number_is_deleted)
 {
@@ -113,8 +102,7 @@ TEST(who_waits_gets_the_lock)
     (void)waiter_expect_grant(fd, "f:wait", SOON_MS);
 }
 
-GROUP(force_away, .timeout_s = 60, .set_up_once = set_up,
-      .tear_down_once = tear_down);
+GROUP(force_away, .timeout_s = 60, WORLD_ONCE);
 
 /* Last: it takes nodes away. */
 TEST(nodes_that_were_away_get_the_release_later)

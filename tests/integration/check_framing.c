@@ -9,18 +9,8 @@
 #include "http.h"
 #include "node.h"
 
-static struct world world;
+WORLD(world_start, 1, "");
 static const struct server *const server = &world.servers[0];
-
-static void set_up(void)
-{
-    world_start(&world, 1, "");
-}
-
-static void tear_down(void)
-{
-    world_finish(&world);
-}
 
 /* Every bad request is followed by a good one, on the same connection too. */
 static void next_request_works(void)
@@ -77,8 +67,7 @@ static const struct {
      415},
 };
 
-SUITE(framing, .timeout_s = 60, .set_up_once = set_up,
-      .tear_down_once = tear_down);
+SUITE(framing, .timeout_s = 60, WORLD_ONCE);
 
 TEST_EACH(bad_framing_is_refused, framings)
 {

@@ -10,21 +10,10 @@
 
 enum { N = 5, MANY = 100, TTL_MS = 60000, SHORT_MS = 20000, BODY_MAX = 40000 };
 
-static struct world world;
+WORLD(world_start_two, N, "--node-timeout-ms 500");
 static struct lock locks[MANY];
 
-static void begin(void)
-{
-    world_start_two(&world, N, "--node-timeout-ms 500");
-}
-
-static void finish(void)
-{
-    world_finish(&world);
-}
-
-SUITE(heartbeats, .timeout_s = 90, .set_up_once = begin,
-      .tear_down_once = finish);
+SUITE(heartbeats, .timeout_s = 90, WORLD_ONCE);
 
 static void hold(int count, const char *prefix, int ttl_ms)
 {

@@ -10,21 +10,10 @@
 
 enum { N = 3 };
 
-static struct world world;
+WORLD(world_start, N, "");
 static const struct server *const server = &world.servers[0];
 
-static void set_up(void)
-{
-    world_start(&world, N, "");
-}
-
-static void tear_down(void)
-{
-    world_finish(&world);
-}
-
-SUITE(http, .timeout_s = 60, .set_up_once = set_up,
-      .tear_down_once = tear_down);
+SUITE(http, .timeout_s = 60, WORLD_ONCE);
 
 TEST(nodes_are_listed)
 {

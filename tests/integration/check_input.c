@@ -9,18 +9,8 @@
 #include "http.h"
 #include "node.h"
 
-static struct world world;
+WORLD(world_start, 1, "");
 static const struct server *const server = &world.servers[0];
-
-static void set_up(void)
-{
-    world_start(&world, 1, "");
-}
-
-static void tear_down(void)
-{
-    world_finish(&world);
-}
 
 /* Every bad request is followed by a good one, on the same connection too. */
 static void next_request_works(void)
@@ -105,8 +95,7 @@ static bool has_pointer(const struct answer *answer, const char *pointer)
     return false;
 }
 
-SUITE(input, .timeout_s = 60, .set_up_once = set_up,
-      .tear_down_once = tear_down);
+SUITE(input, .timeout_s = 60, WORLD_ONCE);
 
 TEST_EACH(bad_body_is_400_and_names_the_member, bodies)
 {

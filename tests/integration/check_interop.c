@@ -10,18 +10,8 @@
 
 enum { N = 5, Q = 3 };
 
-static struct world world;
+WORLD(world_start, N, "--retry-count 1 --retry-delay-ms 20");
 static const struct server *const server = &world.servers[0];
-
-static void set_up(void)
-{
-    world_start(&world, N, "--retry-count 1 --retry-delay-ms 20");
-}
-
-static void tear_down(void)
-{
-    world_finish(&world);
-}
 
 /* Refused as held, and nothing of ours stays beside the foreign keys. */
 static void expect_excluded(const char *resource, int foreign)
@@ -30,8 +20,7 @@ static void expect_excluded(const char *resource, int foreign)
     WAIT_UNTIL(5000, world_count_keys(&world, resource) == foreign);
 }
 
-SUITE(interop, .timeout_s = 60, .set_up_once = set_up,
-      .tear_down_once = tear_down);
+SUITE(interop, .timeout_s = 60, WORLD_ONCE);
 
 TEST(plain_redlock_excludes_ours)
 {

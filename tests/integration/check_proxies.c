@@ -24,18 +24,8 @@ static const struct proxy_mode modes[] = {
     {"nginx, stream", PROXY_NGINX_STREAM, NULL, NULL},
 };
 
-static struct world world;
+WORLD(world_start, N, "");
 static const struct server *const server = &world.servers[0];
-
-static void set_up(void)
-{
-    world_start(&world, N, "");
-}
-
-static void tear_down(void)
-{
-    world_finish(&world);
-}
 
 /*
  * Half of the clients end behind their answer, as curl does on a command
@@ -56,8 +46,7 @@ static void acquire_all(const struct server *proxy, int mode,
     http_disconnect();
 }
 
-SUITE(proxies, .timeout_s = 120, .set_up_once = set_up,
-      .tear_down_once = tear_down);
+SUITE(proxies, .timeout_s = 120, WORLD_ONCE);
 
 TEST_EACH(story_36_a_proxy_that_resets_does_not_lose_the_lock, modes)
 {

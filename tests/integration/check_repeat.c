@@ -19,19 +19,9 @@
 
 enum { N = 5, SOON_MS = 9000, TEXT_SIZE = 4096 };
 
-static struct world world;
+WORLD(world_start_two, N, "");
 static const struct server *const server = &world.servers[0];
 static const struct server *const another = &world.servers[1];
-
-static void set_up(void)
-{
-    world_start_two(&world, N, "");
-}
-
-static void tear_down(void)
-{
-    world_finish(&world);
-}
 
 static const char *wish(const char *resource, int ttl_ms, int wait_ms)
 {
@@ -63,8 +53,7 @@ static void expect_replaced(const struct grant *first,
     answer_expect(grant_inspect(server, second), 404, "lock_not_found");
 }
 
-SUITE(repeat, .timeout_s = 60, .set_up_once = set_up,
-      .tear_down_once = tear_down);
+SUITE(repeat, .timeout_s = 60, WORLD_ONCE);
 
 /* ---- an answer that is lost --------------------------------------------- */
 

@@ -10,19 +10,9 @@
 
 enum { N = 5, SOON_MS = 20000, WAIT_MS = 40000, A_WHILE_MS = 300 };
 
-static struct world world;
+WORLD(world_start_two, N, "--node-timeout-ms 500");
 
-static void begin(void)
-{
-    world_start_two(&world, N, "--node-timeout-ms 500");
-}
-
-static void finish(void)
-{
-    world_finish(&world);
-}
-
-SUITE(watches, .timeout_s = 90, .set_up_once = begin, .tear_down_once = finish);
+SUITE(watches, .timeout_s = 90, WORLD_ONCE);
 
 /* Returns the connection. known 0: nobody. */
 static int watch(int server, const char *resource, long long known)

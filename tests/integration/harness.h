@@ -175,6 +175,24 @@ void world_stop(struct world *world);
 /* The same for an unchecked fixture: failures go to harness_fail. */
 void world_finish(struct world *world);
 
+/*
+ * The world of all tests of a file: WORLD(world_start, N, options), or with
+ * another of these functions; WORLD_ONCE in its SUITE starts and ends it.
+ */
+#define WORLD(start, count, options)                                           \
+    static struct world world;                                                 \
+    static void world_set_up(void)                                             \
+    {                                                                          \
+        start(&world, count, options);                                         \
+    }                                                                          \
+    static void world_tear_down(void)                                          \
+    {                                                                          \
+        world_finish(&world);                                                  \
+    }                                                                          \
+    _Static_assert(1, "a semicolon follows")
+#define WORLD_ONCE                                                             \
+    .set_up_once = world_set_up, .tear_down_once = world_tear_down
+
 /* world_stop for one server; and its end by SIGKILL. */
 void world_stop_server(struct world *world, int i);
 void world_kill_server(struct world *world, int i);
