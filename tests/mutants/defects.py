@@ -194,7 +194,7 @@ DEFECTS = [
         "        attempt->token_len = token_make("), Edit(
         "server/engine/rounds/attempt.c",
         "    /* nothing follows what it replaces */\n",
-        "    int count, best = round_common_value(&attempt->round, &count);\n"
+        "    int best, count = round_common_value(&attempt->round, &best);\n"
         "    attempt->token_len = span_copy(\n"
         "        attempt->token, round_value(&attempt->round, best));\n")]),
     Defect("repeat that is undone", "sim", "exclusion", [Edit(

@@ -108,8 +108,7 @@ void result_tell_token(struct engine_result *result, struct span token)
 void result_tell_holder(struct engine_result *result, const struct round *round,
                         int64_t median_us)
 {
-    int count;
-    int node = round_common_value(round, &count);
+    int node, count = round_common_value(round, &node);
     if (count >= round->quorum) {
         result_tell_token(result, round_value(round, node));
         if (result->number > 0 && median_us >= result->number)

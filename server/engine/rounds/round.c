@@ -143,22 +143,22 @@ static bool is_same_value(const struct round *round, int a, int b)
            span_is_same(round_value(round, a), round_value(round, b));
 }
 
-int round_common_value(const struct round *round, int *count)
+int round_common_value(const struct round *round, int *node)
 {
-    int best = -1;
-    *count = 0;
+    int count = 0;
+    *node = -1;
     for (int i = 0; i < round->total; i++) {
         int same = 0;
         if (round->votes[i].vote != VOTE_HELD)
             continue;
         for (int j = 0; j < round->total; j++)
             same += is_same_value(round, i, j);
-        if (same > *count) {
-            *count = same;
-            best = i;
+        if (same > count) {
+            count = same;
+            *node = i;
         }
     }
-    return best;
+    return count;
 }
 
 /* Held with a value that is no token of ours. */
@@ -208,8 +208,8 @@ int64_t round_remaining_ms(const struct round *round)
 {
     int64_t ends_ms[NODES_MAX];
     int count = 0;
-    int same;
-    int common = round_common_value(round, &same);
+    int common;
+    int same = round_common_value(round, &common);
     for (int i = 0; i < round->total; i++) {
         int64_t pttl_ms = round->votes[i].pttl_ms;
         bool is_the_holders = same >= round->quorum
@@ -274,8 +274,8 @@ static int too_many_missing(const struct round *round)
  */
 static enum verdict judge_acquire(const struct round *round)
 {
-    int common, foreign = 0;
-    (void)round_common_value(round, &common); /* only the count matters */
+    int node, foreign = 0;
+    int common = round_common_value(round, &node);
     for (int i = 0; i < round->total; i++)
         foreign += is_foreign(round, i);
     const struct row rows[] = {
@@ -315,8 +315,7 @@ static enum verdict judge_extend(const struct round *round)
  */
 static enum verdict judge_release(const struct round *round)
 {
-    int common;
-    (void)round_common_value(round, &common); /* only the count matters */
+    int node, common = round_common_value(round, &node);
     const struct row rows[] = {
         {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), round->quorum},
         {VERDICT_NO_QUORUM, count_not_voting(round), too_many_missing(round)},
@@ -336,8 +335,7 @@ static enum verdict judge_release(const struct round *round)
  */
 static enum verdict judge_inspect(const struct round *round)
 {
-    int common;
-    (void)round_common_value(round, &common); /* only the count matters */
+    int node, common = round_common_value(round, &node);
     int missing = count_not_voting(round);
     const struct row rows[] = {
         {VERDICT_FOUND, common, round->quorum},

@@ -127,11 +127,9 @@ bool round_is_pending_on(const struct round *round, uint16_t nodes);
 /* The number of nodes with this vote. */
 int round_count(const struct round *round, enum vote vote);
 
-/*
- * The value that most nodes have: returns the index of one of them, and in
- * *count their number; -1 if no node reported a value.
- */
-int round_common_value(const struct round *round, int *count);
+/* How many nodes have the value that most have; *node: one of them, -1: no node
+ * reported a value. */
+int round_common_value(const struct round *round, int *node);
 
 /*
  * The greatest number of the tokens with this key hash; 0: there is none.
