@@ -169,9 +169,8 @@ static bool start_engine(struct server *server)
     }
     server->metrics.nodes = config->nodes_count;
     server->metrics.quorum = quorum_of(config->nodes_count);
-    struct engine_port port = world_port(server->world);
-    port.answer = answer;
-    server->engine = engine_new(&settings, &port, &server->metrics);
+    server->engine =
+        world_engine(server->world, &settings, &server->metrics, answer);
     return server->engine != NULL;
 }
 
@@ -212,8 +211,7 @@ static bool start(struct server *server, char error[TRUST_TEXT_MAX])
     snprintf(error, FRONT_ERROR_MAX, "no memory or no descriptors");
     /* the listener last: a client that connects finds everything running */
     return start_loop(server) && start_engine(server) &&
-           world_connect(server->world, server->engine, &server->config,
-                         error) &&
+           world_connect(server->world, &server->config, error) &&
            start_front(server, error);
 }
 

@@ -343,13 +343,6 @@ static void flush(void *arg)
     world_flush(plan->world);
 }
 
-/* Nobody asks for locks. */
-static void answer(void *ctx, void *client)
-{
-    (void)ctx;
-    (void)client;
-}
-
 static bool begin(struct plan *plan, const struct config *config,
                   char error[TRUST_TEXT_MAX])
 {
@@ -365,11 +358,8 @@ static bool begin(struct plan *plan, const struct config *config,
     plan->timer = loop_timer_new(plan->loop, check, plan);
     if (plan->world == NULL || plan->timer == NULL)
         return false;
-    struct engine_port port = world_port(plan->world);
-    port.answer = answer;
-    plan->engine = engine_new(&settings, &port, &metrics);
-    return plan->engine != NULL &&
-           world_connect(plan->world, plan->engine, config, error);
+    plan->engine = world_engine(plan->world, &settings, &metrics, NULL);
+    return plan->engine != NULL && world_connect(plan->world, config, error);
 }
 
 static void end(struct plan *plan)

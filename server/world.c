@@ -16,7 +16,7 @@ enum {
 
 struct world {
     struct loop *loop;
-    struct engine *engine; /* NULL: not connected */
+    struct engine *engine; /* NULL: none yet */
     struct timers *timers; /* of the engine */
     struct trust *trust;   /* NULL: no node speaks TLS */
     int nodes;
@@ -95,15 +95,22 @@ static void subscribe(void *ctx, int node, struct span resource, bool is_on)
     subscription_set(world->subscriptions[node], resource, is_on);
 }
 
-struct engine_port world_port(struct world *world)
+struct engine *world_engine(struct world *world,
+                            const struct engine_settings *settings,
+                            struct metrics *metrics,
+                            void (*answer)(void *ctx, void *client))
 {
-    return (struct engine_port){.ctx = world,
-                                .send = send_call,
-                                .now = read_clock,
-                                .random = fill_with_random,
-                                .timer = set_timer,
-                                .listen = listen_to_all,
-                                .subscribe = subscribe};
+    const struct engine_port port = {.ctx = world,
+                                     .send = send_call,
+                                     .now = read_clock,
+                                     .random = fill_with_random,
+                                     .timer = set_timer,
+                                     .answer = answer,
+                                     .listen = listen_to_all,
+                                     .subscribe = subscribe};
+    assert(world->engine == NULL);
+    world->engine = engine_new(settings, &port, metrics);
+    return world->engine;
 }
 
 /* ---- what the engine is told --------------------------------------------- */
@@ -197,11 +204,9 @@ static bool add_node(struct world *world, const struct config *config)
     return world->subscriptions[node] != NULL;
 }
 
-bool world_connect(struct world *world, struct engine *engine,
-                   const struct config *config, char error[TRUST_TEXT_MAX])
+bool world_connect(struct world *world, const struct config *config,
+                   char error[TRUST_TEXT_MAX])
 {
-    assert(world->engine == NULL);
-    world->engine = engine;
     if (!trust_make(&world->trust, config, error))
         return false;
     while (world->nodes < config->nodes_count)

@@ -22,16 +22,22 @@ struct world *world_new(struct loop *loop);
 void world_settings(const struct config *config,
                     struct engine_settings *settings);
 
-/* Without its answer, which is the caller's to set. */
-struct engine_port world_port(struct world *world);
+/*
+ * Call it once: the engine behind this port, which the caller frees. answer: as
+ * of the port; NULL: nobody asks it. NULL: no memory.
+ */
+struct engine *world_engine(struct world *world,
+                            const struct engine_settings *settings,
+                            struct metrics *metrics,
+                            void (*answer)(void *ctx, void *client));
 
 /*
- * Call it once. Connects to the nodes in the next turn. engine, which was made
- * with this port, and config are borrowed until world_free. False: error says
- * which file of TLS cannot be used, or is as it was: no memory.
+ * Call it once, then. Connects to the nodes in the next turn. config is
+ * borrowed until world_free. False: error says which file of TLS cannot be
+ * used, or is as it was: no memory.
  */
-bool world_connect(struct world *world, struct engine *engine,
-                   const struct config *config, char error[TRUST_TEXT_MAX]);
+bool world_connect(struct world *world, const struct config *config,
+                   char error[TRUST_TEXT_MAX]);
 
 /* After engine_free, before loop_free; NULL is ignored. */
 void world_free(struct world *world);
