@@ -310,8 +310,8 @@ DEFECTS = [
         "        reply->vote == VOTE_NOT_ADMITTED ? VOTE_GRANTED : reply->vote,\n"
         "        reply->state});\n")]),
     Defect("baseline per connection", "sim", "exclusion", [Edit(
-        "server/engine/voting/clocks.c", "    clocks->node[node].is_up = true;\n",
-        "    clocks->node[node] = (struct clock_node){.is_up = true,\n"
+        "server/engine/voting/clocks.c", "    clocks->node[node].is_up = is_up;\n",
+        "    clocks->node[node] = (struct clock_node){.is_up = is_up,\n"
         "                                             .is_proven = true};\n"), Edit(
         "server/engine/voting/clocks.c", "    node->is_proven = false;\n", "")],
         faults="step,break,block,slow"),

@@ -18,14 +18,9 @@ void clocks_init(struct clocks *clocks, int count, int quorum,
     };
 }
 
-void clocks_on_up(struct clocks *clocks, int node)
+void clocks_note_up(struct clocks *clocks, int node, bool is_up)
 {
-    clocks->node[node].is_up = true;
-}
-
-void clocks_on_down(struct clocks *clocks, int node)
-{
-    clocks->node[node].is_up = false;
+    clocks->node[node].is_up = is_up;
 }
 
 /* ---- the median --------------------------------------------------------- */

@@ -56,8 +56,7 @@ struct clocks {
 void clocks_init(struct clocks *clocks, int count, int quorum,
                  int64_t max_ttl_ms, int64_t window_us, int64_t timeout_us);
 
-void clocks_on_up(struct clocks *clocks, int node);
-void clocks_on_down(struct clocks *clocks, int node);
+void clocks_note_up(struct clocks *clocks, int node, bool is_up);
 
 /*
  * A call sent at sent_us got a reply with the node's time. False: it deviates

@@ -384,7 +384,7 @@ void nodes_on_up(struct nodes *nodes, int node, const struct node_facts *facts)
     it->condition = STATE_NONE;
     it->confirmed_us = facts->confirmed_us;
     snprintf(it->run_id, sizeof it->run_id, "%s", facts->run_id);
-    clocks_on_up(&nodes->clocks, node);
+    clocks_note_up(&nodes->clocks, node, true);
     (void)clocks_observe(&nodes->clocks, node, facts->node_now_us,
                          facts->sent_us, facts->received_us);
     admission_on_up(&nodes->admission, node, facts->run_id, facts->is_durable,
@@ -402,7 +402,7 @@ void nodes_on_down(struct nodes *nodes, int node, enum node_state reason,
     it->down_reason = reason;
     snprintf(it->down_detail, sizeof it->down_detail, "%s", detail);
     nodes->env->metrics->reconnects[node]++;
-    clocks_on_down(&nodes->clocks, node);
+    clocks_note_up(&nodes->clocks, node, false);
     pace_on_down(&nodes->pace, node);
     admission_on_down(&nodes->admission, node);
     settle(nodes, environment_now(nodes->env));

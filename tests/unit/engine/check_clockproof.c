@@ -8,7 +8,7 @@ SUITE(clockproof, .set_up = five_begin);
 
 TEST(nothing_is_known_of_a_clock_without_a_reply)
 {
-    clocks_on_up(&five.clocks, 0);
+    clocks_note_up(&five.clocks, 0, true);
     clocks_tick(&five.clocks, five.now_us);
     FIVE_ASSERT_STATE(0, CLOCK_UNKNOWN);
     ck_assert_int_eq(clocks_median_at(&five.clocks, five.now_us), 0);
@@ -94,7 +94,7 @@ TEST(a_slow_reply_proves_nothing)
 {
     for (int i = 0; i < 4; i++)
         five_up(i);
-    clocks_on_up(&five.clocks, 4);
+    clocks_note_up(&five.clocks, 4, true);
     ck_assert(five_reply_after(4, 50 * FIVE_MS));
     clocks_tick(&five.clocks, five.now_us);
     FIVE_ASSERT_STATE(4, CLOCK_UNPROVEN);
@@ -116,7 +116,7 @@ TEST_RANGE(replies_that_are_all_slow_prove_something_within_limits, 0, 2)
         {101 * FIVE_MS, CLOCK_UNPROVEN},
     };
     for (int i = 0; i < FIVE_NODES; i++) {
-        clocks_on_up(&five.clocks, i);
+        clocks_note_up(&five.clocks, i, true);
         ck_assert(five_reply_after(i, trips[_i].trip_us));
     }
     clocks_tick(&five.clocks, five.now_us);
@@ -141,7 +141,7 @@ TEST(story_11_a_slow_reply_in_the_middle_joins_nobody)
     five.offset_us[2] = five.offset_us[3] = 470 * FIVE_MS;
     for (int i = 0; i < 4; i++)
         five_up(i);
-    clocks_on_up(&five.clocks, 4);
+    clocks_note_up(&five.clocks, 4, true);
     (void)five_reply_after(4, 2 * FIVE_SECOND);
     for (int i = 0; i < 4; i++)
         (void)five_reply(i);
@@ -158,11 +158,11 @@ TEST(a_node_that_is_down_is_no_part_of_the_majority)
 {
     five_up(0);
     five_up(1);
-    clocks_on_down(&five.clocks, 1);
+    clocks_note_up(&five.clocks, 1, false);
     five_up(2);
     clocks_tick(&five.clocks, five.now_us);
     FIVE_ASSERT_STATE(0, CLOCK_UNPROVEN);
-    clocks_on_up(&five.clocks, 1);
+    clocks_note_up(&five.clocks, 1, true);
     clocks_tick(&five.clocks, five.now_us);
     FIVE_ASSERT_STATE(0, CLOCK_GOOD);
 }

@@ -84,10 +84,10 @@ TEST(a_small_step_that_stays_is_believed_a_second_later)
 TEST(story_30_the_baseline_is_kept_over_a_lost_connection)
 {
     five_all_up();
-    clocks_on_down(&five.clocks, 2);
+    clocks_note_up(&five.clocks, 2, false);
     five.offset_us[2] = FIVE_SECOND;
     five.now_us += FIVE_SECOND;
-    clocks_on_up(&five.clocks, 2);
+    clocks_note_up(&five.clocks, 2, true);
     ck_assert(!five_reply(2));
     FIVE_ASSERT_STATE(2, CLOCK_STEPPED);
 }
@@ -108,7 +108,7 @@ TEST(a_judgement_waits_no_longer_than_its_patience)
 TEST(a_judgement_waits_for_connected_nodes_and_for_later_replies_only)
 {
     five_all_up();
-    clocks_on_down(&five.clocks, 4);
+    clocks_note_up(&five.clocks, 4, false);
     int64_t before_us = five.now_us - 1;
     five.offset_us[1] = FIVE_SECOND;
     (void)five_reply(1);
@@ -230,10 +230,10 @@ TEST_RANGE(a_clock_that_drifts_by_a_two_hundred_and_fiftieth_has_not_stepped, 0,
         five.offset_us[1] += sign * 4 * FIVE_MS;
         ck_assert(five_reply(1));
     }
-    clocks_on_down(&five.clocks, 1);
+    clocks_note_up(&five.clocks, 1, false);
     five.now_us += 600 * FIVE_SECOND;
     five.offset_us[1] += sign * 600 * 4 * FIVE_MS;
-    clocks_on_up(&five.clocks, 1);
+    clocks_note_up(&five.clocks, 1, true);
     ck_assert(five_reply(1));
 }
 
@@ -247,9 +247,10 @@ TEST(a_clock_far_from_the_median_is_known_but_far)
     FIVE_ASSERT_STATE(0, CLOCK_FAR);
     ck_assert_int_eq(
         clocks_offset_us(&five.clocks, 0, five.now_us) / FIVE_SECOND, -7);
-    clocks_on_down(&five.clocks, 1); /* the median is of those that are there */
-    clocks_on_down(&five.clocks, 2);
-    clocks_on_down(&five.clocks, 3);
+    clocks_note_up(&five.clocks, 1,
+                   false); /* the median is of those that are there */
+    clocks_note_up(&five.clocks, 2, false);
+    clocks_note_up(&five.clocks, 3, false);
     clocks_tick(&five.clocks, five.now_us);
     FIVE_ASSERT_STATE(0, CLOCK_GOOD);
     FIVE_ASSERT_STATE(4, CLOCK_FAR);
@@ -264,7 +265,7 @@ TEST(a_clock_that_is_far_is_so_while_no_node_is_up)
     int64_t apart_us = clocks_apart_us(&five.clocks, five.now_us);
     ck_assert_int_lt(apart_us, FIVE_WINDOW_US);
     for (int i = 0; i < 5; i++)
-        clocks_on_down(&five.clocks, i);
+        clocks_note_up(&five.clocks, i, false);
     clocks_tick(&five.clocks, five.now_us);
     ck_assert_int_eq(clocks_apart_us(&five.clocks, five.now_us), apart_us);
 }
@@ -279,12 +280,12 @@ TEST(the_median_is_known_once_a_majority_is_proven)
         clocks_tick(&five.clocks, five.now_us);
         ck_assert(clocks_are_known(&five.clocks) == (i + 1 >= FIVE_QUORUM));
     }
-    clocks_on_down(&five.clocks, 0);
-    clocks_on_down(&five.clocks, 1);
+    clocks_note_up(&five.clocks, 0, false);
+    clocks_note_up(&five.clocks, 1, false);
     ck_assert(clocks_are_known(&five.clocks));
-    clocks_on_down(&five.clocks, 2);
+    clocks_note_up(&five.clocks, 2, false);
     ck_assert(!clocks_are_known(&five.clocks));
-    clocks_on_up(&five.clocks, 2);
+    clocks_note_up(&five.clocks, 2, true);
     ck_assert(clocks_are_known(&five.clocks));
     five.offset_us[3] += FIVE_SECOND; /* which of them has stepped? */
     ck_assert(!five_reply(3));
@@ -311,7 +312,7 @@ TEST(medians_differ_by_no_more_than_near_clocks_and_slow_replies)
     clocks_tick(&five.clocks, five.now_us);
     ck_assert_int_eq(clocks_apart_us(&five.clocks, five.now_us),
                      400 * FIVE_MS + FIVE_PATIENCE_US);
-    clocks_on_down(&five.clocks, 0); /* but others may reach it */
+    clocks_note_up(&five.clocks, 0, false); /* but others may reach it */
     ck_assert_int_eq(clocks_apart_us(&five.clocks, five.now_us),
                      400 * FIVE_MS + FIVE_PATIENCE_US);
 }

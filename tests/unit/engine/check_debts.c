@@ -87,7 +87,7 @@ static void begin(void)
     nodes_init(&nodes, &env);
     debts_init(&debts, &nodes);
     for (int i = 0; i < NODES; i++) {
-        clocks_on_up(&nodes.clocks, i);
+        clocks_note_up(&nodes.clocks, i, true);
         (void)clocks_observe(&nodes.clocks, i, EPOCH_US + now_us, now_us,
                              now_us);
         set_up(i, true);

@@ -34,7 +34,7 @@ void five_all_reply(void)
 
 void five_up(int node)
 {
-    clocks_on_up(&five.clocks, node);
+    clocks_note_up(&five.clocks, node, true);
     ck_assert(five_reply(node));
 }
 
