@@ -25,7 +25,7 @@ enum {
 
 #define TIMES "--node-timeout-ms 200 --max-ttl-ms 6000"
 
-static struct world world;
+WORLD_WITH_END;
 
 static int tries(void)
 {
@@ -76,13 +76,8 @@ static void set_up(void)
         WAIT_UNTIL(READY_MS, sees(&world.servers[i], i < 2 ? 3 : N));
 }
 
-static void tear_down(void)
-{
-    world_finish(&world);
-}
-
 SUITE(forced, .timeout_s = 120, .set_up_once = set_up,
-      .tear_down_once = tear_down);
+      .tear_down_once = world_tear_down);
 
 static const char *body_of(const char *name, bool is_shared)
 {

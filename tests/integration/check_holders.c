@@ -16,7 +16,7 @@ static const char text[] =
     "green " AUTH_GREEN " lock,read prefix=* locks=3\n"
     "blue " AUTH_BLUE " lock,read,metrics,admin prefix=*\n";
 
-static struct world world;
+WORLD_WITH_END;
 static struct server *const server = &world.servers[0];
 
 static void start(void)
@@ -25,11 +25,6 @@ static void start(void)
     auth_make(path, text);
     snprintf(options, sizeof options, "--auth-file %s", path);
     world_start(&world, N, options);
-}
-
-static void finish(void)
-{
-    world_finish(&world);
 }
 
 static void expect_locks(int count)
@@ -99,7 +94,8 @@ static void force_number(const struct lock *lock)
     force(lock, number);
 }
 
-SUITE(holders, .timeout_s = 60, .set_up_once = start, .tear_down_once = finish);
+SUITE(holders, .timeout_s = 60, .set_up_once = start,
+      .tear_down_once = world_tear_down);
 
 TEST(each_reader_of_a_name_counts)
 {

@@ -35,7 +35,7 @@ enum {
     TEXT_MAX = 512,
 };
 
-static struct world world;
+WORLD_WITH_END;
 static struct server *const server = &world.servers[0];
 
 static int number_of(const char *name, int otherwise)
@@ -55,13 +55,8 @@ static void begin(void)
     world_admit_nodes(&world, "");
 }
 
-static void finish(void)
-{
-    world_finish(&world);
-}
-
 SUITE(leaving, .timeout_s = 120, .set_up_once = begin,
-      .tear_down_once = finish);
+      .tear_down_once = world_tear_down);
 
 /* ---- clients ------------------------------------------------------------ */
 

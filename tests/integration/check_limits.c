@@ -25,7 +25,7 @@ static const char text[] =
     "green " AUTH_GREEN " lock,read prefix=* locks=2\n"
     "blue " AUTH_BLUE " lock,read,metrics,admin prefix=* locks=1000\n";
 
-static struct world world;
+WORLD_WITH_END;
 static struct server *const server = &world.servers[0];
 static char options[PATH_SIZE + 32];
 
@@ -37,12 +37,8 @@ static void start(void)
     world_start(&world, N, options);
 }
 
-static void finish(void)
-{
-    world_finish(&world);
-}
-
-SUITE(limits, .timeout_s = 90, .set_up_once = start, .tear_down_once = finish);
+SUITE(limits, .timeout_s = 90, .set_up_once = start,
+      .tear_down_once = world_tear_down);
 
 /* ---- requests ----------------------------------------------------------- */
 
@@ -302,7 +298,7 @@ TEST(what_nobody_got_does_not_count)
 }
 
 /* what it stops, it must have started */
-GROUP(own, .timeout_s = 90, .set_up = start, .tear_down = finish);
+GROUP(own, .timeout_s = 90, .set_up = start, .tear_down = world_tear_down);
 
 TEST(each_server_counts_its_own)
 {

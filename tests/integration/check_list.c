@@ -21,7 +21,7 @@ enum {
     SOON_MS = 9000,
 };
 
-static struct world world;
+WORLD_WITH_END;
 static const struct server *const server = &world.servers[0];
 
 static void set_up(void)
@@ -33,11 +33,6 @@ static void set_up(void)
 static void set_up_slow(void)
 {
     world_start(&world, N, "--node-timeout-ms 2000");
-}
-
-static void tear_down(void)
-{
-    world_finish(&world);
 }
 
 /* ---- pages -------------------------------------------------------------- */
@@ -161,7 +156,7 @@ static int draw(uint32_t *seed, int bound)
 }
 
 SUITE(list, .timeout_s = 240, .set_up_once = set_up,
-      .tear_down_once = tear_down);
+      .tear_down_once = world_tear_down);
 
 TEST(what_stays_is_shown_once_while_others_come_and_go)
 {
@@ -268,7 +263,7 @@ TEST(a_cursor_ends_with_the_server_it_was_made_for)
 }
 
 GROUP(list_exactly, .timeout_s = 240, .set_up_once = set_up_slow,
-      .tear_down_once = tear_down);
+      .tear_down_once = world_tear_down);
 
 TEST(exactly_the_held_of_50000_keys_with_two_nodes_away)
 {

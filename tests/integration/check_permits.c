@@ -33,18 +33,13 @@ struct crowd {
     atomic_bool is_over;
 };
 
-static struct world world;
+WORLD_WITH_END;
 static struct crowd *crowd;
 
 static void begin(void)
 {
     world_start_two(&world, N, "--node-timeout-ms 500");
     crowd = harness_share(sizeof *crowd);
-}
-
-static void finish(void)
-{
-    world_finish(&world);
 }
 
 /* ---- a client ------------------------------------------------------------ */
@@ -139,7 +134,8 @@ static void run(bool has_faults)
     ck_assert_int_gt(least, 0);
 }
 
-SUITE(permits, .timeout_s = 90, .set_up_once = begin, .tear_down_once = finish);
+SUITE(permits, .timeout_s = 90, .set_up_once = begin,
+      .tear_down_once = world_tear_down);
 
 TEST(story_61_never_more_than_the_limit)
 {

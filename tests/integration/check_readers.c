@@ -40,7 +40,7 @@ struct crowd {
     atomic_bool is_over;
 };
 
-static struct world world;
+WORLD_WITH_END;
 static struct crowd *crowd;
 
 static void begin(void)
@@ -53,12 +53,8 @@ static void begin(void)
     crowd = harness_share(sizeof *crowd);
 }
 
-static void finish(void)
-{
-    world_finish(&world);
-}
-
-SUITE(readers, .timeout_s = 90, .set_up_once = begin, .tear_down_once = finish);
+SUITE(readers, .timeout_s = 90, .set_up_once = begin,
+      .tear_down_once = world_tear_down);
 
 /* ---- clients ------------------------------------------------------------- */
 

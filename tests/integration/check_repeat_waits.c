@@ -36,7 +36,7 @@ enum {
     DOUBLED_MS = 1500, /* what would be taken in vain was taken by then */
 };
 
-static struct world world;
+WORLD_WITH_END;
 static const struct server *const server = &world.servers[0];
 static const struct server *const behind = &world.servers[1];
 static const struct server *const slow = &world.servers[2];
@@ -79,11 +79,6 @@ static void set_up(void)
         WAIT_UNTIL(VOTING_MS,
                    http_probe(&world.servers[i], "/readyz") == 200 &&
                        all_vote(&world.servers[i], i == 1 ? N - 1 : N));
-}
-
-static void tear_down(void)
-{
-    world_finish(&world);
 }
 
 /* A body for these resources, each a letter after the name. */
@@ -149,7 +144,7 @@ static void expect_grant(int fd)
 }
 
 SUITE(repeat_waits, .timeout_s = 120, .tags = "slow", .set_up_once = set_up,
-      .tear_down_once = tear_down);
+      .tear_down_once = world_tear_down);
 
 /* ---- behind others ------------------------------------------------------ */
 

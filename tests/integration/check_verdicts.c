@@ -8,7 +8,7 @@
 #include "http.h"
 #include "node.h"
 
-static struct world world;
+WORLD_WITH_END;
 static const struct server *const server = &world.servers[0];
 static int n, q;
 
@@ -34,11 +34,6 @@ static void begin_5(void)
     begin(5);
 }
 
-static void end_shared(void)
-{
-    world_finish(&world);
-}
-
 static void end_own(void)
 {
     world_stop(&world);
@@ -56,11 +51,11 @@ SUITE(verdicts);
 /* ---- acquire ------------------------------------------------------------ */
 
 GROUP(nodes_5, .timeout_s = 60, .set_up_once = begin_5,
-      .tear_down_once = end_shared);
+      .tear_down_once = world_tear_down);
 GROUP(nodes_3, .timeout_s = 60, .set_up_once = begin_3,
-      .tear_down_once = end_shared, .also = &group_nodes_5);
+      .tear_down_once = world_tear_down, .also = &group_nodes_5);
 GROUP(nodes_1, .timeout_s = 60, .set_up_once = begin_1,
-      .tear_down_once = end_shared, .also = &group_nodes_3);
+      .tear_down_once = world_tear_down, .also = &group_nodes_3);
 
 TEST(acquire_one_value_on_a_quorum_is_held)
 {

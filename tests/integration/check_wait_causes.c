@@ -16,7 +16,7 @@ enum { N = 3, Q = 2, TTL_MS = 60000, WAIT_MS = 50000, SOON_MS = 12000 };
 /* The longest: without news a hand-over mostly takes seconds. */
 #define PATIENT "--retry-delay-ms 10000"
 
-static struct world world;
+WORLD_WITH_END;
 static struct server *const a = &world.servers[0];
 static struct server *const b = &world.servers[1];
 static struct lock held;
@@ -46,11 +46,6 @@ static void begin_plainly(void)
     begin("");
 }
 
-static void finish(void)
-{
-    world_finish(&world);
-}
-
 static void hold(const struct server *server, const char *resource, int ttl_ms)
 {
     answer_expect(lock_acquire(server, resource, ttl_ms, &held), 201, NULL);
@@ -76,7 +71,7 @@ SUITE(wait_causes);
 /* ---- releases through another server ------------------------------------ */
 
 GROUP(news, .timeout_s = 60, .set_up_once = begin_patiently,
-      .tear_down_once = finish);
+      .tear_down_once = world_tear_down);
 
 TEST(an_announcement_wakes_a_waiter_of_another_server)
 {
@@ -237,7 +232,7 @@ TEST(an_extended_lock_is_waited_for_until_its_new_end)
 /* ---- what nobody announces ----------------------------------------------- */
 
 GROUP(delay, .timeout_s = 60, .set_up_once = begin_plainly,
-      .tear_down_once = finish);
+      .tear_down_once = world_tear_down);
 
 /* With a TTL, and without. */
 TEST_RANGE(a_foreign_release_is_found_by_the_delay, 0, 2)

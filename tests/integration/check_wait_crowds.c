@@ -21,7 +21,7 @@ enum {
     EACH_MAX = 1000, /* clients that wait for one lock */
 };
 
-static struct world world;
+WORLD_WITH_END;
 static struct server *const server = &world.servers[0];
 static struct lock held;
 static int fds[EACH_MAX];
@@ -48,11 +48,6 @@ static void begin(void)
     allow_descriptors();
     /* no node is slow but for the crowd, or for a busy machine */
     world_start(&world, N, "--node-timeout-ms 2000");
-}
-
-static void finish(void)
-{
-    world_finish(&world);
 }
 
 static void hold(void)
@@ -93,7 +88,7 @@ static void expect_last(int last)
 }
 
 SUITE(wait_crowds, .timeout_s = 90, .set_up_once = begin,
-      .tear_down_once = finish);
+      .tear_down_once = world_tear_down);
 
 TEST_RANGE(clients_that_vanish_before_the_release, 0, 2)
 {

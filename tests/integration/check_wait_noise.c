@@ -14,7 +14,7 @@
 
 enum { N = 3, TTL_MS = 60000, WAIT_MS = 50000, SOON_MS = 15000 };
 
-static struct world world;
+WORLD_WITH_END;
 static struct server *const a = &world.servers[0];
 static struct server *const b = &world.servers[1];
 static struct lock held;
@@ -22,11 +22,6 @@ static struct lock held;
 static void begin(void)
 {
     world_start_two(&world, N, "");
-}
-
-static void finish(void)
-{
-    world_finish(&world);
 }
 
 static void hold(const char *resource)
@@ -68,7 +63,7 @@ SUITE(wait_noise);
 /* ---- connections that break ---------------------------------------------- */
 
 GROUP(two_servers, .timeout_s = 60, .set_up_once = begin,
-      .tear_down_once = finish);
+      .tear_down_once = world_tear_down);
 
 TEST(subscriptions_that_are_killed_come_back)
 {
@@ -218,7 +213,7 @@ static void begin_one(void)
 }
 
 GROUP(noise, .timeout_s = 60, .set_up_once = begin_one,
-      .tear_down_once = finish);
+      .tear_down_once = world_tear_down);
 
 TEST_EACH(noise_among_the_announcements, noises)
 {

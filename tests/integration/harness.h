@@ -176,18 +176,22 @@ void world_stop(struct world *world);
 void world_finish(struct world *world);
 
 /*
- * The world of all tests of a file: WORLD(world_start, N, options), or with
- * another of these functions; WORLD_ONCE in its SUITE starts and ends it.
+ * The world of all tests of a file, and its end: WORLD_WITH_END. What begins
+ * it, too: WORLD(world_start, N, options), or with another of these functions;
+ * WORLD_ONCE in its SUITE calls both.
  */
-#define WORLD(start, count, options)                                           \
+#define WORLD_WITH_END                                                         \
     static struct world world;                                                 \
-    static void world_set_up(void)                                             \
-    {                                                                          \
-        start(&world, count, options);                                         \
-    }                                                                          \
     static void world_tear_down(void)                                          \
     {                                                                          \
         world_finish(&world);                                                  \
+    }                                                                          \
+    _Static_assert(1, "a semicolon follows")
+#define WORLD(start, count, options)                                           \
+    WORLD_WITH_END;                                                            \
+    static void world_set_up(void)                                             \
+    {                                                                          \
+        start(&world, count, options);                                         \
     }                                                                          \
     _Static_assert(1, "a semicolon follows")
 #define WORLD_ONCE                                                             \
