@@ -273,8 +273,9 @@ static void come_up(struct play *play, struct input *input, int node)
     size_t from = (size_t)some(input) % 8;
     memcpy(run_id, run_ids + from, 40);
     run_id[40] = '\0';
-    admission_on_up(&play->admission, node, run_id, from % 2 == 0,
-                    play->now_us);
+    const struct node_facts facts = {.run_id = run_id,
+                                     .is_durable = from % 2 == 0};
+    admission_on_up(&play->admission, node, &facts, play->now_us);
     play->is_pending[node] = play->was_admitted[node] = false;
 }
 

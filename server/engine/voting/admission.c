@@ -199,14 +199,16 @@ static void begin_epoch(struct admission *admission, int64_t now_us)
     }
 }
 
-void admission_on_up(struct admission *admission, int node, const char *run_id,
-                     bool is_durable, int64_t now_us)
+void admission_on_up(struct admission *admission, int node,
+                     const struct node_facts *facts, int64_t now_us)
 {
     struct admission_node *it = &admission->node[node];
-    assert(strlen(run_id) < sizeof it->run_id);
-    snprintf(it->run_id, sizeof it->run_id, "%s", run_id);
+    assert(strlen(facts->run_id) < sizeof it->run_id);
+    snprintf(it->run_id, sizeof it->run_id, "%s", facts->run_id);
     expect_admission(admission, node);
-    it->is_durable = is_durable;
+    it->is_durable = facts->is_durable;
+    if (facts->has_moved)
+        it->moved_us = now_us;
     it->is_busy = it->is_mute = false;
     takeover_on_lost(&admission->takeover, node);
     it->looked_us = 0;
@@ -214,11 +216,6 @@ void admission_on_up(struct admission *admission, int node, const char *run_id,
     look_soon(it, now_us);
     witness_on_lost(&admission->witness, node);
     firststart_on_up(&admission->start, now_us);
-}
-
-void admission_on_moved(struct admission *admission, int node, int64_t now_us)
-{
-    admission->node[node].moved_us = now_us;
 }
 
 void admission_on_down(struct admission *admission, int node)

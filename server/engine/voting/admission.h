@@ -52,8 +52,7 @@ bool admission_next(struct admission *admission, int64_t now_us,
 /*
  * The events.
  *
- * up           a handshake succeeded with the server of this run_id
- * moved        it came up at another address than before
+ * up           a handshake succeeded, and told this
  * down         the connection broke
  * look         the answer to a probe or look that was sent at sent_us
  * done         the answer to another action, carried out or not
@@ -65,9 +64,8 @@ bool admission_next(struct admission *admission, int64_t now_us,
  * clock        the node's clock is good, or not
  * median       the median of the clocks minus ours; repeated while it is known
  */
-void admission_on_up(struct admission *admission, int node, const char *run_id,
-                     bool is_durable, int64_t now_us);
-void admission_on_moved(struct admission *admission, int node, int64_t now_us);
+void admission_on_up(struct admission *admission, int node,
+                     const struct node_facts *facts, int64_t now_us);
 void admission_on_down(struct admission *admission, int node);
 void admission_on_look(struct admission *admission, int node,
                        const struct call_look *look, int64_t sent_us,

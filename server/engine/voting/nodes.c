@@ -387,10 +387,7 @@ void nodes_on_up(struct nodes *nodes, int node, const struct node_facts *facts)
     clocks_note_up(&nodes->clocks, node, true);
     (void)clocks_observe(&nodes->clocks, node, facts->node_now_us,
                          facts->sent_us, facts->received_us);
-    admission_on_up(&nodes->admission, node, facts->run_id, facts->is_durable,
-                    now_us);
-    if (facts->has_moved)
-        admission_on_moved(&nodes->admission, node, now_us);
+    admission_on_up(&nodes->admission, node, facts, now_us);
     settle(nodes, now_us);
 }
 

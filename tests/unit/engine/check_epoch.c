@@ -298,9 +298,8 @@ TEST_RANGE(story_60_a_name_that_leads_elsewhere_is_not_taken_at_once, 0, 2)
     voters_admit_from(0);
     voters_pass(HEARTBEAT_US);
     voters_down(4);
+    voters.has_moved = _i == 1;
     voters_up(4);
-    if (_i == 1)
-        admission_on_moved(&voters.admission, 4, voters.now_us);
     voters_found(4, LOOK_EMPTY, "", "");
     expect_next(_i == 1 ? ADMISSION_PROBE : ADMISSION_LOOK, 4);
     if (_i == 0)
@@ -323,8 +322,8 @@ TEST(a_machine_that_moved_with_its_memory_is_marked_at_once)
     voters_admit_from(0);
     voters_pass(HEARTBEAT_US);
     voters_down(4);
+    voters.has_moved = true;
     voters_up(4);
-    admission_on_moved(&voters.admission, 4, voters.now_us);
     voters_found(4, LOOK_BARE,
                  "1:" VOTERS_FINGERPRINT ":@:#:0:" VOTERS_OTHER_RUN
                  ":" VOTERS_MEMORY,

@@ -125,7 +125,8 @@ static void connect_to(int server, int node)
     name_life(node, run_id);
     to->is_up = true;
     to->there_us = to->back_us = 0;
-    admission_on_up(&rivals.server[server].admission, node, run_id, true,
+    const struct node_facts facts = {.run_id = run_id, .is_durable = true};
+    admission_on_up(&rivals.server[server].admission, node, &facts,
                     rivals.now_us);
     admission_on_clock(&rivals.server[server].admission, node,
                        rivals_chance(90));

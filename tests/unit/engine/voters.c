@@ -49,8 +49,11 @@ void voters_up(int node)
 {
     char run_id[] = VOTERS_RUN;
     run_id[0] = (char)('0' + node);
-    admission_on_up(&voters.admission, node, run_id, voters.is_durable,
-                    voters.now_us);
+    const struct node_facts facts = {.run_id = run_id,
+                                     .is_durable = voters.is_durable,
+                                     .has_moved = voters.has_moved};
+    admission_on_up(&voters.admission, node, &facts, voters.now_us);
+    voters.has_moved = false;
 }
 
 void voters_down(int node)

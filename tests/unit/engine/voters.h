@@ -56,6 +56,7 @@ extern struct voters {
     int64_t trip_us;    /* so long ago the next looks were sent */
     int64_t max_ttl_ms; /* what the next looks tell; 0: the usual one */
     bool is_durable;    /* the nodes, and what their state says of them */
+    bool has_moved;     /* the next one that comes up */
     struct voters_memory memory[VOTERS_NODES];
 } voters;
 
