@@ -133,7 +133,6 @@ void failure_respond(const struct service *service,
     char detail[PROBLEM_DETAIL_MAX];
     struct problem problem = {.detail = detail,
                               .resource = result->resource,
-                              .node_names = service->node_names,
                               .engine = service->engine,
                               .waited_ms = http_waited_ms(request)};
     switch (result->outcome) {

@@ -415,8 +415,6 @@ struct front *front_new(const struct front_setup *setup,
         .metrics = setup->metrics,
         .ids = &front->ids,
     };
-    for (int i = 0; i < setup->config->nodes_count; i++)
-        front->service.node_names[i] = setup->config->nodes[i].name;
     front->ids.seed = (uint64_t)clock_wall_us() ^ (uint64_t)getpid() << 40;
     front->is_due = true;
     accesslog_init(&front->accesslog, setup->metrics);

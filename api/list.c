@@ -143,10 +143,12 @@ void list_answer(const struct service *service, struct http_request *request,
                    "without cursor");
         problem_respond_faults(&errors, request->id, response);
     } else if (page->outcome == LIST_REFUSED) {
+        struct engine_node_view view;
+        engine_view_node(service->engine, page->node, &view);
         (void)snprintf(detail, sizeof detail,
                        "the node %s does not let its user list keys; add +scan "
                        "to the user's ACL (ACL SETUSER … +scan)",
-                       service->node_names[page->node]);
+                       view.name);
         problem_respond_plain(PROBLEM_KEY_REFUSED, detail, request->id,
                               response);
     }

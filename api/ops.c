@@ -43,11 +43,8 @@ static void list_nodes(const struct service *service,
 {
     nodes->has_list = true;
     nodes->now_us = clock_now_us();
-    for (int i = 0; i < nodes->total; i++) {
-        nodes->list[i].name = service->node_names[i];
-        nodes->list[i].address = service->config->nodes[i].address;
-        engine_view_node(service->engine, i, &nodes->list[i].view);
-    }
+    for (int i = 0; i < nodes->total; i++)
+        engine_view_node(service->engine, i, &nodes->list[i]);
 }
 
 void ops_nodes(const struct service *service,

@@ -30,7 +30,6 @@ struct service {
     struct tls *tls;       /* NULL: plain HTTP */
     struct audit *audit;   /* NULL: there is no audit log */
 
-    const char *node_names[NODES_MAX];
     bool is_draining; /* not ready, but it serves */
     bool is_drained;  /* grants no new locks either */
     bool is_stopping; /* nothing begins any more */

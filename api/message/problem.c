@@ -98,7 +98,7 @@ static void put_votes(struct json *json, const struct problem *problem)
                                  ? view.detail
                                  : ballot_detail(vote);
         json_open_object(json, NULL);
-        json_put_text(json, "node", span_of(problem->node_names[i]));
+        json_put_text(json, "node", span_of(view.name));
         json_put_text(json, "vote", span_of(ballot_name(vote)));
         json_put_text(json, "detail", span_of(detail));
         json_close_object(json);

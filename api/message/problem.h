@@ -72,7 +72,6 @@ struct problem {
     const struct faults *errors;
     const struct engine_result *held_by; /* whose holder is told */
     const struct engine_result *votes;   /* whose votes are told, by node */
-    const char *const *node_names;       /* names of these nodes */
     const struct engine *engine;         /* what it says of the nodes */
     const struct render_nodes *states;   /* nodes and their states */
 };

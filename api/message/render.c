@@ -181,13 +181,12 @@ char *render_page_end(struct json *json, const char *cursor, size_t *len)
 
 /* ---- what operators ask ------------------------------------------------- */
 
-static void put_node(struct json *json, const struct render_node *node,
+static void put_node(struct json *json, const struct engine_node_view *view,
                      int64_t now_us)
 {
-    const struct engine_node_view *view = &node->view;
     json_open_object(json, NULL);
-    json_put_text(json, "node", span_of(node->name));
-    json_put_text(json, "address", span_of(node->address));
+    json_put_text(json, "node", span_of(view->name));
+    json_put_text(json, "address", span_of(view->address));
     json_put_text(json, "state", span_of(view->state));
     json_put_text(json, "detail", span_of(view->detail));
     json_put_boolean(json, "voting", view->is_voting);

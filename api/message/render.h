@@ -51,12 +51,6 @@ void render_holder(struct json *json, const struct engine_result *result);
 
 /* ---- what operators ask ------------------------------------------------- */
 
-struct render_node {
-    const char *name;
-    const char *address;
-    struct engine_node_view view;
-};
-
 struct render_nodes {
     const char *status; /* "ready" and the like; NULL: left out */
     int quorum;
@@ -64,7 +58,7 @@ struct render_nodes {
     int voting;
     bool has_list;
     int64_t now_us;
-    struct render_node list[NODES_MAX];
+    struct engine_node_view list[NODES_MAX];
 };
 
 /* A body, as above. */

@@ -288,6 +288,8 @@ void engine_view_node(const struct engine *engine, int node,
     const struct node *it = &nodes->node[node];
     int64_t now_us = environment_now(nodes->env);
     *view = (struct engine_node_view){
+        .name = nodes->env->settings.node_names[node],
+        .address = nodes->env->settings.node_addresses[node],
         .state = status_name(nodes, node),
         .is_voting = status_is_voting(nodes, node),
         .since_us = it->since_us,

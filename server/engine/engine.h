@@ -187,6 +187,7 @@ void engine_stop(struct engine *engine);
 /* ---- what operators see ------------------------------------------------ */
 
 struct engine_node_view {
+    const char *name, *address;   /* as in the settings */
     const char *state;            /* "voting", "unreachable", "loading", … */
     char detail[NODE_DETAIL_MAX]; /* one sentence */
     int64_t quarantine_us;        /* until it votes again, at most; 0: none */

@@ -63,8 +63,11 @@ static struct engine *make_engine(void)
         .timer = port_timer,
         .answer = port_answer,
     };
-    static const struct engine_settings settings = {
-        .nodes = 1, .node_names = {"a"}, .max_ttl_ms = 1, .config_epoch = 1};
+    static const struct engine_settings settings = {.nodes = 1,
+                                                    .node_names = {"a"},
+                                                    .node_addresses = {"a"},
+                                                    .max_ttl_ms = 1,
+                                                    .config_epoch = 1};
     static struct metrics metrics;
     struct engine *engine = engine_new(&settings, &port, &metrics);
     assert(engine != NULL);
@@ -285,7 +288,6 @@ static const struct engine_result *slot_of(void *ctx, int n)
 
 static void print_answers(const struct engine *engine)
 {
-    static const char *const names[] = {"a"};
     static const int64_t waited_ms = 1;
     static const struct render_times times = {.waited_ms = &waited_ms};
     struct engine_result result = {
@@ -297,12 +299,9 @@ static void print_answers(const struct engine *engine)
         .holders = 1,
         .total = 1,
     };
-    struct render_nodes nodes = {.status = "ready",
-                                 .total = 1,
-                                 .has_list = true,
-                                 .list[0].name = "a",
-                                 .list[0].address = "a"};
-    struct engine_node_view *view = &nodes.list[0].view;
+    struct render_nodes nodes = {
+        .status = "ready", .total = 1, .has_list = true};
+    struct engine_node_view *view = &nodes.list[0];
     struct faults errors = {0};
     struct http_response alive;
     size_t len;
@@ -320,7 +319,6 @@ static void print_answers(const struct engine *engine)
         .errors = &errors,
         .held_by = &result,
         .votes = &result,
-        .node_names = names,
         .engine = engine,
     };
     struct problem unready = {.detail = "a", .states = &nodes};

@@ -353,6 +353,7 @@ void play_lose_memory(int node)
 const struct engine_settings play_settings = {
     .nodes = PLAY_NODES,
     .node_names = {"a", "b", "c", "d", "e"},
+    .node_addresses = {"a", "b", "c", "d", "e"},
     .node_timeout_us = 50000,
     .max_ttl_ms = 60000,
     .max_hold_ms = 100000,

@@ -27,7 +27,6 @@ static void read_answer(void)
 
 void ask_begin(void)
 {
-    static const char *const names[] = {"n1", "n2", "n3", "n4", "n5"};
     play_begin();
     memset(&ask, 0, sizeof ask);
     ask.config.nodes_count = PLAY_NODES;
@@ -37,8 +36,6 @@ void ask_begin(void)
     ask.service.engine = play.engine;
     ask.service.config = &ask.config;
     ask.service.metrics = &play.metrics;
-    for (int i = 0; i < PLAY_NODES; i++)
-        ask.service.node_names[i] = names[i];
     http_response_init(&ask.response);
     ask_anew();
 }

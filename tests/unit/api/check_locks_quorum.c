@@ -42,7 +42,7 @@ TEST_RANGE(without_a_quorum_each_vote_is_told, 0, LOCK_CALLS)
     for (size_t i = 0; i < PLAY_NODES; i++) {
         const json_t *node = json_array_get(nodes, i);
         ck_assert_str_eq(json_string_value(json_object_get(node, "node")),
-                         ask.service.node_names[i]);
+                         play_settings.node_names[i]);
         ck_assert_str_eq(json_string_value(json_object_get(node, "vote")),
                          i < 3 ? "read_only" : "pending");
     }

@@ -19,7 +19,7 @@ static void expect_nodes(const char *of_first)
 {
     ck_assert_uint_eq(json_array_size(ask_member("nodes")), PLAY_NODES);
     for (size_t i = 0; i < PLAY_NODES; i++) {
-        ck_assert_str_eq(member_of(i, "node"), ask.service.node_names[i]);
+        ck_assert_str_eq(member_of(i, "node"), play_settings.node_names[i]);
         ck_assert_str_eq(member_of(i, "state"), i < 3 ? of_first : "voting");
     }
 }

@@ -139,27 +139,28 @@ TEST(nodes_are_rendered)
     expect_all(render_nodes(&nodes, &body_len),
                "{\"voting\":0,\"quorum\":1,\"total\":1}\n");
     nodes.has_list = true;
-    nodes.list[0].name = "n:1";
-    nodes.list[0].address = "h:2";
-    nodes.list[0].view = (struct engine_node_view){
-        .state = "loading", .detail = "why", .since_us = 3000000};
+    nodes.list[0] = (struct engine_node_view){.name = "n:1",
+                                              .address = "h:2",
+                                              .state = "loading",
+                                              .detail = "why",
+                                              .since_us = 3000000};
     expect(render_nodes(&nodes, &body_len),
            "\"nodes\":[{\"node\":\"n:1\",\"address\":\"h:2\","
            "\"state\":\"loading\","
            "\"detail\":\"why\",\"voting\":false,"
            "\"since_ms\":2000}]}\n");
-    nodes.list[0].view.has_clock = true;
-    nodes.list[0].view.clock_offset_us = -1500;
-    nodes.list[0].view.rtt_us = 321;
+    nodes.list[0].has_clock = true;
+    nodes.list[0].clock_offset_us = -1500;
+    nodes.list[0].rtt_us = 321;
     expect(render_nodes(&nodes, &body_len),
            ",\"clock_lead_ms\":-1,\"rtt_us\":321}");
-    nodes.list[0].view.quarantine_us = 1500001;
-    nodes.list[0].view.clock_steps = 1;
-    nodes.list[0].view.is_connected = true;
+    nodes.list[0].quarantine_us = 1500001;
+    nodes.list[0].clock_steps = 1;
+    nodes.list[0].is_connected = true;
     expect(render_nodes(&nodes, &body_len),
            ",\"since_ms\":2000,\"quarantine_ms\":1501,"
            "\"clock_lead_ms\":-1,\"clock_steps\":1,"
            "\"rtt_us\":321,\"durable\":false}");
-    nodes.list[0].view.is_durable = true;
+    nodes.list[0].is_durable = true;
     expect(render_nodes(&nodes, &body_len), "\"rtt_us\":321,\"durable\":true}");
 }

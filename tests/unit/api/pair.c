@@ -8,7 +8,6 @@ struct pair pair;
 
 static const struct config config = {
     .nodes_count = PLAY_NODES, .default_ttl_ms = 12000, .max_ttl_ms = 60000};
-static const char *const node_names[] = {"n1", "n2", "n3", "n4", "n5"};
 static struct requestid_source ids;
 
 static void on_wake(void *ctx, struct connection *woken)
@@ -45,7 +44,6 @@ void pair_begin(void)
                                     .config = &config,
                                     .metrics = &play.metrics,
                                     .ids = &ids};
-    memcpy(pair.service.node_names, node_names, sizeof node_names);
     ck_assert(connections_init(&pair.all, pair.loop, &play.metrics));
     pair.all.events = &events;
     pair.all.ctx = &pair;

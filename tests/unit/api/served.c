@@ -69,9 +69,6 @@ void served_begin(void)
                    .max_ttl_ms = 60000},
     };
     ck_assert_ptr_nonnull(served.loop);
-    for (int i = 0; i < PLAY_NODES; i++)
-        snprintf(served.config.nodes[i].name,
-                 sizeof served.config.nodes[i].name, "n%d", i + 1);
     const struct front_setup setup = served_setup();
     served.front = front_new(&setup, error);
     ck_assert_msg(served.front != NULL, "%s", error);
