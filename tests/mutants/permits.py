@@ -36,8 +36,18 @@ PERMITS = [
     Defect("only a repeat of what few nodes have", "unit",
            "one_that_may_only_repeat_gets_nothing_that_few_nodes_have", [Edit(
                "server/engine/permits/permits.c",
-               "                    asking->only_repeats);\n",
-               "                    false);\n")], tests="permits"),
+               "                    asking->only_repeats || asking->losses",
+               "                    asking->losses")], tests="permits"),
+    Defect("a repeat tries a leftover again and again", "unit",
+           "a_repeat_tries_a_leftover_once", [Edit(
+               "server/engine/permits/permits.c",
+               "asking->only_repeats || asking->losses > 0);",
+               "asking->only_repeats);")], tests="permits"),
+    Defect("a repeat that loses its slot takes another", "unit",
+           "a_repeat_that_loses_its_slot_looks_again", [Edit(
+               "server/engine/permits/permits.c",
+               "            it->is_looked = it->only_repeats;\n", "")],
+           tests="permits"),
     Defect("refused grant counts as granted", "unit",
            "what_it_would_repeat_has_just_expired", [Edit(
                "server/engine/rounds/operation.c",

@@ -35,7 +35,7 @@ struct permit {
     bool is_blind;        /* it tries without a survey or a release */
     bool is_blocked;      /* none was free, and it was woken since or will be */
     bool has_waited;      /* it was blocked before */
-    bool is_looked;       /* whether it has slots already, from its key hash */
+    bool is_looked;       /* it knows from its key hash whether it has slots */
     bool only_repeats;    /* takes no others */
     struct slotset slots; /* that it tries, or was granted */
     enum metrics_handover woken_by;
@@ -278,7 +278,7 @@ static void survey_begin(struct permits *permits, struct pool *pool,
     survey_init(&pool->survey, total, call.count, wanted);
     if (asking != NULL)
         survey_look(&pool->survey, asking->limit, asking->wanted,
-                    asking->only_repeats);
+                    asking->only_repeats || asking->losses > 0);
     pool->surveys++;
     pool->is_surveyed = true;
     pool->survey_us = environment_now(permits->env);
@@ -520,8 +520,12 @@ static enum act choose(const struct permits *permits, struct pool *pool,
             continue;
         *who = it;
         *slots = it->slots;
-        if (slotset_count(&it->slots) == it->wanted)
-            return ACT_TRY; /* it has them already, says its key hash */
+        if (slotset_count(&it->slots) == it->wanted) {
+            /* It has them already, says its key hash. If it loses this try, it
+               looks again: it may have them nevertheless. */
+            it->is_looked = it->only_repeats;
+            return ACT_TRY;
+        }
         if (!it->is_looked) {
             payer = choose_payer(payer, it);
             continue;

@@ -378,6 +378,40 @@ TEST(a_repeat_gets_the_slot_that_most_nodes_know)
     ck_assert(!engine_abandon(play.engine, op));
 }
 
+/* Another one had a node, and one was slow: its own slot seemed lost. */
+TEST(a_repeat_that_loses_its_slot_looks_again)
+{
+    engine_op op = pooling_ask_with_key(4, 1, KEY);
+    pooling_tell(3, "0021");
+    pooling_hold();
+    ck_assert_int_eq(pooling_tries(), 1);
+    ck_assert_int_eq(pooling_surveys(), 2);
+    ck_assert(span_is(play_find(CALL_SLOTS, 0)->call.key_hash, KEY));
+    pooling_tell(3, "0021");
+    ck_assert_int_eq(pooling_tries(), 2);
+    ck_assert_str_eq(pooling_tried(), "pool#2");
+    ck_assert(!engine_abandon(play.engine, op));
+}
+
+/* What few nodes have, after a loss, is left from a lost try. */
+TEST(a_repeat_tries_a_leftover_once)
+{
+    engine_op op = pooling_ask_with_key(4, 1, KEY);
+    pooling_tell(PLAY_NODES, "1121");
+    pooling_hold();
+    pooling_tell(2, "1120");
+    for (int i = 2; i < PLAY_NODES; i++) {
+        ck_assert_int_eq(pooling_tries(), 1);
+        play_reply(play_find(CALL_SLOTS, i),
+                   (struct call_reply){.vote = VOTE_DONE,
+                                       .pttl_ms = 5000,
+                                       .slots = span_of("1110")});
+    }
+    ck_assert_int_eq(pooling_tries(), 2);
+    ck_assert_str_eq(pooling_tried(), "pool#3");
+    ck_assert(!engine_abandon(play.engine, op));
+}
+
 /* So that two at the same moment meet, and one of them repeats. */
 TEST(the_same_key_tries_the_same_slot)
 {
