@@ -152,8 +152,12 @@ static void ask(struct world *world, struct client *client,
     client_ask(world, client, what, clients_any_server(world));
     if (world->clients->is_resting)
         return;
-    if (has_key ? world_chance(world, 15)
-                : world->clients->has_ghosts && world_chance(world, 3))
+    bool is_doubled =
+        has_key ? world_chance(world, 15)
+                : world->clients->has_ghosts && world_chance(world, 3);
+    if (is_doubled && has_key)
+        client->ghost_key = client->key;
+    if (is_doubled)
         ask_unheard(world, client, what,
                     world_random(world, has_key ? HELD_US : 1500000));
 }
@@ -253,6 +257,7 @@ static void begin(struct world *world, struct client *client)
     int64_t ttl_ms = client->ttl_ms < most_ms ? client->ttl_ms : most_ms;
     client->is_asked = true;
     client->begun_us = world->now_us;
+    client->had.is_clear = ledger_is_clear(world, client);
     client->op = 0;
     world->clients->asked[client->ask]++;
     client->op = ask_engine(world, client, ttl_ms);

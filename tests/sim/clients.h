@@ -27,7 +27,10 @@
  *              if each node lets in as many as may; not claimed likewise.
  *              When the faults have ended, just as many as may get in
  *   same       a client that was granted permits, does not know it, and repeats
- *              its acquire while all nodes have them, is granted no others
+ *              its acquire, is granted no others, if all nodes have them when
+ *              it asks and when it is answered. Where a node lacks them, a
+ *              quorum may not tell of them; and a majority may have others
+ *              with its key, from when it was so
  *   own        a key that a client believes in is deleted only by a release
  *              that this client asks for
  *   kept       the lock a client believes in, or a repeat that was asked for
@@ -101,6 +104,7 @@ struct had {
     int count;
     int resources[SIM_RESOURCES];
     int64_t granted_us;
+    bool is_clear; /* when it last asked, each quorum told of just these */
 };
 
 /* What a visitor knows. */
@@ -129,6 +133,7 @@ struct client {
     bool is_denied;      /* of another pool, whose keys no node lets servers
                             use */
     uint64_t key;        /* its idempotency key; 0: it has none */
+    uint64_t ghost_key;  /* the last one that a ghost was given, too */
     int64_t repeated_us; /* when another request with it last began */
     int64_t begun_us;    /* when its own began */
     struct had had;      /* permits, granted with a key */

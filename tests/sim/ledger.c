@@ -229,27 +229,44 @@ static void check_kept(struct world *world, const struct client *client)
 
 /* ---- permits ------------------------------------------------------------ */
 
-/* All nodes have the lock, with this key. */
-static bool is_on_all(const struct world *world, const struct client *client)
+/* How many nodes have the lock, with this key. */
+static int nodes_with(const struct world *world, const struct client *client)
 {
     const struct simconfig *config =
         servers_config(world, world->faults->configuration);
+    int count = 0;
     for (int i = 0; i < SIM_NODES; i++)
-        if (!ledger_has_lock(
-                world, &world->machines[world->home[config->name[i]]], client))
-            return false;
-    return true;
+        count += ledger_has_lock(
+            world, &world->machines[world->home[config->name[i]]], client);
+    return count;
 }
 
-/* Another request with its key was asked, too. */
-static bool has_ghost(const struct world *world, const struct client *client)
+/* The permits that it has had, by any token with its key. */
+static struct client before(const struct world *world,
+                            const struct client *client)
 {
-    for (int i = 0; i < SIM_ALL_CLIENTS; i++) {
-        const struct client *other = &world->clients->client[i];
-        if (other != client && other->key == client->key)
-            return true;
+    struct client it = *client;
+    it.count = client->had.count;
+    memcpy(it.resources, client->had.resources, sizeof it.resources);
+    it.repeated_us = world->now_us;
+    return it;
+}
+
+bool ledger_is_clear(const struct world *world, const struct client *client)
+{
+    struct client it = before(world, client);
+    if (client->had.key == 0 || client->had.key != client->key ||
+        nodes_with(world, &it) < SIM_NODES)
+        return false;
+    const struct client had = it;
+    it.count = 1;
+    for (int i = SIM_PLAIN; i < SIM_RESOURCES; i++) {
+        it.resources[0] = i;
+        if (!client_has_resource(&had, i) &&
+            nodes_with(world, &it) > SIM_NODES / 2)
+            return false;
     }
-    return false;
+    return true;
 }
 
 /*
@@ -259,15 +276,11 @@ static bool has_ghost(const struct world *world, const struct client *client)
 void ledger_on_permits(struct world *world, const struct client *client)
 {
     const struct had *had = &client->had;
-    if (had->key == 0 || had->key != client->key || has_ghost(world, client) ||
+    const struct client it = before(world, client);
+    if (!had->is_clear || client->ghost_key == client->key ||
         client->begun_us < had->granted_us + doubt_us(world) - MEASURED_US ||
-        !world->clients->ledger.claims_clocks)
-        return;
-    struct client before = *client;
-    before.count = had->count;
-    memcpy(before.resources, had->resources, sizeof before.resources);
-    before.repeated_us = world->now_us; /* any token with its key */
-    if (!is_on_all(world, &before))
+        !world->clients->ledger.claims_clocks ||
+        nodes_with(world, &it) < SIM_NODES)
         return;
     world->clients->ledger.sames++;
     for (int i = 0; i < had->count; i++)

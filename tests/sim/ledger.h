@@ -79,6 +79,10 @@ bool ledger_has_lock(const struct world *world, const struct machine *machine,
 void ledger_on_grant(struct world *world, const struct client *client,
                      int64_t began_us);
 
+/* All nodes have the permits that the client was granted with its present key,
+ * and does not know of, and no majority has others with this key. */
+bool ledger_is_clear(const struct world *world, const struct client *client);
+
 /* The permits were granted to a client that may have others with its key. */
 void ledger_on_permits(struct world *world, const struct client *client);
 
