@@ -434,6 +434,8 @@ static void check_readers(struct world *world, const struct client *client)
             readers += other->is_shared &&
                        client_has_resource(other, resource) &&
                        client_believes(world, other) &&
+                       !lists_are_apart(world, client->believes_in,
+                                        other->believes_in) &&
                        !is_counted(clients, k, resource);
         }
         if (readers > most)
