@@ -169,9 +169,10 @@ void lists_start_other(struct world *world)
 
 /* ---- changes ------------------------------------------------------------ */
 
-/* How many of its nodes vote with it. */
+/* How many of the nodes vote with it that another list has as well. */
 static int count_admitted(const struct world *world,
-                          enum configuration configuration)
+                          enum configuration configuration,
+                          enum configuration other)
 {
     const struct simconfig *config = config_of(world, configuration);
     char ours[CALL_STATE_MAX];
@@ -180,6 +181,7 @@ static int count_admitted(const struct world *world,
                    config->fingerprint);
     for (int i = 0; i < config->nodes; i++)
         count +=
+            servers_has_name(world, other, config->name[i]) &&
             strncmp(world->machines[world->home[config->name[i]]].memory.admit,
                     ours, strlen(ours)) == 0;
     return count;
@@ -189,9 +191,10 @@ static int count_admitted(const struct world *world,
 static void note_done(struct world *world)
 {
     struct faults *faults = world->faults;
-    const struct simconfig *config = config_of(world, faults->configuration);
+    enum configuration now = faults->configuration;
+    const struct simconfig *config = config_of(world, now);
     if (config->word_epoch == config->epoch &&
-        count_admitted(world, faults->configuration) == config->nodes)
+        count_admitted(world, now, now) == config->nodes)
         faults->is_word_done = true;
 }
 
@@ -309,16 +312,26 @@ void lists_follow_epoch(struct world *world)
     config->is_begun = true;
 }
 
+/*
+ * The last change of an orderly world is done, and so many of the nodes vote
+ * that the next list has as well that --plan does not refuse it.
+ */
+static bool may_follow(struct world *world)
+{
+    const struct faults *faults = world->faults;
+    enum configuration now = faults->configuration;
+    int telling = count_admitted(world, now, choose_next(world));
+    return telling > config_of(world, now)->nodes / 2 &&
+           (!faults->keeps_word || faults->is_word_done);
+}
+
 void lists_change(struct world *world)
 {
     struct faults *faults = world->faults;
-    enum configuration now = faults->configuration;
-    int admitted = count_admitted(world, now);
     note_done(world);
-    bool is_done = admitted > config_of(world, now)->nodes / 2 &&
-                   (!faults->keeps_word || faults->is_word_done);
     if (faults->count[FAULT_LISTS] > CHANGES_MOST ||
-        world->now_us < faults->cut_us || (faults->is_orderly && !is_done))
+        world->now_us < faults->cut_us ||
+        (faults->is_orderly && !may_follow(world)))
         return;
     faults->cut_us = world_chance(world, CUT_PERCENT) ? CUT_SOON : 0;
     enum configuration next = choose_next(world);
