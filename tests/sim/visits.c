@@ -246,6 +246,7 @@ void visits_check_crowd(struct world *world, int resource)
     int most = world->readers_max;
     if (!lasts(world) || most >= SIM_CLIENTS)
         return;
+    world_run(world, LATER_US); /* nodes may still have what was released */
     for (int i = 0; i < most; i++)
         join(world, i, resource, OUTCOME_GRANTED);
     world_run(world, LATER_US); /* all nodes have all of them */
