@@ -132,11 +132,12 @@ static inline struct span span_behind(struct span text, size_t len)
  * that is left if there is none. */
 static inline struct span span_take(struct span *rest, char mark)
 {
-    const char *end = rest->len > 0 ? memchr(rest->ptr, mark, rest->len) : NULL;
+    const char *at_mark =
+        rest->len > 0 ? memchr(rest->ptr, mark, rest->len) : NULL;
     struct span taken = *rest;
     rest->len = 0;
-    if (end != NULL) {
-        *rest = span_behind(taken, (size_t)(end - taken.ptr) + 1);
+    if (at_mark != NULL) {
+        *rest = span_behind(taken, (size_t)(at_mark - taken.ptr) + 1);
         taken.len -= rest->len + 1;
     }
     return taken;

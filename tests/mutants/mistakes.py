@@ -74,6 +74,11 @@ IN_UNITS_AND_MODEL = [
         ".is_possible = admission->epoch == 1,",
         ".is_possible = !eligibility_is_taking_over(admission),")],
            tests="firststart"),
+    Defect("list forgotten while its node is away", "unit",
+           "a_list_that_was_seen_goes_on_while_its_node_is_away", [Edit(
+        "server/engine/voting/takeover.c",
+        "    memcpy(lost.admit, takeover->node[node].admit, sizeof lost.admit);\n",
+        "")], tests="takeover"),
     Defect("epoch of what was passed ignored", "unit",
            "the_epoch_of_lists_that_were_passed_counts", [Edit(
         "server/engine/voting/takeover.c",

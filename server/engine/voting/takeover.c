@@ -110,7 +110,9 @@ void takeover_on_look(struct takeover *takeover, const struct witness *witness,
 
 void takeover_on_lost(struct takeover *takeover, int node)
 {
-    takeover->node[node] = (struct takeover_node){0};
+    struct takeover_node lost = {0};
+    memcpy(lost.admit, takeover->node[node].admit, sizeof lost.admit);
+    takeover->node[node] = lost;
 }
 
 bool takeover_tells(const struct takeover *takeover, int node)

@@ -65,7 +65,7 @@ void takeover_on_look(struct takeover *takeover, const struct witness *witness,
                       int node, const struct takeover_look *from);
 
 /* The connection is new or broken, or the clock stepped: it told a wrong end.
- */
+ * The names that admitted it go on, until a look finds others. */
 void takeover_on_lost(struct takeover *takeover, int node);
 
 /*

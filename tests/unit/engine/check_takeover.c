@@ -513,6 +513,19 @@ TEST(the_epoch_of_lists_that_were_passed_counts)
         voters_expect(ADMISSION_ADMIT, i);
 }
 
+/* A node of a third list is cut off after it was seen: that list goes on. Once
+ * the node is back, and was flushed, nothing is left of that list. */
+TEST(a_list_that_was_seen_goes_on_while_its_node_is_away)
+{
+    come(3, LOOK_BARE, ADMIT(THIRD, 1), "");
+    admission_on_down(&voters.admission, 3);
+    for (int i = 0; i < 3; i++)
+        come(i, LOOK_BARE, ADMIT(OF_FIVE, 1), "");
+    ck_assert(!eligibility_may_take_over(&voters.admission));
+    come(3, LOOK_EMPTY, "", "");
+    ck_assert(eligibility_may_take_over(&voters.admission));
+}
+
 /* The old names were dead, but all who told so forget it before they vote. */
 TEST(a_change_that_nobody_tells_any_more_is_refused)
 {
