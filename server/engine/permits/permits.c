@@ -173,9 +173,9 @@ static const struct permit *choose_survey(const struct pool *pool,
                                           const struct permit *payer,
                                           struct call *call, int *wanted)
 {
-    const struct permit *it, *asking = payer->is_looked ? NULL : payer;
-    TAILQ_FOREACH(it, &pool->queue, link)
-    {
+    const struct permit *asking = payer->is_looked ? NULL : payer;
+    for (const struct permit *it = TAILQ_FIRST(&pool->queue); it != NULL;
+         it = TAILQ_NEXT(it, link)) {
         if (it->limit > call->count)
             call->count = it->limit;
         if (it->wanted > *wanted)

@@ -368,16 +368,19 @@ static struct spread *make(struct spreads *spreads, struct spread *from,
     if (spreads->slots.used == spreads->slots.limit)
         give_way(spreads);
     struct spread *it = slots_take(&spreads->slots);
+    bool is_kept = false;
     if (it != NULL) {
         from->head = it->head;
         *it = *from;
         it->sent_end_us = end_us(it);
-        if (texts_keep(&it->texts, lock->resource, lock->token)) {
-            LIST_INSERT_HEAD(bucket_of(spreads, lock->token), it, in_bucket);
-            return it;
-        }
-        slots_give(&spreads->slots, it);
+        is_kept = texts_keep(&it->texts, lock->resource, lock->token);
     }
+    if (is_kept) {
+        LIST_INSERT_HEAD(bucket_of(spreads, lock->token), it, in_bucket);
+        return it;
+    }
+    if (it != NULL)
+        slots_give(&spreads->slots, it);
     spreads->env->metrics->locks_thin++;
     return NULL;
 }

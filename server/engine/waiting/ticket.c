@@ -18,6 +18,7 @@ static int count_waiting(const struct tickets *tickets)
 static void move(struct ticket *it, struct ticket_list *to)
 {
     struct tickets *all = it->all;
+    assert(all != NULL); /* from its first moment on */
     if (it->list != NULL) {
         TAILQ_REMOVE(&it->list->tickets, it, link);
         it->list->count--;
