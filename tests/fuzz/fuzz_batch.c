@@ -161,6 +161,8 @@ static void take_call(struct places *at, const struct batch *batch,
         at->arg = take_number(at->arg, call->slots[i]);
     if (call->kind == CALL_REPEAT || call->kind == CALL_REPAIR)
         at->arg = take_number(at->arg, call->seen);
+    if (call->kind == CALL_REPEAT)
+        at->arg = take_number(at->arg, call->readers_max);
     if (call->kind == CALL_REPAIR)
         at->arg = take_number(at->arg, call->tombstone_ms);
 }
