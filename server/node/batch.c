@@ -29,10 +29,14 @@ static_assert(NAMES_MAX * PREFIX_MAX + NAMES_LEN_MAX + TOKEN_MAX +
                   BATCH_BYTES_MAX,
               "an empty batch takes any call");
 
+static int count_args(const struct batch *batch)
+{
+    return batch->acquires + 2 * batch->releases + batch->args_count;
+}
+
 static bool has_room(const struct batch *batch, const struct call *call)
 {
     int names = names_count(call->resource);
-    int args = batch->acquires + 2 * batch->releases + batch->args_count;
     /* limits of body.c, cursor.c and options.c */
     assert(names <= NAMES_MAX && batch->prefix.len <= PREFIX_MAX &&
            call->resource.len <= NAMES_LEN_MAX && call->token.len <= TOKEN_MAX);
@@ -42,7 +46,7 @@ static bool has_room(const struct batch *batch, const struct call *call)
                     call->witnesses.len + call->latest.len +
                     call->key_hash.len + (size_t)NUMBERS_OF(names) * DIGITS_MAX;
     return batch->calls < BATCH_CALLS_MAX &&
-           ARGS_OF(names) <= BATCH_ARGS_MAX - args &&
+           ARGS_OF(names) <= BATCH_ARGS_MAX - count_args(batch) &&
            needed <= sizeof batch->bytes - batch->used;
 }
 
@@ -283,7 +287,10 @@ bool batch_add(struct batch *batch, const struct call *call)
     }
     batch->has_list |= is_listing(call->kind);
     batch->calls++;
+    int before = count_args(batch);
     add_args(batch, call);
+    /* its fields change how long its arguments are, and not how many */
+    assert(count_args(batch) - before <= ARGS_OF(names_count(call->resource)));
     return true;
 }
 

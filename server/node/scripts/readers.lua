@@ -2,7 +2,8 @@
 -- and releases of one shared lock, and batch.lua calls it.
 
 -- The calls from this letter on that are a reader's without a key and about the
--- lock of the first: of each its kind and where its lock, token and slot are. ";" parts them.
+-- lock of the first: of each its kind and where its lock, token and slot are.
+-- ";" parts them.
 --
 -- a  where the arguments of the acquires begin
 local function next_readers(at, a)

@@ -295,6 +295,7 @@ static struct call longest_call(enum call_kind kind, int names)
     call.ttl_ms = call.number = call.node_deadline_us = call.seen =
         call.tombstone_ms = INT64_MAX;
     call.floor = call.median_us = call.max_ttl_ms = INT64_MAX;
+    call.readers_max = READERS_MAX;
     for (int i = 0; i < NAMES_MAX; i++)
         call.slots[i] = UINT16_MAX;
     return call;
