@@ -235,7 +235,7 @@ static void print_refusal(const struct page *page)
         (void)fprintf(out,
                       "of the %d old names, %d are here with all their memory, "
                       "and %d are needed: the others may go on without these",
-                      outlook->old_names, __builtin_popcount(outlook->tellers),
+                      outlook->old_names, nodeset_count(outlook->tellers),
                       quorum_of(outlook->old_names));
     (void)fprintf(out,
                   ". Nothing is changed, this server grants no lock, and the "

@@ -422,8 +422,8 @@ DEFECTS = [
         faults="flush,block,slow"),
     Defect("a minority is asked", "sim", "exclusion", [Edit(
         "server/engine/voting/eligibility.c",
-        "return __builtin_popcount(nodes) >= admission->quorum;",
-        "return __builtin_popcount(nodes) >= admission->quorum - 1;")],
+        "return nodeset_count(nodes) >= admission->quorum;",
+        "return nodeset_count(nodes) >= admission->quorum - 1;")],
         faults="lag,cut,options,quiet"),
     # A node forgets between its vote and those of the others, which are late.
     Defect("births that change no admission", "sim", "exclusion", [Edit(

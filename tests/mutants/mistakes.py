@@ -134,7 +134,7 @@ IN_UNITS_AND_MODEL = [
     Defect("one node tells of the old names", "unit",
            "story_65_no_majority_of_the_old_names_is_dead", [Edit(
         "server/engine/voting/takeover.c",
-        "__builtin_popcount(tellers) >= quorum_of(names);",
+        "nodeset_count(tellers) >= quorum_of(names);",
         "tellers != 0;")], tests="takeover"),
     Defect("replaced machine tells of the old names", "unit",
            "story_59_a_machine_that_was_replaced_tells_nothing", [Edit(

@@ -851,7 +851,7 @@ void permits_on_announced(struct permits *permits, int node,
         !is_news(pool, slot, number, node))
         return;
     int64_t now_us = environment_now(permits->env);
-    int told = __builtin_popcount(pool->news[slot].nodes);
+    int told = nodeset_count(pool->news[slot].nodes);
     int quorum = quorum_of(permits->env->settings.nodes);
     if (now_us < pool->distrust_us) {
         int64_t at_us = now_us + (told < quorum ? ANNOUNCEMENTS_ENOUGH_US : 0);

@@ -76,7 +76,7 @@ bool eligibility_may_renew(const struct admission *admission, int node,
 
 static bool is_majority(const struct admission *admission, uint16_t nodes)
 {
-    return __builtin_popcount(nodes) >= admission->quorum;
+    return nodeset_count(nodes) >= admission->quorum;
 }
 
 /* The other nodes, a bit each, that vote and have a good clock. */

@@ -60,13 +60,13 @@ static uint16_t wait_for_all(struct firststart *start,
     if (!view->are_all_empty)
         return 0;
     start->step = FIRSTSTART_LEAD;
-    return (uint16_t)(1u << start->leader);
+    return nodeset_of(start->leader);
 }
 
 uint16_t firststart_advance(struct firststart *start,
                             const struct firststart_view *view)
 {
-    const uint16_t all = (uint16_t)((1u << start->nodes) - 1);
+    const uint16_t all = nodeset_all(start->nodes);
     switch (start->step) {
     case FIRSTSTART_WAITING:
         return wait_for_all(start, view);

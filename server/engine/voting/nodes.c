@@ -269,7 +269,7 @@ static void log_refusal(struct nodes *nodes, int64_t now_us)
         LOG_WARN, "names_refused",
         (struct log_field[]){
             LOG_N("epoch", admission->epoch), LOG_N("old_names", count.names),
-            LOG_N("found", __builtin_popcount(count.tellers)),
+            LOG_N("found", nodeset_count(count.tellers)),
             LOG_S("detail",
                   count.has_others
                       ? "a change to other names is under way: let it finish; "

@@ -140,7 +140,7 @@ static int64_t rest_us(const struct outlook *outlook,
     int64_t most_us = at_least(eligibility_quarantine_us(admission), LOOKS_US);
     if (eligibility_has_word(admission))
         return most_us;
-    return __builtin_popcount(outlook->tellers) >= outlook->quorum
+    return nodeset_count(outlook->tellers) >= outlook->quorum
                ? outlook->told_us + LOOKS_US
                : outlook->told_us + most_us;
 }
@@ -169,7 +169,7 @@ static void take_over(struct outlook *outlook,
         outlook->told_us = most_us;
         return;
     }
-    bool is_enough = __builtin_popcount(count.tellers) >= outlook->quorum;
+    bool is_enough = nodeset_count(count.tellers) >= outlook->quorum;
     outlook->most_us = is_enough ? most_us : outlook->told_us + most_us;
     outlook->pause_us =
         is_enough ? at_most(outlook->told_us, most_us) : outlook->most_us;

@@ -175,7 +175,7 @@ static uint16_t tellers_of(const struct takeover *takeover,
 static bool is_majority(const char *configuration, uint16_t tellers)
 {
     int names = names_of(configuration);
-    return names > 0 && __builtin_popcount(tellers) >= quorum_of(names);
+    return names > 0 && nodeset_count(tellers) >= quorum_of(names);
 }
 
 /* Those that tell, and tell that they carried its mark. */
@@ -205,7 +205,7 @@ static bool is_harmless(const struct takeover *takeover, const char *ours,
 {
     int names = names_of(configuration);
     int carriers = count_carriers(takeover, count, configuration);
-    int silent = count->names - __builtin_popcount(count->tellers);
+    int silent = count->names - nodeset_count(count->tellers);
     return carriers + silent < quorum_of(count->names) ||
            (names > 0 && names - carriers < quorum_of(names) &&
             epoch_of(configuration) < epoch_of(ours));

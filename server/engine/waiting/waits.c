@@ -29,7 +29,7 @@ static void schedule_timer(const struct waiter *it)
 static int64_t announced_us(const struct waiter *it,
                             const struct waitqueue *queue, int64_t now_us)
 {
-    bool is_enough = __builtin_popcount(it->plan->announced) >=
+    bool is_enough = nodeset_count(it->plan->announced) >=
                      quorum_of(it->waits->env->settings.nodes);
     int64_t at_us =
         now_us + (is_enough ? turn_behind_us(&queue->turn, queue->count, now_us)
