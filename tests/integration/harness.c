@@ -135,16 +135,20 @@ static bool is_free(int port)
     return is_bound;
 }
 
+/* Another one each time: who has the last may not listen on it yet. */
 int harness_free_port(void)
 {
+    static bool is_given[SLICE];
     static unsigned seed;
 
     if (seed == 0)
         seed = (unsigned)harness_now_ms() ^ ((unsigned)getpid() << 16);
-    for (int tries = 0; tries < 1000; tries++) {
-        int port = first_port + rand_r(&seed) % SLICE;
-        if (is_free(port))
-            return port;
+    for (int tries = 0; tries < 10 * SLICE; tries++) {
+        int drawn = rand_r(&seed) % SLICE;
+        if (is_given[drawn] || !is_free(first_port + drawn))
+            continue;
+        is_given[drawn] = true;
+        return first_port + drawn;
     }
     ck_abort_msg("no free port");
     return 0;

@@ -81,8 +81,19 @@ IN_UNITS_AND_MODEL = [
     Defect("list forgotten while its node is away", "unit",
            "a_list_that_was_seen_goes_on_while_its_node_is_away", [Edit(
         "server/engine/voting/takeover.c",
-        "    memcpy(lost.admit, takeover->node[node].admit, sizeof lost.admit);\n",
-        "")], tests="takeover"),
+        "    it->is_seen = it->is_marked = it->is_able = false;\n",
+        "    *it = (struct takeover_node){0};\n")], tests="takeover"),
+    Defect("list forgotten as the epoch is another", "unit",
+           "a_list_that_was_seen_goes_on_in_the_next_epoch", [Edit(
+        "server/engine/voting/admission.c",
+        "    takeover_begin(&admission->takeover);\n",
+        "    admission->takeover = (struct takeover){0};\n")],
+           tests="takeover"),
+    Defect("a first start needs nodes of the base", "unit",
+           "a_first_start_needs_no_node_of_the_base", [Edit(
+        "server/engine/voting/takeover.c",
+        "(epoch_of(configuration) > 1 &&",
+        "(epoch_of(configuration) > 0 &&")], tests="takeover"),
     Defect("epoch of what was passed ignored", "unit",
            "the_epoch_of_lists_that_were_passed_counts", [Edit(
         "server/engine/voting/takeover.c",

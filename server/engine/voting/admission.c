@@ -187,7 +187,7 @@ static void expect_admission(struct admission *admission, int node)
 static void begin_epoch(struct admission *admission, int64_t now_us)
 {
     admission->is_succeeded = false;
-    admission->takeover = (struct takeover){0};
+    takeover_begin(&admission->takeover);
     for (int i = 0; i < admission->settings.nodes; i++) {
         struct admission_node *it = &admission->node[i];
         if (it->epoch_other == 0 && it->epoch_mark == 0)

@@ -110,9 +110,17 @@ void takeover_on_look(struct takeover *takeover, const struct witness *witness,
 
 void takeover_on_lost(struct takeover *takeover, int node)
 {
-    struct takeover_node lost = {0};
-    memcpy(lost.admit, takeover->node[node].admit, sizeof lost.admit);
-    takeover->node[node] = lost;
+    struct takeover_node *it = &takeover->node[node];
+    it->is_seen = it->is_marked = it->is_able = false;
+}
+
+void takeover_begin(struct takeover *takeover)
+{
+    takeover->is_over = false;
+    takeover->end_us = takeover->number = 0;
+    takeover->dead[0] = '\0';
+    for (int i = 0; i < NODES_MAX; i++)
+        takeover_on_lost(takeover, i);
 }
 
 bool takeover_tells(const struct takeover *takeover, int node)
@@ -196,8 +204,9 @@ static int count_carriers(const struct takeover *takeover,
 /*
  * Whether a configuration that was seen with a mark only has not voted, and
  * will not. It needed more nodes of the base than it can have had: those that
- * carried its mark, and all that do not tell. Or so many carry our mark instead
- * of its lower one that the rest of its own names are no majority.
+ * carried its mark, and all that do not tell; a first start, of epoch 1, needs
+ * none of them. Or so many carry our mark instead of its lower one that the
+ * rest of its own names are no majority.
  */
 static bool is_harmless(const struct takeover *takeover, const char *ours,
                         const struct takeover_count *count,
@@ -206,7 +215,8 @@ static bool is_harmless(const struct takeover *takeover, const char *ours,
     int names = names_of(configuration);
     int carriers = count_carriers(takeover, count, configuration);
     int silent = count->names - nodeset_count(count->tellers);
-    return carriers + silent < quorum_of(count->names) ||
+    return (epoch_of(configuration) > 1 &&
+            carriers + silent < quorum_of(count->names)) ||
            (names > 0 && names - carriers < quorum_of(names) &&
             epoch_of(configuration) < epoch_of(ours));
 }

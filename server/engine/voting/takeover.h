@@ -65,8 +65,11 @@ void takeover_on_look(struct takeover *takeover, const struct witness *witness,
                       int node, const struct takeover_look *from);
 
 /* The connection is new or broken, or the clock stepped: it told a wrong end.
- * The names that admitted it go on, until a look finds others. */
+ * The lists that were seen there go on, until a look finds others. */
 void takeover_on_lost(struct takeover *takeover, int node);
+
+/* The server's epoch is another: the nodes are looked at again. */
+void takeover_begin(struct takeover *takeover);
 
 /*
  * What comes of these nodes, a bit each. ours: "epoch:fingerprint:", which

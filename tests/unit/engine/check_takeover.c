@@ -515,15 +515,48 @@ TEST(the_epoch_of_lists_that_were_passed_counts)
 
 /* A node of a third list is cut off after it was seen: that list goes on. Once
  * the node is back, and was flushed, nothing is left of that list. */
-TEST(a_list_that_was_seen_goes_on_while_its_node_is_away)
+TEST_RANGE(a_list_that_was_seen_goes_on_while_its_node_is_away, 0, 3)
 {
-    come(3, LOOK_BARE, ADMIT(THIRD, 1), "");
+    voters.memory[3].passed = _i == 2 ? THIRD ":" : NULL;
+    come(3, LOOK_BARE, _i == 0 ? ADMIT(THIRD, 1) : "",
+         _i == 1 ? MARK_OF("1:eeeeeeeeeeeeee03", 1) : "");
+    voters.memory[3].passed = NULL;
     admission_on_down(&voters.admission, 3);
     for (int i = 0; i < 3; i++)
         come(i, LOOK_BARE, ADMIT(OF_FIVE, 1), "");
     ck_assert(!eligibility_may_take_over(&voters.admission));
     come(3, LOOK_EMPTY, "", "");
     ck_assert(eligibility_may_take_over(&voters.admission));
+}
+
+/* The server then follows its own names to the next epoch. */
+TEST(a_list_that_was_seen_goes_on_in_the_next_epoch)
+{
+    given(3);
+    come(3, LOOK_BARE, ADMIT(THIRD, 1), "");
+    admission_on_down(&voters.admission, 3);
+    for (int i = 0; i < 3; i++)
+        come(i, LOOK_SUPERSEDED, ADMIT("3:ffffffffffffff05", 1),
+             MARK_OF("4:" VOTERS_FINGERPRINT, 2));
+    ck_assert_int_eq(voters.admission.epoch, 4);
+    for (int i = 0; i < 3; i++)
+        voters_found(i, LOOK_BARE, ADMIT("3:ffffffffffffff05", 1), "");
+    ck_assert(!eligibility_may_take_over(&voters.admission));
+    come(3, LOOK_EMPTY, "", "");
+    ck_assert(eligibility_may_take_over(&voters.admission));
+}
+
+/* Its servers may have admitted their nodes since; those of the next epoch had
+ * to count the names that we do. */
+TEST_RANGE(a_first_start_needs_no_node_of_the_base, 0, 2)
+{
+    given(2 + _i);
+    come(3, LOOK_BARE, "",
+         _i == 0 ? MARK_OF("1:eeeeeeeeeeeeee05", 1)
+                 : MARK_OF("2:eeeeeeeeeeeeee05", 1));
+    for (int i = 0; i < 3; i++)
+        come(i, LOOK_BARE, ADMIT(OF_FIVE, 1), "");
+    ck_assert_int_eq(eligibility_may_take_over(&voters.admission), _i == 1);
 }
 
 /* The old names were dead, but all who told so forget it before they vote. */
