@@ -8,7 +8,6 @@
 #include "heartbeat.h"
 #include "list.h"
 #include "locks.h"
-#include "message/browser.h"
 #include "message/problem.h"
 #include "pool.h"
 
@@ -50,15 +49,12 @@ static struct head_refusal check(const struct service *service,
                                  const struct http_request *request,
                                  const struct head *head, bool is_http_1_0)
 {
-    const struct browser_rules rules = {
-        .allowed_hosts = service->config->allowed_hosts,
-        .is_open = service->access == NULL,
-    };
     struct head_refusal refusal = head_check(head, is_http_1_0);
     return refusal.reason != NULL
                ? refusal
-               : browser_check(head, &rules,
-                               strcmp(request->method, "GET") == 0);
+               : head_check_page(head, service->config->allowed_hosts,
+                                 service->access == NULL,
+                                 strcmp(request->method, "GET") == 0);
 }
 
 void exchange_open(struct exchange *it, const char *method, const char *target,

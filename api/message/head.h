@@ -102,4 +102,29 @@ struct span head_client(const struct head *head, const char *proxies,
 /* Whether it names JSON in UTF-8, RFC 9110 §8.3. ptr NULL: it does not. */
 bool head_is_json(struct span content_type);
 
+/* ---- web pages ---------------------------------------------------------- */
+
+/*
+ * What a web page may not do through the browser of somebody who reaches this
+ * server.
+ *
+ * A page of another origin (RFC 6454) is told by the browser: in Origin, or in
+ * Sec-Fetch-Site (Fetch Metadata Request Headers). A page whose name was made
+ * to lead to this server, after it was loaded from elsewhere (DNS rebinding),
+ * is of the same origin; but its name stands in Host.
+ *
+ * Why the request is refused; reason (static) NULL: it is not.
+ *
+ *   421  the server is open, and Host is none of: an IP address, localhost, a
+ *        name without a dot, an allowed host
+ *   403  Origin names another host than Host does, and no allowed one; or the
+ *        request comes from another site, and does not just open a page
+ *
+ * allowed_hosts: as in hosts.h. is_open: anybody may ask anything. is_get: its
+ * method is GET.
+ */
+struct head_refusal head_check_page(const struct head *head,
+                                    const char *allowed_hosts, bool is_open,
+                                    bool is_get);
+
 #endif

@@ -255,7 +255,7 @@ def texts():
     """The texts in the code, as patterns: a conversion is any text."""
     yield from (re.escape(vote["detail"]) for vote in tables["votes"])
     for name in ("api/access/access.c", "api/access/login.c",
-                 "api/message/body.c", "api/message/browser.c",
+                 "api/message/body.c",
                  "api/message/head.c", "api/message/jsonread.c",
                  "api/message/locklist.c", "api/message/problem.c",
                  "api/exchange.c", "api/failure.c", "api/handler.c",

@@ -1,6 +1,6 @@
 /* Requests that a web page makes through somebody's browser. */
 
-#include "../../../api/message/browser.h"
+#include "../../../api/message/head.h"
 #include "../../lib/suite/suite.h"
 
 enum { FIELDS_MOST = 4 };
@@ -12,12 +12,11 @@ SUITE(browser);
 static int check(const char *const fields[][2], const char *allowed,
                  bool is_open, bool is_get)
 {
-    const struct browser_rules rules = {.allowed_hosts = allowed,
-                                        .is_open = is_open};
     head_init(&head, 100, 1);
     for (int i = 0; i < FIELDS_MOST && fields[i][0] != NULL; i++)
         head_add(&head, span_of(fields[i][0]), span_of(fields[i][1]));
-    struct head_refusal refusal = browser_check(&head, &rules, is_get);
+    struct head_refusal refusal =
+        head_check_page(&head, allowed, is_open, is_get);
     return refusal.reason == NULL ? 0 : problem_kinds[refusal.code].status;
 }
 
