@@ -62,3 +62,73 @@ void http_find_call(struct http_request *request)
         match->route = ROUTE_POOL;
     request->counted_as = counter_of(match);
 }
+
+/* ---- ids of requests ---------------------------------------------------- */
+
+bool requestid_is_valid(struct span text)
+{
+    return text.len > 0 && text.len <= REQUESTID_MAX &&
+           span_has_only(text, "._-");
+}
+
+void requestid_make(struct requestid_source *source, char id[REQUESTID_LEN + 1])
+{
+    static const char digits[] = "0123456789abcdef";
+    /* SplitMix64 is one to one: other counts, other ids. */
+    uint64_t mixed = source->seed + ++source->made * 0x9e3779b97f4a7c15u;
+    mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9u;
+    mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111ebu;
+    mixed ^= mixed >> 31;
+    for (int i = 0; i < REQUESTID_LEN; i++, mixed >>= 4)
+        id[i] = digits[mixed & 15];
+    id[REQUESTID_LEN] = '\0';
+}
+
+/* ---- traces ------------------------------------------------------------- */
+
+/*
+ *   00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
+ *   |  trace id                         parent id        flags
+ *   version; after 00, "-" and more may follow
+ *
+ * Version ff is none, and neither is an id that is all zeros.
+ */
+enum {
+    VERSION_LEN = 2,
+    FLAGS_LEN = 2,
+    ID_AT = VERSION_LEN + 1,
+    PARENT_AT = ID_AT + TRACE_ID_LEN + 1,
+    FLAGS_AT = PARENT_AT + TRACE_PARENT_LEN + 1,
+    LEN = FLAGS_AT + FLAGS_LEN,
+};
+
+static bool is_valid(struct span value)
+{
+    static const char digits[] = "0123456789abcdef";
+    static const char zeros[TRACE_ID_LEN + 1] =
+        "00000000000000000000000000000000";
+    const char *text = value.ptr;
+    if (value.len < LEN)
+        return false;
+    for (int i = 0; i < LEN; i++) {
+        bool is_dash =
+            i == ID_AT - 1 || i == PARENT_AT - 1 || i == FLAGS_AT - 1;
+        if (is_dash ? text[i] != '-'
+                    : memchr(digits, text[i], sizeof digits - 1) == NULL)
+            return false;
+    }
+    bool is_first = memcmp(text, "00", VERSION_LEN) == 0;
+    bool is_none = memcmp(text, "ff", VERSION_LEN) == 0;
+    return !is_none && (value.len == LEN || (!is_first && text[LEN] == '-')) &&
+           memcmp(text + ID_AT, zeros, TRACE_ID_LEN) != 0 &&
+           memcmp(text + PARENT_AT, zeros, TRACE_PARENT_LEN) != 0;
+}
+
+void trace_read(struct trace *trace, struct span value)
+{
+    *trace = (struct trace){0};
+    if (!is_valid(value))
+        return;
+    memcpy(trace->id, value.ptr + ID_AT, TRACE_ID_LEN);
+    memcpy(trace->parent, value.ptr + PARENT_AT, TRACE_PARENT_LEN);
+}

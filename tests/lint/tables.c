@@ -13,7 +13,6 @@
 #include "../../api/message/locklist.h"
 #include "../../api/message/problem.h"
 #include "../../api/message/render.h"
-#include "../../api/message/requestid.h"
 #include "../../api/message/route.h"
 #include "../../api/ops.h"
 #include "../../server/engine/port/port.h"
