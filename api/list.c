@@ -4,7 +4,6 @@
 
 #include "access/access.h"
 #include "access/audit.h"
-#include "message/cursor.h"
 #include "message/problem.h"
 #include "message/render.h"
 

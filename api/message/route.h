@@ -6,6 +6,7 @@
 #define REDLOCKD_ROUTE_H
 
 #include "../../server/base/types.h"
+#include "../../server/engine/page.h"
 #include "../../server/lock/lock.h"
 #include "id.h"
 
@@ -95,5 +96,13 @@ static inline bool query_has(const struct query *query,
  */
 const char *query_read(const struct query *query, enum query_argument argument,
                        char *out, size_t size, size_t *len);
+
+enum { CURSOR_MAX = 64 };
+
+/* Writes the position of a list as a text, opaque to clients, with a NUL. */
+void cursor_encode(char text[CURSOR_MAX], const struct list_cursor *cursor);
+
+/* False: not one that cursor_encode writes. */
+bool cursor_decode(struct span text, struct list_cursor *cursor);
 
 #endif
