@@ -12,7 +12,6 @@
 #include "message/body.h"
 #include "message/head.h"
 #include "message/json.h"
-#include "message/locklist.h"
 #include "message/problem.h"
 
 /* The extend of one lock. A response is large: only its body is kept. */

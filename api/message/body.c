@@ -4,14 +4,162 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "../../server/engine/port/token.h"
 #include "../../server/lock/names.h"
 #include "id.h"
 #include "jsonload.h"
-#include "jsonread.h"
 
-/* ---- reading ------------------------------------------------------------ */
+/* ---- values ------------------------------------------------------------- */
+
+/* For people, as in "… is a string". */
+static const char *type_of(const json_t *value)
+{
+    static const char *const types[] = {
+        [JSON_OBJECT] = "an object",
+        [JSON_ARRAY] = "an array",
+        [JSON_STRING] = "a string",
+        [JSON_INTEGER] = "an integer",
+        [JSON_REAL] = "a number with a fraction or an exponent",
+        [JSON_TRUE] = "a boolean",
+        [JSON_FALSE] = "a boolean",
+        [JSON_NULL] = "without a value",
+    };
+    return types[json_typeof(value)];
+}
+
+/*
+ * The value of the member that the pointer names (RFC 6901). The text lies in
+ * value. False: an error was added.
+ */
+static bool read_text(const json_t *value, const char *pointer,
+                      struct span *text, struct faults *errors)
+{
+    if (!json_is_string(value)) {
+        faults_add(errors, pointer, "%s is %s; it must be a string",
+                   pointer + 1, type_of(value));
+        return false;
+    }
+    *text = (struct span){json_string_value(value), json_string_length(value)};
+    return true;
+}
+
+struct range {
+    int64_t least;
+    int64_t most;
+    const char *unit; /* in brackets, with a space in front; or "" */
+};
+
+static bool read_integer(const json_t *value, const char *pointer,
+                         struct range range, int64_t *number,
+                         struct faults *errors)
+{
+    const char *name = pointer + 1;
+    if (!json_is_integer(value)) {
+        faults_add(errors, pointer,
+                   "%s is %s; it must be an integer from %" PRId64
+                   " to %" PRId64 "%s",
+                   name, type_of(value), range.least, range.most, range.unit);
+        return false;
+    }
+    *number = json_integer_value(value);
+    if (*number >= range.least && *number <= range.most)
+        return true;
+    faults_add(errors, pointer,
+               "%s is %" PRId64 "; it must be an integer from %" PRId64
+               " to %" PRId64 "%s",
+               name, *number, range.least, range.most, range.unit);
+    return false;
+}
+
+/* ---- objects ------------------------------------------------------------ */
+
+/*
+ * Adds the JSON pointer of a member: '~' and '/' are escaped (RFC 6901 §3).
+ * What does not fit is cut off.
+ */
+static void point_to(const char *within, const char *name,
+                     char pointer[FAULT_POINTER_MAX + 1])
+{
+    size_t len = (size_t)snprintf(pointer, FAULT_POINTER_MAX, "%s/", within);
+    for (; *name != '\0' && len + 2 <= FAULT_POINTER_MAX; name++) {
+        if (*name == '~' || *name == '/') {
+            pointer[len++] = '~';
+            pointer[len++] = *name == '~' ? '0' : '1';
+        } else {
+            pointer[len++] = *name;
+        }
+    }
+    pointer[len] = '\0';
+}
+
+/* Adds the error that the object at within, a pointer, has only known members.
+ */
+static void refuse_member(const char *within, const char *name,
+                          const char *const known[], int count,
+                          struct faults *errors)
+{
+    char pointer[FAULT_POINTER_MAX + 1];
+    char list[FAULT_DETAIL_MAX]; /* for people: "token and ttl_ms" */
+    size_t len = 0;
+    for (int i = 0; i < count; i++)
+        len += (size_t)snprintf(list + len, sizeof list - len, "%s%s",
+                                i == 0           ? ""
+                                : i == count - 1 ? " and "
+                                                 : ", ",
+                                known[i]);
+    point_to(within, name, pointer);
+    faults_add(errors, pointer,
+               "the field %s is unknown here; the fields are %s",
+               pointer + strlen(within) + 1, list);
+}
+
+/* What jansson's own text says too, but without a piece of the body. */
+static const char *const reasons[] = {
+    [json_error_duplicate_key] = "a field occurs twice",
+    [json_error_invalid_utf8] = "the text is not valid UTF-8",
+    [json_error_null_character] = "a string contains U+0000",
+    [json_error_premature_end_of_input] = "the text ends too early",
+    [json_error_end_of_input_expected] = "text follows the object",
+    [json_error_stack_overflow] = "the nesting is too deep",
+    [json_error_numeric_overflow] = "a number is too large",
+};
+
+/* The object that the text is. NULL: errors tells why; if it tells nothing,
+ * there is no memory. */
+static json_t *load_object(struct span text, struct faults *errors)
+{
+    json_error_t error;
+    if (text.len == 0) {
+        faults_add(errors, "", "the body is empty; send a JSON object");
+        return NULL;
+    }
+    json_t *root = jsonload(text.ptr, text.len,
+                            JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    if (jsonload_has_failed())
+        return NULL;
+    if (root == NULL) {
+        size_t code = (size_t)json_error_code(&error);
+        const char *reason =
+            code < sizeof reasons / sizeof *reasons ? reasons[code] : NULL;
+        faults_add(errors, "",
+                   "the body is not valid JSON: %s, at line "
+                   "%d, column %d",
+                   reason != NULL ? reason : "the syntax is invalid",
+                   error.line, error.column);
+        return NULL;
+    }
+    if (!json_is_object(root)) {
+        faults_add(errors, "", "the body is %s; it must be an object",
+                   type_of(root));
+        json_decref(root);
+        return NULL;
+    }
+    return root;
+}
+
+/* ---- one lock ----------------------------------------------------------- */
 
 struct reader {
     struct body *body;
@@ -25,7 +173,7 @@ static void read_resource(struct reader *reader, const json_t *value)
 {
     struct body *body = reader->body;
     body->has_resource = true;
-    if (!jsonread_text(value, "/resource", &body->resource, reader->errors))
+    if (!read_text(value, "/resource", &body->resource, reader->errors))
         return;
     const char *reason = id_check_resource(body->resource);
     if (reason != NULL)
@@ -44,8 +192,7 @@ static bool read_name(struct reader *reader, const json_t *value,
     if (!json_is_string(item)) {
         list[n] = (struct span){0};
         faults_add(reader->errors, pointer,
-                   "a resource is %s; it must be a string",
-                   jsonread_type(item));
+                   "a resource is %s; it must be a string", type_of(item));
         return false;
     }
     list[n] = (struct span){json_string_value(item), json_string_length(item)};
@@ -93,7 +240,7 @@ static void read_resources(struct reader *reader, const json_t *value)
     if (!json_is_array(value)) {
         faults_add(reader->errors, "/resources",
                    "resources is %s; it must be an array of 1 to %d strings",
-                   jsonread_type(value), NAMES_MAX);
+                   type_of(value), NAMES_MAX);
         return;
     }
     if (count < 1 || count > NAMES_MAX) {
@@ -114,7 +261,7 @@ static void read_resources(struct reader *reader, const json_t *value)
 static void read_owner(struct reader *reader, const json_t *value)
 {
     struct body *body = reader->body;
-    if (!jsonread_text(value, "/owner", &body->owner, reader->errors))
+    if (!read_text(value, "/owner", &body->owner, reader->errors))
         return;
     if (!token_is_owner(body->owner))
         faults_add(reader->errors, "/owner",
@@ -126,7 +273,7 @@ static void read_owner(struct reader *reader, const json_t *value)
 
 static void read_token(struct reader *reader, const json_t *value)
 {
-    (void)jsonread_text(value, "/token", &reader->body->token, reader->errors);
+    (void)read_text(value, "/token", &reader->body->token, reader->errors);
 }
 
 static void read_mode(struct reader *reader, const json_t *value)
@@ -134,7 +281,7 @@ static void read_mode(struct reader *reader, const json_t *value)
     struct body *body = reader->body;
     struct span mode;
     body->has_mode = true;
-    if (!jsonread_text(value, "/mode", &mode, reader->errors))
+    if (!read_text(value, "/mode", &mode, reader->errors))
         return;
     body->is_shared = span_is(mode, "shared");
     if (!body->is_shared && !span_is(mode, "exclusive"))
@@ -144,37 +291,36 @@ static void read_mode(struct reader *reader, const json_t *value)
 
 static void read_ttl(struct reader *reader, const json_t *value)
 {
-    const struct jsonread_range range = {TTL_MIN_MS, reader->max_ttl_ms,
-                                         " (milliseconds)"};
-    (void)jsonread_integer(value, "/ttl_ms", range, &reader->body->ttl_ms,
-                           reader->errors);
+    const struct range range = {TTL_MIN_MS, reader->max_ttl_ms,
+                                " (milliseconds)"};
+    (void)read_integer(value, "/ttl_ms", range, &reader->body->ttl_ms,
+                       reader->errors);
 }
 
 static void read_wait(struct reader *reader, const json_t *value)
 {
-    const struct jsonread_range range = {0, WAIT_MAX_MS, " (milliseconds)"};
-    (void)jsonread_integer(value, "/wait_ms", range, &reader->body->wait_ms,
-                           reader->errors);
+    const struct range range = {0, WAIT_MAX_MS, " (milliseconds)"};
+    (void)read_integer(value, "/wait_ms", range, &reader->body->wait_ms,
+                       reader->errors);
 }
 
 /* ---- permits ------------------------------------------------------------ */
 
 static void read_limit(struct reader *reader, const json_t *value)
 {
-    const struct jsonread_range range = {1, POOL_SLOTS_MAX, ""};
+    const struct range range = {1, POOL_SLOTS_MAX, ""};
     struct body *body = reader->body;
     body->has_limit = true;
-    if (!jsonread_integer(value, "/limit", range, &body->limit, reader->errors))
+    if (!read_integer(value, "/limit", range, &body->limit, reader->errors))
         body->limit = 0;
 }
 
 static void read_permits(struct reader *reader, const json_t *value)
 {
-    const struct jsonread_range range = {1, NAMES_MAX, ""};
+    const struct range range = {1, NAMES_MAX, ""};
     struct body *body = reader->body;
     body->has_permits = true;
-    if (!jsonread_integer(value, "/permits", range, &body->permits,
-                          reader->errors))
+    if (!read_integer(value, "/permits", range, &body->permits, reader->errors))
         body->permits = 0;
 }
 
@@ -275,7 +421,7 @@ static void read_member(struct reader *reader, enum lock_call call,
     int count = 0;
     while ((known[count] = body_member(call, count)) != NULL)
         count++;
-    jsonread_refuse_member("", name, known, count, reader->errors);
+    refuse_member("", name, known, count, reader->errors);
 }
 
 bool body_read(struct body *body, struct span text, enum lock_call call,
@@ -284,7 +430,7 @@ bool body_read(struct body *body, struct span text, enum lock_call call,
     struct reader reader = {body, max_ttl_ms, errors};
     *body = (struct body){0};
     errors->count = 0;
-    body->root = jsonread_load(text, errors);
+    body->root = load_object(text, errors);
     if (body->root == NULL)
         return false;
     const char *name;
@@ -316,4 +462,123 @@ void body_fini(struct body *body)
     free(body->joined);
     body->root = NULL;
     body->joined = NULL;
+}
+
+/* ---- many locks --------------------------------------------------------- */
+
+static const char *const list_members[] = {"ttl_ms", "locks"};
+static const char *const lock_members[] = {"id", "token"};
+
+enum {
+    LIST_MEMBERS = sizeof list_members / sizeof *list_members,
+    LOCK_MEMBERS = sizeof lock_members / sizeof *lock_members,
+    WITHIN_MAX = sizeof "/locks/99",
+    POINTER_MAX = sizeof "/locks/99/token",
+};
+
+const char *locklist_member(int n)
+{
+    return n < LIST_MEMBERS ? list_members[n] : NULL;
+}
+
+const char *locklist_lock_member(int n)
+{
+    return n < LOCK_MEMBERS ? lock_members[n] : NULL;
+}
+
+/* A member that must be there. */
+static void read_needed(const json_t *object, const char *within,
+                        const char *name, struct span *text,
+                        struct faults *errors)
+{
+    char pointer[POINTER_MAX];
+    const json_t *value = json_object_get(object, name);
+    (void)snprintf(pointer, sizeof pointer, "%s/%s", within, name);
+    if (value == NULL)
+        faults_add(errors, pointer, "%s is missing", pointer + 1);
+    else
+        (void)read_text(value, pointer, text, errors);
+}
+
+static void read_lock(const json_t *value, size_t n, struct locklist_lock *lock,
+                      struct faults *errors)
+{
+    char within[WITHIN_MAX];
+    const char *name;
+    const json_t *unused;
+    (void)snprintf(within, sizeof within, "/locks/%d", (int)(n % LOCKLIST_MAX));
+    *lock = (struct locklist_lock){.id = {0}};
+    if (!json_is_object(value)) {
+        faults_add(errors, within, "%s is %s; it must be an object", within + 1,
+                   type_of(value));
+        return;
+    }
+    read_needed(value, within, "id", &lock->id, errors);
+    read_needed(value, within, "token", &lock->token, errors);
+    json_object_foreach((json_t *)value, name, unused)
+    {
+        if (strcmp(name, "id") != 0 && strcmp(name, "token") != 0)
+            refuse_member(within, name, lock_members, LOCK_MEMBERS, errors);
+    }
+}
+
+static void read_locks(struct locklist *list, const json_t *value,
+                       struct faults *errors)
+{
+    size_t count = json_array_size(value); /* 0: also of what is no array */
+    if (value == NULL) {
+        faults_add(errors, "/locks",
+                   "locks, the locks to extend, is missing; send an array of "
+                   "objects with id and token");
+    } else if (!json_is_array(value)) {
+        faults_add(errors, "/locks",
+                   "locks is %s; it must be an array of 1 to %d objects",
+                   type_of(value), LOCKLIST_MAX);
+    } else if (count == 0) {
+        faults_add(errors, "/locks",
+                   "locks is empty; it must have 1 to %d objects",
+                   LOCKLIST_MAX);
+    } else if (count > LOCKLIST_MAX) {
+        faults_add(errors, "/locks",
+                   "locks has %zu elements; the limit is %d; send the others "
+                   "in another request",
+                   count, LOCKLIST_MAX);
+    } else {
+        list->count = (int)count;
+        for (size_t i = 0; i < count; i++)
+            read_lock(json_array_get(value, i), i, &list->locks[i], errors);
+    }
+}
+
+bool locklist_read(struct locklist *list, struct span text, int64_t max_ttl_ms,
+                   struct faults *errors)
+{
+    const struct range range = {TTL_MIN_MS, max_ttl_ms, " (milliseconds)"};
+    const char *name;
+    const json_t *value;
+    list->ttl_ms = 0;
+    list->count = 0;
+    errors->count = 0;
+    list->root = load_object(text, errors);
+    if (list->root == NULL)
+        return false;
+    read_locks(list, json_object_get(list->root, "locks"), errors);
+    json_object_foreach(list->root, name, value)
+    {
+        if (strcmp(name, "ttl_ms") == 0)
+            (void)read_integer(value, "/ttl_ms", range, &list->ttl_ms, errors);
+        else if (strcmp(name, "locks") != 0)
+            refuse_member("", name, list_members, LIST_MEMBERS, errors);
+    }
+    if (jsonload_has_failed()) {
+        errors->count = 0;
+        return false;
+    }
+    return errors->count == 0;
+}
+
+void locklist_fini(struct locklist *list)
+{
+    json_decref(list->root); /* NULL is ignored */
+    list->root = NULL;
 }

@@ -1,5 +1,5 @@
 /*
- * Reads the JSON bodies of requests about one lock.
+ * Reads the JSON bodies of requests, and tells people what is wrong with them.
  */
 #ifndef REDLOCKD_BODY_H
 #define REDLOCKD_BODY_H
@@ -9,6 +9,8 @@
 #include "problem.h"
 
 struct json_t;
+
+/* ---- about one lock ----------------------------------------------------- */
 
 /* The members of a body. The spans lie in root, or in joined. */
 struct body {
@@ -43,5 +45,32 @@ void body_fini(struct body *body);
 
 /* The n-th member that the call takes, from 0; NULL: it takes no more. */
 const char *body_member(enum lock_call call, int n);
+
+/* ---- heartbeats: which locks to extend ---------------------------------- */
+
+enum { LOCKLIST_MAX = 100 };
+
+/* The spans lie in root. */
+struct locklist {
+    int64_t ttl_ms; /* 0: it is not there */
+    int count;      /* of the locks, 1 … LOCKLIST_MAX */
+    struct locklist_lock {
+        struct span id;    /* any text; its form is not looked at here */
+        struct span token; /* likewise */
+    } locks[LOCKLIST_MAX];
+    struct json_t *root;
+};
+
+/*
+ * False: errors tells what is wrong, as body_read does; one that is about a
+ * lock has a pointer like /locks/7/token. Either way locklist_fini must follow.
+ */
+bool locklist_read(struct locklist *list, struct span text, int64_t max_ttl_ms,
+                   struct faults *errors);
+void locklist_fini(struct locklist *list);
+
+/* The n-th member of the body, and of a lock, from 0; NULL: no more. */
+const char *locklist_member(int n);
+const char *locklist_lock_member(int n);
 
 #endif

@@ -13,7 +13,6 @@
 #include "../../api/message/body.h"
 #include "../../api/message/id.h"
 #include "../../api/message/json.h"
-#include "../../api/message/locklist.h"
 #include "../../api/message/problem.h"
 #include "../../server/engine/port/token.h"
 #include "../../server/lock/names.h"

@@ -18,7 +18,6 @@ LIBRARIES = {
                 "server/node/trust.c"},
     "microhttpd.h": {"api/answer.h", "api/front.c", "api/http/library.h"},
     "jansson.h": {"api/message/body.c", "api/message/jsonload.c",
-                  "api/message/jsonread.c", "api/message/locklist.c",
                   "cli/http.h"},
     "curl/": {"cli/http.c"},
 }

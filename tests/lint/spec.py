@@ -256,8 +256,8 @@ def texts():
     yield from (re.escape(vote["detail"]) for vote in tables["votes"])
     for name in ("api/access/access.c", "api/access/login.c",
                  "api/message/body.c",
-                 "api/message/head.c", "api/message/jsonread.c",
-                 "api/message/locklist.c", "api/message/problem.c",
+                 "api/message/head.c",
+                 "api/message/problem.c",
                  "api/exchange.c", "api/failure.c", "api/handler.c",
                  "api/list.c", "api/locks.c", "api/ops.c", "api/pool.c"):
         code = re.sub(r'" PRId64\b(\s*")?', "d", source(name))

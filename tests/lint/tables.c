@@ -10,7 +10,6 @@
 #include "../../api/access/digest.h"
 #include "../../api/message/body.h"
 #include "../../api/message/id.h"
-#include "../../api/message/locklist.h"
 #include "../../api/message/problem.h"
 #include "../../api/message/render.h"
 #include "../../api/message/route.h"

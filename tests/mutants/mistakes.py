@@ -17,7 +17,7 @@ IN_UNITS_AND_MODEL = [
            "strings_of_any_length_are_whole_or_not_read", [Edit(
         "api/message/jsonload.c",
         "    if (it == NULL && is_inside)\n",
-        "    if (it == NULL && is_inside && size == 0)\n")], tests="jsonread"),
+        "    if (it == NULL && is_inside && size == 0)\n")], tests="jsonload"),
     Defect("machine marked while its name is in use", "unit",
            "story_60_a_machine_is_not_marked_while_its_name_is_in_use", [Edit(
         "server/engine/voting/admission.c",

@@ -6,7 +6,7 @@
 
 #include "../../../api/access/access.h"
 #include "../../../api/heartbeat.h"
-#include "../../../api/message/locklist.h"
+#include "../../../api/message/body.h"
 #include "../../../server/base/clock.h"
 #include "../../lib/suite/suite.h"
 #include "../starve.h"

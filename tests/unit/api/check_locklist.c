@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../../api/message/body.h"
 #include "../../../api/message/jsonload.h"
-#include "../../../api/message/locklist.h"
 #include "../../lib/suite/suite.h"
 #include "../starve.h"
 

@@ -6,34 +6,31 @@
 #include <string.h>
 
 #include "../../../api/message/jsonload.h"
-#include "../../../api/message/jsonread.h"
 #include "../../lib/suite/suite.h"
 #include "../starve.h"
 
 enum { LONGEST = 130, MANY = 1000 };
-
-static struct faults errors;
 
 static void set_up(void)
 {
     jsonload_init();
 }
 
-SUITE(jsonread, .set_up = set_up);
+SUITE(jsonload, .set_up = set_up);
 
 /* One allocation fails after the other, until none is left. */
 static void read_starved(const char *text)
 {
+    json_error_t error;
     json_t *root = NULL;
     for (int n = 1; root == NULL; n++) {
         ck_assert_int_lt(n, MANY);
-        errors = (struct faults){0};
         starve = (struct starve){.is_on = true, .left = n};
-        root = jsonread_load(span_of(text), &errors);
+        root = jsonload(text, strlen(text), JSON_REJECT_DUPLICATES, &error);
         bool has_failed = starve.left == 0;
         starve.is_on = false;
         ck_assert_int_eq(root == NULL, has_failed);
-        ck_assert_int_eq(errors.count, 0);
+        ck_assert_int_eq(jsonload_has_failed(), has_failed);
     }
     json_decref(root);
 }
