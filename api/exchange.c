@@ -9,7 +9,6 @@
 #include "list.h"
 #include "locks.h"
 #include "message/problem.h"
-#include "pool.h"
 
 /* Without memory for its body an answer cannot be sent. */
 static enum exchange_step answer(const struct http_response *response)
@@ -184,10 +183,9 @@ static enum exchange_step answer_settled(const struct service *service,
                 engine_peek(service->engine, it->request.op)->resource))
             return revoke(service, &it->request, response);
     }
-    if (it->request.match.route == ROUTE_LIST)
+    if (it->request.match.route == ROUTE_LIST ||
+        it->request.match.route == ROUTE_POOL)
         list_answer(service, &it->request, response);
-    else if (it->request.match.route == ROUTE_POOL)
-        pool_answer(service, &it->request, response);
     else if (it->request.match.route == ROUTE_HEARTBEAT)
         heartbeat_answer(service, &it->request, now_us, response);
     else

@@ -8,7 +8,6 @@
 #include "locks.h"
 #include "message/problem.h"
 #include "ops.h"
-#include "pool.h"
 
 /* ---- what is served as it was when this was built ----------------------- */
 
@@ -133,10 +132,8 @@ bool handler_begin(const struct service *service, struct http_request *request,
     }
     if (match->route == ROUTE_LOCK)
         return locks_begin(service, request, client, response);
-    if (match->route == ROUTE_LIST)
+    if (match->route == ROUTE_LIST || match->route == ROUTE_POOL)
         return list_begin(service, request, client, response);
-    if (match->route == ROUTE_POOL)
-        return pool_begin(service, request, client, response);
     if (match->route == ROUTE_HEARTBEAT)
         return heartbeat_begin(service, request, client, response);
     answer_other(service, request, response);

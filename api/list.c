@@ -1,13 +1,16 @@
 #include "list.h"
 
+#include <assert.h>
 #include <stdio.h>
 
+#include "../server/lock/names.h"
 #include "access/access.h"
 #include "access/audit.h"
+#include "locks.h"
 #include "message/problem.h"
 #include "message/render.h"
 
-/* ---- begin -------------------------------------------------------------- */
+/* ---- a page ------------------------------------------------------------- */
 
 static bool is_resource(struct span name)
 {
@@ -77,9 +80,11 @@ static bool read_list(const struct http_request *request,
     return errors.count == 0;
 }
 
-bool list_ask(const struct service *service, struct http_request *request,
-              const struct engine_list *list, void *client,
-              struct http_response *response)
+/* Asks the nodes; true: it could not, which it has answered. */
+static bool list_ask(const struct service *service,
+                     struct http_request *request,
+                     const struct engine_list *list, void *client,
+                     struct http_response *response)
 {
     if (!access_take_place(service->access, request, PLACE_LIST,
                            ENGINE_LISTS_MAX, response))
@@ -92,11 +97,61 @@ bool list_ask(const struct service *service, struct http_request *request,
     return request->op == 0;
 }
 
+/* ---- the slots of a pool ------------------------------------------------ */
+
+/* The limit; 0: there is none, and response tells why. */
+static int read_limit(const struct http_request *request,
+                      struct http_response *response)
+{
+    char digits[4];
+    size_t len;
+    struct faults errors = {.count = 0};
+    const char *reason =
+        query_read(&request->query, QUERY_LIMIT, digits, sizeof digits, &len);
+    int limit =
+        reason == NULL ? http_list_limit((struct span){digits, len}) : 0;
+    if (limit > 0)
+        return limit;
+    faults_add(&errors, "/limit", "the argument limit %s",
+               reason != NULL ? reason : "must be from 1 to 1000");
+    problem_respond_faults(&errors, request->id, response);
+    return 0;
+}
+
+static_assert((int)LIST_LIMIT_MAX == (int)POOL_SLOTS_MAX, "one text is enough");
+
+static bool begin_pool(const struct service *service,
+                       struct http_request *request, void *client,
+                       struct http_response *response)
+{
+    char names[NAMES_LEN_MAX];
+    struct span name = route_names(&request->match, names);
+    struct watch unused; /* a pool is not watched */
+    request->limit = read_limit(request, response);
+    if (request->limit == 0 || !locks_read_watch(request, &unused, response))
+        return true;
+    if (names_are_several(name) || name.ptr[name.len - 1] == '#' ||
+        name.len + sizeof "#999" - 1 > RESOURCE_MAX) {
+        problem_respond_plain(PROBLEM_INVALID_REQUEST,
+                              "with the argument limit, the id in the path "
+                              "must be that of a pool: of one resource, which "
+                              "does not end with #",
+                              request->id, response);
+        return true;
+    }
+    const struct engine_list list = {.pool = name, .limit = request->limit};
+    return list_ask(service, request, &list, client, response);
+}
+
+/* ---- begin -------------------------------------------------------------- */
+
 bool list_begin(const struct service *service, struct http_request *request,
                 void *client, struct http_response *response)
 {
     struct engine_list list;
     struct list_texts texts;
+    if (request->match.route == ROUTE_POOL)
+        return begin_pool(service, request, client, response);
     return !read_list(request, &list, &texts, response) ||
            !access_narrow(service->access, request, &list.prefix, response) ||
            list_ask(service, request, &list, client, response);
@@ -126,6 +181,58 @@ static void respond_page(const struct service *service,
     response->content_type = HTTP_JSON;
 }
 
+struct slots {
+    struct engine *engine;
+    engine_op op;
+};
+
+static const struct engine_result *slot_of(void *ctx, int n)
+{
+    const struct slots *slots = ctx;
+    return engine_page_lock(slots->engine, slots->op, n);
+}
+
+static void respond_pool(const struct service *service,
+                         const struct http_request *request,
+                         const struct engine_page *page,
+                         struct http_response *response)
+{
+    char names[NAMES_LEN_MAX];
+    struct slots slots = {service->engine, request->op};
+    struct render_pool pool = {
+        .name = route_names(&request->match, names),
+        .limit = request->limit,
+        .count = page->count,
+        .slot = slot_of,
+        .ctx = &slots,
+    };
+    pool.waiters = engine_pool_waiters(service->engine, pool.name);
+    response->body = render_pool(&pool, &response->body_len);
+    response->status = 200;
+    response->content_type = HTTP_JSON;
+}
+
+/* Ends it, and answers if there was no page or no memory for it. */
+static void list_end(const struct service *service,
+                     struct http_request *request, enum list_outcome outcome,
+                     struct http_response *response)
+{
+    char detail[PROBLEM_DETAIL_MAX];
+    (void)snprintf(detail, sizeof detail,
+                   "too few nodes answered; %d of %d may vote, %d are needed; "
+                   "GET /nodes shows why",
+                   engine_voting(service->engine), service->config->nodes_count,
+                   engine_quorum(service->engine));
+    if (outcome == LIST_NO_QUORUM)
+        problem_respond_busy(PROBLEM_NO_QUORUM, detail, request->id, response);
+    else if (response->body == NULL)
+        problem_respond_overloaded("not enough memory to look at the locks",
+                                   request->id, response);
+    audit_note_list(service->audit, request, response);
+    engine_close(service->engine, request->op);
+    request->op = 0;
+}
+
 void list_answer(const struct service *service, struct http_request *request,
                  struct http_response *response)
 {
@@ -133,7 +240,9 @@ void list_answer(const struct service *service, struct http_request *request,
     struct faults errors = {.count = 0};
     const struct engine_page *page =
         engine_take_page(service->engine, request->op);
-    if (page->outcome == LIST_PAGE) {
+    if (page->outcome == LIST_PAGE && request->match.route == ROUTE_POOL) {
+        respond_pool(service, request, page, response);
+    } else if (page->outcome == LIST_PAGE) {
         respond_page(service, request, page, response);
     } else if (page->outcome == LIST_LOST) {
         faults_add(&errors, "/cursor",
@@ -152,23 +261,4 @@ void list_answer(const struct service *service, struct http_request *request,
                               response);
     }
     list_end(service, request, page->outcome, response);
-}
-
-void list_end(const struct service *service, struct http_request *request,
-              enum list_outcome outcome, struct http_response *response)
-{
-    char detail[PROBLEM_DETAIL_MAX];
-    (void)snprintf(detail, sizeof detail,
-                   "too few nodes answered; %d of %d may vote, %d are needed; "
-                   "GET /nodes shows why",
-                   engine_voting(service->engine), service->config->nodes_count,
-                   engine_quorum(service->engine));
-    if (outcome == LIST_NO_QUORUM)
-        problem_respond_busy(PROBLEM_NO_QUORUM, detail, request->id, response);
-    else if (response->body == NULL)
-        problem_respond_overloaded("not enough memory to look at the locks",
-                                   request->id, response);
-    audit_note_list(service->audit, request, response);
-    engine_close(service->engine, request->op);
-    request->op = 0;
 }

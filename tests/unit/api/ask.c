@@ -4,8 +4,8 @@
 
 #include "../../../api/handler.h"
 #include "../../../api/heartbeat.h"
+#include "../../../api/list.h"
 #include "../../../api/locks.h"
-#include "../../../api/pool.h"
 
 struct ask ask;
 
@@ -79,7 +79,7 @@ bool ask_send(const char *method, const char *target, const char *body)
 void ask_answer(int64_t now_us)
 {
     if (ask.request.match.route == ROUTE_POOL)
-        pool_answer(&ask.service, &ask.request, &ask.response);
+        list_answer(&ask.service, &ask.request, &ask.response);
     else if (ask.request.match.route == ROUTE_HEARTBEAT)
         heartbeat_answer(&ask.service, &ask.request, now_us, &ask.response);
     else
