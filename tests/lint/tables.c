@@ -8,12 +8,12 @@
 #include <stdlib.h>
 
 #include "../../api/access/digest.h"
+#include "../../api/handler.h"
 #include "../../api/message/body.h"
 #include "../../api/message/id.h"
 #include "../../api/message/problem.h"
 #include "../../api/message/render.h"
 #include "../../api/message/route.h"
-#include "../../api/ops.h"
 #include "../../server/engine/port/port.h"
 #include "../../server/engine/port/token.h"
 #include "../../server/lock/metrics.h"
@@ -301,6 +301,7 @@ static void print_answers(const struct engine *engine)
         .status = "ready", .total = 1, .has_list = true};
     struct engine_node_view *view = &nodes.list[0];
     struct faults errors = {0};
+    struct http_request probe = {.match = {.route = ROUTE_LIVEZ}};
     struct http_response alive;
     size_t len;
     engine_view_node(engine, 0, view);
@@ -320,7 +321,8 @@ static void print_answers(const struct engine *engine)
         .engine = engine,
     };
     struct problem unready = {.detail = "a", .states = &nodes};
-    ops_livez(NULL, NULL, &alive);
+    http_response_init(&alive);
+    (void)handler_begin(NULL, &probe, NULL, &alive);
     print_answer("Grant", render_grant(&result, &times, &len));
     print_answer("Release", render_release(&result, &len));
     print_answer("Lock", render_inspect(&result, &len));
