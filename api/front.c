@@ -10,7 +10,6 @@
 #include "../server/base/clock.h"
 #include "access/audit.h"
 #include "accesslog.h"
-#include "answer.h"
 #include "exchange.h"
 #include "http/library.h"
 #include "message/jsonload.h"
@@ -26,6 +25,7 @@ enum {
     QUIET_RUNS = 2,       /* in a row, while the library has requests to ask */
     QUIET_MS = 5,         /* until it runs again then, if nothing happens */
     DELAYED_PART = 4,     /* of the connections at most one in so many */
+    PIECE_SIZE = 4096,    /* of a large answer */
 };
 
 struct front {
@@ -48,6 +48,53 @@ struct front {
 
 /* ---- answers ------------------------------------------------------------ */
 
+static ssize_t read_piece(void *body, uint64_t at, char *piece, size_t size)
+{
+    memcpy(piece, (const char *)body + at, size);
+    return (ssize_t)size;
+}
+
+/*
+ * Queues the answer to the request on its connection; the library writes it in
+ * a later run. Takes response->body, unless that is static. False: no memory,
+ * or the connection takes no answer now; the library must close it.
+ */
+static bool queue_answer(struct MHD_Connection *http,
+                         const struct http_request *request,
+                         const struct http_response *response)
+{
+    bool is_static = response->is_static;
+    struct http_fields fields;
+    struct MHD_Response *answer;
+    /*
+     * A run of the library writes once to each connection. When thousands ask
+     * for a large answer at once, a run that writes it whole takes seconds, in
+     * which no node is read: so it is written in pieces.
+     */
+    if (response->body_len > PIECE_SIZE)
+        answer = MHD_create_response_from_callback(
+            response->body_len, PIECE_SIZE, read_piece, response->body,
+            is_static ? NULL : free);
+    else
+        answer = MHD_create_response_from_buffer(
+            response->body_len, response->body,
+            is_static ? MHD_RESPMEM_PERSISTENT : MHD_RESPMEM_MUST_FREE);
+    if (answer == NULL) {
+        if (!is_static)
+            free(response->body);
+        return false;
+    }
+    http_fill_fields(&fields, request, response);
+    bool is_good = true;
+    for (int i = 0; is_good && i < fields.count; i++)
+        is_good = MHD_add_response_header(answer, fields.list[i].name,
+                                          fields.list[i].value) == MHD_YES;
+    is_good = is_good && MHD_queue_response(http, (unsigned)response->status,
+                                            answer) == MHD_YES;
+    MHD_destroy_response(answer);
+    return is_good;
+}
+
 static void set_held(struct front *front, struct connection *it, bool is_held)
 {
     front->held += is_held - it->is_held;
@@ -60,7 +107,7 @@ static enum MHD_Result send_answer(struct front *front, struct exchange *it,
 {
     audit_note_refusal(front->service.audit, &it->request, (struct span){0},
                        response);
-    if (!answer_queue(it->connection.http, &it->request, response))
+    if (!queue_answer(it->connection.http, &it->request, response))
         return MHD_NO;
     set_held(front, &it->connection, false);
     it->connection.answered_run = front->run;

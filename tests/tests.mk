@@ -52,8 +52,8 @@ unfuzzed := $(addprefix server/,world plan start healthcheck \
               $(addprefix base/,linefile loop notify peer process timers) \
               $(addprefix node/,confirm dial line link resolver \
                 subscription)) \
-            $(addprefix api/,accesslog exchange failure front handler heartbeat list \
-              locks ops pool service answer http/% \
+            $(addprefix api/,accesslog exchange front handler heartbeat list \
+              locks service http/% \
               $(addprefix access/,access accounts audit authfile bucket \
                 holdings))
 fuzzed := $(filter-out $(unfuzzed:%=$(OUT)/%.o),$(OBJ))

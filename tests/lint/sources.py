@@ -16,7 +16,7 @@ LIBRARIES = {
                 "server/base/certificates.c", "server/base/certificates.h",
                 "server/healthcheck.c", "server/node/session.c",
                 "server/node/trust.c"},
-    "microhttpd.h": {"api/answer.h", "api/front.c", "api/http/library.h"},
+    "microhttpd.h": {"api/front.c", "api/http/library.h"},
     "jansson.h": {"api/message/body.c", "api/message/jsonload.c",
                   "cli/http.h"},
     "curl/": {"cli/http.c"},
