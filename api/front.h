@@ -9,9 +9,8 @@
 #include "../server/config/config.h"
 #include "../server/engine/engine.h"
 #include "../server/lock/metrics.h"
-#include "service.h"
 
-enum { FRONT_ERROR_MAX = SERVICE_ERROR_MAX };
+enum { FRONT_ERROR_MAX = 400 };
 
 struct front;
 
@@ -30,6 +29,12 @@ struct front_setup {
  */
 struct front *front_new(const struct front_setup *setup,
                         char error[FRONT_ERROR_MAX]);
+
+/*
+ * Whether the files that config names are good, apart from the audit log.
+ * False: error holds one line for people.
+ */
+bool front_check(const struct config *config, char error[FRONT_ERROR_MAX]);
 
 /* Serves what clients have sent; the LOOP_SERVE stage of each turn. */
 void front_serve(struct front *front);

@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "../api/front.h"
-#include "../api/service.h"
 #include "base/address.h"
 #include "base/clock.h"
 #include "base/loop.h"
@@ -281,7 +280,7 @@ static bool check(const struct config *config)
     char error[TRUST_TEXT_MAX];
     struct trust *trust = NULL;
     bool is_valid =
-        trust_make(&trust, config, error) && service_check(config, error);
+        trust_make(&trust, config, error) && front_check(config, error);
     if (!is_valid)
         fprintf(stderr, "redlockd: %s\n", error);
     trust_free(trust);

@@ -53,7 +53,7 @@ unfuzzed := $(addprefix server/,world plan start healthcheck \
               $(addprefix node/,confirm dial line link resolver \
                 subscription)) \
             $(addprefix api/,accesslog exchange front handler heartbeat list \
-              locks service http/% \
+              locks http/% \
               $(addprefix access/,access accounts audit authfile bucket \
                 holdings))
 fuzzed := $(filter-out $(unfuzzed:%=$(OUT)/%.o),$(OBJ))

@@ -4,14 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../../api/service.h"
+#include "../../../api/front.h"
 #include "../../../server/base/log.h"
 #include "../../lib/suite/suite.h"
 #include "../growth.h"
 #include "authtext.h"
 
 static struct config config;
-static char error[SERVICE_ERROR_MAX];
+static char error[FRONT_ERROR_MAX];
 
 static void set_up(void)
 {
@@ -20,16 +20,16 @@ static void set_up(void)
                    authtext_write("a " AUTHTEXT_SECRET " read prefix=*\n"));
 }
 
-SUITE(service, .set_up = set_up, .tear_down = authtext_remove);
+SUITE(front_check, .set_up = set_up, .tear_down = authtext_remove);
 
 static void check(void)
 {
-    ck_assert_msg(service_check(&config, error), "%s", error);
+    ck_assert_msg(front_check(&config, error), "%s", error);
 }
 
 static void check_in_vain(void)
 {
-    ck_assert(!service_check(&config, error));
+    ck_assert(!front_check(&config, error));
 }
 
 TEST(a_check_leaves_nothing)
