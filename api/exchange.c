@@ -99,7 +99,7 @@ enum exchange_step exchange_begin(const struct service *service,
     access_admit(service->access, request, head->values[HEAD_AUTHORIZATION]);
     it->connection.body_is_unwanted = request->caller->refusal.detail != NULL;
     if (request->caller->refusal.detail != NULL && !is_worth_reading)
-        login_respond_refusal(request, response);
+        access_respond_refusal(request, response);
     else if (length > CONNECTION_DISCARD_MAX)
         handler_refuse_body(request, response);
     else
@@ -150,7 +150,7 @@ static enum exchange_step revoke(const struct service *service,
         engine_peek(service->engine, request->op);
     if (!request->is_watch)
         audit_note_abandoned(service->audit, request, result);
-    login_respond_refusal(request, response);
+    access_respond_refusal(request, response);
     audit_note_refusal(service->audit, request, result->resource, response);
     if (engine_abandon(service->engine, request->op))
         service->metrics->undelivered_grants++;
@@ -211,7 +211,7 @@ static enum exchange_step handle(const struct service *service,
             it->caller.refusal.is_late = false;
             return EXCHANGE_DELAY;
         }
-        login_respond_refusal(request, response);
+        access_respond_refusal(request, response);
         return answer(response);
     }
     request->body = (struct span){connection->body, connection->body_len};

@@ -17,7 +17,7 @@
 #ifndef REDLOCKD_EXCHANGE_H
 #define REDLOCKD_EXCHANGE_H
 
-#include "access/login.h"
+#include "access/access.h"
 #include "http/connection.h"
 #include "message/head.h"
 #include "message/http.h"

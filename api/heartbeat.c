@@ -7,7 +7,6 @@
 #include "../server/lock/names.h"
 #include "access/access.h"
 #include "access/audit.h"
-#include "access/login.h"
 #include "locks.h"
 #include "message/body.h"
 #include "message/head.h"

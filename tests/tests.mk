@@ -54,7 +54,7 @@ unfuzzed := $(addprefix server/,world plan start healthcheck \
                 subscription)) \
             $(addprefix api/,accesslog exchange front handler heartbeat list \
               locks http/% \
-              $(addprefix access/,access accounts audit authfile bucket \
+              $(addprefix access/,access accounts audit \
                 holdings))
 fuzzed := $(filter-out $(unfuzzed:%=$(OUT)/%.o),$(OBJ))
 $(fuzzers): $(OUT)/fuzz/%: $(OUT)/tests/fuzz/fuzz_%.o $(fuzz_shared) $(fuzzed)

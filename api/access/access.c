@@ -11,7 +11,7 @@
 #include "../message/head.h"
 #include "../message/problem.h"
 #include "accounts.h"
-#include "authfile.h"
+#include "identities.h"
 
 static_assert((int)IDENTITY_NAME_MAX == (int)HTTP_IDENTITY_MAX, "");
 static_assert((int)IDENTITIES_MAX < (int)ASKERS_MAX, "");
@@ -33,12 +33,12 @@ struct access {
 /* Reads the file and goes by it. False: error tells why not. */
 static bool update(struct access *access, char error[ACCESS_ERROR_MAX])
 {
-    struct identities *identities = authfile_load(access->path, error);
+    struct identities *identities = identities_load(access->path, error);
     if (identities == NULL)
         return false;
     if (!accounts_set(&access->accounts, identities, clock_now_us())) {
         identities_free(identities);
-        authfile_explain(access->path, "no memory", error);
+        identities_explain(access->path, "no memory", error);
         return false;
     }
     log_write(LOG_INFO, "auth_file_read",
@@ -51,7 +51,7 @@ static bool update(struct access *access, char error[ACCESS_ERROR_MAX])
 struct access *access_new(const char *path, char error[ACCESS_ERROR_MAX])
 {
     struct access *access = calloc(1, sizeof *access);
-    authfile_explain(path, "no memory", error);
+    identities_explain(path, "no memory", error);
     if (access == NULL)
         return NULL;
     access->path = path;
@@ -87,6 +87,114 @@ bool access_reload(struct access *access)
 }
 
 /* ---- who asks ----------------------------------------------------------- */
+
+#define CHALLENGE "Bearer realm=\"redlockd\""
+#define INVALID_TOKEN CHALLENGE ", error=\"invalid_token\""
+
+/* The token of "Bearer <token>", RFC 6750 §2.1; ptr NULL: another scheme. */
+static struct span token_of(struct span authorization)
+{
+    static const char scheme[] = "Bearer";
+    size_t len = sizeof scheme - 1;
+    if (authorization.len < len ||
+        strncasecmp(authorization.ptr, scheme, len) != 0)
+        return (struct span){0};
+    struct span token = {authorization.ptr + len, authorization.len - len};
+    if (token.len > 0 && *token.ptr != ' ')
+        return (struct span){0};
+    while (token.len > 0 && *token.ptr == ' ') {
+        token.ptr++;
+        token.len--;
+    }
+    return token;
+}
+
+/* The number of the token's identity; -1: none has it. */
+static int find_token(const struct identities *identities, uint32_t file,
+                      struct login *login, struct span token)
+{
+    struct digest digest;
+    if (token.len == 0)
+        return -1;
+    if (login != NULL && login->file == file &&
+        digest_is_same_text((struct span){login->token, login->len}, token))
+        return login->number;
+    if (!digest_make(&digest, token))
+        return -1;
+    int number = identities_find_digest(identities, &digest);
+    if (number >= 0 && login != NULL && token.len <= sizeof login->token) {
+        login->file = file;
+        login->number = number;
+        login->len = span_copy(login->token, token);
+    }
+    return number;
+}
+
+static int refuse_stranger(struct http_request *request, const char *detail)
+{
+    request->caller->refusal.code = PROBLEM_UNAUTHORIZED;
+    request->caller->refusal.detail = detail;
+    request->caller->refusal.challenge = CHALLENGE;
+    return -1;
+}
+
+/* The refusal of a token that was good before. */
+static void login_revoke(struct refusal *refusal, const char *detail)
+{
+    refusal->code = PROBLEM_UNAUTHORIZED;
+    refusal->detail = detail;
+    refusal->challenge = INVALID_TOKEN;
+}
+
+void access_respond_refusal(const struct http_request *request,
+                            struct http_response *response)
+{
+    const struct refusal *refusal = &request->caller->refusal;
+    const struct problem problem = {.code = refusal->code,
+                                    .detail = refusal->detail,
+                                    .retry_after_ms = refusal->retry_after_ms};
+    problem_respond(&problem, request->id, response);
+    response->challenge = refusal->challenge;
+}
+
+/*
+ * The number of the identity. file: which reading of the auth file this is.
+ * -1: there is none, and request->caller->refusal tells why.
+ */
+static int login_find(const struct identities *identities, uint32_t file,
+                      struct http_request *request, struct span authorization)
+{
+    if (authorization.ptr != NULL) { /* it counts more than a certificate */
+        struct span token = token_of(authorization);
+        if (token.ptr == NULL)
+            return refuse_stranger(request,
+                                   "the only supported authorization is "
+                                   "Authorization: Bearer <token>");
+        int number =
+            find_token(identities, file, request->caller->login, token);
+        if (number < 0)
+            login_revoke(&request->caller->refusal,
+                         "this bearer token is not known here");
+        return number;
+    }
+    if (request->peer_names == NULL || request->peer_names[0] == '\0')
+        return refuse_stranger(request,
+                               "send a token, as in Authorization: Bearer "
+                               "<token>");
+    int number =
+        identities_find_certificate(identities, span_of(request->peer_names));
+    if (number == IDENTITIES_SEVERAL)
+        return refuse_stranger(request,
+                               "the client certificate has the names of "
+                               "several identities; show one with the name of "
+                               "one of them, or send a token");
+    return number >= 0
+               ? number
+               : refuse_stranger(
+                     request,
+                     "no name in the client certificate is known here; "
+                     "send a token, as in Authorization: Bearer <token>");
+}
 
 static void refuse(struct http_request *request, enum problem_code code,
                    const char *detail)
@@ -307,7 +415,7 @@ static bool respond_refusal(struct http_request *request,
                             struct http_response *response)
 {
     note_result(request, result);
-    login_respond_refusal(request, response);
+    access_respond_refusal(request, response);
     return false;
 }
 

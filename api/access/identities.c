@@ -1,14 +1,19 @@
 #include "identities.h"
 
 #include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "../../server/base/encoding.h"
+#include "../../server/base/log.h"
 #include "../../server/base/timestamp.h"
 #include "../../server/lock/names.h"
 #include "../message/id.h"
-#include "bucket.h"
 
 const char *const scope_names[SCOPES] = {
     [SCOPE_LOCK] = "lock",
@@ -148,12 +153,12 @@ static const char *read_key(struct span word, struct identity *it)
     if (take_start(&word, "prefix="))
         return read_prefix(word, it);
     if (take_start(&word, "rate="))
-        return read_number(word, BUCKET_MAX, &it->rate)
+        return read_number(word, IDENTITY_RATE_MAX, &it->rate)
                    ? NULL
                    : "rate= must occur once, with the requests a second: 1 to "
                      "1000000";
     if (take_start(&word, "burst="))
-        return read_number(word, BUCKET_MAX, &it->burst)
+        return read_number(word, IDENTITY_RATE_MAX, &it->burst)
                    ? NULL
                    : "burst= must occur once, with the requests at once: 1 to "
                      "1000000";
@@ -346,6 +351,96 @@ void identities_free(struct identities *all)
     free(all->list);
     free(all->text);
     free(all);
+}
+
+/* ---- the file ----------------------------------------------------------- */
+
+/* A file as it was read. */
+struct file {
+    char *text; /* malloc'ed */
+    size_t len;
+    bool is_open_to_others; /* they may read or write it */
+};
+
+static bool fail_file(char reason[IDENTITIES_ERROR_MAX], const char *text)
+{
+    (void)snprintf(reason, IDENTITIES_ERROR_MAX, "%c%s",
+                   tolower((unsigned char)text[0]), text + 1);
+    return false;
+}
+
+/* All of it; the size is only what it was a moment ago. */
+static bool read_all(struct file *file, int fd,
+                     char reason[IDENTITIES_ERROR_MAX])
+{
+    size_t size = IDENTITIES_SIZE_MAX + 1;
+    struct stat info;
+    if (fstat(fd, &info) != 0)
+        return fail_file(reason, strerror(errno));
+    if (!S_ISREG(info.st_mode))
+        return fail_file(reason, "it is not a regular file");
+    file->is_open_to_others = (info.st_mode & (S_IROTH | S_IWOTH)) != 0;
+    file->text = malloc(size);
+    if (file->text == NULL)
+        return fail_file(reason, "no memory");
+    while (file->len < size) {
+        ssize_t got = read(fd, file->text + file->len, size - file->len);
+        if (got < 0)
+            return fail_file(reason, strerror(errno));
+        if (got == 0)
+            return true;
+        file->len += (size_t)got;
+    }
+    return fail_file(reason, "it is larger than 1 MiB");
+}
+
+/* False: reason tells why, and there is no text. */
+static bool read_file(struct file *file, const char *path,
+                      char reason[IDENTITIES_ERROR_MAX])
+{
+    *file = (struct file){.text = NULL};
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return fail_file(reason, strerror(errno));
+    bool is_read = read_all(file, fd, reason);
+    (void)close(fd); /* only read */
+    if (!is_read) {
+        free(file->text);
+        file->text = NULL;
+    }
+    return is_read;
+}
+
+void identities_explain(const char *path, const char *reason,
+                        char error[IDENTITIES_TEXT_MAX])
+{
+    bool has_line = reason[0] >= '0' && reason[0] <= '9';
+    (void)snprintf(error, IDENTITIES_TEXT_MAX, "--auth-file: %.120s:%s%s", path,
+                   has_line ? "" : " ", reason);
+}
+
+struct identities *identities_load(const char *path,
+                                   char error[IDENTITIES_TEXT_MAX])
+{
+    struct file file;
+    char reason[IDENTITIES_ERROR_MAX];
+    if (!read_file(&file, path, reason)) {
+        identities_explain(path, reason, error);
+        return NULL;
+    }
+    struct identities *identities =
+        identities_parse((struct span){file.text, file.len}, reason);
+    free(file.text);
+    if (identities == NULL)
+        identities_explain(path, reason, error);
+    else if (file.is_open_to_others)
+        log_write(LOG_WARN, "auth_file_open",
+                  (struct log_field[]){
+                      LOG_S("file", path),
+                      LOG_S("detail", "every user of this machine may read or "
+                                      "write the auth file; chmod 640"),
+                      LOG_END});
+    return identities;
 }
 
 /* ---- looking up --------------------------------------------------------- */

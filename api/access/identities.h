@@ -12,7 +12,7 @@
  *
  * Blanks are between the words; a '%' in a name of a certificate or in a prefix
  * begins a percent-encoded byte. Lines that are blank or begin with '#' say
- * nothing. Pure.
+ * nothing.
  */
 #ifndef REDLOCKD_IDENTITIES_H
 #define REDLOCKD_IDENTITIES_H
@@ -22,10 +22,13 @@
 enum {
     IDENTITY_NAME_MAX = 64,
     IDENTITY_PREFIXES_MAX = 16,
+    IDENTITY_RATE_MAX = 1000000, /* and of burst */
     IDENTITY_LOCKS_MAX = 1000000,
     IDENTITIES_MAX = 1000,
     IDENTITIES_LINE_MAX = 16384,
-    IDENTITIES_ERROR_MAX = 200,
+    IDENTITIES_SIZE_MAX = 1024 * 1024, /* of the file */
+    IDENTITIES_ERROR_MAX = 200,        /* of what is wrong with its text */
+    IDENTITIES_TEXT_MAX = 350,         /* and with the file */
     IDENTITIES_SEVERAL = -2,
 };
 
@@ -61,6 +64,17 @@ struct identities {
  */
 struct identities *identities_parse(struct span text,
                                     char error[IDENTITIES_ERROR_MAX]);
+
+/*
+ * NULL: error is one line for people; it repeats nothing of the file. Never
+ * waits for a writer. Warns in the log if others may read or write the file.
+ */
+struct identities *identities_load(const char *path,
+                                   char error[IDENTITIES_TEXT_MAX]);
+
+/* Writes "--auth-file: path: reason", or if it has a line, "path:line: …". */
+void identities_explain(const char *path, const char *reason,
+                        char error[IDENTITIES_TEXT_MAX]);
 
 /* NULL is ignored. */
 void identities_free(struct identities *all);

@@ -90,7 +90,7 @@ struct http_request {
     struct route_match match;
     int counted_as; /* enum lock_call, or metrics_call */
 
-    /* who asks; the rest of it by access, see login.h */
+    /* who asks; the rest of it by access */
     struct caller *caller;
 
     /* what was begun; set by locks and list */

@@ -7,7 +7,6 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "../../api/access/bucket.h"
 #include "../../api/access/identities.h"
 #include "../../api/message/id.h"
 #include "input.h"
@@ -36,8 +35,8 @@ static void check_identity(const struct identities *all, int i)
     assert(identities_find_name(all, it->name) == i);
     assert(i == 0 || strcmp(all->list[i - 1].name, it->name) < 0);
     assert(it->scopes != 0 && it->scopes < 1u << SCOPES);
-    assert(it->rate >= 0 && it->rate <= BUCKET_MAX);
-    assert(it->burst >= 0 && it->burst <= BUCKET_MAX);
+    assert(it->rate >= 0 && it->rate <= IDENTITY_RATE_MAX);
+    assert(it->burst >= 0 && it->burst <= IDENTITY_RATE_MAX);
     assert((it->rate > 0) == (it->burst > 0));
     assert(it->locks >= 0 && it->locks <= IDENTITY_LOCKS_MAX);
     check_prefixes(it);

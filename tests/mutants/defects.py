@@ -372,7 +372,7 @@ DEFECTS = [
         "slot, digits, false,\n")]),
     # ---- who may ask --------------------------------------------------------
     Defect("unknown tokens taken for known ones", "nemesis", "rights", [Edit(
-        "api/access/login.c",
+        "api/access/access.c",
         "        login->len = span_copy(login->token, token);\n    }\n"
         "    return number;",
         "        login->len = span_copy(login->token, token);\n    }\n"

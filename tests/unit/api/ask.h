@@ -6,7 +6,7 @@
 
 #include <jansson.h>
 
-#include "../../../api/access/login.h"
+#include "../../../api/access/access.h"
 #include "../../../api/service.h"
 #include "../../../server/lock/lock.h"
 #include "../play.h"

@@ -2,14 +2,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../../../api/access/authfile.h"
+#include "../../../api/access/identities.h"
 #include "../../lib/suite/suite.h"
 #include "../starve.h"
 #include "authtext.h"
 
 #define GOOD "a " AUTHTEXT_SECRET " lock prefix=*\n"
 
-static char error[AUTHFILE_ERROR_MAX];
+static char error[IDENTITIES_TEXT_MAX];
 
 static void tear_down(void)
 {
@@ -19,8 +19,8 @@ static void tear_down(void)
 
 static void expect(const char *path, const char *reason)
 {
-    char line[AUTHFILE_ERROR_MAX];
-    struct identities *all = authfile_load(path, error);
+    char line[IDENTITIES_TEXT_MAX];
+    struct identities *all = identities_load(path, error);
     ck_assert_ptr_null(all);
     snprintf(line, sizeof line, "--auth-file: %s:%s", path, reason);
     ck_assert_str_eq(error, line);
@@ -30,7 +30,7 @@ SUITE(authfile, .tear_down = tear_down);
 
 TEST(a_good_file_is_read)
 {
-    struct identities *all = authfile_load(authtext_write(GOOD), error);
+    struct identities *all = identities_load(authtext_write(GOOD), error);
     ck_assert_msg(all != NULL, "%s", error);
     ck_assert_int_eq(all->count, 1);
     identities_free(all);
@@ -65,10 +65,10 @@ TEST(a_mebibyte_and_no_more)
     FILE *file = fopen(path, "a");
     ck_assert_ptr_nonnull(file);
     size_t len = sizeof GOOD "#\n" - 1;
-    for (; len < AUTHFILE_SIZE_MAX; len++)
+    for (; len < IDENTITIES_SIZE_MAX; len++)
         fputc('\n', file);
     ck_assert_int_eq(fflush(file), 0);
-    struct identities *all = authfile_load(path, error);
+    struct identities *all = identities_load(path, error);
     ck_assert_msg(all != NULL, "%s", error);
     identities_free(all);
     fputc('\n', file);
@@ -81,7 +81,7 @@ TEST(a_long_path_is_cut)
     char path[600];
     memset(path, 'x', sizeof path);
     path[sizeof path - 1] = '\0';
-    ck_assert_ptr_null(authfile_load(path, error));
+    ck_assert_ptr_null(identities_load(path, error));
     ck_assert_ptr_nonnull(strstr(error, "xxx: file name too long"));
 }
 

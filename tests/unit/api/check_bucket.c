@@ -1,5 +1,5 @@
 
-#include "../../../api/access/bucket.h"
+#include "../../../api/access/accounts.h"
 #include "../../lib/suite/suite.h"
 
 static struct bucket bucket;
@@ -30,18 +30,20 @@ TEST(it_gives_its_burst_and_then_its_rate)
 TEST(it_never_holds_more_than_its_burst)
 {
     bucket_init(&bucket, 3, 0);
-    ck_assert_int_eq(count(BUCKET_MAX, 3, INT64_MAX / 2), 3);
+    ck_assert_int_eq(count(IDENTITY_RATE_MAX, 3, INT64_MAX / 2), 3);
     ck_assert_int_eq(count(1, 3, INT64_MAX / 2 + 3000000), 3);
     ck_assert_int_eq(count(1, 3, INT64_MAX / 2 + 6000001), 3);
 }
 
 TEST(the_largest_numbers_fit)
 {
-    bucket_init(&bucket, BUCKET_MAX, 0);
-    ck_assert_int_eq(count(BUCKET_MAX, BUCKET_MAX, 0), BUCKET_MAX);
+    bucket_init(&bucket, IDENTITY_RATE_MAX, 0);
+    ck_assert_int_eq(count(IDENTITY_RATE_MAX, IDENTITY_RATE_MAX, 0),
+                     IDENTITY_RATE_MAX);
     ck_assert_int_eq(wait_us, 1);
-    ck_assert_int_eq(count(BUCKET_MAX, BUCKET_MAX, 999999), 999999);
-    ck_assert_int_eq(count(1, BUCKET_MAX, INT64_MAX), BUCKET_MAX);
+    ck_assert_int_eq(count(IDENTITY_RATE_MAX, IDENTITY_RATE_MAX, 999999),
+                     999999);
+    ck_assert_int_eq(count(1, IDENTITY_RATE_MAX, INT64_MAX), IDENTITY_RATE_MAX);
 }
 
 TEST(what_a_reload_takes_away_is_gone)
