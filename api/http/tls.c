@@ -1,10 +1,13 @@
 #include "tls.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
+#include <gnutls/x509-ext.h>
 #include <gnutls/x509.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,7 +17,8 @@
 #include "../../server/base/log.h"
 #include "../../server/base/networks.h"
 #include "../../server/base/peer.h"
-#include "peername.h"
+
+#define ALTERNATIVE_NAMES_OID "2.5.29.17" /* RFC 5280 §4.2.1.6 */
 
 enum {
     REASON_MAX = 400,
@@ -147,6 +151,111 @@ void tls_free(struct tls *tls)
     free(tls);
 }
 
+/* ---- the names in a certificate ----------------------------------------- */
+
+struct name_list {
+    char *text;
+    size_t len, size; /* with its NUL */
+    int count;
+    bool is_full;
+};
+
+/* Nothing that a log line or a file of identities could take for another. */
+static bool is_plain(const unsigned char *name, size_t len)
+{
+    for (size_t i = 0; i < len; i++)
+        if (!isgraph(name[i]))
+            return false;
+    return len > 0;
+}
+
+static void add_name(struct name_list *list, const char *kind,
+                     const gnutls_datum_t *name)
+{
+    size_t left = list->size - list->len;
+    if (!is_plain(name->data, name->size))
+        return;
+    int len = snprintf(list->text + list->len, left, "%s%s%.*s",
+                       list->len > 0 ? "\n" : "", kind, (int)name->size,
+                       (const char *)name->data);
+    if (list->count++ == TLS_PEER_NAMES_MAX || len < 0 || (size_t)len >= left)
+        list->is_full = true;
+    if (!list->is_full)
+        list->len += (size_t)len;
+}
+
+static const char *kind_of(unsigned type)
+{
+    switch (type) {
+    case GNUTLS_SAN_DNSNAME:
+        return "dns:";
+    case GNUTLS_SAN_URI:
+        return "uri:";
+    case GNUTLS_SAN_RFC822NAME:
+        return "email:";
+    default:
+        return NULL;
+    }
+}
+
+/* False: the extension cannot be read. */
+static bool add_alternatives(struct name_list *list, const gnutls_datum_t *der)
+{
+    gnutls_subject_alt_names_t names = NULL;
+    gnutls_datum_t name;
+    unsigned type;
+    bool is_read = gnutls_subject_alt_names_init(&names) >= 0 &&
+                   gnutls_x509_ext_import_subject_alt_names(der, names, 0) >= 0;
+    for (unsigned i = 0; is_read && gnutls_subject_alt_names_get(
+                                        names, i, &type, &name, NULL) >= 0;
+         i++)
+        if (kind_of(type) != NULL)
+            add_name(list, kind_of(type), &name);
+    if (names != NULL)
+        gnutls_subject_alt_names_deinit(names);
+    return is_read;
+}
+
+/* False: one is too long. */
+static bool add_common(struct name_list *list, gnutls_x509_crt_t certificate)
+{
+    unsigned char text[256]; /* RFC 5280 allows 64 */
+    for (unsigned i = 0;; i++) {
+        size_t len = sizeof text; /* with its NUL */
+        int rc = gnutls_x509_crt_get_dn_by_oid(
+            certificate, GNUTLS_OID_X520_COMMON_NAME, i, 0, text, &len);
+        if (rc < 0)
+            return rc == GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE;
+        add_name(list, "cn:", &(gnutls_datum_t){text, (unsigned)len});
+    }
+}
+
+static bool read_names(struct name_list *list, gnutls_x509_crt_t certificate)
+{
+    gnutls_datum_t der = {NULL, 0};
+    int rc = gnutls_x509_crt_get_extension_by_oid2(
+        certificate, ALTERNATIVE_NAMES_OID, 0, &der, NULL);
+    if (rc == GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE)
+        return add_common(list, certificate);
+    bool is_read = rc >= 0 && add_alternatives(list, &der);
+    gnutls_free(der.data);
+    return is_read;
+}
+
+void tls_read_names(struct span der, char *names, size_t size)
+{
+    const gnutls_datum_t datum = {(unsigned char *)der.ptr, (unsigned)der.len};
+    gnutls_x509_crt_t certificate = NULL;
+    struct name_list list = {.text = names, .size = size};
+    bool is_read =
+        gnutls_x509_crt_init(&certificate) >= 0 &&
+        gnutls_x509_crt_import(certificate, &datum, GNUTLS_X509_FMT_DER) >= 0 &&
+        read_names(&list, certificate) && !list.is_full;
+    names[is_read ? list.len : 0] = '\0';
+    if (certificate != NULL)
+        gnutls_x509_crt_deinit(certificate);
+}
+
 /* ---- who the client is -------------------------------------------------- */
 
 static void log_refusal(const char *reason)
@@ -204,7 +313,8 @@ static int verify_client(gnutls_session_t library)
         return refuse(it, GNUTLS_A_BAD_CERTIFICATE, GNUTLS_E_CERTIFICATE_ERROR);
     it->is_trusted = true;
     it->until_s = certificates_next_end_s(chain, count, now_s());
-    peername_read(&chain[0], it->peer_names, sizeof it->peer_names);
+    tls_read_names((struct span){(const char *)chain[0].data, chain[0].size},
+                   it->peer_names, sizeof it->peer_names);
     return 0;
 }
 

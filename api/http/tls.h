@@ -21,6 +21,7 @@
 #ifndef REDLOCKD_TLS_H
 #define REDLOCKD_TLS_H
 
+#include "../../server/base/types.h"
 #include "../../server/config/config.h"
 #include "../../server/lock/metrics.h"
 
@@ -36,7 +37,7 @@
     "+SIGN-RSA-PSS-RSAE-SHA512:+SIGN-RSA-SHA256:+SIGN-RSA-SHA384:"             \
     "+SIGN-RSA-SHA512:+CTYPE-X509"
 
-enum { TLS_NAMES_MAX = 1024 };
+enum { TLS_NAMES_MAX = 1024, TLS_PEER_NAMES_MAX = 16 };
 
 struct gnutls_session_int;
 
@@ -92,8 +93,8 @@ void tls_session_abort(struct tls_session *it);
 bool tls_session_may_ask(struct tls_session *it, const char *target);
 
 /*
- * The names in the client's certificate, as in peername.h. "": no certificate,
- * or no names in it, or too many, or more than TLS_NAMES_MAX
+ * The names in the client's certificate, as tls_read_names writes them. "": no
+ * certificate, or no names in it, or too many, or more than TLS_NAMES_MAX
  * characters of them.
  */
 const char *tls_session_peer_names(const struct tls_session *it);
@@ -107,5 +108,21 @@ const char *tls_session_peer_names(const struct tls_session *it);
  * next request, and no more, while it waits for an answer, does not exist.
  */
 bool tls_session_has_ended(const struct tls_session *it);
+
+/* ---- the names in a certificate ----------------------------------------- */
+
+/*
+ * The names by which an identity may be known: the DNS names, URIs and email
+ * addresses among the alternative names; if it has no alternative name of any
+ * kind, the common names. Each with its kind, as in "dns:a.example", joined by
+ * U+000A as in names.h. Constraints on the names of an authority say nothing of
+ * its common names, and something else of each kind: so what is said of one
+ * kind must never count as another.
+ *
+ * Names with other than printable ASCII characters are left out. "": there are
+ * none, or more than TLS_PEER_NAMES_MAX, or they do not fit. der is the encoded
+ * certificate.
+ */
+void tls_read_names(struct span der, char *names, size_t size);
 
 #endif

@@ -11,7 +11,6 @@ LIBRARIES = {
     "hiredis/": {"server/node/wire.c"},
     "systemd/": {"server/base/notify.c"},
     "gnutls/": {"api/access/digest.c", "api/http/library.c",
-                "api/http/peername.c", "api/http/peername.h",
                 "api/http/tls.c",
                 "server/base/certificates.c", "server/base/certificates.h",
                 "server/healthcheck.c", "server/node/session.c",

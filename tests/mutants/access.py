@@ -6,7 +6,7 @@ from defect import Defect, Edit
 ACCESS = [
     Defect("a common name beside alternative names", "unit",
            "all_names_are_taken_with_their_kinds", [Edit(
-               "api/http/peername.c",
+               "api/http/tls.c",
                "    if (rc == GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE)\n"
                "        return add_common(list, certificate);\n",
                "    if (!add_common(list, certificate))\n"
@@ -15,7 +15,7 @@ ACCESS = [
                "        return true;\n")], tests="peername"),
     Defect("a URI taken for a DNS name", "unit",
            "all_names_are_taken_with_their_kinds", [Edit(
-               "api/http/peername.c", '        return "uri:";\n',
+               "api/http/tls.c", '        return "uri:";\n',
                '        return "dns:";\n')], tests="peername"),
     Defect("the first of several identities taken", "unit",
            "a_name_counts_as_one_of_its_kind", [Edit(
