@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "../../../api/http/deadline.h"
+#include "../../../api/http/connection.h"
 #include "../../lib/suite/suite.h"
 #include "../tcp.h"
 
