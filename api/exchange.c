@@ -206,8 +206,7 @@ static enum exchange_step handle(const struct service *service,
         (void)access_stands(service->access, request, (struct span){0});
     if (request->caller->refusal.detail != NULL) {
         /* now, or later if it is one of too many */
-        if (it->caller.refusal.is_late &&
-            delays_have_room(&connection->all->delays)) {
+        if (it->caller.refusal.is_late && connection_may_delay(connection)) {
             it->caller.refusal.is_late = false;
             return EXCHANGE_DELAY;
         }

@@ -506,7 +506,7 @@ static bool start(struct front *front, const struct front_setup *setup,
     front->connections.ctx = front;
     front->connections.size = sizeof(struct exchange);
     front->connections.tls = front->service.tls;
-    front->connections.delays.most = setup->connections_max / DELAYED_PART;
+    front->connections.delayed_most = setup->connections_max / DELAYED_PART;
     int fd = library_listen(config->listen_host, config->listen_port,
                             config->reuse_port, error, FRONT_ERROR_MAX);
     if (fd < 0)

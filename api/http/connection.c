@@ -204,18 +204,29 @@ static bool await_handshake(void *ctx)
 
 /* ---- delays ------------------------------------------------------------- */
 
+static void forget_delay(struct connection *it)
+{
+    TAILQ_REMOVE(&it->all->delayed, it, delayed);
+    it->all->delayed_count--;
+}
+
 /* It is refused now. */
 static void end_delay(struct connection *it)
 {
-    delay_end(&it->all->delays, &it->delay);
+    forget_delay(it);
     it->state = CONNECTION_READING;
     it->all->events->wake(it->all->ctx, it);
 }
 
-static void on_due(struct delay *delay)
+static void on_due(void *arg)
 {
-    end_delay((struct connection *)((char *)delay -
-                                    offsetof(struct connection, delay)));
+    struct connections *all = arg;
+    int64_t now_us = clock_now_us();
+    struct connection *it;
+    while ((it = TAILQ_FIRST(&all->delayed)) != NULL && it->due_us <= now_us)
+        end_delay(it);
+    if (it != NULL)
+        loop_timer_set(all->delay_timer, it->due_us);
 }
 
 /* ---- clients that leave ------------------------------------------------- */
@@ -300,14 +311,16 @@ bool connections_init(struct connections *all, struct loop *loop,
                                 .shakes_left = SHAKES_MIN};
     deadlines_init(&all->deadlines, metrics);
     all->sweep_timer = loop_timer_new(loop, on_sweep, all);
-    return delays_init(&all->delays, loop, on_due) && all->sweep_timer != NULL;
+    TAILQ_INIT(&all->delayed);
+    all->delay_timer = loop_timer_new(loop, on_due, all);
+    return all->sweep_timer != NULL && all->delay_timer != NULL;
 }
 
 void connections_fini(struct connections *all)
 {
     assert(TAILQ_EMPTY(&all->deadlines.list));
     loop_timer_free(all->sweep_timer);
-    delays_fini(&all->delays);
+    loop_timer_free(all->delay_timer);
 }
 
 struct connection *connection_new(struct connections *all, int fd, void *http,
@@ -411,9 +424,14 @@ void connection_suspend(struct connection *it)
 
 void connection_delay(struct connection *it, int64_t now_us)
 {
+    struct connections *all = it->all;
     assert(it->state == CONNECTION_READING);
     it->state = CONNECTION_DELAYED;
-    delay_begin(&it->all->delays, &it->delay, now_us);
+    it->due_us = now_us + CONNECTION_DELAY_US;
+    TAILQ_INSERT_TAIL(&all->delayed, it, delayed);
+    all->delayed_count++;
+    if (TAILQ_FIRST(&all->delayed) == it)
+        loop_timer_set(all->delay_timer, it->due_us);
     if (it->has_left)
         connection_leave(it);
 }
@@ -470,7 +488,8 @@ void connection_end(struct connection *it, bool is_written)
     else
         metrics->requests_abandoned++;
     it->all->events->end(it->all->ctx, it, is_answered);
-    delay_end(&it->all->delays, &it->delay);
+    if (it->state == CONNECTION_DELAYED)
+        forget_delay(it);
     it->state = CONNECTION_IDLE;
     if (is_answered)
         deadline_end(&it->deadline);

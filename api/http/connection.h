@@ -11,7 +11,9 @@
  *    └──── answer is out ───── │ ↑                                    │
  *                                └────────────────────────────────────┘
  *
- * A refusal that must come late: READING → DELAYED → READING, and answered.
+ * A refusal that must come late, as there were too many: READING → DELAYED →
+ * READING, and answered. A client that asks again as soon as it is answered
+ * then asks slowly. It costs nothing meanwhile.
  *
  * What becomes of a request when its client leaves, its connection is cut, the
  * configuration that let it in is read anew, or the server stops:
@@ -47,7 +49,6 @@
 #include "../../server/base/peer.h"
 #include "../../server/base/types.h"
 #include "../../server/lock/metrics.h"
-#include "delays.h"
 #include "tls.h"
 
 /* ---- deadlines ---------------------------------------------------------- */
@@ -125,6 +126,7 @@ enum connection_state {
 
 enum {
     CONNECTION_DISCARD_MAX = 256 * 1024, /* read of a larger body, to answer */
+    CONNECTION_DELAY_US = 1000000,       /* until a late refusal */
 };
 
 struct connection;
@@ -167,7 +169,11 @@ struct connections {
     struct loop *loop;
     struct metrics *metrics;
     struct deadlines deadlines;
-    struct delays delays;
+    /* those that are delayed, from the one that is due first to the last */
+    TAILQ_HEAD(, connection) delayed;
+    struct loop_timer *delay_timer;
+    int delayed_count;
+    int delayed_most; /* at once; 0: none is delayed */
     struct crowd crowd;
     struct loop_timer *sweep_timer;
     bool is_sweeping; /* sweep_timer is set */
@@ -179,7 +185,8 @@ struct connections {
 
 struct connection {
     struct deadline deadline; /* first, so that it leads to its connection */
-    struct delay delay;
+    TAILQ_ENTRY(connection) delayed; /* while it is CONNECTION_DELAYED */
+    int64_t due_us;                  /* then: when it is refused */
     struct connections *all;
     struct loop_watch *watch;
     void *http;              /* the library's connection */
@@ -263,9 +270,15 @@ void connection_leave(struct connection *it);
 /* Whether its client certainly has left. */
 bool connection_has_left(struct connection *it);
 
+/* Whether there is room for one more that is delayed. */
+static inline bool connection_may_delay(const struct connection *it)
+{
+    return it->all->delayed_count < it->all->delayed_most;
+}
+
 /*
  * It is refused, and its answer comes later; wake tells when, or that the
- * client has left. all->delays must have room.
+ * client has left. connection_may_delay must be true.
  */
 void connection_delay(struct connection *it, int64_t now_us);
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "../../../server/base/clock.h"
 #include "../../lib/suite/suite.h"
@@ -323,4 +324,49 @@ TEST(requests_that_wait_are_woken)
     begin(LOCK_INSPECT, engine_inspect(play.engine, PLAY_RESOURCE, NULL));
     connections_wake(&pair.all);
     ck_assert_int_eq(pair.wakes, 1);
+}
+
+/* ---- refusals that come late -------------------------------------------- */
+
+static const struct connection *woken[2];
+static int woken_count;
+
+static void on_wake(void *ctx, struct connection *it)
+{
+    (void)ctx;
+    woken[woken_count++] = it;
+}
+
+static void on_end(void *ctx, struct connection *it, bool is_answered)
+{
+    (void)ctx, (void)it, (void)is_answered;
+}
+
+TEST(each_refusal_is_due_in_its_turn_and_not_before)
+{
+    static const struct connection_events events = {.wake = on_wake,
+                                                    .end = on_end};
+    int64_t now_us = clock_now_us();
+    int ends[2];
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    struct connection *its[2] = {
+        &pair.it->connection, connection_new(&pair.all, ends[0], NULL, NULL)};
+    pair.all.events = &events;
+    pair.all.delayed_most = 2;
+    for (int i = 0; i < 2; i++) {
+        ck_assert(connection_may_delay(its[i]));
+        connection_begin(its[i], now_us);
+        connection_delay(its[i],
+                         now_us - CONNECTION_DELAY_US + 20000 * (i + 1));
+    }
+    ck_assert(!connection_may_delay(its[0]));
+    for (int i = 0; i < 2; i++) {
+        turns_until_count(pair.loop, &woken_count, i + 1);
+        ck_assert_int_ge(clock_now_us(), now_us + 20000 * (i + 1));
+        ck_assert_ptr_eq(woken[i], its[i]);
+    }
+    ck_assert_int_eq(pair.all.delayed_count, 0);
+    connection_free(its[1]);
+    close(ends[0]);
+    close(ends[1]);
 }

@@ -80,10 +80,11 @@ static void be_late(void)
 {
     ck_assert_int_eq(begin_with("Accept", "*/*"), EXCHANGE_READ);
     pair.it->caller.refusal.is_late = true;
-    pair.all.delays.most = 1;
+    pair.all.delayed_most = 1;
     ck_assert_int_eq(exchanged_go_on(), EXCHANGE_DELAY);
-    connection_delay(&pair.it->connection, clock_now_us() - DELAYS_US);
-    ck_assert_int_eq(pair.all.delays.count, 1);
+    connection_delay(&pair.it->connection,
+                     clock_now_us() - CONNECTION_DELAY_US);
+    ck_assert_int_eq(pair.all.delayed_count, 1);
 }
 
 TEST(one_of_too_many_refusals_comes_late)
@@ -91,7 +92,7 @@ TEST(one_of_too_many_refusals_comes_late)
     be_late();
     turns_until(pair.loop, is_awake, NULL);
     exchanged_expect(exchanged_go_on(), 401);
-    ck_assert_int_eq(pair.all.delays.count, 0);
+    ck_assert_int_eq(pair.all.delayed_count, 0);
 }
 
 TEST(without_room_it_comes_at_once)
@@ -106,7 +107,7 @@ TEST(who_leaves_meanwhile_is_not_delayed)
     be_late();
     pair_leave();
     ck_assert_int_eq(pair.wakes, 1);
-    ck_assert_int_eq(pair.all.delays.count, 0);
+    ck_assert_int_eq(pair.all.delayed_count, 0);
 }
 
 TEST(who_left_before_is_not_delayed)
@@ -115,7 +116,7 @@ TEST(who_left_before_is_not_delayed)
     pair_leave();
     connection_delay(&pair.it->connection, clock_now_us());
     ck_assert_int_eq(pair.wakes, 1);
-    ck_assert_int_eq(pair.all.delays.count, 0);
+    ck_assert_int_eq(pair.all.delayed_count, 0);
 }
 
 TEST(stopping_wakes_those_that_are_delayed)
@@ -133,7 +134,7 @@ TEST(a_connection_that_closes_is_not_delayed)
 {
     be_late();
     connection_end(&pair.it->connection, false);
-    ck_assert_int_eq(pair.all.delays.count, 0);
+    ck_assert_int_eq(pair.all.delayed_count, 0);
 }
 
 /* ---- locks that are counted --------------------------------------------- */
