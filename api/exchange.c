@@ -253,8 +253,9 @@ enum exchange_step exchange_go_on(const struct service *service,
     }
 }
 
-void exchange_on_answer(struct exchange *it)
+void exchange_on_answer(void *client)
 {
+    struct exchange *it = client;
     if (--it->request.answers_due == 0)
         connection_settle(&it->connection);
 }

@@ -67,8 +67,12 @@ enum exchange_step exchange_go_on(const struct service *service,
                                   struct exchange *it, int64_t now_us,
                                   struct http_response *response);
 
-/* The engine has an outcome of the request. */
-void exchange_on_answer(struct exchange *it);
+/*
+ * The engine's port.answer: the operation of this client, an exchange, has its
+ * outcome. The engine may call it from within engine_acquire…, but not after
+ * the operation was closed or abandoned.
+ */
+void exchange_on_answer(void *client);
 
 /* The connection's events leave and end, see connection.h. */
 bool exchange_on_leave(const struct service *service, struct exchange *it);

@@ -319,11 +319,6 @@ static void on_end(void *ctx, struct connection *it, bool is_answered)
     exchange_on_end(&front->service, exchange_of(it), is_answered);
 }
 
-void front_on_answer(void *client)
-{
-    exchange_on_answer(client);
-}
-
 static void on_readable(void *arg, int events)
 {
     struct front *front = arg;

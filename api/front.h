@@ -40,13 +40,6 @@ bool front_check(const struct config *config, char error[FRONT_ERROR_MAX]);
 void front_serve(struct front *front);
 
 /*
- * The engine's port.answer: the operation of this client has its outcome. The
- * engine may call it from within engine_acquire…, but not after the operation
- * was closed or abandoned.
- */
-void front_on_answer(void *client);
-
-/*
  * Not ready from now on, so that load balancers notice. Until they do, all
  * requests are served: another server can extend a lock that is granted now.
  * Only nobody waits any more: who waits is told at once to ask another server.

@@ -15,6 +15,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "../api/exchange.h"
 #include "../api/front.h"
 #include "base/address.h"
 #include "base/clock.h"
@@ -61,7 +62,7 @@ struct server {
 static void answer(void *ctx, void *client)
 {
     (void)ctx;
-    front_on_answer(client);
+    exchange_on_answer(client);
 }
 
 static void serve(void *arg)

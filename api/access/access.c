@@ -26,6 +26,7 @@ struct access {
     struct bucket strangers;
     uint64_t unauthorized; /* requests */
     struct places places;  /* that are taken */
+    uint64_t claims;       /* of locks that had no name of their own yet */
 };
 
 /* ---- the file ----------------------------------------------------------- */
@@ -130,20 +131,20 @@ static int find_token(const struct identities *identities, uint32_t file,
     return number;
 }
 
-static int refuse_stranger(struct http_request *request, const char *detail)
+static void refuse(struct http_request *request, enum problem_code code,
+                   const char *detail)
 {
-    request->caller->refusal.code = PROBLEM_UNAUTHORIZED;
+    request->caller->refusal.code = code;
     request->caller->refusal.detail = detail;
-    request->caller->refusal.challenge = CHALLENGE;
-    return -1;
 }
 
-/* The refusal of a token that was good before. */
-static void login_revoke(struct refusal *refusal, const char *detail)
+/* Its token is missing or not good. Returns -1. */
+static int refuse_401(struct http_request *request, const char *challenge,
+                      const char *detail)
 {
-    refusal->code = PROBLEM_UNAUTHORIZED;
-    refusal->detail = detail;
-    refusal->challenge = INVALID_TOKEN;
+    refuse(request, PROBLEM_UNAUTHORIZED, detail);
+    request->caller->refusal.challenge = challenge;
+    return -1;
 }
 
 void access_respond_refusal(const struct http_request *request,
@@ -167,40 +168,32 @@ static int login_find(const struct identities *identities, uint32_t file,
     if (authorization.ptr != NULL) { /* it counts more than a certificate */
         struct span token = token_of(authorization);
         if (token.ptr == NULL)
-            return refuse_stranger(request,
-                                   "the only supported authorization is "
-                                   "Authorization: Bearer <token>");
+            return refuse_401(request, CHALLENGE,
+                              "the only supported authorization is "
+                              "Authorization: Bearer <token>");
         int number =
             find_token(identities, file, request->caller->login, token);
-        if (number < 0)
-            login_revoke(&request->caller->refusal,
-                         "this bearer token is not known here");
-        return number;
+        return number >= 0 ? number
+                           : refuse_401(request, INVALID_TOKEN,
+                                        "this bearer token is not known here");
     }
     if (request->peer_names == NULL || request->peer_names[0] == '\0')
-        return refuse_stranger(request,
-                               "send a token, as in Authorization: Bearer "
-                               "<token>");
+        return refuse_401(request, CHALLENGE,
+                          "send a token, as in Authorization: Bearer "
+                          "<token>");
     int number =
         identities_find_certificate(identities, span_of(request->peer_names));
     if (number == IDENTITIES_SEVERAL)
-        return refuse_stranger(request,
-                               "the client certificate has the names of "
-                               "several identities; show one with the name of "
-                               "one of them, or send a token");
+        return refuse_401(request, CHALLENGE,
+                          "the client certificate has the names of "
+                          "several identities; show one with the name of "
+                          "one of them, or send a token");
     return number >= 0
                ? number
-               : refuse_stranger(
-                     request,
+               : refuse_401(
+                     request, CHALLENGE,
                      "no name in the client certificate is known here; "
                      "send a token, as in Authorization: Bearer <token>");
-}
-
-static void refuse(struct http_request *request, enum problem_code code,
-                   const char *detail)
-{
-    request->caller->refusal.code = code;
-    request->caller->refusal.detail = detail;
 }
 
 /* ---- what it may do ----------------------------------------------------- */
@@ -318,7 +311,7 @@ static bool check_rights(const struct access *access,
     request->caller->auth_file = access->accounts.reads;
     request->caller->expires_s = identity->expires_s;
     if (is_over(identity->expires_s))
-        login_revoke(&request->caller->refusal, expired);
+        (void)refuse_401(request, INVALID_TOKEN, expired);
     else if ((identity->scopes & 1u << scope) == 0)
         refuse(request, PROBLEM_FORBIDDEN, lacks_scope[scope]);
     else if (wanted.len > 0 && !identity_covers(identity, wanted))
@@ -403,16 +396,17 @@ bool access_stands(struct access *access, struct http_request *request,
         return true;
     const struct account *account = account_of(access, request);
     if (account == NULL || account->since > request->caller->auth_file)
-        login_revoke(&request->caller->refusal, removed);
+        (void)refuse_401(request, INVALID_TOKEN, removed);
     else if (check_rights(access, account->identity, request, names))
         return true;
     note_result(request, ACCOUNT_FORBIDDEN);
     return false;
 }
 
-static bool respond_refusal(struct http_request *request,
-                            enum account_result result,
-                            struct http_response *response)
+/* It was refused when its body was read; false. */
+static bool respond_late(struct http_request *request,
+                         enum account_result result,
+                         struct http_response *response)
 {
     note_result(request, result);
     access_respond_refusal(request, response);
@@ -427,8 +421,8 @@ static bool refuse_now(const struct account *account,
     if (account != NULL)
         refuse(request, PROBLEM_FORBIDDEN, outside);
     else
-        login_revoke(&request->caller->refusal, removed);
-    return respond_refusal(request, ACCOUNT_FORBIDDEN, response);
+        (void)refuse_401(request, INVALID_TOKEN, removed);
+    return respond_late(request, ACCOUNT_FORBIDDEN, response);
 }
 
 bool access_shows(const struct access *access,
@@ -450,7 +444,7 @@ bool access_charge(struct access *access, struct http_request *request,
     }
     return account == NULL || count == 0 ||
            take_requests(account, request, count) ||
-           respond_refusal(request, ACCOUNT_LIMITED, response);
+           respond_late(request, ACCOUNT_LIMITED, response);
 }
 
 bool access_allows(struct access *access, struct http_request *request,
@@ -471,12 +465,19 @@ bool access_narrow(struct access *access, struct http_request *request,
 
 /* ---- locks held --------------------------------------------------------- */
 
-void access_refuse_claim(struct http_request *request,
+/* It may not have one more of these; false. */
+static bool respond_busy(struct http_request *request, const char *detail,
                          struct http_response *response)
 {
     note_result(request, ACCOUNT_LIMITED);
-    problem_respond_busy(PROBLEM_RATE_LIMITED, too_many_locks, request->id,
-                         response);
+    problem_respond_busy(PROBLEM_RATE_LIMITED, detail, request->id, response);
+    return false;
+}
+
+void access_refuse_claim(struct http_request *request,
+                         struct http_response *response)
+{
+    (void)respond_busy(request, too_many_locks, response);
 }
 
 static bool claim(struct access *access, struct http_request *request,
@@ -491,8 +492,7 @@ static bool claim(struct access *access, struct http_request *request,
     case HOLDINGS_CLAIMED:
         return true;
     case HOLDINGS_FULL:
-        access_refuse_claim(request, response);
-        return false;
+        return respond_busy(request, too_many_locks, response);
     default:
         problem_respond_overloaded(
             "not enough memory to count this lock; nothing was done",
@@ -513,19 +513,20 @@ bool access_claim_one_more(struct access *access, struct http_request *request,
                            struct http_response *response)
 {
     const struct account *account = account_of(access, request);
+    if (account == NULL || account->holder.most == 0)
+        return true;
     if (key_hash.len == 0 && request->idempotency_key.ptr != NULL &&
-        account != NULL && account->holder.most != 0 &&
         holdings_is_full(access->holdings, &account->holder,
                          request->head_read_us)) {
         request->caller->claims_late = true;
         return true;
     }
-    char text[HOLDING_READER_MAX]; /* for this request only, no token has it */
-    int len = snprintf(text, sizeof text, "%p", (const void *)request->caller);
+    /* a number for this request only; no token has so few digits */
+    char digits[DIGITS_MAX];
+    struct span number = span_of_number(digits, ++access->claims);
     const struct holding_lock lock = {
         .names = names,
-        .reader =
-            key_hash.len > 0 ? key_hash : (struct span){text, (size_t)len},
+        .reader = key_hash.len > 0 ? key_hash : number,
     };
     return claim(access, request, &lock, response);
 }
@@ -584,12 +585,8 @@ bool access_take_place(struct access *access, struct http_request *request,
     struct account *account = account_of(access, request);
     if (account == NULL)
         return true;
-    if (!has_place(access, account, place, most)) {
-        note_result(request, ACCOUNT_LIMITED);
-        problem_respond_busy(PROBLEM_RATE_LIMITED, no_place[place], request->id,
-                             response);
-        return false;
-    }
+    if (!has_place(access, account, place, most))
+        return respond_busy(request, no_place[place], response);
     access->places.taken[place]++;
     account->places.taken[place]++;
     request->caller->has_place = true;

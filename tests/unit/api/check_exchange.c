@@ -11,7 +11,7 @@ static const char acquire[] = "{\"resource\":\"order:42\",\"ttl_ms\":30000}";
 static void set_up(void)
 {
     exchanged_begin();
-    play.on_answer = exchanged_on_answer;
+    play.on_answer = exchange_on_answer;
 }
 
 SUITE(exchange);

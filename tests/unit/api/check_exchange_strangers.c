@@ -166,7 +166,7 @@ static void expect_locks(int count)
 
 TEST(a_grant_counts_until_it_turns_out_that_nobody_got_it)
 {
-    play.on_answer = exchanged_on_answer;
+    play.on_answer = exchange_on_answer;
     for (int i = 0; i < 2; i++) {
         bool is_written = i == 1;
         play.sent_count = 0;
@@ -184,7 +184,7 @@ TEST(a_grant_counts_until_it_turns_out_that_nobody_got_it)
 
 TEST(who_stops_waiting_is_not_counted)
 {
-    play.on_answer = exchanged_on_answer;
+    play.on_answer = exchange_on_answer;
     acquire_as_known();
     pair_leave();
     connection_end(&pair.it->connection, false);
@@ -216,7 +216,7 @@ TEST(a_whole_request_is_judged_again)
 /* An acquire that is under way, and the nodes that have it. */
 static void acquire_and_change(const char *text)
 {
-    play.on_answer = exchanged_on_answer;
+    play.on_answer = exchange_on_answer;
     acquire_as_known();
     play_answer_range(CALL_ACQUIRE, 0, 1, VOTE_GRANTED);
     change_file(text);

@@ -16,11 +16,6 @@ void exchanged_end(void)
     pair_end();
 }
 
-void exchanged_on_answer(void *answered)
-{
-    exchange_on_answer(answered);
-}
-
 enum exchange_step exchanged_ask(const char *const fields[][2], int count)
 {
     struct head head;

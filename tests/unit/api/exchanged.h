@@ -14,9 +14,6 @@ extern struct exchanged {
 void exchanged_begin(void);
 void exchanged_end(void);
 
-/* For play.on_answer: settles the connection. */
-void exchanged_on_answer(void *answered);
-
 /* The head has these fields, names and values. */
 enum exchange_step exchanged_ask(const char *const fields[][2], int count);
 enum exchange_step exchanged_go_on(void);

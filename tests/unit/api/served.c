@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../../../api/exchange.h"
 #include "../../../server/base/clock.h"
 #include "../starve.h"
 
@@ -56,7 +57,7 @@ void served_begin(void)
 {
     char error[FRONT_ERROR_MAX];
     play_begin_with(&play_settings);
-    play.on_answer = front_on_answer;
+    play.on_answer = exchange_on_answer;
     play.now_us = play.confirmed_us = clock_now_us();
     for (int i = 0; i < PLAY_NODES; i++)
         play_node_up(i);
