@@ -6,8 +6,6 @@
 #include "access/audit.h"
 #include "handler.h"
 #include "heartbeat.h"
-#include "list.h"
-#include "locks.h"
 #include "message/problem.h"
 
 /* Without memory for its body an answer cannot be sent. */
@@ -183,13 +181,7 @@ static enum exchange_step answer_settled(const struct service *service,
                 engine_peek(service->engine, it->request.op)->resource))
             return revoke(service, &it->request, response);
     }
-    if (it->request.match.route == ROUTE_LIST ||
-        it->request.match.route == ROUTE_POOL)
-        list_answer(service, &it->request, response);
-    else if (it->request.match.route == ROUTE_HEARTBEAT)
-        heartbeat_answer(service, &it->request, now_us, response);
-    else
-        locks_answer(service, &it->request, now_us, response);
+    handler_answer(service, &it->request, now_us, response);
     return answer(response);
 }
 

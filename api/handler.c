@@ -275,6 +275,18 @@ bool handler_begin(const struct service *service, struct http_request *request,
     return true;
 }
 
+void handler_answer(const struct service *service, struct http_request *request,
+                    int64_t now_us, struct http_response *response)
+{
+    const enum route route = request->match.route;
+    if (route == ROUTE_LIST || route == ROUTE_POOL)
+        list_answer(service, request, response);
+    else if (route == ROUTE_HEARTBEAT)
+        heartbeat_answer(service, request, now_us, response);
+    else
+        locks_answer(service, request, now_us, response);
+}
+
 void handler_refuse_body(const struct http_request *request,
                          struct http_response *response)
 {

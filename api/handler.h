@@ -10,10 +10,14 @@
 #include "service.h"
 
 /*
- * True: response is the answer. False: the request waits; see locks_begin.
+ * True: response is the answer. False: the request waits for the engine, and
+ * handler_answer answers it then; see locks_begin, locks_answer.
  */
 bool handler_begin(const struct service *service, struct http_request *request,
                    void *client, struct http_response *response);
+
+void handler_answer(const struct service *service, struct http_request *request,
+                    int64_t now_us, struct http_response *response);
 
 /* The answer to bodies above HTTP_BODY_MAX. */
 void handler_refuse_body(const struct http_request *request,

@@ -23,6 +23,14 @@ struct list_texts {
     char other[CURSOR_MAX];
 };
 
+static const char *read_limit(struct span text, int *limit)
+{
+    *limit = http_list_limit(text);
+    return *limit > 0 ? NULL : "must be from 1 to 1000";
+}
+
+static_assert((int)LIST_LIMIT_MAX == (int)POOL_SLOTS_MAX, "one text is enough");
+
 /*
  * Reads an argument that is there into room, and what it means into list. NULL,
  * or why it is refused.
@@ -31,9 +39,9 @@ static const char *read_argument(const struct query *query,
                                  enum query_argument argument, struct span room,
                                  struct engine_list *list)
 {
-    struct span text = room;
+    struct span text;
     const char *reason =
-        query_read(query, argument, (char *)room.ptr, room.len, &text.len);
+        query_read(query, argument, (char *)room.ptr, room.len, &text);
     if (reason != NULL)
         return reason;
     switch (argument) {
@@ -41,8 +49,7 @@ static const char *read_argument(const struct query *query,
         list->prefix = text;
         return text.len > 0 ? id_check_resource(text) : NULL;
     case QUERY_LIMIT:
-        list->limit = http_list_limit(text);
-        return list->limit == 0 ? "must be from 1 to 1000" : NULL;
+        return read_limit(text, &list->limit);
     default:
         return cursor_decode(text, &list->cursor)
                    ? NULL
@@ -81,10 +88,10 @@ static bool read_list(const struct http_request *request,
 }
 
 /* Asks the nodes; true: it could not, which it has answered. */
-static bool list_ask(const struct service *service,
-                     struct http_request *request,
-                     const struct engine_list *list, void *client,
-                     struct http_response *response)
+static bool ask_nodes(const struct service *service,
+                      struct http_request *request,
+                      const struct engine_list *list, void *client,
+                      struct http_response *response)
 {
     if (!access_take_place(service->access, request, PLACE_LIST,
                            ENGINE_LISTS_MAX, response))
@@ -99,26 +106,23 @@ static bool list_ask(const struct service *service,
 
 /* ---- the slots of a pool ------------------------------------------------ */
 
-/* The limit; 0: there is none, and response tells why. */
-static int read_limit(const struct http_request *request,
-                      struct http_response *response)
+/* False: there is no limit, and response tells why. */
+static bool read_pool_limit(struct http_request *request,
+                            struct http_response *response)
 {
     char digits[4];
-    size_t len;
+    struct span text;
     struct faults errors = {.count = 0};
     const char *reason =
-        query_read(&request->query, QUERY_LIMIT, digits, sizeof digits, &len);
-    int limit =
-        reason == NULL ? http_list_limit((struct span){digits, len}) : 0;
-    if (limit > 0)
-        return limit;
-    faults_add(&errors, "/limit", "the argument limit %s",
-               reason != NULL ? reason : "must be from 1 to 1000");
+        query_read(&request->query, QUERY_LIMIT, digits, sizeof digits, &text);
+    if (reason == NULL)
+        reason = read_limit(text, &request->limit);
+    if (reason == NULL)
+        return true;
+    faults_add(&errors, "/limit", "the argument limit %s", reason);
     problem_respond_faults(&errors, request->id, response);
-    return 0;
+    return false;
 }
-
-static_assert((int)LIST_LIMIT_MAX == (int)POOL_SLOTS_MAX, "one text is enough");
 
 static bool begin_pool(const struct service *service,
                        struct http_request *request, void *client,
@@ -127,8 +131,8 @@ static bool begin_pool(const struct service *service,
     char names[NAMES_LEN_MAX];
     struct span name = route_names(&request->match, names);
     struct watch unused; /* a pool is not watched */
-    request->limit = read_limit(request, response);
-    if (request->limit == 0 || !locks_read_watch(request, &unused, response))
+    if (!read_pool_limit(request, response) ||
+        !locks_read_watch(request, &unused, response))
         return true;
     if (names_are_several(name) || name.ptr[name.len - 1] == '#' ||
         name.len + sizeof "#999" - 1 > RESOURCE_MAX) {
@@ -140,7 +144,7 @@ static bool begin_pool(const struct service *service,
         return true;
     }
     const struct engine_list list = {.pool = name, .limit = request->limit};
-    return list_ask(service, request, &list, client, response);
+    return ask_nodes(service, request, &list, client, response);
 }
 
 /* ---- begin -------------------------------------------------------------- */
@@ -154,7 +158,7 @@ bool list_begin(const struct service *service, struct http_request *request,
         return begin_pool(service, request, client, response);
     return !read_list(request, &list, &texts, response) ||
            !access_narrow(service->access, request, &list.prefix, response) ||
-           list_ask(service, request, &list, client, response);
+           ask_nodes(service, request, &list, client, response);
 }
 
 /* ---- answer ------------------------------------------------------------- */
@@ -212,27 +216,6 @@ static void respond_pool(const struct service *service,
     response->content_type = HTTP_JSON;
 }
 
-/* Ends it, and answers if there was no page or no memory for it. */
-static void list_end(const struct service *service,
-                     struct http_request *request, enum list_outcome outcome,
-                     struct http_response *response)
-{
-    char detail[PROBLEM_DETAIL_MAX];
-    (void)snprintf(detail, sizeof detail,
-                   "too few nodes answered; %d of %d may vote, %d are needed; "
-                   "GET /nodes shows why",
-                   engine_voting(service->engine), service->config->nodes_count,
-                   engine_quorum(service->engine));
-    if (outcome == LIST_NO_QUORUM)
-        problem_respond_busy(PROBLEM_NO_QUORUM, detail, request->id, response);
-    else if (response->body == NULL)
-        problem_respond_overloaded("not enough memory to look at the locks",
-                                   request->id, response);
-    audit_note_list(service->audit, request, response);
-    engine_close(service->engine, request->op);
-    request->op = 0;
-}
-
 void list_answer(const struct service *service, struct http_request *request,
                  struct http_response *response)
 {
@@ -250,6 +233,14 @@ void list_answer(const struct service *service, struct http_request *request,
                    "that it goes through is away or was restarted; begin again "
                    "without cursor");
         problem_respond_faults(&errors, request->id, response);
+    } else if (page->outcome == LIST_NO_QUORUM) {
+        (void)snprintf(
+            detail, sizeof detail,
+            "too few nodes answered; %d of %d may vote, %d are needed; "
+            "GET /nodes shows why",
+            engine_voting(service->engine), service->config->nodes_count,
+            engine_quorum(service->engine));
+        problem_respond_busy(PROBLEM_NO_QUORUM, detail, request->id, response);
     } else if (page->outcome == LIST_REFUSED) {
         struct engine_node_view view;
         engine_view_node(service->engine, page->node, &view);
@@ -260,5 +251,10 @@ void list_answer(const struct service *service, struct http_request *request,
         problem_respond_plain(PROBLEM_KEY_REFUSED, detail, request->id,
                               response);
     }
-    list_end(service, request, page->outcome, response);
+    if (response->body == NULL) /* there is no memory for a page */
+        problem_respond_overloaded("not enough memory to look at the locks",
+                                   request->id, response);
+    audit_note_list(service->audit, request, response);
+    engine_close(service->engine, request->op);
+    request->op = 0;
 }

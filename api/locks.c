@@ -435,11 +435,10 @@ static bool read_force(const struct http_request *request, int64_t *number,
                        struct http_response *response)
 {
     char digits[TOKEN_NUMBER_LEN];
-    size_t len;
+    struct span text;
     struct faults errors = {.count = 0};
     const char *reason =
-        query_read(&request->query, QUERY_FORCE, digits, sizeof digits, &len);
-    struct span text = {digits, reason == NULL ? len : 0};
+        query_read(&request->query, QUERY_FORCE, digits, sizeof digits, &text);
     bool is_all = span_is(text, "all");
     bool has_token = request->lock_token.ptr != NULL || request->body.len > 0;
     *number = is_all ? 0 : span_number(text, sizeof digits);
@@ -563,17 +562,6 @@ static bool begin_with_token(const struct service *service,
     return is_answered;
 }
 
-/* An argument of a few characters; "": it is none. */
-static struct span read_short(const struct http_request *request,
-                              enum query_argument argument,
-                              char text[TOKEN_NUMBER_LEN])
-{
-    size_t len;
-    const char *reason =
-        query_read(&request->query, argument, text, TOKEN_NUMBER_LEN, &len);
-    return (struct span){text, reason == NULL ? len : 0};
-}
-
 bool locks_read_watch(const struct http_request *request, struct watch *watch,
                       struct http_response *response)
 {
@@ -581,7 +569,8 @@ bool locks_read_watch(const struct http_request *request, struct watch *watch,
     bool has_after = query_has(&request->query, QUERY_AFTER);
     bool has_wait = query_has(&request->query, QUERY_WAIT);
     char text[TOKEN_NUMBER_LEN];
-    struct span after = read_short(request, QUERY_AFTER, text);
+    struct span after, wait; /* empty if they are refused */
+    (void)query_read(&request->query, QUERY_AFTER, text, sizeof text, &after);
     bool is_free = !has_after || span_is(after, "free");
     *watch = (struct watch){
         .known = is_free ? NOBODY : span_number(after, TOKEN_NUMBER_LEN)};
@@ -590,7 +579,7 @@ bool locks_read_watch(const struct http_request *request, struct watch *watch,
             &errors, "/after",
             "the argument after must be the fencing_token that you know, "
             "0 if there was none, or free");
-    struct span wait = read_short(request, QUERY_WAIT, text);
+    (void)query_read(&request->query, QUERY_WAIT, text, sizeof text, &wait);
     if (has_wait)
         watch->wait_ms = span_number(wait, TOKEN_NUMBER_LEN);
     if (watch->wait_ms < 0 || watch->wait_ms > WAIT_MAX_MS)

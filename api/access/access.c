@@ -158,21 +158,20 @@ void access_respond_refusal(const struct http_request *request,
     response->challenge = refusal->challenge;
 }
 
-/*
- * The number of the identity. file: which reading of the auth file this is.
- * -1: there is none, and request->caller->refusal tells why.
- */
-static int login_find(const struct identities *identities, uint32_t file,
-                      struct http_request *request, struct span authorization)
+/* The number of the identity; -1: request->caller->refusal tells why not. */
+static int find_identity(const struct access *access,
+                         struct http_request *request,
+                         struct span authorization)
 {
+    const struct identities *identities = access->accounts.identities;
     if (authorization.ptr != NULL) { /* it counts more than a certificate */
         struct span token = token_of(authorization);
         if (token.ptr == NULL)
             return refuse_401(request, CHALLENGE,
                               "the only supported authorization is "
                               "Authorization: Bearer <token>");
-        int number =
-            find_token(identities, file, request->caller->login, token);
+        int number = find_token(identities, access->accounts.reads,
+                                request->caller->login, token);
         return number >= 0 ? number
                            : refuse_401(request, INVALID_TOKEN,
                                         "this bearer token is not known here");
@@ -352,8 +351,7 @@ void access_admit(struct access *access, struct http_request *request,
     if (access == NULL || scope_of(request) < 0)
         return;
     int64_t wait_us;
-    int number = login_find(access->accounts.identities, access->accounts.reads,
-                            request, authorization);
+    int number = find_identity(access, request, authorization);
     if (number < 0) {
         access->unauthorized++;
         request->caller->refusal.is_late =

@@ -234,15 +234,15 @@ void audit_note_list(struct audit *audit, const struct http_request *request,
                      const struct http_response *response)
 {
     struct json json;
-    char prefix[RESOURCE_MAX];
-    size_t len;
+    char room[RESOURCE_MAX];
+    struct span prefix;
     if (audit == NULL || !audit->means.has_reads)
         return;
     begin_request(&json, "read", request, METRICS_LIST);
     if (query_has(&request->query, QUERY_PREFIX) &&
-        query_read(&request->query, QUERY_PREFIX, prefix, sizeof prefix,
-                   &len) == NULL)
-        json_put_text(&json, "prefix", (struct span){prefix, len});
+        query_read(&request->query, QUERY_PREFIX, room, sizeof room, &prefix) ==
+            NULL)
+        json_put_text(&json, "prefix", prefix);
     put_answer(&json, response);
     (void)end(audit, &json);
 }

@@ -44,10 +44,9 @@ int http_price(const struct http_request *request)
         return 1;
     if (query_has(query, QUERY_LIMIT)) {
         char digits[4];
-        size_t len;
-        limit = 0; /* it is refused, unless it can be read */
-        if (query_read(query, QUERY_LIMIT, digits, sizeof digits, &len) == NULL)
-            limit = http_list_limit((struct span){digits, len});
+        struct span text; /* empty if it is refused */
+        (void)query_read(query, QUERY_LIMIT, digits, sizeof digits, &text);
+        limit = http_list_limit(text);
     }
     return limit > LOCKS_EACH ? limit / LOCKS_EACH : 1;
 }

@@ -201,13 +201,15 @@ void query_add(struct query *query, struct span name, struct span value)
 }
 
 const char *query_read(const struct query *query, enum query_argument argument,
-                       char *out, size_t size, size_t *len)
+                       char *out, size_t size, struct span *value)
 {
+    *value = (struct span){out, 0};
     if (query->is_twice[argument])
         return "occurs twice";
-    if (!percent_decode(query->values[argument], out, size, len))
-        return "is too long, or not percent-encoded";
-    return NULL;
+    if (percent_decode(query->values[argument], out, size, &value->len))
+        return NULL;
+    value->len = 0;
+    return "is too long, or not percent-encoded";
 }
 
 /* ---- cursors of lists --------------------------------------------------- */

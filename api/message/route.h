@@ -91,11 +91,12 @@ static inline bool query_has(const struct query *query,
 }
 
 /*
- * Decodes the value of an argument that is there into out, which has room for
- * size bytes. NULL, or why it is refused (static).
+ * Decodes the value of an argument into out, which has room for size bytes;
+ * value is it then. NULL, or why it is refused (static); value is empty then,
+ * as it is if the argument is not there.
  */
 const char *query_read(const struct query *query, enum query_argument argument,
-                       char *out, size_t size, size_t *len);
+                       char *out, size_t size, struct span *value);
 
 enum { CURSOR_MAX = 64 };
 

@@ -4,8 +4,6 @@
 
 #include "../../../api/handler.h"
 #include "../../../api/heartbeat.h"
-#include "../../../api/list.h"
-#include "../../../api/locks.h"
 
 struct ask ask;
 
@@ -78,12 +76,7 @@ bool ask_send(const char *method, const char *target, const char *body)
 
 void ask_answer(int64_t now_us)
 {
-    if (ask.request.match.route == ROUTE_POOL)
-        list_answer(&ask.service, &ask.request, &ask.response);
-    else if (ask.request.match.route == ROUTE_HEARTBEAT)
-        heartbeat_answer(&ask.service, &ask.request, now_us, &ask.response);
-    else
-        locks_answer(&ask.service, &ask.request, now_us, &ask.response);
+    handler_answer(&ask.service, &ask.request, now_us, &ask.response);
     read_answer();
 }
 

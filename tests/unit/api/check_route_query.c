@@ -4,11 +4,11 @@
 
 static struct query query;
 static char out[4];
-static size_t len;
+static struct span value;
 
 static const char *read_force(void)
 {
-    return query_read(&query, QUERY_FORCE, out, sizeof out, &len);
+    return query_read(&query, QUERY_FORCE, out, sizeof out, &value);
 }
 
 static void begin(void)
@@ -30,7 +30,7 @@ TEST(a_value_is_decoded)
 {
     query_add(&query, span_of("force"), span_of("%61b%C3%bc"));
     ck_assert_ptr_null(read_force());
-    ck_assert_uint_eq(len, 4);
+    ck_assert_uint_eq(value.len, 4);
     ck_assert_mem_eq(out, "ab\xc3\xbc", 4);
     ck_assert(!query_has(&query, QUERY_VERBOSE));
 }
@@ -40,7 +40,7 @@ TEST(without_a_value_it_is_empty)
     query_add(&query, span_of("force"), (struct span){0});
     ck_assert(query_has(&query, QUERY_FORCE));
     ck_assert_ptr_null(read_force());
-    ck_assert_uint_eq(len, 0);
+    ck_assert_uint_eq(value.len, 0);
 }
 
 TEST(doubtful_values_are_refused)
@@ -65,7 +65,7 @@ TEST(a_cut_escape_takes_nothing_from_behind)
     begin();
     query_add(&query, span_of("force"), (struct span){text, 3});
     ck_assert_ptr_null(read_force());
-    ck_assert_uint_eq(len, 1);
+    ck_assert_uint_eq(value.len, 1);
 }
 
 TEST(a_second_one_is_refused)
