@@ -142,6 +142,25 @@ void ask_expect(int status, const char *code)
     }
 }
 
+void ask_expect_now(int status, const char *code)
+{
+    ask_answer(play.now_us);
+    ask_expect(status, code);
+}
+
+void ask_expect_detail(const char *part)
+{
+    const char *detail = ask_text("detail");
+    ck_assert_msg(strstr(detail, part) != NULL, "%s", detail);
+}
+
+void ask_expect_pointer(const char *pointer)
+{
+    const json_t *error = json_array_get(ask_member("errors"), 0);
+    ck_assert_str_eq(json_string_value(json_object_get(error, "pointer")),
+                     pointer);
+}
+
 void ask_expect_lock(void)
 {
     ck_assert_str_eq(ask_text("resource"), "order:42");

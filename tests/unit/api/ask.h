@@ -51,6 +51,12 @@ extern const enum call_kind ask_kinds[LOCK_CALLS];
 /* code NULL: it is no problem. */
 void ask_expect(int status, const char *code);
 
+/* ask_answer now, and that · its detail has this · its only error, or the first
+ * of them, points there. */
+void ask_expect_now(int status, const char *code);
+void ask_expect_detail(const char *part);
+void ask_expect_pointer(const char *pointer);
+
 /* It is about order:42 · its operation is closed · it is to be tried again, if
  * most_ms is not 0. */
 void ask_expect_lock(void);

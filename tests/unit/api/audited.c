@@ -72,6 +72,12 @@ void audited_limit(bool is_limited)
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
+void audited_block(void)
+{
+    audited_fill();
+    audited_limit(true);
+}
+
 char *audited_all(const char *name)
 {
     static char text[TEXT_MAX];

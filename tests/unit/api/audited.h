@@ -28,6 +28,7 @@ void audited_open(struct access *access);
  */
 enum { AUDITED_FILLED = 1 << 20 };
 void audited_fill(void);
+void audited_block(void); /* both: it takes no line */
 void audited_limit(bool is_limited);
 
 /* All of a file; good until the next call. */

@@ -596,8 +596,7 @@ TEST(a_list_too_many_is_refused_late)
 TEST(who_is_removed_leaves_no_place_taken)
 {
     ck_assert_int_eq(take_all("a", PLACE_LIST), 4);
-    (void)authtext_write("b " AUTHTEXT_OTHER " read prefix=*\n");
-    ck_assert(access_reload(judged_access));
+    judged_change("b " AUTHTEXT_OTHER " read prefix=*\n");
     leave_all();
     ck_assert_int_eq(take_all("b", PLACE_LIST), 4);
 }

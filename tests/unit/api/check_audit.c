@@ -106,8 +106,7 @@ static void repeat(void)
 TEST(a_repeated_grant_is_told_as_one)
 {
     repeat();
-    ask_answer(play.now_us);
-    ask_expect(200, NULL);
+    ask_expect_now(200, NULL);
     expect(HEAD("repeat", "acquire") ORDER "\"fencing_token\":#," OWNER
                                            "\"ttl_ms\":30000,\"validity_ms\":#,"
                                            "\"status\":200}");

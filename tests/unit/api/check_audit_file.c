@@ -38,8 +38,7 @@ SUITE(audit_file, .timeout_s = 60, .set_up = audited_begin,
 TEST(what_was_not_written_is_written_later)
 {
     int count = 4;
-    audited_fill();
-    audited_limit(true);
+    audited_block();
     note();
     note();
     ck_assert_int_eq(audited_count(audited.path), 1);
@@ -76,8 +75,7 @@ static int sum_of_lost(void)
 TEST(lost_lines_are_counted_and_told)
 {
     int count = 1;
-    audited_fill();
-    audited_limit(true);
+    audited_block();
     for (; play.metrics.audit_lost == 0; count++)
         note();
     for (int i = 0; i < 10; i++)
@@ -115,8 +113,7 @@ TEST(a_line_without_memory_is_lost)
 
 TEST(what_is_not_written_at_the_end_is_lost)
 {
-    audited_fill();
-    audited_limit(true);
+    audited_block();
     note();
     note();
     audit_free(audited.audit);

@@ -52,8 +52,7 @@ TEST_EACH(a_change_is_told_before_it_begins, changes)
 
 TEST_EACH(a_change_that_cannot_be_told_does_not_begin, changes)
 {
-    audited_fill();
-    audited_limit(true);
+    audited_block();
     for (int i = 0; i < 2000; i++) { /* nor are so many lines kept */
         ask_anew();
         ck_assert(ask_call(changes[_i].call));
@@ -61,7 +60,7 @@ TEST_EACH(a_change_that_cannot_be_told_does_not_begin, changes)
         ck_assert_str_eq(ask.response.code, "audit_unavailable");
         ck_assert_int_eq(play.sent_count, 0);
     }
-    ck_assert_ptr_nonnull(strstr(ask_text("detail"), "nothing was done; "));
+    ask_expect_detail("nothing was done; ");
     ck_assert_int_gt(ask_number("retry_after_ms"), 0);
     ck_assert_uint_eq(play.metrics.audit_lost, 0);
     audited_limit(false);
@@ -72,8 +71,7 @@ TEST_EACH(a_change_that_cannot_be_told_does_not_begin, changes)
 
 TEST(what_changes_nothing_needs_no_line)
 {
-    audited_fill();
-    audited_limit(true);
+    audited_block();
     ask_call_and_vote(LOCK_INSPECT, VOTE_FREE);
     ask_expect(404, "lock_not_found");
     audited_limit(false);
@@ -93,11 +91,9 @@ static const struct {
 TEST_EACH(what_went_well_and_cannot_be_told_is_not, outcomes)
 {
     ck_assert(!ask_call(outcomes[_i].call));
-    audited_fill();
-    audited_limit(true);
+    audited_block();
     play_answer_range(ask_kinds[outcomes[_i].call], 0, 3, outcomes[_i].ballot);
-    ask_answer(play.now_us);
-    ask_expect(503, "audit_unavailable");
+    ask_expect_now(503, "audit_unavailable");
     ck_assert_ptr_eq(strstr(ask_text("detail"), outcomes[_i].meaning),
                      ask_text("detail"));
     ck_assert_str_eq(ask.response.location, "");
@@ -108,8 +104,7 @@ TEST_EACH(what_went_well_and_cannot_be_told_is_not, outcomes)
 TEST(a_grant_that_cannot_be_told_is_released)
 {
     ck_assert(!ask_call(LOCK_ACQUIRE));
-    audited_fill();
-    audited_limit(true);
+    audited_block();
     play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
     ask_answer(play.now_us);
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
@@ -128,11 +123,9 @@ TEST(a_grant_that_cannot_be_told_is_released)
 TEST(a_refusal_that_cannot_be_told_is_one_still)
 {
     ck_assert(!ask_call(LOCK_RELEASE));
-    audited_fill();
-    audited_limit(true);
+    audited_block();
     play_answer_range(CALL_RELEASE, 0, 3, VOTE_HELD);
-    ask_answer(play.now_us);
-    ask_expect(409, "not_owner");
+    ask_expect_now(409, "not_owner");
     audited_limit(false);
 }
 

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../../../api/http/connection.h"
 #include "../../../server/base/clock.h"
 #include "../../lib/suite/suite.h"
 #include "pair.h"
@@ -369,4 +370,50 @@ TEST(each_refusal_is_due_in_its_turn_and_not_before)
     connection_free(its[1]);
     close(ends[0]);
     close(ends[1]);
+}
+
+/* ---- crowds -------------------------------------------------------------- */
+
+GROUP(crowds);
+
+TEST(a_few_are_no_crowd)
+{
+    struct crowd crowd = {0};
+    ck_assert(!crowd_note(&crowd, 99));
+    ck_assert(!crowd_note(&crowd, 10));
+    ck_assert(!crowd_note(&crowd, 0));
+    ck_assert(!crowd_note(&crowd, 0));
+}
+
+TEST(a_hundred_are_one_when_half_have_left)
+{
+    struct crowd crowd = {0};
+    ck_assert(!crowd_note(&crowd, 60));
+    ck_assert(!crowd_note(&crowd, 100));
+    ck_assert(!crowd_note(&crowd, 51));
+    ck_assert(crowd_note(&crowd, 50));
+    ck_assert(crowd_note(&crowd, 10));
+}
+
+TEST(the_rest_that_stays_is_looked_at_once_more)
+{
+    struct crowd crowd = {0};
+    ck_assert(!crowd_note(&crowd, 300));
+    ck_assert(crowd_note(&crowd, 20));
+    ck_assert(crowd_note(&crowd, 20));
+    ck_assert(!crowd_note(&crowd, 20));
+    ck_assert_uint_eq(crowd.most, 20);
+    ck_assert(!crowd_note(&crowd, 0));
+    ck_assert(!crowd_note(&crowd, 0));
+    ck_assert_uint_eq(crowd.most, 0);
+}
+
+TEST(a_crowd_that_stays_keeps_its_memory)
+{
+    struct crowd crowd = {0};
+    for (int i = 0; i < 5; i++)
+        ck_assert(!crowd_note(&crowd, 300));
+    ck_assert(!crowd_note(&crowd, 200));
+    ck_assert(!crowd_note(&crowd, 200));
+    ck_assert(crowd_note(&crowd, 150));
 }

@@ -1,4 +1,6 @@
 
+#include <string.h>
+
 #include "../../../api/access/digest.h"
 #include "../../lib/suite/suite.h"
 
@@ -53,5 +55,82 @@ TEST(each_bit_makes_another)
         b.words[i / 64] ^= UINT64_C(1) << i % 64;
         ck_assert(digest_same(&a, &b) == 0);
         ck_assert(digest_same(&b, &b) == UINT64_MAX);
+    }
+}
+
+/* ---- idempotency keys ---------------------------------------------------- */
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define KEY "0123456789abcdef"
+#define EIGHT "abcdefgh"
+#define LONGEST_NAME                                                           \
+    "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
+#define ALL_OF_64                                                              \
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+
+static const struct {
+    const char *key;
+    bool is_good;
+} keys[] = {
+    {KEY, true},
+    {ALL_OF_64, true},
+    {"6f1c27a5-b9d0-4e6e-8f1c-27a5b9d04e6e", true}, /* a UUID */
+    {"", false},
+    {"0123456789abcde", false},
+    {ALL_OF_64 "0", false},
+    {EIGHT " " EIGHT, false},
+    {EIGHT "." EIGHT, false},
+    {EIGHT "+" EIGHT, false},
+    {EIGHT "\"" EIGHT, false},
+    {"\"" EIGHT EIGHT "\"", false},
+    {EIGHT EIGHT "\n", false},
+    {EIGHT EIGHT "\xc3\xa9", false},
+};
+
+GROUP(keys);
+
+TEST_EACH(keys_are_told_from_other_texts, keys)
+{
+    ck_assert_msg(digest_is_key(span_of(keys[_i].key)) == keys[_i].is_good,
+                  "%s", keys[_i].key);
+}
+
+TEST(a_nul_is_no_part_of_a_key)
+{
+    ck_assert(!digest_is_key((struct span){EIGHT "\0" EIGHT, 17}));
+}
+
+/* Made by another program: other servers have to find the same. */
+TEST(the_hash_is_that_of_key_and_names)
+{
+    static char longest[NAMES_LEN_MAX];
+    static char zeros[DIGEST_KEY_MAX];
+    const struct {
+        const char *identity;
+        struct span key, names;
+        const char *hash;
+    } rows[] = {
+        {"", span_of(KEY), span_of("order:42"), "HBvC3OTCJKRp830X6_MckQ"},
+        {"", span_of(KEY), span_of("a\nb"), "96cfz9OaZ4GSpIOy1WDgCg"},
+        {"",
+         {zeros, sizeof zeros},
+         {longest, sizeof longest},
+         "3Ou86zkxXbTWG3yczHkTbw"},
+        {"billing", span_of(KEY), span_of("order:42"),
+         "Hgw67lm9H33xYOsf_uaBog"},
+        {LONGEST_NAME,
+         {zeros, sizeof zeros},
+         {longest, sizeof longest},
+         "A2EO50FrLcE-sUClcn9xNQ"},
+    };
+    memset(zeros, '0', sizeof zeros);
+    memset(longest, 'x', sizeof longest);
+    char hash[KEY_HASH_LEN + 1];
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        hash[KEY_HASH_LEN] = '!';
+        ck_assert(digest_key(hash, span_of(rows[i].identity), rows[i].key,
+                             rows[i].names));
+        ck_assert_mem_eq(hash, rows[i].hash, KEY_HASH_LEN);
+        ck_assert_int_eq(hash[KEY_HASH_LEN], '!');
     }
 }

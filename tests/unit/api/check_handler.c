@@ -72,7 +72,39 @@ TEST(a_wrong_method_is_told_the_right_ones)
 TEST(a_wrong_path_is_told_the_right_ones)
 {
     ck_assert(ask_send("GET", "/lock", NULL));
-    ck_assert_ptr_nonnull(strstr(ask_text("detail"), "/locks/<id>/extend"));
+    ask_expect_detail("/locks/<id>/extend");
     ck_assert(ask_send("GET", "/locks/%zz", NULL));
-    ck_assert_ptr_nonnull(strstr(ask_text("detail"), "names no lock"));
+    ask_expect_detail("names no lock");
+}
+
+/* ---- pages --------------------------------------------------------------- */
+
+static const struct {
+    const char *target, *content_type, *has;
+} pages[] = {
+    {"/", "text/html; charset=utf-8", "<script src=\"/page.js\""},
+    {"/page.css", "text/css; charset=utf-8", "prefers-color-scheme: dark"},
+    {"/page.js", "text/javascript; charset=utf-8", "'/metrics'"},
+    {"/page.svg", "image/svg+xml", "</svg>\n"},
+    {"/docs", "text/html; charset=utf-8", "id=\"acquireLock\""},
+    {"/openapi.yaml", "application/yaml", "\nopenapi: 3"},
+    {"/openapi.yaml", "application/yaml", "/locks/{id}/extend"},
+};
+
+GROUP(pages, .set_up = ask_begin, .tear_down = ask_end);
+
+TEST_EACH(each_is_served_whole_with_its_type, pages)
+{
+    ck_assert(ask_send("GET", pages[_i].target, NULL));
+    ck_assert_int_eq(ask.response.status, 200);
+    ck_assert_str_eq(ask.response.content_type, pages[_i].content_type);
+    ck_assert_uint_eq(ask.response.body_len, strlen(ask.response.body));
+    ck_assert_ptr_nonnull(strstr(ask.response.body, pages[_i].has));
+    ck_assert(ask.response.is_page);
+}
+
+TEST(other_answers_are_no_pages)
+{
+    ck_assert(ask_send("GET", "/nodes", NULL));
+    ck_assert(!ask.response.is_page);
 }

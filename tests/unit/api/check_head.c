@@ -2,66 +2,52 @@
 
 #include "../../../api/message/head.h"
 #include "../../lib/suite/suite.h"
+#include "fields.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-enum { FIELDS_MAX = 4 };
-
 static const struct {
-    const char *fields[FIELDS_MAX][2];
+    const char *fields;
     bool is_http_1_0;
     bool is_good;
 } heads[] = {
-    {{{"Host", "x"}}, false, true},
-    {{{"host", ""}}, false, true},
-    {{{NULL}}, false, false},
-    {{{NULL}}, true, true},
-    {{{"Host", "x"}, {"HOST", "x"}}, false, false},
-    {{{"Host", "x"}, {"Host", "y"}}, true, false},
-    {{{"Host", "x"}, {"Content-Length", "2"}}, false, true},
-    {{{"Host", "x"}, {"Content-Length", "2"}, {"content-length", "2"}},
-     false,
+    {"Host: x", false, true},
+    {"host: ", false, true},
+    {"", false, false},
+    {"", true, true},
+    {"Host: x\nHOST: x", false, false},
+    {"Host: x\nHost: y", true, false},
+    {"Host: x\nContent-Length: 2", false, true},
+    {"Host: x\nContent-Length: 2\ncontent-length: 2", false, false},
+    {"Host: x\nTransfer-Encoding: Chunked", false, true},
+    {"Host: x\nTransfer-Encoding: chunked", true, false},
+    {"Host: x\nTransfer-Encoding: gzip", false, false},
+    {"Host: x\nTransfer-Encoding: gzip, chunked", false, false},
+    {"Host: x\nTransfer-Encoding: ", false, false},
+    {"Host: x\nTransfer-Encoding: chunked\nContent-Length: 2", false, false},
+    {"Host: x\nTransfer-Encoding: chunked\nTransfer-Encoding: chunked", false,
      false},
-    {{{"Host", "x"}, {"Transfer-Encoding", "Chunked"}}, false, true},
-    {{{"Host", "x"}, {"Transfer-Encoding", "chunked"}}, true, false},
-    {{{"Host", "x"}, {"Transfer-Encoding", "gzip"}}, false, false},
-    {{{"Host", "x"}, {"Transfer-Encoding", "gzip, chunked"}}, false, false},
-    {{{"Host", "x"}, {"Transfer-Encoding", ""}}, false, false},
-    {{{"Host", "x"}, {"Transfer-Encoding", "chunked"}, {"Content-Length", "2"}},
-     false,
-     false},
-    {{{"Host", "x"},
-      {"Transfer-Encoding", "chunked"},
-      {"Transfer-Encoding", "chunked"}},
-     false,
-     false},
-    {{{"Host", "x"}, {"Content-Length ", "2"}}, false, false},
-    {{{"Host", "x"}, {"A\tb", "2"}}, false, false},
-    {{{"Host", "x"}, {"", "2"}}, false, false},
-    {{{"Host", "x"}, {"X-Lock-Token", "a"}, {"X-Lock-Token", "a"}},
-     false,
-     false},
-    {{{"Host", "x"}, {"Accept", "a"}, {"Accept", "b"}}, false, true},
-    {{{"Host", "x y"}}, false, false},
-    {{{"Host", "x,y"}}, false, false},
-    {{{"Host", "x  "}}, false, true},
-    {{{"Host", "x"}, {"X\x01y", "2"}}, false, false},
-    {{{"Host", "x"}, {"X\x7fy", "2"}}, false, false},
-    {{{"Host", "x"}, {"X(y", "2"}}, false, false},
-    {{{"Host", "x"}, {"X", "a\x01"}}, false, false},
-    {{{"Host", "x"}, {"X", "a\x7f"}}, false, false},
-    {{{"Host", "x"}, {"X", "a\rb"}}, false, false},
-    {{{"Host", "x"}, {"X", "a\tb \xc3\xa9"}}, false, true},
-    {{{"Host", "x"}, {"Expect", "100-Continue"}}, false, true},
-    {{{"Host", "x"}, {"Expect", "a cup of tea"}}, false, false},
-    {{{"Host", "x"}, {"Content-Encoding", "identity"}}, false, true},
-    {{{"Host", "x"}, {"Content-Encoding", "gzip"}}, false, true},
-    {{{"Host", "x"}, {"Content-Length", "2"}, {"Content-Encoding", "gzip"}},
-     false,
-     false},
-    {{{"Host", "x"}, {"X-Request-Id", "a"}, {"X-Request-Id", "b"}},
-     false,
-     true},
+    {"Host: x\nContent-Length : 2", false, false},
+    {"Host: x\nA\tb: 2", false, false},
+    {"Host: x\n: 2", false, false},
+    {"Host: x\nX-Lock-Token: a\nX-Lock-Token: a", false, false},
+    {"Host: x\nAccept: a\nAccept: b", false, true},
+    {"Host: x y", false, false},
+    {"Host: x,y", false, false},
+    {"Host: x  ", false, true},
+    {"Host: x\nX\x01y: 2", false, false},
+    {"Host: x\nX\x7fy: 2", false, false},
+    {"Host: x\nX(y: 2", false, false},
+    {"Host: x\nX: a\x01", false, false},
+    {"Host: x\nX: a\x7f", false, false},
+    {"Host: x\nX: a\rb", false, false},
+    {"Host: x\nX: a\tb \xc3\xa9", false, true},
+    {"Host: x\nExpect: 100-Continue", false, true},
+    {"Host: x\nExpect: a cup of tea", false, false},
+    {"Host: x\nContent-Encoding: identity", false, true},
+    {"Host: x\nContent-Encoding: gzip", false, true},
+    {"Host: x\nContent-Length: 2\nContent-Encoding: gzip", false, false},
+    {"Host: x\nX-Request-Id: a\nX-Request-Id: b", false, true},
 };
 
 static struct head head;
@@ -80,8 +66,7 @@ SUITE(head, .set_up = set_up);
 
 TEST_EACH(doubtful_framing_is_refused, heads)
 {
-    for (int i = 0; i < FIELDS_MAX && heads[_i].fields[i][0] != NULL; i++)
-        add(heads[_i].fields[i][0], heads[_i].fields[i][1]);
+    fields_add(&head, heads[_i].fields);
     const char *reason = head_check(&head, heads[_i].is_http_1_0).reason;
     ck_assert_msg((reason == NULL) == heads[_i].is_good, "row %d: %s", _i,
                   reason);
@@ -266,4 +251,184 @@ TEST(a_line_without_a_value_has_an_empty_one)
     ck_assert_ptr_nonnull(head.values[HEAD_HOST].ptr);
     ck_assert_uint_eq(head.values[HEAD_HOST].len, 0);
     ck_assert_ptr_eq(head.line_end, bytes + 14);
+}
+
+/* ---- who the client is behind proxies ------------------------------------ */
+
+GROUP(forwarded, .set_up = set_up);
+
+#define PROXIES "10.0.0.0/8,2001:db8::/32"
+
+static const struct {
+    const char *peer;
+    const char *fields[3];
+    const char *client; /* NULL: the peer */
+} clients[] = {
+    {"10.0.0.1:80", {NULL}, NULL},
+    {"10.0.0.1:80", {""}, NULL},
+    {"10.0.0.1:80", {"192.0.2.1"}, "192.0.2.1"},
+    {"[2001:db8::1]:80", {"192.0.2.1"}, "192.0.2.1"},
+    {"10.0.0.1:80", {"192.0.2.1:4711"}, "192.0.2.1"},
+    {"10.0.0.1:80", {"[2001:db9::1]:4711"}, "2001:db9::1"},
+    /* who is no proxy may write what it likes */
+    {"192.0.2.7:80", {"192.0.2.1"}, NULL},
+    {"", {"192.0.2.1"}, NULL},
+    {"10.0.0.1:80", {"1.1.1.1, 192.0.2.1"}, "192.0.2.1"},
+    {"10.0.0.1:80", {"1.1.1.1", "192.0.2.1"}, "192.0.2.1"},
+    /* two proxies, in one field and in two */
+    {"10.0.0.1:80", {"1.1.1.1,192.0.2.1 , 10.0.0.2"}, "192.0.2.1"},
+    {"10.0.0.1:80", {"1.1.1.1", "192.0.2.1", "10.0.0.2"}, "192.0.2.1"},
+    {"10.0.0.1:80", {"10.0.0.3, 10.0.0.2"}, "10.0.0.3"},
+    /* the last one to be believed */
+    {"10.0.0.1:80", {"192.0.2.1, unknown"}, NULL},
+    {"10.0.0.1:80", {"192.0.2.1, unknown, 10.0.0.2"}, "10.0.0.2"},
+    {"10.0.0.1:80", {"192.0.2.1,"}, NULL},
+};
+
+TEST_EACH(it_is_the_last_that_is_no_proxy, clients)
+{
+    for (int i = 0; i < 3 && clients[_i].fields[i] != NULL; i++)
+        add("x-forwarded-for", clients[_i].fields[i]);
+    struct span client = head_client(&head, PROXIES, clients[_i].peer);
+    if (clients[_i].client == NULL)
+        ck_assert_ptr_null(client.ptr);
+    else
+        ck_assert(span_is(client, clients[_i].client));
+}
+
+TEST(only_the_last_fields_are_kept)
+{
+    add("X-Forwarded-For", "192.0.2.1");
+    for (int i = 0; i < HEAD_FORWARDED_MAX; i++)
+        add("X-Forwarded-For", "10.0.0.0");
+    struct span client = head_client(&head, PROXIES, "10.0.0.1:80");
+    ck_assert(span_is(client, "10.0.0.0"));
+    client = head_client(&head, "", "10.0.0.1:80");
+    ck_assert_ptr_null(client.ptr);
+}
+
+/* ---- requests that a web page makes through somebody's browser ----------- */
+
+GROUP(pages);
+
+static int check(const char *fields, const char *allowed, bool is_open,
+                 bool is_get)
+{
+    head_init(&head, 100, 1);
+    fields_add(&head, fields);
+    struct head_refusal refusal =
+        head_check_page(&head, allowed, is_open, is_get);
+    return refusal.reason == NULL ? 0 : problem_kinds[refusal.code].status;
+}
+
+/* ---- Host ---------------------------------------------------------------- */
+
+GROUP(host);
+
+static const struct {
+    const char *host, *allowed;
+    int status;
+} hosts[] = {
+    {"127.0.0.1", "", 0},
+    {"127.0.0.1:8080", "", 0},
+    {"10.1.2.3:80", "", 0},
+    {"[::1]:8080", "", 0},
+    {"[fe80::1]", "", 0},
+    {"localhost", "", 0},
+    {"LOCALHOST:8080", "", 0},
+    {"redlockd:8080", "", 0},
+    {"", "", 0},
+    {"evil.example", "", 421},
+    {"evil.example:8080", "", 421},
+    {"127.0.0.1.evil.example", "", 421},
+    {"localhost.", "", 421},
+    {"localhost.evil.example", "", 421},
+    {"127.1", "", 421},
+    {"1.2.3.4.5", "", 421},
+    {"999.0.0.1", "", 421},
+    {"locks.example.com:443", "locks.example.com", 0},
+    {"Locks.Example.com", "a,locks.example.com", 0},
+    {"locks.example.com", ".example.com", 0},
+    {"locks.example.com.evil.example", ".example.com", 421},
+    {"evil.example", "locks.example.com", 421},
+};
+
+TEST_EACH(an_open_server_answers_under_names_that_nobody_can_buy, hosts)
+{
+    char fields[100];
+    snprintf(fields, sizeof fields, "Host: %s", hosts[_i].host);
+    ck_assert_int_eq(check(fields, hosts[_i].allowed, true, true),
+                     hosts[_i].status);
+    ck_assert_int_eq(check(fields, hosts[_i].allowed, false, true), 0);
+}
+
+TEST(http_1_0_needs_no_host)
+{
+    ck_assert_int_eq(check("", "", true, true), 0);
+}
+
+/* ---- Origin -------------------------------------------------------------- */
+
+GROUP(origin);
+
+static const struct {
+    const char *origin, *host, *allowed;
+    int status;
+} origins[] = {
+    {"http://localhost:8080", "localhost:8080", "", 0},
+    {"http://LOCALHOST:8080", "localhost:8080", "", 0},
+    {"https://[::1]", "[::1]", "", 0},
+    {"http://localhost:8081", "localhost:8080", "", 403},
+    {"http://localhost", "localhost:8080", "", 403},
+    {"http://evil.example", "localhost:8080", "", 403},
+    {"null", "localhost:8080", "", 403},
+    {"", "localhost:8080", "", 403},
+    {"http://", "localhost:8080", "", 403},
+    {"localhost:8080", "localhost:8080", "", 403},
+    {"chrome-extension://abc", "localhost", "", 403},
+    {"https://locks.example.com", "redlockd:8080", "locks.example.com", 0},
+    {"https://locks.example.com:8443", "redlockd", "locks.example.com", 0},
+    {"https://example.com", "redlockd:8080", "locks.example.com", 403},
+};
+
+TEST_EACH(a_page_of_another_origin_may_ask_nothing, origins)
+{
+    char fields[100];
+    snprintf(fields, sizeof fields, "Host: %s\nOrigin: %s", origins[_i].host,
+             origins[_i].origin);
+    for (int is_open = 0; is_open <= 1; is_open++)
+        ck_assert_int_eq(check(fields, origins[_i].allowed, is_open, true),
+                         origins[_i].status);
+}
+
+/* ---- Sec-Fetch ----------------------------------------------------------- */
+
+GROUP(site);
+
+static const struct {
+    const char *site, *mode, *dest;
+    bool is_get;
+    int status;
+} sites[] = {
+    {"same-origin", "cors", "empty", false, 0},
+    {"none", "navigate", "document", true, 0},
+    {"same-site", "no-cors", "image", true, 0},
+    {"cross-site", "no-cors", "image", true, 403},
+    {"cross-site", "cors", "empty", true, 403},
+    {"cross-site", "navigate", "iframe", true, 403},
+    {"cross-site", "navigate", "document", false, 403},
+    {"Cross-Site", "cors", "empty", true, 403},
+    /* a link that somebody follows */
+    {"cross-site", "navigate", "document", true, 0},
+};
+
+TEST_EACH(another_site_may_only_link_here, sites)
+{
+    char fields[100];
+    snprintf(fields, sizeof fields,
+             "Host: localhost\nSec-Fetch-Site: %s\nSec-Fetch-Mode: %s\n"
+             "Sec-Fetch-Dest: %s",
+             sites[_i].site, sites[_i].mode, sites[_i].dest);
+    ck_assert_int_eq(check(fields, "", false, sites[_i].is_get),
+                     sites[_i].status);
 }

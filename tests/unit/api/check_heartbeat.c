@@ -64,8 +64,7 @@ TEST(each_lock_is_extended_as_if_it_were_alone)
     ck_assert_str_eq(play.sent[PLAY_NODES].token, ASK_TOKEN);
     vote(VOTE_EXTENDED);
     vote(VOTE_EXTENDED);
-    ask_answer(play.now_us);
-    ask_expect(200, NULL);
+    ask_expect_now(200, NULL);
     ck_assert_uint_eq(json_array_size(ask_member("locks")), 2);
     ck_assert_str_eq(text(0, "id"), "a");
     ck_assert_str_eq(text(1, "id"), "~Yi9j");
@@ -93,8 +92,7 @@ TEST(a_lock_that_is_lost_does_not_stop_the_others)
     vote(VOTE_EXTENDED);
     vote(VOTE_FREE);
     vote(VOTE_HELD);
-    ask_answer(play.now_us);
-    ask_expect(200, NULL);
+    ask_expect_now(200, NULL);
     ck_assert_ptr_null(text(0, "code"));
     ck_assert_str_eq(text(1, "code"), "lock_not_found");
     ck_assert_int_eq(number(1, "status"), 404);
@@ -113,8 +111,7 @@ TEST(an_id_or_a_token_that_is_none_does_not_stop_the_others)
     ck_assert_int_eq(play_count(CALL_EXTEND), PLAY_NODES);
     ck_assert_int_eq(ask.request.answers_due, 1);
     vote(VOTE_EXTENDED);
-    ask_answer(play.now_us);
-    ask_expect(200, NULL);
+    ask_expect_now(200, NULL);
     ck_assert_str_eq(text(0, "code"), "invalid_request");
     ck_assert_ptr_null(text(1, "code"));
     ck_assert_str_eq(text(2, "code"), "invalid_request");
@@ -265,8 +262,7 @@ TEST(a_lock_outside_of_the_prefixes_is_refused_alone)
     ck_assert(!send_body(THREE));
     ck_assert_int_eq(play_count(CALL_EXTEND), PLAY_NODES);
     vote(VOTE_EXTENDED);
-    ask_answer(play.now_us);
-    ask_expect(200, NULL);
+    ask_expect_now(200, NULL);
     ck_assert_str_eq(text(0, "code"), "forbidden");
     ck_assert_ptr_null(text(1, "code"));
     ck_assert_str_eq(text(2, "code"), "forbidden");

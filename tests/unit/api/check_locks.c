@@ -16,8 +16,7 @@ static void ask_and_hold(const char *value, int64_t pttl_ms)
                    (struct call_reply){.vote = VOTE_HELD,
                                        .pttl_ms = pttl_ms,
                                        .value = span_of(value)});
-    ask_answer(play.now_us);
-    ask_expect(409, "lock_held");
+    ask_expect_now(409, "lock_held");
     ck_assert(ask.request.op == 0);
 }
 
@@ -62,8 +61,7 @@ TEST_RANGE(a_late_grant_is_to_be_renewed_sooner, 0, 3)
     ck_assert(!ask_call(LOCK_ACQUIRE));
     play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
     play_advance(elapsed_ms * 1000);
-    ask_answer(play.now_us);
-    ask_expect(201, NULL);
+    ask_expect_now(201, NULL);
     int64_t validity_ms = ask_number("validity_ms");
     ck_assert_int_lt(validity_ms, 30000 - elapsed_ms);
     ck_assert_int_gt(validity_ms, 29000 - elapsed_ms);
@@ -79,7 +77,7 @@ TEST(a_grant_that_is_too_late_is_released)
     play_advance(30000000);
     ask_answer(play.now_us);
     ask_expect_failed(503, "validity_exhausted", 1000);
-    ck_assert_ptr_nonnull(strstr(ask_text("detail"), "released again"));
+    ask_expect_detail("released again");
     ck_assert_int_ge(play_count(CALL_RELEASE), 3);
 }
 
@@ -137,8 +135,7 @@ TEST_RANGE(a_crowd_of_readers_is_told_to_readers, 0, 3)
                    (struct call_reply){.vote = VOTE_HELD,
                                        .pttl_ms = 5000,
                                        .holders = rows[_i].readers});
-    ask_answer(play.now_us);
-    ask_expect(409, rows[_i].code);
+    ask_expect_now(409, rows[_i].code);
     ask_expect_retry(1000);
     ck_assert_int_eq(
         json_integer_value(json_object_get(ask_member("held_by"), "readers")),
@@ -179,7 +176,7 @@ TEST(rivals_without_a_holder_are_told)
     ask_answer(play.now_us);
     ask_expect_failed(409, "lock_held", 40);
     ck_assert_ptr_null(ask_member("held_by"));
-    ck_assert_ptr_nonnull(strstr(ask_text("detail"), "others hold"));
+    ask_expect_detail("others hold");
 }
 
 /* ---- extended, released, found ------------------------------------------ */
@@ -205,8 +202,7 @@ TEST(an_extension_that_is_too_late_leaves_the_old_validity)
     play_advance(3000000);
     ask_answer(play.now_us);
     ask_expect_failed(503, "validity_exhausted", 300);
-    ck_assert_ptr_nonnull(
-        strstr(ask_text("detail"), "the old validity still stands"));
+    ask_expect_detail("the old validity still stands");
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
 }
 
@@ -255,8 +251,7 @@ TEST(an_inspection_tells_the_holder)
 {
     ck_assert(!ask_call(LOCK_INSPECT));
     play_hold_range(CALL_INSPECT, 0, 3, PLAY_TOKEN_OF(1) ".me");
-    ask_answer(play.now_us);
-    ask_expect(200, NULL);
+    ask_expect_now(200, NULL);
     ask_expect_lock();
     ask_expect_closed();
     ck_assert_str_eq(ask_text("owner"), "me");

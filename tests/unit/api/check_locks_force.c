@@ -16,9 +16,7 @@ static void expect_refused(const char *detail)
     ck_assert(ask_send("DELETE", "/locks/order:42", NULL));
     ask_expect(400, "invalid_request");
     ck_assert_str_eq(ask_text("detail"), detail);
-    const json_t *error = json_array_get(ask_member("errors"), 0);
-    ck_assert_str_eq(json_string_value(json_object_get(error, "pointer")),
-                     "/force");
+    ask_expect_pointer("/force");
     ck_assert_int_eq(play.sent_count, 0);
 }
 
@@ -31,8 +29,7 @@ TEST(it_is_answered_like_a_release)
     ck_assert_int_eq(ask.request.counted_as, LOCK_FORCE);
     play_hold_range(CALL_TOKENS, 0, 3, PLAY_TOKEN_OF(7));
     play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
-    ask_answer(play.now_us);
-    ask_expect(200, NULL);
+    ask_expect_now(200, NULL);
     ask_expect_lock();
     ask_expect_closed();
     ck_assert(json_is_true(ask_member("released")));
@@ -46,8 +43,7 @@ TEST(another_number_is_told)
     set_force("8");
     ck_assert(!ask_send("DELETE", "/locks/order:42", NULL));
     play_hold_range(CALL_TOKENS, 0, PLAY_NODES, PLAY_TOKEN_OF(7));
-    ask_answer(play.now_us);
-    ask_expect(409, "not_owner");
+    ask_expect_now(409, "not_owner");
     ck_assert_str_eq(ask_text("detail"),
                      "the lock is held with another fencing number, or with a "
                      "value that has none");
@@ -95,8 +91,7 @@ TEST(all_readers_are_released_like_a_number)
         play_answer_tokens(
             i, "0000000000000007~00112233445566778899aabbccddeeff01234567", 0);
     play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
-    ask_answer(play.now_us);
-    ask_expect(200, NULL);
+    ask_expect_now(200, NULL);
     ask_expect_lock();
     ask_expect_closed();
     ck_assert(json_is_true(ask_member("released")));
@@ -107,8 +102,7 @@ TEST(without_readers_there_is_no_lock_to_force)
     set_force("all");
     ck_assert(!ask_send("DELETE", "/locks/order:42", NULL));
     play_answer_range(CALL_TOKENS, 0, PLAY_NODES, VOTE_FREE);
-    ask_answer(play.now_us);
-    ask_expect(404, "lock_not_found");
+    ask_expect_now(404, "lock_not_found");
 }
 
 TEST(a_writer_is_none_of_all_readers)
@@ -116,8 +110,7 @@ TEST(a_writer_is_none_of_all_readers)
     set_force("all");
     ck_assert(!ask_send("DELETE", "/locks/order:42", NULL));
     play_hold_range(CALL_TOKENS, 0, PLAY_NODES, PLAY_TOKEN_OF(7));
-    ask_answer(play.now_us);
-    ask_expect(409, "not_owner");
+    ask_expect_now(409, "not_owner");
     ck_assert_str_eq(ask_text("detail"),
                      "no reader has the lock, but a writer; send a fencing "
                      "number instead of all");

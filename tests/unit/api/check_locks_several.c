@@ -69,8 +69,7 @@ TEST(their_holder_is_told)
 {
     ck_assert(!ask_send("POST", "/locks", BODY));
     play_hold_range(CALL_ACQUIRE, 0, 3, PLAY_TOKEN_OF(1) ".me");
-    ask_answer(play.now_us);
-    ask_expect(409, "lock_held");
+    ask_expect_now(409, "lock_held");
     expect_several();
     ck_assert_str_eq(ask_text("detail"),
                      "somebody else holds at least one of these resources");
@@ -95,8 +94,7 @@ TEST(a_first_acquire_with_a_key_is_created)
 {
     ask_with_key();
     play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
-    ask_answer(play.now_us);
-    ask_expect(201, NULL);
+    ask_expect_now(201, NULL);
 }
 
 TEST(a_repeat_is_answered_with_200_and_a_new_token)
@@ -106,8 +104,7 @@ TEST(a_repeat_is_answered_with_200_and_a_new_token)
     ck_assert_int_eq(play_count(CALL_REPEAT), PLAY_NODES);
     const char *token = play_find(CALL_REPEAT, 0)->token;
     play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
-    ask_answer(play.now_us);
-    ask_expect(200, NULL);
+    ask_expect_now(200, NULL);
     ask_expect_lock();
     ck_assert_str_eq(ask_text("token"), token);
     ck_assert_str_ne(ask_text("token"), EARLIER);
@@ -133,7 +130,6 @@ TEST(another_key_finds_the_lock_held)
     ask.request.idempotency_key = span_of(KEY "-2");
     ck_assert(!ask_send("POST", "/locks", "{\"resource\":\"order:42\"}"));
     play_hold_range(CALL_ACQUIRE, 0, 3, EARLIER);
-    ask_answer(play.now_us);
-    ask_expect(409, "lock_held");
+    ask_expect_now(409, "lock_held");
     ck_assert_int_eq(play_count(CALL_REPEAT), 0);
 }

@@ -58,8 +58,7 @@ TEST_RANGE(without_both_nobody_waits, 0, 3)
                                           "after=1&wait_ms=0"};
     ck_assert(!watch(queries[_i]));
     play_hold_range(CALL_INSPECT, 0, 3, PLAY_TOKEN_OF(1));
-    ask_answer(play.now_us);
-    ask_expect(200, NULL);
+    ask_expect_now(200, NULL);
 }
 
 TEST(another_holder_is_shown)
@@ -67,8 +66,7 @@ TEST(another_holder_is_shown)
     ck_assert(!watch("after=1&wait_ms=50000"));
     play_advance(SOON_US);
     play_hold_range(CALL_INSPECT, 0, 3, PLAY_TOKEN_OF(2) ".me");
-    ask_answer(play.now_us);
-    ask_expect(200, NULL);
+    ask_expect_now(200, NULL);
     ck_assert_int_eq(ask_number("fencing_token"), 2);
     ck_assert_str_eq(ask_text("owner"), "me");
     ask_expect_closed();
@@ -79,8 +77,7 @@ TEST(a_lock_that_is_free_is_not_found)
     ck_assert(!watch("after=0&wait_ms=1"));
     play_advance(SOON_US);
     play_answer_range(CALL_INSPECT, 0, 3, VOTE_FREE);
-    ask_answer(play.now_us);
-    ask_expect(404, "lock_not_found");
+    ask_expect_now(404, "lock_not_found");
     ask_expect_lock();
     ask_expect_closed();
 }
@@ -93,7 +90,6 @@ TEST(what_is_still_free_is_not_found_at_the_end)
     ck_assert_int_eq(play.answers, 0);
     play_advance(500000);
     ck_assert_int_eq(play.answers, 1);
-    ask_answer(play.now_us);
-    ask_expect(404, "lock_not_found");
+    ask_expect_now(404, "lock_not_found");
     ck_assert_int_ge(ask_number("waited_ms"), 500);
 }

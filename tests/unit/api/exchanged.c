@@ -2,6 +2,8 @@
 
 #include <check.h>
 
+#include "fields.h"
+
 struct exchanged exchanged;
 
 void exchanged_begin(void)
@@ -16,12 +18,11 @@ void exchanged_end(void)
     pair_end();
 }
 
-enum exchange_step exchanged_ask(const char *const fields[][2], int count)
+enum exchange_step exchanged_ask(const char *fields)
 {
     struct head head;
     head_init(&head, 100, 0);
-    for (int i = 0; i < count; i++)
-        head_add(&head, span_of(fields[i][0]), span_of(fields[i][1]));
+    fields_add(&head, fields);
     pair.it->request.caller = &pair.it->caller;
     if (pair.it->request.method == NULL)
         pair.it->request.method = "GET";

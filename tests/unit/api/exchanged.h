@@ -14,8 +14,8 @@ extern struct exchanged {
 void exchanged_begin(void);
 void exchanged_end(void);
 
-/* The head has these fields, names and values. */
-enum exchange_step exchanged_ask(const char *const fields[][2], int count);
+/* The head has these fields, as fields.h takes them. */
+enum exchange_step exchanged_ask(const char *fields);
 enum exchange_step exchanged_go_on(void);
 
 /* The step must be an answer with this status. */

@@ -1,5 +1,7 @@
 #include "judged.h"
 
+#include <check.h>
+
 #include "ask.h"
 #include "authtext.h"
 
@@ -8,6 +10,12 @@ struct access *judged_access;
 void judged_use(const char *text)
 {
     ask.service.access = judged_access = authtext_access(text);
+}
+
+void judged_change(const char *text)
+{
+    (void)authtext_write(text);
+    ck_assert(access_reload(judged_access));
 }
 
 const struct refusal *judged_admit(const char *method, const char *target,

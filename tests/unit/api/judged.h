@@ -12,6 +12,9 @@ extern struct access *judged_access;
 /* From now on by a file with this text. What was before is the caller's. */
 void judged_use(const char *text);
 
+/* The file has this text now, and was read again. */
+void judged_change(const char *text);
+
 /* Begins the request anew, which may have the field Authorization, or NULL. */
 const struct refusal *judged_admit(const char *method, const char *target,
                                    const char *authorization);
