@@ -25,7 +25,7 @@
 #include "config/options.h"
 #include "engine/engine.h"
 #include "healthcheck.h"
-#include "node/trust.h"
+#include "node/session.h"
 #include "plan.h"
 #include "start.h"
 #include "world.h"

@@ -8,7 +8,7 @@
 
 #include "base/loop.h"
 #include "engine/port/port.h"
-#include "node/trust.h"
+#include "node/session.h"
 
 struct world;
 

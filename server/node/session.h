@@ -1,6 +1,6 @@
 /*
- * TLS on the socket of one connection to a node. <gnutls/…> is included by
- * session.c and trust.c alone.
+ * TLS on the socket of one connection to a node, and what is trusted there.
+ * Only session.c includes <gnutls/…>.
  *
  * The node must prove that it is the one whose name the configuration has.
  * Nothing is resumed, as that would skip the proof.
@@ -12,8 +12,40 @@
 
 #include <sys/types.h>
 
+#include "../config/config.h"
 #include "../engine/port/vote.h"
-#include "trust.h"
+
+/* ---- trust --------------------------------------------------------------- */
+
+enum { TRUST_TEXT_MAX = CONFIG_ERROR_MAX + CONFIG_PATH_MAX };
+
+/*
+ * The CAs that may sign the nodes' certificates, and our certificate for nodes
+ * that ask for one. Read from files, and read again while the service runs.
+ */
+struct trust;
+
+/*
+ * Reads the files of config, which is borrowed until trust_free, if a node of
+ * it speaks TLS; else *trust is NULL. False: error is one line that names the
+ * option, the file and the reason.
+ */
+bool trust_make(struct trust **trust, const struct config *config,
+                char error[TRUST_TEXT_MAX]);
+
+/* Sessions that began before go on. NULL is ignored. */
+void trust_free(struct trust *trust);
+
+/*
+ * Reads the files again, for sessions that begin from now on. False: nothing
+ * has changed; error as above.
+ */
+bool trust_reload(struct trust *trust, char error[TRUST_TEXT_MAX]);
+
+/* The fault of our certificate at now_s since 1970; NULL: none. */
+const char *trust_warning(const struct trust *trust, int64_t now_s);
+
+/* ---- one connection ------------------------------------------------------ */
 
 struct session;
 
