@@ -188,19 +188,19 @@ static bool add_node(struct world *world, const struct config *config)
         engine_on_listener_up, engine_on_listener_down, engine_on_subscribed,
         engine_on_announced, world->engine};
     int node = world->nodes;
-    struct dial_setup dialing = {
+    struct line_setup setup = {
         .loop = world->loop,
         .trust = world->trust,
         .config = &config->nodes[node],
         .silence_us = at_least(config->node_timeout_ms * 2000, SILENCE_US),
     };
-    world->links[node] = link_new(node, &dialing, config->key_prefix, &calls);
+    world->links[node] = link_new(node, &setup, config->key_prefix, &calls);
     if (world->links[node] == NULL)
         return false;
     world->nodes++;
-    dialing.silence_us = HEARTBEATS_US;
+    setup.silence_us = HEARTBEATS_US;
     world->subscriptions[node] =
-        subscription_new(node, &dialing, config->key_prefix, &releases);
+        subscription_new(node, &setup, config->key_prefix, &releases);
     return world->subscriptions[node] != NULL;
 }
 

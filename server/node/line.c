@@ -1,12 +1,22 @@
 #include "line.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <netdb.h>
 #include <stdio.h>
+#include <sys/un.h>
 
 #include "../base/clock.h"
 #include "../base/random.h"
 
 enum { STABLE_US = 1000000 }; /* up for so long: backoff starts anew */
+
+static void line_enter(struct line *line, enum line_state state)
+{
+    line->state = state;
+    line->state_us = clock_now_us();
+    loop_timer_set(line->timer, line->state_us + line->setup.silence_us);
+}
 
 /* ---- going down --------------------------------------------------------- */
 
@@ -17,8 +27,13 @@ int64_t line_backoff_us(int64_t *longest_us, uint32_t random)
     return us / 2 + random % (us / 2 + 1);
 }
 
-static void disconnect(struct line *line)
+static void line_leave(struct line *line, enum line_state state)
 {
+    if (line->state == LINE_LOOKUP)
+        line->names->asker = NULL;
+    line->state = state;
+    line->is_failing = false;
+    loop_timer_stop(line->timer);
     /* The watch first: the loop must not hold a descriptor that is closed. */
     loop_watch_free(line->watch);
     line->watch = NULL;
@@ -37,15 +52,30 @@ void line_fail(struct line *line, enum node_state reason, const char *detail)
     assert(line->state != LINE_CLOSED);
     snprintf(text, sizeof text, "%s", detail);
     int64_t now_us = clock_now_us();
-    if (line->state == LINE_UP && now_us - line->up_us >= STABLE_US)
+    if (line->state == LINE_CONNECTING || line->state == LINE_SECURING)
+        line->names->turn++;
+    if (line->state == LINE_UP && now_us - line->state_us >= STABLE_US)
         line->backoff_us = 0;
-    line->state = LINE_IDLE;
-    line->is_failing = false;
-    disconnect(line);
+    line_leave(line, LINE_IDLE);
     random_fill(&random, sizeof random);
     loop_timer_set(line->timer,
                    now_us + line_backoff_us(&line->backoff_us, random));
     line->events.down(line->events.ctx, reason, text);
+}
+
+/*
+ * A node that speaks TLS, but is not asked to, closes the connection without a
+ * word.
+ */
+static void line_fail_with_wire(struct line *line)
+{
+    char text[NODE_DETAIL_MAX];
+    const struct address_node *config = line->setup.config;
+    bool may_be_tls = line->state == LINE_HANDSHAKE && line->step == 0 &&
+                      !config->is_tls && !config->is_unix;
+    snprintf(text, sizeof text, "%s%s", wire_error(line->wire),
+             may_be_tls ? "; if the node speaks TLS, write rediss://" : "");
+    line_fail(line, wire_reason(line->wire), text);
 }
 
 void line_fail_later(struct line *line)
@@ -55,42 +85,166 @@ void line_fail_later(struct line *line)
     loop_timer_set(line->timer, clock_now_us());
 }
 
-void line_put_off(struct line *line, int64_t wait_us)
+/* ---- the handshake ------------------------------------------------------ */
+
+static int line_steps(const struct line *line)
 {
-    if (line->state == LINE_IDLE)
-        loop_timer_set(line->timer, clock_now_us() + wait_us);
+    return line->setup.has_script ? HANDSHAKE_STEPS : HANDSHAKE_LOAD;
 }
 
-/* ---- at work ------------------------------------------------------------ */
+/* All in one write, so in one round trip. False: the attempt failed. */
+static bool line_send_steps(struct line *line)
+{
+    struct handshake_command command;
+    line->handshake = (struct handshake){0};
+    line->step = 0;
+    for (int step = 0; step < line_steps(line); step++) {
+        handshake_command(&command, (enum handshake_step)step,
+                          line->setup.config);
+        bool is_sent = command.count > 0;
+        line->sent_us[step] = is_sent ? clock_now_us() : 0;
+        if (is_sent && !wire_append(line->wire, command.args, command.count)) {
+            line_fail(line, STATE_UNREACHABLE, "no memory for the handshake");
+            return false;
+        }
+    }
+    return true;
+}
+
+static void line_come_up(struct line *line)
+{
+    const struct node_facts facts = {
+        .run_id = line->handshake.run_id,
+        .is_durable = line->handshake.is_durable,
+        .certificate_until_s = wire_certificate_until_s(line->wire),
+        .confirmed_us = line->began_us,
+        .node_now_us = line->handshake.node_now_us,
+        .sent_us = line->sent_us[HANDSHAKE_TIME],
+        .received_us = line->time_received_us,
+    };
+    line_enter(line, LINE_UP);
+    line->events.up(line->events.ctx, &facts);
+}
+
+/* False: the handshake has ended. */
+static bool line_take_step(struct line *line, const struct wire_reply *reply)
+{
+    bool is_array = reply->fields[0].type == SCRIPT_FIELD_ARRAY;
+    while (line->sent_us[line->step] == 0)
+        line->step++;
+    enum handshake_step step = (enum handshake_step)line->step++;
+    enum node_state refusal =
+        handshake_take(&line->handshake, step, reply->fields + is_array,
+                       reply->count - is_array);
+    if (refusal != STATE_NONE) {
+        line_fail(line, refusal, line->handshake.detail);
+        return false;
+    }
+    if (step == HANDSHAKE_TIME)
+        line->time_received_us = line->heard_us;
+    if (line->step < line_steps(line))
+        return true;
+    line_come_up(line);
+    return false;
+}
+
+/* False: no more replies, or the handshake has ended. */
+static bool line_take_reply(struct line *line)
+{
+    const struct wire_reply *reply;
+    switch (wire_next(line->wire, &reply)) {
+    case WIRE_REPLY:
+        return line_take_step(line, reply);
+    case WIRE_NONE:
+        return false;
+    case WIRE_GARBAGE:
+        break;
+    }
+    line_fail(line, STATE_GARBAGE,
+              wire_hears_tls(line->wire)
+                  ? "speaks TLS: write rediss:// instead of redis://"
+                  : "sent what is no reply, or too long a one");
+    return false;
+}
+
+/* ---- reading and writing ------------------------------------------------- */
+
+/* Replies that came before the connection ended are taken first. */
+static void line_read(struct line *line)
+{
+    bool has_read;
+    if (!wire_read(line->wire, &has_read)) {
+        line_fail_with_wire(line);
+        return;
+    }
+    if (has_read)
+        line->heard_us = clock_now_us();
+    while (line->state == LINE_HANDSHAKE && line_take_reply(line))
+        continue;
+    if (line->state == LINE_UP) /* some may have come with the handshake's */
+        line->events.heard(line->events.ctx);
+    /* No poll would show an end of TLS behind the last bytes. */
+    if ((line->state == LINE_HANDSHAKE || line_is_up(line)) &&
+        wire_error(line->wire) != NULL)
+        line_fail_with_wire(line);
+}
+
+static void line_watch_for(struct line *line, int events)
+{
+    if (line->watch == NULL || !loop_watch_set(line->watch, events))
+        line_fail(line, STATE_UNREACHABLE, "the socket cannot be watched");
+}
+
+static int line_awaited(const struct line *line)
+{
+    return LOOP_READABLE | (wire_unsent(line->wire) > 0 ? LOOP_WRITABLE : 0);
+}
+
+static void line_write_steps(struct line *line)
+{
+    if (wire_write(line->wire)) {
+        line_watch_for(line, line_awaited(line));
+        return;
+    }
+    /* a reply may say more: that the server has too many clients */
+    line_read(line);
+    if (line->state == LINE_HANDSHAKE)
+        line_fail_with_wire(line);
+}
 
 void line_flush(struct line *line)
 {
     if (!line_is_up(line))
         return;
-    if (wire_unsent(line->wire) > 0 && !wire_write(line->wire)) {
-        line_fail_later(line);
-        return;
-    }
-    bool is_done = wire_unsent(line->wire) == 0;
-    int events = LOOP_READABLE | (is_done ? 0 : LOOP_WRITABLE);
-    if (!loop_watch_set(line->watch, events))
+    if ((wire_unsent(line->wire) > 0 && !wire_write(line->wire)) ||
+        !loop_watch_set(line->watch, line_awaited(line)))
         line_fail_later(line);
 }
 
-/* Replies that came before the connection ended are taken first. */
-static void read_replies(struct line *line)
+/* ---- connecting --------------------------------------------------------- */
+
+/* False: not yet, or the attempt failed. */
+static bool line_begin_handshake(struct line *line)
 {
-    bool has_read;
-    if (!wire_read(line->wire, &has_read)) {
-        line_fail(line, wire_reason(line->wire), wire_error(line->wire));
-        return;
+    bool is_connected =
+        line->state != LINE_CONNECTING || wire_finish_connect(line->wire);
+    enum session_shake shake = SESSION_BROKEN;
+    if (is_connected) {
+        line->state = LINE_SECURING;
+        shake = wire_shake(line->wire);
     }
-    if (has_read)
-        line->silence.heard_us = clock_now_us();
-    line->events.heard(line->events.ctx);
-    /* No poll would show an end of TLS behind the last bytes. */
-    if (line_is_up(line) && wire_error(line->wire) != NULL)
-        line_fail(line, wire_reason(line->wire), wire_error(line->wire));
+    if (shake == SESSION_BROKEN) {
+        line_fail_with_wire(line);
+        return false;
+    }
+    if (shake != SESSION_READY) {
+        line_watch_for(line, shake == SESSION_WANTS_WRITE ? LOOP_WRITABLE
+                                                          : LOOP_READABLE);
+        return false;
+    }
+    line->names->good = line->address;
+    line_enter(line, LINE_HANDSHAKE);
+    return line_send_steps(line);
 }
 
 static void on_watch(void *arg, int events)
@@ -98,115 +252,238 @@ static void on_watch(void *arg, int events)
     struct line *line = arg;
     if (line->is_failing)
         return;
+    if (line->state == LINE_CONNECTING || line->state == LINE_SECURING) {
+        if (!line_begin_handshake(line))
+            return;
+        /* TLS may have read replies already, and waited for reading only. */
+        if (line->setup.config->is_tls)
+            events |= LOOP_READABLE | LOOP_WRITABLE;
+    }
     /* Reading reports an error after the replies that came before it. */
     if (events & (LOOP_READABLE | LOOP_ERROR))
-        read_replies(line);
-    if (events & LOOP_WRITABLE)
+        line_read(line);
+    if (!(events & LOOP_WRITABLE))
+        return;
+    if (line->state == LINE_HANDSHAKE)
+        line_write_steps(line);
+    else
         line_flush(line);
 }
 
-/* ---- coming up ---------------------------------------------------------- */
-
-static void on_dial_done(void *ctx, const struct dial_result *result)
+/* began_us: as in struct line. */
+static void line_connect(struct line *line, const struct line_address *address,
+                         int64_t began_us)
 {
-    struct line *line = ctx;
-    line->wire = result->wire;
-    line->silence.heard_us = result->heard_us;
-    line->watch =
-        loop_watch_new(line->loop, wire_fd(line->wire), on_watch, line);
-    if (line->watch == NULL || !loop_watch_set(line->watch, LOOP_READABLE)) {
-        line_fail(line, STATE_UNREACHABLE, "the socket cannot be watched");
+    const struct address_node *config = line->setup.config;
+    line_enter(line, LINE_CONNECTING);
+    line->address = *address;
+    line->began_us = began_us;
+    line->wire =
+        wire_new((const struct sockaddr *)&address->storage, address->len);
+    if (line->wire == NULL ||
+        (config->is_tls &&
+         !wire_secure(line->wire, line->setup.trust, config->host))) {
+        line_fail(line, STATE_UNREACHABLE, "no memory to connect");
         return;
     }
-    line->state = LINE_UP;
-    line->up_us = line->silence.heard_us;
-    loop_timer_set(line->timer, line->up_us + line->silence.timeout_us);
-    line->events.up(line->events.ctx, result);
-    if (line->state == LINE_UP)
-        line->events.heard(line->events.ctx); /* what came too early */
+    if (wire_error(line->wire) != NULL) {
+        line_fail_with_wire(line);
+        return;
+    }
+    line->watch =
+        loop_watch_new(line->setup.loop, wire_fd(line->wire), on_watch, line);
+    line_watch_for(line, LOOP_READABLE | LOOP_WRITABLE);
 }
 
-static void on_dial_failed(void *ctx, enum node_state reason,
-                           const char *detail)
+/* ---- the lookup --------------------------------------------------------- */
+
+static struct line_address make_address(const void *bytes, socklen_t len)
 {
-    line_fail(ctx, reason, detail);
+    struct line_address address = {.len = len};
+    assert(len <= sizeof address.storage);
+    memcpy(&address.storage, bytes, len);
+    return address;
+}
+
+/*
+ * A name may have several addresses, and the first may be one where nobody
+ * listens (localhost: ::1 before 127.0.0.1): each failure moves on to another.
+ */
+static struct line_address choose_address(const struct addrinfo *found,
+                                          unsigned turn)
+{
+    unsigned count = 0;
+    for (const struct addrinfo *it = found; it != NULL; it = it->ai_next)
+        count++;
+    if (count == 0)
+        return (struct line_address){.len = 0};
+    for (unsigned i = turn % count; i > 0; i--)
+        found = found->ai_next;
+    return make_address(found->ai_addr, found->ai_addrlen);
+}
+
+/*
+ * address: without length if there is none; error says why. For calls, no name
+ * server is needed to reach a node that is known.
+ */
+static void line_take_address(struct line *line, struct line_address address,
+                              const char *error)
+{
+    struct line_names *names = line->names;
+    names->asker = NULL;
+    if (address.len > 0)
+        line_connect(line, &address, names->began_us);
+    else if (names->good.len > 0 && line->setup.has_script)
+        line_connect(line, &names->good, 0);
+    else
+        line_fail(line, STATE_UNREACHABLE, error);
+}
+
+static void on_lookup(void *arg, const struct addrinfo *found,
+                      const char *error)
+{
+    struct line_names *names = arg;
+    struct line_address address = choose_address(found, names->turn);
+    names->lookup = NULL;
+    if (names->asker == NULL)
+        names->late = address;
+    else
+        line_take_address(names->asker, address, error);
+}
+
+/* Joins the lookup of an attempt that was given up. */
+static void line_look_up(struct line *line)
+{
+    struct line_names *names = line->names;
+    const struct address_node *config = line->setup.config;
+    struct line_address late = names->late;
+    assert(names->asker == NULL);
+    line_enter(line, LINE_LOOKUP);
+    names->asker = line;
+    names->late.len = 0;
+    if (late.len > 0) {
+        line_take_address(line, late, NULL);
+        return;
+    }
+    if (names->lookup != NULL)
+        return;
+    names->began_us = clock_now_us();
+    if (config->is_unix) {
+        struct sockaddr_un address = {.sun_family = AF_UNIX};
+        size_t len = strlen(config->host);
+        assert(len < sizeof address.sun_path); /* options_load refuses others */
+        memcpy(address.sun_path, config->host, len);
+        line_take_address(line, make_address(&address, sizeof address), NULL);
+        return;
+    }
+    names->lookup = loop_lookup_new(line->setup.loop, config->host,
+                                    config->port, on_lookup, names);
+    if (names->lookup == NULL)
+        line_take_address(line, (struct line_address){.len = 0},
+                          "the name cannot be looked up");
 }
 
 /* ---- the timer ---------------------------------------------------------- */
 
-static void check_silence(struct line *line)
+/*
+ * When the node times out: it owes something since the state began, or as the
+ * owner says, and is heard meanwhile or not. If it owes nothing, it cannot time
+ * out before it is checked again.
+ */
+static int64_t line_deadline_us(const struct line *line, int64_t now_us)
 {
-    char text[DIAL_TEXT_MAX];
-    int64_t now_us = clock_now_us();
-    int64_t deadline_us = dial_deadline_us(
-        &line->silence, line->events.owed_us(line->events.ctx), now_us);
-    if (now_us < deadline_us) {
-        loop_timer_set(line->timer, deadline_us);
-        return;
-    }
-    dial_explain_silence(&line->silence, "reply", text);
-    line_fail(line, STATE_SILENT, text);
+    int64_t owed_us = line->state == LINE_UP
+                          ? line->events.owed_us(line->events.ctx)
+                          : line->state_us;
+    int64_t since_us =
+        owed_us == 0 ? now_us : at_least(line->heard_us, owed_us);
+    return since_us + line->setup.silence_us;
 }
 
-static void dial_or_check(void *arg)
+static void line_fail_silent(struct line *line)
+{
+    char detail[NODE_DETAIL_MAX];
+    const char *missing = "reply", *hint = "";
+    if (line->state == LINE_CONNECTING)
+        missing = "connection";
+    if (line->state == LINE_SECURING) {
+        missing = "TLS handshake";
+        hint = "; if the node does not speak TLS, write redis://";
+    }
+    (void)snprintf(detail, sizeof detail, "no %s for %" PRId64 " ms%s", missing,
+                   line->setup.silence_us / US_PER_MS, hint);
+    line_fail(line, STATE_SILENT, detail);
+}
+
+/*
+ * A server without TLS may say nothing to a handshake, and wait for more.
+ *
+ * If the process was stopped, the reply may be in the socket: a loop_timer
+ * always runs after that was read.
+ */
+static void line_check_silence(struct line *line)
+{
+    int64_t now_us = clock_now_us();
+    int64_t deadline_us = line_deadline_us(line, now_us);
+    if (now_us < deadline_us)
+        loop_timer_set(line->timer, deadline_us);
+    else if (line->state == LINE_LOOKUP)
+        line_take_address(line, (struct line_address){.len = 0},
+                          "the name was not resolved in time");
+    else
+        line_fail_silent(line);
+}
+
+static void on_timer(void *arg)
 {
     struct line *line = arg;
     if (line->is_failing) {
         /* Replies that came before the write failed still count. */
-        read_replies(line);
+        line_read(line);
         if (line->state != LINE_UP)
             return; /* reading found a better reason */
         if (wire_error(line->wire) != NULL)
-            line_fail(line, wire_reason(line->wire), wire_error(line->wire));
+            line_fail_with_wire(line);
         else
             line_fail(line, STATE_UNREACHABLE, "no memory to go on");
     } else if (line->state == LINE_IDLE) {
-        line->state = LINE_DIALING;
-        dial_start(line->dial);
+        line_look_up(line);
     } else {
-        check_silence(line);
+        line_check_silence(line);
     }
 }
 
 /* ---- begin and end ------------------------------------------------------ */
 
-bool line_init(struct line *line, const struct dial_setup *dialing,
+bool line_init(struct line *line, const struct line_setup *setup,
                const struct line_events *events)
 {
-    struct dial_setup setup = *dialing;
-    line->loop = setup.loop;
+    assert(setup->silence_us > 0);
+    line->setup = *setup;
     line->events = *events;
-    line->silence.timeout_us = setup.silence_us;
-    line->resolver =
-        (struct resolver){.loop = setup.loop, .config = setup.config};
-    setup.resolver = &line->resolver;
-    setup.events = (struct dial_events){on_dial_done, on_dial_failed, line};
-    line->dial = dial_new(&setup);
-    line->timer = loop_timer_new(setup.loop, dial_or_check, line);
-    return line->dial != NULL && line->timer != NULL;
+    line->names =
+        setup->beside != NULL ? setup->beside->names : &line->own_names;
+    line->timer = loop_timer_new(setup->loop, on_timer, line);
+    return line->timer != NULL;
 }
 
 void line_fini(struct line *line)
 {
-    disconnect(line);
-    dial_free(line->dial);
-    resolver_fini(&line->resolver);
+    if (line->timer == NULL)
+        return;
+    line_close(line);
     loop_timer_free(line->timer);
+    loop_lookup_cancel(line->own_names.lookup);
 }
 
-void line_open(struct line *line)
+void line_open(struct line *line, int64_t at_us)
 {
-    if (line->state != LINE_CLOSED)
-        return;
+    assert(line->state == LINE_CLOSED || line->state == LINE_IDLE);
     line->state = LINE_IDLE;
-    loop_timer_set(line->timer, clock_now_us());
+    loop_timer_set(line->timer, at_us);
 }
 
 void line_close(struct line *line)
 {
-    line->state = LINE_CLOSED;
-    line->is_failing = false;
-    loop_timer_stop(line->timer);
-    dial_stop(line->dial);
-    disconnect(line);
+    line_leave(line, LINE_CLOSED);
 }

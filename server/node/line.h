@@ -1,52 +1,75 @@
 /*
- * A connection to a node that comes back: it dials, reads when the node has
- * sent something, and dials again with jittered backoff. Its owner makes the
+ * A connection to a node that comes back: it looks the node's name up,
+ * connects, does the handshake, and reads when the node has sent something.
+ * When that fails, it begins again after a jittered wait. Its owner makes the
  * commands and understands the replies.
  *
- *            open       wait ends             done
- *   closed ───→ idle ───────────────→ dialing ─────→ up
- *                 ↑                      │            │
- *                 └──────────────────────┴────────────┘
- *                 failed, reset, silent for too long, line_fail
+ *          open      at its time    found          connected    secure
+ *   closed ──→ idle ─────────→ lookup ─→ connecting ─→ securing ─→ handshake
+ *               ↑                │            │            │        │   │ last
+ *               │                │            │            │        │   ↓ reply
+ *               └────────────────┴────────────┴────────────┴────────┴── up
+ *                refused, silent, insecure, unfit, garbage, line_fail
  *
  * What becomes of that which is under way when the line goes down, is closed or
  * ends:
  *
- *   name lookup             its result is kept for the next dial; at the end it
- *                           is cancelled
- *   connecting, handshakes  dial_stop: the watch is freed, then the socket
- *   probe of confirm.h      the same: only a line that is up is confirmed
- *   commands                the owner answers them in its event down; what that
- *                           causes to be sent here is refused
- *   timer                   set anew or stopped
+ *   name lookup   its result is kept for the next attempt; at the end it is
+ *                 cancelled
+ *   connection    the watch is freed, then the socket
+ *   commands      the owner answers them in its event down; what that causes to
+ *                 be sent here is refused
+ *   timer         set anew or stopped
  */
 #ifndef REDLOCKD_LINE_H
 #define REDLOCKD_LINE_H
 
-#include "dial.h"
+#include <sys/socket.h>
+
+#include "../base/loop.h"
+#include "handshake.h"
+#include "wire.h"
+
+struct line;
 
 /*
  * Called in the loop, never from within line_fail_later or line_flush;
  * line_fail calls down before it returns. They may call any function but
  * line_fini.
  *
- * up       line.wire is connected; result is borrowed, its wire is the line's
+ * up       line.wire is connected, and line.handshake done. facts, whose run_id
+ *          is the handshake's, lack has_moved
  *
  * heard    something may have been read: take all replies from line.wire. They
- *          came at line.silence.heard_us
+ *          came at line.heard_us
  *
  * down     the connection is lost, or an attempt failed; reason and detail, a
  *          sentence without secrets, say why
  *
- * owed_us  since when the node owes something; 0: it owes nothing, and may be
- *          silent
+ * owed_us  since when the node, which is up, owes something; 0: it owes
+ *          nothing, and may be silent
  */
 struct line_events {
-    void (*up)(void *ctx, const struct dial_result *result);
-    void (*heard)(void *ctx);
+    void (*up)(void *ctx, const struct node_facts *facts);
+    void (*heard)(void *ctx); /* this one and owed_us: not if up closes it */
     void (*down)(void *ctx, enum node_state reason, const char *detail);
     int64_t (*owed_us)(void *ctx);
     void *ctx;
+};
+
+/* All that it points to is borrowed until line_fini. */
+struct line_setup {
+    struct loop *loop;
+    const struct address_node *config;
+    struct trust *trust; /* for a node that speaks TLS */
+    int64_t silence_us;  /* fails if the node owes something for so long, and
+                            says nothing meanwhile */
+    /*
+     * It is for calls: loads the script, and if no address is found it connects
+     * to the last good one. The name may lead somewhere else by now.
+     */
+    bool has_script;
+    struct line *beside; /* shares its lookups, by turns; NULL: nobody's */
 };
 
 /* A node that becomes ready votes after the longest wait at the latest. */
@@ -55,40 +78,70 @@ enum { LINE_BACKOFF_FIRST_US = 20000, LINE_BACKOFF_LAST_US = 500000 };
 enum line_state {
     LINE_CLOSED,
     LINE_IDLE, /* until the wait ends */
-    LINE_DIALING,
+    LINE_LOOKUP,
+    LINE_CONNECTING,
+    LINE_SECURING, /* by TLS; within the time for connecting */
+    LINE_HANDSHAKE,
     LINE_UP,
 };
 
-/*
- * The timer means: dial again (idle), take the failure of a write (is_failing),
- * else check for silence. It is not set while the dial is at work.
- */
-struct line {
-    struct loop *loop;
-    struct loop_timer *timer;
-    struct line_events events;
-
-    enum line_state state;
-    bool is_failing; /* a write failed; the line goes down in the next turn */
-    int64_t up_us;   /* up since */
-    struct silence silence;
-    int64_t backoff_us; /* the longest next wait; 0: LINE_BACKOFF_FIRST_US */
-    struct resolver resolver; /* while the line is up, others may use it */
-    struct dial *dial;
-    struct loop_watch *watch;
-    struct wire *wire; /* NULL: not up */
+struct line_address {
+    socklen_t len; /* 0: no address */
+    struct sockaddr_storage storage;
 };
 
 /*
- * Closed at first. line is zero; takes all of dialing but resolver and events.
- * False: no memory; it must be line_fini'd all the same.
+ * The lookups of a node's name. There is at most one at a time, however many
+ * are asked for and given up: a few threads resolve the names of all nodes, and
+ * a name server that hangs must not block them all for one node.
  */
-bool line_init(struct line *line, const struct dial_setup *dialing,
+struct line_names {
+    struct loop_lookup *lookup; /* NULL: none runs */
+    int64_t began_us;           /* when the last one began */
+    struct line *asker; /* NULL: nobody any more; what is found comes late */
+    struct line_address late; /* for the next asker */
+    unsigned turn; /* which address to try; 1 is added after a failure */
+    struct line_address good; /* that could be connected to last */
+};
+
+/*
+ * The timer means: dial (idle), take the failure of a write (is_failing), else
+ * check for silence.
+ */
+struct line {
+    struct line_setup setup;
+    struct line_events events;
+    struct loop_timer *timer;
+
+    enum line_state state;
+    int64_t state_us; /* when the state began */
+    bool is_failing;  /* a write failed; the line goes down in the next turn */
+    int64_t heard_us; /* when something was read last; 0: never */
+    int64_t backoff_us; /* the longest next wait; 0: LINE_BACKOFF_FIRST_US */
+
+    struct line_names own_names;
+    struct line_names *names;    /* its own, or those of the line beside it */
+    struct line_address address; /* of the last attempt */
+    int64_t began_us;            /* its lookup; 0: failed, so it is the last
+                                    good address */
+    struct loop_watch *watch;
+    struct wire *wire; /* NULL: not connected */
+    struct handshake handshake;
+    int step;                         /* whose reply comes next */
+    int64_t sent_us[HANDSHAKE_STEPS]; /* 0: the step was left out */
+    int64_t time_received_us;
+};
+
+/*
+ * Closed at first. line is zero. False: no memory; it must be line_fini'd all
+ * the same.
+ */
+bool line_init(struct line *line, const struct line_setup *setup,
                const struct line_events *events);
 void line_fini(struct line *line);
 
-/* Dials in the next turn. No-op if it is not closed. */
-void line_open(struct line *line);
+/* Begins at this time, or in the next turn. Only if it is closed or idle. */
+void line_open(struct line *line, int64_t at_us);
 
 /* Calls no event. */
 void line_close(struct line *line);
@@ -99,14 +152,11 @@ static inline bool line_is_up(const struct line *line)
     return line->state == LINE_UP && !line->is_failing;
 }
 
-/* Goes down, and dials again later. Not if it is closed. */
+/* Goes down, and begins again later. Not if it is closed. */
 void line_fail(struct line *line, enum node_state reason, const char *detail);
 
 /* Goes down in the next turn: for callers that must not cause an event. */
 void line_fail_later(struct line *line);
-
-/* While idle: the next attempt begins after wait_us. */
-void line_put_off(struct line *line, int64_t wait_us);
 
 /*
  * Writes what is in line.wire, as far as the socket takes it. A line that

@@ -4,23 +4,26 @@
 #include <string.h>
 
 #include "../base/clock.h"
-#include "confirm.h"
-#include "line.h"
+#include "../base/random.h"
 #include "pipeline.h"
 
-enum { FLUSH_BYTES = 64 * 1024 }; /* that are written in the middle of a turn */
+enum {
+    FLUSH_BYTES = 64 * 1024, /* that are written in the middle of a turn */
+    /* the longest times from the start of one probe to that of the next, and
+       from one that says nothing about the node */
+    PROBE_US = CONFIRMED_US / 2,
+    PROBE_AGAIN_US = 500000,
+};
 
 struct link {
-    const struct address_node *config;
     struct link_events events;
     int node;
 
     bool is_reloading; /* SCRIPT LOAD was sent again */
     struct line line;
-    struct confirm *confirm; /* at work while the link is up */
+    struct line probe; /* open while the link is up */
     struct pipeline pipeline;
-    struct handshake handshake;
-    struct resolver_address address; /* of the last connection; len 0: none */
+    struct line_address address; /* of the last connection; len 0: none */
 };
 
 /* ---- going down --------------------------------------------------------- */
@@ -32,7 +35,7 @@ static void on_down(void *ctx, enum node_state reason, const char *detail)
     struct pipeline_reply reply;
     int64_t now_us = clock_now_us();
     link->is_reloading = false;
-    confirm_end(link->confirm);
+    line_close(&link->probe);
     while (pipeline_drop(&link->pipeline, &reply))
         link->events.reply(link->events.engine, link->node, reply.tag,
                            &reply.script, reply.sent_us, now_us);
@@ -81,14 +84,13 @@ static bool take_call(struct link *link, const struct pipeline_reply *reply)
     if (reply->script.state == STATE_NO_SCRIPT && !link->is_reloading) {
         struct handshake_command load;
         link->is_reloading = true;
-        handshake_command(&load, HANDSHAKE_LOAD, link->config);
+        handshake_command(&load, HANDSHAKE_LOAD, link->line.setup.config);
         if (!pipeline_step(&link->pipeline, HANDSHAKE_LOAD, load.args,
                            load.count))
             line_fail_later(&link->line); /* after this reply is taken */
     }
     link->events.reply(link->events.engine, link->node, reply->tag,
-                       &reply->script, reply->sent_us,
-                       link->line.silence.heard_us);
+                       &reply->script, reply->sent_us, link->line.heard_us);
     if (reply->script.vote != VOTE_UNREADABLE)
         return true;
     line_fail(&link->line, STATE_GARBAGE,
@@ -102,17 +104,16 @@ static bool take_reply(struct link *link)
     struct pipeline_reply reply;
     enum node_state state = STATE_GARBAGE;
     const char *detail = "sent what is no reply, or too long a one";
-    switch (
-        pipeline_next(&link->pipeline, link->line.silence.heard_us, &reply)) {
+    switch (pipeline_next(&link->pipeline, link->line.heard_us, &reply)) {
     case PIPELINE_CALL:
         return take_call(link, &reply);
     case PIPELINE_STEP:
         link->is_reloading = false;
-        state = handshake_take(&link->handshake, HANDSHAKE_LOAD, reply.fields,
-                               reply.count);
+        state = handshake_take(&link->line.handshake, HANDSHAKE_LOAD,
+                               reply.fields, reply.count);
         if (state == STATE_NONE)
             return true;
-        detail = link->handshake.detail;
+        detail = link->line.handshake.detail;
         break;
     case PIPELINE_NONE:
         return false;
@@ -140,69 +141,97 @@ static int64_t owed_us(void *ctx)
     return pipeline_oldest_us(&link->pipeline);
 }
 
-/* ---- coming up ---------------------------------------------------------- */
+/* ---- coming up, and probes ------------------------------------------------
+ */
+
+/* Up to a quarter sooner, so that many servers do not probe in step. */
+static void probe_after(struct link *link, int64_t since_us, int64_t wait_us)
+{
+    uint32_t random;
+    random_fill(&random, sizeof random);
+    line_open(&link->probe, since_us + wait_us - random % (wait_us / 4 + 1));
+}
 
 /* Remembers the address. True if the last connection had another one. */
-static bool has_moved(struct link *link, const struct resolver_address *address)
+static bool has_moved(struct link *link)
 {
-    struct resolver_address last = link->address;
-    link->address = *address;
+    struct line_address last = link->address;
+    link->address = link->line.address;
     return last.len != 0 &&
-           (last.len != address->len ||
-            memcmp(&last.storage, &address->storage, last.len) != 0);
+           (last.len != link->address.len ||
+            memcmp(&last.storage, &link->address.storage, last.len) != 0);
 }
 
-static void on_up(void *ctx, const struct dial_result *result)
+static void on_up(void *ctx, const struct node_facts *facts)
 {
     struct link *link = ctx;
-    struct node_facts facts = result->facts;
-    facts.has_moved = has_moved(link, result->address);
-    link->handshake = *result->handshake;
-    pipeline_begin(&link->pipeline, link->line.wire, link->handshake.sha);
-    confirm_begin(link->confirm, facts.run_id, facts.confirmed_us);
-    link->events.up(link->events.engine, link->node, &facts);
+    struct node_facts with_move = *facts;
+    with_move.has_moved = has_moved(link);
+    pipeline_begin(&link->pipeline, link->line.wire, link->line.handshake.sha);
+    if (facts->confirmed_us == 0) /* the last good address */
+        probe_after(link, clock_now_us(), PROBE_AGAIN_US);
+    else
+        probe_after(link, facts->confirmed_us, PROBE_US);
+    link->events.up(link->events.engine, link->node, &with_move);
 }
 
-static void on_confirmed(void *ctx, const struct dial_result *result)
+static void on_probe_up(void *ctx, const struct node_facts *facts)
 {
     struct link *link = ctx;
-    link->events.confirmed(link->events.engine, link->node, &result->facts);
+    line_close(&link->probe);
+    if (strcmp(facts->run_id, link->line.handshake.run_id) != 0) {
+        /* What the old server still owes would be no vote: do not wait for it.
+         */
+        line_fail(&link->line, STATE_MOVED,
+                  "the name or address belongs to another server now (run_id "
+                  "changed)");
+        return;
+    }
+    probe_after(link, facts->confirmed_us, PROBE_US);
+    link->events.confirmed(link->events.engine, link->node, facts);
 }
 
-/*
- * Another server is at the node's name: what the old one still owes would be no
- * vote, so the link does not wait for it.
- */
-static void on_refuted(void *ctx, enum node_state reason, const char *detail)
+static void on_probe_down(void *ctx, enum node_state reason, const char *detail)
 {
     struct link *link = ctx;
-    line_fail(&link->line, reason, detail);
+    switch (reason) {
+    case STATE_UNREACHABLE:
+    case STATE_SILENT:
+    case STATE_LOADING:
+    case STATE_BUSY:
+    case STATE_TOO_MANY:
+        /* it may pass unaided, and says nothing about the node */
+        probe_after(link, clock_now_us(), PROBE_AGAIN_US);
+        break;
+    default:
+        line_fail(&link->line, reason, detail);
+    }
 }
 
 /* ---- begin and end ------------------------------------------------------ */
 
-struct link *link_new(int node, const struct dial_setup *dialing,
+struct link *link_new(int node, const struct line_setup *setup,
                       const char *prefix, const struct link_events *events)
 {
     struct link *link = calloc(1, sizeof *link);
     if (link == NULL)
         return NULL;
     link->node = node;
-    link->config = dialing->config;
-    pipeline_init(&link->pipeline, span_of(prefix));
     link->events = *events;
-    struct dial_setup probing = *dialing;
-    const struct line_events listening = {on_up, on_heard, on_down, owed_us,
-                                          link};
-    const struct confirm_events confirming = {on_confirmed, on_refuted, link};
-    bool is_made = line_init(&link->line, dialing, &listening);
-    probing.resolver = &link->line.resolver;
-    link->confirm = confirm_new(&probing, CONFIRMED_US / 2, &confirming);
-    if (!is_made || link->confirm == NULL) {
+    pipeline_init(&link->pipeline, span_of(prefix));
+    struct line_setup for_calls = *setup, for_probes = *setup;
+    for_calls.has_script = true;
+    for_probes.beside = &link->line;
+    const struct line_events of_calls = {on_up, on_heard, on_down, owed_us,
+                                         link};
+    const struct line_events of_probes = {
+        .up = on_probe_up, .down = on_probe_down, .ctx = link};
+    if (!line_init(&link->line, &for_calls, &of_calls) ||
+        !line_init(&link->probe, &for_probes, &of_probes)) {
         link_free(link);
         return NULL;
     }
-    line_open(&link->line);
+    line_open(&link->line, clock_now_us());
     return link;
 }
 
@@ -210,7 +239,7 @@ void link_free(struct link *link)
 {
     if (link == NULL)
         return;
-    confirm_free(link->confirm);
+    line_fini(&link->probe);
     line_fini(&link->line);
     pipeline_fini(&link->pipeline);
     free(link);

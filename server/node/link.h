@@ -1,13 +1,16 @@
 /*
  * Calls to one node and their replies, over a line (line.h). Garbage, or more
  * than was asked for, ends the connection.
+ *
+ * While it is up, a probe finds out again and again whether the node's name
+ * still leads to it: it looks the name up, connects, asks for the run_id and
+ * closes. The link's connection cannot tell: it would go on working with a
+ * server that no new client finds, while they find another one.
  */
 #ifndef REDLOCKD_LINK_H
 #define REDLOCKD_LINK_H
 
-#include "../base/loop.h"
-#include "dial.h"
-#include "script.h"
+#include "line.h"
 
 struct engine;
 struct link;
@@ -18,8 +21,8 @@ struct link;
  *
  * up         calls may be sent from now on
  *
- * confirmed  a fresh connection, already closed, found the same node, still
- *            fit. If it finds another node, or an unfit one, the link goes down
+ * confirmed  the probe found the same node, still fit, and is closed already.
+ *            If it finds another node, or an unfit one, the link goes down
  *
  * down       the connection is lost, or an attempt failed. Each pending call
  *            already got its reply, with VOTE_DISCONNECTED. reason and detail,
@@ -42,11 +45,11 @@ struct link_events {
 
 /*
  * Connects in the next turn, and again whenever it goes down. Takes all of
- * dialing but resolver, is_probe and events; a node that owes a reply and sends
- * nothing for its silence_us is reconnected. prefix and all that dialing points
- * to are borrowed until link_free. NULL: no memory.
+ * setup but has_script and beside; a node that owes a reply and sends nothing
+ * for its silence_us is reconnected. prefix and all that setup points to are
+ * borrowed until link_free. NULL: no memory.
  */
-struct link *link_new(int node, const struct dial_setup *dialing,
+struct link *link_new(int node, const struct line_setup *setup,
                       const char *prefix, const struct link_events *events);
 
 /*

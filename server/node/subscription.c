@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "line.h"
+#include "../base/clock.h"
 
 enum {
     UNSENT_MAX =
@@ -133,15 +133,15 @@ static void on_heard(void *ctx)
 static int64_t owed_us(void *ctx)
 {
     const struct subscription *subscription = ctx;
-    return subscription->line.up_us;
+    return subscription->line.state_us;
 }
 
 /* ---- up and down -------------------------------------------------------- */
 
-static void on_up(void *ctx, const struct dial_result *result)
+static void on_up(void *ctx, const struct node_facts *facts)
 {
     struct subscription *subscription = ctx;
-    (void)result;
+    (void)facts;
     subscription->is_up = true;
     subscription_set(subscription, span_of(""), true);
     subscription->events.up(subscription->events.engine, subscription->node);
@@ -154,7 +154,7 @@ static void on_down(void *ctx, enum node_state reason, const char *detail)
     bool was_up = subscription->is_up;
     (void)reason, (void)detail;
     if (subscription->is_refused)
-        line_put_off(&subscription->line, REFUSED_US);
+        line_open(&subscription->line, clock_now_us() + REFUSED_US);
     subscription->is_refused = false;
     subscription->is_up = false;
     if (was_up)
@@ -164,7 +164,8 @@ static void on_down(void *ctx, enum node_state reason, const char *detail)
 
 void subscription_open(struct subscription *subscription)
 {
-    line_open(&subscription->line);
+    if (subscription->line.state == LINE_CLOSED)
+        line_open(&subscription->line, clock_now_us());
 }
 
 void subscription_close(struct subscription *subscription)
@@ -175,8 +176,7 @@ void subscription_close(struct subscription *subscription)
 
 /* ---- begin and end ------------------------------------------------------ */
 
-struct subscription *subscription_new(int node,
-                                      const struct dial_setup *dialing,
+struct subscription *subscription_new(int node, const struct line_setup *setup,
                                       const char *prefix,
                                       const struct subscription_events *events)
 {
@@ -188,11 +188,9 @@ struct subscription *subscription_new(int node,
     size_t len = span_copy(subscription->channel, span_of(prefix));
     len += span_copy(subscription->channel + len, span_of(SCRIPT_RELEASED));
     subscription->head_len = len;
-    struct dial_setup probing = *dialing;
-    probing.is_probe = true;
     const struct line_events listening = {on_up, on_heard, on_down, owed_us,
                                           subscription};
-    if (!line_init(&subscription->line, &probing, &listening)) {
+    if (!line_init(&subscription->line, setup, &listening)) {
         subscription_free(subscription);
         return NULL;
     }

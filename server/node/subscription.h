@@ -8,7 +8,7 @@
 #ifndef REDLOCKD_SUBSCRIPTION_H
 #define REDLOCKD_SUBSCRIPTION_H
 
-#include "dial.h"
+#include "line.h"
 
 struct engine;
 struct subscription;
@@ -34,13 +34,12 @@ struct subscription_events {
 };
 
 /*
- * Closed at first. Takes all of dialing but resolver, is_probe and events; a
- * node that says nothing for its silence_us, which is longer than the interval
- * of listen calls, is reconnected. prefix and all that dialing points to are
- * borrowed until subscription_free. NULL: no memory.
+ * Closed at first. Takes all of setup but has_script and beside; a node that
+ * says nothing for its silence_us, which is longer than the interval of listen
+ * calls, is reconnected. prefix and all that setup points to are borrowed until
+ * subscription_free. NULL: no memory.
  */
-struct subscription *subscription_new(int node,
-                                      const struct dial_setup *dialing,
+struct subscription *subscription_new(int node, const struct line_setup *setup,
                                       const char *prefix,
                                       const struct subscription_events *events);
 

@@ -11,7 +11,6 @@
 
 #include "../../../server/base/clock.h"
 #include "../../../server/base/timers.h"
-#include "../../../server/node/confirm.h"
 #include "../../lib/suite/suite.h"
 #include "../growth.h"
 #include "../play.h"
@@ -147,10 +146,9 @@ TEST(a_loop_leaves_nothing)
 static struct address_node nowhere;
 static int failures;
 
-static void ignore_done(void *ctx, const struct dial_result *result)
+static void ignore_up(void *ctx, const struct node_facts *facts)
 {
-    (void)ctx;
-    wire_free(result->wire);
+    (void)ctx, (void)facts;
 }
 
 static void count_failure(void *ctx, enum node_state reason, const char *detail)
@@ -173,29 +171,17 @@ static int take_port(void)
     return fd;
 }
 
-/* Two resolvers: on a slow machine, the probe begins beside the dial. */
-static void use_a_dial(void)
+static void use_a_line(void)
 {
-    struct resolver resolver = {.loop = loop, .config = &nowhere};
-    struct resolver of_probe = resolver;
-    struct dial_setup setup = {.loop = loop,
-                               .config = &nowhere,
-                               .resolver = &resolver,
-                               .silence_us = FAKED_SILENCE_US,
-                               .events = {ignore_done, count_failure, NULL}};
-    const struct confirm_events events = {ignore_done, count_failure, NULL};
-    struct dial *dial = dial_new(&setup);
-    setup.resolver = &of_probe;
-    struct confirm *confirm = confirm_new(&setup, 1000000, &events);
+    const struct line_setup setup = {
+        .loop = loop, .config = &nowhere, .silence_us = FAKED_SILENCE_US};
+    const struct line_events events = {.up = ignore_up, .down = count_failure};
+    struct line line = {0};
     int before = failures;
-    confirm_begin(confirm, FAKE_RUN_ID, 0);
-    dial_start(dial);
-    turns_until_count(loop, &failures, before + 1);
-    dial_start(dial);
-    dial_free(dial);
-    confirm_free(confirm);
-    resolver_fini(&resolver);
-    resolver_fini(&of_probe);
+    ck_assert(line_init(&line, &setup, &events));
+    line_open(&line, 0);
+    turns_until_count(loop, &failures, before + 2);
+    line_fini(&line);
     turn();
 }
 
@@ -203,7 +189,7 @@ TEST(an_attempt_to_connect_leaves_nothing)
 {
     int fd = take_port();
     begin_loop();
-    growth_expect_none(use_a_dial);
+    growth_expect_none(use_a_line);
     end_loop();
     close(fd);
 }

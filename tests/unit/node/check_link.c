@@ -10,6 +10,8 @@
 #include "../../../server/base/clock.h"
 #include "../../lib/suite/suite.h"
 #include "faked.h"
+#include "names.h"
+#include "secure.h"
 
 SUITE(link, .timeout_s = 30, .set_up = faked_setup,
       .tear_down = faked_teardown);
@@ -17,14 +19,18 @@ SUITE(link, .timeout_s = 30, .set_up = faked_setup,
 TEST(comes_up_with_facts_and_answers)
 {
     int64_t begin_us = clock_now_us();
+    int asked = names_asked();
     faked_start_link();
     ck_assert_int_eq(faked_inspect(1), VOTE_DISCONNECTED);
     faked_until_up(1);
     ck_assert_int_eq(faked.downs, 0);
     ck_assert_str_eq(faked.run_id, FAKE_RUN_ID);
     ck_assert_int_eq(faked.facts.node_now_us, 1700000000123456);
-    ck_assert_int_ge(faked.facts.sent_us, begin_us);
-    ck_assert_int_ge(faked.facts.received_us, faked.facts.sent_us);
+    ck_assert(faked.facts.is_durable);
+    ck_assert_int_ge(faked.facts.confirmed_us, begin_us);
+    ck_assert_int_ge(faked.facts.sent_us, faked.facts.confirmed_us);
+    ck_assert_int_gt(faked.facts.received_us, faked.facts.sent_us);
+    ck_assert_int_eq(names_asked(), asked); /* no address needs to be */
     ck_assert_int_eq(faked.node.loads, 1);
     ck_assert_int_eq(faked_inspect(7), VOTE_PENDING);
     ck_assert_int_eq(faked_inspect(8), VOTE_PENDING);
@@ -54,6 +60,72 @@ TEST(a_node_that_accepts_and_says_nothing_is_silent)
     faked_expect_down(STATE_SILENT, "no reply for 300 ms");
     faked_until_down(2);
     ck_assert_int_eq(faked.node.accepted, 2);
+}
+
+TEST(an_unfit_node_has_a_reason)
+{
+    fake_say(&faked.node, "INFO replication",
+             "$55\r\nrole:slave\r\nmaster_host:10.1.2.3\r\nmaster_port:6379\r\n"
+             "x:1\r\n");
+    faked_start_link();
+    faked_expect_down(STATE_READ_ONLY, "10.1.2.3:6379");
+    ck_assert_int_eq(faked.node.loads, 1); /* it was on its way */
+}
+
+TEST(garbage_and_silence_are_failures)
+{
+    fake_say(&faked.node, "TIME", "HTTP/1.1 400 Bad Request\r\n\r\n");
+    faked_start_link();
+    faked_expect_down(STATE_GARBAGE, "no reply");
+    fake_say(&faked.node, "TIME", "$-1\r\n");
+    faked_expect_down(STATE_GARBAGE, "not those of Redis");
+    fake_say(&faked.node, "TIME", "*2\r\n$10\r\n1700000000\r\n$1\r\n1\r\n");
+    fake_say(&faked.node, "SCRIPT LOAD", "");
+    faked_expect_down(STATE_SILENT, "no reply for 300 ms");
+}
+
+TEST(a_name_that_is_not_resolved_is_asked_for_again)
+{
+    snprintf(faked.config.host, sizeof faked.config.host, "node.test");
+    names_resolve_to("", 0);
+    faked_start_link();
+    faked_expect_down(STATE_UNREACHABLE, "");
+    names_resolve_to("127.0.0.1", 0);
+    names_hold(true);
+    faked_expect_down(STATE_UNREACHABLE, "not resolved in time");
+    int asked = names_asked();
+    faked_expect_down(STATE_UNREACHABLE, "not resolved in time");
+    ck_assert_int_eq(faked.node.accepted, 0);
+    names_hold(false);
+    faked_until_up(1);
+    ck_assert_int_gt(faked.facts.confirmed_us, 0);
+    ck_assert_int_eq(names_asked(), asked); /* it was the same lookup */
+}
+
+TEST(scheme_that_does_not_fit_the_node_is_told)
+{
+    faked.node.greeting = "\x15\x03\x03";
+    faked_start_link();
+    faked_expect_down(STATE_GARBAGE, "speaks TLS: write rediss://");
+    faked.node.greeting = "";
+    faked_expect_down(STATE_UNREACHABLE,
+                      "if the node speaks TLS, write rediss:");
+    link_free(faked.link);
+    secure_setup();
+    faked.config.is_tls = true;
+    faked.trust = secure.trust;
+    faked_start_link();
+    faked_expect_down(STATE_UNREACHABLE, "in the TLS handshake");
+    faked.node.greeting = "-ERR max number of clients reached\r\n";
+    faked_expect_down(STATE_TLS_FAILED, "does not speak TLS: write redis://");
+    faked.node.greeting = NULL;
+    faked.node.is_deaf = true;
+    faked_expect_down(STATE_SILENT, "no TLS handshake for 300 ms; if the node");
+    int accepted = faked.node.accepted;
+    turns_until_count(faked.loop, &faked.node.accepted, accepted + 1);
+    link_free(faked.link);
+    faked.link = NULL;
+    secure_teardown();
 }
 
 /* A listener with a full backlog: its SYN queue answers nobody any more. */

@@ -68,9 +68,9 @@ static void *make_link(void)
 {
     static const struct address_node config = {.host = "127.0.0.1", .port = 1};
     static const struct link_events events = {0};
-    const struct dial_setup dialing = {
+    const struct line_setup setup = {
         .loop = loop, .config = &config, .silence_us = 1000000};
-    return link_new(0, &dialing, "", &events);
+    return link_new(0, &setup, "", &events);
 }
 
 static void free_link(void *it)
@@ -111,7 +111,7 @@ static const struct {
     int allocations_least;
 } things[] = {
     {make_watch, free_watch, 1},   {make_timer, free_timer, 1},
-    {make_lookup, free_lookup, 2}, {make_link, free_link, 5},
+    {make_lookup, free_lookup, 2}, {make_link, free_link, 3},
     {make_engine, free_engine, 1},
 };
 

@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 
 #include "../../../server/base/clock.h"
-#include "../../../server/node/line.h"
 #include "../../lib/suite/suite.h"
 #include "faked.h"
 #include "heard.h"

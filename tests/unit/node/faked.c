@@ -70,10 +70,11 @@ void faked_start_link(void)
 {
     static const struct link_events events = {
         on_up, on_confirmed, on_down, on_reply, (struct engine *)&faked};
-    const struct dial_setup dialing = {.loop = faked.loop,
-                                       .config = &faked.config,
-                                       .silence_us = faked.silence_us};
-    faked.link = link_new(NODE, &dialing, "p:", &events);
+    const struct line_setup setup = {.loop = faked.loop,
+                                     .config = &faked.config,
+                                     .trust = faked.trust,
+                                     .silence_us = faked.silence_us};
+    faked.link = link_new(NODE, &setup, "p:", &events);
     ck_assert_ptr_nonnull(faked.link);
     loop_set_stage(faked.loop, LOOP_FLUSH, flush, NULL);
 }

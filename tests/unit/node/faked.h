@@ -15,6 +15,7 @@ struct faked {
     struct loop *loop;
     struct fake node;
     struct address_node config;
+    struct trust *trust;
     int64_t silence_us; /* FAKED_SILENCE_US, unless a test sets more */
     struct link *link;
 

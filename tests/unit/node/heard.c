@@ -111,9 +111,9 @@ void heard_start(struct loop *loop, const struct address_node *config,
     static const struct subscription_events events = {
         on_up, on_down, on_subscribed, on_announced, (struct engine *)&heard};
     heard = (struct heard){.loop = loop};
-    const struct dial_setup dialing = {
+    const struct line_setup setup = {
         .loop = loop, .config = config, .silence_us = silence_us};
-    heard.subscription = subscription_new(NODE, &dialing, "p:", &events);
+    heard.subscription = subscription_new(NODE, &setup, "p:", &events);
     ck_assert_ptr_nonnull(heard.subscription);
     loop_set_stage(loop, LOOP_FLUSH, heard_flush, NULL);
 }

@@ -79,10 +79,10 @@ void live_reconnect(void)
 {
     static const struct link_events events = {on_up, on_confirmed, on_down,
                                               on_reply, NULL};
-    const struct dial_setup dialing = {
+    const struct line_setup setup = {
         .loop = live.loop, .config = &live.config, .silence_us = SILENCE_US};
     link_free(live.link);
-    live.link = link_new(0, &dialing, "p:", &events);
+    live.link = link_new(0, &setup, "p:", &events);
     ck_assert_ptr_nonnull(live.link);
 }
 
