@@ -122,7 +122,7 @@ PERMITS = [
            tests="permits_waits"),
     Defect("permits not handed over", "unit",
            "a_released_slot_goes_to_the_first_in_the_same_batch", [Edit(
-               "server/engine/events.c",
+               "server/engine/engine.c",
                "    permits_on_release(&engine->permits, resource);\n", "")],
            tests="permits_waits"),
     Defect("permit beyond the limit of locks that is no repeat", "unit",
