@@ -21,7 +21,7 @@ void releases_init(struct releases *releases, struct nodes *nodes)
 static void show_pending(const struct releases *releases)
 {
     releases->env->metrics->releases_pending =
-        releases->slots.used + releases->debts.store.items;
+        releases->slots.used + releases->debts.items;
 }
 
 static void forget(struct releases *releases, struct release *it)
@@ -169,12 +169,11 @@ static void judge(const struct releases *releases, struct release *it, int node,
 /* Nodes that have not answered in time owe the release from now on. */
 static void hand_over(struct releases *releases, struct release *it)
 {
-    const struct owed_item item = {texts_first(&it->texts),
-                                   texts_second(&it->texts), it->until_us};
     uint16_t due = it->owed & (uint16_t)~it->in_flight;
     for (int i = 0; i < releases->env->settings.nodes; i++)
         if (due & nodeset_of(i))
-            debts_add(&releases->debts, i, &item);
+            debts_add(&releases->debts, i, texts_first(&it->texts),
+                      texts_second(&it->texts), it->until_us);
     it->owed &= (uint16_t)~due;
 }
 

@@ -9,6 +9,7 @@
 #include "../../../server/engine/port/token.h"
 #include "../../../server/engine/rounds/debts.h"
 #include "../../lib/suite/suite.h"
+#include "../starve.h"
 
 enum { NODES = 5, SECOND_US = 1000000, TTL_US = 60 * SECOND_US, CALLS = 2000 };
 
@@ -25,9 +26,15 @@ static int64_t now_us;
 static struct {
     int node, name;
     uint64_t tag;
+    size_t resource_len, token_len;
 } sent[CALLS];
 static int sent_count, answered;
-static bool is_full;
+static int room; /* so many more can be sent */
+
+static void expect_one_letter(struct span text)
+{
+    ck_assert(memcmp(text.ptr, text.ptr + 1, text.len - 1) == 0);
+}
 
 static enum vote port_send(void *ctx, int node, const struct call *call,
                            uint64_t tag)
@@ -37,10 +44,15 @@ static enum vote port_send(void *ctx, int node, const struct call *call,
     ck_assert_int_eq(call->kind, CALL_RELEASE);
     ck_assert_uint_gt(call->token.len, 0);
     ck_assert(tag_is_debt(tag));
-    if (is_full)
+    if (room-- <= 0)
         return VOTE_STALLED;
     ck_assert_int_lt(sent_count, CALLS);
-    (void)span_copy(name, call->resource);
+    if (call->resource.len < sizeof name)
+        (void)span_copy(name, call->resource);
+    else
+        expect_one_letter(call->resource), expect_one_letter(call->token);
+    sent[sent_count].resource_len = call->resource.len;
+    sent[sent_count].token_len = call->token.len;
     sent[sent_count].node = node;
     sent[sent_count].name = atoi(name);
     sent[sent_count++].tag = tag;
@@ -81,7 +93,7 @@ static void begin(void)
     log_set_level(LOG_OFF);
     now_us = 1000 * SECOND_US;
     sent_count = answered = 0;
-    is_full = false;
+    room = INT32_MAX;
     metrics = (struct metrics){0};
     env = (struct environment){settings, port, &metrics};
     nodes_init(&nodes, &env);
@@ -98,11 +110,11 @@ static void begin(void)
 static void end(void)
 {
     debts_fini(&debts);
-    ck_assert_uint_eq(debts.store.bytes, 0);
+    ck_assert_uint_eq(debts.bytes, 0);
 }
 
 /* A lock of this name that was acquired so long ago. */
-static void owe(int node, int name, int64_t ago_us)
+static void owe_until(int node, int name, int64_t ago_us, int64_t until_us)
 {
     static const unsigned char random[TOKEN_RANDOM_BYTES];
     char resource[16], token[TOKEN_MAX];
@@ -110,23 +122,44 @@ static void owe(int node, int name, int64_t ago_us)
     size_t len =
         token_make(token, random,
                    &(struct token_parts){.number = EPOCH_US + now_us - ago_us});
-    debts_add(
-        &debts, node,
-        &(struct owed_item){span_of(resource), {token, len}, now_us + TTL_US});
+    debts_add(&debts, node, span_of(resource), (struct span){token, len},
+              until_us);
+}
+
+static void owe(int node, int name, int64_t ago_us)
+{
+    owe_until(node, name, ago_us, now_us + TTL_US);
+}
+
+/* Several from the first name on, and they are sent. */
+static void send(int node, int count)
+{
+    for (int i = 0; i < count; i++)
+        owe(node, i, 0);
+    pass(SECOND_US / 5);
+}
+
+static void answer(int call, enum vote vote)
+{
+    ck_assert_int_lt(call, sent_count);
+    debts_on_reply(&debts, sent[call].node, sent[call].tag, vote, now_us);
 }
 
 static void answer_next(enum vote vote)
 {
-    ck_assert_int_lt(answered, sent_count);
-    debts_on_reply(&debts, sent[answered].node, sent[answered].tag, vote,
-                   now_us);
-    answered++;
+    answer(answered++, vote);
 }
 
 static void answer_all(enum vote vote)
 {
     for (int count = sent_count; answered < count;)
         answer_next(vote);
+}
+
+static void expect_nothing_owed(void)
+{
+    ck_assert_uint_eq(debts.items, 0);
+    ck_assert_uint_eq(debts.bytes, 0);
 }
 
 SUITE(debts, .set_up = begin, .tear_down = end);
@@ -144,7 +177,7 @@ TEST(a_node_that_is_there_gets_it_with_the_next_tick)
     answer_next(VOTE_FREE);
     pass(SECOND_US);
     ck_assert_int_eq(sent_count, 2);
-    ck_assert_uint_eq(debts.store.items, 0);
+    expect_nothing_owed();
 }
 
 TEST(a_node_that_is_away_gets_it_when_it_is_back)
@@ -156,7 +189,7 @@ TEST(a_node_that_is_away_gets_it_when_it_is_back)
     set_up(4, true);
     ck_assert_int_eq(sent_count, 1);
     answer_next(VOTE_HELD);
-    ck_assert_uint_eq(debts.store.items, 0);
+    expect_nothing_owed();
 }
 
 TEST(until_the_ttl_has_passed)
@@ -164,12 +197,44 @@ TEST(until_the_ttl_has_passed)
     set_up(4, false);
     owe(4, 1, 0);
     pass(TTL_US - SECOND_US);
-    ck_assert_uint_eq(debts.store.items, 1);
+    ck_assert_uint_eq(debts.items, 1);
     pass(SECOND_US);
-    ck_assert_uint_eq(debts.store.items, 0);
+    ck_assert_uint_eq(debts.items, 0);
     ck_assert_uint_eq(metrics.releases_dropped, 0);
     set_up(4, true);
     ck_assert_int_eq(sent_count, 0);
+}
+
+TEST(what_is_owed_no_longer_is_not_sent)
+{
+    set_up(1, false);
+    for (int i = 0; i < 4; i++)
+        owe_until(1, i, 0, now_us + (i == 1 ? 2 : 1) * SECOND_US);
+    pass(SECOND_US);
+    ck_assert_uint_eq(debts.items, 3); /* of those that are not the oldest */
+    set_up(1, true);
+    ck_assert_int_eq(sent_count, 1);
+    ck_assert_int_eq(sent[0].name, 1);
+    answer_next(VOTE_DELETED);
+    expect_nothing_owed();
+}
+
+TEST(nor_kept_while_the_node_is_away_but_what_is_under_way)
+{
+    set_up(4, false);
+    for (int i = 1; i <= 10000; i++)
+        owe_until(4, i, 0, now_us + i * SECOND_US / 1000);
+    size_t before = debts.bytes;
+    pass(5 * SECOND_US);
+    ck_assert_uint_eq(debts.items, 5000);
+    ck_assert_uint_lt(debts.bytes, before);
+    set_up(4, true);
+    pass(10 * SECOND_US);
+    ck_assert_uint_eq(debts.items, 5000);
+    nodes.node[4].is_up = false;
+    answer_all(VOTE_DISCONNECTED);
+    pass(SECOND_US);
+    expect_nothing_owed();
 }
 
 TEST(what_it_may_have_comes_before_what_it_hardly_has)
@@ -213,86 +278,94 @@ TEST(a_node_that_is_there_may_have_them_all)
 
 TEST(they_are_sent_a_few_hundred_at_a_time)
 {
-    for (int i = 0; i < 3 * OWED_WINDOW; i++)
-        owe(1, i, 0);
-    pass(SECOND_US);
-    ck_assert_int_eq(sent_count, OWED_WINDOW);
-    answer_next(VOTE_DELETED);
-    ck_assert_int_eq(sent_count, OWED_WINDOW + 1);
+    send(1, 3 * DEBTS_WINDOW);
+    ck_assert_int_eq(sent_count, DEBTS_WINDOW);
+    answer(1, VOTE_DELETED);
+    ck_assert_int_eq(sent_count, DEBTS_WINDOW);
+    answer(0, VOTE_DELETED);
+    ck_assert_int_eq(sent_count, DEBTS_WINDOW + 2);
+    ck_assert_uint_eq(debts.items, 3 * DEBTS_WINDOW - 2);
+    answered = 2;
     while (answered < sent_count)
         answer_next(VOTE_DELETED);
-    ck_assert_int_eq(sent_count, 3 * OWED_WINDOW);
+    ck_assert_int_eq(sent_count, 3 * DEBTS_WINDOW);
     for (int i = 0; i < sent_count; i++)
         ck_assert_int_eq(sent[i].name, i);
-    ck_assert_uint_eq(debts.store.items, 0);
+    expect_nothing_owed();
 }
 
 TEST(what_a_node_refuses_is_not_asked_of_it_all_the_time)
 {
-    owe(1, 1, 0);
-    pass(SECOND_US / 5);
+    room = 1;
+    send(1, 3);
+    room = INT32_MAX;
     answer_next(VOTE_UNFIT);
-    owe(1, 2, 0);
     pass(SECOND_US / 5);
     ck_assert_int_eq(sent_count, 1);
     pass(SECOND_US);
-    ck_assert_int_eq(sent_count, 3);
+    ck_assert_int_eq(sent_count, 4);
+    for (int i = 1; i <= 3; i++) /* it goes to the end */
+        ck_assert_int_eq(sent[i].name, i % 3);
     answer_all(VOTE_DELETED);
-    ck_assert_uint_eq(debts.store.items, 0);
+    expect_nothing_owed();
 }
 
 /* It has lost the key, or lets nobody set or delete it. */
 TEST(what_a_node_cannot_have_is_not_asked_of_it_again)
 {
-    owe(1, 1, 0);
-    owe(1, 2, 0);
-    pass(SECOND_US / 5);
+    send(1, 2);
     answer_next(VOTE_NOT_ADMITTED);
     answer_next(VOTE_KEY_REFUSED);
-    ck_assert_uint_eq(debts.store.items, 0);
+    expect_nothing_owed();
     pass(SECOND_US);
     ck_assert_int_eq(sent_count, 2);
 }
 
-TEST(what_was_lost_with_the_connection_is_sent_again)
+TEST(what_was_lost_with_the_connection_is_sent_again_in_its_place)
 {
-    for (int i = 0; i < 3; i++)
-        owe(1, i, 0);
-    pass(SECOND_US / 5);
-    answer_next(VOTE_DELETED);
+    static const int again[] = {0, 1, 3, 4, 5, 6, 7, 8, 9};
+    room = 6;
+    send(1, 10);
+    answer(2, VOTE_DELETED);
     nodes.node[1].is_up = false;
-    answer_all(VOTE_DISCONNECTED);
-    ck_assert_int_eq(sent_count, 3);
+    for (int i = 0; i < 6; i++)
+        if (i != 2)
+            answer(i, VOTE_DISCONNECTED);
+    ck_assert_uint_eq(debts.items, 10); /* 2 leaves behind 0 and 1 */
+    room = INT32_MAX;
     set_up(1, true);
-    ck_assert_int_eq(sent_count, 5);
-    ck_assert_int_eq(sent[3].name, 1);
+    ck_assert_int_eq(sent_count, 6 + 9);
+    for (int i = 0; i < 9; i++)
+        ck_assert_int_eq(sent[6 + i].name, again[i]);
+    answered = 6;
     answer_all(VOTE_DELETED);
-    ck_assert_uint_eq(debts.store.items, 0);
+    expect_nothing_owed();
 }
 
 TEST(what_the_connection_does_not_take_waits)
 {
-    owe(1, 1, 0);
-    is_full = true;
-    pass(SECOND_US);
-    is_full = false;
+    room = 0;
+    send(1, 1);
+    room = INT32_MAX;
     pass(SECOND_US / 5);
     ck_assert_int_eq(sent_count, 1);
 }
 
 TEST(the_unlikely_do_not_use_up_the_memory)
 {
-    debts.store.limit = (size_t)8 * OWED_BLOCK;
+    debts.limit = (size_t)8 * DEBTS_BLOCK;
     set_up(4, false);
     pass(10 * SECOND_US);
     while (metrics.releases_forgone == 0)
         owe(4, 1, 0);
-    ck_assert_uint_eq(debts.store.bytes, (size_t)4 * OWED_BLOCK);
+    ck_assert_uint_eq(debts.bytes, (size_t)4 * DEBTS_BLOCK);
+    /* less than 60 bytes more than a token */
+    ck_assert_uint_gt(debts.items, debts.bytes / 120);
     ck_assert_uint_eq(metrics.releases_dropped, 0);
     while (metrics.releases_dropped == 0)
         owe(4, 2, 20 * SECOND_US);
     ck_assert_uint_eq(metrics.releases_forgone, 1);
-    ck_assert_uint_eq(debts.store.bytes, (size_t)8 * OWED_BLOCK);
+    ck_assert_uint_eq(debts.bytes, (size_t)8 * DEBTS_BLOCK);
     set_up(4, true);
     ck_assert_int_eq(sent[0].name, 2);
 }
@@ -302,14 +375,128 @@ TEST_RANGE(an_answer_drops_nothing, 0, 3)
 {
     static const enum vote votes[] = {VOTE_DELETED, VOTE_UNFIT,
                                       VOTE_DISCONNECTED};
-    debts.store.limit = OWED_BLOCK;
-    owe(2, 7, 0);
-    pass(SECOND_US / 5);
+    debts.limit = DEBTS_BLOCK;
+    send(2, 1);
     ck_assert_int_eq(sent_count, 1);
     answer_next(votes[_i]);
     ck_assert_uint_eq(metrics.releases_dropped, 0);
     ck_assert_uint_eq(metrics.releases_forgone, 0);
-    ck_assert_uint_eq(debts.store.items, votes[_i] == VOTE_DELETED ? 0 : 1);
+    ck_assert_uint_eq(debts.items, votes[_i] == VOTE_DELETED ? 0 : 1);
+}
+
+TEST(what_is_refused_is_given_up_without_memory)
+{
+    debts.limit = DEBTS_BLOCK;
+    while (metrics.releases_dropped == 0)
+        owe(1, 1, 0);
+    uint64_t items = debts.items;
+    pass(SECOND_US / 5);
+    answer_next(VOTE_UNFIT);
+    ck_assert_uint_eq(metrics.releases_dropped, 2);
+    ck_assert_uint_eq(debts.items, items - 1);
+}
+
+TEST(what_finds_no_memory_leaves_the_queue_as_it_was)
+{
+    int count = 0;
+    owe(1, count++, 0);
+    starve = (struct starve){.is_on = true, .left = 1};
+    for (; metrics.releases_dropped == 0; count++) /* in the first block */
+        owe(1, count, 0);
+    starve.is_on = false;
+    ck_assert_int_eq(starve.left, 0);
+    ck_assert_uint_eq(debts.bytes, DEBTS_BLOCK);
+    ck_assert_uint_eq(debts.items, (uint64_t)--count);
+    owe(1, count, 0);
+    pass(SECOND_US / 5);
+    while (answered < sent_count)
+        answer_next(VOTE_DELETED);
+    ck_assert_int_eq(sent_count, count + 1);
+    for (int i = 0; i < sent_count; i++)
+        ck_assert_int_eq(sent[i].name, i);
+    expect_nothing_owed();
+}
+
+TEST(the_longest_names_fit)
+{
+    static char resource[NAMES_LEN_MAX], token[TOKEN_MAX];
+    memset(resource, 'r', sizeof resource);
+    memset(token, 't', sizeof token);
+    for (int i = 0; i < 100; i++)
+        debts_add(&debts, 1, (struct span){resource, sizeof resource},
+                  (struct span){token, sizeof token}, now_us + TTL_US);
+    pass(SECOND_US / 5);
+    ck_assert_int_eq(sent_count, 100);
+    for (int i = 0; i < 100; i++) {
+        ck_assert_uint_eq(sent[i].resource_len, sizeof resource);
+        ck_assert_uint_eq(sent[i].token_len, sizeof token);
+    }
+    answer_all(VOTE_DELETED);
+    expect_nothing_owed();
+}
+
+/* Against a plain list of names, of which each is there until it is done. */
+enum { NAMES = 30000, STEPS = 100000 };
+
+static bool is_done[NAMES];
+static uint64_t random_state;
+
+static int draw(int below)
+{
+    random_state = random_state * UINT64_C(6364136223846793005) + 1;
+    return (int)((random_state >> 33) % (unsigned)below);
+}
+
+/* Here, sent are those without an answer. */
+static void play_answer_one(void)
+{
+    if (sent_count == 0)
+        return;
+    int at = draw(sent_count), name = sent[at].name;
+    uint64_t tag = sent[at].tag;
+    bool is_refused = draw(10) == 0;
+    sent[at] = sent[--sent_count];
+    debts_on_reply(&debts, 1, tag, is_refused ? VOTE_UNFIT : VOTE_DELETED,
+                   now_us);
+    ck_assert(is_refused || !is_done[name]);
+    is_done[name] |= !is_refused;
+}
+
+static void play_step(void)
+{
+    int chance = draw(70);
+    if (chance < 30) {
+        room = draw(8);
+        now_us += SECOND_US;
+        debts_tick(&debts, now_us);
+        room = 0;
+    } else if (chance < 69) {
+        play_answer_one();
+    } else {
+        nodes.node[1].is_up = false;
+        for (int i = 0; i < sent_count; i++)
+            answer(i, VOTE_DISCONNECTED);
+        sent_count = 0;
+        set_up(1, true);
+    }
+}
+
+TEST(each_is_done_once_whatever_happens)
+{
+    int owed = 0;
+    random_state = (uint64_t)getpid();
+    printf("debts: seed %llu\n", (unsigned long long)random_state);
+    room = 0;
+    for (int i = 0; i < STEPS; i++) {
+        if (owed < NAMES && draw(3) == 0)
+            owe_until(1, owed++, 0, INT64_MAX);
+        play_step();
+    }
+    while (debts.items > 0)
+        play_step();
+    for (int i = 0; i < owed; i++)
+        ck_assert(is_done[i]);
+    expect_nothing_owed();
 }
 
 /* What came on stderr since; a test is a process of its own. */
@@ -327,7 +514,7 @@ TEST(what_was_dropped_is_told_once_in_a_while)
     ck_assert_int_eq(pipe2(log, O_NONBLOCK), 0);
     dup2(log[1], STDERR_FILENO);
     log_set_level(LOG_WARN);
-    debts.store.limit = 0;
+    debts.limit = 0;
     set_up(4, false);
     pass(20 * SECOND_US);
     ck_assert_str_eq(read_log(log[0]), "");
