@@ -64,6 +64,26 @@ struct engine_settings {
     bool is_observer; /* only looks at the nodes, and changes nothing there */
 };
 
+/* What all parts of the engine share. */
+struct environment {
+    struct engine_settings settings;
+    struct engine_port port;
+    struct metrics *metrics; /* borrowed */
+};
+
+static inline int64_t environment_now(const struct environment *environment)
+{
+    return environment->port.now(environment->port.ctx);
+}
+
+/* An unpredictable number. */
+static inline uint64_t environment_random(const struct environment *environment)
+{
+    uint64_t random;
+    environment->port.random(environment->port.ctx, &random, sizeof random);
+    return random;
+}
+
 struct engine;
 
 /* Copies settings and port; metrics is borrowed. NULL: no memory. */

@@ -16,7 +16,7 @@
 #define REDLOCKD_ATTEMPT_H
 
 #include "../../lock/lock.h"
-#include "../port/environment.h"
+#include "../port/port.h"
 #include "../voting/nodes.h"
 #include "forced.h"
 #include "releases.h"

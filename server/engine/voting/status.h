@@ -6,7 +6,7 @@
 #define REDLOCKD_STATUS_H
 
 #include "../../lock/lock.h"
-#include "../port/environment.h"
+#include "../port/port.h"
 #include "admission.h"
 #include "clocks.h"
 #include "pace.h"

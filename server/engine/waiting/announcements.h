@@ -10,7 +10,7 @@
 #define REDLOCKD_ANNOUNCEMENTS_H
 
 #include "../../lock/lock.h"
-#include "../port/environment.h"
+#include "../port/port.h"
 #include "waitqueue.h"
 
 /* From the first announcement of a release until it counts as released. */
