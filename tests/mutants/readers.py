@@ -10,7 +10,7 @@ ROW = "server/node/scripts/row.lua"
 MANY = "server/node/scripts/readers.lua"
 TOLD = "server/node/scripts/inspect.lua"
 FORCE = "server/engine/rounds/operation.c"
-FORCED = "server/engine/rounds/forced.c"
+FORCED = "server/engine/rounds/attempt.c"
 
 READERS = [
     Defect("reader without memory told that the lock is held", "unit",
@@ -104,7 +104,7 @@ READERS = [
     # what is released of it
     Defect("forced release that follows who comes", "unit",
            "all_readers_that_are_found_are_released", [Edit(
-               FORCE, "    if (forced_has_more(forced) && ",
+               FORCE, "    if (has_more && ",
                "    if (")], tests="force"),
     Defect("forced release of one form", "unit",
            "story_67_what_a_downgrade_did_not_reach_is_released", [Edit(
@@ -112,8 +112,9 @@ READERS = [
                "it->is_shared = parts.is_shared;")], tests="force"),
     Defect("forced release of writers with the readers", "unit",
            "a_writers_lock_is_not_that_of_readers", [Edit(
-               FORCED, "    return forced->number != 0 || "
-               "forced->tokens[i].is_shared;\n", "    return i >= 0;\n")],
+               FORCED, "    return attempt->request->number != 0 ||\n"
+               "           attempt->forced->tokens[i].is_shared;\n",
+               "    return attempt != NULL && i >= 0;\n")],
            tests="force"),
     Defect("forced release that waits for a quorum of reports", "unit",
            "all_tokens_are_found_when_each_node_has_answered", [Edit(

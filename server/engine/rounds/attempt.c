@@ -1,11 +1,22 @@
 #include "attempt.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 #include "../port/fence.h"
 #include "../port/tag.h"
 #include "../port/token.h"
 #include "../voting/status.h"
+
+/* Of forced looks: so many times as are needed if nobody comes meanwhile. */
+enum { PATIENCE = 4, LOOKS_MAX = 1 << 20 };
+
+/* What one look found. */
+struct forced_token {
+    bool is_shared; /* on one node */
+    size_t len;
+    char text[TOKEN_MAX];
+};
 
 static const enum call_kind kinds[] = {
     [LOCK_ACQUIRE] = CALL_ACQUIRE, [LOCK_EXTEND] = CALL_EXTEND,
@@ -29,7 +40,20 @@ void attempt_init(struct attempt *attempt, const struct attempt_means *means,
     attempt->replacing = 0;
     attempt->fresh = attempt->own = 0;
     attempt->token_len = span_copy(attempt->token, token);
-    attempt->forced = NULL;
+}
+
+bool attempt_init_force(struct attempt *attempt)
+{
+    attempt->forced = calloc(1, sizeof *attempt->forced);
+    return attempt->forced != NULL;
+}
+
+void attempt_fini(struct attempt *attempt)
+{
+    if (attempt->forced == NULL)
+        return;
+    free(attempt->forced->tokens);
+    free(attempt->forced);
 }
 
 bool attempt_is_held_too_long(const struct attempt_means *means,
@@ -218,8 +242,11 @@ void attempt_begin(struct attempt *attempt)
     const struct nodes *nodes = attempt->means->nodes;
     struct round *round = &attempt->round;
     begin_round(attempt, attempt->request->call);
-    if (attempt->forced != NULL)
-        forced_begin_look(attempt->forced);
+    if (attempt->forced != NULL) {
+        attempt->forced->count = 0; /* nothing is found yet */
+        attempt->forced->left = 0;
+        attempt->forced->is_releasing = false;
+    }
     for (int i = 0; i < round->total; i++) {
         enum node_state refusal = nodes_refusal(nodes, i, kinds[round->kind]);
         if (status_is_looked_at(nodes, i))
@@ -272,6 +299,88 @@ void attempt_drop_outdated(struct attempt *attempt)
             round_note_outdated(round, i);
 }
 
+/* ---- looks of a force ---------------------------------------------------- */
+
+static struct span forced_token(const struct forced *forced, int i)
+{
+    return (struct span){forced->tokens[i].text, forced->tokens[i].len};
+}
+
+/* Nodes report mostly the same tokens in the same order. */
+static struct forced_token *forced_find(struct forced *forced,
+                                        struct span token)
+{
+    for (int tried = 0; tried < forced->count; tried++) {
+        int i = (forced->next + tried) % forced->count;
+        if (!token_is_same(forced_token(forced, i), token))
+            continue;
+        forced->next = i + 1;
+        return &forced->tokens[i];
+    }
+    return NULL;
+}
+
+static struct forced_token *forced_add(struct forced *forced, struct span token)
+{
+    if (forced->count == forced->room) {
+        int room = forced->room > 0 ? 2 * forced->room : 4;
+        void *tokens =
+            realloc(forced->tokens, (size_t)room * sizeof *forced->tokens);
+        if (tokens == NULL)
+            return NULL;
+        forced->tokens = tokens;
+        forced->room = room;
+    }
+    struct forced_token *it = &forced->tokens[forced->count++];
+    it->is_shared = false;
+    it->len = span_copy(it->text, token);
+    return it;
+}
+
+/* Whether the token with this index is to be released. */
+static bool is_wanted(const struct attempt *attempt, int i)
+{
+    return attempt->request->number != 0 ||
+           attempt->forced->tokens[i].is_shared;
+}
+
+/* A node's report. False: no memory. */
+static bool note_tokens(struct attempt *attempt, const struct call_reply *reply)
+{
+    struct forced *forced = attempt->forced;
+    int64_t number = attempt->request->number;
+    struct span rest = reply->names, token;
+    struct token_parts parts;
+    assert(forced != NULL); /* a force has it before it asks any node */
+    forced->next = 0;
+    while (call_next_name(&rest, &token)) {
+        if (!token_parse(token, &parts) ||
+            (number != 0 && parts.number != number))
+            continue;
+        struct forced_token *it = forced_find(forced, token);
+        if (it == NULL)
+            it = forced_add(forced, token);
+        if (it == NULL)
+            return false;
+        it->is_shared |= parts.is_shared;
+    }
+    if (number == 0)
+        forced->left = at_least(forced->left, reply->left);
+    attempt->round.found = 0;
+    for (int i = 0; i < forced->count; i++)
+        attempt->round.found += is_wanted(attempt, i);
+    return true;
+}
+
+void attempt_end_look(struct attempt *attempt)
+{
+    struct forced *forced = attempt->forced;
+    forced->is_releasing = true;
+    if (forced->looks++ == 0)
+        forced->looks_max = (int)at_most(
+            PATIENCE * (2 + forced->left / CALL_TOKENS_TOLD), LOOKS_MAX);
+}
+
 /* ---- releases ----------------------------------------------------------- */
 
 /*
@@ -308,17 +417,38 @@ static bool release_token(struct attempt *attempt, struct span token,
     return is_asked;
 }
 
+/* What counts most is the first: no vote at all, then that one was deleted. */
+static int forced_rank(struct ballot ballot)
+{
+    static const enum vote votes[] = {VOTE_PENDING, VOTE_UNASKED, VOTE_FREE,
+                                      VOTE_HELD, VOTE_DELETED};
+    enum { VOTES = sizeof votes / sizeof *votes };
+    int rank = 0;
+    while (rank < VOTES && votes[rank] != ballot.vote)
+        rank++;
+    return rank;
+}
+
+static void forced_merge(struct forced_tally *tally, struct ballot ballot)
+{
+    if (forced_rank(ballot) > forced_rank(tally->ballot))
+        tally->ballot = ballot;
+}
+
 static void release_found(struct attempt *attempt)
 {
     struct forced *forced = attempt->forced;
     struct ballot ballots[NODES_MAX] = {{0}};
-    forced_begin_release(forced, (unsigned)attempt->number % TAG_ROUNDS);
+    forced->asking = (unsigned)attempt->number % TAG_ROUNDS;
+    memset(forced->tally, 0, sizeof forced->tally);
     for (int i = 0; i < forced->count; i++) {
-        if (!forced_is_wanted(forced, i))
+        if (!is_wanted(attempt, i))
             continue;
         (void)release_token(attempt, forced_token(forced, i), ballots);
-        for (int node = 0; node < attempt->round.total; node++)
-            forced_note_asked(forced, node, ballots[node]);
+        for (int node = 0; node < attempt->round.total; node++) {
+            forced->tally[node].due += ballots[node].vote == VOTE_PENDING;
+            forced_merge(&forced->tally[node], ballots[node]);
+        }
     }
     for (int node = 0; node < attempt->round.total; node++) {
         struct ballot ballot = {.vote = VOTE_PENDING};
@@ -343,13 +473,30 @@ bool attempt_release(struct attempt *attempt)
     return true;
 }
 
+/*
+ * An answer to one release. True: it was the node's last one, and reply is now
+ * what the node answered to all: no vote, if it gave none to one of them;
+ * otherwise deleted, if it deleted one.
+ */
+static bool note_answer(struct forced_tally *tally, struct call_reply *reply)
+{
+    if (tally->due == 0) /* of an earlier round, if the numbers wrapped */
+        return false;
+    forced_merge(tally, call_ballot(reply));
+    if (reply->vote != tally->ballot.vote || tally->ballot.vote != VOTE_HELD) {
+        reply->vote = tally->ballot.vote;
+        reply->state = tally->ballot.state;
+    }
+    return --tally->due == 0;
+}
+
 bool attempt_note_release(struct attempt *attempt, int node, unsigned asking,
                           const struct call_reply *reply)
 {
     struct forced *forced = attempt->forced;
     struct call_reply all = *reply;
     if (forced != NULL && (!forced->is_releasing || asking != forced->asking ||
-                           !forced_note_answer(forced, node, &all)))
+                           !note_answer(&forced->tally[node], &all)))
         return false;
     attempt_note_reply(attempt, node, &all);
     return true;
@@ -411,12 +558,11 @@ void attempt_note_reply(struct attempt *attempt, int node,
         attempt->fresh |= (uint16_t)(1u << node);
     if (attempt->round.kind == LOCK_FORCE && reply->vote == VOTE_HELD &&
         vote->vote == VOTE_PENDING) {
-        if (!forced_note_tokens(attempt->forced, node, reply)) {
+        if (!note_tokens(attempt, reply)) {
             const struct ballot none = {.vote = VOTE_STALLED};
             round_note_ballot(&attempt->round, node, none);
             return;
         }
-        attempt->round.found = forced_count(attempt->forced);
     }
     round_note_reply(&attempt->round, node, reply);
 }

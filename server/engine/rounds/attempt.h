@@ -18,7 +18,6 @@
 #include "../../lock/lock.h"
 #include "../port/port.h"
 #include "../voting/nodes.h"
-#include "forced.h"
 #include "releases.h"
 #include "round.h"
 #include "spreads.h"
@@ -66,6 +65,52 @@ struct attempt_means {
     struct releases *releases;
 };
 
+/*
+ * A forced release: which tokens the nodes reported, which of them are
+ * released, and what the nodes answered.
+ *
+ *   look ──→ release what was found ──→ answer
+ *     ↑                 │
+ *     └─────────────────┘ a node has more holders than it reported
+ *
+ * Only tokens are released, never "all up to a number": so a lock that is
+ * granted later is safe, however late a node is asked again, and whatever the
+ * clocks of servers show. What was there at a look, on any node, is released on
+ * all nodes. A shared and an exclusive form of one token, which a downgrade may
+ * leave, are one lock.
+ *
+ * A release of all readers waits for each node's report. It leaves a token that
+ * is nowhere shared: it is a writer's. An acquire that has reached a node by
+ * the look counts as there, though its client may be told of the grant later:
+ * how long that takes is up to another server. So no lock is released whose
+ * acquire began after the answer.
+ *
+ * A node reports CALL_TOKENS_TOLD tokens at a time, those that end first, and
+ * these are then released: so each look finds others, until no node has more
+ * than it reports. Readers who come meanwhile are released, too. If they come
+ * faster than that, the outcome is unknown after four times as many looks as
+ * the first readers needed.
+ */
+/* A node's answers to the releases of one round. */
+struct forced_tally {
+    int due;
+    struct ballot ballot; /* of those that have come */
+};
+
+struct forced {
+    struct forced_token *tokens;
+    int count;
+    int room;
+    int next;          /* where the next token of a report probably is */
+    int64_t left;      /* holders that the node with the most did not report */
+    int looks;         /* so far */
+    int looks_max;     /* known after the first */
+    bool is_releasing; /* the round under way releases what was found */
+    bool has_released; /* a round has */
+    unsigned asking;   /* which releases are those of the round */
+    struct forced_tally tally[NODES_MAX];
+};
+
 /* The newest attempt; of earlier ones only seen_number remains. */
 struct attempt {
     const struct attempt_means *means;
@@ -99,14 +144,19 @@ bool attempt_is_held_too_long(const struct attempt_means *means,
 
 /*
  * None has begun. request and operation are borrowed. token: the client's;
- * empty for an acquire.
+ * empty for an acquire. attempt_init_force: false if there is no memory.
  */
 void attempt_init(struct attempt *attempt, const struct attempt_means *means,
                   const struct request *request, const void *operation,
                   struct span token);
+bool attempt_init_force(struct attempt *attempt);
+void attempt_fini(struct attempt *attempt);
 
 /* Begins the next attempt, of any call but a release, and sends it. */
 void attempt_begin(struct attempt *attempt);
+
+/* After a look of a force that found something: its release follows. */
+void attempt_end_look(struct attempt *attempt);
 
 /*
  * Begins the only attempt of a release, or one of a force, for what the look
@@ -158,8 +208,8 @@ void attempt_note_reply(struct attempt *attempt, int node,
                         const struct call_reply *reply);
 
 /*
- * A reply to a release of this number (forced.h), of a client's token or of one
- * of many that are forced. True: it is the node's vote in the round.
+ * A reply to a release of this number (struct forced), of a client's token or
+ * of one of many that are forced. True: it is the node's vote in the round.
  */
 bool attempt_note_release(struct attempt *attempt, int node, unsigned asking,
                           const struct call_reply *reply);

@@ -20,7 +20,7 @@ void operations_init(struct operations *operations, struct nodes *nodes,
 
 static void give(struct operation *it)
 {
-    forced_free(it->attempt.forced);
+    attempt_fini(&it->attempt);
     texts_drop(&it->texts);
     slots_give(&it->operations->slots, it);
 }
@@ -146,7 +146,7 @@ static bool on_look_verdict(struct operation *it, enum verdict verdict)
 {
     struct forced *forced = it->attempt.forced;
     if (verdict == VERDICT_WON) {
-        forced_end_look(forced);
+        attempt_end_look(&it->attempt);
         return true;
     }
     if (forced->has_released &&
@@ -172,11 +172,12 @@ static bool on_force_verdict(struct operation *it, enum verdict verdict)
         forced->has_released = true;
         result_tell_votes(&it->result, &it->attempt.round);
     }
-    if (forced_has_more(forced) && forced->looks < forced->looks_max) {
+    bool has_more = forced->left > 0; /* on a node that did not report it */
+    if (has_more && forced->looks < forced->looks_max) {
         forced->is_releasing = false;
         return true;
     }
-    if (forced_has_more(forced))
+    if (has_more)
         settle(it, OUTCOME_NO_QUORUM);
     else if (forced->has_released)
         settle(it, OUTCOME_RELEASED);
@@ -465,8 +466,7 @@ static struct operation *operation_new(struct operations *operations,
     it->request.token = (struct span){0}; /* the attempt has it */
     attempt_init(&it->attempt, &operations->means, &it->request, it,
                  asked->token);
-    if (asked->call == LOCK_FORCE &&
-        (it->attempt.forced = forced_new(asked->number)) == NULL) {
+    if (asked->call == LOCK_FORCE && !attempt_init_force(&it->attempt)) {
         give(it);
         return NULL;
     }

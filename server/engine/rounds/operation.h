@@ -19,7 +19,7 @@
  * The next round begins at once after a stale number, after too many late or
  * silent nodes, to repeat an earlier acquire, and of a force to release what
  * was found, or to look for more. A force also pauses before its outcome
- * (forced.h).
+ * (attempt.h).
  *
  * After each lost attempt to acquire, the key is released on all nodes that may
  * have set it; attempt.h tells which these are after a repeat.
