@@ -107,8 +107,8 @@ DEFECTS = [
         "*operation_take(operation, now_us);",
         "operation->result;")]),
     Defect("waiting without a retry", "sim", "served", [Edit(
-        "server/engine/waiting/waits.c", "at_least(delay_us, LEAST_US))",
-        "(int64_t)1 << 52)")]),
+        "server/engine/waiting/announcements.c",
+        ": at_least(delay_us, LEAST_US);", ": (int64_t)1 << 52;")]),
     Defect("announcements trusted to arrive", "sim", "served", [Edit(
         "server/engine/waiting/announcements.c",
         "return announcing >= quorum_of(nodes_of(it));",

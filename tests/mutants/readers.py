@@ -265,11 +265,11 @@ READERS = [
                     "(is_behind && acquire->key_hash.len == 0)\n",
                     "is_behind\n"),
                Edit("server/engine/waiting/waits.c",
-                    "        if (it->is_shared && "
+                    "    if (it->is_shared && "
                     "it->ticket.key_hash_len > 0)\n"
-                    "            it->claim.try_us",
-                    "        if (it->claim.number != 0)\n"
-                    "            it->claim.try_us")], tests="shared"),
+                    "        it->claim.try_us",
+                    "    if (it->claim.number != 0)\n"
+                    "        it->claim.try_us")], tests="shared"),
     Defect("reader with a key that passes a writer", "unit",
            "a_reader_repeats_before_a_writer_that_waits", [Edit(
                "server/engine/rounds/attempt.c",

@@ -11,11 +11,8 @@ enum {
     GAP_US = 2000,       /* between two surveys because of announcements … */
     GAP_SLOT_US = 20, /* … and more for each slot: they cost the nodes time */
     LOSSES_MAX = 20,  /* of one that does not wait */
-    LOSSES_AT_ONCE = 3, /* without a pause after them */
-    PAUSE_US = 1000,    /* the longest after the first loss */
-    LEAST_US = 1000, /* to the next survey, or the next try, without an event */
-    SLOW_US = 5000000,     /* the same, while a quorum announces */
-    EXPIRY_US = 1000,      /* a node rounds a TTL */
+    LOSSES_AT_ONCE = 3,    /* without a pause after them */
+    PAUSE_US = 1000,       /* the longest after the first loss */
     DISTRUST_US = 1000000, /* after a wrong announcement */
 };
 
@@ -41,13 +38,6 @@ struct permit {
     enum metrics_handover woken_by;
     struct engine_result last; /* of a try or survey that decided nothing */
 };
-
-/* Up to that. */
-static int64_t random_us(const struct permits *permits, int64_t most_us)
-{
-    return (int64_t)(environment_random(permits->env) %
-                     ((uint64_t)most_us + 1));
-}
 
 /* ---- timers ------------------------------------------------------------- */
 
@@ -144,14 +134,27 @@ static void permit_settle_held(struct permit *it)
     ticket_settle(&it->ticket, &result);
 }
 
-/* Its time is up. */
-static void permit_settle_late(struct permit *it)
+static void settle_late(struct ticket *ticket, int64_t now_us)
 {
+    struct permit *it = (struct permit *)ticket;
     const struct engine_result last = it->last;
+    (void)now_us;
     if (last.outcome == OUTCOME_PENDING)
         permit_settle_held(it);
     else
-        ticket_settle(&it->ticket, &last);
+        ticket_settle(ticket, &last);
+}
+
+/* What it tried or asked was not decided: it tries again after a while. */
+static void permit_put_off(struct permit *it,
+                           const struct engine_result *result, int64_t now_us)
+{
+    it->last = *result;
+    it->last.resource = it->last.token = it->last.owner = it->last.key_hash =
+        (struct span){0};
+    it->not_before_us = now_us + announcements_pause_us(
+                                     &it->permits->waits->announcements, false);
+    permit_set_timer(it);
 }
 
 /* The first of the queue that waits, and is not trying; NULL: none does. */
@@ -194,7 +197,6 @@ static const struct permit *choose_survey(const struct pool *pool,
 static void note_failure(struct permits *permits, struct pool *pool,
                          enum survey_outcome outcome, int64_t now_us)
 {
-    int64_t delay_us = permits->env->settings.retry_delay_us;
     struct permit *it = TAILQ_FIRST(&pool->queue), *next;
     struct engine_result result = result_plain(
         outcome == SURVEY_REFUSED ? OUTCOME_KEY_REFUSED : OUTCOME_NO_QUORUM,
@@ -204,14 +206,10 @@ static void note_failure(struct permits *permits, struct pool *pool,
         next = TAILQ_NEXT(it, link);
         if (it->ticket.state != TICKET_QUEUED || it->event > pool->surveyed)
             continue;
-        if (!ticket_waits(&it->ticket) || outcome == SURVEY_REFUSED) {
+        if (!ticket_waits(&it->ticket) || outcome == SURVEY_REFUSED)
             ticket_settle(&it->ticket, &result);
-        } else {
-            it->last = result;
-            it->not_before_us =
-                now_us + at_least(random_us(permits, delay_us), LEAST_US);
-            permit_set_timer(it);
-        }
+        else
+            permit_put_off(it, &result, now_us);
     }
 }
 
@@ -358,56 +356,35 @@ static struct span join_names(const struct permit *it, char text[NAMES_LEN_MAX])
     return (struct span){text, names_join(text, list, count)};
 }
 
+/* Its try has ended without a grant. */
+static void queue_again(struct permit *it)
+{
+    it->ticket.operation = 0;
+    it->ticket.state = TICKET_QUEUED;
+    it->event = ++it->permits->pools.events;
+    it->slots = (struct slotset){{0}};
+}
+
 static void lose(struct permit *it, bool is_split, int64_t now_us)
 {
-    struct permits *permits = it->permits;
-    struct pool *pool = it->pool;
-    int64_t most_us = permits->env->settings.retry_delay_us;
-    it->ticket.state = TICKET_QUEUED;
+    const struct environment *env = it->permits->env;
+    queue_again(it);
     it->last.outcome = OUTCOME_PENDING;
-    it->event = ++permits->pools.events;
-    it->slots = (struct slotset){{0}};
     it->losses++;
     it->is_blocked = false;
     if (it->woken_by == HANDOVER_ANNOUNCEMENT)
-        pool->distrust_us = now_us + DISTRUST_US;
+        it->pool->distrust_us = now_us + DISTRUST_US;
     /* several that want the last one would meet again and again */
     if (is_split || it->losses > LOSSES_AT_ONCE) {
-        int64_t pause_us = PAUSE_US << (it->losses < 8 ? it->losses - 1 : 7);
-        it->not_before_us =
-            now_us +
-            random_us(permits, pause_us < most_us ? pause_us : most_us);
+        int64_t pause_us =
+            at_most(PAUSE_US << (it->losses < 8 ? it->losses - 1 : 7),
+                    env->settings.retry_delay_us);
+        it->not_before_us = now_us + (int64_t)(environment_random(env) %
+                                               ((uint64_t)pause_us + 1));
     }
-    if (ticket_waits(&it->ticket) && now_us >= it->ticket.until_us)
-        permit_settle_late(it);
-    else if (ticket_waits(&it->ticket) && permits->tickets->is_stopped)
-        ticket_settle_plainly(&it->ticket, OUTCOME_STOPPED);
-    else if (!ticket_waits(&it->ticket) && it->losses >= LOSSES_MAX)
+    if (!ticket_waits(&it->ticket) && it->losses >= LOSSES_MAX)
         permit_settle_held(it);
-    else
-        permit_set_timer(it);
-}
-
-/* It could not be decided: one that waits tries again after a while. */
-static void put_off(struct permit *it, const struct engine_result *result,
-                    int64_t now_us)
-{
-    struct permits *permits = it->permits;
-    struct engine_result last = *result;
-    last.resource = last.token = last.owner = last.key_hash = (struct span){0};
-    it->last = last;
-    it->ticket.state = TICKET_QUEUED;
-    it->event = ++permits->pools.events;
-    it->slots = (struct slotset){{0}};
-    it->not_before_us =
-        now_us +
-        at_least(random_us(permits, permits->env->settings.retry_delay_us),
-                 LEAST_US);
-    if (now_us >= it->ticket.until_us)
-        permit_settle_late(it);
-    else if (permits->tickets->is_stopped)
-        ticket_settle_plainly(&it->ticket, OUTCOME_STOPPED);
-    else
+    else if (!ticket_waits(&it->ticket) || ticket_goes_on(&it->ticket, now_us))
         permit_set_timer(it);
 }
 
@@ -452,17 +429,15 @@ static void take_outcome(struct permit *it)
         ticket_answer(&it->ticket, now_us);
         return;
     }
-    it->ticket.operation = 0;
     if (is_held) {
-        bool is_split =
-            round_count(&operation->attempt.round, VOTE_GRANTED) > 0;
-        operation_discard(operation);
-        lose(it, is_split, now_us);
+        lose(it, round_count(&operation->attempt.round, VOTE_GRANTED) > 0,
+             now_us);
     } else {
-        const struct engine_result last = *result;
-        operation_discard(operation);
-        put_off(it, &last, now_us);
+        queue_again(it);
+        permit_put_off(it, result, now_us);
+        (void)ticket_goes_on(&it->ticket, now_us);
     }
+    operation_discard(operation);
 }
 
 static void try(struct permit *it, const struct slotset *slots)
@@ -487,11 +462,15 @@ static void try(struct permit *it, const struct slotset *slots)
     }
     const struct engine_result none = /* no memory */
         result_plain(OUTCOME_NO_QUORUM, permits->env->settings.nodes);
+    int64_t now_us = environment_now(permits->env);
     pool_note_tried(it->pool, slots, false);
-    if (ticket_waits(&it->ticket))
-        put_off(it, &none, environment_now(permits->env));
-    else
+    if (!ticket_waits(&it->ticket)) {
         ticket_settle(&it->ticket, &none);
+        return;
+    }
+    queue_again(it);
+    permit_put_off(it, &none, now_us);
+    (void)ticket_goes_on(&it->ticket, now_us);
 }
 
 /* ---- the queue ---------------------------------------------------------- */
@@ -564,14 +543,13 @@ static void retry_at(struct permits *permits, struct pool *pool, int64_t at_us)
 
 static void plan_retry(struct permits *permits, struct pool *pool)
 {
+    struct announcements *announcements = &permits->waits->announcements;
     int64_t now_us = environment_now(permits->env);
-    int64_t delay_us =
-        random_us(permits, permits->env->settings.retry_delay_us);
-    announcements_want(&permits->waits->announcements, pool->waits, now_us);
+    int64_t pause_us =
+        announcements_pause_us(announcements, pool->waits->is_covered);
+    announcements_want(announcements, pool->waits, now_us);
     if (pool->retry_us == 0)
-        pool->retry_us =
-            now_us + (pool->waits->is_covered ? SLOW_US + delay_us
-                                              : at_least(delay_us, LEAST_US));
+        pool->retry_us = now_us + pause_us;
     if (pool->free_from_us > now_us &&
         pool->free_from_us + EXPIRY_US < pool->retry_us)
         pool->retry_us = pool->free_from_us + EXPIRY_US;
@@ -626,12 +604,9 @@ static void permits_run(struct permits *permits, struct pool *pool)
     pools_leave(&permits->pools, pool);
 }
 
-static void on_settled(void *client)
+static void on_tried(struct ticket *ticket)
 {
-    struct permit *it = client;
-    it->ticket.is_answered = true;
-    if (it->ticket.operation == 0)
-        return; /* it has just begun */
+    struct permit *it = (struct permit *)ticket;
     take_outcome(it);
     permits_run(it->permits, it->pool);
 }
@@ -646,31 +621,6 @@ void permits_on_reply(struct permits *permits, int node, uint64_t tag,
     survey_note_reply(&pool->survey, node, reply);
     if (survey_end(permits, pool))
         permits_run(permits, pool);
-}
-
-static void serve_by_timer(struct permits *permits, struct pool *pool)
-{
-    int64_t now_us = environment_now(permits->env);
-    if (pool->is_surveyed && now_us >= pool->deadline_us) {
-        survey_note_rest(&pool->survey);
-        (void)survey_end(permits, pool);
-    }
-    int slot = slotset_next(&pool->later, 0);
-    if (slot >= 0 && now_us >= pool->later_us) {
-        pool->woken_by = HANDOVER_ANNOUNCEMENT;
-        for (; slot >= 0; slot = slotset_next(&pool->later, slot + 1))
-            pool_note_free(pool, slot);
-    }
-    if (pool->retry_us != 0 && now_us >= pool->retry_us) {
-        struct permit *it = permit_first_waiting(pool);
-        bool is_expiry =
-            pool->free_from_us != 0 && now_us >= pool->free_from_us;
-        pool->retry_us = 0;
-        pool->woken_by = is_expiry ? HANDOVER_EXPIRY : HANDOVER_RETRY;
-        if (it != NULL)
-            it->event = ++permits->pools.events;
-    }
-    permits_run(permits, pool);
 }
 
 /* ---- calls of clients --------------------------------------------------- */
@@ -735,12 +685,10 @@ uint64_t permits_start(struct permits *permits, const struct request *asked,
     it->only_repeats = wish->only_repeats;
     it->ticket.name = it->ticket.result.resource = it->pool->name;
     uint64_t handle = ticket_handle(&it->ticket);
-    bool waits = ticket_waits(&it->ticket);
-    if (waits && permits->tickets->is_stopped) {
-        ticket_settle_plainly(&it->ticket, OUTCOME_STOPPED);
-    } else if (!ticket_is_refused(&it->ticket,
-                                  waits && it->pool->waits->count >=
-                                               WAITERS_EACH_MAX)) {
+    if (!ticket_is_stopped(&it->ticket) &&
+        !ticket_is_refused(&it->ticket,
+                           ticket_waits(&it->ticket) &&
+                               it->pool->waits->count >= WAITERS_EACH_MAX)) {
         permit_join(it);
         permits_run(permits, it->pool);
     }
@@ -780,30 +728,26 @@ static int64_t gap_us(const struct pool *pool)
     return GAP_US + GAP_SLOT_US * pool->news_count;
 }
 
-static void on_release(struct permits *permits, struct pool *pool, int slot)
-{
-    int64_t now_us = environment_now(permits->env);
-    /* clients of other servers wait, too, and had no turn for long */
-    bool is_others_turn = pool->waiting > 0 && pool->run >= RUN_MAX &&
-                          now_us < pool->rivals_until_us;
-    pool->woken_by = HANDOVER_RELEASE;
-    if (is_others_turn) {
-        pool->run = 0;
-        pool_free_later(pool, slot, now_us + gap_us(pool) * 2);
-    } else {
-        pool_note_free(pool, slot);
-    }
-    if (!TAILQ_EMPTY(&pool->queue))
-        permits_run(permits, pool);
-}
-
 void permits_on_release(struct permits *permits, struct span names)
 {
+    int64_t now_us = environment_now(permits->env);
     while (names.len > 0) {
         int slot;
         struct pool *pool = find_pool(permits, names_next(&names), &slot);
-        if (pool != NULL)
-            on_release(permits, pool, slot);
+        if (pool == NULL)
+            continue;
+        /* clients of other servers wait, too, and had no turn for long */
+        bool is_others_turn = pool->waiting > 0 && pool->run >= RUN_MAX &&
+                              now_us < pool->rivals_until_us;
+        pool->woken_by = HANDOVER_RELEASE;
+        if (is_others_turn) {
+            pool->run = 0;
+            pool_free_later(pool, slot, now_us + gap_us(pool) * 2);
+        } else {
+            pool_note_free(pool, slot);
+        }
+        if (!TAILQ_EMPTY(&pool->queue))
+            permits_run(permits, pool);
     }
 }
 
@@ -875,20 +819,38 @@ void permits_on_announced(struct permits *permits, int node,
 
 static void on_timer(struct ticket *ticket, int64_t now_us)
 {
-    struct permit *it = (struct permit *)ticket;
-    struct pool *pool = it->pool;
-    if (ticket_waits(ticket) && now_us >= ticket->until_us)
-        permit_settle_late(it);
-    else
-        permit_set_timer(it);
-    permits_run(it->permits, pool);
+    const struct permit *it = (struct permit *)ticket;
+    (void)now_us;
+    permit_set_timer(it);
+    permits_run(it->permits, it->pool);
 }
 
 void permits_on_pool_timer(struct permits *permits, uint32_t index)
 {
     struct pool *pool = slots_at(&permits->pools.slots, index);
-    if (pool != NULL)
-        serve_by_timer(permits, pool);
+    int64_t now_us = environment_now(permits->env);
+    if (pool == NULL)
+        return;
+    if (pool->is_surveyed && now_us >= pool->deadline_us) {
+        survey_note_rest(&pool->survey);
+        (void)survey_end(permits, pool);
+    }
+    int slot = slotset_next(&pool->later, 0);
+    if (slot >= 0 && now_us >= pool->later_us) {
+        pool->woken_by = HANDOVER_ANNOUNCEMENT;
+        for (; slot >= 0; slot = slotset_next(&pool->later, slot + 1))
+            pool_note_free(pool, slot);
+    }
+    if (pool->retry_us != 0 && now_us >= pool->retry_us) {
+        struct permit *it = permit_first_waiting(pool);
+        bool is_expiry =
+            pool->free_from_us != 0 && now_us >= pool->free_from_us;
+        pool->retry_us = 0;
+        pool->woken_by = is_expiry ? HANDOVER_EXPIRY : HANDOVER_RETRY;
+        if (it != NULL)
+            it->event = ++permits->pools.events;
+    }
+    permits_run(permits, pool);
 }
 
 void permits_tick(struct permits *permits, int64_t now_us)
@@ -910,8 +872,10 @@ void permits_tick(struct permits *permits, int64_t now_us)
 void permits_init(struct permits *permits, struct nodes *nodes,
                   struct tickets *tickets, struct waits *waits)
 {
-    static const struct ticket_rules rules = {permit_leave, on_left, on_timer,
-                                              dismiss};
+    static const struct ticket_rules rules = {
+        permit_leave, dismiss, OWNER_PERMIT, on_tried,
+        settle_late,  on_left, on_timer,
+    };
     *permits = (struct permits){
         .env = nodes->env,
         .nodes = nodes,
@@ -922,7 +886,6 @@ void permits_init(struct permits *permits, struct nodes *nodes,
     turns_init(&permits->turns);
     pools_init(&permits->pools);
     tickets_add_kind(tickets, WAITING_PERMIT, sizeof(struct permit), &rules);
-    permits->operations->on_settled[OWNER_PERMIT] = on_settled;
 }
 
 void permits_fini(struct permits *permits)

@@ -6,6 +6,8 @@ enum {
     LISTEN_US = 1000000, /* between two listen calls */
     LINGER_US = 2000000, /* an empty queue stays subscribed */
     UNUSED_US = 4000000, /* unused connections stay open */
+    LEAST_US = 1000,     /* between two tries that no event woke */
+    SLOW_US = 5000000,   /* the same, while a quorum announces */
 };
 
 static int nodes_of(const struct announcements *it)
@@ -74,6 +76,14 @@ bool announcements_cover(const struct announcements *it,
         announcing +=
             (queue->subscribed & bit(i)) != 0 && is_heard(it, i, now_us);
     return announcing >= quorum_of(nodes_of(it));
+}
+
+int64_t announcements_pause_us(const struct announcements *it,
+                               bool is_announced)
+{
+    uint64_t delays = (uint64_t)it->env->settings.retry_delay_us + 1;
+    int64_t delay_us = (int64_t)(environment_random(it->env) % delays);
+    return is_announced ? SLOW_US + delay_us : at_least(delay_us, LEAST_US);
 }
 
 void announcements_on_up(struct announcements *it, int node)

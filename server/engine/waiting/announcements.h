@@ -13,8 +13,11 @@
 #include "../port/port.h"
 #include "waitqueue.h"
 
-/* From the first announcement of a release until it counts as released. */
-enum { ANNOUNCEMENTS_ENOUGH_US = 5000 };
+enum {
+    /* from the first announcement of a release until it counts as released */
+    ANNOUNCEMENTS_ENOUGH_US = 5000,
+    EXPIRY_US = 1000, /* a TTL ends so much later than a node tells */
+};
 
 /* Zeroed at first, except for the first two. */
 struct announcements {
@@ -33,6 +36,11 @@ void announcements_want(struct announcements *it, struct waitqueue *queue,
 /* True if a quorum announces releases of the queue's resource. */
 bool announcements_cover(const struct announcements *it,
                          const struct waitqueue *queue, int64_t now_us);
+
+/* How long to wait for an event before the next try: a random time, and a long
+ * one if a quorum announces. */
+int64_t announcements_pause_us(const struct announcements *it,
+                               bool is_announced);
 
 /* The events of port.h. */
 void announcements_on_up(struct announcements *it, int node);

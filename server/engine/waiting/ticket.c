@@ -43,6 +43,14 @@ static void end(struct ticket *it)
     ticket_drop(it);
 }
 
+static void on_settled(void *client)
+{
+    struct ticket *it = client;
+    it->is_answered = true;
+    if (it->operation != 0) /* or it has just begun */
+        rules_of(it)->on_tried(it);
+}
+
 void tickets_init(struct tickets *tickets, struct operations *operations)
 {
     const struct environment *env = operations->means.env;
@@ -59,6 +67,8 @@ void tickets_add_kind(struct tickets *tickets, enum metrics_waiting kind,
                       size_t size, const struct ticket_rules *rules)
 {
     tickets->rules[kind] = rules;
+    if (rules->on_tried != NULL)
+        tickets->operations->on_settled[rules->tries_as] = on_settled;
     if (size > tickets->slots.object_size)
         slots_init(&tickets->slots, size, TICKETS_MAX);
 }
@@ -136,6 +146,20 @@ void ticket_try(struct ticket *it, struct request *try)
     it->operation = operation_start(it->all->operations, try);
 }
 
+bool ticket_goes_on(struct ticket *it, int64_t now_us)
+{
+    if (now_us < it->until_us)
+        return !ticket_is_stopped(it);
+    rules_of(it)->settle_late(it, now_us);
+    return false;
+}
+
+void ticket_expire(struct ticket *it, int64_t now_us)
+{
+    rules_of(it)->settle_late(it, now_us);
+    rules_of(it)->on_left(it, false, now_us);
+}
+
 void ticket_leave(struct ticket *it, int64_t now_us)
 {
     /* one that has settled is in no queue, and its timer finds it so */
@@ -188,6 +212,14 @@ static void refuse(struct ticket *it, bool is_queue_full)
         result_plain(OUTCOME_TOO_MANY_WAITERS, it->all->env->settings.nodes);
     result.is_queue_full = is_queue_full;
     ticket_settle(it, &result);
+}
+
+bool ticket_is_stopped(struct ticket *it)
+{
+    if (!it->all->is_stopped || !ticket_waits(it))
+        return false;
+    ticket_settle_plainly(it, OUTCOME_STOPPED);
+    return true;
 }
 
 bool ticket_is_refused(struct ticket *it, bool is_queue_full)
@@ -304,6 +336,34 @@ void tickets_stop(struct tickets *tickets)
 void tickets_on_timer(struct tickets *tickets, uint32_t index)
 {
     struct ticket *it = slots_at(&tickets->slots, index);
-    if (it != NULL && it->state == TICKET_QUEUED)
-        rules_of(it)->on_timer(it, environment_now(tickets->env));
+    int64_t now_us = environment_now(tickets->env);
+    if (it == NULL || it->state != TICKET_QUEUED)
+        return;
+    if (ticket_waits(it) && now_us >= it->until_us)
+        ticket_expire(it, now_us);
+    else
+        rules_of(it)->on_timer(it, now_us);
+}
+
+/* ---- looks -------------------------------------------------------------- */
+
+bool look_begin(struct operations *operations, uint64_t *look,
+                struct span resource, enum request_owner owner, void *client)
+{
+    *look = operation_start(operations, &(struct request){
+                                            .call = LOCK_INSPECT,
+                                            .resource = resource,
+                                            .owned_by = owner,
+                                            .client = client,
+                                        });
+    const struct operation *operation = operation_find(operations, *look);
+    return operation != NULL && operation->state == OPERATION_SETTLED;
+}
+
+void look_end(struct operations *operations, uint64_t *look)
+{
+    struct operation *operation = operation_find(operations, *look);
+    if (operation != NULL)
+        operation_discard(operation);
+    *look = 0;
 }

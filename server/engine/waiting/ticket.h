@@ -67,17 +67,23 @@ struct ticket {
     struct engine_result result; /* without an operation */
 };
 
-/* What the kinds do. on_left and on_timer may be NULL. */
+/* What the kinds do. A watch tries nothing, and has no timer: it has leave and
+ * dismiss only. */
 struct ticket_rules {
     /* It leaves its place among those that wait for the same. */
     void (*leave)(struct ticket *it, int64_t now_us);
-    /* Its client has left, others go on; has_asked: what it tried or was
-       granted is being released. */
-    void (*on_left)(struct ticket *it, bool has_asked, int64_t now_us);
-    /* Its timer; it is queued. */
-    void (*on_timer)(struct ticket *it, int64_t now_us);
     /* It goes, and gives back what it uses. */
     void (*dismiss)(struct ticket *it);
+    enum request_owner tries_as;
+    /* Its try has an outcome. */
+    void (*on_tried)(struct ticket *it);
+    /* Its time is up: it is settled with the last result. */
+    void (*settle_late)(struct ticket *it, int64_t now_us);
+    /* Its client has left, or its time was up: others go on. has_asked: what it
+       tried or was granted is being released. */
+    void (*on_left)(struct ticket *it, bool has_asked, int64_t now_us);
+    /* Its timer; it is queued, and its time is not up. */
+    void (*on_timer)(struct ticket *it, int64_t now_us);
 };
 
 struct tickets {
@@ -123,9 +129,10 @@ static inline bool ticket_waits(const struct ticket *it)
 }
 
 /*
- * True: it is to wait, but too many do, for the same or on this server, and is
- * answered so.
+ * True: it is to wait, but the server stops, or too many wait, for the same or
+ * on this server; it is answered so.
  */
+bool ticket_is_stopped(struct ticket *it);
 bool ticket_is_refused(struct ticket *it, bool is_queue_full);
 
 /*
@@ -140,6 +147,13 @@ void ticket_set_timer(const struct ticket *it, int64_t at_us);
 /* A try begins: returns its operation, or 0: no memory. The rest of try is as
  * for an acquire. */
 void ticket_try(struct ticket *it, struct request *try);
+
+/* After a lost try, queued again. False: its time is up, or the server stops,
+ * and it is answered. */
+bool ticket_goes_on(struct ticket *it, int64_t now_us);
+
+/* Its time is up: it is answered, and others go on. */
+void ticket_expire(struct ticket *it, int64_t now_us);
 
 /* It leaves its place, as it has an outcome. */
 void ticket_leave(struct ticket *it, int64_t now_us);
@@ -164,5 +178,14 @@ void tickets_stop(struct tickets *tickets);
 
 /* The port's timer of the ticket with this index. */
 void tickets_on_timer(struct tickets *tickets, uint32_t index);
+
+/*
+ * A look: an inspection for those that wait, which takes no lock. Its handle is
+ * in *look; 0: none is under way, or no memory. look_begin: true if it has its
+ * outcome already.
+ */
+bool look_begin(struct operations *operations, uint64_t *look,
+                struct span resource, enum request_owner owner, void *client);
+void look_end(struct operations *operations, uint64_t *look);
 
 #endif

@@ -42,11 +42,6 @@ void turn_on_grant(struct turn *turn, bool follows, uint64_t arrivals,
     turn->rest_until_us = now_us + turn->gap_us;
 }
 
-void turn_on_elsewhere(struct turn *turn)
-{
-    turn->elsewhere++;
-}
-
 void turn_end_yield(struct turn *turn, bool was_used)
 {
     turn->yield_until_us = 0;

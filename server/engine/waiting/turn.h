@@ -24,7 +24,8 @@
 struct turn {
     uint64_t arrivals;       /* until it began: these have their turn */
     int64_t begun_us;        /* the last one */
-    int64_t elsewhere;       /* grants of others since the last one here */
+    int64_t elsewhere;       /* grants of others since the last one here, that
+                                attempts found */
     int64_t others;          /* other servers whose clients wait */
     int64_t others_until_us; /* so long they count */
     int64_t yield_until_us;  /* 0: it does not yield */
@@ -47,9 +48,6 @@ void turn_on_release(struct turn *turn, uint64_t next, int64_t trip_us,
  * server. arrivals: of the latest waiter. */
 void turn_on_grant(struct turn *turn, bool follows, uint64_t arrivals,
                    int64_t now_us);
-
-/* Another server was granted the lock: an attempt found it there. */
-void turn_on_elsewhere(struct turn *turn);
 
 /* A yield ends: others have had the lock, or an attempt was made. */
 void turn_end_yield(struct turn *turn, bool was_used);

@@ -41,6 +41,15 @@ struct waitqueue *waitqueues_find(const struct waitqueues *queues,
     return found != NULL ? *found : NULL;
 }
 
+struct waitqueue *waitqueues_next(const struct waitqueues *queues,
+                                  struct span *names)
+{
+    struct waitqueue *queue = NULL;
+    while (queue == NULL && names->len > 0)
+        queue = waitqueues_find(queues, names_next(names));
+    return queue;
+}
+
 /* Finds or makes the queue. NULL: no memory. */
 static struct waitqueue *make(struct waitqueues *queues, struct span resource)
 {

@@ -97,6 +97,11 @@ void waitqueues_fini(struct waitqueues *queues);
 struct waitqueue *waitqueues_find(const struct waitqueues *queues,
                                   struct span resource);
 
+/* The queue of the first of these names that has one. Takes this name and those
+ * before it off names; NULL: none is left. */
+struct waitqueue *waitqueues_next(const struct waitqueues *queues,
+                                  struct span *names);
+
 /*
  * One user more or less of a queue that has no places for it: who waits there
  * counts in count, and is woken by announcements only. NULL: no memory.

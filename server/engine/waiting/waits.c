@@ -4,11 +4,7 @@
 
 #include "../../lock/names.h"
 
-enum {
-    LEAST_US = 1000,   /* between two attempts that no event woke */
-    SLOW_US = 5000000, /* the same, while a quorum announces */
-    EXPIRY_US = 1000,  /* a node rounds a TTL */
-};
+enum { HINT_GAP_US = 1000 }; /* after the first announcement that was wrong */
 
 /* ---- later -------------------------------------------------------------- */
 
@@ -44,17 +40,15 @@ static void schedule_plan(struct waiter *it, int64_t now_us)
     struct waits *waits = it->waits;
     struct waitplan *plan = it->plan;
     const struct engine_result *last = &plan->last;
-    uint64_t delays = (uint64_t)waits->env->settings.retry_delay_us + 1;
-    int64_t delay_us = (int64_t)(environment_random(waits->env) % delays);
-    for (int i = 0; i < it->count; i++)
-        announcements_want(&waits->announcements, it->places[i].queue, now_us);
     /* of a shared lock only the last release is announced: it tries soon, which
        keeps other readers out meanwhile if it is a writer */
     bool is_announced = last->outcome == OUTCOME_HELD && last->has_holder &&
                         last->number != 0 && waiter_is_covered(it);
     plan->try_by = HANDOVER_RETRY;
-    plan->try_us = now_us + (is_announced ? SLOW_US + delay_us
-                                          : at_least(delay_us, LEAST_US));
+    plan->try_us =
+        now_us + announcements_pause_us(&waits->announcements, is_announced);
+    for (int i = 0; i < it->count; i++)
+        announcements_want(&waits->announcements, it->places[i].queue, now_us);
     if (last->outcome == OUTCOME_HELD && last->remaining_ms >= 0)
         waitplan_try_at(
             plan, plan->last_us + last->remaining_ms * US_PER_MS + EXPIRY_US,
@@ -208,40 +202,11 @@ static int64_t own_number(const struct waiter *it,
     return waiter_has_key(it, result->key_hash) ? result->number : 0;
 }
 
-/* True: it has its outcome already. */
-static bool look_begin(struct waiter *it, int64_t now_us)
-{
-    struct waits *waits = it->waits;
-    assert(it->look == 0);
-    it->look =
-        operation_start(waits->operations, &(struct request){
-                                               .call = LOCK_INSPECT,
-                                               .resource = it->ticket.name,
-                                               .owned_by = OWNER_LOOK,
-                                               .client = it,
-                                           });
-    const struct operation *operation =
-        operation_find(waits->operations, it->look);
-    if (operation == NULL) /* no memory: later */
-        claim_wait(&it->claim, now_us);
-    return operation != NULL && operation->state == OPERATION_SETTLED;
-}
-
-/* Ends a look, finished or not; none may be under way. */
-static void look_end(struct waiter *it)
-{
-    struct operation *operation =
-        operation_find(it->waits->operations, it->look);
-    if (operation != NULL)
-        operation_discard(operation);
-    it->look = 0;
-}
-
-/* It has its outcome: updates the claim, and ends. */
+/* It has its outcome: the claim changes. */
 static void look_take(struct waiter *it, int64_t now_us)
 {
-    const struct operation *operation =
-        operation_find(it->waits->operations, it->look);
+    struct operations *operations = it->waits->operations;
+    const struct operation *operation = operation_find(operations, it->look);
     const struct engine_result *result = &operation->result;
     int64_t number = own_number(it, operation);
     if (number != 0)
@@ -250,7 +215,22 @@ static void look_take(struct waiter *it, int64_t now_us)
         claim_miss(&it->claim);
     else
         claim_wait(&it->claim, now_us);
-    look_end(it);
+    look_end(operations, &it->look);
+    schedule_claim(it, now_us);
+}
+
+static void look(struct waiter *it, int64_t now_us)
+{
+    struct operations *operations = it->waits->operations;
+    it->claim.try_us = 0;
+    assert(it->look == 0);
+    if (look_begin(operations, &it->look, it->ticket.name, OWNER_LOOK, it)) {
+        look_take(it, now_us);
+        return;
+    }
+    if (it->look == 0) /* no memory: later */
+        claim_wait(&it->claim, now_us);
+    schedule_timer(it);
 }
 
 /* ---- attempts ----------------------------------------------------------- */
@@ -309,58 +289,33 @@ static void look_tell_of_loss(struct waiter *tried,
 
 /* ---- the next turn ------------------------------------------------------ */
 
-/* The contender in one of its queues, if it is neither trying nor ready. */
-static struct waiter *idle_contender(const struct waiter *it, int place)
-{
-    struct waiter *contender = it->places[place].queue->contender;
-    bool is_idle = contender != NULL &&
-                   contender->ticket.state == TICKET_QUEUED &&
-                   !contender->is_ready;
-    return is_idle ? contender : NULL;
-}
+/* What happened to a waiter. */
+enum event {
+    EVENT_LOST,      /* its attempt, or it was refused the key */
+    EVENT_LOST_HELD, /* the same: another has the lock */
+    EVENT_GRANTED,
+    EVENT_LEFT, /* it waits no more */
+};
 
-/* After a lost attempt, plans the next ones in its queues. */
-static void go_on_after_try(const struct waiter *tried, bool was_held,
-                            int64_t now_us)
+/* Lets the contenders of its queues try, or plans that, unless they do so
+ * already. After one that left, a contender keeps the plan, if there is one. */
+static void go_on(const struct waiter *after, enum event event, int64_t now_us)
 {
-    for (int i = 0; i < tried->count; i++) {
-        struct waiter *it = idle_contender(tried, i);
-        if (it == NULL)
+    for (int i = 0; i < after->count; i++) {
+        struct waiter *it = after->places[i].queue->contender;
+        if (it == NULL || it->ticket.state != TICKET_QUEUED || it->is_ready)
             continue;
-        if (it->plan->is_woken && (was_held || it->plan != tried->plan))
-            schedule_ready(it, it->plan->woken_by);
-        else
-            schedule_plan(it, now_us);
-    }
-}
-
-static void go_on_after_grant(const struct waiter *granted, int64_t now_us)
-{
-    for (int i = 0; i < granted->count; i++) {
-        struct waiter *it = idle_contender(granted, i);
-        if (it == NULL)
-            continue;
-        it->plan->is_woken = false;
-        if (granted->is_shared && it->is_shared) /* they get in together */
-            schedule_ready(it, granted->plan->tried_by);
-        else
-            schedule_plan(it, now_us);
-    }
-}
-
-/* One that waited has left: the new contender keeps the plan, if any. */
-static void go_on_after_leave(const struct waiter *left, int64_t now_us)
-{
-    for (int i = 0; i < left->count; i++) {
-        struct waiter *it = idle_contender(left, i);
-        if (it == NULL)
-            continue;
-        if (it->plan->is_woken)
-            schedule_ready(it, it->plan->woken_by);
-        else if (it->plan->try_us == 0)
-            schedule_plan(it, now_us);
-        else
+        struct waitplan *plan = it->plan;
+        if (event == EVENT_GRANTED)
+            plan->is_woken = false;
+        if (event == EVENT_GRANTED && after->is_shared && it->is_shared)
+            schedule_ready(it, after->plan->tried_by); /* both get in */
+        else if (plan->is_woken && (event != EVENT_LOST || plan != after->plan))
+            schedule_ready(it, plan->woken_by);
+        else if (event == EVENT_LEFT && plan->try_us != 0)
             schedule_timer(it);
+        else
+            schedule_plan(it, now_us);
     }
 }
 
@@ -376,7 +331,7 @@ static void leave(struct ticket *ticket, int64_t now_us)
 {
     struct waiter *it = (struct waiter *)ticket;
     schedule_not_ready(it);
-    look_end(it);
+    look_end(ticket->all->operations, &it->look);
     if (ticket->state == TICKET_TRYING)
         set_trying(it, NULL);
     waitqueues_leave(&it->waits->queues, it);
@@ -385,20 +340,20 @@ static void leave(struct ticket *ticket, int64_t now_us)
             it->places[i].queue->empty_us = now_us;
 }
 
-/* Its time is up: it is answered with the outcome of the last attempt. */
-static void settle_late(struct waiter *it, int64_t now_us)
+static void settle_late(struct ticket *ticket, int64_t now_us)
 {
-    struct engine_result result = it->plan->last;
-    int64_t passed_ms = (now_us - it->plan->last_us) / US_PER_MS;
+    const struct waitplan *plan = ((struct waiter *)ticket)->plan;
+    struct engine_result result = plan->last;
+    int64_t passed_ms = (now_us - plan->last_us) / US_PER_MS;
     if (result.outcome == OUTCOME_PENDING ||
         (result.outcome == OUTCOME_HELD && result.remaining_ms >= 0 &&
          result.remaining_ms <= passed_ms))
-        result = result_plain(OUTCOME_HELD, it->waits->env->settings.nodes);
+        result = result_plain(OUTCOME_HELD, ticket->all->env->settings.nodes);
     if (result.remaining_ms >= 0)
         result.remaining_ms -= passed_ms;
     if (result.held_ms >= 0)
         result.held_ms += passed_ms;
-    ticket_settle(&it->ticket, &result);
+    ticket_settle(ticket, &result);
 }
 
 /* ---- attempts ----------------------------------------------------------- */
@@ -449,7 +404,7 @@ static void doubt_hints(struct waits *waits, struct waitplan *plan,
     }
     if (plan->tried_by != HANDOVER_ANNOUNCEMENT)
         return; /* no announcement was wrong */
-    plan->hint_gap_us = at_least(plan->hint_gap_us * 2, LEAST_US);
+    plan->hint_gap_us = at_least(plan->hint_gap_us * 2, HINT_GAP_US);
     if (plan->hint_gap_us > most_us)
         plan->hint_gap_us = most_us;
     plan->hints_from_us = now_us + plan->hint_gap_us;
@@ -467,18 +422,13 @@ static void take_loss(struct waiter *it, const struct operation *operation,
     for (int i = 0; i < it->count; i++) {
         struct turn *turn = &it->places[i].queue->turn;
         turn_end_yield(turn, is_elsewhere);
-        if (is_elsewhere)
-            turn_on_elsewhere(turn);
+        turn->elsewhere += is_elsewhere;
     }
     it->ticket.state = TICKET_QUEUED;
     look_tell_of_loss(it, operation, now_us);
-    if (now_us >= it->ticket.until_us)
-        settle_late(it, now_us);
-    else if (it->waits->tickets->is_stopped)
-        ticket_settle_plainly(&it->ticket, OUTCOME_STOPPED);
-    else if (!waiter_is_contender(it))
+    if (ticket_goes_on(&it->ticket, now_us) && !waiter_is_contender(it))
         schedule_timer(it);
-    go_on_after_try(it, is_held, now_us);
+    go_on(it, is_held ? EVENT_LOST_HELD : EVENT_LOST, now_us);
 }
 
 static void take_outcome(struct waiter *it)
@@ -493,11 +443,11 @@ static void take_outcome(struct waiter *it)
             it->waits->env->metrics->handovers[it->plan->tried_by]++;
         ticket_leave(&it->ticket, now_us);
         note_grant(it, result, now_us);
-        go_on_after_grant(it, now_us);
+        go_on(it, EVENT_GRANTED, now_us);
         ticket_answer(&it->ticket, now_us);
     } else if (result->outcome == OUTCOME_KEY_REFUSED) {
         ticket_leave(&it->ticket, now_us);
-        go_on_after_try(it, false, now_us);
+        go_on(it, EVENT_LOST, now_us);
         ticket_answer(&it->ticket, now_us);
     } else {
         it->ticket.operation = 0;
@@ -513,7 +463,7 @@ static bool begin(struct waiter *it)
     struct waitplan *plan = it->plan;
     int64_t now_us = environment_now(waits->env);
     assert(it->ticket.state == TICKET_QUEUED && it->ticket.operation == 0);
-    look_end(it);
+    look_end(waits->operations, &it->look);
     plan->tried_by = waiter_is_contender(it) ? plan->woken_by : HANDOVER_CAUSES;
     plan->is_woken = false;
     plan->announced = 0;
@@ -538,13 +488,13 @@ static bool begin(struct waiter *it)
     set_trying(it, NULL);
     if (!ticket_waits(&it->ticket)) {
         ticket_settle_plainly(&it->ticket, OUTCOME_NO_QUORUM);
-        go_on_after_leave(it, now_us);
+        go_on(it, EVENT_LEFT, now_us);
         return false;
     }
     if (it->claim.number != 0)
         claim_wait(&it->claim, now_us);
     schedule_timer(it);
-    go_on_after_try(it, false, now_us);
+    go_on(it, EVENT_LOST, now_us);
     return false;
 }
 
@@ -556,23 +506,11 @@ static void waits_run(struct waits *waits)
             take_outcome(it);
 }
 
-static void on_settled(void *client)
+static void on_tried(struct ticket *ticket)
 {
-    struct waiter *it = client;
-    struct waits *waits = it->waits;
-    it->ticket.is_answered = true;
-    if (it->ticket.operation == 0)
-        return; /* it has just begun */
+    struct waiter *it = (struct waiter *)ticket;
     take_outcome(it);
-    waits_run(waits);
-}
-
-/* ---- looks -------------------------------------------------------------- */
-
-static void take_look(struct waiter *it, int64_t now_us)
-{
-    look_take(it, now_us);
-    schedule_claim(it, now_us);
+    waits_run(it->waits);
 }
 
 static void on_looked(void *client)
@@ -580,17 +518,8 @@ static void on_looked(void *client)
     struct waiter *it = client;
     if (it->look == 0)
         return; /* it has just begun */
-    take_look(it, environment_now(it->waits->env));
+    look_take(it, environment_now(it->waits->env));
     waits_run(it->waits);
-}
-
-static void look(struct waiter *it, int64_t now_us)
-{
-    it->claim.try_us = 0;
-    if (look_begin(it, now_us))
-        take_look(it, now_us);
-    else
-        schedule_timer(it);
 }
 
 /* ---- events ------------------------------------------------------------- */
@@ -600,24 +529,6 @@ static void look(struct waiter *it, int64_t now_us)
 static void waits_wake(struct waiter *it, enum metrics_handover by)
 {
     schedule_ready(it, by);
-    waits_run(it->waits);
-}
-
-/* Its claim is due: it looks for its lock, or tries to get it. */
-static void claim(struct waiter *it, int64_t now_us)
-{
-    if (it->claim.number == 0 && !it->is_shared)
-        look(it, now_us);
-    else
-        schedule_claim(it, now_us);
-    waits_run(it->waits);
-}
-
-/* Its time is up, and others go on. */
-static void give_up(struct waiter *it, int64_t now_us)
-{
-    settle_late(it, now_us);
-    go_on_after_leave(it, now_us);
     waits_run(it->waits);
 }
 
@@ -636,6 +547,18 @@ static bool yields(struct waiter *it, int64_t now_us)
 
 /* ---- calls of clients --------------------------------------------------- */
 
+/* Others go first, but the lock may be its own. */
+static void wait_behind(struct waiter *it, int64_t now_us)
+{
+    if (look_is_needed(it)) {
+        look(it, now_us);
+        return;
+    }
+    if (it->is_shared && it->ticket.key_hash_len > 0)
+        it->claim.try_us = now_us; /* it tries to replace that */
+    schedule_claim(it, now_us);
+}
+
 /* It has just arrived: it tries at once, waits, or is answered. */
 static void arrive(struct waiter *it, int64_t now_us)
 {
@@ -645,21 +568,13 @@ static void arrive(struct waiter *it, int64_t now_us)
     look_remember(it, now_us);
     if (waiter_is_contender(it) && !yields(it, now_us))
         schedule_ready(it, HANDOVER_CAUSES);
-    else if (waits->tickets->is_stopped && ticket_waits(&it->ticket))
-        ticket_settle_plainly(&it->ticket, OUTCOME_STOPPED);
-    else if (look_is_needed(
-                 it)) /* behind others, but the lock may be its own */
-        look(it, now_us);
-    else {
-        if (it->is_shared && it->ticket.key_hash_len > 0)
-            it->claim.try_us = now_us; /* likewise: it tries to replace that */
-        schedule_claim(it, now_us);
-    }
+    else if (!ticket_is_stopped(&it->ticket))
+        wait_behind(it, now_us);
     if (!it->is_ready)
         schedule_timer(it);
     waits_run(waits);
     if (!ticket_waits(&it->ticket) && it->ticket.state == TICKET_QUEUED)
-        give_up(it, now_us); /* it is not its turn */
+        ticket_expire(&it->ticket, now_us); /* it is not its turn */
 }
 
 static bool is_queue_full(const struct waiter *it)
@@ -703,7 +618,7 @@ static void on_left(struct ticket *ticket, bool has_asked, int64_t now_us)
         if (next != NULL) /* behind the release of what it may have got */
             schedule_ready(next, HANDOVER_RELEASE);
     }
-    go_on_after_leave(it, now_us);
+    go_on(it, EVENT_LEFT, now_us);
     waits_run(it->waits);
 }
 
@@ -715,48 +630,36 @@ static void dismiss(struct ticket *ticket)
 
 int waits_count(const struct waits *waits, struct span resource)
 {
+    const struct waitqueue *queue;
     int most = 0;
-    while (resource.len > 0) {
-        const struct waitqueue *queue =
-            waitqueues_find(&waits->queues, names_next(&resource));
-        if (queue != NULL && queue->count > most)
+    while ((queue = waitqueues_next(&waits->queues, &resource)) != NULL)
+        if (queue->count > most)
             most = queue->count;
-    }
     return most;
 }
 
 bool waits_has_writer(const struct waits *waits, struct span resource)
 {
-    bool has_writer = false;
-    while (resource.len > 0) {
-        const struct waitqueue *queue =
-            waitqueues_find(&waits->queues, names_next(&resource));
-        has_writer |= queue != NULL && queue->writers > 0;
-    }
-    return has_writer;
+    const struct waitqueue *queue;
+    while ((queue = waitqueues_next(&waits->queues, &resource)) != NULL)
+        if (queue->writers > 0)
+            return true;
+    return false;
 }
 
 /* ---- wake-ups ----------------------------------------------------------- */
 
-static void on_release(const struct waits *waits, struct waitqueue *queue,
-                       int64_t now_us)
-{
-    const struct nodes *nodes = waits->operations->means.nodes;
-    struct waiter *it = queue->contender;
-    turn_on_release(&queue->turn, it != NULL ? it->arrival : 0,
-                    nodes->pace.slow_us, now_us);
-    if (it != NULL && !yields(it, now_us))
-        schedule_ready(it, HANDOVER_RELEASE);
-}
-
 void waits_on_release(struct waits *waits, struct span resource)
 {
+    const struct nodes *nodes = waits->operations->means.nodes;
     int64_t now_us = environment_now(waits->env);
-    while (resource.len > 0) {
-        struct waitqueue *queue =
-            waitqueues_find(&waits->queues, names_next(&resource));
-        if (queue != NULL)
-            on_release(waits, queue, now_us);
+    struct waitqueue *queue;
+    while ((queue = waitqueues_next(&waits->queues, &resource)) != NULL) {
+        struct waiter *it = queue->contender;
+        turn_on_release(&queue->turn, it != NULL ? it->arrival : 0,
+                        nodes->pace.slow_us, now_us);
+        if (it != NULL && !yields(it, now_us))
+            schedule_ready(it, HANDOVER_RELEASE);
     }
     waits_run(waits);
 }
@@ -764,15 +667,12 @@ void waits_on_release(struct waits *waits, struct span resource)
 void waits_on_listeners(struct waits *waits, struct span resource,
                         int64_t listeners)
 {
+    struct waitqueue *queue;
     if (listeners <= 1) /* only ours */
         return;
-    int64_t now_us = environment_now(waits->env);
-    while (resource.len > 0) {
-        struct waitqueue *queue =
-            waitqueues_find(&waits->queues, names_next(&resource));
-        if (queue != NULL)
-            turn_on_others(&queue->turn, listeners - 1, now_us);
-    }
+    while ((queue = waitqueues_next(&waits->queues, &resource)) != NULL)
+        turn_on_others(&queue->turn, listeners - 1,
+                       environment_now(waits->env));
 }
 
 /* A quorum begins to announce, or no longer does. */
@@ -850,15 +750,15 @@ void waits_on_announced(struct waits *waits, int node, struct span resource,
 static void on_timer(struct ticket *ticket, int64_t now_us)
 {
     struct waiter *it = (struct waiter *)ticket;
-    if (now_us >= ticket->until_us) {
-        give_up(it, now_us);
-    } else if (waiter_is_contender(it) && now_us >= it->plan->try_us) {
-        waits_wake(it, it->plan->try_by);
-    } else if (claim_is_due(&it->claim, now_us)) {
-        claim(it, now_us);
-    } else {
+    if (waiter_is_contender(it) && now_us >= it->plan->try_us)
+        schedule_ready(it, it->plan->try_by);
+    else if (!claim_is_due(&it->claim, now_us))
         schedule_timer(it);
-    }
+    else if (it->claim.number == 0 && !it->is_shared)
+        look(it, now_us);
+    else
+        schedule_claim(it, now_us);
+    waits_run(it->waits);
 }
 
 void waits_tick(struct waits *waits, int64_t now_us)
@@ -872,8 +772,9 @@ void waits_tick(struct waits *waits, int64_t now_us)
 void waits_init(struct waits *waits, struct nodes *nodes,
                 struct tickets *tickets)
 {
-    static const struct ticket_rules rules = {leave, on_left, on_timer,
-                                              dismiss};
+    static const struct ticket_rules rules = {
+        leave, dismiss, OWNER_WAITER, on_tried, settle_late, on_left, on_timer,
+    };
     *waits = (struct waits){
         .env = nodes->env,
         .operations = tickets->operations,
@@ -883,7 +784,6 @@ void waits_init(struct waits *waits, struct nodes *nodes,
     waitqueues_init(&waits->queues);
     TAILQ_INIT(&waits->ready);
     tickets_add_kind(tickets, WAITING_LOCK, sizeof(struct waiter), &rules);
-    waits->operations->on_settled[OWNER_WAITER] = on_settled;
     waits->operations->on_settled[OWNER_LOOK] = on_looked;
 }
 

@@ -73,18 +73,9 @@ static struct watched *find_or_make(struct watches *watches,
     return it;
 }
 
-static void end_look(struct watched *it)
-{
-    struct operation *operation =
-        operation_find(it->watches->operations, it->look);
-    if (operation != NULL)
-        operation_discard(operation);
-    it->look = 0;
-}
-
 static void forget(struct watched *it)
 {
-    end_look(it);
+    look_end(it->watches->tickets->operations, &it->look);
     (void)tdelete(it, &it->watches->index, names_compare);
     TAILQ_REMOVE(&it->watches->list, it, link);
     it->watches->locks--;
@@ -156,11 +147,11 @@ static void answer(struct watched *it, int64_t holder)
 
 static void take_look(struct watched *it)
 {
-    const struct operation *operation =
-        operation_find(it->watches->operations, it->look);
+    struct operations *operations = it->watches->tickets->operations;
+    const struct operation *operation = operation_find(operations, it->look);
     keep_result(&it->result, it->owner, &operation->result);
     it->began_us = it->look_us;
-    end_look(it);
+    look_end(operations, &it->look);
     answer(it, holder_of(it));
 }
 
@@ -173,18 +164,11 @@ static void on_looked(void *client)
 
 static void look(struct watched *it, int64_t now_us)
 {
-    struct operations *operations = it->watches->operations;
     int64_t share_us = it->watches->locks * (int64_t)SHARE_US;
     it->look_us = now_us;
     it->next_us = now_us + at_least(EACH_US, share_us);
-    it->look = operation_start(operations, &(struct request){
-                                               .call = LOCK_INSPECT,
-                                               .resource = it->resource,
-                                               .owned_by = OWNER_WATCH,
-                                               .client = it,
-                                           });
-    const struct operation *operation = operation_find(operations, it->look);
-    if (operation != NULL && operation->state == OPERATION_SETTLED)
+    if (look_begin(it->watches->tickets->operations, &it->look, it->resource,
+                   OWNER_WATCH, it))
         take_look(it);
 }
 
@@ -201,12 +185,11 @@ uint64_t watches_start(struct watches *watches, struct span resource,
                        int64_t known, int64_t wait_ms, void *client)
 {
     assert(known >= NOBODY && wait_ms > 0 && wait_ms <= WAIT_MAX_MS);
-    struct tickets *tickets = watches->tickets;
     struct watched *watched = find_or_make(watches, resource);
     struct watcher *it =
         watched == NULL
             ? NULL
-            : ticket_new(tickets, WAITING_WATCH,
+            : ticket_new(watches->tickets, WAITING_WATCH,
                          &(struct request){.client = client}, wait_ms);
     if (it == NULL)
         return 0; /* the next tick forgets the lock */
@@ -215,9 +198,8 @@ uint64_t watches_start(struct watches *watches, struct span resource,
     it->known = known;
     it->ticket.name = it->ticket.result.resource = watched->resource;
     uint64_t handle = ticket_handle(&it->ticket);
-    if (tickets->is_stopped) {
-        ticket_settle_plainly(&it->ticket, OUTCOME_STOPPED);
-    } else if (!ticket_is_refused(&it->ticket, false)) {
+    if (!ticket_is_stopped(&it->ticket) &&
+        !ticket_is_refused(&it->ticket, false)) {
         ticket_join(&it->ticket);
         TAILQ_INSERT_TAIL(&watched->waiting, it, link);
         watched->until_us = at_most(watched->until_us, it->ticket.until_us);
@@ -237,11 +219,10 @@ void watches_init(struct watches *watches, struct tickets *tickets,
                   const struct waits *waits)
 {
     /* the lock is inspected for others, too, and the tick answers */
-    static const struct ticket_rules rules = {leave, NULL, NULL, dismiss};
-    *watches = (struct watches){.env = tickets->env,
-                                .tickets = tickets,
-                                .waits = waits,
-                                .operations = tickets->operations};
+    static const struct ticket_rules rules = {.leave = leave,
+                                              .dismiss = dismiss};
+    *watches = (struct watches){
+        .env = tickets->env, .tickets = tickets, .waits = waits};
     TAILQ_INIT(&watches->list);
     tickets_add_kind(tickets, WAITING_WATCH, sizeof(struct watcher), &rules);
     tickets->operations->on_settled[OWNER_WATCH] = on_looked;

@@ -17,8 +17,7 @@
 struct watches {
     const struct environment *env;
     struct tickets *tickets;
-    const struct waits *waits; /* how many wait for a lock */
-    struct operations *operations;
+    const struct waits *waits;              /* how many wait for a lock */
     void *index;                            /* of the locks, for tsearch(3) */
     TAILQ_HEAD(watched_list, watched) list; /* of the locks */
     int locks;                              /* how many these are */

@@ -97,7 +97,7 @@ TEST(of_several_whoever_had_no_turn_for_longer_is_first)
     int64_t last_us = INT64_MAX;
     for (int i = 0; i < 3; i++) {
         for (int j = 0; j < WAITERS; j++)
-            turn_on_elsewhere(&turn);
+            turn.elsewhere++;
         int64_t us = turn_behind_us(&turn, WAITERS, NOW_US + 600000);
         ck_assert_int_gt(us, 0);
         ck_assert_int_le(us, 2000);
