@@ -128,17 +128,17 @@ DEFECTS = [
         "        (void)it->ticket;\n")], tests="waits_several"),
     Defect("turn without end", "unit",
            "all_that_waited_when_it_began_have_their_turn", [Edit(
-        "server/engine/waiting/turn.c",
+        "server/engine/waiting/waitqueue.c",
         "next == 0 || next > turn->arrivals;", "next == 0;")],
         tests="turn"),
     Defect("yields as often as before though nobody uses them", "unit",
            "yields_that_nobody_uses_are_ever_further_apart", [Edit(
-        "server/engine/waiting/turn.c",
+        "server/engine/waiting/waitqueue.c",
         "    turn->rest_until_us = now_us + turn->gap_us;\n",
         "    turn->rest_until_us = now_us;\n")], tests="turn"),
     Defect("quickest of several servers always first", "unit",
            "of_several_whoever_had_no_turn_for_longer_is_first", [Edit(
-        "server/engine/waiting/turn.c",
+        "server/engine/waiting/waitqueue.c",
         " / at_least(turn->elsewhere / waiters, 1);", ";")], tests="turn"),
     Defect("who asks again overtakes other servers", "unit",
            "whoever_asks_again_lets_others_go_first_too", [Edit(
@@ -226,11 +226,11 @@ DEFECTS = [
         "                tell_of_loss(tried, place->waiter, operation,\n"
         "                             now_us);\n")]),
     Defect("repeat that does not ask anew", "sim", "regained", [Edit(
-        "server/engine/waiting/claim.c",
+        "server/engine/waiting/waitqueue.c",
         "    if (!is_earlier && number >= claim->latest_us)\n",
         "    if (!is_earlier)\n")]),
     Defect("copy that asks anew for what came later", "sim", "kept", [Edit(
-        "server/engine/waiting/claim.c",
+        "server/engine/waiting/waitqueue.c",
         "    claim->latest_us = asked_us + apart_us;\n",
         "    claim->latest_us = INT64_MAX - apart_us;\n")]),
     Defect("key hash without the resources", "nemesis", "answered", [Edit(

@@ -75,18 +75,18 @@ PERMITS = [
                "    it->line = &permits->turns.lines[0];\n")], tests="permits"),
     Defect("surveys without a share", "unit",
            "identities_share_the_nodes_time", [Edit(
-               "server/engine/permits/turns.c",
+               "server/engine/permits/pool.c",
                "(int64_t)SLOT_US * slots * sharers;\n",
                "(int64_t)SLOT_US * slots;\n")], tests="permits"),
     Defect("surveys pile up on slow nodes", "unit",
            "surveys_of_many_large_pools_take_turns", [Edit(
-               "server/engine/permits/turns.c",
+               "server/engine/permits/pool.c",
                "    line->open += slots;\n",
                "    line->open += slots - slots;\n"), Edit(
-               "server/engine/permits/turns.c",
+               "server/engine/permits/pool.c",
                "    line->open -= slots;\n",
                "    line->open -= slots - slots;\n"), Edit(
-               "server/engine/permits/turns.c",
+               "server/engine/permits/pool.c",
                "    assert(line->open >= slots);",
                "    assert(slots >= 0);")], tests="permits"),
     Defect("the first in the pool pays", "unit",

@@ -26,7 +26,6 @@
 
 #include "../waiting/waits.h"
 #include "pool.h"
-#include "turns.h"
 
 struct permits {
     const struct environment *env;

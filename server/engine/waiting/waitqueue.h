@@ -12,9 +12,128 @@
 
 #include <sys/queue.h>
 
-#include "claim.h"
 #include "ticket.h"
-#include "turn.h"
+
+/* ---- claims -------------------------------------------------------------- */
+
+/*
+ * The claim of a waiting acquire to the lock of an earlier acquire with the
+ * same key: it may replace that one's token. Pure.
+ *
+ * Of two acquires at the same time only one gets the lock: so a grant counts as
+ * earlier only if it was made before this request. Three things can tell:
+ *
+ *   memory   this server knew the grant before the request: it is earlier
+ *   number   a time by the clocks of the server that granted. Below the time of
+ *            this request by our clocks, the grant is earlier; above it by more
+ *            than the clocks of servers differ, it is later
+ *   look     a look at the nodes after the request did not find it: it is later
+ *
+ * If none decides, the client may have lost its answer just before it asked
+ * here, or its request has arrived twice. Then the acquire waits for
+ * CLAIM_ANEW_US and asks again, as its client would. Until then a client that
+ * has the other answer can withdraw it.
+ */
+enum { CLAIM_ANEW_US = 500000 };
+
+struct claim {
+    int64_t asked_us;  /* a grant with a lower number is earlier */
+    int64_t latest_us; /* a grant with this or a higher number is later */
+    int64_t number;    /* of the lock that was found; 0: none */
+    int64_t try_us;    /* when to try to get that lock; 0: not planned */
+};
+
+/* The time of the request by the nodes' clocks is not known yet. */
+void claim_init(struct claim *claim);
+
+/*
+ * Now it is asked_us; 0: still unknown. Times of servers may differ by
+ * apart_us. Only the first date counts.
+ */
+void claim_date(struct claim *claim, int64_t asked_us, int64_t apart_us);
+
+/*
+ * The lock with this number was known before the request, or set by a lost
+ * attempt of its own: from try_us on it may be replaced.
+ */
+void claim_know(struct claim *claim, int64_t number, int64_t try_us);
+
+/* A lock with its key was found on the nodes. */
+void claim_find(struct claim *claim, int64_t number, int64_t now_us);
+
+/*
+ * There is no earlier grant: a look found none, or this server has granted
+ * another acquire with its key. All grants from now on are later.
+ */
+void claim_miss(struct claim *claim);
+
+/* A look was inconclusive, or an attempt lost: again in a while. */
+void claim_wait(struct claim *claim, int64_t now_us);
+
+static inline bool claim_is_due(const struct claim *claim, int64_t now_us)
+{
+    return claim->try_us != 0 && now_us >= claim->try_us;
+}
+
+/* An attempt begins now: returns its request.asked_us. */
+int64_t claim_try(struct claim *claim, int64_t now_us);
+
+/* ---- turns --------------------------------------------------------------- */
+
+/*
+ * The turns that servers take with a lock for which clients of several of them
+ * wait. Pure; each server counts for itself. All of it is best effort: it
+ * decides when a server tries, never what is granted.
+ *
+ * A turn begins with a grant that no release through this server led to. It
+ * ends when all that waited here at that moment have had the lock. Then the
+ * server yields: its waiters try a little later than those of others. It goes
+ * on as soon as it notices that another server has had the lock.
+ *
+ * If no other server uses that, as one that is paused, or has no waiters any
+ * more, the next yields are ever further apart.
+ *
+ * With several other servers, the same one might always be the quickest. So
+ * each is behind by a moment, which is shorter the more grants it has seen go
+ * elsewhere, for each of its waiters.
+ */
+/* Zeroed at first. */
+struct turn {
+    uint64_t arrivals;       /* until it began: these have their turn */
+    int64_t begun_us;        /* the last one */
+    int64_t elsewhere;       /* grants of others since the last one here, that
+                                attempts found */
+    int64_t others;          /* other servers whose clients wait */
+    int64_t others_until_us; /* so long they count */
+    int64_t yield_until_us;  /* 0: it does not yield */
+    int64_t gap_us;          /* from a yield that was no use to the next */
+    int64_t rest_until_us;   /* no yield before */
+};
+
+/* A node told so many other servers of a release. */
+void turn_on_others(struct turn *turn, int64_t others, int64_t now_us);
+
+/*
+ * The lock was released through this server. next: the number, in the order of
+ * arrival, of the waiter that comes next; 0: nobody waits. trip_us: a slow
+ * round trip to the nodes.
+ */
+void turn_on_release(struct turn *turn, uint64_t next, int64_t trip_us,
+                     int64_t now_us);
+
+/* One of its waiters was granted the lock; follows: by a release through this
+ * server. arrivals: of the latest waiter. */
+void turn_on_grant(struct turn *turn, bool follows, uint64_t arrivals,
+                   int64_t now_us);
+
+/* A yield ends: others have had the lock, or an attempt was made. */
+void turn_end_yield(struct turn *turn, bool was_used);
+
+/* How much later than at once one of so many waiters tries, after a release
+ * through another server. */
+int64_t turn_behind_us(const struct turn *turn, int waiters, int64_t now_us);
+
+/* ---- queues -------------------------------------------------------------- */
 
 /* When a contender tries, and the last known holder. */
 struct waitplan {

@@ -21,9 +21,9 @@
  * the contender tries once more, as a release may have been missed.
  *
  * A waiter with the key of the present holder repeats an acquire that was
- * granted: it need not wait, as the lock is its own. claim.h has the rule.
+ * granted: it need not wait, as the lock is its own (waitqueue.h).
  *
- * Order among several servers is best effort: turn.h.
+ * Order among several servers is best effort (waitqueue.h).
  */
 #ifndef REDLOCKD_WAITS_H
 #define REDLOCKD_WAITS_H

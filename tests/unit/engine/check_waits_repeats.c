@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "../../../server/engine/port/token.h"
-#include "../../../server/engine/waiting/claim.h"
+#include "../../../server/engine/waiting/waitqueue.h"
 #include "../../lib/suite/suite.h"
 #include "../starve.h"
 #include "waiting.h"
