@@ -23,6 +23,7 @@ enum metrics_call {
 
 /* The event that woke a waiting acquire, which was granted then. */
 enum metrics_handover {
+    HANDOVER_NONE = -1,    /* no event woke it */
     HANDOVER_RELEASE,      /* through this server */
     HANDOVER_ANNOUNCEMENT, /* of a release, by the nodes */
     HANDOVER_EXPIRY,       /* the holder's TTL ended */

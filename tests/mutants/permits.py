@@ -27,7 +27,7 @@ PERMITS = [
     Defect("two permits try one slot", "unit",
            "those_under_way_try_different_slots", [Edit(
                "server/engine/permits/pool.c",
-               "        pool->taken.words[i] |= slots->words[i];\n", "")],
+               "    slotset_join(&pool->taken, slots);\n", "")],
            tests="permits"),
     Defect("permits linger without a limit", "unit",
            "permits_that_stand_in_line_for_a_survey_count", [Edit(

@@ -6,9 +6,11 @@
 #include "../port/tag.h"
 
 enum {
-    RUN_MAX = 16,        /* grants in a row, while other servers wait */
-    RIVALS_US = 1000000, /* they count as waiting for so long */
-    GAP_US = 2000,       /* between two surveys because of announcements … */
+    /* Grants in a row, while other servers wait. A lock has turns for that
+       (waitqueue.h). They begin with a grant that no release through this
+       server led to; a pool has such grants among the others all the time. */
+    RUN_MAX = 16,
+    GAP_US = 2000,    /* between two surveys because of announcements … */
     GAP_SLOT_US = 20, /* … and more for each slot: they cost the nodes time */
     LOSSES_MAX = 20,  /* of one that does not wait */
     LOSSES_AT_ONCE = 3,    /* without a pause after them */
@@ -137,12 +139,11 @@ static void permit_settle_held(struct permit *it)
 static void settle_late(struct ticket *ticket, int64_t now_us)
 {
     struct permit *it = (struct permit *)ticket;
-    const struct engine_result last = it->last;
     (void)now_us;
-    if (last.outcome == OUTCOME_PENDING)
+    if (it->last.outcome == OUTCOME_PENDING)
         permit_settle_held(it);
     else
-        ticket_settle(ticket, &last);
+        ticket_settle(ticket, &it->last);
 }
 
 /* What it tried or asked was not decided: it tries again after a while. */
@@ -445,7 +446,7 @@ static void try(struct permit *it, const struct slotset *slots)
     struct permits *permits = it->permits;
     char text[NAMES_LEN_MAX];
     it->slots = *slots;
-    it->woken_by = it->has_waited ? it->pool->woken_by : HANDOVER_CAUSES;
+    it->woken_by = it->has_waited ? it->pool->woken_by : HANDOVER_NONE;
     it->is_blind = it->event > it->pool->informed && !it->is_blocked;
     pool_try(it->pool, slots);
     permits->env->metrics->permit_tries++;
@@ -738,7 +739,7 @@ void permits_on_release(struct permits *permits, struct span names)
             continue;
         /* clients of other servers wait, too, and had no turn for long */
         bool is_others_turn = pool->waiting > 0 && pool->run >= RUN_MAX &&
-                              now_us < pool->rivals_until_us;
+                              now_us < pool->waits->turn.others_until_us;
         pool->woken_by = HANDOVER_RELEASE;
         if (is_others_turn) {
             pool->run = 0;
@@ -748,20 +749,6 @@ void permits_on_release(struct permits *permits, struct span names)
         }
         if (!TAILQ_EMPTY(&pool->queue))
             permits_run(permits, pool);
-    }
-}
-
-void permits_on_listeners(struct permits *permits, struct span names,
-                          int64_t listeners)
-{
-    if (listeners <= 1) /* only ours */
-        return;
-    int64_t until_us = environment_now(permits->env) + RIVALS_US;
-    while (names.len > 0) {
-        int slot;
-        struct pool *pool = find_pool(permits, names_next(&names), &slot);
-        if (pool != NULL)
-            pool->rivals_until_us = until_us;
     }
 }
 

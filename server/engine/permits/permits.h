@@ -63,10 +63,6 @@ int permits_waiting(const struct permits *permits, struct span name);
  */
 void permits_on_release(struct permits *permits, struct span names);
 
-/* A node announced a release to so many connections, of all servers. */
-void permits_on_listeners(struct permits *permits, struct span names,
-                          int64_t listeners);
-
 /* The events of port.h; resource: a slot's name. */
 void permits_on_announced(struct permits *permits, int node,
                           struct span resource, int64_t number);

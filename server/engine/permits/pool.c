@@ -131,11 +131,9 @@ void pool_note_first_try(struct pool *pool, bool is_won)
 
 void pool_try(struct pool *pool, const struct slotset *slots)
 {
-    for (int i = 0; i < SLOTSET_WORDS; i++) {
-        pool->taken.words[i] |= slots->words[i];
-        pool->trying.words[i] |= slots->words[i];
-        pool->touched.words[i] |= slots->words[i];
-    }
+    slotset_join(&pool->taken, slots);
+    slotset_join(&pool->trying, slots);
+    slotset_join(&pool->touched, slots);
     slotset_remove(&pool->later, slots);
 }
 
@@ -145,8 +143,7 @@ void pool_note_tried(struct pool *pool, const struct slotset *slots,
     slotset_remove(&pool->trying, slots);
     if (!is_taken)
         slotset_remove(&pool->taken, slots);
-    for (int i = 0; i < SLOTSET_WORDS; i++)
-        pool->touched.words[i] |= slots->words[i];
+    slotset_join(&pool->touched, slots);
 }
 
 void pool_note_free(struct pool *pool, int slot)
@@ -178,12 +175,12 @@ void pool_note_survey(struct pool *pool, int64_t now_us)
     struct slotset taken = told, free = survey_free(survey);
     int64_t rest_ms = survey_rest_ms(survey);
     slotset_remove(&taken, &free);
+    slotset_remove(&pool->later, &taken);
     slotset_remove(&told, &pool->touched);
     judge_hints(pool, &told, &free);
-    for (int i = 0; i < SLOTSET_WORDS; i++)
-        pool->taken.words[i] = (pool->taken.words[i] & ~told.words[i]) |
-                               (taken.words[i] & told.words[i]);
-    slotset_remove(&pool->later, &taken);
+    slotset_remove(&pool->taken, &told);
+    slotset_keep(&taken, &told);
+    slotset_join(&pool->taken, &taken);
     pool->free_from_us = rest_ms >= 0 ? now_us + rest_ms * US_PER_MS : 0;
     pool->informed = pool->surveyed;
 }
@@ -213,11 +210,9 @@ void pool_drop_news(struct pool *pool)
 
 void pool_free_later(struct pool *pool, int slot, int64_t at_us)
 {
-    static const struct slotset none;
     if (slotset_has(&pool->trying, slot))
         return; /* the try tells */
-    bool is_first = memcmp(&pool->later, &none, sizeof none) == 0;
-    if (is_first || at_us < pool->later_us)
+    if (slotset_next(&pool->later, 0) < 0 || at_us < pool->later_us)
         pool->later_us = at_us;
     slotset_add(&pool->later, slot);
 }
@@ -226,10 +221,10 @@ void pool_free_later(struct pool *pool, int slot, int64_t at_us)
 
 void turns_init(struct turns *turns)
 {
+    TAILQ_INIT(&turns->owing);
     for (int i = 0; i < ASKERS_MAX; i++) {
+        turns->lines[i] = (struct line){.until_us = 0};
         TAILQ_INIT(&turns->lines[i].pools);
-        turns->lines[i].until_us = 0;
-        turns->lines[i].open = 0;
     }
 }
 
@@ -262,10 +257,18 @@ int64_t turns_from_us(const struct pool *pool)
 void turns_begin(struct turns *turns, struct line *line, int slots,
                  int64_t now_us)
 {
+    struct line *it = TAILQ_FIRST(&turns->owing), *next;
     int sharers = 1;
-    for (int i = 0; i < ASKERS_MAX; i++)
-        sharers +=
-            &turns->lines[i] != line && turns->lines[i].until_us > now_us;
+    for (; it != NULL; it = next) {
+        next = TAILQ_NEXT(it, owing);
+        it->is_owing = it->until_us > now_us;
+        if (!it->is_owing)
+            TAILQ_REMOVE(&turns->owing, it, owing);
+        sharers += it->is_owing && it != line;
+    }
+    if (!line->is_owing)
+        TAILQ_INSERT_TAIL(&turns->owing, line, owing);
+    line->is_owing = true;
     line->until_us =
         at_least(line->until_us, now_us) + (int64_t)SLOT_US * slots * sharers;
     line->open += slots;

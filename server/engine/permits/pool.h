@@ -75,10 +75,9 @@ struct pool {
     struct slotnews *news; /* malloc'ed; of each slot, or NULL */
     struct slotset later;  /* believed free from later_us on */
     int64_t later_us;
-    int64_t retry_us;        /* the next survey, if nothing happens; 0: none */
-    int64_t distrust_us;     /* until then announcements lead to a survey */
-    int run;                 /* grants in a row, woken by releases here */
-    int64_t rivals_until_us; /* other servers have waiters, too, until then */
+    int64_t retry_us;    /* the next survey, if nothing happens; 0: none */
+    int64_t distrust_us; /* until then announcements lead to a survey */
+    int run;             /* grants in a row, woken by releases here */
 
     char text[RESOURCE_MAX];
 };
@@ -149,12 +148,15 @@ void pool_free_later(struct pool *pool, int slot, int64_t at_us);
 /* Of one identity. */
 struct line {
     TAILQ_HEAD(, pool) pools;
-    int64_t until_us; /* its surveys so far may take the nodes */
-    int open;         /* slots that the nodes are being asked about */
+    int64_t until_us;        /* its surveys so far may take the nodes */
+    int open;                /* slots that the nodes are being asked about */
+    TAILQ_ENTRY(line) owing; /* in the list of this name, if it is_owing */
+    bool is_owing;
 };
 
 struct turns {
     struct line lines[ASKERS_MAX];
+    TAILQ_HEAD(, line) owing; /* whose until_us has not been seen to pass */
 };
 
 void turns_init(struct turns *turns);

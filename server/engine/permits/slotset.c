@@ -2,6 +2,12 @@
 
 #include <assert.h>
 
+void slotset_join(struct slotset *set, const struct slotset *other)
+{
+    for (int i = 0; i < SLOTSET_WORDS; i++)
+        set->words[i] |= other->words[i];
+}
+
 void slotset_keep(struct slotset *set, const struct slotset *other)
 {
     for (int i = 0; i < SLOTSET_WORDS; i++)

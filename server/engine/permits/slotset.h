@@ -30,7 +30,8 @@ static inline void slotset_drop(struct slotset *set, int slot)
     set->words[slot / 64] &= ~(UINT64_C(1) << slot % 64);
 }
 
-/* Those of set that are in other, or are not. */
+/* Adds those of other; keeps those that are in other, or are not. */
+void slotset_join(struct slotset *set, const struct slotset *other);
 void slotset_keep(struct slotset *set, const struct slotset *other);
 void slotset_remove(struct slotset *set, const struct slotset *other);
 

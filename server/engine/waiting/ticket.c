@@ -180,17 +180,22 @@ void ticket_answer(struct ticket *it, int64_t now_us)
     port->answer(port->ctx, it->client);
 }
 
+void result_keep(struct engine_result *to, char owner[OWNER_MAX],
+                 const struct engine_result *from)
+{
+    *to = *from;
+    to->owner = (struct span){owner, span_copy(owner, from->owner)};
+    to->resource = to->token = to->key_hash = (struct span){0};
+}
+
 void ticket_settle(struct ticket *it, const struct engine_result *result)
 {
     int64_t now_us = environment_now(it->all->env);
     if (it->state != TICKET_NEW)
         ticket_leave(it, now_us);
     it->state = TICKET_SETTLED;
-    it->result = *result;
+    result_keep(&it->result, it->owner, result);
     it->result.resource = it->name;
-    it->result.token = it->result.key_hash = (struct span){0};
-    it->result.owner =
-        (struct span){it->owner, span_copy(it->owner, result->owner)};
     ticket_answer(it, now_us);
 }
 

@@ -161,6 +161,11 @@ void ticket_leave(struct ticket *it, int64_t now_us);
 /* Tells its client: the outcome is that of its operation. */
 void ticket_answer(struct ticket *it, int64_t now_us);
 
+/* Copies a result without resource, token and key hash, and the owner's bytes
+ * to owner. */
+void result_keep(struct engine_result *to, char owner[OWNER_MAX],
+                 const struct engine_result *from);
+
 /* It leaves, if it had joined, and is answered with this result. */
 void ticket_settle(struct ticket *it, const struct engine_result *result);
 void ticket_settle_plainly(struct ticket *it, enum outcome outcome);

@@ -269,10 +269,7 @@ bool waiter_has_key(const struct waiter *waiter, struct span key_hash)
 void waitplan_note(struct waitplan *plan, const struct engine_result *result,
                    int64_t now_us)
 {
-    plan->last = *result;
-    plan->last.resource = plan->last.token = (struct span){0};
-    plan->last.owner = (struct span){
-        plan->last_owner, span_copy(plan->last_owner, result->owner)};
+    result_keep(&plan->last, plan->last_owner, result);
     plan->last.key_hash = (struct span){
         plan->last_key_hash, span_copy(plan->last_key_hash, result->key_hash)};
     plan->last_us = now_us;

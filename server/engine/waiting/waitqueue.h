@@ -144,8 +144,8 @@ struct waitplan {
 
     int64_t try_us; /* at the latest; 0: not planned */
     enum metrics_handover try_by;
-    enum metrics_handover tried_by; /* HANDOVER_CAUSES: no event, it came first
-                                       or is a repeat */
+    enum metrics_handover tried_by; /* HANDOVER_NONE: it came first, or is a
+                                       repeat */
     bool is_woken;                  /* while it was barred: tries next */
     enum metrics_handover woken_by;
 

@@ -439,7 +439,7 @@ static void take_outcome(struct waiter *it)
     const struct engine_result *result = operation_take(operation, now_us);
     set_trying(it, NULL);
     if (result->outcome == OUTCOME_GRANTED) {
-        if (it->plan->tried_by != HANDOVER_CAUSES)
+        if (it->plan->tried_by != HANDOVER_NONE)
             it->waits->env->metrics->handovers[it->plan->tried_by]++;
         ticket_leave(&it->ticket, now_us);
         note_grant(it, result, now_us);
@@ -464,7 +464,7 @@ static bool begin(struct waiter *it)
     int64_t now_us = environment_now(waits->env);
     assert(it->ticket.state == TICKET_QUEUED && it->ticket.operation == 0);
     look_end(waits->operations, &it->look);
-    plan->tried_by = waiter_is_contender(it) ? plan->woken_by : HANDOVER_CAUSES;
+    plan->tried_by = waiter_is_contender(it) ? plan->woken_by : HANDOVER_NONE;
     plan->is_woken = false;
     plan->announced = 0;
     plan->try_us = 0;
@@ -567,7 +567,7 @@ static void arrive(struct waiter *it, int64_t now_us)
     ticket_join(&it->ticket);
     look_remember(it, now_us);
     if (waiter_is_contender(it) && !yields(it, now_us))
-        schedule_ready(it, HANDOVER_CAUSES);
+        schedule_ready(it, HANDOVER_NONE);
     else if (!ticket_is_stopped(&it->ticket))
         wait_behind(it, now_us);
     if (!it->is_ready)
@@ -667,12 +667,19 @@ void waits_on_release(struct waits *waits, struct span resource)
 void waits_on_listeners(struct waits *waits, struct span resource,
                         int64_t listeners)
 {
-    struct waitqueue *queue;
-    if (listeners <= 1) /* only ours */
-        return;
-    while ((queue = waitqueues_next(&waits->queues, &resource)) != NULL)
-        turn_on_others(&queue->turn, listeners - 1,
-                       environment_now(waits->env));
+    int64_t now_us = environment_now(waits->env);
+    while (listeners > 1 && resource.len > 0) { /* not only ours */
+        struct span pool, name = names_next(&resource);
+        struct waitqueue *queue = waitqueues_find(&waits->queues, name);
+        if (queue != NULL)
+            turn_on_others(&queue->turn, listeners - 1, now_us);
+        if (names_slot(name, &pool) < 0)
+            continue;
+        name.len = pool.len + 1; /* of its pool: permits.c waits there */
+        queue = waitqueues_find(&waits->queues, name);
+        if (queue != NULL)
+            turn_on_others(&queue->turn, listeners - 1, now_us);
+    }
 }
 
 /* A quorum begins to announce, or no longer does. */

@@ -84,14 +84,6 @@ static void forget(struct watched *it)
 
 /* ---- clients ------------------------------------------------------------ */
 
-static void keep_result(struct engine_result *to, char owner[OWNER_MAX],
-                        const struct engine_result *from)
-{
-    *to = *from;
-    to->owner = (struct span){owner, span_copy(owner, from->owner)};
-    to->token = to->key_hash = (struct span){0};
-}
-
 static void settle(struct watcher *it)
 {
     const struct watched *watched = it->watched;
@@ -149,7 +141,7 @@ static void take_look(struct watched *it)
 {
     struct operations *operations = it->watches->tickets->operations;
     const struct operation *operation = operation_find(operations, it->look);
-    keep_result(&it->result, it->owner, &operation->result);
+    result_keep(&it->result, it->owner, &operation->result);
     it->began_us = it->look_us;
     look_end(operations, &it->look);
     answer(it, holder_of(it));
