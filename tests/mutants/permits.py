@@ -57,14 +57,14 @@ PERMITS = [
                "    count_outcome(it);\n"
                "    it->result = result_plain(")], tests="permits"),
     Defect("a repeat that finds a leftover takes another slot", "sim", "same",
-           [Edit("server/engine/permits/survey.c",
+           [Edit("server/engine/permits/pool.c",
                  "    return count == survey->own_wanted ? set",
                  "    for (int i = 0; i < survey->own_limit; i++)\n"
                  "        count += survey->own[i] > 0 && !slotset_has(&set, i);\n"
                  "    return count == survey->own_wanted ? set")], seed=7),
     Defect("own slots by any node", "unit",
            "a_repeat_gets_the_slot_that_most_nodes_know", [Edit(
-               "server/engine/permits/survey.c",
+               "server/engine/permits/pool.c",
                "    return open == 0 || proven >= survey->own_wanted ||\n",
                "    return open <= survey->total * POOL_SLOTS_MAX ||\n")],
            tests="permits"),

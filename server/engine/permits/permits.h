@@ -9,7 +9,7 @@
  * of slots, never more than limit permits are granted.
  *
  * A permit tries slots that are believed free (pool.h). If it loses, or if none
- * is believed free, a survey tells which are (survey.h); one at a time, for all
+ * is believed free, a survey tells which are (pool.h); one at a time, for all
  * that want to know. It is answered 409 only after a survey that began when it
  * was there already.
  *

@@ -1,4 +1,4 @@
-#include "../../../server/engine/permits/slotset.h"
+#include "../../../server/engine/permits/pool.h"
 #include "../../lib/suite/suite.h"
 
 SUITE(slotset);

@@ -1,4 +1,4 @@
-#include "../../../server/engine/permits/survey.h"
+#include "../../../server/engine/permits/pool.h"
 #include "../../lib/suite/suite.h"
 
 enum { NODES = 5, SLOTS = 3 };
