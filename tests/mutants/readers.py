@@ -266,7 +266,7 @@ READERS = [
                     "is_behind\n"),
                Edit("server/engine/waiting/waits.c",
                     "    if (it->is_shared && "
-                    "it->ticket.key_hash_len > 0)\n"
+                    "it->ticket.key_hash.len > 0)\n"
                     "        it->claim.try_us",
                     "    if (it->claim.number != 0)\n"
                     "        it->claim.try_us")], tests="shared"),

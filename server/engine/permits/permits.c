@@ -99,27 +99,23 @@ static void permit_join(struct permit *it)
     permit_set_timer(it);
 }
 
-static void stop_waiting(struct permits *permits, struct pool *pool,
-                         int64_t now_us)
+static void permit_leave(struct ticket *ticket, int64_t now_us)
 {
+    struct permit *it = (struct permit *)ticket;
+    struct pool *pool = it->pool;
+    TAILQ_REMOVE(&pool->queue, it, link);
+    if (TAILQ_EMPTY(&pool->queue))
+        leave_line(it->permits, pool);
+    if (!ticket_waits(ticket))
+        return;
     pool->waits->count--;
     if (--pool->waiting > 0)
         return;
-    TAILQ_REMOVE(&permits->pools.waited_for, pool, link);
+    TAILQ_REMOVE(&it->permits->pools.waited_for, pool, link);
     pool->waits->empty_us = now_us;
     pool->retry_us = 0;
     pool->later = (struct slotset){{0}};
     pool_drop_news(pool);
-}
-
-static void permit_leave(struct ticket *ticket, int64_t now_us)
-{
-    struct permit *it = (struct permit *)ticket;
-    TAILQ_REMOVE(&it->pool->queue, it, link);
-    if (TAILQ_EMPTY(&it->pool->queue))
-        leave_line(it->permits, it->pool);
-    if (ticket_waits(ticket))
-        stop_waiting(it->permits, it->pool, now_us);
 }
 
 /* No slot was free. */
@@ -189,8 +185,7 @@ static const struct permit *choose_survey(const struct pool *pool,
             asking = it;
     }
     if (asking != NULL)
-        call->key_hash =
-            (struct span){asking->ticket.key_hash, asking->ticket.key_hash_len};
+        call->key_hash = asking->ticket.key_hash;
     return asking;
 }
 
@@ -214,21 +209,19 @@ static void note_failure(struct permits *permits, struct pool *pool,
     }
 }
 
-static void note_own(struct permits *permits, struct pool *pool)
-{
-    struct permit *it = slots_find(&permits->tickets->slots, pool->asking);
-    if (it == NULL || it->ticket.state != TICKET_QUEUED || it->pool != pool)
-        return;
-    it->is_looked = true;
-    it->slots = survey_own(&pool->survey);
-}
-
-/* Those that were put off have an answer now. */
-static void note_told(const struct pool *pool)
+/* All of the queue are informed, and one knows which slots it has. */
+static void note_told(struct pool *pool, int64_t now_us)
 {
     struct permit *it = TAILQ_FIRST(&pool->queue);
-    for (; it != NULL; it = TAILQ_NEXT(it, link))
+    pool_note_survey(pool, now_us);
+    for (; it != NULL; it = TAILQ_NEXT(it, link)) {
         it->last.outcome = OUTCOME_PENDING;
+        if (it->ticket.state != TICKET_QUEUED ||
+            pool->asking != slots_handle(it, 0))
+            continue;
+        it->is_looked = true;
+        it->slots = survey_own(&pool->survey);
+    }
 }
 
 /* After a vote was noted. True: the survey has ended. */
@@ -240,13 +233,10 @@ static bool survey_end(struct permits *permits, struct pool *pool)
         return false;
     pool->is_surveyed = false;
     call_next(permits, turns_end(pool->payer, pool->survey.count));
-    if (outcome != SURVEY_TOLD) {
+    if (outcome == SURVEY_TOLD)
+        note_told(pool, now_us);
+    else
         note_failure(permits, pool, outcome, now_us);
-    } else {
-        pool_note_survey(pool, now_us);
-        note_own(permits, pool);
-        note_told(pool);
-    }
     return true;
 }
 
@@ -308,8 +298,8 @@ static void survey_begin(struct permits *permits, struct pool *pool,
 static uint32_t hash_key(const struct permit *it)
 {
     uint32_t hash = 2166136261U;
-    for (size_t i = 0; i < it->ticket.key_hash_len; i++)
-        hash = (hash ^ (unsigned char)it->ticket.key_hash[i]) * 16777619U;
+    for (size_t i = 0; i < it->ticket.key_hash.len; i++)
+        hash = (hash ^ (unsigned char)it->ticket.key_hash.ptr[i]) * 16777619U;
     return hash;
 }
 
@@ -319,7 +309,7 @@ static struct slotset pick(const struct permit *it, struct slotset open)
     struct slotset slots = {{0}};
     for (int i = 0; i < it->wanted; i++) {
         int slot;
-        if (it->ticket.key_hash_len > 0) {
+        if (it->ticket.key_hash.len > 0) {
             slot =
                 slotset_next(&open, (int)(hash_key(it) % (uint32_t)it->limit));
             slot = slot >= 0 ? slot : slotset_next(&open, 0);
@@ -584,7 +574,7 @@ static void permits_run(struct permits *permits, struct pool *pool)
     if (pool->users == 0 || pool->is_running)
         return;
     pool->is_running = true;
-    pools_hold(pool);
+    pool->users++; /* its last permit may leave meanwhile */
     while ((act = choose(permits, pool, &it, &slots)) != ACT_NONE) {
         if (act == ACT_TRY)
             try(it, &slots);
@@ -682,7 +672,7 @@ uint64_t permits_start(struct permits *permits, const struct request *asked,
     it->wanted = wish->count;
     it->line = &permits->turns.lines[wish->asker];
     it->asked_us = asked->asked_us;
-    it->is_looked = it->ticket.key_hash_len == 0;
+    it->is_looked = it->ticket.key_hash.len == 0;
     it->only_repeats = wish->only_repeats;
     it->ticket.name = it->ticket.result.resource = it->pool->name;
     uint64_t handle = ticket_handle(&it->ticket);

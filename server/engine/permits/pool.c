@@ -288,14 +288,6 @@ struct pool *pools_use(struct pools *pools, struct span name)
     return pool;
 }
 
-void pools_hold(struct pool *pool)
-{
-    /* an idle one would join the idle ones twice: permits_run runs none, and
-       else the caller's permit is a user */
-    assert(pool->users > 0);
-    pool->users++;
-}
-
 void pools_leave(struct pools *pools, struct pool *pool)
 {
     assert(pool->users > 0);

@@ -204,10 +204,6 @@ struct pool *pools_find(const struct pools *pools, struct span name);
 /* Finds or makes it, for one user more. NULL: no memory. */
 struct pool *pools_use(struct pools *pools, struct span name);
 
-/* The same for a pool that has users: while its queue is served, which may end
- * the last of them. */
-void pools_hold(struct pool *pool);
-
 /* One user less: without any, it is idle, and may be forgotten. */
 void pools_leave(struct pools *pools, struct pool *pool);
 

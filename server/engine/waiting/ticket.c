@@ -106,7 +106,8 @@ void *ticket_new(struct tickets *tickets, enum metrics_waiting kind,
     if (wait_ms > 0)
         it->until_us = it->since_us + wait_ms * US_PER_MS;
     it->owner_len = span_copy(it->owner, asked->owner);
-    it->key_hash_len = span_copy(it->key_hash, asked->key_hash);
+    it->key_hash = (struct span){it->key_hash_text,
+                                 span_copy(it->key_hash_text, asked->key_hash)};
     move(it, &tickets->apart);
     return it;
 }
@@ -140,7 +141,7 @@ void ticket_try(struct ticket *it, struct request *try)
     ticket_set_timer(it, 0);
     try->call = LOCK_ACQUIRE;
     try->owner = (struct span){it->owner, it->owner_len};
-    try->key_hash = (struct span){it->key_hash, it->key_hash_len};
+    try->key_hash = it->key_hash;
     try->ttl_ms = it->ttl_ms;
     try->client = it;
     it->operation = operation_start(it->all->operations, try);

@@ -60,9 +60,10 @@ struct ticket {
     int64_t ttl_ms;
     int64_t since_us;
     int64_t until_us; /* 0: it does not wait */
-    size_t owner_len, key_hash_len;
-    char owner[OWNER_MAX]; /* its own; once settled: of the result */
-    char key_hash[KEY_HASH_LEN];
+    struct span key_hash;
+    char key_hash_text[KEY_HASH_LEN];
+    size_t owner_len;
+    char owner[OWNER_MAX];       /* its own; once settled: of the result */
     struct span name;            /* of what it waits for; owned by its kind */
     struct engine_result result; /* without an operation */
 };

@@ -60,13 +60,9 @@ struct waitqueue *waitqueues_next(const struct waitqueues *queues,
     return queue;
 }
 
-/* Finds or makes the queue. NULL: no memory. */
 static struct waitqueue *make(struct waitqueues *queues, struct span resource)
 {
-    struct waitqueue *queue = waitqueues_find(queues, resource);
-    if (queue != NULL)
-        return queue;
-    queue = calloc(1, sizeof *queue + resource.len);
+    struct waitqueue *queue = calloc(1, sizeof *queue + resource.len);
     if (queue == NULL)
         return NULL;
     queue->resource =
@@ -89,7 +85,9 @@ void waitqueues_drop(struct waitqueues *queues, struct waitqueue *queue)
 struct waitqueue *waitqueues_use(struct waitqueues *queues,
                                  struct span resource)
 {
-    struct waitqueue *queue = make(queues, resource);
+    struct waitqueue *queue = waitqueues_find(queues, resource);
+    if (queue == NULL)
+        queue = make(queues, resource);
     if (queue != NULL)
         queue->users++;
     return queue;
@@ -130,12 +128,11 @@ bool waitqueues_enrol(struct waitqueues *queues, struct waiter *waiter,
     if (!make_places(waiter, names))
         return false;
     while (names.len > 0) {
-        struct waitqueue *queue = make(queues, names_next(&names));
+        struct waitqueue *queue = waitqueues_use(queues, names_next(&names));
         if (queue == NULL) {
             waitqueues_dismiss(queues, waiter);
             return false;
         }
-        queue->users++;
         waiter->places[waiter->count++] =
             (struct place){.waiter = waiter, .queue = queue};
     }
@@ -148,10 +145,8 @@ bool waitqueues_enrol(struct waitqueues *queues, struct waiter *waiter,
 
 void waitqueues_dismiss(struct waitqueues *queues, struct waiter *waiter)
 {
-    for (int i = 0; i < waiter->count; i++) {
-        waiter->places[i].queue->users--;
-        waitqueues_drop(queues, waiter->places[i].queue);
-    }
+    for (int i = 0; i < waiter->count; i++)
+        waitqueues_unuse(queues, waiter->places[i].queue);
     free(waiter->several);
 }
 
@@ -258,10 +253,7 @@ bool waiter_is_covered(const struct waiter *waiter)
 
 bool waiter_has_key(const struct waiter *waiter, struct span key_hash)
 {
-    const struct ticket *ticket = &waiter->ticket;
-    return key_hash.len > 0 &&
-           span_is_same(key_hash,
-                        (struct span){ticket->key_hash, ticket->key_hash_len});
+    return key_hash.len > 0 && span_is_same(key_hash, waiter->ticket.key_hash);
 }
 
 /* ---- plans -------------------------------------------------------------- */

@@ -222,8 +222,8 @@ struct waitqueue *waitqueues_next(const struct waitqueues *queues,
                                   struct span *names);
 
 /*
- * One user more or less of a queue that has no places for it: who waits there
- * counts in count, and is woken by announcements only. NULL: no memory.
+ * One user more or less. Finds or makes the queue; NULL: no memory. Without a
+ * place there, who waits counts in count, and is woken by announcements only.
  */
 struct waitqueue *waitqueues_use(struct waitqueues *queues,
                                  struct span resource);

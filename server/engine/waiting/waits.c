@@ -69,7 +69,7 @@ static void put_ready(struct waiter *it)
     TAILQ_INSERT_TAIL(&it->waits->ready, it, ready);
 }
 
-/* The contender tries as soon as nothing bars it. */
+/* The contender tries as soon as nothing bars it, by reason of this event. */
 static void schedule_ready(struct waiter *it, enum metrics_handover by)
 {
     it->plan->woken_by = by;
@@ -176,7 +176,7 @@ static void look_remember(struct waiter *it, int64_t now_us)
  */
 static bool look_is_needed(const struct waiter *it)
 {
-    if (it->ticket.key_hash_len == 0 || it->is_shared || it->claim.number != 0)
+    if (it->ticket.key_hash.len == 0 || it->is_shared || it->claim.number != 0)
         return false;
     for (int i = 0; i < it->count; i++) {
         const struct waiter *contender = it->places[i].queue->contender;
@@ -196,9 +196,9 @@ static int64_t own_number(const struct waiter *it,
                           const struct operation *operation)
 {
     const struct engine_result *result = &operation->result;
-    const struct span key_hash = {it->ticket.key_hash, it->ticket.key_hash_len};
     if (!result->has_holder)
-        return round_repeated_number(&operation->attempt.round, key_hash);
+        return round_repeated_number(&operation->attempt.round,
+                                     it->ticket.key_hash);
     return waiter_has_key(it, result->key_hash) ? result->number : 0;
 }
 
@@ -240,14 +240,12 @@ static void look(struct waiter *it, int64_t now_us)
  * one: it may be among others. */
 static void look_tell_of_grant(const struct waiter *granted)
 {
-    const struct span key_hash = {granted->ticket.key_hash,
-                                  granted->ticket.key_hash_len};
     for (int i = 0; i < granted->count; i++) {
         struct place *place = TAILQ_FIRST(&granted->places[i].queue->places);
         for (; place != NULL; place = TAILQ_NEXT(place, link))
             if (!place->waiter->is_shared &&
                 (place->waiter->arrival <= granted->begun ||
-                 waiter_has_key(place->waiter, key_hash)))
+                 waiter_has_key(place->waiter, granted->ticket.key_hash)))
                 claim_miss(&place->waiter->claim);
     }
 }
@@ -470,7 +468,7 @@ static bool begin(struct waiter *it)
     plan->try_us = 0;
     it->begun = waits->queues.arrivals;
     /* nothing else finds its lock */
-    if (it->is_shared && it->ticket.key_hash_len > 0)
+    if (it->is_shared && it->ticket.key_hash.len > 0)
         look_date(it, now_us);
     set_trying(it, it);
     ticket_try(&it->ticket,
@@ -524,14 +522,6 @@ static void on_looked(void *client)
 
 /* ---- events ------------------------------------------------------------- */
 
-/* It tries as soon as no attempt for one of its resources is under way, by
- * reason of this event. */
-static void waits_wake(struct waiter *it, enum metrics_handover by)
-{
-    schedule_ready(it, by);
-    waits_run(it->waits);
-}
-
 /* True: it lets clients of other servers try first. */
 static bool yields(struct waiter *it, int64_t now_us)
 {
@@ -554,7 +544,7 @@ static void wait_behind(struct waiter *it, int64_t now_us)
         look(it, now_us);
         return;
     }
-    if (it->is_shared && it->ticket.key_hash_len > 0)
+    if (it->is_shared && it->ticket.key_hash.len > 0)
         it->claim.try_us = now_us; /* it tries to replace that */
     schedule_claim(it, now_us);
 }
@@ -695,7 +685,8 @@ static void check_cover(struct waits *waits, struct waitqueue *queue,
     if (!queue->is_covered)
         schedule_plan(it, now_us);
     else if (waiter_is_covered(it))
-        waits_wake(it, HANDOVER_RETRY);
+        schedule_ready(it, HANDOVER_RETRY);
+    waits_run(waits);
 }
 
 static void check_covers(struct waits *waits, int64_t now_us)
@@ -747,7 +738,8 @@ void waits_on_announced(struct waits *waits, int node, struct span resource,
     plan->announced |= (uint16_t)(1u << node);
     int64_t at_us = announced_us(it, queue, now_us);
     if (at_us <= now_us) {
-        waits_wake(it, HANDOVER_ANNOUNCEMENT);
+        schedule_ready(it, HANDOVER_ANNOUNCEMENT);
+        waits_run(waits);
     } else if (it->ticket.state == TICKET_QUEUED) {
         waitplan_try_at(plan, at_us, HANDOVER_ANNOUNCEMENT);
         schedule_timer(it);
