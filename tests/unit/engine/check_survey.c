@@ -10,17 +10,17 @@ static void begin(void)
     survey_init(&survey, NODES, SLOTS, 1);
 }
 
-static void tell_rest(int node, const char *letters, int64_t rest_ms)
+static void tell_rest(int node, struct span letters, int64_t rest_ms)
 {
     survey_note_reply(&survey, node,
                       &(struct call_reply){.vote = VOTE_DONE,
                                            .pttl_ms = rest_ms,
-                                           .slots = span_of(letters)});
+                                           .slots = letters});
 }
 
 static void tell(int node, const char *letters)
 {
-    tell_rest(node, letters, -1);
+    tell_rest(node, span_of(letters), -1);
 }
 
 static void fail_node(int node, enum vote vote)
@@ -33,70 +33,59 @@ static void expect(enum survey_outcome outcome)
     ck_assert_int_eq((int)survey_outcome(&survey), (int)outcome);
 }
 
-static void expect_free(const char *letters)
+/* The letters that survey_free or survey_own must have. */
+static void expect_set(struct slotset set, const char *letters, char letter)
 {
-    struct slotset set = survey_free(&survey);
     for (int i = 0; i < SLOTS; i++)
-        ck_assert_int_eq(slotset_has(&set, i), letters[i] == '0');
+        ck_assert_int_eq(slotset_has(&set, i), letters[i] == letter);
 }
 
 SUITE(survey, .set_up = begin);
 
-TEST(a_majority_that_agrees_is_enough)
-{
-    tell(0, "011");
-    tell(4, "011");
-    expect(SURVEY_OPEN);
-    tell(2, "011");
-    expect(SURVEY_TOLD);
-    expect_free("011");
-}
+/* It is open until the last of these answers, or until no more come: "end". */
+static const struct {
+    int wanted;      /* free ones; or with a key … */
+    int own;         /* … so many */
+    bool must_prove; /* … on a majority */
+    const char *answers;
+    const char *told; /* free where there is 0, or with a key its own: 2 */
+} surveys[] = {
+    {1, 0, false, "011 011 011", "011"},
+    {1, 0, false, "111 111 111", "111"},
+    {1, 0, false, "110 110 111 111 110", "110"}, /* the last one decides */
+    {1, 0, false, "111 111 110 111", "111"},     /* the last one could not */
+    {2, 0, false, "001 011 001 001", "001"},
+    {1, 1, false, "010 210 010", "2.."}, /* one node tells of the key */
+    /* a lost try left its key on a node that was away: most nodes decide */
+    {1, 1, false, "200 002 000 002 002", "..2"},
+    {1, 1, false, "202 002 002", "..2"}, /* a majority has it */
+    /* two were granted at once, or neither was: either will do */
+    {1, 1, false, "022 002 020 end", ".2."},
+    {1, 1, false, "200 020 000 000", NULL}, /* no majority can have one */
+    {1, 2, false, "020 020 020", "..."},    /* fewer than are wanted */
+    {1, 1, true, "200 200 000 000 000", "..."},
+    {1, 1, true, "200 200 200", "2.."},
+};
 
-TEST(a_full_pool_is_told_by_a_majority)
+TEST_EACH(it_is_open_until_no_answer_matters, surveys)
 {
-    for (int i = 0; i < 3; i++) {
+    struct span rest = span_of(surveys[_i].answers);
+    survey_init(&survey, NODES, SLOTS, surveys[_i].wanted);
+    if (surveys[_i].own > 0)
+        survey_look(&survey, SLOTS, surveys[_i].own, surveys[_i].must_prove);
+    for (int node = 0; rest.len > 0; node++) {
         expect(SURVEY_OPEN);
-        tell(i, "111");
+        struct span answer = span_take(&rest, ' ');
+        if (span_is(answer, "end"))
+            survey_note_rest(&survey);
+        else
+            tell_rest(node, answer, -1);
     }
     expect(SURVEY_TOLD);
-    expect_free("111");
-}
-
-/* Two of the first three have a key that is free on three of all. */
-TEST(a_slot_in_doubt_is_waited_for)
-{
-    tell(0, "110");
-    tell(1, "110");
-    tell(2, "111");
-    expect(SURVEY_OPEN);
-    tell(3, "111");
-    expect(SURVEY_OPEN);
-    tell(4, "110");
-    expect(SURVEY_TOLD);
-    expect_free("110");
-}
-
-TEST(a_slot_on_three_nodes_is_taken_whatever_the_others_say)
-{
-    tell(0, "111");
-    tell(1, "111");
-    tell(2, "110");
-    expect(SURVEY_OPEN);
-    tell(3, "111");
-    expect(SURVEY_TOLD);
-    expect_free("111");
-}
-
-TEST(so_many_free_ones_as_are_wanted_are_enough)
-{
-    survey_init(&survey, NODES, SLOTS, 2);
-    tell(0, "001");
-    tell(1, "011");
-    tell(2, "001");
-    expect(SURVEY_OPEN);
-    tell(3, "001");
-    expect(SURVEY_TOLD);
-    expect_free("001");
+    if (surveys[_i].told != NULL && surveys[_i].own > 0)
+        expect_set(survey_own(&survey), surveys[_i].told, '2');
+    else if (surveys[_i].told != NULL)
+        expect_set(survey_free(&survey), surveys[_i].told, '0');
 }
 
 TEST(the_end_decides_what_is_in_doubt)
@@ -106,9 +95,9 @@ TEST(the_end_decides_what_is_in_doubt)
     tell(2, "111");
     survey_note_rest(&survey);
     expect(SURVEY_TOLD);
-    expect_free("111");
+    expect_set(survey_free(&survey), "111", '0');
     tell(3, "000"); /* too late */
-    expect_free("111");
+    expect_set(survey_free(&survey), "111", '0');
     ck_assert_int_eq(survey.votes[3].vote, VOTE_UNANSWERED);
 }
 
@@ -141,109 +130,12 @@ TEST(an_answer_about_other_slots_is_none)
     ck_assert_int_eq(survey.answers, 0);
 }
 
-/* ---- slots that a key hash has ------------------------------------------ */
-
-static void expect_own(const char *letters)
+TEST(a_slot_above_its_limit_is_not_its_own)
 {
-    struct slotset set = survey_own(&survey);
-    for (int i = 0; i < SLOTS; i++)
-        ck_assert_int_eq(slotset_has(&set, i), letters[i] == '2');
-}
-
-static void look(int limit, int wanted, bool must_prove)
-{
-    survey_look(&survey, limit, wanted, must_prove);
-}
-
-TEST(one_node_is_enough_to_tell_of_the_key)
-{
-    look(SLOTS, 1, false);
-    tell(0, "010");
-    tell(1, "210");
-    tell(2, "010");
-    expect(SURVEY_TOLD);
-    expect_own("2..");
-}
-
-/* A lost try left its key on a node that was away. */
-TEST(of_more_than_are_wanted_most_nodes_decide)
-{
-    look(SLOTS, 1, false);
-    tell(0, "200");
-    tell(1, "002");
-    tell(2, "000");
-    expect(SURVEY_OPEN);
-    tell(3, "002");
-    expect(SURVEY_OPEN);
-    tell(4, "002");
-    expect(SURVEY_TOLD);
-    expect_own("..2");
-}
-
-TEST(what_a_majority_has_needs_no_more_answers)
-{
-    look(SLOTS, 1, false);
-    tell(0, "202");
-    tell(1, "002");
-    expect(SURVEY_OPEN);
-    tell(2, "002");
-    expect(SURVEY_TOLD);
-    expect_own("..2");
-}
-
-/* Two were granted at once, or neither was: either will do. */
-TEST(the_end_decides_what_most_nodes_have)
-{
-    look(SLOTS, 1, false);
-    tell(0, "022");
-    tell(1, "002");
-    tell(2, "020");
-    survey_note_rest(&survey);
-    expect(SURVEY_TOLD);
-    expect_own(".2.");
-}
-
-TEST(what_cannot_be_on_a_majority_is_not_waited_for)
-{
-    look(SLOTS, 1, false);
-    tell(0, "200");
-    tell(1, "020");
-    tell(2, "000");
-    tell(3, "000");
-    expect(SURVEY_TOLD);
-}
-
-TEST(fewer_slots_than_are_wanted_are_not_its_own)
-{
-    look(SLOTS, 2, false);
+    survey_look(&survey, 1, 1, false);
     for (int i = 0; i < 3; i++)
         tell(i, "020");
-    expect(SURVEY_TOLD);
-    expect_own("...");
-    survey_look(&survey, 1, 1, false); /* above its limit */
-    expect_own("...");
-}
-
-TEST(one_that_must_be_proved_is_on_a_majority)
-{
-    look(SLOTS, 1, true);
-    tell(0, "200");
-    tell(1, "200");
-    tell(2, "000");
-    expect(SURVEY_OPEN);
-    tell(3, "000");
-    expect(SURVEY_OPEN);
-    tell(4, "000");
-    expect(SURVEY_TOLD);
-    expect_own("...");
-    begin();
-    look(SLOTS, 1, true);
-    for (int i = 0; i < 3; i++) {
-        expect(SURVEY_OPEN);
-        tell(i, "200");
-    }
-    expect(SURVEY_TOLD);
-    expect_own("2..");
+    expect_set(survey_own(&survey), "...", '2');
 }
 
 /* ---- when one is free ---------------------------------------------------- */
@@ -252,13 +144,13 @@ TEST(one_that_must_be_proved_is_on_a_majority)
 TEST(the_time_until_one_is_free_is_that_of_a_majority)
 {
     ck_assert_int_eq(survey_rest_ms(&survey), -1);
-    tell_rest(0, "111", 300);
-    tell_rest(1, "111", 100);
+    tell_rest(0, span_of("111"), 300);
+    tell_rest(1, span_of("111"), 100);
     ck_assert_int_eq(survey_rest_ms(&survey), -1);
-    tell_rest(2, "111", -1);
+    tell_rest(2, span_of("111"), -1);
     ck_assert_int_eq(survey_rest_ms(&survey), -1);
-    tell_rest(3, "111", 200);
+    tell_rest(3, span_of("111"), 200);
     ck_assert_int_eq(survey_rest_ms(&survey), 300);
-    tell_rest(4, "111", 0);
+    tell_rest(4, span_of("111"), 0);
     ck_assert_int_eq(survey_rest_ms(&survey), 200);
 }

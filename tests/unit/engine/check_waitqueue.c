@@ -47,71 +47,7 @@ static void teardown(void)
     waitqueues_fini(&queues);
 }
 
-static bool contends(const struct client *it)
-{
-    return waiter_is_contender(&it->waiter);
-}
-
 SUITE(waitqueue, .set_up = setup, .tear_down = teardown, .timeout_s = 60);
-
-/* ---- contenders --------------------------------------------------------- */
-
-TEST(the_first_contends)
-{
-    join(&clients[0], "a");
-    join(&clients[1], "a");
-    ck_assert(contends(&clients[0]));
-    ck_assert(!contends(&clients[1]));
-    leave(&clients[0]);
-    ck_assert(contends(&clients[1]));
-}
-
-TEST(one_that_waits_for_something_else_holds_up_nobody)
-{
-    join(&clients[0], "b");
-    join(&clients[1], "a\nb");
-    join(&clients[2], "a");
-    ck_assert(!contends(&clients[1]));
-    ck_assert(contends(&clients[2]));
-}
-
-TEST(it_goes_before_later_ones_when_it_is_its_turn)
-{
-    join(&clients[0], "b");
-    join(&clients[1], "a\nb");
-    join(&clients[2], "a");
-    leave(&clients[0]);
-    ck_assert(contends(&clients[1]));
-    ck_assert(!contends(&clients[2]));
-}
-
-/* The later one contends for c, too, which then falls to the next. */
-TEST(one_that_gives_way_gives_up_all_its_resources)
-{
-    join(&clients[0], "b");
-    join(&clients[1], "a\nb");
-    join(&clients[2], "a\nc");
-    join(&clients[3], "c");
-    ck_assert(contends(&clients[2]));
-    ck_assert(!contends(&clients[3]));
-    leave(&clients[0]);
-    ck_assert(!contends(&clients[2]));
-    ck_assert(contends(&clients[3]));
-}
-
-TEST(two_orders_of_the_same_names_do_not_block_each_other)
-{
-    join(&clients[0], "a\nb");
-    join(&clients[1], "b\nc");
-    join(&clients[2], "a\nc");
-    ck_assert(contends(&clients[0]));
-    ck_assert(!contends(&clients[1]));
-    ck_assert(!contends(&clients[2]));
-    leave(&clients[0]);
-    ck_assert(contends(&clients[1]));
-    leave(&clients[1]);
-    ck_assert(contends(&clients[2]));
-}
 
 /* ---- any order ---------------------------------------------------------- */
 
