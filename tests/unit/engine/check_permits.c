@@ -6,6 +6,7 @@
 #include "../../lib/suite/suite.h"
 #include "../starve.h"
 #include "pooling.h"
+#include "waiting.h"
 
 SUITE(permits, .set_up = play_begin, .tear_down = play_end);
 
@@ -123,11 +124,7 @@ TEST(a_slot_that_is_free_on_a_majority_only_with_the_slow_nodes_is_found)
     for (int i = 0; i < 5; i++) {
         ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
         ck_assert_int_eq(pooling_tries(), 1);
-        play_reply(play_find(CALL_SLOTS, i),
-                   (struct call_reply){
-                       .vote = VOTE_DONE,
-                       .pttl_ms = -1,
-                       .slots = span_of(i == 1 || i == 2 ? "1" : "0")});
+        pooling_tell_from(i, i == 1 || i == 2 ? "1" : "0");
     }
     ck_assert_int_eq(pooling_tries(), 2);
 }
@@ -138,8 +135,7 @@ TEST(nobody_waits_for_a_silent_minority)
     engine_op op = pooling_ask(1, 1, 0);
     pooling_tell(2, "1");
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    play_reply(play_find(CALL_SLOTS, 4),
-               (struct call_reply){.vote = VOTE_DONE, .slots = span_of("1")});
+    pooling_tell_from(4, "1");
     ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
 }
 
@@ -183,15 +179,12 @@ static engine_op ask_as(int asker, const char *pool, int limit)
     static int keys;
     char key_hash[KEY_HASH_LEN + 1];
     snprintf(key_hash, sizeof key_hash, "%02d%020d", asker, ++keys);
-    const struct engine_acquire acquire = {.resource = span_of(pool),
-                                           .key_hash = span_of(key_hash),
-                                           .ttl_ms = 30000,
-                                           .limit = limit,
-                                           .permits = 1,
-                                           .asker = asker};
-    engine_op op = engine_acquire(play.engine, &acquire, NULL);
-    ck_assert(op != 0);
-    return op;
+    return waiting_acquire(
+        (struct engine_acquire){.resource = span_of(pool),
+                                .key_hash = span_of(key_hash),
+                                .limit = limit,
+                                .permits = 1,
+                                .asker = asker});
 }
 
 /* Each for a large pool of its own. */
@@ -212,13 +205,19 @@ static const struct play_call *newest_survey(void)
     return it;
 }
 
+/* So many of the letter. */
+static const char *repeated(char letter, int count)
+{
+    static char letters[POOL_SLOTS_MAX + 1];
+    memset(letters, letter, (size_t)count);
+    letters[count] = '\0';
+    return letters;
+}
+
 /* All nodes answer the oldest survey that is open: no slot is free. */
 static void tell_of_large(void)
 {
-    char letters[POOL_SLOTS_MAX + 1];
-    memset(letters, '1', POOL_SLOTS_MAX);
-    letters[POOL_SLOTS_MAX] = '\0';
-    pooling_tell(PLAY_NODES, letters);
+    pooling_tell(PLAY_NODES, repeated('1', POOL_SLOTS_MAX));
 }
 
 /* Of each server, whoever causes them: they take the nodes' time. */
@@ -367,12 +366,7 @@ TEST(a_repeat_gets_the_slot_that_most_nodes_know)
     pooling_tell(2, "0020");
     for (int i = 2; i < PLAY_NODES; i++) { /* one was away */
         ck_assert_int_eq(pooling_tries(), 0);
-        play_reply(play_find(CALL_SLOTS, i),
-                   (struct call_reply){.vote = VOTE_DONE,
-                                       .pttl_ms = 5000,
-                                       .slots = span_of(i == 2   ? "2000"
-                                                        : i == 3 ? "0000"
-                                                                 : "0020")});
+        pooling_tell_from(i, i == 2 ? "2000" : i == 3 ? "0000" : "0020");
     }
     ck_assert_str_eq(pooling_tried(), "pool#2");
     ck_assert(!engine_abandon(play.engine, op));
@@ -402,10 +396,7 @@ TEST(a_repeat_tries_a_leftover_once)
     pooling_tell(2, "1120");
     for (int i = 2; i < PLAY_NODES; i++) {
         ck_assert_int_eq(pooling_tries(), 1);
-        play_reply(play_find(CALL_SLOTS, i),
-                   (struct call_reply){.vote = VOTE_DONE,
-                                       .pttl_ms = 5000,
-                                       .slots = span_of("1110")});
+        pooling_tell_from(i, "1110");
     }
     ck_assert_int_eq(pooling_tries(), 2);
     ck_assert_str_eq(pooling_tried(), "pool#3");
@@ -417,30 +408,23 @@ TEST(the_same_key_tries_the_same_slot)
 {
     char first[64];
     engine_op op = pooling_ask_with_key(100, 1, KEY);
-    char letters[101];
-    memset(letters, '0', 100);
-    letters[100] = '\0';
-    pooling_tell(3, letters);
+    pooling_tell(3, repeated('0', 100));
     snprintf(first, sizeof first, "%s", pooling_tried());
     ck_assert_int_eq(pooling_tries(), 1);
     ck_assert(!engine_abandon(play.engine, op));
     (void)pooling_ask_with_key(100, 1, KEY);
-    pooling_tell(3, letters);
+    pooling_tell(3, repeated('0', 100));
     ck_assert_int_eq(pooling_tries(), 2);
     ck_assert_str_eq(pooling_tried(), first);
 }
 
 static engine_op only_repeat(void)
 {
-    const struct engine_acquire acquire = {.resource = span_of("pool"),
-                                           .key_hash = span_of(KEY),
-                                           .ttl_ms = 30000,
-                                           .limit = 4,
-                                           .permits = 1,
-                                           .only_repeats = true};
-    engine_op op = engine_acquire(play.engine, &acquire, NULL);
-    ck_assert(op != 0);
-    return op;
+    return waiting_acquire((struct engine_acquire){.resource = span_of("pool"),
+                                                   .key_hash = span_of(KEY),
+                                                   .limit = 4,
+                                                   .permits = 1,
+                                                   .only_repeats = true});
 }
 
 TEST(one_that_may_only_repeat_gets_the_slot_that_it_has)
@@ -488,10 +472,7 @@ TEST(one_that_may_only_repeat_gets_nothing_that_few_nodes_have)
     pooling_tell(2, "0021");
     for (int i = 2; i < PLAY_NODES; i++) {
         ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-        play_reply(play_find(CALL_SLOTS, i),
-                   (struct call_reply){.vote = VOTE_DONE,
-                                       .pttl_ms = 5000,
-                                       .slots = span_of("0001")});
+        pooling_tell_from(i, "0001");
     }
     ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
     ck_assert_int_eq(pooling_tries(), 0);

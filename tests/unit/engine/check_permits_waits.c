@@ -167,11 +167,7 @@ TEST(a_survey_follows_when_a_ttl_has_ended)
 /* It stood in no queue, and has no say in when the pool is looked at. */
 TEST(one_that_is_refused_leaves_the_others_their_timer)
 {
-    struct engine_settings settings = play_settings;
-    settings.waiters_max = 1;
-    play_end();
-    play_begin_with(&settings);
-    play_nodes_up();
+    waiting_begin_limited(1);
     engine_op ops[1];
     fill(1, 1, ops);
     waiting_begin_to_announce(span_of("pool#"), 3);
@@ -353,28 +349,4 @@ TEST(a_grant_that_its_client_does_not_take_goes_to_the_next)
     ck_assert_int_eq(pooling_tries(), tries + 1);
     pooling_grant();
     ck_assert_int_eq(play_outcome(ops[1]), OUTCOME_GRANTED);
-}
-
-TEST(a_server_that_stops_lets_nobody_wait)
-{
-    engine_op ops[2];
-    fill(1, 2, ops);
-    engine_stop_waiting(play.engine);
-    for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(play_outcome(ops[i]), OUTCOME_STOPPED);
-    ck_assert_int_eq(play_outcome(wait_for(1, 1)), OUTCOME_STOPPED);
-    ck_assert_uint_eq(metrics_waiters(&play.metrics), 0);
-}
-
-TEST(too_many_waiters_are_refused)
-{
-    struct engine_settings settings = play_settings;
-    settings.waiters_max = 2;
-    play_end();
-    play_begin_with(&settings);
-    play_nodes_up();
-    (void)wait_for(1, 1);
-    (void)wait_for(1, 1);
-    ck_assert_int_eq(play_outcome(wait_for(1, 1)), OUTCOME_TOO_MANY_WAITERS);
-    ck_assert_int_eq(play_outcome(waiting_ask()), OUTCOME_TOO_MANY_WAITERS);
 }

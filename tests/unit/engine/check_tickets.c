@@ -12,10 +12,8 @@ enum { MOST = 4 };
 
 static void begin(void)
 {
-    struct engine_settings settings = play_settings;
-    settings.waiters_max = MOST;
-    play_begin_with(&settings);
-    play_nodes_up();
+    play_begin();
+    waiting_begin_limited(MOST);
 }
 
 SUITE(tickets, .set_up = begin, .tear_down = play_end);
@@ -41,11 +39,8 @@ static void check_refused(engine_op op)
 
 static engine_op read_at_once(void)
 {
-    return engine_acquire(play.engine,
-                          &(struct engine_acquire){.resource = PLAY_RESOURCE,
-                                                   .ttl_ms = 30000,
-                                                   .is_shared = true},
-                          NULL);
+    return waiting_acquire(
+        (struct engine_acquire){.resource = PLAY_RESOURCE, .is_shared = true});
 }
 
 /* ---- the limit ---------------------------------------------------------- */
@@ -67,6 +62,23 @@ TEST(all_that_wait_have_one_limit)
     }
 }
 
+/* A lock that nobody tries for is tried for once: see waits. */
+TEST(a_server_that_stops_answers_all_that_wait)
+{
+    engine_op ops[MOST];
+    for (int i = 0; i < MOST; i++)
+        ops[i] = wait_for(i);
+    waiting_find_held();
+    pooling_hold();
+    engine_stop_waiting(play.engine);
+    for (int i = 0; i < MOST; i++)
+        ck_assert_int_eq(play_outcome(ops[i]), OUTCOME_STOPPED);
+    ck_assert_int_eq(play.answers, MOST);
+    ck_assert_uint_eq(metrics_waiters(&play.metrics), 0);
+    for (int kind = 1; kind < 3; kind++)
+        ck_assert_int_eq(play_outcome(wait_for(kind)), OUTCOME_STOPPED);
+}
+
 /* Permits that do not wait have rounds under way, like all acquires. */
 TEST(what_does_not_wait_has_no_limit)
 {
@@ -81,16 +93,11 @@ static engine_op ask_for_large(int number)
     char name[24], key_hash[KEY_HASH_LEN + 1];
     snprintf(name, sizeof name, "large:%d", number);
     snprintf(key_hash, sizeof key_hash, "%022d", number);
-    engine_op op =
-        engine_acquire(play.engine,
-                       &(struct engine_acquire){.resource = span_of(name),
-                                                .key_hash = span_of(key_hash),
-                                                .ttl_ms = 30000,
-                                                .limit = POOL_SLOTS_MAX,
-                                                .permits = 1},
-                       NULL);
-    ck_assert(op != 0);
-    return op;
+    return waiting_acquire(
+        (struct engine_acquire){.resource = span_of(name),
+                                .key_hash = span_of(key_hash),
+                                .limit = POOL_SLOTS_MAX,
+                                .permits = 1});
 }
 
 /* They do not wait for a permit, but for their turn. */
@@ -147,13 +154,8 @@ TEST(a_reader_that_does_not_wait_is_not_one_too_many)
 /* Without a writer it asks the nodes, whoever waits. */
 TEST(readers_do_not_keep_out_a_reader)
 {
-    engine_op op =
-        engine_acquire(play.engine,
-                       &(struct engine_acquire){.resource = PLAY_RESOURCE,
-                                                .ttl_ms = 30000,
-                                                .wait_ms = WAITING_MS,
-                                                .is_shared = true},
-                       NULL);
+    engine_op op = waiting_acquire((struct engine_acquire){
+        .resource = PLAY_RESOURCE, .wait_ms = WAITING_MS, .is_shared = true});
     ck_assert_int_eq(waiting_attempts(), 1);
     engine_op reader = read_at_once();
     ck_assert_int_eq(play_outcome(reader), OUTCOME_PENDING);

@@ -6,6 +6,7 @@
 
 #include "../../../server/engine/port/token.h"
 #include "../../../server/engine/waiting/waitqueue.h"
+#include "../../../server/lock/names.h"
 #include "../../lib/suite/suite.h"
 #include "../starve.h"
 #include "waiting.h"
@@ -18,11 +19,12 @@
 
 static engine_op ask_for(struct span resource)
 {
-    const struct engine_acquire acquire = {.resource = resource,
-                                           .key_hash = span_of(KEY),
-                                           .ttl_ms = 30000,
-                                           .wait_ms = WAITING_MS};
-    return engine_acquire(play.engine, &acquire, NULL);
+    return engine_acquire(play.engine,
+                          &(struct engine_acquire){.resource = resource,
+                                                   .key_hash = span_of(KEY),
+                                                   .ttl_ms = 30000,
+                                                   .wait_ms = WAITING_MS},
+                          NULL);
 }
 
 static engine_op ask(void)
@@ -97,22 +99,30 @@ SUITE(waits_repeats, .set_up = play_begin, .tear_down = play_end);
 
 /* ---- behind others ------------------------------------------------------ */
 
-TEST(a_repeat_does_not_wait_behind_others)
-{
-    engine_op first = waiting_ask();
-    find_held_by(OWN);
-    engine_op repeat = ask();
-    ck_assert_int_eq(waiting_attempts(), 2);
-    expect_repeat(repeat, OWN);
-    waiting_check(first);
-}
+/* Whoever contends, for more or for less, has a plan of its own. */
+static const struct {
+    const char *others, *repeat;
+    bool is_found; /* its lock, when it comes */
+} behind[] = {
+    {"order:42", "order:42", true},
+    {"order:42", "order:42", false},
+    {"order:1\norder:2", "order:2", true},
+    {"order:1\norder:2", "order:2", false},
+    {"order:2", "order:1\norder:2", true},
+};
 
-TEST(a_repeat_goes_when_its_lock_is_found)
+TEST_EACH(story_57_a_repeat_does_not_wait_behind_others, behind)
 {
-    engine_op first = waiting_ask();
-    engine_op repeat = ask();
-    ck_assert_int_eq(waiting_attempts(), 1);
-    find_held_by(OWN);
+    engine_op first = waiting_ask_for(span_of(behind[_i].others), WAITING_MS);
+    if (behind[_i].is_found)
+        find_held_by(OWN);
+    engine_op repeat = ask_for(span_of(behind[_i].repeat));
+    if (!behind[_i].is_found) {
+        ck_assert_int_eq(waiting_attempts(), 1);
+        if (names_are_several(span_of(behind[_i].others))) /* it looks */
+            play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_UNANSWERED);
+        find_held_by(OWN);
+    }
     ck_assert_int_eq(waiting_attempts(), 2);
     expect_repeat(repeat, OWN);
     waiting_check(first);
@@ -130,38 +140,6 @@ TEST(a_repeat_has_a_higher_number_than_its_lock)
     ck_assert_int_gt(call->number, call->seen);
     grant_repeat();
     ck_assert(play_result(repeat)->is_repeat);
-}
-
-/* Who contends has a plan of its own. */
-TEST(story_57_a_repeat_finds_its_lock_in_the_plan_of_one_that_wants_more)
-{
-    engine_op both = waiting_ask_for(BOTH, WAITING_MS);
-    find_held_by(OWN);
-    engine_op repeat = ask_for(B);
-    ck_assert_int_eq(waiting_attempts(), 2);
-    expect_repeat(repeat, OWN);
-    waiting_check(both);
-}
-
-TEST(story_57_a_repeat_goes_when_one_that_wants_more_finds_its_lock)
-{
-    engine_op both = waiting_ask_for(BOTH, WAITING_MS);
-    engine_op repeat = ask_for(B);
-    play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_UNANSWERED);
-    find_held_by(OWN);
-    ck_assert_int_eq(waiting_attempts(), 2);
-    expect_repeat(repeat, OWN);
-    waiting_check(both);
-}
-
-TEST(story_57_a_repeat_of_several_finds_its_lock_in_the_last_queue)
-{
-    engine_op one = waiting_ask_for(B, WAITING_MS);
-    find_held_by(OWN);
-    engine_op repeat = ask_for(BOTH);
-    ck_assert_int_eq(waiting_attempts(), 2);
-    expect_repeat(repeat, OWN);
-    waiting_check(one);
 }
 
 /* Each of the two that wait wants another resource of the lock. */
@@ -237,29 +215,24 @@ TEST(a_look_that_finds_another_or_nobody_takes_nothing)
     waiting_check(of_nobody);
 }
 
-TEST(a_look_that_does_not_know_is_made_again)
+/* Nobody tells, or too few nodes do. */
+TEST_RANGE(a_look_that_does_not_know_is_made_again, 0, 2)
 {
     wait_for_both();
-    engine_op repeat = ask_for(B);
-    play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_UNREADABLE);
-    play_advance(CLAIM_ANEW_US - 1);
-    ck_assert_int_eq(play_count(CALL_INSPECT), PLAY_NODES);
-    play_advance(1);
-    ck_assert_int_eq(play_count(CALL_INSPECT), 2 * PLAY_NODES);
-    play_hold_range(CALL_INSPECT, 0, PLAY_NODES, OWN);
-    expect_repeat(repeat, OWN);
-}
-
-TEST(without_a_quorum_a_look_is_made_again)
-{
-    wait_for_both();
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; _i == 1 && i < 3; i++)
         play.is_refusing[i] = true;
     engine_op repeat = ask_for(B);
-    play_answer_range(CALL_INSPECT, 3, PLAY_NODES, VOTE_FREE);
+    if (_i == 0)
+        play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_UNREADABLE);
+    else
+        play_answer_range(CALL_INSPECT, 3, PLAY_NODES, VOTE_FREE);
     for (int i = 0; i < 3; i++)
         play.is_refusing[i] = false;
-    play_advance(CLAIM_ANEW_US);
+    int before = play_count(CALL_INSPECT);
+    play_advance(CLAIM_ANEW_US - 1);
+    ck_assert_int_eq(play_count(CALL_INSPECT), before);
+    play_advance(1);
+    ck_assert_int_eq(play_count(CALL_INSPECT), before + PLAY_NODES);
     play_hold_range(CALL_INSPECT, 0, PLAY_NODES, OWN);
     expect_repeat(repeat, OWN);
 }
@@ -286,15 +259,11 @@ TEST(who_contends_by_then_looks_no_longer)
     ck_assert_int_eq(play.answers, 1);
 }
 
-TEST(without_a_key_nobody_looks)
+/* Without a key, or where one contends for this alone. */
+TEST(who_has_no_reason_to_look_does_not)
 {
     wait_for_both();
     waiting_check(waiting_ask_for(B, WAITING_MS));
-    ck_assert_int_eq(play_count(CALL_INSPECT), 0);
-}
-
-TEST(where_one_contends_for_this_alone_nobody_looks)
-{
     waiting_check(waiting_ask());
     find_held_by(WAITING_OTHERS);
     waiting_check(ask());
@@ -407,29 +376,21 @@ TEST_RANGE(without_a_clock_a_repeat_is_dated_later, 0, 2)
 
 /* ---- a repeat that fails ------------------------------------------------ */
 
-TEST(a_repeat_that_loses_is_tried_again)
-{
-    (void)waiting_ask();
-    find_held_by(OWN);
-    engine_op repeat = ask();
-    find_held_by(OWN);
-    play_hold_range(CALL_REPEAT, 0, PLAY_NODES, OWN);
-    ck_assert(!is_repeated_within(CLAIM_ANEW_US - 1000, OWN));
-    ck_assert(is_repeated_within(100000, OWN));
-    grant_repeat();
-    ck_assert_int_eq(play_outcome(repeat), OUTCOME_GRANTED);
-}
-
-/* Nor does anybody else learn then who has the lock. */
-TEST(a_repeat_without_a_quorum_is_tried_again)
+/* Nor does anybody else learn, without a quorum, who has the lock. */
+TEST_RANGE(a_repeat_that_loses_is_tried_again, 0, 2)
 {
     (void)waiting_ask();
     find_held_by(OWN);
     engine_op repeat = ask();
     ck_assert_int_eq(waiting_attempts(), 2);
-    play_answer_range(CALL_ACQUIRE, 0, PLAY_NODES, VOTE_UNREADABLE);
+    if (_i == 0) {
+        find_held_by(OWN);
+        play_hold_range(CALL_REPEAT, 0, PLAY_NODES, OWN);
+    } else {
+        play_answer_range(CALL_ACQUIRE, 0, PLAY_NODES, VOTE_UNREADABLE);
+    }
     ck_assert(!is_repeated_within(CLAIM_ANEW_US - 1000, OWN));
-    ck_assert(is_repeated_within(2000, OWN));
+    ck_assert(is_repeated_within(_i == 0 ? 100000 : 2000, OWN));
     grant_repeat();
     ck_assert_int_eq(play_outcome(repeat), OUTCOME_GRANTED);
 }

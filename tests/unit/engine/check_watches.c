@@ -2,8 +2,8 @@
  * Clients that wait for another holder of a lock.
  */
 #include "../../lib/suite/suite.h"
-#include "../play.h"
 #include "../starve.h"
+#include "waiting.h"
 
 enum { TICK_US = 20000, EACH_US = 1000000, SOON_US = 100000, WAIT_MS = 10000 };
 
@@ -181,11 +181,7 @@ TEST(a_key_that_is_refused_is_told_at_once)
 
 TEST(too_many_are_refused)
 {
-    struct engine_settings settings = play_settings;
-    settings.waiters_max = 2;
-    play_end();
-    play_begin_with(&settings);
-    play_nodes_up();
+    waiting_begin_limited(2);
     engine_op first = watch(1), second = watch(1), third = watch(1);
     ck_assert_int_eq(play.answers, 1);
     expect(third, OUTCOME_TOO_MANY_WAITERS, 0);
@@ -196,18 +192,6 @@ TEST(too_many_are_refused)
     ck_assert(!engine_abandon(play.engine, third));
     play_advance(3 * EACH_US);
     ck_assert_int_eq(play_count(CALL_INSPECT), 0);
-}
-
-TEST(a_server_that_stops_answers_all)
-{
-    engine_op ops[] = {watch(1), watch(NOBODY)};
-    engine_stop_waiting(play.engine);
-    ck_assert_int_eq(play.answers, 2);
-    for (int i = 0; i < 2; i++)
-        expect(ops[i], OUTCOME_STOPPED, 0);
-    engine_op late = watch(1);
-    ck_assert_int_eq(play.answers, 3);
-    expect(late, OUTCOME_STOPPED, 0);
 }
 
 /* ---- the end ------------------------------------------------------------ */

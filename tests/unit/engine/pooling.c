@@ -3,21 +3,19 @@
 #include <check.h>
 #include <stdio.h>
 
+#include "waiting.h"
+
 static engine_op ask(int limit, int permits, int64_t wait_ms,
                      const char *key_hash)
 {
-    const struct engine_acquire acquire = {
+    return waiting_acquire((struct engine_acquire){
         .resource = span_of("pool"),
         .owner = span_of("web-3"),
         .key_hash = span_of(key_hash),
-        .ttl_ms = 30000,
         .wait_ms = wait_ms,
         .limit = limit,
         .permits = permits,
-    };
-    engine_op op = engine_acquire(play.engine, &acquire, NULL);
-    ck_assert(op != 0);
-    return op;
+    });
 }
 
 engine_op pooling_ask(int limit, int permits, int64_t wait_ms)
@@ -42,13 +40,17 @@ void pooling_hold(void)
 
 void pooling_tell(int nodes, const char *letters)
 {
-    for (int i = 0; i < nodes; i++) {
-        struct play_call *sent = play_find(CALL_SLOTS, i);
-        ck_assert_ptr_nonnull(sent);
-        play_reply(sent, (struct call_reply){.vote = VOTE_DONE,
-                                             .pttl_ms = 5000,
-                                             .slots = span_of(letters)});
-    }
+    for (int i = 0; i < nodes; i++)
+        pooling_tell_from(i, letters);
+}
+
+void pooling_tell_from(int node, const char *letters)
+{
+    struct play_call *sent = play_find(CALL_SLOTS, node);
+    ck_assert_ptr_nonnull(sent);
+    play_reply(sent, (struct call_reply){.vote = VOTE_DONE,
+                                         .pttl_ms = 5000,
+                                         .slots = span_of(letters)});
 }
 
 int pooling_tries(void)

@@ -12,12 +12,14 @@ enum { POOLING_WAIT_MS = 10000 };
 engine_op pooling_ask(int limit, int permits, int64_t wait_ms);
 engine_op pooling_ask_with_key(int limit, int permits, const char *key_hash);
 
-/* All nodes grant the oldest try · hold it · split their votes. */
+/* All nodes grant the oldest try · hold it. */
 void pooling_grant(void);
 void pooling_hold(void);
 
-/* The first so many nodes answer the oldest survey with these letters. */
+/* The first so many nodes, or this one, answer the oldest survey with these
+ * letters. */
 void pooling_tell(int nodes, const char *letters);
+void pooling_tell_from(int node, const char *letters);
 
 /* How many tries, how many surveys were sent. */
 int pooling_tries(void);

@@ -4,15 +4,26 @@
 
 /* ---- clients ------------------------------------------------------------ */
 
-engine_op waiting_ask_for(struct span resource, int64_t wait_ms)
+engine_op waiting_acquire(struct engine_acquire acquire)
 {
-    const struct engine_acquire acquire = {.resource = resource,
-                                           .owner = span_of("web-3"),
-                                           .ttl_ms = 30000,
-                                           .wait_ms = wait_ms};
+    acquire.ttl_ms = 30000;
     engine_op op = engine_acquire(play.engine, &acquire, NULL);
     ck_assert(op != 0);
     return op;
+}
+
+void waiting_begin_limited(int most)
+{
+    struct engine_settings settings = play_settings;
+    settings.waiters_max = most;
+    play_begin_again(&settings);
+    play_nodes_up();
+}
+
+engine_op waiting_ask_for(struct span resource, int64_t wait_ms)
+{
+    return waiting_acquire((struct engine_acquire){
+        .resource = resource, .owner = span_of("web-3"), .wait_ms = wait_ms});
 }
 
 engine_op waiting_ask(void)

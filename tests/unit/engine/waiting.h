@@ -10,6 +10,12 @@ enum { WAITING_MS = 10000, WAITING_ROUND_TRIP_US = 300 };
 
 #define WAITING_OTHERS PLAY_TOKEN_OF(1)
 
+/* An acquire, for 30 s. */
+engine_op waiting_acquire(struct engine_acquire acquire);
+
+/* Another engine, on which so many may wait. */
+void waiting_begin_limited(int most);
+
 /* Acquires that wait for so long; this one for WAITING_MS. */
 engine_op waiting_ask_for(struct span resource, int64_t wait_ms);
 engine_op waiting_ask(void);
