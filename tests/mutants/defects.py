@@ -107,10 +107,10 @@ DEFECTS = [
         "*operation_take(operation, now_us);",
         "operation->result;")]),
     Defect("waiting without a retry", "sim", "served", [Edit(
-        "server/engine/waiting/announcements.c",
+        "server/engine/waiting/waitqueue.c",
         ": at_least(delay_us, LEAST_US);", ": (int64_t)1 << 52;")]),
     Defect("announcements trusted to arrive", "sim", "served", [Edit(
-        "server/engine/waiting/announcements.c",
+        "server/engine/waiting/waitqueue.c",
         "return announcing >= quorum_of(nodes_of(it));",
         "return announcing >= 0;")]),
     Defect("limit of waiters for each kind", "unit",

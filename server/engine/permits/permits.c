@@ -347,13 +347,21 @@ static struct span join_names(const struct permit *it, char text[NAMES_LEN_MAX])
     return (struct span){text, names_join(text, list, count)};
 }
 
-/* Its try has ended without a grant. */
 static void queue_again(struct permit *it)
 {
     it->ticket.operation = 0;
     it->ticket.state = TICKET_QUEUED;
     it->event = ++it->permits->pools.events;
     it->slots = (struct slotset){{0}};
+}
+
+/* Its try could not be decided. */
+static void try_later(struct permit *it, const struct engine_result *result,
+                      int64_t now_us)
+{
+    queue_again(it);
+    permit_put_off(it, result, now_us);
+    (void)ticket_goes_on(&it->ticket, now_us);
 }
 
 static void lose(struct permit *it, bool is_split, int64_t now_us)
@@ -420,14 +428,11 @@ static void take_outcome(struct permit *it)
         ticket_answer(&it->ticket, now_us);
         return;
     }
-    if (is_held) {
+    if (is_held)
         lose(it, round_count(&operation->attempt.round, VOTE_GRANTED) > 0,
              now_us);
-    } else {
-        queue_again(it);
-        permit_put_off(it, result, now_us);
-        (void)ticket_goes_on(&it->ticket, now_us);
-    }
+    else
+        try_later(it, result, now_us);
     operation_discard(operation);
 }
 
@@ -453,15 +458,11 @@ static void try(struct permit *it, const struct slotset *slots)
     }
     const struct engine_result none = /* no memory */
         result_plain(OUTCOME_NO_QUORUM, permits->env->settings.nodes);
-    int64_t now_us = environment_now(permits->env);
     pool_note_tried(it->pool, slots, false);
-    if (!ticket_waits(&it->ticket)) {
+    if (ticket_waits(&it->ticket))
+        try_later(it, &none, environment_now(permits->env));
+    else
         ticket_settle(&it->ticket, &none);
-        return;
-    }
-    queue_again(it);
-    permit_put_off(it, &none, now_us);
-    (void)ticket_goes_on(&it->ticket, now_us);
 }
 
 /* ---- the queue ---------------------------------------------------------- */

@@ -232,7 +232,7 @@ void pools_init(struct pools *pools)
 
 static void give(struct pools *pools, struct pool *pool)
 {
-    (void)tdelete(&pool->key, &pools->index, names_compare);
+    (void)tdelete(&pool->name, &pools->index, names_compare);
     free(pool->news);
     slots_give(&pools->slots, pool);
 }
@@ -249,8 +249,9 @@ void pools_fini(struct pools *pools)
 
 struct pool *pools_find(const struct pools *pools, struct span name)
 {
-    struct poolkey *const *found = tfind(&name, &pools->index, names_compare);
-    return found != NULL ? (*found)->pool : NULL;
+    char *const *found = tfind(&name, &pools->index, names_compare);
+    return found != NULL ? (void *)(*found - offsetof(struct pool, name))
+                         : NULL;
 }
 
 static struct pool *make(struct pools *pools, struct span name)
@@ -263,10 +264,9 @@ static struct pool *make(struct pools *pools, struct span name)
     pool->name = (struct span){pool->text, span_copy(pool->text, name)};
     pool->text[name.len] = '#';
     pool->prefix = (struct span){pool->text, name.len + 1};
-    pool->key = (struct poolkey){pool->name, pool};
     pool->trust = TRUST_MAX;
     TAILQ_INIT(&pool->queue);
-    if (tsearch(&pool->key, &pools->index, names_compare) == NULL) {
+    if (tsearch(&pool->name, &pools->index, names_compare) == NULL) {
         slots_give(&pools->slots, pool);
         return NULL;
     }

@@ -132,18 +132,9 @@ struct slotnews {
     uint16_t nodes;   /* bit per node: announced it */
 };
 
-struct pool;
-
-/* In the index. */
-struct poolkey {
-    struct span name; /* first: the key */
-    struct pool *pool;
-};
-
 struct pool {
     struct slots_head head;
-    struct poolkey key;
-    struct span name;       /* as clients know it */
+    struct span name;       /* as clients know it; in the index */
     struct span prefix;     /* of its slots' names: with "#" */
     TAILQ_ENTRY(pool) link; /* of the idle ones, or those waited for */
     int users;              /* permits that are not closed; 0: it is idle */

@@ -6,14 +6,6 @@ enum { TICKETS_MAX = 100000 }; /* the connections are fewer */
 
 /* ---- lists -------------------------------------------------------------- */
 
-static int count_waiting(const struct tickets *tickets)
-{
-    int count = 0;
-    for (int i = 0; i < WAITING_KINDS; i++)
-        count += tickets->waiting[i].count;
-    return count;
-}
-
 /* NULL: none, as it is new or goes. */
 static void move(struct ticket *it, struct ticket_list *to)
 {
@@ -209,7 +201,10 @@ void ticket_settle_plainly(struct ticket *it, enum outcome outcome)
 
 static bool is_full(const struct tickets *all)
 {
-    return count_waiting(all) >= all->env->settings.waiters_max;
+    int count = 0;
+    for (int i = 0; i < WAITING_KINDS; i++)
+        count += all->waiting[i].count;
+    return count >= all->env->settings.waiters_max;
 }
 
 static void refuse(struct ticket *it, bool is_queue_full)

@@ -362,6 +362,8 @@ static void note_grant(const struct waiter *it,
 {
     struct engine_result held =
         result_plain(OUTCOME_HELD, it->waits->env->settings.nodes);
+    if (it->plan->tried_by != HANDOVER_NONE)
+        it->waits->env->metrics->handovers[it->plan->tried_by]++;
     held.has_holder = true;
     if (it->is_shared) {
         held.is_shared = true;
@@ -436,16 +438,12 @@ static void take_outcome(struct waiter *it)
         operation_find(it->waits->operations, it->ticket.operation);
     const struct engine_result *result = operation_take(operation, now_us);
     set_trying(it, NULL);
-    if (result->outcome == OUTCOME_GRANTED) {
-        if (it->plan->tried_by != HANDOVER_NONE)
-            it->waits->env->metrics->handovers[it->plan->tried_by]++;
+    bool is_granted = result->outcome == OUTCOME_GRANTED;
+    if (is_granted || result->outcome == OUTCOME_KEY_REFUSED) {
         ticket_leave(&it->ticket, now_us);
-        note_grant(it, result, now_us);
-        go_on(it, EVENT_GRANTED, now_us);
-        ticket_answer(&it->ticket, now_us);
-    } else if (result->outcome == OUTCOME_KEY_REFUSED) {
-        ticket_leave(&it->ticket, now_us);
-        go_on(it, EVENT_LOST, now_us);
+        if (is_granted)
+            note_grant(it, result, now_us);
+        go_on(it, is_granted ? EVENT_GRANTED : EVENT_LOST, now_us);
         ticket_answer(&it->ticket, now_us);
     } else {
         it->ticket.operation = 0;

@@ -17,7 +17,7 @@
  *   retry         a random delay has passed, a long one while a quorum
  *                 announces releases of the holder
  *
- * Announcements are hints (announcements.h). When a quorum begins to announce,
+ * Announcements are hints (waitqueue.h). When a quorum begins to announce,
  * the contender tries once more, as a release may have been missed.
  *
  * A waiter with the key of the present holder repeats an acquire that was
@@ -28,7 +28,7 @@
 #ifndef REDLOCKD_WAITS_H
 #define REDLOCKD_WAITS_H
 
-#include "announcements.h"
+#include "waitqueue.h"
 
 struct waits {
     const struct environment *env;
