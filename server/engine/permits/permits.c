@@ -722,12 +722,12 @@ static int64_t gap_us(const struct pool *pool)
 
 void permits_on_release(struct permits *permits, struct span names)
 {
-    int64_t now_us = environment_now(permits->env);
     while (names.len > 0) {
         int slot;
         struct pool *pool = find_pool(permits, names_next(&names), &slot);
         if (pool == NULL)
             continue;
+        int64_t now_us = environment_now(permits->env);
         /* clients of other servers wait, too, and had no turn for long */
         bool is_others_turn = pool->waiting > 0 && pool->run >= RUN_MAX &&
                               now_us < pool->waits->turn.others_until_us;

@@ -655,8 +655,10 @@ void waits_on_release(struct waits *waits, struct span resource)
 void waits_on_listeners(struct waits *waits, struct span resource,
                         int64_t listeners)
 {
+    if (listeners <= 1) /* only ours */
+        return;
     int64_t now_us = environment_now(waits->env);
-    while (listeners > 1 && resource.len > 0) { /* not only ours */
+    while (resource.len > 0) {
         struct span pool, name = names_next(&resource);
         struct waitqueue *queue = waitqueues_find(&waits->queues, name);
         if (queue != NULL)
