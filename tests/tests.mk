@@ -63,29 +63,21 @@ $(fuzzers): $(OUT)/fuzz/%: $(OUT)/tests/fuzz/fuzz_%.o $(fuzz_shared) $(fuzzed)
 	$(Q)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(lib_libs)
 fuzzers: $(fuzzers)
 
-load_obj := $(patsubst %,$(OUT)/tests/bench/%.o,load client http sample cost)
-$(OUT)/load: $(load_obj) $(OUT)/tests/bench/redlockd.o
-$(OUT)/load-etcd: $(load_obj) $(OUT)/tests/bench/peers/etcd.o
-$(OUT)/load $(OUT)/load-etcd:
+# What measures; only load-etcd speaks to another service
+bench_obj = $(patsubst %,$(OUT)/tests/bench/%.o,$(1))
+bench_programs := $(patsubst %,$(OUT)/%,load load-etcd flood contention baseline \
+                    floor rows)
+$(OUT)/load: $(call bench_obj,load client http sample cost redlockd)
+$(OUT)/load-etcd: $(call bench_obj,load client http sample cost peers/etcd)
+$(OUT)/flood: $(call bench_obj,flood http sample)
+$(OUT)/contention: $(call bench_obj,contention http sample)
+$(OUT)/baseline: $(call bench_obj,baseline sample)
+$(OUT)/floor: $(call bench_obj,floor)
+$(OUT)/rows: $(call bench_obj,rows sample cost)
+$(bench_programs):
 	@echo "LINK $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell pkg-config --libs gnutls)
-$(OUT)/flood: $(patsubst %,$(OUT)/tests/bench/%.o,flood http sample)
-	@echo "LINK $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell pkg-config --libs gnutls)
-$(OUT)/contention: $(patsubst %,$(OUT)/tests/bench/%.o,contention http sample)
-	@echo "LINK $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell pkg-config --libs gnutls)
-$(OUT)/baseline: $(patsubst %,$(OUT)/tests/bench/%.o,baseline sample)
-	@echo "LINK $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(lib_libs)
-$(OUT)/floor: $(OUT)/tests/bench/floor.o
-	@echo "LINK $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell pkg-config --libs libmicrohttpd)
-$(OUT)/rows: $(patsubst %,$(OUT)/tests/bench/%.o,rows sample cost)
-	@echo "LINK $@"
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $^ $(shell pkg-config --libs hiredis)
-bench-tools: $(OUT)/redlockd $(OUT)/load $(OUT)/baseline $(OUT)/contention \
-             $(OUT)/load-etcd
+	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,--as-needed -o $@ $^ $(lib_libs)
+bench-tools: $(OUT)/redlockd $(bench_programs) $(OUT)/nemesis-proxy
 
 $(OUT)/beat: $(OUT)/tests/cli/beat.o
 	@echo "LINK $@"
@@ -204,102 +196,71 @@ asan_rest := admission changes contention data_centres durable epochs faults fen
              memory_fresh memory_old memory_rights memory_servers memory_tail names \
              permits proxies rare repair tls_clients verdicts wait_crowds wait_noise
 
+# Debian packages, and what bench.py is told
+define measure
+@scripts/deps.sh build $(1)
+@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
+@TOOLS=$(OUT) tests/bench/bench.py $(2) $(if $(SHORT),--short)
+endef
+
 bench: ## Measure against the literal Redlock page; draw a plot
-	@scripts/deps.sh build bench
-	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
-	@tests/bench/bench.sh
+	$(call measure,bench,literal)
 
 bench-contention: ## Clients that want the same locks: wait or poll; a plot
-	@scripts/deps.sh build bench
-	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
-	@tests/bench/contention.sh
+	$(call measure,bench,contention)
 
 bench-fairness: ## Clients of several servers that wait for one lock; SPLITS="3+1 4+4"
-	@scripts/deps.sh build bench
-	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
-	@TOOLS=$(OUT) tests/bench/fairness.py
+	$(call measure,bench,fairness)
 
 bench-permits: ## Permits of a pool beside ordinary locks; PAIRS=3 CLIENTS=64
-	@scripts/deps.sh build bench
-	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
-	@TOOLS=$(OUT) tests/bench/permits.py
+	$(call measure,bench,permits)
 
 bench-readers: ## Shared locks beside exclusive ones; PAIRS=3 CLIENTS=64
-	@scripts/deps.sh build bench
-	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
-	@TOOLS=$(OUT) tests/bench/readers.py
+	$(call measure,bench,readers)
 
 bench-heartbeat: ## A heartbeat of 100 locks beside single extends; PAIRS=7
-	@scripts/deps.sh build run
-	@$(MAKE) -s --no-print-directory -j$$(nproc) build
-	@TOOLS=$(OUT) tests/bench/heartbeat.py $(if $(SHORT),--short)
+	$(call measure,bench,heartbeat)
 
 bench-watches: ## How soon watches tell, what 10,000 cost; SCENES="own crowd"
-	@scripts/deps.sh build run
-	@$(MAKE) -s --no-print-directory -j$$(nproc) build
-	@TOOLS=$(OUT) tests/bench/watches.py $(if $(SHORT),--short) $(SCENES)
+	$(call measure,bench,watches $(SCENES))
 
 bench-peers: ## Measure beside other lock libraries and etcd; a plot; PROCESSES=64
-	@scripts/deps.sh build bench openapi peers
-	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
-	@tests/bench/peers.sh
+	$(call measure,bench openapi peers,peers)
 
 bench-scale: ## Measure with up to 10,000 clients, servers, distance; a plot
-	@scripts/deps.sh build bench
-	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools nemesis-tools
-	@tests/bench/scale.sh
+	$(call measure,bench,scale)
 
 bench-flood: ## One identity far above its limit; what others notice
-	@scripts/deps.sh build bench
-	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools $(OUT)/flood
-	@tests/bench/flood.sh
+	$(call measure,bench,flood)
 
 bench-options: ## Measure with OPTIONS="--audit-log FILE" and without, in turns; CLIENTS=64
-	@scripts/deps.sh build bench
-	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
-	@tests/bench/options.sh $(or $(CLIENTS),64) $(OPTIONS)
+	$(call measure,bench,options)
 
 bench-forgetting: ## Nodes that forget under load, limits that change; SCENES="idle load"
-	@scripts/deps.sh build bench
-	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
-	@TOOLS=$(OUT) tests/bench/forgetting.py $(if $(SHORT),--short) $(SCENES)
+	$(call measure,bench,forgetting $(SCENES))
 
 bench-tenants: ## What lists, waits and readers of one client cost the others; SCENES="lists shares readers"
-	@scripts/deps.sh build bench
-	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
-	@TOOLS=$(OUT) tests/bench/tenants.py $(if $(SHORT),--short) $(SCENES)
+	$(call measure,bench,tenants $(SCENES))
 
 bench-fsync: ## Measure beside redis-benchmark, with an fsync for each write
-	@scripts/deps.sh build bench
-	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
-	@tests/bench/fsync.sh
+	$(call measure,bench,fsync)
 
 bench-profile: ## Where the CPU time of a cycle goes; OLD=binary compares
-	@scripts/deps.sh build bench profile
-	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools $(OUT)/floor \
-	  $(OUT)/rows
-	@tests/bench/profile.sh
+	$(call measure,bench profile,profile)
 
 bench-tls: ## TLS beside plain HTTP; the CPU time of a handshake; PAIRS=3
-	@scripts/deps.sh build bench tls
-	@$(MAKE) -s --no-print-directory -j$$(nproc) bench-tools
-	@tests/bench/tls.sh
+	$(call measure,bench tls,tls)
 
 soak: ## A million cycles: memory and descriptors must not grow; CYCLES=1000000
-	@scripts/deps.sh build bench
-	@$(MAKE) --no-print-directory -j$$(nproc) bench-tools
-	@tests/bench/soak.sh
+	$(call measure,bench,soak)
 
 crowd: ## Ten thousand clients that do nothing, and a few that work; CROWD=10000 KINDS=tls
-	@scripts/deps.sh build bench tls
-	@$(MAKE) --no-print-directory -j$$(nproc) bench-tools
-	@tests/bench/crowd.sh
+	$(call measure,bench tls,crowd $(KINDS))
 
 leavers: ## Clients that leave at random moments, under ASan; REQUESTS=200000 SEED=1
-	@scripts/deps.sh build run
+	@scripts/deps.sh build bench
 	@$(MAKE) -s --no-print-directory -j$$(nproc) FLAVOUR=asan build/asan/redlockd
-	@REDLOCKD=build/asan/redlockd tests/bench/leavers.py \
-	  $(if $(REQUESTS),--requests $(REQUESTS)) $(if $(SEED),--seed $(SEED))
+	@REDLOCKD=build/asan/redlockd tests/bench/bench.py leavers
 
 nemesis: ## Faults at random, and a proof; SECONDS=60 SEED=1 FAULTS=all TLS=1 KEPT=1
 	@scripts/deps.sh build nemesis

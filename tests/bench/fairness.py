@@ -1,7 +1,6 @@
-#!/usr/bin/env python3
 """Clients that wait for one lock on several servers: how often each client gets
 it, and its worst wait. Each holds the lock for HOLD_MS (100), releases it and
-asks for it again at once; PAIRS runs (3) of SECONDS_RUN seconds (10).
+asks for it again at once.
 
 SPLITS tells how many clients each server has: "3+1", as many servers as there
 are numbers. "3+0": the second server waited for the lock, too, until it was
@@ -9,24 +8,20 @@ paused; it still counts as one that waits.
 """
 from __future__ import annotations
 
-import os
 import signal
 import statistics
 import sys
-import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
-from stack import Client, Stack
-from table import show
+from measure import Path, Run, Runs, setting, pairs, show, words
+from stack import Client, Stack, started
 
-PAIRS = int(os.environ.get("PAIRS", "3"))
-SECONDS = float(os.environ.get("SECONDS_RUN", "10"))
-HOLD_MS = float(os.environ.get("HOLD_MS", "100"))
-SPLITS = os.environ.get("SPLITS", "4 1+1 3+1 7+1 4+4 2+2+2 4+0").split()
+SECONDS = setting("SECONDS_RUN", 10)
+HOLD_MS = setting("HOLD_MS", 100)
+SPLITS = words("SPLITS", "4 1+1 3+1 7+1 4+4 2+2+2 4+0")
 WARM_UP_S, WAIT_MS = 1.5, 30000  # until all have subscribed
 
 
@@ -69,7 +64,7 @@ def pause(stack: Stack, server: int, port: int, resource: str) -> None:
 
 
 def run(stack: Stack, ports: list[int], split: list[int],
-        resource: str) -> list[Waiter]:
+        resource: str) -> Run:
     for server, count in enumerate(split):
         if count == 0:
             pause(stack, server, ports[server], resource)
@@ -86,54 +81,42 @@ def run(stack: Stack, ports: list[int], split: list[int],
     for server, count in enumerate(split):
         if count == 0:
             stack.servers[server].send_signal(signal.SIGCONT)
-    return waiters
+    failures = [text for one in waiters for text in one.failures]
+    print("\n".join(failures[:10]), end="", file=sys.stderr)
+    grants = [one.grants for one in waiters]
+    each = [statistics.mean(one.grants for one in waiters
+                            if one.server == server)
+            for server, count in enumerate(split) if count > 0]
+    return {"each": each, "grants_per_s": sum(grants) / SECONDS,
+            "fairness": min(grants) / max(1, max(grants)),
+            "worst_s": max(one.worst_s for one in waiters),
+            "failures": len(failures)}
 
 
-def row(name: str, runs: list[list[Waiter]]) -> list[str]:
-    """Of each server the grants of a client, in the median of the runs."""
-    def each(server: int) -> str:
-        of = [[one.grants for one in run if one.server == server]
-              for run in runs]
-        return f"{statistics.median(map(statistics.mean, of)):.0f}"
-
-    def median(value: list[float]) -> float:
-        return statistics.median(value)
-    servers = sorted({one.server for one in runs[0]})
-    ratios = [min(one.grants for one in run) /
-              max(1, max(one.grants for one in run)) for run in runs]
-    rates = [sum(one.grants for one in run) / SECONDS for run in runs]
-    waits = [max(one.worst_s for one in run) for run in runs]
-    return [name, f"{median(rates):.1f}", ", ".join(map(each, servers)),
-            f"{median(ratios):.2f}", f"{min(ratios):.2f}",
-            f"{median(waits):.2f}", f"{max(waits):.2f}"]
-
-
-def main() -> None:
+def play() -> Iterator[Run]:
     splits = {name: [int(count) for count in name.split("+")]
               for name in SPLITS}
-    found: dict[str, list[list[Waiter]]] = {name: [] for name in SPLITS}
-    with tempfile.TemporaryDirectory() as folder:
-        stack = Stack(Path(folder))
-        try:
-            ports = [stack.start_server(server, *(["--first-start", "yes"]
-                                                  if server == 0 else []))
-                     for server in range(max(map(len, splits.values())))]
-            for pair in range(PAIRS):
-                for name, split in splits.items():
-                    print(f"{pair + 1}: {name} …", file=sys.stderr)
-                    found[name].append(run(stack, ports, split,
-                                           f"fair:{name}:{pair}"))
-        finally:
-            stack.end()
-    show([["clients", "grants/s", "each gets", "fewest ÷ most", "in the worst run",
-           "worst wait s", "in the worst run"]]
-         + [row(name, runs) for name, runs in found.items()],
-         is_markdown=False, is_named=True)
-    failures = [text for runs in found.values() for run in runs
-                for one in run for text in one.failures]
-    print("\n".join(failures[:10] + [f"failures: {len(failures)}"]))
-    sys.exit(len(failures) > 0)
+    with started() as stack:
+        ports = [stack.start_server(server)
+                 for server in range(max(map(len, splits.values())))]
+        for pair in pairs(3):
+            for name, split in splits.items():
+                yield {"pair": pair, "clients": name, **run(
+                    stack, ports, split, f"fair:{name}:{pair}")}
 
 
-if __name__ == "__main__":
-    main()
+def row(name: str, runs: Runs) -> dict[str, str]:
+    """Of each server the grants of a client, in the median of the runs."""
+    each = zip(*(run["each"] for run in runs))
+    return {"clients": name, "grants/s": runs.text("grants_per_s", 1),
+            "each gets": ", ".join(f"{statistics.median(one):.0f}"
+                                   for one in each),
+            "fewest ÷ most": runs.text("fairness", 2),
+            "in the worst run": f"{min(run['fairness'] for run in runs):.2f}",
+            "worst wait s": runs.text("worst_s", 2),
+            "worst of all": f"{max(run['worst_s'] for run in runs):.2f}"}
+
+
+def tell(runs: Runs, path: Path, is_markdown: bool) -> None:
+    show([row(name, runs.of(clients=name)) for (name,) in runs.each("clients")],
+         is_markdown, is_named=True)

@@ -1,8 +1,5 @@
-#!/usr/bin/env python3
 """Nodes that forget under load: when do they vote again, and what do clients
 notice? Then limits that change by a rolling restart.
-
-  forgetting.py [--short] SCENE…     of: idle load long limits; else all
 
   idle    nothing is held: a node is flushed
   load    CLIENTS (64) clients take and release locks of 5 s, while one node after
@@ -17,15 +14,14 @@ of `limits` rest.
 """
 from __future__ import annotations
 
-import signal
-import sys
 import threading
 import time
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
-from stack import CLIENTS, NODES, SERVERS, Load, Results, Stack, ask, kill, play
+from measure import Load, Results, setting
+from stack import NODES, Stack, ask
 from worker import Worker
+
+CLIENTS, SERVERS = int(setting("CLIENTS", 64)), 3
 
 
 def idle(stack: Stack, results: Results, _: bool) -> None:
@@ -41,8 +37,8 @@ def load(stack: Stack, results: Results, is_short: bool) -> None:
     port = stack.start_server(0)
     losses = [(node, is_killed) for is_killed in (False, True)
               for node in range(NODES)][::5 if is_short else 1]
-    usual = Load(port, 5 if is_short else 15).end()
-    running = Load(port, len(losses) * 7.5)
+    usual = Load(port, 5 if is_short else 15, clients=CLIENTS).end()
+    running = Load(port, len(losses) * 7.5, clients=CLIENTS)
     time.sleep(1)
     took_s = [stack.lose(node, port, is_killed) for node, is_killed in losses]
     lossy = running.end()
@@ -80,7 +76,8 @@ def limits(stack: Stack, results: Results, is_short: bool) -> None:
     for greatest in ("120000",) if is_short else ("120000", "60000"):
         for server in range(SERVERS):
             time.sleep(1)
-            kill(stack.servers[server], signal.SIGTERM)
+            stack.servers[server].terminate()
+            stack.servers[server].wait()
             stack.start_server(server, "--max-ttl-ms", greatest)
     time.sleep(1)
     has_ended.set()
@@ -95,5 +92,4 @@ def limits(stack: Stack, results: Results, is_short: bool) -> None:
         f"{len(failures)}", not failures)
 
 
-if __name__ == "__main__":
-    play({"idle": idle, "load": load, "long": long, "limits": limits})
+SCENES = {"idle": idle, "load": load, "long": long, "limits": limits}

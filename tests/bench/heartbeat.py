@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """What a heartbeat of 100 locks costs redlockd beside 100 single extends.
 
 PAIRS times (7), in turns, ROUNDS (40) of both: CPU time of the server, by
@@ -7,17 +6,13 @@ connection of its own, all at once.
 """
 from __future__ import annotations
 
-import os
 import statistics
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
-from stack import Client, Results, Stack, play
+from measure import Results, setting, pairs
+from stack import Client, Stack
 
-PAIRS = int(os.environ.get("PAIRS", "7"))
-ROUNDS = int(os.environ.get("ROUNDS", "40"))
+ROUNDS = int(setting("ROUNDS", 40))
 LOCKS, MOST = 100, 0.25
 
 
@@ -57,7 +52,7 @@ def measure(stack: Stack, results: Results, is_short: bool) -> None:
         return (stack.cpu_s(0) - before) / ROUNDS * 1e6
 
     found: dict[str, list[float]] = {}
-    for _ in range(1 if is_short else PAIRS):
+    for _ in pairs(1 if is_short else 7):
         for ask in (in_turn, heartbeat, at_once):
             found.setdefault(ask.__name__, []).append(cost_us(ask))
     cost = {name: statistics.median(values) for name, values in found.items()}
@@ -69,5 +64,4 @@ def measure(stack: Stack, results: Results, is_short: bool) -> None:
             ratio <= (1 if is_short else MOST))
 
 
-if __name__ == "__main__":
-    play({"heartbeat": measure})
+SCENES = {"heartbeat": measure}

@@ -1,16 +1,12 @@
-#!/usr/bin/env python3
 """Requests of every kind, whose clients leave at random moments, over nodes that
 stand still, die and come back: the server must live, report nothing, and need no
 more memory in the end than half-way. Then it is told to stop amid requests, and
 must exit with 0.
-
-leavers.py [--requests N] [--seed N]
-
-REDLOCKD names the server, best one with sanitizers.
+REQUESTS (200,000) and SEED change what is asked; REDLOCKD names the server, best
+one with sanitizers.
 """
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import random
@@ -18,16 +14,14 @@ import re
 import selectors
 import signal
 import socket
-import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
-
+from measure import Results, setting
+from processes import end, rss_kib
 from stack import NODES, Stack
 
 AT_ONCE = 64
@@ -256,8 +250,7 @@ class Faults:
         kind = self.chance.randrange(4)
         if kind == 0:
             node = self.chance.randrange(NODES)
-            self.stack.nodes[node].kill()
-            self.stack.nodes[node].wait()
+            end(self.stack.nodes[node])
             self.stack.nodes[node] = self.stack.start_node(node)
         elif kind == 1:
             self.stack.servers[0].send_signal(signal.SIGHUP)
@@ -271,11 +264,6 @@ class Faults:
         for node in self.stopped:
             self.stack.nodes[node].send_signal(signal.SIGCONT)
         self.stopped = []
-
-
-def rss_kib(pid: int) -> int:
-    text = Path(f"/proc/{pid}/status").read_text()
-    return int(text.partition("VmRSS:")[2].split()[0])
 
 
 def play(stack: Stack, requests: int, chance: random.Random) -> list[int]:
@@ -317,40 +305,25 @@ def judge(stack: Stack, sizes: list[int]) -> list[str]:
     return wrong
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--requests", type=int, default=200000)
-    parser.add_argument("--seed", type=int, default=random.randrange(1 << 31))
-    asked = parser.parse_args()
-    print(f"seed {asked.seed}")
-    if documented() != set(KINDS):
-        print("not asked, or not documented:", documented() ^ set(KINDS))
-        return 1
+def leavers(stack: Stack, results: Results, _: bool) -> None:
+    seed = int(setting("SEED", random.randrange(1 << 31)))
+    print(f"seed {seed}")
+    unknown = documented() ^ set(KINDS)
+    results.check(f"not asked, or not documented: {unknown or 'none'}",
+                  not unknown)
     # what was freed is kept for a while, to be recognised: not for ever
     os.environ["ASAN_OPTIONS"] = ("quarantine_size_mb=16:" +
                                   os.environ.get("ASAN_OPTIONS", ""))
-    with tempfile.TemporaryDirectory(prefix="leavers.") as folder:
-        stack = Stack(Path(folder))
-        sizes: list[int] = []
-        wrong = []
-        try:
-            sizes = play(stack, asked.requests, random.Random(asked.seed))
-        except OSError as error:
-            wrong.append(repr(error))
-        finally:
-            for child in stack.servers.values():
-                if child.poll() is None and not sizes:
-                    child.kill()
-                    child.wait()
-            wrong += judge(stack, sizes)
-            for child in [*stack.nodes, *stack.servers.values()]:
-                child.kill()
-                child.wait()
-    for text in wrong:
-        print("FAILED", text)
-    print(f"leavers: {int(not wrong)} passed, {int(bool(wrong))} failed")
-    return int(bool(wrong))
+    sizes: list[int] = []
+    wrong = []
+    try:
+        sizes = play(stack, int(setting("REQUESTS", 200000)), random.Random(seed))
+    except OSError as error:
+        wrong.append(repr(error))
+        end(stack.servers.get(0))
+    for text in wrong + judge(stack, sizes):
+        results.check(text, False)
+    results.check("the server lived, and reported nothing", results.failed == 0)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+SCENES = {"leavers": leavers}

@@ -1,130 +1,227 @@
-#!/usr/bin/python3
-"""Medians and ratios of the runs that peers.sh printed, and a plot.
+"""redlockd beside other lock clients, in pairs of alternating runs, over the same
+five nodes without persistence:
 
-peers.py RUNS PLOT         a report; exits with 1 if a run proves nothing: a
-                           cycle failed, none was done, or a lock is left behind
-peers.py --markdown RUNS   the same as a table for the docs
+  rslock      the Rust library; needs a cargo of 1.85 or newer
+  aioredlock  the Python library
+  baseline    the Redlock page done literally, in C
+  etcd        not Redlock: its own lock service, by its HTTP gateway. One member
+              is its best case, as nothing has to be replicated; it fsyncs each
+              write, which is its default.
+
+The clients of a run are tasks or threads of one process. PROCESSES="8 64" runs
+that many processes instead, each with one client; without PEERS, only beside
+rslock and the baseline. CLIENTS and PEERS change what is run.
 """
-import collections
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-import pairs
-from pairs import cpu_per_cycle, median, ratio
+from measure import (Path, Run, Runs, TOOLS, cpu_per_cycle, in_turns, load,
+                     setting, numbers, pairs, pids, plot_cycles, server_pids,
+                     show, values)
+from ports import free_ports
+from processes import cpu_us, end, spawn
+from stack import Stack, ask, started
+from waiting import wait_until
 
+SECONDS = setting("SECONDS_RUN", 3)
+PROCESSES = numbers("PROCESSES", "")
+PEERS = (os.environ.get("PEERS") or (
+    "rslock baseline" if PROCESSES else "rslock aioredlock baseline etcd")).split()
+BUILD, FROM = Path("build/bench/peers"), Path("tests/bench/peers")
 NAMES = {"redlockd": "redlockd", "rslock": "rslock", "aioredlock": "aioredlock",
          "baseline": "literal Redlock", "etcd": "etcd, one member"}
 STYLES = {"redlockd": "-o", "rslock": "--^", "aioredlock": "--s",
           "baseline": "--x", "etcd": "--d"}
-CPUS = ("client_cpu_us", "server_cpu_us", "nodes_cpu_us")
+CPUS = ("client", "server", "nodes")
+# whose CPU time a cycle of theirs takes: libraries have no server, etcd no nodes
+PARTS = {"redlockd": CPUS, "etcd": CPUS[:2]}
+LIBRARIES = {
+    "rslock": f"libraries_rust {BUILD}/rslock {FROM}/rslock rslock-bench",
+    "aioredlock": f"libraries_python {BUILD} {FROM}/requirements.txt"}
+COMMANDS = {
+    "rslock": [BUILD / "rslock/release/rslock-bench"],
+    "aioredlock": [BUILD / "venv/bin/python3", FROM / "use_aioredlock.py"],
+    "baseline": [f"{TOOLS}/baseline"]}
 
 
-def read(path):
-    """{(clients, peer): {what: [{name: value} of each pair]}}; what: the peer,
-    and redlockd beside it"""
-    cases = collections.defaultdict(lambda: collections.defaultdict(list))
-    for line in open(path, encoding="utf-8"):
-        clients, _pair, peer, what, *rest = line.split()
-        cases[int(clients), peer][what].append(pairs.values(rest))
-    return cases
+# ---- what is run ------------------------------------------------------------
+
+def installed() -> list[str]:
+    """Without a cargo that builds rslock, the others are measured."""
+    if unknown := set(PEERS) - set(NAMES):
+        sys.exit(f"There is no peer {', '.join(unknown)}.")
+    BUILD.mkdir(parents=True, exist_ok=True)
+    for peer in set(PEERS) & set(LIBRARIES):
+        done = subprocess.run(["bash", "-c", "source tests/lib/libraries.sh; "
+                               + LIBRARIES[peer]], stdout=sys.stderr)
+        if done.returncode != 0 and peer != "rslock":
+            sys.exit(f"{peer} cannot be installed.")
+    return [peer for peer in PEERS if peer not in COMMANDS
+            or Path(COMMANDS[peer][0]).exists()]
 
 
-def is_of_processes(cases):
-    """Each client was a process of its own: see processes.py."""
-    return any("processes" in run for case in cases.values()
-               for runs in case.values() for run in runs)
+class Etcd:
+    """Started only for its runs: it works a bit even while nobody asks it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "etcd"
+        self.port, peer = free_ports(2)
+        at, peer_at = f"http://127.0.0.1:{self.port}", f"http://127.0.0.1:{peer}"
+        with open(folder / "etcd.log", "wb") as log:
+            self.child = spawn(
+                "etcd", "--data-dir", self.folder, "--logger", "zap",
+                "--log-level", "error", "--initial-cluster",
+                f"default={peer_at}", "--listen-client-urls", at,
+                "--advertise-client-urls", at, "--listen-peer-urls", peer_at,
+                "--initial-advertise-peer-urls", peer_at, stdout=log, stderr=log)
+        try:
+            wait_until(lambda: ask(self.port, "GET", "/health")[1].get("health")
+                       == "true", "etcd is healthy")
+        except TimeoutError:
+            print((folder / "etcd.log").read_text(), file=sys.stderr)
+            raise
+
+    def keys(self) -> int:
+        """Those from `bench:` to `bench;`"""
+        return int(ask(self.port, "POST", "/v3/kv/range", {
+            "count_only": True, "key": "YmVuY2g6", "range_end": "YmVuY2g7"})[1]
+            .get("count", 0))
+
+    def end(self) -> None:
+        end(self.child)
+        shutil.rmtree(self.folder)
 
 
-def by_clients(cases):
-    """{what: {clients: [run]}}; of redlockd all of its runs"""
-    found = {what: collections.defaultdict(list) for what in NAMES}
-    for (clients, _peer), whats in cases.items():
-        for what, runs in whats.items():
-            found[what][clients] += runs
-    return {what: runs for what, runs in found.items() if runs}
+@contextmanager
+def beside(peer: str, folder: Path) -> Iterator[Etcd | None]:
+    etcd = Etcd(folder) if peer == "etcd" else None
+    try:
+        yield etcd
+    finally:
+        if etcd:
+            etcd.end()
 
 
-def times(cases, clients, peer):
-    """redlockd's cycles ÷ the peer's"""
-    case = cases[clients, peer]
-    return ratio(case["redlockd"], case[peer], "cycles_per_s")
+def count_keys(stack: Stack) -> int:
+    return sum(len(subprocess.run(
+        ["redis-cli", "-p", str(port), "--scan", "--pattern", "bench:*"],
+        check=True, capture_output=True).stdout.split()) for port in stack.ports)
 
 
-def milliseconds(runs, name):
-    return median(runs, name) / 1000
+def count_left(count) -> int:
+    """Releases that nobody waits for are done within a moment."""
+    for _ in range(20):
+        if count() == 0:
+            break
+        time.sleep(0.05)
+    return count()
 
 
-def print_report(cases):
-    if is_of_processes(cases):
+def all_at_once(command: list, count: int) -> Run:
+    """Of so many processes: times are the medians, all else is the sum."""
+    children = [subprocess.Popen(list(map(str, command)), text=True,
+                                 stdout=subprocess.PIPE) for _ in range(count)]
+    reports = [values(child.communicate()[0]) for child in children]
+    if any(child.returncode for child in children):
+        sys.exit(f"{command[0]}: a process failed")
+    return {name: (statistics.median if name in ("p50_us", "p99_us") else sum)(
+        report[name] for report in reports) for name in reports[0]}
+
+
+def run(stack: Stack, etcd: Etcd | None, what: str, count: int) -> Run:
+    clients = 1 if PROCESSES else count
+    used = {"server": [], "nodes": pids(stack.nodes)}
+    if what == "redlockd":
+        used["server"] = server_pids(stack)
+        command = load(stack.server_ports[0], clients, SECONDS)
+    elif what == "etcd":
+        used = {"server": [etcd.child.pid], "nodes": []}
+        command = [f"{TOOLS}/load-etcd", f"127.0.0.1:{etcd.port}", clients,
+                   SECONDS]
+    else:
+        command = [*COMMANDS[what], clients, SECONDS, *stack.addresses]
+    before = {who: cpu_us(of) for who, of in used.items()}
+    found = all_at_once(command, count if PROCESSES else 1)
+    for who, of in used.items():
+        found[f"{who}_cpu_us"] = cpu_us(of) - before[who]
+    found["left"] = count_left(etcd.keys if what == "etcd"
+                               else lambda: count_keys(stack))
+    return found
+
+
+def play() -> Iterator[Run]:
+    peers = installed()
+    with started(log_level="error") as stack:
+        stack.start_server(0)
+        for count in PROCESSES or numbers("CLIENTS", "1 8 64 256"):
+            for peer in peers:
+                with beside(peer, stack.folder) as etcd:
+                    for pair in pairs(5):
+                        for what in in_turns(["redlockd", peer], pair):
+                            yield {"clients": count, "pair": pair, "peer": peer,
+                                   "what": what, "processes": count * bool(PROCESSES),
+                                   **run(stack, etcd, what, count)}
+
+
+# ---- what it shows ----------------------------------------------------------
+
+def row(runs: Runs, clients: int, peer: str) -> dict[str, str]:
+    case = runs.of(clients=clients, peer=peer)
+    both = ours, theirs = case.of(what="redlockd"), case.of(what=peer)
+    costs = [" ".join(each.text(cpu_per_cycle(who)) for who in CPUS)
+             for each in both]
+    return {"clients": str(clients), "peer": peer,
+            "redlockd, cycles/s": ours.text("cycles_per_s"),
+            "peer's": theirs.text("cycles_per_s"),
+            "ratio": f"{ours.ratio(theirs, 'cycles_per_s'):.2f}×",
+            "p50 ms": ours.ms("p50"), "peer's p50": theirs.ms("p50"),
+            "p99 ms": ours.ms("p99"), "peer's p99": theirs.ms("p99"),
+            "CPU µs a cycle: client, server, nodes": costs[0],
+            "peer's CPU": costs[1]}
+
+
+def markdown_row(runs: Runs, clients: int, what: str, is_of_processes: bool):
+    """Of redlockd all of its runs"""
+    each, is_first = runs.of(clients=clients, what=what), what == "redlockd"
+    beside = runs.of(clients=clients, peer=what, what="redlockd")
+    costs = ", ".join(each.text(cpu_per_cycle(who)) if who in
+                      PARTS.get(what, CPUS[::2]) else "–" for who in CPUS)
+    return {"processes" if is_of_processes else "clients":
+            str(clients) if is_first else "", "": NAMES[what],
+            "cycles": f"{each.text('cycles_per_s')} /s", "redlockd does":
+            "" if is_first else f"{beside.ratio(each, 'cycles_per_s'):.1f}×",
+            "p50, p99": f"{each.ms('p50', 1)}, {each.ms('p99', 1)} ms",
+            "CPU of a cycle: client, server, nodes": f"{costs} µs"}
+
+
+def tell(runs: Runs, path: Path, is_markdown: bool) -> bool:
+    """False: a run proves nothing: none was done, or a lock is left behind."""
+    if not runs or any(run["cycles_per_s"] == 0 for run in runs):
+        print("No run, or a run without a cycle: nothing to compare.")
+        return False
+    counts = sorted({run["clients"] for run in runs})
+    by_clients = {what: {count: runs.of(clients=count, what=what)
+                         for count in counts} for what in NAMES}
+    is_of_processes = bool(runs[0]["processes"])
+    if is_of_processes:
         print("Each client is a process of its own. Cycles are the sum over the"
               " processes,\np50 and p99 the medians of the processes' own.\n")
-    print("clients  peer          redlockd      peer   ratio        p50 ms"
-          "          p99 ms    CPU µs a cycle: client, server, nodes")
-    print("                       cycles/s  cycles/s          ours    peer"
-          "    ours    peer    ours              peer's")
-    for (clients, peer), case in cases.items():
-        ours, theirs = case["redlockd"], case[peer]
-        print(f"{clients:>7}  {peer:<12}"
-              f" {median(ours, 'cycles_per_s'):>9,.0f}"
-              f" {median(theirs, 'cycles_per_s'):>9,.0f}"
-              f" {times(cases, clients, peer):>6.2f}×",
-              *(f"{milliseconds(runs, name):>7.2f}"
-                for name in ("p50_us", "p99_us") for runs in (ours, theirs)),
-              *("   " + "".join(f"{cpu_per_cycle(runs, name):>5.0f}"
-                                for name in CPUS) for runs in (ours, theirs)))
-
-
-def print_markdown(cases):
-    print(f"| {'processes' if is_of_processes(cases) else 'clients'} | | cycles |"
-          " redlockd does | p50, p99 |"
-          " CPU of a cycle: client, server, nodes |")
-    print("| ---: | --- | ---: | ---: | ---: | ---: |")
-    found = by_clients(cases)
-    for clients in sorted({clients for clients, _ in cases}):
-        for what, runs in found.items():
-            if runs[clients]:
-                print_row(cases, clients, what, runs[clients])
-
-
-def print_row(cases, clients, what, runs):
-    is_first = what == "redlockd"
-    does = "" if is_first else f"{times(cases, clients, what):.1f}×"
-    late = ", ".join(f"{milliseconds(runs, name):.1f}"
-                     for name in ("p50_us", "p99_us"))
-    costs = ", ".join("–" if name not in parts(what) else
-                      f"{cpu_per_cycle(runs, name):.0f}" for name in CPUS)
-    print(f"| {clients if is_first else ''} | {NAMES[what]} |"
-          f" {median(runs, 'cycles_per_s'):,.0f} /s | {does} |"
-          f" {late} ms | {costs} µs |")
-
-
-def parts(what):
-    """Libraries have no server; etcd has no nodes."""
-    return {"redlockd": CPUS, "etcd": CPUS[:2]}.get(what, CPUS[::2])
-
-
-def is_sound(every):
-    failures, left = (sum(run[name] for run in every)
-                      for name in ("failures", "left"))
-    print(f"\n{len(every)} runs; failures: {failures:.0f};"
-          f" locks left behind: {left:.0f}")
-    return failures == left == 0
-
-
-def main():
-    is_table = sys.argv[1] == "--markdown"
-    cases = read(sys.argv[2 if is_table else 1])
-    every = [run for case in cases.values() for runs in case.values()
-             for run in runs]
-    if not every or any(run["cycles_per_s"] == 0 for run in every):
-        sys.exit("No run, or a run without a cycle: nothing to compare.")
-    if is_table:
-        print_markdown(cases)
-        return
-    print_report(cases)
-    pairs.plot(sys.argv[2], sorted({clients for clients, _ in cases}),
-               [(NAMES[what], STYLES[what], runs)
-                for what, runs in by_clients(cases).items()])
-    sys.exit(0 if is_sound(every) else 1)
-
-
-main()
+    if is_markdown:
+        show([markdown_row(runs, count, what, is_of_processes)
+              for count in counts for what in NAMES if by_clients[what][count]],
+             True)
+    else:
+        show([row(runs, *case) for case in runs.each("clients", "peer")])
+    plot_cycles(path, [(NAMES[what], STYLES[what], by)
+                       for what, by in by_clients.items() if any(by.values())])
+    left = sum(run["left"] for run in runs)
+    print(f"{len(runs)} runs; locks left behind: {left:.0f}")
+    return left == 0

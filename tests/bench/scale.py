@@ -1,103 +1,138 @@
-#!/usr/bin/python3
-"""Medians of the runs that scale.sh printed, where the knee is, and a plot.
-
-scale.py [--markdown] RUNS PLOT. Exits with 1 if a cycle failed, or if 10,000
-clients get too little of the rate of 64.
+"""How redlockd's speed changes with the number of clients, of servers that share
+a port, and with the distance of the nodes; in turns.
+CLIENTS, SERVERS, DISTANCES_MS and CLIENTS_FEW (with several servers, or with
+distance) change what is run; empty: nothing of it.
 """
-import argparse
-import collections
-import statistics
-import sys
+from __future__ import annotations
 
-import matplotlib
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402
+import subprocess
+from collections.abc import Iterator
 
-import pairs  # noqa: E402
-import table  # noqa: E402
+from measure import (Path, Run, Runs, TOOLS, costs, cpu_per_counted, in_turns,
+                     load, setting, numbers, output, pairs, pids, plot, show,
+                     verdict, words)
+from ports import free_ports
+from processes import end, spawn
+from stack import NODES, Stack, ask, started
 
+SECONDS = setting("SECONDS_RUN", 3)
+SERVERS = numbers("SERVERS", "1 2 4")
 FEW, MANY = 64, 10000
 MANY_LEAST = 0.7   # cycles/s of MANY clients, to those of FEW
 FLAT = 0.9         # the knee: the fewest clients with this share of the best
 FIRST = {"servers": "1", "distance": "direct"}  # what the others compare with
+FAR = 100          # the server behind the proxy
 
 
-def read(path):
-    """{part: {(clients, variant): {pair: {name: value}}}}"""
-    parts = collections.defaultdict(lambda: collections.defaultdict(dict))
-    for line in open(path, encoding="utf-8"):
-        part, pair, variant, clients, *rest = line.split()
-        parts[part][int(clients), variant][int(pair)] = pairs.values(rest)
-    return parts
+# ---- what is run ------------------------------------------------------------
+
+class World:
+    """Servers that share a port, one, two, and so on; and one that is far."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.stack = stack
+        self.ports: dict[str, int] = {}
+        self.servers: dict[str, list[int]] = {}  # pids
+        for count in sorted({1, *SERVERS}):
+            self.start_servers(count)
+        self.proxy = spawn(f"{TOOLS}/nemesis-proxy", 1, *stack.ports,
+                           stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                           text=True, bufsize=1)
+        self.start_far()
+
+    def start_servers(self, count: int) -> None:
+        """Only the first says when all are ready."""
+        port, first = free_ports(1)[0], 10 * count
+        for server in range(first, first + count):
+            self.stack.start_server(server, "--reuse-port", "on", port=port)
+        answers = 0  # the kernel deals new connections out at random
+        while answers < 40:
+            is_ready = ask(port, "GET", "/readyz")[0] == 200
+            answers = answers + 1 if is_ready else 0
+        self.ports[str(count)] = port
+        self.servers[str(count)] = pids([
+            self.stack.servers[server] for server in range(first, first + count)])
+
+    def start_far(self) -> None:
+        """Five ways to the nodes on which replies are late, and a server behind
+        them. It has keys of its own, as it knows the nodes by other names."""
+        ways = self.proxy.stdout.readline().split()
+        self.ports["far"] = self.stack.start_server(
+            FAR, "--key-prefix", "far:",
+            nodes=[f"127.0.0.1:{way}" for way in ways])
+        self.servers["far"] = pids([self.stack.servers[FAR]])
+
+    def set_distance(self, distance_ms: str) -> None:
+        for node in range(NODES):
+            self.proxy.stdin.write(f"delay 0 {node} 1 {distance_ms} 0\n")
+        self.proxy.stdin.write("sync\n")
+        self.proxy.stdout.readline()
+
+    def run(self, part: str, pair: int, variant: str, clients: int) -> Run:
+        where = {"clients": "1", "servers": variant,
+                 "distance": "1" if variant == "direct" else "far"}[part]
+        if where == "far":
+            self.set_distance(variant)
+        used = costs(server=self.servers[where], nodes=pids(self.stack.nodes),
+                     proxy=[self.proxy.pid], generator=[0])
+        return {"part": part, "pair": pair, "variant": variant,
+                "clients": clients, "seconds": SECONDS,
+                **output(*load(self.ports[where], clients, SECONDS, *used))}
 
 
-def median(runs, name):
-    return pairs.median(runs.values(), name)
+def play() -> Iterator[Run]:
+    # 64 and 10,000 are compared: the one right after the other
+    crowds = numbers("CLIENTS", "1 8 256 1000 4000 64 10000")
+    few = numbers("CLIENTS_FEW", "64 1000 10000")
+    parts = {"servers": list(map(str, SERVERS)),
+             "distance": words("DISTANCES_MS", "direct 0 1 10")}
+    with started(log_level="error") as stack:
+        world = World(stack)
+        try:
+            for pair in pairs(5):
+                for clients in in_turns(crowds, pair):
+                    yield world.run("clients", pair, "1", clients)
+                for clients in few:
+                    for part, variants in parts.items():
+                        for variant in in_turns(variants, pair):
+                            yield world.run(part, pair, variant, clients)
+        finally:
+            end(world.proxy)
 
 
-def cpu(runs, who):
-    """µs a cycle, while cycles counted; 0: no cycle did"""
-    return statistics.median(
-        run[f"{who}_cpu_us"] / max(run["cycles_per_s"] * run["seconds"], 1)
-        for run in runs.values())
+# ---- what it shows ----------------------------------------------------------
 
-
-def busy(runs, who):
+def busy(who: str):
     """Cores"""
-    return statistics.median(run[f"{who}_cpu_us"] / run["seconds"] / 1e6
-                             for run in runs.values())
+    return lambda run: run[f"{who}_cpu_us"] / run["seconds"] / 1e6
 
 
-def ratio(runs, others):
-    """Of cycles/s, pair by pair"""
-    return statistics.median(runs[pair]["cycles_per_s"]
-                             / others[pair]["cycles_per_s"]
-                             for pair in runs if pair in others)
-
-
-def label(part, variant):
+def label(part: str, variant: str) -> str:
     if part == "distance":
         return {"direct": "none", "0": "proxy, 0 ms"}.get(variant,
                                                            f"{variant} ms")
     return variant
 
 
-def cells(part, rows, key):
-    """One row of a table, as text"""
-    clients, variant = key
-    runs, row = rows[key], [f"{clients:,}"]
+def row(part: str, every: Runs, clients: int, variant: str) -> dict[str, str]:
+    runs, cells = every.of(clients=clients, variant=variant), {}
     if part != "clients":
-        first = rows.get((clients, FIRST[part]))
-        row += [label(part, variant), f"{ratio(runs, first):.2f}" if first
-                else ""]
-    row += [f"{median(runs, 'cycles_per_s'):,.0f}",
-            f"{median(runs, 'p50_us') / 1000:.1f}",
-            f"{median(runs, 'p99_us') / 1000:.1f}",
-            f"{cpu(runs, 'server'):.0f}", f"{cpu(runs, 'nodes'):.0f}",
-            f"{cpu(runs, 'generator'):.0f}"]
+        first = every.of(clients=clients, variant=FIRST[part])
+        cells = {part: label(part, variant), "ratio": "" if not first else
+                 f"{runs.ratio(first, 'cycles_per_s'):.2f}"}
+    cells |= {"cycles/s": runs.text("cycles_per_s"),
+              "p50 ms": runs.ms("p50", 1), "p99 ms": runs.ms("p99", 1),
+              **{who: runs.text(cpu_per_counted(who))
+                 for who in ("server", "nodes", "generator")}}
     if part == "distance":
-        row.append(f"{busy(runs, 'proxy'):.2f}" if variant != "direct" else "")
-    return row
+        cells["proxy, cores"] = "" if variant == "direct" else \
+            runs.text(busy("proxy"), 2)
+    return {"clients": f"{clients:,}", **cells}
 
 
-def heads(part):
-    row = ["clients"]
-    if part != "clients":
-        row += [part, "ratio"]
-    row += ["cycles/s", "p50 ms", "p99 ms", "server", "nodes", "generator"]
-    return row + (["proxy, cores"] if part == "distance" else [])
-
-
-def print_table(part, rows, is_markdown):
-    keys = sorted(rows, key=lambda key: (key[0], key[1] != "direct",
-                                         float(key[1].replace("direct", "0"))))
-    table.show([heads(part)] + [cells(part, rows, key) for key in keys],
-               is_markdown)
-
-
-def print_knee(rows):
-    rates = {clients: median(runs, "cycles_per_s")
-             for (clients, _), runs in rows.items()}
+def tell_knee(runs: Runs) -> None:
+    rates = {clients: runs.of(clients=clients).median("cycles_per_s")
+             for (clients,) in sorted(runs.each("clients"))}
     best = max(rates, key=rates.get)
     knee = min(clients for clients, rate in rates.items()
                if rate >= FLAT * rates[best])
@@ -106,64 +141,37 @@ def print_knee(rows):
           f" {rates[best]:,.0f} /s).")
 
 
-def is_flat(rows):
-    few, many = rows.get((FEW, "1")), rows.get((MANY, "1"))
+def is_flat(runs: Runs) -> bool:
+    few, many = runs.of(clients=FEW), runs.of(clients=MANY)
     if not few or not many:
         return True
-    share = ratio(many, few)
-    is_met = share >= MANY_LEAST
+    share = many.ratio(few, "cycles_per_s")
     print(f"{MANY:,} clients get {share:.2f} of the rate of {FEW}:"
-          f" {'meets' if is_met else 'MISSES'} {MANY_LEAST}")
-    return is_met
+          f" {verdict(share >= MANY_LEAST, MANY_LEAST)}")
+    return share >= MANY_LEAST
 
 
-def plot(rows, path):
-    at = sorted(clients for clients, _ in rows)
-    runs = [rows[clients, "1"] for clients in at]
-    figure, (rate, late, used) = plt.subplots(1, 3, figsize=(13, 4))
-    rate.plot(at, [median(run, "cycles_per_s") for run in runs], "-o")
-    rate.set_ylim(bottom=0)
-    rate.set_title("acquire + release, cycles/s")
-    for name in ("p50", "p99"):
-        late.plot(at, [median(run, f"{name}_us") / 1000 for run in runs], "-o",
-                  label=name)
-    late.set_yscale("log")
-    late.yaxis.set_major_formatter("{x:g}")
-    late.set_title("a cycle, ms")
-    late.legend()
-    for who in ("server", "nodes", "generator"):
-        used.plot(at, [cpu(run, who) for run in runs], "-o", label=who)
-    used.set_ylim(bottom=0)
-    used.set_title("CPU time of a cycle, µs")
-    used.legend()
-    for axes in (rate, late, used):
-        axes.set_xscale("log")
-        axes.set_xticks(at, [f"{clients:,}" for clients in at], rotation=45)
-        axes.minorticks_off()
-        axes.set_xlabel("clients")
-        axes.grid(alpha=0.3)
-    figure.tight_layout()
-    figure.savefig(path, dpi=110)
+def tell(runs: Runs, path: Path, is_markdown: bool) -> bool:
+    """False: 10,000 clients get too little of the rate of 64."""
+    for (part,) in runs.each("part"):
+        every = runs.of(part=part)
+        keys = sorted(every.each("clients", "variant"), key=lambda key: (
+            key[0], key[1] != "direct", float(key[1].replace("direct", "0"))))
+        show([row(part, every, *key) for key in keys], is_markdown)
+    crowds = runs.of(part="clients")
+    if not crowds:
+        return True
+    tell_knee(crowds)
 
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--markdown", action="store_true")
-    parser.add_argument("runs")
-    parser.add_argument("plot")
-    args = parser.parse_args()
-    parts = read(args.runs)
-    for part, rows in parts.items():
-        print_table(part, rows, args.markdown)
-    clients = parts.get("clients", {})
-    if clients:
-        print_knee(clients)
-        plot(clients, args.plot)
-    is_good = is_flat(clients)
-    failures = sum(run["failures"] for rows in parts.values()
-                   for runs in rows.values() for run in runs.values())
-    print(f"failures: {failures:.0f}")
-    return not is_good or failures > 0
-
-
-sys.exit(main())
+    def line(name: str, value, unit: float = 1) -> tuple:
+        return name, "-o", {
+            clients: crowds.of(clients=clients).median(value) / unit
+            for (clients,) in sorted(crowds.each("clients"))}
+    plot(path, (13, 4), [
+        ("acquire + release, cycles/s", "linear", [line("", "cycles_per_s")]),
+        ("a cycle, ms", "log", [line(name, f"{name}_us", 1000)
+                                for name in ("p50", "p99")]),
+        ("CPU time of a cycle, µs", "linear", [
+            line(who, cpu_per_counted(who))
+            for who in ("server", "nodes", "generator")])], 10)
+    return is_flat(crowds)

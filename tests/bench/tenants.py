@@ -1,7 +1,4 @@
-#!/usr/bin/env python3
 """What one client's lists, waits and readers cost the others.
-
-  tenants.py [--short] SCENE…     of: lists shares readers pools; else all
 
   lists   clients take and release locks, while 16 others list the locks that
           are held, a thousand a page. Beside it the same load without lists: the
@@ -22,16 +19,15 @@ import json
 import multiprocessing
 import socket
 import statistics
-import sys
 import threading
 import time
 import uuid
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
 from guarded import identity
-from stack import Client, Load, Results, Stack, play
+from measure import Load, Results, setting
+from stack import Client, Stack
 
+CLIENTS = int(setting("CLIENTS", 64))
 HELD, LISTERS, LISTING, WAITING = 4000, 16, 200, 4000
 READERS, NAMES, KEYS, FORCED = 1000, 16, 20, 20
 GREEDY, PAUSE_S = 100, 0.03
@@ -59,7 +55,7 @@ def lists(stack: Stack, results: Results, is_short: bool) -> None:
     port = stack.start_server(0)
     seconds, held = (2, HELD // 4) if is_short else (8, HELD)
     hold(port, held)
-    usual = Load(port, seconds).end()
+    usual = Load(port, seconds, clients=CLIENTS).end()
     has_ended = threading.Event()
     shown: list[int] = []
 
@@ -72,7 +68,7 @@ def lists(stack: Stack, results: Results, is_short: bool) -> None:
     for lister in listers:
         lister.start()
     time.sleep(0.5)
-    busy = Load(port, seconds).end()
+    busy = Load(port, seconds, clients=CLIENTS).end()
     has_ended.set()
     for lister in listers:
         lister.join()
@@ -196,7 +192,7 @@ def readers(stack: Stack, results: Results, is_short: bool) -> None:
     has_ended = threading.Event()
     answers: dict[str, int] = {}
     repeaters = [threading.Thread(target=repeat,
-                                  args=(port, number, has_ended, answers))
+                                  args=(port, setting, has_ended, answers))
                  for number in range(KEYS)]
     for repeater in repeaters:
         repeater.start()
@@ -285,5 +281,4 @@ def pools(stack: Stack, results: Results, is_short: bool) -> None:
             f"{p99 / alone_p99:.2f}", p99 / alone_p99 <= (30 if is_short else 3))
 
 
-if __name__ == "__main__":
-    play({"lists": lists, "shares": shares, "readers": readers, "pools": pools})
+SCENES = {"lists": lists, "shares": shares, "readers": readers, "pools": pools}

@@ -1,7 +1,4 @@
-#!/usr/bin/env python3
 """How soon a watch tells of another holder, and what watches cost redlockd.
-
-  watches.py [--short] SCENE…     of: own other crowd; else all
 
   own     the locks change hands through the server that is asked
   other   through another server
@@ -9,18 +6,14 @@
 """
 from __future__ import annotations
 
-import http.client
-import re
 import resource
 import socket
 import statistics
-import sys
 import threading
 import time
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
-from stack import Client, Results, Stack, play
+from measure import Results
+from stack import Client, Stack, metric
 
 LOCKS, CHANGES = 50, 20          # CHANGES of each lock: a grant or a release
 CROWD, CROWD_LOCKS, CROWD_S = 10000, 100, 20
@@ -101,22 +94,15 @@ def other(stack: Stack, results: Results, is_short: bool) -> None:
     measure(results, ports, OTHER_S, is_short)
 
 
-def places(port: int) -> int:
-    """As many may watch: fewer if descriptors are scarce."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-    connection.request("GET", "/metrics")
-    text = connection.getresponse().read().decode()
-    connection.close()
-    return int(re.findall(r"^redlockd_waiters_max (\d+)$", text, re.M)[0])
-
-
 def crowd(stack: Stack, results: Results, is_short: bool) -> None:
     seconds = 2 if is_short else CROWD_S
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE,
                        (max(soft, min(hard, 2 * CROWD + 1000)), hard))
     port = stack.start_server(0)
-    count = min(200 if is_short else CROWD, places(port))
+    # as many may watch: fewer if descriptors are scarce
+    count = int(min(200 if is_short else CROWD,
+                    metric(port, "redlockd_waiters_max ")))
     client = Client(port)
     numbers = [client.acquire(f"crowd:{number}")["fencing_token"]
                for number in range(CROWD_LOCKS)]
@@ -145,5 +131,4 @@ def crowd(stack: Stack, results: Results, is_short: bool) -> None:
                   (is_short or share <= CROWD_CORE))
 
 
-if __name__ == "__main__":
-    play({"own": own, "other": other, "crowd": crowd})
+SCENES = {"own": own, "other": other, "crowd": crowd}

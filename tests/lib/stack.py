@@ -1,39 +1,38 @@
-"""Five nodes and up to three servers, clients, and what came of it. REDLOCKD and
-TOOLS name the binary and the folder of the load generator, CLIENTS how many
-clients that has.
+"""Five nodes and some servers, clients, and what came of it. REDLOCKD and TOOLS
+name the binary and the folder of the load generator.
 """
 from __future__ import annotations
 
-import argparse
+import contextlib
 import http.client
 import json
 import os
-import signal
+import ssl
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Callable
+import urllib.request
+from collections.abc import Iterator
 from pathlib import Path
 
 from ports import free_ports
+from processes import end, spawn
 from waiting import wait_until
 
 TOOLS = os.environ.get("TOOLS", "build/release")
 REDLOCKD = os.environ.get("REDLOCKD", f"{TOOLS}/redlockd")
-CLIENTS = int(os.environ.get("CLIENTS", "64"))
-NODES, SERVERS = 5, 3
-
-
-def kill(process: subprocess.Popen[bytes], number: int) -> None:
-    process.send_signal(number)
-    process.wait()
+NODES = 5
 
 
 def ask(port: int, method: str, path: str, body: object = None,
-        headers: dict[str, str] | None = None) -> tuple[int, dict]:
-    """Status 0: no answer; the text says why."""
+        headers: dict[str, str] | None = None,
+        scheme: str = "http") -> tuple[int, dict]:
+    """Status 0: no answer; the text says why. No certificate is verified."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    if scheme == "https":
+        connection = http.client.HTTPSConnection(
+            "127.0.0.1", port, timeout=10,
+            context=ssl._create_unverified_context())
     try:
         connection.request(method, path, json.dumps(body) if body else None,
                            {"Content-Type": "application/json"} | (headers or {}))
@@ -44,6 +43,14 @@ def ask(port: int, method: str, path: str, body: object = None,
         return 0, {"detail": repr(error)}
     finally:
         connection.close()
+
+
+def metric(port: int, name: str) -> float:
+    """The sum of those samples that begin so."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+        lines = answer.read().decode().splitlines()
+    return sum(float(line.split()[-1]) for line in lines
+               if line.startswith(name))
 
 
 class Client:
@@ -81,34 +88,60 @@ class Client:
 
 
 class Stack:
-    """Five nodes without persistence, and up to three servers."""
+    """Five nodes without persistence, unless options tell them otherwise, and
+    servers. With a log level, servers log to stderr; otherwise to files."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.ports = free_ports(NODES + SERVERS)
+    def __init__(self, folder: Path, *node_options: str,
+                 log_level: str = "") -> None:
+        self.folder, self.node_options = folder, node_options
+        self.log_level = log_level
+        self.ports = free_ports(NODES)
+        self.server_ports: dict[int, int] = {}
         self.nodes: list[subprocess.Popen[bytes]] = []
         self.servers: dict[int, subprocess.Popen[bytes]] = {}
         for node in range(NODES):
             self.nodes.append(self.start_node(node))
 
+    @property
+    def addresses(self) -> list[str]:
+        return [f"127.0.0.1:{port}" for port in self.ports]
+
     def start_node(self, node: int) -> subprocess.Popen[bytes]:
         folder = self.folder / str(node)
         folder.mkdir(exist_ok=True)
         with open(folder / "log", "ab") as log:
-            return subprocess.Popen(
-                ["redis-server", "--port", str(self.ports[node]), "--bind",
-                 "127.0.0.1", "--save", "", "--dir", str(folder)], stdout=log)
+            return spawn("redis-server", "--port", str(self.ports[node]),
+                         "--bind", "127.0.0.1", "--save", "", "--dir",
+                         str(folder), *self.node_options, stdout=log)
 
-    def start_server(self, server: int, *options: str) -> int:
-        port = self.ports[NODES + server]
-        nodes = ",".join(f"127.0.0.1:{one}" for one in self.ports[:NODES])
+    def start_server(self, server: int, *options: str, binary: str = REDLOCKD,
+                     nodes: list[str] | None = None, port: int = 0) -> int:
+        """On a port of its own, always the same, if none is given."""
+        port = port or self.server_ports.get(server) or free_ports(1)[0]
+        self.server_ports[server] = port
+        scheme = "https" if "--tls-cert" in options else "http"
+        level = ("--log-level", self.log_level) if self.log_level else ()
         with open(self.folder / f"server{server}.log", "ab") as log:
-            self.servers[server] = subprocess.Popen(
-                [REDLOCKD, "--nodes", nodes, "--listen", f"127.0.0.1:{port}",
-                 "--first-start", "yes", *options], stderr=log)
-        wait_until(lambda: ask(port, "GET", "/readyz")[0] == 200,
+            self.servers[server] = spawn(
+                binary, "--nodes", ",".join(nodes or self.addresses),
+                "--listen", f"127.0.0.1:{port}", "--first-start", "yes", *level,
+                *options, stderr=None if level else log)
+        wait_until(lambda: ask(port, "GET", "/readyz", scheme=scheme)[0] == 200,
                    f"server {server} is ready")
         return port
+
+    def info(self, node: int, section: str) -> dict[str, str]:
+        text = subprocess.run(["redis-cli", "-p", str(self.ports[node]), "info",
+                               section], check=True, capture_output=True,
+                              text=True).stdout
+        return dict(line.split(":", 1) for line in text.splitlines()
+                    if ":" in line)
+
+    def calls(self, command: str, *nodes: int) -> int:
+        """How often these nodes, or all, ran a command."""
+        found = [self.info(node, "commandstats").get(f"cmdstat_{command}", "")
+                 for node in nodes or range(NODES)]
+        return sum(int(text.split("=")[1].split(",")[0]) for text in found if text)
 
     def cpu_s(self, server: int) -> float:
         """Of its first thread: the loop, which does all but the logging."""
@@ -127,7 +160,7 @@ class Stack:
         may do so before this is scheduled again to see one that does not."""
         began = time.monotonic()
         if is_killed:
-            kill(self.nodes[node], signal.SIGKILL)
+            end(self.nodes[node])
             self.nodes[node] = self.start_node(node)
         else:
             subprocess.run(["redis-cli", "-p", str(self.ports[node]),
@@ -141,57 +174,15 @@ class Stack:
         return time.monotonic() - began
 
     def end(self) -> None:
-        for server in self.servers.values():
-            kill(server, signal.SIGKILL)
-        for node in self.nodes:
-            kill(node, signal.SIGKILL)
+        for child in [*self.servers.values(), *self.nodes]:
+            end(child)
 
 
-class Load:
-    """64 clients of the load generator, for so many seconds at most."""
-
-    def __init__(self, port: int, seconds: float, token: str = "",
-                 clients: int = CLIENTS) -> None:
-        self.child = subprocess.Popen(
-            [f"{TOOLS}/load", "-l", "5000", *(["-a", token] if token else []),
-             f"127.0.0.1:{port}", str(clients), str(seconds)],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-    def end(self) -> dict[str, float]:
-        out, errors = self.child.communicate()
-        if errors:
-            print(errors[:800])
-        words = out.split()
-        return {name: float(value)
-                for name, value in zip(words[::2], words[1::2])}
-
-
-class Results:
-    def __init__(self) -> None:
-        self.passed = self.failed = 0
-
-    def check(self, what: str, is_so: bool) -> None:
-        print(f"  {'ok   ' if is_so else 'FAILS'} {what}", flush=True)
-        self.passed += is_so
-        self.failed += not is_so
-
-
-Scene = Callable[[Stack, Results, bool], None]
-
-
-def play(scenes: dict[str, Scene]) -> None:
-    """Those that the command line names, else all; --short plays less of each."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--short", action="store_true")
-    parser.add_argument("scenes", nargs="*", default=list(scenes))
-    options = parser.parse_args()
-    results = Results()
-    for name in options.scenes or scenes:
-        with tempfile.TemporaryDirectory() as folder:
-            stack = Stack(Path(folder))
-            try:
-                scenes[name](stack, results, options.short)
-            finally:
-                stack.end()
-    print(f"{results.passed} passed, {results.failed} failed")
-    sys.exit(results.failed > 0)
+@contextlib.contextmanager
+def started(*node_options: str, log_level: str = "") -> Iterator[Stack]:
+    with tempfile.TemporaryDirectory() as folder:
+        stack = Stack(Path(folder), *node_options, log_level=log_level)
+        try:
+            yield stack
+        finally:
+            stack.end()
