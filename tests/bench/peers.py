@@ -44,7 +44,7 @@ CPUS = ("client", "server", "nodes")
 # whose CPU time a cycle of theirs takes: libraries have no server, etcd no nodes
 PARTS = {"redlockd": CPUS, "etcd": CPUS[:2]}
 LIBRARIES = {
-    "rslock": f"libraries_rust {BUILD}/rslock {FROM}/rslock rslock-bench",
+    "rslock": f"libraries_rust {BUILD}/rslock release rslock-bench",
     "aioredlock": f"libraries_python {BUILD} {FROM}/requirements.txt"}
 COMMANDS = {
     "rslock": [BUILD / "rslock/release/rslock-bench"],

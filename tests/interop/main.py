@@ -21,7 +21,7 @@ from world import NotPossible
 
 BUILD = pathlib.Path(sys.argv[1])
 PYTHON = str(BUILD / "venv/bin/python3")
-RSLOCK = BUILD / "rslock/release/rslock-holder"
+RSLOCK = BUILD / "rslock/holder/rslock-holder"
 Clock.library = (BUILD / "clock.so").resolve()
 
 

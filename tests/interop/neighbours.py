@@ -26,7 +26,7 @@ from world import REDLOCKD_CLIENT, World, must
 HERE = pathlib.Path(__file__).parent
 BUILD = pathlib.Path(sys.argv[1])
 PYTHON = str(BUILD / "venv/bin/python3")
-RSLOCK = BUILD / "rslock/release/rslock-holder"
+RSLOCK = BUILD / "rslock/holder/rslock-holder"
 Clock.library = (BUILD / "clock.so").resolve()
 
 PREFIXED = "redlock:"  # --key-prefix of one of the servers
@@ -82,7 +82,7 @@ NEIGHBOURS = [
     from_pypi("aioredlock", "aioredlock", "use_aioredlock.py"),
     from_pypi("pottery", "pottery", "use_pottery.py", key_prefix="redlock:"),
     run_for_real("rslock", (str(RSLOCK),), pinned(
-        "rslock/Cargo.lock", r'name = "rslock"\nversion = "(.+)"')),
+        "../lib/rslock/Cargo.lock", r'name = "rslock"\nversion = "(.+)"')),
     *map(replayed, wires_redlock.WIRES),
     from_pypi("redis-py `Lock`", "redis", "use_redis_py.py", is_single=True),
     *map(replayed, wires_single.WIRES),

@@ -21,7 +21,7 @@ exec {lock}>"$dir/lock"
 flock "$lock"
 libraries_python "$dir" "$from/requirements.txt"
 # Without it the column says `skipped`, and the run counts what is left.
-libraries_rust "$dir/rslock" "$from/rslock" rslock-holder || true
+libraries_rust "$dir/rslock" holder rslock-holder || true
 cc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -shared -fPIC \
     -o "$dir/clock.so.new" "$from/clock.c"
 mv "$dir/clock.so.new" "$dir/clock.so" # another run may have it mapped

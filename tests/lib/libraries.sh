@@ -11,19 +11,19 @@ libraries_python() {
     cp "$2" "$1/installed"
 }
 
-# folder crate program: the program is in folder/release then. Without a cargo
-# that builds it, it says so and fails, and there is no program.
+# folder profile program: one of those in rslock/, in folder/profile then.
+# Without a cargo that builds it, it says so and fails, and there is no program.
 libraries_rust() {
     if ! command -v cargo >/dev/null; then
         echo "$3: skipped, there is no cargo (1.85 or newer)" >&2
-        rm -f "$1/release/$3"
+        rm -f "$1/$2/$3"
         return 1
     fi
-    nice cargo build -q --locked --release --target-dir "$1" \
-        --manifest-path "$2/Cargo.toml" || {
+    nice cargo build -q --locked --profile "$2" --bin "$3" --target-dir "$1" \
+        --manifest-path tests/lib/rslock/Cargo.toml || {
         echo "$3: skipped, $(cargo --version) does not build it;" \
             "it needs 1.85 or newer" >&2
-        rm -f "$1/release/$3"
+        rm -f "$1/$2/$3"
         return 1
     }
 }

@@ -1,4 +1,4 @@
-//! rslock, spoken to as ../holders/holder.py tells: a line in, a line out.
+//! rslock, spoken to as holder.py tells: a line in, a line out.
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! rslock, measured as ../../../load.c measures redlockd: cycles of acquire and
+//! rslock, measured as ../load.c measures redlockd: cycles of acquire and
 //! release by clients that share one manager, as its documentation shows.
 //!
 //!   rslock-bench CLIENTS SECONDS HOST:PORT…
