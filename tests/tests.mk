@@ -65,15 +65,12 @@ fuzzers: $(fuzzers)
 
 # What measures; only load-etcd speaks to another service
 bench_obj = $(patsubst %,$(OUT)/tests/bench/%.o,$(1))
-bench_programs := $(patsubst %,$(OUT)/%,load load-etcd flood contention baseline \
-                    floor rows)
-$(OUT)/load: $(call bench_obj,load client http sample cost redlockd)
-$(OUT)/load-etcd: $(call bench_obj,load client http sample cost peers/etcd)
-$(OUT)/flood: $(call bench_obj,flood http sample)
+bench_programs := $(patsubst %,$(OUT)/%,load load-etcd contention baseline floor)
+$(OUT)/load: $(call bench_obj,load http sample redlockd)
+$(OUT)/load-etcd: $(call bench_obj,load http sample peers/etcd)
 $(OUT)/contention: $(call bench_obj,contention http sample)
 $(OUT)/baseline: $(call bench_obj,baseline sample)
 $(OUT)/floor: $(call bench_obj,floor)
-$(OUT)/rows: $(call bench_obj,rows sample cost)
 $(bench_programs):
 	@echo "LINK $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) -Wl,--as-needed -o $@ $^ $(lib_libs)

@@ -7,6 +7,12 @@
  *
  *   baseline CLIENTS SECONDS HOST:PORT…     cycles of acquire and release
  *   baseline trips SECONDS HOST:PORT…       ten blocking round trips in a row
+ *   baseline rows:CYCLES SECONDS HOST:PORT…
+ *
+ * rows: the least that a node can do for cycles that come in rows. So many
+ * locks are set, and those set before are released, in one write to each node
+ * and one read from it. All nodes work at the same time. -c NAME=PID,PID…
+ * prints the CPU time that these processes used meanwhile.
  */
 #include "sample.h"
 
@@ -19,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 enum { NODES_MAX = 9, TTL_MS = 30000, WARM_UP_US = 500000, TRIPS = 10 };
 
@@ -182,24 +189,121 @@ static void measure_trips(double seconds)
     client_close(&client);
 }
 
+/* ---- rows --------------------------------------------------------------- */
+
+/* What sets lock `number`, or releases it, as commands for each node. */
+static void append(const struct client *client, uint64_t number,
+                   bool is_release)
+{
+    char key[64], value[41];
+    snprintf(key, sizeof key, "bench:%08" PRIx32 ":%" PRIu64,
+             (uint32_t)bench.run, number);
+    snprintf(value, sizeof value, "%016lx%024" PRIx64, bench.run, number);
+    for (int n = 0; n < bench.count; n++) {
+        redisContext *node = client->nodes[n];
+        int rc = is_release ? redisAppendCommand(node, "EVALSHA %s 1 %s %s",
+                                                 client->script, key, value)
+                            : redisAppendCommand(node, "SET %s %s NX PX %d",
+                                                 key, value, (int)TTL_MS);
+        if (rc != REDIS_OK)
+            errx(1, "baseline: %s", node->errstr);
+    }
+}
+
+static void write_all(const struct client *client)
+{
+    for (int n = 0; n < bench.count; n++)
+        for (int is_done = 0; !is_done;)
+            if (redisBufferWrite(client->nodes[n], &is_done) != REDIS_OK)
+                errx(1, "baseline: %s", client->nodes[n]->errstr);
+}
+
+static void read_replies(struct client *client, redisContext *node, int count)
+{
+    for (int i = 0; i < count; i++) {
+        void *read = NULL;
+        (void)redisGetReply(node, &read); /* NULL: it failed */
+        redisReply *reply = must(node, read);
+        client->failures +=
+            reply->type != REDIS_REPLY_STATUS &&
+            !(reply->type == REDIS_REPLY_INTEGER && reply->integer == 1);
+        freeReplyObject(reply);
+    }
+}
+
+/* Releases the `old` locks before those that are there, and sets `new` ones. */
+static void run_row(struct client *client, int old, int new)
+{
+    for (int i = 0; i < old; i++)
+        append(client, client->cycles - (uint64_t)(old - i), true);
+    for (int i = 0; i < new; i++)
+        append(client, client->cycles + (uint64_t)i, false);
+    write_all(client);
+    for (int n = 0; n < bench.count; n++)
+        read_replies(client, client->nodes[n], old + new);
+}
+
+static void run_rows(struct client *client, int cycles)
+{
+    int64_t start_us;
+    for (int old = 0; (start_us = sample_now_us()) < bench.end_us;
+         old = cycles) {
+        run_row(client, old, cycles);
+        client->cycles += (uint64_t)cycles;
+        for (int i = 0; i < cycles; i++)
+            sample_add(&client->sample, sample_now_us() - start_us);
+    }
+    run_row(client, client->cycles > 0 ? cycles : 0, 0);
+}
+
+static void measure_rows(int cycles, double seconds, struct cost *cost)
+{
+    struct client client = {0};
+    client_connect(&client);
+    if (cost->name)
+        cost_begin(cost);
+    bench.end_us = sample_now_us() + (int64_t)(seconds * 1e6);
+    run_rows(&client, cycles);
+    if (cost->name)
+        cost_report(cost);
+    sample_report(&client.sample, seconds, client.cycles, client.failures);
+    sample_fini(&client.sample);
+    client_close(&client);
+}
+
+static void parse_nodes(char **addresses, int count)
+{
+    if (count < 1 || count > NODES_MAX)
+        errx(2, "baseline: one to %d nodes", (int)NODES_MAX);
+    for (int n = 0; n < count; n++)
+        if (sscanf(addresses[n], "%63[^:]:%d", bench.host[n], &bench.port[n]) !=
+            2)
+            errx(2, "baseline: %s is no HOST:PORT", addresses[n]);
+    bench.count = count;
+}
+
 int main(int argc, char **argv)
 {
-    bool trips = argc > 1 && strcmp(argv[1], "trips") == 0;
-    int clients = argc > 1 && !trips ? atoi(argv[1]) : 1;
-    double seconds = argc > 2 ? atof(argv[2]) : 0;
-    bench.count = argc - 3;
-    if (clients < 1 || seconds <= 0 || bench.count < 1 ||
-        bench.count > NODES_MAX)
-        errx(2, "usage: baseline CLIENTS|trips SECONDS HOST:PORT…");
-    for (int n = 0; n < bench.count; n++)
-        if (sscanf(argv[n + 3], "%63[^:]:%d", bench.host[n], &bench.port[n]) !=
-            2)
-            errx(2, "baseline: %s is no HOST:PORT", argv[n + 3]);
+    struct cost cost = {0};
+    int rows = 0;
+    if (getopt(argc, argv, "c:") == 'c')
+        cost = cost_of(optarg);
+    argv += optind;
+    argc -= optind;
+    double seconds = argc > 2 ? atof(argv[1]) : 0;
+    if (seconds <= 0)
+        errx(2, "usage: baseline [-c NAME=PID,…] CLIENTS|trips|rows:CYCLES"
+                " SECONDS HOST:PORT…");
+    parse_nodes(argv + 2, argc - 2);
     if (getrandom(&bench.run, sizeof bench.run, 0) < 0)
         err(1, "baseline");
-    if (trips)
+    if (strcmp(argv[0], "trips") == 0)
         measure_trips(seconds);
+    else if (sscanf(argv[0], "rows:%d", &rows) == 1 && rows > 0)
+        measure_rows(rows, seconds, &cost);
+    else if (atoi(argv[0]) > 0)
+        measure_cycles(atoi(argv[0]), seconds);
     else
-        measure_cycles(clients, seconds);
+        errx(2, "baseline: neither CLIENTS, trips nor rows: %s", argv[0]);
     return 0;
 }

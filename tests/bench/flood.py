@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 from guarded import identity
-from measure import (Path, Run, Runs, TOOLS, costs, cpu_per_counted, in_pairs,
+from measure import (Path, Run, Runs, costs, cpu_per_counted, in_pairs,
                      load, setting, numbers, output, pairs, pids, values,
                      verdict)
 from stack import Stack, started
@@ -21,11 +21,13 @@ MOST, LEAST = 2, 0.97  # p99 beside a flood to alone; throughput to without
 
 def beside(port: int, flooders: int) -> Run:
     flood = subprocess.Popen(
-        [f"{TOOLS}/flood", f"127.0.0.1:{port}", str(flooders),
-         str(SECONDS + 2), "20000", "bad"], stdout=subprocess.PIPE, text=True)
+        list(map(str, [*load(port, flooders, SECONDS + 1.5, "-f", "-r", "flood",
+                             "-a", "bad"), 20000])),
+        stdout=subprocess.PIPE, text=True)
     time.sleep(0.5)
     run = output(*load(port, 8, SECONDS, "-a", "good"))
-    return run | values(flood.communicate()[0])
+    of_flood = values(flood.communicate()[0])
+    return run | {"sent": of_flood["cycles"], "limited": of_flood["limited"]}
 
 
 def start(stack: Stack) -> list[int]:

@@ -6,19 +6,20 @@
  *                                            wait counts from when it was due
  *
  * -s asks for shared locks; -r NAME: all clients for this one. -t speaks TLS.
- * -a TOKEN sends this bearer token. Locks last -l MS, 30000. -c NAME=PID,PID…
- * also prints the CPU time that these processes used while cycles counted; PID
- * 0 is this one.
+ * -a TOKEN sends this bearer token. Locks last -l MS, 30000. -f floods: a cycle
+ * is an acquire, whatever its answer is; it also prints how many got 429.
+ * -c NAME=PID,PID… also prints the CPU time that these processes used while
+ * cycles counted; PID 0 is this one.
  */
-#include "client.h"
-#include "cost.h"
 #include "sample.h"
 #include "service.h"
 
 #include <err.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -33,7 +34,17 @@ enum {
     ANSWER_US = 10000000,
 };
 
+enum event {
+    WAITS, /* for the rest of a response */
+    DONE,  /* with a cycle, and idle */
+    FAILED /* told on stderr; the client is connected anew and idle */
+};
+
 static struct load {
+    unsigned run;         /* differs from process to process */
+    const char *resource; /* what all clients acquire; NULL: each its own */
+    bool is_flood;
+    uint64_t limited; /* of a flood: answers that said 429 */
     struct client *clients;
     struct client **idle; /* a stack of those that wait for a cycle */
     int count, joined, idle_count;
@@ -49,7 +60,93 @@ static struct load {
 
 int service_ttl_ms = 30000;
 bool service_is_shared;
-const char *client_resource;
+
+/* ---- one client -----------------------------------------------------------
+ */
+
+static void open_client(struct client *client, int number,
+                        const struct sockaddr_in *server)
+{
+    *client = (struct client){.number = number};
+    http_open(&client->http, server);
+    service_greet(client);
+}
+
+/* Waits until the server answers an idle client. */
+static void greet(struct client *client)
+{
+    struct http_answer answer;
+    const char *error = http_get(&client->http, "/livez");
+    while (!error && !http_read(&client->http, &answer))
+        ;
+    if (error || answer.error)
+        errx(1, "GET /livez: %s", error ? error : answer.error);
+}
+
+static enum event failed(struct client *client, const char *what)
+{
+    static int told;
+    if (told++ < 10)
+        warnx("%s: %s: %.*s", client->holds ? "release" : "acquire", what,
+              (int)client->http.received, client->http.response);
+    http_reopen(&client->http);
+    client->busy = false;
+    return FAILED;
+}
+
+static enum event asked(struct client *client, const char *error)
+{
+    return error ? failed(client, error) : WAITS;
+}
+
+/* Begins a cycle that was due at `start_us`; the client must be idle. */
+static enum event begin_cycle(struct client *client, int64_t start_us)
+{
+    if (load.resource)
+        snprintf(client->resource, sizeof client->resource, "%s",
+                 load.resource);
+    else
+        snprintf(client->resource, sizeof client->resource,
+                 "bench:%x:%d:%" PRIu64, load.run, client->number,
+                 client->round++);
+    client->busy = true;
+    client->holds = false;
+    client->start_us = start_us;
+    return asked(client, service_acquire(client));
+}
+
+static enum event end_cycle(struct client *client)
+{
+    client->busy = false;
+    return DONE;
+}
+
+/* When the connection is readable. */
+static enum event read_answer(struct client *client)
+{
+    struct http_answer answer;
+    if (!http_read(&client->http, &answer))
+        return WAITS;
+    if (answer.error)
+        return failed(client, answer.error);
+    if (!client->busy)
+        return failed(client, "not asked");
+    if (load.is_flood) {
+        load.limited += answer.status == 429;
+        return end_cycle(client);
+    }
+    const char *error = client->holds ? service_released(&answer)
+                                      : service_granted(client, &answer);
+    if (error)
+        return failed(client, error);
+    if (client->holds)
+        return end_cycle(client);
+    client->holds = true;
+    return asked(client, service_release(client));
+}
+
+/* ---- all of them ----------------------------------------------------------
+ */
 
 static void watch(int fd, struct client *client)
 {
@@ -65,12 +162,12 @@ static int64_t due_us(int64_t now_us)
                : now_us;
 }
 
-static void take(struct client *client, enum client_event event)
+static void take(struct client *client, enum event event)
 {
-    if (event == CLIENT_WAITS)
+    if (event == WAITS)
         return;
     int64_t now_us = sample_now_us();
-    if (event == CLIENT_FAILED) {
+    if (event == FAILED) {
         load.failures++;
         watch(client->http.fd, client);
     } else {
@@ -100,7 +197,7 @@ static void begin_due(void)
     while ((next_us = due_us(now_us)) <= now_us && load.idle_count > 0) {
         struct client *client = load.idle[--load.idle_count];
         load.begun++;
-        take(client, client_begin(client, next_us));
+        take(client, begin_cycle(client, next_us));
     }
     if (next_us <= now_us)
         return;
@@ -119,7 +216,7 @@ static void turn(void)
         struct client *client = events[i].data.ptr;
         uint64_t expirations;
         if (client)
-            take(client, client_read(client));
+            take(client, read_answer(client));
         else if (read(load.timer, &expirations, sizeof expirations) < 0)
             err(1, "load: timer");
     }
@@ -139,9 +236,9 @@ static void connect_all(const struct sockaddr_in *server)
 {
     for (int i = 0; i < load.count; i++) {
         struct client *client = &load.clients[i];
-        client_open(client, i, server);
+        open_client(client, i, server);
         if (i % GROUP == GROUP - 1)
-            client_greet(client);
+            greet(client);
         watch(client->http.fd, client);
     }
 }
@@ -149,10 +246,12 @@ static void connect_all(const struct sockaddr_in *server)
 static void parse(int argc, char **argv, struct sockaddr_in *server)
 {
     int option;
-    while ((option = getopt(argc, argv, "sta:l:r:c:")) == 't' ||
-           option == 'a' || option == 's' || option == 'l' || option == 'r' ||
-           (option == 'c' && load.costs_count < COSTS)) {
-        if (option == 't')
+    while ((option = getopt(argc, argv, "fsta:l:r:c:")) == 't' ||
+           option == 'f' || option == 'a' || option == 's' || option == 'l' ||
+           option == 'r' || (option == 'c' && load.costs_count < COSTS)) {
+        if (option == 'f')
+            load.is_flood = true;
+        else if (option == 't')
             http_use_tls();
         else if (option == 's')
             service_is_shared = true;
@@ -161,14 +260,14 @@ static void parse(int argc, char **argv, struct sockaddr_in *server)
         else if (option == 'l')
             service_ttl_ms = atoi(optarg);
         else if (option == 'r')
-            client_resource = optarg;
+            load.resource = optarg;
         else
             load.costs[load.costs_count++] = cost_of(optarg);
     }
     argc -= optind;
     argv += optind;
     if (option != -1 || argc < 3 || argc > 4)
-        errx(2, "usage: load [-s] [-r NAME] [-t] [-a TOKEN] [-l MS] "
+        errx(2, "usage: load [-f] [-s] [-r NAME] [-t] [-a TOKEN] [-l MS] "
                 "[-c NAME=PID,…]… HOST:PORT CLIENTS SECONDS [RATE]");
     *server = http_address(argv[0]);
     load.count = atoi(argv[1]);
@@ -189,7 +288,8 @@ static void init(void)
     load.idle = calloc((size_t)load.count, sizeof(struct client *));
     load.epoll = epoll_create1(EPOLL_CLOEXEC);
     load.timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (!load.clients || !load.idle || load.epoll < 0 || load.timer < 0)
+    if (!load.clients || !load.idle || load.epoll < 0 || load.timer < 0 ||
+        getrandom(&load.run, sizeof load.run, 0) < 0)
         err(1, "load");
     watch(load.timer, NULL);
 }
@@ -215,6 +315,8 @@ int main(int argc, char **argv)
         turn();
     for (int i = load.idle_count; i < load.joined; i++)
         load.failures++; /* never answered */
+    if (load.is_flood)
+        printf("limited %" PRIu64 " ", load.limited);
     sample_report(&load.sample, load.seconds, load.done, load.failures);
     return 0;
 }

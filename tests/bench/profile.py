@@ -51,7 +51,7 @@ class Side:
         nodes = pids(self.stack.nodes) if self.stack else []
         used = costs(server=[self.server] if self.server else [], nodes=nodes)
         if self.name == "rows":
-            return [f"{TOOLS}/rows", *used, in_row, SECONDS,
+            return [f"{TOOLS}/baseline", *used, f"rows:{in_row}", SECONDS,
                     *self.stack.addresses]
         return load(self.port, int(setting("CLIENTS", 64)), SECONDS, *used)
 

@@ -1,10 +1,25 @@
 #ifndef TESTS_BENCH_SERVICE_H
 #define TESTS_BENCH_SERVICE_H
 
-#include "client.h"
+#include <stdint.h>
 
-/* What a client asks of a lock service over HTTP. Each program is linked with
- * one service: redlockd.c or peers/etcd.c. */
+#include "http.h"
+
+/* What load.c asks of a lock service over HTTP. Each program is linked with one
+ * service: redlockd.c or peers/etcd.c. */
+
+/* One client: it acquires a resource that nobody used before, releases it, and
+ * so on. */
+struct client {
+    struct http http;
+    int number;
+    uint64_t round;
+    bool busy, holds;
+    int64_t start_us; /* of the cycle; when it was due, if it was late */
+    char resource[64];
+    char token[256]; /* what the grant gave for the release */
+    char lease[32]; /* what acquires need besides, of services that want that */
+};
 
 /* How long the locks of redlockd last, ms. */
 extern int service_ttl_ms;
