@@ -91,7 +91,7 @@ class Served:
     """The server, and clients that work."""
 
     def __init__(self, stack: Stack, results: Results, *options: str) -> None:
-        self.port = stack.start_server(0, *options)
+        self.port = stack.start_server(0, "--log-level", "warn", *options)
         self.pid = stack.servers[0].pid
         self.results = results
         self.load = load(self.port, CLIENTS, setting("SECONDS_RUN", 2),

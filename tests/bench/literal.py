@@ -28,8 +28,9 @@ def beside(persistence: str, clients: int):
     options = () if persistence == "none" else (
         "--appendonly", "yes", "--appendfsync", persistence)
     sides = ["redlockd", "baseline"] + ["trips"] * (clients == 1)
-    with started() as memory, (started(*options, log_level="warn") if options
-                               else nullcontext(memory)) as stack:
+    with started(log_level="warn") as memory, (
+            started(*options, log_level="warn") if options
+            else nullcontext(memory)) as stack:
         port = stack.start_server(0)
         commands = {"redlockd": load(port, clients, SECONDS)} | {
             side: [f"{TOOLS}/baseline", what, SECONDS, *memory.addresses]

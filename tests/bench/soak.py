@@ -39,7 +39,7 @@ def fewest_descriptors(pid: int) -> int:
 
 
 def soak(stack: Stack, results: Results, _: bool) -> None:
-    port = stack.start_server(0)
+    port = stack.start_server(0, "--log-level", "warn")
     pid, sizes = stack.servers[0].pid, []
     for when, count in ("after the warm-up", CYCLES // 10), ("at the end", CYCLES):
         cycle(port, count)
