@@ -6,7 +6,6 @@
 #define REDLOCKCTL_COMMANDS_H
 
 #include "../server/lock/lock.h"
-#include "options.h"
 #include "service.h"
 
 /* What all of them need. */
@@ -17,20 +16,18 @@ struct command {
     char id[ID_MAX + 1];            /* of their lock */
 };
 
-/*
- * Asks about one resource: each of several may have another holder. after: the
- * holder that is known, as GET /locks/<id>?after= has it, to wait for another
- * one for wait_ms; "": the answer comes at once. VERDICT_DONE: it is held;
- * VERDICT_LOST: it is free; else it has complained.
- */
-enum verdict command_look(struct command *command, const char *resource,
-                          const char *after, int64_t wait_ms, json_t **answer);
-
 int command_acquire(struct command *command);
 int command_extend(struct command *command);
 int command_release(struct command *command);
 int command_show(struct command *command);
 int command_list(struct command *command);
 int command_nodes(struct command *command);
+
+/* Prints a line whenever one of the locks changes hands, until it fails. */
+int command_watch(struct command *command);
+
+/* Whether something is missing on stdout: it has an error, or there was no
+ * memory. main looks for it. */
+bool commands_are_cut(void);
 
 #endif

@@ -1,11 +1,40 @@
 #include "complain.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "../server/base/types.h"
-#include "shown.h"
+#include "../server/base/utf8.h"
+
+void shown_put(const char *text, FILE *out)
+{
+    struct span rest = span_of(text);
+    while (rest.len > 0) {
+        size_t len = utf8_len(rest);
+        if (len == 0) {
+            (void)fputs("\\uFFFD", out);
+            len = 1;
+        } else if (utf8_is_obeyed(rest)) {
+            (void)fprintf(out, "\\u%04" PRIX32, utf8_code(rest, len));
+        } else {
+            (void)fwrite(rest.ptr, 1, len, out);
+        }
+        rest = span_behind(rest, len);
+    }
+}
+
+void shown_url(const char *url, char out[SHOWN_URL_SIZE])
+{
+    const char *mark = strstr(url, "://");
+    const char *host = mark != NULL ? mark + 3 : url;
+    int scheme_len = (int)(host - url);
+    const char *end = host + strcspn(host, "/?#");
+    const char *at = memrchr(host, '@', (size_t)(end - host));
+    if (at != NULL)
+        host = at + 1;
+    (void)snprintf(out, SHOWN_URL_SIZE, "%.*s%s", scheme_len, url, host);
+}
 
 /* Escapes the message: the service puts names from other clients in it. */
 static void print_line(const char *format, va_list args)

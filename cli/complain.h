@@ -1,8 +1,11 @@
 /*
- * Errors: a line on stderr, and an exit status.
+ * Errors: a line on stderr, and an exit status; texts from other clients, as a
+ * terminal may show them.
  */
 #ifndef REDLOCKCTL_COMPLAIN_H
 #define REDLOCKCTL_COMPLAIN_H
+
+#include <stdio.h>
 
 #include "options.h"
 
@@ -42,5 +45,16 @@ int complain_status(const struct options *options, enum verdict verdict);
  */
 int complain_of_acquire(const struct options *options, enum verdict verdict,
                         const char *detail);
+
+enum { SHOWN_URL_SIZE = 240 };
+
+/*
+ * Writes a text. Characters that the terminal would obey are escaped, as in
+ * \u009B. The caller checks ferror(out) once, at the end.
+ */
+void shown_put(const char *text, FILE *out);
+
+/* Copies a URL without the user and the password in it; cuts a long one. */
+void shown_url(const char *url, char out[SHOWN_URL_SIZE]);
 
 #endif

@@ -1,16 +1,14 @@
 #include <assert.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "../server/lock/names.h"
-#include "arguments.h"
 #include "commands.h"
 #include "complain.h"
-#include "owner.h"
-#include "print.h"
 #include "run.h"
-#include "watch.h"
 
 static int (*const functions[COMMANDS])(struct command *command) = {
     [COMMAND_ACQUIRE] = command_acquire, [COMMAND_EXTEND] = command_extend,
@@ -45,6 +43,43 @@ static bool name_lock(struct command *command)
     return true;
 }
 
+/* ---- who we are --------------------------------------------------------- */
+
+enum { NAME_LEN = 24, NUMBER_LEN = 10 }; /* at most */
+
+static_assert(NAME_LEN + 1 + NAME_LEN + 1 + NUMBER_LEN <= OWNER_MAX, "");
+
+/* Some of what an owner may contain; all that names are usually made of. */
+static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                              "abcdefghijklmnopqrstuvwxyz0123456789._-";
+
+static void make_safe(char *name)
+{
+    while (*(name += strspn(name, allowed)) != '\0')
+        *name = '-';
+}
+
+/*
+ * USER@HOST:PID, for a process; what an owner may not contain is "-", and what
+ * is too long is cut. Static.
+ */
+static const char *default_owner(pid_t pid)
+{
+    static char owner[OWNER_MAX + 1];
+    char user[NAME_LEN + 1] = "", host[256] = "";
+    char texts[1024]; /* of the entry */
+    struct passwd entry, *found = NULL;
+    if (getpwuid_r(geteuid(), &entry, texts, sizeof texts, &found) == 0 &&
+        found != NULL)
+        (void)snprintf(user, sizeof user, "%s", entry.pw_name);
+    (void)gethostname(host, sizeof host - 1);
+    make_safe(user);
+    make_safe(host);
+    (void)snprintf(owner, sizeof owner, "%s@%.*s:%d", user, NAME_LEN, host,
+                   (int)pid);
+    return owner;
+}
+
 /* If the service does not know us by a name, it is told one. */
 static void find_owner(struct options *options,
                        const struct credentials *credentials)
@@ -52,8 +87,10 @@ static void find_owner(struct options *options,
     bool is_run = options->command_id == COMMAND_RUN;
     if (options->owner == NULL && !credentials_name_us(credentials))
         /* the shell outlives redlockctl acquire */
-        options->owner = owner_default(is_run ? getpid() : getppid());
+        options->owner = default_owner(is_run ? getpid() : getppid());
 }
+
+/* ---- the command --------------------------------------------------------- */
 
 static int run(struct options *options)
 {
@@ -79,7 +116,7 @@ static int flush_output(int status)
 {
     if (ferror(stdout) || fflush(stdout) != 0)
         perror("redlockctl: standard output");
-    else if (print_is_cut())
+    else if (commands_are_cut())
         complain("out of memory");
     else
         return status;
@@ -89,7 +126,7 @@ static int flush_output(int status)
 int main(int argc, char **argv)
 {
     static struct options options;
-    if (!arguments_read(&options, argc, argv))
+    if (!options_read(&options, argc, argv))
         return EXIT_USAGE_ERROR;
     switch (options.action) {
     case OPTIONS_HELP:

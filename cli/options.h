@@ -1,5 +1,5 @@
 /*
- * All commands and options, and what --help says of them.
+ * All commands and options: what they ask for, and what --help says of them.
  */
 #ifndef REDLOCKCTL_OPTIONS_H
 #define REDLOCKCTL_OPTIONS_H
@@ -46,7 +46,7 @@ struct options {
     bool is_json;
     bool is_shared;  /* the lock is for readers; extend: from now on */
     bool is_again;   /* run: not once */
-    char **argv;     /* of main, as arguments_read has left it */
+    char **argv;     /* of main, as options_read has left it */
     int64_t wait_ms; /* OPTIONS_UNSET: without a limit */
     int64_t ttl_ms;
     int64_t grace_ms; /* OPTIONS_UNSET: a default that fits ttl_ms */
@@ -61,45 +61,11 @@ struct options {
     char **command; /* what to run; ends with NULL */
 };
 
-/* ---- the tables ---------------------------------------------------------- */
-
-#define OPTIONS_DEFAULT_URL "http://127.0.0.1:8080"
-
-enum option_kind {
-    IS_FLAG,   /* bool; no value */
-    IS_NOWAIT, /* sets wait_ms to 0; no value */
-    IS_HELP,   /* no value */
-    IS_TEXT,
-    IS_URLS,
-    IS_TIME,
-    IS_NUMBER,
-    IS_FORCE,   /* a number, or all */
-    IS_REFUSED, /* not in --help; help says why it is refused */
-};
-
-/* An option of one command or more. */
-struct option_row {
-    char letter; /* 0: only the long name */
-    const char *name;
-    enum option_kind kind;
-    unsigned commands; /* that have it: bits 1 << command_id */
-    size_t offset;     /* in struct options */
-    int64_t min, max;
-    const char *form; /* of its value; "": it takes none */
-    const char *help;
-};
-
-/* A command. */
-struct command_row {
-    const char *name, *form, *summary;
-    int resources_min, resources_max;
-    const char *more; /* of the help */
-};
-
-enum { OPTION_ROWS = 21 };
-
-extern const struct option_row option_rows[OPTION_ROWS];
-extern const struct command_row command_rows[COMMANDS];
+/*
+ * Reads argv, and the environment for what that does not give. Permutes argv,
+ * and points into it. False: it has complained.
+ */
+bool options_read(struct options *options, int argc, char **argv);
 
 /* COMMANDS: the list of all commands. */
 void options_print_help(enum command_id id);

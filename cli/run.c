@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "../server/base/clock.h"
-#include "again.h"
+#include "../server/base/random.h"
 #include "complain.h"
 #include "family.h"
 #include "guard.h"
@@ -29,7 +29,13 @@ enum {
     RELEASE_US = 3000000, /* how long a release may take */
     AGAIN_NS = 10000000,  /* until the guard is looked at again */
     KILL_AGAIN_NS = 2000000,
+    SHORT_US = 10 * US_PER_S, /* a run in which the command lived for less */
+    DELAY_MIN_MS = 1000,
+    DELAY_MAX_MS = 30000,
 };
+
+/* From one run to the next: how long it waits, in ms. */
+static const char delay_variable[] = "REDLOCKCTL_AGAIN_MS";
 
 /* Our side of the guard: see guard.h. */
 struct keeper {
@@ -56,6 +62,7 @@ struct run {
     void (*on_pipe)(int); /* what SIGPIPE did before */
     int caught;           /* the signal that ended the wait for the lock */
     enum verdict lost;    /* why the command had to end */
+    int64_t delay_ms;     /* --again: waited up to so long before it */
 };
 
 /* ---- the guard ----------------------------------------------------------- */
@@ -340,6 +347,28 @@ static int run_locked(struct run *run)
 /* ---- once more ----------------------------------------------------------- */
 
 /*
+ * Before a run: waits if the one before was short: a second at most, after the
+ * next short one twice as long, up to half a minute; not exactly as long, as
+ * many may have lost their locks at the same moment. A signal ends the process.
+ */
+static void wait_to_begin(struct run *run)
+{
+    const char *text = getenv(delay_variable);
+    int64_t told_ms = text != NULL ? span_number(span_of(text), 5) : 0;
+    uint32_t chance;
+    (void)unsetenv(delay_variable); /* the command is to have none of it */
+    if (told_ms <= 0 || told_ms > DELAY_MAX_MS)
+        return;
+    run->delay_ms = told_ms;
+    random_fill(&chance, sizeof chance);
+    int64_t wait_ms = told_ms / 2 + chance % (uint32_t)(told_ms / 2 + 1);
+    struct timespec left = {wait_ms / MS_PER_S,
+                            wait_ms % MS_PER_S * 1000 * US_PER_MS};
+    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+        ; /* it was stopped, and went on */
+}
+
+/*
  * Whether --again starts the command anew, after this exit status: not if it
  * was told to end, is done or cannot be run. A terminal asks the command
  * itself.
@@ -353,16 +382,31 @@ static bool is_next_due(const struct run *run, int status)
            status != EXIT_SIGNALLED + SIGQUIT;
 }
 
-/* Returns the exit status if that fails. */
+/*
+ * Replaces this process by exec: it keeps its number, and nothing of what was
+ * is left. Returns the exit status if that fails.
+ */
 static int start_next(const struct run *run,
                       const struct credentials *credentials)
 {
-    int64_t lived_us = clock_now_us() - run->began_us;
+    char text[24];
+    char *const *argv = run->options->argv;
+    bool was_short = clock_now_us() - run->began_us < SHORT_US;
+    int64_t next_ms =
+        at_most(at_least(2 * run->delay_ms, DELAY_MIN_MS), DELAY_MAX_MS);
     (void)signal(SIGPIPE, run->on_pipe);
     /* one that came meanwhile ends redlockctl here */
     (void)sigprocmask(SIG_SETMASK, &run->keeper.setup.signals, NULL);
-    if (credentials_put_back(credentials))
-        again_start(run->options, lived_us);
+    if (credentials_put_back(credentials)) {
+        complain_of_lock(run->options, "starting again%s",
+                         was_short ? " in a moment" : "");
+        (void)snprintf(text, sizeof text, "%lld",
+                       was_short ? (long long)next_ms : 0);
+        if (setenv(delay_variable, text, 1) == 0) {
+            (void)execv("/proc/self/exe", argv);
+            (void)execvp(argv[0], argv);
+        }
+    }
     complain("%s", strerror(errno));
     return EXIT_OS_ERROR;
 }
@@ -372,7 +416,7 @@ int run_command(const struct options *options, const char *joined,
 {
     struct run run = {.options = options, .resource = joined};
     if (options->is_again)
-        again_wait();
+        wait_to_begin(&run);
     if (!start_guard(&run, credentials)) {
         complain("%s", strerror(errno));
         return EXIT_OS_ERROR;

@@ -11,7 +11,6 @@
 #include "../server/base/random.h"
 #include "../server/lock/names.h"
 #include "complain.h"
-#include "shown.h"
 
 enum {
     SLICE_MS = 10000,       /* of a wait: proxies may cut long requests */
