@@ -27,11 +27,12 @@ struct http {
     const struct http_trust *trust;
 };
 
-/* The body of an answer, as it comes in. */
-struct bytes {
-    char *ptr;
+/* What comes in of an answer: its body, or why there is none. */
+struct received {
+    char *bytes;
     size_t len, size;
     bool has_failed; /* no memory for all of it */
+    char error[CURL_ERROR_SIZE];
 };
 
 /* ---- memory ------------------------------------------------------------- */
@@ -103,16 +104,17 @@ void http_free(struct http *http)
 
 static size_t take_bytes(char *data, size_t size, size_t count, void *arg)
 {
-    struct bytes *bytes = arg;
+    struct received *received = arg;
     size_t len = size * count;
-    if (bytes->len + len > BODY_MAX)
+    if (received->len + len > BODY_MAX)
         return 0;
-    if (!bytes_reserve(&bytes->ptr, &bytes->size, bytes->len + len)) {
-        bytes->has_failed = true;
+    if (!bytes_reserve(&received->bytes, &received->size,
+                       received->len + len)) {
+        received->has_failed = true;
         return 0;
     }
-    memcpy(bytes->ptr + bytes->len, data, len);
-    bytes->len += len;
+    memcpy(received->bytes + received->len, data, len);
+    received->len += len;
     return len;
 }
 
@@ -148,9 +150,8 @@ static struct curl_slist *make_headers(const struct http_request *request)
     bool is_whole = add_header(&list, "Expect:");
     if (request->body != NULL)
         is_whole &= add_header(&list, "Content-Type: application/json");
-    for (int i = 0; i < HTTP_HEADERS; i++)
-        if (request->headers[i] != NULL)
-            is_whole &= add_header(&list, request->headers[i]);
+    if (request->header != NULL)
+        is_whole &= add_header(&list, request->header);
     if (*request->bearer)
         is_whole &= add_bearer(&list, request->bearer);
     if (is_whole)
@@ -210,51 +211,32 @@ static bool find_loopback(const char *url, bool *is_it)
     return code != CURLUE_OUT_OF_MEMORY;
 }
 
-/* False: no memory. */
-static bool set_target(CURL *easy, const struct http_request *request,
-                       const char *url)
+/* False: no memory. The texts are borrowed until the transfer has ended. */
+static bool set_request(CURL *easy, const struct http_request *request,
+                        const char *url, struct curl_slist *headers,
+                        struct received *received)
 {
+    long timeout_ms = (long)request->timeout_ms;
     bool is_loopback = false;
-    bool is_set = find_loopback(url, &is_loopback);
+    bool is_set =
+        url != NULL && headers != NULL && find_loopback(url, &is_loopback);
+    if (!is_set)
+        return false;
     SET(CURLOPT_URL, url);
     if (is_loopback)
         SET(CURLOPT_PROXY, ""); /* none, even if one is configured */
     SET(CURLOPT_CUSTOMREQUEST, request->method);
+    SET(CURLOPT_HTTPHEADER, headers);
     if (request->body != NULL)
         SET(CURLOPT_POSTFIELDS, request->body);
-    return is_set;
-}
-
-/* The same. */
-static bool set_limits(CURL *easy, const struct http_request *request)
-{
-    long timeout_ms = (long)request->timeout_ms;
-    bool is_set = true;
     SET(CURLOPT_NOSIGNAL, 1L);
     SET(CURLOPT_TIMEOUT_MS, timeout_ms);
     SET(CURLOPT_CONNECTTIMEOUT_MS,
         timeout_ms < CONNECT_MS ? timeout_ms : (long)CONNECT_MS);
     SET(CURLOPT_USERAGENT, "redlockctl/" REDLOCKD_VERSION);
-    return is_set;
-}
-
-/* The same. */
-static bool set_answer(CURL *easy, char error[CURL_ERROR_SIZE],
-                       struct bytes *bytes)
-{
-    bool is_set = true;
-    SET(CURLOPT_ERRORBUFFER, error);
+    SET(CURLOPT_ERRORBUFFER, received->error);
     SET(CURLOPT_WRITEFUNCTION, take_bytes);
-    SET(CURLOPT_WRITEDATA, bytes);
-    return is_set;
-}
-
-/* The same. */
-static bool set_headers(CURL *easy, struct curl_slist *headers)
-{
-    bool is_set = headers != NULL;
-    if (is_set)
-        SET(CURLOPT_HTTPHEADER, headers);
+    SET(CURLOPT_WRITEDATA, received);
     return is_set;
 }
 
@@ -299,22 +281,23 @@ static void tell_starved(struct http_answer *answer)
     (void)snprintf(answer->error, sizeof answer->error, "out of memory");
 }
 
-static void read_answer(struct http *http, const char *error,
-                        const struct bytes *bytes, struct http_answer *answer)
+static void read_answer(struct http *http, const struct received *received,
+                        struct http_answer *answer)
 {
     int left = 0;
     const CURLMsg *message = curl_multi_info_read(http->multi, &left);
     CURLcode result = message != NULL && message->msg == CURLMSG_DONE
                           ? message->data.result
                           : CURLE_OUT_OF_MEMORY;
-    if (result == CURLE_OUT_OF_MEMORY || bytes->has_failed ||
+    if (result == CURLE_OUT_OF_MEMORY || received->has_failed ||
         (result != CURLE_OK && atomic_load(&is_starved))) {
         tell_starved(answer);
         return;
     }
     if (result != CURLE_OK) {
         (void)snprintf(answer->error, sizeof answer->error, "%s",
-                       *error ? error : curl_easy_strerror(result));
+                       *received->error ? received->error
+                                        : curl_easy_strerror(result));
         answer->is_untrusted = result == CURLE_PEER_FAILED_VERIFICATION ||
                                result == CURLE_SSL_CACERT_BADFILE ||
                                result == CURLE_SSL_CERTPROBLEM ||
@@ -322,7 +305,7 @@ static void read_answer(struct http *http, const char *error,
         return;
     }
     curl_easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &answer->status);
-    answer->body = jsonload(bytes->ptr, bytes->len, 0, NULL);
+    answer->body = jsonload(received->bytes, received->len, 0, NULL);
     if (jsonload_has_failed()) {
         tell_starved(answer);
         return;
@@ -337,8 +320,7 @@ static void read_answer(struct http *http, const char *error,
 void http_call(struct http *http, const struct http_request *request,
                struct http_answer *answer)
 {
-    char error[CURL_ERROR_SIZE] = "";
-    struct bytes bytes = {.ptr = NULL};
+    struct received received = {.bytes = NULL};
     char *url = NULL;
     assert(*request->path == '/' && request->timeout_ms >= 1);
     atomic_store(&is_starved, false);
@@ -346,15 +328,12 @@ void http_call(struct http *http, const struct http_request *request,
     struct curl_slist *headers = make_headers(request);
     if (asprintf(&url, "%s%s", request->base, request->path) < 0)
         url = NULL;
-    if (url != NULL && set_headers(http->easy, headers) &&
-        set_target(http->easy, request, url) &&
-        set_limits(http->easy, request) &&
-        set_answer(http->easy, error, &bytes) &&
+    if (set_request(http->easy, request, url, headers, &received) &&
         set_trust(http->easy, http->trust) &&
         curl_multi_add_handle(http->multi, http->easy) == CURLM_OK) {
         answer->is_stopped = !transfer(http);
         if (!answer->is_stopped)
-            read_answer(http, error, &bytes, answer);
+            read_answer(http, &received, answer);
         /* closes the connection of a stopped request: the server notices */
         (void)curl_multi_remove_handle(http->multi, http->easy);
     } else {
@@ -362,7 +341,7 @@ void http_call(struct http *http, const struct http_request *request,
     }
     curl_easy_reset(http->easy); /* it would keep pointers to what ends here */
     curl_slist_free_all(headers);
-    free(bytes.ptr);
+    free(received.bytes);
     free(url);
 }
 

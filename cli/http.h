@@ -10,7 +10,7 @@
 
 #include "wake.h"
 
-enum { HTTP_ERROR_SIZE = 256, HTTP_HEADERS = 2 };
+enum { HTTP_ERROR_SIZE = 256 };
 
 enum {
     HTTP_UNAUTHORIZED = 401,
@@ -32,12 +32,12 @@ struct http_trust {
 
 struct http_request {
     const char *method;
-    const char *base;                  /* http://host:port */
-    const char *path;                  /* begins with a slash */
-    const char *headers[HTTP_HEADERS]; /* "Name: value"; NULL: none */
-    const char *bearer;                /* a token; "": none */
-    const char *body;                  /* JSON; NULL: none */
-    int64_t timeout_ms;                /* of the whole call; at least 1 */
+    const char *base;   /* http://host:port */
+    const char *path;   /* begins with a slash */
+    const char *header; /* "Name: value"; NULL: none */
+    const char *bearer; /* a token; "": none */
+    const char *body;   /* JSON; NULL: none */
+    int64_t timeout_ms; /* of the whole call; at least 1 */
 };
 
 struct http_answer {

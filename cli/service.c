@@ -23,15 +23,6 @@ enum {
     KEY_BYTES = 16,    /* at random, of an Idempotency-Key */
 };
 
-/* One call, to whichever replica. */
-struct call {
-    const char *method;
-    const char *path;
-    const char *headers[HTTP_HEADERS];
-    char *body;
-    int64_t timeout_ms;
-};
-
 bool service_open(struct service *service, const struct options *options,
                   const struct wake *wake, struct credentials *credentials)
 {
@@ -128,29 +119,23 @@ static bool may_others_help(enum verdict verdict)
  * Asks the current replica; after a 401 again, if the file has a new token. If
  * it cannot help, the next one is current.
  */
-static enum verdict ask_one(struct service *service, const struct call *call,
+static enum verdict ask_one(struct service *service,
+                            struct http_request *request,
                             struct http_answer *answer)
 {
     const struct options *options = service->options;
-    const char *url = options->urls[service->current];
-    const struct http_request request = {
-        .method = call->method,
-        .base = url,
-        .path = call->path,
-        .headers = {call->headers[0], call->headers[1]},
-        .bearer = service->credentials->bearer,
-        .body = call->body,
-        .timeout_ms = at_least(call->timeout_ms, 1),
-    };
-    http_call(service->http, &request, answer);
+    request->base = options->urls[service->current];
+    request->bearer = service->credentials->bearer;
+    request->timeout_ms = at_least(request->timeout_ms, 1);
+    http_call(service->http, request, answer);
     if (answer->status == HTTP_UNAUTHORIZED &&
         credentials_refresh(service->credentials)) {
         http_answer_free(answer);
-        http_call(service->http, &request, answer);
+        http_call(service->http, request, answer);
     }
     enum verdict verdict = verdict_of(answer);
     if (verdict != VERDICT_DONE)
-        explain(answer, url, credentials_advice(service->credentials),
+        explain(answer, request->base, credentials_advice(service->credentials),
                 options->is_shared, service->detail);
     if (may_others_help(verdict))
         service->current = (service->current + 1) % options->urls_count;
@@ -348,25 +333,26 @@ static enum verdict acquire_once(struct service *service,
                                  const char *key_header, int64_t wait_ms,
                                  struct http_answer *answer)
 {
-    struct call call = {
+    char *wish = format_wish(service->options, wait_ms);
+    struct http_request request = {
         .method = "POST",
         .path = "/locks",
-        .headers = {key_header},
+        .header = key_header,
         .timeout_ms = wait_ms + ANSWER_MS,
-        .body = format_wish(service->options, wait_ms),
+        .body = wish,
     };
     bool is_starved = jsonload_has_failed();
-    if (is_starved || call.body == NULL) {
+    if (is_starved || wish == NULL) {
         (void)snprintf(service->detail, sizeof service->detail, "%s",
                        is_starved
                            ? "out of memory"
                            : "the resource or the owner is not valid UTF-8");
         *answer = (struct http_answer){.status = 0};
-        free(call.body);
+        free(wish);
         return is_starved ? VERDICT_STARVED : VERDICT_REFUSED;
     }
-    enum verdict verdict = ask_one(service, &call, answer);
-    free(call.body);
+    enum verdict verdict = ask_one(service, &request, answer);
+    free(wish);
     return verdict;
 }
 
@@ -431,19 +417,20 @@ enum verdict service_acquire(struct service *service, struct lock *lock,
 /* ---- extend and release -------------------------------------------------- */
 
 /* A call by the holder, to one replica after the other. */
-static enum verdict ask_all(struct service *service, struct call *call,
-                            int64_t give_up_us, int64_t timeout_ms,
-                            struct attempts *attempts,
+static enum verdict ask_all(struct service *service,
+                            struct http_request *request, int64_t give_up_us,
+                            int64_t timeout_ms, struct attempts *attempts,
                             struct http_answer *answer)
 {
     *attempts = (struct attempts){.is_holders = true, .give_up_us = give_up_us};
     for (;;) {
         /* leaves time for the other replicas, and for a second try */
         int64_t left_ms = (give_up_us - clock_now_us()) / US_PER_MS;
-        call->timeout_ms = timeout_ms;
+        request->timeout_ms = timeout_ms;
         if (give_up_us != 0)
-            call->timeout_ms = at_most(timeout_ms, at_least(left_ms / 4, 100));
-        enum verdict verdict = ask_one(service, call, answer);
+            request->timeout_ms =
+                at_most(timeout_ms, at_least(left_ms / 4, 100));
+        enum verdict verdict = ask_one(service, request, answer);
         if (!may_others_help(verdict) ||
             !may_try_again(service, attempts, answer, &verdict))
             return verdict;
@@ -455,7 +442,8 @@ enum verdict service_extend(struct service *service, struct lock *lock,
                             int64_t give_up_us, json_t **body)
 {
     char path[ID_MAX + 32], header[TOKEN_MAX + 32], wish[64];
-    struct call call = {.method = "PUT", .path = path, .headers = {header}};
+    struct http_request request = {
+        .method = "PUT", .path = path, .header = header, .body = wish};
     struct attempts attempts;
     struct http_answer answer;
     (void)snprintf(path, sizeof path, "/locks/%s/extend", lock->id);
@@ -463,9 +451,8 @@ enum verdict service_extend(struct service *service, struct lock *lock,
     (void)snprintf(wish, sizeof wish, "{\"ttl_ms\":%" PRId64 "%s}",
                    service->options->ttl_ms,
                    service->options->is_shared ? ",\"mode\":\"shared\"" : "");
-    call.body = wish;
     enum verdict verdict =
-        ask_all(service, &call, give_up_us, EXTEND_MS, &attempts, &answer);
+        ask_all(service, &request, give_up_us, EXTEND_MS, &attempts, &answer);
     if (verdict == VERDICT_DONE && !read_lock(service, lock, &answer))
         verdict = VERDICT_UNAVAILABLE;
     give_body(&answer, body);
@@ -477,13 +464,14 @@ enum verdict service_release(struct service *service, const char *id,
                              bool *is_repeated, json_t **body)
 {
     char path[ID_MAX + 32], header[TOKEN_MAX + 32];
-    struct call call = {.method = "DELETE", .path = path, .headers = {header}};
+    struct http_request request = {
+        .method = "DELETE", .path = path, .header = header};
     struct attempts attempts;
     struct http_answer answer;
     (void)snprintf(path, sizeof path, "/locks/%s", id);
     (void)snprintf(header, sizeof header, "X-Lock-Token: %s", token);
     enum verdict verdict =
-        ask_all(service, &call, give_up_us, EXTEND_MS, &attempts, &answer);
+        ask_all(service, &request, give_up_us, EXTEND_MS, &attempts, &answer);
     *is_repeated = attempts.may_have_done;
     give_body(&answer, body);
     return verdict;
@@ -492,11 +480,11 @@ enum verdict service_release(struct service *service, const char *id,
 enum verdict service_ask(struct service *service, const char *method,
                          const char *path, int64_t wait_ms, json_t **body)
 {
-    struct call call = {.method = method, .path = path};
+    struct http_request request = {.method = method, .path = path};
     struct attempts attempts;
     struct http_answer answer;
     enum verdict verdict =
-        ask_all(service, &call, 0, ANSWER_MS + wait_ms, &attempts, &answer);
+        ask_all(service, &request, 0, ANSWER_MS + wait_ms, &attempts, &answer);
     give_body(&answer, body);
     return verdict;
 }
