@@ -22,7 +22,7 @@
 #include "base/loop.h"
 #include "base/notify.h"
 #include "base/process.h"
-#include "config/options.h"
+#include "config/config.h"
 #include "engine/engine.h"
 #include "healthcheck.h"
 #include "node/session.h"
@@ -296,7 +296,7 @@ int main(int argc, char **argv, char **envp)
         perror("redlockd: /dev/null"); /* unless stderr is what is closed */
         return EXIT_FAILURE;
     }
-    if (!options_load(&server.config, argc, argv, envp, error)) {
+    if (!config_load(&server.config, argc, argv, envp, error)) {
         fprintf(stderr, "redlockd: %s\n", error);
         return EX_CONFIG; /* to start it again would not help */
     }
@@ -316,10 +316,10 @@ int main(int argc, char **argv, char **envp)
         ignore_signals();
         return (int)plan_run(&server.config);
     case CONFIG_PRINT:
-        options_print(&server.config, stdout);
+        config_print(&server.config, stdout);
         break;
     case CONFIG_HELP:
-        options_print_help(stdout);
+        config_print_help(stdout);
         break;
     case CONFIG_VERSION:
         puts("redlockd " REDLOCKD_VERSION);

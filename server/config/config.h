@@ -1,8 +1,11 @@
 /*
- * The configuration: what the options say.
+ * The configuration: all options, from the environment and the command line.
+ * One table feeds parsing, --help and --print-config.
  */
 #ifndef REDLOCKD_CONFIG_H
 #define REDLOCKD_CONFIG_H
+
+#include <stdio.h>
 
 #include "../base/address.h"
 #include "../base/log.h"
@@ -76,5 +79,18 @@ static inline bool config_has_tls_nodes(const struct config *config)
             return true;
     return false;
 }
+
+/*
+ * Fills config from defaults, then the environment (REDLOCKD_…), then argv.
+ * False: error holds one line that names the option, the value and the fix, but
+ * no secret. --help and --version are found before anything else is read; nodes
+ * are required only to serve and to check.
+ */
+bool config_load(struct config *config, int argc, char **argv, char **envp,
+                 char error[CONFIG_ERROR_MAX]);
+
+/* The help text, and every value as --flag=value without secrets. */
+void config_print_help(FILE *out);
+void config_print(const struct config *config, FILE *out);
 
 #endif

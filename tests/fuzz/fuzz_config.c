@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "../../server/base/address.h"
-#include "../../server/config/options.h"
+#include "../../server/config/config.h"
 #include "input.h"
 
 enum { ARGS_MAX = 40 };
@@ -67,7 +67,7 @@ static char *print(const struct config *config)
     size_t len;
     FILE *out = open_memstream(&text, &len);
     assert(out != NULL);
-    options_print(config, out);
+    config_print(config, out);
     int rc = fclose(out);
     assert(rc == 0 && text != NULL);
     return text;
@@ -107,7 +107,7 @@ static void read_again(const struct config *config)
         assert(argc < ARGS_MAX);
         argv[argc++] = line;
     }
-    bool is_read = options_load(&again, argc, argv, no_environment, error);
+    bool is_read = config_load(&again, argc, argv, no_environment, error);
     assert(is_read);
     check_same(config, &again);
     free(text);
@@ -143,7 +143,7 @@ void fuzz(struct input *input)
     int argc = 1;
     while (input_has_more(input) && argc < ARGS_MAX)
         argv[argc++] = input_text(input);
-    if (!options_load(&config, argc, argv, no_environment, error)) {
+    if (!config_load(&config, argc, argv, no_environment, error)) {
         check_error(error, argv, argc);
     } else if (config.action != CONFIG_HELP &&
                config.action != CONFIG_VERSION) {

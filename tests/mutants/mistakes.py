@@ -59,9 +59,9 @@ IN_UNITS_AND_MODEL = [
         "    bool counts = epoch < 0 && (")], tests="epoch"),
     Defect("take-over of another epoch accepted", "unit",
            "bad_flag_is_refused_with_option_value_and_limit", [Edit(
-        "server/config/options.c",
+        "server/config/config.c",
         "    return config->take_over == 0 ||\n",
-        "    return config->take_over >= 0 ||\n")], tests="options"),
+        "    return config->take_over >= 0 ||\n")], tests="config"),
     Defect("who takes over falls back", "unit",
            "story_65_who_takes_over_follows_no_lower_epoch", [Edit(
         "server/engine/voting/epoch.c",

@@ -3,8 +3,6 @@
 #include <check.h>
 #include <string.h>
 
-#include "../../../server/config/options.h"
-
 enum { WORDS_MAX = 64 };
 
 /* Splits words at spaces into a NULL-terminated array; returns the count. */
@@ -32,5 +30,5 @@ bool words_load(struct config *config, const char *env, const char *args,
 
     split(env, env_copy, sizeof env_copy, envp);
     int argc = 1 + split(args, args_copy, sizeof args_copy, argv + 1);
-    return options_load(config, argc, argv, envp, error);
+    return config_load(config, argc, argv, envp, error);
 }

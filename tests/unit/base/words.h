@@ -6,7 +6,7 @@
 
 #include "../../../server/config/config.h"
 
-/* options_load with words separated by spaces; argv[0] is added. */
+/* config_load with words separated by spaces; argv[0] is added. */
 bool words_load(struct config *config, const char *env, const char *args,
                 char error[CONFIG_ERROR_MAX]);
 
