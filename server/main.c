@@ -1,7 +1,7 @@
 /*
  * The composition root: the only file that sees both the engine and the HTTP
- * side. It makes loop, world, engine and front, connects them, and takes them
- * down again.
+ * side. It makes loop, world (with the engine) and front, connects them, and
+ * takes them down again.
  *
  *   client ─HTTP─→ front ─→ engine ─port─→ world: link ─RESP─→ node, five times
  *                    ↑         │  ↑                 │
@@ -17,17 +17,16 @@
 
 #include "../api/exchange.h"
 #include "../api/front.h"
-#include "base/address.h"
+#include "../api/service.h"
 #include "base/clock.h"
 #include "base/loop.h"
-#include "base/notify.h"
 #include "base/process.h"
 #include "config/config.h"
 #include "engine/engine.h"
 #include "healthcheck.h"
 #include "node/session.h"
+#include "notify.h"
 #include "plan.h"
-#include "start.h"
 #include "world.h"
 
 enum {
@@ -48,9 +47,8 @@ struct server {
     struct config config;
     struct metrics metrics;
     struct loop *loop;
-    struct engine *engine;
-    struct front *front;
     struct world *world;
+    struct front *front;
     int64_t connections_max;
     struct loop_timer *drain_timer;
     int64_t drained_us; /* when it may end; 0: not draining */
@@ -71,12 +69,6 @@ static void serve(void *arg)
     front_serve(server->front);
 }
 
-static void flush(void *arg)
-{
-    struct server *server = arg;
-    world_flush(server->world);
-}
-
 /* ---- the end ------------------------------------------------------------ */
 
 static void check_drained(void *arg)
@@ -85,7 +77,7 @@ static void check_drained(void *arg)
     int64_t now_us = clock_now_us();
     int64_t over_us = now_us - server->drained_us;
     bool is_idle = front_in_flight(server->front) == 0 &&
-                   !engine_is_releasing(server->engine);
+                   !engine_is_releasing(world_engine(server->world));
     if (over_us >= 0)
         front_end_drain(server->front);
     if (over_us >= IN_FLIGHT_MOST_US || (over_us >= 0 && is_idle))
@@ -97,15 +89,12 @@ static void check_drained(void *arg)
 /* Serves for drain_ms, then ends when nothing is in flight. */
 static void drain(struct server *server, int64_t drain_ms)
 {
-    char status[64];
     if (server->drained_us != 0) {
         loop_stop(server->loop); /* the second signal: stop at once */
         return;
     }
-    log_write(LOG_INFO, "draining",
-              (struct log_field[]){LOG_N("drain_ms", drain_ms), LOG_END});
-    snprintf(status, sizeof status, "draining for %" PRId64 " ms", drain_ms);
-    notify_stopping(drain_ms * 1000 + IN_FLIGHT_MOST_US + STOP_MOST_US, status);
+    notify_draining(drain_ms,
+                    drain_ms * 1000 + IN_FLIGHT_MOST_US + STOP_MOST_US);
     server->drained_us = clock_now_us() + drain_ms * 1000;
     front_begin_drain(server->front);
     check_drained(server);
@@ -133,7 +122,7 @@ static void on_hangup(void *arg)
     world_reload(server->world);
     front_reload(server->front);
     if (!is_draining)
-        start_tell(&server->config);
+        notify_ready(&server->config);
 }
 
 /* ---- the beginning ------------------------------------------------------ */
@@ -155,7 +144,7 @@ static bool count_connections(struct server *server,
     return false;
 }
 
-static bool start_engine(struct server *server)
+static bool start_world(struct server *server, char error[TRUST_TEXT_MAX])
 {
     const struct config *config = &server->config;
     /* Holders get the other half: they must be able to connect and release. */
@@ -169,9 +158,15 @@ static bool start_engine(struct server *server)
     }
     server->metrics.nodes = config->nodes_count;
     server->metrics.quorum = quorum_of(config->nodes_count);
-    server->engine =
-        world_engine(server->world, &settings, &server->metrics, answer);
-    return server->engine != NULL;
+    const struct world_setup setup = {
+        .loop = server->loop,
+        .config = config,
+        .settings = &settings,
+        .metrics = &server->metrics,
+        .answer = answer,
+    };
+    server->world = world_new(&setup, error);
+    return server->world != NULL;
 }
 
 static bool start_loop(struct server *server)
@@ -180,10 +175,8 @@ static bool start_loop(struct server *server)
     if (server->loop == NULL)
         return false;
     loop_set_stage(server->loop, LOOP_SERVE, serve, server);
-    loop_set_stage(server->loop, LOOP_FLUSH, flush, server);
-    server->world = world_new(server->loop);
     server->drain_timer = loop_timer_new(server->loop, check_drained, server);
-    return server->world != NULL && server->drain_timer != NULL &&
+    return server->drain_timer != NULL &&
            loop_on_signal(server->loop, SIGTERM, on_terminate, server) &&
            loop_on_signal(server->loop, SIGINT, on_interrupt, server) &&
            loop_on_signal(server->loop, SIGHUP, on_hangup, server);
@@ -193,7 +186,7 @@ static bool start_front(struct server *server, char error[FRONT_ERROR_MAX])
 {
     const struct front_setup setup = {
         .loop = server->loop,
-        .engine = server->engine,
+        .engine = world_engine(server->world),
         .config = &server->config,
         .metrics = &server->metrics,
         .connections_max = (int)server->connections_max,
@@ -210,8 +203,7 @@ static bool start(struct server *server, char error[TRUST_TEXT_MAX])
     server->metrics.connections_max = (uint64_t)server->connections_max;
     snprintf(error, FRONT_ERROR_MAX, "no memory or no descriptors");
     /* the listener last: a client that connects finds everything running */
-    return start_loop(server) && start_engine(server) &&
-           world_connect(server->world, &server->config, error) &&
+    return start_loop(server) && start_world(server, error) &&
            start_front(server, error);
 }
 
@@ -220,16 +212,15 @@ static void stop_serving(struct server *server)
 {
     front_free(server->front);
     server->front = NULL;
-    if (server->engine != NULL)
-        engine_stop(server->engine);
-    if (server->world != NULL)
-        world_flush_calls(server->world);
+    if (server->world == NULL)
+        return;
+    engine_stop(world_engine(server->world));
+    world_flush_calls(server->world);
 }
 
 static void stop(struct server *server)
 {
     stop_serving(server);
-    engine_free(server->engine);
     world_free(server->world);
     /* it ends well, even if it is told to end again */
     sigset_t ends;
@@ -263,8 +254,8 @@ static int run(struct server *server)
         stop(server);
         return EXIT_FAILURE;
     }
-    start_log(&server->config, server->connections_max);
-    start_tell(&server->config);
+    notify_start(&server->config, server->connections_max);
+    notify_ready(&server->config);
     loop_run(server->loop);
     bool is_resolving = loop_is_resolving(server->loop);
     stop_serving(server);

@@ -315,7 +315,6 @@ enum plan_status plan_print(const struct outlook *outlook,
 struct plan {
     struct loop *loop;
     struct world *world;
-    struct engine *engine;
     struct loop_timer *timer;
     int64_t until_us; /* at the latest */
     int64_t since_us; /* all had been looked at once; 0: not yet */
@@ -326,7 +325,7 @@ static void check(void *arg)
 {
     struct plan *plan = arg;
     int64_t now_us = clock_now_us();
-    engine_outlook(plan->engine, plan->since_us, &plan->outlook);
+    engine_outlook(world_engine(plan->world), plan->since_us, &plan->outlook);
     bool is_settled = plan->outlook.is_settled;
     if (now_us >= plan->until_us || (is_settled && plan->since_us != 0)) {
         loop_stop(plan->loop);
@@ -335,12 +334,6 @@ static void check(void *arg)
     if (is_settled)
         plan->since_us = now_us;
     loop_timer_set(plan->timer, now_us + LOOK_US);
-}
-
-static void flush(void *arg)
-{
-    struct plan *plan = arg;
-    world_flush(plan->world);
 }
 
 static bool begin(struct plan *plan, const struct config *config,
@@ -354,20 +347,19 @@ static bool begin(struct plan *plan, const struct config *config,
     plan->loop = loop_new();
     if (plan->loop == NULL)
         return false;
-    plan->world = world_new(plan->loop);
+    const struct world_setup setup = {.loop = plan->loop,
+                                      .config = config,
+                                      .settings = &settings,
+                                      .metrics = &metrics};
     plan->timer = loop_timer_new(plan->loop, check, plan);
-    if (plan->world == NULL || plan->timer == NULL)
-        return false;
-    plan->engine = world_engine(plan->world, &settings, &metrics, NULL);
-    return plan->engine != NULL && world_connect(plan->world, config, error);
+    plan->world = plan->timer != NULL ? world_new(&setup, error) : NULL;
+    return plan->world != NULL;
 }
 
 static void end(struct plan *plan)
 {
-    engine_free(plan->engine);
     world_free(plan->world);
-    if (plan->loop != NULL)
-        loop_free(plan->loop);
+    loop_free(plan->loop);
 }
 
 enum plan_status plan_run(const struct config *config)
@@ -383,7 +375,6 @@ enum plan_status plan_run(const struct config *config)
     plan.until_us =
         clock_now_us() + PATIENCE_US +
         at_least(2 * config->node_timeout_ms * US_PER_MS, CONNECTING_US);
-    loop_set_stage(plan.loop, LOOP_FLUSH, flush, &plan);
     check(&plan);
     loop_run(plan.loop);
     enum plan_status status = plan_print(&plan.outlook, config, stdout);

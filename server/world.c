@@ -16,7 +16,7 @@ enum {
 
 struct world {
     struct loop *loop;
-    struct engine *engine; /* NULL: none yet */
+    struct engine *engine;
     struct timers *timers; /* of the engine */
     struct trust *trust;   /* NULL: no node speaks TLS */
     int nodes;
@@ -95,24 +95,6 @@ static void subscribe(void *ctx, int node, struct span resource, bool is_on)
     subscription_set(world->subscriptions[node], resource, is_on);
 }
 
-struct engine *world_engine(struct world *world,
-                            const struct engine_settings *settings,
-                            struct metrics *metrics,
-                            void (*answer)(void *ctx, void *client))
-{
-    const struct engine_port port = {.ctx = world,
-                                     .send = send_call,
-                                     .now = read_clock,
-                                     .random = fill_with_random,
-                                     .timer = set_timer,
-                                     .answer = answer,
-                                     .listen = listen_to_all,
-                                     .subscribe = subscribe};
-    assert(world->engine == NULL);
-    world->engine = engine_new(settings, &port, metrics);
-    return world->engine;
-}
-
 /* ---- what the engine is told --------------------------------------------- */
 
 /* The timers are made before the engine: so ctx is the world. */
@@ -130,8 +112,9 @@ void world_flush_calls(struct world *world)
         link_flush(world->links[i]);
 }
 
-void world_flush(struct world *world)
+static void flush(void *arg)
 {
+    struct world *world = arg;
     world_flush_calls(world);
     for (int i = 0; i < world->nodes; i++)
         subscription_flush(world->subscriptions[i]);
@@ -164,20 +147,6 @@ void world_reload(struct world *world)
 
 /* ---- begin and end ------------------------------------------------------ */
 
-struct world *world_new(struct loop *loop)
-{
-    struct world *world = calloc(1, sizeof *world);
-    if (world == NULL)
-        return NULL;
-    world->loop = loop;
-    world->timers = timers_new(loop, run_engine_timer, world);
-    if (world->timers == NULL) {
-        world_free(world);
-        return NULL;
-    }
-    return world;
-}
-
 /* False: no memory. */
 static bool add_node(struct world *world, const struct config *config)
 {
@@ -204,27 +173,59 @@ static bool add_node(struct world *world, const struct config *config)
     return world->subscriptions[node] != NULL;
 }
 
-bool world_connect(struct world *world, const struct config *config,
-                   char error[TRUST_TEXT_MAX])
+static bool start(struct world *world, const struct world_setup *setup,
+                  char error[TRUST_TEXT_MAX])
 {
-    if (!trust_make(&world->trust, config, error))
+    const struct engine_port port = {.ctx = world,
+                                     .send = send_call,
+                                     .now = read_clock,
+                                     .random = fill_with_random,
+                                     .timer = set_timer,
+                                     .answer = setup->answer,
+                                     .listen = listen_to_all,
+                                     .subscribe = subscribe};
+    world->loop = setup->loop;
+    loop_set_stage(world->loop, LOOP_FLUSH, flush, world);
+    world->timers = timers_new(world->loop, run_engine_timer, world);
+    if (world->timers == NULL)
         return false;
-    while (world->nodes < config->nodes_count)
-        if (!add_node(world, config))
+    world->engine = engine_new(setup->settings, &port, setup->metrics);
+    if (world->engine == NULL ||
+        !trust_make(&world->trust, setup->config, error))
+        return false;
+    while (world->nodes < setup->config->nodes_count)
+        if (!add_node(world, setup->config))
             return false;
     warn_of_certificate(world);
     return true;
+}
+
+struct world *world_new(const struct world_setup *setup,
+                        char error[TRUST_TEXT_MAX])
+{
+    struct world *world = calloc(1, sizeof *world);
+    if (world == NULL || start(world, setup, error))
+        return world;
+    world_free(world);
+    return NULL;
+}
+
+struct engine *world_engine(const struct world *world)
+{
+    return world->engine;
 }
 
 void world_free(struct world *world)
 {
     if (world == NULL)
         return;
+    engine_free(world->engine);
     for (int i = 0; i < world->nodes; i++) {
         link_free(world->links[i]);
         subscription_free(world->subscriptions[i]);
     }
     trust_free(world->trust);
     timers_free(world->timers);
+    loop_set_stage(world->loop, LOOP_FLUSH, NULL, NULL);
     free(world);
 }

@@ -48,8 +48,8 @@ fuzzers := $(patsubst tests/fuzz/fuzz_%.c,$(OUT)/fuzz/%,\
 fuzz_shared := $(patsubst %.c,$(OUT)/%.o,\
                  $(filter-out tests/fuzz/fuzz_%,$(wildcard tests/fuzz/*.c)))
 # What no fuzzer needs; whoever lists too much is told by the linker
-unfuzzed := $(addprefix server/,world plan start healthcheck \
-              $(addprefix base/,linefile loop notify peer process timers) \
+unfuzzed := $(addprefix server/,world plan notify healthcheck \
+              $(addprefix base/,linefile loop peer process timers) \
               $(addprefix node/,confirm dial line link resolver \
                 subscription)) \
             $(addprefix api/,accesslog exchange front handler heartbeat list \

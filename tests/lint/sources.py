@@ -9,7 +9,7 @@ FUNCTION_MAX, FILE_MAX, LINE_MAX = 80, 1000, 100
 LIBRARIES = {
     "uv.h": {"server/base/loop.c"},
     "hiredis/": {"server/node/wire.c"},
-    "systemd/": {"server/base/notify.c"},
+    "systemd/": {"server/notify.c"},
     "gnutls/": {"api/access/digest.c", "api/http/library.c",
                 "api/http/tls.c",
                 "server/base/certificates.c", "server/base/certificates.h",

@@ -1,11 +1,13 @@
-#include "start.h"
+#include "notify.h"
 
-#include <stdio.h>
+#include <inttypes.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <systemd/sd-daemon.h>
 
-#include "base/address.h"
-#include "base/log.h"
-#include "base/notify.h"
+#include "base/clock.h"
+
+/* ---- the log ------------------------------------------------------------- */
 
 enum { CONNECTIONS_FEW = 1000 }; /* fewer than this may be a mistake */
 
@@ -81,7 +83,7 @@ static void warn(const struct config *config, int64_t connections)
                  "two holders");
 }
 
-void start_log(const struct config *config, int64_t connections)
+void notify_start(const struct config *config, int64_t connections)
 {
     log_write(
         LOG_INFO, "start",
@@ -94,13 +96,38 @@ void start_log(const struct config *config, int64_t connections)
     warn(config, connections);
 }
 
-void start_tell(const struct config *config)
+/* ---- the service manager ------------------------------------------------- */
+
+/* A service manager that hears nothing may kill the process. */
+static void check_sent(int rc)
+{
+    if (rc < 0)
+        log_tell(LOG_WARN, "notify_failed", strerror(-rc));
+}
+
+void notify_ready(const struct config *config)
 {
     char address[ADDRESS_TEXT_MAX];
-    char status[ADDRESS_TEXT_MAX + 64];
     address_format(address, sizeof address, config->listen_host,
                    config->listen_port);
-    (void)snprintf(status, sizeof status, "serving on %s over %d nodes",
-                   address, config->nodes_count);
-    notify_ready(status);
+    check_sent(sd_notifyf(0, "READY=1\nSTATUS=serving on %s over %d nodes",
+                          address, config->nodes_count));
+}
+
+void notify_reloading(void)
+{
+    check_sent(sd_notifyf(0,
+                          "RELOADING=1\nMONOTONIC_USEC=%" PRId64
+                          "\nSTATUS=reading its files again",
+                          clock_monotonic_us()));
+}
+
+void notify_draining(int64_t drain_ms, int64_t most_us)
+{
+    log_write(LOG_INFO, "draining",
+              (struct log_field[]){LOG_N("drain_ms", drain_ms), LOG_END});
+    check_sent(sd_notifyf(0,
+                          "STOPPING=1\nEXTEND_TIMEOUT_USEC=%" PRId64
+                          "\nSTATUS=draining for %" PRId64 " ms",
+                          most_us, drain_ms));
 }
