@@ -54,35 +54,42 @@ static void run_timer(void *arg)
     timer->timers->fn(timer->timers->arg, timer->slot);
 }
 
-static bool add(struct timers *timers)
+static bool make_room(struct timers *timers, uint32_t slot)
 {
-    if (timers->count % GROWTH == 0) {
-        struct timer **slots =
-            realloc(timers->slots,
-                    (timers->count + (size_t)GROWTH) * sizeof(struct timer *));
-        if (slots == NULL)
-            return false;
-        timers->slots = slots;
-    }
+    uint32_t count = (slot / GROWTH + 1) * GROWTH;
+    struct timer **slots =
+        realloc(timers->slots, count * sizeof(struct timer *));
+    if (slots == NULL)
+        return false;
+    for (; timers->count < count; timers->count++)
+        slots[timers->count] = NULL;
+    timers->slots = slots;
+    return true;
+}
+
+/* NULL: no memory. */
+static struct timer *make(struct timers *timers, uint32_t slot)
+{
     struct timer *timer = malloc(sizeof *timer);
     if (timer == NULL)
-        return false;
-    *timer = (struct timer){.timers = timers, .slot = timers->count};
+        return NULL;
+    *timer = (struct timer){.timers = timers, .slot = slot};
     timer->timer = loop_timer_new(timers->loop, run_timer, timer);
-    if (timer->timer == NULL) {
-        free(timer);
-        return false;
-    }
-    timers->slots[timers->count++] = timer;
-    return true;
+    if (timer->timer != NULL)
+        return timer;
+    free(timer);
+    return NULL;
 }
 
 bool timers_set(struct timers *timers, uint32_t slot, int64_t at_us)
 {
-    while (timers->count <= slot)
-        if (!add(timers))
-            return false;
+    if (slot >= timers->count && !make_room(timers, slot))
+        return false;
     struct timer *timer = timers->slots[slot];
+    if (timer == NULL)
+        timer = timers->slots[slot] = make(timers, slot);
+    if (timer == NULL)
+        return false;
     timer->at_us = at_us;
     if (at_us != 0 && (timer->set_us == 0 || at_us < timer->set_us))
         start(timer);
@@ -94,7 +101,8 @@ void timers_free(struct timers *timers)
     if (timers == NULL)
         return;
     for (uint32_t i = 0; i < timers->count; i++) {
-        loop_timer_free(timers->slots[i]->timer);
+        if (timers->slots[i] != NULL)
+            loop_timer_free(timers->slots[i]->timer);
         free(timers->slots[i]);
     }
     free(timers->slots);
