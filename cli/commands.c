@@ -110,6 +110,24 @@ static void print_lock(const struct command *command, const struct lock *lock)
     (void)printf("# yours for %.1f s\n", left_s);
 }
 
+/*
+ * After a call: prints its answer, as print does or as it is, or complains;
+ * frees it, and returns the exit status. print: NULL: nothing.
+ */
+static int end_call(const struct command *command, enum verdict verdict,
+                    json_t *answer, void (*print)(const json_t *answer))
+{
+    const struct options *options = command->options;
+    if (verdict != VERDICT_DONE)
+        complain_of_lock(options, "%s", command->service.detail);
+    else if (options->is_json)
+        print_json(answer);
+    else if (print != NULL)
+        print(answer);
+    json_decref(answer);
+    return complain_status(options, verdict);
+}
+
 /* ---- commands of the holder ---------------------------------------------- */
 
 int command_acquire(struct command *command)
@@ -167,15 +185,9 @@ int command_release(struct command *command)
             ? service_ask(service, "DELETE", path, 0, &answer)
             : service_release(service, command->id, options->token,
                               clock_now_us() + TRY_US, &is_repeated, &answer);
-    if (verdict != VERDICT_DONE)
-        complain_of_lock(options, "%s", command->service.detail);
-    else if (options->is_json)
-        print_json(answer);
-    json_decref(answer);
+    int status = end_call(command, verdict, answer, NULL);
     /* an answer was lost, which may have said that the lock is released */
-    if (verdict == VERDICT_LOST && is_repeated)
-        return EXIT_SUCCESS;
-    return complain_status(options, verdict);
+    return verdict == VERDICT_LOST && is_repeated ? EXIT_SUCCESS : status;
 }
 
 /* ---- commands of everybody ----------------------------------------------- */
@@ -234,16 +246,8 @@ static int show_pool(struct command *command)
     enum verdict verdict =
         service_ask(&command->service, "GET", path, 0, &answer);
     bool is_held = json_array_size(json_object_get(answer, "slots")) > 0;
-    if (verdict != VERDICT_DONE)
-        complain_of_lock(options, "%s", command->service.detail);
-    else if (options->is_json)
-        print_json(answer);
-    else
-        print_pool(answer);
-    json_decref(answer);
-    return verdict == VERDICT_DONE && !is_held
-               ? EXIT_NOT_ACQUIRED
-               : complain_status(options, verdict);
+    int status = end_call(command, verdict, answer, print_pool);
+    return verdict == VERDICT_DONE && !is_held ? EXIT_NOT_ACQUIRED : status;
 }
 
 int command_show(struct command *command)
@@ -326,10 +330,10 @@ int command_list(struct command *command)
             verdict = VERDICT_STARVED;
         cursor = http_text(page, "cursor");
     } while (verdict == VERDICT_DONE && *cursor);
-    if (verdict == VERDICT_STARVED)
-        complain("list: out of memory");
-    else if (verdict != VERDICT_DONE)
-        complain("list: %s", command->service.detail);
+    if (verdict != VERDICT_DONE)
+        complain_of_lock(options, "%s",
+                         verdict == VERDICT_STARVED ? "out of memory"
+                                                    : command->service.detail);
     json_decref(page);
     json_decref(seen);
     return complain_status(options, verdict);
@@ -365,22 +369,13 @@ static void print_nodes(const json_t *answer)
 
 int command_nodes(struct command *command)
 {
-    const struct options *options = command->options;
     json_t *answer = NULL;
     enum verdict verdict =
         service_ask(&command->service, "GET", "/nodes", 0, &answer);
     bool has_quorum =
         http_number(answer, "voting") >= http_number(answer, "quorum");
-    if (verdict != VERDICT_DONE)
-        complain("nodes: %s", command->service.detail);
-    else if (options->is_json)
-        print_json(answer);
-    else
-        print_nodes(answer);
-    json_decref(answer);
-    return verdict == VERDICT_DONE && !has_quorum
-               ? EXIT_NO_QUORUM
-               : complain_status(options, verdict);
+    int status = end_call(command, verdict, answer, print_nodes);
+    return verdict == VERDICT_DONE && !has_quorum ? EXIT_NO_QUORUM : status;
 }
 
 /* ---- watching one lock --------------------------------------------------- */

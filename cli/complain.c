@@ -64,6 +64,8 @@ void complain_of_lock(const struct options *options, const char *format, ...)
     va_list args;
     va_start(args, format);
     (void)fputs("redlockctl: ", stderr);
+    if (options->resources_count == 0)
+        (void)fputs(options->argv[1], stderr); /* the command */
     for (int i = 0; i < options->resources_count; i++) {
         (void)fputs(i > 0 ? ", " : "", stderr);
         shown_put(options->resources[i], stderr);

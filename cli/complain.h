@@ -32,7 +32,7 @@ static inline bool verdict_is_answer(enum verdict verdict)
  */
 bool complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The same, with the resources in front of the message. */
+/* The same, with the resources in front of the message, or the command. */
 void complain_of_lock(const struct options *options, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -111,7 +111,7 @@ static void reap(struct guard *guard)
             guard->has_exited = true;
             guard->shared->code = info.si_code == CLD_EXITED
                                       ? info.si_status
-                                      : GUARD_SIGNALLED + info.si_status;
+                                      : EXIT_SIGNALLED + info.si_status;
         } else if (is_command && info.si_status == SIGTSTP) {
             /* Ctrl-Z: nobody could resume it */
             family_signal(guard->command, SIGCONT);
@@ -259,7 +259,7 @@ void guard_run(const struct guard_setup *setup)
         guard.command = start_command(setup);
     if (guard.command < 0) {
         perror("redlockctl: the command cannot be started");
-        guard.shared->code = GUARD_NO_FORK;
+        guard.shared->code = EXIT_OS_ERROR;
         guard.shared->end = GUARD_EXITED;
         return;
     }

@@ -37,8 +37,6 @@ enum guard_end {
     GUARD_ORPHANED,  /* redlockctl was killed */
 };
 
-enum { GUARD_SIGNALLED = 128, GUARD_NO_FORK = 71 /* EX_OSERR */ };
-
 /* In memory that both processes see. */
 struct guard_shared {
     /* redlockctl writes */
@@ -51,7 +49,7 @@ struct guard_shared {
     /* the guard writes */
     _Atomic pid_t command; /* and its process group; 0: none yet */
     atomic_int end;        /* enum guard_end */
-    atomic_int code;       /* exit status, or GUARD_SIGNALLED + signal */
+    atomic_int code;       /* exit status, or EXIT_SIGNALLED + signal */
 };
 
 struct guard_setup {

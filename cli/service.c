@@ -216,18 +216,6 @@ static void give_body(struct http_answer *answer, json_t **body)
 
 /* ---- acquire ------------------------------------------------------------- */
 
-/* One resource, with a limit. False: no memory. */
-static bool wish_permits(json_t *body, const struct options *options)
-{
-    json_int_t permits = at_least(options->permits, 1);
-    return body != NULL && json_object_del(body, "resources") == 0 &&
-           json_object_set_new(body, "resource",
-                               json_string(options->resources[0])) == 0 &&
-           json_object_set_new(body, "limit", json_integer(options->limit)) ==
-               0 &&
-           json_object_set_new(body, "permits", json_integer(permits)) == 0;
-}
-
 /* Frees json, which may be NULL: then the text is, too. */
 static char *print_wish(json_t *json)
 {
@@ -245,26 +233,25 @@ static char *print_wish(json_t *json)
 
 /*
  * free() it. NULL: no memory, or a text is not UTF-8. If jsonload_has_failed
- * tells so, owner or mode may be missing.
+ * tells so, members may be missing.
  */
 static char *format_wish(const struct options *options, int64_t wait_ms)
 {
-    json_t *list = json_array();
-    for (int i = 0; i < options->resources_count; i++)
+    bool is_permit = options->limit > 0; /* of one resource, which is named */
+    json_t *list = is_permit ? NULL : json_array();
+    for (int i = 0; i < options->resources_count && !is_permit; i++)
         if (json_array_append_new(list, json_string(options->resources[i])) !=
             0) {
             json_decref(list);
             return NULL;
         }
-    json_t *body = json_pack("{s:o, s:I, s:I, s:s*, s:s*}", "resources", list,
-                             "ttl_ms", (json_int_t)options->ttl_ms, "wait_ms",
-                             (json_int_t)wait_ms, "owner", options->owner,
-                             "mode", options->is_shared ? "shared" : NULL);
-    if (options->limit > 0 && !wish_permits(body, options)) {
-        json_decref(body);
-        return NULL;
-    }
-    return print_wish(body);
+    return print_wish(json_pack(
+        "{s:o*, s:s*, s:o*, s:o*, s:I, s:I, s:s*, s:s*}", "resources", list,
+        "resource", is_permit ? options->resources[0] : NULL, "limit",
+        is_permit ? json_integer(options->limit) : NULL, "permits",
+        is_permit ? json_integer(at_least(options->permits, 1)) : NULL,
+        "ttl_ms", (json_int_t)options->ttl_ms, "wait_ms", (json_int_t)wait_ms,
+        "owner", options->owner, "mode", options->is_shared ? "shared" : NULL));
 }
 
 /* The slots of a permit. False: as below. */
