@@ -1,8 +1,15 @@
+/*
+ * The loop: the order of a turn, watches, timers, which are never early and
+ * come after what came before they were due, signals, lookups, and its end
+ * without memory, which it logs first.
+ */
+#include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,16 +18,19 @@
 #include "../../../server/base/types.h"
 #include "../../../server/lock/lock.h"
 #include "../../lib/suite/suite.h"
+#include "../said.h"
 #include "../tcp.h"
 #include "../turns.h"
+
+enum { LATE_US = 2000 }; /* a timer may come so much later than it is due */
 
 static struct loop *loop;
 static int pair[2];
 static char order[256]; /* what ran, a letter each */
 static int turns_left;
-static int calls, seen_events;
-static struct loop_timer *timer;
-static struct loop_watch *watch;
+static int calls, reads, seen_events;
+static struct loop_timer *timer, *other_timer;
+static struct loop_watch *watch, *other;
 
 static void setup(void)
 {
@@ -28,7 +38,7 @@ static void setup(void)
     ck_assert_ptr_nonnull(loop);
     ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
     order[0] = '\0';
-    calls = seen_events = 0;
+    calls = reads = seen_events = 0;
 }
 
 static void teardown(void)
@@ -53,6 +63,13 @@ static void read_byte(int fd)
 {
     char byte;
     ck_assert_int_eq(read(fd, &byte, 1), 1);
+    reads++;
+}
+
+static void count(void *arg)
+{
+    (void)arg;
+    calls++;
 }
 
 /* ---- the order of a turn ------------------------------------------------ */
@@ -152,8 +169,6 @@ TEST(objects_may_be_freed_in_their_callbacks)
     loop_timer_free(NULL);
     loop_lookup_cancel(NULL);
 }
-
-static struct loop_watch *other;
 
 static void free_the_other(void *arg, int events)
 {
@@ -260,13 +275,219 @@ TEST(a_reset_is_an_error_and_the_descriptor_may_be_closed)
     close(again);
 }
 
-/* ---- signals and names -------------------------------------------------- */
+/* ---- timers ------------------------------------------------------------- */
 
-static void count(void *arg)
+enum { MOMENTS = 400 };
+
+struct moment {
+    int64_t at_us;
+    struct loop_timer *timer;
+};
+
+static void check_moment(void *arg)
 {
-    (void)arg;
+    struct moment *moment = arg;
+    ck_assert_int_ge(clock_now_us(), moment->at_us);
     calls++;
 }
+
+/* Work within the turn ages libuv's own clock, which must not matter. */
+static void set_after_work(void *arg)
+{
+    struct moment *moments = arg;
+    for (int i = 0; i < MOMENTS; i++) {
+        int64_t busy_until_us = clock_now_us() + 100;
+        while (clock_now_us() < busy_until_us)
+            continue;
+        moments[i].at_us = clock_now_us() + (i * 37) % 5000;
+        loop_timer_set(moments[i].timer, moments[i].at_us);
+    }
+}
+
+TEST(timers_are_never_early)
+{
+    static struct moment moments[MOMENTS];
+    for (int i = 0; i < MOMENTS; i++)
+        moments[i].timer = loop_timer_new(loop, check_moment, &moments[i]);
+    timer = loop_timer_new(loop, set_after_work, moments);
+    loop_timer_set(timer, 0);
+    turns_until_count(loop, &calls, MOMENTS);
+    ck_assert_int_eq(calls, MOMENTS);
+}
+
+TEST(a_timer_is_replaced_and_stopped)
+{
+    struct moment moment = {.at_us = clock_now_us() + 20000};
+    moment.timer = loop_timer_new(loop, check_moment, &moment);
+    loop_timer_set(moment.timer, 0);
+    loop_timer_set(moment.timer, moment.at_us);
+    turns_until_count(loop, &calls, 1);
+    loop_timer_set(moment.timer, clock_now_us());
+    loop_timer_stop(moment.timer);
+    turns_pass(loop, 5000);
+    ck_assert_int_eq(calls, 1);
+}
+
+static void set_to_the_past(void *arg)
+{
+    (void)arg;
+    if (calls < 5)
+        loop_timer_set(timer, 0);
+}
+
+/* The other one, which is due as well, is to run much later, or not at all. */
+static void put_other_off(void *arg)
+{
+    const bool *stops = arg;
+    if (*stops)
+        loop_timer_stop(other_timer);
+    else
+        loop_timer_set(other_timer, clock_now_us() + 3600000000);
+}
+
+TEST_RANGE(a_timer_that_is_due_can_still_be_put_off, 0, 2)
+{
+    bool stops = _i == 0;
+    timer = loop_timer_new(loop, put_other_off, &stops);
+    other_timer = loop_timer_new(loop, count, NULL);
+    loop_timer_set(timer, 0);
+    loop_timer_set(other_timer, 0);
+    turns_pass(loop, 5000);
+    ck_assert_int_eq(calls, 0);
+}
+
+TEST(a_timer_that_sets_itself_to_the_past_starves_nobody)
+{
+    timer = loop_timer_new(loop, set_to_the_past, NULL);
+    loop_timer_set(timer, 0);
+    loop_set_stage(loop, LOOP_SERVE, count, NULL);
+    turns_until_count(loop, &calls, 5);
+}
+
+/* ---- what came before --------------------------------------------------- */
+
+static int64_t due_us;
+static int reads_before = -1;                    /* the timer */
+static void (*take_away)(struct loop_timer *it); /* with the second byte */
+
+/* The first reading takes until the timer is due, and meanwhile more comes. */
+static void read_for_long(void *arg, int events)
+{
+    (void)arg;
+    (void)events;
+    read_byte(pair[0]);
+    if (reads == 1) {
+        due_us = clock_now_us() + 3000;
+        loop_timer_set(timer, due_us);
+        while (clock_now_us() <= due_us + LATE_US)
+            continue;
+        write_byte(pair[1]);
+    } else if (take_away != NULL) {
+        take_away(timer);
+    }
+}
+
+static void note_reads(void *arg)
+{
+    (void)arg;
+    reads_before = reads;
+    loop_stop(loop);
+}
+
+static void set_and_read(void)
+{
+    watch = loop_watch_new(loop, pair[0], read_for_long, NULL);
+    ck_assert(loop_watch_set(watch, LOOP_READABLE));
+    timer = loop_timer_new(loop, note_reads, NULL);
+    write_byte(pair[1]);
+}
+
+TEST(what_came_while_the_loop_was_busy_is_read_first)
+{
+    set_and_read();
+    loop_run(loop);
+    ck_assert_int_eq(reads_before, 2);
+}
+
+TEST_RANGE(what_is_read_may_take_away_the_timer, 0, 2)
+{
+    take_away = _i == 0 ? loop_timer_stop : loop_timer_free;
+    set_and_read();
+    turns_until_count(loop, &reads, 2);
+    turns_pass(loop, 5000);
+    ck_assert_int_eq(reads_before, -1);
+}
+
+static char state_of(pid_t pid)
+{
+    char path[64];
+    char stat[256] = "";
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "r");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_ptr_nonnull(fgets(stat, sizeof stat, file));
+    (void)fclose(file); /* only read */
+    return strrchr(stat, ')')[2];
+}
+
+static void read_it(void *arg, int events)
+{
+    (void)arg;
+    (void)events;
+    read_byte(pair[0]);
+}
+
+/* Exits with how many bytes were read before the timer. */
+static pid_t start_sleeper(void)
+{
+    due_us = clock_now_us() + 100000;
+    pid_t child = fork();
+    if (child != 0)
+        return child;
+    watch = loop_watch_new(loop, pair[0], read_it, NULL);
+    timer = loop_timer_new(loop, note_reads, NULL);
+    loop_timer_set(timer, due_us);
+    if (loop_watch_set(watch, LOOP_READABLE))
+        loop_run(loop);
+    _exit(reads_before);
+}
+
+/* Stops it in its sleep. False: its timer was due before that. */
+static bool stop_asleep(pid_t pid)
+{
+    while (state_of(pid) != 'S')
+        if (clock_now_us() > due_us)
+            return false;
+    kill(pid, SIGSTOP);
+    while (state_of(pid) != 'T')
+        if (state_of(pid) == 'Z')
+            return false;
+    return clock_now_us() < due_us;
+}
+
+static int end_of(pid_t pid)
+{
+    int status = 0;
+    kill(pid, SIGCONT);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+TEST(what_came_while_the_process_was_stopped_is_read_first)
+{
+    pid_t child = start_sleeper();
+    while (!stop_asleep(child)) { /* the machine is busy */
+        (void)end_of(child);
+        child = start_sleeper();
+    }
+    write_byte(pair[1]);
+    while (clock_now_us() <= due_us + LATE_US)
+        sched_yield();
+    ck_assert_int_eq(end_of(child), 1);
+}
+
+/* ---- signals and names -------------------------------------------------- */
 
 TEST(signals_arrive_in_the_loop)
 {
@@ -353,3 +574,48 @@ TEST(a_lookup_that_was_given_up_does_not_call)
     turns_until_count(loop, &calls, 1);
     ck_assert_int_eq(calls, 1);
 }
+
+/* ---- memory ------------------------------------------------------------- */
+
+#ifndef __SANITIZE_ADDRESS__ /* it has its own way to be without memory */
+
+/* A descriptor that libuv's table has no room for. */
+enum { FAR = 1000 };
+
+/* Takes all memory there is. */
+static void exhaust(void)
+{
+    const struct rlimit none = {0, 0};
+    void *volatile block;
+
+    if (setrlimit(RLIMIT_AS, &none) != 0)
+        _exit(1);
+    do
+        block = malloc(1024); /* never freed: the process ends */
+    while (block != NULL);
+}
+
+/* libuv ends the process. */
+TEST(loop_without_memory_says_so)
+{
+    int status;
+
+    said_begin();
+    pid_t child = fork();
+    if (child == 0) {
+        watch = loop_watch_new(loop, fcntl(pair[0], F_DUPFD, FAR), note_events,
+                               NULL);
+        if (watch == NULL)
+            _exit(2);
+        exhaust();
+        (void)loop_watch_set(watch, LOOP_WRITABLE); /* it does not come back */
+        _exit(3);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, "%d",
+                  status);
+    ck_assert_ptr_nonnull(strstr(said(), "event=no_memory"));
+    said_end();
+}
+
+#endif
