@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "http.h"
@@ -56,6 +57,13 @@ static bool hears_nothing(void)
     return recv(manager, &byte, 1, 0) < 0;
 }
 
+static int64_t monotonic_us(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
 SUITE(notify, .timeout_s = 60, .set_up = set_up, .tear_down = tear_down);
 
 /* On READY=1 systemd starts what comes after: it must find a server. */
@@ -79,8 +87,17 @@ TEST(a_reload_is_told_from_begin_to_end)
     world_start(&world, 1, AT_SIGHT);
     heard();
     for (int i = 0; i < 3; i++) {
+        char status[32];
+        int64_t told_us = 0, before_us = monotonic_us();
         kill(server->pid, SIGHUP);
-        ck_assert_ptr_nonnull(strstr(heard(), "RELOADING=1\nMONOTONIC_USEC="));
+        ck_assert_int_eq(sscanf(heard(),
+                                "RELOADING=1\nMONOTONIC_USEC=%" SCNd64
+                                "\nSTATUS=%31s",
+                                &told_us, status),
+                         2);
+        /* systemd ignores a reload that is older than the one it asked for */
+        ck_assert_int_ge(told_us, before_us);
+        ck_assert_int_le(told_us, monotonic_us());
         ck_assert_ptr_nonnull(strstr(heard(), "READY=1\n"));
     }
     ck_assert(hears_nothing());

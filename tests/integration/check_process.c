@@ -1,8 +1,6 @@
 /*
  * The process: how it starts, and what it says.
  */
-#include <ctype.h>
-#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,7 +9,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fake.h"
 #include "http.h"
 #include "node.h"
 
@@ -40,10 +37,6 @@ static const struct {
     const char *options, *says;
 } bad_starts[] = {
     {"", "--nodes"},
-    {"--nodes 127.0.0.1:1 --max-ttl-ms 5", "--max-ttl-ms"},
-    {"--nodes 127.0.0.1:1 --nope", "--nope"},
-    {"--nodes 127.0.0.1:1 stray", "argument 3"},
-    {"--nodes x:y", "--nodes"},
     {"--nodes 127.0.0.1:1 --listen 203.0.113.1:80", "--allow-anonymous"},
     {"--nodes 127.0.0.1:1 --allow-anonymous --listen 203.0.113.1:80",
      "203.0.113.1:80"},
@@ -195,20 +188,6 @@ TEST(healthcheck_tells_readiness)
     free(output);
 }
 
-TEST(healthcheck_names_a_status_that_is_none)
-{
-    char options[128], *output;
-
-    world_start_nodes(&world, 0);
-    fake_start(&world, "HTTP/1.1 000 what\r\n", "");
-    snprintf(options, sizeof options, "--healthcheck --listen 127.0.0.1:%d",
-             world.nodes[0].port);
-    ck_assert_int_eq(run(options, &output), 1);
-    ck_assert_msg(strstr(output, strerror(EPROTO)), "%s", output);
-    free(output);
-    node_kill(&world.nodes[0]);
-}
-
 /* ---- what it says -------------------------------------------------------- */
 
 /* world_stop looks for tokens; here at debug level, with errors on the way. */
@@ -238,28 +217,8 @@ TEST(no_token_comes_into_the_log)
     world_stop(&world);
 }
 
-/* One line of the exposition format: a comment, or name{labels} number. */
-static bool is_sample(const char *line, size_t len)
-{
-    char copy[512], *end = NULL;
-
-    if (len == 0 || len >= sizeof copy)
-        return false;
-    snprintf(copy, sizeof copy, "%.*s", (int)len, line);
-    if (strncmp(copy, "# HELP redlockd_", 16) == 0 ||
-        strncmp(copy, "# TYPE redlockd_", 16) == 0 ||
-        strncmp(copy, "# HELP process_", 15) == 0 ||
-        strncmp(copy, "# TYPE process_", 15) == 0)
-        return true;
-    const char *space = strrchr(copy, ' ');
-    if (!space || (!islower((unsigned char)*copy)))
-        return false;
-    (void)strtod(space + 1, &end); /* only where it ends */
-    return *end == '\0' &&
-           (space[-1] == '}' || isalpha((unsigned char)space[-1]));
-}
-
-TEST(metrics_are_valid_and_count)
+/* What each line looks like is in tests/unit/base/check_metrics.c. */
+TEST(metrics_count)
 {
     struct lock lock;
 
@@ -270,8 +229,6 @@ TEST(metrics_are_valid_and_count)
     const struct answer *a = HTTP(server, .method = "GET", .path = "/metrics");
     ck_assert_ptr_nonnull(strstr(answer_header(a, "Content-Type"), "0.0.4"));
     ck_assert_ptr_null(strstr(a->body, lock.token));
-    for (const char *line = a->body; *line; line += strcspn(line, "\n") + 1)
-        ck_assert_msg(is_sample(line, strcspn(line, "\n")), "%.200s", line);
     /* the request that asks is the only one that is open */
     double open = http_metric(server, "redlockd_http_requests_accepted_total") -
                   http_metric(server, "redlockd_http_requests_answered_total") -

@@ -1,23 +1,19 @@
 /*
- * What is told of the life of the process. The log: likely mistakes, such as
- * secrets that others can read. A service manager: the test is one.
+ * What the log tells at the start of likely mistakes, such as secrets that
+ * others can read; and a service manager that is away.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include "../../server/base/clock.h"
 #include "../../server/notify.h"
 #include "../lib/suite/suite.h"
 #include "base/words.h"
 #include "said.h"
 
-enum { CONNECTIONS = 20000, TEXT_SIZE = 400, MESSAGE_MAX = 512 };
+enum { CONNECTIONS = 20000, TEXT_SIZE = 400 };
 
 static struct config config;
 static char path[] = "/tmp/redlockd.start.XXXXXX";
@@ -123,76 +119,7 @@ TEST_EACH(a_key_for_nodes_that_others_may_read_or_write_is_told, modes)
 
 /* ---- the service manager ------------------------------------------------- */
 
-static struct sockaddr_un address = {.sun_family = AF_UNIX};
-static int manager;
-
-static void begin_to_manage(void)
-{
-    snprintf(address.sun_path, sizeof address.sun_path, "/tmp/check_notify.%d",
-             (int)getpid());
-    unlink(address.sun_path); /* of a test that crashed */
-    manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    ck_assert_int_ge(manager, 0);
-    ck_assert_int_eq(bind(manager, (struct sockaddr *)&address, sizeof address),
-                     0);
-    ck_assert_int_eq(setenv("NOTIFY_SOCKET", address.sun_path, 1), 0);
-    said_begin();
-    log_set_level(LOG_WARN);
-    config = (struct config){
-        .listen_host = "::1", .listen_port = 80, .nodes_count = 5};
-}
-
-static void end_to_manage(void)
-{
-    said_end();
-    unsetenv("NOTIFY_SOCKET");
-    close(manager);
-    unlink(address.sun_path);
-}
-
-/* The next message; "" if none was sent. */
-static const char *heard(void)
-{
-    static char message[MESSAGE_MAX];
-    ssize_t len = recv(manager, message, sizeof message - 1, 0);
-    message[len > 0 ? len : 0] = '\0';
-    return message;
-}
-
-GROUP(manager, .set_up = begin_to_manage, .tear_down = end_to_manage);
-
-TEST(readiness_has_a_status)
-{
-    notify_ready(&config);
-    ck_assert_str_eq(heard(),
-                     "READY=1\nSTATUS=serving on [::1]:80 over 5 nodes");
-    ck_assert_str_eq(heard(), "");
-    ck_assert_str_eq(said(), "");
-}
-
-/* systemd ignores a reload that is older than the one it asked for */
-TEST(a_reload_tells_the_clock)
-{
-    int64_t before_us = clock_monotonic_us(), told_us = 0;
-    char status[32];
-    notify_reloading();
-    ck_assert_int_eq(
-        sscanf(heard(), "RELOADING=1\nMONOTONIC_USEC=%" SCNd64 "\nSTATUS=%31s",
-               &told_us, status),
-        2);
-    ck_assert_int_ge(told_us, before_us);
-    ck_assert_int_le(told_us, clock_monotonic_us());
-}
-
-TEST(the_end_asks_for_the_time_it_needs)
-{
-    log_set_level(LOG_INFO);
-    notify_draining(600000, 620000000);
-    ck_assert_str_eq(heard(), "STOPPING=1\nEXTEND_TIMEOUT_USEC=620000000\n"
-                              "STATUS=draining for 600000 ms");
-    ck_assert_ptr_nonnull(strstr(said(), "event=draining drain_ms=600000\n"));
-}
-
+/* What one hears is in tests/integration/check_notify.c. */
 static void say_all(void)
 {
     notify_ready(&config);
@@ -204,7 +131,6 @@ TEST(nothing_is_said_without_a_manager)
 {
     unsetenv("NOTIFY_SOCKET");
     say_all();
-    ck_assert_str_eq(heard(), "");
     ck_assert_str_eq(said(), "");
 }
 
@@ -216,6 +142,5 @@ TEST_EACH(a_manager_that_is_away_stops_nothing, nowhere)
 {
     setenv("NOTIFY_SOCKET", nowhere[_i], 1);
     say_all();
-    ck_assert_str_eq(heard(), "");
     ck_assert_ptr_nonnull(strstr(said(), "event=notify_failed"));
 }

@@ -119,46 +119,33 @@ TEST(defaults_are_those_of_the_manual)
     ck_assert_int_eq(config.log_format, LOG_LOGFMT);
 }
 
-TEST(who_may_vote_is_configured)
-{
-    expect("REDLOCKD_FIRST_START=yes",
-           "--nodes a --config-epoch 7 --take-over 7 --restart-guard=off");
-    ck_assert_int_eq(config.first_start, FIRST_START_YES);
-    ck_assert_int_eq(config.config_epoch, 7);
-    ck_assert_int_eq(config.take_over, 7);
-    ck_assert(!config.restart_guard);
-    expect("REDLOCKD_FIRST_START=yes", "--nodes a --first-start no");
-    ck_assert_int_eq(config.first_start, FIRST_START_NO);
-}
+static const struct {
+    const char *env, *args, *flag, *value;
+} places[] = {
+    {"REDLOCKD_RETRY_COUNT=7 REDLOCKD_NODES=a", "", "retry-count", "7"},
+    {"REDLOCKD_MAX_TTL_MS=50000", "--nodes a --max-ttl-ms=40000", "max-ttl-ms",
+     "40000"},
+    {"", "--nodes a --retry-delay-ms 5", "retry-delay-ms", "5"},
+    {"REDLOCKD_NODES=a,b", "--nodes c", "nodes", "c:6379"},
+    {"REDLOCKD_NODE_CA=/a", "--nodes a --node-ca=", "node-ca", ""},
+    {"", "--nodes a --retry-count 1 --retry-count 2", "retry-count", "2"},
+    {"REDLOCKD_FIRST_START=yes", "--nodes a", "first-start", "yes"},
+    {"REDLOCKD_FIRST_START=yes", "--nodes a --first-start no", "first-start",
+     "no"},
+    {"", "--nodes a --config-epoch 7 --take-over 7", "take-over", "7"},
+    {"", "--nodes a --restart-guard=off", "restart-guard", "off"},
+    {"REDLOCKD_REUSE_PORT=true", "--nodes a", "reuse-port", "on"},
+    {"REDLOCKD_REUSE_PORT=1", "--nodes a --reuse-port=off", "reuse-port",
+     "off"},
+    {"", "--reuse-port --nodes a", "reuse-port", "on"},
+    {"REDLOCKD_LOG_LEVEL=", "--nodes a", "log-level", "info"},
+    {"", "--nodes a --key-prefix= --log-level off", "log-level", "off"},
+};
 
-TEST(flag_beats_environment_beats_default)
+TEST_EACH(flag_beats_environment_beats_default, places)
 {
-    expect("REDLOCKD_RETRY_COUNT=7 REDLOCKD_NODES=a REDLOCKD_MAX_TTL_MS=50000",
-           "--max-ttl-ms=40000 --retry-delay-ms 5");
-    ck_assert_int_eq(config.retry_count, 7);
-    ck_assert_int_eq(config.max_ttl_ms, 40000);
-    ck_assert_int_eq(config.retry_delay_ms, 5);
-    expect("REDLOCKD_NODES=a,b", "--nodes c");
-    ck_assert_int_eq(config.nodes_count, 1);
-    ck_assert_str_eq(config.nodes[0].name, "c:6379");
-    expect("REDLOCKD_NODE_CA=/a", "--nodes a --node-ca=");
-    ck_assert_str_eq(config.node_ca, "");
-    expect("", "--nodes a --retry-count 1 --retry-count 2");
-    ck_assert_int_eq(config.retry_count, 2);
-}
-
-TEST(switches_and_empty_variables)
-{
-    expect("REDLOCKD_REUSE_PORT=true REDLOCKD_LOG_LEVEL=", "--nodes a");
-    ck_assert(config.reuse_port);
-    ck_assert_int_eq(config.log_level, LOG_INFO);
-    expect("REDLOCKD_REUSE_PORT=1", "--nodes a --reuse-port=off");
-    ck_assert(!config.reuse_port);
-    expect("", "--reuse-port --nodes a --key-prefix= --log-level off");
-    ck_assert(config.reuse_port);
-    ck_assert_int_eq(config.log_level, LOG_OFF);
-    refuse("REDLOCKD_REUSE_PORT=maybe", "--nodes a", "REDLOCKD_REUSE_PORT",
-           "on or off");
+    expect(places[_i].env, places[_i].args);
+    ck_assert_str_eq(printed(places[_i].flag), places[_i].value);
 }
 
 static const struct {
@@ -214,6 +201,8 @@ TEST(bad_environment_is_refused_by_its_name)
 {
     refuse("REDLOCKD_MAX_TTL_MS=9", "--nodes a", "REDLOCKD_MAX_TTL_MS: \"9\"",
            "100 to");
+    refuse("REDLOCKD_REUSE_PORT=maybe", "--nodes a", "REDLOCKD_REUSE_PORT",
+           "on or off");
 }
 
 TEST(lines_of_an_audit_log_need_one)
