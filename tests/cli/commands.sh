@@ -308,19 +308,6 @@ lost_lock_ends_the_command_at_once() {
         wait $! && [ $((SECONDS - begun)) -lt 17 ]
 }
 
-list_follows_the_pages() {
-    local result=0
-    stack_spawn tests/cli/pages.py >"$stack_dir/pages"
-    local pid=$!
-    eventually 10 test -s "$stack_dir/pages"
-    gives 0 "$(printf 'x&%d: held by me, fencing token 7, for 5.0 s\n' 1 2 3 4)" \
-        list --prefix 'x&' --url "http://127.0.0.1:$(<"$stack_dir/pages")" &&
-        [ "$(wc -l <<<"$said")" -eq 4 ] || result=1
-    kill "$pid"
-    wait "$pid" || true
-    return "$result"
-}
-
 show_tells_the_holder() {
     hold t1 20 --owner cron-1 &&
         gives 0 "t1: held by cron-1, fencing token " show t1 &&

@@ -15,12 +15,12 @@ import struct
 import subprocess
 import sys
 import tempfile
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from answers import Answers, Handler
 
 RESOURCE, LONG = "order:42", "order:42/and/more/that/no/small/buffer/holds"
 TOKEN = "1795232967010985.15efaee60135134959b13300cbc2a96f06ea9d60.us"
@@ -70,64 +70,41 @@ COMMANDS = {
 }
 
 
-class Handler(BaseHTTPRequestHandler):
+class Service(Answers):
     """Notes what a request lacks, and answers that all is well."""
 
-    protocol_version = "HTTP/1.1"
-
-    def lacks(self, body: bytes) -> list[str]:
-        wanted = {"Authorization": "Bearer our-token"}
-        command = self.server.command  # type: ignore[attr-defined]
-        if self.command in ("PUT", "DELETE"):
-            wanted["X-Lock-Token"] = TOKEN
-        if command.body is not None:
-            wanted["Content-Type"] = "application/json"
-        found = [name for name, value in wanted.items()
-                 if self.headers.get(name) != value]
-        if self.command == "POST" and "Idempotency-Key" not in self.headers:
-            found.append("Idempotency-Key")
-        if "Expect" in self.headers:
-            found.append("no Expect")
-        if f"{self.command} {self.path.split('?')[0]}" != command.asks:
-            found.append(self.requestline)
-        sent = json.loads(body or "{}")
-        return found + [name for name, value in (command.body or {}).items()
-                        if sent.get(name) != value]
-
-    def answer(self) -> None:
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.server.requests.append(  # type: ignore[attr-defined]
-            self.lacks(body))
-        own = {"slots": [1]} if b'"limit"' in body else {}
-        answer = json.dumps(ANSWERS.get(
-            f"{self.command} {self.path.split('?')[0]}",
-            {**LOCK, **own})).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    do_GET = do_PUT = do_POST = do_DELETE = answer
-
-    def handle(self) -> None:
-        try:
-            super().handle()
-        except OSError:
-            pass  # it has left
-
-    def log_message(self, format: str, *words: object) -> None:
-        pass
-
-
-class Service(ThreadingHTTPServer):
-    daemon_threads = True
-
     def __init__(self, command: Command) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
         self.command = command
         self.requests: list[list[str]] = []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        super().__init__(self.note)
+
+    def lacks(self, request: Handler, body: bytes) -> list[str]:
+        wanted = {"Authorization": "Bearer our-token"}
+        if request.command in ("PUT", "DELETE"):
+            wanted["X-Lock-Token"] = TOKEN
+        if self.command.body is not None:
+            wanted["Content-Type"] = "application/json"
+        found = [name for name, value in wanted.items()
+                 if request.headers.get(name) != value]
+        if request.command == "POST" and \
+                "Idempotency-Key" not in request.headers:
+            found.append("Idempotency-Key")
+        if "Expect" in request.headers:
+            found.append("no Expect")
+        if what(request) != self.command.asks:
+            found.append(request.requestline)
+        sent = json.loads(body or "{}")
+        return found + [name for name, value in (self.command.body or {}).items()
+                        if sent.get(name) != value]
+
+    def note(self, request: Handler, body: bytes) -> Any:
+        self.requests.append(self.lacks(request, body))
+        own = {"slots": [1]} if b'"limit"' in body else {}
+        return ANSWERS.get(what(request), {**LOCK, **own})
+
+
+def what(request: Handler) -> str:
+    return f"{request.command} {request.path.split('?')[0]}"
 
 
 @dataclass
@@ -149,7 +126,7 @@ class Program:
                 if not name.startswith("REDLOCKD_")}
         self.environment = {
             **kept, "LD_PRELOAD": str(shim),
-            "REDLOCKD_URL": f"http://127.0.0.1:{service.server_port}",
+            "REDLOCKD_URL": service.url,
             "REDLOCKD_AUTH_TOKEN": "our-token", "REDLOCKD_TOKEN": TOKEN}
 
     def run(self, number: int, lasts: bool = False) -> Ended:
