@@ -13,6 +13,7 @@
 #include "../api/message/jsonload.h"
 #include "../server/base/clock.h"
 #include "complain.h"
+#include "verdict.h"
 
 enum {
     TRY_US = 10 * US_PER_S, /* how long an extend or a release is tried */
@@ -119,13 +120,13 @@ static int end_call(const struct command *command, enum verdict verdict,
 {
     const struct options *options = command->options;
     if (verdict != VERDICT_DONE)
-        complain_of_lock(options, "%s", command->service.detail);
+        verdict_complain(options, "%s", command->service.detail);
     else if (options->is_json)
         print_json(answer);
     else if (print != NULL)
         print(answer);
     json_decref(answer);
-    return complain_status(options, verdict);
+    return verdict_status(options, verdict);
 }
 
 /* ---- commands of the holder ---------------------------------------------- */
@@ -143,7 +144,7 @@ int command_acquire(struct command *command)
     json_decref(answer);
     if (verdict == VERDICT_DONE)
         return EXIT_SUCCESS;
-    return complain_of_acquire(options, verdict, command->service.detail);
+    return verdict_end_acquire(options, verdict, command->service.detail);
 }
 
 int command_extend(struct command *command)
@@ -156,7 +157,7 @@ int command_extend(struct command *command)
     enum verdict verdict = service_extend(&command->service, &lock,
                                           clock_now_us() + TRY_US, &answer);
     if (verdict != VERDICT_DONE)
-        complain_of_lock(options, "%s", command->service.detail);
+        verdict_complain(options, "%s", command->service.detail);
     else if (options->is_json)
         print_json(answer);
     else if (options->is_shared) /* it may have another token */
@@ -166,7 +167,7 @@ int command_extend(struct command *command)
                      (double)(lock.until_us - clock_now_us()) /
                          (double)US_PER_S);
     json_decref(answer);
-    return complain_status(options, verdict);
+    return verdict_status(options, verdict);
 }
 
 int command_release(struct command *command)
@@ -212,7 +213,7 @@ static enum verdict look_at(struct command *command, const char *resource,
     enum verdict verdict =
         service_ask(&command->service, "GET", path, wait_ms, answer);
     if (!verdict_is_answer(verdict))
-        complain_of_lock(command->options, "%s", command->service.detail);
+        verdict_complain(command->options, "%s", command->service.detail);
     return verdict;
 }
 
@@ -269,7 +270,7 @@ int command_show(struct command *command)
             print_free(resource);
         json_decref(answer);
         if (!is_known)
-            return complain_status(options, verdict);
+            return verdict_status(options, verdict);
         if (verdict == VERDICT_DONE)
             status = EXIT_SUCCESS;
     }
@@ -331,12 +332,12 @@ int command_list(struct command *command)
         cursor = http_text(page, "cursor");
     } while (verdict == VERDICT_DONE && *cursor);
     if (verdict != VERDICT_DONE)
-        complain_of_lock(options, "%s",
+        verdict_complain(options, "%s",
                          verdict == VERDICT_STARVED ? "out of memory"
                                                     : command->service.detail);
     json_decref(page);
     json_decref(seen);
-    return complain_status(options, verdict);
+    return verdict_status(options, verdict);
 }
 
 static void print_nodes(const json_t *answer)
@@ -489,7 +490,7 @@ static pid_t fork_watch(struct command *command, int n, json_t *last)
         _exit(EXIT_OS_ERROR);
     const char *resource = command->options->resources[n];
     enum verdict verdict = watch_lock(command, resource, last);
-    int status = complain_status(command->options, verdict);
+    int status = verdict_status(command->options, verdict);
     _exit(commands_are_cut() ? EXIT_OS_ERROR : status);
 }
 
@@ -535,11 +536,11 @@ int command_watch(struct command *command)
     enum verdict verdict = VERDICT_DONE;
     int status;
     if (!look_at_all(command, last, &verdict)) {
-        status = complain_status(command->options, verdict);
+        status = verdict_status(command->options, verdict);
     } else if (command->options->resources_count == 1) {
         verdict = watch_lock(command, command->options->resources[0], last[0]);
         last[0] = NULL;
-        status = complain_status(command->options, verdict);
+        status = verdict_status(command->options, verdict);
     } else {
         status = watch_all(command, last);
     }

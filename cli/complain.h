@@ -5,46 +5,18 @@
 #ifndef REDLOCKCTL_COMPLAIN_H
 #define REDLOCKCTL_COMPLAIN_H
 
+#include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
-
-#include "options.h"
-
-/* What an answer means for a call. */
-enum verdict {
-    VERDICT_DONE,
-    VERDICT_HELD,    /* acquire: held by somebody else */
-    VERDICT_LOST,    /* 404, or 409 not_owner */
-    VERDICT_FINAL,   /* 409 max_hold_reached: the validity stands */
-    VERDICT_REFUSED, /* another 4xx: it would not help to try again */
-    VERDICT_DENIED,  /* 401 or 403 at each replica, or a wrong certificate */
-    VERDICT_UNAVAILABLE, /* no replica answered, or they have no quorum */
-    VERDICT_STARVED,     /* no memory: the same, but for the exit status */
-    VERDICT_STOPPED,     /* by wake */
-};
-
-/* Whether a look was answered: the lock is held, or free. */
-static inline bool verdict_is_answer(enum verdict verdict)
-{
-    return verdict == VERDICT_DONE || verdict == VERDICT_LOST;
-}
 
 /* Prints "redlockctl: " and the message to stderr, as one line. Always false.
  */
 bool complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* The same, with the resources in front of the message, or the command. */
-void complain_of_lock(const struct options *options, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-
-/* The exit status after a call. */
-int complain_status(const struct options *options, enum verdict verdict);
-
-/*
- * Says why an acquire has failed, unless it was stopped; returns the exit
- * status.
- */
-int complain_of_acquire(const struct options *options, enum verdict verdict,
-                        const char *detail);
+/* Ends such a line: writes the message to stderr, and escapes it, as the
+ * service puts names from other clients in it. */
+void complain_end(const char *format, va_list args)
+    __attribute__((format(printf, 1, 0)));
 
 enum { SHOWN_URL_SIZE = 240 };
 

@@ -21,6 +21,7 @@
 #include "family.h"
 #include "guard.h"
 #include "service.h"
+#include "verdict.h"
 
 enum {
     MARGIN_PARTS = 10, /* SIGKILL comes a tenth of the TTL before its end */
@@ -283,14 +284,14 @@ static int release_and_report(struct run *run)
                         clock_now_us() + RELEASE_US, &is_repeated, NULL);
     if (verdict == VERDICT_UNAVAILABLE || verdict == VERDICT_DENIED ||
         verdict == VERDICT_STARVED)
-        complain_of_lock(run->options, "not released, it ends with its TTL: %s",
+        verdict_complain(run->options, "not released, it ends with its TTL: %s",
                          run->service.detail);
     /* or the lock had ended before the command did */
     bool was_held = verdict != VERDICT_LOST || is_repeated;
     const char *reason = reason_of(run, was_held);
     if (reason == NULL)
         return run->keeper.code;
-    complain_of_lock(run->options, "%s%s%s", reason,
+    verdict_complain(run->options, "%s%s%s", reason,
                      run->lost != VERDICT_DONE ? ": " : "",
                      run->lost != VERDICT_DONE ? run->service.detail : "");
     return EXIT_LOCK_LOST;
@@ -398,7 +399,7 @@ static int start_next(const struct run *run,
     /* one that came meanwhile ends redlockctl here */
     (void)sigprocmask(SIG_SETMASK, &run->keeper.setup.signals, NULL);
     if (credentials_put_back(credentials)) {
-        complain_of_lock(run->options, "starting again%s",
+        verdict_complain(run->options, "starting again%s",
                          was_short ? " in a moment" : "");
         (void)snprintf(text, sizeof text, "%lld",
                        was_short ? (long long)next_ms : 0);
@@ -426,7 +427,7 @@ int run_command(const struct options *options, const char *joined,
     if (verdict == VERDICT_DONE)
         status = run_locked(&run);
     else
-        status = complain_of_acquire(options, verdict, run.service.detail);
+        status = verdict_end_acquire(options, verdict, run.service.detail);
     service_close(&run.service);
     if (is_next_due(&run, status))
         return start_next(&run, credentials);

@@ -11,6 +11,7 @@
 #include "../server/base/random.h"
 #include "../server/lock/names.h"
 #include "complain.h"
+#include "verdict.h"
 
 enum {
     SLICE_MS = 10000,       /* of a wait: proxies may cut long requests */

@@ -8,10 +8,10 @@
 #include "../api/message/id.h"
 #include "../server/base/types.h"
 #include "../server/lock/lock.h"
-#include "complain.h"
 #include "credentials.h"
 #include "http.h"
 #include "options.h"
+#include "verdict.h"
 
 enum { SERVICE_DETAIL_SIZE = 512 };
 

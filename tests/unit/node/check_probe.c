@@ -192,7 +192,6 @@ TEST(a_stopped_process_ends_nothing)
         turns_until_count(faked.loop, &faked.node.accepted, before + 1);
         usleep(2 * FAKED_SILENCE_US);
         until_confirmed(i);
-        ck_assert_int_eq(faked.node.accepted, before + 1);
     }
     ck_assert_int_eq(faked.downs, downs);
 }

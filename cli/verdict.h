@@ -1,0 +1,45 @@
+/*
+ * What an answer means for a call, and for the exit status of the command.
+ */
+#ifndef REDLOCKCTL_VERDICT_H
+#define REDLOCKCTL_VERDICT_H
+
+#include <stdbool.h>
+
+#include "options.h"
+
+/* What an answer means for a call. */
+enum verdict {
+    VERDICT_DONE,
+    VERDICT_HELD,    /* acquire: held by somebody else */
+    VERDICT_LOST,    /* 404, or 409 not_owner */
+    VERDICT_FINAL,   /* 409 max_hold_reached: the validity stands */
+    VERDICT_REFUSED, /* another 4xx: it would not help to try again */
+    VERDICT_DENIED,  /* 401 or 403 at each replica, or a wrong certificate */
+    VERDICT_UNAVAILABLE, /* no replica answered, or they have no quorum */
+    VERDICT_STARVED,     /* no memory: the same, but for the exit status */
+    VERDICT_STOPPED,     /* by wake */
+};
+
+/* Whether a look was answered: the lock is held, or free. */
+static inline bool verdict_is_answer(enum verdict verdict)
+{
+    return verdict == VERDICT_DONE || verdict == VERDICT_LOST;
+}
+
+/* Prints a message as complain does, with the resources in front of it, or the
+ * command. */
+void verdict_complain(const struct options *options, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* The exit status after a call. */
+int verdict_status(const struct options *options, enum verdict verdict);
+
+/*
+ * Says why an acquire has failed, unless it was stopped; returns the exit
+ * status.
+ */
+int verdict_end_acquire(const struct options *options, enum verdict verdict,
+                        const char *detail);
+
+#endif
