@@ -390,8 +390,6 @@ static bool is_next_due(const struct run *run, int status)
 static int start_next(const struct run *run,
                       const struct credentials *credentials)
 {
-    char text[24];
-    char *const *argv = run->options->argv;
     bool was_short = clock_now_us() - run->began_us < SHORT_US;
     int64_t next_ms =
         at_most(at_least(2 * run->delay_ms, DELAY_MIN_MS), DELAY_MAX_MS);
@@ -399,11 +397,13 @@ static int start_next(const struct run *run,
     /* one that came meanwhile ends redlockctl here */
     (void)sigprocmask(SIG_SETMASK, &run->keeper.setup.signals, NULL);
     if (credentials_put_back(credentials)) {
+        char text[24];
         verdict_complain(run->options, "starting again%s",
                          was_short ? " in a moment" : "");
         (void)snprintf(text, sizeof text, "%lld",
                        was_short ? (long long)next_ms : 0);
         if (setenv(delay_variable, text, 1) == 0) {
+            char *const *argv = run->options->argv;
             (void)execv("/proc/self/exe", argv);
             (void)execvp(argv[0], argv);
         }

@@ -367,7 +367,7 @@ TEST(a_timer_that_sets_itself_to_the_past_starves_nobody)
 /* ---- what came before --------------------------------------------------- */
 
 static int64_t due_us;
-static int reads_before = -1;                    /* the timer */
+static int reads_before;                         /* the timer */
 static void (*take_away)(struct loop_timer *it); /* with the second byte */
 
 /* The first reading takes until the timer is due, and meanwhile more comes. */
@@ -394,8 +394,10 @@ static void note_reads(void *arg)
     loop_stop(loop);
 }
 
-static void set_and_read(void)
+static void set_and_read(void (*with_second)(struct loop_timer *it))
 {
+    reads_before = -1;
+    take_away = with_second;
     watch = loop_watch_new(loop, pair[0], read_for_long, NULL);
     ck_assert(loop_watch_set(watch, LOOP_READABLE));
     timer = loop_timer_new(loop, note_reads, NULL);
@@ -404,15 +406,14 @@ static void set_and_read(void)
 
 TEST(what_came_while_the_loop_was_busy_is_read_first)
 {
-    set_and_read();
+    set_and_read(NULL);
     loop_run(loop);
     ck_assert_int_eq(reads_before, 2);
 }
 
 TEST_RANGE(what_is_read_may_take_away_the_timer, 0, 2)
 {
-    take_away = _i == 0 ? loop_timer_stop : loop_timer_free;
-    set_and_read();
+    set_and_read(_i == 0 ? loop_timer_stop : loop_timer_free);
     turns_until_count(loop, &reads, 2);
     turns_pass(loop, 5000);
     ck_assert_int_eq(reads_before, -1);
