@@ -11,6 +11,7 @@ from stack import Stack, metric
 from waiting import wait_until
 
 CYCLES = int(setting("CYCLES", 1000000))
+WARM_UP = 20_000  # cycles at least, until it has all that it keeps
 LIMIT_KIB = 1024
 
 
@@ -41,7 +42,7 @@ def fewest_descriptors(pid: int) -> int:
 def soak(stack: Stack, results: Results, _: bool) -> None:
     port = stack.start_server(0, "--log-level", "warn")
     pid, sizes = stack.servers[0].pid, []
-    for when, count in ("after the warm-up", CYCLES // 10), ("at the end", CYCLES):
+    for when, count in ("after the warm-up", max(CYCLES // 10, WARM_UP)), ("at the end", CYCLES):
         cycle(port, count)
         sizes.append((rss_kib(pid), fewest_descriptors(pid)))
         print(f"{when + ':':<18} RSS {sizes[-1][0]} KiB, {sizes[-1][1]} descriptors")

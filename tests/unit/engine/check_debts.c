@@ -223,7 +223,7 @@ TEST(nor_kept_while_the_node_is_away_but_what_is_under_way)
 {
     set_up(4, false);
     for (int i = 1; i <= 10000; i++)
-        owe_until(4, i, 0, now_us + i * SECOND_US / 1000);
+        owe_until(4, i, 0, now_us + i * (SECOND_US / 1000));
     size_t before = debts.bytes;
     pass(5 * SECOND_US);
     ck_assert_uint_eq(debts.items, 5000);
