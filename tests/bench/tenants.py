@@ -192,7 +192,7 @@ def readers(stack: Stack, results: Results, is_short: bool) -> None:
     has_ended = threading.Event()
     answers: dict[str, int] = {}
     repeaters = [threading.Thread(target=repeat,
-                                  args=(port, setting, has_ended, answers))
+                                  args=(port, number, has_ended, answers))
                  for number in range(KEYS)]
     for repeater in repeaters:
         repeater.start()
@@ -205,6 +205,7 @@ def readers(stack: Stack, results: Results, is_short: bool) -> None:
         repeater.join()
     print(f"  keyed acquires of {NAMES} locks with {count - KEYS} readers: "
           f"{answers}")
+    results.check(f"{sum(answers.values())} of them were answered", len(answers) > 0)
     for what, load in (("beside them", busy), ("beside forced ones", forced)):
         ratio = load["p99_us"] / quiet["p99_us"]
         results.check(
