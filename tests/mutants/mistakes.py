@@ -94,6 +94,11 @@ IN_UNITS_AND_MODEL = [
         "server/engine/voting/takeover.c",
         "(epoch_of(configuration) > 1 &&",
         "(epoch_of(configuration) > 0 &&")], tests="takeover"),
+    Defect("a first start of a lower epoch is dead", "unit",
+           "a_first_start_goes_on_below_the_base", [Edit(
+        "server/engine/voting/takeover.c",
+        "(is_alive && epoch_of(other) == 1)",
+        "(is_alive && epoch_of(other) == 0)")], tests="takeover"),
     Defect("epoch of what was passed ignored", "unit",
            "the_epoch_of_lists_that_were_passed_counts", [Edit(
         "server/engine/voting/takeover.c",
@@ -234,7 +239,7 @@ IN_UNITS_AND_MODEL = [
     Defect("lists of a lower epoch ignored", "unit",
            "story_65_a_list_of_a_lower_epoch_may_live", [Edit(
         "server/engine/voting/takeover.c",
-        ": !has(takeover->dead, other);",
+        ": is_alive;",
         ": epoch_of(other) >= epoch_of(count->base);")], tests="takeover"),
     Defect("who is dead not heard by other names", "unit",
            "story_65_a_list_of_a_lower_epoch_may_live", [Edit(
@@ -328,6 +333,7 @@ IN_LISTS = {  # what falls, and near which seed
     "word for one epoch holds for each": ("exclusion", 37),
     "promises of the second of two lists not waited for": ("exclusion", 9),
     "lists of a lower epoch ignored": ("exclusion", 145),
+    "a first start of a lower epoch is dead": ("exclusion", 51489),
     "who is dead not heard by other names": ("able", 5),
     "who was dead before is not believed": ("able", 17),
 }

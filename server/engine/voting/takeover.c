@@ -223,9 +223,9 @@ static bool is_harmless(const struct takeover *takeover, const char *ours,
 
 /*
  * A configuration that some node carries, or has carried. If it was seen with a
- * mark only, it may have counted the base as we do; otherwise it was admitted,
- * and goes on unless it is dead, too: one of a lower epoch may be that of
- * another installation.
+ * mark only, it may have counted the base as we do, or be a first start, which
+ * counts none; otherwise it was admitted. One of a lower epoch goes on unless
+ * it is dead, too: it may be that of another installation.
  */
 static void compare(const struct takeover *takeover, const char *ours,
                     uint16_t nodes, struct takeover_count *count,
@@ -236,8 +236,10 @@ static void compare(const struct takeover *takeover, const char *ours,
     if (found.len == 0 || span_is(found, ours) || span_is(found, count->base))
         return;
     copy_state(other, found);
-    bool counts = is_mark ? epoch_of(other) >= epoch_of(count->base)
-                          : !has(takeover->dead, other);
+    bool is_alive = !has(takeover->dead, other);
+    bool counts = is_mark ? epoch_of(other) >= epoch_of(count->base) ||
+                                (is_alive && epoch_of(other) == 1)
+                          : is_alive;
     if (counts && !is_majority(other, tellers_of(takeover, other, nodes)) &&
         !(is_mark && is_harmless(takeover, ours, count, other)))
         count->has_others = true;

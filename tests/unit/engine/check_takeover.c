@@ -559,6 +559,22 @@ TEST_RANGE(a_first_start_needs_no_node_of_the_base, 0, 2)
     ck_assert_int_eq(eligibility_may_take_over(&voters.admission), _i == 1);
 }
 
+/* It may be another installation's, which is about to vote, and has a lower
+ * epoch than the names that we count; not if these were told that it is dead.
+ */
+TEST_RANGE(a_first_start_goes_on_below_the_base, 0, 3)
+{
+    given(4);
+    come(3, LOOK_BARE, "",
+         _i == 1 ? MARK_OF("2:eeeeeeeeeeeeee05", 1)
+                 : MARK_OF("1:eeeeeeeeeeeeee05", 1));
+    voters.memory[0].passed = _i == 2 ? "1:eeeeeeeeeeeeee05:" : NULL;
+    for (int i = 0; i < 3; i++)
+        come(i, LOOK_BARE, ADMIT("3:ffffffffffffff05", 1), "");
+    voters.memory[0].passed = NULL;
+    ck_assert_int_eq(eligibility_may_take_over(&voters.admission), _i > 0);
+}
+
 /* The old names were dead, but all who told so forget it before they vote. */
 TEST(a_change_that_nobody_tells_any_more_is_refused)
 {
