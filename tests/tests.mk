@@ -299,25 +299,25 @@ openapi-test: $(OUT)/redlockd ## Attack the API by its description
 page-test: $(OUT)/redlockd ## Look at the status page in a browser
 	@REDLOCKD=$(OUT)/redlockd tests/page/run.sh
 
-python-test: $(OUT)/redlockd ## Test the Python client, installed from its wheel
-	@REDLOCKD=$(OUT)/redlockd tests/python/run.sh $(TESTS)
+python-test: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Test the Python client, installed from its wheel
+	@REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) tests/python/run.sh $(TESTS)
 
-node-test: $(OUT)/redlockd ## Test the Node client, as npm packs it; TRIES=2 of each fault
-	@REDLOCKD=$(OUT)/redlockd tests/node/run.sh $(TESTS)
-go-test: $(OUT)/redlockd ## Test the Go client, from a module proxy; TRIES=20
-	@REDLOCKD=$(OUT)/redlockd TRIES=$(TRIES) tests/go/run.sh $(TESTS)
+node-test: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Test the Node client, as npm packs it; TRIES=2 of each fault
+	@REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) tests/node/run.sh $(TESTS)
+go-test: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Test the Go client, from a module proxy; TRIES=20
+	@REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) TRIES=$(TRIES) tests/go/run.sh $(TESTS)
 
-interop: $(OUT)/redlockd ## Break other Redlock libraries, then `neighbours`
-	@REDLOCKD=$(OUT)/redlockd tests/interop/run.sh main neighbours
+interop: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Break other Redlock libraries, then `neighbours`
+	@REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) tests/interop/run.sh main neighbours
 
-neighbours: $(OUT)/redlockd ## Which lock libraries exclude redlockd
-	@REDLOCKD=$(OUT)/redlockd tests/interop/run.sh neighbours
+neighbours: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Which lock libraries exclude redlockd
+	@REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) tests/interop/run.sh neighbours
 
-examples: $(OUT)/redlockd ## Copyable clients under faults; LANGUAGES="go ruby"
-	@REDLOCKD=$(OUT)/redlockd tests/examples/run.sh
+examples: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Copyable clients under faults; LANGUAGES="go ruby"
+	@REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) tests/examples/run.sh
 
-examples-broken: $(OUT)/redlockd ## The same with clients that are broken
-	@REDLOCKD=$(OUT)/redlockd tests/examples/run.sh --self-test
+examples-broken: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## The same with clients that are broken
+	@REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) tests/examples/run.sh --self-test
 
 kube-test: $(OUT)/redlockd ## Check the Kubernetes manifests; run their arguments
 	@REDLOCKD=$(OUT)/redlockd tests/kube/run.sh $(TESTS)

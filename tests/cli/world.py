@@ -16,7 +16,9 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / name)
                 for name in ("nemesis", "lib")]
-from cluster import free_ports, is_ready, spawn  # noqa: E402
+from cluster import is_ready  # noqa: E402
+from ports import free_ports  # noqa: E402
+from processes import end, spawn  # noqa: E402
 from waiting import wait_until  # noqa: E402
 
 NODES = 5
@@ -122,8 +124,7 @@ class World:
 
     def __exit__(self, *_) -> None:
         for child in [*self.servers, *self.nodes]:
-            child.kill()
-            child.wait()
+            end(child)
         shutil.rmtree(self.folder)
 
     @property
@@ -148,8 +149,7 @@ class World:
                          "--first-start", "yes", stdout=log, stderr=log)
 
     def kill_server(self, i: int) -> None:
-        self.servers[i].kill()
-        self.servers[i].wait()
+        end(self.servers[i])
 
     def restart_server(self, i: int) -> None:
         self.servers[i] = self.start_server(i)

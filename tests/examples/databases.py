@@ -8,7 +8,7 @@ import signal
 import sqlite3
 import subprocess
 
-from nodes import spawn
+from processes import spawn
 from waiting import wait_until
 
 
@@ -51,9 +51,8 @@ class Postgresql:
                  "-U", "postgres", "--no-sync"], check=True, stdout=log,
                 stderr=log, cwd=folder)
             self.process = spawn(
-                [*self.user, str(self.bin / "postgres"), "-D", data, "-F",
-                 "-k", str(folder), "-c", "listen_addresses="], stdout=log,
-                stderr=log, cwd=folder)
+                *self.user, self.bin / "postgres", "-D", data, "-F", "-k", folder,
+                "-c", "listen_addresses=", stdout=log, stderr=log, cwd=folder)
         wait_until(lambda: self.psql("-c", "SELECT 1").returncode == 0,
                    "PostgreSQL starts", 60)
 

@@ -20,14 +20,12 @@ import fencing
 import stories
 from broken import BROKEN, BROKEN_SQL, break_file
 from databases import Postgresql, Sqlite
-from nodes import Clock
 from selection import chosen
 from stage import Stage
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "api/clients/examples"
 BUILD = ROOT / "build/examples"  # where run.sh compiled
-Clock.library = ""  # no clock is stepped
 PYTHON = "/usr/bin/python3"  # the one that Debian's packages are for
 
 # the tool without which a language is skipped, and how its example is run;

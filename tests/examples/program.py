@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 
-from nodes import end, spawn
+from processes import end, spawn
 from waiting import wait_until
 
 
@@ -27,7 +27,7 @@ class Program:
         command[place:place + 1] = lock
         self.lines = []
         self.process = spawn(
-            [*map(str, command), str(work_ms)], text=True,
+            *command, work_ms, text=True,
             env={**os.environ, "URLS": " ".join(urls), **variables},
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT)

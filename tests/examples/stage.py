@@ -6,7 +6,9 @@ import pathlib
 import signal
 import time
 
-from nodes import HOST, end, free_port
+from nodes import HOST
+from ports import free_ports
+from processes import end
 from program import Program, now_ms
 from waiting import wait_until
 from world import REDLOCKD_CLIENT, Server, World
@@ -60,7 +62,7 @@ class Stage(World):
 
     def start_lonely_server(self):
         """One whose nodes are all down; the rival goes on with the others."""
-        server = Server(self.folder, [f"{HOST}:{free_port()}" for _ in range(5)],
+        server = Server(self.folder, [f"{HOST}:{port}" for port in free_ports(5)],
                         [], "no")
         self.servers.insert(0, server)
         wait_until(lambda: server.get("/livez")[0] == 200, "it listens", 10)

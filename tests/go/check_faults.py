@@ -12,14 +12,13 @@ import time
 import unittest
 
 from cut import AnswerLost
-from nodes import Clock, end, spawn
+from processes import end, spawn
 from proxy import Proxy
 from stack import ask
 from waiting import wait_until
 from world import World
 
 BUILD = pathlib.Path("build/go").resolve()
-Clock.library = BUILD / "clock.so"
 TRIES = int(os.environ.get("TRIES") or 1)
 # A tenth of it is left when the context ends: time for a busy machine to wake
 # the holder.
@@ -37,9 +36,8 @@ class Holder:
     def __init__(self, urls, resource, *more, ttl_ms=TTL_MS):
         environment = {**os.environ, "REDLOCKD_URL": ",".join(urls)}
         self.process = spawn(
-            [BUILD / "holder", resource, str(ttl_ms), *map(str, more)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env=environment)
+            BUILD / "holder", resource, ttl_ms, *more, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, text=True, env=environment)
         self.lines = []
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()

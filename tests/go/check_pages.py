@@ -10,7 +10,7 @@ import threading
 
 import check_faults
 from check_module import BUILD, ROOT, SOURCE, run
-from nodes import end, spawn
+from processes import end, spawn
 from waiting import wait_until
 
 # what stands around a block that is no whole program
@@ -112,7 +112,7 @@ class Pages(check_faults.Case):
                 told.append((process.pid, *line.split()))
 
         for _ in range(2):
-            process = spawn([program], env=self.environment(), text=True,
+            process = spawn(program, env=self.environment(), text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
             self.addCleanup(end, process)
             both.append(process)

@@ -25,8 +25,6 @@ cp -r "$from/user" "$dir/user"
     go test -race -c -o "$dir/fake.test" .
     go test -race -c -tags live -o "$dir/live.test" ./live
 )
-cc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -shared -fPIC \
-    -o "$dir/clock.so" tests/interop/clock.c
 export PYTHONDONTWRITEBYTECODE=1
 export PYTHONPATH=$from:tests/lib:tests/interop:tests/examples
 tests=("$@")

@@ -6,7 +6,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 
-from nodes import end, spawn
+from processes import end, spawn
 
 HOLDERS = pathlib.Path(__file__).parent / "holders"
 
@@ -40,7 +40,7 @@ class Library:
 
 class Client:
     def __init__(self, library, arguments, timeout_ms=0):
-        self.process = spawn([*library.command, str(timeout_ms), *arguments],
+        self.process = spawn(*library.command, timeout_ms, *arguments,
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                              stderr=subprocess.DEVNULL)
         self.sent = 0.0

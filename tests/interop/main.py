@@ -15,14 +15,12 @@ import stories_memory
 import stories_permits
 import stories_rounds
 from clients import HOLDERS, Library
-from nodes import Clock
 from selection import chosen
 from world import NotPossible
 
 BUILD = pathlib.Path(sys.argv[1])
 PYTHON = str(BUILD / "venv/bin/python3")
 RSLOCK = BUILD / "rslock/holder/rslock-holder"
-Clock.library = (BUILD / "clock.so").resolve()
 
 
 def python_holder(name):

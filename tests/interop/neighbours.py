@@ -19,7 +19,6 @@ import wires_redlock
 import wires_single
 from clients import HOLDERS, Library
 from meeting import OURS_MS, THEIRS_MS, Meeting, Score
-from nodes import Clock
 from wires import Replay, Wire
 from world import REDLOCKD_CLIENT, World, must
 
@@ -27,7 +26,6 @@ HERE = pathlib.Path(__file__).parent
 BUILD = pathlib.Path(sys.argv[1])
 PYTHON = str(BUILD / "venv/bin/python3")
 RSLOCK = BUILD / "rslock/holder/rslock-holder"
-Clock.library = (BUILD / "clock.so").resolve()
 
 PREFIXED = "redlock:"  # --key-prefix of one of the servers
 

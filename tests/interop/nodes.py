@@ -3,52 +3,20 @@ clocks can be stepped; each dies with this script."""
 import contextlib
 import os
 import pathlib
-import random
 import shutil
 import signal
 import socket
-import struct
-import subprocess
 
+from clocks import Clock
+from ports import free_ports
+from processes import end, spawn
 from waiting import wait_until
 
 HOST = "127.0.0.1"
-# below what the kernel hands out to clients, which would take them in between
-FIRST_PORT, LAST_PORT = 17000, 30000
-given_ports = set()
 
 
 class NodeError(Exception):
     """The node answered with an error."""
-
-
-def free_port():
-    """One that nobody listens on, and that was not given out before."""
-    while True:
-        port = random.randrange(FIRST_PORT, LAST_PORT)
-        if port in given_ports:
-            continue
-        with socket.socket() as probe:
-            try:
-                probe.bind((HOST, port))
-            except OSError:
-                continue
-        given_ports.add(port)
-        return port
-
-
-def spawn(command, **how):
-    """A child in a session of its own, killed when this script ends."""
-    return subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", *command],
-                            start_new_session=True, **how)
-
-
-def end(process):
-    """Ends a child that this script started, stopped or not."""
-    if process and process.poll() is None:
-        process.kill()
-    if process:
-        process.wait()
 
 
 def command_bytes(words):
@@ -78,29 +46,11 @@ def read_reply(stream):
     return text
 
 
-class Clock:
-    """What steps a process's wall clock: see clock.c."""
-    library = None  # path of the shared object
-
-    def __init__(self, path):
-        self.path = path
-        self.path.write_bytes(bytes(8))
-
-    def step(self, seconds):
-        # in place: the process has the file mapped
-        with open(self.path, "r+b") as file:
-            file.write(struct.pack("=q", int(seconds * 1e6)))
-
-    def environment(self):
-        return {**os.environ, "LD_PRELOAD": str(self.library),
-                "CLOCK_STEP": str(self.path)}
-
-
 class Node:
     """One redis-server; its port and directory outlive its process."""
 
     def __init__(self, folder, options):
-        self.port = free_port()
+        [self.port] = free_ports(1)
         self.address = f"{HOST}:{self.port}"
         self.folder = pathlib.Path(folder) / str(self.port)
         self.folder.mkdir()
@@ -117,7 +67,7 @@ class Node:
             if value is not None:
                 command += [f"--{name.replace('_', '-')}", str(value)]
         with open(self.folder / "log", "ab") as log:
-            self.process = spawn(command, stdout=log, stderr=log,
+            self.process = spawn(*command, stdout=log, stderr=log,
                                  env=self.clock.environment())
         wait_until(self.is_up, f"redis-server on {self.port} starts", 10)
 

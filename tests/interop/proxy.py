@@ -3,7 +3,8 @@ import select
 import socket
 import threading
 
-from nodes import HOST, free_port
+from nodes import HOST
+from ports import free_ports
 
 
 class Break:
@@ -39,7 +40,7 @@ class Proxy:
         self.listener = None
         while not self.listener:
             try:
-                self.listener = socket.create_server((HOST, free_port()))
+                self.listener = socket.create_server((HOST, *free_ports(1)))
             except OSError:
                 pass  # somebody took the port first
         self.address = "%s:%d" % self.listener.getsockname()

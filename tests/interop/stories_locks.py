@@ -143,7 +143,7 @@ def story_9(library):
         nodes = world.start_nodes()
         a = world.client()
         for server in world.servers:
-            server.clock.step(3600)
+            server.clock.set(3600)
         fences = numbers(world, a, [(0, 1, 2)])
         if "none" in fences:
             return rising(fences)

@@ -1,7 +1,8 @@
 """Nodes that forget: restarts, flushes, evictions, clocks, replicas."""
 import time
 
-from nodes import HOST, NodeError, end
+from nodes import HOST, NodeError
+from processes import end
 from verdict import (TTL_MS, all_hold, b_tries, broken, hold_on_three, holds,
                      two_holders)
 from world import DURABLE, NotPossible, World, must, try_until
@@ -55,7 +56,7 @@ def clock_steps(library, step_s):
     with World(library) as world:
         node = world.start_nodes()[2]
         first, b = hold_on_three(world)
-        node.clock.step(step_s)
+        node.clock.set(step_s)
         early = first.valid_until - min(step_s, TTL_MS / 1000) + 0.05
         time.sleep(max(0.0, early - time.monotonic()))
         return b_tries(first, b, f"a node's clock stepped by {step_s:g} s")

@@ -10,9 +10,12 @@ import tempfile
 import time
 
 from clients import HOLDERS, Client, Library
-from nodes import HOST, Clock, Node, end, free_port, spawn
-from waiting import wait_until
+from clocks import Clock
+from nodes import HOST, Node
+from ports import free_ports
+from processes import end, spawn
 from proxy import Proxy
+from waiting import wait_until
 
 # the greatest TTL of the stories; a small one makes quarantines short
 MAX_TTL_MS = 4000
@@ -38,7 +41,7 @@ class Server:
 
     def __init__(self, folder, addresses, options, first_start,
                  max_ttl_ms=MAX_TTL_MS):
-        self.address = f"{HOST}:{free_port()}"
+        self.address = f"{HOST}:{free_ports(1)[0]}"
         self.clock = Clock(folder / f"clock{self.address}")
         self.log = folder / f"redlockd{self.address}"
         command = [REDLOCKD, "--listen", self.address, "--nodes",
@@ -47,7 +50,7 @@ class Server:
         if "--first-start" in redlockd_help():
             command += ["--first-start", first_start]
         with open(self.log, "ab") as log:
-            self.process = spawn(command, stdout=log, stderr=log,
+            self.process = spawn(*command, stdout=log, stderr=log,
                                  env=self.clock.environment())
 
     def get(self, path):

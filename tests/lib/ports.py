@@ -1,14 +1,26 @@
 """Ports of loopback that nobody listens on."""
 from __future__ import annotations
 
-import contextlib
+import random
 import socket
+
+FIRST, LAST = 15000, 32000
+given: set[int] = set()
 
 
 def free_ports(count: int) -> list[int]:
-    """Different ones, as all are taken at once."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+    """Below the range from which the kernel takes those of connections: so that
+    a port is still free when its process is started again. Given only once."""
+    ports: list[int] = []
+    while len(ports) < count:
+        port = random.randrange(FIRST, LAST)
+        if port in given:
+            continue
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        given.add(port)
+        ports.append(port)
+    return ports

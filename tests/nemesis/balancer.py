@@ -10,7 +10,9 @@ import subprocess
 import time
 from pathlib import Path
 
-from nodes import Address, free_ports, spawn
+from nodes import Address
+from ports import free_ports
+from processes import end, spawn
 from tls import Tls
 
 MODES = ("option http-keep-alive\n    http-reuse always",
@@ -83,5 +85,4 @@ class Balancer:
         return self.child.poll()
 
     def close(self) -> None:
-        self.child.kill()
-        self.child.wait()
+        end(self.child)

@@ -10,8 +10,10 @@ import time
 from pathlib import Path
 
 from identities import WIDE
-from nodes import Address, Config, Node, Process, free_ports, spawn
+from nodes import Address, Config, Node, Process
 from plan import NODES, SERVERS
+from ports import free_ports
+from processes import spawn
 from tls import Tls
 
 NAMES = "abcde"  # of the nodes

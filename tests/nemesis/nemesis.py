@@ -41,6 +41,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent.parent / "lib"))
 import kept
 import selftest
 import tooltest

@@ -1,23 +1,22 @@
 """A process that may be killed, stopped and started again; Redis nodes."""
 from __future__ import annotations
 
-import mmap
 import os
-import random
 import shutil
 import signal
 import socket
-import struct
 import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from clocks import Clock
 from identities import Identities
+from ports import free_ports
+from processes import end, spawn
 from tls import Tls
 
 Address = tuple[str, int]
-SETTING = struct.Struct("=qqq")  # struct setting of shim.c
 STATE = "redlockd:state"
 
 
@@ -34,53 +33,6 @@ class Config:
     identities: Identities | None = None  # None: anybody may ask
 
 
-def free_ports(count: int) -> list[int]:
-    """Below the range from which the kernel takes those of connections: so
-    that a port is still free when its process is started again."""
-    ports: list[int] = []
-    port = random.randrange(15000, 30000)
-    while len(ports) < count:
-        port = port + 1 if port < 32000 else 15000
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-                ports.append(port)
-            except OSError:
-                pass
-    return ports
-
-
-def spawn(*command: str, **options) -> subprocess.Popen:
-    """A child that dies with us, and that Ctrl-C does not reach. To be called
-    by the main thread only: it is the death of the thread that counts."""
-    return subprocess.Popen(["setpriv", "--pdeathsig", "KILL", "--", *command],
-                            start_new_session=True, **options)
-
-
-class Clock:
-    """What a process takes for the wall clock."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        path.write_bytes(bytes(8 + 2 * SETTING.size))
-        with path.open("r+b") as file:
-            self.page = mmap.mmap(file.fileno(), 0)
-        self.base_ns, self.offset_ns, self.rate_ppb = 0, 0, 0
-
-    def offset_s(self) -> float:
-        since = time.time_ns() - self.base_ns
-        return (self.offset_ns + since * self.rate_ppb / 1e9) / 1e9
-
-    def set(self, offset_s: float, rate: float = 0) -> None:
-        self.base_ns = time.time_ns()
-        self.offset_ns, self.rate_ppb = int(offset_s * 1e9), int(rate * 1e9)
-        index = 1 - self.page[0]
-        SETTING.pack_into(self.page, 8 + index * SETTING.size, self.base_ns,
-                          self.offset_ns, self.rate_ppb)
-        self.page[0] = index  # one byte: seen as a whole
-
-
 class Process:
     """Something that may be killed, stopped and started again."""
 
@@ -93,21 +45,18 @@ class Process:
         self.child: subprocess.Popen | None = None
 
     def launch(self, *command: str, **environment: str) -> None:
-        environment = {**os.environ, "LD_PRELOAD": str(self.config.shim),
-                       "NEMESIS_CLOCK": str(self.clock.path), **environment}
         with self.log.open("ab") as log:
-            self.child = spawn(*command, stdin=subprocess.DEVNULL, stdout=log,
-                               stderr=log, env=environment)
+            self.child = spawn(
+                *command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env=self.clock.environment(self.config.shim) | environment)
 
     def signal(self, number: int) -> None:
         if self.child:
             self.child.send_signal(number)
 
     def kill(self) -> None:
-        if self.child:
-            self.child.kill()
-            self.child.wait()
-            self.child = None
+        end(self.child)
+        self.child = None
 
     def wait(self, timeout_s: float) -> int | None:
         """It was asked to end; its exit status, None if it would not."""

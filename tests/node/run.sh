@@ -10,9 +10,10 @@ cd "$(dirname "$0")/../.."
 root=$PWD
 dir=$root/build/node
 from=$root/tests/node
-export NODE=${NODE:-node} TRIES=${TRIES:-2} REDLOCKD=${REDLOCKD:-}
-export REDLOCKD=${REDLOCKD:-build/release/redlockd}
+export NODE=${NODE:-node} TRIES=${TRIES:-2}
+export REDLOCKD=${REDLOCKD:-build/release/redlockd} TOOLS=${TOOLS:-build/release}
 REDLOCKD=$(realpath "$REDLOCKD")
+TOOLS=$(realpath "$TOOLS")
 
 scripts/deps.sh build run tls node
 rm -rf "$dir"
@@ -25,11 +26,8 @@ tar -xzf "$dir"/*.tgz -C "$dir/node_modules"
 mv "$dir/node_modules/package" "$dir/node_modules/redlockd-client"
 cp -r "$from" "$dir/tests"
 
-cc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -shared -fPIC \
-    -o "$dir/clock.so" tests/interop/clock.c
-
 unset "${!REDLOCKD_@}"
-export ROOT=$root CLOCK_LIBRARY=$dir/clock.so WORKER=$dir/tests/worker.mjs
+export ROOT=$root WORKER=$dir/tests/worker.mjs
 export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$root/tests/lib:$root/tests/interop
 export CERTIFICATES=$dir/certificates
 mkdir "$CERTIFICATES"

@@ -18,10 +18,8 @@ from pathlib import Path
 
 from certificates import Certificates
 from guarded import Guarded, identity
-from nodes import Clock
 from world import REDLOCKD, World
 
-Clock.library = Path(os.environ["CLOCK_LIBRARY"])
 TOKEN = "first+token/of~2026=="
 
 

@@ -5,21 +5,19 @@ import asyncio
 import concurrent.futures
 import logging
 import os
-import pathlib
 import signal
 import subprocess
 import sys
 import threading
 import unittest
 
-from nodes import Clock, end, spawn
+from processes import end, spawn
 from proxy import Proxy
 from redlockd import (AsyncClient, AsyncLock, Client, Lock, LockHeld,
                       LockLost, Unavailable)
 from waiting import wait_until
 from world import World
 
-Clock.library = pathlib.Path("build/python/clock.so").resolve()
 THREADS, TURNS = 8, 12
 
 
@@ -341,8 +339,8 @@ asyncio.run(main())
 
     def holder(self, code):
         child = spawn(
-            [sys.executable, "-c", "import asyncio, sys\n"
-             "from redlockd import AsyncLock, Lock\n" + code, *self.urls],
+            sys.executable, "-c", "import asyncio, sys\n"
+            "from redlockd import AsyncLock, Lock\n" + code, *self.urls,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True)
         self.addCleanup(end, child)

@@ -8,7 +8,7 @@ from itertools import islice
 
 import check_live
 from fake import WithFake, cut, page, problem
-from nodes import end
+from processes import end
 from redlockd import (AsyncClient, AsyncLock, Client, HeldLock, Lock,
                       RequestRefused, Unauthorized)
 from redlockd._ops import lock_id

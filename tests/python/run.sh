@@ -20,7 +20,5 @@ rm -rf "$dir/user" "$dir"/*.whl
 "${PYTHON:-python3}" -m venv "$dir/user"
 "$dir/user/bin/pip" install -q --disable-pip-version-check \
     -c "$from/requirements.txt" "$dir"/*.whl
-cc -std=c11 -D_GNU_SOURCE -O2 -Wall -Wextra -shared -fPIC \
-    -o "$dir/clock.so" tests/interop/clock.c
 export PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=tests/lib:tests/interop
 exec "$dir/user/bin/python3" -W default "$from/main.py" "$@"
