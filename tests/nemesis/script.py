@@ -1,47 +1,112 @@
-"""Histories made by hand: what feeds the checker in the self tests."""
+"""Histories made by hand: what feeds the checker in the self tests.
+
+  NAME: what is found in it
+      [LOCK =] OP [LOCK] SENT..[DONE] [#NUMBER] [STATUS [CODE]] [FIELD=VALUE…]
+
+Moments are in ms. grant: an acquire that was granted; keyed: one with a key,
+always the same, for longer than others. killed: no call, but a span in which a
+server is down. Behind -- stands a comment.
+"""
 from __future__ import annotations
 
-from history import ACQUIRE, MS, Call, Span
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from history import ACQUIRE, EXTEND, MS, WATCH, Call, Span
 
 BASE = 1_000 * MS  # long past, however lately the machine was booted
+GRANT, KEYED, KILLED = "grant", "keyed", "killed"
+LINE = re.compile(
+    r"(?:(?P<name>\w+) = )?(?P<op>\w+)(?: (?P<lock>[a-z]+))? "
+    r"(?P<sent>-?\d+)\.\.(?P<done>-?\d*)(?: #(?P<number>\d+))?"
+    r"(?: (?P<status>\d+)(?: (?P<code>\w+))?)?(?P<fields>(?: \w+=\S*)*)")
+GRANTS = (GRANT, KEYED)
+VALIDITY_MS = {GRANT: 100, KEYED: 500, EXTEND: 100}
+
+
+def _moment(ms: str) -> int:
+    return BASE + int(ms) * MS if ms else 0
 
 
 class Script:
-    """Writes calls, with moments in ms."""
+    """Writes the calls of some lines."""
 
-    def __init__(self) -> None:
+    def __init__(self, *lines: str) -> None:
         self.calls: list[Call] = []
         self.spans: list[Span] = []
+        self.locks: dict[str, Call] = {}
+        for line in lines:
+            self.write(line)
 
-    def call(self, op: str, sent: float, done: float, status: int = 200,
-             code: str = "", validity: int = 0, lock: Call | None = None,
-             number: int = 0, server: int = 0) -> Call:
-        call = Call(op, len(self.calls), server,
-                    lock.resources if lock else ("r",), 1000,
-                    BASE + int(sent * MS))
-        call.opened, call.done = call.sent, BASE + int(done * MS)
-        call.status, call.code, call.validity_ms = status, code, validity
-        call.number = lock.number if lock else number
-        call.key = lock.key if lock else ""
-        call.of = lock.id if lock else (call.id if op == ACQUIRE else 0)
+    def write(self, line: str) -> None:
+        found = LINE.fullmatch(line)
+        assert found, line
+        sent, done = _moment(found["sent"]), _moment(found["done"])
+        fields = dict(word.split("=") for word in found["fields"].split())
+        if found["op"] == KILLED:
+            self.spans.append(Span("server-kill", "", sent, done,
+                                   int(fields["server"])))
+            return
+        call = self._call(found["op"], found["lock"])
+        call.sent = call.opened = sent
+        call.done = done
+        if found["number"]:
+            call.number = int(found["number"])
+        elif found["op"] == WATCH:
+            call.status, call.code = 404, "lock_not_found"
+        if found["status"] or not done:
+            call.status = int(found["status"] or 0)
+            call.code = found["code"] or ""
+        if call.is_won:
+            call.validity_ms = VALIDITY_MS.get(found["op"], 0)
+        call.is_repeat = found["op"] == KEYED and call.status == 200
+        for name, value in fields.items():
+            kind = type(getattr(call, name))
+            setattr(call, name, tuple(value.split("+")) if kind is tuple
+                    else kind(value))
         self.calls.append(call)
+        self.locks[found["name"]] = call
+
+    def _call(self, op: str, lock: str | None) -> Call:
+        """Of a lock, if it has a name; answered with success."""
+        call = Call(ACQUIRE if op in GRANTS else op, len(self.calls), 0, ("r",),
+                    1000, status=201 if op in GRANTS else 200)
+        if lock:
+            of = self.locks[lock]
+            call.of, call.resources = of.id, of.resources
+            call.number, call.key = of.number, of.key
+        elif call.op == ACQUIRE:
+            call.of = call.id
+        if op == KEYED:
+            call.key = "k"
+        if op == WATCH:
+            call.after, call.session = "free", 1
         return call
 
-    def grant(self, sent: float, done: float, number: int,
-              validity: int = 100) -> Call:
-        return self.call(ACQUIRE, sent, done, 201, "", validity, None, number)
 
-    def several(self, names: str, sent: float, done: float, number: int,
-                validity: int = 100) -> Call:
-        """names: of a letter each."""
-        call = self.grant(sent, done, number, validity)
-        call.resources = tuple(names)
-        return call
+@dataclass
+class Scene:
+    """One of several histories."""
+    found: set[str]  # the invariants that are violated
+    lines: list[str] = field(default_factory=list)
 
-    def keyed(self, sent: float, done: float, number: int = 0,
-              status: int = 201, code: str = "") -> Call:
-        """All have the same key; for longer than others."""
-        call = self.call(ACQUIRE, sent, done, status, code,
-                         500 if number else 0, None, number)
-        call.key, call.is_repeat = "k", status == 200
-        return call
+    def play(self) -> Script:
+        return Script(*self.lines)
+
+
+def scenes(text: str) -> dict[str, Scene]:
+    """By their names."""
+    known: dict[str, Scene] = {}
+    for line in text.splitlines():
+        words = re.split(r"(?:^| +)-- ", line)[0]
+        if words.startswith(" ") and words.strip():
+            scene.lines.append(words.strip())
+        elif words:
+            name, _, found = words.partition(":")
+            assert name not in known, name
+            scene = known[name] = Scene(set(found.split()))
+    return known
+
+
+HISTORIES = scenes((Path(__file__).parent / "histories").read_text())

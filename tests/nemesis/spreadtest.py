@@ -2,76 +2,65 @@
 tooltest.py."""
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from calm import Window
-from history import EXTEND, FORCE, MS, RELEASE, SECOND, SHARED, Call
+from history import MS, SECOND, SHARED
 from nodes import Node, Redis
-from script import BASE, Script
+from script import BASE, scenes
 from spread import Held, compare, held_locks, lacks, read
 
-LONG = 5000  # ms
 NUMBER = 1795221641865000
 
+HISTORIES = scenes("""
+granted:
+    grant 0..1 #7 validity_ms=5000
+extended:
+    one = grant 0..1 #7 validity_ms=5000
+    extend one 500..501 validity_ms=5000
+extend without answer:
+    one = grant 0..1 #7 validity_ms=5000
+    extend one 500..501 503 no_quorum
+extend under way:
+    one = grant 0..1 #7 validity_ms=5000
+    extend one 500..
+released:
+    one = grant 0..1 #7 validity_ms=5000
+    release one 900..901 0 vanished
+forced:
+    grant 0..1 #7 validity_ms=5000
+    force 900..901 #7
+downgraded:
+    one = grant 0..1 #7 validity_ms=5000
+    extend one 5..6 validity_ms=5000 mode=shared
+repeated:
+    keyed 0..1 #7 validity_ms=5000
+    keyed 5..6 0 vanished
+""")
 
-def _due(write: Callable[[Script], object], at_ms: float,
-         window: Window | None = None) -> list[int]:
+
+def _due(name: str, at_ms: float, window: Window | None = None) -> list[int]:
     """Numbers of those that must be everywhere at that moment."""
-    script = Script()
-    write(script)
     window = window or Window(BASE)
     return [one.number for one in held_locks(
-        script.calls, window, BASE + int(at_ms * MS), lambda call: SECOND)]
-
-
-def granted(s: Script) -> Call:
-    return s.grant(0, 1, 7, LONG)
-
-
-def extended(s: Script) -> None:
-    s.call(EXTEND, 500, 501, validity=LONG, lock=granted(s))
-
-
-def extend_without_answer(s: Script) -> None:
-    s.call(EXTEND, 500, 501, 503, "no_quorum", lock=granted(s))
-
-
-def extend_under_way(s: Script) -> None:
-    s.call(EXTEND, 500, 501, validity=LONG, lock=granted(s)).done = 0
-
-
-def released(s: Script) -> None:
-    s.call(RELEASE, 900, 901, 0, "vanished", lock=granted(s))
-
-
-def forced(s: Script) -> None:
-    granted(s)
-    call = s.call(FORCE, 900, 901)
-    call.number = 7
-
-
-def downgraded(s: Script) -> None:
-    s.call(EXTEND, 5, 6, validity=LONG, lock=granted(s)).mode = SHARED
-
-
-def repeated(s: Script) -> None:
-    s.keyed(0, 1, 7).validity_ms = LONG
-    s.keyed(5, 6, 0, 0, "vanished")
+        HISTORIES[name].play().calls, window, BASE + int(at_ms * MS),
+        lambda call: SECOND)]
 
 
 def test_due() -> None:
-    assert _due(granted, 1000) == [] and _due(granted, 1300) == [7]
-    assert _due(granted, 5002) == [], "it has ended"
-    assert _due(extended, 1300) == [] and _due(extended, 1800) == [7]
-    assert _due(extend_without_answer, 1300) == []
-    assert _due(extend_without_answer, 1800) == [7]
-    for write in (extend_under_way, released, forced, downgraded, repeated):
-        assert _due(write, 3000) == [], write.__name__
-    assert _due(granted, 3000, Window(BASE + 500 * MS)) == [], "before it"
+    assert _due("granted", 1000) == [] and _due("granted", 1300) == [7]
+    assert _due("granted", 5002) == [], "it has ended"
+    assert _due("extended", 1300) == [] and _due("extended", 1800) == [7]
+    assert _due("extend without answer", 1300) == []
+    assert _due("extend without answer", 1800) == [7]
+    for name in ("extend under way", "released", "forced", "downgraded",
+                 "repeated"):
+        assert _due(name, 3000) == [], name
+    assert _due("granted", 3000, Window(BASE + 500 * MS)) == [], "before it"
     slow = Window(BASE, late=100 * MS)
-    assert _due(granted, 1700, slow) == [] and _due(granted, 1800, slow) == [7]
+    assert _due("granted", 1700, slow) == []
+    assert _due("granted", 1800, slow) == [7]
     still = Window(BASE, stills=[(BASE + 200 * MS, BASE + 500 * MS)])
-    assert _due(granted, 1700, still) == [] and _due(granted, 1800, still) == [7]
+    assert _due("granted", 1700, still) == []
+    assert _due("granted", 1800, still) == [7]
 
 
 def test_lacks() -> None:
