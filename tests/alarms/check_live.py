@@ -10,7 +10,7 @@ import unittest
 import yaml
 
 from waiting import wait_until
-from world import PROMETHEUS, ROOT, WAIT_S, Clients, World, running
+from world import PROMETHEUS, ROOT, WAIT_S, World, clients, running
 
 
 def panels() -> dict[str, list[str]]:
@@ -47,7 +47,7 @@ class Live(unittest.TestCase):
     def test_queries_and_alarms(self) -> None:
         with running() as world:
             self.every_metric_is_there(world)
-            with Clients(world):
+            with clients(world):
                 self.calm(world)
                 with world.paused(0):
                     wait_until(lambda: "RedlockdNodeNotVoting" in world.alarms(),

@@ -11,11 +11,12 @@ from __future__ import annotations
 import signal
 import statistics
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
+from jobs import together
 from measure import Path, Run, Runs, setting, pairs, show, words
 from stack import Client, Stack, started
 
@@ -71,13 +72,8 @@ def run(stack: Stack, ports: list[int], split: list[int],
     waiters = [Waiter(ports[server], server)
                for server, count in enumerate(split) for _ in range(count)]
     begin = time.monotonic() + WARM_UP_S
-    threads = [threading.Thread(target=one.play,
-                                args=(resource, begin, begin + SECONDS))
-               for one in waiters]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    together(partial(one.play, resource, begin, begin + SECONDS)
+             for one in waiters)
     for server, count in enumerate(split):
         if count == 0:
             stack.servers[server].send_signal(signal.SIGCONT)

@@ -22,8 +22,10 @@ import statistics
 import threading
 import time
 import uuid
+from functools import partial
 
 from guarded import identity
+from jobs import at_work, together
 from measure import Load, Results, setting
 from stack import Client, Stack
 
@@ -56,22 +58,16 @@ def lists(stack: Stack, results: Results, is_short: bool) -> None:
     seconds, held = (2, HELD // 4) if is_short else (8, HELD)
     hold(port, held)
     usual = Load(port, seconds, clients=CLIENTS).end()
-    has_ended = threading.Event()
     shown: list[int] = []
 
-    def list_on() -> None:
+    def list_on(_: int, has_ended: threading.Event) -> None:
         client = Client(port)
         while not has_ended.is_set():
             shown.append(list_all(client))
 
-    listers = [threading.Thread(target=list_on) for _ in range(LISTERS)]
-    for lister in listers:
-        lister.start()
-    time.sleep(0.5)
-    busy = Load(port, seconds, clients=CLIENTS).end()
-    has_ended.set()
-    for lister in listers:
-        lister.join()
+    with at_work(list_on, LISTERS):
+        time.sleep(0.5)
+        busy = Load(port, seconds, clients=CLIENTS).end()
     results.check(f"{len(shown)} lists by {LISTERS} clients, of at least "
                   f"{min(shown, default=0)} locks", min(shown, default=0) >= held)
     results.check(f"{busy['cycles']:.0f} cycles meanwhile, failures: "
@@ -112,33 +108,27 @@ def shares(stack: Stack, results: Results, is_short: bool) -> None:
     port = start_for(stack, "greedy", "operator")
     hold(port, 100, "greedy")
     waits = begin_waits(port, "greedy", waiting)
-    has_ended = threading.Event()
     answers: dict[int, int] = {}
 
-    def list_on() -> None:
+    def list_on(_: int, has_ended: threading.Event) -> None:
         client = Client(port, "greedy")
         while not has_ended.is_set():
             status, _ = client.ask("GET", "/locks?limit=1000")
             answers[status] = answers.get(status, 0) + 1
 
-    listers = [threading.Thread(target=list_on) for _ in range(listing)]
-    for lister in listers:
-        lister.start()
-    time.sleep(1)
-    operator = Client(port, "operator")
-    took_s = []
-    for _ in range(20 if is_short else 100):
+    with at_work(list_on, listing):
+        time.sleep(1)
+        operator = Client(port, "operator")
+        took_s = []
+        for _ in range(20 if is_short else 100):
+            began = time.monotonic()
+            operator.send("GET", "/locks")
+            operator.expect(200)
+            took_s.append(time.monotonic() - began)
         began = time.monotonic()
-        operator.send("GET", "/locks")
-        operator.expect(200)
-        took_s.append(time.monotonic() - began)
-    began = time.monotonic()
-    status, _ = operator.ask("POST", "/locks", {
-        "resource": "held:0", "ttl_ms": 1000, "wait_ms": 100})
-    waited_s = time.monotonic() - began
-    has_ended.set()
-    for lister in listers:
-        lister.join()
+        status, _ = operator.ask("POST", "/locks", {
+            "resource": "held:0", "ttl_ms": 1000, "wait_ms": 100})
+        waited_s = time.monotonic() - began
     for wait in waits:
         wait.close()
     print(f"  {listing} connections of another identity list: {answers}")
@@ -151,17 +141,6 @@ def shares(stack: Stack, results: Results, is_short: bool) -> None:
 
 SHARED = {"resources": [f"shared:{number}" for number in range(NAMES)],
           "mode": "shared", "ttl_ms": 60000}
-
-
-def repeat(port: int, number: int, has_ended: threading.Event,
-           answers: dict[str, int]) -> None:
-    """Acquires with its key again and again, sooner than it may."""
-    client = Client(port, "greedy")
-    client.headers["Idempotency-Key"] = f"reader-with-a-key-{number:04}"
-    while not has_ended.is_set():
-        status, answer = client.ask("POST", "/locks", SHARED)
-        told = f"{status} {answer.get('code', '')}".strip()
-        answers[told] = answers.get(told, 0) + 1
 
 
 def force(port: int, grants: list[dict]) -> list[float]:
@@ -189,20 +168,22 @@ def readers(stack: Stack, results: Results, is_short: bool) -> None:
         crowd.send("POST", "/locks", SHARED)
         grants.append(crowd.expect(201))
     quiet = Load(port, seconds, "good", 8).end()
-    has_ended = threading.Event()
     answers: dict[str, int] = {}
-    repeaters = [threading.Thread(target=repeat,
-                                  args=(port, number, has_ended, answers))
-                 for number in range(KEYS)]
-    for repeater in repeaters:
-        repeater.start()
-    busy = Load(port, seconds, "good", 8).end()
-    beside = Load(port, seconds, "good", 8)
-    took_s = force(port, grants[:FORCED])
-    forced = beside.end()
-    has_ended.set()
-    for repeater in repeaters:
-        repeater.join()
+
+    def repeat(number: int, has_ended: threading.Event) -> None:
+        """Acquires with its key again and again, sooner than it may."""
+        client = Client(port, "greedy")
+        client.headers["Idempotency-Key"] = f"reader-with-a-key-{number:04}"
+        while not has_ended.is_set():
+            status, answer = client.ask("POST", "/locks", SHARED)
+            told = f"{status} {answer.get('code', '')}".strip()
+            answers[told] = answers.get(told, 0) + 1
+
+    with at_work(repeat, KEYS):
+        busy = Load(port, seconds, "good", 8).end()
+        beside = Load(port, seconds, "good", 8)
+        took_s = force(port, grants[:FORCED])
+        forced = beside.end()
     print(f"  keyed acquires of {NAMES} locks with {count - KEYS} readers: "
           f"{answers}")
     results.check(f"{sum(answers.values())} of them were answered", len(answers) > 0)
@@ -229,8 +210,7 @@ def grab(port: int) -> None:
         client = Client(port, "greedy")
         while True:
             ask_for_permit(client, f"pool:{number}", 1000, 100)
-    for number in range(GREEDY):
-        threading.Thread(target=go_on, args=(number,)).start()
+    together(partial(go_on, number) for number in range(GREEDY))
 
 
 def permit_times(port: int, pool: str, limit: int, count: int) -> list[float]:
@@ -270,6 +250,7 @@ def pools(stack: Stack, results: Results, is_short: bool) -> None:
         time.sleep(1)
         for case, (pool, limit) in cases.items():
             beside[case] += permit_times(port, pool, limit, count)
+        results.check("it asked all the time", greedy.is_alive())
         greedy.kill()
         greedy.join()
         time.sleep(1)

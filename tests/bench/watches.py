@@ -12,6 +12,7 @@ import statistics
 import threading
 import time
 
+from jobs import Job
 from measure import Results
 from stack import Client, Stack, metric
 
@@ -67,15 +68,15 @@ def measure(results: Results, ports: tuple[int, int], limit_s: float,
             is_short: bool) -> None:
     locks = [Watched(f"watched:{number}", *ports, 2 if is_short else CHANGES)
              for number in range(4 if is_short else LOCKS)]
-    watchers = [threading.Thread(target=one.watch) for one in locks]
-    changers = [threading.Thread(target=one.change) for one in locks]
+    watchers = [Job(one.watch) for one in locks]
+    changers = [Job(one.change) for one in locks]
     for thread in watchers:
         thread.start()
     time.sleep(1)
     for thread in changers:
         thread.start()
         time.sleep(PAUSE_S / len(changers))  # not all at once
-    for thread in watchers + changers:
+    for thread in changers + watchers:
         thread.join()
     took = sorted(seconds for one in locks for seconds in one.took)
     p99 = took[len(took) * 99 // 100]

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from subprocess import Popen
 
+from jobs import together
 from world import WAIT_S, World, children, is_alive, wait_until
 
 CLIENTS = 4
@@ -133,12 +134,7 @@ def main() -> int:
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else random.randrange(1 << 32)
     with World() as world:
         contest = Contest(world, runs, seed)
-        threads = [threading.Thread(target=contest.work)
-                   for _ in range(CLIENTS)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        together([contest.work] * CLIENTS)
         log = (world.folder / "ctl.log").read_text()[-2000:]
     said = ", ".join(f"{count} {name}"
                      for name, count in sorted(contest.ends.items()))

@@ -4,9 +4,9 @@ import pathlib
 import re
 import signal
 import subprocess
-import threading
 import time
 
+from jobs import Job
 from processes import end, spawn
 from waiting import wait_until
 
@@ -31,7 +31,7 @@ class Program:
             env={**os.environ, "URLS": " ".join(urls), **variables},
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT)
-        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader = Job(self._read)
         self.reader.start()
 
     def _read(self):

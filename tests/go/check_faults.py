@@ -7,11 +7,11 @@ import os
 import pathlib
 import signal
 import subprocess
-import threading
 import time
 import unittest
 
 from cut import AnswerLost
+from jobs import Job
 from processes import end, spawn
 from proxy import Proxy
 from stack import ask
@@ -39,7 +39,7 @@ class Holder:
             BUILD / "holder", resource, ttl_ms, *more, stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, text=True, env=environment)
         self.lines = []
-        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader = Job(self.read)
         self.reader.start()
 
     def read(self):
@@ -74,18 +74,18 @@ class Holder:
         self.reader.join(BUSY_S)
 
 
-class Rival(threading.Thread):
+class Rival(Job):
     """Waits for the same lock, at a server of its own. It certainly had no grant
     before `since`, and had one when it was `told`."""
 
     def __init__(self, port, resource):
-        super().__init__(daemon=True)
+        super().__init__()
         self.port, self.resource = port, resource
         self.since = self.told = 0
         self.grant = {}
         self.start()
 
-    def run(self):
+    def work(self):
         until = now_ns() + BUSY_S * 10**9
         while now_ns() < until:
             sent = now_ns()

@@ -6,10 +6,10 @@ import pathlib
 import re
 import subprocess
 import tempfile
-import threading
 
 import check_faults
 from check_module import BUILD, ROOT, SOURCE, run
+from jobs import Job
 from processes import end, spawn
 from waiting import wait_until
 
@@ -116,8 +116,7 @@ class Pages(check_faults.Case):
                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
             self.addCleanup(end, process)
             both.append(process)
-            threading.Thread(target=read_lines, args=(process,),
-                             daemon=True).start()
+            Job(read_lines, process).start()
 
         def leaders():
             return [line for line in told if line[1] == "leads"]

@@ -4,12 +4,13 @@ from __future__ import annotations
 import threading
 import time
 
+from jobs import Job
 from stack import ask
 
 AGAIN_S = 0.2  # redlockd says how long; no lock here ends before
 
 
-class Worker(threading.Thread):
+class Worker(Job):
     """Takes a lock, extends it twice, releases it, again and again; a refused or
     lost request is tried again at the next server, and once more at each: a lock
     that is younger than 100 ms may be on three nodes, one of which is replaced
@@ -18,7 +19,7 @@ class Worker(threading.Thread):
     def __init__(self, number: int, ports: list[int],
                  has_ended: threading.Event, ttl_ms: int,
                  pause_s: float = 0) -> None:
-        super().__init__(daemon=True)
+        super().__init__()
         self.number, self.ports, self.has_ended = number, ports, has_ended
         self.ttl_ms, self.pause_s = ttl_ms, pause_s
         self.requests = self.retries = 0
@@ -40,7 +41,7 @@ class Worker(threading.Thread):
         self.failures.append(f"{request[0]} {', '.join(said)}")
         return {}
 
-    def run(self) -> None:
+    def work(self) -> None:
         while not self.has_ended.wait(self.pause_s):
             name = f"worker:{self.number}:{self.requests}"
             lock = self.ask("POST", "/locks",

@@ -18,6 +18,7 @@ from connection import Connection
 from history import (ACQUIRE, RELEASE, SECOND, Call, History, Span, Violation,
                      now)
 from identities import ANYBODY, WIDE
+from jobs import Job
 from nodes import STATE, Node
 from plan import (MAX_TTLS_MS, MISTAKES, NODES, OTHER_NAMES, SERVERS,
                   Fault)
@@ -93,13 +94,13 @@ def ended(server: Server, status: int,
     return [Violation("alive", f"{text}; {server.last_line()}", now())]
 
 
-class Misled(threading.Thread):
+class Misled(Job):
     """A client of the mistaken server: it wants what the others want, and does
     not keep it for long."""
 
     def __init__(self, cluster: Cluster, history: History,
                  names: list[str]) -> None:
-        super().__init__(name="misled client", daemon=True)
+        super().__init__(name="misled client")
         self.server, self.history = cluster.mistaken, history
         self.names, self.rng = names, random.Random(len(history.spans))
         tls = cluster.config.tls
@@ -109,7 +110,7 @@ class Misled(threading.Thread):
         self.stop = threading.Event()
         self.granted = 0
 
-    def run(self) -> None:
+    def work(self) -> None:
         while not self.stop.wait(0.01):
             if self.server.listens():
                 break

@@ -17,6 +17,7 @@ from drawn import PAGES, Drawn
 from history import (ACQUIRE, EXCLUSIVE, EXTEND, MS, RELEASE, SECOND, SHARED,
                      UPGRADE, WATCH, Call, History, Violation, now)
 from identities import ANYBODY, NARROW, WIDE, Identity
+from jobs import Job
 from plan import log_uniform
 from register import Register, refused
 from trespass import MEDDLING, SHARE, Trespasser
@@ -136,27 +137,23 @@ class World:
                        for force in self.forces)
 
 
-class Client(threading.Thread):
+class Client(Job):
     def __init__(self, index: int, seed: int, world: World,
                  identity: Identity, connections: list[list[Connection]]
                  ) -> None:
         """connections: one to each server, and others for what is sent at
         once."""
-        super().__init__(name=f"client {index}", daemon=True)
+        super().__init__(name=f"client {index}")
         self.index, self.world, self.identity = index, world, identity
         self.names = [name for name in world.names
                       if identity.may_ask((name,))]
         self.rng = random.Random(f"{seed} client {index}")
         self.connections, self.second = connections
-        self.error = ""
 
-    def run(self) -> None:
+    def work(self) -> None:
         try:
             while not self.world.stop.is_set():
                 self._cycle()
-        except Exception as error:  # a driver that is broken proves nothing
-            self.error = f"{self.name}: {error!r}"
-            raise
         finally:
             for connection in self.connections + self.second:
                 connection.close()
@@ -227,20 +224,12 @@ class Client(threading.Thread):
         one.is_repeat = True
         grants: list[Grant] = []
         leave = self._draw_leave(self.second[two.server], two)
-        other = threading.Thread(target=self._ask_beside, args=(
-            two, want, leave, grants), daemon=True)
+        other = Job(lambda: grants.extend(self._ask(
+            two, want, self.second[two.server], leave)))
         other.start()
         grants += self._ask(one, want)
         other.join()
         return sorted(grants, key=lambda grant: grant.call.number)
-
-    def _ask_beside(self, call: Call, want: Want, leave: Leave | None,
-                    grants: list[Grant]) -> None:
-        try:
-            grants += self._ask(call, want, self.second[call.server], leave)
-        except Exception as error:  # as in run
-            self.error = f"{self.name}, beside: {error!r}"
-            raise
 
     def _prepare(self, want: Want, before: Call | None = None) -> Call:
         """Of what was asked for before, through another server."""

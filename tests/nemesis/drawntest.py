@@ -8,7 +8,6 @@ from checker import check
 from drawn import DRAWN, PAGES, Drawn, asked
 from history import MS, SECOND, History
 from script import BASE, HISTORIES
-from visits import ALL
 
 
 def test_forgotten() -> None:

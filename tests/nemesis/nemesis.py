@@ -327,7 +327,9 @@ class Run:
 
     def _watch(self) -> None:
         """Ends the run if something died that should not have."""
-        broken = [client.error for client in self.clients if client.error]
+        # a driver that is broken proves nothing
+        broken = [f"{client.name}: {client.error!r}" for client in self.clients
+                  if client.error]
         broken += [text for text in self.cluster.died() if "node" in text]
         if self.cluster.proxy.child.poll() is not None:
             broken.append("the proxy died")

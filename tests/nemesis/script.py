@@ -10,7 +10,7 @@ server is down. Behind -- stands a comment.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from history import ACQUIRE, EXTEND, MS, WATCH, Call, Span
@@ -89,7 +89,7 @@ class Script:
 class Scene:
     """One of several histories."""
     found: set[str]  # the invariants that are violated
-    lines: list[str] = field(default_factory=list)
+    lines: list[str]
 
     def play(self) -> Script:
         return Script(*self.lines)
@@ -98,14 +98,16 @@ class Scene:
 def scenes(text: str) -> dict[str, Scene]:
     """By their names."""
     known: dict[str, Scene] = {}
+    lines: list[str] = []
     for line in text.splitlines():
         words = re.split(r"(?:^| +)-- ", line)[0]
         if words.startswith(" ") and words.strip():
-            scene.lines.append(words.strip())
+            lines.append(words.strip())
         elif words:
             name, _, found = words.partition(":")
             assert name not in known, name
-            scene = known[name] = Scene(set(found.split()))
+            lines = []
+            known[name] = Scene(set(found.split()), lines)
     return known
 
 

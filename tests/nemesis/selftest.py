@@ -3,6 +3,8 @@ and nothing in what is allowed. Runs at the start of every run, and alone.
 """
 from __future__ import annotations
 
+import contextlib
+import io
 from dataclasses import replace
 
 from changestest import TESTS as OF_CHANGES
@@ -10,6 +12,7 @@ from checker import check, late_releases
 from drawntest import TESTS as OF_DRAWN
 from history import MS, History, Violation
 from identities import NARROW, WIDE
+from jobs import together
 from kepttest import TESTS as OF_KEPT
 from permitstest import TESTS as OF_PERMITS
 from plan import (KINDS, NEEDS_MODE, PEER_MODES, Fault, clash, lossy_nodes,
@@ -129,11 +132,25 @@ def test_prefixes() -> None:
     assert not NARROW.may_ask(("r1", "r7")) and not NARROW.may_ask(("x1",))
 
 
+def test_jobs() -> None:
+    """What a thread raises is raised where it is waited for."""
+    done: list[int] = []
+    together([lambda: done.append(1)] * 2)
+    assert done == [1, 1]
+    with contextlib.redirect_stderr(io.StringIO()) as told:
+        try:
+            together([lambda: done.append(1), lambda: unknown])  # noqa: F821
+        except RuntimeError as error:
+            assert "unknown" in str(error) and "NameError" in told.getvalue()
+            return
+    raise AssertionError("nobody noticed")
+
+
 def run() -> int:
     """The number of tests; raises if one fails."""
     tests = (test_histories, test_late_releases, test_snapshot, test_forgotten,
              test_register, test_plan, test_needs, test_clashes,
-             test_prefixes, *OF_KEPT, *OF_PERMITS, *OF_SHARED, *OF_STRIKES,
+             test_prefixes, test_jobs, *OF_KEPT, *OF_PERMITS, *OF_SHARED, *OF_STRIKES,
              *OF_CHANGES, *OF_DRAWN, *OF_WATCHES,
              *OF_SPREAD)
     for test in tests:

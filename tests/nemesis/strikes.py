@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
@@ -21,6 +20,7 @@ from cluster import Cluster
 from connection import Connection
 from history import ACQUIRE, MS, SECOND, Call, History, now
 from identities import ANYBODY, WIDE
+from jobs import Job
 from memory import MemoryFaults, Pairs
 from plan import NODES, Fault
 from wants import Want
@@ -31,12 +31,12 @@ PATIENT_S = 12    # then a strike that finds nodes away does nothing
 SETTLED_S = 0.02  # within which what is on its way arrives
 
 
-class Asker(threading.Thread):
+class Asker(Job):
     """A client that asks one server for one lock, once."""
 
     def __init__(self, cluster: Cluster, history: History, server: int,
                  name: str, wait_ms: int = 0) -> None:
-        super().__init__(name=f"strike at server {server}", daemon=True)
+        super().__init__(name=f"strike at server {server}")
         config = cluster.config
         self.call = Call(ACQUIRE, -1, server, (name,), TTL_MS, wait_ms=wait_ms)
         self.history = history
@@ -45,7 +45,7 @@ class Asker(threading.Thread):
             context=config.tls.of_client(0) if config.tls else None)
         self.identity = WIDE if config.identities else ANYBODY
 
-    def run(self) -> None:
+    def work(self) -> None:
         call, want = self.call, Want(self.call.resources, "", "")
         call.of, call.sent = call.id, now()
         self.history.add(call)
@@ -185,6 +185,7 @@ class Strikes(MemoryFaults):
         other = self._ask_for_lock(server, name, WAIT_MS)
         while other.is_alive():
             yield
+        other.join()
 
     @contextmanager
     def _stalled(self, pairs: Pairs,

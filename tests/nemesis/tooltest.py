@@ -7,7 +7,6 @@ from __future__ import annotations
 import itertools
 import socket
 import ssl
-import threading
 import time
 from contextlib import contextmanager
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from cluster import Cluster, is_ready
 from connection import (ASKING, BEHIND, CLOSE, HALF, READING, RESET, UNREAD,
                         WAITING, Connection, Leave)
 from history import ACQUIRE, Call
+from jobs import Job
 from nodes import Node, Redis
 from spreadtest import test_read
 from stream import Plain, Secure
@@ -200,8 +200,7 @@ def test_leave(listener: socket.socket, leave: Leave,
                contexts: Contexts) -> None:
     """As its server sees it. contexts: of the client, the server."""
     seen: list[str] = []
-    server = threading.Thread(target=serve_one,
-                              args=(listener, contexts[1], seen))
+    server = Job(serve_one, listener, contexts[1], seen)
     server.start()
     call = Call(ACQUIRE, 0, 0, ("r",))
     connection = Connection(listener.getsockname(), context=contexts[0])

@@ -13,6 +13,8 @@ import urllib.request
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from jobs import Job, at_work
+
 # what clients may call a lock: markup, and marks that turn the text around
 HOSTILE = ["<img src=x onerror=document.title='owned'>",
            "</bdi></td><script>document.title='owned'</script>",
@@ -61,11 +63,9 @@ class Service:
         status, answer = self.call("DELETE", lock.path, token=lock.token)
         assert status == 200, answer
 
-    def wait_for(self, resource: str) -> threading.Thread:
+    def wait_for(self, resource: str) -> Job:
         """A client that waits for the lock, and gives it back."""
-        def wait() -> None:
-            self.release(self.acquire(resource, wait_ms=50000))
-        client = threading.Thread(target=wait)
+        client = Job(lambda: self.release(self.acquire(resource, wait_ms=50000)))
         client.start()
         return client
 
@@ -100,31 +100,15 @@ class Service:
                 os.kill(pid, signal.SIGCONT)
 
 
-class Traffic:
+def traffic(service: Service) -> contextlib.AbstractContextManager[None]:
     """Clients at work until the block ends; one in five finds a lock held."""
-
-    def __init__(self, service: Service) -> None:
-        self.service = service
-        self.ended = threading.Event()
-        self.clients = [threading.Thread(target=self.work, args=(n,))
-                        for n in range(2)]
-
-    def work(self, client: int) -> None:
+    def work(client: int, has_ended: threading.Event) -> None:
         turn = 0
-        while not self.ended.wait(0.02):
+        while not has_ended.wait(0.02):
             turn += 1
             name = f"traffic:{client}:{turn}"
-            lock = self.service.acquire(name, ttl_ms=2000)
+            lock = service.acquire(name, ttl_ms=2000)
             if turn % 5 == 0:
-                self.service.call("POST", "/locks", {"resource": name})
-            self.service.release(lock)
-
-    def __enter__(self) -> Traffic:
-        for client in self.clients:
-            client.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.ended.set()
-        for client in self.clients:
-            client.join()
+                service.call("POST", "/locks", {"resource": name})
+            service.release(lock)
+    return at_work(work, 2)

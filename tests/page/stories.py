@@ -13,7 +13,7 @@ import time
 from selenium.webdriver.common.keys import Keys
 
 from browser import PHONE, WIDE, Browser, eventually
-from service import HOSTILE, Lock, Service, Traffic
+from service import HOSTILE, Lock, Service, traffic
 from stories_details import open_details
 
 PROMISE_S = 3.0  # until the page shows that a node is paused
@@ -200,7 +200,7 @@ def a_prefix_and_show_more_narrow_and_widen(browser: Browser,
 # ---- traffic, keys, looks ---------------------------------------------------
 
 def traffic_is_drawn(browser: Browser, service: Service) -> None:
-    with Traffic(service):
+    with traffic(service):
         eventually(lambda: re.search(r"done [1-9]\d*(?:\.\d)?\s+refused "
                                      r"(?!0|–)[\d.]+",
                                      browser.text("#charts figure")),
@@ -247,7 +247,7 @@ def pictures_are_taken(browser: Browser, service: Service) -> None:
     browser.resize(*WIDE)
     browser.prefer("light")
     browser.open("/")
-    with Traffic(service):
+    with traffic(service):
         time.sleep(float(os.environ.get("PICTURES_S", "5")))  # lines grow
         locks = [service.acquire(name, owner=owner, ttl_ms=ttl_ms)
                  for name, owner, ttl_ms in (

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import logging
 import os
 import signal
@@ -10,7 +9,9 @@ import subprocess
 import sys
 import threading
 import unittest
+from functools import partial
 
+from jobs import Job, together
 from processes import end, spawn
 from proxy import Proxy
 from redlockd import (AsyncClient, AsyncLock, Client, Lock, LockHeld,
@@ -151,28 +152,19 @@ class Locks(Case):
                 self.assertFalse(client.force_release("force:all", "all"))
 
     def test_threads_take_turns(self):
-        witness, errors = Witness(), []
+        witness = Witness()
 
         def work(urls):
-            try:
-                with Client(urls) as client:
-                    for _ in range(TURNS):
-                        with Lock("turns", ttl=4, client=client) as lock:
-                            witness.enter(lock.fencing_token)
-                            threading.Event().wait(0.001)
-                            witness.leave()
-            except BaseException as error:  # what the thread would swallow
-                errors.append(error)
+            with Client(urls) as client:
+                for _ in range(TURNS):
+                    with Lock("turns", ttl=4, client=client) as lock:
+                        witness.enter(lock.fencing_token)
+                        threading.Event().wait(0.001)
+                        witness.leave()
 
         self.pause(self.world.nodes[0].process)
         orders = self.urls, self.urls[::-1]
-        threads = [threading.Thread(target=work, args=(orders[number % 2],))
-                   for number in range(THREADS)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self.assertEqual(errors, [])
+        together(partial(work, orders[number % 2]) for number in range(THREADS))
         self.assertEqual(witness.turns, THREADS * TURNS)
 
     async def test_tasks_take_turns(self):
@@ -209,9 +201,7 @@ class Locks(Case):
                         with guard:
                             slots.remove(lock.slot)
 
-        with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
-            for done in [pool.submit(work, self.urls) for _ in range(THREADS)]:
-                done.result()
+        together([partial(work, self.urls)] * THREADS)
         self.assertEqual(most, PERMITS)
 
     async def test_permits_in_asyncio(self):
@@ -293,11 +283,12 @@ class Faults(Case):
         proxy = Proxy(server)
         self.addCleanup(proxy.close)
         rule = proxy.break_at("POST")
-        threading.Thread(target=lambda: rule.broken.wait(20) and
-                         rule.deliver(), daemon=True).start()
+        late = Job(lambda: rule.broken.wait(20) and rule.deliver())
+        late.start()
         urls = [f"http://{proxy.address}", self.urls[1]]
         with Lock("again", ttl=4, wait=3, urls=urls) as lock:
             lock.check()
+        late.join()
         self.assertTrue(rule.broken.is_set())
         for connection, _ in rule.held:
             connection.close()

@@ -3,11 +3,11 @@ against servers that fail, and real ones."""
 from __future__ import annotations
 
 import asyncio
-import threading
 import unittest
 
 import check_live
 from fake import WithFake, cut, grant, late, problem
+from jobs import together
 from redlockd import (AsyncClient, AsyncLock, Client, Lock, LockHeld, LockLost,
                       RequestRefused)
 from waiting import wait_until
@@ -184,9 +184,7 @@ class Downgrade(Case):
             for _ in range(20):
                 with Lock("a", client=client) as lock:
                     wait_until(lambda: fake.of("PUT"), "a renewal")
-                    thread = threading.Thread(target=lock.downgrade)
-                    thread.start()
-                    thread.join()
+                    together([lock.downgrade])
                     self.assertIn("~", lock.token)
                     self.assertFalse(lock.lost.wait(0.01))
                     self.assertIn("~", lock.token)

@@ -5,12 +5,12 @@ import logging
 import os
 import signal
 import sys
-import threading
 import time
 import unittest
 from unittest import mock
 
 from fake import WithFake, cut, grant, late, page, problem, silent
+from jobs import Job, together
 from redlockd import (Client, Lock, LockHeld, LockLost, RequestRefused,
                       Unavailable)
 from redlockd._clock import now
@@ -250,7 +250,7 @@ class Acquire(Case):
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         self.addCleanup(signal.signal, signal.SIGINT, before)
         with Client(fake.url) as client:
-            threading.Thread(target=interrupt).start()
+            Job(interrupt).start()
             with self.assertRaises(KeyboardInterrupt):
                 Lock("a", client=client).__enter__()
             wait_until(lambda: fake.left, "the connection was closed")
@@ -330,23 +330,14 @@ class Objects(Case):
 
     def test_threads_share_a_client(self):
         fake = self.fake(renew_after_ms=5)
-        errors = []
 
         def work():
-            try:
-                for _ in range(10):
-                    with Lock("a", client=client) as lock:
-                        lock.check()
-            except BaseException as error:  # what the thread would swallow
-                errors.append(error)
+            for _ in range(10):
+                with Lock("a", client=client) as lock:
+                    lock.check()
 
         with Client(fake.url) as client:
-            threads = [threading.Thread(target=work) for _ in range(8)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
-        self.assertEqual(errors, [])
+            together([work] * 8)
         self.assertEqual(len(fake.of("DELETE")), 80)
 
     def test_not_twice_at_a_time(self):
