@@ -8,14 +8,6 @@ import secrets
 from clients import Answer
 from nodes import NodeError
 
-# Both reply 1, or 0 if the key is not the caller's.
-DELETE_OWN = """
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-return redis.call('DEL', KEYS[1])"""
-EXPIRE_OWN = """
-if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
-return redis.call('PEXPIRE', KEYS[1], ARGV[2])"""
-
 
 class Wire:
     """One lock of a library: what it sends to each node, and whether the reply
@@ -29,9 +21,17 @@ class Wire:
     # what it does if too few nodes said yes
     gives_back = True          # of an acquire: releases what it got
     drops_unextended = False   # of an extend: releases the lock
+    new_token = staticmethod(lambda: secrets.token_hex(20))
+    # both reply 1, or 0 if the key is not the caller's
+    RELEASE = """
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('DEL', KEYS[1])"""
+    EXTEND = """
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])"""
 
     def __init__(self):
-        self.token = secrets.token_hex(20)
+        self.token = self.new_token()
 
     @staticmethod
     def quorum(nodes):
@@ -41,10 +41,10 @@ class Wire:
         return node.do("SET", key, self.token, "NX", "PX", ttl_ms) == "OK"
 
     def extend(self, node, key, ttl_ms):
-        return node.do("EVAL", EXPIRE_OWN, 1, key, self.token, ttl_ms) == 1
+        return node.do("EVAL", self.EXTEND, 1, key, self.token, ttl_ms) == 1
 
     def release(self, node, key):
-        return node.do("EVAL", DELETE_OWN, 1, key, self.token) == 1
+        return node.do("EVAL", self.RELEASE, 1, key, self.token) == 1
 
 
 class Replay:

@@ -18,10 +18,7 @@ local value = redis.call('GET', KEYS[1])
 if value == ARGV[1] or not value then
     return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 end"""
-
-    def __init__(self):
-        super().__init__()
-        self.token = str(uuid.uuid4())
+    new_token = staticmethod(lambda: str(uuid.uuid4()))
 
     def acquire(self, node, key, ttl_ms):
         return node.do("EVAL", self.LOCK, 1, key, self.token, ttl_ms) == "OK"
@@ -40,10 +37,7 @@ class RedlockPhp(Wire):
     3.5 of five, so it needs four nodes."""
     name, version = "redlock-php", "0dd2529"
     can_extend = False
-
-    def __init__(self):
-        super().__init__()
-        self.token = secrets.token_hex(7)[:13]
+    new_token = staticmethod(lambda: secrets.token_hex(7)[:13])
 
     @staticmethod
     def quorum(nodes):
@@ -56,19 +50,13 @@ class PhpLock2(Wire):
     name, version = "php-lock `RedisMutex`", "before 3"
     key_prefix = "lock_"
     can_extend = False
-
-    def __init__(self):
-        super().__init__()
-        self.token = str(secrets.randbelow(2**31))
+    new_token = staticmethod(lambda: str(secrets.randbelow(2**31)))
 
 
 class Redsync(Wire):
     """go-redsync/redsync 4 (88f6472): mutex.go, scripts.go"""
     name, version = "redsync", "4"
-
-    def __init__(self):
-        super().__init__()
-        self.token = base64.b64encode(secrets.token_bytes(16)).decode()
+    new_token = staticmethod(lambda: base64.b64encode(secrets.token_bytes(16)).decode())
 
 
 class RedsyncSetNx(Redsync):
@@ -79,9 +67,6 @@ if redis.call('GET', KEYS[1]) == ARGV[1] then
     return redis.call('PEXPIRE', KEYS[1], ARGV[2])
 end
 return redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) and 1 or 0"""
-
-    def extend(self, node, key, ttl_ms):
-        return node.do("EVAL", self.EXTEND, 1, key, self.token, ttl_ms) == 1
 
 
 class RedissonRedLock(RLock):
@@ -98,10 +83,7 @@ class DistLock(Wire):
     0.06, sets the key whoever has it; a failed acquire keeps what it got."""
     name, version = "Redis::DistLock", "0.06"
     gives_back = False
-
-    def __init__(self):
-        super().__init__()
-        self.token = base64.b64encode(secrets.token_bytes(24)).decode()
+    new_token = staticmethod(lambda: base64.b64encode(secrets.token_bytes(24)).decode())
 
     def extend(self, node, key, ttl_ms):
         # in a script there, with the same effect
@@ -132,10 +114,7 @@ class RedlockCs(Wire):
     16 bytes, not text; StackExchange.Redis sends whole seconds as EX."""
     name, version = "redlock-cs", "55b65ed"
     can_extend = False
-
-    def __init__(self):
-        super().__init__()
-        self.token = uuid.uuid4().bytes_le
+    new_token = staticmethod(lambda: uuid.uuid4().bytes_le)
 
     def acquire(self, node, key, ttl_ms):
         ttl = ("PX", ttl_ms) if ttl_ms % 1000 else ("EX", ttl_ms // 1000)
@@ -155,23 +134,14 @@ if value and value ~= ARGV[1] then return -1 end
 if value then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1"""
-
-    def __init__(self):
-        super().__init__()
-        self.token = str(uuid.uuid4())
-
-    def extend(self, node, key, ttl_ms):
-        return node.do("EVAL", self.EXTEND, 1, key, self.token, ttl_ms) == 1
+    new_token = staticmethod(lambda: str(uuid.uuid4()))
 
 
 class NodeRedlock3(Wire):
     """mike-marcacci/node-redlock 3 (02eac99): redlock.js"""
     name, version = "node-redlock", "3"
     drops_unextended = True
-
-    def __init__(self):
-        super().__init__()
-        self.token = secrets.token_hex(16)
+    new_token = staticmethod(lambda: secrets.token_hex(16))
 
 
 class NodeRedlock5(NodeRedlock3):
@@ -196,9 +166,6 @@ return #KEYS"""
 
     def acquire(self, node, key, ttl_ms):
         return node.do("EVAL", self.ACQUIRE, 1, key, self.token, ttl_ms) == 1
-
-    def extend(self, node, key, ttl_ms):
-        return node.do("EVAL", self.EXTEND, 1, key, self.token, ttl_ms) == 1
 
 
 WIRES = [RedlockRb, RedlockRuby, RedlockPhp, PhpLock2, Redsync, RedsyncSetNx,

@@ -27,6 +27,7 @@ end
 redis.call('HINCRBY', KEYS[1], ARGV[1], 1)
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return false"""
+    # what its watchdog sends
     EXTEND = """
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return 0 end
 return redis.call('PEXPIRE', KEYS[1], ARGV[2])"""
@@ -34,20 +35,11 @@ return redis.call('PEXPIRE', KEYS[1], ARGV[2])"""
 if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 0 then return false end
 if redis.call('HINCRBY', KEYS[1], ARGV[1], -1) > 0 then return 0 end
 return redis.call('DEL', KEYS[1])"""
-
-    def __init__(self):
-        super().__init__()
-        self.token = f"{uuid.uuid4()}:1"
+    new_token = staticmethod(lambda: f"{uuid.uuid4()}:1")
 
     def acquire(self, node, key, ttl_ms):
         return node.do("EVAL", self.ACQUIRE, 1, key, self.token,
                        ttl_ms) is None
-
-    def extend(self, node, key, ttl_ms):  # what its watchdog sends
-        return node.do("EVAL", self.EXTEND, 1, key, self.token, ttl_ms) == 1
-
-    def release(self, node, key):
-        return node.do("EVAL", self.RELEASE, 1, key, self.token) == 1
 
     def force_release(self, node, key):  # forceUnlock
         return node.do("DEL", key) == 1
@@ -86,10 +78,7 @@ class PhpLock3(SingleWire):
     name, version = "php-lock `RedisMutex`", "3"
     key_prefix = "php-malkusch-lock:"
     can_extend = False
-
-    def __init__(self):
-        super().__init__()
-        self.token = secrets.token_hex(32)
+    new_token = staticmethod(lambda: secrets.token_hex(32))
 
 
 class SetNxTimestamp(SingleWire):
