@@ -19,9 +19,11 @@ from history import (ACQUIRE, RELEASE, SECOND, Call, History, Span, Violation,
                      now)
 from identities import ANYBODY, WIDE
 from jobs import Job
+from memory import until
 from nodes import STATE, Node
 from plan import (MAX_TTLS_MS, MISTAKES, NODES, OTHER_NAMES, SERVERS,
                   Fault)
+from processes import end
 from strikes import Strikes
 from wants import Want, lock_id
 
@@ -228,9 +230,7 @@ class Changes(Strikes):
         self._start_server(server)
 
     def _wait_until_ready(self, server: Server) -> Iterator[None]:
-        deadline = now() + READY_S * SECOND
-        while now() < deadline and not server.is_ready():
-            yield
+        return until(server.is_ready, READY_S * SECOND)
 
     def _kill_server(self, server: int, is_gentle: bool = False) -> None:
         span = Span("killed", f"server {server}", server=server)
@@ -268,12 +268,9 @@ class Changes(Strikes):
         assert child
         child.terminate()
         yield
-        over = now() + DRAIN_S * SECOND
-        while (status := child.poll()) is None and now() < over:
-            yield
-        if status is None:
-            child.kill()
-            child.wait()
+        yield from until(lambda: child.poll() is not None, DRAIN_S * SECOND)
+        status = child.poll()
+        end(child)
         self.violations += ended(server, -9 if status is None else status,
                                  was_up)
         self._start_server(fault.target)
@@ -287,14 +284,7 @@ class Changes(Strikes):
     def wrong_epoch(self, fault: Fault) -> Iterator[None]:
         return self._mistake(fault, fault.kind)
 
-    def wrong_address(self, fault: Fault) -> Iterator[None]:
-        return self._mistake(fault, fault.kind)
-
-    def wrong_addresses(self, fault: Fault) -> Iterator[None]:
-        return self._mistake(fault, fault.kind)
-
-    def swapped(self, fault: Fault) -> Iterator[None]:
-        return self._mistake(fault, fault.kind)
+    wrong_address = wrong_addresses = swapped = wrong_epoch
 
     def _mistake(self, fault: Fault, kind: str) -> Iterator[None]:
         """The server is there until the generator goes on."""
@@ -345,9 +335,7 @@ class Changes(Strikes):
             before = self._births()
             mistaken = self._mistake(fault, kind)
             next(mistaken)
-            over = now() + int(UNDISTURBED_S * SECOND)
-            while now() < over:
-                yield
+            yield from until(lambda: False, UNDISTURBED_S * SECOND)
             self._compare(kind, before, self._births())
             next(mistaken, None)
 

@@ -13,7 +13,8 @@ from dataclasses import replace
 from calm import Metronome, Window
 from cluster import Cluster
 from history import SECOND, History, Span, now
-from nodes import Node, Redis
+from memory import until
+from nodes import Node, Process, Redis
 from plan import KINDS, LOSSY_NODES, Fault, clash, takes_locks
 from spread import Spread
 
@@ -141,10 +142,9 @@ class Injector(Spread):
         yield
 
     def script(self, fault: Fault) -> Iterator[None]:
-        redis = Redis(self.cluster.nodes[fault.target])
-        redis.send("EVAL", BURN, "0", f"{fault.end - fault.begin:.3f}")
-        yield
-        redis.close()
+        with Redis(self.cluster.nodes[fault.target]) as redis:
+            redis.send("EVAL", BURN, "0", f"{fault.end - fault.begin:.3f}")
+            yield
 
     def maxmemory(self, fault: Fault) -> Iterator[None]:
         node = self.cluster.nodes[fault.target]
@@ -153,28 +153,20 @@ class Injector(Spread):
         self._ask(node, "CONFIG", "SET", "maxmemory", "0")
 
     def maxclients(self, fault: Fault) -> Iterator[None]:
-        redis = Redis(self.cluster.nodes[fault.target])  # later none comes in
-        redis.ask("CONFIG", "SET", "maxclients", "1")
-        redis.send("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-        yield
-        redis.ask("CONFIG", "SET", "maxclients", "10000")
-        redis.close()
+        # later none comes in
+        with Redis(self.cluster.nodes[fault.target]) as redis:
+            redis.ask("CONFIG", "SET", "maxclients", "1")
+            redis.send("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+            yield
+            redis.ask("CONFIG", "SET", "maxclients", "10000")
 
     # ---- clocks -------------------------------------------------------------
 
     def step(self, fault: Fault) -> Iterator[None]:
-        clock = self.cluster.nodes[fault.target].clock
-        before = clock.offset_s()
-        clock.set(before + fault.amount)
-        yield
-        clock.set(before)
+        return self._shift(self.cluster.nodes[fault.target], fault.amount)
 
     def race(self, fault: Fault) -> Iterator[None]:
-        clock = self.cluster.nodes[fault.target].clock
-        before = clock.offset_s()
-        clock.set(before, fault.amount)
-        yield
-        clock.set(before)
+        return self._shift(self.cluster.nodes[fault.target], 0, fault.amount)
 
     def slew(self, fault: Fault) -> Iterator[None]:
         """Within the drift that is allowed, and never far from the truth."""
@@ -187,21 +179,16 @@ class Injector(Spread):
         clock.set(clock.offset_s())
 
     def glitch(self, fault: Fault) -> Iterator[None]:
-        clock = self.cluster.nodes[fault.target].clock
-        before = clock.offset_s()
-        if takes_locks(fault):
-            yield from self._witnessed_glitch(fault, before)
-            return
-        clock.set(before + fault.amount)
-        yield
-        clock.set(before)
+        return self._witnessed_glitch(fault) if takes_locks(fault) else \
+            self.step(fault)
 
-    def _witnessed_glitch(self, fault: Fault, before: float) -> Iterator[None]:
+    def _witnessed_glitch(self, fault: Fault) -> Iterator[None]:
         """All locks that end by the clock ahead are taken. One server sees
         that clock; the others hear of the node again when that server has
         revoked it, or when these locks would have ended anyway. Without such a
         server it is a loss like any other."""
         node = self.cluster.nodes[fault.target]
+        before = node.clock.offset_s()
         others = [(s, n) for s, n in self._pairs(node)
                   if (s, n) not in fault.pairs]
         self._stall(others)
@@ -216,9 +203,8 @@ class Injector(Spread):
             node.clock.set(before)
             if is_unseen:
                 self._ask(node, "FLUSHALL")
-            over = now() + int(fault.amount * SECOND)
-            while now() < over and self._has_admission(node):
-                yield
+            yield from until(lambda: not self._has_admission(node),
+                             int(fault.amount * SECOND))
         finally:
             node.clock.set(before)
             self._unstall(others)
@@ -236,11 +222,15 @@ class Injector(Spread):
             self._unstall(fault.pairs)
 
     def server_clock(self, fault: Fault) -> Iterator[None]:
-        clock = self.cluster.servers[fault.target].clock
-        before = clock.offset_s()
-        clock.set(before + fault.amount)
+        return self._shift(self.cluster.servers[fault.target], fault.amount)
+
+    @staticmethod
+    def _shift(process: Process, ahead_s: float, rate: float = 0) -> Iterator[None]:
+        """And back."""
+        before = process.clock.offset_s()
+        process.clock.set(before + ahead_s, rate)
         yield
-        clock.set(before)
+        process.clock.set(before)
 
     # ---- servers ------------------------------------------------------------
 
@@ -250,9 +240,7 @@ class Injector(Spread):
         yield
         server.signal(signal.SIGCONT)
 
-    def still(self, fault: Fault) -> Iterator[None]:
-        """Not for long: nobody takes it for dead."""
-        return self.server_pause(fault)
+    still = server_pause  # not for long: nobody takes it for dead
 
     def server_kill(self, fault: Fault) -> Iterator[None]:
         self._kill_server(fault.target)
@@ -299,13 +287,12 @@ class Injector(Spread):
 
     # ---- the network between them -------------------------------------------
 
-    def ring(self, fault: Fault) -> Iterator[None]:
-        return self.cut(fault)
-
     def cut(self, fault: Fault) -> Iterator[None]:
         self._stall(fault.pairs)
         yield
         self._unstall(fault.pairs)
+
+    ring = cut
 
     def drop(self, fault: Fault) -> Iterator[None]:
         self._stall(fault.pairs, (fault.way,))

@@ -12,7 +12,7 @@ import contextlib
 import re
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from cluster import Cluster
@@ -26,6 +26,13 @@ SYNCED = 15 * SECOND    # a replica is by then, on a busy machine, too
 SILENT_S = 1            # a node is
 
 Pairs = Iterable[tuple[int, int]]
+
+
+def until(is_so: Callable[[], bool], patience: int) -> Iterator[None]:
+    """Goes on when it is so, and in any case when that time is over."""
+    over = now() + patience
+    while now() < over and not is_so():
+        yield
 
 
 class MemoryFaults:
@@ -152,18 +159,14 @@ class MemoryFaults:
             self._ask(node, "CONFIG", "SET", "maxmemory", "1",
                       "maxmemory-policy", "volatile-lru")
             yield
-            deadline = now() + PATIENCE
-            while now() < deadline and self._keys(node):
-                yield
+            yield from until(lambda: not self._keys(node), PATIENCE)
             self._ask(node, "CONFIG", "SET", "maxmemory", "0",
                       "maxmemory-policy", "noeviction")
             for pair in self._pairs(node):
                 self.cluster.proxy.tell("reset", *pair)
         finally:
             self._unstall(self._pairs(node))
-        deadline = now() + PATIENCE
-        while now() < deadline and self._has_admission(node):
-            yield
+        yield from until(lambda: not self._has_admission(node), PATIENCE)
         if self._has_admission(node):
             self._ask(node, "FLUSHALL")
 
@@ -180,9 +183,7 @@ class MemoryFaults:
         return told >= TOLD_NODES
 
     def _wait_until_told(self, node: Node, beat: int) -> Iterator[None]:
-        deadline = now() + PATIENCE
-        while now() < deadline and not self._is_told(node, beat):
-            yield
+        return until(lambda: self._is_told(node, beat), PATIENCE)
 
     def _beat(self, node: Node) -> int:
         return self._number(node, "beat")
@@ -193,19 +194,14 @@ class MemoryFaults:
     @staticmethod
     def _number(node: Node, field: str, timeout_s: float = 5) -> int:
         """In the state; 0: it is not there."""
-        redis = Redis(node, timeout_s)
-        try:
+        with Redis(node, timeout_s) as redis:
             reply = redis.ask("HGET", STATE, field)
-        finally:
-            redis.close()
         found = re.search(rb"\r\n(\d+)\r\n", reply)
         return int(found[1]) if found else 0
 
     def _wait_until_synced(self, node: Node) -> Iterator[None]:
-        deadline = now() + SYNCED
-        while now() < deadline and b"master_link_status:up" not in self._ask(
-                node, "INFO", "replication"):
-            yield
+        return until(lambda: b"master_link_status:up" in self._ask(
+            node, "INFO", "replication"), SYNCED)
 
     @staticmethod
     def _count_batches(node: Node) -> int:
@@ -217,19 +213,13 @@ class MemoryFaults:
 
     @staticmethod
     def _ask(node: Node, *words: str) -> bytes:
-        redis = Redis(node)
-        try:
+        with Redis(node) as redis:
             return redis.ask(*words)
-        finally:
-            redis.close()
 
     @staticmethod
     def _keys(node: Node) -> dict[str, int]:
-        redis = Redis(node)
-        try:
+        with Redis(node) as redis:
             return redis.keys()
-        finally:
-            redis.close()
 
     def _stall(self, pairs: Pairs, ways: tuple[int, ...] = (0, 1)) -> None:
         """A pair may be stalled by several faults at once."""

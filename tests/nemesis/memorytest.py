@@ -53,11 +53,8 @@ class Stage:
 
     @staticmethod
     def ask(node: Node, *words: str) -> bytes:
-        redis = Redis(node, 10)
-        try:
+        with Redis(node, 10) as redis:
             return redis.ask(*words)
-        finally:
-            redis.close()
 
     def key(self, node: Node, key: str = "k") -> str:
         """Empty: it is not there."""

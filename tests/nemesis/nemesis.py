@@ -391,11 +391,8 @@ class Run:
 
     @staticmethod
     def _keys(node: Node) -> dict[str, int]:
-        redis = Redis(node, 10)
-        try:
+        with Redis(node, 10) as redis:
             return redis.keys()
-        finally:
-            redis.close()
 
     def _check_waiters(self) -> None:
         """A server counts a lock that another one released until its end."""

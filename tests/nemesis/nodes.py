@@ -14,6 +14,7 @@ from identities import Identities
 from ports import free_ports
 from processes import end, spawn
 from tls import Tls
+from waiting import wait_until
 
 Address = tuple[str, int]
 STATE = "redlockd:state"
@@ -114,31 +115,19 @@ class Node(Process):
 
     def is_ready(self) -> bool:
         try:
-            redis = Redis(self, 1)
+            with Redis(self, 1) as redis:
+                return redis.ask("PING") == b"+PONG\r\n"
         except OSError:
             return False
-        try:
-            return redis.ask("PING") == b"+PONG\r\n"
-        except OSError:
-            return False
-        finally:
-            redis.close()
 
     def wait_until_ready(self, timeout_s: float = 10) -> None:
         """Raises if it takes no commands by then."""
-        deadline = time.monotonic() + timeout_s
-        while not self.is_ready():
-            if time.monotonic() > deadline:
-                raise OSError(f"{self.name} takes no commands")
-            time.sleep(0.02)
+        wait_until(self.is_ready, f"{self.name} takes commands", timeout_s)
 
     def witnesses(self) -> set[str]:
         """The nodes of whose memory it was told."""
-        redis = Redis(self)
-        try:
+        with Redis(self) as redis:
             fields = redis.ask("HKEYS", STATE).decode().split("\r\n")
-        finally:
-            redis.close()
         return {field[2:] for field in fields
                 if field.startswith("w:") and not field.startswith("w:m")}
 
@@ -205,6 +194,12 @@ class Redis:
         if node.config.tls:
             self.socket = node.config.tls.wrap(self.socket)
 
+    def __enter__(self) -> Redis:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
     def send(self, *words: str) -> None:
         text = f"*{len(words)}\r\n" + "".join(
             f"${len(word.encode())}\r\n{word}\r\n" for word in words)
@@ -227,6 +222,3 @@ class Redis:
         text = self.ask("EVAL", script, "0").split(b"\r\n")[1].decode()
         pairs = (part.rsplit(" ", 1) for part in text.split(",") if part)
         return {key: int(left) for key, left in pairs}
-
-    def close(self) -> None:
-        self.socket.close()

@@ -110,11 +110,8 @@ def compare(held: Iterable[Held], states: dict[str, dict[str, str]],
 
 
 def read(node: Node, names: list[str]) -> dict[str, str]:
-    redis = Redis(node)
-    try:
+    with Redis(node) as redis:
         reply = redis.ask("EVAL", READ, str(len(names)), *names)
-    finally:
-        redis.close()
     states = reply.split(b"\r\n")[1].decode().split(",")
     return dict(zip(names, states, strict=True))
 

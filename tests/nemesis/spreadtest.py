@@ -87,8 +87,7 @@ def test_compare() -> None:
 
 def test_read(node: Node) -> None:
     """What a real node has."""
-    redis = Redis(node, 10)
-    try:
+    with Redis(node, 10) as redis:
         redis.ask("SET", "a", f"{NUMBER}.xyz", "PX", "60000")
         redis.ask("ZADD", "b", "99999999999999", f"{NUMBER}~xyz", "1",
                   f"{NUMBER + 1}~gone")
@@ -96,8 +95,6 @@ def test_read(node: Node) -> None:
         assert read(node, ["a", "b", "c", "d"]) == {
             "a": f"{NUMBER}.", "b": f"~{NUMBER}~", "c": "other",
             "d": "nothing"}
-    finally:
-        redis.close()
 
 
 TESTS = (test_due, test_lacks, test_compare)

@@ -21,7 +21,7 @@ from connection import Connection
 from history import ACQUIRE, MS, SECOND, Call, History, now
 from identities import ANYBODY, WIDE
 from jobs import Job
-from memory import MemoryFaults, Pairs
+from memory import MemoryFaults, Pairs, until
 from plan import NODES, Fault
 from wants import Want
 
@@ -162,9 +162,8 @@ class Strikes(MemoryFaults):
 
     def _wait_until_silent(self, server: int) -> Iterator[None]:
         """That server waits no longer for nodes that it does not reach."""
-        over = now() + (self.cluster.config.timeouts_ms[server] + 200) * MS
-        while now() < over:
-            yield
+        return until(lambda: False, (
+            self.cluster.config.timeouts_ms[server] + 200) * MS)
 
     # ---- means --------------------------------------------------------------
 

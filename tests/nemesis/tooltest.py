@@ -8,8 +8,6 @@ import itertools
 import socket
 import ssl
 import time
-from contextlib import contextmanager
-from collections.abc import Iterator
 
 import memorytest
 from balancer import Balancer
@@ -52,22 +50,15 @@ class Link:
             return True
 
 
-@contextmanager
-def direct(node: Node) -> Iterator[Redis]:
-    redis = Redis(node, 10)
-    yield redis
-    redis.close()
-
-
 def test_clock(node: Node) -> None:
     def ahead_s() -> float:
-        with direct(node) as redis:
+        with Redis(node, 10) as redis:
             words = redis.ask("TIME").split(b"\r\n")
         return int(words[2]) + int(words[4]) / 1e6 - time.time()
     assert abs(ahead_s()) < 5, "a clock that nobody touched"
     node.clock.set(3600)
     assert abs(ahead_s() - 3600) < 5, "a step"
-    with direct(node) as redis:
+    with Redis(node, 10) as redis:
         redis.ask("SET", "k", "1", "PX", "60000")
         node.clock.set(3700)
         assert b"$-1" in redis.ask("GET", "k"), "keys end by that clock"
@@ -84,7 +75,7 @@ def is_slow_in_one_way(cluster: Cluster, link: Link, ms: int) -> bool:
     cluster.proxy.sync()
     begin = time.monotonic()
     link.count(key)
-    with direct(cluster.nodes[N]) as redis:
+    with Redis(cluster.nodes[N], 10) as redis:
         while b"$1" not in redis.ask("GET", key):
             assert time.monotonic() - begin < 10, "it never arrived"
     took_s = time.monotonic() - begin
@@ -120,7 +111,7 @@ def test_stall(cluster: Cluster) -> None:
         link = Link(cluster)
         link.count(f"stall{way}")
         assert link.is_silent(), f"stalled way {way}"
-        with direct(cluster.nodes[N]) as redis:
+        with Redis(cluster.nodes[N], 10) as redis:
             deadline = time.monotonic() + 10 * way
             while not (reached := b"$1" in redis.ask("GET", f"stall{way}")):
                 if time.monotonic() > deadline:
@@ -131,7 +122,7 @@ def test_stall(cluster: Cluster) -> None:
         cluster.proxy.tell("stall", S, N, way, 0)
         if way == 1:
             assert link.reply() == b":1\r\n"
-    with direct(cluster.nodes[N]) as redis:
+    with Redis(cluster.nodes[N], 10) as redis:
         deadline = time.monotonic() + 10
         while b"$1" not in redis.ask("GET", "stall0"):
             assert time.monotonic() < deadline, "it never arrived"
@@ -251,5 +242,5 @@ def run(cluster: Cluster, quarantine_s: float) -> None:
     test_leaves(cluster.config.tls)
     memorytest.run(cluster, quarantine_s)
     for node in cluster.nodes:
-        with direct(node) as redis:
+        with Redis(node, 10) as redis:
             redis.ask("FLUSHALL")
