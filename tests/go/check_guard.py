@@ -3,31 +3,17 @@ from __future__ import annotations
 
 import os
 import pathlib
-import shutil
-import tempfile
 import unittest
 
-from certificates import Certificates
 from check_faults import Holder
-from guarded import WAIT_S, Guarded, identity
+from guarded import WAIT_S, WithGuarded, identity
+from processes import end
 from waiting import wait_until
 
-REDLOCKD = os.environ.get("REDLOCKD", "build/release/redlockd")
 TOKEN, NEXT = "first+token/of~2026==", "second.token"
 
 
-class Case(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="guarded."))
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
-        cls.certificates = Certificates(cls.folder)
-
-    def guarded(self, *identities, **how):
-        folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder)) / "guarded"
-        return self.enterContext(Guarded(REDLOCKD, folder, self.certificates,
-                                         *identities, **how))
-
+class Case(WithGuarded, unittest.TestCase):
     def holder(self, guard, resource="a", **variables):
         os.environ.update(variables)
         try:
@@ -35,14 +21,8 @@ class Case(unittest.TestCase):
         finally:
             for name in variables:
                 del os.environ[name]
-        self.addCleanup(holder.process.wait)
-        self.addCleanup(holder.process.kill)
+        self.addCleanup(end, holder.process)
         return holder
-
-    def enterContext(self, manager):
-        entered = manager.__enter__()
-        self.addCleanup(manager.__exit__, None, None, None)
-        return entered
 
     def test_a_token_lets_in(self):
         guard = self.guarded(identity("batch", TOKEN, "lock prefix=b/"))

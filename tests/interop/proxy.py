@@ -3,6 +3,7 @@ import select
 import socket
 import threading
 
+from jobs import Job
 from nodes import HOST
 from ports import free_ports
 
@@ -47,7 +48,12 @@ class Proxy:
         self.rule = None
         self.slow_replies_s = []  # delays of the next replies, one each
         self.closed = threading.Event()
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.jobs = []
+        self._begin(self._accept)
+
+    def _begin(self, *work):
+        self.jobs.append(Job(*work))
+        self.jobs[-1].start()
 
     def break_at(self, word, nth=1, count=1):
         self.rule = Break(word, nth, count)
@@ -56,6 +62,8 @@ class Proxy:
     def close(self):
         self.closed.set()
         self.listener.close()
+        for job in self.jobs:
+            job.check()
 
     def _accept(self):
         while not self.closed.is_set():
@@ -63,8 +71,7 @@ class Proxy:
                 client, _ = self.listener.accept()
             except OSError:
                 return
-            threading.Thread(target=self._serve, args=(client,),
-                             daemon=True).start()
+            self._begin(self._serve, client)
 
     def _serve(self, client):
         try:

@@ -3,7 +3,6 @@ one redlockd, in a folder that stands for their volumes."""
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import pathlib
@@ -20,8 +19,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import manifests
+from certificates import Certificates
+from guarded import identity
 from manifests import ROOT, container, environment, find
 from ports import free_ports
+from processes import end, spawn
 from waiting import wait_until
 
 REDLOCKD = ROOT / os.environ.get("REDLOCKD", "build/redlockd")
@@ -62,30 +64,19 @@ class World:
             self.path("/data", f"redis-{i}").mkdir(parents=True)
         self.write("/etc/redlockd/nodes/nodes", urls)
         if self.is_secure:
-            digest = hashlib.sha256(TOKEN.encode()).hexdigest()
             self.write("/etc/redlockd/auth/identities",
-                       f"tester sha256:{digest} lock,read prefix=*\n")
+                       identity("tester", TOKEN) + "\n")
             self.make_certificates()
 
     def make_certificates(self) -> None:
-        made = self.path("/made")
-        made.mkdir()
-
-        def openssl(*words: str) -> None:
-            subprocess.run(["openssl", *words], check=True, cwd=made,
-                           capture_output=True)
-        key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-        openssl("req", "-x509", *key, "-keyout", "ca.key", "-out", "ca.crt",
-                "-subj", "/CN=ca", "-days", "2")
-        (made / "names").write_text("subjectAltName=IP:127.0.0.1\n")
-        openssl("req", *key, "-keyout", "tls.key", "-out", "tls.csr", "-subj",
-                "/CN=test")
-        openssl("x509", "-req", "-in", "tls.csr", "-CA", "ca.crt", "-CAkey",
-                "ca.key", "-CAcreateserial", "-out", "tls.crt", "-days", "2",
-                "-extfile", "names")
+        self.path("/made").mkdir()
+        made = Certificates(self.path("/made"))
         for place in ("/etc/redis-tls", "/etc/redlockd/tls",
                       "/etc/redlockd/node-tls"):
-            shutil.copytree(made, self.path(place))
+            self.path(place).mkdir(parents=True)
+            for name, file in (("ca.crt", "ca.pem"), ("tls.crt", "server.pem"),
+                               ("tls.key", "server.key")):
+                shutil.copy(made[file], self.path(place) / name)
 
     def start_node(self, i: int) -> subprocess.Popen[bytes]:
         words = []
@@ -96,9 +87,8 @@ class World:
                 word = str(self.path(word, f"redis-{i}" if word == "/data"
                                      else ""))
             words.append(word)
-        return subprocess.Popen([*container(self.redis)["command"], *words,
-                                 "--bind", "127.0.0.1"],
-                                stdout=subprocess.DEVNULL)
+        return spawn(*container(self.redis)["command"], *words, "--bind",
+                     "127.0.0.1", stdout=subprocess.DEVNULL)
 
     def probe_node(self, i: int, name: str) -> bool:
         command = container(self.redis)[name]["exec"]["command"]
@@ -113,14 +103,11 @@ class World:
                      else value
                      for name, value in environment(self.redlockd).items()}
         with open(self.folder / "log", "wb") as log:
-            self.server = subprocess.Popen([REDLOCKD], env=variables,
-                                           stderr=log)
+            self.server = spawn(REDLOCKD, env=variables, stderr=log)
 
     def stop(self) -> None:
         for process in [self.server, *self.nodes]:
-            if process:
-                process.kill()
-                process.wait()
+            end(process)
 
     def ask(self, method: str, path: str, body: Any = None,
             lock_token: str = "", host: str = "") -> tuple[int, Any]:
@@ -132,7 +119,7 @@ class World:
         if lock_token:
             headers["X-Lock-Token"] = lock_token
         context = ssl.create_default_context(
-            cafile=self.path("/made/ca.crt")) if self.is_secure else None
+            cafile=self.path("/made/ca.pem")) if self.is_secure else None
         request = urllib.request.Request(
             f"http{'s' if context else ''}://127.0.0.1:{self.port}{path}",
             json.dumps(body).encode() if body else None, headers,
@@ -236,8 +223,7 @@ class Live(unittest.TestCase):
 
     def a_restarted_node_votes(self, one: World) -> None:
         """At once, by its append-only file, and not after a quarantine."""
-        one.nodes[0].kill()
-        one.nodes[0].wait()
+        end(one.nodes[0])
         wait_until(lambda: one.states()[0] != "voting", "the node is missed",
                    WAIT_S)
         self.assertTrue(one.probe("readinessProbe"))
@@ -247,8 +233,7 @@ class Live(unittest.TestCase):
 
     def a_node_with_a_new_volume_votes(self, one: World) -> None:
         """Under the same name, and nothing else is changed."""
-        one.nodes[3].kill()
-        one.nodes[3].wait()
+        end(one.nodes[3])
         wait_until(lambda: one.states()[3] != "voting", "the node is missed",
                    WAIT_S)
         self.assertTrue(one.probe("readinessProbe"))

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+import os
+import shutil
 import signal
 import ssl
 import subprocess
+import tempfile
 from pathlib import Path
 
 from certificates import Certificates
 from ports import free_ports
+from processes import end, spawn
 from waiting import wait_until
 
 WAIT_S = 60
+REDLOCKD = os.environ.get("REDLOCKD", "build/release/redlockd")
 
 
 def identity(name: str, token: str, rest: str = "lock,read") -> str:
@@ -21,6 +26,23 @@ def identity(name: str, token: str, rest: str = "lock,read") -> str:
     if "prefix=" not in rest:
         rest += " prefix=*"
     return f"{name} sha256:{hashlib.sha256(token.encode()).hexdigest()} {rest}"
+
+
+class WithGuarded:
+    """For test cases: certificates, and servers that end with the test."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.folder = Path(tempfile.mkdtemp(prefix="guarded."))
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.certificates = Certificates(cls.folder)
+
+    def guarded(self, *identities, **how):
+        folder = Path(tempfile.mkdtemp(dir=self.folder)) / "guarded"
+        guard = Guarded(REDLOCKD, folder, self.certificates, *identities, **how)
+        self.addCleanup(guard.__exit__)
+        return guard.__enter__()
 
 
 class Guarded:
@@ -47,14 +69,11 @@ class Guarded:
 
     def __exit__(self, *_: object) -> None:
         for process in reversed(self.processes):
-            process.kill()
-            process.wait()
+            end(process)
 
     def spawn(self, *command: str) -> subprocess.Popen[bytes]:
         with (self.folder / "log").open("ab") as log:
-            process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", "--", *command],
-                stdout=log, stderr=log)
+            process = spawn(*command, stdout=log, stderr=log)
         self.processes.append(process)
         return process
 
@@ -92,8 +111,8 @@ class Guarded:
         new.rename(self.folder / name)
 
     def write_certificate(self, name: str) -> None:
-        for file, end in ("cert.pem", "pem"), ("key.pem", "key"):
-            self.write(file, Path(self.certificates[f"{name}.{end}"]).read_text())
+        for file, kind in ("cert.pem", "pem"), ("key.pem", "key"):
+            self.write(file, Path(self.certificates[f"{name}.{kind}"]).read_text())
 
     def write_identities(self, *lines: str) -> None:
         self.write("auth", "".join(f"{line}\n" for line in lines))

@@ -34,6 +34,10 @@ class Job(threading.Thread):
 
     def join(self, timeout: float | None = None) -> None:
         super().join(timeout)
+        self.check()
+
+    def check(self) -> None:
+        """Whether or not it goes on."""
         if self.error:
             raise RuntimeError(f"{self.name}: {self.error!r}") from self.error
 

@@ -4,40 +4,28 @@ from __future__ import annotations
 
 import logging
 import os
-import pathlib
-import shutil
-import tempfile
 import time
 import unittest
 from unittest import mock
 
-from certificates import Certificates
-from guarded import WAIT_S, Guarded, identity
+from guarded import WAIT_S, WithGuarded, identity
 from redlockd import (AsyncClient, AsyncLock, Client, Forbidden, Lock,
                       RateLimited, Unauthorized, Untrusted)
 from waiting import wait_until
 
-REDLOCKD = os.environ.get("REDLOCKD", "build/release/redlockd")
 TOKEN, NEXT = "first+token/of~2026==", "second.token"
 
 
-class Case(unittest.IsolatedAsyncioTestCase):
+class Case(WithGuarded, unittest.IsolatedAsyncioTestCase):
     @classmethod
     def setUpClass(cls):
+        super().setUpClass()
         logging.getLogger("redlockd").setLevel(logging.CRITICAL)
-        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="guarded."))
-        cls.addClassCleanup(shutil.rmtree, cls.folder)
-        cls.certificates = Certificates(cls.folder)
         kept = {name: text for name, text in os.environ.items()
                 if not name.startswith("REDLOCKD_")}
         patch = mock.patch.dict(os.environ, kept, clear=True)
         patch.start()
         cls.addClassCleanup(patch.stop)
-
-    def guarded(self, *identities, **how):
-        folder = pathlib.Path(tempfile.mkdtemp(dir=self.folder)) / "guarded"
-        return self.enterContext(Guarded(REDLOCKD, folder, self.certificates,
-                                         *identities, **how))
 
     def client(self, guard, ca="ca.pem", **how):
         return self.enterContext(

@@ -27,7 +27,10 @@ from typing import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/lib"))
+from clocks import SHIM
+from jobs import Job
 from ports import free_ports
+from processes import end, spawn
 from stack import REDLOCKD, TOOLS, ask
 from waiting import wait_until
 from worker import Worker
@@ -39,7 +42,6 @@ MAX_TTL_MS = 5000
 SIDE_BY_SIDE = 4
 
 LIMIT_S = 400        # for what is pasted; a busy machine takes 150
-END_WITH_US = ("setpriv", "--pdeathsig", "KILL", "--")
 
 STUBS = {
     "sudo": 'exec "$@"',
@@ -74,11 +76,11 @@ NODES = re.search(r"^nodes=(\S+)$", FUNCTIONS, re.M)[1]  # type: ignore[index]
 
 # ---- a stack -----------------------------------------------------------------
 
-class Server(threading.Thread):
+class Server(Job):
     """redlockd on a host, and who restarts it."""
 
     def __init__(self, stack: Stack, name: str, port: int) -> None:
-        super().__init__(daemon=True)
+        super().__init__()
         self.stack, self.port = stack, port
         self.folder = stack.folder / name
         self.folder.mkdir()
@@ -100,21 +102,18 @@ class Server(threading.Thread):
                  if line.startswith("REDLOCKD_")]
         environment = {**self.stack.environment, **dict(lines),
                        "NEMESIS_NAMES": str(self.stack.names),
-                       "LD_PRELOAD": str(Path(TOOLS, "nemesis-shim.so").resolve())}
+                       "LD_PRELOAD": str(SHIM)}
         with (self.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [*END_WITH_US, REDLOCKD, "--listen", f"127.0.0.1:{self.port}"],
-                env=environment, stderr=log)
+            self.process = spawn(REDLOCKD, "--listen", f"127.0.0.1:{self.port}",
+                                 env=environment, stderr=log)
 
-    def run(self) -> None:
+    def work(self) -> None:
         wish = self.folder / "restart"
         while not self.stack.has_ended.wait(0.05):
             if wish.exists():
                 self.restart()
                 wish.unlink()
-        if self.process:
-            self.process.kill()
-            self.process.wait()
+        end(self.process)
 
     def voting(self) -> int:
         return ask(self.port, "GET", "/readyz")[1].get("voting", 0)
@@ -149,10 +148,10 @@ class Stack:
         for host, port in zip(hosts, free_ports(len(hosts))):
             at = self.folder / host
             at.mkdir()
-            self.redis[host] = subprocess.Popen(
-                [*END_WITH_US, "redis-server", "--bind", "127.0.0.1", "--port", str(port),
-                 "--dir", str(at), "--save", "", "--appendonly", "yes",
-                 "--appendfsync", "always"], stdout=subprocess.DEVNULL)
+            self.redis[host] = spawn(
+                "redis-server", "--bind", "127.0.0.1", "--port", port, "--dir", at,
+                "--save", "", "--appendonly", "yes", "--appendfsync", "always",
+                stdout=subprocess.DEVNULL)
             self.point(host, port)
         for host in hosts:
             wait_until(lambda: self.redis_says(host, "PING") == "PONG", host)
@@ -172,8 +171,7 @@ class Stack:
 
     def kill_redis(self, *hosts: str) -> None:
         for host in hosts:
-            self.redis[host].kill()
-            self.redis[host].wait()
+            end(self.redis[host])
 
     # ---- redlockd
 
@@ -249,11 +247,10 @@ class Stack:
         self.no_work.set()
         self.has_ended.set()
         for server in self.servers.values():
-            if server.is_alive():
+            if server.ident:  # it was started
                 server.join()
         for process in self.redis.values():
-            process.kill()
-            process.wait()
+            end(process)
 
 
 def expect(is_so: bool, what: str) -> None:
