@@ -9,6 +9,7 @@ import unittest
 
 import yaml
 
+from processes import stopped
 from waiting import wait_until
 from world import PROMETHEUS, ROOT, WAIT_S, World, clients, running
 
@@ -49,7 +50,7 @@ class Live(unittest.TestCase):
             self.every_metric_is_there(world)
             with clients(world):
                 self.calm(world)
-                with world.paused(0):
+                with stopped(world.nodes[:1]):
                     wait_until(lambda: "RedlockdNodeNotVoting" in world.alarms(),
                                "a paused node is reported", WAIT_S)
                     self.assertNotIn("RedlockdNoQuorum", world.alarms())

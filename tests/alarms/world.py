@@ -6,7 +6,6 @@ import contextlib
 import json
 import pathlib
 import re
-import signal
 import subprocess
 import tempfile
 import threading
@@ -94,14 +93,6 @@ class World(Stack):
         return {alert["labels"]["alertname"]
                 for alert in self.tell("alerts")["alerts"]
                 if alert["state"] == "firing"}
-
-    @contextlib.contextmanager
-    def paused(self, node: int) -> Iterator[None]:
-        self.nodes[node].send_signal(signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            self.nodes[node].send_signal(signal.SIGCONT)
 
     def end(self) -> None:
         end(self.prometheus)

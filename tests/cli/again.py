@@ -20,7 +20,8 @@ from pathlib import Path
 from secure import play
 from world import WAIT_S, World
 
-from waiting import wait_until  # in ../lib
+from processes import stopped  # in ../lib
+from waiting import wait_until
 
 # Each start: when, and the fencing number.
 NOTES = 'echo "$(date +%s%N) $REDLOCKD_FENCING_TOKEN" >>"$0"; '
@@ -142,14 +143,11 @@ def a_terminal_ends_it(world: World) -> None:
 def a_quorum_that_returns_starts_it_again(world: World) -> None:
     leader = Leader(world, "quorum", "exec sleep 60")
     leader.wait_starts(1)
-    world.signal_nodes(3, signal.SIGSTOP)
-    try:
+    with stopped(world.nodes[:3]):
         wait_until(lambda: "starting again" in leader.log.read_text(), "a loss",
                    WAIT_S)
         time.sleep(3)
         assert len(leader.starts()) == 1
-    finally:
-        world.signal_nodes(3, signal.SIGCONT)
     leader.wait_starts(2)
     assert leader.end() == 128 + signal.SIGTERM
 

@@ -21,8 +21,9 @@ from collections.abc import Callable
 from pathlib import Path
 from subprocess import Popen
 
-from jobs import together
 from world import WAIT_S, World, children, is_alive, wait_until
+
+from jobs import together  # in ../lib
 
 CLIENTS = 4
 TTL_S = 1.0

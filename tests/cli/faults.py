@@ -19,11 +19,14 @@ import struct
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+from rounds import play
 from world import WAIT_S, World, children, is_alive, now_ns, wait_until
 
-TOGETHER = 4  # tries at the same time
+from processes import stopped  # in ../lib
+
 TTL_S = 1.5
 LOST, KILLED = 70, -signal.SIGKILL
 
@@ -110,23 +113,19 @@ def guard_stopped(world: World, tries: Tries) -> None:
 
 
 def answers_lost(world: World, tries: Tries) -> None:
-    for proxy in world.proxies:
-        proxy.is_cut = True
-    wait_over(tries)
-    for one in tries:
-        one.ctl.wait(20)
-    for proxy in world.proxies:
-        proxy.is_cut = False
+    with world.cut(*world.proxies):
+        wait_over(tries)
+        for one in tries:
+            one.ctl.wait(20)
 
 
 def acquire_answer_lost(world: World, tries: Tries) -> None:
     """The retry at the other replica gets the same lock."""
     repeats = world.repeats
-    world.proxies[0].is_cut = True
-    more = [Try(world, f"{one.resource}.more") for one in tries]
-    for one in more:
-        one.wait_alive()
-    world.proxies[0].is_cut = False
+    with world.cut(world.proxies[0]):
+        more = [Try(world, f"{one.resource}.more") for one in tries]
+        for one in more:
+            one.wait_alive()
     assert world.repeats >= repeats + len(more), "it was granted anew"
     for one in [*tries, *more]:
         one.ctl.kill()
@@ -134,11 +133,10 @@ def acquire_answer_lost(world: World, tries: Tries) -> None:
 
 
 def quorum_lost(world: World, tries: Tries) -> None:
-    world.signal_nodes(3, signal.SIGSTOP)
-    wait_over(tries)
-    for one in tries:
-        one.ctl.wait(20)
-    world.signal_nodes(3, signal.SIGCONT)
+    with stopped(world.nodes[:3]):
+        wait_over(tries)
+        for one in tries:
+            one.ctl.wait(20)
     world.wait_ready()
 
 
@@ -208,32 +206,12 @@ def one_round(world: World, fault, status: int, names: list[str]) -> list[float]
     return early
 
 
-def test(world: World, fault, status: int, tries: int) -> bool:
-    early: list[float] = []
-    while len(early) < tries:
-        names = [f"{fault.__name__}.{len(early) + i}"
-                 for i in range(min(TOGETHER, tries - len(early)))]
-        try:
-            early += one_round(world, fault, status, names)
-        except (AssertionError, TimeoutError) as problem:
-            print(f"FAIL  {fault.__name__}: {problem}; after {len(early)} "
-                  f"tries\n{(world.folder / 'ctl.log').read_text()[-2000:]}")
-            return False
-    print(f"ok    {fault.__name__}: {len(early)} tries; the last sign of life "
-          f"was {min(early):.0f} to {max(early):.0f} ms before the end of the "
-          "validity", flush=True)
-    return True
-
-
 def main() -> int:
     tries = int(sys.argv[1]) if len(sys.argv) > 1 else 8
-    wanted = sys.argv[2:] or [fault.__name__ for fault in FAULTS]
     with World() as world:
-        results = [test(world, fault, status, tries)
-                   for fault, status in FAULTS.items()
-                   if fault.__name__ in wanted]
-    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
-    return 0 if all(results) and results else 1
+        return play({fault.__name__: partial(one_round, world, fault, status)
+                     for fault, status in FAULTS.items()}, tries, sys.argv[2:],
+                    world.folder / "ctl.log", "sign of life")
 
 
 if __name__ == "__main__":

@@ -8,12 +8,12 @@ import socket
 import ssl
 import threading
 
-from world import Handler, Proxy
+from world import PassOn, Proxy
 
 from certificates import Certificates  # where world has told
 
 
-class GateHandler(Handler):
+class GateHandler(PassOn):
     server: Gate
 
     def pass_on(self) -> None:
@@ -34,22 +34,15 @@ class GateHandler(Handler):
     do_GET = do_POST = do_PUT = do_DELETE = pass_on
 
     def refuse(self, status: int, code: str, detail: str) -> None:
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.body()
         text = json.dumps({"status": status, "code": code, "detail": detail})
         if self.server.is_terse:
             text = "<h1>no</h1>"  # as of a gateway that is not redlockd
-        self.send_response(status)
-        if status == 429:
-            self.send_header("Retry-After", "1")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text.encode())
+        self.answer(status, text, {"Retry-After": "1"} if status == 429 else {})
 
 
 class Gate(Proxy):
     """A proxy that speaks TLS, and knows tokens; None: it asks for none."""
-
-    handler = GateHandler
 
     def __init__(self, target: int, certificates: Certificates,
                  name: str = "server", client_ca: str | None = None) -> None:
@@ -67,16 +60,12 @@ class Gate(Proxy):
             self.context.verify_mode = ssl.CERT_REQUIRED
             self.context.load_verify_locations(certificates[client_ca])
         self.ended = threading.Event()
-        super().__init__(0, target, {})
+        super().__init__(0, target, {}, GateHandler)
         self.url = f"https://127.0.0.1:{self.server_port}"
 
-    def __enter__(self) -> Gate:
-        return self
-
-    def __exit__(self, *_) -> None:
+    def close(self) -> None:
         self.ended.set()
-        self.shutdown()
-        self.server_close()
+        super().close()
 
     def finish_request(self, request: socket.socket, client_address) -> None:
         if self.is_silent:

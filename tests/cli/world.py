@@ -1,8 +1,8 @@
 """Five Redis masters, two redlockd, and a proxy in front of each of those."""
 from __future__ import annotations
 
+import contextlib
 import http.client
-import http.server
 import json
 import os
 import shutil
@@ -10,8 +10,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / name)
@@ -19,6 +19,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parents[1] / name)
 from cluster import is_ready  # noqa: E402
 from ports import free_ports  # noqa: E402
 from processes import end, spawn  # noqa: E402
+from services import Handler, Service  # noqa: E402
 from waiting import wait_until  # noqa: E402
 
 NODES = 5
@@ -30,40 +31,15 @@ def now_ns() -> int:
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
-class Proxy(http.server.ThreadingHTTPServer):
-    """Passes requests on, and notes until when each lock is valid, by the
-    answers that grant or extend it. It counts from when the request came
-    here, which is after it was sent."""
-
-    daemon_threads = True
-    request_queue_size = 128
-    handler: type[Handler]
-
-    def __init__(self, port: int, target: int, until_ns: dict[str, int]):
-        super().__init__(("127.0.0.1", port), self.handler)
-        self.target, self.until_ns = target, until_ns
-        self.is_cut = False  # no answer comes through
-        self.repeats = 0  # acquires that got again what they had
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    def handle_error(self, request, client_address) -> None:
-        pass  # the client or the server was killed
-
-
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class PassOn(Handler):
     server: Proxy
-
-    def log_message(self, *args) -> None:
-        pass
 
     def pass_on(self) -> None:
         came_ns = now_ns()
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         link = http.client.HTTPConnection("127.0.0.1", self.server.target,
                                           timeout=60)
         try:
-            link.request(self.command, self.path, body, dict(self.headers))
+            link.request(self.command, self.path, self.body(), dict(self.headers))
             answer = link.getresponse()
             text = answer.read()
         except OSError:
@@ -75,11 +51,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
             return
         self.note(came_ns, answer.status, text)
-        self.send_response(answer.status)
-        self.send_header("Content-Type", answer.headers["Content-Type"])
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
+        self.answer(answer.status, text,
+                    {"Content-Type": answer.headers["Content-Type"]})
 
     do_GET = do_POST = do_PUT = do_DELETE = pass_on
 
@@ -95,7 +68,17 @@ class Handler(http.server.BaseHTTPRequestHandler):
                                          came_ns + ms * 1_000_000)
 
 
-Proxy.handler = Handler
+class Proxy(Service):
+    """Passes requests on, and notes until when each lock is valid, by the
+    answers that grant or extend it. It counts from when the request came
+    here, which is after it was sent."""
+
+    def __init__(self, port: int, target: int, until_ns: dict[str, int],
+                 handler: type[PassOn] = PassOn) -> None:
+        self.target, self.until_ns = target, until_ns
+        self.is_cut = False  # no answer comes through
+        self.repeats = 0  # acquires that got again what they had
+        super().__init__(handler, port)
 
 
 class World:
@@ -126,6 +109,8 @@ class World:
         for child in [*self.servers, *self.nodes]:
             end(child)
         shutil.rmtree(self.folder)
+        for proxy in self.proxies:
+            proxy.close()
 
     @property
     def repeats(self) -> int:
@@ -160,9 +145,17 @@ class World:
                                for port in self.server_ports), "a quorum",
                    WAIT_S)
 
-    def signal_nodes(self, count: int, number: int) -> None:
-        for node in self.nodes[:count]:
-            node.send_signal(number)
+    @staticmethod
+    @contextlib.contextmanager
+    def cut(*proxies: Proxy) -> Iterator[None]:
+        """No answer comes through these."""
+        for proxy in proxies:
+            proxy.is_cut = True
+        try:
+            yield
+        finally:
+            for proxy in proxies:
+                proxy.is_cut = False
 
     def ask(self, method: str, path: str, **headers: str) -> int:
         """Asks a server directly, without a proxy. Returns the status."""

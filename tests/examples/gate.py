@@ -1,68 +1,44 @@
 """What stands before redlockd and asks for a token, and now and then refuses."""
 import http.client
-import http.server
 import json
-import threading
 import time
+
+import services
 
 TOKEN = "the+bearer/token=="
 RETRY_MS = 1500
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, *_):
-        pass
-
+class Handler(services.Handler):
     def pass_on(self):
-        gate = self.server
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        gate, body = self.server, self.body()
         gate.moments.append(time.monotonic())
         if self.headers.get("Authorization") != f"Bearer {TOKEN}":
             gate.unknown += 1
-            self.answer(401, {"status": 401, "code": "unauthorized"})
+            self.tell(401, {"status": 401, "code": "unauthorized"})
         elif len(gate.moments) == 1:
-            self.answer(429, {"status": 429, "code": "rate_limited",
-                              "retry_after_ms": RETRY_MS})
+            self.tell(429, {"status": 429, "code": "rate_limited",
+                            "retry_after_ms": RETRY_MS})
         else:
             link = http.client.HTTPConnection(gate.target, timeout=20)
             link.request(self.command, self.path, body, dict(self.headers))
             reply = link.getresponse()
-            self.answer(reply.status, json.loads(reply.read()))
+            self.tell(reply.status, json.loads(reply.read()))
             link.close()
 
     do_POST = do_PUT = do_DELETE = pass_on
 
-    def answer(self, status, fields):
-        text = json.dumps(fields, separators=(",", ":")).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(text)))
-        self.end_headers()
-        self.wfile.write(text)
+    def tell(self, status, fields):
+        self.answer(status, json.dumps(fields, separators=(",", ":")),
+                    {"Content-Type": "application/json"})
 
 
-class Gate(http.server.ThreadingHTTPServer):
+class Gate(services.Service):
     """The first request is one too many; the others have to wait."""
 
-    daemon_threads = True
-
     def __init__(self, target):
-        super().__init__(("127.0.0.1", 0), Handler)
         self.target, self.moments, self.unknown = target, [], 0
-        self.url = f"http://127.0.0.1:{self.server_port}"
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    def handle_error(self, *_):
-        pass  # the example has left
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.shutdown()
-        self.server_close()
+        super().__init__(Handler)
 
     def paused_ms(self):
         """Between the first request, which was refused, and the next one."""

@@ -12,7 +12,7 @@ import unittest
 
 from cut import AnswerLost
 from jobs import Job
-from processes import end, spawn
+from processes import end, spawn, stopped
 from proxy import Proxy
 from stack import ask
 from waiting import wait_until
@@ -135,22 +135,6 @@ class Case(unittest.TestCase):
     def setUp(self):
         self.revive()  # what an earlier test has left
 
-    def pause(self, processes):
-        for process in processes:
-            os.kill(process.pid, signal.SIGSTOP)
-
-    def resume(self, processes):
-        for process in processes:
-            os.kill(process.pid, signal.SIGCONT)
-
-    @contextlib.contextmanager
-    def paused(self, processes):
-        self.pause(processes)
-        try:
-            yield
-        finally:
-            self.resume(processes)
-
     @contextlib.contextmanager
     def tries(self):
         """Plays one try: a holder that works, and a rival that waits."""
@@ -209,7 +193,7 @@ class Faults(Case):
     def test_a_server_is_paused(self):
         for _ in range(TRIES):
             with self.tries() as (holder, rival, _), \
-                    self.paused([self.world.servers[0].process]):
+                    stopped([self.world.servers[0].process]):
                 self.assert_kept(holder, rival)
 
     def test_all_its_servers_are_killed(self):
@@ -223,22 +207,22 @@ class Faults(Case):
 
     def test_all_its_servers_are_paused(self):
         for _ in range(TRIES):
-            with self.tries() as (holder, rival, _), self.paused(
-                    [one.process for one in self.world.servers[:2]]):
+            with self.tries() as (holder, rival, _), stopped(
+                    one.process for one in self.world.servers[:2]):
                 self.ends(holder, rival)
                 self.assert_lost(holder)
 
     def test_two_nodes_are_paused(self):
         for _ in range(TRIES):
-            with self.tries() as (holder, rival, _), self.paused(
-                    [one.process for one in self.world.nodes[:2]]):
+            with self.tries() as (holder, rival, _), stopped(
+                    one.process for one in self.world.nodes[:2]):
                 self.assert_kept(holder, rival)
 
     def test_three_nodes_are_paused(self):
         """Nobody can extend it; nobody gets it before they are back."""
         for _ in range(TRIES):
             with self.tries() as (holder, rival, _):
-                with self.paused([one.process for one in self.world.nodes[:3]]):
+                with stopped(one.process for one in self.world.nodes[:3]):
                     at = now_ns()
                     holder.wait("lost")
                 # the last extend was sent before

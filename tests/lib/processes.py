@@ -1,9 +1,11 @@
 """Children, and what processes use."""
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 
@@ -21,6 +23,19 @@ def end(process: subprocess.Popen | None) -> None:
         process.kill()
     if process:
         process.wait()
+
+
+@contextlib.contextmanager
+def stopped(processes: Iterable[subprocess.Popen]) -> Iterator[None]:
+    """Until the block ends, if they live as long."""
+    processes = list(processes)
+    for process in processes:
+        process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.send_signal(signal.SIGCONT)
 
 
 def cpu_us(pids: Iterable[int]) -> int:

@@ -20,10 +20,12 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
+from processes import spawn, stopped
+from rounds import play
 from world import WAIT_S, World, now_ns, wait_until
 
-TOGETHER = 4  # tries at the same time
 # A tenth of it is left when the signal aborts: time for a busy machine to wake
 # the worker.
 TTL_S = 3
@@ -39,10 +41,9 @@ class Try:
         self.world, self.resource = world, resource
         self.file = world.folder / resource
         with (world.folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                ["setpriv", "--pdeathsig", "KILL", "--", os.environ["NODE"],
-                 os.environ["WORKER"], how, resource, str(self.file),
-                 str(TTL_S * 1000)],
+            self.process = spawn(
+                os.environ["NODE"], os.environ["WORKER"], how, resource,
+                self.file, TTL_S * 1000,
                 env={**os.environ, "REDLOCKD_URL": ",".join(world.urls)},
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log,
                 text=True)
@@ -109,26 +110,22 @@ def client_killed(world: World, tries: Tries) -> None:
 
 
 def answers_lost(world: World, tries: Tries) -> None:
-    for proxy in world.proxies:
-        proxy.is_cut = True
-    try:
+    with world.cut(*world.proxies):
         wait_ends(tries)
-    finally:
-        for proxy in world.proxies:
-            proxy.is_cut = False
 
 
 def grant_lost(world: World, tries: Tries) -> None:
     """The answer to the acquire: the repeat at the other replica gets the same
     lock."""
     repeats = world.repeats
-    world.proxies[0].is_cut = True
-    more = [Try(world, "checks", f"{one.resource}.more") for one in tries]
+    more: Tries = []
     try:
-        for one in more:
-            one.wait_working()
+        with world.cut(world.proxies[0]):
+            more += [Try(world, "checks", f"{one.resource}.more")
+                     for one in tries]
+            for one in more:
+                one.wait_working()
     finally:
-        world.proxies[0].is_cut = False
         for one in more:
             one.process.kill()
         wait_ends(more)
@@ -136,23 +133,15 @@ def grant_lost(world: World, tries: Tries) -> None:
 
 
 def quorum_lost(world: World, tries: Tries) -> None:
-    world.signal_nodes(3, signal.SIGSTOP)
-    try:
+    with stopped(world.nodes[:3]):
         wait_ends(tries)
-    finally:
-        world.signal_nodes(3, signal.SIGCONT)
     world.wait_ready()
 
 
 def servers_stopped(world: World, tries: Tries) -> None:
     """Both hang: there is no answer, and no end of a connection."""
-    for server in world.servers:
-        server.send_signal(signal.SIGSTOP)
-    try:
+    with stopped(world.servers):
         wait_ends(tries)
-    finally:
-        for server in world.servers:
-            server.send_signal(signal.SIGCONT)
     world.wait_ready()
 
 
@@ -199,21 +188,14 @@ def replica_killed(world: World, tries: Tries) -> None:
 
 
 def replica_stopped(world: World, tries: Tries) -> None:
-    server = random.choice(world.servers)
-    server.send_signal(signal.SIGSTOP)
-    try:
+    with stopped(random.sample(world.servers, 1)):
         goes_on(tries)
-    finally:
-        server.send_signal(signal.SIGCONT)
 
 
 def nodes_stopped(world: World, tries: Tries) -> None:
     """Two of five."""
-    world.signal_nodes(2, signal.SIGSTOP)
-    try:
+    with stopped(world.nodes[:2]):
         goes_on(tries)
-    finally:
-        world.signal_nodes(2, signal.SIGCONT)
     world.wait_ready()
 
 
@@ -272,36 +254,11 @@ def one_round(world: World, fault: Fault, names: list[str]) -> list[float]:
     return early
 
 
-def test(world: World, fault: Fault, tries: int) -> bool:
-    name = fault.do.__name__
-    early: list[float] = []
-    while len(early) < tries:
-        names = [f"{name}.{len(early) + i}"
-                 for i in range(min(TOGETHER, tries - len(early)))]
-        try:
-            early += one_round(world, fault, names)
-        except (AssertionError, TimeoutError,
-                subprocess.TimeoutExpired) as problem:
-            print(f"FAIL  {name}: {problem}; after {len(early)} tries\n"
-                  f"{(world.folder / 'log').read_text()[-2000:]}", flush=True)
-            return False
-    print(f"ok    {name}: {len(early)} tries; the last work was "
-          f"{min(early):.0f} to {max(early):.0f} ms before the end of the "
-          "validity", flush=True)
-    return True
-
-
 def main() -> int:
-    tries = int(sys.argv[1])
-    names = [fault.do.__name__ for fault in FAULTS]
-    wanted = sys.argv[2:] or names
-    for name in set(wanted) - set(names):
-        sys.exit(f"{name}: no such fault; there are {' '.join(names)}")
     with World() as world:
-        results = [test(world, fault, tries) for fault in FAULTS
-                   if fault.do.__name__ in wanted]
-    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
-    return 0 if all(results) else 1
+        return play({fault.do.__name__: partial(one_round, world, fault)
+                     for fault in FAULTS}, int(sys.argv[1]), sys.argv[2:],
+                    world.folder / "log", "work")
 
 
 if __name__ == "__main__":

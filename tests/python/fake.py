@@ -1,17 +1,16 @@
 """A server that answers like redlockd, or fails as the test's script says."""
 from __future__ import annotations
 
-import http.server
 import itertools
 import json
 import logging
 import socket
 import ssl
-import threading
 import time
 from dataclasses import dataclass
 from typing import Any, Callable
 
+import services
 from waiting import wait_until
 
 
@@ -32,28 +31,29 @@ Action = Callable[["Handler", Request], None]
 def usual(handler: Handler, request: Request) -> None:
     """Grants, extends and releases whatever is asked for."""
     if request.method == "DELETE":
-        handler.answer(200, {"released": True})
+        handler.tell(200, {"released": True})
     else:
         status = 201 if request.method == "POST" else 200
-        handler.answer(status, handler.server.fake.grant(request))
+        handler.tell(status, handler.server.fake.grant(request))
 
 
 def grant(**fields: Any) -> Action:
     """A grant or an extend with these fields."""
     def act(handler: Handler, request: Request) -> None:
-        handler.answer(201 if request.method == "POST" else 200,
-                       {**handler.server.fake.grant(request), **fields})
+        handler.tell(201 if request.method == "POST" else 200,
+                     {**handler.server.fake.grant(request), **fields})
     return act
 
 
 def problem(status: int, code: str, **fields: Any) -> Action:
-    return lambda handler, _: handler.answer(
+    return lambda handler, _: handler.tell(
         status, {"status": status, "code": code, "detail": code, **fields})
 
 
 def page(status: int, text: str, **headers: str) -> Action:
     """What is not from redlockd, or not all of it."""
-    return lambda handler, _: handler.answer_text(status, text, headers)
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return lambda handler, _: handler.answer(status, text, named)
 
 
 def knows(*tokens: str) -> Action:
@@ -107,15 +107,12 @@ def trickle(handler: Handler, _: Request) -> None:
 
 # ---- the server -------------------------------------------------------------
 
-class Handler(http.server.BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
+class Handler(services.Handler):
     server: Server
     fed = False
 
     def serve(self) -> None:
-        length = int(self.headers.get("Content-Length", 0))
-        text = self.rfile.read(length)
+        text = self.body()
         request = Request(
             self.command, self.path,
             {name.lower(): value for name, value in self.headers.items()},
@@ -124,18 +121,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     do_GET = do_POST = do_PUT = do_DELETE = serve
 
-    def answer(self, status: int, body: dict[str, Any]) -> None:
-        self.answer_text(status, json.dumps(body))
+    def tell(self, status: int, body: dict[str, Any]) -> None:
+        self.answer(status, json.dumps(body))
 
-    def answer_text(self, status: int, text: str,
-                    headers: dict[str, str] | None = None) -> None:
+    def answer(self, *words: Any) -> None:
         try:
-            self.send_response(status)
-            for name, value in (headers or {}).items():
-                self.send_header(name.replace("_", "-"), value)
-            self.send_header("Content-Length", str(len(text)))
-            self.end_headers()
-            self.wfile.write(text.encode())
+            super().answer(*words)
         except OSError:
             self.close_connection = True  # the client has left
 
@@ -143,16 +134,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.close_connection = True
         self.connection.shutdown(socket.SHUT_RDWR)
 
-    def log_message(self, *_: Any) -> None:
-        pass
 
-
-class Server(http.server.ThreadingHTTPServer):
-    daemon_threads = True
-    fake: Fake
-
-    def handle_error(self, *_: Any) -> None:
-        pass  # connections break here
+class Server(services.Service):
+    def __init__(self, fake: Fake) -> None:
+        self.fake = fake
+        super().__init__(Handler)
 
     def finish_request(self, request: Any, client_address: Any) -> None:
         if self.fake.tls is None:
@@ -175,16 +161,11 @@ class Fake:
         self.requests: list[Request] = []
         self.left: list[Request] = []
         self._numbers = itertools.count(1_795_221_641_865_000)
-        self._server = Server(("127.0.0.1", 0), Handler)
-        self._server.fake = self
-        self.url = "%s://127.0.0.1:%d" % (
-            "https" if tls else "http", self._server.server_address[1])
-        threading.Thread(target=self._server.serve_forever, args=(0.01,),
-                         daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._server = Server(self)
+        self.close = self._server.close
+        self.url = self._server.url
+        if tls:
+            self.url = self.url.replace("http:", "https:")
 
     def on(self, method: str, *actions: Action, rest: Action = usual) -> Fake:
         self.scripts[method] = list(actions)
