@@ -9,7 +9,7 @@ import time
 import unittest
 from unittest import mock
 
-from fake import WithFake, cut, grant, late, page, problem, silent
+from fake import Fake, WithFake, cut, grant, late, page, problem, silent
 from jobs import Job, together
 from redlockd import (Client, Lock, LockHeld, LockLost, RequestRefused,
                       Unavailable)
@@ -254,6 +254,16 @@ class Acquire(Case):
             with self.assertRaises(KeyboardInterrupt):
                 Lock("a", client=client).__enter__()
             wait_until(lambda: fake.left, "the connection was closed")
+
+
+class Fakes(Case):
+    def test_one_that_is_broken_is_noticed(self):
+        """Although the client takes it for a lost answer, and repeats."""
+        fake = Fake().on("POST", lambda handler, _: handler.no_such_thing())
+        with Lock("a", urls=fake.url):
+            pass
+        with self.assertRaisesRegex(AssertionError, "no_such_thing"):
+            fake.close()
 
 
 class Release(Case):
