@@ -11,7 +11,6 @@ void auditlog_name(char dir[PATH_SIZE], char path[PATH_SIZE])
 void auditlog_start(struct world *world, int nodes, const char *path,
                     const char *options)
 {
-    char text[2 * PATH_SIZE];
-    (void)snprintf(text, sizeof text, "--audit-log %s %s", path, options);
+    const char *text = textf("--audit-log %s %s", path, options);
     world_start(world, nodes, text);
 }

@@ -34,10 +34,8 @@ const char auth_standard[] =
 
 void auth_start(struct world *world, int nodes, char path[PATH_SIZE])
 {
-    char options[PATH_SIZE + 32];
     auth_make(path, auth_standard);
-    snprintf(options, sizeof options, "--auth-file %s", path);
-    world_start(world, nodes, options);
+    world_start(world, nodes, textf("--auth-file %s", path));
 }
 
 void auth_finish(struct world *world)
@@ -51,8 +49,7 @@ void auth_finish(struct world *world)
 
 void auth_change(const char *path, const char *text)
 {
-    char other[PATH_SIZE + 8];
-    snprintf(other, sizeof other, "%s.new", path);
+    const char *other = textf("%s.new", path);
     write_text(other, text);
     ck_assert_int_eq(rename(other, path), 0);
 }
@@ -71,13 +68,11 @@ const struct answer *auth_call(const struct server *server, const char *token,
                                const struct request *request)
 {
     struct request with = *request;
-    char header[256];
     int at = 0;
     while (with.headers[at] != NULL)
         at++;
     if (token != NULL) {
-        snprintf(header, sizeof header, "Authorization: Bearer %s", token);
-        with.headers[at] = header;
+        with.headers[at] = textf("Authorization: Bearer %s", token);
     }
     return http_call(server, &with);
 }

@@ -6,7 +6,6 @@
  * servers whose name leads elsewhere, and 1 s. That a node stays away for so
  * long is what the tests measure; how much longer, is not.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,11 +133,10 @@ TEST(first_start_yes_admits_nodes_that_are_not_durable_at_once)
 
 TEST(story_23_the_same_server_twice_has_no_vote)
 {
-    char options[200];
     world_start_nodes(&world, 3);
-    snprintf(options, sizeof options,
-             SMALL "--nodes 127.0.0.1:%d,localhost:%d,127.0.0.1:%d",
-             world.nodes[0].port, world.nodes[0].port, world.nodes[1].port);
+    const char *options =
+        textf(SMALL "--nodes 127.0.0.1:%d,localhost:%d,127.0.0.1:%d",
+              world.nodes[0].port, world.nodes[0].port, world.nodes[1].port);
     world_start_server(&world, 0, options);
     WAIT_UNTIL(SOON_MS, http_probe(&world.servers[0], "/livez") == 200);
     for (int i = 0; i < 2; i++)

@@ -41,9 +41,8 @@ TEST(acquire_answers_as_documented)
     ck_assert_str_eq(answer_text(a, "resource"), "api:1");
     ck_assert_str_eq(answer_text(a, "owner"), "web-3");
     expect_match(answer_text(a, "token"), "^[0-9]{16}\\.[0-9a-f]{40}\\.web-3$");
-    char number[32];
-    snprintf(number, sizeof number, "%016lld",
-             (long long)answer_int(a, "fencing_token"));
+    const char *number =
+        textf("%016lld", (long long)answer_int(a, "fencing_token"));
     ck_assert_int_eq(strncmp(answer_text(a, "token"), number, 16), 0);
     ck_assert_int_eq(answer_int(a, "ttl_ms"), 20000);
     /* 20000 - 200 (drift) - 7, what has passed, and the flight of the votes */
@@ -201,7 +200,6 @@ TEST(shortest_and_longest_ttl_are_accepted)
 TEST(extend_takes_the_token_from_header_or_body)
 {
     struct lock lock;
-    char body[400];
 
     answer_expect(lock_acquire(server, "api:ext", 9000, &lock), 201, NULL);
     const char *path = "/locks/api:ext/extend";
@@ -209,8 +207,7 @@ TEST(extend_takes_the_token_from_header_or_body)
         HTTP(server, .method = "PUT", .path = path, .token = lock.token);
     answer_expect(a, 200, NULL);
     ck_assert_int_eq(answer_int(a, "ttl_ms"), 30000);
-    snprintf(body, sizeof body, "{\"token\":\"%s\",\"ttl_ms\":40000}",
-             lock.token);
+    const char *body = textf("{\"token\":\"%s\",\"ttl_ms\":40000}", lock.token);
     a = HTTP(server, .method = "PUT", .path = path, .json = body);
     answer_expect(a, 200, NULL);
     ck_assert_int_eq(answer_int(a, "ttl_ms"), 40000);
@@ -244,7 +241,6 @@ TEST(shorter_extend_shortens_the_answer_not_the_key)
 TEST(release_takes_the_token_from_header_or_body)
 {
     struct lock lock;
-    char body[400];
 
     answer_expect(lock_acquire(server, "api:rel", 9000, &lock), 201, NULL);
     const char *path = "/locks/api:rel";
@@ -253,7 +249,7 @@ TEST(release_takes_the_token_from_header_or_body)
     a = HTTP(server, .method = "DELETE", .path = path, .token = MADE_UP_TOKEN);
     answer_expect(a, 409, "not_owner");
     answer_expect(lock_inspect(server, "api:rel"), 200, NULL);
-    snprintf(body, sizeof body, "{\"token\":\"%s\"}", lock.token);
+    const char *body = textf("{\"token\":\"%s\"}", lock.token);
     a = HTTP(server, .method = "DELETE", .path = path, .json = body);
     answer_expect(a, 200, NULL);
 }

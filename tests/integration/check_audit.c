@@ -74,8 +74,7 @@ static void expect_no_tokens(const char *name)
     char *text = harness_read_file(name);
     ck_assert_int_gt(tokens_count, 0);
     for (int i = 0; i < tokens_count; i++) {
-        char secret[41];
-        (void)snprintf(secret, sizeof secret, "%s", strchr(tokens[i], '.') + 1);
+        const char *secret = textf("%.40s", strchr(tokens[i], '.') + 1);
         ck_assert_ptr_null(strstr(text, secret));
     }
     free(text);
@@ -89,9 +88,7 @@ static void expect_no_tokens(const char *name)
 static void expect_force(const struct lock *lock, json_int_t number,
                          const char *event)
 {
-    char target[1600];
-    (void)snprintf(target, sizeof target, "%s?force=%lld", lock->path,
-                   (long long)number);
+    const char *target = textf("%s?force=%lld", lock->path, (long long)number);
     expect_line(HTTP(server, .method = "DELETE", .path = target), event);
 }
 
@@ -282,8 +279,7 @@ static void work(int client, const char *stop, int out)
 {
     struct counted counted = {0};
     struct lock lock;
-    char resource[16];
-    (void)snprintf(resource, sizeof resource, "r%d", client % 3);
+    const char *resource = textf("r%d", client % 3);
     while (access(stop, F_OK) != 0) {
         if (lock_acquire(server, resource, 9000, &lock)->status != 201)
             continue;
@@ -302,9 +298,8 @@ static bool exists(const char *name)
 /* Moves the file away, as logrotate does, in the middle of everything. */
 static void rotate(int number)
 {
-    char moved[PATH_SIZE + 16];
     struct stat info = {0};
-    (void)snprintf(moved, sizeof moved, "%s.%d", path, number);
+    const char *moved = textf("%s.%d", path, number);
     WAIT_UNTIL(SOON_MS, stat(path, &info) == 0 && info.st_size > 0);
     ck_assert_int_eq(rename(path, moved), 0);
     harness_pause_ms(number % 3 * 5); /* the old one is still written to */
@@ -316,7 +311,7 @@ TEST(a_rotation_loses_and_tears_no_line)
 {
     struct counted sum = {0}, counted;
     struct tally tally = {0};
-    char stop[PATH_SIZE + 16], moved[PATH_SIZE + 16];
+    char stop[PATH_SIZE + 16];
     pid_t pids[CLIENTS];
     int ends[2];
     auditlog_name(dir, path);
@@ -340,8 +335,7 @@ TEST(a_rotation_loses_and_tears_no_line)
     }
     world_stop(&world);
     for (int i = 0; i <= ROTATIONS; i++) {
-        (void)snprintf(moved, sizeof moved, i < ROTATIONS ? "%s.%d" : "%s",
-                       path, i);
+        const char *moved = textf(i < ROTATIONS ? "%s.%d" : "%s", path, i);
         char *text = harness_read_file(moved);
         tally_text(&tally, text);
         free(text);

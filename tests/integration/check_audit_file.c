@@ -30,11 +30,10 @@ SUITE(audit_file, .timeout_s = 120);
 
 TEST(without_a_new_file_the_old_one_goes_on)
 {
-    char moved[PATH_SIZE + 16];
     auditlog_name(dir, path);
     auditlog_start(&world, N, path, "");
     lock_expect_cycle(server, "before");
-    (void)snprintf(moved, sizeof moved, "%s.1", path);
+    const char *moved = textf("%s.1", path);
     ck_assert_int_eq(rename(path, moved), 0);
     ck_assert_int_eq(mkdir(path, 0700), 0);
     ck_assert_int_eq(kill(server->pid, SIGHUP), 0);

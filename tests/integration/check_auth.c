@@ -192,13 +192,12 @@ TEST(a_refusal_keeps_the_connection_if_the_body_is_small)
 TEST(scopes_are_needed)
 {
     struct lock lock;
-    char target[1700];
     answer_expect(AUTH(server, "red", .method = "GET", .path = "/metrics"), 403,
                   "forbidden");
     answer_expect(auth_acquire(server, "red", "{\"resource\":\"r/f\"}", &lock),
                   201, NULL);
-    snprintf(target, sizeof target, "%s?force=%lld", lock.path,
-             (long long)lock.number);
+    const char *target =
+        textf("%s?force=%lld", lock.path, (long long)lock.number);
     answer_expect(AUTH(server, "red", .method = "DELETE", .path = target), 403,
                   "forbidden");
     answer_expect(AUTH(server, "blue", .method = "DELETE", .path = target), 200,
@@ -244,14 +243,13 @@ TEST_EACH(acquires_need_a_prefix, acquires)
 TEST(ids_need_a_prefix)
 {
     struct lock lock;
-    char target[1700];
     answer_expect(
         auth_acquire(server, "blue", "{\"resources\":[\"r/9\",\"z\"]}", &lock),
         201, NULL);
     answer_expect(AUTH(server, "red", .method = "GET", .path = lock.path), 403,
                   "forbidden");
     answer_expect(auth_release(server, "red", &lock), 403, "forbidden");
-    snprintf(target, sizeof target, "%s/extend", lock.path);
+    const char *target = textf("%s/extend", lock.path);
     answer_expect(AUTH(server, "red", .method = "PUT", .path = target,
                        .token = lock.token),
                   403, "forbidden");
@@ -263,11 +261,10 @@ TEST(ids_need_a_prefix)
 TEST(a_locks_token_is_good_for_all_within_the_prefix)
 {
     struct lock lock;
-    char target[1700];
     answer_expect(
         auth_acquire(server, "red", "{\"resource\":\"shared /t\"}", &lock), 201,
         NULL);
-    snprintf(target, sizeof target, "%s/extend", lock.path);
+    const char *target = textf("%s/extend", lock.path);
     answer_expect(AUTH(server, "green", .method = "PUT", .path = target,
                        .token = lock.token),
                   200, NULL);
@@ -323,8 +320,7 @@ TEST(lists_show_what_lies_inside)
                                             "l"};
     struct lock locks[COUNT(resources)];
     for (size_t i = 0; i < COUNT(resources); i++) {
-        char json[64];
-        snprintf(json, sizeof json, "{\"resource\":\"%s\"}", resources[i]);
+        const char *json = textf("{\"resource\":\"%s\"}", resources[i]);
         answer_expect(auth_acquire(server, "blue", json, &locks[i]), 201, NULL);
     }
     WAIT_UNTIL(SOON_MS, count_listed("blue", "/locks") >= 5);

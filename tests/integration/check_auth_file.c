@@ -111,12 +111,11 @@ TEST(a_file_that_is_gone_changes_nothing)
 /* The head of an acquire of red, with this body. */
 static int send_head(const char *json, const char *fields)
 {
-    char text[512];
     int fd = raw_connect(server);
-    snprintf(text, sizeof text,
-             "POST /locks HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer red\r\n"
-             "Content-Type: application/json\r\nContent-Length: %zu\r\n%s\r\n",
-             strlen(json), fields);
+    const char *text =
+        textf("POST /locks HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer red\r\n"
+              "Content-Type: application/json\r\nContent-Length: %zu\r\n%s\r\n",
+              strlen(json), fields);
     raw_send(fd, text, strlen(text));
     return fd;
 }
@@ -275,11 +274,9 @@ TEST(the_health_check_needs_no_token)
 TEST(an_open_server_is_told)
 {
     struct server *open = &world.servers[1];
-    char options[80];
     open->port = harness_free_port();
-    snprintf(options, sizeof options, "--allow-anonymous --listen 127.1:%d",
-             open->port);
-    world_start_server(&world, 1, options);
+    world_start_server(
+        &world, 1, textf("--allow-anonymous --listen 127.1:%d", open->port));
     world_wait_ready(&world, 1);
     ck_assert_int_eq(server_count_log(open, "event=open_to_all"), 1);
     ck_assert_int_eq(server_count_log(server, "event=open_to_all"), 0);

@@ -3,7 +3,6 @@
  * started with a wrong configuration. No acquire fails after one retry, and a
  * lock that is extended in time is kept.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "http.h"
@@ -61,10 +60,9 @@ static const int wrong[MISTAKES][NODES] = {
 /* A server over three spare nodes, which are its own from then on. */
 static void admit_others(void)
 {
-    char options[200];
-    snprintf(options, sizeof options,
-             "--nodes x=127.0.0.1:%d,y=127.0.0.1:%d,z=127.0.0.1:%d",
-             world.nodes[5].port, world.nodes[6].port, world.nodes[7].port);
+    const char *options =
+        textf("--nodes x=127.0.0.1:%d,y=127.0.0.1:%d,z=127.0.0.1:%d",
+              world.nodes[5].port, world.nodes[6].port, world.nodes[7].port);
     world_start_server(&world, REPLICAS, options);
     rolling_wait_ready(&world, REPLICAS);
     world_stop_server(&world, REPLICAS);

@@ -25,16 +25,12 @@ static const struct server *const server = &world.servers[0];
 /* POST /locks for resource, as bytes. */
 static const char *post(const char *resource, int ttl_ms)
 {
-    static char text[TEXT_SIZE];
-    char body[256];
-
-    snprintf(body, sizeof body, "{\"resource\":\"%s\",\"ttl_ms\":%d}", resource,
-             ttl_ms);
-    snprintf(text, sizeof text,
-             "POST /locks HTTP/1.1\r\nHost: x\r\n"
-             "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
-             strlen(body), body);
-    return text;
+    const char *body =
+        textf("{\"resource\":\"%s\",\"ttl_ms\":%d}", resource, ttl_ms);
+    return textf(
+        "POST /locks HTTP/1.1\r\nHost: x\r\n"
+        "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",
+        strlen(body), body);
 }
 
 static int send_post(const char *resource)
@@ -98,14 +94,14 @@ static void start_far_from_the_nodes(void)
 TEST(reset_behind_the_request_leaves_no_lock)
 {
     struct lock lock;
-    char resource[32];
     double answered;
     int tries = 0;
 
+    const char *resource;
     start_far_from_the_nodes();
     do {
         answered = grants_answered();
-        snprintf(resource, sizeof resource, "reset-%d", ++tries);
+        resource = textf("reset-%d", ++tries);
         for (int i = 0; i < 50; i++)
             raw_reset(send_post(resource));
         /* who connects later is served when those have begun */
@@ -181,9 +177,7 @@ static void leave_before_the_answer(void (*leave)(int fd), const char *name)
     bool is_granted = false;
     world_start(&world, N, "--node-timeout-ms 5000 --retry-count 0 " AT_SIGHT);
     for (int i = 0; i < 10 && !is_granted; i++) {
-        char resource[32];
-        snprintf(resource, sizeof resource, "%s-%d", name, i);
-        is_granted = leave_granted(leave, resource);
+        is_granted = leave_granted(leave, textf("%s-%d", name, i));
     }
     ck_assert(is_granted);
     world_stop(&world);
@@ -276,19 +270,17 @@ TEST_EACH(story_36_what_was_answered_is_held_however_the_connection_ends,
           endings)
 {
     const struct ending *ending = &endings[_i];
-    char resource[32];
 
     world_start(&world, N, "");
     for (int i = 0; i < 10; i++) {
-        snprintf(resource, sizeof resource, "ended-%d", i);
-        acquire_and_end(ending, resource, 60000);
+        acquire_and_end(ending, textf("ended-%d", i), 60000);
     }
     WAIT_UNTIL(5000, http_metric(server, "redlockd_connections") <= 1);
     WAIT_UNTIL(5000, open_requests() <= 1);
     harness_pause_ms(200);
     for (int i = 0; i < 10; i++) {
-        snprintf(resource, sizeof resource, "ended-%d", i);
-        const struct answer *a = lock_acquire(server, resource, 60000, NULL);
+        const struct answer *a =
+            lock_acquire(server, textf("ended-%d", i), 60000, NULL);
         ck_assert_msg(a->status == 409, "%s: %s", ending->name, a->body);
     }
     ck_assert_double_eq(

@@ -66,9 +66,8 @@ static const char *name_of(const struct authority *authority,
     if (a == NULL || a->status == 401)
         return NULL; /* its handshake is refused, or it is not known */
     answer_expect(a, 201, NULL);
-    static char owner[64];
     struct lock lock = {.path = "/locks/r"};
-    snprintf(owner, sizeof owner, "%s", answer_text(a, "owner"));
+    const char *owner = textf("%s", answer_text(a, "owner"));
     snprintf(lock.token, sizeof lock.token, "%s", answer_text(a, "token"));
     http_disconnect();
     answer_expect(auth_release(server, NULL, &lock), 200, NULL);

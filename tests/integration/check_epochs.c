@@ -26,10 +26,9 @@ SUITE(epochs, .timeout_s = 120, .tags = "slow");
 TEST(story_10_another_configuration_is_named_and_never_admitted)
 {
     struct lock lock;
-    char options[100];
     rival_start(&world, 3, 1, SMALL);
-    snprintf(options, sizeof options, "--nodes 127.0.0.1:%d,127.0.0.1:%d",
-             world.nodes[0].port, world.nodes[1].port);
+    const char *options = textf("--nodes 127.0.0.1:%d,127.0.0.1:%d",
+                                world.nodes[0].port, world.nodes[1].port);
     world_start_server(&world, 1, options);
     WAIT_UNTIL(SOON_MS, http_probe(&world.servers[1], "/livez") == 200);
     for (int i = 0; i < 2; i++)

@@ -55,10 +55,8 @@ static void work_inside(struct store *store, int r, const struct lock *lock)
 static void work_once(struct store *store, const struct server *server, int r)
 {
     struct lock lock;
-    char resource[16];
 
-    snprintf(resource, sizeof resource, "r%d", r);
-    int status = lock_acquire(server, resource, 30000, &lock)->status;
+    int status = lock_acquire(server, textf("r%d", r), 30000, &lock)->status;
     if (status == 409) {
         atomic_fetch_add(&store->refused, 1);
         return;

@@ -1,7 +1,6 @@
 /*
  * An operator deletes a lock by its fencing number.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,8 +17,7 @@ static const struct server *const server = &world.servers[0];
 
 static const struct answer *force(const char *path, json_int_t number)
 {
-    char target[6100];
-    snprintf(target, sizeof target, "%s?force=%lld", path, (long long)number);
+    const char *target = textf("%s?force=%lld", path, (long long)number);
     return HTTP(server, .method = "DELETE", .path = target);
 }
 
@@ -48,14 +46,13 @@ TEST(the_lock_with_the_number_is_deleted)
 TEST(it_is_logged_with_number_and_resource)
 {
     struct lock lock;
-    char line[128];
     answer_expect(lock_acquire(server, "f:log", TTL_MS, &lock), 201, NULL);
     const struct answer *a = force(lock.path, lock.number);
     answer_expect(a, 200, NULL);
-    snprintf(line, sizeof line,
-             "event=force_release request_id=%s fencing_token=%lld "
-             "resource=f:log\n",
-             answer_header(a, "X-Request-Id"), (long long)lock.number);
+    const char *line =
+        textf("event=force_release request_id=%s fencing_token=%lld "
+              "resource=f:log\n",
+              answer_header(a, "X-Request-Id"), (long long)lock.number);
     char *log = harness_read_file(server->log);
     ck_assert_msg(strstr(log, line) != NULL, "%s is not in %s", line, log);
     free(log);

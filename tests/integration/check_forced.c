@@ -81,11 +81,8 @@ SUITE(forced, .timeout_s = 120, .set_up_once = set_up,
 
 static const char *body_of(const char *name, bool is_shared)
 {
-    static char json[128];
-    snprintf(json, sizeof json,
-             "{\"resource\":\"%s\",\"ttl_ms\":%d,\"mode\":\"%s\"}", name,
-             TTL_MS, is_shared ? "shared" : "exclusive");
-    return json;
+    return textf("{\"resource\":\"%s\",\"ttl_ms\":%d,\"mode\":\"%s\"}", name,
+                 TTL_MS, is_shared ? "shared" : "exclusive");
 }
 
 static const struct answer *force_all(const struct server *server,
@@ -113,9 +110,8 @@ TEST(story_66_a_reader_who_comes_after_the_answer_stays)
 {
     int lost = 0, count = tries();
     for (int i = 0; i < count; i++) {
-        char name[32];
         struct grant before, after;
-        snprintf(name, sizeof name, "later-%d", i);
+        const char *name = textf("later-%d", i);
         answer_expect(
             grant_ask(&world.servers[0], body_of(name, true), NULL, &before),
             201, NULL);
@@ -251,8 +247,7 @@ TEST(nodes_that_were_away_release_the_same_readers_later)
     for (int i = 0; i < 2; i++)
         node_resume(&world.nodes[i]);
     for (int i = 0; i < 2; i++) {
-        char text[sizeof old.token];
-        snprintf(text, sizeof text, "%s", old.token);
+        const char *text = textf("%s", old.token);
         WAIT_UNTIL(SOON_MS,
                    node_text(&world.nodes[i], "ZSCORE away %s", text) == NULL);
     }

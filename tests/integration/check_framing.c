@@ -202,14 +202,13 @@ static const struct {
 
 static char *large_request(int kind, int bytes, const char *resource)
 {
-    char form[512], body[128];
+    char body[128];
     int len = snprintf(body, sizeof body, "{\"resource\":\"%s\"}", resource);
-    snprintf(form, sizeof form,
-             "%s HTTP/1.1\r\n%sHost: x\r\nContent-Type: application/json\r\n"
-             "Content-Length: %d\r\n\r\n%s",
-             large[kind].line, large[kind].fields, len, body);
-    return harness_repeat(form, large[kind].pad,
-                          bytes / (int)strlen(large[kind].pad));
+    return harness_repeat(
+        textf("%s HTTP/1.1\r\n%sHost: x\r\nContent-Type: application/json\r\n"
+              "Content-Length: %d\r\n\r\n%s",
+              large[kind].line, large[kind].fields, len, body),
+        large[kind].pad, bytes / (int)strlen(large[kind].pad));
 }
 
 /* Carried out and told, or neither. */

@@ -17,9 +17,8 @@ SUITE(heartbeats, .timeout_s = 90, WORLD_ONCE);
 
 static void hold(int count, const char *prefix, int ttl_ms)
 {
-    char resource[60];
     for (int i = 0; i < count; i++) {
-        snprintf(resource, sizeof resource, "%s/%d", prefix, i);
+        const char *resource = textf("%s/%d", prefix, i);
         answer_expect(
             lock_acquire(&world.servers[i % 2], resource, ttl_ms, &locks[i]),
             201, NULL);

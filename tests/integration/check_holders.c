@@ -21,10 +21,9 @@ static struct server *const server = &world.servers[0];
 
 static void start(void)
 {
-    char path[PATH_SIZE], options[PATH_SIZE + 32];
+    char path[PATH_SIZE];
     auth_make(path, text);
-    snprintf(options, sizeof options, "--auth-file %s", path);
-    world_start(&world, N, options);
+    world_start(&world, N, textf("--auth-file %s", path));
 }
 
 static void expect_locks(int count)

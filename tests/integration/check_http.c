@@ -18,7 +18,6 @@ SUITE(http, .timeout_s = 60, WORLD_ONCE);
 TEST(nodes_are_listed)
 {
     const struct answer *a = HTTP(server, .method = "GET", .path = "/nodes");
-    char name[64];
 
     answer_expect(a, 200, NULL);
     ck_assert_int_eq(answer_int(a, "total"), N);
@@ -27,7 +26,7 @@ TEST(nodes_are_listed)
     for (int i = 0; i < N; i++) {
         char path[32];
         snprintf(path, sizeof path, "nodes.%d.node", i);
-        snprintf(name, sizeof name, "127.0.0.1:%d", world.nodes[i].port);
+        const char *name = textf("127.0.0.1:%d", world.nodes[i].port);
         ck_assert_str_eq(answer_text(a, path), name);
         snprintf(path, sizeof path, "nodes.%d.state", i);
         ck_assert_uint_gt(strlen(answer_text(a, path)), 0);
@@ -40,10 +39,9 @@ TEST(probes_answer)
     answer_expect(HTTP(server, .method = "GET", .path = "/readyz"), 200, NULL);
     const struct answer *a =
         HTTP(server, .method = "GET", .path = "/readyz?verbose");
-    char name[64];
 
     answer_expect(a, 200, NULL);
-    snprintf(name, sizeof name, "127.0.0.1:%d", world.nodes[N - 1].port);
+    const char *name = textf("127.0.0.1:%d", world.nodes[N - 1].port);
     ck_assert_ptr_nonnull(strstr(a->body, name));
 }
 
@@ -166,10 +164,9 @@ TEST(request_id_is_echoed_if_it_is_harmless)
 
 TEST(ids_of_requests_differ)
 {
-    char first[128];
     const struct answer *a = HTTP(server, .method = "GET", .path = "/livez");
 
-    snprintf(first, sizeof first, "%s", answer_header(a, "X-Request-Id"));
+    const char *first = textf("%s", answer_header(a, "X-Request-Id"));
     a = HTTP(server, .method = "GET", .path = "/livez");
     ck_assert_str_ne(first, answer_header(a, "X-Request-Id"));
 }

@@ -2,7 +2,6 @@
  * A client certificate as an identity: the listener's TLS and the auth file
  * together.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -43,16 +42,15 @@ static const struct subject team = {.dns = "team.example", .is_client = true};
 static void start(void)
 {
     const struct subject subject = {.common = "localhost"};
-    char options[6 * PATH_SIZE];
     authority_make(&ours, "ours");
     authority_make(&theirs, "theirs");
     auth_make(path, standard);
     struct pair pair = authority_issue(&ours, &subject);
     ask_as(&team);
-    snprintf(options, sizeof options,
-             "--tls-cert %s --tls-key %s --tls-client-ca %s --auth-file %s "
-             "--audit-log %s.audit",
-             pair.certificate, pair.key, theirs.path, path, path);
+    const char *options =
+        textf("--tls-cert %s --tls-key %s --tls-client-ca %s --auth-file %s "
+              "--audit-log %s.audit",
+              pair.certificate, pair.key, theirs.path, path, path);
     world_start(&world, N, options);
 }
 
@@ -202,8 +200,7 @@ TEST(a_reload_changes_what_a_certificate_may_on_its_connection)
 TEST(the_audit_log_names_the_identity_of_a_certificate)
 {
     struct lock lock;
-    char file[PATH_SIZE + 8];
-    snprintf(file, sizeof file, "%s.audit", path);
+    const char *file = textf("%s.audit", path);
     ask_as(&clients[2].subject);
     answer_expect(acquire(NULL, &lock), 201, NULL);
     answer_expect(auth_release(server, NULL, &lock), 200, NULL);

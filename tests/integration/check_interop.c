@@ -2,7 +2,6 @@
  * Other clients' locks on the same masters exclude ours, and ours theirs.
  */
 #include <hiredis/hiredis.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "http.h"
@@ -113,10 +112,9 @@ TEST_RANGE(story_51_a_foreign_value_is_no_token, 0,
 {
     const char *value = foreign_values[_i];
     struct lock lock = {.path = "/locks/theirs"};
-    char body[256];
 
     strcpy(lock.token, value);
-    snprintf(body, sizeof body, "{\"token\":\"%s\"}", value);
+    const char *body = textf("{\"token\":\"%s\"}", value);
     world_set(&world, 0, N, "theirs", value, 20000);
     expect_refused(lock_release(server, &lock));
     expect_refused(lock_extend(server, &lock, 60000));

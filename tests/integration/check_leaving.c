@@ -9,7 +9,6 @@
  */
 #include <arpa/inet.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -78,24 +77,21 @@ static int ask(const char *text)
 
 static int post(const char *body, int key)
 {
-    char text[TEXT_MAX];
-    (void)snprintf(
-        text, sizeof text,
-        "POST /locks HTTP/1.1\r\nHost: localhost\r\n"
-        "Content-Type: application/json\r\n"
-        "Content-Length: %d\r\nIdempotency-Key: leaver-%010d\r\n\r\n%s",
-        (int)strlen(body), key, body);
+    const char *text =
+        textf("POST /locks HTTP/1.1\r\nHost: localhost\r\n"
+              "Content-Type: application/json\r\n"
+              "Content-Length: %d\r\nIdempotency-Key: leaver-%010d\r\n\r\n%s",
+              (int)strlen(body), key, body);
     return ask(text);
 }
 
 /* It needs a survey first, because of its key. */
 static int ask_for_permit(int number, int wait_ms)
 {
-    char body[TEXT_MAX / 4];
-    (void)snprintf(body, sizeof body,
-                   "{\"resource\":\"pool%d\",\"ttl_ms\":60000,\"limit\":1,"
-                   "\"wait_ms\":%d}",
-                   number % POOLS, wait_ms);
+    const char *body =
+        textf("{\"resource\":\"pool%d\",\"ttl_ms\":60000,\"limit\":1,"
+              "\"wait_ms\":%d}",
+              number % POOLS, wait_ms);
     return post(body, number);
 }
 
@@ -112,12 +108,9 @@ static int ask_wait(int number)
 
 static int ask_watch(int number)
 {
-    char text[TEXT_MAX];
-    (void)snprintf(text, sizeof text,
-                   "GET /locks/watched%d?after=free&wait_ms=%d HTTP/1.1\r\n"
-                   "Host: localhost\r\n\r\n",
-                   number % POOLS, WAIT_MS);
-    return ask(text);
+    return ask(textf("GET /locks/watched%d?after=free&wait_ms=%d HTTP/1.1\r\n"
+                     "Host: localhost\r\n\r\n",
+                     number % POOLS, WAIT_MS));
 }
 
 static int ask_page(int number)

@@ -150,9 +150,8 @@ TEST(a_server_with_late_refusals_ends)
 
 static void hold(const char *resource, int ttl_ms, struct lock *lock)
 {
-    char json[128];
-    snprintf(json, sizeof json, "{\"resource\":\"%s\",\"ttl_ms\":%d}", resource,
-             ttl_ms);
+    const char *json =
+        textf("{\"resource\":\"%s\",\"ttl_ms\":%d}", resource, ttl_ms);
     answer_expect(auth_acquire(server, "green", json, lock), 201, NULL);
 }
 
@@ -286,9 +285,7 @@ static int count_held(void)
 TEST(what_nobody_got_does_not_count)
 {
     for (int i = 0; i < 200; i++) {
-        char name[16];
-        snprintf(name, sizeof name, "n%d", i);
-        int fd = send_acquire("blue", name, 0);
+        int fd = send_acquire("blue", textf("n%d", i), 0);
         for (volatile int spin = i * 500; spin > 0; spin--)
             ;
         raw_reset(fd);
@@ -303,7 +300,6 @@ GROUP(own, .timeout_s = 90, .set_up = start, .tear_down = world_tear_down);
 TEST(each_server_counts_its_own)
 {
     struct lock a, b, c;
-    char force[1700];
     world_start_server(&world, 1, options);
     world_wait_ready(&world, 1);
     hold("a", 50000, &a);
@@ -311,7 +307,7 @@ TEST(each_server_counts_its_own)
     answer_expect(auth_acquire(&world.servers[1], "green", MORE, &c), 201,
                   NULL);
     answer_expect(auth_release(&world.servers[1], "green", &a), 200, NULL);
-    snprintf(force, sizeof force, "%s?force=%lld", b.path, (long long)b.number);
+    const char *force = textf("%s?force=%lld", b.path, (long long)b.number);
     answer_expect(AUTH(server, "blue", .method = "DELETE", .path = force), 200,
                   NULL);
     expect_locks(1);

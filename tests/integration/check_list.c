@@ -162,11 +162,10 @@ TEST(what_stays_is_shown_once_while_others_come_and_go)
 {
     enum { STAY = 200, CHANGING = 40, ROUNDS = 5 };
     struct lock locks[CHANGING] = {{{0}, {0}, {0}, 0, 0}};
-    char resource[64];
     uint32_t seed = (uint32_t)harness_now_ms();
     printf("list: seed %u\n", seed);
     for (int i = 0; i < STAY; i++) {
-        snprintf(resource, sizeof resource, "c:stay:%d", i);
+        const char *resource = textf("c:stay:%d", i);
         world_set(&world, draw(&seed, 3), 3, resource, "theirs", 600000);
     }
     for (int round = 0; round < ROUNDS; round++) {
@@ -174,7 +173,7 @@ TEST(what_stays_is_shown_once_while_others_come_and_go)
         forget_shown();
         do {
             struct lock *it = &locks[draw(&seed, CHANGING)];
-            snprintf(resource, sizeof resource, "c:%d", (int)(it - locks));
+            const char *resource = textf("c:%d", (int)(it - locks));
             if (it->token[0] == '\0') {
                 (void)lock_acquire(server, resource, 60000, it);
             } else {
@@ -186,7 +185,7 @@ TEST(what_stays_is_shown_once_while_others_come_and_go)
               by_text);
         expect_none_twice("c:stay:");
         for (int i = 0; i < STAY; i++) {
-            snprintf(resource, sizeof resource, "c:stay:%d", i);
+            const char *resource = textf("c:stay:%d", i);
             ck_assert_msg(is_shown(resource), "%s", resource);
         }
     }
@@ -200,10 +199,9 @@ TEST(a_lock_is_shown_as_by_its_inspection)
     answer_expect(lock_acquire(server, "s:a/b", 50000, &lock), 201, NULL);
     const struct answer *a =
         HTTP(server, .method = "GET", .path = "/locks?prefix=s%3A");
-    char cursor[64];
     while (json_array_size(json_object_get(a->json, "locks")) == 0) {
         char path[128];
-        snprintf(cursor, sizeof cursor, "%s", answer_text(a, "cursor"));
+        const char *cursor = textf("%s", answer_text(a, "cursor"));
         snprintf(path, sizeof path, "/locks?prefix=s%%3A&cursor=%s", cursor);
         a = HTTP(server, .method = "GET", .path = path);
     }
@@ -267,13 +265,12 @@ GROUP(list_exactly, .timeout_s = 240, .set_up_once = set_up_slow,
 
 TEST(exactly_the_held_of_50000_keys_with_two_nodes_away)
 {
-    char resource[64];
     long long before[N];
     for (int i = 0; i < N; i++)
         fill(&world.nodes[i], i);
     for (int i = 0; i < OURS; i++) {
         struct lock lock;
-        snprintf(resource, sizeof resource, "k:ours:%d", i);
+        const char *resource = textf("k:ours:%d", i);
         answer_expect(lock_acquire(server, resource, 60000, &lock), 201, NULL);
         WAIT_UNTIL(SOON_MS, world_count_keys(&world, resource) == N);
     }
@@ -292,11 +289,11 @@ TEST(exactly_the_held_of_50000_keys_with_two_nodes_away)
     expect_none_twice("");
     ck_assert_int_eq(shown.count, HELD + OURS);
     for (int i = 0; i < HELD; i++) {
-        snprintf(resource, sizeof resource, "k:%d", i);
+        const char *resource = textf("k:%d", i);
         ck_assert_msg(is_shown(resource), "%s", resource);
     }
     for (int i = 0; i < OURS; i++) {
-        snprintf(resource, sizeof resource, "k:ours:%d", i);
+        const char *resource = textf("k:ours:%d", i);
         ck_assert_msg(is_shown(resource), "%s", resource);
     }
 }

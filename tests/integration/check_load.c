@@ -41,10 +41,9 @@ static void note_failure(const char *call, const struct answer *answer)
 static void work_once(int worker, int turn)
 {
     struct lock lock;
-    char resource[32];
     const struct answer *answer;
 
-    snprintf(resource, sizeof resource, "load:%d:%d", worker, turn);
+    const char *resource = textf("load:%d:%d", worker, turn);
     answer = lock_acquire(&world.servers[0], resource, TTL_MS, &lock);
     if (answer->status != 201) {
         note_failure("acquire", answer);

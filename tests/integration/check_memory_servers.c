@@ -61,19 +61,16 @@ TEST(story_45_one_name_leads_two_servers_to_two_machines)
 /* A server of a higher epoch over nodes of its own and one of ours. */
 static void start_staging(struct node own[2])
 {
-    char options[200];
-
     for (int i = 0; i < 2; i++) {
         own[i] = (struct node){.is_durable = true};
         own[i].port = harness_free_port();
         harness_make_dir(own[i].dir);
         node_start(&own[i]);
     }
-    snprintf(options, sizeof options,
-             "--nodes 127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d "
-             "--max-ttl-ms 1000 --config-epoch 2",
-             own[0].port, own[1].port, world.nodes[0].port);
-    world_start_server(&world, 3, options);
+    world_start_server(&world, 3,
+                       textf("--nodes 127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d "
+                             "--max-ttl-ms 1000 --config-epoch 2",
+                             own[0].port, own[1].port, world.nodes[0].port));
     WAIT_UNTIL(SOON_MS, http_probe(&world.servers[3], "/livez") == 200);
 }
 

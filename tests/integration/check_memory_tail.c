@@ -85,11 +85,9 @@ static void start(const struct scene *scene, int nodes)
 /* How often the second server has looked at the node. */
 static int count_looks(void)
 {
-    char sample[96];
-
-    snprintf(sample, sizeof sample,
-             "redlockd_votes_total{node=\"127.0.0.1:%d\",vote=\"done\"}",
-             victim->port);
+    const char *sample =
+        textf("redlockd_votes_total{node=\"127.0.0.1:%d\",vote=\"done\"}",
+              victim->port);
     return (int)http_metric(second, sample);
 }
 

@@ -69,14 +69,12 @@ SUITE(notify, .timeout_s = 60, .set_up = set_up, .tear_down = tear_down);
 /* On READY=1 systemd starts what comes after: it must find a server. */
 TEST(ready_is_told_when_clients_can_connect)
 {
-    char status[128];
     world_start_nodes(&world, 3);
     world_start_server(&world, 0, "");
     const char *message = heard();
     ck_assert_int_eq(http_probe(server, "/livez"), 200);
-    snprintf(status, sizeof status,
-             "READY=1\nSTATUS=serving on 127.0.0.1:%d over 3 nodes",
-             server->port);
+    const char *status = textf(
+        "READY=1\nSTATUS=serving on 127.0.0.1:%d over 3 nodes", server->port);
     ck_assert_str_eq(message, status);
     ck_assert(hears_nothing());
     world_stop(&world);

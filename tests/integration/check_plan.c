@@ -123,12 +123,10 @@ static const char held[] = "\nheld: the locks that were granted so far end "
 /* It has the address of a server that runs: it does not listen there. */
 TEST(an_unchanged_configuration_goes_on)
 {
-    char before[OPTIONS_SIZE];
     struct lock lock;
     begin();
     serve();
-    snprintf(before, sizeof before, "--listen 127.0.0.1:%d",
-             world.servers[0].port);
+    const char *before = textf("--listen 127.0.0.1:%d", world.servers[0].port);
     EXPECT_PLAN(GOES_ON, options_of(before, 'a', usual, NODES));
     EXPECT("votes; goes on\n");
     EXPECT("\nvotes: 5 of 5, and 3 are needed\n");
@@ -193,14 +191,12 @@ TEST(the_node_of_another_cluster_is_named)
 
 TEST(dead_nodes_are_named)
 {
-    char one[80];
     begin();
     serve();
     node_kill(&world.nodes[4]);
     EXPECT_PLAN(GOES_ON, options_of("", 'a', usual, NODES));
-    snprintf(one, sizeof one, "\nnode e at 127.0.0.1:%d: is out of reach (",
-             world.nodes[4].port);
-    EXPECT(one);
+    EXPECT(textf("\nnode e at 127.0.0.1:%d: is out of reach (",
+                 world.nodes[4].port));
     EXPECT("\nvotes: 4 of 5");
     EXPECT("\nwithout a vote: e\n");
     world_stop_server(&world, 0);

@@ -168,15 +168,14 @@ TEST(starts_with_no_node_and_turns_ready)
 
 TEST(healthcheck_tells_readiness)
 {
-    char options[128], *output;
+    char *output;
 
     world_start(&world, 1, "");
-    snprintf(options, sizeof options, "--healthcheck --listen 127.0.0.1:%d",
-             server->port);
+    const char *options =
+        textf("--healthcheck --listen 127.0.0.1:%d", server->port);
     ck_assert_int_eq(run(options, &output), 0);
     free(output);
-    snprintf(options, sizeof options, "--healthcheck --listen 0.0.0.0:%d",
-             server->port);
+    options = textf("--healthcheck --listen 0.0.0.0:%d", server->port);
     ck_assert_int_eq(run(options, &output), 0);
     free(output);
     node_kill(&world.nodes[0]);
@@ -244,10 +243,8 @@ TEST(metrics_count)
 
 static double answers_to(const char *call)
 {
-    char sample[80];
-
-    snprintf(sample, sizeof sample,
-             "redlockd_http_requests_total{call=\"%s\",status=\"200\"}", call);
+    const char *sample =
+        textf("redlockd_http_requests_total{call=\"%s\",status=\"200\"}", call);
     return http_metric(server, sample);
 }
 

@@ -2,7 +2,6 @@
  * A proxy reads the whole answer and then ends its connection to us as it
  * likes, often with a reset. What its client was told to hold must stay held.
  */
-#include <stdio.h>
 
 #include "http.h"
 #include "proxy.h"
@@ -34,10 +33,8 @@ static const struct server *const server = &world.servers[0];
 static void acquire_all(const struct server *proxy, int mode,
                         struct lock locks[LOCKS])
 {
-    char resource[32];
-
     for (int i = 0; i < LOCKS; i++) {
-        snprintf(resource, sizeof resource, "proxied-%d-%d", mode, i);
+        const char *resource = textf("proxied-%d-%d", mode, i);
         answer_expect(lock_acquire(proxy, resource, TTL_MS, &locks[i]), 201,
                       NULL);
         if (i % 2 == 0)

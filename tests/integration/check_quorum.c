@@ -51,11 +51,9 @@ TEST(a_release_through_another_server_leaves_nothing)
     struct lock lock;
     rival_start(&world, N, 2, "");
     for (int i = 0; i < cycles; i++) {
-        char resource[40];
-        snprintf(resource, sizeof resource, "cycle:%d", i);
-        answer_expect(
-            lock_acquire(&world.servers[i % 2], resource, 60000, &lock), 201,
-            NULL);
+        answer_expect(lock_acquire(&world.servers[i % 2], textf("cycle:%d", i),
+                                   60000, &lock),
+                      201, NULL);
         if (i % 100 == 0) /* one that gets onto the other nodes meanwhile */
             harness_pause_ms(90 + i / 100 % 10 * 2);
         answer_expect(lock_release(&world.servers[(i + 1) % 2], &lock), 200,
@@ -102,11 +100,9 @@ static _Noreturn void hold(int holder, int count)
 {
     struct held *all = calloc((size_t)count, sizeof *all);
     int server = holder % 2;
-    char resource[40];
     for (int64_t next_ms = harness_now_ms(); !atomic_load(&board->is_over);) {
         for (int i = 0; i < count; i++) {
-            snprintf(resource, sizeof resource, "held:%d:%d", holder, i);
-            go_on(&all[i], server, resource);
+            go_on(&all[i], server, textf("held:%d:%d", holder, i));
         }
         next_ms += STEP_MS;
         int64_t left_ms = next_ms - harness_now_ms();

@@ -255,7 +255,6 @@ TEST(all_are_released_by_force)
 {
     struct grant grants[3];
     struct lock lock;
-    char line[128];
     for (int i = 0; i < 3; i++)
         answer_expect(grant_ask(&world.servers[i % 2], SHARED("forced"), NULL,
                                 &grants[i]),
@@ -264,9 +263,9 @@ TEST(all_are_released_by_force)
                                        .path = "/locks/forced?force=all");
     answer_expect(answer, 200, NULL);
     ck_assert_int_ge(answer_int(answer, "nodes.released"), 1);
-    snprintf(line, sizeof line,
-             "event=force_release request_id=%s mode=shared resource=forced\n",
-             answer_header(answer, "X-Request-Id"));
+    const char *line =
+        textf("event=force_release request_id=%s mode=shared resource=forced\n",
+              answer_header(answer, "X-Request-Id"));
     char *log = harness_read_file(world.servers[2].log);
     ck_assert_msg(strstr(log, line) != NULL, "%s is not in %s", line, log);
     free(log);

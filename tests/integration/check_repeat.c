@@ -25,11 +25,8 @@ static const struct server *const another = &world.servers[1];
 
 static const char *wish(const char *resource, int ttl_ms, int wait_ms)
 {
-    static char json[256];
-    snprintf(json, sizeof json,
-             "{\"resource\":\"%s\",\"ttl_ms\":%d,\"wait_ms\":%d}", resource,
-             ttl_ms, wait_ms);
-    return json;
+    return textf("{\"resource\":\"%s\",\"ttl_ms\":%d,\"wait_ms\":%d}", resource,
+                 ttl_ms, wait_ms);
 }
 
 static void await_readable(int fd)
@@ -246,8 +243,7 @@ TEST(of_repeats_at_once_one_token_counts)
     int won = 0, lost = 0;
     for (int round = 0; round < ROUNDS; round++) {
         int fds[RIVALS], count = 0;
-        char name[32];
-        snprintf(name, sizeof name, "rivals:%d", round);
+        const char *name = textf("rivals:%d", round);
         const struct answer *a =
             grant_ask(server, wish(name, 60000, 0), KEY, &grants[count++]);
         answer_expect(a, 201, NULL);

@@ -45,10 +45,8 @@ static bool all_vote(const struct server *it, int count)
 {
     int voting = 0;
     for (int i = 0; i < N; i++) {
-        char sample[96];
-        snprintf(sample, sizeof sample,
-                 "redlockd_node_voting{node=\"127.0.0.1:%d\"}",
-                 world.nodes[i].port);
+        const char *sample = textf(
+            "redlockd_node_voting{node=\"127.0.0.1:%d\"}", world.nodes[i].port);
         voting += (int)http_metric(it, sample);
     }
     return voting == count;
@@ -97,9 +95,7 @@ static const char *wish(const char *name, const char *letters, int wait_ms)
 /* A key of its own for each name. */
 static const char *key_of(const char *name)
 {
-    static char key[65];
-    snprintf(key, sizeof key, "%s-repeat-0123456789", name);
-    return key;
+    return textf("%s-repeat-0123456789", name);
 }
 
 static struct grant hold(const struct server *at, const char *name,
@@ -228,8 +224,7 @@ TEST_RANGE(of_two_copies_that_wait_one_has_the_lock, 0, 4)
     answer_expect(grant_ask(server, wish(name, "a", 0), OTHER_KEY, &first), 201,
                   NULL);
     /* a server that misses a node finds a lock with it there and on two more */
-    char key[sizeof name + 2];
-    snprintf(key, sizeof key, "%s:a", name);
+    const char *key = textf("%s:a", name);
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, key) == N);
     int at_other = _i % 2;
     int fds[2];
@@ -277,16 +272,15 @@ static const char *draw_letters(void)
 
 static void play(int scene)
 {
-    char name[32], key[65], letters[LETTERS + 1];
+    char name[32], letters[LETTERS + 1];
     int fds[OTHERS], others = (int)draw(OTHERS + 1);
     snprintf(name, sizeof name, "scene%d", scene);
     snprintf(letters, sizeof letters, "%s", draw_letters());
     struct grant grant = hold(&world.servers[draw(3)], name, letters);
     for (int i = 0; i < others; i++) {
-        snprintf(key, sizeof key, "%s-other-%d-0123456789", name, i);
-        fds[i] = grant_send(&world.servers[draw(3)],
-                            wish(name, draw_letters(), SOON_MS),
-                            draw(2) == 0 ? key : NULL);
+        fds[i] = grant_send(
+            &world.servers[draw(3)], wish(name, draw_letters(), SOON_MS),
+            draw(2) == 0 ? textf("%s-other-%d-0123456789", name, i) : NULL);
     }
     harness_pause_ms((int)draw(50));
     grant = expect_regained(&world.servers[draw(3)], name, letters);

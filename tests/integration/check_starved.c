@@ -396,7 +396,7 @@ static void sweep(const struct call *call, bool lasts)
 
 static void set_up(void)
 {
-    char dir[PATH_SIZE], options[2 * PATH_SIZE];
+    char dir[PATH_SIZE];
 
     tally = harness_share(sizeof *tally);
     world_start_nodes(&world, N);
@@ -404,9 +404,8 @@ static void set_up(void)
     starve_prepare(&world.servers[0]);
     /* a busy disk must not cost nodes their connections */
     harness_make_dir(dir);
-    (void)snprintf(options, sizeof options,
-                   "--node-timeout-ms 2000 --audit-log %s/audit", dir);
-    world_start_server(&world, 0, options);
+    world_start_server(
+        &world, 0, textf("--node-timeout-ms 2000 --audit-log %s/audit", dir));
     world_wait_ready(&world, 0);
 }
 

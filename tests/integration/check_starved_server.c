@@ -125,11 +125,9 @@ TEST(all_allocations_of_a_start_fail_from_one_on)
 
 static int count_descriptors(void)
 {
-    char path[64];
     int count = 0;
 
-    snprintf(path, sizeof path, "/proc/%d/fd", (int)server->pid);
-    DIR *dir = opendir(path);
+    DIR *dir = opendir(textf("/proc/%d/fd", (int)server->pid));
     ck_assert_ptr_nonnull(dir);
     /* cppcheck-suppress readdirCalled; there is one thread */
     while (readdir(dir))

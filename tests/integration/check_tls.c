@@ -40,10 +40,8 @@ static void connect_as(const struct pair *client)
 
 static const char *options_with(const char *more)
 {
-    static char text[8 * PATH_SIZE];
-    snprintf(text, sizeof text, "--tls-cert %s --tls-key %s %s",
-             pair.certificate, pair.key, more);
-    return text;
+    return textf("--tls-cert %s --tls-key %s %s", pair.certificate, pair.key,
+                 more);
 }
 
 static void begin(void)
@@ -58,11 +56,10 @@ static void begin_mutual(void)
 {
     static struct pair client;
     const struct subject subject = {.dns = "first.example", .is_client = true};
-    char more[PATH_SIZE + 32];
     make_authorities();
     client = authority_issue(&theirs, &subject);
     connect_as(&client);
-    snprintf(more, sizeof more, "--tls-client-ca %s", theirs.path);
+    const char *more = textf("--tls-client-ca %s", theirs.path);
     world_start(&world, 1, options_with(more));
 }
 
@@ -95,9 +92,8 @@ static bool is_answered(const char *text)
 
 static double handshakes(const char *result)
 {
-    char sample[80];
-    snprintf(sample, sizeof sample,
-             "redlockd_tls_handshakes_total{result=\"%s\"}", result);
+    const char *sample =
+        textf("redlockd_tls_handshakes_total{result=\"%s\"}", result);
     return http_metric(server, sample);
 }
 
@@ -133,7 +129,6 @@ SUITE(tls, .timeout_s = 60);
 
 TEST(what_is_wrong_at_the_start_is_told_in_one_line)
 {
-    char text[4 * PATH_SIZE];
     make_authorities();
     const struct subject other = {.common = "other"};
     struct pair second = authority_issue(&ours, &other);
@@ -145,24 +140,22 @@ TEST(what_is_wrong_at_the_start_is_told_in_one_line)
                    "--tls-client-ca: needs TLS; give --tls-cert");
     expect_refused(EXIT_FAILURE, "--tls-cert /none/a --tls-key /none/b",
                    "--tls-cert \"/none/a\": No such file or directory");
-    snprintf(text, sizeof text, "--tls-cert %s --tls-key /none/b",
-             pair.certificate);
+    const char *text =
+        textf("--tls-cert %s --tls-key /none/b", pair.certificate);
     expect_refused(EXIT_FAILURE, text,
                    "--tls-key \"/none/b\": No such file or directory");
-    snprintf(text, sizeof text, "--tls-cert %s --tls-key %s", pair.certificate,
-             second.key);
+    text = textf("--tls-cert %s --tls-key %s", pair.certificate, second.key);
     expect_refused(EXIT_FAILURE, text,
                    "does not belong to the first certificate");
-    snprintf(text, sizeof text, "--tls-cert %s --tls-key %s", pair.key,
-             pair.key);
+    text = textf("--tls-cert %s --tls-key %s", pair.key, pair.key);
     expect_refused(EXIT_FAILURE, text, "holds no certificate in PEM");
-    snprintf(text, sizeof text, "--tls-cert %s --tls-key %s", pair.certificate,
-             pair.certificate);
+    text =
+        textf("--tls-cert %s --tls-key %s", pair.certificate, pair.certificate);
     expect_refused(EXIT_FAILURE, text, "holds no private key in PEM");
     write_text(second.key, "");
     expect_refused(EXIT_FAILURE, options_with("--tls-client-ca /none/c"),
                    "--tls-client-ca \"/none/c\": No such file");
-    snprintf(text, sizeof text, "--tls-client-ca %s", second.key);
+    text = textf("--tls-client-ca %s", second.key);
     expect_refused(EXIT_FAILURE, options_with(text),
                    "holds no certificate in PEM");
     authority_free(&ours);

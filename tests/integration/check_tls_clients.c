@@ -23,12 +23,11 @@ static struct authority authority;
 static void begin(const char *options)
 {
     const struct subject subject = {.common = "localhost"};
-    char text[3 * PATH_SIZE];
     authority_make(&authority, "the clients' authority");
     struct pair pair = authority_issue(&authority, &subject);
     secure_set_client(&(struct secure_client){.authority = authority.path});
-    snprintf(text, sizeof text, "--tls-cert %s --tls-key %s %s",
-             pair.certificate, pair.key, options);
+    const char *text = textf("--tls-cert %s --tls-key %s %s", pair.certificate,
+                             pair.key, options);
     world_start(&world, N, text);
 }
 
@@ -155,20 +154,18 @@ TEST_RANGE(who_left_before_the_answer_is_granted_nothing, 0, 2 * LEAVINGS)
 
 TEST_RANGE(what_was_answered_is_held_however_the_client_leaves, 0, 2 * LEAVINGS)
 {
-    char out[TEXT_SIZE], name[16];
+    char out[TEXT_SIZE];
     begin("");
     speak(_i >= LEAVINGS);
     for (int i = 0; i < 5; i++) {
-        snprintf(name, sizeof name, "a%d", i);
-        int fd = waiter_send(server, name, TTL_MS, 0);
+        int fd = waiter_send(server, textf("a%d", i), TTL_MS, 0);
         raw_read(fd, out, sizeof out, "}\n", SOON_MS);
         ck_assert_ptr_nonnull(strstr(out, " 201 "));
         leavings[_i % LEAVINGS](fd);
     }
     WAIT_UNTIL(SOON_MS, http_metric(server, "redlockd_connections") <= 1);
     for (int i = 0; i < 5; i++) {
-        snprintf(name, sizeof name, "a%d", i);
-        answer_expect(lock_acquire(server, name, TTL_MS, NULL), 409,
+        answer_expect(lock_acquire(server, textf("a%d", i), TTL_MS, NULL), 409,
                       "lock_held");
     }
     ck_assert_double_eq(

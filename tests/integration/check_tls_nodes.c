@@ -200,21 +200,18 @@ TEST_EACH(node_that_proves_nothing_does_not_vote, bad)
 /* In how many seconds the certificate that the node shows ends. */
 static double certificate_ends_s(void)
 {
-    char sample[120];
-    snprintf(sample, sizeof sample,
-             "redlockd_node_tls_certificate_expiry_timestamp_seconds{node="
-             "\"127.0.0.1:%d\"}",
-             world.nodes[0].port);
+    const char *sample =
+        textf("redlockd_node_tls_certificate_expiry_timestamp_seconds{node="
+              "\"127.0.0.1:%d\"}",
+              world.nodes[0].port);
     return http_metric(server, sample) - (double)time(NULL);
 }
 
 static void replace_certificate(const struct certs *certs)
 {
-    char options[2 * PATH_SIZE + 64];
-    snprintf(options, sizeof options,
-             "CONFIG SET tls-cert-file %s/" TLSNODE_CERT
-             " tls-key-file %s/" TLSNODE_KEY,
-             dir, dir);
+    const char *options = textf("CONFIG SET tls-cert-file %s/" TLSNODE_CERT
+                                " tls-key-file %s/" TLSNODE_KEY,
+                                dir, dir);
     tlsnode_replace(dir, certs);
     node_do(&world.nodes[0], options);
 }
@@ -260,16 +257,14 @@ TEST(replaced_certificate_is_verified_again)
 
 TEST(node_that_asks_gets_our_certificate)
 {
-    char options[3 * PATH_SIZE];
     start_one(NULL);
     world.nodes[0].asks = true;
     restart_nodes(0, 1);
     world_start_server(&world, 0, "");
     await_node("tls_failed", "wants a client certificate");
     world_stop_server(&world, 0);
-    snprintf(options, sizeof options,
-             "--node-cert %s/" TLSNODE_CERT " --node-key %s/" TLSNODE_KEY, dir,
-             dir);
+    const char *options = textf(
+        "--node-cert %s/" TLSNODE_CERT " --node-key %s/" TLSNODE_KEY, dir, dir);
     world_start_server(&world, 0, options);
     world_wait_ready(&world, 0);
     lock_expect_cycle(server, "a");
@@ -280,18 +275,16 @@ TEST(node_that_asks_gets_our_certificate)
 
 TEST(scheme_that_does_not_fit_is_named)
 {
-    char options[PATH_SIZE];
     start_one(NULL);
-    snprintf(options, sizeof options, "--nodes redis://127.0.0.1:%d",
-             world.nodes[0].port);
+    const char *options =
+        textf("--nodes redis://127.0.0.1:%d", world.nodes[0].port);
     world_start_server(&world, 0, options);
     await_node("unreachable", "if the node speaks TLS, write rediss://");
     world_stop_server(&world, 0);
     *world.nodes[0].tls = '\0';
     restart_nodes(0, 1);
-    snprintf(options, sizeof options,
-             "--nodes rediss://127.0.0.1:%d --node-ca %s/" TLSNODE_CA,
-             world.nodes[0].port, tlsnode_dir());
+    options = textf("--nodes rediss://127.0.0.1:%d --node-ca %s/" TLSNODE_CA,
+                    world.nodes[0].port, tlsnode_dir());
     world_start_server(&world, 0, options);
     await_node("silent", "if the node does not speak TLS, write redis://");
     world_stop(&world);
@@ -358,25 +351,22 @@ static void expect_refusal(int status, const char *option, const char *path,
 
 TEST(bad_files_are_refused_at_the_start)
 {
-    char path[PATH_SIZE + 16];
     tlsnode_make_dir(dir);
     expect_refusal(EXIT_FAILURE, "node-ca", "/none.pem", "No such file");
-    snprintf(path, sizeof path, "%s/" TLSNODE_KEY, dir);
-    expect_refusal(EXIT_FAILURE, "node-ca", path,
+    expect_refusal(EXIT_FAILURE, "node-ca", textf("%s/" TLSNODE_KEY, dir),
                    "holds no certificate in PEM");
-    snprintf(path, sizeof path, "%s/" TLSNODE_CERT, dir);
-    expect_refusal(EX_CONFIG, "node-cert", path, "without --node-key");
+    expect_refusal(EX_CONFIG, "node-cert", textf("%s/" TLSNODE_CERT, dir),
+                   "without --node-key");
 }
 
 TEST(password_and_key_are_in_no_log)
 {
-    char options[4 * PATH_SIZE];
     start_one(NULL);
     node_do(&world.nodes[0], "CONFIG SET requirepass hunter2");
-    snprintf(options, sizeof options,
-             "--nodes rediss://:hunter3@127.0.0.1:%d --node-ca %s/" TLSNODE_CA
-             " --node-cert %s/" TLSNODE_CERT " --node-key %s/" TLSNODE_KEY,
-             world.nodes[0].port, dir, dir, dir);
+    const char *options =
+        textf("--nodes rediss://:hunter3@127.0.0.1:%d --node-ca %s/" TLSNODE_CA
+              " --node-cert %s/" TLSNODE_CERT " --node-key %s/" TLSNODE_KEY,
+              world.nodes[0].port, dir, dir, dir);
     world_start_server(&world, 0, options);
     await_node("no_permission", "");
     ck_assert(!log_has("hunter"));

@@ -44,12 +44,9 @@ static void make_all(void)
 
 static const char *options(void)
 {
-    static char text[6 * PATH_SIZE];
-    (void)snprintf(text, sizeof text,
-                   "--tls-cert %s --tls-key %s --tls-client-ca %s "
-                   "--tls-client-crl %s",
-                   ours.certificate, ours.key, authority.path, list);
-    return text;
+    return textf("--tls-cert %s --tls-key %s --tls-client-ca %s "
+                 "--tls-client-crl %s",
+                 ours.certificate, ours.key, authority.path, list);
 }
 
 static void write_list(bool is_bad, int until_s)

@@ -120,11 +120,10 @@ TEST(acquire_stale_number_is_raised_above_the_highest)
 /* How many nodes gave this vote, as the problem lists them. */
 static int count_votes(const struct answer *answer, const char *vote)
 {
-    char path[32];
     int count = 0;
 
     for (int i = 0; i < n; i++) {
-        snprintf(path, sizeof path, "nodes.%d.vote", i);
+        const char *path = textf("nodes.%d.vote", i);
         count += strcmp(answer_text(answer, path), vote) == 0;
     }
     return count;
@@ -133,10 +132,8 @@ static int count_votes(const struct answer *answer, const char *vote)
 /* Each node has another value, as of a race between servers of ours. */
 static void split(const char *resource, int ttl_ms)
 {
-    char token[64];
-
     for (int i = 0; i < n; i++) {
-        snprintf(token, sizeof token, "%016d.%040x", i + 1, (unsigned)i);
+        const char *token = textf("%016d.%040x", i + 1, (unsigned)i);
         world_set(&world, i, 1, resource, token, ttl_ms);
     }
 }
@@ -144,11 +141,8 @@ static void split(const char *resource, int ttl_ms)
 /* Some libraries use a value of its own for each node: nobody is racing. */
 TEST(acquire_others_values_on_a_quorum_are_held)
 {
-    char value[32];
-
     for (int i = 0; i < q; i++) {
-        snprintf(value, sizeof value, "value%d", i);
-        world_set(&world, i, 1, "theirs", value, 20000);
+        world_set(&world, i, 1, "theirs", textf("value%d", i), 20000);
     }
     const struct answer *a = lock_acquire(server, "theirs", 9000, NULL);
     answer_expect(a, 409, "lock_held");
@@ -270,10 +264,8 @@ TEST(inspect_never_overstates_the_remaining_time)
 
 TEST(inspect_busy_without_one_value_is_found_without_holder)
 {
-    char value[32];
-
     for (int i = 0; i < n - q + 1; i++) {
-        snprintf(value, sizeof value, "busy%d", i);
+        const char *value = textf("busy%d", i);
         world_set(&world, i, 1, "busy", value, 0);
     }
     const struct answer *a = lock_inspect(server, "busy");

@@ -4,7 +4,6 @@
  * where nodes may not announce.
  */
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -96,8 +95,7 @@ TEST(an_announcement_wakes_a_waiter_of_another_server)
 TEST(a_release_while_a_subscription_begins_is_not_missed)
 {
     for (int i = 0; i < 20; i++) {
-        char resource[16];
-        snprintf(resource, sizeof resource, "new%d", i);
+        const char *resource = textf("new%d", i);
         hold(a, resource, TTL_MS);
         int fd = waiter_send(b, resource, TTL_MS, WAIT_MS);
         harness_pause_ms(i % 5);

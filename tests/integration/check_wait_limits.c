@@ -37,10 +37,7 @@ static void setup(void)
     hold("{\"resource\":\"w\",\"ttl_ms\":50000}", NULL);
     hold("{\"resource\":\"p\",\"ttl_ms\":50000,\"limit\":1}", NULL);
     for (int i = 0; i < HOLDERS; i++) {
-        char json[64];
-        snprintf(json, sizeof json, "{\"resource\":\"e%d\",\"ttl_ms\":50000}",
-                 i);
-        hold(json, &locks[i]);
+        hold(textf("{\"resource\":\"e%d\",\"ttl_ms\":50000}", i), &locks[i]);
     }
 }
 
@@ -60,12 +57,9 @@ static int send_text(const char *text)
 
 static int post(const char *json)
 {
-    char text[256];
-    snprintf(text, sizeof text,
-             "POST /locks HTTP/1.1\r\nHost: x\r\nContent-Type: "
-             "application/json\r\nContent-Length: %zu\r\n\r\n%s",
-             strlen(json), json);
-    return send_text(text);
+    return send_text(textf("POST /locks HTTP/1.1\r\nHost: x\r\nContent-Type: "
+                           "application/json\r\nContent-Length: %zu\r\n\r\n%s",
+                           strlen(json), json));
 }
 
 /* For a lock, a permit, or another holder, in turn. */

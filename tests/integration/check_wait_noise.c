@@ -126,10 +126,8 @@ static void publish(redisContext *to[N], const char *message)
 
 static double cpu_s(const struct server *server)
 {
-    char path[64];
     long user = 0, system = 0;
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)server->pid);
-    FILE *file = fopen(path, "r");
+    FILE *file = fopen(textf("/proc/%d/stat", (int)server->pid), "r");
     ck_assert_ptr_nonnull(file);
     int got = fscanf(file,
                      "%*d %*s %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u "

@@ -7,11 +7,9 @@
 const struct answer *grant_ask(const struct server *server, const char *json,
                                const char *key, struct grant *grant)
 {
-    char header[128];
     struct request request = {.method = "POST", .path = "/locks", .json = json};
     if (key != NULL) {
-        snprintf(header, sizeof header, "Idempotency-Key: %s", key);
-        request.headers[0] = header;
+        request.headers[0] = textf("Idempotency-Key: %s", key);
     }
     const struct answer *answer = http_call(server, &request);
     if (grant == NULL || answer->status >= 300)

@@ -38,8 +38,7 @@ static int failures;
 /* The lock of a slice lasts until this process and its children end. */
 static bool take_slice(int number)
 {
-    char path[PATH_SIZE];
-    (void)snprintf(path, sizeof path, "/tmp/redlockd-test-ports-%d", number);
+    const char *path = textf("/tmp/redlockd-test-ports-%d", number);
     slice_lock = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0666);
     first_port = PORT_FIRST + number * SLICE;
     if (slice_lock < 0)
@@ -214,10 +213,9 @@ pid_t harness_spawn(char *const argv[], char *const env[], const char *log)
 /* '?': there is no such process. *threads: those that it still has. */
 static char read_state(pid_t pid, int *threads)
 {
-    char path[64], state = '?';
+    char state = '?';
 
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "r");
+    FILE *file = fopen(textf("/proc/%d/stat", (int)pid), "r");
     if (!file)
         return state;
     if (fscanf(file,

@@ -118,8 +118,7 @@ static struct curl_slist *make_headers(const struct request *request)
                                            ? "Content-Type: application/json"
                                            : "Content-Type:");
     if (request->token) {
-        char text[1200];
-        snprintf(text, sizeof text, "X-Lock-Token: %s", request->token);
+        const char *text = textf("X-Lock-Token: %s", request->token);
         list = curl_slist_append(list, text);
     }
     for (int i = 0; i < HTTP_HEADERS && request->headers[i]; i++)
@@ -292,11 +291,10 @@ const char *answer_header(const struct answer *answer, const char *name)
 static json_t *find(const struct answer *answer, const char *path)
 {
     json_t *at = answer->json;
-    char name[64];
 
     while (at && *path) {
         size_t len = strcspn(path, ".");
-        snprintf(name, sizeof name, "%.*s", (int)len, path);
+        const char *name = textf("%.*s", (int)len, path);
         at = isdigit((unsigned char)*name)
                  ? json_array_get(at, (size_t)atoi(name))
                  : json_object_get(at, name);

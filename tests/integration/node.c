@@ -24,12 +24,10 @@ void node_disconnect(struct node *node)
 redisContext *node_connect(const struct node *node)
 {
     const struct timeval timeout = {TIMEOUT_S, 0};
-    char path[PATH_SIZE + 8];
 
     if (!*node->tls)
         return redisConnectWithTimeout("127.0.0.1", node->port, timeout);
-    snprintf(path, sizeof path, "%s/socket", node->dir);
-    return redisConnectUnixWithTimeout(path, timeout);
+    return redisConnectUnixWithTimeout(textf("%s/socket", node->dir), timeout);
 }
 
 static redisReply *ask(struct node *node, const char *format, va_list args)
@@ -93,7 +91,6 @@ long long node_integer(struct node *node, const char *format, ...)
 
 const char *node_text(struct node *node, const char *format, ...)
 {
-    static char text[TEXT_SIZE];
     va_list args;
 
     va_start(args, format);
@@ -101,10 +98,9 @@ const char *node_text(struct node *node, const char *format, ...)
     va_end(args);
     check_reply(node, reply, format);
     bool is_nil = reply->type == REDIS_REPLY_NIL;
-    if (!is_nil)
-        snprintf(text, sizeof text, "%s", reply->str);
+    const char *text = is_nil ? NULL : textf("%s", reply->str);
     freeReplyObject(reply);
-    return is_nil ? NULL : text;
+    return text;
 }
 
 int node_count(struct node *node, const char *command)
@@ -211,10 +207,9 @@ void node_set_clock(const struct node *node, int64_t ms)
     const struct setting setting = {.offset_ns = ms * 1000000};
     const struct setting none[2] = {{0}};
     const size_t settings = 8;
-    char path[PATH_SIZE + 8];
     uint8_t index = 0;
 
-    snprintf(path, sizeof path, "%s/clock", node->dir);
+    const char *path = textf("%s/clock", node->dir);
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     ck_assert_int_ge(fd, 0);
     if (pread(fd, &index, 1, 0) == 0) { /* a new one */

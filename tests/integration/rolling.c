@@ -52,8 +52,7 @@ void rolling_point_dns(const struct world *world, int server,
                        const int nodes[ROLLING_NAMES])
 {
     const char *path = world->servers[server].names;
-    char other[PATH_SIZE + 8];
-    snprintf(other, sizeof other, "%s.new", path);
+    const char *other = textf("%s.new", path);
     FILE *file = fopen(other, "we");
     ck_assert_ptr_nonnull(file);
     for (int i = 0; i < ROLLING_NAMES; i++)

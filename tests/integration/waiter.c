@@ -81,8 +81,6 @@ struct verdict waiter_expect_grant(int fd, const char *resource, int ms)
 
 int waiter_handovers(const struct server *server, const char *cause)
 {
-    char sample[64];
-    snprintf(sample, sizeof sample, "redlockd_handovers_total{cause=\"%s\"}",
-             cause);
+    const char *sample = textf("redlockd_handovers_total{cause=\"%s\"}", cause);
     return (int)http_metric(server, sample);
 }

@@ -88,10 +88,8 @@ static int acquire(struct worker *worker, const char *resource, int ttl_ms,
 static void cycle(struct worker *worker)
 {
     struct lock lock;
-    char resource[40];
     int count = atomic_fetch_add(&board->cycles[worker->index], 1);
-    (void)snprintf(resource, sizeof resource, "cycle:%d:%d", worker->index,
-                   count);
+    const char *resource = textf("cycle:%d:%d", worker->index, count);
     bool is_granted = acquire(worker, resource, CYCLE_TTL_MS, &lock) == 201;
     /* what its first attempt set may not be undone yet */
     if (!is_granted && !worker->was_refused)
@@ -132,11 +130,9 @@ static void contend(struct worker *worker)
 
 static void begin_to_keep(struct worker *worker)
 {
-    char resource[40];
     int64_t sent_ms = harness_now_ms();
-    (void)snprintf(resource, sizeof resource, KEPT, worker->index);
-    worker->has_kept =
-        acquire(worker, resource, worker->kept_ttl_ms, &worker->kept) == 201;
+    worker->has_kept = acquire(worker, textf(KEPT, worker->index),
+                               worker->kept_ttl_ms, &worker->kept) == 201;
     worker->kept_ends_ms = sent_ms + worker->kept.validity_ms;
 }
 

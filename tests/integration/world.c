@@ -105,7 +105,6 @@ static void add_ports(struct args *args, const struct node *node)
 
 void node_start(struct node *node)
 {
-    char log[PATH_SIZE + 8];
     char preload[PRELOAD_SIZE], clock[PATH_SIZE + 32];
     char *env[] = {preload, clock, NULL};
     struct args args = {.word = {strdup("redis-server")}, .count = 1};
@@ -120,7 +119,7 @@ void node_start(struct node *node)
     add(&args, "--appendfsync", node->is_lazy ? "everysec" : "always");
     add(&args, "--enable-debug-command", "local");
     add(&args, "--cluster-enabled", node->is_cluster ? "yes" : "no");
-    snprintf(log, sizeof log, "%s/log", node->dir);
+    const char *log = textf("%s/log", node->dir);
     if (node->has_clock)
         write_preload("nemesis-shim.so", preload);
     snprintf(clock, sizeof clock, "NEMESIS_CLOCK=%s/clock", node->dir);

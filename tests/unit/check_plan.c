@@ -94,17 +94,15 @@ static enum plan_status plan(void)
 /* The plan has this line. */
 static void expect_line(const char *line)
 {
-    char whole[TEXT_SIZE + 2], found[400];
+    char whole[TEXT_SIZE + 2];
     snprintf(whole, sizeof whole, "\n%s", text);
-    snprintf(found, sizeof found, "\n%s\n", line);
-    ck_assert_msg(strstr(whole, found) != NULL, "no line \"%s\" in\n%s", line,
-                  text);
+    ck_assert_msg(strstr(whole, textf("\n%s\n", line)) != NULL,
+                  "no line \"%s\" in\n%s", line, text);
 }
 
 static void expect_no_line(const char *begin)
 {
-    char found[400];
-    snprintf(found, sizeof found, "\n%s", begin);
+    const char *found = textf("\n%s", begin);
     ck_assert_msg(strstr(text, found) == NULL, "a line \"%s\" in\n%s", begin,
                   text);
 }
@@ -421,12 +419,10 @@ TEST_EACH(what_the_old_names_hold_is_waited_for, pauses)
     for (int i = pauses[_i].from; i < PLAY_NODES; i++)
         come_with(i, pauses[_i].names, pauses[_i].rest_us);
     ck_assert_int_eq(plan(), PLAN_PAUSE);
-    char line[300];
-    snprintf(line, sizeof line,
-             "pause: %s; meanwhile no server grants or extends a lock, and "
-             "those of the old names never again",
-             pauses[_i].pause);
-    expect_line(line);
+    expect_line(
+        textf("pause: %s; meanwhile no server grants or extends a lock, and "
+              "those of the old names never again",
+              pauses[_i].pause));
 }
 
 /* Whichever of two lists is counted. */

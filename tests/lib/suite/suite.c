@@ -1,6 +1,7 @@
 #include "suite.h"
 
 #include <assert.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,4 +83,26 @@ int suites_run(void)
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
     return failed;
+}
+
+/* Without malloc, which some tests let fail; also called where no test runs. */
+const char *textf(const char *format, ...)
+{
+    static char texts[4 << 20];
+    static size_t used;
+    va_list list;
+    for (int tries = 0; tries < 2; tries++) {
+        size_t room = sizeof texts - used;
+        char *text = texts + used;
+        va_start(list, format);
+        int len = vsnprintf(text, room, format, list);
+        va_end(list);
+        if (len >= 0 && (size_t)len < room) {
+            used += (size_t)len + 1;
+            return text;
+        }
+        used = 0; /* the oldest texts make room */
+    }
+    fprintf(stderr, "textf: %s: the text is too long\n", format);
+    abort();
 }

@@ -48,6 +48,10 @@ void suite_add(struct suite *suite, const TTest *test, int from, int to);
  * Check's manual tells. Returns how many tests failed. */
 int suites_run(void);
 
+/* As printf. The text lasts for the test, or for 4 MiB of later ones. */
+const char *textf(const char *format, ...)
+    __attribute__((format(printf, 1, 2)));
+
 #define SUITE(id, ...)                                                         \
     static struct suite suite_here = {.name = #id, .file = __FILE__};          \
     static __attribute__((constructor)) void suite_register(void)              \

@@ -1,9 +1,8 @@
 #include "ask.h"
 
-#include <check.h>
-
 #include "../../../api/handler.h"
 #include "../../../api/heartbeat.h"
+#include "../../lib/suite/suite.h"
 
 struct ask ask;
 
@@ -224,9 +223,8 @@ void ask_quarantine(void)
 
 static void expect_quorum_in(int64_t seconds)
 {
-    char expected[64];
-    snprintf(expected, sizeof expected, "; a quorum is expected in %d s",
-             (int)seconds);
+    const char *expected =
+        textf("; a quorum is expected in %d s", (int)seconds);
     ask_expect(503, "no_quorum");
     ck_assert_pstr_eq(strstr(ask_text("detail"), "; a quorum"), expected);
 }

@@ -3,8 +3,6 @@
  * check_access_changes.c.
  */
 
-#include <stdio.h>
-
 #include "../../../api/access/access.h"
 #include "../../../api/access/identities.h"
 #include "../../../api/message/problem.h"
@@ -154,10 +152,8 @@ TEST_EACH(each_call_needs_its_scope, calls)
     else if (query != NULL)
         query_add(&ask.request.query, span_of("force"), span_of(query));
     for (int has = 0; has < SCOPES; has++) {
-        char text[200];
-        snprintf(text, sizeof text, "a " AUTHTEXT_SECRET " %s prefix=*\n",
-                 scope_names[has]);
-        judged_use(text);
+        judged_use(
+            textf("a " AUTHTEXT_SECRET " %s prefix=*\n", scope_names[has]));
         expect_scope(_i, has);
         ask.caller.has_result = false;
         access_free(judged_access);
@@ -200,9 +196,8 @@ static const struct {
 
 TEST_EACH(the_id_in_the_path_must_lie_inside, targets)
 {
-    char extend[100];
     judged_use(PREFIXED);
-    snprintf(extend, sizeof extend, "%s/extend", targets[_i].target);
+    const char *extend = textf("%s/extend", targets[_i].target);
     for (int i = 0; i < 4; i++) {
         if (i == 3)
             query_add(&ask.request.query, span_of("force"), span_of("1"));

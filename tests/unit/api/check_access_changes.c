@@ -2,7 +2,6 @@
  * What may be asked no more: the auth file changes, or an identity expires.
  */
 #include <poll.h>
-#include <stdio.h>
 
 #include "../../../api/access/access.h"
 #include "../../../api/message/problem.h"
@@ -163,13 +162,11 @@ TEST(when_identities_expire_is_told)
 
 TEST(who_expires_on_the_way_is_refused)
 {
-    char text[TIMESTAMP_SIZE + 100], when[TIMESTAMP_SIZE];
+    char when[TIMESTAMP_SIZE];
     int64_t end_us = clock_wall_us() + 1500000;
     timestamp_write(when, end_us);
-    (void)snprintf(text, sizeof text,
-                   "a " AUTHTEXT_SECRET " lock prefix=* expires=%.19sZ\n",
-                   when);
-    judged_use(text);
+    judged_use(
+        textf("a " AUTHTEXT_SECRET " lock prefix=* expires=%.19sZ\n", when));
     ck_assert_ptr_null(judged_admit("POST", "/locks", "Bearer secret")->detail);
     while (clock_wall_us() < end_us)
         (void)poll(NULL, 0, 10);

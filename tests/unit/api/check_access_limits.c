@@ -481,8 +481,7 @@ TEST(the_engine_is_told_which_identity_asks)
     judged_use("a " AUTHTEXT_SECRET " lock prefix=*\n"
                "b " AUTHTEXT_OTHER " lock prefix=*\n");
     for (int i = 0; i < 9; i++) {
-        char body[64];
-        snprintf(body, sizeof body, "{\"resource\":\"p%d\",\"limit\":1000}", i);
+        const char *body = textf("{\"resource\":\"p%d\",\"limit\":1000}", i);
         ck_assert(ask_with_key("Bearer secret", body) == (i < 1));
     }
     ck_assert(ask_with_key("Bearer other", OF_LIMIT(3)));

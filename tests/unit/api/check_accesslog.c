@@ -1,7 +1,6 @@
 /*
  * Which answers are logged at which level, what a line says, what is counted.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "../../../api/accesslog.h"
@@ -99,11 +98,10 @@ static const struct {
 
 TEST_EACH(at_info_our_errors_and_slow_answers_are_logged, answers)
 {
-    char expected[200];
-    snprintf(expected, sizeof expected,
-             "level=info event=request request_id=r-1 call=extend status=%d "
-             "code=- took_us=%d client=- dropped=0\n",
-             answers[_i].status, (int)answers[_i].took_us);
+    const char *expected =
+        textf("level=info event=request request_id=r-1 call=extend status=%d "
+              "code=- took_us=%d client=- dropped=0\n",
+              answers[_i].status, (int)answers[_i].took_us);
     note(answers[_i].status, answers[_i].took_us);
     ck_assert_str_eq(read_log(), answers[_i].is_logged ? expected : "");
 }

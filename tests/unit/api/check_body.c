@@ -250,9 +250,8 @@ TEST_RANGE(unknown_members_are_told_which_are_known, 0, LOCK_INSPECT)
         [LOCK_EXTEND] = "token, ttl_ms and mode",
         [LOCK_RELEASE] = "token",
     };
-    char expected[FAULT_DETAIL_MAX];
-    snprintf(expected, sizeof expected,
-             "the field what is unknown here; the fields are %s", lists[_i]);
+    const char *expected =
+        textf("the field what is unknown here; the fields are %s", lists[_i]);
     ck_assert(!parse("{\"what\":1}", (enum lock_call)_i));
     ck_assert_str_eq(errors.list[0].detail, expected);
 }
@@ -319,8 +318,7 @@ static const struct {
 
 TEST_EACH(a_bad_limit_is_told, bad_limits)
 {
-    char text[256];
-    snprintf(text, sizeof text, "{%s}", bad_limits[_i].members);
+    const char *text = textf("{%s}", bad_limits[_i].members);
     ck_assert(!parse(text, LOCK_ACQUIRE));
     ck_assert_int_eq(errors.count, 1);
     ck_assert_str_eq(errors.list[0].pointer, bad_limits[_i].pointer);
@@ -330,10 +328,8 @@ TEST_EACH(a_bad_limit_is_told, bad_limits)
 /* Each slot's name must be a resource. */
 TEST(the_name_of_a_pool_has_room_for_a_slot)
 {
-    char text[512];
     for (int len = 251; len <= 252; len++) {
-        snprintf(text, sizeof text, "{\"resource\":\"%0*d\",\"limit\":1}", len,
-                 0);
+        const char *text = textf("{\"resource\":\"%0*d\",\"limit\":1}", len, 0);
         ck_assert_int_eq(parse(text, LOCK_ACQUIRE), len == 251);
     }
     ck_assert_str_eq(errors.list[0].pointer, "/resource");
@@ -342,13 +338,12 @@ TEST(the_name_of_a_pool_has_room_for_a_slot)
 /* 16 names of 4-byte characters are more than a lock's names may have. */
 TEST(the_names_of_all_slots_fit_into_a_lock)
 {
-    char name[1024] = "", text[1200];
+    char name[1024] = "";
     for (int i = 0; i < 63; i++)
         strcat(name, "\xf0\x9f\x94\x92");
     for (int permits = 15; permits <= 16; permits++) {
-        snprintf(text, sizeof text,
-                 "{\"resource\":\"%s\",\"limit\":16,\"permits\":%d}", name,
-                 permits);
+        const char *text = textf(
+            "{\"resource\":\"%s\",\"limit\":16,\"permits\":%d}", name, permits);
         ck_assert_int_eq(parse(text, LOCK_ACQUIRE), permits == 15);
     }
     ck_assert_str_eq(errors.list[0].pointer, "/permits");
@@ -484,12 +479,11 @@ TEST_EACH(what_is_wrong_is_told, bad_lists)
 /* A long name is cut off in the pointer. */
 TEST(unknown_members_of_any_length_are_told)
 {
-    char text[TEXT_MAX], name[FAULT_POINTER_MAX + 9];
+    char name[FAULT_POINTER_MAX + 9];
     memset(name, '/', sizeof name - 1);
     name[sizeof name - 1] = '\0';
-    snprintf(text, sizeof text,
-             "{\"locks\":[{\"id\":\"a\",\"token\":\"t\",\"%s\":1}]}", name);
-    ck_assert(!parse_list(text));
+    ck_assert(!parse_list(
+        textf("{\"locks\":[{\"id\":\"a\",\"token\":\"t\",\"%s\":1}]}", name)));
     ck_assert_int_eq(errors.count, 1);
     ck_assert_uint_le(strlen(errors.list[0].pointer), FAULT_POINTER_MAX);
     ck_assert_mem_eq(errors.list[0].pointer, "/locks/0/~1~1", 13);

@@ -1,7 +1,6 @@
 /*
  * What front does with a request whose sender may not ask it.
  */
-#include <stdio.h>
 
 #include "../../../server/base/clock.h"
 #include "../../lib/suite/suite.h"
@@ -154,9 +153,8 @@ static void acquire_as_known(void)
 
 static void expect_locks(int count)
 {
-    char line[80];
-    (void)snprintf(line, sizeof line,
-                   "redlockd_identity_locks{identity=\"a\"} %d\n", count);
+    const char *line =
+        textf("redlockd_identity_locks{identity=\"a\"} %d\n", count);
     authtext_expect_metric(pair.service.access, play.now_us, line);
 }
 

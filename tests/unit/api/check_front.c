@@ -104,9 +104,8 @@ static const char *const pages[][2] = {{"/livez", "19\r\n"},
 
 TEST_EACH(who_asks_for_the_head_gets_no_body, pages)
 {
-    char text[80];
-    (void)snprintf(text, sizeof text, "HEAD %s HTTP/1.1\r\nHost: x\r\n\r\n",
-                   pages[_i][0]);
+    const char *text =
+        textf("HEAD %s HTTP/1.1\r\nHost: x\r\n\r\n", pages[_i][0]);
     int fd = served_ask(text);
     const char *answer = served_read(fd, "\r\n\r\n");
     const char *length = strstr(answer, "\r\nContent-Length: ");
@@ -181,16 +180,13 @@ TEST(a_head_without_a_host_is_refused)
 /* By the bytes that were sent, and what each of its parts takes. */
 TEST(a_head_that_is_too_large_is_refused)
 {
-    char text[7000];
     char pad[6300];
     memset(pad, 'a', sizeof pad - 1);
     pad[5500] = '\0';
-    snprintf(text, sizeof text, SERVED_GET("/livez?%s"), pad);
-    close(ask(text, 200));
+    close(ask(textf(SERVED_GET("/livez?%s"), pad), 200));
     pad[5500] = 'a';
     pad[sizeof pad - 1] = '\0';
-    snprintf(text, sizeof text, SERVED_GET("/livez?%s"), pad);
-    int fd = ask(text, 431);
+    int fd = ask(textf(SERVED_GET("/livez?%s"), pad), 431);
     expect_closed(fd);
 }
 
@@ -257,12 +253,11 @@ TEST(a_chunked_body_is_put_together)
 /* Of a body without end only so much is read. */
 TEST(a_body_far_too_large_is_cut_off)
 {
-    static char chunk[0x1000 + sizeof "1000\r\n\r\n"];
     int fd = served_ask("POST /locks HTTP/1.1\r\nHost: x\r\n"
                         "Content-Type: application/json\r\n"
                         "Transfer-Encoding: chunked\r\n\r\n");
     int chunks = 0;
-    snprintf(chunk, sizeof chunk, "1000\r\n%0*d\r\n", 0x1000, 0);
+    const char *chunk = textf("1000\r\n%0*d\r\n", 0x1000, 0);
     while (chunks < 1000) {
         if (send(fd, chunk, strlen(chunk), MSG_NOSIGNAL) < 0)
             break;

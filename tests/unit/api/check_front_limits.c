@@ -191,12 +191,11 @@ static struct front *start_another(char error[FRONT_ERROR_MAX])
 
 TEST(where_another_listens_it_does_not_start)
 {
-    char error[FRONT_ERROR_MAX], expected[FRONT_ERROR_MAX];
+    char error[FRONT_ERROR_MAX];
     served.config.listen_port = served.port;
     ck_assert_ptr_null(start_another(error));
-    snprintf(expected, sizeof expected,
-             "listen 127.0.0.1:%d: address already in use", served.port);
-    ck_assert_str_eq(error, expected);
+    ck_assert_str_eq(error, textf("listen 127.0.0.1:%d: address already in use",
+                                  served.port));
     close(served_ask(SERVED_GET("/livez")));
 }
 

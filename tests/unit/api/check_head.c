@@ -1,5 +1,3 @@
-#include <stdio.h>
-
 #include "../../../api/message/head.h"
 #include "../../lib/suite/suite.h"
 #include "fields.h"
@@ -80,14 +78,12 @@ static const char *const single[] = {
 
 TEST_EACH(a_field_that_occurs_twice_is_named, single)
 {
-    char expected[80];
     if (_i > 0)
         add("Host", "x");
     for (int i = 0; i < 2; i++)
         add(single[_i], "1");
-    snprintf(expected, sizeof expected, "the header field %s occurs twice",
-             single[_i]);
-    ck_assert_str_eq(head_check(&head, false).reason, expected);
+    ck_assert_str_eq(head_check(&head, false).reason,
+                     textf("the header field %s occurs twice", single[_i]));
 }
 
 TEST(fields_are_picked_by_their_whole_name)
@@ -355,8 +351,7 @@ static const struct {
 
 TEST_EACH(an_open_server_answers_under_names_that_nobody_can_buy, hosts)
 {
-    char fields[100];
-    snprintf(fields, sizeof fields, "Host: %s", hosts[_i].host);
+    const char *fields = textf("Host: %s", hosts[_i].host);
     ck_assert_int_eq(check(fields, hosts[_i].allowed, true, true),
                      hosts[_i].status);
     ck_assert_int_eq(check(fields, hosts[_i].allowed, false, true), 0);
@@ -393,9 +388,8 @@ static const struct {
 
 TEST_EACH(a_page_of_another_origin_may_ask_nothing, origins)
 {
-    char fields[100];
-    snprintf(fields, sizeof fields, "Host: %s\nOrigin: %s", origins[_i].host,
-             origins[_i].origin);
+    const char *fields =
+        textf("Host: %s\nOrigin: %s", origins[_i].host, origins[_i].origin);
     for (int is_open = 0; is_open <= 1; is_open++)
         ck_assert_int_eq(check(fields, origins[_i].allowed, is_open, true),
                          origins[_i].status);
@@ -424,11 +418,10 @@ static const struct {
 
 TEST_EACH(another_site_may_only_link_here, sites)
 {
-    char fields[100];
-    snprintf(fields, sizeof fields,
-             "Host: localhost\nSec-Fetch-Site: %s\nSec-Fetch-Mode: %s\n"
-             "Sec-Fetch-Dest: %s",
-             sites[_i].site, sites[_i].mode, sites[_i].dest);
+    const char *fields =
+        textf("Host: localhost\nSec-Fetch-Site: %s\nSec-Fetch-Mode: %s\n"
+              "Sec-Fetch-Dest: %s",
+              sites[_i].site, sites[_i].mode, sites[_i].dest);
     ck_assert_int_eq(check(fields, "", false, sites[_i].is_get),
                      sites[_i].status);
 }

@@ -378,11 +378,9 @@ TEST(the_rest_of_a_crowd_expires_in_order)
 
 TEST(a_crowd_fits)
 {
-    char name[16];
     holder.most = CROWD;
     for (int i = 0; i < CROWD; i++) {
-        snprintf(name, sizeof name, "%d", i);
-        hold(name, 0, 1000 + i * 7919 % CROWD);
+        hold(textf("%d", i), 0, 1000 + i * 7919 % CROWD);
     }
     ck_assert(holdings_is_full(all, &holder, 999));
     for (int i = 1; i <= CROWD; i++) {
@@ -531,11 +529,10 @@ TEST(at_random_readers_are_what_a_simple_model_says)
 
 TEST(without_memory_nothing_is_claimed)
 {
-    char name[16];
     holder.most = CROWD;
     starve.is_on = true;
     for (int i = 0; i < 200; i++) {
-        snprintf(name, sizeof name, "%d", i);
+        const char *name = textf("%d", i);
         for (int left = 1; left <= 2; left++) {
             starve.left = left;
             enum holdings_verdict verdict = try_claim(name, 0);

@@ -253,11 +253,10 @@ TEST(a_thousand_and_no_more)
     for (int i = 1; i < IDENTITIES_MAX; i++)
         ck_assert_int_lt(strcmp(all->list[i - 1].name, all->list[i].name), 0);
     for (int i = 1; i <= IDENTITIES_MAX; i++) {
-        char name[16], hex[65];
+        char name[16];
         struct digest digest;
         snprintf(name, sizeof name, "n%d", i);
-        snprintf(hex, sizeof hex, "%064d", i);
-        ck_assert(digest_read(&digest, span_of(hex)));
+        ck_assert(digest_read(&digest, span_of(textf("%064d", i))));
         int number = identities_find_name(all, name);
         ck_assert_str_eq(all->list[number].name, name);
         ck_assert_int_eq(identities_find_digest(all, &digest), number);
@@ -399,11 +398,9 @@ static void tear_down_file(void)
 
 static void expect(const char *path, const char *reason)
 {
-    char line[IDENTITIES_TEXT_MAX];
     all = identities_load(path, error);
     ck_assert_ptr_null(all);
-    snprintf(line, sizeof line, "--auth-file: %s:%s", path, reason);
-    ck_assert_str_eq(error, line);
+    ck_assert_str_eq(error, textf("--auth-file: %s:%s", path, reason));
 }
 
 GROUP(file, .tear_down = tear_down_file);
@@ -429,11 +426,10 @@ TEST(an_error_has_file_and_line)
 
 TEST(what_is_no_file_is_refused_at_once)
 {
-    char path[64];
     expect("/nonexistent/auth", " no such file or directory");
     expect("/tmp", " it is not a regular file");
     expect("/dev/zero", " it is not a regular file");
-    snprintf(path, sizeof path, "%s.fifo", authtext_write(GOOD));
+    const char *path = textf("%s.fifo", authtext_write(GOOD));
     ck_assert_int_eq(mkfifo(path, 0600), 0);
     expect(path, " it is not a regular file");
     ck_assert_int_eq(unlink(path), 0);

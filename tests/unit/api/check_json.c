@@ -65,12 +65,9 @@ static const struct {
 
 TEST_EACH(texts_are_escaped_as_little_as_they_may, texts)
 {
-    char expected[80];
     json_begin(&json);
     json_put_text(&json, "t", texts[_i].text);
-    (void)snprintf(expected, sizeof expected, "{\"t\":\"%s\"}\n",
-                   texts[_i].written);
-    expect_text(expected);
+    expect_text(textf("{\"t\":\"%s\"}\n", texts[_i].written));
 }
 
 /* Eight bytes are looked at together: each byte, at each place of a text. */

@@ -39,18 +39,13 @@ static void read_starved(const char *text)
  * which a string ends. */
 TEST_RANGE(strings_of_any_length_are_whole_or_not_read, 0, LONGEST)
 {
-    char text[LONGEST + 64];
-    snprintf(text, sizeof text, "{\"resource\":\"%0*d\",\"n\":[1,true]}",
-             _i + 1, 0);
-    read_starved(text);
+    read_starved(textf("{\"resource\":\"%0*d\",\"n\":[1,true]}", _i + 1, 0));
 }
 
 TEST_RANGE(numbers_and_escapes_are_whole_or_not_read, 0, 40)
 {
-    char text[256];
-    snprintf(text, sizeof text,
-             "{\"a\":\"%0*d\\u00e9\\n\\\"\",\"b\":%0*d1.5e1}", _i + 1, 0,
-             _i + 1, 0);
+    const char *text = textf("{\"a\":\"%0*d\\u00e9\\n\\\"\",\"b\":%0*d1.5e1}",
+                             _i + 1, 0, _i + 1, 0);
     memset(strchr(text, ':') + 2, '7', (size_t)_i + 1);
     memset(strrchr(text, ':') + 1, '7', (size_t)_i + 1);
     read_starved(text);

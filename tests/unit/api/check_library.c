@@ -3,7 +3,6 @@
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -70,14 +69,12 @@ TEST(clients_can_connect)
 
 TEST(a_port_that_is_taken_is_refused)
 {
-    char expected[200];
     int first = open_any("127.0.0.1", false);
     int lowest = dup(first); /* the next free descriptor */
     close(lowest);
     ck_assert_int_eq(open_at("127.0.0.1", port_of(first), false), -1);
-    snprintf(expected, sizeof expected,
-             "listen 127.0.0.1:%d: address already in use", port_of(first));
-    ck_assert_str_eq(error, expected);
+    ck_assert_str_eq(error, textf("listen 127.0.0.1:%d: address already in use",
+                                  port_of(first)));
     ck_assert_int_eq(dup(first), lowest); /* none is left open */
 }
 

@@ -126,9 +126,8 @@ TEST_RANGE(a_crowd_of_readers_is_told_to_readers, 0, 3)
     } rows[] = {{"shared", 3, "too_many_readers"},
                 {"shared", 2, "lock_held"},
                 {"exclusive", 3, "lock_held"}};
-    char body[100];
-    snprintf(body, sizeof body, "{\"resource\":\"a\",\"mode\":\"%s\"}",
-             rows[_i].mode);
+    const char *body =
+        textf("{\"resource\":\"a\",\"mode\":\"%s\"}", rows[_i].mode);
     ck_assert(!ask_send("POST", "/locks", body));
     for (int i = 0; i < 3; i++)
         play_reply(play_find(CALL_ACQUIRE, i),

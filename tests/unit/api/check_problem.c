@@ -1,5 +1,4 @@
 #include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,18 +44,15 @@ TEST(plain_problem_has_the_standard_members)
 
 TEST(overloaded_has_them_too)
 {
-    char expected[512];
     problem_respond_overloaded("nothing was done", "id-1", &response);
     ck_assert_int_eq(response.status, 503);
     ck_assert_str_eq(response.code, "overloaded");
     ck_assert(response.retry_after_ms >= 1 && response.retry_after_ms <= 1000);
-    snprintf(expected, sizeof expected,
-             "{\"type\":\"urn:redlockd:problem:overloaded\","
-             "\"title\":\"Overloaded\",\"status\":503,"
-             "\"code\":\"overloaded\",\"detail\":\"nothing was done\","
-             "\"request_id\":\"id-1\",\"retry_after_ms\":%d}\n",
-             (int)response.retry_after_ms);
-    expect_body(expected);
+    expect_body(textf("{\"type\":\"urn:redlockd:problem:overloaded\","
+                      "\"title\":\"Overloaded\",\"status\":503,"
+                      "\"code\":\"overloaded\",\"detail\":\"nothing was done\","
+                      "\"request_id\":\"id-1\",\"retry_after_ms\":%d}\n",
+                      (int)response.retry_after_ms));
 }
 
 TEST(each_code_has_its_status_and_a_name_of_its_own)

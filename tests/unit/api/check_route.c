@@ -1,4 +1,3 @@
-#include <stdio.h>
 #include <string.h>
 
 #include "../../../api/message/route.h"
@@ -134,8 +133,7 @@ TEST(an_id_or_a_resource_names_the_lock)
         {"a%2Fredlockd:b", ""},
     };
     for (size_t i = 0; i < sizeof locks / sizeof *locks; i++) {
-        char target[64];
-        snprintf(target, sizeof target, "/locks/%s", locks[i].in_path);
+        const char *target = textf("/locks/%s", locks[i].in_path);
         route_find(&match, "DELETE", target);
         struct span found = route_names(&match, names);
         ck_assert_msg(span_is(found, locks[i].names), "%s", target);

@@ -56,8 +56,7 @@ static void take(const char *flag, const char *value)
 
 static void refuse_value(const char *flag, const char *value, const char *said)
 {
-    char whole[CONFIG_ERROR_MAX];
-    snprintf(whole, sizeof whole, "--%s: %s", flag, said);
+    const char *whole = textf("--%s: %s", flag, said);
     ck_assert_msg(!set(flag, value), "accepted: %s", value);
     ck_assert_str_eq(error, whole);
 }
@@ -80,14 +79,11 @@ static const char *print(bool is_help)
 /* The value of this option in it. */
 static const char *printed(const char *flag)
 {
-    static char value[CONFIG_PATH_MAX + 2];
-    char begin[64];
-    snprintf(begin, sizeof begin, "--%s=", flag);
+    const char *begin = textf("--%s=", flag);
     const char *at = strstr(print(false), begin);
     ck_assert_ptr_nonnull(at);
     at += strlen(begin);
-    snprintf(value, sizeof value, "%.*s", (int)strcspn(at, "\n"), at);
-    return value;
+    return textf("%.*s", (int)strcspn(at, "\n"), at);
 }
 
 SUITE(config);
@@ -319,14 +315,13 @@ TEST_EACH(a_number_has_two_ends, ranges)
     static const char *const others[] = {"",   "+1",  "-1", " 1",
                                          "1 ", "0x1", "5e3"};
     const char *flag = ranges[_i].flag, *beside = ranges[_i].beside;
-    char said[CONFIG_ERROR_MAX];
     ck_assert_msg(set_beside(beside, flag, ranges[_i].least), "%s", error);
     ck_assert_str_eq(printed(flag), ranges[_i].least);
     ck_assert_msg(set_beside(beside, flag, ranges[_i].most), "%s", error);
     ck_assert_str_eq(printed(flag), ranges[_i].most);
-    snprintf(said, sizeof said,
-             "\"%s\" is not valid; it must be a whole number from %s to %s",
-             ranges[_i].below, ranges[_i].least, ranges[_i].most);
+    const char *said =
+        textf("\"%s\" is not valid; it must be a whole number from %s to %s",
+              ranges[_i].below, ranges[_i].least, ranges[_i].most);
     refuse_value(flag, ranges[_i].below, said);
     ck_assert(!set(flag, ranges[_i].above));
     ck_assert_ptr_nonnull(strstr(error, "a whole number"));
@@ -381,11 +376,10 @@ TEST(a_prefix_does_not_end_as_our_own_keys_begin)
 {
     static const char name[] = "redlockd:";
     for (size_t len = 1; len < sizeof name; len++) {
-        char value[32];
-        snprintf(value, sizeof value, "a:%.*s", (int)len, name);
+        const char *value = textf("a:%.*s", (int)len, name);
         ck_assert_msg(!set("key-prefix", value), "%s", value);
         ck_assert_msg(!set("key-prefix", value + 2), "%s", value + 2);
-        snprintf(value, sizeof value, "%.*sx", (int)len, name);
+        value = textf("%.*sx", (int)len, name);
         ck_assert_msg(set("key-prefix", value) == (len < sizeof name - 1), "%s",
                       value);
     }
@@ -457,15 +451,14 @@ TEST(nodes_have_names_apart_from_their_addresses)
 
 TEST(an_error_is_one_line_and_shows_a_part_of_a_long_value)
 {
-    char value[4096], said[CONFIG_ERROR_MAX];
+    char value[4096];
     refuse_value("log-level", "a\nb\x1b\x7f",
                  "\"a?b??\" is not valid; it must be debug, info, warn, error "
                  "or off");
     memset(value, 'v', sizeof value - 1);
     value[sizeof value - 1] = '\0';
-    snprintf(said, sizeof said, "\"%.80s\" is not valid; it must be on or off",
-             value);
-    refuse_value("reuse-port", value, said);
+    refuse_value("reuse-port", value,
+                 textf("\"%.80s\" is not valid; it must be on or off", value));
 }
 
 /* ---- all of them --------------------------------------------------------- */
@@ -582,13 +575,11 @@ static void drop_file(void)
 
 TEST(nodes_may_lie_in_a_file)
 {
-    char both[128];
-
     write_file("a:1\nredis://:p@b:2\n");
     expect(file_env, "");
     ck_assert_int_eq(config.nodes_count, 2);
     ck_assert_str_eq(config.nodes[1].password, "p");
-    snprintf(both, sizeof both, "%s REDLOCKD_NODES=a", file_env);
+    const char *both = textf("%s REDLOCKD_NODES=a", file_env);
     refuse(both, "", "REDLOCKD_NODES", "REDLOCKD_NODES_FILE is set too");
     refuse("REDLOCKD_NODES_FILE=/nonexistent", "", "REDLOCKD_NODES_FILE",
            "/nonexistent");
@@ -629,8 +620,7 @@ static void write_family(const char *service, char *out, size_t size)
     size_t len = 0;
 
     for (size_t i = 0; i < FAMILY; i++) {
-        char one[128];
-        snprintf(one, sizeof one, family[i], service);
+        const char *one = textf(family[i], service);
         len += (size_t)snprintf(out + len, size - len, "%s ", one);
     }
     ck_assert_uint_lt(len, size);
@@ -673,10 +663,8 @@ static const char *const mistakes[] = {
 
 TEST_EACH(variable_that_is_nearly_one_is_a_mistake, mistakes)
 {
-    char name[64];
-
-    snprintf(name, sizeof name, "%.*s:", (int)strcspn(mistakes[_i], "="),
-             mistakes[_i]);
+    const char *name =
+        textf("%.*s:", (int)strcspn(mistakes[_i], "="), mistakes[_i]);
     refuse(mistakes[_i], "--nodes a", name, "no such variable");
 }
 

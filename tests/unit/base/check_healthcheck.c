@@ -112,11 +112,8 @@ static int run(const char *host)
 /* What it says if there was no answer, for this reason. */
 static void expect_no_answer(const char *reason)
 {
-    char expected[512];
-
-    snprintf(expected, sizeof expected, "redlockd: no answer on port %d: %s\n",
-             server.port, reason);
-    ck_assert_str_eq(said(), expected);
+    ck_assert_str_eq(said(), textf("redlockd: no answer on port %d: %s\n",
+                                   server.port, reason));
 }
 
 /* ---- answers ------------------------------------------------------------- */
@@ -198,7 +195,7 @@ static const char *const hosts[][3] = {
 
 TEST_EACH(who_listens_on_every_address_is_asked_at_loopback, hosts)
 {
-    char request[1024], expected[256];
+    char request[1024];
 
     close(server.listener);
     if (!listen_on(hosts[_i][0]))
@@ -208,9 +205,8 @@ TEST_EACH(who_listens_on_every_address_is_asked_at_loopback, hosts)
     ssize_t got = read(server.asked[0], request, sizeof request - 1);
     ck_assert_int_gt(got, 0);
     request[got] = '\0';
-    snprintf(expected, sizeof expected,
-             "GET /readyz HTTP/1.1\r\nHost: %s:%d\r\n", hosts[_i][2],
-             server.port);
+    const char *expected = textf("GET /readyz HTTP/1.1\r\nHost: %s:%d\r\n",
+                                 hosts[_i][2], server.port);
     ck_assert_msg(strncmp(request, expected, strlen(expected)) == 0, "%s",
                   request);
     ck_assert_str_eq(strstr(request, "\r\n\r\n"), "\r\n\r\n");

@@ -47,10 +47,9 @@ SUITE(log, .timeout_s = 30);
 static void expect_field(enum log_format format, const char *value,
                          const char *shown)
 {
-    char expected[200];
     const struct log_field fields[] = {LOG_S("v", value), LOG_END};
-    (void)snprintf(expected, sizeof expected,
-                   format == LOG_JSON ? "{\"v\":%s}\n" : "v=%s\n", shown);
+    const char *expected =
+        textf(format == LOG_JSON ? "{\"v\":%s}\n" : "v=%s\n", shown);
     ck_assert_str_eq(write_line(format, fields), expected);
 }
 
@@ -96,8 +95,7 @@ static const char *const values[][2] = {
 /* In logfmt, too: the quotes and escapes are those of JSON. */
 TEST_EACH(texts_are_escaped, values)
 {
-    char quoted[200];
-    (void)snprintf(quoted, sizeof quoted, "\"%s\"", values[_i][1]);
+    const char *quoted = textf("\"%s\"", values[_i][1]);
     expect_field(LOG_JSON, values[_i][0], quoted);
     expect_field(LOG_LOGFMT, values[_i][0], quoted);
 }

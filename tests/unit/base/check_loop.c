@@ -421,10 +421,8 @@ TEST_RANGE(what_is_read_may_take_away_the_timer, 0, 2)
 
 static char state_of(pid_t pid)
 {
-    char path[64];
     char stat[256] = "";
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    FILE *file = fopen(path, "r");
+    FILE *file = fopen(textf("/proc/%d/stat", (int)pid), "r");
     ck_assert_ptr_nonnull(file);
     ck_assert_ptr_nonnull(fgets(stat, sizeof stat, file));
     (void)fclose(file); /* only read */

@@ -258,8 +258,7 @@ TEST(waits_are_counted_up_to_a_minute)
 
 static double number_of(const char *name)
 {
-    char line[NAME_MAX_LEN];
-    snprintf(line, sizeof line, "\n%s ", name);
+    const char *line = textf("\n%s ", name);
     const char *at = strstr(text, line);
     ck_assert_msg(at != NULL, "%s", name);
     return strtod(at + strlen(line), NULL);

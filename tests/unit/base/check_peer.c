@@ -1,5 +1,4 @@
 #include <arpa/inet.h>
-#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -31,7 +30,7 @@ SUITE(peer);
 
 TEST_RANGE(the_other_end_is_told, 0, 2)
 {
-    char text[PEER_MAX], expected[PEER_MAX];
+    char text[PEER_MAX];
     struct sockaddr_storage at;
     socklen_t len = sizeof at;
     int listener = socket(families[_i].family, SOCK_STREAM, 0);
@@ -48,8 +47,7 @@ TEST_RANGE(the_other_end_is_told, 0, 2)
     ck_assert_int_eq(connect(client, (struct sockaddr *)&at, len), 0);
     int fd = accept(listener, NULL, NULL);
     peer_describe(text, fd);
-    (void)snprintf(expected, sizeof expected, families[_i].form, port);
-    ck_assert_str_eq(text, expected);
+    ck_assert_str_eq(text, textf(families[_i].form, port));
     close(fd);
     close(client);
     close(listener);

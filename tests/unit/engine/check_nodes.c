@@ -1,7 +1,6 @@
 /*
  * What the engine sends to the nodes, and whom it asks.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "../../../server/engine/port/fence.h"
@@ -148,9 +147,8 @@ TEST(a_lost_permission_is_marked_waited_for_and_given_back)
     ck_assert_str_eq(look->latest, PLAY_BIRTH(1));
     ck_assert(look->call.is_durable);
     ck_assert_int_eq(look->call.max_ttl_ms, 60000);
-    char expected[CALL_STATE_MAX + 1];
-    snprintf(expected, sizeof expected,
-             "1:" PLAY_FINGERPRINT ":%s:" PLAY_RUN_ID "0", play_name(0));
+    const char *expected =
+        textf("1:" PLAY_FINGERPRINT ":%s:" PLAY_RUN_ID "0", play_name(0));
     ck_assert_str_eq(look->admit, expected);
     play_answer_look(0, LOOK_FRESH, "", PLAY_MARK(2));
     for (int s = 0; s < 7; s++) { /* two looks, and 1% more than 5 s */
@@ -167,9 +165,8 @@ TEST(a_lost_permission_is_marked_waited_for_and_given_back)
     ck_assert_int_eq(admit->call.number, PLAY_EPOCH_US + 7);
     ck_assert(admit->call.is_durable);
     ck_assert_str_eq(admit->admit, expected);
-    char told[CALL_WITNESSES_MAX + 1];
-    snprintf(told, sizeof told, "%s=%026d m%s=" PLAY_BIRTH(1) " ", play_name(1),
-             1, play_name(1));
+    const char *told =
+        textf("%s=%026d m%s=" PLAY_BIRTH(1) " ", play_name(1), 1, play_name(1));
     ck_assert_mem_eq(admit->witnesses, told, strlen(told));
     play_answer(CALL_ADMIT, 0, VOTE_DONE);
     ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES - 1);
@@ -230,8 +227,7 @@ TEST(a_beat_that_was_told_is_the_floor_from_then_on)
     play_reply(play_find(CALL_ACQUIRE, 2),
                (struct call_reply){.vote = VOTE_GRANTED, .beat = 41});
     expect_floor(2, 41);
-    char told[CALL_WITNESSES_MAX + 1];
-    snprintf(told, sizeof told, " %s=%026d ", play_name(2), 41);
+    const char *told = textf(" %s=%026d ", play_name(2), 41);
     ck_assert_ptr_nonnull(strstr(play_find(CALL_LOOK, 3)->witnesses, told));
 }
 

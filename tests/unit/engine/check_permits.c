@@ -46,9 +46,8 @@ TEST(each_gets_another_slot_at_the_first_try)
 /* Two clients that ask at once must not meet. */
 TEST(those_under_way_try_different_slots)
 {
-    char first[64];
     (void)pooling_ask(2, 1, 0);
-    snprintf(first, sizeof first, "%s", pooling_tried());
+    const char *first = textf("%s", pooling_tried());
     (void)pooling_ask(2, 1, 0);
     ck_assert_str_ne(first, pooling_tried());
 }
@@ -191,9 +190,7 @@ static engine_op ask_as(int asker, const char *pool, int limit)
 static void ask_for_many(int asker, int count, engine_op ops[])
 {
     for (int i = 0; i < count; i++) {
-        char name[24];
-        snprintf(name, sizeof name, "large:%d:%d", asker, i);
-        ops[i] = ask_as(asker, name, POOL_SLOTS_MAX);
+        ops[i] = ask_as(asker, textf("large:%d:%d", asker, i), POOL_SLOTS_MAX);
     }
 }
 
@@ -350,8 +347,7 @@ TEST(a_repeat_gets_the_slot_that_it_has)
     ck_assert(span_is(play_find(CALL_SLOTS, 0)->call.key_hash, KEY));
     pooling_tell(3, "0021");
     ck_assert_str_eq(pooling_tried(), "pool#2");
-    char value[TOKEN_MAX];
-    snprintf(value, sizeof value, "%s", PLAY_TOKEN "+" KEY);
+    static const char value[] = PLAY_TOKEN "+" KEY;
     play_hold_range(CALL_ACQUIRE, 0, PLAY_NODES, value);
     play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
@@ -406,10 +402,9 @@ TEST(a_repeat_tries_a_leftover_once)
 /* So that two at the same moment meet, and one of them repeats. */
 TEST(the_same_key_tries_the_same_slot)
 {
-    char first[64];
     engine_op op = pooling_ask_with_key(100, 1, KEY);
     pooling_tell(3, repeated('0', 100));
-    snprintf(first, sizeof first, "%s", pooling_tried());
+    const char *first = textf("%s", pooling_tried());
     ck_assert_int_eq(pooling_tries(), 1);
     ck_assert(!engine_abandon(play.engine, op));
     (void)pooling_ask_with_key(100, 1, KEY);

@@ -1,7 +1,6 @@
 /*
  * Permits that clients wait for.
  */
-#include <stdio.h>
 
 #include "../../lib/suite/suite.h"
 #include "pooling.h"
@@ -17,13 +16,11 @@ static engine_op wait_for(int limit, int permits)
 /* The pool is full, and so many clients wait. */
 static void fill(int limit, int waiting, engine_op ops[])
 {
-    char letters[16];
     for (int i = 0; i < limit; i++)
         (void)pooling_win(limit);
     for (int i = 0; i < waiting; i++)
         ops[i] = wait_for(limit, 1);
-    snprintf(letters, sizeof letters, "%.*s", limit, "1111111111");
-    pooling_tell(5, letters);
+    pooling_tell(5, textf("%.*s", limit, "1111111111"));
 }
 
 static void check_pending(engine_op op)
@@ -78,8 +75,7 @@ TEST(each_of_several_released_slots_goes_to_another)
     engine_op ops[3];
     fill(3, 3, ops);
     for (int i = 0; i < 3; i++) {
-        char name[24];
-        snprintf(name, sizeof name, "pool#%d", i);
+        const char *name = textf("pool#%d", i);
         pooling_release(name, 7);
         ck_assert_str_eq(pooling_tried(), name);
     }

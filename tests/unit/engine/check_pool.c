@@ -1,7 +1,5 @@
 #include "../../../server/engine/permits/pool.h"
 
-#include <stdio.h>
-
 #include "../../lib/suite/suite.h"
 #include "../starve.h"
 
@@ -68,12 +66,10 @@ TEST(what_is_known_of_a_pool_without_users_is_kept)
 
 TEST(not_of_any_number_of_them)
 {
-    char name[16];
     pools_leave(&pools, pool);
     for (int i = 0; i < 1000; i++) {
         ck_assert_ptr_nonnull(pools_find(&pools, span_of("a")));
-        snprintf(name, sizeof name, "b%d", i);
-        pools_leave(&pools, pools_use(&pools, span_of(name)));
+        pools_leave(&pools, pools_use(&pools, span_of(textf("b%d", i))));
     }
     ck_assert_ptr_null(pools_find(&pools, span_of("a")));
     ck_assert_ptr_nonnull(pools_find(&pools, span_of("b0")));

@@ -520,8 +520,7 @@ enum { ACTIVE = 1024 };
 
 static void extend_one_for(int number, int64_t ttl_ms)
 {
-    char name[32];
-    snprintf(name, sizeof name, "lock:%d", number);
+    const char *name = textf("lock:%d", number);
     engine_op op =
         engine_extend(play.engine, span_of(name),
                       play_token(PLAY_EPOCH_US + number), ttl_ms, false, NULL);

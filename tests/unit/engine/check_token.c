@@ -53,9 +53,8 @@ TEST(parsed_back)
 
 TEST(the_longest_token_is_as_long_as_it_may_be)
 {
-    char token[TOKEN_MAX + 1];
-    snprintf(token, sizeof token, "%s%s.%064d", "0000000000000007." HEX40,
-             "+abcdefghijklmnopqrst_-", 0);
+    const char *token = textf("%s%s.%064d", "0000000000000007." HEX40,
+                              "+abcdefghijklmnopqrst_-", 0);
     ck_assert_uint_eq(strlen(token), TOKEN_MAX);
     ck_assert(token_is_ours(span_of(token)));
 }

@@ -2,8 +2,6 @@
  * Repeats that wait: whoever contends for the lock, its holder has it again.
  */
 
-#include <stdio.h>
-
 #include "../../../server/engine/port/token.h"
 #include "../../../server/engine/waiting/waitqueue.h"
 #include "../../../server/lock/names.h"
@@ -335,8 +333,7 @@ TEST_RANGE(a_grant_while_it_waits_is_not_repeated, 0, 2)
     engine_op second = ask();
     play_advance(_i == 0 ? 1000 : 40000);
     const struct play_call *call = play_find(CALL_ACQUIRE, 0);
-    static char value[TOKEN_MAX + 1];
-    snprintf(value, sizeof value, "%s", call->token);
+    const char *value = textf("%s", call->token);
     waiting_grant();
     ck_assert_int_eq(play_outcome(first), OUTCOME_GRANTED);
     ck_assert_int_eq(waiting_attempts(), 1);
@@ -347,10 +344,9 @@ TEST_RANGE(a_grant_while_it_waits_is_not_repeated, 0, 2)
 /* Its own numbers are ahead of the clocks that it reaches now. */
 TEST(story_58_on_one_server_a_later_request_is_later_whatever_the_clocks)
 {
-    static char value[TOKEN_MAX + 1];
     begin_apart(3);
     engine_op first = ask();
-    snprintf(value, sizeof value, "%s", play_find(CALL_ACQUIRE, 0)->token);
+    const char *value = textf("%s", play_find(CALL_ACQUIRE, 0)->token);
     waiting_grant();
     engine_close(play.engine, first);
     play_node_down(0);
@@ -364,8 +360,7 @@ TEST(story_58_on_one_server_a_later_request_is_later_whatever_the_clocks)
 /* It came when no node was reached. */
 TEST_RANGE(without_a_clock_a_repeat_is_dated_later, 0, 2)
 {
-    static char value[TOKEN_MAX + 1];
-    snprintf(value, sizeof value, "%s", own_after(_i == 0 ? -1000 : 200000));
+    const char *value = textf("%s", own_after(_i == 0 ? -1000 : 200000));
     play_nodes_down(PLAY_NODES);
     engine_op repeat = ask();
     play_advance(1000000);

@@ -90,14 +90,13 @@ TEST(a_beat_raises_the_floor_and_never_lowers_it)
 
 TEST(what_is_known_of_the_others_is_written_for_a_node)
 {
-    char text[CALL_WITNESSES_MAX + 1], expected[CALL_WITNESSES_MAX + 1];
+    char text[CALL_WITNESSES_MAX + 1];
     witness_on_beat(&witness, 0, 5);
     witness_on_beat(&witness, 2, 70);
     witness_on_birth(&witness, 3, BIRTH(3), NOW_US);
     witness_on_birth(&witness, 2, BIRTH(4), NOW_US);
     struct span span = witness_text(&witness, 2, text, sizeof text);
-    snprintf(
-        expected, sizeof expected,
+    const char *expected = textf(
         "%s=" NUMBER(5) " m%s=" NUMBER(0) " %s=" NUMBER(0) " m%s=" NUMBER(
             0) " %s=" NUMBER(0) " m%s=" BIRTH(3) " %s=" NUMBER(0) " m%"
                                                                   "s=" NUMBER(

@@ -2,7 +2,6 @@
  * Batches as commands; check_batch_replies.c has their replies, and what they
  * do on a node is in check_lua.c and check_lua_several.c.
  */
-#include <stdio.h>
 
 #include "../../../server/node/batch.h"
 #include "../../lib/suite/suite.h"
@@ -103,10 +102,9 @@ SUITE(batch, .set_up = setup);
 
 TEST_RANGE(a_call_is_encoded, 0, CALL_KINDS)
 {
-    char expected[256];
     struct call call = call_of((enum call_kind)_i);
-    snprintf(expected, sizeof expected, "EVALSHA " SHA " 1 p:redlockd:state %s",
-             kinds[_i]);
+    const char *expected =
+        textf("EVALSHA " SHA " 1 p:redlockd:state %s", kinds[_i]);
     ck_assert(batch_add(&batch, &call));
     ck_assert_str_eq(command_words(), expected);
     batch_reset(&batch);
@@ -234,18 +232,16 @@ enum { FIRST = CALL_ACQUIRE, END = CALL_TOKENS };
 
 TEST_RANGE(a_call_begins_with_the_count_of_its_names, FIRST, END + 1)
 {
-    char expected[512];
     struct call call = any, one = any;
     bool has_deadline = _i < CALL_RELEASE;
     one.kind = CALL_RELEASE;
     one.tombstone_ms = 0;
     call.kind = (enum call_kind)_i;
     call.resource = span_of("a\nbc\nd");
-    snprintf(expected, sizeof expected,
-             "EVALSHA " SHA " 1 p:redlockd:state " SEEN
-             "15000000 %s r%cr 0 2 p:r p:r T T 3 %s",
-             has_deadline ? "1700000000123456" : "0", several[_i].letter,
-             several[_i].args);
+    const char *expected = textf("EVALSHA " SHA " 1 p:redlockd:state " SEEN
+                                 "15000000 %s r%cr 0 2 p:r p:r T T 3 %s",
+                                 has_deadline ? "1700000000123456" : "0",
+                                 several[_i].letter, several[_i].args);
     ck_assert(batch_add(&batch, &one));
     ck_assert(batch_add(&batch, &call));
     ck_assert(batch_add(&batch, &one));

@@ -3,7 +3,6 @@
  * those of others, and tells them; its own shows whether another machine under
  * its name was marked later.
  */
-#include <stdio.h>
 
 #include "../../lib/suite/suite.h"
 #include "permit.h"
@@ -213,9 +212,7 @@ static const char *birth(void)
 /* This time, and a chance that is no look's. */
 static const char *birth_at(int64_t us)
 {
-    static char text[2 * CALL_BIRTH_LEN];
-    snprintf(text, sizeof text, "%016lld5555555555", (long long)us);
-    return text;
+    return textf("%016lld5555555555", (long long)us);
 }
 
 /* Whichever call makes it: a clock may lie behind another machine's. */

@@ -120,8 +120,7 @@ static const char *const fit[] = {
 
 TEST_EACH(versions_from_redis_7_and_valkey_7_2_are_fit, fit)
 {
-    char info[200];
-    snprintf(info, sizeof info, "%srun_id:" RUN_ID "\n", fit[_i]);
+    const char *info = textf("%srun_id:" RUN_ID "\n", fit[_i]);
     ck_assert_int_eq(take(HANDSHAKE_SERVER, info), STATE_NONE);
 }
 

@@ -45,10 +45,8 @@ TEST(a_node_that_cannot_save_is_named_by_a_whole_batch)
 {
     static char names[BATCH_CALLS_MAX][12];
     struct call calls[BATCH_CALLS_MAX];
-    char in_the_way[80];
     live_admit();
-    snprintf(in_the_way, sizeof in_the_way, "%s/dump.rdb", live.master.dir);
-    ck_assert_int_eq(mkdir(in_the_way, 0700), 0);
+    ck_assert_int_eq(mkdir(textf("%s/dump.rdb", live.master.dir), 0700), 0);
     master_text(&live.master, "CONFIG SET save %s", "3600 1");
     master_text(&live.master, "BGSAVE");
     turns_until(live.loop, has_failed_to_save, NULL);

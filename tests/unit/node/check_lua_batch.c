@@ -3,7 +3,6 @@
  * at once, on a real redis-server: what they promise, what they do to each
  * other, and what fails only one of them.
  */
-#include <stdio.h>
 
 #include "../../lib/suite/suite.h"
 #include "permit.h"
@@ -203,8 +202,7 @@ static void mix(void)
 
 static void user(const char *rights)
 {
-    char command[128];
-    snprintf(command, sizeof command, "ACL SETUSER default %s", rights);
+    const char *command = textf("ACL SETUSER default %s", rights);
     ck_assert_str_eq(master_text(&live.master, command), "OK");
 }
 

@@ -2,7 +2,6 @@
  * Releases and repairs of several locks of which only some are there, on a real
  * redis-server.
  */
-#include <stdio.h>
 
 #include "../../lib/suite/suite.h"
 #include "several.h"
@@ -68,7 +67,6 @@ TEST_RANGE(what_is_not_refused_is_deleted, 0, SEVERAL)
 {
     static const char *const rights[] = {"~p:[bc]", "~p:[ac]", "~p:[ab]"};
     static const char *const values[] = {"A--", "-A-", "--A"};
-    char readable[32];
     set_all("AAA");
     several_restrict(rights[_i]);
     ck_assert_int_eq(several_run(CALL_RELEASE, "a\nb\nc", "A"),
@@ -76,8 +74,7 @@ TEST_RANGE(what_is_not_refused_is_deleted, 0, SEVERAL)
     several_restrict("allkeys");
     ck_assert_str_eq(several_values(), values[_i]);
     set_all("AAA");
-    snprintf(readable, sizeof readable, "%s %%%%R~p:%c", rights[_i], 'a' + _i);
-    several_restrict(readable);
+    several_restrict(textf("%s %%%%R~p:%c", rights[_i], 'a' + _i));
     ck_assert_int_eq(several_run(CALL_RELEASE, "a\nb\nc", "A"),
                      VOTE_KEY_REFUSED);
     several_restrict("allkeys");

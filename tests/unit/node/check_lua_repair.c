@@ -107,9 +107,8 @@ TEST(until_none_is_under_way_that_found_none)
 /* What it leaves behind is ours, ends, and is no lock. */
 TEST(its_tombstone_is_not_listed)
 {
-    char key[256];
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
-    snprintf(key, sizeof key, "PTTL p:redlockd:tombstone:%s", live_token("A"));
+    const char *key = textf("PTTL p:redlockd:tombstone:%s", live_token("A"));
     long long pttl_ms = master_integer(&live.master, key);
     ck_assert_int_gt(pttl_ms, LIVE_TOMBSTONE_MS / 2);
     ck_assert_int_le(pttl_ms, LIVE_TOMBSTONE_MS);

@@ -2,7 +2,6 @@
  * Rows of acquires and releases in one batch, which the script runs at once, on
  * a real redis-server: each has the answer that it would have alone.
  */
-#include <stdio.h>
 
 #include "../../lib/suite/suite.h"
 #include "permit.h"
@@ -124,8 +123,7 @@ static void check_call(int number, const struct live_answer *answer, int vote,
                        enum mood mood)
 {
     const struct row_call *it = &row[number];
-    char slot[12];
-    snprintf(slot, sizeof slot, "%d", FIRST_SLOT + number);
+    const char *slot = textf("%d", FIRST_SLOT + number);
     ck_assert_msg(vote == (int)expected(it, mood), "call %d: %s", number,
                   ballot_name(ballot_of_number(vote)));
     ck_assert_str_eq(answer->value, vote == VOTE_HELD ? it->value : "");

@@ -1,7 +1,6 @@
 /*
  * What a scan finds on a real node.
  */
-#include <stdio.h>
 
 #include "../../lib/suite/suite.h"
 #include "live.h"
@@ -101,10 +100,8 @@ TEST(it_goes_on_at_the_cursor)
 TEST(longer_names_are_left_out)
 {
     struct call call = scan_of("", 20);
-    char name[1100];
     for (int len = 1020; len <= 1021; len++) {
-        snprintf(name, sizeof name, "%0*d", len, 0);
-        master_text(&live.master, "SET p:%s 1", name);
+        master_text(&live.master, "SET p:%s 1", textf("%0*d", len, 0));
     }
     ck_assert_int_eq(live_ask(&call), VOTE_DONE);
     ck_assert_int_eq(count_names(live.reply.names), 1);

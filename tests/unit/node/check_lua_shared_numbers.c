@@ -2,7 +2,6 @@
  * The numbers of shared locks on a real redis-server: what a reader needs, what
  * a writer needs, what the slot keeps of both.
  */
-#include <stdio.h>
 
 #include "../../lib/suite/suite.h"
 #include "holders.h"
@@ -24,11 +23,8 @@ static void setup(void)
  * 0. */
 static const char *numbers(int64_t slot_us, int64_t writer_us)
 {
-    static char text[64];
-    snprintf(text, sizeof text, "%lld:%lld",
-             (long long)(slot_us == 0 ? 0 : base_us + slot_us),
-             (long long)(writer_us == 0 ? 0 : base_us + writer_us));
-    return text;
+    return textf("%lld:%lld", (long long)(slot_us == 0 ? 0 : base_us + slot_us),
+                 (long long)(writer_us == 0 ? 0 : base_us + writer_us));
 }
 
 static int write_lock(const char *token, int64_t offset_us)

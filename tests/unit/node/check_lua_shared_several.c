@@ -111,13 +111,12 @@ TEST_RANGE(if_one_is_refused_none_is_granted, 0, 6)
 
 TEST(names_may_share_a_slot)
 {
-    char expected[64];
     struct call call = several_call(CALL_ACQUIRE, "a\nb\nc", "~A");
     call.slots[1] = call.slots[2] = call.slots[0];
     ck_assert_int_eq(live_ask(&call), VOTE_GRANTED);
     ck_assert_str_eq(all_holders(), "A A A");
     ck_assert_int_eq(several_slot(0), call.number);
-    snprintf(expected, sizeof expected, "%lld:0", (long long)call.number);
+    const char *expected = textf("%lld:0", (long long)call.number);
     ck_assert_str_eq(holders_numbers(0), expected);
 }
 

@@ -142,10 +142,8 @@ TEST(a_free_lock_means_something_with_our_admission_only)
 TEST(many_are_told_page_by_page)
 {
     struct span rest, token;
-    char text[TOKEN_MAX + 1];
     for (int i = 0; i < MANY; i++) {
-        snprintf(text, sizeof text, "%lld~%040d", FIRST + i, i);
-        holders_add(0, text, LIVE_TTL_MS + i);
+        holders_add(0, textf("%lld~%040d", FIRST + i, i), LIVE_TTL_MS + i);
     }
     ck_assert_int_eq(ask("a", 0), VOTE_HELD);
     ck_assert_int_eq(count_told(), CALL_TOKENS_TOLD);

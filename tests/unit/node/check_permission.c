@@ -197,9 +197,8 @@ static void set_unless_empty(const char *name, const char *value)
 
 TEST_EACH(story_10_another_configuration_is_never_touched, others)
 {
-    char own[CALL_STATE_MAX + 1];
-    snprintf(own, sizeof own, LIVE_NAME PERMIT_OLD_BIRTH ":%s",
-             live.of_this_life);
+    const char *own =
+        textf(LIVE_NAME PERMIT_OLD_BIRTH ":%s", live.of_this_life);
     const char *admit = others[_i].admit;
     const char *mark = others[_i].mark != NULL ? others[_i].mark : own;
     struct call call = live_call(CALL_LOOK, "", "");
@@ -307,10 +306,8 @@ static char old_admit[CALL_STATE_MAX + 1];
 /* A look with these names marks the node, or not. */
 static enum call_look_word look_as(const char *names, bool is_established)
 {
-    static char ours[CALL_STATE_MAX + 1];
     struct call call = live_call(CALL_LOOK, "", "");
-    snprintf(ours, sizeof ours, "%s:0123456789abcdef:run", names);
-    call.admit = span_of(ours);
+    call.admit = span_of(textf("%s:0123456789abcdef:run", names));
     call.is_established = is_established;
     return permit_ask(&call);
 }

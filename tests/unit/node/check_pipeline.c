@@ -2,7 +2,6 @@
  * Commands in a row, and which reply belongs to which, over a socket whose
  * other end is the test's.
  */
-#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -119,12 +118,11 @@ static void give(const char *bytes)
 /* The reply to a batch of so many calls. */
 static void give_batch(int calls)
 {
-    char bytes[256], letters[BATCH_CALLS_MAX + 1];
+    char letters[BATCH_CALLS_MAX + 1];
     memset(letters, 'F', (size_t)calls);
     letters[calls] = '\0';
-    snprintf(bytes, sizeof bytes,
-             "*3\r\n:1700000000123456\r\n:0\r\n$%d\r\n%s\r\n", calls, letters);
-    give(bytes);
+    give(textf("*3\r\n:1700000000123456\r\n:0\r\n$%d\r\n%s\r\n", calls,
+               letters));
 }
 
 /* What is read from now on was sent before. */

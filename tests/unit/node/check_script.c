@@ -19,13 +19,12 @@ TEST(the_text_knows_each_kind_by_its_letter)
     char letters[CALL_KINDS + 1] = "";
     ck_assert_uint_eq(text.len, strlen(text.ptr));
     for (int kind = 0; kind < CALL_KINDS; kind++) {
-        char line[64];
         char letter = script_letter((enum call_kind)kind);
         ck_assert(letter >= 'a' && letter <= 'z');
         ck_assert_ptr_null(strchr(letters, letter));
         letters[kind] = letter;
-        snprintf(line, sizeof line, " %c %s", letter,
-                 script_name((enum call_kind)kind));
+        const char *line =
+            textf(" %c %s", letter, script_name((enum call_kind)kind));
         ck_assert_msg(strstr(text.ptr, line) != NULL, "%s", line);
     }
     ck_assert_str_eq(script_name(CALL_ACQUIRE), "acquire");
@@ -231,9 +230,8 @@ TEST(a_scan_of_another_shape_is_garbage)
         {"", ""},      {"-1", ""},      {"1x", ""},    {"1234567890123456", ""},
         {"0", "3:ab"}, {"0", ":a"},     {"0", "1:ab"}, {"0", "x:a"},
         {"0", "a"},    {"0", "12345:a"}};
-    char longer[RESOURCE_MAX + 8];
-    snprintf(longer, sizeof longer, "%d:%0*d", RESOURCE_MAX + 1,
-             RESOURCE_MAX + 1, 0);
+    const char *longer =
+        textf("%d:%0*d", RESOURCE_MAX + 1, RESOURCE_MAX + 1, 0);
     ck_assert_int_eq(decode_scan("0", longer).vote, VOTE_UNREADABLE);
     ck_assert_int_eq(decode_scan("0", longer + 1).vote, VOTE_UNREADABLE);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)

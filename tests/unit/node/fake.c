@@ -1,8 +1,6 @@
 #include "fake.h"
 
 #include <arpa/inet.h>
-#include <check.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -10,6 +8,7 @@
 
 #include "../../../server/base/clock.h"
 #include "../../../server/node/batch.h"
+#include "../../lib/suite/suite.h"
 
 enum { KINDS_AT = BATCH_HEAD_ARGS - 3 }; /* in an EVALSHA */
 
@@ -100,12 +99,11 @@ static const char *default_reply(const char *command)
 
 static void send_each(struct fake_peer *peer, char letter, int calls)
 {
-    char reply[64 + BATCH_CALLS_MAX], letters[BATCH_CALLS_MAX + 1];
+    char letters[BATCH_CALLS_MAX + 1];
     memset(letters, letter, (size_t)calls);
     letters[calls] = '\0';
-    snprintf(reply, sizeof reply,
-             "*3\r\n:1700000000123456\r\n:0\r\n$%d\r\n%s\r\n", calls, letters);
-    send_to(peer, reply);
+    send_to(peer, textf("*3\r\n:1700000000123456\r\n:0\r\n$%d\r\n%s\r\n", calls,
+                        letters));
 }
 
 /* Their letters stand behind the deadline, and all have the same. */

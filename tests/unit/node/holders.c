@@ -1,8 +1,8 @@
 #include "holders.h"
 
-#include <check.h>
-#include <stdio.h>
 #include <stdlib.h>
+
+#include "../../lib/suite/suite.h"
 
 enum { FIRST_SLOT = 7, SHOWN_MAX = 20 };
 
@@ -85,10 +85,9 @@ void holders_add(int lock, const char *token, int64_t left_ms)
                    (long long)ends_ms, live_token(token));
     const char *plus = strchr(live_token(token), '+');
     if (plus != NULL) {
-        char key_hash[KEY_HASH_LEN + 1];
-        snprintf(key_hash, sizeof key_hash, "%s", plus + 1);
         master_integer(&live.master, "HSET p:redlockd:repeat:%s token %s",
-                       key_hash, live_token(token));
+                       textf("%.*s", KEY_HASH_LEN, plus + 1),
+                       live_token(token));
     }
     long long last_ms = atoll(master_text(
         &live.master, "EVAL %s 1 p:%s",

@@ -1,11 +1,11 @@
 #include "live.h"
 
-#include <check.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "../../../server/base/clock.h"
+#include "../../lib/suite/suite.h"
 #include "../turns.h"
 
 enum { SILENCE_US = 2000000, DEADLINE_US = 5000000, RUN_ID_DIGITS = 40 };
@@ -176,13 +176,11 @@ void live_make_admission(char admission[CALL_STATE_MAX + 1], const char *mark,
 
 bool live_is_mark_of(const char *mark, const char *nonce)
 {
-    char expected[CALL_STATE_MAX + 1];
     int64_t born_us = span_number((struct span){birth_in(mark), 16}, 16);
     ck_assert_int_gt(born_us, live_node_now_us() - LIVE_WINDOW_US);
     ck_assert_int_le(born_us, live_node_now_us() + 1000000);
-    snprintf(expected, sizeof expected, LIVE_NAME "%lld%s%s",
-             (long long)born_us, nonce, live.of_this_life);
-    return strcmp(mark, expected) == 0;
+    return strcmp(mark, textf(LIVE_NAME "%lld%s%s", (long long)born_us, nonce,
+                              live.of_this_life)) == 0;
 }
 
 /* Calls that need a vote carry the whole admission, as a look returns it. */

@@ -1,6 +1,5 @@
 #include "master.h"
 
-#include <check.h>
 #include <fcntl.h>
 #include <hiredis/hiredis.h>
 #include <signal.h>
@@ -14,13 +13,13 @@
 #include <unistd.h>
 
 #include "../../lib/folder/folder.h"
+#include "../../lib/suite/suite.h"
 
 enum { TRIES = 1000, TRY_US = 10000, HEAR_S = 5 };
 
 static void run_server(const struct master *master)
 {
-    char out[64];
-    snprintf(out, sizeof out, "%s/log", master->dir);
+    const char *out = textf("%s/log", master->dir);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     int fd = open(out, O_WRONLY | O_CREAT, 0600);
     if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
@@ -84,12 +83,11 @@ static redisReply *ask(struct master *master, const char *format, va_list args)
 
 const char *master_text(struct master *master, const char *format, ...)
 {
-    static char text[4096];
     va_list args;
     va_start(args, format);
     redisReply *reply = ask(master, format, args);
     va_end(args);
-    snprintf(text, sizeof text, "%s", reply->str != NULL ? reply->str : "");
+    const char *text = textf("%s", reply->str != NULL ? reply->str : "");
     freeReplyObject(reply);
     return text;
 }
@@ -135,15 +133,14 @@ void master_subscribe(struct master *master, const char *channel)
 
 const char *master_hear(struct master *master)
 {
-    static char heard[256];
     redisReply *reply;
     ck_assert_msg(redisGetReply(master->ears, (void **)&reply) == REDIS_OK,
                   "nothing was announced");
     ck_assert_uint_eq(reply->elements, 3);
     ck_assert_str_eq(reply->element[0]->str, "message");
     const char *message = reply->element[2]->str;
-    snprintf(heard, sizeof heard, "%s%s%s", reply->element[1]->str,
-             message[0] != '\0' ? "=" : "", message);
+    const char *heard = textf("%s%s%s", reply->element[1]->str,
+                              message[0] != '\0' ? "=" : "", message);
     freeReplyObject(reply);
     return heard;
 }

@@ -1,17 +1,15 @@
 #include "permit.h"
 
-#include <check.h>
-#include <stdio.h>
 #include <stdlib.h>
+
+#include "../../lib/suite/suite.h"
 
 /* ---- fields -------------------------------------------------------------- */
 
 const char *permit_field(const char *name)
 {
-    static char text[512];
-    snprintf(text, sizeof text, "%s",
-             master_text(&live.master, "HGET " PERMIT_STATE " %s", name));
-    return text;
+    return textf("%s",
+                 master_text(&live.master, "HGET " PERMIT_STATE " %s", name));
 }
 
 long long permit_number(const char *name)
@@ -27,8 +25,7 @@ void permit_set(const char *name, const char *value)
 
 void permit_set_number(const char *name, int64_t value)
 {
-    char digits[32];
-    snprintf(digits, sizeof digits, "%lld", (long long)value);
+    const char *digits = textf("%lld", (long long)value);
     permit_set(name, digits);
 }
 
@@ -44,8 +41,7 @@ bool permit_has_state(void)
 
 const char *permit_mark_of(const char *nonce)
 {
-    static char mark[CALL_STATE_MAX + 1];
-    snprintf(mark, sizeof mark, "%.*s", CALL_STATE_MAX, permit_field("mark"));
+    const char *mark = textf("%.*s", CALL_STATE_MAX, permit_field("mark"));
     ck_assert_msg(live_is_mark_of(mark, nonce), "%s is not of %s", mark, nonce);
     return mark;
 }

@@ -1,8 +1,8 @@
 #include "several.h"
 
-#include <check.h>
-#include <stdio.h>
 #include <stdlib.h>
+
+#include "../../lib/suite/suite.h"
 
 enum { FIRST_SLOT = 7 };
 
@@ -73,8 +73,7 @@ long long several_beat(void)
 
 void several_restrict(const char *rights)
 {
-    char command[128];
-    snprintf(command, sizeof command,
-             "ACL SETUSER default resetkeys ~p:redlockd:state %s", rights);
+    const char *command =
+        textf("ACL SETUSER default resetkeys ~p:redlockd:state %s", rights);
     ck_assert_str_eq(master_text(&live.master, command), "OK");
 }

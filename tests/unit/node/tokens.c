@@ -2,8 +2,9 @@
 
 #include "../../../server/engine/port/token.h"
 
-#include <check.h>
 #include <stdio.h>
+
+#include "../../lib/suite/suite.h"
 
 enum { NAMES = 16, NUMBER_LEN = 16 };
 
@@ -78,9 +79,7 @@ struct span tokens_make(struct span name, int64_t number,
 
 static const char *print_shared(const char *name)
 {
-    static char text[TOKEN_MAX + 2];
-    snprintf(text, sizeof text, "~%s", name[0] == '.' ? name + 1 : name);
-    return text;
+    return textf("~%s", name[0] == '.' ? name + 1 : name);
 }
 
 const char *tokens_name(const char *token)
