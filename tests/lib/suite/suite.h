@@ -16,6 +16,7 @@
 #define REDLOCKD_SUITE_H
 
 #include <check.h>
+#include <string.h>
 
 /* The tests of a TCase; SUITE and GROUP set the first members by name. */
 struct group {
@@ -47,6 +48,20 @@ void suite_add(struct suite *suite, const TTest *test, int from, int to);
 /* Runs the suites of this program, or those that the environment picks, as
  * Check's manual tells. Returns how many tests failed. */
 int suites_run(void);
+
+/* One text is somewhere in the other, or nowhere; both are shown if not. */
+#define ck_assert_has(text, part)                                              \
+    do {                                                                       \
+        const char *has_text = (text), *has_part = (part);                     \
+        ck_assert_msg(strstr(has_text, has_part) != NULL,                      \
+                      "\"%s\" is not in \"%s\"", has_part, has_text);          \
+    } while (0)
+#define ck_assert_lacks(text, part)                                            \
+    do {                                                                       \
+        const char *lacks_text = (text), *lacks_part = (part);                 \
+        ck_assert_msg(strstr(lacks_text, lacks_part) == NULL,                  \
+                      "\"%s\" is in \"%s\"", lacks_part, lacks_text);          \
+    } while (0)
 
 /* As printf. The text lasts for the test, or for 4 MiB of later ones. */
 const char *textf(const char *format, ...)

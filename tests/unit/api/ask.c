@@ -150,7 +150,7 @@ void ask_expect_now(int status, const char *code)
 void ask_expect_detail(const char *part)
 {
     const char *detail = ask_text("detail");
-    ck_assert_msg(strstr(detail, part) != NULL, "%s", detail);
+    ck_assert_has(detail, part);
 }
 
 void ask_expect_pointer(const char *pointer)

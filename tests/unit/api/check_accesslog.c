@@ -114,9 +114,9 @@ TEST(at_info_a_probe_that_says_not_ready_is_not_logged)
     ck_assert_str_eq(read_log(), "");
     ck_assert_uint_eq(metrics.responses[METRICS_PROBE][503], 1);
     note(500, 1);
-    ck_assert_ptr_nonnull(strstr(read_log(), " status=500 "));
+    ck_assert_has(read_log(), " status=500 ");
     note(503, SECOND + 1);
-    ck_assert_ptr_nonnull(strstr(read_log(), " status=503 "));
+    ck_assert_has(read_log(), " status=503 ");
 }
 
 /* As it was asked to; but what came on top of the wait was our time. */
@@ -127,7 +127,7 @@ TEST(a_wait_is_not_slow)
     note(201, 21 * SECOND);
     ck_assert_str_eq(read_log(), "");
     note(201, 21 * SECOND + 1);
-    ck_assert_ptr_nonnull(strstr(read_log(), " took_us=21000001 "));
+    ck_assert_has(read_log(), " took_us=21000001 ");
     request.waited_ms = 0;
     note(201, 1);
     ck_assert_uint_eq(metrics.responses[LOCK_EXTEND][201], 3);
@@ -153,7 +153,7 @@ TEST(too_many_lines_are_dropped_and_counted)
     }
     note(200, SECOND);
     note(500, SECOND);
-    ck_assert_ptr_nonnull(strstr(read_log(), " dropped=3\n"));
+    ck_assert_has(read_log(), " dropped=3\n");
     note(500, SECOND);
     ck_assert_str_eq(read_log(), "");
 }
@@ -164,7 +164,7 @@ TEST(good_answers_use_up_no_lines)
     for (int i = 0; i < 20; i++)
         note(200, 0);
     note(500, 0);
-    ck_assert_ptr_nonnull(strstr(read_log(), " dropped=0\n"));
+    ck_assert_has(read_log(), " dropped=0\n");
 }
 
 TEST(each_answer_is_counted)

@@ -21,7 +21,7 @@ static void fill(const char *text)
 static void expect(int fd, const char *part)
 {
     const char *answer = served_read(fd, "}\n");
-    ck_assert_msg(strstr(answer, part) != NULL, "%s", answer);
+    ck_assert_has(answer, part);
 }
 
 static void expect_end(int fd)
@@ -33,7 +33,7 @@ static void expect_end(int fd)
 static void expect_last(int fd, const char *part)
 {
     const char *answer = served_read(fd, NULL);
-    ck_assert_msg(strstr(answer, part) != NULL, "%s", answer);
+    ck_assert_has(answer, part);
 }
 
 SUITE(front_limits, .set_up = served_begin, .tear_down = served_end);

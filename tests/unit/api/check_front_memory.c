@@ -144,7 +144,7 @@ static bool ask_without(int n, int number)
     ck_assert_msg(status == 503 || (status == 0 && n <= UNTOLD + has_body),
                   "%d: %s", n, client.text);
     if (status == 503)
-        ck_assert_ptr_nonnull(strstr(client.text, "\"code\":\"overloaded\""));
+        ck_assert_has(client.text, "\"code\":\"overloaded\"");
     /* nobody owns it */
     if (client.granted > 0)
         ck_assert_int_eq(play_count(CALL_RELEASE), client.granted);

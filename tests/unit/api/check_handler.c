@@ -99,7 +99,7 @@ TEST_EACH(each_is_served_whole_with_its_type, pages)
     ck_assert_int_eq(ask.response.status, 200);
     ck_assert_str_eq(ask.response.content_type, pages[_i].content_type);
     ck_assert_uint_eq(ask.response.body_len, strlen(ask.response.body));
-    ck_assert_ptr_nonnull(strstr(ask.response.body, pages[_i].has));
+    ck_assert_has(ask.response.body, pages[_i].has);
     ck_assert(ask.response.is_page);
 }
 

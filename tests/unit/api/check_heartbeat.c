@@ -316,10 +316,7 @@ TEST(each_lock_has_its_line)
     vote(VOTE_EXTENDED);
     ask_answer(play.now_us);
     ck_assert_int_eq(audited_count(audited.path), 3);
-    ck_assert_ptr_nonnull(
-        strstr(audited_line(audited.path, 1), "\"id\":\"~Yi9j\""));
-    ck_assert_ptr_nonnull(
-        strstr(audited_line(audited.path, 1), "lock_not_found"));
-    ck_assert_ptr_nonnull(
-        strstr(audited_line(audited.path, 2), "\"call\":\"extend\""));
+    ck_assert_has(audited_line(audited.path, 1), "\"id\":\"~Yi9j\"");
+    ck_assert_has(audited_line(audited.path, 1), "lock_not_found");
+    ck_assert_has(audited_line(audited.path, 2), "\"call\":\"extend\"");
 }

@@ -136,6 +136,5 @@ TEST(metrics_are_text)
     ck_assert_str_eq(ask.response.content_type,
                      "text/plain; version=0.0.4; charset=utf-8");
     ck_assert_uint_eq(ask.response.body_len, strlen(ask.response.body));
-    ck_assert_ptr_nonnull(
-        strstr(ask.response.body, "\nredlockd_connections 7\n"));
+    ck_assert_has(ask.response.body, "\nredlockd_connections 7\n");
 }

@@ -228,7 +228,7 @@ TEST(a_beat_that_was_told_is_the_floor_from_then_on)
                (struct call_reply){.vote = VOTE_GRANTED, .beat = 41});
     expect_floor(2, 41);
     const char *told = textf(" %s=%026d ", play_name(2), 41);
-    ck_assert_ptr_nonnull(strstr(play_find(CALL_LOOK, 3)->witnesses, told));
+    ck_assert_has(play_find(CALL_LOOK, 3)->witnesses, told);
 }
 
 /* … or by that of another server, which a node has kept. */

@@ -261,7 +261,7 @@ TEST(a_node_that_was_a_replica_for_a_moment_has_no_vote)
     master_text(&live.master, "REPLICAOF NO ONE");
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_NOT_ADMITTED);
     live_learn_memory();
-    ck_assert_ptr_null(strstr(before, live.of_this_life));
+    ck_assert_lacks(before, live.of_this_life);
     PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
     ck_assert_str_eq(live.admit, before); /* like that of an older life */
     ck_assert_str_eq(live.mark, permit_mark_of(LIVE_NONCE));

@@ -25,7 +25,7 @@ TEST(the_text_knows_each_kind_by_its_letter)
         letters[kind] = letter;
         const char *line =
             textf(" %c %s", letter, script_name((enum call_kind)kind));
-        ck_assert_msg(strstr(text.ptr, line) != NULL, "%s", line);
+        ck_assert_has(text.ptr, line);
     }
     ck_assert_str_eq(script_name(CALL_ACQUIRE), "acquire");
     ck_assert_int_eq(script_letter(CALL_ACQUIRE), 'a');

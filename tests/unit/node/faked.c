@@ -1,8 +1,9 @@
 #include "faked.h"
 
-#include <check.h>
 #include <signal.h>
 #include <stdio.h>
+
+#include "../../lib/suite/suite.h"
 
 enum { NODE = 3 };
 
@@ -132,5 +133,5 @@ void faked_expect_down(enum node_state reason, const char *detail)
 {
     faked_until_down(faked.downs + 1);
     ck_assert_str_eq(state_name(faked.reason), state_name(reason));
-    ck_assert_msg(strstr(faked.detail, detail) != NULL, "%s", faked.detail);
+    ck_assert_has(faked.detail, detail);
 }

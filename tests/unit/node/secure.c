@@ -1,11 +1,12 @@
 #include "secure.h"
 
-#include <check.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "../../lib/suite/suite.h"
 
 enum { STEPS_MAX = 1000 };
 
@@ -175,8 +176,7 @@ void secure_expect_broken(enum node_state reason, const char *text)
         ck_assert_int_eq(session_read(secure.session, bytes, sizeof bytes), -1);
     }
     ck_assert_ptr_nonnull(session_error(secure.session));
-    ck_assert_msg(strstr(session_error(secure.session), text) != NULL, "%s",
-                  session_error(secure.session));
+    ck_assert_has(session_error(secure.session), text);
     ck_assert_str_eq(state_name(session_reason(secure.session)),
                      state_name(reason));
 }
