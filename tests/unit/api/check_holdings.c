@@ -29,11 +29,31 @@ static enum holdings_verdict try_claim(const char *names, int64_t now_us)
     return holdings_claim(all, &holder, &lock, now_us, &claim);
 }
 
+static struct holding *
+claim_lock(struct holder *its, const struct holding_lock *lock, int64_t now_us)
+{
+    struct holding *claimed;
+    ck_assert_int_eq(holdings_claim(all, its, lock, now_us, &claimed),
+                     HOLDINGS_CLAIMED);
+    return claimed;
+}
+
+static struct holding *claim_x(void)
+{
+    const struct holding_lock lock = {.names = span_of("x")};
+    return claim_lock(&holder, &lock, 0);
+}
+
+static void grant(struct holding *claimed, int64_t number, int64_t until_us)
+{
+    holdings_grant(all, claimed, number, until_us);
+    holdings_drop(all, claimed, false);
+}
+
 static void hold(const char *names, int64_t now_us, int64_t until_us)
 {
-    ck_assert_int_eq((int)try_claim(names, now_us), (int)HOLDINGS_CLAIMED);
-    holdings_grant(all, claim, 1, until_us);
-    holdings_drop(all, claim, false);
+    const struct holding_lock lock = {.names = span_of(names)};
+    grant(claim_lock(&holder, &lock, now_us), 1, until_us);
 }
 
 /* Without a number: with a high one. */
@@ -59,19 +79,17 @@ TEST(no_more_than_the_most_are_held)
     hold("x", 0, 100);
     hold("y", 0, 100);
     ck_assert(holdings_is_full(all, &holder, 0));
-    ck_assert_int_eq((int)try_claim("z", 0), (int)HOLDINGS_FULL);
-    ck_assert_int_eq((int)try_claim("x\ny", 0), (int)HOLDINGS_FULL);
+    ck_assert_int_eq(try_claim("z", 0), HOLDINGS_FULL);
+    ck_assert_int_eq(try_claim("x\ny", 0), HOLDINGS_FULL);
     ck_assert_int_eq(holder.count, 2);
 }
 
 TEST(each_holder_has_its_own)
 {
-    struct holding *its;
+    const struct holding_lock x = {.names = span_of("x")};
     hold("x", 0, 100);
     hold("y", 0, 100);
-    const struct holding_lock x = {.names = span_of("x")};
-    ck_assert_int_eq((int)holdings_claim(all, &other, &x, 0, &its),
-                     (int)HOLDINGS_CLAIMED);
+    struct holding *its = claim_lock(&other, &x, 0);
     ck_assert_int_eq(other.count, 1);
     holdings_drop(all, its, false);
     release_of(&other, &x);
@@ -123,11 +141,7 @@ TEST(a_repeat_counts_once)
 
 TEST(what_is_under_way_counts)
 {
-    struct holding *first, *second;
-    ck_assert_int_eq((int)try_claim("x", 0), (int)HOLDINGS_CLAIMED);
-    first = claim;
-    ck_assert_int_eq((int)try_claim("x", 0), (int)HOLDINGS_CLAIMED);
-    second = claim;
+    struct holding *first = claim_x(), *second = claim_x();
     ck_assert_int_eq(holder.count, 1);
     release("x");
     ck_assert_int_eq(holder.count, 1);
@@ -139,12 +153,9 @@ TEST(what_is_under_way_counts)
 
 TEST(what_is_undone_is_not_held)
 {
-    struct holding *waits;
-    ck_assert_int_eq((int)try_claim("x", 0), (int)HOLDINGS_CLAIMED);
-    waits = claim;
-    ck_assert_int_eq((int)try_claim("x", 0), (int)HOLDINGS_CLAIMED);
-    holdings_grant(all, claim, 1, 100);
-    holdings_drop(all, claim, true);
+    struct holding *waits = claim_x(), *undone = claim_x();
+    holdings_grant(all, undone, 1, 100);
+    holdings_drop(all, undone, true);
     ck_assert_int_eq(holder.count, 1);
     holdings_drop(all, waits, true);
     ck_assert_int_eq(holder.count, 0);
@@ -153,13 +164,13 @@ TEST(what_is_undone_is_not_held)
 TEST(a_claim_outlives_what_expires_and_what_is_released)
 {
     hold("x", 0, 100);
-    ck_assert_int_eq((int)try_claim("x", 0), (int)HOLDINGS_CLAIMED);
+    struct holding *claimed = claim_x();
     ck_assert(!holdings_is_full(all, &holder, 100));
     ck_assert_int_eq(holder.count, 1);
-    holdings_grant(all, claim, 1, 200);
+    holdings_grant(all, claimed, 1, 200);
     release("x");
     ck_assert_int_eq(holder.count, 1);
-    holdings_drop(all, claim, false);
+    holdings_drop(all, claimed, false);
     ck_assert_int_eq(holder.count, 0);
 }
 
@@ -178,17 +189,23 @@ static struct holding_lock lock_of(const char *reader, int64_t number)
 static void read_x(const char *reader, int64_t number, int64_t until_us)
 {
     const struct holding_lock lock = lock_of(reader, number);
-    ck_assert_int_eq((int)holdings_claim(all, &holder, &lock, 0, &claim),
-                     (int)HOLDINGS_CLAIMED);
-    holdings_grant(all, claim, number, until_us);
-    holdings_drop(all, claim, false);
+    grant(claim_lock(&holder, &lock, 0), number, until_us);
+}
+
+/* The lock that is granted then is not the one that was asked for. */
+static void move(const struct holding_lock *asked,
+                 const struct holding_lock *moved, int64_t until_us)
+{
+    claim = holdings_move(all, claim_lock(&holder, asked, 0), moved);
+    ck_assert_ptr_nonnull(claim);
+    grant(claim, moved->number, until_us);
 }
 
 static void expect_full(const char *reader)
 {
     const struct holding_lock lock = lock_of(reader, 99);
-    ck_assert_int_eq((int)holdings_claim(all, &holder, &lock, 0, &claim),
-                     (int)HOLDINGS_FULL);
+    ck_assert_int_eq(holdings_claim(all, &holder, &lock, 0, &claim),
+                     HOLDINGS_FULL);
 }
 
 static void leave_x(const char *reader, int64_t number)
@@ -242,12 +259,7 @@ TEST(a_downgraded_lock_is_one_of_both)
     read_x(NULL, 5, 100);
     read_x("s", 6, 100);          /* full */
     for (int i = 0; i < 2; i++) { /* and again, as the answer was lost */
-        ck_assert_int_eq((int)holdings_claim(all, &holder, &lock, 0, &claim),
-                         (int)HOLDINGS_CLAIMED);
-        claim = holdings_move(all, claim, &shared);
-        ck_assert_ptr_nonnull(claim);
-        holdings_grant(all, claim, 5, 100);
-        holdings_drop(all, claim, false);
+        move(&lock, &shared, 100);
         ck_assert_int_eq(holder.count, 2);
     }
     expect_full(NULL);
@@ -263,11 +275,7 @@ TEST(a_lock_that_another_server_shared_is_known_by_its_number)
     read_x(NULL, 5, 100);
     read_x("s", 6, 100);
     expect_full("t"); /* of another number */
-    ck_assert_int_eq((int)holdings_claim(all, &holder, &shared, 0, &claim),
-                     (int)HOLDINGS_CLAIMED);
-    claim = holdings_move(all, claim, &shared);
-    holdings_grant(all, claim, 5, 100);
-    holdings_drop(all, claim, false);
+    move(&shared, &shared, 100);
     ck_assert_int_eq(holder.count, 2);
 }
 
@@ -276,11 +284,7 @@ TEST(a_downgraded_lock_ends_no_earlier)
 {
     const struct holding_lock lock = either("r", 5), shared = lock_of("r", 5);
     read_x(NULL, 5, 100);
-    ck_assert_int_eq((int)holdings_claim(all, &holder, &lock, 0, &claim),
-                     (int)HOLDINGS_CLAIMED);
-    claim = holdings_move(all, claim, &shared);
-    holdings_grant(all, claim, 5, 50);
-    holdings_drop(all, claim, false);
+    move(&lock, &shared, 50);
     holdings_expire(all, 99);
     ck_assert_int_eq(holder.count, 1);
     holdings_expire(all, 100);
@@ -291,15 +295,9 @@ TEST(a_downgraded_lock_ends_no_earlier)
 TEST(what_is_moved_counts_whatever_is_held)
 {
     const struct holding_lock shared = lock_of("r", 5);
-    ck_assert_int_eq((int)try_claim("x", 0), (int)HOLDINGS_CLAIMED);
-    struct holding *waits;
-    const struct holding_lock x = lock_of(NULL, 0);
-    ck_assert_int_eq((int)holdings_claim(all, &holder, &x, 0, &waits),
-                     (int)HOLDINGS_CLAIMED);
+    struct holding *moves = claim_x(), *waits = claim_x();
     holder.most = 1;
-    claim = holdings_move(all, claim, &shared);
-    holdings_grant(all, claim, 5, 100);
-    holdings_drop(all, claim, false);
+    grant(holdings_move(all, moves, &shared), 5, 100);
     ck_assert_int_eq(holder.count, 2);
     holdings_drop(all, waits, false);
     ck_assert_int_eq(holder.count, 1);
@@ -310,10 +308,7 @@ static void hold_as(struct holder *its, const char *names, const char *reader,
 {
     const struct holding_lock lock = {
         .names = span_of(names), .reader = span_of(reader), .number = number};
-    ck_assert_int_eq((int)holdings_claim(all, its, &lock, 0, &claim),
-                     (int)HOLDINGS_CLAIMED);
-    holdings_grant(all, claim, number, 100 + number);
-    holdings_drop(all, claim, false);
+    grant(claim_lock(its, &lock, 0), number, 100 + number);
 }
 
 TEST(what_is_forced_counts_for_nobody)
@@ -341,10 +336,10 @@ TEST(what_is_forced_counts_for_nobody)
 TEST(what_is_forced_may_be_asked_for)
 {
     read_x(NULL, 1, 100);
-    ck_assert_int_eq((int)try_claim("x", 0), (int)HOLDINGS_CLAIMED);
+    struct holding *claimed = claim_x();
     holdings_force(all, span_of("x"), 1);
     ck_assert_int_eq(holder.count, 1);
-    holdings_drop(all, claim, false);
+    holdings_drop(all, claimed, false);
     ck_assert_int_eq(holder.count, 0);
 }
 
@@ -360,10 +355,7 @@ TEST(the_rest_of_a_crowd_expires_in_order)
         snprintf(reader, sizeof reader, "%d", i);
         const struct holding_lock lock = {.names = span_of(is_x ? "x" : "y"),
                                           .reader = span_of(reader)};
-        ck_assert_int_eq((int)holdings_claim(all, &holder, &lock, 0, &claim),
-                         (int)HOLDINGS_CLAIMED);
-        holdings_grant(all, claim, 1, 1000 + i * 7919 % CROWD);
-        holdings_drop(all, claim, false);
+        grant(claim_lock(&holder, &lock, 0), 1, 1000 + i * 7919 % CROWD);
         left += !is_x;
     }
     holdings_force(all, span_of("x"), 0);
@@ -419,8 +411,7 @@ TEST(at_random_it_is_what_a_simple_one_is)
                 break;
             }
             ck_assert(is_known || held < holder.most);
-            holdings_grant(all, claim, 1, end_us);
-            holdings_drop(all, claim, false);
+            grant(claim, 1, end_us);
             until_us[at] =
                 is_known && until_us[at] > end_us ? until_us[at] : end_us;
         }
@@ -473,11 +464,8 @@ static void downgrade(int name, int reader, int64_t now_us)
     if (known[name][READERS].until_us <= now_us ||
         known[name][reader].until_us > now_us)
         return;
-    ck_assert_int_eq((int)holdings_claim(all, &holder, &lock, now_us, &claim),
-                     (int)HOLDINGS_CLAIMED);
-    claim = holdings_move(all, claim, &lock);
-    holdings_grant(all, claim, lock.number, known[name][READERS].until_us);
-    holdings_drop(all, claim, false);
+    claim = holdings_move(all, claim_lock(&holder, &lock, now_us), &lock);
+    grant(claim, lock.number, known[name][READERS].until_us);
     known[name][reader] = known[name][READERS];
     known[name][READERS].until_us = 0;
 }
@@ -518,8 +506,7 @@ TEST(at_random_readers_are_what_a_simple_model_says)
             }
             ck_assert(is_known || count_known(now_us) < holder.most);
             number = now_us;
-            holdings_grant(all, claim, number, end_us);
-            holdings_drop(all, claim, false);
+            grant(claim, number, end_us);
             known[name][reader].number = number;
             if (!is_known || known[name][reader].until_us < end_us)
                 known[name][reader].until_us = end_us;
@@ -536,16 +523,16 @@ TEST(without_memory_nothing_is_claimed)
         for (int left = 1; left <= 2; left++) {
             starve.left = left;
             enum holdings_verdict verdict = try_claim(name, 0);
-            ck_assert_int_eq((int)verdict, (int)HOLDINGS_NO_MEMORY);
+            ck_assert_int_eq((int)verdict, HOLDINGS_NO_MEMORY);
             ck_assert_int_eq(holder.count, i);
         }
         starve.left = 0;
-        ck_assert_int_eq((int)try_claim(name, 0), (int)HOLDINGS_CLAIMED);
+        ck_assert_int_eq(try_claim(name, 0), HOLDINGS_CLAIMED);
         holdings_grant(all, claim, 1, 10 + i);
         holdings_drop(all, claim, false);
     }
     const struct holding_lock reader = lock_of("r", 5);
-    ck_assert_int_eq((int)try_claim("x", 0), (int)HOLDINGS_CLAIMED);
+    ck_assert_int_eq(try_claim("x", 0), HOLDINGS_CLAIMED);
     starve.left = 1;
     ck_assert_ptr_null(holdings_move(all, claim, &reader));
     ck_assert_int_eq(holder.count, 200);
