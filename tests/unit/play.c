@@ -185,7 +185,7 @@ void play_advance(int64_t us)
 
 void play_reply(struct play_call *sent, struct call_reply reply)
 {
-    ck_assert(!sent->is_answered);
+    ck_assert(sent != NULL && !sent->is_answered);
     sent->is_answered = true;
     if (reply.vote != VOTE_DISCONNECTED)
         reply.node_now_us =
@@ -213,31 +213,25 @@ void play_answer(enum call_kind kind, int node, int ballot)
 
 void play_answer_held(enum call_kind kind, int node, const char *value)
 {
-    struct play_call *sent = play_find(kind, node);
-    ck_assert(sent != NULL);
     if (kind == CALL_TOKENS)
         play_answer_tokens(node, value, 0);
     else
-        play_reply(sent, (struct call_reply){.vote = VOTE_HELD,
-                                             .pttl_ms = 5000,
-                                             .value = span_of(value)});
+        PLAY_REPLY(kind, node, .vote = VOTE_HELD, .pttl_ms = 5000,
+                   .value = span_of(value));
 }
 
 void play_answer_tokens(int node, const char *tokens, int64_t left)
 {
     char list[64 * (TOKEN_MAX + 4)] = "";
-    struct play_call *sent = play_find(CALL_TOKENS, node);
     size_t len = 0;
-    ck_assert(sent != NULL);
     while (*tokens != '\0') {
         size_t size = strcspn(tokens, " ");
         len += (size_t)snprintf(list + len, sizeof list - len, "%zu:%.*s", size,
                                 (int)size, tokens);
         tokens += size + (tokens[size] == ' ');
     }
-    play_reply(sent, (struct call_reply){.vote = VOTE_HELD,
-                                         .left = left,
-                                         .names = {list, len}});
+    PLAY_REPLY(CALL_TOKENS, node, .vote = VOTE_HELD, .left = left,
+               .names = {list, len});
 }
 
 void play_answer_range(enum call_kind kind, int from, int to, int ballot)

@@ -94,6 +94,8 @@ int play_count(enum call_kind kind);
 void play_answer(enum call_kind kind, int node, int ballot);
 void play_answer_held(enum call_kind kind, int node, const char *value);
 void play_reply(struct play_call *sent, struct call_reply reply);
+#define PLAY_REPLY(kind, node, ...)                                            \
+    play_reply(play_find(kind, node), (struct call_reply){__VA_ARGS__})
 
 /* Reports these tokens, joined by spaces, to a forced release, and how many
  * more there are. */

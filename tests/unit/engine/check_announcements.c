@@ -167,9 +167,8 @@ static void release_heard_by(const char *token, int64_t listeners)
 {
     (void)play_release(span_of(token));
     for (int i = 0; i < PLAY_NODES; i++)
-        play_reply(
-            play_find(CALL_RELEASE, i),
-            (struct call_reply){.vote = VOTE_DELETED, .listeners = listeners});
+        PLAY_REPLY(CALL_RELEASE, i, .vote = VOTE_DELETED,
+                   .listeners = listeners);
 }
 
 /* Passes the lock on so many times; two wait all the time. */

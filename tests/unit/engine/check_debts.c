@@ -1,5 +1,4 @@
 /* When nodes get what they owe, and in which order. */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -9,6 +8,7 @@
 #include "../../../server/engine/port/token.h"
 #include "../../../server/engine/rounds/debts.h"
 #include "../../lib/suite/suite.h"
+#include "../said.h"
 #include "../starve.h"
 
 enum { NODES = 5, SECOND_US = 1000000, TTL_US = 60 * SECOND_US, CALLS = 2000 };
@@ -499,36 +499,26 @@ TEST(each_is_done_once_whatever_happens)
     expect_nothing_owed();
 }
 
-/* What came on stderr since; a test is a process of its own. */
-static const char *read_log(int from)
-{
-    static char text[4096];
-    ssize_t got = read(from, text, sizeof text - 1);
-    text[got > 0 ? got : 0] = '\0';
-    return text;
-}
-
 TEST(what_was_dropped_is_told_once_in_a_while)
 {
-    int log[2];
-    ck_assert_int_eq(pipe2(log, O_NONBLOCK), 0);
-    dup2(log[1], STDERR_FILENO);
+    said_begin();
     log_set_level(LOG_WARN);
     debts.limit = 0;
     set_up(4, false);
     pass(20 * SECOND_US);
-    ck_assert_str_eq(read_log(log[0]), "");
+    ck_assert_str_eq(said(), "");
     owe(4, 1, 0); /* it hardly has that */
     pass(SECOND_US);
-    ck_assert_str_eq(read_log(log[0]), "");
+    ck_assert_str_eq(said(), "");
     owe(4, 1, 30 * SECOND_US);
     owe(4, 2, 30 * SECOND_US);
     pass(SECOND_US);
-    ck_assert_has(read_log(log[0]), "event=releases_dropped count=2");
+    ck_assert_has(said(), "event=releases_dropped count=2");
     owe(4, 3, 40 * SECOND_US);
     pass(5 * SECOND_US);
-    ck_assert_str_eq(read_log(log[0]), "");
+    ck_assert_str_eq(said(), "");
     pass(5 * SECOND_US);
-    ck_assert_has(read_log(log[0]), "event=releases_dropped count=1");
+    ck_assert_has(said(), "event=releases_dropped count=1");
     ck_assert_uint_eq(metrics.releases_dropped, 3);
+    said_end();
 }

@@ -256,10 +256,8 @@ static void begin_wait_for_a_slot(void)
     hold();
     for (int i = 0; i < 3; i++)
         if (play_find(CALL_SLOTS, i) != NULL)
-            play_reply(play_find(CALL_SLOTS, i),
-                       (struct call_reply){.vote = VOTE_DONE,
-                                           .pttl_ms = 5000,
-                                           .slots = span_of("111")});
+            PLAY_REPLY(CALL_SLOTS, i, .vote = VOTE_DONE, .pttl_ms = 5000,
+                       .slots = span_of("111"));
 }
 
 static void begin_permit(void)
@@ -301,9 +299,8 @@ static void begin_inspections(void)
     list((struct span){0});
     for (int i = 0; i < PLAY_NODES; i++)
         if (play_find(CALL_SCAN, i) != NULL)
-            play_reply(play_find(CALL_SCAN, i),
-                       (struct call_reply){.vote = VOTE_DONE,
-                                           .names = span_of("3:o:a3:o:b")});
+            PLAY_REPLY(CALL_SCAN, i, .vote = VOTE_DONE,
+                       .names = span_of("3:o:a3:o:b"));
 }
 
 static void begin_pool_page(void)

@@ -35,10 +35,8 @@ static engine_op list(void)
 
 static void answer_scan(int node, int64_t cursor, const char *names)
 {
-    play_reply(play_find(CALL_SCAN, node),
-               (struct call_reply){.vote = VOTE_DONE,
-                                   .cursor = cursor,
-                                   .names = span_of(names)});
+    PLAY_REPLY(CALL_SCAN, node, .vote = VOTE_DONE, .cursor = cursor,
+               .names = span_of(names));
 }
 
 /* Of the oldest inspection: h held, f free, s nothing. */

@@ -121,10 +121,8 @@ TEST(a_slot_far_ahead_takes_no_other_along)
 {
     (void)play_acquire();
     for (int i = 0; i < PLAY_NODES; i++)
-        play_reply(play_find(CALL_ACQUIRE, i),
-                   (struct call_reply){.vote = VOTE_STALE,
-                                       .highest = PLAY_EPOCH_US +
-                                                  INT64_C(3600000000)});
+        PLAY_REPLY(CALL_ACQUIRE, i, .vote = VOTE_STALE,
+                   .highest = PLAY_EPOCH_US + INT64_C(3600000000));
     (void)play_acquire();
     ck_assert_int_eq(play.sent[play.sent_count - 1].call.number,
                      PLAY_EPOCH_US + play.now_us + 2);
@@ -224,8 +222,7 @@ static void expect_floor(int node, int64_t floor)
 TEST(a_beat_that_was_told_is_the_floor_from_then_on)
 {
     (void)play_acquire();
-    play_reply(play_find(CALL_ACQUIRE, 2),
-               (struct call_reply){.vote = VOTE_GRANTED, .beat = 41});
+    PLAY_REPLY(CALL_ACQUIRE, 2, .vote = VOTE_GRANTED, .beat = 41);
     expect_floor(2, 41);
     const char *told = textf(" %s=%026d ", play_name(2), 41);
     ck_assert_has(play_find(CALL_LOOK, 3)->witnesses, told);
@@ -235,15 +232,12 @@ TEST(a_beat_that_was_told_is_the_floor_from_then_on)
 TEST(story_43_what_other_nodes_have_heard_is_the_floor_from_then_on)
 {
     play_advance(1200000);
-    play_reply(play_find(CALL_LOOK, 3),
-               (struct call_reply){
-                   .vote = VOTE_DONE,
-                   .beat = 2,
-                   .look = {.word = LOOK_ADMITTED,
-                            .admit = span_of(play_admission(3, false)),
-                            .is_durable = true,
-                            .beat = 2,
-                            .witnesses = play_heard(3, 2, 42, PLAY_NONE)}});
+    PLAY_REPLY(CALL_LOOK, 3, .vote = VOTE_DONE, .beat = 2,
+               .look = {.word = LOOK_ADMITTED,
+                        .admit = span_of(play_admission(3, false)),
+                        .is_durable = true,
+                        .beat = 2,
+                        .witnesses = play_heard(3, 2, 42, PLAY_NONE)});
     play_answer_all_looks();
     expect_floor(2, 42);
 }
@@ -252,9 +246,8 @@ TEST(story_43_what_other_nodes_have_heard_is_the_floor_from_then_on)
 TEST(what_is_no_answer_tells_no_beat)
 {
     (void)play_acquire();
-    play_reply(play_find(CALL_ACQUIRE, 2),
-               (struct call_reply){
-                   .vote = VOTE_UNFIT, .state = STATE_FAILED, .beat = 41});
+    PLAY_REPLY(CALL_ACQUIRE, 2, .vote = VOTE_UNFIT, .state = STATE_FAILED,
+               .beat = 41);
     expect_floor(2, 1);
 }
 

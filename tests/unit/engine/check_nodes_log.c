@@ -1,45 +1,27 @@
 /*
  * What the log tells of nodes, their clocks and the quorum.
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "../../../server/base/log.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"
+#include "../said.h"
 
 enum { SECOND = 1000000 };
 
-static int log_fd;
-
-/* Each test is a process of its own, so stderr may go into a pipe. */
 static void begin(void)
 {
-    int fds[2];
     play_begin();
-    ck_assert_int_eq(pipe(fds), 0);
-    fcntl(fds[0], F_SETFL, O_NONBLOCK);
-    dup2(fds[1], STDERR_FILENO);
-    close(fds[1]);
-    log_fd = fds[0];
+    said_begin();
     log_set_level(LOG_DEBUG);
 }
 
 static void end(void)
 {
     play_end();
-    close(log_fd);
-}
-
-/* All lines since. */
-static const char *read_log(void)
-{
-    static char text[65536];
-    ssize_t got = read(log_fd, text, sizeof text - 1);
-    text[got > 0 ? got : 0] = '\0';
-    return text;
+    said_end();
 }
 
 /* So many lines have this part. */
@@ -57,18 +39,18 @@ SUITE(nodes_log, .set_up = begin, .tear_down = end);
 TEST(a_node_is_told_by_what_it_means)
 {
     play_node_down(2);
-    const char *text = read_log();
+    const char *text = said();
     expect_lines(text,
                  " level=warn event=node node=c state=unreachable "
                  "detail=reset\n",
                  1);
     expect_lines(text, "event=", 1);
     play_node_connect(2);
-    text = read_log();
+    text = said();
     expect_lines(text, " level=debug event=node node=c state=admitting ", 1);
     expect_lines(text, "event=", 1);
     play_answer_look(2, LOOK_ADMITTED, "", "");
-    text = read_log();
+    text = said();
     expect_lines(text,
                  " level=info event=node node=c state=voting "
                  "detail=admitted\n",
@@ -80,23 +62,23 @@ TEST(a_quorum_is_told_when_it_goes_and_when_it_comes)
 {
     play_node_down(0);
     play_node_down(1);
-    expect_lines(read_log(), "quorum", 0);
+    expect_lines(said(), "quorum", 0);
     play_node_down(2);
-    const char *text = read_log();
+    const char *text = said();
     expect_lines(text,
                  " level=error event=no_quorum voting=2 quorum=3 "
                  "total=5\n",
                  1);
     play_node_down(3);
-    expect_lines(read_log(), "quorum", 0);
+    expect_lines(said(), "quorum", 0);
     play_node_up(3);
-    expect_lines(read_log(), "quorum", 0);
+    expect_lines(said(), "quorum", 0);
     play_node_up(0);
-    text = read_log();
+    text = said();
     expect_lines(text, " level=info event=quorum voting=3 quorum=3 total=5\n",
                  1);
     play_node_up(1);
-    expect_lines(read_log(), "quorum", 0);
+    expect_lines(said(), "quorum", 0);
 }
 
 TEST(a_clock_that_stepped_is_told_once)
@@ -105,9 +87,9 @@ TEST(a_clock_that_stepped_is_told_once)
     play.offset_us[3] = 2 * SECOND;
     (void)play_acquire();
     play_answer(CALL_ACQUIRE, 3, VOTE_GRANTED);
-    expect_lines(read_log(), "event=clock_step", 0); /* is not judged yet */
+    expect_lines(said(), "event=clock_step", 0); /* is not judged yet */
     play_answer_all_looks();
-    const char *text = read_log();
+    const char *text = said();
     expect_lines(text, " level=warn event=clock_step node=d step_us=199", 1);
     expect_lines(text, "event=clock_step", 1);
     expect_lines(text, "event=own_clock_suspect", 0);
@@ -122,7 +104,7 @@ TEST(our_own_clock_is_told_and_no_node)
         play.offset_us[i] = 2 * SECOND;
         play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
     }
-    const char *text = read_log();
+    const char *text = said();
     expect_lines(text, " level=warn event=own_clock_suspect ", 1);
     expect_lines(text, "event=clock_step", 0);
 }
@@ -134,9 +116,9 @@ TEST(the_first_quorum_is_told)
     log_set_level(LOG_INFO);
     for (int i = 0; i < PLAY_NODES; i++) {
         play_node_up(i);
-        expect_lines(read_log(), " event=quorum voting=3 ", i == 2);
+        expect_lines(said(), " event=quorum voting=3 ", i == 2);
     }
-    expect_lines(read_log(), "no_quorum", 0);
+    expect_lines(said(), "no_quorum", 0);
 }
 
 TEST(a_change_is_logged_once)
@@ -144,16 +126,16 @@ TEST(a_change_is_logged_once)
     play_lose_memory(0);
     play_advance(3 * SECOND);
     play_lose_memory(1);
-    expect_lines(read_log(), "event=node node=a state=quar", 1);
+    expect_lines(said(), "event=node node=a state=quar", 1);
     play_lose_memory(2);
-    expect_lines(read_log(), "event=no_quorum", 1);
+    expect_lines(said(), "event=no_quorum", 1);
     for (int i = 0; i < 3; i++) {
         play_node_down(i);
         play_node_up(i);
     }
-    expect_lines(read_log(), "event=quorum", 1);
+    expect_lines(said(), "event=quorum", 1);
     play_advance(3 * SECOND);
-    expect_lines(read_log(), "event=", 0);
+    expect_lines(said(), "event=", 0);
 }
 
 /* A durable node that comes back is marked for a moment, and then readmitted:
@@ -161,15 +143,15 @@ TEST(a_change_is_logged_once)
 TEST(a_quarantine_that_ends_at_once_is_not_logged)
 {
     play_node_down(0);
-    expect_lines(read_log(), "state=unreachable", 1);
+    expect_lines(said(), "state=unreachable", 1);
     play_node_connect(0);
     play_answer_look(0, LOOK_CREATED, play_admission(0, true), PLAY_MARK(2));
     play_advance(SECOND / 2);
     play_reconnect(0); /* readmitted by another server */
     play_answer_look(0, LOOK_ADMITTED, "", "");
-    expect_lines(read_log(), "state=quarantined", 0);
+    expect_lines(said(), "state=quarantined", 0);
     for (int i = 0; i < 3; i++)
         play_lose_memory(i);
     play_advance(2 * SECOND);
-    expect_lines(read_log(), "votes again in 66 s", 3);
+    expect_lines(said(), "votes again in 66 s", 3);
 }

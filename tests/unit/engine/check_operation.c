@@ -116,9 +116,7 @@ TEST(stale_is_tried_again_at_once_with_a_higher_number)
     engine_op op = play_acquire();
     int64_t highest = PLAY_EPOCH_US + play.now_us + 1000000;
     for (int i = 0; i < 3; i++)
-        play_reply(
-            play_find(CALL_ACQUIRE, i),
-            (struct call_reply){.vote = VOTE_STALE, .highest = highest + i});
+        PLAY_REPLY(CALL_ACQUIRE, i, .vote = VOTE_STALE, .highest = highest + i);
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 10);
     ck_assert_int_eq(play_find(CALL_ACQUIRE, 0)->call.number, highest + 3);
     play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);

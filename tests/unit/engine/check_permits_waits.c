@@ -280,9 +280,8 @@ TEST(after_many_hand_overs_others_get_their_turn)
         engine_op op = engine_release(play.engine, span_of("pool#0"),
                                       play_token(7 + i), NULL);
         for (int node = 0; node < PLAY_NODES; node++)
-            play_reply(
-                play_find(CALL_RELEASE, node),
-                (struct call_reply){.vote = VOTE_DELETED, .listeners = 2});
+            PLAY_REPLY(CALL_RELEASE, node, .vote = VOTE_DELETED,
+                       .listeners = 2);
         engine_close(play.engine, op);
         bool is_handed_over = play_count(CALL_ACQUIRE) > tries;
         ck_assert_int_eq(is_handed_over, i < TURNS - 1);

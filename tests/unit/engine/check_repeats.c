@@ -198,8 +198,7 @@ TEST(a_repeat_without_validity_is_not_undone)
 
 static void answer_was_free(int node)
 {
-    play_reply(play_find(CALL_REPEAT, node),
-               (struct call_reply){.vote = VOTE_GRANTED, .was_free = true});
+    PLAY_REPLY(CALL_REPEAT, node, .vote = VOTE_GRANTED, .was_free = true);
 }
 
 static char repeated[TOKEN_MAX + 1];
@@ -292,9 +291,8 @@ TEST(a_repeat_that_is_tried_again_is_undone_before)
     int64_t number = play_find(CALL_REPEAT, 0)->call.number;
     answer_was_free(3);
     for (int i = 0; i < 3; i++)
-        play_reply(
-            play_find(CALL_REPEAT, i),
-            (struct call_reply){.vote = VOTE_STALE, .highest = number + 1000});
+        PLAY_REPLY(CALL_REPEAT, i, .vote = VOTE_STALE,
+                   .highest = number + 1000);
     ck_assert_int_eq(play_count(CALL_REPEAT), 10);
     ck_assert_uint_eq(undone(), 1u << 3);
     const struct play_call *last = NULL;
@@ -324,9 +322,8 @@ TEST(a_stale_repeat_is_tried_again_with_a_higher_number)
     engine_op op = begin_repeat();
     int64_t number = play_find(CALL_REPEAT, 0)->call.number;
     for (int i = 0; i < 5; i++)
-        play_reply(
-            play_find(CALL_REPEAT, i),
-            (struct call_reply){.vote = VOTE_STALE, .highest = number + 1000});
+        PLAY_REPLY(CALL_REPEAT, i, .vote = VOTE_STALE,
+                   .highest = number + 1000);
     ck_assert_int_gt(play_find(CALL_REPEAT, 0)->call.number, number + 1000);
     play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
     ck_assert(play_result(op)->is_repeat);

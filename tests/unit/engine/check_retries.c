@@ -46,8 +46,7 @@ TEST(each_round_has_a_higher_number_than_the_one_before)
     int64_t number = PLAY_EPOCH_US + play.now_us + 1000000;
     (void)play_acquire();
     for (int i = 0; i < PLAY_NODES; i++)
-        play_reply(play_find(CALL_ACQUIRE, i),
-                   (struct call_reply){.vote = VOTE_STALE, .highest = number});
+        PLAY_REPLY(CALL_ACQUIRE, i, .vote = VOTE_STALE, .highest = number);
     for (int round = 3; round <= ROUNDS; round++) {
         int64_t last = play_find(CALL_ACQUIRE, 0)->call.number;
         ck_assert_int_gt(last, number);

@@ -20,13 +20,6 @@ static void begin(void)
     play.sent_count = 0;
 }
 
-static void begin_asking_all(void)
-{
-    play_begin_again(&play_settings);
-    play_nodes_up();
-    play.sent_count = 0;
-}
-
 SUITE(shared, .set_up = begin, .tear_down = play_end);
 
 static engine_op ask(bool is_shared, int64_t wait_ms)
@@ -57,11 +50,8 @@ static engine_op ask_again(void)
 
 static void answer_shared(enum call_kind kind, int node, int64_t holders)
 {
-    struct play_call *sent = play_find(kind, node);
-    ck_assert(sent != NULL);
-    play_reply(sent, (struct call_reply){.vote = VOTE_HELD,
-                                         .pttl_ms = 1000 * holders,
-                                         .holders = holders});
+    PLAY_REPLY(kind, node, .vote = VOTE_HELD, .pttl_ms = 1000 * holders,
+               .holders = holders);
 }
 
 static void copy_token(engine_op op, char token[TOKEN_MAX + 1])
@@ -182,8 +172,7 @@ TEST(with_a_key_each_attempt_may_replace_an_earlier_lock)
     ck_assert_int_gt(sent->call.seen, 0);
     ck_assert_int_lt(sent->call.seen, sent->call.number);
     for (int i = 0; i < 3; i++)
-        play_reply(play_find(CALL_REPEAT, i),
-                   (struct call_reply){.vote = VOTE_GRANTED, .was_free = true});
+        PLAY_REPLY(CALL_REPEAT, i, .vote = VOTE_GRANTED, .was_free = true);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
     ck_assert(!play_result(op)->is_repeat);
 }
@@ -192,9 +181,7 @@ TEST(it_is_a_repeat_if_one_was_replaced)
 {
     engine_op op = ask_again();
     for (int i = 0; i < 3; i++)
-        play_reply(
-            play_find(CALL_REPEAT, i),
-            (struct call_reply){.vote = VOTE_GRANTED, .was_free = i > 0});
+        PLAY_REPLY(CALL_REPEAT, i, .vote = VOTE_GRANTED, .was_free = i > 0);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
     ck_assert(play_result(op)->is_repeat);
 }
@@ -202,14 +189,12 @@ TEST(it_is_a_repeat_if_one_was_replaced)
 TEST(so_it_is_if_a_lost_attempt_replaced_one)
 {
     engine_op op = ask_again();
-    play_reply(play_find(CALL_REPEAT, 0),
-               (struct call_reply){.vote = VOTE_GRANTED});
+    PLAY_REPLY(CALL_REPEAT, 0, .vote = VOTE_GRANTED);
     for (int i = 1; i < 4; i++)
         play_answer(CALL_REPEAT, i, VOTE_LATE);
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
     for (int i = 0; i < 3; i++)
-        play_reply(play_find(CALL_REPEAT, i),
-                   (struct call_reply){.vote = VOTE_GRANTED, .was_free = true});
+        PLAY_REPLY(CALL_REPEAT, i, .vote = VOTE_GRANTED, .was_free = true);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
     ck_assert(play_result(op)->is_repeat);
 }
@@ -220,18 +205,14 @@ TEST(what_its_own_lost_attempt_left_is_no_earlier_lock)
 {
     engine_op op = ask_again();
     for (int i = 0; i < 3; i++)
-        play_reply(
-            play_find(CALL_REPEAT, i),
-            (struct call_reply){.vote = VOTE_STALE, .highest = play.now_us});
+        PLAY_REPLY(CALL_REPEAT, i, .vote = VOTE_STALE, .highest = play.now_us);
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
     for (int i = 3; i < 5; i++) {
-        play_reply(play_find(CALL_REPEAT, i),
-                   (struct call_reply){.vote = VOTE_GRANTED, .was_free = true});
+        PLAY_REPLY(CALL_REPEAT, i, .vote = VOTE_GRANTED, .was_free = true);
         play_answer(CALL_REPEAT, i, VOTE_GRANTED);
     }
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    play_reply(play_find(CALL_REPEAT, 0),
-               (struct call_reply){.vote = VOTE_GRANTED, .was_free = true});
+    PLAY_REPLY(CALL_REPEAT, 0, .vote = VOTE_GRANTED, .was_free = true);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
     ck_assert(!play_result(op)->is_repeat);
 }
@@ -243,8 +224,7 @@ TEST_RANGE(so_is_one_that_clocks_make_later, 0, 2)
     int64_t number = play_find(CALL_REPEAT, 0)->call.number;
     int64_t later = number + (_i == 0 ? 1 : 200000);
     for (int i = 0; i < 3; i++)
-        play_reply(play_find(CALL_REPEAT, i),
-                   (struct call_reply){.vote = VOTE_STALE, .highest = later});
+        PLAY_REPLY(CALL_REPEAT, i, .vote = VOTE_STALE, .highest = later);
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
     const struct call *call = &play_find(CALL_REPEAT, 0)->call;
     ck_assert_int_gt(call->number, later);
@@ -254,11 +234,30 @@ TEST_RANGE(so_is_one_that_clocks_make_later, 0, 2)
         ck_assert_int_lt(call->seen, number);
 }
 
+/* When it came, no clock was known. */
+TEST(a_reader_that_waited_for_the_nodes_replaces_its_earlier_lock)
+{
+    play_begin_again(&play_settings);
+    engine_op reader = ask_again_for(WAITING_MS);
+    play_advance(1000);
+    int64_t came_us = play.now_us;
+    play_nodes_up();
+    play_advance(1000000);
+    const struct play_call *sent = play_find(CALL_REPEAT, 0);
+    ck_assert(sent != NULL);
+    ck_assert_int_gt(sent->call.seen, 0);
+    ck_assert_int_le(sent->call.number - sent->call.seen,
+                     play.now_us - came_us + 1000000);
+    waiting_check(reader);
+}
+
 /* ---- waiting ------------------------------------------------------------ */
+
+/* All nodes are asked. */
+GROUP(waiting, .set_up = play_begin, .tear_down = play_end);
 
 TEST(readers_that_stand_together_get_in_together)
 {
-    begin_asking_all();
     engine_op writer = ask(false, WAITING_MS);
     waiting_grant();
     char token[TOKEN_MAX + 1];
@@ -280,7 +279,6 @@ TEST(readers_that_stand_together_get_in_together)
 
 TEST(no_reader_overtakes_a_writer_that_waits)
 {
-    begin_asking_all();
     engine_op writer = ask(false, WAITING_MS);
     waiting_find_held();
     int attempts = waiting_attempts();
@@ -302,7 +300,6 @@ static void keep_writer_out(void)
 /* Its own earlier lock shows nowhere among those that keep the writer out. */
 TEST(a_reader_that_waited_behind_a_writer_replaces_its_earlier_lock)
 {
-    begin_asking_all();
     engine_op writer = ask(false, 1000);
     engine_op reader = ask_again_for(WAITING_MS);
     int64_t asked_us = play_find(CALL_ACQUIRE, 0)->call.number;
@@ -320,7 +317,6 @@ TEST(a_reader_that_waited_behind_a_writer_replaces_its_earlier_lock)
 
 TEST(a_reader_that_waited_behind_another_replaces_its_earlier_lock)
 {
-    begin_asking_all();
     engine_op first = ask(true, WAITING_MS);
     engine_op second = ask_again_for(WAITING_MS);
     waiting_find_held();
@@ -339,7 +335,6 @@ TEST(a_reader_that_waited_behind_another_replaces_its_earlier_lock)
 /* It is in already: it need not wait until the writer was in. */
 TEST_RANGE(a_reader_repeats_before_a_writer_that_waits, 0, 2)
 {
-    begin_asking_all();
     engine_op writer = ask(false, WAITING_MS);
     keep_writer_out();
     engine_op reader = ask_again_for(_i == 0 ? 0 : WAITING_MS);
@@ -356,7 +351,6 @@ TEST_RANGE(a_reader_repeats_before_a_writer_that_waits, 0, 2)
 /* Another one asks in vain, and then waits behind the writer. */
 TEST_RANGE(a_reader_that_is_not_in_stays_behind_a_writer, 0, 2)
 {
-    begin_asking_all();
     engine_op writer = ask(false, WAITING_MS);
     keep_writer_out();
     engine_op reader = ask_again_for(_i == 0 ? 0 : WAITING_MS);
@@ -378,7 +372,6 @@ TEST_RANGE(a_reader_that_is_not_in_stays_behind_a_writer, 0, 2)
 /* Too few told whether it is in: it asks once more. */
 TEST(a_reader_that_got_no_quorum_asks_again_before_a_writer)
 {
-    begin_asking_all();
     engine_op writer = ask(false, WAITING_MS);
     keep_writer_out();
     engine_op reader = ask_again_for(WAITING_MS);
@@ -392,22 +385,5 @@ TEST(a_reader_that_got_no_quorum_asks_again_before_a_writer)
     }
     ck_assert_int_gt(play_count(CALL_REPEAT), repeats);
     waiting_check(writer);
-    waiting_check(reader);
-}
-
-/* When it came, no clock was known. */
-TEST(a_reader_that_waited_for_the_nodes_replaces_its_earlier_lock)
-{
-    play_begin_again(&play_settings);
-    engine_op reader = ask_again_for(WAITING_MS);
-    play_advance(1000);
-    int64_t came_us = play.now_us;
-    play_nodes_up();
-    play_advance(1000000);
-    const struct play_call *sent = play_find(CALL_REPEAT, 0);
-    ck_assert(sent != NULL);
-    ck_assert_int_gt(sent->call.seen, 0);
-    ck_assert_int_le(sent->call.number - sent->call.seen,
-                     play.now_us - came_us + 1000000);
     waiting_check(reader);
 }

@@ -19,16 +19,12 @@ enum {
 
 static void answer_missing(int node)
 {
-    struct play_call *sent = play_find(CALL_EXTEND, node);
-    ck_assert(sent != NULL);
-    play_reply(sent, (struct call_reply){.vote = VOTE_FREE, .highest = 1});
+    PLAY_REPLY(CALL_EXTEND, node, .vote = VOTE_FREE, .highest = 1);
 }
 
 static void answer_readers(int node)
 {
-    struct play_call *sent = play_find(CALL_EXTEND, node);
-    ck_assert(sent != NULL);
-    play_reply(sent, (struct call_reply){.vote = VOTE_HELD, .holders = 1});
+    PLAY_REPLY(CALL_EXTEND, node, .vote = VOTE_HELD, .holders = 1);
 }
 
 /* The first three have it; node 3 lacks it, and node 4 unless it has it. */
@@ -262,13 +258,9 @@ TEST(what_a_creation_found_is_looked_at)
 /* What one node tells of several: whether readers are there, too. */
 static void answer_other(int node, int missing, int holders)
 {
-    struct play_call *sent = play_find(CALL_EXTEND, node);
-    ck_assert(sent != NULL);
-    play_reply(sent, (struct call_reply){
-                         .vote = VOTE_HELD,
-                         .value = span_of(holders == 0 ? "another" : ""),
-                         .holders = holders,
-                         .highest = missing});
+    PLAY_REPLY(CALL_EXTEND, node, .vote = VOTE_HELD,
+               .value = span_of(holders == 0 ? "another" : ""),
+               .holders = holders, .highest = missing);
 }
 
 /* Of several resources others may have any on a node, for a moment. */

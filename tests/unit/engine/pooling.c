@@ -46,11 +46,8 @@ void pooling_tell(int nodes, const char *letters)
 
 void pooling_tell_from(int node, const char *letters)
 {
-    struct play_call *sent = play_find(CALL_SLOTS, node);
-    ck_assert_ptr_nonnull(sent);
-    play_reply(sent, (struct call_reply){.vote = VOTE_DONE,
-                                         .pttl_ms = 5000,
-                                         .slots = span_of(letters)});
+    PLAY_REPLY(CALL_SLOTS, node, .vote = VOTE_DONE, .pttl_ms = 5000,
+               .slots = span_of(letters));
 }
 
 int pooling_tries(void)
