@@ -12,9 +12,10 @@ TEST_PKGS := $(PKGS) check libcurl
 test_libs = $(shell pkg-config --libs $(TEST_PKGS))
 # the objects of some folders, below tests/
 objects = $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard $(1:%=tests/%/*.c))))
-unit_obj := $(call objects,unit unit/* lib/node lib/certs lib/folder lib/seeds \
-              lib/suite)
-integration_obj := $(call objects,integration lib/certs lib/folder lib/suite)
+unit_obj := $(call objects,unit unit/* lib/node lib/certs lib/folder \
+              lib/jsonat lib/seeds lib/suite)
+integration_obj := $(call objects,integration lib/certs lib/folder lib/jsonat \
+                     lib/suite)
 sim_obj := $(call objects,sim lib/node lib/seeds)
 differ_obj := $(call objects,differ lib/node lib/seeds)
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../../server/notify.h"
+#include "../lib/folder/folder.h"
 #include "../lib/suite/suite.h"
 #include "base/words.h"
 #include "said.h"
@@ -36,10 +37,7 @@ static void tear_down(void)
 
 static void write_file(const char *text, unsigned mode)
 {
-    FILE *file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    (void)fputs(text, file);
-    ck_assert_int_eq(fclose(file), 0);
+    folder_write(path, text);
     ck_assert_int_eq(chmod(path, mode), 0);
 }
 

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "../suite/suite.h"
+
 enum { TRIES = 1000, TRY_US = 10000, DESCRIPTORS = 16 };
 
 static int remove_entry(const char *path, const struct stat *stat, int type,
@@ -21,4 +23,12 @@ bool folder_remove(const char *path)
         usleep(TRY_US);
     }
     return false;
+}
+
+void folder_write(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "we");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(text, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
 }

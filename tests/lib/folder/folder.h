@@ -1,4 +1,4 @@
-/* Folders of tests. */
+/* Folders of tests, and files in them. */
 #ifndef REDLOCKD_TEST_FOLDER_H
 #define REDLOCKD_TEST_FOLDER_H
 
@@ -9,5 +9,8 @@
  * which rewrites a file there, may add to it for a while: so it tries for 10 s.
  */
 bool folder_remove(const char *path);
+
+/* The file has this text, and nothing else. */
+void folder_write(const char *path, const char *text);
 
 #endif

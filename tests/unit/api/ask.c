@@ -2,6 +2,7 @@
 
 #include "../../../api/handler.h"
 #include "../../../api/heartbeat.h"
+#include "../../lib/jsonat/jsonat.h"
 #include "../../lib/suite/suite.h"
 
 struct ask ask;
@@ -155,9 +156,7 @@ void ask_expect_detail(const char *part)
 
 void ask_expect_pointer(const char *pointer)
 {
-    const json_t *error = json_array_get(ask_member("errors"), 0);
-    ck_assert_str_eq(json_string_value(json_object_get(error, "pointer")),
-                     pointer);
+    ck_assert_str_eq(ask_text("errors.0.pointer"), pointer);
 }
 
 void ask_expect_lock(void)
@@ -195,7 +194,7 @@ void ask_expect_retry(int64_t most_ms)
 
 const json_t *ask_member(const char *member)
 {
-    return json_object_get(ask.body, member);
+    return json_at(ask.body, member);
 }
 
 const char *ask_text(const char *member)

@@ -66,7 +66,7 @@ void ask_expect_retry(int64_t most_ms);
 /* This problem, and all three. */
 void ask_expect_failed(int status, const char *code, int64_t retry_most_ms);
 
-/* Members of the answer's body; they must be there. */
+/* Members of the answer's body, as json_at finds them; they must be there. */
 const char *ask_text(const char *member);
 int64_t ask_number(const char *member);
 const json_t *ask_member(const char *member); /* or NULL */

@@ -152,10 +152,8 @@ TEST(a_refused_acquire_tells_who_holds_the_lock)
 {
     ck_assert(!ask_call(LOCK_ACQUIRE));
     for (int i = 0; i < 3; i++)
-        play_reply(play_find(CALL_ACQUIRE, i),
-                   (struct call_reply){.vote = VOTE_HELD,
-                                       .pttl_ms = 1000,
-                                       .value = span_of(ASK_TOKEN ".web-3")});
+        PLAY_REPLY(CALL_ACQUIRE, i, .vote = VOTE_HELD, .pttl_ms = 1000,
+                   .value = span_of(ASK_TOKEN ".web-3"));
     ask_answer(play.now_us);
     expect(HEAD("refused", "acquire") ORDER OWNER
            "\"status\":409,\"code\":\"lock_held\",\"held_by\":{"

@@ -115,11 +115,7 @@ TEST(an_id_or_a_token_that_is_none_does_not_stop_the_others)
     ck_assert_str_eq(text(0, "code"), "invalid_request");
     ck_assert_ptr_null(text(1, "code"));
     ck_assert_str_eq(text(2, "code"), "invalid_request");
-    ck_assert_str_eq(
-        json_string_value(json_object_get(
-            json_array_get(json_object_get(answer(2), "errors"), 0),
-            "pointer")),
-        "/token");
+    ck_assert_str_eq(ask_text("locks.2.errors.0.pointer"), "/token");
 }
 
 TEST(where_nothing_is_asked_of_the_nodes_the_answer_is_there)

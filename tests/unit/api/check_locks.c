@@ -12,10 +12,8 @@ static void ask_and_hold(const char *value, int64_t pttl_ms)
 {
     ck_assert(!ask_call(LOCK_ACQUIRE));
     for (int i = 0; i < 3; i++)
-        play_reply(play_find(CALL_ACQUIRE, i),
-                   (struct call_reply){.vote = VOTE_HELD,
-                                       .pttl_ms = pttl_ms,
-                                       .value = span_of(value)});
+        PLAY_REPLY(CALL_ACQUIRE, i, .vote = VOTE_HELD, .pttl_ms = pttl_ms,
+                   .value = span_of(value));
     ask_expect_now(409, "lock_held");
     ck_assert(ask.request.op == 0);
 }
@@ -108,11 +106,8 @@ TEST(a_holder_is_told)
                  ".web-9",
                  5000);
     ask_expect_failed(409, "lock_held", 135);
-    const json_t *holder = ask_member("held_by");
-    ck_assert_str_eq(json_string_value(json_object_get(holder, "owner")),
-                     "web-9");
-    ck_assert_int_eq(
-        json_integer_value(json_object_get(holder, "remaining_ms")), 5000);
+    ck_assert_str_eq(ask_text("held_by.owner"), "web-9");
+    ck_assert_int_eq(ask_number("held_by.remaining_ms"), 5000);
     ck_assert_str_eq(ask_text("detail"), "somebody else holds this lock");
 }
 
@@ -130,15 +125,11 @@ TEST_RANGE(a_crowd_of_readers_is_told_to_readers, 0, 3)
         textf("{\"resource\":\"a\",\"mode\":\"%s\"}", rows[_i].mode);
     ck_assert(!ask_send("POST", "/locks", body));
     for (int i = 0; i < 3; i++)
-        play_reply(play_find(CALL_ACQUIRE, i),
-                   (struct call_reply){.vote = VOTE_HELD,
-                                       .pttl_ms = 5000,
-                                       .holders = rows[_i].readers});
+        PLAY_REPLY(CALL_ACQUIRE, i, .vote = VOTE_HELD, .pttl_ms = 5000,
+                   .holders = rows[_i].readers);
     ask_expect_now(409, rows[_i].code);
     ask_expect_retry(1000);
-    ck_assert_int_eq(
-        json_integer_value(json_object_get(ask_member("held_by"), "readers")),
-        rows[_i].readers);
+    ck_assert_int_eq(ask_number("held_by.readers"), rows[_i].readers);
 }
 
 TEST(a_lock_without_end_is_told)

@@ -12,13 +12,6 @@
 
 SUITE(locks_permits, .set_up = ask_begin, .tear_down = ask_end);
 
-static int64_t nth(const char *member, size_t n)
-{
-    const json_t *list = ask_member(member);
-    ck_assert_uint_lt(n, json_array_size(list));
-    return json_integer_value(json_array_get(list, n));
-}
-
 TEST(a_grant_tells_its_slot)
 {
     ask_and_vote("POST", "/locks", BODY, CALL_ACQUIRE, VOTE_GRANTED);
@@ -27,7 +20,7 @@ TEST(a_grant_tells_its_slot)
     ck_assert_str_eq(ask_text("resource"), "pool");
     ck_assert_int_eq(ask_number("limit"), 1);
     ck_assert_uint_eq(json_array_size(ask_member("slots")), 1);
-    ck_assert_int_eq(nth("slots", 0), 0);
+    ck_assert_int_eq(ask_number("slots.0"), 0);
     ck_assert_str_eq(ask.response.location, "/locks/" ID);
     ck_assert_str_eq(ask_text("token"), play.sent[0].token);
 }
@@ -37,8 +30,8 @@ TEST(a_grant_of_several_tells_all_of_them)
     ask_and_vote("POST", "/locks", TWO, CALL_ACQUIRE, VOTE_GRANTED);
     ask_expect(201, NULL);
     ck_assert_str_eq(ask_text("resource"), "pool");
-    ck_assert_int_eq(nth("slots", 0), 0);
-    ck_assert_int_eq(nth("slots", 1), 1);
+    ck_assert_int_eq(ask_number("slots.0"), 0);
+    ck_assert_int_eq(ask_number("slots.1"), 1);
 }
 
 TEST(slots_are_told_in_the_order_of_their_numbers)
@@ -48,7 +41,7 @@ TEST(slots_are_told_in_the_order_of_their_numbers)
                  CALL_ACQUIRE, VOTE_GRANTED);
     ask_expect(201, NULL);
     for (size_t i = 0; i < 11; i++)
-        ck_assert_int_eq(nth("slots", i), (int64_t)i);
+        ck_assert_int_eq(ask_number(textf("slots.%zu", i)), (int64_t)i);
 }
 
 TEST(a_full_pool_is_held)
@@ -56,10 +49,8 @@ TEST(a_full_pool_is_held)
     ck_assert(!ask_send("POST", "/locks", BODY));
     play_hold_range(CALL_ACQUIRE, 0, PLAY_NODES, PLAY_TOKEN_OF(1) ".me");
     for (int i = 0; i < 3; i++)
-        play_reply(play_find(CALL_SLOTS, i),
-                   (struct call_reply){.vote = VOTE_DONE,
-                                       .pttl_ms = 500,
-                                       .slots = span_of("1")});
+        PLAY_REPLY(CALL_SLOTS, i, .vote = VOTE_DONE, .pttl_ms = 500,
+                   .slots = span_of("1"));
     ask_expect_now(409, "lock_held");
     ck_assert_str_eq(ask_text("id"), "pool");
     ck_assert_str_eq(ask_text("resource"), "pool");
@@ -107,14 +98,12 @@ TEST(the_slots_of_a_pool_are_told)
     ck_assert_int_eq(ask_number("limit"), 3);
     ck_assert_int_eq(ask_number("waiters"), 0);
     ck_assert_uint_eq(json_array_size(ask_member("slots")), 1);
-    const json_t *slot = json_array_get(ask_member("slots"), 0);
-    ck_assert_int_eq(json_integer_value(json_object_get(slot, "slot")), 1);
-    ck_assert_int_eq(json_integer_value(json_object_get(slot, "fencing_token")),
-                     7);
-    ck_assert_str_eq(json_string_value(json_object_get(slot, "owner")), "me");
+    ck_assert_int_eq(ask_number("slots.0.slot"), 1);
+    ck_assert_int_eq(ask_number("slots.0.fencing_token"), 7);
+    ck_assert_str_eq(ask_text("slots.0.owner"), "me");
     ck_assert_uint_eq(json_array_size(ask_member("free")), 2);
-    ck_assert_int_eq(nth("free", 0), 0);
-    ck_assert_int_eq(nth("free", 1), 2);
+    ck_assert_int_eq(ask_number("free.0"), 0);
+    ck_assert_int_eq(ask_number("free.1"), 2);
 }
 
 TEST(clients_that_wait_for_a_pool_are_counted)

@@ -37,13 +37,11 @@ TEST_RANGE(without_a_quorum_each_vote_is_told, 0, LOCK_CALLS)
     ask_call_and_vote(_i, UNFIT(READ_ONLY));
     ask_expect_failed(503, "no_quorum", calls[_i].retry_most_ms);
     ck_assert_str_eq(ask_text("detail"), calls[_i].detail);
-    const json_t *nodes = ask_member("nodes");
-    ck_assert_uint_eq(json_array_size(nodes), PLAY_NODES);
-    for (size_t i = 0; i < PLAY_NODES; i++) {
-        const json_t *node = json_array_get(nodes, i);
-        ck_assert_str_eq(json_string_value(json_object_get(node, "node")),
+    ck_assert_uint_eq(json_array_size(ask_member("nodes")), PLAY_NODES);
+    for (int i = 0; i < PLAY_NODES; i++) {
+        ck_assert_str_eq(ask_text(textf("nodes.%d.node", i)),
                          play_settings.node_names[i]);
-        ck_assert_str_eq(json_string_value(json_object_get(node, "vote")),
+        ck_assert_str_eq(ask_text(textf("nodes.%d.vote", i)),
                          i < 3 ? "read_only" : "pending");
     }
 }
@@ -115,8 +113,7 @@ TEST(a_bar_is_told_with_its_end)
     int64_t highest = PLAY_EPOCH_US + play.now_us + 60000000;
     ck_assert(!ask_call(LOCK_ACQUIRE));
     for (int i = 0; i < 20 && play_find(CALL_ACQUIRE, i % 5) != NULL; i++)
-        play_reply(play_find(CALL_ACQUIRE, i % 5),
-                   (struct call_reply){.vote = VOTE_STALE, .highest = highest});
+        PLAY_REPLY(CALL_ACQUIRE, i % 5, .vote = VOTE_STALE, .highest = highest);
     ask_expect_now(503, "no_quorum");
     int64_t seconds = -1;
     ck_assert_int_eq(sscanf(ask_text("detail"),

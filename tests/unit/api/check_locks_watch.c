@@ -44,11 +44,8 @@ TEST_EACH(a_wrong_argument_is_told, bad)
 {
     ck_assert(watch(bad[_i].query));
     ask_expect(400, "invalid_request");
-    const json_t *errors = ask_member("errors");
-    ck_assert_uint_eq(json_array_size(errors), 1);
-    ck_assert_str_eq(json_string_value(
-                         json_object_get(json_array_get(errors, 0), "pointer")),
-                     bad[_i].pointer);
+    ck_assert_uint_eq(json_array_size(ask_member("errors")), 1);
+    ask_expect_pointer(bad[_i].pointer);
 }
 
 /* There is nothing to wait for, or no time. */

@@ -9,18 +9,14 @@ static void get(const char *target)
     ck_assert(ask_send("GET", target, NULL));
 }
 
-static const char *member_of(size_t node, const char *member)
-{
-    return json_string_value(
-        json_object_get(json_array_get(ask_member("nodes"), node), member));
-}
-
 static void expect_nodes(const char *of_first)
 {
     ck_assert_uint_eq(json_array_size(ask_member("nodes")), PLAY_NODES);
-    for (size_t i = 0; i < PLAY_NODES; i++) {
-        ck_assert_str_eq(member_of(i, "node"), play_settings.node_names[i]);
-        ck_assert_str_eq(member_of(i, "state"), i < 3 ? of_first : "voting");
+    for (int i = 0; i < PLAY_NODES; i++) {
+        ck_assert_str_eq(ask_text(textf("nodes.%d.node", i)),
+                         play_settings.node_names[i]);
+        ck_assert_str_eq(ask_text(textf("nodes.%d.state", i)),
+                         i < 3 ? of_first : "voting");
     }
 }
 
@@ -122,8 +118,7 @@ TEST(nodes_are_told_with_the_age_of_their_states)
     int64_t before_us = clock_now_us();
     get("/nodes");
     int64_t after_us = clock_now_us();
-    int64_t since_ms = json_integer_value(
-        json_object_get(json_array_get(ask_member("nodes"), 0), "since_ms"));
+    int64_t since_ms = ask_number("nodes.0.since_ms");
     ck_assert_int_ge(since_ms, (before_us - view.since_us) / 1000);
     ck_assert_int_le(since_ms, (after_us - view.since_us) / 1000);
 }

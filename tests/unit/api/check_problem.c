@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "../../../api/message/problem.h"
+#include "../../lib/jsonat/jsonat.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"
 
@@ -142,12 +143,6 @@ TEST(lock_is_named_as_where_it_was_granted)
                 "\"resource\":\"a/\\\"b\\\"\"}\n");
 }
 
-static const char *text_of(json_t *nodes, size_t node, const char *member)
-{
-    return json_string_value(
-        json_object_get(json_array_get(nodes, node), member));
-}
-
 /* A vote that speaks of the node's state has the state's own reason. */
 TEST(votes_are_told_by_node)
 {
@@ -164,14 +159,15 @@ TEST(votes_are_told_by_node)
                               .engine = play.engine};
     problem_respond(&problem, "r", &response);
     json_t *root = json_loads(response.body, 0, NULL);
-    json_t *nodes = json_object_get(root, "nodes");
-    ck_assert_uint_eq(json_array_size(nodes), 3);
-    ck_assert_str_eq(text_of(nodes, 0, "node"), "a");
-    ck_assert_str_eq(text_of(nodes, 0, "vote"), "silent");
-    ck_assert_str_eq(text_of(nodes, 0, "detail"),
+    ck_assert_uint_eq(json_array_size(json_at(root, "nodes")), 3);
+    ck_assert_str_eq(json_string_value(json_at(root, "nodes.0.node")), "a");
+    ck_assert_str_eq(json_string_value(json_at(root, "nodes.0.vote")),
+                     "silent");
+    ck_assert_str_eq(json_string_value(json_at(root, "nodes.0.detail")),
                      "no reply within the node timeout");
-    ck_assert_str_eq(text_of(nodes, 2, "vote"), "quarantined");
-    ck_assert_str_eq(text_of(nodes, 2, "detail"),
+    ck_assert_str_eq(json_string_value(json_at(root, "nodes.2.vote")),
+                     "quarantined");
+    ck_assert_str_eq(json_string_value(json_at(root, "nodes.2.detail")),
                      "may have forgotten locks; votes again in 67 s");
     json_decref(root);
     play_end();

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../lib/folder/folder.h"
 #include "../../lib/suite/suite.h"
 #include "../growth.h"
 #include "secure.h"
@@ -14,14 +15,6 @@
 enum { HOUR_S = 3600 };
 
 static char error[TRUST_TEXT_MAX];
-
-static void write_text(int which, const char *text)
-{
-    FILE *file = fopen(secure.path[which], "w");
-    ck_assert_ptr_nonnull(file);
-    fputs(text, file);
-    ck_assert_int_eq(fclose(file), 0);
-}
 
 static void refuse(const char *option, const char *reason)
 {
@@ -47,12 +40,12 @@ TEST(without_tls_no_file_is_read)
 
 TEST(file_that_is_no_ca_is_refused)
 {
-    write_text(0, "");
+    folder_write(secure.path[0], "");
     refuse("--node-ca \"/tmp/redlockd-tls", "PEM");
-    write_text(0, "hello");
+    folder_write(secure.path[0], "hello");
     refuse("--node-ca", "PEM");
-    write_text(0, "-----BEGIN CERTIFICATE-----\nAAAA\n"
-                  "-----END CERTIFICATE-----\n");
+    folder_write(secure.path[0], "-----BEGIN CERTIFICATE-----\nAAAA\n"
+                                 "-----END CERTIFICATE-----\n");
     refuse("--node-ca", "");
     ck_assert_int_eq(unlink(secure.path[0]), 0);
     refuse("--node-ca", "No such file");
@@ -70,12 +63,12 @@ TEST(pair_must_fit)
     trust_free(trust);
     secure_give(ours, other);
     refuse("--node-key", "does not belong to the first certificate");
-    write_text(2, "hello");
+    folder_write(secure.path[2], "hello");
     refuse("--node-key", "PEM");
     ck_assert_int_eq(unlink(secure.path[2]), 0);
     refuse("--node-key", "No such file");
     certs_write_key(ours, secure.path[2]);
-    write_text(1, certs_key_pem(ours));
+    folder_write(secure.path[1], certs_key_pem(ours));
     refuse("--node-cert", "PEM");
     ck_assert_int_eq(unlink(secure.path[1]), 0);
     refuse("--node-cert", "No such file");
@@ -87,10 +80,11 @@ TEST(key_with_a_passphrase_is_refused)
 {
     struct certs *ours = certs_new(&(struct certs_wish){.name = "us"});
     secure_give(ours, ours);
-    write_text(
-        2, "-----BEGIN ENCRYPTED PRIVATE KEY-----\n"
-           "MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAhdwC3tDmqK2QICCAAw\n"
-           "-----END ENCRYPTED PRIVATE KEY-----\n");
+    folder_write(
+        secure.path[2],
+        "-----BEGIN ENCRYPTED PRIVATE KEY-----\n"
+        "MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAhdwC3tDmqK2QICCAAw\n"
+        "-----END ENCRYPTED PRIVATE KEY-----\n");
     refuse("--node-key", "");
     certs_free(ours);
 }
@@ -98,7 +92,7 @@ TEST(key_with_a_passphrase_is_refused)
 TEST(bad_reload_leaves_what_was)
 {
     secure_start();
-    write_text(0, "hello");
+    folder_write(secure.path[0], "hello");
     ck_assert(!trust_reload(secure.trust, error));
     ck_assert_has(error, "--node-ca");
     secure_start();
