@@ -71,9 +71,8 @@ const struct answer *auth_call(const struct server *server, const char *token,
     int at = 0;
     while (with.headers[at] != NULL)
         at++;
-    if (token != NULL) {
+    if (token != NULL)
         with.headers[at] = textf("Authorization: Bearer %s", token);
-    }
     return http_call(server, &with);
 }
 
@@ -83,13 +82,8 @@ const struct answer *auth_acquire(const struct server *server,
 {
     const struct answer *answer =
         AUTH(server, token, .method = "POST", .path = "/locks", .json = json);
-    if (lock == NULL || answer->status >= 300)
-        return answer;
-    snprintf(lock->path, sizeof lock->path, "/locks/%s",
-             answer_text(answer, "id"));
-    snprintf(lock->token, sizeof lock->token, "%s",
-             answer_text(answer, "token"));
-    lock->number = answer_int(answer, "fencing_token");
+    if (lock != NULL && answer->status < 300)
+        lock_read(lock, answer->json);
     return answer;
 }
 

@@ -308,9 +308,8 @@ TEST(another_identity_cannot_repeat_an_acquire)
 
 static int count_listed(const char *token, const char *target)
 {
-    const struct answer *a =
-        AUTH(server, token, .method = "GET", .path = target);
-    answer_expect(a, 200, NULL);
+    const struct answer *a = answer_expect(
+        AUTH(server, token, .method = "GET", .path = target), 200, NULL);
     return (int)json_array_size(json_object_get(a->json, "locks"));
 }
 
@@ -327,10 +326,10 @@ TEST(lists_show_what_lies_inside)
     WAIT_UNTIL(SOON_MS, count_listed("red", "/locks?prefix=r/l") == 2);
     const struct answer *a =
         AUTH(server, "red", .method = "GET", .path = "/locks");
-    ck_assert_ptr_null(strstr(a->body, "\"g/"));
-    ck_assert_ptr_null(strstr(a->body, "\"l\""));
-    ck_assert_ptr_nonnull(strstr(a->body, "\"r/l1\""));
-    ck_assert_ptr_nonnull(strstr(a->body, "\"shared /l\""));
+    ck_assert_lacks(a->body, "\"g/");
+    ck_assert_lacks(a->body, "\"l\"");
+    ck_assert_has(a->body, "\"r/l1\"");
+    ck_assert_has(a->body, "\"shared /l\"");
     ck_assert_int_eq(count_listed("green", "/locks?prefix=g"), 1);
     answer_expect(
         AUTH(server, "red", .method = "GET", .path = "/locks?prefix=g"), 403,

@@ -31,14 +31,14 @@ TEST(drain_is_told_to_balancers_and_fails_nobody)
     struct lock lock;
 
     world_start(&world, 3, "--drain-ms 60000");
-    answer_expect(lock_acquire(server, "drain", 9000, &lock), 201, NULL);
+    lock_take(server, "drain", 9000, &lock);
     kill(server->pid, SIGTERM);
     WAIT_UNTIL(9000, http_probe(server, "/readyz") == 503);
     answer_expect(HTTP(server, .method = "GET", .path = "/readyz"), 503,
                   "shutting_down");
     lock_expect_cycle(server, "more"); /* until they have noticed */
     const struct answer *last = lock_inspect(server, "more");
-    ck_assert_ptr_nonnull(strstr(last->head, "\r\nConnection: close\r\n"));
+    ck_assert_has(last->head, "\r\nConnection: close\r\n");
     answer_expect(lock_extend(server, &lock, 9000), 200, NULL);
     answer_expect(lock_release(server, &lock), 200, NULL);
     http_disconnect();
@@ -101,7 +101,7 @@ TEST(a_release_is_brought_to_its_end_before_the_server_ends)
     for (int i = 0; i < 4; i++) {
         struct lock lock;
         int status;
-        answer_expect(lock_acquire(server, "ends", 30000, &lock), 201, NULL);
+        lock_take(server, "ends", 30000, &lock);
         answer_expect(lock_release(other, &lock), 200, NULL);
         kill(other->pid, SIGTERM);
         status = harness_reap(other->pid, 20000);
@@ -110,8 +110,7 @@ TEST(a_release_is_brought_to_its_end_before_the_server_ends)
         other->pid = 0;
         harness_pause_ms(500); /* the fill has come, and all else */
         ck_assert_int_eq(world_count_keys(&world, "ends"), 0);
-        world_start_server(&world, 1, "--drain-ms 0");
-        world_wait_ready(&world, 1);
+        world_serve(&world, 1, "--drain-ms 0");
     }
     world_stop(&world);
 }
@@ -145,7 +144,7 @@ TEST_RANGE(drain_answers_what_is_in_flight, 0, 2)
     ck_assert_int_eq(poll(&wait, 1, 200), 0);
     kill(server->pid, signals[_i]);
     raw_read(fd, out, sizeof out, "}\n", 9000);
-    ck_assert_ptr_nonnull(strstr(out, " 503 "));
+    ck_assert_has(out, " 503 ");
     close(fd);
     world_stop(&world);
 }

@@ -23,8 +23,7 @@ TEST(a_durable_node_votes_again_once_it_has_loaded)
 {
     struct lock lock;
     world_start(&world, 5, "");
-    answer_expect(lock_acquire(&world.servers[0], "kept", 60000, &lock), 201,
-                  NULL);
+    lock_take(&world.servers[0], "kept", 60000, &lock);
     WAIT_UNTIL(AWHILE_MS, node_integer(&world.nodes[0], "EXISTS kept") == 1);
     node_kill(&world.nodes[0]);
     node_start(&world.nodes[0]);
@@ -51,8 +50,7 @@ TEST(story_29_a_life_without_the_file_costs_the_vote)
     WAIT_UNTIL(SOON_MS, rival_is_voting(&world, 0, 0));
     struct lock lock;
     int64_t promised_ms = harness_now_ms();
-    answer_expect(lock_acquire(&world.servers[0], "meanwhile", HELD_MS, &lock),
-                  201, NULL);
+    lock_take(&world.servers[0], "meanwhile", HELD_MS, &lock);
     node_kill(node);
     node->is_durable = true;
     node_start(node);

@@ -6,7 +6,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -148,7 +147,7 @@ TEST(numbers_rise_from_server_to_server)
     world_start_two(&world, 3, "");
     for (int i = 0; i < 50; i++) {
         const struct server *server = &world.servers[i % 2];
-        answer_expect(lock_acquire(server, "turns", 9000, &lock), 201, NULL);
+        lock_take(server, "turns", 9000, &lock);
         ck_assert_int_gt(lock.number, before.number);
         /* any replica may extend and release what another one granted */
         const struct server *other = &world.servers[(i + 1) % 2];
@@ -171,14 +170,14 @@ TEST(numbers_of_clocks_that_were_ahead_are_named)
     struct lock lock;
 
     world_start(&world, N, "");
-    answer_expect(lock_acquire(server, "early", 9000, &lock), 201, NULL);
+    lock_take(server, "early", 9000, &lock);
     answer_expect(lock_release(server, &lock), 200, NULL);
     for (int i = 0; i < N; i++)
         node_do(&world.nodes[i], "EVAL %s 1 redlockd:state %lld %lld", raise,
                 (long long)lock.number, (long long)lock.number + HOUR_US);
     answer = lock_acquire(server, "early", 9000, &lock);
     answer_expect(answer, 503, "no_quorum");
-    ck_assert_ptr_nonnull(strstr(answer_text(answer, "detail"), "once ahead"));
-    answer_expect(lock_acquire(server, "other", 9000, &lock), 201, NULL);
+    ck_assert_has(answer_text(answer, "detail"), "once ahead");
+    lock_take(server, "other", 9000, &lock);
     world_stop(&world);
 }

@@ -15,7 +15,7 @@ static void cycle(const char *resource)
 {
     struct lock lock;
 
-    answer_expect(lock_acquire(server, resource, 9000, &lock), 201, NULL);
+    lock_take(server, resource, 9000, &lock);
     answer_expect(lock_release(server, &lock), 200, NULL);
 }
 

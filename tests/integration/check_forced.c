@@ -110,15 +110,11 @@ TEST(story_66_a_reader_who_comes_after_the_answer_stays)
 {
     int lost = 0, count = tries();
     for (int i = 0; i < count; i++) {
-        struct grant before, after;
+        struct lock before, after;
         const char *name = textf("later-%d", i);
-        answer_expect(
-            grant_ask(&world.servers[0], body_of(name, true), NULL, &before),
-            201, NULL);
+        grant_take(&world.servers[0], body_of(name, true), NULL, &before);
         answer_expect(force_all(&world.servers[0], name), 200, NULL);
-        answer_expect(
-            grant_ask(&world.servers[1], body_of(name, true), NULL, &after),
-            201, NULL);
+        grant_take(&world.servers[1], body_of(name, true), NULL, &after);
         int64_t until_ms = harness_now_ms() + 1500;
         bool is_there = true;
         while (is_there && harness_now_ms() < until_ms) {
@@ -128,7 +124,7 @@ TEST(story_66_a_reader_who_comes_after_the_answer_stays)
             harness_pause_ms(50);
         }
         lost += !is_there;
-        (void)grant_release(&world.servers[1], &after);
+        (void)lock_release(&world.servers[1], &after);
     }
     printf("forced: %d of %d readers who came later were lost\n", lost, count);
     ck_assert_int_eq(lost, 0);
@@ -137,15 +133,14 @@ TEST(story_66_a_reader_who_comes_after_the_answer_stays)
 /* ---- a downgrade that reached three nodes ---------------------------------
  */
 
-static void downgrade(const struct server *server, struct grant *grant)
+static void downgrade(const struct server *server, struct lock *grant)
 {
     char path[6100], json[400];
     snprintf(path, sizeof path, "%s/extend", grant->path);
     snprintf(json, sizeof json, "{\"mode\":\"shared\",\"token\":\"%s\"}",
              grant->token);
-    const struct answer *a =
-        HTTP(server, .method = "PUT", .path = path, .json = json);
-    answer_expect(a, 200, NULL);
+    const struct answer *a = answer_expect(
+        HTTP(server, .method = "PUT", .path = path, .json = json), 200, NULL);
     snprintf(grant->token, sizeof grant->token, "%s", answer_text(a, "token"));
 }
 
@@ -153,18 +148,15 @@ static void downgrade(const struct server *server, struct grant *grant)
  * The exclusive value stays where a node was paused: the repair, which would
  * bring the shared one there, needs more of its time.
  */
-static bool leave_half(const char *name, struct grant *grant)
+static bool leave_half(const char *name, struct lock *grant)
 {
     const struct server *server = &world.servers[2];
-    answer_expect(grant_ask(server, body_of(name, false), NULL, grant), 201,
-                  NULL);
+    grant_take(server, body_of(name, false), NULL, grant);
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, name) == N);
-    for (int i = 0; i < 2; i++)
-        node_pause(&world.nodes[i]);
+    world_pause_nodes(&world, 0, 2);
     downgrade(server, grant);
     harness_pause_ms(250); /* the node timeout: the downgrade comes too late */
-    for (int i = 0; i < 2; i++)
-        node_resume(&world.nodes[i]);
+    world_resume_nodes(&world, 0, 2);
     int left = 0;
     for (int i = 0; i < 2; i++)
         left +=
@@ -178,7 +170,7 @@ TEST_RANGE(story_67_what_a_downgrade_did_not_reach_is_released, 0, 2)
     int halves = 0, left = 0, count = tries();
     for (int i = 0; i < count; i++) {
         char name[32], path[128];
-        struct grant grant;
+        struct lock grant;
         snprintf(name, sizeof name, "half-%d-%d", _i, i);
         halves += leave_half(name, &grant);
         snprintf(path, sizeof path, "/locks/%s?force=%lld", name,
@@ -203,16 +195,14 @@ TEST_RANGE(story_67_what_a_downgrade_did_not_reach_is_released, 0, 2)
 
 TEST(many_readers_are_released_together)
 {
-    static struct grant grants[CROWD];
+    static struct lock grants[CROWD];
     const struct server *server = &world.servers[2];
     for (int i = 0; i < CROWD; i++)
-        answer_expect(
-            grant_ask(server, body_of("crowd", true), NULL, &grants[i]), 201,
-            NULL);
+        grant_take(server, body_of("crowd", true), NULL, &grants[i]);
     WAIT_UNTIL(SOON_MS, count_members("crowd") == N * CROWD);
     answer_expect(force_all(server, "crowd"), 200, NULL);
     WAIT_UNTIL(SOON_MS, count_members("crowd") == 0);
-    answer_expect(grant_extend(server, &grants[CROWD - 1], TTL_MS), 404,
+    answer_expect(lock_extend(server, &grants[CROWD - 1], TTL_MS), 404,
                   "lock_not_found");
     answer_expect(force_all(server, "crowd"), 404, "lock_not_found");
 }
@@ -234,23 +224,19 @@ TEST(a_readers_leftover_on_a_minority_is_released)
 /* Last: it takes nodes away. */
 TEST(nodes_that_were_away_release_the_same_readers_later)
 {
-    struct grant old, next;
+    struct lock old, next;
     const struct server *server = &world.servers[2];
-    answer_expect(grant_ask(server, body_of("away", true), NULL, &old), 201,
-                  NULL);
+    grant_take(server, body_of("away", true), NULL, &old);
     WAIT_UNTIL(SOON_MS, count_members("away") == N);
-    for (int i = 0; i < 2; i++)
-        node_pause(&world.nodes[i]);
+    world_pause_nodes(&world, 0, 2);
     answer_expect(force_all(server, "away"), 200, NULL);
-    answer_expect(grant_ask(server, body_of("away", true), NULL, &next), 201,
-                  NULL);
-    for (int i = 0; i < 2; i++)
-        node_resume(&world.nodes[i]);
+    grant_take(server, body_of("away", true), NULL, &next);
+    world_resume_nodes(&world, 0, 2);
     for (int i = 0; i < 2; i++) {
         const char *text = textf("%s", old.token);
         WAIT_UNTIL(SOON_MS,
                    node_text(&world.nodes[i], "ZSCORE away %s", text) == NULL);
     }
-    answer_expect(grant_extend(server, &next, TTL_MS), 200, NULL);
-    answer_expect(grant_release(server, &next), 200, NULL);
+    answer_expect(lock_extend(server, &next, TTL_MS), 200, NULL);
+    answer_expect(lock_release(server, &next), 200, NULL);
 }

@@ -19,9 +19,7 @@ static void hold(int count, const char *prefix, int ttl_ms)
 {
     for (int i = 0; i < count; i++) {
         const char *resource = textf("%s/%d", prefix, i);
-        answer_expect(
-            lock_acquire(&world.servers[i % 2], resource, ttl_ms, &locks[i]),
-            201, NULL);
+        lock_take(&world.servers[i % 2], resource, ttl_ms, &locks[i]);
     }
 }
 
@@ -56,8 +54,7 @@ static void expect_extended(const struct answer *answer, int n)
 TEST(a_hundred_locks_last_longer)
 {
     hold(MANY, "many", SHORT_MS);
-    const struct answer *answer = beat(1, MANY);
-    answer_expect(answer, 200, NULL);
+    const struct answer *answer = answer_expect(beat(1, MANY), 200, NULL);
     for (int i = 0; i < MANY; i++)
         expect_extended(answer, i);
     answer =
@@ -72,8 +69,7 @@ TEST(a_paused_node_delays_nobody)
     hold(3, "paused", TTL_MS);
     node_pause(&world.nodes[1]);
     node_pause(&world.nodes[3]);
-    const struct answer *answer = beat(0, 3);
-    answer_expect(answer, 200, NULL);
+    const struct answer *answer = answer_expect(beat(0, 3), 200, NULL);
     for (int i = 0; i < 3; i++)
         expect_extended(answer, i);
     node_resume(&world.nodes[1]);
@@ -83,16 +79,13 @@ TEST(a_paused_node_delays_nobody)
 TEST(without_a_quorum_each_lock_is_told_so)
 {
     hold(3, "quorum", TTL_MS);
-    for (int i = 0; i < 3; i++)
-        node_pause(&world.nodes[i]);
-    const struct answer *answer = beat(0, 3);
-    answer_expect(answer, 200, NULL);
+    world_pause_nodes(&world, 0, 3);
+    const struct answer *answer = answer_expect(beat(0, 3), 200, NULL);
     for (int i = 0; i < 3; i++) {
         ck_assert_int_eq(member(answer, i, "status"), 503);
         ck_assert_int_gt(member(answer, i, "retry_after_ms"), 0);
     }
-    for (int i = 0; i < 3; i++)
-        node_resume(&world.nodes[i]);
+    world_resume_nodes(&world, 0, 3);
     world_wait_ready(&world, 0);
     answer = beat(0, 3);
     for (int i = 0; i < 3; i++)
@@ -106,10 +99,8 @@ TEST(what_is_lost_stays_lost)
     hold(3, "lost", TTL_MS);
     answer_expect(lock_release(&world.servers[1], &locks[0]), 200, NULL);
     answer_expect(lock_release(&world.servers[1], &locks[1]), 200, NULL);
-    answer_expect(lock_acquire(&world.servers[1], "lost/1", TTL_MS, &next), 201,
-                  NULL);
-    const struct answer *answer = beat(0, 3);
-    answer_expect(answer, 200, NULL);
+    lock_take(&world.servers[1], "lost/1", TTL_MS, &next);
+    const struct answer *answer = answer_expect(beat(0, 3), 200, NULL);
     ck_assert_int_eq(member(answer, 0, "status"), 404);
     ck_assert_int_eq(member(answer, 1, "status"), 409);
     expect_extended(answer, 2);

@@ -42,11 +42,8 @@ static int acquire(const char *resource, const char *mode, const char *key,
     const struct answer *a =
         AUTH(server, "green", .method = "POST", .path = "/locks", .json = json,
              .headers = {key});
-    if (a->status >= 300)
-        return a->status;
-    snprintf(lock->path, sizeof lock->path, "/locks/%s", answer_text(a, "id"));
-    snprintf(lock->token, sizeof lock->token, "%s", answer_text(a, "token"));
-    lock->number = answer_int(a, "fencing_token");
+    if (a->status < 300)
+        lock_read(lock, a->json);
     return a->status;
 }
 
@@ -62,8 +59,7 @@ static void write_lock(const char *resource, struct lock *lock)
 
 static void extend(struct lock *lock, const char *json, int status)
 {
-    char path[1600];
-    snprintf(path, sizeof path, "%s/extend", lock->path);
+    const char *path = textf("%s/extend", lock->path);
     const struct answer *a =
         AUTH(server, "green", .method = "PUT", .path = path,
              .token = lock->token, .json = json);
@@ -80,8 +76,7 @@ static void release(const struct lock *lock)
 
 static void force(const struct lock *lock, const char *which)
 {
-    char path[1600];
-    snprintf(path, sizeof path, "%s?force=%s", lock->path, which);
+    const char *path = textf("%s?force=%s", lock->path, which);
     answer_expect(AUTH(server, "blue", .method = "DELETE", .path = path), 200,
                   NULL);
 }

@@ -149,10 +149,9 @@ TEST(longest_resource_and_owner_are_accepted)
 {
     char *body = harness_repeat(
         "{\"resource\":\"#\",\"owner\":\"az.AZ:09@/-_\"}", "x", 255);
-    const struct answer *a =
-        HTTP(server, .method = "POST", .path = "/locks", .json = body);
-
-    answer_expect(a, 201, NULL);
+    const struct answer *a = answer_expect(
+        HTTP(server, .method = "POST", .path = "/locks", .json = body), 201,
+        NULL);
     free(body);
     body =
         harness_repeat("{\"resource\":\"owner64\",\"owner\":\"#\"}", "o", 64);
@@ -164,10 +163,9 @@ TEST(longest_resource_and_owner_are_accepted)
 TEST(empty_body_is_400)
 {
     const struct answer *a =
-        HTTP(server, .method = "POST", .path = "/locks",
-             .headers = {"Content-Type: application/json"});
-
-    answer_expect(a, 400, "invalid_request");
+        answer_expect(HTTP(server, .method = "POST", .path = "/locks",
+                           .headers = {"Content-Type: application/json"}),
+                      400, "invalid_request");
     a = HTTP(server, .method = "POST", .path = "/locks", .json = "");
     answer_expect(a, 400, "invalid_request");
     next_request_works();
@@ -184,12 +182,11 @@ static const char *const types[] = {
 
 TEST_EACH(other_content_type_is_415_and_names_json, types)
 {
-    const struct answer *a =
+    const struct answer *a = answer_expect(
         HTTP(server, .method = "POST", .path = "/locks",
-             .json = "{\"resource\":\"x\"}", .headers = {types[_i]});
-
-    answer_expect(a, 415, "unsupported_media_type");
-    ck_assert_ptr_nonnull(strstr(answer_text(a, "detail"), "--json"));
+             .json = "{\"resource\":\"x\"}", .headers = {types[_i]}),
+        415, "unsupported_media_type");
+    ck_assert_has(answer_text(a, "detail"), "--json");
     next_request_works();
 }
 
@@ -206,23 +203,20 @@ static const char *const bad_keys[] = {
 
 TEST_EACH(a_bad_idempotency_key_is_refused, bad_keys)
 {
-    const struct answer *a =
+    const struct answer *a = answer_expect(
         HTTP(server, .method = "POST", .path = "/locks",
-             .json = "{\"resource\":\"x\"}", .headers = {bad_keys[_i]});
-
-    answer_expect(a, 400, "invalid_request");
-    ck_assert_ptr_nonnull(strstr(answer_text(a, "detail"), "Idempotency-Key"));
+             .json = "{\"resource\":\"x\"}", .headers = {bad_keys[_i]}),
+        400, "invalid_request");
+    ck_assert_has(answer_text(a, "detail"), "Idempotency-Key");
     next_request_works();
 }
 
 TEST(two_idempotency_keys_are_refused)
 {
     static const char key[] = "Idempotency-Key: 0123456789abcdef";
-    const struct answer *a =
-        HTTP(server, .method = "POST", .path = "/locks",
-             .json = "{\"resource\":\"x\"}", .headers = {key, key});
-
-    answer_expect(a, 400, "bad_request");
+    answer_expect(HTTP(server, .method = "POST", .path = "/locks",
+                       .json = "{\"resource\":\"x\"}", .headers = {key, key}),
+                  400, "bad_request");
     next_request_works();
 }
 
@@ -249,11 +243,10 @@ TEST(body_above_16_kib_is_413)
 
 TEST(chunked_body_works)
 {
-    const struct answer *a = HTTP(server, .method = "POST", .path = "/locks",
-                                  .json = "{\"resource\":\"input:chunked\"}",
-                                  .headers = {"Transfer-Encoding: chunked"});
-
-    answer_expect(a, 201, NULL);
+    answer_expect(HTTP(server, .method = "POST", .path = "/locks",
+                       .json = "{\"resource\":\"input:chunked\"}",
+                       .headers = {"Transfer-Encoding: chunked"}),
+                  201, NULL);
 }
 
 /* ---- ids ---------------------------------------------------------------- */

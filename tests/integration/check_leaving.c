@@ -134,14 +134,12 @@ static void leave(int fd, int number)
 
 static void pause_nodes(void)
 {
-    for (int i = 0; i < MAJORITY; i++)
-        node_pause(&world.nodes[i]);
+    world_pause_nodes(&world, 0, MAJORITY);
 }
 
 static void resume_nodes(void)
 {
-    for (int i = 0; i < MAJORITY; i++)
-        node_resume(&world.nodes[i]);
+    world_resume_nodes(&world, 0, MAJORITY);
 }
 
 /* It ends within the time, with 0. */
@@ -167,8 +165,7 @@ static void try(bool (*scene)(int))
 {
     int tries = number_of("LEAVING_TRIES", 1), failed = 0;
     for (int i = 0; i < tries; i++) {
-        world_start_server(&world, 0, "--node-timeout-ms 500 --drain-ms 100");
-        world_wait_ready(&world, 0);
+        world_serve(&world, 0, "--node-timeout-ms 500 --drain-ms 100");
         http_disconnect();
         failed += !scene(i);
     }

@@ -196,7 +196,7 @@ TEST(what_stays_is_shown_once_while_others_come_and_go)
 TEST(a_lock_is_shown_as_by_its_inspection)
 {
     struct lock lock;
-    answer_expect(lock_acquire(server, "s:a/b", 50000, &lock), 201, NULL);
+    lock_take(server, "s:a/b", 50000, &lock);
     const struct answer *a =
         HTTP(server, .method = "GET", .path = "/locks?prefix=s%3A");
     while (json_array_size(json_object_get(a->json, "locks")) == 0) {
@@ -271,11 +271,10 @@ TEST(exactly_the_held_of_50000_keys_with_two_nodes_away)
     for (int i = 0; i < OURS; i++) {
         struct lock lock;
         const char *resource = textf("k:ours:%d", i);
-        answer_expect(lock_acquire(server, resource, 60000, &lock), 201, NULL);
+        lock_take(server, resource, 60000, &lock);
         WAIT_UNTIL(SOON_MS, world_count_keys(&world, resource) == N);
     }
-    node_kill(&world.nodes[0]);
-    node_kill(&world.nodes[1]);
+    world_kill_nodes(&world, 0, 2);
     WAIT_UNTIL(SOON_MS, http_metric(server, "redlockd_quorum_margin") == 0);
     for (int i = 2; i < N; i++)
         before[i] = node_us(&world.nodes[i]);

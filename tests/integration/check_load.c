@@ -216,8 +216,7 @@ static void expect_recovery(void)
 
     WAIT_UNTIL(20000, are_voting(N));
     expect_no_keys(); /* of the acquires that were lost meanwhile */
-    answer_expect(lock_acquire(&world.servers[0], "order:42", TTL_MS, &lock),
-                  201, NULL);
+    lock_take(&world.servers[0], "order:42", TTL_MS, &lock);
     answer_expect(lock_release(&world.servers[0], &lock), 200, NULL);
     expect_no_keys();
 }
@@ -225,12 +224,10 @@ static void expect_recovery(void)
 TEST(three_dead_nodes_are_no_quorum_until_one_is_back)
 {
     world_start(&world, N, "");
-    for (int i = 0; i < 3; i++)
-        node_kill(&world.nodes[i]);
+    world_kill_nodes(&world, 0, 3);
     WAIT_UNTIL(20000, are_voting(2));
     expect_no_quorum();
-    for (int i = 0; i < 3; i++)
-        node_start(&world.nodes[i]);
+    world_restart_nodes(&world, 0, 3);
     expect_recovery();
     world_stop(&world);
 }
@@ -239,14 +236,12 @@ TEST(three_dead_nodes_are_no_quorum_until_one_is_back)
 TEST(three_paused_nodes_are_no_quorum_until_one_is_back)
 {
     world_start(&world, N, "");
-    for (int i = 0; i < 3; i++)
-        node_pause(&world.nodes[i]);
+    world_pause_nodes(&world, 0, 3);
     for (int i = 0; i < 5; i++)
         expect_no_quorum();
     WAIT_UNTIL(20000, are_voting(2));
     expect_no_quorum();
-    for (int i = 0; i < 3; i++)
-        node_resume(&world.nodes[i]);
+    world_resume_nodes(&world, 0, 3);
     expect_recovery();
     world_stop(&world);
 }

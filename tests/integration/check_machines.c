@@ -29,8 +29,7 @@ static void expect_new_votes(const int nodes[ROLLING_NAMES])
 {
     for (int i = 2; i < ROLLING_NAMES; i++)
         WAIT_UNTIL(VOTE_MS, workers_are_kept_at(&world.nodes[nodes[i]]));
-    node_kill(&world.nodes[0]);
-    node_kill(&world.nodes[1]);
+    world_kill_nodes(&world, 0, 2);
     harness_pause_ms(1500);
 }
 

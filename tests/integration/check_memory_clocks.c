@@ -51,9 +51,7 @@ TEST(story_48_clock_an_hour_ahead_is_set_right)
     ck_assert(!rival_is_voting_anywhere(&world, 0));
     node_set_clock(node, 0);
     WAIT_UNTIL(ONE_QUARANTINE_MS, rival_all_vote_everywhere(&world));
-    answer_expect(
-        lock_acquire(&world.servers[0], "right", LIMIT_MS, &holder.lock), 201,
-        NULL);
+    lock_take(&world.servers[0], "right", LIMIT_MS, &holder.lock);
     world_stop(&world);
 }
 
@@ -96,8 +94,7 @@ TEST(story_49_step_that_hides_behind_a_slow_reply)
     start_nodes(0);
     snprintf(world.servers[0].ports, sizeof world.servers[0].ports, "%d=%d",
              node->port, delay_replies(node, 150));
-    world_start_server(&world, 0, LIMIT);
-    world_wait_ready(&world, 0);
+    world_serve(&world, 0, LIMIT);
     rival_hold(&world, 0, 1000, &holder);
     ck_assert_int_eq(node_integer(node, "EXISTS contended"), 1);
     node_set_clock(node, 120);

@@ -33,10 +33,10 @@ TEST(story_42_fresh_server_looks_first_at_an_old_copy)
     rival_start(&world, N, 1, LIMIT);
     node_start_copy(&copy, victim);
     rival_hold(&world, 0, LIMIT_MS, &holder);
-    world_pause_server(&world, 0);
+    server_pause(&world.servers[0]);
     node_bring_back(victim, &copy);
     rival_start_fresh(&world, 1, LIMIT);
-    world_resume_server(&world, 0);
+    server_resume(&world.servers[0]);
     harness_pause_ms(1500); /* it has looked as well, and found nothing */
     rival_expect_refused_without(&world, &holder, 0, RETURN_MS);
     node_kill(&copy);

@@ -59,16 +59,13 @@ TEST(story_52_all_append_only_files_are_loaded_without_the_rights)
     world_start_nodes(&world, N);
     for (int i = 0; i < N; i++)
         restart_without(&world.nodes[i], "-pexpireat");
-    world_start_server(&world, 0, LIMIT " --first-start yes");
-    world_wait_ready(&world, 0);
+    world_serve(&world, 0, LIMIT " --first-start yes");
     ck_assert(!has_durable_node());
     rival_hold(&world, 0, 3000, &holder);
     rival_extend(&world, 0, LIMIT_MS, &holder);
     world_kill_server(&world, 0);
-    for (int i = 0; i < N; i++)
-        node_kill(&world.nodes[i]);
-    for (int i = 0; i < N; i++)
-        node_start(&world.nodes[i]);
+    world_kill_nodes(&world, 0, N);
+    world_restart_nodes(&world, 0, N);
     world_start_server(&world, 0, LIMIT);
     WAIT_UNTIL(RETURN_MS, http_probe(&world.servers[0], "/livez") == 200);
     rival_expect_refused_without(&world, &holder, 0, RETURN_MS);

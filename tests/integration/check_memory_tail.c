@@ -172,7 +172,7 @@ static bool try_to_hold(const struct scene *scene, long *length)
 
 static void forget(long length)
 {
-    world_pause_server(&world, HOLDERS);
+    server_pause(&world.servers[HOLDERS]);
     node_kill(victim);
     node_cut_file(victim, length);
     node_start(victim);
@@ -237,7 +237,7 @@ static void play(const struct scene *scene, int nodes)
             ck_assert_int_lt(missed, 10 + 2 * tries_wanted());
         }
         if (is_held)
-            world_resume_server(&world, HOLDERS);
+            server_resume(&world.servers[HOLDERS]);
         WAIT_UNTIL(RETURN_MS, rival_all_vote_everywhere(&world));
     }
     world_stop(&world);

@@ -67,7 +67,7 @@ static void work(int client)
         client % 4 < 3
             ? "{\"resource\":\"crowd\",\"limit\":10,\"wait_ms\":5000}"
             : "{\"resource\":\"crowd\",\"limit\":10}";
-    struct grant grant;
+    struct lock grant;
     for (int i = 0; !atomic_load(&crowd->is_over); i++) {
         const struct answer *answer = grant_ask(server, json, NULL, &grant);
         if (answer->status != 201) {
@@ -76,7 +76,7 @@ static void work(int client)
         }
         const json_t *slots = json_object_get(answer->json, "slots");
         hold(client, (int)json_integer_value(json_array_get(slots, 0)));
-        if (grant_release(&world.servers[i % 2], &grant)->status != 200)
+        if (lock_release(&world.servers[i % 2], &grant)->status != 200)
             atomic_fetch_add(&crowd->lost, 1);
     }
 }
@@ -162,17 +162,16 @@ TEST(a_permit_is_a_lock_for_every_call)
 {
     const struct server *server = &world.servers[0];
     const struct server *other = &world.servers[1];
-    struct grant grant;
+    struct lock grant;
     const char *json = "{\"resource\":\"p\",\"limit\":2,\"owner\":\"me\"}";
     char name[16], path[6100];
     json_int_t slot = first_slot(grant_ask(server, json, NULL, &grant));
-    answer_expect(grant_extend(other, &grant, 9000), 200, NULL);
+    answer_expect(lock_extend(other, &grant, 9000), 200, NULL);
     snprintf(name, sizeof name, "p#%d", (int)slot);
     struct lock lock;
     answer_expect(lock_acquire(other, name, 1000, &lock), 409, "lock_held");
-    const struct answer *answer =
-        HTTP(other, .method = "GET", .path = "/locks/p?limit=2");
-    answer_expect(answer, 200, NULL);
+    const struct answer *answer = answer_expect(
+        HTTP(other, .method = "GET", .path = "/locks/p?limit=2"), 200, NULL);
     const json_t *slots = json_object_get(answer->json, "slots");
     const json_t *held = json_array_get(slots, 0);
     ck_assert_uint_eq(json_array_size(slots), 1);
@@ -187,24 +186,23 @@ TEST(a_permit_is_a_lock_for_every_call)
     answer_expect(HTTP(other, .method = "DELETE", .path = path), 200, NULL);
     /* three nodes were enough for the answer */
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, name) == 0);
-    answer_expect(grant_release(server, &grant), 404, "lock_not_found");
+    answer_expect(lock_release(server, &grant), 404, "lock_not_found");
 }
 
 TEST(several_permits_are_granted_together_or_not)
 {
     const struct server *server = &world.servers[0];
-    struct grant two, one;
+    struct lock two, one;
     const char *json = "{\"resource\":\"s\",\"limit\":3,\"permits\":2}";
-    answer_expect(grant_ask(server, json, NULL, &two), 201, NULL);
+    grant_take(server, json, NULL, &two);
     answer_expect(grant_ask(&world.servers[1], json, NULL, NULL), 409,
                   "lock_held");
-    answer_expect(grant_ask(&world.servers[1],
-                            "{\"resource\":\"s\",\"limit\":3}", NULL, &one),
-                  201, NULL);
-    answer_expect(grant_release(&world.servers[1], &two), 200, NULL);
-    answer_expect(grant_ask(server, json, NULL, &two), 201, NULL);
-    answer_expect(grant_release(server, &two), 200, NULL);
-    answer_expect(grant_release(server, &one), 200, NULL);
+    grant_take(&world.servers[1], "{\"resource\":\"s\",\"limit\":3}", NULL,
+               &one);
+    answer_expect(lock_release(&world.servers[1], &two), 200, NULL);
+    grant_take(server, json, NULL, &two);
+    answer_expect(lock_release(server, &two), 200, NULL);
+    answer_expect(lock_release(server, &one), 200, NULL);
 }
 
 /* Its answer was lost, and it asks another server. */
@@ -212,15 +210,15 @@ TEST(a_repeat_gets_the_same_slot)
 {
     static const char key[] = "9f1c27a5-b9d0-4e6e-8f1c-27a5b9d04e6e";
     const char *json = "{\"resource\":\"r\",\"limit\":100}";
-    struct grant grant, again;
+    struct lock grant, again;
     json_int_t slot =
         first_slot(grant_ask(&world.servers[0], json, key, &grant));
     const struct answer *answer =
         grant_ask(&world.servers[1], json, key, &again);
     ck_assert_int_eq(answer->status, 200);
     ck_assert_int_eq(first_slot(answer), slot);
-    answer_expect(grant_release(&world.servers[0], &grant), 409, "not_owner");
-    answer_expect(grant_release(&world.servers[0], &again), 200, NULL);
+    answer_expect(lock_release(&world.servers[0], &grant), 409, "not_owner");
+    answer_expect(lock_release(&world.servers[0], &again), 200, NULL);
 }
 
 /* The nodes announce it on the channel of the pool. */
@@ -228,16 +226,15 @@ TEST(a_release_at_another_server_wakes_one_that_waits)
 {
     static const char json[] =
         "{\"resource\":\"w\",\"limit\":1,\"wait_ms\":20000}";
-    struct grant grant;
+    struct lock grant;
     for (int i = 0; i < 4; i++) {
-        answer_expect(grant_ask(&world.servers[0], json, NULL, &grant), 201,
-                      NULL);
+        grant_take(&world.servers[0], json, NULL, &grant);
         int fd = grant_send(&world.servers[1], json, NULL);
         waiter_expect_count(&world.servers[1], 1);
         harness_pause_ms(300); /* until the nodes announce */
-        answer_expect(grant_release(&world.servers[0], &grant), 200, NULL);
+        answer_expect(lock_release(&world.servers[0], &grant), 200, NULL);
         grant = grant_read(fd, 201, SOON_MS);
-        answer_expect(grant_release(&world.servers[1], &grant), 200, NULL);
+        answer_expect(lock_release(&world.servers[1], &grant), 200, NULL);
     }
     ck_assert_int_gt(waiter_handovers(&world.servers[1], "announcement"), 0);
 }

@@ -133,8 +133,7 @@ TEST(an_unchanged_configuration_goes_on)
     EXPECT("\nepoch: 1\n");
     EXPECT("\nheld: nothing\n");
     EXPECT("\npause: none");
-    answer_expect(lock_acquire(&world.servers[0], "held", 30000, &lock), 201,
-                  NULL);
+    lock_take(&world.servers[0], "held", 30000, &lock);
     EXPECT_PLAN(GOES_ON, options_of("--config-epoch 20 --max-ttl-ms 90000", 'a',
                                     usual, NODES));
     EXPECT("\nepoch: 1, which the nodes carry; 20");
@@ -215,8 +214,7 @@ TEST(five_names_become_three)
     struct lock lock;
     begin();
     serve();
-    answer_expect(lock_acquire(&world.servers[0], "held", 30000, &lock), 201,
-                  NULL);
+    lock_take(&world.servers[0], "held", 30000, &lock);
     EXPECT_PLAN(PAUSE, options_of("", 'a', usual, 3));
     EXPECT(": carries other names, of epoch 1; does not vote");
     EXPECT("\nepoch: 1 is too low");

@@ -42,14 +42,12 @@ static int send_post(int ttl_ms)
 
 static void pause_nodes(void)
 {
-    for (int i = 0; i < N; i++)
-        node_pause(&world.nodes[i]);
+    world_pause_nodes(&world, 0, N);
 }
 
 static void resume_nodes(void)
 {
-    for (int i = 0; i < N; i++)
-        node_resume(&world.nodes[i]);
+    world_resume_nodes(&world, 0, N);
 }
 
 /* ---- too late ----------------------------------------------------------- */
@@ -81,7 +79,7 @@ TEST(a_grant_that_comes_too_late_is_validity_exhausted)
         is_seen = strstr(answer, "\"code\":\"validity_exhausted\"");
     }
     ck_assert_msg(is_seen, "%s", answer);
-    ck_assert_ptr_nonnull(strstr(answer, "\"retry_after_ms\":"));
+    ck_assert_has(answer, "\"retry_after_ms\":");
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, "order:42") == 0);
     lock_expect_cycle(server, "order:42");
     ck_assert(http_metric(server,
@@ -153,7 +151,7 @@ static void inspect_many(void)
     }
     for (int i = 0; i < CLIENTS; i++) {
         raw_read(fds[i], answers, sizeof answers, NULL, 60000);
-        ck_assert_ptr_nonnull(strstr(answers, "lock_not_found"));
+        ck_assert_has(answers, "lock_not_found");
         close(fds[i]);
     }
     free(text);
@@ -167,9 +165,8 @@ static const char *owe_many(void)
     node_do(&world.nodes[0], "CLIENT PAUSE 120000 WRITE");
     inspect_many();
     node_kill(&world.nodes[1]);
-    const struct answer *answer =
-        lock_acquire(server, "order:42", 60000, &lock);
-    answer_expect(answer, 503, "no_quorum");
+    const struct answer *answer = answer_expect(
+        lock_acquire(server, "order:42", 60000, &lock), 503, "no_quorum");
     return answer_text(answer, "nodes.0.vote");
 }
 

@@ -110,7 +110,7 @@ static void work(int client)
             ? "{\"resource\":\"doc\",\"ttl_ms\":3000,\"mode\":\"shared\","
               "\"wait_ms\":20000}"
             : "{\"resource\":\"doc\",\"ttl_ms\":3000,\"mode\":\"shared\"}";
-    struct grant grant;
+    struct lock grant;
     int64_t since_ms = harness_now_ms();
     for (int i = 0; !atomic_load(&crowd->is_over); i++) {
         const struct answer *answer = grant_ask(server, json, NULL, &grant);
@@ -125,7 +125,7 @@ static void work(int client)
             write_it(grant.number);
         else
             read_it(grant.number);
-        (void)grant_release(&world.servers[i % SERVERS], &grant);
+        (void)lock_release(&world.servers[i % SERVERS], &grant);
         since_ms = harness_now_ms();
         if (is_writer)
             harness_pause_ms(20);
@@ -210,55 +210,48 @@ TEST(story_62_no_writer_beside_anybody)
 
 TEST(sixty_four_hold_it_at_once)
 {
-    struct grant grants[64];
+    struct lock grants[64];
     struct lock lock;
     for (int i = 0; i < 64; i++)
-        answer_expect(grant_ask(&world.servers[i % SERVERS], SHARED("many"),
-                                NULL, &grants[i]),
-                      201, NULL);
+        grant_take(&world.servers[i % SERVERS], SHARED("many"), NULL,
+                   &grants[i]);
     answer_expect(lock_acquire(&world.servers[0], "many", 1000, &lock), 409,
                   "lock_held");
     /* when all nodes have all of them */
     WAIT_UNTIL(SOON_MS, answer_int(lock_inspect(&world.servers[1], "many"),
                                    "readers") == 64);
     for (int i = 0; i < 64; i++)
-        answer_expect(grant_release(&world.servers[i % 2], &grants[i]), 200,
+        answer_expect(lock_release(&world.servers[i % 2], &grants[i]), 200,
                       NULL);
-    answer_expect(lock_acquire(&world.servers[0], "many", 1000, &lock), 201,
-                  NULL);
+    lock_take(&world.servers[0], "many", 1000, &lock);
 }
 
 /* But those who are in stay in, and one that leaves makes room. */
 TEST(one_more_than_may_is_refused)
 {
     struct world own;
-    struct grant grants[3];
+    struct lock grants[3];
     world_start(&own, 3, "--max-readers 2");
     const struct server *server = &own.servers[0];
-    answer_expect(grant_ask(server, SHARED("full"), KEY, &grants[0]), 201,
-                  NULL);
-    answer_expect(grant_ask(server, SHARED("full"), NULL, &grants[1]), 201,
-                  NULL);
+    grant_take(server, SHARED("full"), KEY, &grants[0]);
+    grant_take(server, SHARED("full"), NULL, &grants[1]);
     const struct answer *answer = grant_ask(server, SHARED("full"), NULL, NULL);
     answer_expect(answer, 409, "too_many_readers");
     ck_assert_int_eq(answer_int(answer, "held_by.readers"), 2);
     answer_expect(grant_ask(server, SHARED("full"), KEY, &grants[0]), 200,
                   NULL);
-    answer_expect(grant_release(server, &grants[1]), 200, NULL);
-    answer_expect(grant_ask(server, SHARED("full"), NULL, &grants[2]), 201,
-                  NULL);
+    answer_expect(lock_release(server, &grants[1]), 200, NULL);
+    grant_take(server, SHARED("full"), NULL, &grants[2]);
     world_stop(&own);
 }
 
 /* By an operator, who knows none of their numbers. */
 TEST(all_are_released_by_force)
 {
-    struct grant grants[3];
+    struct lock grants[3];
     struct lock lock;
     for (int i = 0; i < 3; i++)
-        answer_expect(grant_ask(&world.servers[i % 2], SHARED("forced"), NULL,
-                                &grants[i]),
-                      201, NULL);
+        grant_take(&world.servers[i % 2], SHARED("forced"), NULL, &grants[i]);
     const struct answer *answer = HTTP(&world.servers[2], .method = "DELETE",
                                        .path = "/locks/forced?force=all");
     answer_expect(answer, 200, NULL);
@@ -267,10 +260,9 @@ TEST(all_are_released_by_force)
         textf("event=force_release request_id=%s mode=shared resource=forced\n",
               answer_header(answer, "X-Request-Id"));
     char *log = harness_read_file(world.servers[2].log);
-    ck_assert_msg(strstr(log, line) != NULL, "%s is not in %s", line, log);
+    ck_assert_has(log, line);
     free(log);
-    answer_expect(lock_acquire(&world.servers[1], "forced", 9000, &lock), 201,
-                  NULL);
+    lock_take(&world.servers[1], "forced", 9000, &lock);
     for (int i = 0; i < 3; i++)
         ck_assert_int_gt(lock.number, grants[i].number);
     answer_expect(HTTP(&world.servers[0], .method = "DELETE",
@@ -288,11 +280,10 @@ TEST(all_are_released_by_force)
 
 TEST(a_downgrade_lets_readers_in)
 {
-    struct grant writer, reader;
+    struct lock writer, reader;
     const struct server *server = &world.servers[0];
-    answer_expect(grant_ask(server, "{\"resource\":\"down\",\"ttl_ms\":9000}",
-                            NULL, &writer),
-                  201, NULL);
+    grant_take(server, "{\"resource\":\"down\",\"ttl_ms\":9000}", NULL,
+               &writer);
     answer_expect(grant_ask(&world.servers[1], SHARED("down"), NULL, NULL), 409,
                   "lock_held");
     char path[6100], json[400];
@@ -305,28 +296,25 @@ TEST(a_downgrade_lets_readers_in)
     ck_assert_str_eq(answer_text(answer, "mode"), "shared");
     snprintf(writer.token, sizeof writer.token, "%s",
              answer_text(answer, "token"));
-    answer_expect(grant_ask(&world.servers[1], SHARED("down"), NULL, &reader),
-                  201, NULL);
+    grant_take(&world.servers[1], SHARED("down"), NULL, &reader);
     ck_assert_int_gt(reader.number, writer.number);
     snprintf(json, sizeof json, "{\"mode\":\"exclusive\",\"token\":\"%s\"}",
              writer.token);
     answer_expect(HTTP(server, .method = "PUT", .path = path, .json = json),
                   409, "upgrade_refused");
-    answer_expect(grant_release(server, &writer), 200, NULL);
-    answer_expect(grant_release(server, &reader), 200, NULL);
+    answer_expect(lock_release(server, &writer), 200, NULL);
+    answer_expect(lock_release(server, &reader), 200, NULL);
 }
 
 /* As docs/clients.md says: it cannot be told from what a downgrade gave. But
  * the answers say what the lock is then. */
 TEST(a_writers_token_in_the_readers_form_asks_for_a_downgrade)
 {
-    struct grant writer;
+    struct lock writer;
     const struct server *server = &world.servers[0];
     char json[400];
     for (int is_heartbeat = 0; is_heartbeat < 2; is_heartbeat++) {
-        answer_expect(
-            grant_ask(server, "{\"resource\":\"form\"}", NULL, &writer), 201,
-            NULL);
+        grant_take(server, "{\"resource\":\"form\"}", NULL, &writer);
         char *form = strchr(writer.token, '.');
         *form = '~';
         snprintf(json, sizeof json,
@@ -335,14 +323,14 @@ TEST(a_writers_token_in_the_readers_form_asks_for_a_downgrade)
         const struct answer *answer =
             is_heartbeat
                 ? HTTP(server, .method = "PUT", .path = "/locks", .json = json)
-                : grant_extend(server, &writer, 9000);
+                : lock_extend(server, &writer, 9000);
         answer_expect(answer, 200, NULL);
-        ck_assert_ptr_nonnull(strstr(answer->body, "\"mode\":\"shared\""));
-        ck_assert_ptr_nonnull(strstr(answer->body, writer.token));
+        ck_assert_has(answer->body, "\"mode\":\"shared\"");
+        ck_assert_has(answer->body, writer.token);
         *form = '.';
-        answer_expect(grant_extend(server, &writer, 9000), 409, "not_owner");
+        answer_expect(lock_extend(server, &writer, 9000), 409, "not_owner");
         *form = '~';
-        answer_expect(grant_release(server, &writer), 200, NULL);
+        answer_expect(lock_release(server, &writer), 200, NULL);
     }
 }
 
@@ -350,11 +338,10 @@ TEST(a_writers_token_in_the_readers_form_asks_for_a_downgrade)
  * again in five seconds. */
 TEST(a_reader_that_waits_hears_of_a_downgrade)
 {
-    struct grant writer;
+    struct lock writer;
     const struct server *server = &world.servers[0];
-    answer_expect(grant_ask(server, "{\"resource\":\"heard\",\"ttl_ms\":9000}",
-                            NULL, &writer),
-                  201, NULL);
+    grant_take(server, "{\"resource\":\"heard\",\"ttl_ms\":9000}", NULL,
+               &writer);
     int reader = grant_send(&world.servers[1],
                             "{\"resource\":\"heard\",\"mode\":\"shared\","
                             "\"wait_ms\":3500}",
@@ -378,36 +365,29 @@ TEST(a_reader_that_waits_hears_of_a_downgrade)
  */
 TEST(an_extend_of_a_reader_finds_what_a_downgrade_did_not_reach)
 {
-    struct grant it;
+    struct lock it;
     const struct server *server = &world.servers[0];
     world_wait_ready(&world, 0);
-    answer_expect(grant_ask(server, "{\"resource\":\"half\",\"ttl_ms\":20000}",
-                            NULL, &it),
-                  201, NULL);
+    grant_take(server, "{\"resource\":\"half\",\"ttl_ms\":20000}", NULL, &it);
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, "half") == N);
     char path[6100], json[400];
     snprintf(path, sizeof path, "%s/extend", it.path);
     snprintf(json, sizeof json,
              "{\"mode\":\"shared\",\"ttl_ms\":20000,\"token\":\"%s\"}",
              it.token);
-    node_pause(&world.nodes[3]);
-    node_pause(&world.nodes[4]);
-    const struct answer *answer =
-        HTTP(server, .method = "PUT", .path = path, .json = json);
-    answer_expect(answer, 200, NULL);
+    world_pause_nodes(&world, 3, 5);
+    const struct answer *answer = answer_expect(
+        HTTP(server, .method = "PUT", .path = path, .json = json), 200, NULL);
     snprintf(json, sizeof json, "{\"ttl_ms\":20000,\"token\":\"%s\"}",
              answer_text(answer, "token"));
-    node_pause(&world.nodes[0]);
-    node_pause(&world.nodes[1]);
+    world_pause_nodes(&world, 0, 2);
     harness_pause_ms(700); /* the downgrade comes too late to the others */
-    node_resume(&world.nodes[3]);
-    node_resume(&world.nodes[4]);
+    world_resume_nodes(&world, 3, 5);
     WAIT_UNTIL(
         9000,
         HTTP(server, .method = "PUT", .path = path, .json = json)->status ==
             200);
-    node_resume(&world.nodes[0]);
-    node_resume(&world.nodes[1]);
+    world_resume_nodes(&world, 0, 2);
 }
 
 /* Last: the nodes that it starts end with it. A node that has forgotten waits

@@ -41,7 +41,7 @@ static void take_on_three_of_five(const char *resource, bool is_dead,
                                   struct lock *lock)
 {
     take_away(3, 2, is_dead);
-    answer_expect(lock_acquire(server, resource, TTL_MS, lock), 201, NULL);
+    lock_take(server, resource, TTL_MS, lock);
     bring_back(3, 2, is_dead);
     ck_assert_int_eq(world_count_keys(&world, resource), 3);
 }

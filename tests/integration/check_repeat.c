@@ -36,17 +36,16 @@ static void await_readable(int fd)
 }
 
 /* The second took the place of the first; it is released in the end. */
-static void expect_replaced(const struct grant *first,
-                            const struct grant *second)
+static void expect_replaced(const struct lock *first, const struct lock *second)
 {
     ck_assert_str_ne(second->token, first->token);
     ck_assert_int_gt(second->number, first->number);
-    answer_expect(grant_extend(server, first, 30000), 409, "not_owner");
-    answer_expect(grant_release(server, first), 409, "not_owner");
+    answer_expect(lock_extend(server, first, 30000), 409, "not_owner");
+    answer_expect(lock_release(server, first), 409, "not_owner");
     answer_expect(grant_inspect(server, second), 200, NULL);
-    answer_expect(grant_extend(server, second, 30000), 200, NULL);
-    answer_expect(grant_extend(another, second, 30000), 200, NULL);
-    answer_expect(grant_release(server, second), 200, NULL);
+    answer_expect(lock_extend(server, second, 30000), 200, NULL);
+    answer_expect(lock_extend(another, second, 30000), 200, NULL);
+    answer_expect(lock_release(server, second), 200, NULL);
     answer_expect(grant_inspect(server, second), 404, "lock_not_found");
 }
 
@@ -56,10 +55,10 @@ SUITE(repeat, .timeout_s = 60, WORLD_ONCE);
 
 TEST_RANGE(a_lost_answer_is_made_good, 0, 2)
 {
-    struct grant second;
+    struct lock second;
     const struct server *const servers[] = {server, another};
     int fd = grant_send(server, wish("lost", 60000, 0), KEY);
-    struct grant first = grant_read(fd, 201, SOON_MS);
+    struct lock first = grant_read(fd, 201, SOON_MS);
     raw_reset(fd);
     const struct answer *a =
         grant_ask(servers[_i], wish("lost", 60000, 0), KEY, &second);
@@ -73,9 +72,8 @@ TEST_RANGE(a_lost_answer_is_made_good, 0, 2)
 /* The answer is written, nobody reads it, and the server dies. */
 TEST(a_server_that_died_with_the_answer_is_made_good)
 {
-    struct grant grant;
-    world_start_server(&world, 2, "");
-    world_wait_ready(&world, 2);
+    struct lock grant;
+    world_serve(&world, 2, "");
     int fd = grant_send(&world.servers[2], wish("dies", 60000, 0), KEY);
     await_readable(fd);
     http_disconnect();
@@ -85,16 +83,14 @@ TEST(a_server_that_died_with_the_answer_is_made_good)
                   409, "lock_held");
     answer_expect(grant_ask(server, wish("dies", 60000, 0), KEY, &grant), 200,
                   NULL);
-    answer_expect(grant_release(server, &grant), 200, NULL);
+    answer_expect(lock_release(server, &grant), 200, NULL);
 }
 
 /* Of several resources, named in another order. */
 TEST(several_are_repeated_as_one)
 {
-    struct grant first, second;
-    answer_expect(
-        grant_ask(server, "{\"resources\":[\"s:a\",\"s:b\"]}", KEY, &first),
-        201, NULL);
+    struct lock first, second;
+    grant_take(server, "{\"resources\":[\"s:a\",\"s:b\"]}", KEY, &first);
     answer_expect(
         grant_ask(another, "{\"resources\":[\"s:b\",\"s:a\"]}", KEY, &second),
         200, NULL);
@@ -107,7 +103,7 @@ TEST(several_are_repeated_as_one)
 
 TEST(a_repeat_may_be_repeated)
 {
-    struct grant grants[8];
+    struct lock grants[8];
     for (int i = 0; i < COUNT(grants); i++)
         answer_expect(grant_ask(i % 2 ? server : another,
                                 wish("again", 60000, 0), KEY, &grants[i]),
@@ -121,11 +117,9 @@ TEST(a_repeat_may_be_repeated)
 
 TEST(other_resources_or_keys_are_other_locks)
 {
-    struct grant one, two;
-    answer_expect(grant_ask(server, wish("k:1", 60000, 0), KEY, &one), 201,
-                  NULL);
-    answer_expect(grant_ask(server, wish("k:2", 60000, 0), KEY, &two), 201,
-                  NULL);
+    struct lock one, two;
+    grant_take(server, wish("k:1", 60000, 0), KEY, &one);
+    grant_take(server, wish("k:2", 60000, 0), KEY, &two);
     static const char *const keys[] = {OTHER_KEY, NULL};
     for (int i = 0; i < COUNT(keys); i++) {
         const struct answer *a =
@@ -136,21 +130,20 @@ TEST(other_resources_or_keys_are_other_locks)
     answer_expect(
         grant_ask(server, "{\"resources\":[\"k:1\",\"k:2\"]}", KEY, NULL), 409,
         "lock_held");
-    answer_expect(grant_extend(server, &one, 30000), 200, NULL);
-    answer_expect(grant_release(server, &one), 200, NULL);
-    answer_expect(grant_release(server, &two), 200, NULL);
+    answer_expect(lock_extend(server, &one, 30000), 200, NULL);
+    answer_expect(lock_release(server, &one), 200, NULL);
+    answer_expect(lock_release(server, &two), 200, NULL);
 }
 
 TEST(after_a_release_it_is_an_acquire)
 {
-    struct grant grant;
+    struct lock grant;
     struct lock other;
     for (int i = 0; i < 3; i++) {
-        answer_expect(grant_ask(server, wish("free", 60000, 0), KEY, &grant),
-                      201, NULL);
-        answer_expect(grant_release(server, &grant), 200, NULL);
+        grant_take(server, wish("free", 60000, 0), KEY, &grant);
+        answer_expect(lock_release(server, &grant), 200, NULL);
     }
-    answer_expect(lock_acquire(server, "free", 60000, &other), 201, NULL);
+    lock_take(server, "free", 60000, &other);
     answer_expect(grant_ask(server, wish("free", 60000, 0), KEY, NULL), 409,
                   "lock_held");
     answer_expect(lock_release(server, &other), 200, NULL);
@@ -160,35 +153,34 @@ TEST(after_a_release_it_is_an_acquire)
 
 TEST(a_shorter_ttl_shortens_the_answer_alone)
 {
-    struct grant grant;
+    struct lock grant;
     grant_ask(server, wish("short", 60000, 0), KEY, &grant);
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, "short") == N);
-    const struct answer *a =
-        grant_ask(server, wish("short", 1000, 0), KEY, &grant);
-    answer_expect(a, 200, NULL);
+    const struct answer *a = answer_expect(
+        grant_ask(server, wish("short", 1000, 0), KEY, &grant), 200, NULL);
     ck_assert_int_eq(answer_int(a, "ttl_ms"), 1000);
     ck_assert_int_lt(answer_int(a, "validity_ms"), 1000);
     for (int i = 0; i < N; i++)
         ck_assert_int_gt(node_integer(&world.nodes[i], "PTTL short"), 40000);
-    answer_expect(grant_release(server, &grant), 200, NULL);
+    answer_expect(lock_release(server, &grant), 200, NULL);
 }
 
 TEST(a_longer_ttl_counts)
 {
-    struct grant grant;
+    struct lock grant;
     grant_ask(server, wish("long", 5000, 0), KEY, &grant);
     answer_expect(grant_ask(server, wish("long", 60000, 0), KEY, &grant), 200,
                   NULL);
     ck_assert_int_gt(grant.validity_ms, 50000);
     WAIT_UNTIL(SOON_MS, node_integer(&world.nodes[0], "PTTL long") > 40000 &&
                             node_integer(&world.nodes[4], "PTTL long") > 40000);
-    answer_expect(grant_release(server, &grant), 200, NULL);
+    answer_expect(lock_release(server, &grant), 200, NULL);
 }
 
 /* Its client may work under the first answer. */
 TEST(a_repeat_whose_client_left_is_not_undone)
 {
-    struct grant grant;
+    struct lock grant;
     grant_ask(server, wish("gone", 60000, 0), KEY, &grant);
     for (int i = 0; i < 20; i++) {
         int fd = grant_send(server, wish("gone", 60000, 0), KEY);
@@ -199,17 +191,16 @@ TEST(a_repeat_whose_client_left_is_not_undone)
     }
     answer_expect(grant_ask(another, wish("gone", 60000, 0), KEY, &grant), 200,
                   NULL);
-    answer_expect(grant_release(server, &grant), 200, NULL);
+    answer_expect(lock_release(server, &grant), 200, NULL);
 }
 
 /* ---- others ------------------------------------------------------------- */
 
 TEST_RANGE(the_holder_does_not_queue_behind_others, 0, 2)
 {
-    struct grant grant;
+    struct lock grant;
     const struct server *const servers[] = {server, another};
-    answer_expect(grant_ask(server, wish("q", 60000, 30000), KEY, &grant), 201,
-                  NULL);
+    grant_take(server, wish("q", 60000, 30000), KEY, &grant);
     int fd = waiter_send(server, "q", 60000, 30000);
     waiter_expect_count(server, 1);
     int64_t began_ms = harness_now_ms();
@@ -217,7 +208,7 @@ TEST_RANGE(the_holder_does_not_queue_behind_others, 0, 2)
                   200, NULL);
     ck_assert_int_lt(harness_now_ms() - began_ms, SOON_MS);
     waiter_expect_count(server, 1);
-    answer_expect(grant_release(server, &grant), 200, NULL);
+    answer_expect(lock_release(server, &grant), 200, NULL);
     struct verdict verdict = waiter_expect_grant(fd, "q", SOON_MS);
     answer_expect(lock_release(server, &verdict.lock), 200, NULL);
 }
@@ -225,11 +216,11 @@ TEST_RANGE(the_holder_does_not_queue_behind_others, 0, 2)
 enum { RIVALS = 8, ROUNDS = 12 };
 
 /* How many of the tokens that were told still count. */
-static int count_valid(const struct grant *grants, int count)
+static int count_valid(const struct lock *grants, int count)
 {
     int valid = 0;
     for (int i = 0; i < count; i++) {
-        const struct answer *a = grant_extend(server, &grants[i], 30000);
+        const struct answer *a = lock_extend(server, &grants[i], 30000);
         valid += a->status == 200;
         if (a->status != 200)
             answer_expect(a, 409, "not_owner");
@@ -239,7 +230,7 @@ static int count_valid(const struct grant *grants, int count)
 
 TEST(of_repeats_at_once_one_token_counts)
 {
-    struct grant grants[RIVALS + 2];
+    struct lock grants[RIVALS + 2];
     int won = 0, lost = 0;
     for (int round = 0; round < ROUNDS; round++) {
         int fds[RIVALS], count = 0;

@@ -98,21 +98,19 @@ static const char *key_of(const char *name)
     return textf("%s-repeat-0123456789", name);
 }
 
-static struct grant hold(const struct server *at, const char *name,
-                         const char *letters)
+static struct lock hold(const struct server *at, const char *name,
+                        const char *letters)
 {
-    struct grant grant;
-    answer_expect(
-        grant_ask(at, wish(name, letters, WAIT_MS), key_of(name), &grant), 201,
-        NULL);
+    struct lock grant;
+    grant_take(at, wish(name, letters, WAIT_MS), key_of(name), &grant);
     return grant;
 }
 
 /* The client has not had the answer, and asks again. */
-static struct grant expect_regained(const struct server *at, const char *name,
-                                    const char *letters)
+static struct lock expect_regained(const struct server *at, const char *name,
+                                   const char *letters)
 {
-    struct grant grant;
+    struct lock grant;
     int64_t began_ms = harness_now_ms();
     answer_expect(
         grant_ask(at, wish(name, letters, WAIT_MS), key_of(name), &grant), 200,
@@ -121,9 +119,9 @@ static struct grant expect_regained(const struct server *at, const char *name,
     return grant;
 }
 
-static void release(const struct grant *grant)
+static void release(const struct lock *grant)
 {
-    answer_expect(grant_release(server, grant), 200, NULL);
+    answer_expect(lock_release(server, grant), 200, NULL);
 }
 
 static bool is_readable(int fd, int ms)
@@ -134,7 +132,7 @@ static bool is_readable(int fd, int ms)
 
 static void expect_grant(int fd)
 {
-    struct grant grant = grant_read(fd, 201, SOON_MS);
+    struct lock grant = grant_read(fd, 201, SOON_MS);
     close(fd);
     release(&grant);
 }
@@ -147,7 +145,7 @@ SUITE(repeat_waits, .timeout_s = 120, .tags = "slow", .set_up_once = set_up,
 /* All wait for h, and the holder of h as well. */
 TEST(story_57_behind_one_that_waits_for_more)
 {
-    struct grant grant = hold(server, "more", "h");
+    struct lock grant = hold(server, "more", "h");
     int fd = grant_send(server, wish("more", "ah", WAIT_MS), NULL);
     waiter_expect_count(server, 1);
     for (int i = 0; i < 3; i++)
@@ -159,10 +157,9 @@ TEST(story_57_behind_one_that_waits_for_more)
 /* The one that waits is told who has a, not who has h. */
 TEST(story_57_behind_one_that_waits_for_something_else)
 {
-    struct grant grant = hold(server, "else", "h");
-    struct grant a;
-    answer_expect(grant_ask(server, wish("else", "a", 0), OTHER_KEY, &a), 201,
-                  NULL);
+    struct lock grant = hold(server, "else", "h");
+    struct lock a;
+    grant_take(server, wish("else", "a", 0), OTHER_KEY, &a);
     int fd = grant_send(server, wish("else", "ah", WAIT_MS), NULL);
     waiter_expect_count(server, 1);
     grant = expect_regained(server, "else", "h");
@@ -175,7 +172,7 @@ TEST(story_57_behind_one_that_waits_for_something_else)
 /* It holds several, and others wait for one of them each. */
 TEST(story_57_as_one_of_several_behind_those_that_wait_for_one)
 {
-    struct grant grant = hold(server, "several", "ah");
+    struct lock grant = hold(server, "several", "ah");
     int fds[] = {grant_send(server, wish("several", "h", WAIT_MS), NULL),
                  grant_send(server, wish("several", "a", WAIT_MS), NULL)};
     waiter_expect_count(server, 2);
@@ -195,14 +192,14 @@ static const struct {
 
 TEST_EACH(story_58_where_the_time_is_behind, late)
 {
-    struct grant grant = hold(server, late[_i].name, "a");
+    struct lock grant = hold(server, late[_i].name, "a");
     grant = expect_regained(late[_i].at, late[_i].name, "a");
     release(&grant);
 }
 
 TEST_EACH(story_58_behind_others_where_the_time_is_behind, late)
 {
-    struct grant grant = hold(server, late[_i].name, "bc");
+    struct lock grant = hold(server, late[_i].name, "bc");
     int fd = grant_send(late[_i].at, wish(late[_i].name, "cd", WAIT_MS), NULL);
     waiter_expect_count(late[_i].at, 1);
     grant = expect_regained(late[_i].at, late[_i].name, "bc");
@@ -218,11 +215,9 @@ TEST_RANGE(of_two_copies_that_wait_one_has_the_lock, 0, 4)
 {
     const struct server *const others[] = {behind, slow};
     const struct server *other = others[_i / 2];
-    char name[16];
-    snprintf(name, sizeof name, "twice%d", _i);
-    struct grant grant, first;
-    answer_expect(grant_ask(server, wish(name, "a", 0), OTHER_KEY, &first), 201,
-                  NULL);
+    const char *name = textf("twice%d", _i);
+    struct lock grant, first;
+    grant_take(server, wish(name, "a", 0), OTHER_KEY, &first);
     /* a server that misses a node finds a lock with it there and on two more */
     const char *key = textf("%s:a", name);
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, key) == N);
@@ -239,7 +234,7 @@ TEST_RANGE(of_two_copies_that_wait_one_has_the_lock, 0, 4)
     int won = (waits[0].revents & POLLIN) != 0 ? 0 : 1;
     grant = grant_read(fds[won], 201, SOON_MS);
     ck_assert(!is_readable(fds[!won], DOUBLED_MS));
-    answer_expect(grant_extend(server, &grant, TTL_MS), 200, NULL);
+    answer_expect(lock_extend(server, &grant, TTL_MS), 200, NULL);
     close(fds[!won]);
     waiter_expect_count(won == at_other ? server : other, 0);
     close(fds[won]);
@@ -276,7 +271,7 @@ static void play(int scene)
     int fds[OTHERS], others = (int)draw(OTHERS + 1);
     snprintf(name, sizeof name, "scene%d", scene);
     snprintf(letters, sizeof letters, "%s", draw_letters());
-    struct grant grant = hold(&world.servers[draw(3)], name, letters);
+    struct lock grant = hold(&world.servers[draw(3)], name, letters);
     for (int i = 0; i < others; i++) {
         fds[i] = grant_send(
             &world.servers[draw(3)], wish(name, draw_letters(), SOON_MS),

@@ -24,7 +24,7 @@ SUITE(several, .timeout_s = 60, WORLD_ONCE);
 
 TEST(one_that_is_held_holds_up_all)
 {
-    struct grant one, all;
+    struct lock one, all;
     const struct answer *a;
     grant_ask(server, "{\"resource\":\"n:b\"}", NULL, &one);
     a = grant_ask(server, "{\"resources\":[\"n:a\",\"n:c\",\"n:b\"]}", NULL,
@@ -36,13 +36,13 @@ TEST(one_that_is_held_holds_up_all)
     ck_assert_int_eq(world_count_keys(&world, "n:a"), 0);
     ck_assert_int_eq(world_count_keys(&world, "n:c"), 0);
 
-    answer_expect(grant_release(server, &one), 200, NULL);
+    answer_expect(lock_release(server, &one), 200, NULL);
     a = grant_ask(server, "{\"resources\":[\"n:a\",\"n:c\",\"n:b\"]}", NULL,
                   &all);
     answer_expect(a, 201, NULL);
     ck_assert_int_gt(all.number, one.number);
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, "n:a") == N);
-    answer_expect(grant_release(server, &all), 200, NULL);
+    answer_expect(lock_release(server, &all), 200, NULL);
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, "n:a") +
                                 world_count_keys(&world, "n:b") +
                                 world_count_keys(&world, "n:c") ==
@@ -58,19 +58,17 @@ TEST(several_hold_up_one_and_others)
         "{\"resources\":[\"o:z\",\"o:b\"]}",
         "{\"resources\":[\"o:a\",\"o:b\",\"o:z\"]}",
     };
-    struct grant all;
-    answer_expect(
-        grant_ask(server, "{\"resources\":[\"o:a\",\"o:b\"]}", NULL, &all), 201,
-        NULL);
+    struct lock all;
+    grant_take(server, "{\"resources\":[\"o:a\",\"o:b\"]}", NULL, &all);
     for (int i = 0; i < COUNT(others); i++) {
         const struct answer *a = grant_ask(server, others[i], NULL, NULL);
         answer_expect(a, 409, "lock_held");
         ck_assert_int_eq(answer_int(a, "held_by.fencing_token"), all.number);
     }
     ck_assert_int_eq(world_count_keys(&world, "o:z"), 0);
-    answer_expect(grant_release(server, &all), 200, NULL);
-    answer_expect(grant_ask(server, others[4], NULL, &all), 201, NULL);
-    answer_expect(grant_release(server, &all), 200, NULL);
+    answer_expect(lock_release(server, &all), 200, NULL);
+    grant_take(server, others[4], NULL, &all);
+    answer_expect(lock_release(server, &all), 200, NULL);
 }
 
 /* A node refuses the second key: the first must not stay. */
@@ -93,25 +91,25 @@ TEST(one_that_the_nodes_refuse_leaves_none)
 
 TEST(a_list_of_one_is_that_one)
 {
-    struct grant one;
+    struct lock one;
     const struct answer *a =
         grant_ask(server, "{\"resources\":[\"single\"]}", NULL, &one);
     answer_expect(a, 201, NULL);
     ck_assert_str_eq(answer_text(a, "resource"), "single");
     ck_assert(!answer_has(a, "resources"));
     ck_assert_str_eq(one.path, "/locks/single");
-    answer_expect(grant_release(server, &one), 200, NULL);
+    answer_expect(lock_release(server, &one), 200, NULL);
 }
 
 TEST(the_id_stands_for_all)
 {
-    struct grant all, one;
+    struct lock all, one;
     const struct answer *a =
         grant_ask(server, "{\"resources\":[\"i:b\",\"i:a\"],\"ttl_ms\":5000}",
                   NULL, &all);
     answer_expect(a, 201, NULL);
     ck_assert_str_eq(answer_header(a, "Location"), all.path);
-    answer_expect(grant_extend(server, &all, 60000), 200, NULL);
+    answer_expect(lock_extend(server, &all, 60000), 200, NULL);
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, "i:a") == N &&
                             world_count_keys(&world, "i:b") == N);
     int longer = 0;
@@ -119,29 +117,28 @@ TEST(the_id_stands_for_all)
         longer += node_integer(&world.nodes[i], "PTTL i:a") > 40000 &&
                   node_integer(&world.nodes[i], "PTTL i:b") > 40000;
     ck_assert_int_ge(longer, N / 2 + 1);
-    a = grant_inspect(server, &all);
-    answer_expect(a, 200, NULL);
+    a = answer_expect(grant_inspect(server, &all), 200, NULL);
     ck_assert_int_eq(answer_int(a, "fencing_token"), all.number);
     /* one of them is not the lock */
     one = all;
     strcpy(one.path, "/locks/i:a");
     a = grant_inspect(server, &one);
     ck_assert_int_eq(answer_int(a, "fencing_token"), all.number);
-    answer_expect(grant_release(server, &all), 200, NULL);
-    answer_expect(grant_release(server, &all), 404, "lock_not_found");
-    answer_expect(grant_extend(server, &all, 5000), 404, "lock_not_found");
+    answer_expect(lock_release(server, &all), 200, NULL);
+    answer_expect(lock_release(server, &all), 404, "lock_not_found");
+    answer_expect(lock_extend(server, &all, 5000), 404, "lock_not_found");
     answer_expect(grant_inspect(server, &all), 404, "lock_not_found");
 }
 
 TEST(a_lock_that_lost_one_of_them_is_lost)
 {
-    struct grant all;
+    struct lock all;
     grant_ask(server, "{\"resources\":[\"l:a\",\"l:b\"]}", NULL, &all);
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, "l:b") == N);
     world_del(&world, 0, N, "l:b");
-    answer_expect(grant_extend(server, &all, 5000), 404, "lock_not_found");
+    answer_expect(lock_extend(server, &all, 5000), 404, "lock_not_found");
     lock_expect_cycle(server, "l:b");
-    answer_expect(grant_release(server, &all), 404, "lock_not_found");
+    answer_expect(lock_release(server, &all), 404, "lock_not_found");
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, "l:a") == 0);
 }
 
@@ -159,7 +156,7 @@ static const char *longest(void)
 
 TEST(the_longest_works_by_its_id_however_that_is_written)
 {
-    struct grant all;
+    struct lock all;
     char plain[sizeof all.path];
     const struct answer *a = grant_ask(server, longest(), NULL, &all);
     answer_expect(a, 201, NULL);
@@ -168,15 +165,15 @@ TEST(the_longest_works_by_its_id_however_that_is_written)
     ck_assert_uint_eq(strlen(all.path), 7 + 5464);
     strcpy(plain, all.path);
     for (int i = 0; i < 2; i++) {
-        answer_expect(grant_extend(server, &all, 30000), 200, NULL);
+        answer_expect(lock_extend(server, &all, 30000), 200, NULL);
         answer_expect(grant_inspect(server, &all), 200, NULL);
         strcpy(all.path, "/locks/%7e%7E");
         strcat(all.path, plain + strlen("/locks/~~"));
     }
     answer_expect(grant_ask(server, longest(), NULL, NULL), 409, "lock_held");
-    answer_expect(grant_release(server, &all), 200, NULL);
-    answer_expect(grant_ask(server, longest(), NULL, &all), 201, NULL);
-    answer_expect(grant_release(server, &all), 200, NULL);
+    answer_expect(lock_release(server, &all), 200, NULL);
+    grant_take(server, longest(), NULL, &all);
+    answer_expect(lock_release(server, &all), 200, NULL);
 }
 
 TEST(other_ids_of_several_are_refused)
@@ -264,7 +261,7 @@ static void pause_ms(int64_t ms)
 }
 
 /* Nobody else has any of them, and each number is above all before. */
-static void hold(int worker, const struct grant *grant)
+static void hold(int worker, const struct lock *grant)
 {
     for (const char *name = wishes[worker].names; *name != '\0'; name++) {
         int i = *name - 'a';
@@ -289,12 +286,12 @@ static void work(int worker)
         len += sprintf(json + len, "\"r:%c\"%s", *name,
                        name[1] != '\0' ? "," : "]}");
     while (!atomic_load(&contest->is_over)) {
-        struct grant grant;
+        struct lock grant;
         const struct answer *a = grant_ask(mine, json, NULL, &grant);
         if (a->status == 201) {
             atomic_fetch_add(&contest->grants[worker], 1);
             hold(worker, &grant);
-            a = grant_release(mine, &grant);
+            a = lock_release(mine, &grant);
             atomic_fetch_add(&contest->failed, a->status != 200);
         } else {
             answer_expect(a, 409, "lock_held");
@@ -315,8 +312,7 @@ TEST(rivals_neither_meet_nor_block_each_other)
 {
     pid_t workers[WORKERS];
     contest = harness_share(sizeof *contest);
-    world_start_server(&world, 1, "");
-    world_wait_ready(&world, 1);
+    world_serve(&world, 1, "");
     for (int i = 0; i < WORKERS; i++) {
         workers[i] = harness_fork();
         if (workers[i] == 0) {
@@ -349,8 +345,8 @@ TEST(who_waits_for_several_waits_for_each)
 {
     struct lock a, b;
     char out[4096];
-    answer_expect(lock_acquire(server, "w:a", 60000, &a), 201, NULL);
-    answer_expect(lock_acquire(server, "w:b", 60000, &b), 201, NULL);
+    lock_take(server, "w:a", 60000, &a);
+    lock_take(server, "w:b", 60000, &b);
     int fd = grant_send(server,
                         "{\"resources\":[\"w:b\",\"w:a\"],\"wait_ms\":30000}",
                         "0123456789abcdef");
@@ -361,6 +357,6 @@ TEST(who_waits_for_several_waits_for_each)
     answer_expect(lock_release(server, &b), 200, NULL);
     raw_read(fd, out, sizeof out, "}\n", SOON_MS);
     ck_assert_int_eq(strncmp(out, "HTTP/1.1 201 ", 13), 0);
-    ck_assert_ptr_nonnull(strstr(out, "\"resources\":[\"w:a\",\"w:b\"]"));
+    ck_assert_has(out, "\"resources\":[\"w:a\",\"w:b\"]");
     close(fd);
 }

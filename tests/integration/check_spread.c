@@ -67,10 +67,10 @@ TEST(story_68_a_lock_behind_one_that_was_released_elsewhere)
     for (int i = 0; i < tries(); i++) {
         char resource[40];
         name(resource, "behind", i);
-        answer_expect(lock_acquire(one, resource, TTL_MS, &lock), 201, NULL);
+        lock_take(one, resource, TTL_MS, &lock);
         harness_pause_ms(40 + i % 6 * 10);
         answer_expect(lock_release(other, &lock), 200, NULL);
-        answer_expect(lock_acquire(other, resource, TTL_MS, &next), 201, NULL);
+        lock_take(other, resource, TTL_MS, &next);
         WAIT_UNTIL(SOON_MS + SLACK_MS,
                    count_with(resource, next.token, TTL_MS / 2) == N);
         answer_expect(lock_release(one, &next), 200, NULL);
@@ -87,7 +87,7 @@ TEST(story_68_a_lock_that_is_extended_elsewhere_before_its_fill)
     for (int i = 0; i < tries(); i++) {
         char resource[40];
         name(resource, "longer", i);
-        answer_expect(lock_acquire(one, resource, 2000, &lock), 201, NULL);
+        lock_take(one, resource, 2000, &lock);
         answer_expect(lock_extend(other, &lock, TTL_MS), 200, NULL);
         WAIT_UNTIL(SOON_MS + SLACK_MS,
                    count_with(resource, lock.token, TTL_MS / 2) == N);
@@ -103,10 +103,10 @@ TEST(story_68_a_lock_of_a_server_that_stands_still)
     for (int i = 0; i < tries(); i++) {
         char resource[40];
         name(resource, "still", i);
-        answer_expect(lock_acquire(one, resource, TTL_MS, &lock), 201, NULL);
-        world_pause_server(&world, 0);
+        lock_take(one, resource, TTL_MS, &lock);
+        server_pause(&world.servers[0]);
         harness_pause_ms(600); /* longer than the fill may take */
-        world_resume_server(&world, 0);
+        server_resume(&world.servers[0]);
         WAIT_UNTIL(SOON_MS + SLACK_MS,
                    count_with(resource, lock.token, TTL_MS / 2) == N);
         answer_expect(lock_release(one, &lock), 200, NULL);
@@ -124,11 +124,11 @@ static pid_t come_by(const char *words, int a_second)
     if (pid != 0)
         return pid;
     for (;;) {
-        struct grant grant;
+        struct lock grant;
         const struct answer *answer = grant_ask(other, words, NULL, &grant);
         harness_pause_ms(1000 / a_second);
         if (answer->status == 201)
-            (void)grant_release(other, &grant);
+            (void)lock_release(other, &grant);
     }
 }
 
@@ -138,16 +138,16 @@ static void leave(pid_t pid)
     ck_assert_int_gt(harness_reap(pid, 10000), 0);
 }
 
-static void take(const char *words, struct grant *grant)
+static void take(const char *words, struct lock *grant)
 {
-    answer_expect(grant_ask(one, words, NULL, grant), 201, NULL);
+    grant_take(one, words, NULL, grant);
 }
 
 TEST(story_69_a_reader_beside_others_that_come_and_go)
 {
     static const char *const words =
         "{\"resource\":\"read\",\"ttl_ms\":30000,\"mode\":\"shared\"}";
-    struct grant grant;
+    struct lock grant;
     world_start_two(&world, N, "");
     pid_t first = come_by(words, 4), second = come_by(words, 4);
     for (int i = 0; i < tries(); i++) {
@@ -155,9 +155,9 @@ TEST(story_69_a_reader_beside_others_that_come_and_go)
         WAIT_UNTIL(SOON_MS + SLACK_MS, count_readers("read", grant.token) == N);
         for (int k = 3; k < N; k++)
             node_do(&world.nodes[k], "ZREM read %s", grant.token);
-        answer_expect(grant_extend(one, &grant, TTL_MS), 200, NULL);
+        answer_expect(lock_extend(one, &grant, TTL_MS), 200, NULL);
         WAIT_UNTIL(SOON_MS + SLACK_MS, count_readers("read", grant.token) == N);
-        answer_expect(grant_release(one, &grant), 200, NULL);
+        answer_expect(lock_release(one, &grant), 200, NULL);
         WAIT_UNTIL(SOON_MS + SLACK_MS, count_readers("read", grant.token) == 0);
     }
     leave(first);
@@ -176,7 +176,7 @@ TEST(story_69_maintenance_beside_a_reader)
 {
     static const char *const words =
         "{\"resource\":\"read\",\"ttl_ms\":3000,\"mode\":\"shared\"}";
-    struct grant grant;
+    struct lock grant;
     world_start_two(&world, N, "--max-ttl-ms 3000");
     pid_t others = come_by(words, 4);
     take(words, &grant);
@@ -185,16 +185,16 @@ TEST(story_69_maintenance_beside_a_reader)
         node_do(&world.nodes[i], "FLUSHALL");
         WAIT_UNTIL(10000, !is_whole());
         while (!is_whole()) {
-            answer_expect(grant_extend(one, &grant, 3000), 200, NULL);
+            answer_expect(lock_extend(one, &grant, 3000), 200, NULL);
             harness_pause_ms(300);
         }
         for (int k = 0; k < 4; k++) {
-            answer_expect(grant_extend(one, &grant, 3000), 200, NULL);
+            answer_expect(lock_extend(one, &grant, 3000), 200, NULL);
             harness_pause_ms(300);
         }
         ck_assert_int_eq(count_readers("read", grant.token), N);
     }
-    answer_expect(grant_release(one, &grant), 200, NULL);
+    answer_expect(lock_release(one, &grant), 200, NULL);
     leave(others);
     world_stop(&world);
 }
@@ -210,7 +210,7 @@ TEST(story_68_a_lock_that_others_poll)
                  resource, TTL_MS);
         for (int k = 3; k < N; k++)
             node_pause(&world.nodes[k]);
-        answer_expect(lock_acquire(one, resource, TTL_MS, &lock), 201, NULL);
+        lock_take(one, resource, TTL_MS, &lock);
         pid_t poller = come_by(words, 10);
         harness_pause_ms(600); /* what lies in the sockets is late */
         for (int k = 3; k < N; k++)

@@ -10,6 +10,7 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+#include "../lib/folder/folder.h"
 #include "auth.h"
 #include "secure.h"
 #include "waiter.h"
@@ -117,14 +118,6 @@ static void expect_refused(int status, const char *options, const char *reason)
     free(output);
 }
 
-static void write_text(const char *path, const char *text)
-{
-    FILE *file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_ge(fputs(text, file), 0);
-    ck_assert_int_eq(fclose(file), 0);
-}
-
 SUITE(tls, .timeout_s = 60);
 
 TEST(what_is_wrong_at_the_start_is_told_in_one_line)
@@ -152,7 +145,7 @@ TEST(what_is_wrong_at_the_start_is_told_in_one_line)
     text =
         textf("--tls-cert %s --tls-key %s", pair.certificate, pair.certificate);
     expect_refused(EXIT_FAILURE, text, "holds no private key in PEM");
-    write_text(second.key, "");
+    folder_write(second.key, "");
     expect_refused(EXIT_FAILURE, options_with("--tls-client-ca /none/c"),
                    "--tls-client-ca \"/none/c\": No such file");
     text = textf("--tls-client-ca %s", second.key);
@@ -209,8 +202,7 @@ TEST_EACH(a_server_that_others_can_reach_warns_of_what_is_missing, listeners)
              listeners[_i].has_auth ? "--auth-file" : "",
              listeners[_i].has_auth ? auth : "");
     world_admit_nodes(&world, "");
-    world_start_server(&world, 0, options);
-    world_wait_ready(&world, 0);
+    world_serve(&world, 0, options);
     ck_assert_int_eq(server_count_log(server, "event=clients_in_the_clear"),
                      is_reached && !listeners[_i].has_tls);
     ck_assert_int_eq(server_count_log(server, "event=open_to_all"),
@@ -353,7 +345,7 @@ TEST(who_has_expired_is_not_served_any_more)
     connect_as(good);
     raw_send(fd, nodes, strlen(nodes));
     raw_read(fd, out, sizeof out, "}\n", SOON_MS);
-    ck_assert_ptr_nonnull(strstr(out, "HTTP/1.1 200 "));
+    ck_assert_has(out, "HTTP/1.1 200 ");
     for (int64_t end_ms = harness_now_ms() + SOON_MS; len > 0;) {
         ck_assert_int_lt(harness_now_ms(), end_ms);
         harness_pause_ms(100);
@@ -371,7 +363,7 @@ TEST(who_expires_while_it_waits_is_granted_nothing)
     struct lock lock;
     begin_mutual();
     const struct pair *good = secure_client()->pair;
-    answer_expect(lock_acquire(server, "w", 60000, &lock), 201, NULL);
+    lock_take(server, "w", 60000, &lock);
     connect_briefly();
     int fd = waiter_send(server, "w", 60000, 50000);
     WAIT_UNTIL(SOON_MS, !is_answered(nodes)); /* nobody connects so any more */
@@ -381,7 +373,7 @@ TEST(who_expires_while_it_waits_is_granted_nothing)
     answer_expect(lock_release(server, &lock), 200, NULL);
     ck_assert_uint_eq(raw_read(fd, out, sizeof out, "}\n", SOON_MS), 0);
     close(fd);
-    answer_expect(lock_acquire(server, "w", 60000, NULL), 201, NULL);
+    lock_take(server, "w", 60000, NULL);
     end();
 }
 
@@ -405,7 +397,7 @@ TEST(a_reload_serves_the_new_certificate_and_keeps_connections)
     ck_assert(!is_answered(livez)); /* it trusts ours */
     raw_send(fd, livez, strlen(livez));
     raw_read(fd, out, sizeof out, "}\n", SOON_MS);
-    ck_assert_ptr_nonnull(strstr(out, "HTTP/1.1 200 "));
+    ck_assert_has(out, "HTTP/1.1 200 ");
     close(fd);
     secure_set_client(&(struct secure_client){.authority = theirs.path});
     http_disconnect();
@@ -416,7 +408,7 @@ TEST(a_reload_serves_the_new_certificate_and_keeps_connections)
 TEST(a_bad_reload_changes_nothing)
 {
     begin();
-    write_text(pair.key, "nothing\n");
+    folder_write(pair.key, "nothing\n");
     reload("event=tls_reload_failed");
     ck_assert(log_has("holds no private key in PEM"));
     ck_assert_double_eq(
@@ -433,11 +425,11 @@ TEST(who_is_not_trusted_any_more_is_not_served_any_more)
     int fd = raw_connect(server);
     raw_send(fd, nodes, strlen(nodes));
     raw_read(fd, out, sizeof out, "}\n", SOON_MS);
-    ck_assert_ptr_nonnull(strstr(out, "HTTP/1.1 200 "));
+    ck_assert_has(out, "HTTP/1.1 200 ");
     reload("event=tls_reloaded"); /* the same again: nothing changes */
     raw_send(fd, nodes, strlen(nodes));
     raw_read(fd, out, sizeof out, "}\n", SOON_MS);
-    ck_assert_ptr_nonnull(strstr(out, "HTTP/1.1 200 "));
+    ck_assert_has(out, "HTTP/1.1 200 ");
     ck_assert_int_eq(rename(ours.path, theirs.path), 0);
     kill(server->pid, SIGHUP);
     WAIT_UNTIL(SOON_MS, !is_answered(nodes));
@@ -455,9 +447,8 @@ TEST(large_answers_come_whole)
     begin();
     double before = handshakes("done");
     for (int i = 0; i < 20; i++) {
-        const struct answer *a =
-            HTTP(server, .method = "GET", .path = "/openapi.yaml");
-        answer_expect(a, 200, NULL);
+        const struct answer *a = answer_expect(
+            HTTP(server, .method = "GET", .path = "/openapi.yaml"), 200, NULL);
         ck_assert_uint_gt(a->body_len, 50000);
     }
     ck_assert_double_le(handshakes("done"), before); /* kept alive */

@@ -47,7 +47,7 @@ static void begin_plainly(void)
 
 static void hold(const struct server *server, const char *resource, int ttl_ms)
 {
-    answer_expect(lock_acquire(server, resource, ttl_ms, &held), 201, NULL);
+    lock_take(server, resource, ttl_ms, &held);
 }
 
 /* Alone at this server. */
@@ -246,8 +246,7 @@ TEST_RANGE(a_foreign_release_is_found_by_the_delay, 0, 2)
 
 TEST(no_quorum_is_waited_out)
 {
-    node_pause(&world.nodes[0]);
-    node_pause(&world.nodes[1]);
+    world_pause_nodes(&world, 0, 2);
     int fd = send_waiter(a, "away");
     harness_pause_ms(1200);
     waiter_expect_count(a, 1);
@@ -259,15 +258,13 @@ TEST(no_quorum_is_waited_out)
 
 TEST(no_quorum_until_the_time_is_up)
 {
-    node_pause(&world.nodes[0]);
-    node_pause(&world.nodes[1]);
+    world_pause_nodes(&world, 0, 2);
     struct verdict verdict =
         waiter_read(waiter_send(a, "never", TTL_MS, 1000), SOON_MS);
     ck_assert_int_eq(verdict.status, 503);
     ck_assert_str_eq(verdict.code, "no_quorum");
     ck_assert_int_ge(verdict.waited_ms, 1000);
-    node_resume(&world.nodes[0]);
-    node_resume(&world.nodes[1]);
+    world_resume_nodes(&world, 0, 2);
 }
 
 GROUP(own, .timeout_s = 60);

@@ -52,7 +52,7 @@ static void begin(void)
 
 static void hold(void)
 {
-    answer_expect(lock_acquire(server, "w", TTL_MS, &held), 201, NULL);
+    lock_take(server, "w", TTL_MS, &held);
 }
 
 static void send_crowd(int count, int ttl_ms)
@@ -218,17 +218,16 @@ TEST(a_full_queue_refuses_and_is_told_of_the_end)
 TEST(a_server_that_is_paused_while_clients_wait)
 {
     begin();
-    world_start_server(&world, 1, "");
-    world_wait_ready(&world, 1);
+    world_serve(&world, 1, "");
     hold();
     int hasty = waiter_send(server, "w", TTL_MS, 1000);
     waiter_expect_count(server, 1);
     int last = waiter_send(server, "w", TTL_MS, WAIT_MS);
     waiter_expect_count(server, 2);
-    world_pause_server(&world, 0);
+    server_pause(&world.servers[0]);
     answer_expect(lock_release(&world.servers[1], &held), 200, NULL);
     harness_pause_ms(1500);
-    world_resume_server(&world, 0);
+    server_resume(&world.servers[0]);
     struct verdict verdict = waiter_read(hasty, SOON_MS);
     ck_assert(verdict.status == 409 || verdict.status == 201);
     ck_assert_int_ge(verdict.waited_ms, 1000);

@@ -23,10 +23,8 @@ static void hold(const char *json, struct lock *lock)
     const struct answer *a =
         HTTP(server, .method = "POST", .path = "/locks", .json = json);
     answer_expect(a, 201, NULL);
-    if (lock == NULL)
-        return;
-    snprintf(lock->path, sizeof lock->path, "/locks/%s", answer_text(a, "id"));
-    snprintf(lock->token, sizeof lock->token, "%s", answer_text(a, "token"));
+    if (lock != NULL)
+        lock_read(lock, a->json);
 }
 
 /* The lock w and the only permit of p are held, and those of the holders. */

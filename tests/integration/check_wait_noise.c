@@ -26,7 +26,7 @@ static void begin(void)
 
 static void hold(const char *resource)
 {
-    answer_expect(lock_acquire(a, resource, TTL_MS, &held), 201, NULL);
+    lock_take(a, resource, TTL_MS, &held);
 }
 
 static int send_waiter(const char *resource)
@@ -216,8 +216,7 @@ GROUP(noise, .timeout_s = 60, .set_up_once = begin_one,
 TEST_EACH(noise_among_the_announcements, noises)
 {
     meddle_with(noises[_i]);
-    world_start_server(&world, 1, "");
-    world_wait_ready(&world, 1);
+    world_serve(&world, 1, "");
     for (int i = 0; i < 2; i++) {
         hold("noise");
         int fd = send_waiter("noise");

@@ -4,46 +4,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../lib/jsonat/jsonat.h"
+
 const struct answer *grant_ask(const struct server *server, const char *json,
-                               const char *key, struct grant *grant)
+                               const char *key, struct lock *lock)
 {
     struct request request = {.method = "POST", .path = "/locks", .json = json};
-    if (key != NULL) {
+    if (key != NULL)
         request.headers[0] = textf("Idempotency-Key: %s", key);
-    }
     const struct answer *answer = http_call(server, &request);
-    if (grant == NULL || answer->status >= 300)
-        return answer;
-    snprintf(grant->path, sizeof grant->path, "/locks/%s",
-             answer_text(answer, "id"));
-    snprintf(grant->token, sizeof grant->token, "%s",
-             answer_text(answer, "token"));
-    grant->number = answer_int(answer, "fencing_token");
-    grant->validity_ms = answer_int(answer, "validity_ms");
+    if (lock != NULL && answer->status < 300)
+        lock_read(lock, answer->json);
     return answer;
 }
 
-const struct answer *grant_extend(const struct server *server,
-                                  const struct grant *grant, int ttl_ms)
+const struct answer *grant_take(const struct server *server, const char *json,
+                                const char *key, struct lock *lock)
 {
-    char path[sizeof grant->path + 16], json[32];
-    snprintf(path, sizeof path, "%s/extend", grant->path);
-    snprintf(json, sizeof json, "{\"ttl_ms\":%d}", ttl_ms);
-    return HTTP(server, .method = "PUT", .path = path, .token = grant->token,
-                .json = json);
-}
-
-const struct answer *grant_release(const struct server *server,
-                                   const struct grant *grant)
-{
-    return HTTP(server, .method = "DELETE", .path = grant->path,
-                .token = grant->token);
+    return answer_expect(grant_ask(server, json, key, lock), 201, NULL);
 }
 
 const struct answer *grant_inspect(const struct server *server,
-                                   const struct grant *grant)
+                                   const struct lock *lock)
 {
-    return HTTP(server, .method = "GET", .path = grant->path);
+    return HTTP(server, .method = "GET", .path = lock->path);
 }
 
 int grant_send(const struct server *server, const char *json, const char *key)
@@ -61,19 +45,18 @@ int grant_send(const struct server *server, const char *json, const char *key)
     return fd;
 }
 
-struct grant grant_read(int fd, int status, int ms)
+struct lock grant_read(int fd, int status, int ms)
 {
-    struct grant grant = {0};
+    struct lock lock = {0};
     char out[4096];
     raw_read(fd, out, sizeof out, "}\n", ms);
     ck_assert_msg(atoi(out + strlen("HTTP/1.1 ")) == status, "%s", out);
     json_t *body = json_loads(strstr(out, "\r\n\r\n") + 4, 0, NULL);
     ck_assert_ptr_nonnull(body);
-    snprintf(grant.path, sizeof grant.path, "/locks/%s",
-             json_string_value(json_object_get(body, "id")));
-    snprintf(grant.token, sizeof grant.token, "%s",
-             json_string_value(json_object_get(body, "token")));
-    grant.number = json_integer_value(json_object_get(body, "fencing_token"));
+    if (json_at(body, "token") != NULL)
+        lock_read(&lock, body);
+    else
+        lock.number = json_integer_value(json_at(body, "fencing_token"));
     json_decref(body);
-    return grant;
+    return lock;
 }

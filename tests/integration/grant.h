@@ -7,31 +7,24 @@
 
 #include "http.h"
 
-struct grant {
-    char path[6000]; /* /locks/<id> */
-    char token[256];
-    json_int_t number;
-    json_int_t validity_ms;
-};
-
 /*
  * POST /locks with this body and, unless it is NULL, this Idempotency-Key;
- * grant is filled on 200 and 201, if it is not NULL.
+ * lock is filled on 200 and 201, if it is not NULL.
  */
 const struct answer *grant_ask(const struct server *server, const char *json,
-                               const char *key, struct grant *grant);
+                               const char *key, struct lock *lock);
 
-const struct answer *grant_extend(const struct server *server,
-                                  const struct grant *grant, int ttl_ms);
-const struct answer *grant_release(const struct server *server,
-                                   const struct grant *grant);
+/* The same, which must be granted, and not be a repeat. */
+const struct answer *grant_take(const struct server *server, const char *json,
+                                const char *key, struct lock *lock);
 const struct answer *grant_inspect(const struct server *server,
-                                   const struct grant *grant);
+                                   const struct lock *lock);
 
 /* The same as bytes, for a connection of its own; key may be NULL. */
 int grant_send(const struct server *server, const char *json, const char *key);
 
-/* What the answer there, with this status and within ms, has granted. */
-struct grant grant_read(int fd, int status, int ms);
+/* What the answer there, with this status and within ms, has granted; of one
+ * that grants nothing, the fencing number. */
+struct lock grant_read(int fd, int status, int ms);
 
 #endif

@@ -166,6 +166,9 @@ const char *world_name_nodes(const struct world *world, const char *others,
 
 void world_wait_ready(const struct world *world, int i);
 
+/* Both. */
+void world_serve(struct world *world, int i, const char *options);
+
 /*
  * Ends all. Each server must have lived, leave with 0 on SIGTERM, and have
  * written no token and no sanitizer report.
@@ -206,15 +209,17 @@ void server_resume(const struct server *server);
 /* How often its log, which must be there, contains this text. */
 int server_count_log(const struct server *server, const char *text);
 
-/* SIGSTOP, and SIGCONT: as node_pause and node_resume. */
-void world_pause_server(const struct world *world, int i);
-void world_resume_server(const struct world *world, int i);
-
 /* The node's part of world, and its ends. */
 void node_start(struct node *node);
 void node_kill(struct node *node); /* SIGKILL */
 void node_pause(
     const struct node *node); /* SIGSTOP, and waits until it stands */
 void node_resume(const struct node *node); /* SIGCONT */
+
+/* The same for the nodes from <= i < to. */
+void world_restart_nodes(struct world *world, int from, int to);
+void world_kill_nodes(struct world *world, int from, int to);
+void world_pause_nodes(const struct world *world, int from, int to);
+void world_resume_nodes(const struct world *world, int from, int to);
 
 #endif

@@ -3,7 +3,6 @@
  */
 #include "http.h"
 
-#include <ctype.h>
 #include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +10,8 @@
 #include <strings.h>
 
 #include "secure.h"
+
+#include "../lib/jsonat/jsonat.h"
 
 enum { CALL_TIMEOUT_MS = 30000 };
 
@@ -288,29 +289,14 @@ const char *answer_header(const struct answer *answer, const char *name)
     return NULL;
 }
 
-static json_t *find(const struct answer *answer, const char *path)
-{
-    json_t *at = answer->json;
-
-    while (at && *path) {
-        size_t len = strcspn(path, ".");
-        const char *name = textf("%.*s", (int)len, path);
-        at = isdigit((unsigned char)*name)
-                 ? json_array_get(at, (size_t)atoi(name))
-                 : json_object_get(at, name);
-        path += len + (path[len] == '.');
-    }
-    return at;
-}
-
 bool answer_has(const struct answer *answer, const char *path)
 {
-    return find(answer, path) != NULL;
+    return json_at(answer->json, path) != NULL;
 }
 
 json_int_t answer_int(const struct answer *answer, const char *path)
 {
-    json_t *value = find(answer, path);
+    json_t *value = json_at(answer->json, path);
 
     ck_assert_msg(json_is_integer(value), "no integer %s in %s", path,
                   answer->body);
@@ -319,28 +305,29 @@ json_int_t answer_int(const struct answer *answer, const char *path)
 
 const char *answer_text(const struct answer *answer, const char *path)
 {
-    json_t *value = find(answer, path);
+    json_t *value = json_at(answer->json, path);
 
     ck_assert_msg(json_is_string(value), "no string %s in %s", path,
                   answer->body);
     return json_string_value(value);
 }
 
-void answer_expect(const struct answer *answer, int status, const char *code)
+const struct answer *answer_expect(const struct answer *answer, int status,
+                                   const char *code)
 {
     ck_assert_msg(answer->status == status, "%d instead of %d: %s",
                   answer->status, status, answer->body);
     if (code)
         ck_assert_str_eq(answer_text(answer, "code"), code);
+    return answer;
 }
 
 double http_metric(const struct server *server, const char *sample)
 {
-    const struct answer *answer =
-        HTTP(server, .method = "GET", .path = "/metrics");
+    const struct answer *answer = answer_expect(
+        HTTP(server, .method = "GET", .path = "/metrics"), 200, NULL);
     size_t len = strlen(sample);
 
-    answer_expect(answer, 200, NULL);
     for (const char *line = answer->body; line; line = strchr(line, '\n')) {
         line += *line == '\n';
         if (strncmp(line, sample, len) == 0 && line[len] == ' ')

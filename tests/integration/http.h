@@ -62,8 +62,9 @@ json_int_t answer_int(const struct answer *answer, const char *path);
 const char *answer_text(const struct answer *answer, const char *path);
 bool answer_has(const struct answer *answer, const char *path);
 
-/* The answer is this problem. NULL code: a success of this status. */
-void answer_expect(const struct answer *answer, int status, const char *code);
+/* It is this problem. NULL code: a success of this status. Returns it. */
+const struct answer *answer_expect(const struct answer *answer, int status,
+                                   const char *code);
 
 /* Samples of GET /metrics: the value behind name{labels}; -1: none. */
 double http_metric(const struct server *server, const char *sample);
@@ -76,16 +77,24 @@ double http_metric(const struct server *server, const char *sample);
 
 struct lock {
     char resource[1024];
-    char path[1500]; /* /locks/<id> */
+    char path[6000]; /* /locks/<id>, which may be one of several resources */
     char token[256];
     json_int_t number;
     json_int_t validity_ms;
 };
 
+/* What the answer has granted. */
+void lock_read(struct lock *lock, json_t *body);
+
 /* POST /locks {"resource", "ttl_ms"}: the answer; lock is filled on 201. */
 const struct answer *lock_acquire(const struct server *server,
                                   const char *resource, int ttl_ms,
                                   struct lock *lock);
+
+/* The same, which must be granted; lock may be NULL. */
+const struct answer *lock_take(const struct server *server,
+                               const char *resource, int ttl_ms,
+                               struct lock *lock);
 const struct answer *lock_extend(const struct server *server,
                                  const struct lock *lock, int ttl_ms);
 const struct answer *lock_release(const struct server *server,

@@ -4,7 +4,6 @@
 #include "http.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static char *body_of(json_t *object)
 {
@@ -18,18 +17,18 @@ static char *body_of(json_t *object)
     return text;
 }
 
-static void fill(struct lock *lock, const char *resource,
-                 const struct answer *answer)
+void lock_read(struct lock *lock, json_t *body)
 {
-    const char *path = answer_header(answer, "Location");
+    const char *resource = "", *id, *token;
 
-    ck_assert_ptr_nonnull(path);
+    ck_assert_int_eq(json_unpack(body, "{s?s,ss,ss,sI,sI}", "resource",
+                                 &resource, "id", &id, "token", &token,
+                                 "fencing_token", &lock->number, "validity_ms",
+                                 &lock->validity_ms),
+                     0);
     snprintf(lock->resource, sizeof lock->resource, "%s", resource);
-    snprintf(lock->path, sizeof lock->path, "%s", path);
-    snprintf(lock->token, sizeof lock->token, "%s",
-             answer_text(answer, "token"));
-    lock->number = answer_int(answer, "fencing_token");
-    lock->validity_ms = answer_int(answer, "validity_ms");
+    snprintf(lock->path, sizeof lock->path, "/locks/%s", id);
+    snprintf(lock->token, sizeof lock->token, "%s", token);
 }
 
 const struct answer *lock_acquire(const struct server *server,
@@ -41,18 +40,26 @@ const struct answer *lock_acquire(const struct server *server,
     const struct answer *answer = HTTP(
         server, .method = "POST", .path = "/locks", .json = body_of(object));
 
-    if (answer->status == 201 && lock)
-        fill(lock, resource, answer);
+    if (answer->status == 201 && lock) {
+        lock_read(lock, answer->json);
+        ck_assert_str_eq(answer_header(answer, "Location"), lock->path);
+    }
     return answer;
+}
+
+const struct answer *lock_take(const struct server *server,
+                               const char *resource, int ttl_ms,
+                               struct lock *lock)
+{
+    return answer_expect(lock_acquire(server, resource, ttl_ms, lock), 201,
+                         NULL);
 }
 
 const struct answer *lock_extend(const struct server *server,
                                  const struct lock *lock, int ttl_ms)
 {
-    char path[1520];
-
-    snprintf(path, sizeof path, "%s/extend", lock->path);
-    return HTTP(server, .method = "PUT", .path = path, .token = lock->token,
+    return HTTP(server, .method = "PUT", .path = textf("%s/extend", lock->path),
+                .token = lock->token,
                 .json = body_of(json_pack("{si}", "ttl_ms", ttl_ms)));
 }
 
@@ -66,16 +73,13 @@ const struct answer *lock_release(const struct server *server,
 const struct answer *lock_inspect(const struct server *server,
                                   const char *resource)
 {
-    char path[1100];
-
-    snprintf(path, sizeof path, "/locks/%s", resource);
-    return HTTP(server, .method = "GET", .path = path);
+    return HTTP(server, .method = "GET", .path = textf("/locks/%s", resource));
 }
 
 void lock_expect_cycle(const struct server *server, const char *resource)
 {
     struct lock lock;
 
-    answer_expect(lock_acquire(server, resource, 9000, &lock), 201, NULL);
+    lock_take(server, resource, 9000, &lock);
     answer_expect(lock_release(server, &lock), 200, NULL);
 }

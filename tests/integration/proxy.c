@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../lib/folder/folder.h"
 #include "http.h"
 
 enum { START_MS = 20000, STOP_MS = 20000, TEXT_SIZE = 4096 };
@@ -89,10 +90,7 @@ static void write_text(const struct proxy_mode *mode, int from, int to,
         nginx_http_text(mode, from, to, text);
     else
         nginx_stream_text(from, to, text);
-    FILE *file = fopen(path, "w");
-    ck_assert_ptr_nonnull(file);
-    ck_assert_int_ge(fputs(text, file), 0);
-    ck_assert_int_eq(fclose(file), 0);
+    folder_write(path, text);
 }
 
 /* ---- processes ---------------------------------------------------------- */

@@ -29,9 +29,8 @@ void waiter_expect_count(const struct server *server, int count)
     WAIT_UNTIL(COUNT_MS, (int)http_metric(server, "redlockd_waiters") == count);
 }
 
-static void fill(struct verdict *verdict, const json_t *body)
+static void fill(struct verdict *verdict, json_t *body)
 {
-    struct lock *lock = &verdict->lock;
     json_t *waited = json_object_get(body, "waited_ms");
     json_t *elapsed = json_object_get(body, "elapsed_ms");
     json_t *code = json_object_get(body, "code");
@@ -40,17 +39,8 @@ static void fill(struct verdict *verdict, const json_t *body)
     if (code)
         snprintf(verdict->code, sizeof verdict->code, "%s",
                  json_string_value(code));
-    if (verdict->status != 201)
-        return;
-    snprintf(lock->resource, sizeof lock->resource, "%s",
-             json_string_value(json_object_get(body, "resource")));
-    snprintf(lock->path, sizeof lock->path, "/locks/%s",
-             json_string_value(json_object_get(body, "id")));
-    snprintf(lock->token, sizeof lock->token, "%s",
-             json_string_value(json_object_get(body, "token")));
-    lock->number = json_integer_value(json_object_get(body, "fencing_token"));
-    lock->validity_ms =
-        json_integer_value(json_object_get(body, "validity_ms"));
+    if (verdict->status == 201)
+        lock_read(&verdict->lock, body);
 }
 
 struct verdict waiter_read(int fd, int ms)

@@ -162,6 +162,30 @@ void node_resume(const struct node *node)
     resume_process(node->pid);
 }
 
+void world_restart_nodes(struct world *world, int from, int to)
+{
+    for (int i = from; i < to; i++)
+        node_start(&world->nodes[i]);
+}
+
+void world_kill_nodes(struct world *world, int from, int to)
+{
+    for (int i = from; i < to; i++)
+        node_kill(&world->nodes[i]);
+}
+
+void world_pause_nodes(const struct world *world, int from, int to)
+{
+    for (int i = from; i < to; i++)
+        node_pause(&world->nodes[i]);
+}
+
+void world_resume_nodes(const struct world *world, int from, int to)
+{
+    for (int i = from; i < to; i++)
+        node_resume(&world->nodes[i]);
+}
+
 void server_pause(const struct server *server)
 {
     pause_process(server->pid);
@@ -306,6 +330,12 @@ void world_wait_ready(const struct world *world, int i)
     http_disconnect(); /* not to be shared either */
 }
 
+void world_serve(struct world *world, int i, const char *options)
+{
+    world_start_server(world, i, options);
+    world_wait_ready(world, i);
+}
+
 /* Copies name and its value, if the options have it. */
 static void copy_option(const char *options, const char *name, char out[64])
 {
@@ -328,8 +358,7 @@ void world_admit_nodes(struct world *world, const char *options)
     copy_option(options, "--key-prefix", prefix);
     snprintf(same, sizeof same, AT_SIGHT " %s %s %s", max_ttl, default_ttl,
              prefix);
-    world_start_server(world, FIRST, same);
-    world_wait_ready(world, FIRST);
+    world_serve(world, FIRST, same);
     world_stop_server(world, FIRST);
     world->servers[FIRST] = (struct server){.pid = 0};
 }
@@ -339,15 +368,13 @@ void world_start(struct world *world, int count, const char *options)
     world_start_nodes(world, count);
     if (!strstr(options, AT_SIGHT))
         world_admit_nodes(world, options);
-    world_start_server(world, 0, options);
-    world_wait_ready(world, 0);
+    world_serve(world, 0, options);
 }
 
 void world_start_two(struct world *world, int count, const char *options)
 {
     world_start(world, count, options);
-    world_start_server(world, 1, options);
-    world_wait_ready(world, 1);
+    world_serve(world, 1, options);
 }
 
 void world_start_small(struct world *world, int connections)
@@ -358,8 +385,7 @@ void world_start_small(struct world *world, int connections)
     world_start_nodes(world, 1);
     world_admit_nodes(world, "");
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    world_start_server(world, 0, "");
-    world_wait_ready(world, 0);
+    world_serve(world, 0, "");
 }
 
 /* ---- the end ------------------------------------------------------------ */
@@ -427,23 +453,12 @@ void world_kill_server(struct world *world, int i)
     world->servers[i].pid = 0;
 }
 
-void world_pause_server(const struct world *world, int i)
-{
-    pause_process(world->servers[i].pid);
-}
-
-void world_resume_server(const struct world *world, int i)
-{
-    resume_process(world->servers[i].pid);
-}
-
 void world_stop(struct world *world)
 {
     http_disconnect();
     for (int i = 0; i < WORLD_SERVERS; i++)
         world_stop_server(world, i);
-    for (int i = 0; i < world->nodes_count; i++)
-        node_kill(&world->nodes[i]);
+    world_kill_nodes(world, 0, world->nodes_count);
 }
 
 void world_finish(struct world *world)
@@ -455,8 +470,7 @@ void world_finish(struct world *world)
             harness_fail(verdict);
         free(verdict);
     }
-    for (int i = 0; i < world->nodes_count; i++)
-        node_kill(&world->nodes[i]);
+    world_kill_nodes(world, 0, world->nodes_count);
 }
 
 const char *world_name_nodes(const struct world *world, const char *others,
