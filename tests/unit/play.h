@@ -151,6 +151,13 @@ struct node_facts play_facts(int node);
 #define PLAY_TOKEN_OF(digit)                                                   \
     "000000000000000" #digit ".00112233445566778899aabbccddeeff01234567"
 
+#define PLAY_READER_OF(digit)                                                  \
+    "000000000000000" #digit "~00112233445566778899aabbccddeeff01234567"
+
+/* The hash of an idempotency key, and such a value of an acquire with it. */
+#define PLAY_KEY "0123456789abcdefghij-_"
+#define PLAY_OWN(digit) PLAY_TOKEN_OF(digit) "+" PLAY_KEY
+
 /* A token of ours with this number, in a buffer. */
 struct span play_token(int64_t number);
 

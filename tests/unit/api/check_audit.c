@@ -178,8 +178,7 @@ TEST(all_readers_are_told_by_their_mode)
     query_add(&ask.request.query, span_of("force"), span_of("all"));
     ck_assert(!ask_send("DELETE", "/locks/order:42", NULL));
     for (int i = 0; i < PLAY_NODES; i++)
-        play_answer_tokens(
-            i, "0000000000000007~00112233445566778899aabbccddeeff01234567", 0);
+        play_answer_tokens(i, PLAY_READER_OF(7), 0);
     play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
     ask_answer(play.now_us);
     expect(HEAD("force_release", "force") ORDER

@@ -92,8 +92,7 @@ TEST(all_readers_are_released_like_a_number)
     force("all");
     ck_assert_int_eq(ask.request.counted_as, LOCK_FORCE);
     for (int i = 0; i < PLAY_NODES; i++)
-        play_answer_tokens(
-            i, "0000000000000007~00112233445566778899aabbccddeeff01234567", 0);
+        play_answer_tokens(i, PLAY_READER_OF(7), 0);
     play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
     ask_expect_now(200, NULL);
     ask_expect_lock();

@@ -8,10 +8,6 @@
 #include "../../lib/suite/suite.h"
 #include "../play.h"
 
-#define KEY "0123456789abcdefghij-_"
-#define OWN                                                                    \
-    "0000000000000007.00112233445566778899aabbccddeeff01234567+" KEY ".me"
-
 enum { TIMEOUT_US = 50000, TICK_US = 20000 };
 
 /* Rounds are not repeated, so each outcome is that of one. */
@@ -33,11 +29,12 @@ static void begin(void)
 
 static engine_op repeat(void)
 {
-    const struct engine_acquire acquire = {
-        .resource = PLAY_RESOURCE, .key_hash = span_of(KEY), .ttl_ms = 30000};
+    const struct engine_acquire acquire = {.resource = PLAY_RESOURCE,
+                                           .key_hash = span_of(PLAY_KEY),
+                                           .ttl_ms = 30000};
     engine_op op = engine_acquire(play.engine, &acquire, NULL);
-    play_hold_range(CALL_ACQUIRE, 0, 2, OWN);
-    play_answer_held(CALL_ACQUIRE, 4, OWN);
+    play_hold_range(CALL_ACQUIRE, 0, 2, PLAY_OWN(7) ".me");
+    play_answer_held(CALL_ACQUIRE, 4, PLAY_OWN(7) ".me");
     return op;
 }
 

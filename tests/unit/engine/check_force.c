@@ -116,10 +116,7 @@ TEST(without_room_for_the_release_no_node_votes)
 
 /* ---- both forms, several of one lock ------------------------------------- */
 
-#define READER(digit)                                                          \
-    "000000000000000" #digit "~00112233445566778899aabbccddeeff01234567"
-
-static const char *const forms[] = {READER(7), PLAY_TOKEN_OF(7)};
+static const char *const forms[] = {PLAY_READER_OF(7), PLAY_TOKEN_OF(7)};
 
 /* A downgrade has not reached each node. */
 TEST_EACH(either_form_of_a_token_is_found, forms)
@@ -201,13 +198,13 @@ TEST(all_readers_that_are_found_are_released)
 {
     engine_op op = force_all();
     ck_assert_int_eq(play_count(CALL_TOKENS), 5);
-    report(0, 4, READER(1) " " READER(2));
+    report(0, 4, PLAY_READER_OF(1) " " PLAY_READER_OF(2));
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
-    report(4, 5, READER(2) " " READER(1));
+    report(4, 5, PLAY_READER_OF(2) " " PLAY_READER_OF(1));
     ck_assert_int_eq(play_count(CALL_RELEASE), 10);
     for (int i = 0; i < PLAY_NODES; i++) {
-        ck_assert_int_eq(count_releases(i, READER(1)), 1);
-        ck_assert_int_eq(count_releases(i, READER(2)), 1);
+        ck_assert_int_eq(count_releases(i, PLAY_READER_OF(1)), 1);
+        ck_assert_int_eq(count_releases(i, PLAY_READER_OF(2)), 1);
     }
     play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
@@ -239,7 +236,7 @@ TEST(story_67_what_a_downgrade_did_not_reach_is_released)
 {
     engine_op op = force_all();
     report(0, 1, PLAY_TOKEN_OF(1));
-    report(1, 4, READER(1));
+    report(1, 4, PLAY_READER_OF(1));
     report(4, 5, PLAY_TOKEN_OF(1));
     ck_assert_int_eq(play_count(CALL_RELEASE), 5);
     answer_releases(0, 3, VOTE_DELETED);
@@ -250,7 +247,7 @@ TEST(story_67_what_a_downgrade_did_not_reach_is_released)
 TEST(silent_nodes_are_waited_for_until_the_timeout)
 {
     engine_op op = force_all();
-    report(0, 3, READER(1));
+    report(0, 3, PLAY_READER_OF(1));
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
     play_advance(play_settings.node_timeout_us);
     ck_assert_int_eq(play_count(CALL_RELEASE), 5);
@@ -262,7 +259,7 @@ TEST(silent_nodes_are_waited_for_until_the_timeout)
 TEST(what_a_minority_has_is_released)
 {
     engine_op op = force_all();
-    report(0, 2, READER(1));
+    report(0, 2, PLAY_READER_OF(1));
     play_answer_range(CALL_TOKENS, 2, 5, VOTE_FREE);
     ck_assert_int_eq(play_count(CALL_RELEASE), 5);
     answer_releases(0, 2, VOTE_DELETED);
@@ -295,7 +292,7 @@ TEST(a_node_whose_admission_is_read_anew_is_sent_no_release_without_token)
 TEST(story_66_only_what_was_found_is_released_again)
 {
     engine_op op = force_all();
-    report(0, 5, READER(5));
+    report(0, 5, PLAY_READER_OF(5));
     answer_releases(0, 3, VOTE_DELETED);
     answer_releases(3, 5, VOTE_FREE);
     ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
@@ -303,7 +300,8 @@ TEST(story_66_only_what_was_found_is_released_again)
     play_advance(1000000);
     for (int i = 0; i < PLAY_NODES; i++) {
         struct play_call *again = play_find(CALL_RELEASE, i);
-        ck_assert(again == NULL || strcmp(again->token, READER(5)) == 0);
+        ck_assert(again == NULL ||
+                  strcmp(again->token, PLAY_READER_OF(5)) == 0);
         ck_assert_int_eq(again != NULL, i >= 3);
     }
 }
@@ -312,7 +310,7 @@ TEST(nodes_that_are_away_release_the_same_readers_later)
 {
     play_node_down(0);
     engine_op op = force_all();
-    report(1, 5, READER(1) " " READER(2));
+    report(1, 5, PLAY_READER_OF(1) " " PLAY_READER_OF(2));
     answer_releases(1, 5, VOTE_DELETED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
     engine_close(play.engine, op);
@@ -320,8 +318,8 @@ TEST(nodes_that_are_away_release_the_same_readers_later)
     answer_releases(1, 5, VOTE_FREE);
     play_node_up(0);
     play_advance(1000000);
-    ck_assert_int_eq(count_releases(0, READER(1)), 1);
-    ck_assert_int_eq(count_releases(0, READER(2)), 1);
+    ck_assert_int_eq(count_releases(0, PLAY_READER_OF(1)), 1);
+    ck_assert_int_eq(count_releases(0, PLAY_READER_OF(2)), 1);
 }
 
 TEST(without_a_node_no_reader_is_released)
@@ -333,10 +331,10 @@ TEST(without_a_node_no_reader_is_released)
 TEST(without_room_for_one_of_the_releases_the_outcome_is_unknown)
 {
     engine_op op = force_all();
-    report(0, 4, READER(1) " " READER(2));
+    report(0, 4, PLAY_READER_OF(1) " " PLAY_READER_OF(2));
     for (int i = 0; i < 3; i++)
         play.is_refusing[i] = true;
-    report(4, 5, READER(1) " " READER(2));
+    report(4, 5, PLAY_READER_OF(1) " " PLAY_READER_OF(2));
     answer_releases(3, 5, VOTE_DELETED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
 }
@@ -346,8 +344,8 @@ TEST(without_room_for_one_of_the_releases_the_outcome_is_unknown)
 TEST(the_look_is_repeated_until_no_node_has_more)
 {
     engine_op op = force_all();
-    report(0, 4, READER(1));
-    play_answer_tokens(4, READER(1), 1);
+    report(0, 4, PLAY_READER_OF(1));
+    play_answer_tokens(4, PLAY_READER_OF(1), 1);
     ck_assert_int_eq(play_count(CALL_RELEASE), 5);
     answer_releases(0, 3, VOTE_DELETED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
@@ -355,9 +353,9 @@ TEST(the_look_is_repeated_until_no_node_has_more)
     /* late answers to the first releases are no reports */
     answer_releases(3, 5, VOTE_DELETED);
     play_answer_range(CALL_TOKENS, 0, 2, VOTE_FREE);
-    report(2, 5, READER(2));
+    report(2, 5, PLAY_READER_OF(2));
     ck_assert_int_eq(play_count(CALL_RELEASE), 10);
-    ck_assert_str_eq(play_find(CALL_RELEASE, 0)->token, READER(2));
+    ck_assert_str_eq(play_find(CALL_RELEASE, 0)->token, PLAY_READER_OF(2));
     answer_releases(0, 2, VOTE_FREE);
     answer_releases(2, 5, VOTE_DELETED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
@@ -370,7 +368,7 @@ TEST_EACH(a_look_that_finds_no_more_ends_it, rests)
 {
     engine_op op = force_all();
     for (int i = 0; i < 5; i++)
-        play_answer_tokens(i, READER(1), 1);
+        play_answer_tokens(i, PLAY_READER_OF(1), 1);
     answer_releases(0, 5, VOTE_DELETED);
     if (rests[_i] == VOTE_FREE)
         play_answer_range(CALL_TOKENS, 0, 5, VOTE_FREE);
@@ -386,7 +384,7 @@ TEST(readers_who_come_faster_than_that_are_not_followed_forever)
     engine_op op = force_all();
     while (play_outcome(op) == OUTCOME_PENDING && looks++ < 100) {
         for (int i = 0; i < 5; i++)
-            play_answer_tokens(i, READER(1), CALL_TOKENS_TOLD);
+            play_answer_tokens(i, PLAY_READER_OF(1), CALL_TOKENS_TOLD);
         answer_releases(0, 5, VOTE_DELETED);
     }
     ck_assert_int_eq(looks, 12);

@@ -7,9 +7,6 @@
 #include "../../lib/suite/suite.h"
 #include "../play.h"
 
-#define KEY "0123456789abcdefghij-_"
-#define OWN "0000000000000007.00112233445566778899aabbccddeeff01234567+" KEY
-
 enum {
     WAIT_MS = 1000,
     STEP_US = 20000,
@@ -119,8 +116,8 @@ static void begin_grant(void)
 
 static void begin_repeat(void)
 {
-    ACQUIRE(.key_hash = span_of(KEY));
-    play_hold_range(CALL_ACQUIRE, 0, 3, OWN);
+    ACQUIRE(.key_hash = span_of(PLAY_KEY));
+    play_hold_range(CALL_ACQUIRE, 0, 3, PLAY_OWN(7));
 }
 
 static void begin_half_of_a_repeat(void)
@@ -132,7 +129,7 @@ static void begin_half_of_a_repeat(void)
 
 static void begin_pause_of_a_repeat(void)
 {
-    ACQUIRE(.is_shared = true, .key_hash = span_of(KEY));
+    ACQUIRE(.is_shared = true, .key_hash = span_of(PLAY_KEY));
     play_answer_range(CALL_REPEAT, 0, 2, VOTE_GRANTED);
     play_answer_held(CALL_REPEAT, 2, PLAY_TOKEN_OF(1));
     play_answer_held(CALL_REPEAT, 3, PLAY_TOKEN_OF(1));
@@ -201,7 +198,7 @@ static void begin_wait(void)
 static void begin_wait_behind(void)
 {
     ACQUIRE(.wait_ms = WAIT_MS);
-    ACQUIRE(.wait_ms = WAIT_MS, .key_hash = span_of(KEY));
+    ACQUIRE(.wait_ms = WAIT_MS, .key_hash = span_of(PLAY_KEY));
 }
 
 /* Behind one that wants more, whose attempts would not find its lock. */
@@ -209,7 +206,7 @@ static void begin_look(void)
 {
     ACQUIRE(.resource = span_of("order:41\norder:42"), .wait_ms = WAIT_MS);
     int before = play_count(CALL_INSPECT);
-    ACQUIRE(.wait_ms = WAIT_MS, .key_hash = span_of(KEY));
+    ACQUIRE(.wait_ms = WAIT_MS, .key_hash = span_of(PLAY_KEY));
     ck_assert_int_ge(play_count(CALL_INSPECT), before);
 }
 
@@ -226,17 +223,17 @@ static void begin_turn_of_a_reader(void)
 
 static void begin_survey(void)
 {
-    ACQUIRE(POOL, .key_hash = span_of(KEY));
+    ACQUIRE(POOL, .key_hash = span_of(PLAY_KEY));
 }
 
 static void begin_survey_of_a_wait(void)
 {
-    ACQUIRE(POOL, .key_hash = span_of(KEY), .wait_ms = WAIT_MS);
+    ACQUIRE(POOL, .key_hash = span_of(PLAY_KEY), .wait_ms = WAIT_MS);
 }
 
 static void begin_survey_of_a_repeat(void)
 {
-    ACQUIRE(POOL, .key_hash = span_of(KEY), .only_repeats = true);
+    ACQUIRE(POOL, .key_hash = span_of(PLAY_KEY), .only_repeats = true);
 }
 
 static void begin_try(void)

@@ -6,18 +6,14 @@
 #include "../../lib/suite/suite.h"
 #include "../play.h"
 
-#define KEY "0123456789abcdefghij-_"
-#define RANDOM ".00112233445566778899aabbccddeeff01234567"
-#define OWN "0000000000000007" RANDOM "+" KEY ".me"
-#define OLDER_OWN "0000000000000005" RANDOM "+" KEY
-#define OTHER_KEY "0000000000000007" RANDOM "+0123456789abcdefghij-A"
-#define NO_KEY "0000000000000007" RANDOM
+#define OWN PLAY_OWN(7) ".me"
+#define OTHER_KEY PLAY_TOKEN_OF(7) "+0123456789abcdefghij-A"
 
 static engine_op ask(void)
 {
     const struct engine_acquire acquire = {.resource = PLAY_RESOURCE,
                                            .owner = span_of("me"),
-                                           .key_hash = span_of(KEY),
+                                           .key_hash = span_of(PLAY_KEY),
                                            .ttl_ms = 30000};
     engine_op op = engine_acquire(play.engine, &acquire, NULL);
     ck_assert(op != 0);
@@ -36,7 +32,7 @@ TEST(the_hash_is_part_of_the_token)
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
     ck_assert(!play_result(op)->is_repeat);
     ck_assert(token_parse(play_result(op)->token, &parts));
-    ck_assert(span_is(parts.key_hash, KEY));
+    ck_assert(span_is(parts.key_hash, PLAY_KEY));
     ck_assert(span_is(parts.owner, "me"));
 }
 
@@ -87,7 +83,7 @@ TEST(free_nodes_count_too)
 TEST(the_newest_of_its_tokens_may_be_replaced)
 {
     (void)ask();
-    play_hold_range(CALL_ACQUIRE, 0, 2, OLDER_OWN);
+    play_hold_range(CALL_ACQUIRE, 0, 2, PLAY_OWN(5));
     play_hold_range(CALL_ACQUIRE, 2, 4, OWN);
     play_answer(CALL_ACQUIRE, 4, VOTE_GRANTED);
     ck_assert_int_eq(play_find(CALL_REPEAT, 0)->call.seen, 7);
@@ -100,9 +96,9 @@ static const struct {
     const char *two, *three;
 } others[] = {
     {OTHER_KEY, OTHER_KEY},
-    {NO_KEY, NO_KEY},
+    {PLAY_TOKEN_OF(7), PLAY_TOKEN_OF(7)},
     {"a foreign value", "a foreign value"},
-    {OWN, NO_KEY}, /* a leftover */
+    {OWN, PLAY_TOKEN_OF(7)}, /* a leftover */
 };
 
 TEST_EACH(a_lock_with_another_key_is_held, others)
@@ -128,7 +124,7 @@ TEST(a_lock_that_was_granted_after_the_question_is_not_repeated)
     static char value[TOKEN_MAX + 1];
     unsigned char random[TOKEN_RANDOM_BYTES] = {0};
     const struct token_parts parts = {.number = PLAY_EPOCH_US + play.now_us,
-                                      .key_hash = span_of(KEY)};
+                                      .key_hash = span_of(PLAY_KEY)};
     value[token_make(value, random, &parts)] = '\0';
     engine_op op = ask();
     play_hold_range(CALL_ACQUIRE, 0, 5, value);
@@ -162,7 +158,7 @@ TEST(a_split_repeat_is_not_tried_again)
     engine_op op = begin_repeat();
     play_answer_range(CALL_REPEAT, 0, 2, VOTE_GRANTED);
     play_hold_range(CALL_REPEAT, 2, 4, OWN);
-    play_answer_held(CALL_REPEAT, 4, NO_KEY);
+    play_answer_held(CALL_REPEAT, 4, PLAY_TOKEN_OF(7));
     ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
     ck_assert_int_eq(play_count(CALL_REPEAT), 5);
 }

@@ -12,8 +12,8 @@
 #define A span_of("order:1")
 #define B span_of("order:2")
 #define BOTH span_of("order:1\norder:2")
-#define KEY "0123456789abcdefghij-_"
-#define OWN "0000000000000001.00112233445566778899aabbccddeeff01234567+" KEY
+#define KEY PLAY_KEY
+#define OWN PLAY_OWN(1)
 
 static engine_op ask_for(struct span resource)
 {
