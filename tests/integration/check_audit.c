@@ -218,8 +218,7 @@ TEST_EACH(the_client_behind_a_trusted_proxy_is_told, forwarded)
 {
     char options[128];
     auditlog_name(dir, path);
-    snprintf(options, sizeof options, "--log-level debug %s",
-             forwarded[_i].options);
+    PRINT_TO(options, "--log-level debug %s", forwarded[_i].options);
     auditlog_start(&world, N, path, options);
     answer_expect(HTTP(server, .method = "POST", .path = "/locks",
                        .json = "{\"resource\":\"t\"}",
@@ -235,7 +234,7 @@ TEST_EACH(the_client_behind_a_trusted_proxy_is_told, forwarded)
     world_stop(&world);
     char *log = harness_read_file(server->log);
     char field[128];
-    snprintf(field, sizeof field, " client=%s dropped=", told);
+    PRINT_TO(field, " client=%s dropped=", told);
     ck_assert_has(log, field);
     free(log);
     json_decref(line);

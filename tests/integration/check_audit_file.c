@@ -50,8 +50,7 @@ static void cycle_long(int number)
 {
     static char json[8192];
     struct lock grant;
-    size_t len =
-        (size_t)snprintf(json, sizeof json, "{\"resources\":[\"%d\"", number);
+    size_t len = (size_t)PRINT_TO(json, "{\"resources\":[\"%d\"", number);
     for (int i = 0; i < LONG_NAMES; i++)
         len += (size_t)snprintf(json + len, sizeof json - len, ",\"%c%0254d\"",
                                 'a' + i, i);
@@ -213,7 +212,7 @@ TEST(a_required_line_that_is_not_taken_stops_changes)
 
 TEST(lines_go_to_stdout)
 {
-    (void)snprintf(path, sizeof path, "-");
+    PRINT_TO(path, "-");
     auditlog_start(&world, N, path,
                    "--log-format json"); /* into the same file here */
     lock_expect_cycle(server, "a");
@@ -245,9 +244,8 @@ TEST(a_closed_stdout_is_refused)
 {
     char command[2 * PATH_SIZE], *output;
     char *argv[] = {"sh", "-c", command, NULL};
-    (void)snprintf(command, sizeof command,
-                   "exec %s --nodes 127.0.0.1:1 --audit-log - >&-",
-                   harness_binary());
+    PRINT_TO(command, "exec %s --nodes 127.0.0.1:1 --audit-log - >&-",
+             harness_binary());
     ck_assert_int_eq(harness_run(argv, NULL, &output), 1);
     ck_assert_ptr_eq(strstr(output, "redlockd: --audit-log: \"-\": "), output);
     free(output);

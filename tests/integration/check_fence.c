@@ -35,8 +35,7 @@ static void note(struct store *store, const char *what, int resource,
                  long long value)
 {
     if (atomic_fetch_add(&store->failed, 1) == 0)
-        snprintf(store->failure, sizeof store->failure, "%s: r%d, %lld", what,
-                 resource, value);
+        PRINT_TO(store->failure, "%s: r%d, %lld", what, resource, value);
 }
 
 /* The work under the lock: nobody else inside, and the number has risen. */

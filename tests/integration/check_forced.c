@@ -37,9 +37,9 @@ static int tries(void)
 
 static void cut_off(struct server *server, int first, int second)
 {
-    snprintf(server->ports, sizeof server->ports, "%d=%d,%d=%d",
-             world.nodes[first].port, harness_free_port(),
-             world.nodes[second].port, harness_free_port());
+    PRINT_TO(server->ports, "%d=%d,%d=%d", world.nodes[first].port,
+             harness_free_port(), world.nodes[second].port,
+             harness_free_port());
 }
 
 static bool sees(const struct server *server, int count)
@@ -89,7 +89,7 @@ static const struct answer *force_all(const struct server *server,
                                       const char *name)
 {
     static char path[128];
-    snprintf(path, sizeof path, "/locks/%s?force=all", name);
+    PRINT_TO(path, "/locks/%s?force=all", name);
     return HTTP(server, .method = "DELETE", .path = path);
 }
 
@@ -136,12 +136,11 @@ TEST(story_66_a_reader_who_comes_after_the_answer_stays)
 static void downgrade(const struct server *server, struct lock *grant)
 {
     char path[6100], json[400];
-    snprintf(path, sizeof path, "%s/extend", grant->path);
-    snprintf(json, sizeof json, "{\"mode\":\"shared\",\"token\":\"%s\"}",
-             grant->token);
+    PRINT_TO(path, "%s/extend", grant->path);
+    PRINT_TO(json, "{\"mode\":\"shared\",\"token\":\"%s\"}", grant->token);
     const struct answer *a = answer_expect(
         HTTP(server, .method = "PUT", .path = path, .json = json), 200, NULL);
-    snprintf(grant->token, sizeof grant->token, "%s", answer_text(a, "token"));
+    PRINT_TO(grant->token, "%s", answer_text(a, "token"));
 }
 
 /*
@@ -171,10 +170,9 @@ TEST_RANGE(story_67_what_a_downgrade_did_not_reach_is_released, 0, 2)
     for (int i = 0; i < count; i++) {
         char name[32], path[128];
         struct lock grant;
-        snprintf(name, sizeof name, "half-%d-%d", _i, i);
+        PRINT_TO(name, "half-%d-%d", _i, i);
         halves += leave_half(name, &grant);
-        snprintf(path, sizeof path, "/locks/%s?force=%lld", name,
-                 (long long)grant.number);
+        PRINT_TO(path, "/locks/%s?force=%lld", name, (long long)grant.number);
         const struct answer *a =
             _i == 0 ? force_all(&world.servers[2], name)
                     : HTTP(&world.servers[2], .method = "DELETE", .path = path);

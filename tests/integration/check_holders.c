@@ -36,9 +36,8 @@ static int acquire(const char *resource, const char *mode, const char *key,
                    struct lock *lock)
 {
     char json[160];
-    snprintf(json, sizeof json,
-             "{\"resource\":\"%s\",\"mode\":\"%s\",\"ttl_ms\":50000}", resource,
-             mode);
+    PRINT_TO(json, "{\"resource\":\"%s\",\"mode\":\"%s\",\"ttl_ms\":50000}",
+             resource, mode);
     const struct answer *a =
         AUTH(server, "green", .method = "POST", .path = "/locks", .json = json,
              .headers = {key});
@@ -65,8 +64,7 @@ static void extend(struct lock *lock, const char *json, int status)
              .token = lock->token, .json = json);
     answer_expect(a, status, status == 200 ? NULL : "rate_limited");
     if (status == 200)
-        snprintf(lock->token, sizeof lock->token, "%s",
-                 answer_text(a, "token"));
+        PRINT_TO(lock->token, "%s", answer_text(a, "token"));
 }
 
 static void release(const struct lock *lock)
@@ -84,7 +82,7 @@ static void force(const struct lock *lock, const char *which)
 static void force_number(const struct lock *lock)
 {
     char number[24];
-    snprintf(number, sizeof number, "%lld", (long long)lock->number);
+    PRINT_TO(number, "%lld", (long long)lock->number);
     force(lock, number);
 }
 

@@ -33,7 +33,7 @@ static void start(void)
 {
     char path[PATH_SIZE];
     auth_make(path, text);
-    snprintf(options, sizeof options, "--auth-file %s", path);
+    PRINT_TO(options, "--auth-file %s", path);
     world_start(&world, N, options);
 }
 
@@ -228,9 +228,8 @@ static int send_acquire(const char *token, const char *resource, int wait_ms)
 {
     char message[512], json[128];
     int fd = raw_connect(server);
-    snprintf(json, sizeof json, "{\"resource\":\"%s\",\"wait_ms\":%d}",
-             resource, wait_ms);
-    snprintf(message, sizeof message,
+    PRINT_TO(json, "{\"resource\":\"%s\",\"wait_ms\":%d}", resource, wait_ms);
+    PRINT_TO(message,
              "POST /locks HTTP/1.1\r\nHost: x\r\n"
              "Authorization: Bearer %s\r\n"
              "Content-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s",

@@ -39,8 +39,7 @@ TEST(story_45_one_name_leads_two_servers_to_two_machines)
     other.port = harness_free_port();
     harness_make_dir(other.dir);
     node_start(&other);
-    snprintf(second->ports, sizeof second->ports, "%d=%d", world.nodes[0].port,
-             other.port);
+    PRINT_TO(second->ports, "%d=%d", world.nodes[0].port, other.port);
     world_start_server(&world, 1, options);
     WAIT_UNTIL(SOON_MS, http_probe(second, "/readyz") == 200);
     int64_t until_ms = harness_now_ms() + 14000;

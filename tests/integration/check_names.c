@@ -97,8 +97,7 @@ static const char *list_of(const char *before, const char *names,
                            const int nodes[])
 {
     static char options[500];
-    int len = snprintf(options, sizeof options, "--max-ttl-ms 1000 %s --nodes ",
-                       before);
+    int len = PRINT_TO(options, "--max-ttl-ms 1000 %s --nodes ", before);
     for (int i = 0; names[i] != '\0'; i++)
         len += snprintf(options + len, sizeof options - (size_t)len,
                         "%s%c=127.0.0.1:%d", i > 0 ? "," : "", names[i],

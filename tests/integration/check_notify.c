@@ -25,8 +25,7 @@ static void set_up(void)
 {
     char dir[PATH_SIZE];
     harness_make_dir(dir);
-    int len =
-        snprintf(address.sun_path, sizeof address.sun_path, "%s/notify", dir);
+    int len = PRINT_TO(address.sun_path, "%s/notify", dir);
     ck_assert_int_lt(len, (int)sizeof address.sun_path);
     manager = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     ck_assert_int_eq(bind(manager, (struct sockaddr *)&address, sizeof address),

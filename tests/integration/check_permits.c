@@ -167,7 +167,7 @@ TEST(a_permit_is_a_lock_for_every_call)
     char name[16], path[6100];
     json_int_t slot = first_slot(grant_ask(server, json, NULL, &grant));
     answer_expect(lock_extend(other, &grant, 9000), 200, NULL);
-    snprintf(name, sizeof name, "p#%d", (int)slot);
+    PRINT_TO(name, "p#%d", (int)slot);
     struct lock lock;
     answer_expect(lock_acquire(other, name, 1000, &lock), 409, "lock_held");
     const struct answer *answer = answer_expect(
@@ -181,8 +181,7 @@ TEST(a_permit_is_a_lock_for_every_call)
                      5000);
     ck_assert_uint_eq(json_array_size(json_object_get(answer->json, "free")),
                       1);
-    snprintf(path, sizeof path, "%s?force=%lld", grant.path,
-             (long long)grant.number);
+    PRINT_TO(path, "%s?force=%lld", grant.path, (long long)grant.number);
     answer_expect(HTTP(other, .method = "DELETE", .path = path), 200, NULL);
     /* three nodes were enough for the answer */
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, name) == 0);

@@ -287,19 +287,16 @@ TEST(a_downgrade_lets_readers_in)
     answer_expect(grant_ask(&world.servers[1], SHARED("down"), NULL, NULL), 409,
                   "lock_held");
     char path[6100], json[400];
-    snprintf(path, sizeof path, "%s/extend", writer.path);
-    snprintf(json, sizeof json, "{\"mode\":\"shared\",\"token\":\"%s\"}",
-             writer.token);
+    PRINT_TO(path, "%s/extend", writer.path);
+    PRINT_TO(json, "{\"mode\":\"shared\",\"token\":\"%s\"}", writer.token);
     const struct answer *answer =
         HTTP(&world.servers[1], .method = "PUT", .path = path, .json = json);
     answer_expect(answer, 200, NULL);
     ck_assert_str_eq(answer_text(answer, "mode"), "shared");
-    snprintf(writer.token, sizeof writer.token, "%s",
-             answer_text(answer, "token"));
+    PRINT_TO(writer.token, "%s", answer_text(answer, "token"));
     grant_take(&world.servers[1], SHARED("down"), NULL, &reader);
     ck_assert_int_gt(reader.number, writer.number);
-    snprintf(json, sizeof json, "{\"mode\":\"exclusive\",\"token\":\"%s\"}",
-             writer.token);
+    PRINT_TO(json, "{\"mode\":\"exclusive\",\"token\":\"%s\"}", writer.token);
     answer_expect(HTTP(server, .method = "PUT", .path = path, .json = json),
                   409, "upgrade_refused");
     answer_expect(lock_release(server, &writer), 200, NULL);
@@ -317,8 +314,7 @@ TEST(a_writers_token_in_the_readers_form_asks_for_a_downgrade)
         grant_take(server, "{\"resource\":\"form\"}", NULL, &writer);
         char *form = strchr(writer.token, '.');
         *form = '~';
-        snprintf(json, sizeof json,
-                 "{\"locks\":[{\"id\":\"form\",\"token\":\"%s\"}]}",
+        PRINT_TO(json, "{\"locks\":[{\"id\":\"form\",\"token\":\"%s\"}]}",
                  writer.token);
         const struct answer *answer =
             is_heartbeat
@@ -349,9 +345,8 @@ TEST(a_reader_that_waits_hears_of_a_downgrade)
     waiter_expect_count(&world.servers[1], 1);
     harness_pause_ms(1000); /* until it listens */
     char path[6100], json[400];
-    snprintf(path, sizeof path, "%s/extend", writer.path);
-    snprintf(json, sizeof json, "{\"mode\":\"shared\",\"token\":\"%s\"}",
-             writer.token);
+    PRINT_TO(path, "%s/extend", writer.path);
+    PRINT_TO(json, "{\"mode\":\"shared\",\"token\":\"%s\"}", writer.token);
     answer_expect(HTTP(server, .method = "PUT", .path = path, .json = json),
                   200, NULL);
     (void)grant_read(reader, 201, SOON_MS);
@@ -371,14 +366,13 @@ TEST(an_extend_of_a_reader_finds_what_a_downgrade_did_not_reach)
     grant_take(server, "{\"resource\":\"half\",\"ttl_ms\":20000}", NULL, &it);
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, "half") == N);
     char path[6100], json[400];
-    snprintf(path, sizeof path, "%s/extend", it.path);
-    snprintf(json, sizeof json,
-             "{\"mode\":\"shared\",\"ttl_ms\":20000,\"token\":\"%s\"}",
+    PRINT_TO(path, "%s/extend", it.path);
+    PRINT_TO(json, "{\"mode\":\"shared\",\"ttl_ms\":20000,\"token\":\"%s\"}",
              it.token);
     world_pause_nodes(&world, 3, 5);
     const struct answer *answer = answer_expect(
         HTTP(server, .method = "PUT", .path = path, .json = json), 200, NULL);
-    snprintf(json, sizeof json, "{\"ttl_ms\":20000,\"token\":\"%s\"}",
+    PRINT_TO(json, "{\"ttl_ms\":20000,\"token\":\"%s\"}",
              answer_text(answer, "token"));
     world_pause_nodes(&world, 0, 2);
     harness_pause_ms(700); /* the downgrade comes too late to the others */

@@ -323,10 +323,8 @@ static bool read_grant(const struct answer *answer, struct lock *granted)
 
     if (!answer || answer->status != 201)
         return false;
-    snprintf(granted->path, sizeof granted->path, "%s",
-             answer_header(answer, "Location"));
-    snprintf(granted->token, sizeof granted->token, "%s",
-             answer_text(answer, "token"));
+    PRINT_TO(granted->path, "%s", answer_header(answer, "Location"));
+    PRINT_TO(granted->token, "%s", answer_text(answer, "token"));
     ck_assert_int_ge(count_value(key_of(answer, key), granted->token), QUORUM);
     return true;
 }
@@ -375,7 +373,7 @@ static bool try_call(const struct call *call, int n, bool lasts)
     bool is_done =
         judge(call, answer, resource ? resource : held.resource, &held, lasts);
     if (n == 0)
-        snprintf(due, sizeof due, "%s", answer->body);
+        PRINT_TO(due, "%s", answer->body);
     ck_assert_msg(n == 0 || !is_done || is_due(answer),
                   "%.1000s instead of %.1000s", answer->body, due);
     clean_up(call, answer, is_done, &held);

@@ -174,8 +174,7 @@ static void inspect_many(const char *path)
     char request[1024], answer[4096];
     int fds[STRAND];
 
-    int len = snprintf(request, sizeof request,
-                       "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path);
+    int len = PRINT_TO(request, "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", path);
     server_pause(server);
     for (int i = 0; i < STRAND; i++) {
         fds[i] = raw_connect(server);

@@ -108,8 +108,7 @@ static void expect_refused(int status, const char *options, const char *reason)
 {
     char text[6 * PATH_SIZE], *output;
     char *argv[] = {"sh", "-c", text, NULL};
-    snprintf(text, sizeof text,
-             "%s --nodes 127.0.0.1:1 --listen 127.0.0.1:%d %s",
+    PRINT_TO(text, "%s --nodes 127.0.0.1:1 --listen 127.0.0.1:%d %s",
              harness_binary(), harness_free_port(), options);
     ck_assert_int_eq(harness_run(argv, NULL, &output), status);
     ck_assert_msg(strstr(output, reason), "'%s' instead of '%s'", output,
@@ -196,9 +195,9 @@ TEST_EACH(a_server_that_others_can_reach_warns_of_what_is_missing, listeners)
     auth_make(auth, "blue " AUTH_BLUE " lock prefix=*\n");
     world_start_nodes(&world, 1);
     server->port = harness_free_port();
-    snprintf(options, sizeof options,
-             "--listen %s:%d %s %s %s --allow-anonymous on", listeners[_i].host,
-             server->port, listeners[_i].has_tls ? options_with("") : "",
+    PRINT_TO(options, "--listen %s:%d %s %s %s --allow-anonymous on",
+             listeners[_i].host, server->port,
+             listeners[_i].has_tls ? options_with("") : "",
              listeners[_i].has_auth ? "--auth-file" : "",
              listeners[_i].has_auth ? auth : "");
     world_admit_nodes(&world, "");
@@ -306,7 +305,7 @@ TEST(without_a_certificate_only_probes_of_this_machine_are_answered)
     ck_assert(is_answered(livez));
     ck_assert(!is_answered(nodes));
     char listen[32];
-    snprintf(listen, sizeof listen, "--listen=127.0.0.1:%d", server->port);
+    PRINT_TO(listen, "--listen=127.0.0.1:%d", server->port);
     char *argv[] = {
         (char *)harness_binary(), listen,      "--healthcheck", "--tls-cert",
         pair.certificate,         "--tls-key", pair.key,        NULL};

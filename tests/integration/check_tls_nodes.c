@@ -25,8 +25,7 @@ static char dir[PATH_SIZE]; /* of the last node's certificate */
 static void secure_nodes(int first, int count)
 {
     for (int i = first; i < first + count; i++)
-        snprintf(world.nodes[i].tls, sizeof world.nodes[i].tls, "%s",
-                 tlsnode_dir());
+        PRINT_TO(world.nodes[i].tls, "%s", tlsnode_dir());
 }
 
 /* Nodes with TLS, stopped and started anew. */
@@ -175,7 +174,7 @@ static void start_one(const struct certs *certs)
     tlsnode_make_dir(dir);
     if (certs != NULL)
         tlsnode_replace(dir, certs);
-    snprintf(world.nodes[0].tls, sizeof world.nodes[0].tls, "%s", dir);
+    PRINT_TO(world.nodes[0].tls, "%s", dir);
     restart_nodes(0, 1);
 }
 
@@ -296,8 +295,8 @@ TEST(hangup_reads_the_files_again)
     struct certs *stranger = certs_new_ca();
     start_one(NULL);
     tlsnode_make_dir(ours);
-    snprintf(path, sizeof path, "%s/" TLSNODE_CA, ours);
-    snprintf(options, sizeof options, "--node-ca %s", path);
+    PRINT_TO(path, "%s/" TLSNODE_CA, ours);
+    PRINT_TO(options, "--node-ca %s", path);
     certs_write(stranger, path);
     world_start_server(&world, 0, options);
     await_node("tls_failed", "an issuer that --node-ca");
@@ -322,7 +321,7 @@ static void expect_refusal(int status, const char *option, const char *path,
     char *output;
     char nodes[] = "rediss://:SECRET@127.0.0.1:1";
     char flag[64];
-    snprintf(flag, sizeof flag, "--%s", option);
+    PRINT_TO(flag, "--%s", option);
     char *check[] = {(char *)harness_binary(),
                      "--check-config",
                      "--nodes",

@@ -36,7 +36,7 @@ static void make_all(void)
     };
     char dir[PATH_SIZE];
     harness_make_dir(dir);
-    (void)snprintf(list, sizeof list, "%.200s/list.pem", dir);
+    PRINT_TO(list, "%.200s/list.pem", dir);
     authority_make(&authority, "the authority");
     ours = authority_issue(&authority, &subjects[0]);
     good = authority_issue(&authority, &subjects[1]);
@@ -151,7 +151,7 @@ TEST(who_is_revoked_is_not_served_with_half_a_request)
     connect_as(&bad);
     int fd = raw_connect(server);
     connect_as(&good);
-    int len = snprintf(head, sizeof head,
+    int len = PRINT_TO(head,
                        "PUT %s/extend HTTP/1.1\r\nHost: x\r\n"
                        "X-Lock-Token: %s\r\n"
                        "Content-Type: application/json\r\n"
@@ -211,9 +211,8 @@ static void expect_refused(int status, const char *text, const char *reason)
 {
     char command[7 * PATH_SIZE], *output;
     char *argv[] = {"sh", "-c", command, NULL};
-    (void)snprintf(command, sizeof command,
-                   "%s --nodes 127.0.0.1:1 --listen 127.0.0.1:%d %s",
-                   harness_binary(), harness_free_port(), text);
+    PRINT_TO(command, "%s --nodes 127.0.0.1:1 --listen 127.0.0.1:%d %s",
+             harness_binary(), harness_free_port(), text);
     ck_assert_int_eq(harness_run(argv, NULL, &output), status);
     ck_assert_has(output, reason);
     free(output);

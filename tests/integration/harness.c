@@ -77,8 +77,7 @@ static const char *parent_dir(void)
 void harness_begin(void)
 {
     take_any_slice();
-    (void)snprintf(run_dir, sizeof run_dir, "%s/redlockd-test.XXXXXX",
-                   parent_dir());
+    PRINT_TO(run_dir, "%s/redlockd-test.XXXXXX", parent_dir());
     if (!mkdtemp(run_dir)) {
         perror(run_dir);
         exit(EXIT_FAILURE);
@@ -266,7 +265,7 @@ int harness_run(char *const argv[], char *const env[], char **output)
     char dir[PATH_SIZE], log[PATH_SIZE + 8];
 
     harness_make_dir(dir);
-    snprintf(log, sizeof log, "%s/output", dir);
+    PRINT_TO(log, "%s/output", dir);
     int status = harness_reap(harness_spawn(argv, env, log), 20000);
     *output = harness_read_file(log);
     ck_assert_msg(status >= 0 && WIFEXITED(status), "status %d\n%s", status,

@@ -86,8 +86,7 @@ void rolling_begin_dns(struct world *world, int nodes, const int ttl_ms[2])
     world_start_nodes(world, nodes);
     harness_make_dir(dir);
     for (int i = 0; i < ROLLING_SERVERS; i++) {
-        snprintf(world->servers[i].names, sizeof world->servers[i].names,
-                 "%.200s/names%d", dir, i);
+        PRINT_TO(world->servers[i].names, "%.200s/names%d", dir, i);
         rolling_point_dns(world, i, rolling_first);
     }
     start_servers(world, ttl_ms, "--nodes a:1,b:1,c:1,d:1,e:1");

@@ -12,10 +12,10 @@ int waiter_send(const struct server *server, const char *resource, int ttl_ms,
 {
     char text[TEXT_SIZE], body[TEXT_SIZE / 2];
     int fd = raw_connect(server);
-    int body_len = snprintf(
-        body, sizeof body, "{\"resource\":\"%s\",\"ttl_ms\":%d,\"wait_ms\":%d}",
-        resource, ttl_ms, wait_ms);
-    int len = snprintf(text, sizeof text,
+    int body_len =
+        PRINT_TO(body, "{\"resource\":\"%s\",\"ttl_ms\":%d,\"wait_ms\":%d}",
+                 resource, ttl_ms, wait_ms);
+    int len = PRINT_TO(text,
                        "POST /locks HTTP/1.1\r\nHost: x\r\nContent-Type: "
                        "application/json\r\nContent-Length: %d\r\n\r\n%s",
                        body_len, body);
@@ -37,8 +37,7 @@ static void fill(struct verdict *verdict, json_t *body)
     verdict->waited_ms = waited ? (int)json_integer_value(waited) : -1;
     verdict->elapsed_ms = elapsed ? (int)json_integer_value(elapsed) : -1;
     if (code)
-        snprintf(verdict->code, sizeof verdict->code, "%s",
-                 json_string_value(code));
+        PRINT_TO(verdict->code, "%s", json_string_value(code));
     if (verdict->status == 201)
         lock_read(&verdict->lock, body);
 }

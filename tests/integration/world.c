@@ -122,7 +122,7 @@ void node_start(struct node *node)
     const char *log = textf("%s/log", node->dir);
     if (node->has_clock)
         write_preload("nemesis-shim.so", preload);
-    snprintf(clock, sizeof clock, "NEMESIS_CLOCK=%s/clock", node->dir);
+    PRINT_TO(clock, "NEMESIS_CLOCK=%s/clock", node->dir);
     node->pid = harness_spawn(args.word, node->has_clock ? env : NULL, log);
     free_args(&args);
     WAIT_UNTIL(START_MS, is_answering(node));
@@ -215,7 +215,7 @@ static void start_nodes(struct world *world, int count, bool is_durable)
         node->port = harness_free_port();
         node->is_durable = is_durable;
         if (tlsnode_is_usual())
-            snprintf(node->tls, sizeof node->tls, "%s", tlsnode_dir());
+            PRINT_TO(node->tls, "%s", tlsnode_dir());
         harness_make_dir(node->dir);
         node_start(node);
     }
@@ -266,18 +266,17 @@ void world_start_server(struct world *world, int i, const char *options)
     if (!*server->log) {
         char dir[PATH_SIZE];
         harness_make_dir(dir);
-        snprintf(server->log, sizeof server->log, "%.200s/server.log", dir);
+        PRINT_TO(server->log, "%.200s/server.log", dir);
     }
-    snprintf(listen, sizeof listen, "127.0.0.1:%d", server->port);
+    PRINT_TO(listen, "127.0.0.1:%d", server->port);
     list_nodes(world, nodes, sizeof nodes);
     if (strstr(nodes, "rediss://"))
-        snprintf(trust, sizeof trust, "--node-ca %s/" TLSNODE_CA,
-                 tlsnode_dir());
+        PRINT_TO(trust, "--node-ca %s/" TLSNODE_CA, tlsnode_dir());
     server->is_tls = secure_is_wanted() || strstr(options, "--tls-cert ");
     if (secure_is_wanted())
         secure_options(tls, sizeof tls);
     /* long node timeouts: a busy machine must not look like a silent node */
-    snprintf(copy, sizeof copy,
+    PRINT_TO(copy,
              "--node-timeout-ms 400 --log-level debug --drain-ms 0 %s %s %s",
              trust, tls, options);
     for (char *word = strtok_r(copy, " ", &rest); word && argc < WORDS_MAX - 1;
@@ -286,9 +285,9 @@ void world_start_server(struct world *world, int i, const char *options)
     if (has_shim)
         write_preload(*server->starved ? "starved-shim.so" : "nemesis-shim.so",
                       preload);
-    snprintf(ports, sizeof ports, "NEMESIS_PORTS=%s", server->ports);
-    snprintf(names, sizeof names, "NEMESIS_NAMES=%s", server->names);
-    snprintf(starved, sizeof starved, "STARVED=%s", server->starved);
+    PRINT_TO(ports, "NEMESIS_PORTS=%s", server->ports);
+    PRINT_TO(names, "NEMESIS_NAMES=%s", server->names);
+    PRINT_TO(starved, "STARVED=%s", server->starved);
     server->pid = harness_spawn(argv, env, server->log);
 }
 
@@ -356,8 +355,7 @@ void world_admit_nodes(struct world *world, const char *options)
     copy_option(options, "--max-ttl-ms", max_ttl);
     copy_option(options, "--default-ttl-ms", default_ttl);
     copy_option(options, "--key-prefix", prefix);
-    snprintf(same, sizeof same, AT_SIGHT " %s %s %s", max_ttl, default_ttl,
-             prefix);
+    PRINT_TO(same, AT_SIGHT " %s %s %s", max_ttl, default_ttl, prefix);
     world_serve(world, FIRST, same);
     world_stop_server(world, FIRST);
     world->servers[FIRST] = (struct server){.pid = 0};
@@ -477,7 +475,7 @@ const char *world_name_nodes(const struct world *world, const char *others,
                              char first, const int nodes[], int count)
 {
     static char options[500];
-    int len = snprintf(options, sizeof options, "%s --nodes ", others);
+    int len = PRINT_TO(options, "%s --nodes ", others);
     for (int i = 0; i < count; i++)
         len += snprintf(options + len, sizeof options - (size_t)len,
                         "%s%c=127.0.0.1:%d", i > 0 ? "," : "", first + i,

@@ -45,8 +45,8 @@ static void write_file(const char *text, unsigned mode)
 static const char *start(const char *env, const char *args)
 {
     char error[CONFIG_ERROR_MAX], envs[TEXT_SIZE], flags[TEXT_SIZE];
-    snprintf(envs, sizeof envs, env, path);
-    snprintf(flags, sizeof flags, args, path);
+    PRINT_TO(envs, env, path);
+    PRINT_TO(flags, args, path);
     ck_assert_msg(words_load(&config, envs, flags, error), "%s", error);
     notify_start(&config, CONNECTIONS);
     return said();
@@ -74,9 +74,8 @@ static const struct {
 TEST_EACH(a_password_that_crosses_the_network_in_the_clear_is_told, nodes)
 {
     char args[TEXT_SIZE], expected[64];
-    snprintf(args, sizeof args, "--nodes %s", nodes[_i].nodes);
-    snprintf(expected, sizeof expected, "event=nodes_in_the_clear nodes=%d ",
-             nodes[_i].count);
+    PRINT_TO(args, "--nodes %s", nodes[_i].nodes);
+    PRINT_TO(expected, "event=nodes_in_the_clear nodes=%d ", nodes[_i].count);
     const char *lines = start("", args);
     ck_assert_lacks(lines, "secret");
     if (nodes[_i].count > 0)

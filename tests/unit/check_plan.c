@@ -80,10 +80,9 @@ static enum plan_status plan(void)
     config.nodes_count = PLAY_NODES;
     config.take_over = settings.has_take_over ? settings.config_epoch : 0;
     for (int i = 0; i < PLAY_NODES; i++) {
-        snprintf(config.nodes[i].name, sizeof config.nodes[i].name, "%c",
-                 'a' + i);
-        snprintf(config.nodes[i].address, sizeof config.nodes[i].address,
-                 i < 2 ? "h:%c" : "%c", i < 2 ? '1' + i : 'a' + i);
+        PRINT_TO(config.nodes[i].name, "%c", 'a' + i);
+        PRINT_TO(config.nodes[i].address, i < 2 ? "h:%c" : "%c",
+                 i < 2 ? '1' + i : 'a' + i);
     }
     engine_outlook(play.engine, 0, &outlook);
     enum plan_status status = plan_print(&outlook, &config, out);
@@ -95,7 +94,7 @@ static enum plan_status plan(void)
 static void expect_line(const char *line)
 {
     char whole[TEXT_SIZE + 2];
-    snprintf(whole, sizeof whole, "\n%s", text);
+    PRINT_TO(whole, "\n%s", text);
     ck_assert_msg(strstr(whole, textf("\n%s\n", line)) != NULL,
                   "no line \"%s\" in\n%s", line, text);
 }
@@ -376,8 +375,8 @@ TEST_EACH(other_names_need_the_next_epoch, epochs)
 static void come_with(int node, const char *names, int64_t rest_us)
 {
     char admit[CALL_STATE_MAX + 1];
-    snprintf(admit, sizeof admit, "1:%s:%s:%s:0:run:" PLAY_MEMORY, names,
-             play_name(node), PLAY_BIRTH(1));
+    PRINT_TO(admit, "1:%s:%s:%s:0:run:" PLAY_MEMORY, names, play_name(node),
+             PLAY_BIRTH(1));
     struct call_reply reply = {
         .vote = VOTE_DONE,
         .look = {.word = LOOK_BARE,

@@ -16,6 +16,7 @@
 #define REDLOCKD_SUITE_H
 
 #include <check.h>
+#include <stdio.h>
 #include <string.h>
 
 /* The tests of a TCase; SUITE and GROUP set the first members by name. */
@@ -62,6 +63,9 @@ int suites_run(void);
         ck_assert_msg(strstr(lacks_text, lacks_part) == NULL,                  \
                       "\"%s\" is in \"%s\"", lacks_part, lacks_text);          \
     } while (0)
+
+/* As snprintf, into an array. */
+#define PRINT_TO(array, ...) snprintf(array, sizeof(array), __VA_ARGS__)
 
 /* As printf. The text lasts for the test, or for 4 MiB of later ones. */
 const char *textf(const char *format, ...)

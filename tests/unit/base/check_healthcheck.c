@@ -165,8 +165,7 @@ TEST_EACH(what_comes_is_an_answer_or_none, answers)
         return;
     }
     if (status != 200)
-        snprintf(unready, sizeof unready, "redlockd: not ready: status %d\n",
-                 status);
+        PRINT_TO(unready, "redlockd: not ready: status %d\n", status);
     ck_assert_str_eq(said(), unready);
 }
 

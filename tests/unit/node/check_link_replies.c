@@ -54,8 +54,7 @@ TEST_RANGE(too_long_a_reply_ends_the_link, 0, 2)
 {
     static char flood[200000];
     enum { LONG = BATCH_TEXT_MAX + 1 };
-    int begin =
-        snprintf(flood, sizeof flood, "$%d\r\n", _i == 0 ? 900000000 : LONG);
+    int begin = PRINT_TO(flood, "$%d\r\n", _i == 0 ? 900000000 : LONG);
     memset(flood + begin, 'x', sizeof flood - 1 - (size_t)begin);
     if (_i == 1)
         memcpy(flood + begin + LONG, "\r\n", 3);
@@ -198,7 +197,7 @@ static void send_long_replies(void)
     memset(letters, '.', BATCH_CALLS_MAX);
     letters[BATCH_CALLS_MAX] = '\0';
     size_t len =
-        (size_t)snprintf(text, sizeof text, "*%d\r\n" NOW "$%d\r\n%s\r\n",
+        (size_t)PRINT_TO(text, "*%d\r\n" NOW "$%d\r\n%s\r\n",
                          BATCH_CALLS_MAX + 3, BATCH_CALLS_MAX, letters);
     for (int i = 0; i < BATCH_CALLS_MAX; i++)
         len += (size_t)snprintf(text + len, sizeof text - len,

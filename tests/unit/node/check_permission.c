@@ -225,8 +225,7 @@ TEST_RANGE(a_node_that_is_admitted_under_another_name_is_not_touched, 0, 2)
     char admit[CALL_STATE_MAX + 1];
     struct call call = live_call(CALL_LOOK, "", "");
     live_admit();
-    snprintf(admit, sizeof admit, "%s" PERMIT_OLD_BIRTH ":0%s", theirs,
-             live.of_this_life);
+    PRINT_TO(admit, "%s" PERMIT_OLD_BIRTH ":0%s", theirs, live.of_this_life);
     permit_set("admit", admit);
     permit_set("beat", "5");
     call.floor = 6;
@@ -281,7 +280,7 @@ TEST_EACH(story_59_who_voted_under_other_names_tells_what_it_promised, taken)
 {
     char admit[CALL_STATE_MAX + 1];
     live_admit();
-    snprintf(admit, sizeof admit, "%s%s", taken[_i].admit,
+    PRINT_TO(admit, "%s%s", taken[_i].admit,
              taken[_i].is_of_this_life ? live.of_this_life : ":older:m");
     permit_set("admit", admit);
     permit_set_number("until", live.reply.node_now_us + 3600000000);
@@ -312,11 +311,20 @@ static enum call_look_word look_as(const char *names, bool is_established)
     return permit_ask(&call);
 }
 
+/* Admits the node that was marked; these names are dead. */
+static void admit_as(const char *names, const char *dead)
+{
+    struct call call = live_call(CALL_ADMIT, "", "");
+    call.admit = span_of(textf("%s:0123456789abcdef:run", names));
+    call.mark = span_of(live.marked);
+    call.dead = span_of(dead);
+    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+}
+
 static void take(void)
 {
     live_admit();
-    snprintf(old_admit, sizeof old_admit,
-             "1:another:0123456789abcdef:" PERMIT_OLD_BIRTH ":3%s",
+    PRINT_TO(old_admit, "1:another:0123456789abcdef:" PERMIT_OLD_BIRTH ":3%s",
              live.of_this_life);
     permit_set("admit", old_admit);
     PERMIT_ASSERT_WORD(look_as("2:first", false), LOOK_CREATED);
@@ -329,11 +337,7 @@ TEST(story_65_what_was_taken_is_told_until_the_node_votes_again)
     PERMIT_ASSERT_WORD(look_as("2:first", false), LOOK_MARKED);
     ck_assert_str_eq(live.taken, old_admit);
     ck_assert_str_eq(live.passed, "");
-    struct call call = live_call(CALL_ADMIT, "", "");
-    call.admit = span_of("2:first:0123456789abcdef:run");
-    call.mark = span_of(live.marked);
-    call.dead = span_of("1:another:");
-    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+    admit_as("2:first", "1:another:");
     ck_assert_str_eq(permit_field("taken"), "");
     PERMIT_ASSERT_WORD(look_as("2:first", false), LOOK_ADMITTED);
     ck_assert_str_eq(live.taken, "");
@@ -378,9 +382,9 @@ TEST(story_65_who_was_dead_before_is_kept)
     for (int i = 0; i < 20; i++) { /* … and the oldest dropped */
         char before[CALL_STATE_MAX + 1];
         strcpy(before, dead);
-        snprintf(dead, sizeof dead, "%d:0123456789abcdef:", 100 + i);
+        PRINT_TO(dead, "%d:0123456789abcdef:", 100 + i);
         size_t len = strlen(dead);
-        snprintf(dead, sizeof dead, "%s", admit_knowing(dead));
+        PRINT_TO(dead, "%s", admit_knowing(dead));
         if (i > 0)
             ck_assert(strncmp(dead + len, before, strlen(before) - len) == 0);
         ck_assert_int_eq(dead[strlen(dead) - 1], ':');
@@ -394,18 +398,11 @@ TEST(story_65_who_was_dead_before_is_kept)
 TEST(story_65_who_is_dead_is_told_while_the_node_votes)
 {
     take();
-    struct call call = live_call(CALL_ADMIT, "", "");
-    call.admit = span_of("2:first:0123456789abcdef:run");
-    call.mark = span_of(live.marked);
-    call.dead = span_of("1:another:");
-    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+    admit_as("2:first", "1:another:");
     ck_assert_str_eq(permit_field("dead"), "1:another:");
     PERMIT_ASSERT_WORD(look_as("3:second", false), LOOK_CREATED);
     ck_assert_str_eq(live.passed, "1:another:");
-    call.admit = span_of("3:second:0123456789abcdef:run");
-    call.mark = span_of(live.marked);
-    call.dead = span_of("");
-    ck_assert_int_eq(live_ask(&call), VOTE_DONE);
+    admit_as("3:second", "");
     PERMIT_ASSERT_WORD(look_as("3:second", false), LOOK_ADMITTED);
     ck_assert_str_eq(live.passed, "1:another:");
     ck_assert_str_eq(permit_field("dead"), "1:another:");
@@ -431,10 +428,10 @@ TEST(story_65_it_passes_no_more_marks_than_it_can_tell)
     int epoch = 3;
     take();
     for (; epoch < 30; epoch++) {
-        snprintf(names, sizeof names, "%d:0123456789abcdef", epoch);
+        PRINT_TO(names, "%d:0123456789abcdef", epoch);
         if (look_as(names, false) != LOOK_CREATED)
             break;
-        snprintf(last, sizeof last, "%s", names);
+        PRINT_TO(last, "%s", names);
     }
     ck_assert_int_gt(epoch, 9);
     ck_assert_int_lt(epoch, 20);

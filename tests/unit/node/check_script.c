@@ -263,8 +263,7 @@ TEST(tokens_are_told_with_how_many_are_left)
     ck_assert_int_eq(decode_tokens(-1, "").vote, VOTE_UNREADABLE);
     ck_assert_int_eq(decode_tokens(0, "3:ab").vote, VOTE_UNREADABLE);
     char longer[TOKEN_MAX + 8];
-    int len = snprintf(longer, sizeof longer, "%d:%0*d", TOKEN_MAX + 1,
-                       TOKEN_MAX + 1, 0);
+    int len = PRINT_TO(longer, "%d:%0*d", TOKEN_MAX + 1, TOKEN_MAX + 1, 0);
     ck_assert_int_eq(len, TOKEN_MAX + 5);
     ck_assert_int_eq(decode_tokens(0, longer).vote, VOTE_UNREADABLE);
     const struct script_field fields[] = {string("TOKENS"), string("0"),

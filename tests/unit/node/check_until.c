@@ -136,10 +136,9 @@ static struct call call_at(int place, int64_t ttl_ms)
                           : letter == 'e' || letter == 'E' ? CALL_EXTEND
                                                            : CALL_ACQUIRE;
     if (kind == CALL_EXTEND)
-        snprintf(names[place], sizeof names[place], is_several ? "a\nb" : "a");
+        PRINT_TO(names[place], is_several ? "a\nb" : "a");
     else
-        snprintf(names[place], sizeof names[place],
-                 is_several ? "n%d\nm%d" : "n%d", place, place);
+        PRINT_TO(names[place], is_several ? "n%d\nm%d" : "n%d", place, place);
     struct call call =
         live_call(kind, names[place], kind == CALL_EXTEND ? "A" : "B");
     call.slots[0] = (uint16_t)(100 + 2 * place);

@@ -36,7 +36,7 @@ static void on_down(struct engine *engine, int node, enum node_state reason,
 {
     (void)engine, (void)node;
     live.reason = reason;
-    snprintf(live.detail, sizeof live.detail, "%s", detail);
+    PRINT_TO(live.detail, "%s", detail);
     live.downs++;
 }
 
@@ -56,8 +56,7 @@ static void on_reply(struct engine *engine, int node, uint64_t tag,
         .highest = reply->highest,
         .listeners = reply->listeners,
     };
-    snprintf(live.answers[tag].value, sizeof live.answers[tag].value, "%s",
-             live.value);
+    PRINT_TO(live.answers[tag].value, "%s", live.value);
     live.admit[span_copy(live.admit, reply->look.admit)] = '\0';
     live.taken[span_copy(live.taken, reply->look.taken)] = '\0';
     live.passed[span_copy(live.passed, reply->look.passed)] = '\0';
@@ -92,7 +91,7 @@ void live_setup(void)
     memset(&live, 0, sizeof live);
     tokens_begin();
     master_start(&live.master);
-    snprintf(live.config.host, sizeof live.config.host, "%s", live.master.path);
+    PRINT_TO(live.config.host, "%s", live.master.path);
     live.config.is_unix = true;
     live.loop = loop_new();
     ck_assert_ptr_nonnull(live.loop);
@@ -131,14 +130,14 @@ const char *live_holder(const char *resource)
 const char *live_hear(void)
 {
     static char text[RESOURCE_MAX + TOKEN_MAX];
-    snprintf(text, sizeof text, "%s", master_hear(&live.master));
+    PRINT_TO(text, "%s", master_hear(&live.master));
     char *equals = strrchr(text, '=');
     if (equals == NULL)
         return text;
     const char *name = tokens_named(atoll(equals + 1));
     char slot[8] = "";
     if (strchr(equals, '#') != NULL)
-        snprintf(slot, sizeof slot, "%s", strchr(equals, '#'));
+        PRINT_TO(slot, "%s", strchr(equals, '#'));
     if (name != NULL)
         snprintf(equals + 1, sizeof text - (size_t)(equals + 1 - text), "%s%s",
                  name, slot);
@@ -150,11 +149,10 @@ void live_learn_memory(void)
     const char *info = master_text(&live.master, "INFO replication");
     const char *at = strstr(info, "master_replid:");
     ck_assert_ptr_nonnull(at);
-    snprintf(live.of_this_life, sizeof live.of_this_life, ":run:%.*s",
-             RUN_ID_DIGITS, at + strlen("master_replid:"));
+    PRINT_TO(live.of_this_life, ":run:%.*s", RUN_ID_DIGITS,
+             at + strlen("master_replid:"));
     if (live.admission[0] == '\0') /* as no node has it */
-        snprintf(live.admission, sizeof live.admission, LIVE_NAME "0:0%s",
-                 live.of_this_life);
+        PRINT_TO(live.admission, LIVE_NAME "0:0%s", live.of_this_life);
 }
 
 /* What follows the third colon. */

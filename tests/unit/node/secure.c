@@ -16,18 +16,16 @@ void secure_setup(void)
 {
     signal(SIGPIPE, SIG_IGN);
     memset(&secure, 0, sizeof secure);
-    snprintf(secure.dir, sizeof secure.dir, "/tmp/redlockd-tls-XXXXXX");
+    PRINT_TO(secure.dir, "/tmp/redlockd-tls-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(secure.dir));
     static const char *const names[] = {"ca", "cert", "key"};
     for (int i = 0; i < 3; i++)
-        snprintf(secure.path[i], sizeof secure.path[i], "%s/%s", secure.dir,
-                 names[i]);
+        PRINT_TO(secure.path[i], "%s/%s", secure.dir, names[i]);
     secure.ca = certs_new_ca();
     certs_write(secure.ca, secure.path[0]);
     secure.config.nodes_count = 1;
     secure.config.nodes[0].is_tls = true;
-    snprintf(secure.config.node_ca, sizeof secure.config.node_ca, "%s",
-             secure.path[0]);
+    PRINT_TO(secure.config.node_ca, "%s", secure.path[0]);
     secure_trust();
 }
 
@@ -112,10 +110,8 @@ void secure_give(const struct certs *certs, const struct certs *key)
 {
     certs_write(certs, secure.path[1]);
     certs_write_key(key, secure.path[2]);
-    snprintf(secure.config.node_cert, sizeof secure.config.node_cert, "%s",
-             secure.path[1]);
-    snprintf(secure.config.node_key, sizeof secure.config.node_key, "%s",
-             secure.path[2]);
+    PRINT_TO(secure.config.node_cert, "%s", secure.path[1]);
+    PRINT_TO(secure.config.node_key, "%s", secure.path[2]);
 }
 
 void secure_disconnect(void)
