@@ -135,11 +135,8 @@ TEST(story_66_a_reader_who_comes_after_the_answer_stays)
 
 static void downgrade(const struct server *server, struct lock *grant)
 {
-    char path[6100], json[400];
-    PRINT_TO(path, "%s/extend", grant->path);
-    PRINT_TO(json, "{\"mode\":\"shared\",\"token\":\"%s\"}", grant->token);
     const struct answer *a = answer_expect(
-        HTTP(server, .method = "PUT", .path = path, .json = json), 200, NULL);
+        grant_extend(server, grant, "\"mode\":\"shared\""), 200, NULL);
     PRINT_TO(grant->token, "%s", answer_text(a, "token"));
 }
 

@@ -278,6 +278,8 @@ TEST(all_are_released_by_force)
                   404, "lock_not_found");
 }
 
+#define TO_SHARED "\"mode\":\"shared\""
+
 TEST(a_downgrade_lets_readers_in)
 {
     struct lock writer, reader;
@@ -286,19 +288,14 @@ TEST(a_downgrade_lets_readers_in)
                &writer);
     answer_expect(grant_ask(&world.servers[1], SHARED("down"), NULL, NULL), 409,
                   "lock_held");
-    char path[6100], json[400];
-    PRINT_TO(path, "%s/extend", writer.path);
-    PRINT_TO(json, "{\"mode\":\"shared\",\"token\":\"%s\"}", writer.token);
-    const struct answer *answer =
-        HTTP(&world.servers[1], .method = "PUT", .path = path, .json = json);
-    answer_expect(answer, 200, NULL);
+    const struct answer *answer = answer_expect(
+        grant_extend(&world.servers[1], &writer, TO_SHARED), 200, NULL);
     ck_assert_str_eq(answer_text(answer, "mode"), "shared");
     PRINT_TO(writer.token, "%s", answer_text(answer, "token"));
     grant_take(&world.servers[1], SHARED("down"), NULL, &reader);
     ck_assert_int_gt(reader.number, writer.number);
-    PRINT_TO(json, "{\"mode\":\"exclusive\",\"token\":\"%s\"}", writer.token);
-    answer_expect(HTTP(server, .method = "PUT", .path = path, .json = json),
-                  409, "upgrade_refused");
+    answer_expect(grant_extend(server, &writer, "\"mode\":\"exclusive\""), 409,
+                  "upgrade_refused");
     answer_expect(lock_release(server, &writer), 200, NULL);
     answer_expect(lock_release(server, &reader), 200, NULL);
 }
@@ -344,11 +341,7 @@ TEST(a_reader_that_waits_hears_of_a_downgrade)
                             NULL);
     waiter_expect_count(&world.servers[1], 1);
     harness_pause_ms(1000); /* until it listens */
-    char path[6100], json[400];
-    PRINT_TO(path, "%s/extend", writer.path);
-    PRINT_TO(json, "{\"mode\":\"shared\",\"token\":\"%s\"}", writer.token);
-    answer_expect(HTTP(server, .method = "PUT", .path = path, .json = json),
-                  200, NULL);
+    answer_expect(grant_extend(server, &writer, TO_SHARED), 200, NULL);
     (void)grant_read(reader, 201, SOON_MS);
 }
 
@@ -365,22 +358,15 @@ TEST(an_extend_of_a_reader_finds_what_a_downgrade_did_not_reach)
     world_wait_ready(&world, 0);
     grant_take(server, "{\"resource\":\"half\",\"ttl_ms\":20000}", NULL, &it);
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, "half") == N);
-    char path[6100], json[400];
-    PRINT_TO(path, "%s/extend", it.path);
-    PRINT_TO(json, "{\"mode\":\"shared\",\"ttl_ms\":20000,\"token\":\"%s\"}",
-             it.token);
     world_pause_nodes(&world, 3, 5);
     const struct answer *answer = answer_expect(
-        HTTP(server, .method = "PUT", .path = path, .json = json), 200, NULL);
-    PRINT_TO(json, "{\"ttl_ms\":20000,\"token\":\"%s\"}",
-             answer_text(answer, "token"));
+        grant_extend(server, &it, TO_SHARED ",\"ttl_ms\":20000"), 200, NULL);
+    PRINT_TO(it.token, "%s", answer_text(answer, "token"));
     world_pause_nodes(&world, 0, 2);
     harness_pause_ms(700); /* the downgrade comes too late to the others */
     world_resume_nodes(&world, 3, 5);
-    WAIT_UNTIL(
-        9000,
-        HTTP(server, .method = "PUT", .path = path, .json = json)->status ==
-            200);
+    WAIT_UNTIL(9000,
+               grant_extend(server, &it, "\"ttl_ms\":20000")->status == 200);
     world_resume_nodes(&world, 0, 2);
 }
 

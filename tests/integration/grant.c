@@ -24,6 +24,13 @@ const struct answer *grant_take(const struct server *server, const char *json,
     return answer_expect(grant_ask(server, json, key, lock), 201, NULL);
 }
 
+const struct answer *grant_extend(const struct server *server,
+                                  const struct lock *lock, const char *members)
+{
+    return HTTP(server, .method = "PUT", .path = textf("%s/extend", lock->path),
+                .json = textf("{%s,\"token\":\"%s\"}", members, lock->token));
+}
+
 const struct answer *grant_inspect(const struct server *server,
                                    const struct lock *lock)
 {

@@ -17,6 +17,10 @@ const struct answer *grant_ask(const struct server *server, const char *json,
 /* The same, which must be granted, and not be a repeat. */
 const struct answer *grant_take(const struct server *server, const char *json,
                                 const char *key, struct lock *lock);
+
+/* An extend whose body has these members, and the token. */
+const struct answer *grant_extend(const struct server *server,
+                                  const struct lock *lock, const char *members);
 const struct answer *grant_inspect(const struct server *server,
                                    const struct lock *lock);
 
