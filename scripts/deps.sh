@@ -83,6 +83,9 @@ need_group() {
         need_command ruby ruby
         compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null ||
             missing+=(postgresql)
+        need_file /usr/sbin/mariadbd mariadb-server
+        need_file /usr/sbin/lighttpd lighttpd
+        need_file /usr/lib/lighttpd/mod_webdav.so lighttpd-mod-webdav
         ;;
     go) # the client for Go, and its race detector
         need_command go golang-go

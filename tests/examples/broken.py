@@ -135,12 +135,42 @@ PHP = [
 BROKEN = {"requests": REQUESTS, "shell": SHELL, "ruby": RUBY, "java": JAVA,
           "php": PHP}
 
-# the same for the files of api/clients/examples/fencing/; changed wherever it stands
-BROKEN_SQL = [
-    ("compares nothing", [(r"(orders\.)?fence <= [^\s;]+", "true")],
+# the same for the files of api/clients/examples/fencing/; in SQL, changed
+# wherever it stands
+SQL = ("postgresql.sql", "sqlite.sql")
+BROKEN_FENCING = [
+    (SQL, "compares nothing", [(r"(orders\.)?fence <= [^\s;]+", "true")],
      ["late_write", "late_read", "late_put"]),
-    ("does not raise the fence on reads",
+    (SQL, "does not raise the fence on reads",
      [(r"SET fence = (\S+)", "SET fence = fence")], ["late_read"]),
+    (["mariadb.sql"], "compares nothing", [
+        (r"fence <= :fence", "true"),
+        (r"IF\(fence <= VALUES\(fence\), VALUES\(state\), state\)",
+         "VALUES(state)"),
+        (r"GREATEST\(fence, VALUES\(fence\)\)", "VALUES(fence)"),
+    ], ["late_write", "late_read", "late_put"]),
+    (["mariadb.sql"], "counts the rows that were changed", [
+        (r"SELECT id .* FOR UPDATE", "SELECT id FROM orders "
+         "WHERE id = :id AND ROW_COUNT() > 0"),
+    ], ["late_write"]),
+    (["mariadb.sql"], "does not raise the fence on reads", [
+        (r"UPDATE orders SET fence = :fence\n", "UPDATE orders SET id = id\n"),
+        (r"SELECT state FROM orders WHERE id = :id AND fence =",
+         "SELECT state FROM orders WHERE id = :id AND fence <="),
+    ], ["late_read"]),
+    (["redis.lua"], "compares nothing", [("if seen and", "if false and")],
+     ["late_write", "late_read", "late_put"]),
+    (["redis.lua"], "does not raise the fence on reads", [
+        ("redis.call('HSET', KEYS[1], 'fence', fence)\nif state then",
+         "if state then\n  redis.call('HSET', KEYS[1], 'fence', fence)"),
+    ], ["late_read"]),
+    (["etag.py"], "compares nothing", [('if order["fence"] > fence', "if False")],
+     ["late_write", "late_read", "late_put", "between"]),
+    (["etag.py"], "does not raise the fence on reads", [
+        ('order["fence"] = fence', 'order["fence"] = fence if state else 0'),
+    ], ["late_read"]),
+    (["etag.py"], "writes without a condition", [(", **condition)", ")")],
+     ["between"]),
 ]
 
 

@@ -12,14 +12,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 import traceback
 
 import fencing
 import stories
-from broken import BROKEN, BROKEN_SQL, break_file
-from databases import Postgresql, Sqlite
+from broken import BROKEN, BROKEN_FENCING, break_file
+from databases import (Database, Etag, Mariadb, Postgresql, Redis, Sqlite)
 from selection import chosen
 from stage import Stage
 
@@ -40,8 +39,11 @@ LANGUAGES = {
 }
 # a file of api/clients/examples/fencing/, and what runs it
 DATABASES = {
-    "postgresql": ("/usr/lib/postgresql", Postgresql),
-    "sqlite": (PYTHON, Sqlite),
+    "postgresql.sql": ("/usr/lib/postgresql", Postgresql),
+    "mariadb.sql": ("/usr/sbin/mariadbd", Mariadb),
+    "sqlite.sql": (PYTHON, Sqlite),
+    "redis.lua": ("redis-server", Redis),
+    "etag.py": ("lighttpd", Etag),
 }
 
 
@@ -59,17 +61,13 @@ def play(command, name):
 
 
 def play_fencing(kind, source, name):
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="fencing."))
-    database = None
+    database = kind(source)
     try:
-        database = kind(source, folder)
         assert database.run("put", id=1, state="new", fence=0)
         with Stage(None) as stage:
             FENCING[name](stage, database)
     finally:
-        if database:
-            database.close()
-        shutil.rmtree(folder)
+        database.close()
 
 
 def told(player, *arguments):
@@ -106,8 +104,8 @@ def play_examples(pool):
                 continue
             job = pool.submit(told, play, what, story) if plays is STORIES \
                 else pool.submit(told, play_fencing, what,
-                                 EXAMPLES / f"fencing/{name}.sql", story)
-            jobs[job] = f"{name:<10} {plays[story].__doc__}"
+                                 EXAMPLES / "fencing" / name, story)
+            jobs[job] = f"{name:<14} {plays[story].__doc__}"
     ends = []
     for job in concurrent.futures.as_completed(jobs):
         wrong, span_s = job.result()
@@ -146,22 +144,22 @@ def play_broken(pool):
             for name in filter(asked.__contains__, names):
                 jobs[pool.submit(told, play, command, name)] = \
                     f"{language} {what}", name
-    for number, (what, changes, names) in enumerate(BROKEN_SQL):
-        for database in filter(DATABASES.__contains__, languages):
-            _, kind = DATABASES[database]
-            path = break_file(EXAMPLES / f"fencing/{database}.sql", changes,
-                              BUILD / f"{database}{number}.sql")
+    for number, (files, what, changes, names) in enumerate(BROKEN_FENCING):
+        for file in filter(languages.__contains__, files):
+            broken = break_file(EXAMPLES / "fencing" / file, changes,
+                                BUILD / f"broken{number}-{file}")
             for name in filter(asked.__contains__, names):
-                job = pool.submit(told, play_fencing, kind, path, name)
-                jobs[job] = f"{database} {what}", name
+                job = pool.submit(told, play_fencing, DATABASES[file][1],
+                                  broken, name)
+                jobs[job] = f"{file} {what}", name
     ends = []
     for job in concurrent.futures.as_completed(jobs):
         (what, name), (wrong, span_s) = jobs[job], job.result()
         ends.append(wrong is not None)
         print(f"{'ok' if wrong else 'FAIL':<5} {what}: {name} says: "
               f"{wrong or 'nothing'} [{span_s:.1f} s]", flush=True)
-    proven = {name for defects in (*BROKEN.values(), BROKEN_SQL)
-              for _, _, names in defects for name in names}
+    proven = {name for defects in (*BROKEN.values(), BROKEN_FENCING)
+              for *_, names in defects for name in names}
     unproven = set(asked) - proven
     for name in unproven:
         print(f"FAIL  no defect shows that {name} can fail")
@@ -177,6 +175,7 @@ def main():
         ends = (play_broken if self_test else play_examples)(pool)
     finally:
         pool.shutdown(cancel_futures=True)
+        Database.stop_servers()
     print(f"in {time.monotonic() - start:.0f} s")
     print(f"{ends.count(True)} passed, {ends.count(False)} failed")
     sys.exit(False in ends or True not in ends)
