@@ -349,6 +349,7 @@ lint: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/tables.json $(MANUAL) ## Check la
 	tests/lint/drawn.py
 	tests/mutants/run.py --check
 	shellcheck -x scripts/*.sh docker/*.sh deploy/*/*.sh tests/*/*.sh api/clients/examples/*.sh \
+	  api/clients/examples/*/*.sh \
 	  .ci/run
 
 # FLAVOUR is of no matter: nothing is compiled

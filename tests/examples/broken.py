@@ -174,6 +174,43 @@ BROKEN_FENCING = [
 ]
 
 
+# the programs of docs/guide.md
+CHECK = [("lock.check()  # raises LockLost", "pass")]
+BROKEN_GUIDE = [
+    ("web.py", "does not look for a loss", CHECK, ["web_forced", "web_paused"]),
+    ("web.py", "locks each request, not the order", [
+        ('f"order:{order}"', 'f"order:{order}:{os.urandom(8).hex()}"'),
+    ], ["web"]),
+    ("web.mjs", "does not look for a loss", [
+        ("lock.check(); // throws LockLost", ""),
+        ("const { signal } = lock;", "const signal = left;"),
+    ], ["web_forced", "web_paused"]),
+    ("web.mjs", "ships again what was shipped", [("done + 1", "1")], ["web"]),
+    ("report.py", "does not look for a loss", CHECK, ["report_nodes_dead"]),
+    ("report.py", "reports again", [
+        ('.text == today:', '.text == "today":')], ["report"]),
+    ("report.sh", "reports again", [('!= "$today" ]', '!= "today" ]')],
+     ["report"]),
+    ("worker.py", "does not look for a loss", CHECK,
+     ["worker_forced", "worker_paused"]),
+    ("worker.py", "ends amid an order", [
+        ("lambda *_: stop.set()", "signal.SIG_DFL"),
+    ], ["worker"]),
+    ("leader.py", "does not stop when it has lost the lock", [
+        ("lock.check()  # raises LockLost", "pass"),
+        ("await lead(lock, store)",
+         "await asyncio.shield(asyncio.ensure_future(lead(lock, store)))"),
+    ], ["leader_paused"]),
+    ("leader.mjs", "leads without a rival", [
+        ('withLock("leader"', "withLock(owner"),
+    ], ["leader"]),
+    ("leader.mjs", "does not stop when it has lost the lock", [
+        ("lock.check(); // throws LockLost", ""),
+        ("AbortSignal.any([lock.signal, stop.signal])", "stop.signal"),
+    ], ["leader_paused"]),
+]
+
+
 def break_file(source, changes, target):
     text = source.read_text()
     for old, new in changes:

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Plays each story with each example of api/clients/examples/, over real servers.
+"""Plays each story with each example of api/clients/examples/, over real servers
+and real databases.
 
-LANGUAGES="php ruby" and STORIES="lost asleep" play some of it; JOBS=3 at a time.
+LANGUAGES="php ruby" and STORIES="lost asleep" play some of it; JOBS=4 at a time.
 With --self-test, plays each story with an example that is wrong on purpose:
 the story must notice.
 """
 import concurrent.futures
+import functools
 import os
 import pathlib
 import shutil
@@ -16,8 +18,9 @@ import time
 import traceback
 
 import fencing
+import guide
 import stories
-from broken import BROKEN, BROKEN_FENCING, break_file
+from broken import BROKEN, BROKEN_FENCING, BROKEN_GUIDE, break_file
 from databases import (Database, Etag, Mariadb, Postgresql, Redis, Sqlite)
 from selection import chosen
 from stage import Stage
@@ -90,22 +93,37 @@ def missing(name, tool):
     return True
 
 
+def play_of(name):
+    """The tool without which it is skipped, its stories, and what plays one."""
+    if name in LANGUAGES:
+        tool, command = LANGUAGES[name]
+        return tool, STORIES, functools.partial(play, command)
+    if name in DATABASES:
+        tool, kind = DATABASES[name]
+        return tool, FENCING, functools.partial(
+            play_fencing, kind, EXAMPLES / "fencing" / name)
+    command = guide.PROGRAMS[name]
+    return str(command[0]), guide.stories_for(name), functools.partial(
+        guide.play, command)
+
+
+ALL = [*LANGUAGES, *DATABASES, *guide.PROGRAMS]
+ALL_STORIES = [*STORIES, *FENCING, *guide.STORIES]
+
+
 def play_examples(pool):
     jobs, skipped = {}, 0
-    for name in chosen("LANGUAGES", [*LANGUAGES, *DATABASES]):
-        tool, what = LANGUAGES.get(name) or DATABASES[name]
+    for name in chosen("LANGUAGES", ALL):
+        tool, plays, player = play_of(name)
         if missing(name, tool):
             skipped += 1
             continue
-        plays = STORIES if name in LANGUAGES else FENCING
-        for story in chosen("STORIES", [*STORIES, *FENCING]):
+        for story in chosen("STORIES", ALL_STORIES):
             if story not in plays or name not in getattr(
                     plays[story], "languages", [name]):
                 continue
-            job = pool.submit(told, play, what, story) if plays is STORIES \
-                else pool.submit(told, play_fencing, what,
-                                 EXAMPLES / "fencing" / name, story)
-            jobs[job] = f"{name:<14} {plays[story].__doc__}"
+            jobs[pool.submit(told, player, story)] = \
+                f"{name:<14} {plays[story].__doc__}"
     ends = []
     for job in concurrent.futures.as_completed(jobs):
         wrong, span_s = job.result()
@@ -135,8 +153,8 @@ def break_example(language, changes, folder):
 def play_broken(pool):
     """Each defect is noticed by each story that is named beside it."""
     jobs = {}
-    asked = chosen("STORIES", [*STORIES, *FENCING])
-    languages = chosen("LANGUAGES", [*BROKEN, *DATABASES])
+    asked = chosen("STORIES", ALL_STORIES)
+    languages = chosen("LANGUAGES", ALL)
     for language in filter(BROKEN.__contains__, languages):
         for number, (what, changes, names) in enumerate(BROKEN[language]):
             folder = BUILD / f"broken-{language}{number}"
@@ -152,13 +170,24 @@ def play_broken(pool):
                 job = pool.submit(told, play_fencing, DATABASES[file][1],
                                   broken, name)
                 jobs[job] = f"{file} {what}", name
+    for number, (program, what, changes, names) in enumerate(BROKEN_GUIDE):
+        folder = BUILD / f"broken-guide{number}"
+        folder.mkdir(exist_ok=True)
+        broken = break_file(guide.GUIDE / program, changes, folder / program)
+        broken.chmod(0o755)
+        command = (*guide.PROGRAMS[program][:-1], broken)
+        for name in filter(asked.__contains__, names):
+            if program in languages:
+                job = pool.submit(told, guide.play, command, name)
+                jobs[job] = f"{program} {what}", name
     ends = []
     for job in concurrent.futures.as_completed(jobs):
         (what, name), (wrong, span_s) = jobs[job], job.result()
         ends.append(wrong is not None)
         print(f"{'ok' if wrong else 'FAIL':<5} {what}: {name} says: "
               f"{wrong or 'nothing'} [{span_s:.1f} s]", flush=True)
-    proven = {name for defects in (*BROKEN.values(), BROKEN_FENCING)
+    proven = {name for defects in (*BROKEN.values(), BROKEN_FENCING,
+                                   BROKEN_GUIDE)
               for *_, names in defects for name in names}
     unproven = set(asked) - proven
     for name in unproven:
@@ -170,7 +199,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     start = time.monotonic()
     self_test = "--self-test" in sys.argv[1:]
-    pool = concurrent.futures.ThreadPoolExecutor(int(os.environ.get("JOBS", 3)))
+    pool = concurrent.futures.ThreadPoolExecutor(int(os.environ.get("JOBS", 4)))
     try:
         ends = (play_broken if self_test else play_examples)(pool)
     finally:

@@ -4,11 +4,36 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
+# shellcheck source=tests/lib/libraries.sh
+source tests/lib/libraries.sh
+
 dir=build/examples
 from=api/clients/examples
 
-scripts/deps.sh build run examples
+scripts/deps.sh build run examples node go
 mkdir -p "$dir"
+# what the programs of the guide import: the packages of this tree
+libraries_python "$dir/python" tests/examples/requirements.txt
+ln -sfn "$PWD/api/clients/python/src/redlockd" \
+    "$(echo "$dir"/python/venv/lib/python3*/site-packages)/redlockd"
+mkdir -p "$dir/node_modules"
+ln -sfn "$PWD/api/clients/node" "$dir/node_modules/redlockd-client"
+cp "$from"/guide/*.mjs "$dir" # node looks for packages beside a program
+go_program() { # name
+    local folder=$dir/go-$1
+    mkdir -p "$folder"
+    cp "$from/guide/$1.go" "$folder/main.go"
+    sed -i '/^.\/go:build ignore$/d' "$folder/main.go"
+    printf 'module example.org/guide\n\ngo 1.19\n\n%s\n%s\n' \
+        'require redlockd.example/redlockd v0.1.0' \
+        "replace redlockd.example/redlockd => $PWD/api/clients/go" \
+        >"$folder/go.mod"
+    (cd "$folder" && GOFLAGS=-mod=mod GOTOOLCHAIN=local go vet . &&
+        GOFLAGS=-mod=mod GOTOOLCHAIN=local go build -o "../$1" .)
+}
+if command -v go >/dev/null; then
+    go_program worker
+fi
 if command -v javac >/dev/null; then
     javac -Xlint:all,-serial,-try -Werror -d "$dir" "$from/Lock.java" \
         tests/examples/{Aside,Nested}.java
