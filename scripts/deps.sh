@@ -99,6 +99,7 @@ need_group() {
         ;;
     readme)
         need_command curl curl
+        need_command python3 python3
         need_command openssl openssl
         need_command jq jq
         ;;

@@ -11,8 +11,8 @@ States:   each row is a vote or a state of a node.
 Rights:   each command of the scripts is one that the nodes' user may run.
 
 And each relative link leads to a file and, with #, to one of its headings;
-each code block is one that tests/readme pastes, or shows no command; README
-stays short.
+each code block is one that tests/readme pastes, or shows no command; the
+programs of the guide are files that tests/examples runs; README stays short.
 """
 import pathlib
 import re
@@ -25,6 +25,8 @@ root = pathlib.Path(__file__).resolve().parents[2]
 CONFIGURATION = "docs/configuration.md"
 CLIENTS = "docs/clients.md"
 OPERATIONS = "docs/operations.md"
+GUIDE = "docs/guide.md"
+PROGRAMS = "api/clients/examples/guide"
 README_LINES = 200  # fewer
 # what each answer counts is told by the rows of the calls
 COUNTED = {"slot", "nodes", "asked", "granted", "released", "held", "quorum",
@@ -176,6 +178,27 @@ def check_blocks(page):
             complain(page, f"nobody tests a block of {fence}")
 
 
+def check_programs():
+    """A program that the guide shows is the file that it names before."""
+    text = source(GUIDE)
+    file, shown = "", set()
+    for match in re.finditer(
+            r"\]\(\.\./(api/clients/examples/[^)#]+)\)"
+            r"|^```(?:python|js|go|sh)\n(.*?)^```$", text, re.M | re.S):
+        if match[1]:
+            file = match[1]
+        elif not file or match[2] != source(file):
+            complain(GUIDE, f"the program below is not {file}:\n{match[2][:80]}")
+        else:
+            shown.add(file)
+    for path in sorted((root / PROGRAMS).iterdir()):
+        name = path.relative_to(root).as_posix()
+        if path.is_file() and f"../{name}" not in text:
+            complain(GUIDE, f"it does not mention {name}")
+    if not shown:
+        complain(GUIDE, "it shows no program")
+
+
 def check_length():
     lines = source("README.md").count("\n")
     if lines >= README_LINES:
@@ -192,6 +215,7 @@ for each in pages():
     check_links(each)
     check_blocks(each)
 check_length()
+check_programs()
 for problem in problems:
     print(problem)
 sys.exit(1 if problems else 0)

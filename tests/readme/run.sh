@@ -7,6 +7,7 @@ cd "$(dirname "$0")/../.."
 # shellcheck source=scripts/stack.sh
 source scripts/stack.sh
 
+ours=$(($# == 0)) # 1: the stack is our own
 listen=${1:-${README_LISTEN:-127.0.0.1:8280}}
 redlockctl=${REDLOCKCTL:-build/redlockctl}
 redlockctl=$(realpath "$redlockctl")
@@ -16,6 +17,8 @@ stack_begin
 # README names them where they are in a clone
 mkdir "$stack_dir/build"
 ln -s "$redlockctl" "$stack_dir/build/redlockctl"
+ln -s "$(realpath "${REDLOCKD:-build/redlockd}")" "$stack_dir/build/redlockd"
+PATH=$stack_dir/build:$PATH
 ln -s "$PWD/api" "$stack_dir/api"
 if [ $# -eq 0 ]; then
     if stack_is_taken "${listen##*:}"; then
@@ -25,6 +28,12 @@ if [ $# -eq 0 ]; then
     stack_start_nodes 5 7301 --appendonly yes --appendfsync always
     stack_start_server "${REDLOCKD:-build/redlockd}" "$listen" --log-level warn
 fi
+# what the guide starts
+store_port=8290
+while stack_is_taken "$store_port" || stack_is_taken $((store_port + 1)); do
+    store_port=$((store_port + 2))
+done
+other_port=$((store_port + 1))
 # a node that comes late has no lock to release, and changes the counts
 wait_for_all() {
     for _ in {1..200}; do
@@ -40,13 +49,42 @@ pages=(README.md docs/*.md)
 mapfile -t pages < <(printf '%s\n' "${pages[@]}" | grep -v production)
 [ $# -eq 0 ] || mapfile -t pages < <(grep -L '^\$ redis-cli' "${pages[@]}")
 
-# each console block on a line: page, tab, commands, tab, expected output
+# Each console block on a line: page, tab, commands, tab, expected output. The
+# guide is one block: it starts what its later blocks use. Of a stack that is not
+# ours, nobody knows the nodes.
 blocks() {
-    awk -v OFS='\t' '
-        /^```console$/ {inside = 1; commands = output = ""; next}
-        /^```/ && inside {print FILENAME, commands, output; inside = 0; next}
-        inside && /^\$ / {commands = commands substr($0, 3) "; "; next}
-        inside {output = output $0}' "${pages[@]}"
+    awk -v OFS='\t' -v ours="$ours" '
+        function end_block() {
+            if (commands != "" && (ours || commands !~ /710[1-5]/))
+                print page, commands, output
+            commands = output = ""
+        }
+        FNR == 1 {end_block(); page = FILENAME}
+        /^ *```console$/ {
+            inside = 1
+            indent = index($0, "`") - 1
+            if (page !~ /guide/) end_block()
+            next
+        }
+        /^ *```/ && inside {inside = 0; next}
+        inside {line = substr($0, indent + 1)}
+        inside && line ~ /^\$ / {
+            commands = commands substr(line, 3) (line ~ /&$/ ? " " : "; ")
+            next
+        }
+        inside {output = output line}
+        END {end_block()}' "${pages[@]}"
+}
+
+# the ports that the pages name, as those of this stack
+localize() { # text
+    local text=${1//127.0.0.1:8080/$listen} i
+    text=${text//8090/$store_port}
+    text=${text//8092/$other_port}
+    for i in "${!stack_nodes[@]}"; do
+        text=${text//710$((i + 1))/${stack_nodes[i]##*:}}
+    done
+    printf '%s' "$text"
 }
 
 mask() { # what differs from run to run
@@ -58,13 +96,14 @@ mask() { # what differs from run to run
 }
 
 # The scripts that the pages show, but those for Docker and systemd, which
-# compose-test and deb-test go through, and for a cluster; a record separator
-# after each.
+# compose-test and deb-test go through, those for a cluster, and whole programs,
+# which `make examples` runs; a record separator after each.
 scripts() {
     awk '
         /^```sh$/ {inside = 1; text = ""; next}
         /^```/ && inside {
-            if (text !~ /docker|kubectl|systemctl|apt-get/) printf "%s\036", text
+            if (text !~ /docker|kubectl|systemctl|apt-get|^#!/)
+                printf "%s\036", text
             inside = 0
             next
         }
@@ -107,9 +146,9 @@ run_scripts() {
 paste() {
     local page commands expected actual
     while IFS=$'\t' read -r page commands expected; do
-        [[ $commands != *7101* ]] ||
-            commands=${commands//7101/${stack_nodes[0]##*:}}
-        actual=$(cd "$stack_dir" && bash -c "${commands//127.0.0.1:8080/$listen}")
+        # what it leaves running ends with it
+        actual=$(cd "$stack_dir" && timeout 120 bash -c \
+            "trap 'jobs -p | xargs -r kill 2>/dev/null' EXIT; $(localize "$commands")") || true
         actual=${actual//$'\n'/} # as blocks joins what the page shows
         if [ "$(mask <<<"$actual")" = "$(mask <<<"$expected")" ]; then
             passed=$((passed + 1))
@@ -148,6 +187,8 @@ if [ $# -eq 0 ]; then
     stack_start_server "${REDLOCKD:-build/redlockd}" "$listen" --log-level warn
     stack_nodes=("${plain[@]}")
     wait_for_all
+    # what the guide asks of the nodes, the other pages ask as well
+    mapfile -t pages < <(printf '%s\n' "${pages[@]}" | grep -v guide)
     paste
 fi
 [ $((passed + failed)) -gt 0 ] || failed=1
