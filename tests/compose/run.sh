@@ -293,6 +293,32 @@ serves_nodes_of_a_file() {
     return $is_served
 }
 
+# The block of docs/guide.md, in a folder of its own.
+check_guide() {
+    check "an auth file, as the guide gives it" gets_auth_file
+    check "without a token it answers 401" \
+        eventually 20 request 401 "$(address 1)/locks/order:1"
+    check "without the file, it knows everybody again" compose up -d --no-deps \
+        redlockd
+    check "all locks" eventually 30 request 404 "$(address 1)/locks/order:1"
+}
+
+gets_auth_file() {
+    local block
+    block=$(awk '/^```sh$/ {text = ""; next} /^```$/ {
+        if (text ~ /auth\.yml/) printf "%s", text
+        text = ""
+    } {text = text $0 "\n"}' docs/guide.md)
+    [[ $block == *" -f docker-compose.yml -f auth.yml "* ]] || return
+    block=${block/ -f docker-compose.yml -f auth.yml / -f "$dir/auth.yml" }
+    # shellcheck disable=SC2016 # it is asked when the container has its port
+    block=${block//127.0.0.1:8080/'$(address 1)'}
+    block=${block//\$PWD/$dir}
+    block=${block//>auth/>$dir/auth}
+    block=${block/chmod 644 auth/chmod 644 $dir/auth}
+    eval "$block" | tee /dev/stderr | grep -q '"code":"lock_not_found"'
+}
+
 # The profile, but without Grafana, which Debian does not have.
 check_monitoring() {
     check "Prometheus starts" compose --profile monitoring up -d --no-deps \
@@ -481,6 +507,7 @@ check_start
 check_losses
 check_replicas
 [ -n "${CI:-}" ] || check_operating # short in CI
+check_guide
 check_monitoring
 check_restart
 check_sleep

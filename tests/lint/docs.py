@@ -179,12 +179,14 @@ def check_blocks(page):
 
 
 def check_programs():
-    """A program that the guide shows is the file that it names before."""
+    """A program that the guide shows is the file that it names before. A script
+    that is no program has no #! line."""
     text = source(GUIDE)
     file, shown = "", set()
     for match in re.finditer(
             r"\]\(\.\./(api/clients/examples/[^)#]+)\)"
-            r"|^```(?:python|js|go|sh)\n(.*?)^```$", text, re.M | re.S):
+            r"|^```(?:python|js|go|sh(?=\n#!))\n(.*?)^```$", text,
+            re.M | re.S):
         if match[1]:
             file = match[1]
         elif not file or match[2] != source(file):
