@@ -258,7 +258,8 @@ def story_web_paused(shop):
 
 # ---- a cron job ---------------------------------------------------------------
 
-TODAY = datetime.date.today().isoformat
+def today():
+    return datetime.date.today().isoformat()
 
 
 def story_report(shop):
@@ -268,7 +269,7 @@ def story_report(shop):
     assert program.result() == 0 and not shop.writes(), program.lines
     shop.rival_leaves()
     assert shop.begin().result() == 0, shop.program.lines
-    assert shop.look("/report/day") == TODAY(), shop.program.lines
+    assert shop.look("/report/day") == today(), shop.program.lines
     writes = shop.writes("/report/")
     assert len(writes) == 4, writes
     assert all(number > grant for _, _, number, *_ in writes), writes
