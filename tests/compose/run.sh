@@ -505,9 +505,9 @@ stack_remove
 check_image
 check_start
 check_losses
+check_guide
 check_replicas
 [ -n "${CI:-}" ] || check_operating # short in CI
-check_guide
 check_monitoring
 check_restart
 check_sleep
