@@ -11,7 +11,9 @@ import subprocess
 import sys
 import threading
 
-from nodes import HOST, end, free_port, spawn
+from nodes import HOST
+from ports import free_ports
+from processes import end, spawn
 from program import now_ms
 from stage import RENEWAL_MS, TTL_MS, Stage
 from waiting import wait_until
@@ -42,7 +44,7 @@ class Lines:
     def __init__(self, command, **variables):
         self.lines = []
         self.process = spawn(
-            [str(word) for word in command], text=True,
+            *command, text=True,
             env={**os.environ, **variables}, stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.reader = threading.Thread(target=self._read, daemon=True)
@@ -83,7 +85,7 @@ class Shop(Stage):
 
     def __enter__(self):
         super().__enter__()
-        self.store_port = free_port()
+        [self.store_port] = free_ports(1)
         self.store = self.spawn(
             [sys.executable, GUIDE / "store.py", self.store_port,
              self.folder / "store.db"], STEP_S=str(self.step_ms / 1000))
@@ -180,7 +182,7 @@ def quiet_after(writes, moment_ms):
 
 class Web:
     def __init__(self, shop):
-        self.shop, self.port = shop, free_port()
+        self.shop, [self.port] = shop, free_ports(1)
         shop.put("/orders/1", "new")
         shop.begin(str(self.port))
         wait_until(lambda: self.post("2")[0] == 404, "the handler serves", 15)
