@@ -152,6 +152,12 @@ READERS = [
                "(!forced->is_releasing || asking != forced->asking ||\n",
                "(forced->tally[node].due == 0 ||\n")],
            tests="force"),
+    Defect("late answers to earlier releases taken for later ones", "unit",
+           "a_late_answer_to_earlier_releases_is_none_to_later_ones", [Edit(
+               "server/engine/rounds/attempt.c",
+               "asking != forced->asking ||\n",
+               "asking >= TAG_ROUNDS ||\n")],
+           tests="force"),
     Defect("row that takes a wish for all readers", "differ", "batch", [Edit(
         ROW, "not two[3] and token ~= WISH and\n", "not two[3] and\n")]),
     Defect("row that deletes readers with one of them", "unit",

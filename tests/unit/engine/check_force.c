@@ -352,12 +352,32 @@ TEST(the_look_is_repeated_until_no_node_has_more)
     ck_assert_int_eq(play_count(CALL_TOKENS), 10);
     /* late answers to the first releases are no reports */
     answer_releases(3, 5, VOTE_DELETED);
-    play_answer_range(CALL_TOKENS, 0, 2, VOTE_FREE);
-    report(2, 5, PLAY_READER_OF(2));
+    play_answer_range(CALL_TOKENS, 0, 3, VOTE_FREE);
+    report(3, 4, PLAY_READER_OF(2));
+    play_answer(CALL_TOKENS, 4, VOTE_FREE);
     ck_assert_int_eq(play_count(CALL_RELEASE), 10);
     ck_assert_str_eq(play_find(CALL_RELEASE, 0)->token, PLAY_READER_OF(2));
-    answer_releases(0, 2, VOTE_FREE);
-    answer_releases(2, 5, VOTE_DELETED);
+    answer_releases(0, 3, VOTE_FREE);
+    answer_releases(3, 4, VOTE_DELETED);
+    answer_releases(4, 5, VOTE_FREE);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
+}
+
+TEST(a_late_answer_to_earlier_releases_is_none_to_later_ones)
+{
+    engine_op op = force_all();
+    report(0, 4, PLAY_READER_OF(1));
+    play_answer_tokens(4, PLAY_READER_OF(1), 1);
+    answer_releases(0, 3, VOTE_DELETED);
+    report(0, 5, PLAY_READER_OF(2));
+    ck_assert_int_eq(play_count(CALL_RELEASE), 10);
+    for (int i = 3; i < 5; i++) {
+        ck_assert_str_eq(play_find(CALL_RELEASE, i)->token, PLAY_READER_OF(1));
+        play_answer(CALL_RELEASE, i, VOTE_DELETED);
+    }
+    answer_releases(0, 1, VOTE_DELETED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    answer_releases(1, 3, VOTE_DELETED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
 }
 
