@@ -98,7 +98,7 @@ PERMITS = [
            "a_permit_counts_by_the_limit_of_its_pool", [Edit(
                "api/locks.c", " + (int)body->limit / SLOTS_EACH;", ";")], tests="access_limits"),
     Defect("pool idle twice", "unit",
-           "story_63_a_survey_outlives_the_last_that_asked", [Edit(
+           "story_63_a_pool_that_is_used_again_is_not_idle", [Edit(
                "server/engine/permits/permits.c",
                "    if (pool->users == 0 || pool->is_running)\n",
                "    if (pool->is_running)\n")], tests="permits"),

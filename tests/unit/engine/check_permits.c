@@ -549,3 +549,18 @@ TEST(story_63_a_survey_outlives_the_last_that_asked)
     }
     ck_assert_str_eq(pooling_win(3), "pool#2");
 }
+
+/* Both lists use the same link. A pool that is in the idle list twice stays
+ * there when a client waits for it: the next idle pool joins the wrong list. */
+TEST(story_63_a_pool_that_is_used_again_is_not_idle)
+{
+    ck_assert(!engine_abandon(play.engine, pooling_ask_with_key(3, 1, KEY)));
+    pooling_tell(3, "110");
+    engine_op op = pooling_ask(3, 1, POOLING_WAIT_MS);
+    engine_op other = waiting_acquire((struct engine_acquire){
+        .resource = span_of("other"), .limit = 1, .permits = 1});
+    ck_assert(!engine_abandon(play.engine, other));
+    play_advance(100000); /* looks at all pools that are waited for */
+    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
+    ck_assert_uint_eq(metrics_waiters(&play.metrics), 1);
+}
