@@ -205,7 +205,7 @@ IN_UNITS_AND_MODEL = [
         "if not is_of_this_life(taken) then",
         "if taken == '' then")], tests="permission"),
     Defect("births under other names ignored", "unit",
-           "story_65_the_order_in_which_nodes_are_seen_is_no_matter", [Edit(
+           "story_65_births_of_the_epoch_before_outdate_no_other_names", [Edit(
         "server/engine/voting/admission.c",
         "counts ? other : own",
         "counts ? own : own")], tests="takeover"),

@@ -423,6 +423,22 @@ TEST(a_node_that_is_left_over_is_marked_when_nobody_uses_it)
     ck_assert(!eligibility_has_foreign(&voters.admission, end_us));
 }
 
+/* The others know its birth under the old names as the latest of its name. If
+ * they know a later one, another machine has the name. */
+TEST_RANGE(a_node_that_is_left_over_is_no_outdated_machine, 0, 2)
+{
+    given(3);
+    for (int i = 0; i < 4; i++) {
+        strcpy(voters.memory[i].latest[4],
+               _i == 0 ? VOTERS_BIRTH(1) : VOTERS_BIRTH(2));
+        find(i, LOOK_ADMITTED, OURS("3"), "");
+    }
+    find_left(7);
+    voters_pass(SILENT_US);
+    find_left(7);
+    expect_next(_i == 0 ? ADMISSION_LOOK : ADMISSION_PROBE, 4);
+}
+
 TEST(a_node_whose_beat_rises_is_not_left_over)
 {
     given(3);

@@ -461,6 +461,37 @@ TEST_RANGE(story_65_the_order_in_which_nodes_are_seen_is_no_matter, 0, 2)
 }
 
 /*
+ * The server heard in epoch 1 when two nodes were born, which then voted under
+ * the names of epoch 2. Its own names come back with epoch 3. Later births
+ * outdate neither node; after earlier ones they are other machines.
+ */
+TEST_RANGE(story_65_births_of_the_epoch_before_outdate_no_other_names, 0, 2)
+{
+    const char *between = _i == 0 ? ADMIT("2:ffffffffffffff03", 3)
+                                  : ADMIT("2:ffffffffffffff03", 1);
+    given(1);
+    for (int i = 2; i < VOTERS_NODES; i++) {
+        for (int k = 0; k < 2; k++)
+            strcpy(voters.memory[i].latest[k], VOTERS_BIRTH(2));
+        come(i, LOOK_ADMITTED, OWN_1, "");
+    }
+    for (int i = 0; i < 2; i++) {
+        voters.memory[i].passed = "1:" VOTERS_FINGERPRINT ":"; /* is dead */
+        come(i, LOOK_SUPERSEDED, between, "");
+    }
+    for (int k = 0; k < 2; k++)
+        for (int i = 2; i < VOTERS_NODES; i++) {
+            voters.memory[i].taken = OWN_1;
+            voters_found(i, k == 0 ? LOOK_SUPERSEDED : LOOK_MARKED, "",
+                         MARK_OF("3:" VOTERS_FINGERPRINT, 3));
+        }
+    ck_assert_int_eq(voters.admission.epoch, 3);
+    for (int i = 0; i < 2; i++)
+        voters_found(i, LOOK_BARE, between, "");
+    ck_assert_int_eq(eligibility_is_refused(&voters.admission), _i == 1);
+}
+
+/*
  * The new servers are stopped before one of their nodes votes. Of their three
  * names, or of four, two carry our mark now, in place of theirs: no majority is
  * left. Of five, another two may have been admitted since, which are not on our
