@@ -121,11 +121,16 @@ IN_UNITS_AND_MODEL = [
         "    return it->is_only_marked && eligibility_is_bound(admission)\n",
         "    return it->epoch_ours < 0\n")], tests="epoch"),
     Defect("marks never replaced by the right epoch", "unit",
-           "story_60_marks_of_a_wrong_epoch_do_not_bind_the_right_one", [Edit(
+           "story_60_the_next_epoch_replaces_marks_that_do_not_bind", [Edit(
         "server/engine/voting/eligibility.c",
         "           (eligibility_epoch_of(admission, node) == 0 &&\n",
         "           (eligibility_epoch_of(admission, node) < 0 &&\n")],
-        tests="rivals"),
+        tests="epoch"),
+    Defect("marks not replaced by an epoch in use", "unit",
+           "story_60_an_epoch_in_use_replaces_marks_that_do_not_bind", [Edit(
+        "server/engine/voting/eligibility.c",
+        "            (counting > 0 || (eligibility",
+        "            (counting < 0 || (eligibility")], tests="epoch"),
     Defect("marks replaced where a node has voted", "unit",
            "the_mark_of_a_node_that_has_voted_is_not_replaced_by_marks", [Edit(
         "server/engine/voting/eligibility.c",

@@ -274,6 +274,19 @@ TEST_RANGE(story_60_the_next_epoch_replaces_marks_that_do_not_bind, 1, 22)
         expect_next(_i == 2 ? ADMISSION_LOOK : ADMISSION_PROBE, 0);
 }
 
+/* Two nodes vote in the right epoch: too few to decide, but it is in use. */
+TEST(story_60_an_epoch_in_use_replaces_marks_that_do_not_bind)
+{
+    given(2);
+    for (int i = 3; i < VOTERS_NODES; i++)
+        find(i, LOOK_ADMITTED, OURS("2"), "");
+    for (int i = 0; i < 3; i++)
+        find_only_marked(i, MARK("20"));
+    ck_assert_int_eq(voters.admission.epoch, 2);
+    ck_assert(eligibility_may_renew(&voters.admission, 0, voters.now_us));
+    expect_next(ADMISSION_LOOK, 0);
+}
+
 /* Those whom it replaced must not come back: their epoch may be 3. */
 TEST(the_mark_of_a_node_that_has_voted_is_not_replaced_by_marks)
 {
