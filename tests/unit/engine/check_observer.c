@@ -70,7 +70,8 @@ TEST(takes_over_nothing)
 {
     voters.settings.config_epoch = 2;
     voters_begin_again();
-    voters_all(LOOK_BARE, "1:ffffffffffffffff:@:#:0:" VOTERS_LIFE, "");
+    voters_all(LOOK_BARE, "1:ffffffffffffff05:@:#:0:" VOTERS_LIFE, "");
+    ck_assert(eligibility_may_take_over(&voters.admission));
     expect_probes();
 }
 
