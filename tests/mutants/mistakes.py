@@ -4,6 +4,23 @@ from dataclasses import replace
 from defect import Defect, Edit
 
 IN_UNITS_AND_MODEL = [
+    Defect("leaver that looks at all who wait", "unit",
+           "what_each_leaver_costs_does_not_grow_with_those_that_wait", [Edit(
+        "server/engine/waiting/waitqueue.c",
+        "    while (queues->looks > 0 &&\n", "    while ("), Edit(
+        "server/engine/waiting/waitqueue.c",
+        "    if (queues->looks > 0)\n",
+        "    if (queues->arrivals > 0)\n")], tests="waitqueue"),
+    Defect("contender found late that sleeps", "unit",
+           "who_may_go_after_more_have_left_than_can_be_looked_at_tries_soon",
+           [Edit(
+        "server/engine/waiting/waitqueue.c",
+        "    it->plan->is_woken = true;\n", "")], tests="waits_several"),
+    Defect("newcomer that overtakes whom the next tick finds", "unit",
+           "a_newcomer_does_not_overtake_those_that_the_next_tick_finds", [Edit(
+        "server/engine/waiting/waitqueue.c",
+        "           (!queue->is_vacant || TAILQ_EMPTY(&queue->places));\n",
+        "           queue->users > 0;\n")], tests="waitqueue"),
     Defect("server that ends before its releases", "unit",
            "a_node_that_missed_the_key_is_asked_once_more", [Edit(
         "server/engine/rounds/releases.c",

@@ -33,6 +33,7 @@ void waitqueues_init(struct waitqueues *queues)
 {
     queues->index = NULL;
     queues->arrivals = 0;
+    queues->looks = WAITQUEUES_LOOKS;
     TAILQ_INIT(&queues->list);
     TAILQ_INIT(&queues->vacant);
 }
@@ -41,6 +42,8 @@ static void free_queue(struct waitqueues *queues, struct waitqueue *queue)
 {
     (void)tdelete(queue, &queues->index, names_compare);
     TAILQ_REMOVE(&queues->list, queue, link);
+    if (queue->is_vacant)
+        TAILQ_REMOVE(&queues->vacant, queue, vacant);
     free(queue);
 }
 
@@ -161,6 +164,7 @@ void waitqueues_dismiss(struct waitqueues *queues, struct waiter *waiter)
 static void make_vacant(struct waitqueues *queues, struct waitqueue *queue)
 {
     queue->contender = NULL;
+    queues->looks--;
     if (queue->is_vacant)
         return;
     queue->is_vacant = true;
@@ -168,10 +172,11 @@ static void make_vacant(struct waitqueues *queues, struct waitqueue *queue)
 }
 
 /* True if no earlier one contends for any of its resources. */
-static bool may_contend(const struct waiter *it)
+static bool may_contend(struct waitqueues *queues, const struct waiter *it)
 {
     for (int i = 0; i < it->count; i++) {
         const struct waiter *other = it->places[i].queue->contender;
+        queues->looks--;
         if (other != NULL && other->arrival < it->arrival)
             return false;
     }
@@ -194,34 +199,81 @@ static void contend(struct waitqueues *queues, struct waiter *it)
         ticket_set_timer(&it->ticket, 1);
 }
 
-/* Finds contenders for vacant queues. Ends, as only later ones give way. */
-static void fill(struct waitqueues *queues)
+/* Some time after its queue became vacant: it may have missed a release. */
+static void contend_late(struct waitqueues *queues, struct waiter *it)
+{
+    contend(queues, it);
+    it->plan->is_woken = true;
+    it->plan->woken_by = HANDOVER_RETRY;
+}
+
+/* NULL: the queue has a contender, or none of its waiters may contend. */
+static struct waiter *find_contender(struct waitqueues *queues,
+                                     const struct waitqueue *queue)
+{
+    struct place *place = TAILQ_FIRST(&queue->places);
+    while (place != NULL && queue->contender != place->waiter &&
+           !may_contend(queues, place->waiter))
+        place = TAILQ_NEXT(place, link);
+    return place != NULL && queue->contender != place->waiter ? place->waiter
+                                                              : NULL;
+}
+
+/*
+ * Finds contenders for vacant queues, until it has looked often enough. Ends in
+ * any case, as only later ones give way.
+ */
+static void fill(struct waitqueues *queues,
+                 void (*begin)(struct waitqueues *, struct waiter *))
 {
     struct waitqueue *queue;
-    while ((queue = TAILQ_FIRST(&queues->vacant)) != NULL) {
+    while (queues->looks > 0 &&
+           (queue = TAILQ_FIRST(&queues->vacant)) != NULL) {
         TAILQ_REMOVE(&queues->vacant, queue, vacant);
         queue->is_vacant = false;
-        struct place *place = TAILQ_FIRST(&queue->places);
-        while (place != NULL && queue->contender != place->waiter &&
-               !may_contend(place->waiter))
-            place = TAILQ_NEXT(place, link);
-        if (place != NULL && queue->contender != place->waiter)
-            contend(queues, place->waiter);
+        struct waiter *it = find_contender(queues, queue);
+        if (it != NULL)
+            begin(queues, it);
     }
+}
+
+/* While no looks are left: without those that would have to be searched. */
+static void fill_by_next(struct waitqueues *queues, const struct waiter *left)
+{
+    for (int i = 0; i < left->count; i++) {
+        const struct waitqueue *queue = left->places[i].queue;
+        const struct place *place = TAILQ_FIRST(&queue->places);
+        if (place != NULL && queue->contender == NULL &&
+            may_contend(queues, place->waiter))
+            contend_late(queues, place->waiter);
+    }
+}
+
+void waitqueues_tick(struct waitqueues *queues)
+{
+    queues->looks = WAITQUEUES_LOOKS;
+    fill(queues, contend_late);
+}
+
+/* True if it overtakes nobody whose turn may come once the queue is filled. */
+static bool is_free(const struct waitqueue *queue)
+{
+    return queue->contender == NULL &&
+           (!queue->is_vacant || TAILQ_EMPTY(&queue->places));
 }
 
 void waitqueues_join(struct waitqueues *queues, struct waiter *waiter)
 {
-    bool is_free = true;
+    bool are_free = true;
     waiter->arrival = ++queues->arrivals;
     for (int i = 0; i < waiter->count; i++) {
         struct waitqueue *queue = waiter->places[i].queue;
+        are_free &= is_free(queue);
         TAILQ_INSERT_TAIL(&queue->places, &waiter->places[i], link);
         queue->count++;
         queue->writers += !waiter->is_shared;
-        is_free &= queue->contender == NULL;
     }
-    if (is_free)
+    if (are_free)
         contend(queues, waiter);
 }
 
@@ -235,7 +287,10 @@ void waitqueues_leave(struct waitqueues *queues, struct waiter *waiter)
         if (queue->contender == waiter)
             make_vacant(queues, queue);
     }
-    fill(queues);
+    if (queues->looks > 0)
+        fill(queues, contend);
+    else
+        fill_by_next(queues, waiter);
 }
 
 bool waiter_is_barred(const struct waiter *waiter)

@@ -203,10 +203,19 @@ struct waitqueue {
     char text[];
 };
 
+/*
+ * One that leaves may make a long chain of others contend and give way, and to
+ * find them many must be looked at. So between two ticks there are about so
+ * many looks from a waiter at a contender, however many leave: then a vacant
+ * queue waits for the next tick, unless the first in it may contend.
+ */
+enum { WAITQUEUES_LOOKS = 50000 };
+
 struct waitqueues {
     void *index; /* for tsearch(3) */
     TAILQ_HEAD(, waitqueue) list;
-    TAILQ_HEAD(, waitqueue) vacant; /* empty between two calls */
+    TAILQ_HEAD(, waitqueue) vacant; /* empty while looks are left */
+    int looks;                      /* left until the next tick */
     uint64_t arrivals;
 };
 
@@ -249,6 +258,9 @@ void waitqueues_dismiss(struct waitqueues *queues, struct waiter *waiter);
  */
 void waitqueues_join(struct waitqueues *queues, struct waiter *waiter);
 void waitqueues_leave(struct waitqueues *queues, struct waiter *waiter);
+
+/* Finds contenders for queues that are vacant still. */
+void waitqueues_tick(struct waitqueues *queues);
 
 static inline bool waiter_is_contender(const struct waiter *waiter)
 {

@@ -749,7 +749,9 @@ void waits_on_announced(struct waits *waits, int node, struct span resource,
 static void on_timer(struct ticket *ticket, int64_t now_us)
 {
     struct waiter *it = (struct waiter *)ticket;
-    if (waiter_is_contender(it) && now_us >= it->plan->try_us)
+    if (waiter_is_contender(it) && it->plan->is_woken && !waiter_is_barred(it))
+        schedule_ready(it, it->plan->woken_by); /* contends late */
+    else if (waiter_is_contender(it) && now_us >= it->plan->try_us)
         schedule_ready(it, it->plan->try_by);
     else if (!claim_is_due(&it->claim, now_us))
         schedule_timer(it);
@@ -763,6 +765,7 @@ static void on_timer(struct ticket *ticket, int64_t now_us)
 void waits_tick(struct waits *waits, int64_t now_us)
 {
     announcements_tick(&waits->announcements, now_us);
+    waitqueues_tick(&waits->queues);
     check_covers(waits, now_us);
 }
 

@@ -2,6 +2,7 @@
  * Clients that wait for several resources at once.
  */
 
+#include "../../../server/engine/parts.h"
 #include "../../../server/engine/port/fence.h"
 #include "../../lib/suite/suite.h"
 #include "../starve.h"
@@ -159,6 +160,31 @@ TEST_RANGE(who_may_go_as_another_gives_way_goes, 0, 2)
     play_advance(1000);
     ck_assert_int_eq(waiting_attempts(), attempts + 1);
     check_last(C);
+}
+
+/* The tick finds it, and nobody was there to take notice of the release. */
+TEST(who_may_go_after_more_have_left_than_can_be_looked_at_tries_soon)
+{
+    (void)waiting_ask_for(C, WAITING_MS);
+    waiting_find_held();
+    engine_op only = waiting_ask_for(B, WAITING_MS);
+    waiting_find_held();
+    waiting_begin_to_announce(C, 3); /* no more attempts for seconds */
+    waiting_find_held();
+    waiting_begin_to_announce(B, 3);
+    waiting_find_held();
+    engine_op both = waiting_ask_for(BOTH, WAITING_MS);
+    (void)waiting_ask_for(span_of("order:2\norder:3"), WAITING_MS);
+    (void)waiting_ask_for(B, WAITING_MS);
+    (void)engine_abandon(play.engine, only);
+    int attempts = waiting_attempts();
+    play.engine->waits.queues.looks = 0;
+    (void)engine_abandon(play.engine, both);
+    release(B);
+    ck_assert_int_eq(waiting_attempts(), attempts);
+    play_advance(20000);
+    ck_assert_int_eq(waiting_attempts(), attempts + 1);
+    check_last(B);
 }
 
 TEST(its_grant_is_known_in_each_queue)
