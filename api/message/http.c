@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "../../server/lock/names.h"
+
 enum { LOCKS_EACH = 10 }; /* of a page count as one request */
 
 static int counter_of(const struct route_match *match)
@@ -38,7 +40,12 @@ size_t http_body_max(const struct route_match *match)
 int http_price(const struct http_request *request)
 {
     const struct query *query = &request->query;
+    const struct route_match *match = &request->match;
     int limit = LIST_LIMIT_DEFAULT;
+    if (match->route == ROUTE_LOCK && match->call == LOCK_INSPECT) {
+        char names[NAMES_LEN_MAX];
+        return names_count(route_names(match, names));
+    }
     if (request->match.route != ROUTE_LIST &&
         request->match.route != ROUTE_POOL)
         return 1;

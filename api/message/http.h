@@ -146,8 +146,10 @@ void http_find_call(struct http_request *request);
 
 /*
  * As how many requests it counts, as far as rate= is concerned: a list as one
- * for each ten locks that its page may have, any other request as one. A
- * heartbeat tells in its body for how many more.
+ * for each ten locks that its page may have, an inspection as one for each name
+ * of its id, any other request as one. An acquire and a heartbeat tell in their
+ * bodies for how many more. Whoever holds a lock of many names extends and
+ * releases it as cheaply as any other.
  */
 int http_price(const struct http_request *request);
 

@@ -21,6 +21,20 @@ IN_UNITS_AND_MODEL = [
         "server/engine/waiting/waitqueue.c",
         "           (!queue->is_vacant || TAILQ_EMPTY(&queue->places));\n",
         "           queue->users > 0;\n")], tests="waitqueue"),
+    Defect("inspection whose names are free of charge", "unit",
+           "an_inspection_counts_as_many_requests_as_it_has_names", [Edit(
+        "api/message/http.c",
+        "        return names_count(route_names(match, names));\n",
+        "        return route_names(match, names).len > 0 ? 1 : 0;\n")],
+           tests="access_limits"),
+    Defect("watch of many names inspected as often as one", "unit",
+           "each_name_has_a_share_of_the_inspections", [Edit(
+        "server/engine/waiting/watches.c",
+        "    watches->names += names_count(resource);\n",
+        "    watches->names++;\n"), Edit(
+        "server/engine/waiting/watches.c",
+        "    it->watches->names -= names_count(it->resource);\n",
+        "    it->watches->names--;\n")], tests="watches"),
     Defect("server that ends before its releases", "unit",
            "a_node_that_missed_the_key_is_asked_once_more", [Edit(
         "server/engine/rounds/releases.c",

@@ -8,7 +8,7 @@
 
 enum {
     EACH_US = 1000000, /* between two inspections, without an event */
-    SHARE_US = 1000,   /* for each lock: a thousand of them share EACH_US */
+    SHARE_US = 1000,   /* for each name: a thousand of them share EACH_US */
     LEAST_US = 20000,  /* between two inspections in any case */
     LATE_US = 5000000, /* without memory for an inspection */
     KNOWN_NOT = -2,    /* what is there cannot be known */
@@ -69,7 +69,7 @@ static struct watched *find_or_make(struct watches *watches,
         return NULL;
     }
     TAILQ_INSERT_TAIL(&watches->list, it, link);
-    watches->locks++;
+    watches->names += names_count(resource);
     return it;
 }
 
@@ -78,7 +78,7 @@ static void forget(struct watched *it)
     look_end(it->watches->tickets->operations, &it->look);
     (void)tdelete(it, &it->watches->index, names_compare);
     TAILQ_REMOVE(&it->watches->list, it, link);
-    it->watches->locks--;
+    it->watches->names -= names_count(it->resource);
     free(it);
 }
 
@@ -156,7 +156,7 @@ static void on_looked(void *client)
 
 static void look(struct watched *it, int64_t now_us)
 {
-    int64_t share_us = it->watches->locks * (int64_t)SHARE_US;
+    int64_t share_us = it->watches->names * (int64_t)SHARE_US;
     it->look_us = now_us;
     it->next_us = now_us + at_least(EACH_US, share_us);
     if (look_begin(it->watches->tickets->operations, &it->look, it->resource,

@@ -1,13 +1,13 @@
 /*
  * Clients that wait until a lock has another holder than the one they know.
  *
- * A lock that is watched is inspected once a second, however many watch it. (Of
- * more than a thousand locks, a thousand are inspected in a second.) It is also
- * inspected soon after each event that may have changed its holder: a grant or
- * a release that passed through this server, an announcement, or a client that
- * has just come. A client is answered by the first inspection that began after
- * it came and found another holder, or by the last one when its time is up.
- * Pure.
+ * A lock that is watched is inspected once a second, however many watch it. (If
+ * the locks have more than a thousand names, a thousand of these are looked at
+ * in a second.) It is also inspected soon after each event that may have
+ * changed its holder: a grant or a release that passed through this server, an
+ * announcement, or a client that has just come. A client is answered by the
+ * first inspection that began after it came and found another holder, or by the
+ * last one when its time is up. Pure.
  */
 #ifndef REDLOCKD_WATCHES_H
 #define REDLOCKD_WATCHES_H
@@ -20,7 +20,7 @@ struct watches {
     const struct waits *waits;              /* how many wait for a lock */
     void *index;                            /* of the locks, for tsearch(3) */
     TAILQ_HEAD(watched_list, watched) list; /* of the locks */
-    int locks;                              /* how many these are */
+    int names;                              /* how many these have */
 };
 
 void watches_init(struct watches *watches, struct tickets *tickets,

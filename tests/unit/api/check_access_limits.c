@@ -130,6 +130,33 @@ TEST(a_list_counts_as_several_requests)
     ck_assert_ptr_null(list("1000")->detail);
 }
 
+#define ID_OF_A_TO_D "/locks/~~YQpiCmMKZA"
+
+/* A watch is one, too. A holder is not charged for the names once more. */
+TEST(an_inspection_counts_as_many_requests_as_it_has_names)
+{
+    static const struct {
+        const char *method, *target;
+        int price;
+    } rows[] = {
+        {"GET", ID_OF_A_TO_D, 4},
+        {"HEAD", ID_OF_A_TO_D, 4},
+        {"GET", "/locks/a", 1},
+        {"DELETE", ID_OF_A_TO_D, 1},
+        {"PUT", ID_OF_A_TO_D "/extend", 1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        judged_use("a " AUTHTEXT_SECRET " read,lock prefix=* rate=8\n");
+        for (int left = 8; left > 0; left -= rows[i].price) {
+            ck_assert_ptr_null(admit(rows[i].method, rows[i].target)->detail);
+            end(true);
+        }
+        expect_limited(false);
+        tear_down();
+        set_up();
+    }
+}
+
 TEST(what_is_open_does_not_count)
 {
     judged_use("a " AUTHTEXT_SECRET " read prefix=* rate=1\n");

@@ -1,6 +1,8 @@
 /*
  * Clients that wait for another holder of a lock.
  */
+#include <stdio.h>
+
 #include "../../lib/suite/suite.h"
 #include "../starve.h"
 #include "waiting.h"
@@ -81,6 +83,41 @@ TEST(many_share_an_inspection)
 }
 
 /* The client may know more than it. */
+/* How many inspections there are in this time; each finds the lock free. */
+static int inspections_within(int64_t us)
+{
+    int count = 0;
+    for (; us > 0; us -= TICK_US) {
+        play_advance(TICK_US);
+        int calls = play_count(CALL_INSPECT);
+        for (int i = 0; i < calls / PLAY_NODES; i++)
+            play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_FREE);
+        count += calls / PLAY_NODES;
+        play.sent_count = 0;
+    }
+    return count;
+}
+
+/* A node looks at each. So locks of many names are inspected as rarely as so
+ * many locks of one. */
+TEST(each_name_has_a_share_of_the_inspections)
+{
+    static const char names[] = "\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\nm\nn\no\np";
+    char lock[sizeof names + 4];
+    int locks = 0;
+    while (locks < 80) { /* with 1280 names */
+        snprintf(lock, sizeof lock, "a%03d%s", locks++, names);
+        ck_assert_uint_ne(
+            engine_watch(play.engine, span_of(lock), NOBODY, WAIT_MS, NULL), 0);
+        if (locks % 10 == 0)
+            ck_assert_int_eq(inspections_within(2 * TICK_US), 10);
+    }
+    (void)inspections_within(2 * EACH_US);
+    int count = inspections_within(4 * EACH_US);
+    ck_assert_int_ge(count, locks * 3 - locks / 2);
+    ck_assert_int_le(count, locks * 3 + locks / 2);
+}
+
 TEST(an_inspection_that_began_before_tells_a_client_nothing)
 {
     engine_op early = watch(2);
