@@ -367,22 +367,21 @@ void access_admit(struct access *access, struct http_request *request,
 
 /* ---- once more ---------------------------------------------------------- */
 
-/* From 1 on. 0: anybody may ask, or a reload removed it. */
-int access_number(const struct access *access,
-                  const struct http_request *request)
-{
-    return access != NULL ? identities_find_name(access->accounts.identities,
-                                                 request->caller->identity) +
-                                1
-                          : 0;
-}
-
-/* NULL: it has no number. */
+/* NULL: anybody may ask, or a reload removed it. */
 static struct account *account_of(const struct access *access,
                                   const struct http_request *request)
 {
-    int number = access_number(access, request);
-    return number > 0 ? access->accounts.list[number - 1] : NULL;
+    int i = access != NULL ? identities_find_name(access->accounts.identities,
+                                                  request->caller->identity)
+                           : -1;
+    return i >= 0 ? access->accounts.list[i] : NULL;
+}
+
+int access_number(const struct access *access,
+                  const struct http_request *request)
+{
+    const struct account *account = account_of(access, request);
+    return account != NULL ? account->number : 0;
 }
 
 bool access_stands(struct access *access, struct http_request *request,

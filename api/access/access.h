@@ -119,7 +119,8 @@ bool access_allows(struct access *access, struct http_request *request,
 bool access_narrow(struct access *access, struct http_request *request,
                    struct span *prefix, struct http_response *response);
 
-/* The number of the identity, below ASKERS_MAX; 0: it has none. */
+/* The number of the identity, below ASKERS_MAX, which it keeps while it is in
+ * the file; 0: it has none. */
 int access_number(const struct access *access,
                   const struct http_request *request);
 

@@ -87,6 +87,26 @@ static bool fill(const struct accounts *all,
     return false;
 }
 
+/*
+ * Whoever was in the file keeps its number. Others get one that has been free
+ * for as long as possible: what was asked under it may still be under way.
+ */
+static void give_numbers(struct accounts *all, struct account **list, int count)
+{
+    bool is_taken[IDENTITIES_MAX + 1] = {false};
+    for (int i = 0; i < count; i++)
+        is_taken[list[i]->number] |= list[i]->identity != NULL;
+    for (int i = 0; i < count; i++) {
+        if (list[i]->identity != NULL)
+            continue;
+        do
+            all->last_number = all->last_number % IDENTITIES_MAX + 1;
+        while (is_taken[all->last_number]);
+        list[i]->number = all->last_number;
+        is_taken[all->last_number] = true;
+    }
+}
+
 /* Those that the new file does not name go, as soon as no lock is counted. */
 static void sort_out(struct accounts *all, struct account *candidates)
 {
@@ -117,6 +137,7 @@ bool accounts_set(struct accounts *all, struct identities *identities,
         return false;
     }
     all->reads++;
+    give_numbers(all, list, count);
     for (int i = 0; i < count; i++) {
         struct account *it = list[i];
         assert(it != NULL);

@@ -53,6 +53,7 @@ struct places {
 
 struct account {
     const struct identity *identity; /* NULL: it is not in the file any more */
+    int number; /* from 1 to IDENTITIES_MAX; its own while it is in the file */
     uint32_t since; /* the reading of the file that brought its credential */
     struct bucket requests;
     struct bucket refusals; /* those that were answered at once */
@@ -68,6 +69,7 @@ struct accounts {
     uint32_t reads;                /* of the file, with success */
     struct account **list;         /* by the identities' numbers */
     struct account *gone;          /* on which locks are still counted */
+    int last_number;               /* that was given to a new one */
 };
 
 /*

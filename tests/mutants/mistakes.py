@@ -35,6 +35,22 @@ IN_UNITS_AND_MODEL = [
         "server/engine/waiting/watches.c",
         "    it->watches->names -= names_count(it->resource);\n",
         "    it->watches->names--;\n")], tests="watches"),
+    Defect("number of an identity that moves with a reload", "unit",
+           "a_number_stays_the_same_though_others_come_and_go", [Edit(
+        "api/access/accounts.c",
+        "        is_taken[list[i]->number] |= list[i]->identity != NULL;\n",
+        "        is_taken[list[i]->number] = false;\n"), Edit(
+        "api/access/accounts.c",
+        "        if (list[i]->identity != NULL)\n            continue;\n",
+        "")], tests="accounts"),
+    Defect("surveys by the place in the auth file", "unit",
+           "after_a_reload_the_engine_is_told_the_same", [Edit(
+        "api/access/access.c",
+        "    return account != NULL ? account->number : 0;\n",
+        "    return account != NULL\n"
+        "               ? (int)(account->identity -\n"
+        "                       access->accounts.identities->list) + 1\n"
+        "               : 0;\n")], tests="access_limits"),
     Defect("server that ends before its releases", "unit",
            "a_node_that_missed_the_key_is_asked_once_more", [Edit(
         "server/engine/rounds/releases.c",

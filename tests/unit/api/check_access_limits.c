@@ -514,6 +514,20 @@ TEST(the_engine_is_told_which_identity_asks)
     ck_assert(ask_with_key("Bearer other", OF_LIMIT(3)));
 }
 
+TEST(after_a_reload_the_engine_is_told_the_same)
+{
+    judged_use("0 " AUTHTEXT_THIRD " lock prefix=*\n"
+               "a " AUTHTEXT_SECRET " lock prefix=*\n"
+               "b " AUTHTEXT_OTHER " lock prefix=*\n");
+    ck_assert(
+        ask_with_key("Bearer secret", "{\"resource\":\"p\",\"limit\":1000}"));
+    play.sent_count = 0;
+    judged_change("a " AUTHTEXT_SECRET " lock prefix=*\n"
+                  "b " AUTHTEXT_OTHER " lock prefix=*\n");
+    ck_assert(
+        ask_with_key("Bearer other", "{\"resource\":\"q\",\"limit\":1000}"));
+}
+
 /* Or one identity would fill the places of all that wait. */
 TEST(permits_take_places_of_those_that_wait)
 {

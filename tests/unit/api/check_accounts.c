@@ -76,6 +76,45 @@ TEST(a_reload_keeps_what_was_done)
     ck_assert_ptr_eq(a->identity, &all.identities->list[0]);
 }
 
+/* By it, the engine tells apart what they have asked for. */
+TEST(a_number_stays_the_same_though_others_come_and_go)
+{
+    int a = all.list[0]->number, b = all.list[1]->number;
+    ck_assert_int_gt(a, 0);
+    ck_assert_int_ne(a, b);
+    set(B);
+    ck_assert_int_eq(all.list[0]->number, b);
+    for (int i = 0; i < IDENTITIES_MAX - 2;
+         i++) { /* others have had them all */
+        set(B "c " AUTHTEXT_SECRET " lock prefix=*\n");
+        ck_assert_int_eq(all.list[0]->number, b);
+        ck_assert_int_ne(all.list[1]->number, a);
+        ck_assert_int_ne(all.list[1]->number, b);
+        set(B);
+    }
+    set(A B);
+    ck_assert_int_eq(all.list[0]->number, a);
+    ck_assert_int_eq(all.list[1]->number, b);
+    ck_assert_int_le(at_least(a, b), IDENTITIES_MAX);
+}
+
+TEST(who_comes_back_to_its_locks_has_a_number_of_its_own)
+{
+    int a = all.list[0]->number;
+    hold(all.list[0], "x");
+    set(B);
+    all.last_number = 0;
+    set(B "c " AUTHTEXT_SECRET " lock prefix=*\n");
+    ck_assert_int_eq(all.list[1]->number, a);
+    set(B "c " AUTHTEXT_SECRET " lock prefix=*\n"
+          "a " AUTHTEXT_THIRD " lock prefix=*\n");
+    ck_assert_str_eq(all.list[0]->holder.name, "a");
+    ck_assert_int_eq(all.list[0]->holder.count, 1);
+    ck_assert_int_ne(all.list[0]->number, a);
+    ck_assert_int_ne(all.list[0]->number, all.list[1]->number);
+    ck_assert_int_eq(all.list[2]->number, a);
+}
+
 TEST(who_is_removed_is_forgotten)
 {
     all.list[0]->results[ACCOUNT_ALLOWED] = 7;
