@@ -32,8 +32,9 @@ static void tell_held(const struct engine_result *result, int limit,
 {
     problem->code = PROBLEM_LOCK_HELD;
     problem->detail =
-        limit > 0 ? "too few of this pool's permits are free, up to limit"
-                  : "others hold this lock or are trying to take it";
+        limit > 0
+            ? "too few of this pool's permits are free, up to limit"
+            : "others hold this lock, try to take it, or wait and come first";
     problem->retry_after_ms = retry_held_ms(0, result->remaining_ms);
     if (!result->has_holder)
         return;

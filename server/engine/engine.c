@@ -103,7 +103,9 @@ engine_op engine_acquire(struct engine *engine,
             &(struct permits_wish){acquire->limit, acquire->permits,
                                    acquire->asker, acquire->wait_ms,
                                    acquire->only_repeats});
-    request.only_repeats = is_behind && acquire->wait_ms == 0;
+    request.only_repeats =
+        is_behind && acquire->wait_ms == 0 &&
+        waits_bars_readers(&engine->waits, acquire->resource);
     return acquire->wait_ms > 0 || (is_behind && acquire->key_hash.len == 0)
                ? waits_start(&engine->waits, &request, acquire->wait_ms)
                : operation_start(&engine->operations, &request);

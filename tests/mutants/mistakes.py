@@ -51,6 +51,13 @@ IN_UNITS_AND_MODEL = [
         "               ? (int)(account->identity -\n"
         "                       access->accounts.identities->list) + 1\n"
         "               : 0;\n")], tests="access_limits"),
+    Defect("reader with a key behind one that is not next", "unit",
+           "it_holds_up_no_reader_who_can_go", [Edit(
+        "server/engine/engine.c",
+        "        is_behind && acquire->wait_ms == 0 &&\n"
+        "        waits_bars_readers(&engine->waits, acquire->resource);\n",
+        "        is_behind && acquire->wait_ms == 0;\n")],
+           tests="waits_several"),
     Defect("server that ends before its releases", "unit",
            "a_node_that_missed_the_key_is_asked_once_more", [Edit(
         "server/engine/rounds/releases.c",

@@ -4,8 +4,10 @@
  *
  * A waiter for several resources has a place in each of their queues. The
  * contender of a queue may try next: it is the first in the order of arrival
- * that is also the contender of all its other queues. So a waiter that also
- * waits for another resource holds up no one that could go.
+ * that is also the contender of all its other queues. So a waiter holds up
+ * nobody until it contends. From then on it holds up all later ones, even where
+ * only another of its resources is held: otherwise they might take the free
+ * ones in turns, and it would never find all of them free.
  */
 #ifndef REDLOCKD_WAITQUEUE_H
 #define REDLOCKD_WAITQUEUE_H

@@ -635,6 +635,16 @@ bool waits_has_writer(const struct waits *waits, struct span resource)
     return false;
 }
 
+bool waits_bars_readers(const struct waits *waits, struct span resource)
+{
+    const struct waitqueue *queue;
+    while ((queue = waitqueues_next(&waits->queues, &resource)) != NULL)
+        if (queue->writers > 0 &&
+            (queue->contender != NULL || queue->is_vacant))
+            return true;
+    return false;
+}
+
 /* ---- wake-ups ----------------------------------------------------------- */
 
 void waits_on_release(struct waits *waits, struct span resource)

@@ -59,6 +59,10 @@ int waits_count(const struct waits *waits, struct span resource);
 /* Whether one of them wants one of the resources for itself. */
 bool waits_has_writer(const struct waits *waits, struct span resource);
 
+/* Whether a reader who comes now would overtake one of these: it is not so if
+ * they wait for other resources, and do not contend for this one. */
+bool waits_bars_readers(const struct waits *waits, struct span resource);
+
 /*
  * A release of the resource was just sent to the nodes: calls that are sent now
  * arrive behind it.

@@ -166,7 +166,7 @@ TEST(rivals_without_a_holder_are_told)
     ask_answer(play.now_us);
     ask_expect_failed(409, "lock_held", 40);
     ck_assert_ptr_null(ask_member("held_by"));
-    ask_expect_detail("others hold");
+    ask_expect_detail("wait and come first");
 }
 
 /* ---- extended, released, found ------------------------------------------ */

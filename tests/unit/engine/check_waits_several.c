@@ -123,6 +123,27 @@ TEST(it_holds_up_nobody_who_can_go)
     waiting_check(both);
 }
 
+/* Nor a reader, who may wait or not, and have a key or none. */
+TEST_RANGE(it_holds_up_no_reader_who_can_go, 0, 4)
+{
+    (void)waiting_ask_for(B, WAITING_MS);
+    waiting_find_held();
+    engine_op both = waiting_ask_for(BOTH, WAITING_MS);
+    engine_op a = waiting_acquire((struct engine_acquire){
+        .resource = A,
+        .is_shared = true,
+        .key_hash = span_of(_i % 2 == 0 ? "0123456789abcdefghij-_" : ""),
+        .wait_ms = _i < 2 ? 0 : WAITING_MS,
+    });
+    const struct call *call = &play.sent[play.sent_count - 1].call;
+    ck_assert_int_eq(call->kind, _i % 2 == 0 ? CALL_REPEAT : CALL_ACQUIRE);
+    ck_assert_uint_eq(call->resource.len, A.len);
+    ck_assert_int_eq(call->readers_max, play_settings.readers_max);
+    play_answer_range(call->kind, 0, 3, VOTE_GRANTED);
+    ck_assert_int_eq(play_outcome(a), OUTCOME_GRANTED);
+    waiting_check(both);
+}
+
 TEST(when_it_is_its_turn_it_waits_for_an_attempt_under_way)
 {
     engine_op b = waiting_ask_for(B, WAITING_MS);
