@@ -35,6 +35,7 @@ void waitqueues_init(struct waitqueues *queues)
     queues->arrivals = 0;
     queues->looks = WAITQUEUES_LOOKS;
     TAILQ_INIT(&queues->list);
+    TAILQ_INIT(&queues->listened);
     TAILQ_INIT(&queues->vacant);
 }
 
@@ -490,6 +491,7 @@ void announcements_want(struct announcements *it, struct waitqueue *queue,
     if (queue->is_subscribed)
         return;
     queue->is_subscribed = true;
+    TAILQ_INSERT_TAIL(&it->queues->listened, queue, listened);
     for (int i = 0; i < nodes_of(it); i++)
         subscribe(it, i, queue, true);
 }
@@ -521,18 +523,17 @@ int64_t announcements_pause_us(const struct announcements *it,
 void announcements_on_up(struct announcements *it, int node)
 {
     const struct waitqueue *queue;
-    for (queue = TAILQ_FIRST(&it->queues->list); queue != NULL;
-         queue = TAILQ_NEXT(queue, link))
-        if (queue->is_subscribed)
-            subscribe(it, node, queue, true);
+    for (queue = TAILQ_FIRST(&it->queues->listened); queue != NULL;
+         queue = TAILQ_NEXT(queue, listened))
+        subscribe(it, node, queue, true);
 }
 
 void announcements_on_down(struct announcements *it, int node)
 {
     struct waitqueue *queue;
     it->heard_us[node] = 0;
-    for (queue = TAILQ_FIRST(&it->queues->list); queue != NULL;
-         queue = TAILQ_NEXT(queue, link))
+    for (queue = TAILQ_FIRST(&it->queues->listened); queue != NULL;
+         queue = TAILQ_NEXT(queue, listened))
         queue->subscribed &= (uint16_t)~bit(node);
 }
 
@@ -562,22 +563,32 @@ static void unsubscribe(struct announcements *it, struct waitqueue *queue)
 {
     for (int i = 0; i < nodes_of(it); i++)
         subscribe(it, i, queue, false);
+    TAILQ_REMOVE(&it->queues->listened, queue, listened);
     queue->is_subscribed = queue->is_covered = false;
     queue->subscribed = 0;
     waitqueues_drop(it->queues, queue);
 }
 
+/* Mostly the first queue tells. */
+static bool somebody_waits(const struct waitqueues *queues)
+{
+    const struct waitqueue *queue = TAILQ_FIRST(&queues->list);
+    while (queue != NULL && queue->count == 0)
+        queue = TAILQ_NEXT(queue, link);
+    return queue != NULL;
+}
+
 void announcements_tick(struct announcements *it, int64_t now_us)
 {
     const struct engine_port *port = &it->env->port;
-    struct waitqueue *queue = TAILQ_FIRST(&it->queues->list), *next;
+    struct waitqueue *queue = TAILQ_FIRST(&it->queues->listened), *next;
     if (!it->is_listening)
         return;
+    if (somebody_waits(it->queues))
+        it->wanted_us = now_us;
     for (; queue != NULL; queue = next) {
-        next = TAILQ_NEXT(queue, link);
-        if (queue->count > 0)
-            it->wanted_us = now_us;
-        else if (queue->is_subscribed && now_us - queue->empty_us >= LINGER_US)
+        next = TAILQ_NEXT(queue, listened);
+        if (queue->count == 0 && now_us - queue->empty_us >= LINGER_US)
             unsubscribe(it, queue);
     }
     if (now_us - it->wanted_us > UNUSED_US) {

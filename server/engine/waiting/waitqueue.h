@@ -195,8 +195,9 @@ struct waitqueue {
     struct waitplan plan; /* of contenders with no other queue */
 
     bool is_subscribed;
-    bool is_covered;     /* a quorum announces */
-    uint16_t subscribed; /* bit per node: it confirmed */
+    TAILQ_ENTRY(waitqueue) listened; /* in the list of those that are */
+    bool is_covered;                 /* a quorum announces */
+    uint16_t subscribed;             /* bit per node: it confirmed */
 
     struct turn turn; /* of this server */
     int64_t empty_us; /* when the last waiter left */
@@ -216,8 +217,9 @@ enum { WAITQUEUES_LOOKS = 50000 };
 struct waitqueues {
     void *index; /* for tsearch(3) */
     TAILQ_HEAD(, waitqueue) list;
-    TAILQ_HEAD(, waitqueue) vacant; /* empty while looks are left */
-    int looks;                      /* left until the next tick */
+    TAILQ_HEAD(, waitqueue) listened; /* each tick looks at these only */
+    TAILQ_HEAD(, waitqueue) vacant;   /* empty while looks are left */
+    int looks;                        /* left until the next tick */
     uint64_t arrivals;
 };
 

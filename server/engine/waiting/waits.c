@@ -702,10 +702,9 @@ static void check_cover(struct waits *waits, struct waitqueue *queue,
 static void check_covers(struct waits *waits, int64_t now_us)
 {
     struct waitqueue *queue;
-    for (queue = TAILQ_FIRST(&waits->queues.list); queue != NULL;
-         queue = TAILQ_NEXT(queue, link))
-        if (queue->is_subscribed)
-            check_cover(waits, queue, now_us);
+    for (queue = TAILQ_FIRST(&waits->queues.listened); queue != NULL;
+         queue = TAILQ_NEXT(queue, listened))
+        check_cover(waits, queue, now_us);
 }
 
 void waits_on_listener_down(struct waits *waits, int node)

@@ -208,6 +208,31 @@ TEST(who_may_go_after_more_have_left_than_can_be_looked_at_tries_soon)
     check_last(B);
 }
 
+static int listened(void)
+{
+    int count = 0;
+    const struct waitqueue *queue;
+    for (queue = TAILQ_FIRST(&play.engine->waits.queues.listened);
+         queue != NULL; queue = TAILQ_NEXT(queue, listened))
+        count++;
+    return count;
+}
+
+/* Those who wait behind others may name thousands of resources. */
+TEST(a_tick_looks_at_no_queue_but_those_of_contenders)
+{
+    engine_op both = waiting_ask_for(BOTH, WAITING_MS);
+    engine_op behind = waiting_ask_for(span_of("order:2\norder:3"), 9000);
+    waiting_find_held();
+    ck_assert_int_eq(listened(), 2);
+    (void)engine_abandon(play.engine, both);
+    ck_assert_int_eq(listened(), 3);
+    (void)engine_abandon(play.engine, behind);
+    play_advance(3000000);
+    ck_assert_int_eq(listened(), 0);
+    ck_assert(TAILQ_EMPTY(&play.engine->waits.queues.list));
+}
+
 TEST(its_grant_is_known_in_each_queue)
 {
     (void)waiting_ask_for(BOTH, WAITING_MS);
