@@ -24,7 +24,7 @@ redlockd serves http://$listen on top of five Redis masters:
 Ctrl-C stops all of them. They keep nothing: the next run begins without a lock.
 In another terminal:
 
-  curl -s --json '{"resource":"order:42","ttl_ms":30000}' http://$listen/locks
+  curl -s -H 'Content-Type: application/json' -d '{"resource":"order:42","ttl_ms":30000}' http://$listen/locks
 
 END
 # go on if a node is killed: people may want to see what happens

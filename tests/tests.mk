@@ -119,7 +119,7 @@ release-check: ## What must be true before a tag; CHECK=1: does it notice?
 tests: $(OUT)/unit $(OUT)/sim $(OUT)/differ $(OUT)/integration nemesis-tools \
        $(OUT)/starved-shim.so $(OUT)/beat $(OUT)/tables.json
 
-unit: $(OUT)/unit ## Run the unit tests
+unit: $(OUT)/unit ## Run the unit tests (CK_RUN_SUITE=round: one suite)
 	JOBS=$${JOBS:-$$(nproc)} tests/lib/suites.sh $(OUT)/unit tests/unit
 
 # suites that also run with HTTP_TLS=1; the others would see nothing new
@@ -130,7 +130,7 @@ long_waits := data_centres machines
 
 # the servers look for leaks, the test program need not
 integration: $(OUT)/integration nemesis-tools $(OUT)/starved-shim.so
-integration: ## Test with real Redis servers
+integration: ## Test with real Redis servers; CK_RUN_SUITE=waiting NODES_TLS=1 HTTP_TLS=1
 	ASAN_OPTIONS=detect_leaks=0 REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) \
 	  TWICE="$(over_tls)" FIRST="$(long_waits)" AGAIN=$(or $(AGAIN),yes) \
 	  tests/lib/suites.sh $(OUT)/integration tests/integration
@@ -156,7 +156,7 @@ rights: $(OUT)/redlockd ## Every identity asks everything: scopes, prefixes, cal
 is_asan := $(filter asan,$(FLAVOUR))
 half = --seeds $(1) --fresh $(1)
 SIM_ARGS ?= --kept tests/sim/seeds $(call half,$(if $(is_asan),40,600))
-sim: $(OUT)/sim $(OUT)/differ ## Run the simulation, 1,200 seeds, half of them new; SEED=1
+sim: $(OUT)/sim $(OUT)/differ ## Run the simulation, 1,200 seeds, half of them new; SEED=1 SEEDS=600
 	$(OUT)/differ --kept tests/differ/seeds $(call half,$(if $(is_asan),10,20))
 	$(OUT)/sim $(SIM_ARGS)
 
@@ -204,10 +204,10 @@ endef
 bench: ## Measure against the literal Redlock page; draw a plot
 	$(call measure,bench,literal)
 
-bench-contention: ## Clients that want the same locks: wait or poll; a plot
+bench-contention: ## Clients that want the same locks: wait or poll; a plot; PAIRS=3 CLIENTS="2 16" MODES="wait 10-10" SERVERS=1
 	$(call measure,bench,contention)
 
-bench-fairness: ## Clients of several servers that wait for one lock; SPLITS="3+1 4+4"
+bench-fairness: ## Clients of several servers that wait for one lock; SPLITS="3+1 4+4" PAIRS=3 HOLD_MS=100
 	$(call measure,bench,fairness)
 
 bench-permits: ## Permits of a pool beside ordinary locks; PAIRS=3 CLIENTS=64
@@ -216,19 +216,19 @@ bench-permits: ## Permits of a pool beside ordinary locks; PAIRS=3 CLIENTS=64
 bench-readers: ## Shared locks beside exclusive ones; PAIRS=3 CLIENTS=64
 	$(call measure,bench,readers)
 
-bench-heartbeat: ## A heartbeat of 100 locks beside single extends; PAIRS=7
+bench-heartbeat: ## A heartbeat of 100 locks beside single extends; PAIRS=7 ROUNDS=40
 	$(call measure,bench,heartbeat)
 
 bench-watches: ## How soon watches tell, what 10,000 cost; SCENES="own crowd"
 	$(call measure,bench,watches $(SCENES))
 
-bench-peers: ## Measure beside other lock libraries and etcd; a plot; PROCESSES=64
+bench-peers: ## Measure beside other lock libraries and etcd; a plot; PROCESSES=64 PAIRS=7 CLIENTS=64 PEERS="rslock etcd"
 	$(call measure,bench openapi peers,peers)
 
-bench-scale: ## Measure with up to 10,000 clients, servers, distance; a plot
+bench-scale: ## Measure with up to 10,000 clients, servers, distance; a plot; PAIRS=3 SERVERS="1 2"
 	$(call measure,bench,scale)
 
-bench-flood: ## One identity far above its limit; what others notice
+bench-flood: ## One identity far above its limit; what others notice; PAIRS=3 FLOODERS="32 1000"
 	$(call measure,bench,flood)
 
 bench-options: ## Measure with OPTIONS="--audit-log FILE" and without, in turns; CLIENTS=64
@@ -246,13 +246,13 @@ bench-fsync: ## Measure beside redis-benchmark, with an fsync for each write
 bench-profile: ## Where the CPU time of a cycle goes; OLD=binary compares
 	$(call measure,bench profile,profile)
 
-bench-tls: ## TLS beside plain HTTP; the CPU time of a handshake; PAIRS=3
+bench-tls: ## TLS beside plain HTTP; the CPU time of a handshake; PAIRS=3 HANDSHAKES=200
 	$(call measure,bench tls,tls)
 
 soak: ## A million cycles: memory and descriptors must not grow; CYCLES=1000000
 	$(call measure,bench,soak)
 
-crowd: ## Ten thousand clients that do nothing, and a few that work; CROWD=10000 KINDS=tls
+crowd: ## Ten thousand clients that do nothing, and a few that work; CROWD=10000 KINDS=tls RUNS=3
 	$(call measure,bench tls,crowd $(KINDS))
 
 leavers: ## Clients that leave at random moments, under ASan; REQUESTS=200000 SEED=1
@@ -273,17 +273,17 @@ ctl-test: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/beat $(OUT)/starved-shim.so #
 	@REDLOCKD=$(OUT)/redlockd REDLOCKCTL=$(OUT)/redlockctl BEAT=$(OUT)/beat \
 	  tests/cli/run.sh $(or $(TRIES),4) $(or $(RUNS),40)
 
-fuzz: ## Fuzz each parser; FUZZ_SECONDS=60 for each, FUZZERS="id json"
+fuzz: ## Fuzz each parser; FUZZ_SECONDS=60 for each, FUZZERS="id json" SEED=1
 	@scripts/deps.sh build fuzz
 	@$(MAKE) --no-print-directory -j$$(nproc) FLAVOUR=fuzz CC=clang fuzzers
 	@tests/fuzz/run.sh build/fuzz/fuzz
 
-mutants: $(OUT)/redlockd $(OUT)/sim $(OUT)/differ ## Take one cure away at a time: who notices?
+mutants: $(OUT)/redlockd $(OUT)/sim $(OUT)/differ ## Take one cure away at a time: who notices? MUTANTS_ARGS="--only mark"
 	@scripts/deps.sh build nemesis
 	@$(MAKE) -s --no-print-directory -j$$(nproc) nemesis-tools
 	@tests/mutants/run.py $(MUTANTS_ARGS)
 
-mutate: ## Change code at random: who notices? COUNT=50 SEED=1 SUITES=unit,sim
+mutate: ## Change code at random: who notices? COUNT=50 SEED=1 SUITES=unit,sim MUTATE_ARGS="--only 7"
 	@scripts/deps.sh build test nemesis mutate
 	@$(MAKE) -s --no-print-directory -j$$(nproc) tests
 	@tests/mutants/mutate.py $(if $(COUNT),--count $(COUNT)) \
@@ -294,36 +294,36 @@ mutate: ## Change code at random: who notices? COUNT=50 SEED=1 SUITES=unit,sim
 model: ## Check the voting rules exhaustively with Spin; SHORT=1
 	@SHORT=$(SHORT) tests/model/run.sh
 
-openapi-test: $(OUT)/redlockd ## Attack the API by its description
+openapi-test: $(OUT)/redlockd ## Attack the API by its description; EXAMPLES=100 SEED=1
 	@REDLOCKD=$(OUT)/redlockd tests/openapi/run.sh
 
-page-test: $(OUT)/redlockd ## Look at the status page in a browser
+page-test: $(OUT)/redlockd ## Look at the status page in a browser; STORIES="paused hostile" PICTURES=docs/images
 	@REDLOCKD=$(OUT)/redlockd tests/page/run.sh
 
-python-test: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Test the Python client, installed from its wheel
+python-test: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Test the Python client, installed from its wheel; TESTS=check_live.Faults PYTHON=python3.13
 	@REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) tests/python/run.sh $(TESTS)
 
-node-test: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Test the Node client, as npm packs it; TRIES=2 of each fault
+node-test: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Test the Node client, as npm packs it; TRIES=2 of each fault TESTS="renew faults" NODE=/path
 	@REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) tests/node/run.sh $(TESTS)
-go-test: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Test the Go client, from a module proxy; TRIES=20
+go-test: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Test the Go client, from a module proxy; TRIES=20 TESTS=check_faults.Faults
 	@REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) TRIES=$(TRIES) tests/go/run.sh $(TESTS)
 
-interop: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Break other Redlock libraries, then `neighbours`
+interop: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Break other Redlock libraries, then `neighbours`; STORIES="1 5"
 	@REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) tests/interop/run.sh main neighbours
 
-neighbours: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Which lock libraries exclude redlockd
+neighbours: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Which lock libraries exclude redlockd; NEIGHBOURS="redsync GETSET" WRITE=1
 	@REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) tests/interop/run.sh neighbours
 
-examples: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Copyable clients under faults; LANGUAGES="go ruby"
+examples: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Copyable clients under faults; LANGUAGES="go ruby" STORIES="lost asleep" JOBS=2
 	@REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) tests/examples/run.sh
 
 examples-broken: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## The same with clients that are broken
 	@REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) tests/examples/run.sh --self-test
 
-kube-test: $(OUT)/redlockd ## Check the Kubernetes manifests; run their arguments
+kube-test: $(OUT)/redlockd ## Check the Kubernetes manifests; run their arguments; TESTS=check_live
 	@REDLOCKD=$(OUT)/redlockd tests/kube/run.sh $(TESTS)
 
-alarms-test: $(OUT)/redlockd ## Let each alarm fire; ask each query of the dashboard
+alarms-test: $(OUT)/redlockd ## Let each alarm fire; ask each query of the dashboard; TESTS=check_live
 	@REDLOCKD=$(OUT)/redlockd tests/alarms/run.sh $(TESTS)
 
 compose-test: $(OUT)/redlockctl ## Stop, pause, replace what docker-compose starts
@@ -343,6 +343,7 @@ lint: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/tables.json $(MANUAL) ## Check la
 	@tests/lint/format.sh $(CLANG_FORMAT) $(C_FILES)
 	python3 tests/lint/sources.py
 	tests/lint/layers.py $(OUT)
+	scripts/map.py --check
 	python3 tests/lint/docs.py $(OUT)/redlockd $(OUT)/tables.json
 	tests/lint/packages.py $(OUT)
 	tests/lint/spec.py $(OUT)/redlockd $(OUT)/tables.json

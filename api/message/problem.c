@@ -210,8 +210,8 @@ void problem_respond_not_json(const char *request_id,
 {
     problem_respond_plain(
         PROBLEM_UNSUPPORTED_MEDIA_TYPE,
-        "the body must have Content-Type: application/json; with curl, use "
-        "--json instead of -d",
+        "the body must have Content-Type: application/json; with curl, add "
+        "-H 'Content-Type: application/json'",
         request_id, response);
 }
 

@@ -177,19 +177,16 @@ replaces_both() {
         if (text ~ /--no-recreate/) printf "%s", text
         text = ""
     } {text = text $0 "\n"}' docs/operations.md)
-    [[ $block == *"docker-compose build redlockd"* ]] || return
+    [[ $block == *"docker compose build redlockd"* ]] || return
     work "$one" "$two" &
     build_upgrade &&
-        eval "${block/docker-compose build redlockd/}"
+        block=${block/docker compose build redlockd/} &&
+        eval "${block//docker compose/compose}"
     upgraded=$?
     touch "$dir/end"
     wait "$!"
     [ "$upgraded" -eq 0 ] && [ "$(docker ps -q --filter "$ours" \
         --filter label=upgraded=yes | wc -l)" -eq 2 ]
-}
-
-docker-compose() { # as the page calls it
-    compose "$@"
 }
 
 build_upgrade() {

@@ -112,8 +112,8 @@ becomes_ready() {
 
 serves() {
     local answer
-    answer=$("${inside[@]}" curl -s --json '{"resource":"order:42","ttl_ms":30000}' \
-        "http://$listen/locks")
+    answer=$("${inside[@]}" curl -s -H 'Content-Type: application/json' \
+        -d '{"resource":"order:42","ttl_ms":30000}' "http://$listen/locks")
     echo "$answer"
     [[ $answer == *'"fencing_token":'* ]]
 }

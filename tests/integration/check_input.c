@@ -186,7 +186,7 @@ TEST_EACH(other_content_type_is_415_and_names_json, types)
         HTTP(server, .method = "POST", .path = "/locks",
              .json = "{\"resource\":\"x\"}", .headers = {types[_i]}),
         415, "unsupported_media_type");
-    ck_assert_has(answer_text(a, "detail"), "--json");
+    ck_assert_has(answer_text(a, "detail"), "-H 'Content-Type");
     next_request_works();
 }
 

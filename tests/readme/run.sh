@@ -15,11 +15,27 @@ PATH=$(dirname "$redlockctl"):$PATH
 export PATH REDLOCKD_URL="http://$listen"
 stack_begin
 # README names them where they are in a clone
-mkdir "$stack_dir/build"
+mkdir "$stack_dir/build" "$stack_dir/bin"
 ln -s "$redlockctl" "$stack_dir/build/redlockctl"
 ln -s "$(realpath "${REDLOCKD:-build/redlockd}")" "$stack_dir/build/redlockd"
 PATH=$stack_dir/build:$PATH
 ln -s "$PWD/api" "$stack_dir/api"
+# Ubuntu 22.04 has curl 7.81: it knows none of these
+cat >"$stack_dir/bin/curl" <<END
+#!/bin/sh
+for word; do
+    case \$word in
+    --json | --json=* | --url-query* | --rate | --variable | --expand-* | \\
+        --no-clobber | --remove-on-error | --ca-native | --http3-only)
+        echo "curl 7.81 does not know \$word" >&2
+        exit 2
+        ;;
+    esac
+done
+exec $(command -v curl) "\$@"
+END
+chmod +x "$stack_dir/bin/curl"
+PATH=$stack_dir/bin:$PATH
 if [ $# -eq 0 ]; then
     if stack_is_taken "${listen##*:}"; then
         echo "Port ${listen##*:} is taken." >&2
@@ -90,7 +106,7 @@ localize() { # text
 mask() { # what differs from run to run
     sed -E 's/"request_id":"[0-9a-f]{16}"/"request_id":"ID"/g
             s/[0-9]{16}\.[0-9a-f]{40}/TOKEN/g; s/[0-9]{16}/NUMBER/g
-            s/"(validity|elapsed|waited|remaining|retry_after)_ms":[0-9]+/"\1_ms":MS/g
+            s/"(validity|elapsed|waited|remaining|retry_after)_ms":( ?)[0-9]+/"\1_ms":\2MS/g
             s/"(granted|held|released|asked)":[1-5]/"\1":MOST/g
             s/for [0-9.]+ s/for S/g'
 }
@@ -131,8 +147,8 @@ run_scripts() {
         status=0
         came=$(cd "$stack_dir" && bash -euc "$text" 2>&1) || status=$?
         report "$status" "$text" "$came"
-        curl -sf -o "$stack_dir/held" --json '{"resource":"order:42"}' \
-            "http://$listen/locks"
+        curl -sf -o "$stack_dir/held" -H 'Content-Type: application/json' \
+            -d '{"resource":"order:42"}' "http://$listen/locks"
         came=$(cd "$stack_dir" && bash -c "$text"$'\necho "shell: alive"' 2>&1) ||
             true
         [[ $came == *"shell: alive"* ]] && status=0 || status=1
