@@ -52,7 +52,7 @@ lua := $(patsubst %,server/node/scripts/%.lua,\
 script := $(patsubst %,api/page/%.js,text metrics chart nodes locks watch details force token page)
 style := $(patsubst %,api/page/%.css,page status docs narrow)
 
-.PHONY: help build deps run fmt clean manual install install-bin \
+.PHONY: help build deps run map fmt clean manual install install-bin \
         install-manual install-service deb
 .DELETE_ON_ERROR:
 
@@ -118,6 +118,9 @@ run: ## Start five Redis masters and redlockd on :8080
 	@setpriv --pdeathsig TERM scripts/run.sh
 
 include tests/tests.mk
+
+map: ## Write docs/map.md: a line for each source file
+	@scripts/map.py
 
 fmt: ## Lay out the C files
 	@scripts/deps.sh lint

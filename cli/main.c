@@ -1,3 +1,7 @@
+/*
+ * From the command line to the command; and who holds a lock, if nothing else
+ * is given.
+ */
 #include <assert.h>
 #include <pwd.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@ Rights:   each command of the scripts is one that the nodes' user may run.
 
 And each relative link leads to a file and, with #, to one of its headings;
 each code block is one that tests/readme pastes, or shows no command; the
-programs of the guide are files that tests/examples runs; README stays short.
+programs of the guide are files that tests/examples runs.
 """
 import pathlib
 import re
@@ -27,7 +27,6 @@ CLIENTS = "docs/clients.md"
 OPERATIONS = "docs/operations.md"
 GUIDE = "docs/guide.md"
 PROGRAMS = "api/clients/examples/guide"
-README_LINES = 200  # fewer
 # what each answer counts is told by the rows of the calls
 COUNTED = {"slot", "nodes", "asked", "granted", "released", "held", "quorum",
            "total"}
@@ -201,12 +200,6 @@ def check_programs():
         complain(GUIDE, "it shows no program")
 
 
-def check_length():
-    lines = source("README.md").count("\n")
-    if lines >= README_LINES:
-        complain("README.md", f"{lines} lines are too many for a README")
-
-
 check_options()
 check_codes()
 check_fields()
@@ -216,7 +209,6 @@ check_rights()
 for each in pages():
     check_links(each)
     check_blocks(each)
-check_length()
 check_programs()
 for problem in problems:
     print(problem)

@@ -9,9 +9,6 @@ module x.c and x.h the includes count together. Neither does a header include
 itself by way of others, nor do two files call each other, directly or by way
 of others: who calls whom is read from the symbols of the object files below
 OBJECTS.
-
-The map in CONTRIBUTING.md names each module, in the list of its folder, and
-nothing else.
 """
 from __future__ import annotations
 
@@ -105,38 +102,6 @@ def check_layers(graph: Graph) -> list[str]:
     return problems
 
 
-def mapped() -> dict[str, set[str]]:
-    """Of each folder, the names in the first column of its list."""
-    text = (ROOT / "CONTRIBUTING.md").read_text()
-    block = text.split("The folders contain:\n\n```\n")[1].split("```")[0]
-    names: dict[str, set[str]] = {}
-    for line in block.splitlines():
-        if line.endswith("/") and not line.startswith(" "):
-            names[line.rstrip("/")] = folder = set()
-        elif line.strip():
-            column = re.split(r"  +", line.strip())[0]
-            if re.fullmatch(r"[a-z0-9_/]+(, [a-z0-9_/]+)*,?", column):
-                folder.update(column.rstrip(",").split(", "))
-    return names
-
-
-def check_map() -> list[str]:
-    problems = []
-    named = mapped()
-    modules: dict[str, set[str]] = {}
-    for path in sources():
-        folder = str(path.parent.relative_to(ROOT))
-        modules.setdefault(folder, set()).add(path.stem)
-    for folder, there in modules.items():
-        names = named.get(folder, set())
-        problems += [f"CONTRIBUTING.md: the map lacks {folder}/{name}"
-                     for name in sorted(there - names)]
-        problems += [f"CONTRIBUTING.md: the map has {folder}/{name}, which is "
-                     f"not there" for name in sorted(names - there)
-                     if not any((ROOT / folder).rglob(name.rstrip("/")))]
-    return problems
-
-
 def calls(objects: Path) -> Graph:
     defines: dict[str, str] = {}
     needs: dict[str, set[str]] = {}
@@ -159,7 +124,7 @@ def calls(objects: Path) -> Graph:
 
 def main() -> int:
     graph = includes()
-    problems = check_layers(graph) + check_map()
+    problems = check_layers(graph)
     problems += [f"headers include each other: {circle}"
                  for circle in cycles(graph)]
     problems += [f"modules know each other: {circle}"

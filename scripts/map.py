@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+"""The map of the source files, docs/map.md: each module with the first sentence
+of the comment at its top.
+
+map.py [--check]    writes the map, or exits with 1 if it is not up to date
+"""
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+MAP = ROOT / "docs/map.md"
+FOLDERS = ("server", "api", "cli")
+# how the comment at the top of a file begins and goes on; a module in C is known
+# by its header
+COMMENTS = {
+    ".h": (r"/\*\n", r"^ \* ?"), ".c": (r"/\*\n", r"^ \* ?"),
+    ".lua": (r"", r"^-- ?"), ".js": (r"", r"^// ?"), ".mjs": (r"", r"^// ?"),
+    ".go": (r"", r"^// ?"), ".py": (r'(?:#!.*\n)?"""', r"^"),
+}
+HEAD = """# The source files
+
+For those who work on redlockd: every module, with the first sentence of its own file. `make map` writes this page.
+[architecture.md](architecture.md) says how the parts work together; [CONTRIBUTING.md](../CONTRIBUTING.md) which part may
+include which.
+"""
+
+
+def head_of(path: Path) -> str:
+    """The comment at its top, as one line."""
+    begin, each = COMMENTS[path.suffix]
+    text = path.read_text()
+    start = re.match(begin, text)
+    if start is None:
+        return ""
+    lines = []
+    for line in text[start.end():].splitlines():
+        found = re.match(each, line)
+        if found is None or line.strip() in ('"""', "*/"):
+            break
+        line = line[found.end():]
+        if not line.strip() or line.lstrip() == "*":
+            break
+        lines.append(line.strip().removesuffix('"""'))
+        if line.endswith('"""'):
+            break
+    return " ".join(lines)
+
+
+def sentence_of(path: Path) -> str:
+    text = re.split(r"(?<=[.:])\s+(?=[A-Z<])|:$", head_of(path))[0]
+    return text.rstrip(".:").replace("|", r"\|").replace("<", r"\<")
+
+
+def modules() -> dict[str, list[Path]]:
+    found: dict[str, list[Path]] = {}
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix not in COMMENTS or "node_modules" in path.parts:
+                continue
+            if path.suffix == ".c" and path.with_suffix(".h").exists():
+                continue
+            if re.search(r"(^|[_.])test|\.d\.ts$", path.name):
+                continue
+            found.setdefault(str(path.parent.relative_to(ROOT)), []).append(path)
+    return found
+
+
+def page() -> tuple[str, list[Path]]:
+    """The page, and the files that say nothing of themselves."""
+    text, silent = HEAD, []
+    for folder, paths in modules().items():
+        rows = []
+        for path in paths:
+            if sentence := sentence_of(path):
+                name = path.stem if path.suffix in (".h", ".c") else path.name
+                rows.append(f"- `{name}`: {sentence}\n")
+            elif path.suffix in (".h", ".c"):
+                silent.append(path)
+        if rows:
+            text += f"\n## {folder}/\n\n{''.join(rows)}"
+    return text, silent
+
+
+def main() -> int:
+    text, silent = page()
+    for path in silent:
+        print(f"{path.relative_to(ROOT)}: no comment at its top")
+    if sys.argv[1:] == ["--check"]:
+        is_same = MAP.exists() and MAP.read_text() == text
+        if not is_same:
+            print("docs/map.md is not up to date: make map")
+        return 1 if silent or not is_same else 0
+    MAP.write_text(text)
+    return 1 if silent else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
