@@ -307,7 +307,7 @@ gets_auth_file() {
         text = ""
     } {text = text $0 "\n"}' docs/guide.md)
     [[ $block == *" -f docker-compose.yml -f auth.yml "* ]] || return
-    block=${block/ -f docker-compose.yml -f auth.yml / -f "$dir/auth.yml" }
+    block=${block/docker compose -f docker-compose.yml -f auth.yml /compose -f "$dir/auth.yml" }
     # shellcheck disable=SC2016 # it is asked when the container has its port
     block=${block//127.0.0.1:8080/'$(address 1)'}
     block=${block//\$PWD/$dir}
