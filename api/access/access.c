@@ -621,8 +621,9 @@ void access_note(struct access *access, struct http_request *request,
     if (caller->claim != NULL)
         holdings_grant(access->holdings, caller->claim, result->number,
                        now_us + result->ttl_ms * US_PER_MS);
-    caller->claim_is_granted =
-        result->outcome == OUTCOME_GRANTED && !result->is_repeat;
+    caller->granted = result->outcome == OUTCOME_GRANTED && !result->is_repeat
+                          ? result->number
+                          : 0;
 }
 
 void access_end(struct access *access, struct http_request *request,
@@ -640,9 +641,10 @@ void access_end(struct access *access, struct http_request *request,
             account->places.taken[caller->place]--; /* or it is a new one */
     }
     caller->has_place = false;
+    if (caller->claim != NULL && caller->granted != 0 && !is_answered)
+        holdings_release(access->holdings, caller->claim, caller->granted);
     if (caller->claim != NULL)
-        holdings_drop(access->holdings, caller->claim,
-                      caller->claim_is_granted && !is_answered);
+        holdings_drop(access->holdings, caller->claim);
     caller->claim = NULL;
 }
 

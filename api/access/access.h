@@ -48,7 +48,8 @@ struct caller {
     char identity[HTTP_IDENTITY_MAX + 1]; /* "": anybody */
     struct refusal refusal;
     struct holding *claim; /* the lock that counts for it; NULL: none */
-    bool claim_is_granted; /* it is undone if the answer gets lost */
+    int64_t granted; /* the number of a grant that is released if the answer
+                        gets lost; 0: none */
     bool claims_late; /* a permit beyond its account's limit: only if it turns
                          out to be a repeat of one that counts */
     bool has_result;  /* its account counts the request */

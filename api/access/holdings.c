@@ -252,16 +252,14 @@ struct holding *holdings_move(struct holdings *all, struct holding *claim,
             holdings_grant(all, it, lock->number, claim->until_us);
         holdings_release(all, claim, lock->number);
     }
-    holdings_drop(all, claim, false);
+    holdings_drop(all, claim);
     return it;
 }
 
-void holdings_drop(struct holdings *all, struct holding *claim, bool is_undone)
+void holdings_drop(struct holdings *all, struct holding *claim)
 {
     assert(claim->claims > 0); /* access_end: once for each request */
     claim->claims--;
-    if (is_undone && claim->until_us != 0)
-        end(all, claim);
     forget_unless_used(all, claim);
 }
 

@@ -82,8 +82,8 @@ struct holding *holdings_move(struct holdings *all, struct holding *claim,
 void holdings_grant(struct holdings *all, struct holding *claim, int64_t number,
                     int64_t until_us);
 
-/* The call is over; is_undone: it was granted, and is released again. */
-void holdings_drop(struct holdings *all, struct holding *claim, bool is_undone);
+/* The call is over. */
+void holdings_drop(struct holdings *all, struct holding *claim);
 
 /*
  * What was claimed is not held any more, unless it was granted again since,

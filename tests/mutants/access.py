@@ -51,4 +51,10 @@ ACCESS = [
                "api/access/holdings.c",
                "    if (claim->until_us != 0 && claim->number <= number)\n",
                "    if (claim->until_us != 0)\n")], tests="holdings"),
+    Defect("a lost answer that ends the count of a later lock", "unit",
+           "a_lost_answer_ends_no_later_lock", [Edit(
+               "api/access/access.c",
+               "access->holdings, caller->claim, caller->granted);",
+               "access->holdings, caller->claim, INT64_MAX);")],
+           tests="access_limits"),
 ]

@@ -385,6 +385,23 @@ TEST(who_is_refused_or_left_holds_nothing)
     expect_metric("redlockd_identity_locks{identity=\"a\"} 0\n");
 }
 
+/* The client of an earlier one reads nothing, until the next one is held. */
+TEST(a_lost_answer_ends_no_later_lock)
+{
+    ck_assert(acquire(X));
+    grant(201);
+    struct caller caller = ask.caller;
+    struct http_request earlier = ask.request;
+    earlier.caller = &caller;
+    ask.request.op = 0;
+    ask_anew();
+    play_advance(10000000);
+    hold(X);
+    (void)engine_abandon(play.engine, earlier.op);
+    access_end(judged_access, &earlier, false);
+    expect_metric("redlockd_identity_locks{identity=\"a\"} 1\n");
+}
+
 #define READ "{\"resource\":\"x\",\"mode\":\"shared\",\"ttl_ms\":10000}"
 
 TEST(each_reader_counts_from_its_acquire)

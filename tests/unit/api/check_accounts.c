@@ -46,7 +46,7 @@ static void hold(struct account *it, const char *name)
         (int)holdings_claim(holdings, &it->holder, &lock, 0, &claim),
         (int)HOLDINGS_CLAIMED);
     holdings_grant(holdings, claim, 1, 100);
-    holdings_drop(holdings, claim, false);
+    holdings_drop(holdings, claim);
 }
 
 SUITE(accounts, .set_up = set_up, .tear_down = tear_down);

@@ -47,7 +47,7 @@ static struct holding *claim_x(void)
 static void grant(struct holding *claimed, int64_t number, int64_t until_us)
 {
     holdings_grant(all, claimed, number, until_us);
-    holdings_drop(all, claimed, false);
+    holdings_drop(all, claimed);
 }
 
 static void hold(const char *names, int64_t now_us, int64_t until_us)
@@ -64,7 +64,7 @@ static void release_of(const struct holder *its,
     if (known == NULL)
         return;
     holdings_release(all, known, lock->number != 0 ? lock->number : 9);
-    holdings_drop(all, known, false);
+    holdings_drop(all, known);
 }
 
 static void release(const char *names)
@@ -91,7 +91,7 @@ TEST(each_holder_has_its_own)
     hold("y", 0, 100);
     struct holding *its = claim_lock(&other, &x, 0);
     ck_assert_int_eq(other.count, 1);
-    holdings_drop(all, its, false);
+    holdings_drop(all, its);
     release_of(&other, &x);
     ck_assert_int_eq(holder.count, 2);
     ck_assert_int_eq(other.count, 0);
@@ -145,9 +145,9 @@ TEST(what_is_under_way_counts)
     ck_assert_int_eq(holder.count, 1);
     release("x");
     ck_assert_int_eq(holder.count, 1);
-    holdings_drop(all, first, false);
+    holdings_drop(all, first);
     ck_assert_int_eq(holder.count, 1);
-    holdings_drop(all, second, false);
+    holdings_drop(all, second);
     ck_assert_int_eq(holder.count, 0);
 }
 
@@ -155,9 +155,11 @@ TEST(what_is_undone_is_not_held)
 {
     struct holding *waits = claim_x(), *undone = claim_x();
     holdings_grant(all, undone, 1, 100);
-    holdings_drop(all, undone, true);
+    holdings_release(all, undone, 1);
+    holdings_drop(all, undone);
     ck_assert_int_eq(holder.count, 1);
-    holdings_drop(all, waits, true);
+    holdings_release(all, waits, 1);
+    holdings_drop(all, waits);
     ck_assert_int_eq(holder.count, 0);
 }
 
@@ -170,7 +172,7 @@ TEST(a_claim_outlives_what_expires_and_what_is_released)
     holdings_grant(all, claimed, 1, 200);
     release("x");
     ck_assert_int_eq(holder.count, 1);
-    holdings_drop(all, claimed, false);
+    holdings_drop(all, claimed);
     ck_assert_int_eq(holder.count, 0);
 }
 
@@ -299,7 +301,7 @@ TEST(what_is_moved_counts_whatever_is_held)
     holder.most = 1;
     grant(holdings_move(all, moves, &shared), 5, 100);
     ck_assert_int_eq(holder.count, 2);
-    holdings_drop(all, waits, false);
+    holdings_drop(all, waits);
     ck_assert_int_eq(holder.count, 1);
 }
 
@@ -339,7 +341,7 @@ TEST(what_is_forced_may_be_asked_for)
     struct holding *claimed = claim_x();
     holdings_force(all, span_of("x"), 1);
     ck_assert_int_eq(holder.count, 1);
-    holdings_drop(all, claimed, false);
+    holdings_drop(all, claimed);
     ck_assert_int_eq(holder.count, 0);
 }
 
@@ -529,7 +531,7 @@ TEST(without_memory_nothing_is_claimed)
         starve.left = 0;
         ck_assert_int_eq(try_claim(name, 0), HOLDINGS_CLAIMED);
         holdings_grant(all, claim, 1, 10 + i);
-        holdings_drop(all, claim, false);
+        holdings_drop(all, claim);
     }
     const struct holding_lock reader = lock_of("r", 5);
     ck_assert_int_eq(try_claim("x", 0), HOLDINGS_CLAIMED);
