@@ -586,7 +586,7 @@ bool access_take_place(struct access *access, struct http_request *request,
         return respond_busy(request, no_place[place], response);
     access->places.taken[place]++;
     account->places.taken[place]++;
-    request->caller->has_place = true;
+    request->caller->placed = account;
     request->caller->place = place;
     return true;
 }
@@ -634,13 +634,13 @@ void access_end(struct access *access, struct http_request *request,
         caller->has_result ? account_of(access, request) : NULL;
     if (account != NULL)
         account->results[caller->result]++;
-    if (caller->has_place) {
-        assert(access->places.taken[caller->place] > 0);
+    if (caller->placed != NULL) { /* its account is kept for that long */
+        assert(access->places.taken[caller->place] > 0 &&
+               caller->placed->places.taken[caller->place] > 0);
         access->places.taken[caller->place]--;
-        if (account != NULL && account->places.taken[caller->place] > 0)
-            account->places.taken[caller->place]--; /* or it is a new one */
+        caller->placed->places.taken[caller->place]--;
     }
-    caller->has_place = false;
+    caller->placed = NULL;
     if (caller->claim != NULL && caller->granted != 0 && !is_answered)
         holdings_release(access->holdings, caller->claim, caller->granted);
     if (caller->claim != NULL)

@@ -54,7 +54,8 @@ struct caller {
                          out to be a repeat of one that counts */
     bool has_result;  /* its account counts the request */
     enum account_result result;
-    bool has_place; /* of its account's share of waits or lists */
+    struct account *placed; /* whose share of waits or lists it has a place of;
+                               NULL: nobody's */
     enum place place;
     uint32_t auth_file; /* which the request was judged by; 0: none */
     int64_t expires_s;  /* the identity, by that file; 0: never */

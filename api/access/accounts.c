@@ -107,7 +107,16 @@ static void give_numbers(struct accounts *all, struct account **list, int count)
     }
 }
 
-/* Those that the new file does not name go, as soon as no lock is counted. */
+static bool is_used(const struct account *it)
+{
+    int taken = 0;
+    for (int i = 0; i < PLACES; i++)
+        taken += it->places.taken[i];
+    return taken > 0 || it->holder.count > 0;
+}
+
+/* Those that the new file does not name go, as soon as no lock is counted, and
+ * no request has a place of theirs. */
 static void sort_out(struct accounts *all, struct account *candidates)
 {
     struct account *next;
@@ -117,7 +126,7 @@ static void sort_out(struct accounts *all, struct account *candidates)
         it->next_gone = NULL;
         if (it->identity != NULL)
             continue;
-        if (it->holder.count == 0) {
+        if (!is_used(it)) {
             free(it);
             continue;
         }

@@ -1,7 +1,7 @@
 /*
  * What each identity did on this server, beside what it may do. An account
  * outlives the reload of the file as long as its identity is in it, and longer
- * while locks are counted on it.
+ * while locks are counted on it, or requests have places of it.
  */
 #ifndef REDLOCKD_ACCOUNTS_H
 #define REDLOCKD_ACCOUNTS_H
@@ -68,7 +68,7 @@ struct accounts {
     struct identities *identities; /* owned; NULL: none yet */
     uint32_t reads;                /* of the file, with success */
     struct account **list;         /* by the identities' numbers */
-    struct account *gone;          /* on which locks are still counted */
+    struct account *gone;          /* that are still used */
     int last_number;               /* that was given to a new one */
 };
 

@@ -57,4 +57,10 @@ ACCESS = [
                "access->holdings, caller->claim, caller->granted);",
                "access->holdings, caller->claim, INT64_MAX);")],
            tests="access_limits"),
+    Defect("places forgotten with who is removed", "unit",
+           "who_is_removed_while_it_waits_and_returns_has_its_share", [Edit(
+               "api/access/accounts.c",
+               "    return taken > 0 || it->holder.count > 0;\n",
+               "    return it->holder.count > 0;\n")],
+           tests="access_limits"),
 ]

@@ -551,11 +551,11 @@ TEST(permits_take_places_of_those_that_wait)
     judged_use("a " AUTHTEXT_SECRET " lock prefix=*\n"
                "b " AUTHTEXT_OTHER " lock prefix=*\n");
     ck_assert(acquire(OF_LIMIT(3)));
-    ck_assert(ask.caller.has_place);
+    ck_assert_ptr_nonnull(ask.caller.placed);
     ck_assert_int_eq(ask.caller.place, PLACE_WAIT);
     end(false);
     ck_assert(acquire(X));
-    ck_assert(!ask.caller.has_place);
+    ck_assert_ptr_null(ask.caller.placed);
     end(false);
 }
 
@@ -656,6 +656,47 @@ TEST(who_is_removed_leaves_no_place_taken)
     judged_change("b " AUTHTEXT_OTHER " read prefix=*\n");
     leave_all();
     ck_assert_int_eq(take_all("b", PLACE_LIST), 4);
+}
+
+/* As if they were still taken, or had not been. */
+static void expect_four_for_a(enum place place)
+{
+    leave_all();
+    ck_assert_int_eq(take_all("a", place), 4);
+}
+
+TEST(who_is_removed_while_it_waits_and_returns_has_its_share)
+{
+    static const char with_a[] = "a " AUTHTEXT_SECRET " read prefix=*\n"
+                                 "b " AUTHTEXT_OTHER " read prefix=*\n";
+    for (int place = 0; place < PLACES; place++) {
+        ck_assert_int_eq(take_all("a", (enum place)place), 4);
+        judged_change("b " AUTHTEXT_OTHER " read prefix=*\n");
+        judged_change("b " AUTHTEXT_OTHER " read prefix=*\n");
+        access_end(judged_access, &placed[--placed_count], true);
+        judged_change(with_a);
+        ck_assert_int_eq(take_all("a", (enum place)place), 1);
+        expect_four_for_a((enum place)place);
+        judged_change("b " AUTHTEXT_OTHER " read prefix=*\n");
+        leave_all();
+        judged_change(with_a);
+        expect_four_for_a((enum place)place);
+        leave_all();
+    }
+}
+
+#define HOLDS_ONE "a " AUTHTEXT_SECRET " lock prefix=* locks=9\n"
+
+/* Its locks keep its account. */
+TEST(who_is_removed_with_its_locks_leaves_no_place_taken)
+{
+    judged_change(HOLDS_ONE);
+    hold(Z);
+    ck_assert_int_eq(take_all("a", PLACE_WAIT), 4);
+    judged_change("b " AUTHTEXT_OTHER " read prefix=*\n");
+    leave_all();
+    judged_change(HOLDS_ONE);
+    expect_four_for_a(PLACE_WAIT);
 }
 
 TEST(without_a_file_all_places_are_anybodys)
