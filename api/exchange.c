@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "../server/base/clock.h"
 #include "access/access.h"
 #include "access/audit.h"
 #include "handler.h"
@@ -131,9 +132,12 @@ static void abandon(const struct service *service, struct http_request *request)
         heartbeat_abandon(service, request);
         return;
     }
-    if (request->match.route == ROUTE_LOCK && !request->is_watch)
-        audit_note_abandoned(service->audit, request,
-                             engine_peek(service->engine, request->op));
+    if (request->match.route == ROUTE_LOCK && !request->is_watch) {
+        const struct engine_result *result =
+            engine_peek(service->engine, request->op);
+        audit_note_abandoned(service->audit, request, result);
+        access_note_abandoned(service->access, request, result, clock_now_us());
+    }
     if (engine_abandon(service->engine, request->op))
         service->metrics->undelivered_grants++;
     request->op = 0;

@@ -132,9 +132,16 @@ static void suspend(struct front *front, struct connection *it)
  * costs as much as to read the request. So most requests are held: the library
  * asks in each run for the answer, until it comes. Those that take longer are
  * suspended then, and cost nothing. A held connection is closed if the client
- * resets it, so an extend, which goes on without its client, is suspended at
- * once.
+ * resets it, so what goes on without its client is suspended at once: an
+ * extend, and a release that somebody counts.
  */
+static bool is_suspended_at_once(const struct exchange *it)
+{
+    enum lock_call call = it->request.match.call;
+    return call == LOCK_EXTEND || call == LOCK_FORCE ||
+           (call == LOCK_RELEASE && it->caller.claim != NULL);
+}
+
 static enum MHD_Result take_step(struct front *front, struct exchange *it,
                                  enum exchange_step step,
                                  const struct http_response *response,
@@ -145,7 +152,7 @@ static enum MHD_Result take_step(struct front *front, struct exchange *it,
     case EXCHANGE_READ:
         return MHD_YES;
     case EXCHANGE_WAIT:
-        if (it->request.match.call == LOCK_EXTEND) {
+        if (is_suspended_at_once(it)) {
             suspend(front, connection);
         } else {
             set_held(front, connection, true);

@@ -220,8 +220,10 @@ void heartbeat_abandon(const struct service *service,
         struct http_request *one = &it->beats[i].request;
         if (one->op == 0)
             continue;
-        audit_note_abandoned(service->audit, one,
-                             engine_peek(service->engine, one->op));
+        const struct engine_result *result =
+            engine_peek(service->engine, one->op);
+        audit_note_abandoned(service->audit, one, result);
+        access_note_abandoned(service->access, one, result, clock_now_us());
         (void)engine_abandon(service->engine, one->op);
     }
     end(service, request);

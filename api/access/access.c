@@ -593,19 +593,22 @@ bool access_take_place(struct access *access, struct http_request *request,
 
 /* ---- how it ended ------------------------------------------------------- */
 
-void access_note(struct access *access, struct http_request *request,
-                 const struct engine_result *result, int64_t now_us)
+static void note_release(struct access *access,
+                         const struct http_request *request,
+                         const struct engine_result *result)
+{
+    struct holding *claim = request->caller->claim;
+    if (request->match.call == LOCK_FORCE)
+        holdings_force(access->holdings, result->resource, request->number);
+    else if (claim != NULL)
+        holdings_release(access->holdings, claim, request->number);
+}
+
+/* Granted, or extended. */
+static void note_grant(struct access *access, struct http_request *request,
+                       const struct engine_result *result, int64_t now_us)
 {
     struct caller *caller = request->caller;
-    if (access == NULL)
-        return;
-    if (result->outcome == OUTCOME_RELEASED) {
-        if (request->match.call == LOCK_FORCE)
-            holdings_force(access->holdings, result->resource, request->number);
-        else if (caller->claim != NULL)
-            holdings_release(access->holdings, caller->claim, request->number);
-        return;
-    }
     if (caller->claim == NULL && !caller->claims_late)
         return;
     if (result->is_shared || request->limit > 0) { /* which one is known now */
@@ -624,6 +627,25 @@ void access_note(struct access *access, struct http_request *request,
     caller->granted = result->outcome == OUTCOME_GRANTED && !result->is_repeat
                           ? result->number
                           : 0;
+}
+
+void access_note(struct access *access, struct http_request *request,
+                 const struct engine_result *result, int64_t now_us)
+{
+    if (access == NULL)
+        return;
+    if (result->outcome == OUTCOME_RELEASED)
+        note_release(access, request, result);
+    else if (result->outcome == OUTCOME_GRANTED ||
+             result->outcome == OUTCOME_EXTENDED)
+        note_grant(access, request, result, now_us);
+}
+
+void access_note_abandoned(struct access *access, struct http_request *request,
+                           const struct engine_result *result, int64_t now_us)
+{
+    if (request->match.call != LOCK_ACQUIRE)
+        access_note(access, request, result, now_us);
 }
 
 void access_end(struct access *access, struct http_request *request,

@@ -48,8 +48,8 @@ struct caller {
     char identity[HTTP_IDENTITY_MAX + 1]; /* "": anybody */
     struct refusal refusal;
     struct holding *claim; /* the lock that counts for it; NULL: none */
-    int64_t granted; /* the number of a grant that is released if the answer
-                        gets lost; 0: none */
+    int64_t granted;  /* the number of a grant that is released if the answer
+                         gets lost; 0: none */
     bool claims_late; /* a permit beyond its account's limit: only if it turns
                          out to be a repeat of one that counts */
     bool has_result;  /* its account counts the request */
@@ -170,9 +170,17 @@ bool access_take_place(struct access *access, struct http_request *request,
                        enum place place, int most,
                        struct http_response *response);
 
-/* A call on a lock went well. */
+/* What came of a call on a lock. A grant that is released again is not noted.
+ */
 void access_note(struct access *access, struct http_request *request,
                  const struct engine_result *result, int64_t now_us);
+
+/*
+ * The call is abandoned, with this result so far: nobody is told, but what it
+ * did counts.
+ */
+void access_note_abandoned(struct access *access, struct http_request *request,
+                           const struct engine_result *result, int64_t now_us);
 
 /* The request is over; is_answered: the client has its answer. */
 void access_end(struct access *access, struct http_request *request,

@@ -9,7 +9,7 @@
 #include "auth.h"
 #include "waiter.h"
 
-enum { N = 3, SOON_MS = 9000, CROWD = 40, HALF = CROWD / 2 };
+enum { N = 3, SOON_MS = 9000, CROWD = 40, HALF = CROWD / 2, RESET_MS = 20 };
 
 #define ASK(token)                                                             \
     "GET /nodes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " token "\r\n\r"  \
@@ -287,6 +287,40 @@ TEST(what_nobody_got_does_not_count)
     }
     WAIT_UNTIL(SOON_MS,
                count_held() == auth_metric(server, "blue", BLUE_LOCKS));
+}
+
+/* The nodes stand still until the client has reset the connection. */
+static void ask_and_reset(const char *message)
+{
+    static const char accepted[] = "\nredlockd_http_requests_accepted_total ";
+    int fd = raw_connect(server);
+    for (int i = 0; i < N; i++)
+        node_pause(&world.nodes[i]);
+    double seen = auth_metric(server, "blue", accepted);
+    raw_send(fd, message, strlen(message));
+    /* each look is one more */
+    WAIT_UNTIL(SOON_MS, auth_metric(server, "blue", accepted) > ++seen);
+    raw_reset(fd);
+    harness_pause_ms(RESET_MS);
+    for (int i = 0; i < N; i++)
+        node_resume(&world.nodes[i]);
+}
+
+#define DELETE_BY(token)                                                       \
+    "DELETE %s%s%s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " token "\r\n"
+
+/* As what the nodes do, whoever is told of it. */
+TEST(a_release_counts_though_its_client_resets)
+{
+    struct lock it;
+    hold("r", 50000, &it);
+    ask_and_reset(textf(DELETE_BY("green") "X-Lock-Token: %s\r\n\r\n", it.path,
+                        "", "", it.token));
+    expect_locks(0);
+    hold("r", 50000, &it);
+    ask_and_reset(textf(DELETE_BY("blue") "\r\n", it.path,
+                        "?force=", textf("%lld", (long long)it.number)));
+    expect_locks(0);
 }
 
 /* what it stops, it must have started */

@@ -63,4 +63,12 @@ ACCESS = [
                "    return taken > 0 || it->holder.count > 0;\n",
                "    return it->holder.count > 0;\n")],
            tests="access_limits"),
+    Defect("a release that counts only for who is told", "unit",
+           "a_release_that_nobody_is_told_of_counts", [Edit(
+               "api/access/access.c",
+               "    if (request->match.call != LOCK_ACQUIRE)\n"
+               "        access_note(",
+               "    if (request->match.call == LOCK_EXTEND)\n"
+               "        access_note(")],
+           tests="exchange_strangers"),
 ]

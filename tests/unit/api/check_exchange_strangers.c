@@ -185,6 +185,37 @@ TEST(who_stops_waiting_is_not_counted)
     expect_locks(0);
 }
 
+/* Grants "a", and ends that request. */
+static void hold_as_known(char token[100])
+{
+    acquire_as_known();
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
+    exchanged_expect(exchanged_go_on(), 201);
+    const char *at = strstr(exchanged.response.body, "\"token\":\"");
+    ck_assert_int_eq(sscanf(at, "\"token\":\"%99[^\"]", token), 1);
+    pair_answer(play.now_us);
+    connection_end(&pair.it->connection, true);
+    expect_locks(1);
+}
+
+/* Its connection is reset between the outcome and the answer. */
+TEST(a_release_that_nobody_is_told_of_counts)
+{
+    char token[100], fields[200];
+    play.on_answer = exchange_on_answer;
+    hold_as_known(token);
+    exchange_open(pair.it, "DELETE", "/locks/a", play.now_us);
+    (void)snprintf(fields, sizeof fields,
+                   "Host: x\nAuthorization: Bearer secret\nX-Lock-Token: %s",
+                   token);
+    ck_assert_int_eq(exchanged_ask(fields), EXCHANGE_READ);
+    ck_assert_int_eq(exchanged_go_on(), EXCHANGE_WAIT);
+    connection_wait(&pair.it->connection);
+    play_answer_range(CALL_RELEASE, 0, 3, VOTE_DELETED);
+    connection_end(&pair.it->connection, false);
+    expect_locks(0);
+}
+
 /* ---- who may not any more ----------------------------------------------- */
 
 static void change_file(const char *text)
