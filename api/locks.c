@@ -705,7 +705,7 @@ void locks_answer(const struct service *service, struct http_request *request,
             (void)audit_note(service->audit, request, result, response);
         is_told = false;
     }
-    if (is_good && (is_told || !is_grant))
+    if (is_told || !is_grant)
         access_note(service->access, request, result, now_us);
     if (!is_told)
         (void)engine_abandon(engine, request->op);

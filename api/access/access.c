@@ -528,6 +528,13 @@ bool access_claim_one_more(struct access *access, struct http_request *request,
     return claim(access, request, &lock, response);
 }
 
+/* Of a token of ours. */
+static struct span random_of(struct span token)
+{
+    static_assert((int)HOLDING_READER_MAX == 2 * TOKEN_RANDOM_BYTES, "");
+    return (struct span){token.ptr + TOKEN_NUMBER_LEN + 1, HOLDING_READER_MAX};
+}
+
 /*
  * A reader is another one than those with other tokens; but a repeat replaces
  * the one with its key.
@@ -537,12 +544,9 @@ static struct holding_lock lock_of(struct span names, struct span token)
     struct token_parts parts;
     bool is_ours = token_parse(token, &parts);
     assert(is_ours); /* locks looks first; and the engine made it */
-    const struct span random = {token.ptr + TOKEN_NUMBER_LEN + 1,
-                                HOLDING_READER_MAX};
-    static_assert((int)HOLDING_READER_MAX == 2 * TOKEN_RANDOM_BYTES, "");
     return (struct holding_lock){
         .names = names,
-        .reader = parts.key_hash.len > 0 ? parts.key_hash : random,
+        .reader = parts.key_hash.len > 0 ? parts.key_hash : random_of(token),
         .may_be_either = !parts.is_shared,
         .number = parts.number,
     };
@@ -570,7 +574,11 @@ void access_claim_release(struct access *access, struct http_request *request,
                           struct span names, struct span token)
 {
     const struct holding_lock lock = lock_of(names, token);
+    struct caller *caller = request->caller;
     claim_known(access, request, &lock);
+    caller->shows_token =
+        caller->claim != NULL &&
+        holdings_has_token(caller->claim, lock.number, random_of(token));
 }
 
 /* ---- places ------------------------------------------------------------- */
@@ -592,6 +600,27 @@ bool access_take_place(struct access *access, struct http_request *request,
 }
 
 /* ---- how it ended ------------------------------------------------------- */
+
+/*
+ * Whether the lock that the request names is not held now. The nodes find it
+ * gone if it was released before: of several resources, one may have been by
+ * force, and the others are now. But they know no token that they do not find,
+ * so that has to be the one that counts here.
+ */
+static bool is_gone(const struct http_request *request, enum outcome outcome)
+{
+    switch (outcome) {
+    case OUTCOME_RELEASED:
+        return true;
+    case OUTCOME_NOT_FOUND:
+        return request->match.call == LOCK_FORCE ||
+               request->caller->shows_token;
+    case OUTCOME_NOT_OWNER:
+        return request->caller->shows_token;
+    default:
+        return false;
+    }
+}
 
 static void note_release(struct access *access,
                          const struct http_request *request,
@@ -621,9 +650,12 @@ static void note_grant(struct access *access, struct http_request *request,
             caller->claim =
                 holdings_move(access->holdings, caller->claim, &lock);
     }
-    if (caller->claim != NULL)
+    if (caller->claim != NULL) {
         holdings_grant(access->holdings, caller->claim, result->number,
                        now_us + result->ttl_ms * US_PER_MS);
+        holdings_set_token(caller->claim, result->number,
+                           random_of(result->token));
+    }
     caller->granted = result->outcome == OUTCOME_GRANTED && !result->is_repeat
                           ? result->number
                           : 0;
@@ -634,7 +666,7 @@ void access_note(struct access *access, struct http_request *request,
 {
     if (access == NULL)
         return;
-    if (result->outcome == OUTCOME_RELEASED)
+    if (is_gone(request, result->outcome))
         note_release(access, request, result);
     else if (result->outcome == OUTCOME_GRANTED ||
              result->outcome == OUTCOME_EXTENDED)

@@ -11,9 +11,10 @@ struct holding {
     struct digest names; /* what is locked */
     struct holder *holder;
     bool is_reader;
-    int64_t number;   /* the highest that was granted; 0: none */
-    int64_t until_us; /* 0: not held */
-    size_t place;     /* in the heap, while it is held */
+    int64_t number;                  /* the highest that was granted; 0: none */
+    char random[HOLDING_READER_MAX]; /* of the token with that number */
+    int64_t until_us;                /* 0: not held */
+    size_t place;                    /* in the heap, while it is held */
     int claims;
 };
 
@@ -229,6 +230,22 @@ void holdings_grant(struct holdings *all, struct holding *claim, int64_t number,
     size_t place = claim->until_us != 0 ? claim->place : all->held++;
     claim->until_us = until_us;
     settle(all, place, claim);
+}
+
+void holdings_set_token(struct holding *claim, int64_t number,
+                        struct span random)
+{
+    assert(random.len == sizeof claim->random); /* as tokens have */
+    if (claim->number == number)
+        (void)span_copy(claim->random, random);
+}
+
+bool holdings_has_token(const struct holding *claim, int64_t number,
+                        struct span random)
+{
+    return claim->number == number &&
+           span_is_same(random,
+                        (struct span){claim->random, sizeof claim->random});
 }
 
 struct holding *holdings_move(struct holdings *all, struct holding *claim,

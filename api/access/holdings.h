@@ -63,6 +63,16 @@ struct holding *holdings_claim_known(struct holdings *all,
                                      const struct holder *holder,
                                      const struct holding_lock *lock);
 
+/*
+ * What was claimed is held with a token that has this number and these random
+ * digits, HOLDING_READER_MAX of them. Who shows them has the token: the number
+ * alone may be guessed.
+ */
+void holdings_set_token(struct holding *claim, int64_t number,
+                        struct span random);
+bool holdings_has_token(const struct holding *claim, int64_t number,
+                        struct span random);
+
 /* Whether a claim of a lock that is not held yet would be refused. */
 bool holdings_is_full(struct holdings *all, const struct holder *holder,
                       int64_t now_us);

@@ -71,4 +71,20 @@ ACCESS = [
                "    if (request->match.call == LOCK_EXTEND)\n"
                "        access_note(")],
            tests="exchange_strangers"),
+    Defect("a count that ends without the token", "unit",
+           "what_its_token_does_not_find_counts_no_longer", [Edit(
+               "api/access/holdings.c",
+               "    return claim->number == number &&\n"
+               "           span_is_same(random,\n"
+               "                        (struct span){claim->random, "
+               "sizeof claim->random});\n",
+               "    return claim->number == number && random.len > 0;\n")],
+           tests="access_limits"),
+    Defect("a count that outlives what is gone", "unit",
+           "what_its_token_does_not_find_counts_no_longer", [Edit(
+               "api/access/access.c",
+               "    case OUTCOME_NOT_OWNER:\n"
+               "        return request->caller->shows_token;\n",
+               "")],
+           tests="access_limits"),
 ]
