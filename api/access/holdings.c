@@ -4,11 +4,11 @@
 #include <search.h>
 
 #include "../../server/lock/lock.h"
+#include "../../server/lock/names.h"
 #include "digest.h"
 
 struct holding {
-    struct digest key;   /* of the holder, the names and the reader */
-    struct digest names; /* what is locked */
+    struct digest key; /* of the holder, the names and the reader */
     struct holder *holder;
     bool is_reader;
     int64_t number;                  /* the highest that was granted; 0: none */
@@ -16,7 +16,12 @@ struct holding {
     int64_t until_us;                /* 0: not held */
     size_t place;                    /* in the heap, while it is held */
     int claims;
+    uint32_t forced; /* bit per name: it was released by force */
+    size_t names_len;
+    char names[]; /* what is locked */
 };
+
+static_assert(NAMES_MAX <= 32, "a bit each");
 
 /*
  * A tree by key, which the C library keeps balanced, and a heap whose first
@@ -101,7 +106,7 @@ static bool make_key(const struct holder *holder, const struct digest *names,
     len += span_copy(text + len, reader);
     text[len++] = '\n'; /* neither has one behind */
     len += span_copy(text + len, span_of(holder->name));
-    *wanted = (struct holding){.names = *names, .is_reader = reader.len > 0};
+    *wanted = (struct holding){.is_reader = reader.len > 0};
     return digest_make(&wanted->key, (struct span){text, len});
 }
 
@@ -140,17 +145,18 @@ static bool find(const struct holdings *all, const struct holder *holder,
 }
 
 static struct holding *add(struct holdings *all, struct holder *holder,
-                           const struct holding *wanted)
+                           const struct holding *wanted, struct span names)
 {
     char *heap = (char *)all->heap;
     bool has_place = bytes_reserve(&heap, &all->heap_size,
                                    (all->count + 1) * sizeof(struct holding *));
     all->heap = (struct holding **)(void *)heap;
-    struct holding *it = has_place ? calloc(1, sizeof *it) : NULL;
+    struct holding *it = has_place ? calloc(1, sizeof *it + names.len) : NULL;
     if (it == NULL)
         return NULL;
     *it = *wanted;
     it->holder = holder;
+    it->names_len = span_copy(it->names, names);
     if (tsearch(it, &all->tree, by_key) == NULL) {
         free(it);
         return NULL;
@@ -194,7 +200,7 @@ enum holdings_verdict holdings_claim(struct holdings *all,
     if (it == NULL && holder->count >= holder->most)
         return HOLDINGS_FULL;
     if (it == NULL)
-        it = add(all, holder, &wanted);
+        it = add(all, holder, &wanted, lock->names);
     if (it == NULL)
         return HOLDINGS_NO_MEMORY;
     it->claims++;
@@ -224,6 +230,8 @@ void holdings_grant(struct holdings *all, struct holding *claim, int64_t number,
                     int64_t until_us)
 {
     assert(claim->claims > 0);
+    if (number > claim->number)
+        claim->forced = 0;
     claim->number = at_least(claim->number, number);
     if (until_us <= claim->until_us)
         return; /* nothing shortens the life of a key on the nodes */
@@ -259,7 +267,7 @@ struct holding *holdings_move(struct holdings *all, struct holding *claim,
         if (it == claim)
             return claim;
         if (it == NULL)
-            it = add(all, claim->holder, &wanted);
+            it = add(all, claim->holder, &wanted, lock->names);
     }
     if (it != NULL)
         it->claims++;
@@ -288,18 +296,35 @@ void holdings_release(struct holdings *all, struct holding *claim,
         end(all, claim);
 }
 
+static bool has_name(struct span names, struct span name)
+{
+    while (names.len > 0)
+        if (span_is_same(names_next(&names), name))
+            return true;
+    return false;
+}
+
+/* True if that was the last of its names. */
+static bool force(struct holding *it, struct span names)
+{
+    struct span rest = {it->names, it->names_len};
+    bool is_gone = true;
+    for (uint32_t bit = 1; rest.len > 0; bit <<= 1) {
+        if (has_name(names, names_next(&rest)))
+            it->forced |= bit;
+        is_gone = is_gone && (it->forced & bit) != 0;
+    }
+    return is_gone;
+}
+
 /* All of them are looked at: operators seldom do it. */
 void holdings_force(struct holdings *all, struct span names, int64_t number)
 {
-    struct digest key;
     size_t before = all->held, kept = 0;
-    if (!digest_make(&key, names))
-        return; /* they count until they expire */
     for (size_t i = 0; i < before; i++) {
         struct holding *it = all->heap[i];
-        bool is_gone = (number != 0 ? it->number == number : it->is_reader) &&
-                       digest_same(&it->names, &key) != 0;
-        if (is_gone)
+        if ((number != 0 ? it->number == number : it->is_reader) &&
+            force(it, names))
             continue;
         all->heap[i] = all->heap[kept];
         all->heap[kept++] = it;

@@ -102,7 +102,10 @@ void holdings_drop(struct holdings *all, struct holding *claim);
 void holdings_release(struct holdings *all, struct holding *claim,
                       int64_t number);
 
-/* Nor what anybody holds of names with this number; 0: what readers hold. */
+/*
+ * Nor what anybody holds of names with this number; 0: what readers hold. A
+ * lock that has other names, too, is held until each of them is forced.
+ */
 void holdings_force(struct holdings *all, struct span names, int64_t number);
 
 #endif

@@ -87,4 +87,14 @@ ACCESS = [
                "        return request->caller->shows_token;\n",
                "")],
            tests="access_limits"),
+    Defect("what was forced once and granted anew", "unit",
+           "what_was_forced_in_part_is_granted_anew", [Edit(
+               "api/access/holdings.c", "        claim->forced = 0;\n",
+               "        claim->claims += 0;\n")],
+           tests="holdings"),
+    Defect("parts that were forced forgotten", "unit",
+           "what_is_forced_part_by_part_counts_until_the_last", [Edit(
+               "api/access/holdings.c", "            it->forced |= bit;\n",
+               "            it->forced = bit;\n")],
+           tests="holdings"),
 ]

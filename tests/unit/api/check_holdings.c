@@ -334,6 +334,34 @@ TEST(what_is_forced_counts_for_nobody)
     ck_assert_int_eq(other.count, 0);
 }
 
+TEST(what_is_forced_part_by_part_counts_until_the_last)
+{
+    hold_as(&holder, "x\ny\nz", "", 1);
+    hold_as(&holder, "x\ny", "r", 2);
+    holdings_force(all, span_of("y"), 1);
+    holdings_force(all, span_of("x\nxx"), 1);
+    holdings_force(all, span_of("y"), 1); /* again */
+    ck_assert_int_eq(holder.count, 2);
+    holdings_force(all, span_of("z"), 1);
+    ck_assert_int_eq(holder.count, 1);
+    holdings_force(all, span_of("x"), 0);
+    ck_assert_int_eq(holder.count, 1);
+    holdings_force(all, span_of("y"), 0);
+    ck_assert_int_eq(holder.count, 0);
+}
+
+/* All of it. */
+TEST(what_was_forced_in_part_is_granted_anew)
+{
+    hold_as(&holder, "x\ny", "", 1);
+    holdings_force(all, span_of("x"), 1);
+    hold_as(&holder, "x\ny", "", 2);
+    holdings_force(all, span_of("y"), 2);
+    ck_assert_int_eq(holder.count, 1);
+    holdings_force(all, span_of("x"), 2);
+    ck_assert_int_eq(holder.count, 0);
+}
+
 /* Claims outlive it. */
 TEST(what_is_forced_may_be_asked_for)
 {
