@@ -97,4 +97,9 @@ ACCESS = [
                "api/access/holdings.c", "            it->forced |= bit;\n",
                "            it->forced = bit;\n")],
            tests="holdings"),
+    Defect("readers with one key that are all granted", "unit",
+           "of_readers_with_one_key_at_once_one_is_granted", [Edit(
+               "server/engine/waiting/waits.c",
+               "            turn_away(it);\n", "")],
+           tests="waits_repeats"),
 ]

@@ -386,6 +386,26 @@ static void note_grant(const struct waiter *it,
     look_tell_of_grant(it);
 }
 
+/*
+ * A reader was granted: others with its key came too late. Each of them would
+ * get a token of its own, as readers do not exclude each other; so they are
+ * answered. Their clients may ask again: then it is a repeat.
+ */
+static void turn_away(const struct waiter *granted)
+{
+    for (int i = 0; granted->is_shared && i < granted->count; i++) {
+        const struct waitqueue *queue = granted->places[i].queue;
+        struct place *place = TAILQ_FIRST(&queue->places), *next;
+        for (; place != NULL; place = next) {
+            struct waiter *it = place->waiter;
+            next = TAILQ_NEXT(place, link);
+            if (it->is_shared && it->ticket.state == TICKET_QUEUED &&
+                waiter_has_key(it, granted->ticket.key_hash))
+                ticket_settle(&it->ticket, &queue->plan.last);
+        }
+    }
+}
+
 /* Announcements that were wrong, as the same holder stays, count ever later. */
 static void doubt_hints(struct waits *waits, struct waitplan *plan,
                         const struct engine_result *result, int64_t now_us)
@@ -441,8 +461,10 @@ static void take_outcome(struct waiter *it)
     bool is_granted = result->outcome == OUTCOME_GRANTED;
     if (is_granted || result->outcome == OUTCOME_KEY_REFUSED) {
         ticket_leave(&it->ticket, now_us);
-        if (is_granted)
+        if (is_granted) {
             note_grant(it, result, now_us);
+            turn_away(it);
+        }
         go_on(it, is_granted ? EVENT_GRANTED : EVENT_LOST, now_us);
         ticket_answer(&it->ticket, now_us);
     } else {

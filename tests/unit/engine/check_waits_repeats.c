@@ -438,3 +438,31 @@ TEST(a_look_that_has_no_memory_is_made_later)
     play_hold_range(CALL_INSPECT, 0, PLAY_NODES, OWN);
     expect_repeat(repeat, OWN);
 }
+
+/* ---- readers ------------------------------------------------------------ */
+
+static engine_op read_with(const char *key)
+{
+    return engine_acquire(play.engine,
+                          &(struct engine_acquire){.resource = PLAY_RESOURCE,
+                                                   .key_hash = span_of(key),
+                                                   .ttl_ms = 30000,
+                                                   .wait_ms = WAITING_MS,
+                                                   .is_shared = true},
+                          NULL);
+}
+
+/* Or each would have a token of its own, and one reader be several. */
+TEST(of_readers_with_one_key_at_once_one_is_granted)
+{
+    engine_op first = read_with(KEY), second = read_with(KEY);
+    engine_op other = read_with("-_0123456789abcdefghij");
+    engine_op third = read_with(KEY);
+    grant_repeat();
+    ck_assert_int_eq(play_outcome(first), OUTCOME_GRANTED);
+    ck_assert_int_eq(play_outcome(second), OUTCOME_HELD);
+    ck_assert(play_result(second)->is_shared);
+    ck_assert_int_eq(play_outcome(third), OUTCOME_HELD);
+    grant_repeat();
+    ck_assert_int_eq(play_outcome(other), OUTCOME_GRANTED);
+}
