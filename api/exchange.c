@@ -150,8 +150,10 @@ static enum exchange_step revoke(const struct service *service,
 {
     const struct engine_result *result =
         engine_peek(service->engine, request->op);
-    if (!request->is_watch)
+    if (!request->is_watch) {
         audit_note_abandoned(service->audit, request, result);
+        access_note_abandoned(service->access, request, result, clock_now_us());
+    }
     access_respond_refusal(request, response);
     audit_note_refusal(service->audit, request, result->resource, response);
     if (engine_abandon(service->engine, request->op))

@@ -416,6 +416,7 @@ static bool begin_acquire(const struct service *service,
         };
         request->wait_ms = body.wait_ms;
         request->limit = (int)body.limit;
+        request->ttl_ms = acquire.ttl_ms;
         request->is_shared = body.is_shared;
         keep_owner(request, acquire.owner);
         is_pending =
@@ -705,7 +706,7 @@ void locks_answer(const struct service *service, struct http_request *request,
             (void)audit_note(service->audit, request, result, response);
         is_told = false;
     }
-    if (is_told || !is_grant)
+    if (is_told || !is_grant || result->is_repeat)
         access_note(service->access, request, result, now_us);
     if (!is_told)
         (void)engine_abandon(engine, request->op);

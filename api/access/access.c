@@ -676,8 +676,14 @@ void access_note(struct access *access, struct http_request *request,
 void access_note_abandoned(struct access *access, struct http_request *request,
                            const struct engine_result *result, int64_t now_us)
 {
-    if (request->match.call != LOCK_ACQUIRE)
+    struct holding *claim = request->caller->claim;
+    bool is_acquire = request->match.call == LOCK_ACQUIRE;
+    if (!is_acquire || result->is_repeat)
         access_note(access, request, result, now_us);
+    else if (claim != NULL && request->is_shared)
+        /* that of a reader with the key: its repeat is not undone */
+        holdings_keep(access->holdings, claim,
+                      now_us + request->ttl_ms * US_PER_MS);
 }
 
 void access_end(struct access *access, struct http_request *request,

@@ -240,6 +240,13 @@ void holdings_grant(struct holdings *all, struct holding *claim, int64_t number,
     settle(all, place, claim);
 }
 
+void holdings_keep(struct holdings *all, struct holding *claim,
+                   int64_t until_us)
+{
+    if (claim->until_us != 0)
+        holdings_grant(all, claim, claim->number, until_us);
+}
+
 void holdings_set_token(struct holding *claim, int64_t number,
                         struct span random)
 {

@@ -63,6 +63,10 @@ struct holding *holdings_claim_known(struct holdings *all,
                                      const struct holder *holder,
                                      const struct holding_lock *lock);
 
+/* If what was claimed is held, it is until then, at least. */
+void holdings_keep(struct holdings *all, struct holding *claim,
+                   int64_t until_us);
+
 /*
  * What was claimed is held with a token that has this number and these random
  * digits, HOLDING_READER_MAX of them. Who shows them has the token: the number

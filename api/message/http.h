@@ -97,6 +97,7 @@ struct http_request {
     engine_op op;                /* waited for, or being answered; 0 none */
     struct heartbeat *heartbeat; /* those of one; NULL: it is none */
     int answers_due;             /* of the engine, until there is an outcome */
+    int64_t ttl_ms;              /* acquire */
     int64_t wait_ms;   /* acquire, watch: how long it may wait; 0: not */
     bool is_watch;     /* inspect: waits for another holder */
     int64_t waited_ms; /* how long it did wait; set by locks_answer */

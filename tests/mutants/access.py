@@ -66,10 +66,8 @@ ACCESS = [
     Defect("a release that counts only for who is told", "unit",
            "a_release_that_nobody_is_told_of_counts", [Edit(
                "api/access/access.c",
-               "    if (request->match.call != LOCK_ACQUIRE)\n"
-               "        access_note(",
-               "    if (request->match.call == LOCK_EXTEND)\n"
-               "        access_note(")],
+               "    bool is_acquire = request->match.call == LOCK_ACQUIRE;\n",
+               "    bool is_acquire = request->match.call != LOCK_EXTEND;\n")],
            tests="exchange_strangers"),
     Defect("a count that ends without the token", "unit",
            "what_its_token_does_not_find_counts_no_longer", [Edit(
@@ -102,4 +100,10 @@ ACCESS = [
                "server/engine/waiting/waits.c",
                "            turn_away(it);\n", "")],
            tests="waits_repeats"),
+    Defect("a repeat that counts only for who is told", "unit",
+           "a_repeat_that_nobody_is_told_of_counts", [Edit(
+               "api/access/holdings.c",
+               "        holdings_grant(all, claim, claim->number, until_us);\n",
+               "        claim->claims += 0;\n")],
+           tests="exchange_strangers"),
 ]

@@ -216,6 +216,37 @@ TEST(a_release_that_nobody_is_told_of_counts)
     expect_locks(0);
 }
 
+static void read_with_key(const char *body)
+{
+    play.sent_count = 0;
+    ck_assert_int_eq(begin_with("Host: x\nAuthorization: Bearer secret\n"
+                                "Idempotency-Key: 0123456789abcdef"),
+                     EXCHANGE_READ);
+    pair.it->request.content_type = span_of("application/json");
+    ck_assert(connection_add_body(&pair.it->connection, span_of(body)));
+    ck_assert_int_eq(exchanged_go_on(), EXCHANGE_WAIT);
+    connection_wait(&pair.it->connection);
+}
+
+#define READ_FOR(ms)                                                           \
+    "{\"resource\":\"a\",\"mode\":\"shared\",\"ttl_ms\":" #ms "}"
+
+/* It is not undone: the nodes may keep the lock for its TTL. */
+TEST(a_repeat_that_nobody_is_told_of_counts)
+{
+    play.on_answer = exchange_on_answer;
+    read_with_key(READ_FOR(1000));
+    play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
+    exchanged_expect(exchanged_go_on(), 200);
+    pair_answer(play.now_us);
+    connection_end(&pair.it->connection, true);
+    read_with_key(READ_FOR(30000));
+    pair_leave();
+    connection_end(&pair.it->connection, false);
+    play_advance(2000000);
+    expect_locks(1);
+}
+
 /* ---- who may not any more ----------------------------------------------- */
 
 static void change_file(const char *text)
