@@ -150,6 +150,10 @@ static json_t *load_object(struct span text, struct faults *errors)
                    error.line, error.column);
         return NULL;
     }
+    if (json_is_null(root)) {
+        json_decref(root);
+        return load_object(span_of("{}"), errors);
+    }
     if (!json_is_object(root)) {
         faults_add(errors, "", "the body is %s; it must be an object",
                    type_of(root));
@@ -157,6 +161,28 @@ static json_t *load_object(struct span text, struct faults *errors)
         return NULL;
     }
     return root;
+}
+
+/* Typed clients send null for a member that is not set. */
+static void omit_null(json_t *object)
+{
+    const char *name;
+    json_t *value;
+    void *next;
+    json_object_foreach_safe(object, next, name, value)
+    {
+        if (json_is_null(value))
+            (void)json_object_del(object, name);
+    }
+}
+
+/* Or an empty list; one that stands alone is refused. */
+static void omit_empty(json_t *object, const char *name)
+{
+    const json_t *value = json_object_get(object, name);
+    if (json_is_array(value) && json_array_size(value) == 0 &&
+        json_object_get(object, "resource") != NULL)
+        (void)json_object_del(object, name);
 }
 
 /* ---- one lock ----------------------------------------------------------- */
@@ -435,6 +461,9 @@ bool body_read(struct body *body, struct span text, enum lock_call call,
         return false;
     const char *name;
     json_t *value;
+    omit_null(body->root);
+    omit_empty(body->root, "resources");
+    omit_empty(body->root, "slots");
     json_object_foreach(body->root, name, value)
     {
         read_member(&reader, call, name, value);
@@ -515,6 +544,7 @@ static void read_lock(const json_t *value, size_t n, struct locklist_lock *lock,
     }
     read_needed(value, within, "id", &lock->id, errors);
     read_needed(value, within, "token", &lock->token, errors);
+    omit_null((json_t *)value);
     json_object_foreach((json_t *)value, name, unused)
     {
         if (strcmp(name, "id") != 0 && strcmp(name, "token") != 0)
@@ -562,6 +592,7 @@ bool locklist_read(struct locklist *list, struct span text, int64_t max_ttl_ms,
     list->root = load_object(text, errors);
     if (list->root == NULL)
         return false;
+    omit_null(list->root);
     read_locks(list, json_object_get(list->root, "locks"), errors);
     json_object_foreach(list->root, name, value)
     {

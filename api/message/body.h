@@ -35,9 +35,11 @@ struct body {
 /*
  * Reads the body of a call: acquire takes either resource or resources, and
  * ttl_ms, wait_ms, owner, mode; with resource also limit, permits; extend
- * token, ttl_ms, mode; release token. False: errors tells all that is wrong,
- * with the pointer "" for the body as a whole; nothing of a token is repeated
- * there. Without memory it tells nothing. Either way body_fini must follow.
+ * token, ttl_ms, mode; release token. A member that is null is as if it was
+ * left out, and so is an empty list beside resource. False: errors tells all
+ * that is wrong, with the pointer "" for the body as a whole; nothing of a
+ * token is repeated there. Without memory it tells nothing. Either way
+ * body_fini must follow.
  */
 bool body_read(struct body *body, struct span text, enum lock_call call,
                int64_t max_ttl_ms, struct faults *errors);

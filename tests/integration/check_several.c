@@ -199,7 +199,7 @@ static const struct {
     {"{}", "/resource"},
     {"{\"resources\":\"x\"}", "/resources"},
     {"{\"resources\":{}}", "/resources"},
-    {"{\"resources\":null}", "/resources"},
+    {"{\"resources\":null}", "/resource"},
     {"{\"resources\":[]}", "/resources"},
     {"{\"resources\":[\"1\",\"2\",\"3\",\"4\",\"5\",\"6\",\"7\",\"8\",\"9\","
      "\"10\",\"11\",\"12\",\"13\",\"14\",\"15\",\"16\",\"17\"]}",

@@ -69,6 +69,33 @@ TEST(members_may_be_left_out)
     expect_span(body.token, "t");
 }
 
+/* As clients do whose types have a place for each member. */
+static const struct {
+    const char *body;
+    enum lock_call call;
+} unset[] = {
+    {"{\"resource\":\"x\",\"resources\":null,\"ttl_ms\":null,"
+     "\"wait_ms\":null,\"owner\":null,\"mode\":null,\"limit\":null,"
+     "\"permits\":null}",
+     LOCK_ACQUIRE},
+    {"{\"resources\":[],\"slots\":[],\"resource\":\"x\"}", LOCK_ACQUIRE},
+    {"{\"resources\":[\"x\"],\"resource\":null}", LOCK_ACQUIRE},
+    {"{\"token\":null,\"ttl_ms\":null,\"mode\":null}", LOCK_EXTEND},
+    {"{\"token\":null}", LOCK_RELEASE},
+    {"null", LOCK_EXTEND},
+    {" null\n", LOCK_RELEASE},
+};
+
+TEST_EACH(what_is_null_or_empty_is_as_if_left_out, unset)
+{
+    ck_assert_msg(parse(unset[_i].body, unset[_i].call), "%s", unset[_i].body);
+    ck_assert(body.ttl_ms == 0 && body.wait_ms == 0 && !body.has_limit);
+    ck_assert(body.token.ptr == NULL && body.owner.ptr == NULL);
+    ck_assert(!body.has_mode && !body.has_permits);
+    if (unset[_i].call == LOCK_ACQUIRE)
+        expect_span(body.resource, "x");
+}
+
 static const struct {
     const char *body;
     enum lock_call call;
@@ -79,7 +106,8 @@ static const struct {
     {"{", LOCK_ACQUIRE, ""},
     {"[]", LOCK_ACQUIRE, ""},
     {"1", LOCK_ACQUIRE, ""},
-    {"null", LOCK_ACQUIRE, ""},
+    {"null", LOCK_ACQUIRE, "/resource"},
+    {"{\"resource\":null}", LOCK_ACQUIRE, "/resource"},
     {"{\"resource\":\"x\"}x", LOCK_ACQUIRE, ""},
     {"{\"resource\":\"x\",\"resource\":\"x\"}", LOCK_ACQUIRE, ""},
     {"{\"resource\":\"\\u0000\"}", LOCK_ACQUIRE, ""},
@@ -103,14 +131,13 @@ static const struct {
     {"{\"resource\":\"x\",\"wait_ms\":50001}", LOCK_ACQUIRE, "/wait_ms"},
     {"{\"resource\":\"x\",\"wait_ms\":1.5}", LOCK_ACQUIRE, "/wait_ms"},
     {"{\"resource\":\"x\",\"wait_ms\":\"1\"}", LOCK_ACQUIRE, "/wait_ms"},
-    {"{\"resource\":\"x\",\"wait_ms\":null}", LOCK_ACQUIRE, "/wait_ms"},
     {"{\"token\":\"t\",\"wait_ms\":1}", LOCK_EXTEND, "/wait_ms"},
     {"{\"token\":\"t\",\"wait_ms\":1}", LOCK_RELEASE, "/wait_ms"},
     {"{\"resource\":\"x\",\"resources\":[\"y\"]}", LOCK_ACQUIRE, "/resources"},
     {"{\"resource\":\"x\",\"resources\":[\"y\",\"z\"]}", LOCK_ACQUIRE,
      "/resources"},
     {"{\"resources\":\"x\"}", LOCK_ACQUIRE, "/resources"},
-    {"{\"resources\":null}", LOCK_ACQUIRE, "/resources"},
+    {"{\"resources\":null}", LOCK_ACQUIRE, "/resource"},
     {"{\"resources\":{\"0\":\"x\"}}", LOCK_ACQUIRE, "/resources"},
     {"{\"resources\":[]}", LOCK_ACQUIRE, "/resources"},
     {"{\"resources\":[\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\",\"i\","
