@@ -19,6 +19,7 @@ struct beat {
     struct caller caller;
     char *body; /* malloc'ed: the answer; NULL: there is none, or no memory */
     size_t body_len;
+    int status;
 };
 
 struct heartbeat {
@@ -58,6 +59,7 @@ static void keep_answer(struct beat *beat, const struct http_response *response)
 {
     beat->body = response->body;
     beat->body_len = response->body_len;
+    beat->status = response->status;
 }
 
 /* True: the beat has its answer. */
@@ -181,6 +183,15 @@ static struct span text_of(const struct beat *beat)
     return (struct span){beat->body, beat->body_len - 1};
 }
 
+static void put_answer(struct json *json, const struct beat *beat)
+{
+    json_open_object(json, NULL);
+    json_put_integer(json, "status", beat->status);
+    json_put_json(json, beat->status < 300 ? "grant" : "problem",
+                  text_of(beat));
+    json_close_object(json);
+}
+
 void heartbeat_answer(const struct service *service,
                       struct http_request *request, int64_t now_us,
                       struct http_response *response)
@@ -195,7 +206,7 @@ void heartbeat_answer(const struct service *service,
         if (beat->request.op != 0)
             answer_beat(service, beat, now_us);
         if (beat->body != NULL)
-            json_put_json(&json, NULL, text_of(beat));
+            put_answer(&json, beat);
         else
             is_whole = false; /* no memory */
     }

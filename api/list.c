@@ -130,16 +130,13 @@ static bool begin_pool(const struct service *service,
 {
     char names[NAMES_LEN_MAX];
     struct span name = route_names(&request->match, names);
-    struct watch unused; /* a pool is not watched */
-    if (!read_pool_limit(request, response) ||
-        !locks_read_watch(request, &unused, response))
+    if (!read_pool_limit(request, response))
         return true;
     if (names_are_several(name) || name.ptr[name.len - 1] == '#' ||
         name.len + sizeof "#999" - 1 > RESOURCE_MAX) {
         problem_respond_plain(PROBLEM_INVALID_REQUEST,
-                              "with the argument limit, the id in the path "
-                              "must be that of a pool: of one resource, which "
-                              "does not end with #",
+                              "the id in the path must be that of a pool: of "
+                              "one resource, which does not end with #",
                               request->id, response);
         return true;
     }

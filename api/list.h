@@ -1,6 +1,6 @@
 /*
- * GET /locks: a page of the locks that are held; and GET /locks/<id>?limit=:
- * the slots of a pool.
+ * GET /locks: a page of the locks that are held; and GET /pools/<id>?limit=:
+ * which permits of a pool are held.
  */
 #ifndef REDLOCKD_LIST_H
 #define REDLOCKD_LIST_H

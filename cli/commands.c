@@ -242,7 +242,7 @@ static int show_pool(struct command *command)
     const struct options *options = command->options;
     json_t *answer = NULL;
     char path[ID_MAX + 32];
-    (void)snprintf(path, sizeof path, "/locks/%s?limit=%" PRId64, command->id,
+    (void)snprintf(path, sizeof path, "/pools/%s?limit=%" PRId64, command->id,
                    options->limit);
     enum verdict verdict =
         service_ask(&command->service, "GET", path, 0, &answer);

@@ -65,9 +65,6 @@ void http_find_call(struct http_request *request)
     if ((match->route == ROUTE_LOCK || match->route == ROUTE_BAD_ID) &&
         match->call == LOCK_RELEASE && query_has(&request->query, QUERY_FORCE))
         match->call = LOCK_FORCE;
-    if (match->route == ROUTE_LOCK && match->call == LOCK_INSPECT &&
-        query_has(&request->query, QUERY_LIMIT))
-        match->route = ROUTE_POOL;
     request->counted_as = counter_of(match);
 }
 

@@ -14,7 +14,7 @@ enum route {
     ROUTE_LOCK,      /* a call on a lock: call tells which */
     ROUTE_LIST,      /* of the locks */
     ROUTE_HEARTBEAT, /* PUT of the locks: extends many */
-    ROUTE_POOL,      /* its slots: GET of a lock with a limit */
+    ROUTE_POOL,      /* which permits of a pool are held */
     ROUTE_NODES,
     ROUTE_LIVEZ,
     ROUTE_READYZ,

@@ -161,7 +161,7 @@ class Page:
         """Open: what people copy and compare with."""
         return "".join(self.example(self.resolved(one), is_open)
                        for content in holder.get("content", {}).values()
-                       for one in content["examples"].values())
+                       for one in content.get("examples", {}).values())
 
     @staticmethod
     def example(example: Node, is_open: bool) -> str:

@@ -112,7 +112,7 @@ def release(known: Known) -> bytes:
 def look(known: Known) -> bytes:
     name, _, number = known.pick()
     asked = known.chance.choice((
-        "", "?limit=3", f"?after={number}&wait_ms=2000",
+        "", f"?after={number}&wait_ms=2000",
         "?after=free&wait_ms=50", "?after=free&wait_ms=2000"))
     method = known.chance.choice(("GET", "GET", "GET", "HEAD", "OPTIONS"))
     return write(method, f"/locks/{name}{asked}")
@@ -121,7 +121,7 @@ def look(known: Known) -> bytes:
 def list_some(known: Known) -> bytes:
     return write("GET", known.chance.choice((
         "/locks", "/locks?limit=1", "/locks?prefix=lock&limit=100",
-        "/locks?cursor=none")))
+        "/locks?cursor=none", "/pools/pool?limit=3")))
 
 
 def read_only(path: str) -> Callable[[Known], bytes]:

@@ -36,11 +36,19 @@ static const struct answer *beat(int server, int count)
     return HTTP(&world.servers[server], "PUT", "/locks", .json = body);
 }
 
-static json_int_t member(const struct answer *answer, int n, const char *name)
+/* What a single extend would have been answered. */
+static const json_t *item(const struct answer *answer, int n)
 {
     const json_t *list = json_object_get(answer->json, "locks");
-    return json_integer_value(
-        json_object_get(json_array_get(list, (size_t)n), name));
+    const json_t *it = json_array_get(list, (size_t)n);
+    bool is_grant = json_integer_value(json_object_get(it, "status")) == 200;
+    ck_assert_uint_eq(json_object_size(it), 2);
+    return json_object_get(it, is_grant ? "grant" : "problem");
+}
+
+static json_int_t member(const struct answer *answer, int n, const char *name)
+{
+    return json_integer_value(json_object_get(item(answer, n), name));
 }
 
 static void expect_extended(const struct answer *answer, int n)

@@ -171,7 +171,7 @@ TEST(a_permit_is_a_lock_for_every_call)
     struct lock lock;
     answer_expect(lock_acquire(other, name, 1000, &lock), 409, "lock_held");
     const struct answer *answer = answer_expect(
-        HTTP(other, .method = "GET", .path = "/locks/p?limit=2"), 200, NULL);
+        HTTP(other, .method = "GET", .path = "/pools/p?limit=2"), 200, NULL);
     const json_t *slots = json_object_get(answer->json, "slots");
     const json_t *held = json_array_get(slots, 0);
     ck_assert_uint_eq(json_array_size(slots), 1);

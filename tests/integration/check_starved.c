@@ -37,7 +37,7 @@ static const struct call {
      201, NULL},
     {"POST", "/locks", "{\"resource\":\"new:pool\",\"limit\":5,\"permits\":2}",
      NULL, 201, NULL},
-    {"GET", "/locks/new:pool?limit=20", NULL, NULL, 200, NULL},
+    {"GET", "/pools/new:pool?limit=20", NULL, NULL, 200, NULL},
     {"POST", "/locks", "{\"resource\":\"#\",\"ttl_ms\":1000}", NULL, 409,
      "lock_held"},
     {"POST", "/locks",
@@ -220,7 +220,10 @@ static const json_t *of_beat(const struct answer *answer, const char *name)
 {
     const json_t *list = json_object_get(answer->json, "locks");
 
-    return json_object_get(json_array_get(list, 0), name);
+    const json_t *it = json_array_get(list, 0);
+
+    return json_object_get(
+        strcmp(name, "status") == 0 ? it : json_object_get(it, "grant"), name);
 }
 
 /* Whether a success says what it has to, of the lock that was asked for. */

@@ -6,7 +6,7 @@ docs.py REDLOCKD TABLES
 Options:  a row "| `--flag` | `default` | …" for each, as --help tells them.
 Problems: a row for each code, with its status.
 Fields:   a row for each that requests take and that grants and releases tell.
-Calls:    a row for each method and path of openapi.yaml.
+Calls:    a row for each method and path that the server knows.
 States:   each row is a vote or a state of a node.
 Rights:   each command of the scripts is one that the nodes' user may run.
 
@@ -109,12 +109,10 @@ def check_fields():
 
 def check_calls():
     known = set()
-    path = ""
-    for line in source("openapi.yaml").split("\ncomponents:")[0].splitlines():
-        if match := re.match(r"  (/.*):$", line):
-            path = re.sub(r"\{(\w+)\}", r"<\1>", match[1])
-        elif match := re.match(r"    (get|put|post|delete|patch):$", line):
-            known.add(f"{match[1].upper()} {path}")
+    for path, row in tables["paths"].items():
+        shown = path.replace("{", "<").replace("}", ">")
+        known |= {f"{method} {shown}"
+                  for method in set(row["methods"]) - {"HEAD", "OPTIONS"}}
     rows = table(CLIENTS, "call", "success")
     calls = {row[0].split("`")[1].partition("?")[0] for row in rows}
     same(CLIENTS, "calls", calls, known)

@@ -121,8 +121,8 @@ def test(spec: dict, table: str, code: str, nemesis: str | None) -> None:
             code.replace("choose_victim(", "choose_other("), nemesis)
     notices("releaseLock force: the nemesis does not draw it", spec, table,
             code, "DRAWN = {'releaseLock': ('X-Lock-Token',)}")
-    notices("getDocs: why is it not drawn?", spec, re.sub(
-        r"(getDocs +none +).*", r"\1no", table), code, nemesis)
+    notices("getMetrics: why is it not drawn?", spec, re.sub(
+        r"(getMetrics +none +).*", r"\1no", table), code, nemesis)
 
 
 def main() -> int:

@@ -201,8 +201,9 @@ class Connection:
             raise ValueError(f"{status} {self.taken[end + 4:][:80]!r}")
         members = json.loads(self.taken[end + 4:])
         if call.op == EXTEND and "locks" in members:  # of a heartbeat
-            members = members["locks"][call.place]
-            status = members.get("status", status)
+            item = members["locks"][call.place]
+            status = item["status"]
+            members = item["grant" if status == 200 else "problem"]
         call.status = status
         call.code = members.get("code", "")
         call.elapsed_ms = members.get("elapsed_ms", 0)

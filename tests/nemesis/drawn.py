@@ -13,7 +13,8 @@ DRAWN: dict[str, tuple[str, ...]] = {
     "extendLock": ("X-Lock-Token", "token", "ttl_ms", "mode"),
     "extendLocks": ("locks", "ttl_ms"),
     "releaseLock": ("X-Lock-Token", "token", "force"),
-    "getLock": ("limit", "after", "wait_ms"),
+    "getLock": ("after", "wait_ms"),
+    "getPool": ("limit",),
     "listLocks": ("prefix", "limit", "cursor"),
     "listNodes": (),
     "getLiveness": (),
@@ -41,6 +42,8 @@ def operation(method: str, path: str) -> str:
     """As openapi.yaml calls it."""
     if path == "/locks":
         return LOCKS[method]
+    if path.startswith("/pools/"):
+        return "getPool"
     if path.startswith("/locks/"):
         return "extendLock" if method == "PUT" else LOCK[method]
     return PAGES[path]

@@ -51,7 +51,7 @@ class Visitor:
         name = self.rng.choice((POOL_NAME, POOL_NAME, self.rng.choice(LONELY),
                                 self.client.draw_name()))
         limit = self.rng.choice((SLOTS, SLOTS, 1, 100))
-        self._read(POOL, name, f"/locks/{lock_id((name,))}?limit={limit}")
+        self._read(POOL, name, f"/pools/{lock_id((name,))}?limit={limit}")
 
     def list(self) -> None:
         """Page by page, until this client has seen enough."""

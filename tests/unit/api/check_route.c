@@ -57,6 +57,12 @@ static const struct {
     {"GET", "/page.svg", ROUTE_PAGE_ICON},
     {"GET", "/docs", ROUTE_DOCS},
     {"GET", "/docs/", ROUTE_NOT_FOUND},
+    {"GET", "/pools/a", ROUTE_POOL},
+    {"HEAD", "/pools/~YS9i", ROUTE_POOL},
+    {"GET", "/pools", ROUTE_NOT_FOUND},
+    {"GET", "/pools/a/b", ROUTE_NOT_FOUND},
+    {"DELETE", "/pools/a", ROUTE_NOT_ALLOWED},
+    {"GET", "/pools/..", ROUTE_BAD_ID},
     /* ids that are none */
     {"GET", "/locks/a%00b", ROUTE_BAD_ID},
     {"GET", "/locks/%zz", ROUTE_BAD_ID},
@@ -165,7 +171,7 @@ TEST(paths_are_listed_with_their_methods)
         ck_assert_int_eq(match.route, ROUTE_OPTIONS);
         ck_assert_str_eq(match.allow, allow);
     }
-    ck_assert_int_eq(n, 13);
+    ck_assert_int_eq(n, 14);
     ck_assert_str_eq(route_path(2, path), "PUT, OPTIONS");
     ck_assert_str_eq(path, "/locks/{id}/extend");
 }
