@@ -6,13 +6,14 @@ requests that are meant to be refused go out as they were generated.
 import base64
 import itertools
 import re
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 import schemathesis
 from schemathesis import GenerationMode
 from schemathesis.generation.meta import TestPhase
 
 LONG_TTL_MS = 20000
+TTL_MAX_MS = 60000  # of this server: an option
 SHORT_WAIT_MS = 50
 TOKEN = "1795221641865000.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
 NUMBER_MAX = 2 ** 53 - 1
@@ -35,7 +36,7 @@ def encode(names):
 
 def is_resource(text):
     return 0 < len(text) <= 255 and \
-        not re.search(r"redlockd:|[\x00-\x1f\x7f]", text)
+        not re.search(r"redlockd:|[\x00-\x1f\x7f-\x9f]", text)
 
 
 def is_canonical(lock_id):
@@ -67,6 +68,43 @@ def canonical(lock_id):
     if lock_id.startswith("~~"):
         return encode([lock_id[2:200] + " ", lock_id[2:200] + "a"])
     return encode([lock_id[1:255] + " "])
+
+
+def resource_of(text):
+    """The pattern lets some names pass that are no resources."""
+    while not is_resource(text):
+        text = re.sub("redlockd:|[\x00-\x1f\x7f-\x9f]", "", text)[:255] or "r"
+    return text
+
+
+def one_kind(body):
+    """Of a lock, several or a pool; each with what goes with it."""
+    names = [resource_of(name) for name in body.get("resources", ())]
+    if "resource" in body:
+        body["resource"] = resource_of(body["resource"])
+    elif not names:
+        body["resource"] = "r"
+    if names and "resource" not in body:
+        body["resources"] = list(dict.fromkeys(names))
+        shorten(body["resources"])
+        body.pop("limit", None)
+    else:
+        body.pop("resources", None)
+    if "limit" in body:
+        body.pop("mode", None)
+    else:
+        body.pop("permits", None)
+
+
+def put_right(lock_id):
+    """What stands in a path, encoded: an id, or a resource."""
+    if lock_id.startswith("~"):
+        return canonical(lock_id)
+    text = unquote(lock_id)
+    name = resource_of(text)
+    if name in (".", "..") or name.startswith("~"):
+        name = "r"
+    return lock_id if name == text else quote(name, safe="")
 
 
 def shorten(names):
@@ -101,8 +139,8 @@ def begin_list(case):
     """A cursor that comes from no page is one of no list."""
     query = case.query if case.query is not None else {}
     query.pop("cursor", None)
-    if "redlockd:" in str(query.get("prefix", "")):
-        query.pop("prefix")
+    if query.get("prefix"):
+        query["prefix"] = resource_of(str(query["prefix"]))
 
 
 def number_tokens(case):
@@ -130,7 +168,7 @@ def of_a_pool(case):
     """Only an id of one resource may be that of a pool."""
     lock_id = str(case.path_parameters["id"])
     if not lock_id.startswith("~"):
-        return is_pool(lock_id)
+        return is_pool(unquote(lock_id))
     code = lock_id[1:] + "=" * (-(len(lock_id) - 1) % 4)
     return not lock_id.startswith("~~") and \
         is_pool(base64.urlsafe_b64decode(code).decode())
@@ -139,13 +177,13 @@ def of_a_pool(case):
 def has_unset(body):
     """Typed clients send what is not set, too: the server takes it, though the
     spec does not say so."""
-    members = [body]
-    if isinstance(body, dict):
-        members += body.values()
-        for each in body.get("locks") or []:
-            members += each.values() if isinstance(each, dict) else []
-    return None in members or \
-        isinstance(body, dict) and [] in (body.get("resources"), body.get("slots"))
+    if not isinstance(body, dict):
+        return body is None
+    locks = body.get("locks")
+    members = [body] + [one for one in locks if isinstance(one, dict)] \
+        if isinstance(locks, list) else [body]
+    return any(value is None for one in members for value in one.values()) or \
+        [] in (body.get("resources"), body.get("slots"))
 
 
 @schemathesis.hook
@@ -155,13 +193,12 @@ def filter_case(context, case):
     link: an id that was put right would be one of a lock that is missing. A
     pool is there even after a release."""
     lock_id = str((case.path_parameters or {}).get("id", ""))
-    if case.operation.definition.raw["operationId"] == "getLock" and \
+    if case.operation.definition.raw["operationId"] == "getPool" and \
             case.meta is not None and \
-            case.meta.phase.name == TestPhase.STATEFUL and \
-            "limit" in (case.query or {}):
+            case.meta.phase.name == TestPhase.STATEFUL:
         return False
     if is_valid(case) and case.meta.phase.name == TestPhase.STATEFUL and \
-            lock_id.startswith("~") and not is_canonical(lock_id):
+            case.path_parameters and put_right(lock_id) != lock_id:
         return False
     if not is_valid(case) and has_unset(case.body):
         return False
@@ -174,9 +211,11 @@ def before_call(context, case, kwargs):
     if not is_valid(case):
         return
     path = case.path_parameters or {}
-    if str(path.get("id", "")).startswith("~"):
-        path["id"] = canonical(path["id"])
     name = case.operation.definition.raw["operationId"]
+    if "id" in path:
+        path["id"] = put_right(path["id"])
+    if isinstance(case.body, dict) and "ttl_ms" in case.body:
+        case.body["ttl_ms"] = min(case.body["ttl_ms"], TTL_MAX_MS)
     if name == "extendLock":
         one_token(case)
     if name == "listLocks":
@@ -185,15 +224,13 @@ def before_call(context, case, kwargs):
         token_or_force(case)
     if name in ("extendLock", "releaseLock"):
         number_tokens(case)
-    if name == "acquireLock" and isinstance(case.body, dict) and \
-            "resources" in case.body:
-        shorten(case.body["resources"])
+    if name == "acquireLock" and isinstance(case.body, dict):
+        one_kind(case.body)
     if name == "acquireLock" and isinstance(case.body, dict) and \
             "limit" in case.body:
         fit_permits(case.body)
-    if name == "getLock" and "limit" in (case.query or {}) and \
-            not of_a_pool(case):
-        case.query.pop("limit")
+    if name == "getPool" and not of_a_pool(case):
+        path["id"] = "p"
     # the lock may be held for longer than anybody here wants to wait
     if name == "acquireLock" and isinstance(case.body, dict) and \
             "wait_ms" in case.body:
@@ -207,4 +244,5 @@ def before_call(context, case, kwargs):
         # and gone after its release: another reader would hold it still
         if case.body.get("mode") == "shared":
             case.body.pop("resources", None)
+            case.body.pop("limit", None)
             case.body["resource"] = next(one_reader)
