@@ -21,11 +21,17 @@ void render_lock(struct json *json, struct span names)
     json_close_array(json);
 }
 
+static void put_mode(struct json *json, const struct engine_result *result)
+{
+    json_put_text(json, "mode",
+                  span_of(result->is_shared ? "shared" : "exclusive"));
+}
+
 /* Members that are unknown are left out, never null. */
 void render_holder(struct json *json, const struct engine_result *result)
 {
-    if (result->is_shared)
-        json_put_text(json, "mode", span_of("shared"));
+    if (result->is_shared || result->number > 0) /* else nobody knows */
+        put_mode(json, result);
     if (result->holders > 0)
         json_put_integer(json, "readers", result->holders);
     if (result->remaining_ms >= 0)
@@ -83,8 +89,7 @@ char *render_grant(const struct engine_result *result,
         put_permit(&json, result->resource, times->limit);
     else
         render_lock(&json, result->resource);
-    if (result->is_shared)
-        json_put_text(&json, "mode", span_of("shared"));
+    put_mode(&json, result);
     json_put_text(&json, "token", result->token);
     json_put_integer(&json, "fencing_token", result->number);
     json_put_integer(&json, "ttl_ms", result->ttl_ms);

@@ -120,7 +120,7 @@ with Client(base_url=sys.argv[1]) as client:
 
     alone = expect(acquire_lock.sync_detailed(client=client, body=writer), 201,
                    Grant)
-    assert not alone.mode
+    assert alone.mode == "exclusive"
     shared = expect(extend_lock.sync_detailed(
         alone.id, client=client, x_lock_token=alone.token,
         body=ExtendRequest(mode=Mode.SHARED)), 200, Grant)

@@ -157,7 +157,8 @@ TEST(a_refused_acquire_tells_who_holds_the_lock)
     ask_answer(play.now_us);
     expect(HEAD("refused", "acquire") ORDER OWNER
            "\"status\":409,\"code\":\"lock_held\",\"held_by\":{"
-           "\"remaining_ms\":#," NUMBER "\"owner\":\"web-3\"}}");
+           "\"mode\":\"exclusive\",\"remaining_ms\":#," NUMBER
+           "\"owner\":\"web-3\"}}");
 }
 
 TEST(a_forced_release_tells_what_came_of_it)

@@ -74,7 +74,7 @@ TEST(without_a_quorum_the_pool_is_told)
 static bool send_look(const char *id, const char *limit)
 {
     static char target[64]; /* the request borrows from it */
-    snprintf(target, sizeof target, "/locks/%s", id);
+    snprintf(target, sizeof target, "/pools/%s", id);
     query_add(&ask.request.query, span_of("limit"), span_of(limit));
     return ask_send("GET", target, NULL);
 }

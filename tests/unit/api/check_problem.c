@@ -105,9 +105,11 @@ TEST(holder_is_told_as_far_as_known)
                               .held_by = &held};
     problem_respond(&problem, "r", &response);
     ck_assert_int_eq(response.retry_after_ms, 5);
-    ck_assert_has(response.body, ",\"retry_after_ms\":5,\"held_by\":"
-                                 "{\"remaining_ms\":5,\"fencing_token\":7,"
-                                 "\"owner\":\"me\"}}\n");
+    ck_assert_has(
+        response.body,
+        ",\"retry_after_ms\":5,\"held_by\":"
+        "{\"mode\":\"exclusive\",\"remaining_ms\":5,\"fencing_token\":7,"
+        "\"owner\":\"me\"}}\n");
     free(response.body);
     problem.held_by = &foreign;
     problem_respond(&problem, "r", &response);

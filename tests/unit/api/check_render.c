@@ -55,7 +55,7 @@ TEST(grant_is_rendered_as_documented)
     struct render_times times = {1, 10000, &waited_ms, 0};
     static const char expected[] =
         "{\"id\":\"order:42\",\"resource\":\"order:42\","
-        "\"token\":\"1795221641865000.8f1c.web-3\","
+        "\"mode\":\"exclusive\",\"token\":\"1795221641865000.8f1c.web-3\","
         "\"fencing_token\":1795221641865000,\"ttl_ms\":30000,"
         "\"validity_ms\":29692,\"elapsed_ms\":1,\"renew_after_ms\":10000,"
         "\"waited_ms\":1500,\"owner\":\"web-3\","
