@@ -30,7 +30,7 @@ LISTED = ("", "a/", "a/x", "b", "c/", "ä")
 TOKEN = "1795221641865000.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
 KINDS = {"POST /locks", "PUT /locks/<id>/extend", "PUT /locks",
          "DELETE /locks/<id>",
-         "GET /locks/<id>", "GET /locks", "GET /nodes", "GET /readyz?verbose",
+         "GET /locks/<id>", "GET /locks", "GET /pools/<id>", "GET /nodes", "GET /readyz?verbose",
          "GET /metrics", "DELETE /locks/<id>?force=…"}
 
 
@@ -82,6 +82,8 @@ class Call:
             body = {"ttl_ms": 1000, **named(self.names)}
         elif self.kind == "PUT /locks":
             body = {"locks": [{"id": lock_id(self.names), "token": TOKEN}]}
+        elif self.kind == "GET /pools/<id>":
+            path += "?limit=3"
         elif self.kind == "GET /locks" and self.prefix:
             path += f"?prefix={quote(self.prefix)}"
         return method, path.replace("…", "1795221641865000"), body
@@ -120,7 +122,8 @@ def calls() -> list[Call]:
     with_names = [kind for kind in sorted(KINDS) if "<id>" in kind or
                   kind in ("POST /locks", "PUT /locks")]
     alone = ("GET /nodes", "GET /readyz?verbose", "GET /metrics")
-    return [Call(kind, names) for kind in with_names for names in NAMES] + [
+    return [Call(kind, names) for kind in with_names for names in NAMES
+            if len(names) == 1 or kind != "GET /pools/<id>"] + [
         Call("GET /locks", (), prefix) for prefix in LISTED] + [
         Call(kind) for kind in alone]
 
