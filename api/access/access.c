@@ -332,7 +332,7 @@ static enum account_result judge(struct access *access, struct account *account,
         account->holder.most != 0 && request->idempotency_key.ptr == NULL &&
         holdings_is_full(access->holdings, &account->holder,
                          request->head_read_us))
-        refuse(request, PROBLEM_RATE_LIMITED, too_many_locks);
+        refuse(request, PROBLEM_LOCK_QUOTA_EXCEEDED, too_many_locks);
     /* list_begin looks again */
     if ((match->route == ROUTE_LIST || match->route == ROUTE_POOL) &&
         !has_place(access, account, PLACE_LIST, ENGINE_LISTS_MAX)) {
@@ -463,18 +463,19 @@ bool access_narrow(struct access *access, struct http_request *request,
 /* ---- locks held --------------------------------------------------------- */
 
 /* It may not have one more of these; false. */
-static bool respond_busy(struct http_request *request, const char *detail,
-                         struct http_response *response)
+static bool respond_busy(struct http_request *request, enum problem_code code,
+                         const char *detail, struct http_response *response)
 {
     note_result(request, ACCOUNT_LIMITED);
-    problem_respond_busy(PROBLEM_RATE_LIMITED, detail, request->id, response);
+    problem_respond_busy(code, detail, request->id, response);
     return false;
 }
 
 void access_refuse_claim(struct http_request *request,
                          struct http_response *response)
 {
-    (void)respond_busy(request, too_many_locks, response);
+    (void)respond_busy(request, PROBLEM_LOCK_QUOTA_EXCEEDED, too_many_locks,
+                       response);
 }
 
 static bool claim(struct access *access, struct http_request *request,
@@ -489,7 +490,8 @@ static bool claim(struct access *access, struct http_request *request,
     case HOLDINGS_CLAIMED:
         return true;
     case HOLDINGS_FULL:
-        return respond_busy(request, too_many_locks, response);
+        return respond_busy(request, PROBLEM_LOCK_QUOTA_EXCEEDED,
+                            too_many_locks, response);
     default:
         problem_respond_overloaded(
             "not enough memory to count this lock; nothing was done",
@@ -591,7 +593,8 @@ bool access_take_place(struct access *access, struct http_request *request,
     if (account == NULL)
         return true;
     if (!has_place(access, account, place, most))
-        return respond_busy(request, no_place[place], response);
+        return respond_busy(request, PROBLEM_RATE_LIMITED, no_place[place],
+                            response);
     access->places.taken[place]++;
     account->places.taken[place]++;
     request->caller->placed = account;

@@ -35,6 +35,8 @@ const struct problem_kind problem_kinds[PROBLEM_CODES] = {
                                  "Shared lock stays shared"},
     [PROBLEM_TOO_MANY_WAITERS] = {429, "too_many_waiters", "Too many waiters"},
     [PROBLEM_RATE_LIMITED] = {429, "rate_limited", "Limit reached"},
+    [PROBLEM_LOCK_QUOTA_EXCEEDED] = {429, "lock_quota_exceeded",
+                                     "Too many locks"},
     [PROBLEM_NO_QUORUM] = {503, "no_quorum", "Not enough nodes"},
     [PROBLEM_VALIDITY_EXHAUSTED] = {503, "validity_exhausted",
                                     "Answered too late"},

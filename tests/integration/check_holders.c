@@ -62,7 +62,7 @@ static void extend(struct lock *lock, const char *json, int status)
     const struct answer *a =
         AUTH(server, "green", .method = "PUT", .path = path,
              .token = lock->token, .json = json);
-    answer_expect(a, status, status == 200 ? NULL : "rate_limited");
+    answer_expect(a, status, status == 200 ? NULL : "lock_quota_exceeded");
     if (status == 200)
         PRINT_TO(lock->token, "%s", answer_text(a, "token"));
 }

@@ -164,7 +164,7 @@ static void expect_locks(int count)
 static void expect_full(void)
 {
     const struct answer *a = auth_acquire(server, "green", MORE, NULL);
-    answer_expect(a, 429, "rate_limited");
+    answer_expect(a, 429, "lock_quota_exceeded");
     ck_assert_has(answer_text(a, "detail"), "locks");
 }
 
@@ -213,7 +213,7 @@ TEST(a_permit_whose_answer_was_lost_is_repeated)
     answer_expect(acquire_permit(first), 201, NULL);
     expect_locks(2);
     answer_expect(acquire_permit("Idempotency-Key: 0123456789abcdeg"), 429,
-                  "rate_limited");
+                  "lock_quota_exceeded");
     const struct answer *again =
         answer_expect(acquire_permit(first), 200, NULL);
     lock_read(&permit, again->json);

@@ -593,7 +593,7 @@ static void permits_run(struct permits *permits, struct pool *pool)
     if (!pool->is_surveyed && permit_first_waiting(pool) != NULL)
         plan_retry(permits, pool);
     (void)permit_set_pool_timer(permits, pool);
-    pools_leave(&permits->pools, pool);
+    pools_unuse(&permits->pools, pool);
 }
 
 static void on_tried(struct ticket *ticket)
@@ -627,7 +627,7 @@ static void dismiss(struct ticket *ticket)
             it->pool->waits = NULL;
         waitqueues_unuse(&it->permits->waits->queues, queue);
     }
-    pools_leave(pools, it->pool);
+    pools_unuse(pools, it->pool);
 }
 
 /* Its pool, and what tells of releases if it waits. False: no memory, and
@@ -649,7 +649,7 @@ static bool enrol(struct permit *it, struct span name)
             return true;
         }
     }
-    pools_leave(&permits->pools, pool);
+    pools_unuse(&permits->pools, pool);
     return false;
 }
 

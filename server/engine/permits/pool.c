@@ -288,7 +288,7 @@ struct pool *pools_use(struct pools *pools, struct span name)
     return pool;
 }
 
-void pools_leave(struct pools *pools, struct pool *pool)
+void pools_unuse(struct pools *pools, struct pool *pool)
 {
     assert(pool->users > 0);
     if (--pool->users > 0)

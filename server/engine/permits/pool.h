@@ -196,7 +196,7 @@ struct pool *pools_find(const struct pools *pools, struct span name);
 struct pool *pools_use(struct pools *pools, struct span name);
 
 /* One user less: without any, it is idle, and may be forgotten. */
-void pools_leave(struct pools *pools, struct pool *pool);
+void pools_unuse(struct pools *pools, struct pool *pool);
 
 /* Its hints are right more often than not. */
 bool pool_is_trusted(const struct pool *pool);

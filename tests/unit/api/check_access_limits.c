@@ -214,14 +214,19 @@ static void hold(const char *body)
     deliver();
 }
 
-static void expect_full(const char *body)
+static void expect_refused(const char *body, enum problem_code code)
 {
     ck_assert(!acquire(body));
     if (ask.caller.refusal.detail != NULL)
-        ck_assert_int_eq(ask.caller.refusal.code, (int)PROBLEM_RATE_LIMITED);
+        ck_assert_int_eq(ask.caller.refusal.code, (int)code);
     else
-        ask_expect(429, "rate_limited");
+        ask_expect(429, problem_kinds[code].name);
     end(true);
+}
+
+static void expect_full(const char *body)
+{
+    expect_refused(body, PROBLEM_LOCK_QUOTA_EXCEEDED);
 }
 
 /* One for each name, but no more than the burst. */
@@ -246,7 +251,7 @@ TEST(an_acquire_counts_as_many_requests_as_it_has_names)
             ck_assert_int_eq(ask.response.status, 201);
             deliver();
         }
-        expect_full(rows[i].body);
+        expect_refused(rows[i].body, PROBLEM_RATE_LIMITED);
         access_free(judged_access);
     }
     judged_use("a " AUTHTEXT_SECRET " lock prefix=* rate=2\n");
@@ -361,7 +366,7 @@ TEST(an_extended_lock_counts)
     expect_full(Z);
     (void)admit("PUT", "/locks/z/extend");
     ck_assert(ask_send("PUT", "/locks/z/extend", TOKEN_A));
-    ask_expect(429, "rate_limited");
+    ask_expect(429, "lock_quota_exceeded");
     end(true);
 }
 
@@ -433,7 +438,7 @@ TEST(readers_from_other_servers_are_told_apart)
     expect_metric("redlockd_identity_locks{identity=\"a\"} 2\n");
     (void)admit("PUT", "/locks/x/extend");
     ck_assert(ask_send("PUT", "/locks/x/extend", READER("0", "1")));
-    ask_expect(429, "rate_limited");
+    ask_expect(429, "lock_quota_exceeded");
     end(true);
 }
 

@@ -284,7 +284,7 @@ TEST(locks_beyond_those_that_it_may_hold_are_refused_alone)
     ask_answer(play.now_us);
     ck_assert_ptr_null(text(0, "code"));
     ck_assert_str_eq(text(1, "code"), "lock_not_found");
-    ck_assert_str_eq(text(2, "code"), "rate_limited");
+    ck_assert_str_eq(text(2, "code"), "lock_quota_exceeded");
     authtext_expect_metric(judged_access, play.now_us,
                            "redlockd_identity_locks{identity=\"a\"} 1\n");
 }

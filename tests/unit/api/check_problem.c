@@ -80,6 +80,7 @@ TEST(each_code_has_its_status_and_a_name_of_its_own)
         [PROBLEM_UPGRADE_REFUSED] = 409,
         [PROBLEM_TOO_MANY_WAITERS] = 429,
         [PROBLEM_RATE_LIMITED] = 429,
+        [PROBLEM_LOCK_QUOTA_EXCEEDED] = 429,
         [PROBLEM_NO_QUORUM] = 503,
         [PROBLEM_VALIDITY_EXHAUSTED] = 503,
         [PROBLEM_OVERLOADED] = 503,

@@ -57,7 +57,7 @@ TEST(each_name_has_a_pool_of_its_own)
 TEST(what_is_known_of_a_pool_without_users_is_kept)
 {
     slotset_add(&pool->taken, 7);
-    pools_leave(&pools, pool);
+    pools_unuse(&pools, pool);
     ck_assert_ptr_eq(pools_find(&pools, span_of("a")), pool);
     ck_assert_ptr_eq(pools_use(&pools, span_of("a")), pool);
     ck_assert(slotset_has(&pool->taken, 7));
@@ -66,10 +66,10 @@ TEST(what_is_known_of_a_pool_without_users_is_kept)
 
 TEST(not_of_any_number_of_them)
 {
-    pools_leave(&pools, pool);
+    pools_unuse(&pools, pool);
     for (int i = 0; i < 1000; i++) {
         ck_assert_ptr_nonnull(pools_find(&pools, span_of("a")));
-        pools_leave(&pools, pools_use(&pools, span_of(textf("b%d", i))));
+        pools_unuse(&pools, pools_use(&pools, span_of(textf("b%d", i))));
     }
     ck_assert_ptr_null(pools_find(&pools, span_of("a")));
     ck_assert_ptr_nonnull(pools_find(&pools, span_of("b0")));

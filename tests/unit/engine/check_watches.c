@@ -103,12 +103,11 @@ static int inspections_within(int64_t us)
 TEST(each_name_has_a_share_of_the_inspections)
 {
     static const char names[] = "\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\nm\nn\no\np";
-    char lock[sizeof names + 4];
     int locks = 0;
     while (locks < 80) { /* with 1280 names */
-        snprintf(lock, sizeof lock, "a%03d%s", locks++, names);
+        struct span lock = span_of(textf("a%03d%s", locks++, names));
         ck_assert_uint_ne(
-            engine_watch(play.engine, span_of(lock), NOBODY, WAIT_MS, NULL), 0);
+            engine_watch(play.engine, lock, NOBODY, WAIT_MS, NULL), 0);
         if (locks % 10 == 0)
             ck_assert_int_eq(inspections_within(2 * TICK_US), 10);
     }
