@@ -63,7 +63,7 @@ static bool read_list(const struct http_request *request,
 {
     static const enum query_argument arguments[] = {QUERY_PREFIX, QUERY_LIMIT,
                                                     QUERY_CURSOR};
-    struct faults errors = {.count = 0};
+    struct faults errors = {.in = "query"};
     *list = (struct engine_list){.limit = LIST_LIMIT_DEFAULT,
                                  .is_resource = is_resource};
     for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++) {
@@ -112,7 +112,7 @@ static bool read_pool_limit(struct http_request *request,
 {
     char digits[4];
     struct span text;
-    struct faults errors = {.count = 0};
+    struct faults errors = {.in = "query"};
     const char *reason =
         query_read(&request->query, QUERY_LIMIT, digits, sizeof digits, &text);
     if (reason == NULL)
@@ -217,7 +217,7 @@ void list_answer(const struct service *service, struct http_request *request,
                  struct http_response *response)
 {
     char detail[PROBLEM_DETAIL_MAX];
-    struct faults errors = {.count = 0};
+    struct faults errors = {.in = "query"};
     const struct engine_page *page =
         engine_take_page(service->engine, request->op);
     if (page->outcome == LIST_PAGE && request->match.route == ROUTE_POOL) {

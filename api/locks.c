@@ -438,7 +438,7 @@ static bool read_force(const struct http_request *request, int64_t *number,
 {
     char digits[TOKEN_NUMBER_LEN];
     struct span text;
-    struct faults errors = {.count = 0};
+    struct faults errors = {.in = "query"};
     const char *reason =
         query_read(&request->query, QUERY_FORCE, digits, sizeof digits, &text);
     bool is_all = span_is(text, "all");
@@ -491,7 +491,8 @@ static bool take_token(struct http_request *request, const struct body *body,
     struct token_parts parts;
     const char *reason = find_token(request, body, token);
     if (reason != NULL) {
-        struct faults errors = {.count = 0};
+        bool is_in_body = body->token.ptr != NULL;
+        struct faults errors = {.in = is_in_body ? "body" : "header"};
         faults_add(&errors, "/token", "%s", reason);
         problem_respond_faults(&errors, request->id, response);
         return false;
@@ -567,7 +568,7 @@ static bool begin_with_token(const struct service *service,
 bool locks_read_watch(const struct http_request *request, struct watch *watch,
                       struct http_response *response)
 {
-    struct faults errors = {.count = 0};
+    struct faults errors = {.in = "query"};
     bool has_after = query_has(&request->query, QUERY_AFTER);
     bool has_wait = query_has(&request->query, QUERY_WAIT);
     char text[TOKEN_NUMBER_LEN];

@@ -455,6 +455,7 @@ bool body_read(struct body *body, struct span text, enum lock_call call,
 {
     struct reader reader = {body, max_ttl_ms, errors};
     *body = (struct body){0};
+    errors->in = "body";
     errors->count = 0;
     body->root = load_object(text, errors);
     if (body->root == NULL)
@@ -588,6 +589,7 @@ bool locklist_read(struct locklist *list, struct span text, int64_t max_ttl_ms,
     const json_t *value;
     list->ttl_ms = 0;
     list->count = 0;
+    errors->in = "body";
     errors->count = 0;
     list->root = load_object(text, errors);
     if (list->root == NULL)

@@ -80,6 +80,8 @@ static void put_errors(struct json *json, const struct faults *errors)
     json_open_array(json, "errors");
     for (int i = 0; i < errors->count; i++) {
         json_open_object(json, NULL);
+        json_put_text(json, "in",
+                      span_of(errors->in != NULL ? errors->in : "body"));
         json_put_text(json, "pointer", span_of(errors->list[i].pointer));
         json_put_text(json, "detail", span_of(errors->list[i].detail));
         json_close_object(json);

@@ -44,13 +44,16 @@ enum {
     FAULT_DETAIL_MAX = 240,
 };
 
-/* What is wrong with one member of a body; pointer as in RFC 6901. */
+/* What is wrong with one member of a body, one argument or one header field;
+ * pointer as in RFC 6901. */
 struct fault {
     char pointer[FAULT_POINTER_MAX + 1];
     char detail[FAULT_DETAIL_MAX + 1];
 };
 
+/* Of one part of a request. */
 struct faults {
+    const char *in; /* "body", "query" or "header"; static; NULL: "body" */
     int count;
     struct fault list[FAULTS_MAX];
 };

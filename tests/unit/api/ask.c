@@ -154,8 +154,9 @@ void ask_expect_detail(const char *part)
     ck_assert_has(detail, part);
 }
 
-void ask_expect_pointer(const char *pointer)
+void ask_expect_pointer(const char *in, const char *pointer)
 {
+    ck_assert_str_eq(ask_text("errors.0.in"), in);
     ck_assert_str_eq(ask_text("errors.0.pointer"), pointer);
 }
 

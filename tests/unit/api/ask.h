@@ -55,7 +55,7 @@ void ask_expect(int status, const char *code);
  * of them, points there. */
 void ask_expect_now(int status, const char *code);
 void ask_expect_detail(const char *part);
-void ask_expect_pointer(const char *pointer);
+void ask_expect_pointer(const char *in, const char *pointer);
 
 /* It is about order:42 · its operation is closed · it is to be tried again, if
  * most_ms is not 0. */

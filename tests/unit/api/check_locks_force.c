@@ -22,7 +22,7 @@ static void expect_refused(const char *detail)
     ck_assert(ask_send("DELETE", "/locks/order:42", NULL));
     ask_expect(400, "invalid_request");
     ck_assert_str_eq(ask_text("detail"), detail);
-    ask_expect_pointer("/force");
+    ask_expect_pointer("query", "/force");
     ck_assert_int_eq(play.sent_count, 0);
 }
 

@@ -97,8 +97,14 @@ TEST(what_is_wrong_is_listed)
     ck_assert_uint_eq(json_array_size(ask_member("errors")), 2);
     ask_anew();
     ck_assert(ask_send("PUT", "/locks/a/extend", NULL));
-    ask_expect_pointer("/token");
+    ask_expect_pointer("header", "/token");
     ck_assert_str_eq(ask_text("errors.0.detail"), ask_text("detail"));
+    ask_anew();
+    ck_assert(ask_send("PUT", "/locks/a/extend", "{\"token\":\"x\"}"));
+    ask_expect_pointer("body", "/token");
+    ask_anew();
+    ck_assert(ask_send("POST", "/locks", "{\"resource\":\"a\",\"limit\":0}"));
+    ask_expect_pointer("body", "/limit");
 }
 
 /* The one in the body is in check_locks.c. */

@@ -45,7 +45,7 @@ TEST_EACH(a_wrong_argument_is_told, bad)
     ck_assert(watch(bad[_i].query));
     ask_expect(400, "invalid_request");
     ck_assert_uint_eq(json_array_size(ask_member("errors")), 1);
-    ask_expect_pointer(bad[_i].pointer);
+    ask_expect_pointer("query", bad[_i].pointer);
 }
 
 /* There is nothing to wait for, or no time. */

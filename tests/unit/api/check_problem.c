@@ -186,7 +186,8 @@ TEST(errors_are_listed_up_to_a_limit)
     ck_assert_int_eq(errors.count, FAULTS_MAX);
     problem_respond(&problem, "r", &response);
     ck_assert_has(response.body,
-                  "\"errors\":[{\"pointer\":\"/a\",\"detail\":\"number 0\"},");
+                  "\"errors\":[{\"in\":\"body\",\"pointer\":\"/a\",\"detail\":"
+                  "\"number 0\"},");
 }
 
 /* A text is cut between characters, or the problem could not be rendered. */
@@ -207,7 +208,8 @@ TEST_RANGE(long_texts_are_cut_between_characters, 0, 4)
                                   .errors = &errors};
         problem_respond(&problem, "r", &response);
         ck_assert_ptr_nonnull(response.body);
-        ck_assert_has(response.body, "\"errors\":[{\"pointer\"");
+        ck_assert_has(response.body,
+                      "\"errors\":[{\"in\":\"body\",\"pointer\"");
         free(response.body);
         response.body = NULL;
     }
