@@ -195,7 +195,8 @@ static void put_node(struct json *json, const struct engine_node_view *view,
     json_put_text(json, "state", span_of(view->state));
     json_put_text(json, "detail", span_of(view->detail));
     json_put_boolean(json, "voting", view->is_voting);
-    json_put_integer(json, "since_ms", (now_us - view->since_us) / US_PER_MS);
+    json_put_integer(json, "state_age_ms",
+                     (now_us - view->since_us) / US_PER_MS);
     if (view->quarantine_us > 0)
         json_put_integer(json, "quarantine_ms",
                          divide_up(view->quarantine_us, US_PER_MS));

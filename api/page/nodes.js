@@ -47,7 +47,7 @@ class Nodes {
 
   show(answer, now) {
     for (const node of answer.nodes) {
-      node.sinceAt = now - node.since_ms;
+      node.sinceAt = now - node.state_age_ms;
       if (node.quarantine_ms !== undefined) {
         node.endsAt = now + node.quarantine_ms;
       }

@@ -153,7 +153,7 @@ class Stack:
         nodes = ask(port, "GET", "/nodes")[1]
         if nodes.get("voting") != NODES:
             return -1
-        return nodes["nodes"][node]["since_ms"] / 1000
+        return nodes["nodes"][node]["state_age_ms"] / 1000
 
     def lose(self, node: int, port: int, is_killed: bool = False) -> float:
         """Returns after how many seconds all vote again. On a busy machine they

@@ -118,7 +118,7 @@ TEST(nodes_are_told_with_the_age_of_their_states)
     int64_t before_us = clock_now_us();
     get("/nodes");
     int64_t after_us = clock_now_us();
-    int64_t since_ms = ask_number("nodes.0.since_ms");
+    int64_t since_ms = ask_number("nodes.0.state_age_ms");
     ck_assert_int_ge(since_ms, (before_us - view.since_us) / 1000);
     ck_assert_int_le(since_ms, (after_us - view.since_us) / 1000);
 }

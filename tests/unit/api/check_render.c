@@ -148,7 +148,7 @@ TEST(nodes_are_rendered)
            "\"nodes\":[{\"node\":\"n:1\",\"address\":\"h:2\","
            "\"state\":\"loading\","
            "\"detail\":\"why\",\"voting\":false,"
-           "\"since_ms\":2000}]}\n");
+           "\"state_age_ms\":2000}]}\n");
     nodes.list[0].has_clock = true;
     nodes.list[0].clock_offset_us = -1500;
     nodes.list[0].rtt_us = 321;
@@ -158,7 +158,7 @@ TEST(nodes_are_rendered)
     nodes.list[0].clock_steps = 1;
     nodes.list[0].is_connected = true;
     expect(render_nodes(&nodes, &body_len),
-           ",\"since_ms\":2000,\"quarantine_ms\":1501,"
+           ",\"state_age_ms\":2000,\"quarantine_ms\":1501,"
            "\"clock_lead_ms\":-1,\"clock_steps\":1,"
            "\"rtt_us\":321,\"durable\":false}");
     nodes.list[0].is_durable = true;
