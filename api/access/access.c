@@ -629,11 +629,11 @@ static void note_release(struct access *access,
                          const struct http_request *request,
                          const struct engine_result *result)
 {
-    struct holding *claim = request->caller->claim;
+    struct holding *held = request->caller->claim;
     if (request->match.call == LOCK_FORCE)
         holdings_force(access->holdings, result->resource, request->number);
-    else if (claim != NULL)
-        holdings_release(access->holdings, claim, request->number);
+    else if (held != NULL)
+        holdings_release(access->holdings, held, request->number);
 }
 
 /* Granted, or extended. */
@@ -679,13 +679,13 @@ void access_note(struct access *access, struct http_request *request,
 void access_note_abandoned(struct access *access, struct http_request *request,
                            const struct engine_result *result, int64_t now_us)
 {
-    struct holding *claim = request->caller->claim;
+    struct holding *held = request->caller->claim;
     bool is_acquire = request->match.call == LOCK_ACQUIRE;
     if (!is_acquire || result->is_repeat)
         access_note(access, request, result, now_us);
-    else if (claim != NULL && request->is_shared)
+    else if (held != NULL && request->is_shared)
         /* that of a reader with the key: its repeat is not undone */
-        holdings_keep(access->holdings, claim,
+        holdings_keep(access->holdings, held,
                       now_us + request->ttl_ms * US_PER_MS);
 }
 

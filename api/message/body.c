@@ -137,6 +137,10 @@ static json_t *load_object(struct span text, struct faults *errors)
     }
     json_t *root = jsonload(text.ptr, text.len,
                             JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    if (root != NULL && json_is_null(root)) {
+        json_decref(root);
+        root = jsonload("{}", 2, 0, &error);
+    }
     if (jsonload_has_failed())
         return NULL;
     if (root == NULL) {
@@ -149,10 +153,6 @@ static json_t *load_object(struct span text, struct faults *errors)
                    reason != NULL ? reason : "the syntax is invalid",
                    error.line, error.column);
         return NULL;
-    }
-    if (json_is_null(root)) {
-        json_decref(root);
-        return load_object(span_of("{}"), errors);
     }
     if (!json_is_object(root)) {
         faults_add(errors, "", "the body is %s; it must be an object",

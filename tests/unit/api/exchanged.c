@@ -28,6 +28,7 @@ enum exchange_step exchanged_ask(const char *fields)
         pair.it->request.method = "GET";
     if (pair.it->request.target == NULL)
         pair.it->request.target = "/";
+    free(exchanged.response.body);
     memset(&exchanged.response, 0x55, sizeof exchanged.response);
     return exchange_begin(&pair.service, pair.it, &head, false,
                           &exchanged.response);
