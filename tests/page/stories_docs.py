@@ -185,7 +185,7 @@ def the_contents_of_a_phone_are_short(browser: Browser, _: Service) -> None:
         return groups.map((group) => [group.innerText.split('\\n')[0],
                                       group.open])""")
     assert [name for name, is_open in found if is_open] == \
-        ["Locks", "Operation"], found
+        ["Locks", "Operations"], found
     assert len(found) == 5, found
     browser.resize(*WIDE)
 
