@@ -28,7 +28,6 @@ PLACES = [
     ("CHANGELOG.md", r"\A(?s:.*?)^## (\S+)"),
     ("debian/changelog", r"\Aredlockd \((\S+)\) unstable;"),
     ("openapi.yaml", r"^  version: (\S+)$"),
-    ("openapi.yaml", r"title: redlockd, version: ([\d.]+)\}"),
     ("api/clients/python/pyproject.toml", r'^version = "(.+)"$'),
     ("api/clients/node/package.json", r'^  "version": "(.+)",$'),
     ("Dockerfile", r"^ARG VERSION=(\S+)$"),
