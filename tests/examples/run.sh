@@ -25,7 +25,7 @@ go_program() { # name
     cp "$from/guide/$1.go" "$folder/main.go"
     sed -i '/^.\/go:build ignore$/d' "$folder/main.go"
     printf 'module example.org/guide\n\ngo 1.19\n\n%s\n%s\n' \
-        'require redlockd.example/redlockd v0.1.0' \
+        "require redlockd.example/redlockd v$(cat VERSION)" \
         "replace redlockd.example/redlockd => $PWD/api/clients/go" \
         >"$folder/go.mod"
     (cd "$folder" && GOFLAGS=-mod=mod GOTOOLCHAIN=local go vet . &&

@@ -27,6 +27,7 @@ PLACES = [
     ("VERSION", r"^(.+)$"),
     ("CHANGELOG.md", r"\A(?s:.*?)^## (\S+)"),
     ("debian/changelog", r"\Aredlockd \((\S+)\) unstable;"),
+    ("README.md", r"Version ([\d.]+), not released yet"),
     ("openapi.yaml", r"^  version: (\S+)$"),
     ("api/clients/python/pyproject.toml", r'^version = "(.+)"$'),
     ("api/clients/node/package.json", r'^  "version": "(.+)",$'),
@@ -251,12 +252,12 @@ def check_places(counts: Counts, world: World) -> None:
 def check_rest(counts: Counts, world: World) -> None:
     root, version = world.root, version_of(world.root)
     head = git(root, "rev-parse", "HEAD")
-    readme = world.change("README.md", 0, 0, f"This is {version}\n")
+    page = world.change("SECURITY.md", 0, 0, f"This is {version}\n")
     expect(counts, "a place that nobody knows is noticed", root,
-           no_other_place_has_it, "README.md")
+           no_other_place_has_it, "SECURITY.md")
     expect(counts, "what is not committed is noticed", root, all_is_committed,
-           "README.md")
-    (root / "README.md").write_text(readme)
+           "SECURITY.md")
+    (root / "SECURITY.md").write_text(page)
     text = (root / "CHANGELOG.md").read_text()
     for new in "unreleased", "2999-01-31":
         begin = text.index("2020-01-31")
