@@ -272,8 +272,8 @@ TEST(a_bad_wait_is_told_its_limits)
 TEST_RANGE(unknown_members_are_told_which_are_known, 0, LOCK_INSPECT)
 {
     static const char *const lists[] = {
-        [LOCK_ACQUIRE] = "resource, resources, ttl_ms, wait_ms, owner, mode, "
-                         "limit and permits",
+        [LOCK_ACQUIRE] = ("resource, resources, ttl_ms, wait_ms, owner, mode, "
+                          "limit and permits"),
         [LOCK_EXTEND] = "token, ttl_ms and mode",
         [LOCK_RELEASE] = "token",
     };
