@@ -415,7 +415,7 @@ static void grant(int first, enum vote rest)
     play_answer_range(CALL_ACQUIRE, 0, first, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
     engine_close(play.engine, op);
-    play_answer_range(CALL_ACQUIRE, first, 5, rest);
+    play_answer_range(CALL_ACQUIRE, first, 5, (int)rest);
 }
 
 TEST(a_grant_that_some_refused_is_looked_for)
