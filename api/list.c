@@ -6,7 +6,6 @@
 #include "../server/lock/names.h"
 #include "access/access.h"
 #include "access/audit.h"
-#include "locks.h"
 #include "message/problem.h"
 #include "message/render.h"
 

@@ -565,8 +565,15 @@ static bool begin_with_token(const struct service *service,
     return is_answered;
 }
 
-bool locks_read_watch(const struct http_request *request, struct watch *watch,
-                      struct http_response *response)
+/* What the arguments of a watch say. */
+struct watch {
+    int64_t known;   /* as engine_watch has it */
+    int64_t wait_ms; /* 0: it does not wait, or does not say for what */
+};
+
+/* False: response tells which is wrong. */
+static bool read_watch(const struct http_request *request, struct watch *watch,
+                       struct http_response *response)
 {
     struct faults errors = {.in = "query"};
     bool has_after = query_has(&request->query, QUERY_AFTER);
@@ -605,7 +612,7 @@ static bool begin_inspect(const struct service *service,
     char names[NAMES_LEN_MAX];
     struct span resource = route_names(&request->match, names);
     struct watch watch;
-    if (!locks_read_watch(request, &watch, response))
+    if (!read_watch(request, &watch, response))
         return true;
     if (watch.wait_ms == 0)
         return !keep_operation(

@@ -36,14 +36,4 @@ bool locks_extend(const struct service *service, struct http_request *request,
 void locks_answer(const struct service *service, struct http_request *request,
                   int64_t now_us, struct http_response *response);
 
-/* What the arguments of a watch say. */
-struct watch {
-    int64_t known;   /* as engine_watch has it */
-    int64_t wait_ms; /* 0: it does not wait, or does not say for what */
-};
-
-/* False: response tells which is wrong. */
-bool locks_read_watch(const struct http_request *request, struct watch *watch,
-                      struct http_response *response);
-
 #endif

@@ -48,10 +48,9 @@ struct caller {
     char identity[HTTP_IDENTITY_MAX + 1]; /* "": anybody */
     struct refusal refusal;
     struct holding *claim; /* the lock that counts for it; NULL: none */
-    int64_t granted; /* the number of a grant that is released if the answer
-                        gets lost; 0: none */
-    bool
-        shows_token; /* a release, with the token that the claim is held with */
+    int64_t granted;  /* the number of a grant that is released if the answer
+                         gets lost; 0: none */
+    bool shows_token; /* a release: the claim is held with its token */
     bool claims_late; /* a permit beyond its account's limit: only if it turns
                          out to be a repeat of one that counts */
     bool has_result;  /* its account counts the request */
