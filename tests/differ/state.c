@@ -230,6 +230,17 @@ static bool is_same_end(struct run *run, int resource)
     return is_it;
 }
 
+/* A reader whose lock ended between the two nodes' clocks may be known to one
+   of them only. */
+static bool is_repeat_over(struct run *run, const char *key_hash)
+{
+    redisReply *real =
+        ask(run, "PEXPIRETIME " REAL_PREFIX "redlockd:repeat:%s", key_hash);
+    bool is_it = is_over(real->integer);
+    freeReplyObject(real);
+    return is_it;
+}
+
 /* The latest reader with this key hash. */
 static bool is_same_repeat(struct run *run, const char *key_hash)
 {
@@ -240,7 +251,8 @@ static bool is_same_repeat(struct run *run, const char *key_hash)
     struct span sim =
         it != NULL ? (struct span){it->token, it->token_len} : (struct span){0};
     bool is_it = it != NULL ? is_same_text(real, sim) || is_over(it->until_ms)
-                            : real->type == REDIS_REPLY_NIL;
+                            : real->type == REDIS_REPLY_NIL ||
+                                  is_repeat_over(run, key_hash);
     if (!is_it)
         printf("  reader with the key %s\n  real: %s\n  sim : %.*s\n", key_hash,
                real->str != NULL ? real->str : "none", (int)sim.len, sim.ptr);

@@ -186,6 +186,22 @@ class Spare(Node):
         self.wait_until_ready()
 
 
+def reply_end(text: bytes, begin: int = 0) -> int | None:
+    """Behind the first reply in the RESP2 text; None: more is to come."""
+    head_end = text.find(b"\r\n", begin) + 2
+    if head_end < 2:
+        return None
+    kind, rest = text[begin:begin + 1], text[begin + 1:head_end - 2]
+    end: int | None = head_end
+    if kind == b"$" and rest != b"-1":
+        end = head_end + int(rest) + 2
+    elif kind == b"*":
+        for _ in range(int(rest)):
+            if end is not None:
+                end = reply_end(text, end)
+    return end if end is not None and end <= len(text) else None
+
+
 class Redis:
     """A connection to a node of our own, past the proxy."""
 
@@ -206,12 +222,16 @@ class Redis:
         self.socket.sendall(text.encode())
 
     def ask(self, *words: str) -> bytes:
-        """The first piece of the reply."""
         self.send(*words)
-        reply = self.socket.recv(1 << 20)
-        if not reply or reply.startswith(b"-"):
+        reply = b""
+        while (end := reply_end(reply)) is None:
+            piece = self.socket.recv(1 << 20)
+            if not piece:
+                raise OSError(f"{words[0]}: the reply ends after {reply!r}")
+            reply += piece
+        if reply.startswith(b"-"):
             raise OSError(f"{words[0]}: {reply!r}")
-        return reply
+        return reply[:end]
 
     def keys(self) -> dict[str, int]:
         """Names and remaining ms of all keys but redlockd's own."""

@@ -148,10 +148,12 @@ class Strikes(MemoryFaults):
         return False
 
     def _is_whole(self) -> bool:
+        """What servers tell may be old: a node may have lost its data since."""
         try:
             return all(value for server in self.cluster.servers
                        for name, value in server.metrics().items()
-                       if name.startswith("redlockd_node_voting"))
+                       if name.startswith("redlockd_node_voting")) and \
+                all(map(self._has_admission, self.cluster.nodes))
         except OSError:
             return False  # a server that has just died
 

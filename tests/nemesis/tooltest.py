@@ -17,7 +17,7 @@ from connection import (ASKING, BEHIND, CLOSE, HALF, READING, RESET, UNREAD,
                         WAITING, Connection, Leave)
 from history import ACQUIRE, Call
 from jobs import Job
-from nodes import Node, Redis
+from nodes import Node, Redis, reply_end
 from spreadtest import test_read
 from stream import Plain, Secure
 from tls import Tls
@@ -48,6 +48,14 @@ class Link:
             return False
         except TimeoutError:
             return True
+
+
+def test_replies() -> None:
+    whole = b"*3\r\n$5\r\na\r\nbc\r\n*-1\r\n*2\r\n:12\r\n$-1\r\n"
+    for text in (whole, b"+OK\r\n", b"-ERR no\r\n", b"$-1\r\n", b"*0\r\n"):
+        assert reply_end(text + b"+next") == len(text), text
+        for cut in range(len(text)):
+            assert reply_end(text[:cut]) is None, f"{cut} bytes of {text!r}"
 
 
 def test_clock(node: Node) -> None:
@@ -230,6 +238,7 @@ def test_balancer(balancer: Balancer) -> None:
 
 
 def run(cluster: Cluster, quarantine_s: float) -> None:
+    test_replies()
     cluster.wait_for_nodes()
     for node in cluster.nodes:
         test_clock(node)
