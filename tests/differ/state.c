@@ -241,30 +241,43 @@ static bool is_repeat_over(struct run *run, const char *key_hash)
     return is_it;
 }
 
-/* The latest reader with this key hash. */
-static bool is_same_repeat(struct run *run, const char *key_hash)
+/* The latest reader of the lock with this key hash. */
+static bool is_same_repeat(struct run *run, const char *key_hash, int resource)
 {
-    redisReply *real =
-        ask(run, "HGET " REAL_PREFIX "redlockd:repeat:%s token", key_hash);
-    const struct simrepeat *it = simnode_with_key(
-        &run->memory, span_of(key_hash), run->clock_us - ENDS_MS * 1000);
+    char command[128];
+    snprintf(command, sizeof command,
+             "HGET " REAL_PREFIX "redlockd:repeat:%s " REAL_PREFIX "%%s",
+             key_hash);
+    redisReply *real = ask(run, command, simnode_resource(resource));
+    const struct simrepeat *it =
+        simnode_with_key(&run->memory, span_of(key_hash), resource,
+                         run->clock_us - ENDS_MS * 1000);
     struct span sim =
         it != NULL ? (struct span){it->token, it->token_len} : (struct span){0};
     bool is_it = it != NULL ? is_same_text(real, sim) || is_over(it->until_ms)
                             : real->type == REDIS_REPLY_NIL ||
                                   is_repeat_over(run, key_hash);
     if (!is_it)
-        printf("  reader with the key %s\n  real: %s\n  sim : %.*s\n", key_hash,
+        printf("  reader with the key %s of %s\n  real: %s\n  sim : %.*s\n",
+               key_hash, simnode_resource(resource),
                real->str != NULL ? real->str : "none", (int)sim.len, sim.ptr);
     freeReplyObject(real);
     return is_it;
 }
 
-bool state_has_same_locks(struct run *run)
+static bool are_same_repeats(struct run *run)
 {
     for (int i = 0; i < HANDS_KEYS; i++)
-        if (!is_same_repeat(run, hands_keys[i]))
-            return false;
+        for (int k = 0; k < SIM_RESOURCES; k++)
+            if (!is_same_repeat(run, hands_keys[i], k))
+                return false;
+    return true;
+}
+
+bool state_has_same_locks(struct run *run)
+{
+    if (!are_same_repeats(run))
+        return false;
     for (int i = 0; i < SIM_RESOURCES; i++) {
         const struct simkey *key = &run->memory.keys[i];
         if (key->is_set && key->is_shared

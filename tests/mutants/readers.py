@@ -283,13 +283,18 @@ READERS = [
                "        ")], tests="shared"),
     # whom its key finds
     Defect("reader with a key that nobody finds", "differ", "batch", [Edit(
-        SHARE, "            remember(ends[i])\n", "            local _ = 0\n")]),
+        SHARE, "            remember(ARGV[i], ends[i])\n",
+        "            local _ = 0\n")]),
     Defect("reader's key that outlives its release", "differ", "batch", [Edit(
-        SHARED, "            forget()\n", "            local _ = 0\n")]),
+        SHARED, "            forget(lock)\n", "            local _ = 0\n")]),
+    Defect("reader with a key whom a part hides", "unit",
+           "a_reader_that_has_lost_a_part_is_found_by_the_rest", [Edit(
+               SHARED, "redis.pcall('HDEL', at, lock)",
+               "redis.pcall('DEL', at)")], tests="lua_crowd"),
     Defect("reader's key that ends before it", "unit",
            "a_reader_with_a_key_is_known_by_it", [Edit(
-               SHARED, "            left < ends_ms - now_ms then\n",
-               "            left < 0 then\n")], tests="lua_crowd"),
+               SHARED, "left < ends_ms - now_ms then\n",
+               "left < 0 then\n")], tests="lua_crowd"),
     Defect("earlier reader that hides the latest", "differ", "batch", [Edit(
         SHARED, "        if latest and string.sub(latest, 1, 16) > "
         "string.sub(shared, 1, 16) then\n",

@@ -38,7 +38,7 @@ if kind == 'p' then
     -- Whether a repeat with the same key is there: it has replaced this reader,
     -- whose client knows that token now, and releases only that.
     local function is_replaced(lock)
-        local latest = has_key and with_key()
+        local latest = has_key and with_key(lock)
         local ends_ms = latest and (repeated(latest) or 0) > number and
             redis.call('ZSCORE', lock, latest)
         return ends_ms and ends_ms + 0 >= now_ms

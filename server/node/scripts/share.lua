@@ -21,8 +21,6 @@ if kind == 'h' or kind == 'g' and is_shared then
     local seen = kind == 'g' and tonumber(ARGV[b + 2 + n])
     local most = tonumber(ARGV[b + 2 + (kind == 'g' and n + 1 or
         n > 1 and n or 0)])
-    local earlier = kind == 'g' and has_key and with_key()
-    local old = earlier and earlier ~= shared and repeated(earlier)
     local replaced, ends, lasts, is_repeated = {}, {}, {}, false
     local top, slots, numbers, of_writers = nil, {}, {}, {}
     for i = a, b - 1 do
@@ -45,11 +43,13 @@ if kind == 'h' or kind == 'g' and is_shared then
         top, slots[i] = tonumber(known[4]), slot
         numbers[i], of_writers[i] = highest, writers
         lasts[i], ends[i], replaced[i] = last[2], now_ms + ttl_ms, false
+        local earlier = kind == 'g' and has_key and with_key(ARGV[i])
+        local old = earlier and earlier ~= shared and repeated(earlier)
         local left_ms = old and redis.call('ZSCORE', ARGV[i], earlier)
         if left_ms and left_ms + 0 >= now_ms then
             if old <= seen then
                 -- An earlier promise to the client is kept.
-                ends[i], replaced[i] = math.max(ends[i], left_ms), true
+                ends[i], replaced[i] = math.max(ends[i], left_ms), earlier
                 is_repeated = true
             elseif old > number then
                 return {'STALE', old}
@@ -87,10 +87,10 @@ if kind == 'h' or kind == 'g' and is_shared then
     end
     for i = a, b - 1 do
         if replaced[i] then
-            redis.call('ZREM', ARGV[i], earlier)
+            redis.call('ZREM', ARGV[i], replaced[i])
         end
         if has_key then
-            remember(ends[i])
+            remember(ARGV[i], ends[i])
         end
         -- Readers have no order among themselves: a lower number stays below
         -- that in the slot, which only rises.

@@ -17,9 +17,11 @@
 -- number.
 --
 -- A reader whose token has a key hash is also found by that: a hash with the key
--- hash in its name has the token, the one with the highest number if there are
--- several. So a repeat need not look through all readers. It is a hint, and may
--- be missing or old: who holds the lock, the sorted set tells.
+-- hash in its name has, for each lock, the token of the reader who holds it, the
+-- token with the highest number if there are several. So a repeat need not look
+-- through all readers. The entry of a lock is a hint, and may be missing or old:
+-- who holds the lock, the sorted set tells. The entry goes with the reader's part
+-- of that lock: a forced release may leave the reader the other locks.
 --
 -- A function costs nearly as much as a command. So these are made once a batch,
 -- and share.lua does without them if it is about one lock.
@@ -42,35 +44,34 @@ if has_key and not with_key then
             string.sub(shared, 59, 80)
     end
 
-    -- The latest reader with the key of the token, and where that is kept;
-    -- false: none is known.
-    with_key = function()
+    -- The token with the key, of the latest reader of that lock, and where it is
+    -- kept; false: none is known.
+    with_key = function(lock)
         local at = place()
-        local latest = redis.pcall('HGET', at, 'token')
+        local latest = redis.pcall('HGET', at, lock)
         return type(latest) == 'string' and latest, at
     end
 
-    -- The token holds a lock until then, at least.
-    remember = function(ends_ms)
-        local latest, at = with_key()
+    -- The token holds that lock until then, at least.
+    remember = function(lock, ends_ms)
+        local latest, at = with_key(lock)
         if latest and string.sub(latest, 1, 16) > string.sub(shared, 1, 16) then
             return
         end
         if latest ~= shared then
-            redis.pcall('HSET', at, 'token', shared)
+            redis.pcall('HSET', at, lock, shared)
         end
         local left = redis.pcall('PTTL', at)
-        if latest ~= shared or type(left) == 'number' and
-            left < ends_ms - now_ms then
+        if type(left) == 'number' and left < ends_ms - now_ms then
             redis.pcall('PEXPIREAT', at, ends_ms)
         end
     end
 
-    -- The token holds no lock any more.
-    forget = function()
-        local latest, at = with_key()
+    -- The token does not hold that lock any more.
+    forget = function(lock)
+        local latest, at = with_key(lock)
         if latest == shared then
-            redis.pcall('DEL', at)
+            redis.pcall('HDEL', at, lock)
         end
     end
 end
@@ -107,7 +108,7 @@ if shared and not settle and (kind ~= 'h' or n > 1) then
         if refused and added == 1 then
             redis.pcall('ZREM', lock, shared)
         elseif not refused and string.byte(shared, 58) == 43 then
-            remember(ends_ms)
+            remember(lock, ends_ms)
         end
         return refused
     end
@@ -129,7 +130,7 @@ if shared and not settle and (kind ~= 'h' or n > 1) then
             return dropped
         end
         if string.byte(shared, 58) == 43 then
-            forget()
+            forget(lock)
         end
         local has_others, refused = settle(lock)
         local is_ended = tonumber(ends_ms) < now_ms

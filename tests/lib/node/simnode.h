@@ -73,9 +73,11 @@ struct simholder {
     char token[SIM_TOKEN_MAX];
 };
 
-/* The latest reader with the key hash that its token has. */
+/* The latest reader of a lock with the key hash that its token has. */
 struct simrepeat {
-    int64_t until_ms;  /* the last moment, in the node's clock */
+    int64_t until_ms; /* the last moment, in the node's clock: that of all
+                         with this key hash */
+    uint8_t resource;
     uint8_t token_len; /* 0: there is none */
     char token[SIM_TOKEN_MAX];
 };
@@ -191,9 +193,10 @@ void simreply_keep(struct simreply *answer);
 const struct simkey *simnode_key(const struct simmemory *memory, int resource,
                                  int64_t clock_us);
 
-/* The latest reader with this key hash; NULL: none is known then. */
+/* The latest reader of the lock with this key hash; NULL: none is known then.
+ */
 const struct simrepeat *simnode_with_key(const struct simmemory *memory,
-                                         struct span key_hash,
+                                         struct span key_hash, int resource,
                                          int64_t clock_us);
 
 /* Whether a lock has this token then, maybe beside others. */

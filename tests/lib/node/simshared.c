@@ -84,24 +84,31 @@ static struct span repeat_token(const struct simrepeat *it)
     return (struct span){it->token, it->token_len};
 }
 
+static bool has_key(const struct simrepeat *it, struct span key_hash,
+                    int64_t now_ms)
+{
+    return it->token_len > 0 && it->until_ms >= now_ms &&
+           span_is_same(key_of(repeat_token(it)), key_hash);
+}
+
 static struct simrepeat *find_repeat(struct simmemory *memory,
-                                     struct span key_hash, int64_t now_ms)
+                                     struct span key_hash, int resource,
+                                     int64_t now_ms)
 {
     for (int i = 0; i < SIM_REPEATS; i++) {
         struct simrepeat *it = &memory->repeats[i];
-        struct span other = key_of(repeat_token(it));
-        if (it->token_len > 0 && it->until_ms >= now_ms &&
-            other.len == key_hash.len &&
-            memcmp(other.ptr, key_hash.ptr, other.len) == 0)
+        if (has_key(it, key_hash, now_ms) && it->resource == resource)
             return it;
     }
     return NULL;
 }
 
 const struct simrepeat *simnode_with_key(const struct simmemory *memory,
-                                         struct span key_hash, int64_t clock_us)
+                                         struct span key_hash, int resource,
+                                         int64_t clock_us)
 {
-    return find_repeat((struct simmemory *)memory, key_hash, clock_us / 1000);
+    return find_repeat((struct simmemory *)memory, key_hash, resource,
+                       clock_us / 1000);
 }
 
 /* A place for one more: that of the one that ends first. */
@@ -114,31 +121,46 @@ static struct simrepeat *new_repeat(struct simmemory *memory)
     return first;
 }
 
-/* The call's token has a lock until then, at least. */
-static void remember(const struct simbatch *batch, const struct simcall *call,
-                     int64_t ends_ms)
+/* They end together: the latest moment of one is that of all. */
+static void lengthen(struct simmemory *memory, struct span key_hash,
+                     int64_t now_ms)
 {
-    struct span token = call->call.token, key_hash = key_of(token);
-    if (token.len < 58 || token.ptr[57] != '+')
-        return;
-    struct simrepeat *it = find_repeat(batch->memory, key_hash, now_ms(batch));
-    if (it != NULL && memcmp(it->token, token.ptr, SIM_NUMBER_LEN) > 0)
-        return;
-    if (it != NULL && span_is_same(repeat_token(it), token)) {
-        it->until_ms = ends_ms > it->until_ms ? ends_ms : it->until_ms;
-        return;
-    }
-    if (it == NULL)
-        it = new_repeat(batch->memory);
-    it->token_len = (uint8_t)span_copy(it->token, token);
-    it->until_ms = ends_ms;
+    int64_t until_ms = 0;
+    for (int i = 0; i < SIM_REPEATS; i++)
+        if (has_key(&memory->repeats[i], key_hash, now_ms))
+            until_ms = at_least(until_ms, memory->repeats[i].until_ms);
+    for (int i = 0; i < SIM_REPEATS; i++)
+        if (has_key(&memory->repeats[i], key_hash, now_ms))
+            memory->repeats[i].until_ms = until_ms;
 }
 
-/* It has none any more. */
-static void forget(const struct simbatch *batch, struct span token)
+/* The call's token has the lock until then, at least. */
+static void remember(const struct simbatch *batch, const struct simcall *call,
+                     int resource, int64_t ends_ms)
+{
+    struct span token = call->call.token, key_hash = key_of(token);
+    struct simmemory *memory = batch->memory;
+    if (token.len < 58 || token.ptr[57] != '+')
+        return;
+    struct simrepeat *it =
+        find_repeat(memory, key_hash, resource, now_ms(batch));
+    if (it != NULL && memcmp(it->token, token.ptr, SIM_NUMBER_LEN) > 0)
+        return;
+    if (it == NULL) {
+        it = new_repeat(memory);
+        *it = (struct simrepeat){.resource = (uint8_t)resource};
+    }
+    it->token_len = (uint8_t)span_copy(it->token, token);
+    it->until_ms = at_least(it->until_ms, ends_ms);
+    lengthen(memory, key_hash, now_ms(batch));
+}
+
+/* It has the lock no more. */
+static void forget(const struct simbatch *batch, int resource,
+                   struct span token)
 {
     struct simrepeat *it =
-        find_repeat(batch->memory, key_of(token), now_ms(batch));
+        find_repeat(batch->memory, key_of(token), resource, now_ms(batch));
     if (it != NULL && span_is_same(repeat_token(it), token))
         *it = (struct simrepeat){0};
 }
@@ -152,7 +174,8 @@ static struct simholder *find_latest(const struct simbatch *batch,
                                      int64_t *number)
 {
     const struct simrepeat *latest =
-        find_repeat(batch->memory, key_of(call->call.token), now_ms(batch));
+        find_repeat(batch->memory, key_of(call->call.token),
+                    call->resources[place], now_ms(batch));
     if (latest == NULL || key_of(call->call.token).len == 0 ||
         span_is_same(repeat_token(latest), call->call.token) ||
         simkeys_at(batch, call, place) == NULL)
@@ -178,7 +201,7 @@ static void join(const struct simbatch *batch, const struct simcall *call,
     else if (ends_ms > holder->ends_ms)
         holder->ends_ms = ends_ms;
     simholders_settle(batch->memory, resource, now_ms(batch));
-    remember(batch, call, ends_ms);
+    remember(batch, call, resource, ends_ms);
 }
 
 /* The highest number of a writer in the slot. */
@@ -402,7 +425,7 @@ static enum simleft drop(struct simbatch *batch, const struct simcall *call,
                          int place, struct simholder *holder)
 {
     bool is_ended = holder->ends_ms < now_ms(batch);
-    forget(batch, simholder_token(holder));
+    forget(batch, call->resources[place], simholder_token(holder));
     holder->token_len = 0;
     simholders_settle(batch->memory, call->resources[place], now_ms(batch));
     if (!is_ended)

@@ -121,7 +121,7 @@ TEST_RANGE(who_may_only_replace_joins_nowhere, 0, 3)
 
 static const char *known(void)
 {
-    return master_text(&live.master, "HGET " INDEX " token");
+    return master_text(&live.master, "HGET " INDEX " p:a");
 }
 
 /* For as long as it has the lock, and no longer. */
@@ -183,4 +183,30 @@ TEST(an_earlier_reader_does_not_hide_the_latest)
     ck_assert_str_eq(known(), live_token(SECOND));
     ck_assert_int_eq(several_run(CALL_RELEASE, "b", FIRST), VOTE_DELETED);
     ck_assert_str_eq(known(), live_token(SECOND));
+}
+
+/* A forced release took it from a part of what it holds. */
+TEST_RANGE(a_reader_that_has_lost_a_part_is_found_by_the_rest, 0, 2)
+{
+    static const char *const lost[] = {"a", "b"};
+    holders_add(0, FIRST, 60000);
+    holders_add(1, FIRST, 60000);
+    ck_assert_int_eq(several_run(CALL_RELEASE, lost[_i], FIRST), VOTE_DELETED);
+    ck_assert_int_eq(ask(CALL_REPEAT, "a\nb", SECOND, MOST), VOTE_GRANTED);
+    ck_assert(!live.reply.was_free);
+    ck_assert_int_eq(master_integer(&live.master, "ZCARD p:a"), 1);
+    ck_assert_int_eq(master_integer(&live.master, "ZCARD p:b"), 1);
+}
+
+/* Nor does a repair hide it that takes back what it has just set. */
+TEST(a_reader_whose_repair_fails_is_found_by_the_rest)
+{
+    holders_add(1, FIRST, 60000);
+    several_restrict("%%R~p:c ~p:[ab] ~p:redlockd:*");
+    ck_assert_int_eq(several_run(CALL_REPAIR, "a\nb\nc", FIRST),
+                     VOTE_KEY_REFUSED);
+    several_restrict("allkeys");
+    ck_assert_str_eq(holders_of(0), "");
+    ck_assert_int_eq(ask(CALL_REPEAT, "b", SECOND, MOST), VOTE_GRANTED);
+    ck_assert(!live.reply.was_free);
 }

@@ -202,7 +202,7 @@ static int repair_beside(const char *member, int64_t left_ms, const char *token)
              (long long)(live_node_now_us() / 1000 + left_ms), member);
     ck_assert_int_eq(master_integer(&live.master, command), 1);
     ck_assert_int_eq(master_integer(&live.master, "PEXPIRE p:r 60000"), 1);
-    master_integer(&live.master, "HSET p:redlockd:repeat:" HASH " token %s",
+    master_integer(&live.master, "HSET p:redlockd:repeat:" HASH " p:r %s",
                    member);
     call.token = span_of(token);
     return live_ask(&call);

@@ -85,8 +85,8 @@ void holders_add(int lock, const char *token, int64_t left_ms)
                    (long long)ends_ms, live_token(token));
     const char *plus = strchr(live_token(token), '+');
     if (plus != NULL) {
-        master_integer(&live.master, "HSET p:redlockd:repeat:%s token %s",
-                       textf("%.*s", KEY_HASH_LEN, plus + 1),
+        master_integer(&live.master, "HSET p:redlockd:repeat:%s p:%s %s",
+                       textf("%.*s", KEY_HASH_LEN, plus + 1), names[lock],
                        live_token(token));
     }
     long long last_ms = atoll(master_text(
