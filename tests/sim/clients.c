@@ -525,10 +525,12 @@ static bool loses_answer(struct world *world, const struct client *client)
            world_chance(world, 20);
 }
 
-static void note_had(const struct world *world, struct client *client)
+void client_note_had(const struct world *world, struct client *client,
+                     struct span token)
 {
     struct had *had = &client->had;
-    had->key = client->limit > 0 ? client->key : 0;
+    had->key = client->limit > 0 || client->is_shared ? client->key : 0;
+    had->token_len = client->is_shared ? span_copy(had->token, token) : 0;
     had->count = client->count;
     memcpy(had->resources, client->resources, sizeof had->resources);
     had->granted_us = world->now_us;
@@ -565,9 +567,13 @@ static void read_answer(struct world *world, struct client *client)
         result->outcome == OUTCOME_GRANTED && !result->is_repeat)
         ledger_violated(world, "capacity", client_number(world, client),
                         client->resources[0]);
+    if (result->outcome == OUTCOME_GRANTED)
+        ledger_on_repeat(world, client);
     if (result->outcome == OUTCOME_GRANTED && loses_answer(world, client)) {
         client->is_unheard = true;
-        note_had(world, client);
+        client_note_had(world, client, result->token);
+        if (world->has_visitors) /* what an operator may take a part of */
+            visitors_on_grant(world, client);
     } else if (result->outcome == OUTCOME_GRANTED) {
         take_grant(world, client, result);
         holds = true;

@@ -30,7 +30,9 @@
  *              its acquire, is granted no others, if all nodes have them when
  *              it asks and when it is answered. Where a node lacks them, a
  *              quorum may not tell of them; and a majority may have others
- *              with its key, from when it was so
+ *              with its key, from when it was so. One that was granted a shared
+ *              lock, and repeats, has then nothing left of the former grant: no
+ *              majority has that beside the repeat, on none of the resources
  *   own        a key that a client believes in is deleted only by a release
  *              that this client asks for
  *   kept       the lock a client believes in, or a repeat that was asked for
@@ -98,9 +100,11 @@ enum client_event {
     CLIENT_LEAVE
 };
 
-/* Permits whose grant a client does not know. */
+/* Permits, or a shared lock, whose grant a client does not know. */
 struct had {
-    uint64_t key; /* 0: there are none */
+    uint64_t key;     /* 0: there are none */
+    size_t token_len; /* of a shared lock; 0: these are permits */
+    char token[TOKEN_MAX];
     int count;
     int resources[SIM_RESOURCES];
     int64_t granted_us;
@@ -136,7 +140,7 @@ struct client {
     uint64_t ghost_key;  /* the last one that a ghost was given, too */
     int64_t repeated_us; /* when another request with it last began */
     int64_t begun_us;    /* when its own began */
-    struct had had;      /* permits, granted with a key */
+    struct had had;      /* granted with a key */
     bool only_repeats;   /* it may get no permit that it has not already */
     bool is_unheard;     /* it does not know what came of its acquire */
     int64_t ttl_ms;
@@ -184,6 +188,11 @@ struct clients {
 /* How long after it was granted or extended a lock is on all nodes. */
 int64_t client_spread_us(const struct world *world,
                          const struct client *client);
+
+/* The client does not know that it was granted what it asked for with its key.
+   token: of that. */
+void client_note_had(const struct world *world, struct client *client,
+                     struct span token);
 
 void clients_start(struct world *world);
 void clients_on_answer(struct world *world, struct client *client);

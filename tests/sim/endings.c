@@ -479,6 +479,8 @@ void endings_check(struct world *world)
     for (int i = 0; i < APART_TIMES && world->has_visitors && world->has_shared;
          i++)
         visits_check_later(world, (int)world_random(world, SIM_PLAIN));
+    if (world->has_visitors && world->has_shared)
+        visits_check_parts(world, (int)world_random(world, SIM_PLAIN));
     for (int i = 0; i < FORCED_TIMES && world->has_visitors; i++)
         visits_check_rivals(world, (int)world_random(world, SIM_PLAIN));
     if (world->has_shared)

@@ -288,6 +288,28 @@ void ledger_on_permits(struct world *world, const struct client *client)
             violated(world, "same", client);
 }
 
+/* It has taken the place of the reader that its client was before. */
+void ledger_on_repeat(struct world *world, const struct client *client)
+{
+    const struct had *had = &client->had;
+    struct client it = *client;
+    if (had->token_len == 0 || had->key != client->key ||
+        client->ghost_key == client->key ||
+        client->begun_us < had->granted_us + doubt_us(world) - MEASURED_US ||
+        !world->clients->ledger.claims_clocks)
+        return;
+    world->clients->ledger.sames++;
+    it.key = 0; /* not another token with that */
+    it.count = 1;
+    it.token_len =
+        span_copy(it.token, (struct span){had->token, had->token_len});
+    for (int i = 0; i < had->count; i++) {
+        it.resources[0] = had->resources[i];
+        if (nodes_with(world, &it) > SIM_NODES / 2)
+            violated(world, "same", client);
+    }
+}
+
 /* ---- evictions ---------------------------------------------------------- */
 
 /* Only the eviction of the earlier lock let its node grant this one. */

@@ -86,6 +86,9 @@ bool ledger_is_clear(const struct world *world, const struct client *client);
 /* The permits were granted to a client that may have others with its key. */
 void ledger_on_permits(struct world *world, const struct client *client);
 
+/* A client was granted a lock, by an answer that it may not get. */
+void ledger_on_repeat(struct world *world, const struct client *client);
+
 /* Its lock was extended, though the client may not know it yet. */
 void ledger_on_extension(struct world *world, const struct client *client,
                          int64_t number);

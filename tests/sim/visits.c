@@ -256,3 +256,26 @@ void visits_check_crowd(struct world *world, int resource)
     for (int i = 1; i <= most; i++)
         leave(world, i);
 }
+
+/* Its client does not know either answer; the ledger judges the second one. */
+void visits_check_parts(struct world *world, int resource)
+{
+    struct client *holder = &world->clients->client[0];
+    choose(holder, resource, true);
+    client_choose_also(holder, (resource + 1) % SIM_PLAIN);
+    holder->key = ++world->clients->keys;
+    if (!lasts(world) || !endings_ask(world, holder, ASK_ACQUIRE,
+                                      any_server(world), OUTCOME_GRANTED))
+        return;
+    client_note_had(world, holder,
+                    (struct span){holder->token, holder->token_len});
+    holder->believes_until_us = 0;
+    world_run(world, LASTS_US + TOLD_US); /* by all clocks */
+    int part = holder->resources[world_random(world, holder->count)];
+    if (force_all(world, part))
+        (void)endings_ask(world, holder, ASK_ACQUIRE, any_server(world),
+                          OUTCOME_GRANTED);
+    holder->believes_until_us = 0;
+    (void)endings_ask(world, holder, ASK_RELEASE, any_server(world),
+                      OUTCOME_RELEASED);
+}

@@ -23,4 +23,8 @@ void visits_check_crowd(struct world *world, int resource);
 /* A reader that came after the answer stays, whatever the clocks are. */
 void visits_check_later(struct world *world, int resource);
 
+/* A reader asks again, with its key, when it was released by force from a part
+   of what it has. */
+void visits_check_parts(struct world *world, int resource);
+
 #endif
