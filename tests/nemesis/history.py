@@ -132,8 +132,9 @@ class History:
 
     def forget(self, before: int) -> None:
         """Drops the calls that were answered before that moment, but not those
-        of a lock about which there are later ones, nor what may have ended it
-        by force."""
+        of a lock about which there are later ones, nor those with its key, any
+        of which may have taken its place, nor what may have ended it by
+        force."""
         count = len(self.calls)
         old = self.calls[:count]
         for call in old:
@@ -142,11 +143,12 @@ class History:
                     of = name, call.mode
                     self.highest[of] = max(call.number, self.highest.get(of, 0))
         forced = before - LONGEST_S * SECOND
-        kept = {call.of for call in old
-                if not call.done or call.done >= before} - {0}
+        late = [call for call in old if not call.done or call.done >= before]
+        kept = {call.of for call in late} - {0}
+        keys = {call.key for call in late} - {""}
         self.calls[:count] = [call for call in old
                               if not call.done or call.done >= before
-                              or call.of in kept
+                              or call.of in kept or call.key in keys
                               or (call.op == FORCE and call.done >= forced)]
         self.forgotten = before
 

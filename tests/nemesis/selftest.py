@@ -53,6 +53,17 @@ def test_forgotten() -> None:
     assert found == {"rising"}, found
 
 
+def test_forgotten_repeat() -> None:
+    """It took the place of a lock about which there are later calls."""
+    script, history = Script("one = keyed 0..1 #1", "keyed 10..11 #2 200",
+                             "extend one 20..21 409 not_owner"), History()
+    history.calls = script.calls
+    history.forget(BASE + 15 * MS)
+    found = names(check(history.snapshot(), (), history.highest,
+                        history.forgotten))
+    assert not found, found
+
+
 def test_snapshot() -> None:
     """Clients go on while the checker looks."""
     script, history = Script("one = grant 0..1 #1", "grant 20..21 #2"), History()
@@ -149,6 +160,7 @@ def test_jobs() -> None:
 def run() -> int:
     """The number of tests; raises if one fails."""
     tests = (test_histories, test_late_releases, test_snapshot, test_forgotten,
+             test_forgotten_repeat,
              test_register, test_plan, test_needs, test_clashes,
              test_prefixes, test_jobs, *OF_KEPT, *OF_PERMITS, *OF_SHARED, *OF_STRIKES,
              *OF_CHANGES, *OF_DRAWN, *OF_WATCHES,
