@@ -22,13 +22,13 @@ struct list_texts {
     char other[CURSOR_MAX];
 };
 
-static const char *read_limit(struct span text, int *limit)
+static const char *read_size(struct span text, int *size)
 {
-    *limit = http_list_limit(text);
-    return *limit > 0 ? NULL : "must be from 1 to 1000";
+    *size = http_list_size(text);
+    return *size > 0 ? NULL : "must be from 1 to 1000";
 }
 
-static_assert((int)LIST_LIMIT_MAX == (int)POOL_SLOTS_MAX, "one text is enough");
+static_assert((int)PAGE_SIZE_MAX == (int)POOL_SLOTS_MAX, "one text is enough");
 
 /*
  * Reads an argument that is there into room, and what it means into list. NULL,
@@ -47,8 +47,8 @@ static const char *read_argument(const struct query *query,
     case QUERY_PREFIX:
         list->prefix = text;
         return text.len > 0 ? id_check_resource(text) : NULL;
-    case QUERY_LIMIT:
-        return read_limit(text, &list->limit);
+    case QUERY_PAGE_SIZE:
+        return read_size(text, &list->limit);
     default:
         return cursor_decode(text, &list->cursor)
                    ? NULL
@@ -60,10 +60,10 @@ static bool read_list(const struct http_request *request,
                       struct engine_list *list, struct list_texts *texts,
                       struct http_response *response)
 {
-    static const enum query_argument arguments[] = {QUERY_PREFIX, QUERY_LIMIT,
-                                                    QUERY_CURSOR};
+    static const enum query_argument arguments[] = {
+        QUERY_PREFIX, QUERY_PAGE_SIZE, QUERY_CURSOR};
     struct faults errors = {.in = "query"};
-    *list = (struct engine_list){.limit = LIST_LIMIT_DEFAULT,
+    *list = (struct engine_list){.limit = PAGE_SIZE_DEFAULT,
                                  .is_resource = is_resource};
     for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++) {
         enum query_argument argument = arguments[i];
@@ -115,7 +115,7 @@ static bool read_pool_limit(struct http_request *request,
     const char *reason =
         query_read(&request->query, QUERY_LIMIT, digits, sizeof digits, &text);
     if (reason == NULL)
-        reason = read_limit(text, &request->limit);
+        reason = read_size(text, &request->limit);
     if (reason == NULL)
         return true;
     faults_add(&errors, "/limit", "the argument limit %s", reason);
@@ -216,7 +216,6 @@ void list_answer(const struct service *service, struct http_request *request,
                  struct http_response *response)
 {
     char detail[PROBLEM_DETAIL_MAX];
-    struct faults errors = {.in = "query"};
     const struct engine_page *page =
         engine_take_page(service->engine, request->op);
     if (page->outcome == LIST_PAGE && request->match.route == ROUTE_POOL) {
@@ -224,11 +223,11 @@ void list_answer(const struct service *service, struct http_request *request,
     } else if (page->outcome == LIST_PAGE) {
         respond_page(service, request, page, response);
     } else if (page->outcome == LIST_LOST) {
-        faults_add(&errors, "/cursor",
-                   "the argument cursor is of a list that has ended: a node "
-                   "that it goes through is away or was restarted; begin again "
-                   "without cursor");
-        problem_respond_faults(&errors, request->id, response);
+        problem_respond_plain(PROBLEM_CURSOR_EXPIRED,
+                              "the cursor has expired: a node that this list "
+                              "reads has disconnected or restarted; start the "
+                              "list again, without cursor",
+                              request->id, response);
     } else if (page->outcome == LIST_NO_QUORUM) {
         (void)snprintf(
             detail, sizeof detail,

@@ -284,7 +284,7 @@ static char *format_page(const char *prefix, const char *cursor)
     char *escaped_cursor = http_escape(cursor);
     char *path = NULL;
     if (escaped_prefix == NULL || escaped_cursor == NULL ||
-        asprintf(&path, "/locks?limit=%d%s%s%s%s", PAGE,
+        asprintf(&path, "/locks?page_size=%d%s%s%s%s", PAGE,
                  *prefix ? "&prefix=" : "", escaped_prefix,
                  *cursor ? "&cursor=" : "", escaped_cursor) < 0)
         path = NULL;
@@ -329,7 +329,7 @@ int command_list(struct command *command)
         free(path);
         if (verdict == VERDICT_DONE && !print_page(command, page, seen))
             verdict = VERDICT_STARVED;
-        cursor = http_text(page, "cursor");
+        cursor = http_text(page, "next_cursor");
     } while (verdict == VERDICT_DONE && *cursor);
     if (verdict != VERDICT_DONE)
         verdict_complain(options, "%s",

@@ -26,10 +26,10 @@ static int counter_of(const struct route_match *match)
     }
 }
 
-int http_list_limit(struct span text)
+int http_list_size(struct span text)
 {
-    int64_t limit = span_number(text, 4);
-    return limit >= 1 && limit <= LIST_LIMIT_MAX ? (int)limit : 0;
+    int64_t size = span_number(text, 4);
+    return size >= 1 && size <= PAGE_SIZE_MAX ? (int)size : 0;
 }
 
 size_t http_body_max(const struct route_match *match)
@@ -41,21 +41,22 @@ int http_price(const struct http_request *request)
 {
     const struct query *query = &request->query;
     const struct route_match *match = &request->match;
-    int limit = LIST_LIMIT_DEFAULT;
+    enum query_argument argument =
+        match->route == ROUTE_POOL ? QUERY_LIMIT : QUERY_PAGE_SIZE;
+    int size = PAGE_SIZE_DEFAULT;
     if (match->route == ROUTE_LOCK && match->call == LOCK_INSPECT) {
         char names[NAMES_LEN_MAX];
         return names_count(route_names(match, names));
     }
-    if (request->match.route != ROUTE_LIST &&
-        request->match.route != ROUTE_POOL)
+    if (match->route != ROUTE_LIST && match->route != ROUTE_POOL)
         return 1;
-    if (query_has(query, QUERY_LIMIT)) {
+    if (query_has(query, argument)) {
         char digits[4];
         struct span text; /* empty if it is refused */
-        (void)query_read(query, QUERY_LIMIT, digits, sizeof digits, &text);
-        limit = http_list_limit(text);
+        (void)query_read(query, argument, digits, sizeof digits, &text);
+        size = http_list_size(text);
     }
-    return limit > LOCKS_EACH ? limit / LOCKS_EACH : 1;
+    return size > LOCKS_EACH ? size / LOCKS_EACH : 1;
 }
 
 void http_find_call(struct http_request *request)

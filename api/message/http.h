@@ -20,8 +20,8 @@ enum {
     HTTP_BODY_MAX = 16 * 1024,      /* of one lock */
     HTTP_HEARTBEAT_MAX = 64 * 1024, /* of many */
     HTTP_LOCATION_MAX = sizeof HTTP_LOCKS_PATH - 1 + ID_MAX,
-    LIST_LIMIT_DEFAULT = 100, /* locks on a page */
-    LIST_LIMIT_MAX = 1000,
+    PAGE_SIZE_DEFAULT = 100, /* locks */
+    PAGE_SIZE_MAX = 1000,
 };
 
 /* ---- ids of requests, and the traces that they belong to ---------------- */
@@ -157,8 +157,9 @@ int http_price(const struct http_request *request);
 /* How many bytes a body may have. */
 size_t http_body_max(const struct route_match *match);
 
-/* How many locks a page may have; 0: the text is none of 1 to 1000. */
-int http_list_limit(struct span text);
+/* The page_size of a list, or the limit of a pool; 0: neither, as it must be
+ * from 1 to 1000. */
+int http_list_size(struct span text);
 
 /* ---- the header fields of an answer ------------------------------------- */
 

@@ -17,6 +17,7 @@ const struct problem_kind problem_kinds[PROBLEM_CODES] = {
     [PROBLEM_KEY_REFUSED] = {403, "key_refused", "Nodes refuse the key"},
     [PROBLEM_NOT_FOUND] = {404, "not_found", "No such path"},
     [PROBLEM_LOCK_NOT_FOUND] = {404, "lock_not_found", "No such lock"},
+    [PROBLEM_CURSOR_EXPIRED] = {410, "cursor_expired", "Cursor has expired"},
     [PROBLEM_METHOD_NOT_ALLOWED] = {405, "method_not_allowed",
                                     "Method not allowed"},
     [PROBLEM_BODY_TOO_LARGE] = {413, "body_too_large", "Body too large"},

@@ -180,7 +180,7 @@ char *render_page_end(struct json *json, const char *cursor, size_t *len)
 {
     json_close_array(json);
     if (cursor != NULL)
-        json_put_text(json, "cursor", span_of(cursor));
+        json_put_text(json, "next_cursor", span_of(cursor));
     return json_end(json, len);
 }
 

@@ -190,10 +190,10 @@ const char *route_path(int n, char path[ROUTE_PATH_MAX])
 /* ---- arguments ---------------------------------------------------------- */
 
 const char *const query_names[QUERY_ARGUMENTS] = {
-    [QUERY_VERBOSE] = "verbose", [QUERY_FORCE] = "force",
-    [QUERY_PREFIX] = "prefix",   [QUERY_LIMIT] = "limit",
-    [QUERY_CURSOR] = "cursor",   [QUERY_AFTER] = "after",
-    [QUERY_WAIT] = "wait_ms",
+    [QUERY_VERBOSE] = "verbose",     [QUERY_FORCE] = "force",
+    [QUERY_PREFIX] = "prefix",       [QUERY_LIMIT] = "limit",
+    [QUERY_PAGE_SIZE] = "page_size", [QUERY_CURSOR] = "cursor",
+    [QUERY_AFTER] = "after",         [QUERY_WAIT] = "wait_ms",
 };
 
 void query_add(struct query *query, struct span name, struct span value)

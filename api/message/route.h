@@ -67,6 +67,7 @@ enum query_argument {
     QUERY_FORCE,
     QUERY_PREFIX,
     QUERY_LIMIT,
+    QUERY_PAGE_SIZE,
     QUERY_CURSOR,
     QUERY_AFTER,
     QUERY_WAIT,

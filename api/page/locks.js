@@ -31,7 +31,7 @@ class Locks {
     let cursor;
     let calls = 0;
     do {
-      const query = new URLSearchParams({prefix, limit: PAGE});
+      const query = new URLSearchParams({prefix, page_size: PAGE});
       if (cursor !== undefined) {
         query.set('cursor', cursor);
       }
@@ -39,7 +39,7 @@ class Locks {
       for (const lock of answer.locks) {
         found.set(lock.id, lock);
       }
-      cursor = answer.cursor;
+      cursor = answer.next_cursor;
       calls++;
     } while (cursor !== undefined && found.size < wanted && calls < CALLS_MAX);
     return {prefix, locks: [...found.values()], hasMore: cursor !== undefined};

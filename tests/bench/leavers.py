@@ -120,7 +120,7 @@ def look(known: Known) -> bytes:
 
 def list_some(known: Known) -> bytes:
     return write("GET", known.chance.choice((
-        "/locks", "/locks?limit=1", "/locks?prefix=lock&limit=100",
+        "/locks", "/locks?page_size=1", "/locks?prefix=lock&page_size=100",
         "/locks?cursor=none")))
 
 

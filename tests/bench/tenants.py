@@ -39,12 +39,12 @@ def list_all(client: Client) -> int:
     """Follows the cursors; returns how many locks were shown."""
     shown, cursor = 0, ""
     while True:
-        client.send("GET", f"/locks?limit=1000{cursor}")
+        client.send("GET", f"/locks?page_size=1000{cursor}")
         page = client.expect(200)
         shown += len(page["locks"])
-        if page.get("cursor") is None:
+        if page.get("next_cursor") is None:
             return shown
-        cursor = f"&cursor={page['cursor']}"
+        cursor = f"&cursor={page['next_cursor']}"
 
 
 def hold(port: int, count: int, token: str = "") -> None:
@@ -113,7 +113,7 @@ def shares(stack: Stack, results: Results, is_short: bool) -> None:
     def list_on(_: int, has_ended: threading.Event) -> None:
         client = Client(port, "greedy")
         while not has_ended.is_set():
-            status, _ = client.ask("GET", "/locks?limit=1000")
+            status, _ = client.ask("GET", "/locks?page_size=1000")
             answers[status] = answers.get(status, 0) + 1
 
     with at_work(list_on, listing):

@@ -37,7 +37,7 @@ def page_of(request: Handler, _: bytes) -> Any:
     if path != "/locks" or fields.get("prefix") != "x&":
         return {"code": "wrong"}
     names, cursor = PAGES[fields.get("cursor", "")]
-    return {"cursor": cursor, "locks": [
+    return {"next_cursor": cursor, "locks": [
         {"id": name, "resource": name, "remaining_ms": 5000,
          "fencing_token": 7, "owner": "me", "waiters": 0} for name in names]}
 

@@ -116,7 +116,7 @@ static int ask_watch(int number)
 static int ask_page(int number)
 {
     (void)number;
-    return ask("GET /locks?limit=5 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    return ask("GET /locks?page_size=5 HTTP/1.1\r\nHost: localhost\r\n\r\n");
 }
 
 /* By a FIN, or by a reset. */

@@ -269,9 +269,9 @@ TEST(who_waits_counts_and_who_leaves_does_not)
 static int count_held(void)
 {
     const struct answer *a = AUTH(server, "blue", .method = "GET",
-                                  .path = "/locks?prefix=n&limit=1000");
+                                  .path = "/locks?prefix=n&page_size=1000");
     answer_expect(a, 200, NULL);
-    return answer_has(a, "cursor")
+    return answer_has(a, "next_cursor")
                ? -2
                : (int)json_array_size(json_object_get(a->json, "locks"));
 }

@@ -71,8 +71,8 @@ static bool read_page(const char *arguments, char cursor[64])
             strdup(json_string_value(json_object_get(lock, "resource")));
     }
     ck_assert_int_lt(++shown.pages, PAGES_MAX);
-    bool has_next = answer_has(a, "cursor");
-    snprintf(cursor, 64, "%s", has_next ? answer_text(a, "cursor") : "");
+    bool has_next = answer_has(a, "next_cursor");
+    snprintf(cursor, 64, "%s", has_next ? answer_text(a, "next_cursor") : "");
     return has_next;
 }
 
@@ -180,7 +180,7 @@ TEST(what_stays_is_shown_once_while_others_come_and_go)
                 (void)lock_release(server, it);
                 it->token[0] = '\0';
             }
-        } while (read_page("prefix=c:&limit=10", cursor));
+        } while (read_page("prefix=c:&page_size=10", cursor));
         qsort(shown.resources, (size_t)shown.count, sizeof *shown.resources,
               by_text);
         expect_none_twice("c:stay:");
@@ -201,7 +201,7 @@ TEST(a_lock_is_shown_as_by_its_inspection)
         HTTP(server, .method = "GET", .path = "/locks?prefix=s%3A");
     while (json_array_size(json_object_get(a->json, "locks")) == 0) {
         char path[128];
-        const char *cursor = textf("%s", answer_text(a, "cursor"));
+        const char *cursor = textf("%s", answer_text(a, "next_cursor"));
         snprintf(path, sizeof path, "/locks?prefix=s%%3A&cursor=%s", cursor);
         a = HTTP(server, .method = "GET", .path = path);
     }
@@ -217,10 +217,18 @@ TEST(a_lock_is_shown_as_by_its_inspection)
 
 TEST(bad_arguments_are_refused)
 {
-    static const char *const arguments[] = {
-        "limit=0",          "limit=1001", "limit=",     "limit=x",
-        "limit=1&limit=2",  "prefix=%00", "prefix=%ff", "prefix=%",
-        "prefix=redlockd:", "cursor=",    "cursor=x",   "cursor=1.2.3.4"};
+    static const char *const arguments[] = {"page_size=0",
+                                            "page_size=1001",
+                                            "page_size=",
+                                            "page_size=x",
+                                            "page_size=1&page_size=2",
+                                            "prefix=%00",
+                                            "prefix=%ff",
+                                            "prefix=%",
+                                            "prefix=redlockd:",
+                                            "cursor=",
+                                            "cursor=x",
+                                            "cursor=1.2.3.4"};
     for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++) {
         char path[128];
         snprintf(path, sizeof path, "/locks?%s", arguments[i]);
@@ -245,8 +253,9 @@ TEST(a_cursor_ends_with_the_server_it_was_made_for)
 {
     char path[128];
     const struct answer *a =
-        HTTP(server, .method = "GET", .path = "/locks?limit=1");
-    snprintf(path, sizeof path, "/locks?cursor=%s", answer_text(a, "cursor"));
+        HTTP(server, .method = "GET", .path = "/locks?page_size=1");
+    snprintf(path, sizeof path, "/locks?cursor=%s",
+             answer_text(a, "next_cursor"));
     answer_expect(HTTP(server, .method = "GET", .path = path), 200, NULL);
     node_kill(&world.nodes[0]);
     node_start(&world.nodes[0]);
@@ -256,8 +265,8 @@ TEST(a_cursor_ends_with_the_server_it_was_made_for)
         ck_assert_msg(harness_now_ms() < until_ms, "%s",
                       HTTP(server, .method = "GET", .path = "/nodes")->body);
     a = HTTP(server, .method = "GET", .path = path);
-    answer_expect(a, 400, "invalid_request");
-    ck_assert(strstr(a->body, "begin again") != NULL);
+    answer_expect(a, 410, "cursor_expired");
+    ck_assert(strstr(a->body, "without cursor") != NULL);
 }
 
 GROUP(list_exactly, .timeout_s = 240, .set_up_once = set_up_slow,
@@ -278,7 +287,7 @@ TEST(exactly_the_held_of_50000_keys_with_two_nodes_away)
     WAIT_UNTIL(SOON_MS, http_metric(server, "redlockd_quorum_margin") == 0);
     for (int i = 2; i < N; i++)
         before[i] = node_us(&world.nodes[i]);
-    list("prefix=k:&limit=100");
+    list("prefix=k:&page_size=100");
     for (int i = 2; i < N; i++) {
         long long us = node_us(&world.nodes[i]) - before[i];
         printf("list: %d pages, %lld us of node %d each\n", shown.pages,

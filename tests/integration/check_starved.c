@@ -66,8 +66,10 @@ static const struct call {
     {"GET", "/locks/#", NULL, NULL, 200, NULL},
     {"GET", "/locks/missing", NULL, NULL, 404, "lock_not_found"},
     {"GET", "/locks", NULL, NULL, 200, NULL},
-    {"GET", "/locks?prefix=held&limit=1", NULL, NULL, 200, NULL},
+    {"GET", "/locks?prefix=held&page_size=1", NULL, NULL, 200, NULL},
     {"GET", "/locks?cursor=x", NULL, NULL, 400, "invalid_request"},
+    {"GET", "/locks?cursor=7.0.0.0000000000000000", NULL, NULL, 410,
+     "cursor_expired"},
     {"GET", "/nodes", NULL, NULL, 200, NULL},
     {"GET", "/livez", NULL, NULL, 200, NULL},
     {"GET", "/readyz?verbose", NULL, NULL, 200, NULL},
@@ -205,7 +207,7 @@ static void check_page(const struct answer *answer, const struct lock *held)
     const json_t *locks = json_object_get(answer->json, "locks");
     const json_t *lock = json_array_get(locks, 0);
 
-    ck_assert(lock || answer_has(answer, "cursor"));
+    ck_assert(lock || answer_has(answer, "next_cursor"));
     ck_assert_uint_le(json_array_size(locks), 1);
     if (!lock)
         return;

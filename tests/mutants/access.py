@@ -31,6 +31,11 @@ ACCESS = [
                "response))",
                "access_charge(service->access, request, 0, response))")],
            tests="heartbeat"),
+    Defect("a list at the price of a page of usual size", "unit",
+           "a_list_counts_as_several_requests", [Edit(
+               "api/message/http.c",
+               "match->route == ROUTE_POOL ? QUERY_LIMIT : QUERY_PAGE_SIZE;",
+               "QUERY_LIMIT;")], tests="access_limits"),
     Defect("an acquire of several at the price of one", "unit",
            "an_acquire_counts_as_many_requests_as_it_has_names", [Edit(
                "api/locks.c",

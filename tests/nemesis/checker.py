@@ -389,7 +389,7 @@ def check_answered(calls: Iterable[Call],
             is_early = call.op == ACQUIRE and \
                 call.done - call.sent < call.wait_ms * MS
             is_new = call.op == ACQUIRE and not call.is_repeat
-            is_ended = answer == "400 invalid_request" and \
+            is_ended = answer == "410 cursor_expired" and \
                 call.op == LIST and call.resources[0] != EVERY
             if is_ended:
                 continue  # of the list to which a cursor belongs

@@ -15,7 +15,7 @@ DRAWN: dict[str, tuple[str, ...]] = {
     "releaseLock": ("X-Lock-Token", "token", "force"),
     "getLock": ("after", "wait_ms"),
     "getPool": ("limit",),
-    "listLocks": ("prefix", "limit", "cursor"),
+    "listLocks": ("prefix", "page_size", "cursor"),
     "listNodes": (),
     "getLiveness": (),
     "getReadiness": ("verbose",),

@@ -56,9 +56,9 @@ class Visitor:
     def list(self) -> None:
         """Page by page, until this client has seen enough."""
         prefix = self.rng.choice(("", "r", "r1", POOL_NAME, "nothing"))
-        limit = self.rng.choice((0, 1, 3, 1000))
+        size = self.rng.choice((0, 1, 3, 1000))
         words = [f"prefix={quote(prefix)}"] if prefix else []
-        words += [f"limit={limit}"] if limit else []
+        words += [f"page_size={size}"] if size else []
         cursor, server = "", None
         for _ in range(PAGES_MOST):
             path = "/locks?" + "&".join(
@@ -67,7 +67,7 @@ class Visitor:
                                        path.rstrip("?"), server)
             # of another server, too: it need not know this list
             server = call.server if self.rng.random() < 0.8 else None
-            if not call.is_won or not (cursor := members.get("cursor", "")):
+            if not call.is_won or not (cursor := members.get("next_cursor", "")):
                 return
 
     def see_page(self) -> None:

@@ -26,8 +26,8 @@ test("pages are followed", async () => {
   const server = await fake();
   server.on("GET",
     json({ locks: [lockFields("a", { owner: "me", fencing_token: 7,
-      remaining_ms: 1500 }), lockFields("b")], cursor: "x&y" }),
-    json({ locks: [], cursor: "z" }),
+      remaining_ms: 1500 }), lockFields("b")], next_cursor: "x&y" }),
+    json({ locks: [], next_cursor: "z" }),
     json({ locks: [lockFields("b"), lockFields("c", { readers: 2 })] }));
   const client = new Client({ urls: server.url });
   const [first, second, third, ...rest] = await all(
@@ -38,7 +38,7 @@ test("pages are followed", async () => {
     ["b", undefined, undefined]);
   assert.deepEqual([third.id, third.readers, rest], ["c", 2, []]);
   assert.equal(server.requests[0].path,
-    "/locks?limit=1000&prefix=a%26b%2F%C3%BC%20%2B");
+    "/locks?page_size=1000&prefix=a%26b%2F%C3%BC%20%2B");
   assert.match(server.requests[1].path, /&cursor=x%26y$/);
 });
 

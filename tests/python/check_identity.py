@@ -358,8 +358,8 @@ class Operators(Case):
     PAGES = (
         {"locks": [lock_fields("a", owner="me", fencing_token=7,
                                remaining_ms=1500), lock_fields("b")],
-         "cursor": "x&y"},
-        {"locks": [], "cursor": "z"},
+         "next_cursor": "x&y"},
+        {"locks": [], "next_cursor": "z"},
         {"locks": [lock_fields("b"), lock_fields("c")]},
     )
 
@@ -378,7 +378,7 @@ class Operators(Case):
                           first.resources), ("me", 7, 1.5, ("a",)))
         self.assertEqual((second.owner, second.remaining), (None, None))
         self.assertEqual(fake.requests[0].path,
-                         "/locks?limit=1000&prefix=a%26b%2F%C3%BC")
+                         "/locks?page_size=1000&prefix=a%26b%2F%C3%BC")
         self.assertEqual(fake.requests[1].path.partition("&cursor=")[2],
                          "x%26y")
 

@@ -35,7 +35,7 @@ type fields struct {
 	Token        string `json:"token"`
 	Slots        []int  `json:"slots"`
 	Locks        []held `json:"locks"`
-	Cursor       string `json:"cursor"`
+	NextCursor   string `json:"next_cursor"`
 	held
 }
 

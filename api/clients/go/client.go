@@ -254,7 +254,7 @@ func (c *Client) Locks(ctx context.Context, prefix string) ([]Holder, error) {
 				found = append(found, *lock)
 			}
 		}
-		if cursor = t.answer.body.Cursor; cursor == "" {
+		if cursor = t.answer.body.NextCursor; cursor == "" {
 			return found, nil
 		}
 	}

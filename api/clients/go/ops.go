@@ -72,7 +72,7 @@ func (t *asking) next(a *answer, now instant) step {
 func pathOf(lock string) string { return "/locks/" + url.PathEscape(lock) }
 
 func pathOfList(prefix, cursor string) string {
-	wanted := url.Values{"limit": {strconv.Itoa(pageSize)}}
+	wanted := url.Values{"page_size": {strconv.Itoa(pageSize)}}
 	if prefix != "" {
 		wanted.Set("prefix", prefix)
 	}

@@ -22,8 +22,8 @@ func TestPagesAreFollowed(t *testing.T) {
 	b := m{"id": "b", "resource": "b", "waiters": 0}
 	f := newFake(t, nil).on("GET", nil,
 		pageOf(m{"locks": []m{{"id": "a", "resource": "a", "owner": "me",
-			"fencing_token": 1795221641865007, "remaining_ms": 1500}, b}, "cursor": "x&y"}),
-		pageOf(m{"locks": []m{}, "cursor": "z"}),
+			"fencing_token": 1795221641865007, "remaining_ms": 1500}, b}, "next_cursor": "x&y"}),
+		pageOf(m{"locks": []m{}, "next_cursor": "z"}),
 		pageOf(m{"locks": []m{b, {"id": "c", "resources": []string{"c", "d"}, "readers": 2}}}))
 	found, err := newClient(t, redlockd.Config{}, f).Locks(background, "a&b/ü")
 	must(t, err)
@@ -31,7 +31,7 @@ func TestPagesAreFollowed(t *testing.T) {
 	equal(t, fmt.Sprintf("%+v", found[0]), "{ID:a Resources:[a] Owner:me "+
 		"FencingToken:1795221641865007 Remaining:1.5s Waiters:0 Readers:0}")
 	equal(t, []any{found[2].Resources, found[2].Readers}, "[[c d] 2]")
-	equal(t, f.of("GET")[0].path, "/locks?limit=1000&prefix=a%26b%2F%C3%BC")
+	equal(t, f.of("GET")[0].path, "/locks?page_size=1000&prefix=a%26b%2F%C3%BC")
 	isTrue(t, strings.Contains(f.of("GET")[1].path, "cursor=x%26y"), "the cursor")
 }
 

@@ -98,9 +98,9 @@ TEST(what_is_forbidden_counts_among_the_requests)
     expect_metric("{identity=\"a\",result=\"forbidden\"} 1\n");
 }
 
-static const struct refusal *list(const char *limit)
+static const struct refusal *list(const char *page_size)
 {
-    query_add(&ask.request.query, span_of("limit"), span_of(limit));
+    query_add(&ask.request.query, span_of("page_size"), span_of(page_size));
     return admit("GET", "/locks");
 }
 
@@ -108,15 +108,15 @@ static const struct refusal *list(const char *limit)
 TEST(a_list_counts_as_several_requests)
 {
     static const struct {
-        const char *limit;
+        const char *page_size;
         int lists;
     } rows[] = {{"1", 100},  {"19", 100}, {"20", 50},   {"500", 2},
                 {"1000", 1}, {"x", 100},  {"1001", 100}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         judged_use("a " AUTHTEXT_SECRET " read prefix=* rate=100\n");
         for (int n = 0; n < rows[i].lists; n++) {
-            ck_assert_msg(list(rows[i].limit)->detail == NULL, "%d of %s", n,
-                          rows[i].limit);
+            ck_assert_msg(list(rows[i].page_size)->detail == NULL, "%d of %s",
+                          n, rows[i].page_size);
             end(true);
         }
         expect_limited(false);

@@ -67,6 +67,7 @@ TEST(each_code_has_its_status_and_a_name_of_its_own)
         [PROBLEM_KEY_REFUSED] = 403,
         [PROBLEM_NOT_FOUND] = 404,
         [PROBLEM_LOCK_NOT_FOUND] = 404,
+        [PROBLEM_CURSOR_EXPIRED] = 410,
         [PROBLEM_METHOD_NOT_ALLOWED] = 405,
         [PROBLEM_BODY_TOO_LARGE] = 413,
         [PROBLEM_UNSUPPORTED_MEDIA_TYPE] = 415,

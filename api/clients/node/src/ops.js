@@ -67,14 +67,15 @@ function refuse(what, answer) {
 
 /** A page of locks, and the cursor of the next one, if there is one. */
 export function* listPage(replicas, prefix, cursor, timeoutMs) {
-  const query = new URLSearchParams({ limit: String(PAGE) });
+  const query = new URLSearchParams({ page_size: String(PAGE) });
   if (prefix) query.set("prefix", prefix);
   if (cursor) query.set("cursor", cursor);
   // servers take a + for a +
   const path = `/locks?${String(query).replaceAll("+", "%20")}`;
   const answer = yield* ask(replicas, "GET", path, timeoutMs);
   if (answer.status !== 200) throw refuse("the list", answer);
-  return { locks: answer.body.locks.map(readHeld), cursor: answer.body.cursor };
+  const { locks, next_cursor: next } = answer.body;
+  return { locks: locks.map(readHeld), cursor: next };
 }
 
 /** Null: nobody holds it. */

@@ -96,13 +96,13 @@ class Page:
 def list_page(
     replicas: Replicas, prefix: str, cursor: str, timeout_s: float
 ) -> Talk[Page]:
-    wanted = {"limit": str(PAGE), "prefix": prefix, "cursor": cursor}
+    wanted = {"page_size": str(PAGE), "prefix": prefix, "cursor": cursor}
     query = urlencode({name: text for name, text in wanted.items() if text})
     answer = yield from ask(replicas, "GET", f"/locks?{query}", timeout_s)
     if answer.status != 200:
         raise RequestRefused(f"the list: {answer}", answer.status, answer.code)
     locks = tuple(HeldLock.read(fields) for fields in answer.body["locks"])
-    return Page(locks, answer.body.get("cursor", ""))
+    return Page(locks, answer.body.get("next_cursor", ""))
 
 
 def force_release(
