@@ -87,7 +87,7 @@ static void describe_no_quorum(const struct service *service,
     if (result->barred_us > 0)
         (void)snprintf(detail, PROBLEM_DETAIL_MAX,
                        "nothing was granted: the nodes' clocks were once ahead "
-                       "and issued fencing numbers of the future; this "
+                       "and issued fencing tokens of the future; this "
                        "resource cannot get a higher one for %lld s",
                        (long long)(result->barred_us / US_PER_S) + 1);
     else if (wait_us > 0 && call != LOCK_RELEASE)
@@ -129,12 +129,12 @@ static void tell_full(const struct service *service,
 static const char *why_not_owner(const struct http_request *request)
 {
     if (request->match.call != LOCK_FORCE)
-        return "the lock is held with another token: this one's lock has "
-               "ended";
+        return "the lock is held with another lock token; the grant of this "
+               "one has ended";
     if (request->number != 0)
-        return "the lock is held with another fencing number, or with a value "
+        return "the lock is held with another fencing token, or with a value "
                "that has none";
-    return "no reader has the lock, but a writer; send a fencing number "
+    return "no reader has the lock, but a writer; send a fencing token "
            "instead of all";
 }
 
@@ -231,17 +231,18 @@ static const char *find_token(const struct http_request *request,
 {
     struct span in_header = request->lock_token;
     if (in_header.ptr != NULL && !token_is_ours(in_header))
-        return "X-Lock-Token is not a valid token; send the field token of the "
-               "response to POST /locks, unchanged";
+        return "X-Lock-Token is not a valid lock token; send the field token "
+               "of "
+               "the response to POST /locks, unchanged";
     if (body->token.ptr != NULL && !token_is_ours(body->token))
-        return "token is not a valid token; send the field token of the "
+        return "token is not a valid lock token; send the field token of the "
                "response to POST /locks, unchanged";
     if (body->token.ptr != NULL && in_header.ptr != NULL &&
         !span_is_same(in_header, body->token))
         return "X-Lock-Token and the field token differ; send only one of them";
     if (body->token.ptr == NULL && in_header.ptr == NULL)
-        return "the token is missing; send the one from the acquire response, "
-               "in the header X-Lock-Token or in the field token";
+        return "the lock token is missing; send the one from the acquire "
+               "response, in the header X-Lock-Token or in the field token";
     *token = body->token.ptr != NULL ? body->token : in_header;
     return NULL;
 }
@@ -447,9 +448,9 @@ static bool read_force(const struct http_request *request, int64_t *number,
     if ((is_all || *number > 0) && !has_token)
         return true;
     if (has_token)
-        reason = "needs no token; send one of the two, and no body";
+        reason = "needs no lock token; send one of the two, and no body";
     else if (reason == NULL)
-        reason = "is not a fencing number; take the field fencing_token of "
+        reason = "is not a fencing token; take the field fencing_token of "
                  "GET /locks/<id>, or all: all readers of a shared lock";
     faults_add(&errors, "/force", "the argument force %s", reason);
     problem_respond_faults(&errors, request->id, response);

@@ -173,8 +173,9 @@ bool credentials_take(struct credentials *credentials,
 const char *credentials_advice(const struct credentials *credentials)
 {
     if (credentials->bearer_file != NULL)
-        return "is the token in the file of --auth-token-file the right one?";
+        return "is the access token in the file of --auth-token-file the right "
+               "one?";
     if (*credentials->bearer)
-        return "is the token in REDLOCKD_AUTH_TOKEN the right one?";
-    return "give a token with --auth-token-file or REDLOCKD_AUTH_TOKEN";
+        return "is the access token in REDLOCKD_AUTH_TOKEN the right one?";
+    return "give an access token with --auth-token-file or REDLOCKD_AUTH_TOKEN";
 }

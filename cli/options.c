@@ -81,7 +81,7 @@ static const struct option_row option_rows[] = {
     {0, "grace", IS_TIME, IN(RUN), AT(grace_ms), 0, DAY_MS, "TIME",
      "from SIGTERM to SIGKILL [5, or a quarter of the TTL]"},
     {0, "token", IS_TEXT, IN(EXTEND) | IN(RELEASE), AT(token), .form = "TOKEN",
-     .help = "from acquire [$REDLOCKD_TOKEN]"},
+     .help = "the lock token, from acquire [$REDLOCKD_TOKEN]"},
     {0, "force", IS_FORCE, IN(RELEASE), AT(force), 1, EXACT_MAX, "NUMBER",
      "release the lock with this fencing token, whoever holds it; all: release "
      "all readers"},
@@ -91,7 +91,7 @@ static const struct option_row option_rows[] = {
      .help = "a replica; repeat --url for more [$REDLOCKD_URL, "
              "or " OPTIONS_DEFAULT_URL "]"},
     {0, "auth-token-file", IS_TEXT, IN_ALL, AT(auth_token_file), .form = "FILE",
-     .help = "our token for the service, one line "
+     .help = "our access token for the service, one line "
              "[$REDLOCKD_AUTH_TOKEN_FILE; the token: $REDLOCKD_AUTH_TOKEN]"},
     /* or getopt would take it for the one above */
     {0, "auth-token", IS_REFUSED, IN_ALL, .form = "TOKEN",
@@ -165,10 +165,10 @@ static const struct command_row command_rows[COMMANDS] = {
                         "extend a lock that acquire has printed", 0, NAMES_MAX,
                         "Without RESOURCE it takes $REDLOCKD_RESOURCE.\n"
                         "With --shared, an exclusive lock becomes a shared "
-                        "one, with another token:\n"
+                        "one, with another lock token:\n"
                         "the variables are printed, as by acquire. Should "
                         "it fail, try again with the\n"
-                        "token you have.\n\n"
+                        "lock token you have.\n\n"
                         "Exit status: 0, or\n"
                         "  1   it cannot be extended for longer "
                         "(max_hold_reached)\n"
@@ -184,8 +184,8 @@ static const struct command_row command_rows[COMMANDS] = {
          "Exit status: 0, or\n"
          "  70  the lock was lost before, or somebody else "
          "holds it\n" STATUS_HELP
-         "\nExample: release a dead client's lock, by the number "
-         "that show prints\n"
+         "\nExample: release a dead client's lock, by the fencing "
+         "token that show prints\n"
          "  redlockctl release --force 1795221641865000 "
          "order:42\n"},
     [COMMAND_SHOW] = {"show", "RESOURCE...", "see who holds a lock", 1,

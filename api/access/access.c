@@ -174,25 +174,25 @@ static int find_identity(const struct access *access,
                                 request->caller->login, token);
         return number >= 0 ? number
                            : refuse_401(request, INVALID_TOKEN,
-                                        "this bearer token is not known here");
+                                        "this access token is not known here");
     }
     if (request->peer_names == NULL || request->peer_names[0] == '\0')
         return refuse_401(request, CHALLENGE,
-                          "send a token, as in Authorization: Bearer "
-                          "<token>");
+                          "send an access token, as in Authorization: "
+                          "Bearer <token>");
     int number =
         identities_find_certificate(identities, span_of(request->peer_names));
     if (number == IDENTITIES_SEVERAL)
         return refuse_401(request, CHALLENGE,
                           "the client certificate has the names of "
                           "several identities; show one with the name of "
-                          "one of them, or send a token");
+                          "one of them, or send an access token");
     return number >= 0
                ? number
-               : refuse_401(
-                     request, CHALLENGE,
-                     "no name in the client certificate is known here; "
-                     "send a token, as in Authorization: Bearer <token>");
+               : refuse_401(request, CHALLENGE,
+                            "no name in the client certificate is known here; "
+                            "send an access token, as in Authorization: Bearer "
+                            "<token>");
 }
 
 /* ---- what it may do ----------------------------------------------------- */
@@ -727,7 +727,7 @@ bool access_print(struct access *access, int64_t now_us, FILE *out)
     holdings_expire(access->holdings, now_us);
     return fprintf(out,
                    "# HELP redlockd_unauthorized_total Requests without a "
-                   "known token or certificate.\n"
+                   "known access token or certificate.\n"
                    "# TYPE redlockd_unauthorized_total counter\n"
                    "redlockd_unauthorized_total %" PRIu64 "\n",
                    access->unauthorized) >= 0 &&

@@ -94,13 +94,13 @@ static const char *read_credential(struct span word, struct identity *it)
         return read_certificate(word, it);
     if (!take_start(&word, "sha256:") || !digest_read(&it->digest, word))
         return "the second word must be sha256: and 64 hex digits, the SHA-256 "
-               "of the token, or cert:, dns:, uri:, email: or cn:, and the "
-               "name in a client certificate";
+               "of the access token, or cert:, dns:, uri:, email: or cn:, and "
+               "the name in a client certificate";
     if (!digest_make(&nothing, span_of("")))
         return "SHA-256 is not available";
     return digest_same(&nothing, &it->digest) != 0
-               ? "this is the SHA-256 of an empty token: the variable that "
-                 "held the token was not set"
+               ? "this is the SHA-256 of an empty access token: the variable "
+                 "that held the token was not set"
                : NULL;
 }
 
@@ -301,7 +301,7 @@ static const char *find_common(const struct identity *a,
         return "name";
     if (!identity_has_same_credential(a, b))
         return NULL;
-    return a->certificate.ptr != NULL ? "certificate" : "token";
+    return a->certificate.ptr != NULL ? "certificate" : "access token";
 }
 
 /* A million comparisons at most, each of a few words. */

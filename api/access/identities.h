@@ -3,7 +3,7 @@
  *
  *   name  credential  scopes  [key=value …]
  *
- *   credential   sha256: and the SHA-256 of a bearer token in hex, or cert:, a
+ *   credential   sha256: and the SHA-256 of an access token in hex, or cert:, a
  *                kind of names (dns, uri, email or cn), ":" and a name of this
  *                kind in a client certificate
  *   scopes       some of lock, read, metrics, admin; commas between

@@ -178,7 +178,7 @@ class Details {
     const {lock} = this;
     return lock === undefined || lock.fencing_token !== undefined ||
            lock.mode === 'shared' ? ''
-      : 'This lock cannot be released here: it has no fencing number. Another ' +
+      : 'This lock cannot be released here: it has no fencing token. Another ' +
         'library holds it, whose key you can delete on the nodes, or the ' +
         'nodes disagree.';
   }

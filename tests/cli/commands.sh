@@ -277,7 +277,7 @@ release_by_force() {
     local number
     hold z1 20 --owner gone
     number=$("$ctl" show z1 --json | grep -o '[0-9]\{16\}')
-    gives 70 "another fencing number" release --force $((number - 1)) z1 &&
+    gives 70 "another fencing token" release --force $((number - 1)) z1 &&
         gives 0 "held by gone" show z1 &&
         gives 0 "" release --force "$number" z1 &&
         gives 1 "z1: free" show z1 &&

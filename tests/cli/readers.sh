@@ -43,7 +43,7 @@ downgrade_prints_the_new_token() (
     said=$("$ctl" extend -s -t 20) && eval "$said" && [ "$REDLOCKD_TOKEN" != "$old" ] &&
         [ "$REDLOCKD_RESOURCE $REDLOCKD_FENCING_TOKEN" = $'it\'s\nsh5 '"$number" ] &&
         hold sh5 20 -s && eventually 10 gives 0 "sh5: held by 2 readers" show sh5 &&
-        gives 70 "another token" extend --token "$old" &&
+        gives 70 "another lock token" extend --token "$old" &&
         gives 0 "yours for" extend && gives 0 "" release &&
         eventually 10 gives 0 "sh5: held by 1 reader" show sh5 && gives 70 "" release
 )

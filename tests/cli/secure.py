@@ -251,10 +251,10 @@ def token_that_is_missing_or_wrong(desk: Desk) -> None:
         run = ("run", "--url", gate.url, *desk.ca, "-w", "30", "x", "--",
                "true")
         file = desk.write("token", "wrong")
-        desk.gives(DENIED, "give a token with --auth-token-file", *run)
-        desk.gives(DENIED, "is the token in REDLOCKD_AUTH_TOKEN", *run,
+        desk.gives(DENIED, "give an access token with --auth-token-file", *run)
+        desk.gives(DENIED, "is the access token in REDLOCKD_AUTH_TOKEN", *run,
                    REDLOCKD_AUTH_TOKEN="wrong")
-        desk.gives(DENIED, "is the token in the file of", *run,
+        desk.gives(DENIED, "is the access token in the file of", *run,
                    REDLOCKD_AUTH_TOKEN_FILE=file)
         said = desk.gives(DENIED, "not authenticated (401): the token is not",
                           *run)
@@ -265,7 +265,8 @@ def token_that_is_missing_or_wrong(desk: Desk) -> None:
                        *words[1:], REDLOCKD_TOKEN="1.2")
             assert time.monotonic() - began < 5, words
         gate.is_terse = True
-        desk.gives(DENIED, "not authenticated (401); give a token", *run)
+        desk.gives(DENIED, "not authenticated (401); give an access token",
+                   *run)
 
 
 def what_is_forbidden(desk: Desk) -> None:

@@ -159,7 +159,7 @@ def check_limits():
         "locks of a heartbeat": (
             schemas["HeartbeatRequest"]["properties"]["locks"]["maxItems"],
             limits["heartbeat_locks"]),
-        "token": (schemas["Token"]["maxLength"], limits["token"]),
+        "token": (schemas["LockToken"]["maxLength"], limits["token"]),
         "owner": (schemas["Owner"]["maxLength"], limits["owner"]),
         "id": (schemas["Id"]["maxLength"], limits["id"]),
         "nodes": (total["maximum"], limits["nodes"]),
@@ -256,9 +256,10 @@ def check_tokens():
     bad |= {"1", number, code, "1" + shortest, shortest + ".", shortest + "a",
            shortest + "+a", longest + "a", shortest + key[:-1],
            shortest + owner + "/", shortest + ".!", shortest.upper()}
-    same("tokens", passes(schemas["Token"], good | bad), good)
+    same("tokens", passes(schemas["LockToken"], good | bad), good)
     same("lengths of a token", {len(shortest), len(longest)},
-         {schemas["Token"]["minLength"], schemas["Token"]["maxLength"]})
+         {schemas["LockToken"]["minLength"],
+          schemas["LockToken"]["maxLength"]})
 
 
 def check_words():

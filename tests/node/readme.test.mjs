@@ -59,7 +59,7 @@ test("the leader leads again after a loss, and resigns when told", async () => {
   assert.equal(more.length, 0);
   const program = start(write(text));
   const client = new Client({ urls });
-  const numbers = () => [...program.said.out.matchAll(/number (\d+)/g)]
+  const numbers = () => [...program.said.out.matchAll(/fencing token (\d+)/g)]
     .map(([, number]) => Number(number));
   await eventually(() => numbers().length, "it leads");
   const holder = await client.get("leader");

@@ -139,7 +139,7 @@ def a_foreign_lock_is_not_offered(browser: Browser, service: Service) -> None:
     browser.open("/")
     open_details(browser, "foreign")
     assert not browser.find("#force")[0].is_displayed()
-    assert "it has no fencing number" in browser.text("#force-why")
+    assert "it has no fencing token" in browser.text("#force-why")
     assert facts(browser)["Fencing number"] == "none"
     browser.is_accessible()
     service.unlock_elsewhere("foreign")

@@ -261,8 +261,8 @@ func (c *Client) Locks(ctx context.Context, prefix string) ([]Holder, error) {
 }
 
 // ForceRelease releases the lock of a dead holder, for operators; Locks has its
-// id and its fencing number. The holder is not told. It returns false if no
-// lock with this number is held any more.
+// id and its fencing token. The holder is not told. It returns false if no
+// lock with this fencing token is held any more.
 func (c *Client) ForceRelease(ctx context.Context, id string,
 	fencingToken int64) (bool, error) {
 	return c.force(ctx, id, strconv.FormatInt(fencingToken, 10))

@@ -17,7 +17,7 @@ static const struct kind kinds[VOTE_KINDS] = {
     [VOTE_FREE] = {"free", "the node has no lock for this resource"},
     [VOTE_UNASKED] = {"unasked", "the node was not asked, as it hardly has "
                                  "the lock"},
-    [VOTE_STALE] = {"stale", "the node accepted a higher fencing number"},
+    [VOTE_STALE] = {"stale", "the node accepted a higher fencing token"},
     [VOTE_DONE] = {"done", "the node carried the command out"},
     [VOTE_CHANGED] = {"changed", "the node's state had changed by then"},
     [VOTE_NOT_ADMITTED] = {"quarantined",

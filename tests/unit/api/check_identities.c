@@ -128,7 +128,7 @@ static const struct {
     {"a sha256:00 lock\n", "1: the second word must"},
     {"a SHA256" OTHER " lock\n", "1: the second word must"},
     {"a " SECRET "0 lock\n", "1: the second word must"},
-    {"a " EMPTY " lock\n", "1: this is the SHA-256 of an empty token"},
+    {"a " EMPTY " lock\n", "1: this is the SHA-256 of an empty access token"},
     {"a cert: lock\n", "1: cert: must be followed by the kind"},
     {"a cert:x lock\n",
      "1: cert: must be followed by the kind of the name and the name: "
@@ -188,7 +188,7 @@ static const struct {
     {"a " SECRET " lock prefix=*\n\na " OTHER " read prefix=*\n",
      "3: the name is that of line 1"},
     {"a " SECRET " lock prefix=*\nb " SECRET " read prefix=*\n",
-     "2: the token is that of line 1"},
+     "2: the access token is that of line 1"},
     {"b cert:dns:x lock prefix=*\na " SECRET
      " metrics\nc cert:dns:%78 metrics\n",
      "3: the certificate is that of line 1"},
@@ -417,7 +417,8 @@ TEST(an_error_has_file_and_line)
 {
     expect(authtext_write(GOOD "b\n"),
            "2: the second word must be sha256: and 64 hex digits, the SHA-256 "
-           "of the token, or cert:, dns:, uri:, email: or cn:, and the name "
+           "of the access token, or cert:, dns:, uri:, email: or cn:, and the "
+           "name "
            "in a client certificate");
     expect(authtext_write(""),
            " it names no identity, so every request would be refused; "

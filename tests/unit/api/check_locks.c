@@ -213,7 +213,7 @@ TEST(another_holder_is_told)
         play_hold_range(ask_kinds[i], 0, 3, PLAY_TOKEN_OF(1));
         ask_answer(play.now_us);
         ask_expect_failed(409, "not_owner", 0);
-        expect_detail("the lock is held with another token");
+        expect_detail("the lock is held with another lock token");
     }
 }
 

@@ -47,7 +47,7 @@ TEST(another_number_is_told)
     play_hold_range(CALL_TOKENS, 0, PLAY_NODES, PLAY_TOKEN_OF(7));
     ask_expect_now(409, "not_owner");
     ck_assert_str_eq(ask_text("detail"),
-                     "the lock is held with another fencing number, or with a "
+                     "the lock is held with another fencing token, or with a "
                      "value that has none");
     ask_expect_closed();
 }
@@ -64,7 +64,7 @@ TEST(only_a_number_is_taken)
         ck_assert_int_eq(play.sent_count, 0);
     }
     set_force("");
-    expect_refused("the argument force is not a fencing number; take the field "
+    expect_refused("the argument force is not a fencing token; take the field "
                    "fencing_token of GET /locks/<id>, or all: all readers of a "
                    "shared lock");
     set_force("7");
@@ -74,8 +74,8 @@ TEST(only_a_number_is_taken)
 
 TEST(a_token_beside_it_is_refused)
 {
-    static const char detail[] =
-        "the argument force needs no token; send one of the two, and no body";
+    static const char detail[] = "the argument force needs no lock token; send "
+                                 "one of the two, and no body";
     static const char *const values[] = {"7", "all"};
     for (int i = 0; i < 2; i++) {
         set_force(values[i]);
@@ -114,7 +114,7 @@ TEST(a_writer_is_none_of_all_readers)
     ask_expect_now(409, "not_owner");
     ck_assert_str_eq(ask_text("detail"),
                      "no reader has the lock, but a writer; send a fencing "
-                     "number instead of all");
+                     "token instead of all");
 }
 
 TEST(other_calls_ignore_it)

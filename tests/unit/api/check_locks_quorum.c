@@ -118,7 +118,7 @@ TEST(a_bar_is_told_with_its_end)
     int64_t seconds = -1;
     ck_assert_int_eq(sscanf(ask_text("detail"),
                             "nothing was granted: the nodes' clocks were once "
-                            "ahead and issued fencing numbers of the future; "
+                            "ahead and issued fencing tokens of the future; "
                             "this resource cannot get a higher one for "
                             "%" SCNd64 " s",
                             &seconds),

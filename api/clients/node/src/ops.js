@@ -87,7 +87,7 @@ export function* inspect(replicas, resources, timeoutMs) {
   return readHeld(answer.body);
 }
 
-/** False: no lock with this number, or of a reader, is held (any more). */
+/** False: no lock with this fencing token, or of a reader, is held (any more). */
 export function* forceRelease(replicas, id, fencingToken, timeoutMs) {
   const path = `/locks/${encodeURIComponent(id)}?force=${fencingToken}`;
   const answer = yield* ask(replicas, "DELETE", path, timeoutMs);

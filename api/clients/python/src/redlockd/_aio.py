@@ -88,7 +88,8 @@ class AsyncClient(Caller):
     ) -> bool:
         """Releases the lock of a dead holder; locks() has its id and its
         fencing_token. "all": the locks of all readers. The holder is not told.
-        False: no lock with this number, or of a reader, is held (any more)."""
+        False: no lock with this fencing token, or of a reader, is held
+        (any more)."""
         return await self._run(
             force_release(self._replicas, id, fencing_token, self._timeout_s)
         )
