@@ -347,6 +347,7 @@ lint: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/tables.json $(MANUAL) ## Check la
 	python3 tests/lint/docs.py $(OUT)/redlockd $(OUT)/tables.json
 	tests/lint/packages.py $(OUT)
 	tests/lint/spec.py $(OUT)/redlockd $(OUT)/tables.json
+	tests/lint/vocabulary.py $(OUT)/redlockd $(OUT)/tables.json
 	tests/lint/drawn.py
 	tests/mutants/run.py --check
 	shellcheck -x scripts/*.sh docker/*.sh deploy/*/*.sh tests/*/*.sh api/clients/examples/*.sh \
