@@ -3,18 +3,12 @@
 #include <assert.h>
 #include <stdio.h>
 
-#include "../server/lock/names.h"
 #include "access/access.h"
 #include "access/audit.h"
 #include "message/problem.h"
 #include "message/render.h"
 
 /* ---- a page ------------------------------------------------------------- */
-
-static bool is_resource(struct span name)
-{
-    return id_check_resource(name) == NULL;
-}
 
 /* The texts that the spans of a list lie in. */
 struct list_texts {
@@ -64,7 +58,7 @@ static bool read_list(const struct http_request *request,
         QUERY_PREFIX, QUERY_PAGE_SIZE, QUERY_CURSOR};
     struct faults errors = {.in = "query"};
     *list = (struct engine_list){.limit = PAGE_SIZE_DEFAULT,
-                                 .is_resource = is_resource};
+                                 .is_name = id_is_name};
     for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++) {
         enum query_argument argument = arguments[i];
         struct span room = {texts->other, sizeof texts->other};
@@ -131,11 +125,10 @@ static bool begin_pool(const struct service *service,
     struct span name = route_names(&request->match, names);
     if (!read_pool_limit(request, response))
         return true;
-    if (names_are_several(name) || name.ptr[name.len - 1] == '#' ||
-        name.len + sizeof "#999" - 1 > RESOURCE_MAX) {
+    if (id_check_pool(name) != NULL) {
         problem_respond_plain(PROBLEM_INVALID_REQUEST,
                               "the id in the path must be that of a pool: of "
-                              "one resource, which does not end with #",
+                              "one resource of at most 251 characters",
                               request->id, response);
         return true;
     }

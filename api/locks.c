@@ -457,6 +457,26 @@ static bool read_force(const struct http_request *request, int64_t *number,
     return false;
 }
 
+/* For those who look later who did it, even if the client leaves now. */
+static void log_force(const struct http_request *request, struct span resource)
+{
+    char text[NAMES_LEN_MAX + 1], numbers[NAMES_MAX * sizeof "999"] = "";
+    struct span pool;
+    int slots[NAMES_MAX], count = names_slots(resource, &pool, slots);
+    size_t len = 0;
+    text[span_copy(text, count > 0 ? pool : resource)] = '\0';
+    for (int i = 0; i < count; i++)
+        len += (size_t)snprintf(numbers + len, sizeof numbers - len, "%s%d",
+                                i > 0 ? " " : "", slots[i]);
+    log_write(LOG_INFO, "force_release",
+              (struct log_field[]){
+                  LOG_S("request_id", request->id),
+                  request->number > 0 ? LOG_N("fencing_token", request->number)
+                                      : LOG_S("mode", "shared"),
+                  LOG_S("resource", text),
+                  count > 0 ? LOG_S("slots", numbers) : LOG_END, LOG_END});
+}
+
 static bool begin_force(const struct service *service,
                         struct http_request *request, void *client,
                         struct http_response *response)
@@ -471,17 +491,8 @@ static bool begin_force(const struct service *service,
     if (!announce(service, request, resource, response))
         return true;
     engine_op op = engine_force(service->engine, resource, number, client);
-    if (op != 0) {
-        /* for those who look later who did it, even if the client leaves now */
-        char text[NAMES_LEN_MAX + 1];
-        text[span_copy(text, resource)] = '\0';
-        log_write(LOG_INFO, "force_release",
-                  (struct log_field[]){LOG_S("request_id", request->id),
-                                       number > 0
-                                           ? LOG_N("fencing_token", number)
-                                           : LOG_S("mode", "shared"),
-                                       LOG_S("resource", text), LOG_END});
-    }
+    if (op != 0)
+        log_force(request, resource);
     return !keep_operation(request, op, response);
 }
 

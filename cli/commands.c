@@ -44,7 +44,8 @@ static void print_json(const json_t *body)
     (void)fflush(stdout);
 }
 
-/* "order:42", or "order:42, order:43" if the lock covers several. */
+/* "order:42", or "order:42, order:43" if the lock covers several; "exports,
+ * slot 3" of a permit, "exports, slots 3 7" of one with two slots. */
 static void print_names(const json_t *lock)
 {
     const json_t *list = json_object_get(lock, "resources");
@@ -52,6 +53,14 @@ static void print_names(const json_t *lock)
     for (size_t i = 0; i < json_array_size(list); i++) {
         (void)fputs(i > 0 ? ", " : "", stdout);
         shown_put(json_string_value(json_array_get(list, i)), stdout);
+    }
+    const json_t *slots = json_object_get(lock, "slots");
+    for (size_t i = 0; i < json_array_size(slots); i++) {
+        if (i == 0)
+            (void)fputs(json_array_size(slots) > 1 ? ", slots" : ", slot",
+                        stdout);
+        (void)printf(" %" JSON_INTEGER_FORMAT,
+                     json_integer_value(json_array_get(slots, i)));
     }
 }
 
@@ -101,11 +110,10 @@ static void print_lock(const struct command *command, const struct lock *lock)
     double left_s =
         (double)(lock->until_us - clock_now_us()) / (double)US_PER_S;
     (void)snprintf(number, sizeof number, "%" PRId64, lock->fencing_token);
-    bool is_permit = command->options->limit > 0;
-    print_quoted("REDLOCKD_RESOURCE",
-                 is_permit ? lock->names : command->joined);
-    if (is_permit)
-        print_quoted("REDLOCKD_SLOT", lock->slots);
+    const char *given = command->options->slots; /* of extend */
+    print_quoted("REDLOCKD_RESOURCE", command->joined);
+    /* empty: it is no permit, and the variable may be of another lock */
+    print_quoted("REDLOCKD_SLOT", given != NULL ? given : lock->slots);
     print_quoted("REDLOCKD_TOKEN", lock->token);
     print_quoted("REDLOCKD_FENCING_TOKEN", number);
     (void)printf("# yours for %.1f s\n", left_s);
@@ -134,7 +142,7 @@ static int end_call(const struct command *command, enum verdict verdict,
 int command_acquire(struct command *command)
 {
     const struct options *options = command->options;
-    struct lock lock;
+    struct lock lock = {.until_us = 0};
     json_t *answer = NULL;
     enum verdict verdict = service_acquire(&command->service, &lock, &answer);
     if (verdict == VERDICT_DONE && options->is_json)
@@ -225,7 +233,7 @@ static void print_pool(const json_t *pool)
     for (size_t i = 0; i < json_array_size(slots); i++) {
         const json_t *slot = json_array_get(slots, i);
         shown_put(name, stdout);
-        (void)printf("#%" PRId64, http_number(slot, "slot"));
+        (void)printf(", slot %" PRId64, http_number(slot, "slot"));
         print_holder(slot, true);
     }
     shown_put(name, stdout);

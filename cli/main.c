@@ -21,6 +21,40 @@ static int (*const functions[COMMANDS])(struct command *command) = {
     [COMMAND_WATCH] = command_watch,
 };
 
+/* The id of a permit's slots. False: they are none. */
+static bool name_slots(struct command *command)
+{
+    const struct options *options = command->options;
+    char texts[NAMES_MAX][RESOURCE_MAX], joined[NAMES_MAX * RESOURCE_MAX];
+    struct span rest = span_of(options->slots), names[NAMES_MAX];
+    const struct span pool = span_of(options->resources[0]);
+    const char *wrong = id_check_pool(pool);
+    int count = 0;
+    if (options->resources_count != 1)
+        return complain("--slot: needs one resource, not %d",
+                        options->resources_count);
+    if (wrong != NULL)
+        return complain("\"%.80s\": a resource with slots %s",
+                        options->resources[0], wrong);
+    do {
+        int64_t slot = span_number(span_take(&rest, ' '), sizeof "999" - 1);
+        if (slot < 0 || count == NAMES_MAX)
+            return complain(
+                "--slot: \"%.80s\" is not a number from 0 to %d, or "
+                "up to %d of them",
+                options->slots, POOL_SLOTS_MAX - 1, NAMES_MAX);
+        names[count] = (struct span){
+            texts[count], names_put_slot(texts[count], pool, (int)slot)};
+        count++;
+    } while (rest.len > 0);
+    size_t len = names_join(joined, names, count);
+    if (len > NAMES_LEN_MAX)
+        return complain("--slot: too many for so long a resource");
+    len = id_encode(command->id, (struct span){joined, len});
+    command->id[len] = '\0';
+    return true;
+}
+
 /* Joins the resources and makes their id. False: one cannot be locked. */
 static bool name_lock(struct command *command)
 {
@@ -44,7 +78,7 @@ static bool name_lock(struct command *command)
         len = id_encode(command->id, (struct span){command->joined, len});
     assert(len <= ID_MAX);
     command->id[len] = '\0';
-    return true;
+    return options->slots == NULL || name_slots(command);
 }
 
 /* ---- who we are --------------------------------------------------------- */

@@ -80,6 +80,9 @@ static const struct option_row option_rows[] = {
      "NUMBER", "with --limit: so many slots, all or none [1]"},
     {0, "grace", IS_TIME, IN(RUN), AT(grace_ms), 0, DAY_MS, "TIME",
      "from SIGTERM to SIGKILL [5, or a quarter of the TTL]"},
+    {0, "slot", IS_TEXT, IN(EXTEND) | IN(RELEASE), AT(slots), .form = "NUMBER",
+     .help = "of a permit: its slot, or several as in \"1 2\" [$REDLOCKD_SLOT, "
+             "without RESOURCE]"},
     {0, "token", IS_TEXT, IN(EXTEND) | IN(RELEASE), AT(token), .form = "TOKEN",
      .help = "the lock token, from acquire [$REDLOCKD_TOKEN]"},
     {0, "force", IS_FORCE, IN(RELEASE), AT(force), 1, EXACT_MAX, "NUMBER",
@@ -114,12 +117,10 @@ enum { OPTION_ROWS = sizeof option_rows / sizeof *option_rows };
 #define RUN_HELP                                                               \
     "Runs COMMAND under the lock, and extends the lock meanwhile.\n"           \
     "COMMAND finds REDLOCKD_RESOURCE, REDLOCKD_FENCING_TOKEN and\n"            \
-    "REDLOCKD_TOKEN in its environment; with --limit also REDLOCKD_SLOT, "     \
-    "and\n"                                                                    \
-    "REDLOCKD_RESOURCE is RESOURCE#SLOT. If the lock is lost, or cannot be\n"  \
-    "extended, COMMAND and all it has started get SIGTERM, and SIGKILL "       \
-    "before\n"                                                                 \
-    "somebody else can get the lock.\n"                                        \
+    "REDLOCKD_TOKEN in its environment; with --limit also REDLOCKD_SLOT.\n"    \
+    "If the lock is lost, or cannot be extended, COMMAND and all it has\n"     \
+    "started get SIGTERM, and SIGKILL before somebody else can get the "       \
+    "lock.\n"                                                                  \
     "With --shared, others may run at the same time, if they use it, too;\n"   \
     "nobody has the exclusive lock meanwhile.\n"                               \
     "With --again, redlockctl waits for the lock and starts COMMAND anew\n"    \
@@ -163,7 +164,8 @@ static const struct command_row command_rows[COMMANDS] = {
                          "  eval \"$(redlockctl acquire -w 10 deploy)\"\n"},
     [COMMAND_EXTEND] = {"extend", "[RESOURCE]...",
                         "extend a lock that acquire has printed", 0, NAMES_MAX,
-                        "Without RESOURCE it takes $REDLOCKD_RESOURCE.\n"
+                        "Without RESOURCE it takes $REDLOCKD_RESOURCE, and of "
+                        "a permit $REDLOCKD_SLOT.\n"
                         "With --shared, an exclusive lock becomes a shared "
                         "one, with another lock token:\n"
                         "the variables are printed, as by acquire. Should "
@@ -180,7 +182,8 @@ static const struct command_row command_rows[COMMANDS] = {
     [COMMAND_RELEASE] =
         {"release", "[RESOURCE]...", "release a lock that acquire has printed",
          0, NAMES_MAX,
-         "Without RESOURCE it takes $REDLOCKD_RESOURCE.\n\n"
+         "Without RESOURCE it takes $REDLOCKD_RESOURCE, and of a permit "
+         "$REDLOCKD_SLOT.\n\n"
          "Exit status: 0, or\n"
          "  70  the lock was lost before, or somebody else "
          "holds it\n" STATUS_HELP
@@ -480,7 +483,8 @@ static bool read_environment(struct options *options)
     return true;
 }
 
-/* Without an argument: the names that acquire has printed, one per line. */
+/* Without an argument: the names that acquire has printed, one per line, and
+ * the slots if it is a permit. */
 static bool read_resources(struct options *options)
 {
     static char *list[NAMES_MAX];
@@ -497,6 +501,9 @@ static bool read_resources(struct options *options)
     char *text = getenv("REDLOCKD_RESOURCE");
     if (text == NULL || *text == '\0')
         return complain("%s: no resource, and no REDLOCKD_RESOURCE", name);
+    const char *slots = getenv("REDLOCKD_SLOT");
+    if (options->slots == NULL && slots != NULL && *slots != '\0')
+        options->slots = slots;
     options->resources = list;
     for (char *one = strtok_r(text, "\n", &rest);
          one != NULL && options->resources_count < NAMES_MAX;

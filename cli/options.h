@@ -52,6 +52,7 @@ struct options {
     int64_t grace_ms; /* OPTIONS_UNSET: a default that fits ttl_ms */
     int64_t conflict_code;
     const char *owner, *token, *prefix; /* NULL: not given */
+    const char *slots; /* of a permit, parted by spaces; NULL: not given */
     const char *ca_file, *cert_file, *key_file, *auth_token_file; /* as well */
     int64_t force; /* a fencing token, or OPTIONS_ALL; 0: not given */
     int64_t limit; /* of a pool; 0: not given */

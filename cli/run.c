@@ -319,10 +319,9 @@ static int run_locked(struct run *run)
     assert(shared->until_us == 0 && lock->until_us > 0);
     assert(len > 0 && len < sizeof shared->token);
     memcpy(shared->token, lock->token, len + 1);
-    bool is_permit = run->options->limit > 0;
     (void)snprintf(shared->resource, sizeof shared->resource, "%s",
-                   is_permit ? lock->names : run->resource);
-    if (is_permit)
+                   run->resource);
+    if (run->options->limit > 0)
         memcpy(shared->slots, lock->slots, sizeof shared->slots);
     shared->fencing_token = lock->fencing_token;
     shared->until_us = lock->until_us;

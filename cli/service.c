@@ -256,30 +256,19 @@ static char *format_wish(const struct options *options, int64_t wait_ms)
 }
 
 /* The slots of a permit. False: as below. */
-static bool read_slots(struct lock *lock, const char *pool, const json_t *body)
+static bool read_slots(struct lock *lock, const json_t *body)
 {
     const json_t *slots = json_object_get(body, "slots");
-    char texts[NAMES_LEN_MAX + 1];
-    struct span list[NAMES_MAX];
-    size_t count = json_array_size(slots), len = 0, slots_len = 0;
+    size_t count = json_array_size(slots), len = 0;
     if (count < 1 || count > NAMES_MAX)
         return false;
     for (size_t i = 0; i < count; i++) {
         int slot = (int)json_integer_value(json_array_get(slots, i));
-        if (slot < 0 || slot >= POOL_SLOTS_MAX ||
-            strlen(pool) + sizeof "#999" > sizeof texts - len)
+        if (slot < 0 || slot >= POOL_SLOTS_MAX)
             return false;
-        slots_len += (size_t)snprintf(lock->slots + slots_len,
-                                      sizeof lock->slots - slots_len, "%s%d",
-                                      i > 0 ? " " : "", slot);
-        list[i] = (struct span){texts + len, 0};
-        list[i].len = (size_t)snprintf(texts + len, sizeof texts - len, "%s#%d",
-                                       pool, slot);
-        len += list[i].len;
+        len += (size_t)snprintf(lock->slots + len, sizeof lock->slots - len,
+                                "%s%d", i > 0 ? " " : "", slot);
     }
-    if (len + count > sizeof lock->names)
-        return false;
-    lock->names[names_join(lock->names, list, (int)count)] = '\0';
     return true;
 }
 
@@ -387,8 +376,7 @@ enum verdict service_acquire(struct service *service, struct lock *lock,
         is_again = false;
         if (verdict == VERDICT_DONE &&
             (!read_lock(service, lock, &answer) ||
-             (service->options->limit > 0 &&
-              !read_slots(lock, service->options->resources[0], answer.body))))
+             (service->options->limit > 0 && !read_slots(lock, answer.body))))
             verdict = VERDICT_UNAVAILABLE;
         if (verdict == VERDICT_HELD) {
             attempts.failed = attempts.denied = 0;

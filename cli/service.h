@@ -31,9 +31,7 @@ struct lock {
     int64_t fencing_token;
     int64_t until_us; /* of clock_now_us(): ours until then */
     int64_t renew_us; /* a good moment to extend */
-    /* with a limit: the slots, parted by spaces, and their locks, joined */
-    char slots[NAMES_MAX * sizeof "999"];
-    char names[NAMES_LEN_MAX + 1];
+    char slots[NAMES_MAX * sizeof "999"]; /* with a limit; parted by spaces */
 };
 
 /*

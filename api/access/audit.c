@@ -7,7 +7,6 @@
 #include "../../server/base/linefile.h"
 #include "../../server/base/log.h"
 #include "../../server/base/timestamp.h"
-#include "../../server/lock/names.h"
 #include "../message/json.h"
 #include "../message/render.h"
 #include "access.h"
@@ -130,14 +129,8 @@ static void begin_request(struct json *json, const char *event,
 
 static void put_names(struct json *json, struct span names)
 {
-    char id[ID_MAX];
-    if (names.len == 0)
-        return;
-    json_put_text(json, "id", (struct span){id, id_encode(id, names)});
-    json_open_array(json, "resources");
-    while (names.len > 0)
-        json_put_text(json, NULL, names_next(&names));
-    json_close_array(json);
+    if (names.len > 0)
+        render_lock_as_list(json, names);
 }
 
 static void put_answer(struct json *json, const struct http_response *response)

@@ -350,27 +350,19 @@ static void read_permits(struct reader *reader, const json_t *value)
         body->permits = 0;
 }
 
-/* The name of a pool: each slot's must be a resource, and all of them fit. */
+/* The name of a pool: there must be room for those of its slots. */
 static void check_pool(struct reader *reader)
 {
     const struct body *body = reader->body;
     const struct span name = body->resource;
-    enum { SLOT_MAX = sizeof "#999" - 1 };
-    char slot[RESOURCE_MAX + SLOT_MAX];
-    if (name.len == 0 || name.len > RESOURCE_MAX)
+    size_t each = name.len + NAMES_SLOT_MAX;
+    size_t total = each * (size_t)body->permits + (size_t)body->permits - 1;
+    if (id_check_resource(name) != NULL)
         return; /* that was refused */
-    size_t len = span_copy(slot, name);
-    len += span_copy(slot + len, span_of("#999"));
-    size_t total = len * (size_t)body->permits + (size_t)body->permits - 1;
-    if (name.ptr[name.len - 1] == '#')
-        faults_add(reader->errors, "/resource",
-                   "resource must not end with \"#\" if limit is sent: # and a "
-                   "number make the names of its slots");
-    else if (len > RESOURCE_MAX || id_check_resource((struct span){slot, len}))
-        faults_add(reader->errors, "/resource",
-                   "resource must have %d characters less than the most if "
-                   "limit is sent: # and a number make the names of its slots",
-                   SLOT_MAX);
+    const char *reason = id_check_pool(name);
+    if (reason != NULL)
+        faults_add(reader->errors, "/resource", "resource %s if limit is sent",
+                   reason);
     else if (total > NAMES_LEN_MAX)
         faults_add(reader->errors, "/permits",
                    "permits is too many for so long a resource: the names of "

@@ -1,5 +1,7 @@
 #include "id.h"
 
+#include <assert.h>
+
 #include "../../server/base/encoding.h"
 #include "../../server/base/utf8.h"
 #include "../../server/lock/names.h"
@@ -16,12 +18,24 @@ static bool is_plain(struct span text)
            span_has_only(text, "._:-");
 }
 
-/* Whether they are several in the form that names_join gives, each allowed. */
+static bool are_slots(struct span names)
+{
+    struct span pool;
+    int slots[NAMES_MAX];
+    return names_slots(names, &pool, slots) > 0 && id_check_pool(pool) == NULL;
+}
+
+/*
+ * Whether they are several in the form that names_join gives: resources, or
+ * slots of one pool. No acquire has locked others together.
+ */
 static bool are_several(struct span names)
 {
     int count = names_count(names);
     if (count < 2 || count > NAMES_MAX || !names_are_sorted(names))
         return false;
+    if (are_slots(names))
+        return true;
     for (; names.len > 0; count--)
         if (id_check_resource(names_next(&names)) != NULL)
             return false;
@@ -50,9 +64,8 @@ bool id_decode(struct span id, char names[NAMES_LEN_MAX], size_t *len)
         !base64url_decode(text, names, len))
         return false;
     struct span decoded = {names, *len};
-    return mark_len == 2
-               ? are_several(decoded)
-               : !is_plain(decoded) && id_check_resource(decoded) == NULL;
+    return mark_len == 2 ? are_several(decoded)
+                         : !is_plain(decoded) && id_is_name(decoded);
 }
 
 struct span id_find_names(struct span text, char names[NAMES_LEN_MAX])
@@ -66,13 +79,13 @@ struct span id_find_names(struct span text, char names[NAMES_LEN_MAX])
     return (struct span){names, span_copy(names, text)};
 }
 
-const char *id_check_resource(struct span resource)
+static const char *check_text(struct span resource, size_t *chars)
 {
     static const char reserved[] = RESERVED_NAME;
-    size_t chars = 0;
+    *chars = 0;
     if (resource.len == 0)
         return "must not be empty";
-    for (size_t i = 0; i < resource.len; chars++) {
+    for (size_t i = 0; i < resource.len; (*chars)++) {
         struct span rest = span_behind(resource, i);
         if (*rest.ptr >= ' ' && *rest.ptr <= '~') { /* most are */
             i++;
@@ -85,11 +98,33 @@ const char *id_check_resource(struct span resource)
             return "must not contain control characters";
         i += len;
     }
-    if (chars > RESOURCE_CHARS)
+    if (*chars > RESOURCE_CHARS)
         return "must have at most 255 characters";
     /* not only in front: another installation's keys have its prefix */
     if (memmem(resource.ptr, resource.len, reserved, sizeof reserved - 1) !=
         NULL)
         return "must not contain \"redlockd:\", which is reserved";
     return NULL;
+}
+
+const char *id_check_resource(struct span resource)
+{
+    size_t chars;
+    return check_text(resource, &chars);
+}
+
+const char *id_check_pool(struct span name)
+{
+    size_t chars;
+    const char *reason = check_text(name, &chars);
+    static_assert(RESOURCE_CHARS - NAMES_SLOT_MAX == 251, "as the text says");
+    if (reason == NULL && chars > RESOURCE_CHARS - NAMES_SLOT_MAX)
+        return "must have at most 251 characters, 4 less than others,";
+    return reason;
+}
+
+bool id_is_name(struct span name)
+{
+    return id_check_resource(name) == NULL ||
+           (!names_are_several(name) && are_slots(name));
 }

@@ -2,8 +2,9 @@
  * The id of a lock in URLs, made from its resources and nothing else:
  *
  *   the resource itself   of A–Z a–z 0–9 . _ : - only, and not "." or ".."
- *   ~ and base64url       of every other resource
- *   ~~ and base64url      of several, joined as in names.h
+ *   ~ and base64url       of every other resource, and of a slot's name
+ *   ~~ and base64url      of several, joined as in names.h: of resources, or of
+ *                         slots of one pool
  *
  * Only this one form is an id. But where no "~" begins it, a path may have any
  * resource in place of its id, percent-encoded.
@@ -18,8 +19,8 @@
 enum { ID_MAX = 2 + BASE64URL_LEN(NAMES_LEN_MAX) };
 
 /*
- * Writes the id without a NUL and returns its length. names: one that may be a
- * resource, or several of them, joined by names_join.
+ * Writes the id without a NUL and returns its length. names: one that a lock
+ * may have, or several of them, joined by names_join.
  */
 size_t id_encode(char id[ID_MAX], struct span names);
 
@@ -38,5 +39,12 @@ struct span id_find_names(struct span text, char names[NAMES_LEN_MAX]);
  * characters of UTF-8, no control characters, no RESERVED_NAME.
  */
 const char *id_check_resource(struct span resource);
+
+/* NULL if a pool may have this name: a resource whose slots' names are not
+ * longer than a resource may be. Else why not. */
+const char *id_check_pool(struct span name);
+
+/* Whether a lock may have this name: a resource, or a slot of a pool. */
+bool id_is_name(struct span name);
 
 #endif

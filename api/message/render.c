@@ -7,18 +7,47 @@
 
 /* ---- locks -------------------------------------------------------------- */
 
-void render_lock(struct json *json, struct span names)
+static void put_id(struct json *json, struct span names)
 {
     char id[ID_MAX];
     json_put_text(json, "id", (struct span){id, id_encode(id, names)});
-    if (!names_are_several(names)) {
-        json_put_text(json, "resource", names);
-        return;
-    }
+}
+
+static void put_resources(struct json *json, struct span names)
+{
     json_open_array(json, "resources");
     while (names.len > 0)
         json_put_text(json, NULL, names_next(&names));
     json_close_array(json);
+}
+
+/* No name of a slot leaves the server: clients know its pool and its number. */
+static void put_lock(struct json *json, struct span names, bool as_list)
+{
+    struct span pool;
+    int slots[NAMES_MAX], count = names_slots(names, &pool, slots);
+    struct span told = count > 0 ? pool : names;
+    put_id(json, names);
+    if (as_list || names_are_several(told))
+        put_resources(json, told);
+    else
+        json_put_text(json, "resource", told);
+    if (count == 0)
+        return;
+    json_open_array(json, "slots");
+    for (int i = 0; i < count; i++)
+        json_put_integer(json, NULL, slots[i]);
+    json_close_array(json);
+}
+
+void render_lock(struct json *json, struct span names)
+{
+    put_lock(json, names, false);
+}
+
+void render_lock_as_list(struct json *json, struct span names)
+{
+    put_lock(json, names, true);
 }
 
 static void put_mode(struct json *json, const struct engine_result *result)
@@ -54,41 +83,14 @@ static void put_count(struct json *json, const char *done,
     json_close_object(json);
 }
 
-/*
- * Of a permit: the id is that of the slots' locks, the resource that of the
- * pool.
- */
-static void put_permit(struct json *json, struct span names, int limit)
-{
-    char id[ID_MAX];
-    struct span rest = names, pool = {NULL, 0};
-    int slots[NAMES_MAX], count = 0;
-    while (rest.len > 0) {
-        assert(count < NAMES_MAX);
-        int slot = names_slot(names_next(&rest), &pool), at = count++;
-        for (; at > 0 && slots[at - 1] > slot; at--)
-            slots[at] = slots[at - 1];
-        slots[at] = slot;
-    }
-    assert(count > 0);
-    json_put_text(json, "id", (struct span){id, id_encode(id, names)});
-    json_put_text(json, "resource", pool);
-    json_put_integer(json, "limit", limit);
-    json_open_array(json, "slots"); /* in the order of their numbers */
-    for (int i = 0; i < count; i++)
-        json_put_integer(json, NULL, slots[i]);
-    json_close_array(json);
-}
-
 char *render_grant(const struct engine_result *result,
                    const struct render_times *times, size_t *len)
 {
     struct json json;
     json_begin(&json);
+    render_lock(&json, result->resource);
     if (times->limit > 0)
-        put_permit(&json, result->resource, times->limit);
-    else
-        render_lock(&json, result->resource);
+        json_put_integer(&json, "limit", times->limit);
     put_mode(&json, result);
     json_put_text(&json, "token", result->token);
     json_put_integer(&json, "fencing_token", result->number);
@@ -141,14 +143,12 @@ char *render_pool(const struct render_pool *pool, size_t *len)
     for (int i = 0; i < pool->count; i++) {
         const struct engine_result *lock = pool->slot(pool->ctx, i);
         struct span name;
-        char id[ID_MAX];
         int slot = names_slot(lock->resource, &name);
         assert(slot >= 0);
         is_held[slot] = true;
         json_open_object(&json, NULL);
         json_put_integer(&json, "slot", slot);
-        json_put_text(&json, "id",
-                      (struct span){id, id_encode(id, lock->resource)});
+        put_id(&json, lock->resource);
         render_holder(&json, lock);
         put_count(&json, "held", lock);
         json_close_object(&json);

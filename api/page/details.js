@@ -74,7 +74,7 @@ class Details {
     this.id = lock.id;
     this.restsSince = undefined;
     byId('handovers').replaceChildren();
-    setText(byId('details-name'), lock.resource);
+    setText(byId('details-name'), describeResource(lock));
     this.tell('', '');
     this.refuse('');
     this.lock = lock;

@@ -50,7 +50,7 @@ class Force {
       this.lock = latest;
     }
     const {lock} = this;
-    showFactList(byId('force-facts'), [['Resource', lock.resource],
+    showFactList(byId('force-facts'), [['Resource', describeResource(lock)],
                                        ...factsOf(lock, now)]);
     setText(byId('force-do'), lock.mode === 'shared'
       ? `Release ${describeHolder(lock)} by force`

@@ -51,7 +51,10 @@ class Locks {
         lock.endsAt = now + lock.remaining_ms;
       }
     }
-    locks.sort((a, b) => a.resource < b.resource ? -1 : 1);
+    locks.sort((a, b) => a.resource === b.resource
+      ? (a.slots === undefined ? -1 : a.slots[0]) -
+        (b.slots === undefined ? -1 : b.slots[0])
+      : a.resource < b.resource ? -1 : 1);
     this.locks = locks;
     keepRows(byId('lock-rows'), this.rows, locks.map(({id}) => id),
              (id) => this.makeRow(id));
@@ -100,7 +103,7 @@ class Locks {
       formatHeld(lock.nodes),
     ];
     const {element, cells, opener} = this.rows.get(lock.id);
-    setText(opener, lock.resource);
+    setText(opener, describeResource(lock));
     opener.setAttribute('aria-expanded', lock.id === this.openId);
     element.classList.toggle('expired', left !== undefined && left <= 0);
     element.classList.toggle('wanted', lock.waiters > 0);

@@ -21,6 +21,11 @@ function makeElement(name, className, text) {
   return element;
 }
 
+// The resource of a lock; of a permit with the numbers of its slots.
+const describeResource = ({resource, slots}) =>
+  slots === undefined ? resource
+    : `${resource}, ${slots.length > 1 ? 'slots' : 'slot'} ${slots.join(', ')}`;
+
 // A cell that tells its column where the table is shown as cards. The text is
 // isolated: a name that is written from right to left turns nothing else.
 function makeCell(label, className) {

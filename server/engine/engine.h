@@ -77,8 +77,8 @@ struct engine_acquire {
     int64_t wait_ms;      /* how long to wait while the lock is held, at most
                              WAIT_MAX_MS; 0: do not wait */
     bool is_shared;       /* others may hold it as well, with the same mode */
-    int limit;            /* of the pool resource#0, resource#1, …: any of so
-                             many locks; 0: the resource itself */
+    int limit;            /* of the resource as a pool: any of so many slots,
+                             names.h; 0: the resource itself */
     int permits;          /* so many of them, with a limit: 1 … NAMES_MAX */
     int asker;            /* with a limit: the number of the identity, below
                              ASKERS_MAX; the nodes' time is shared out by it */
@@ -137,7 +137,7 @@ engine_op engine_watch(struct engine *engine, struct span resource,
  */
 engine_op engine_list(struct engine *engine, const struct engine_list *list,
                       void *client);
-/* Permits of this pool, without its "#", that are waited for here. */
+/* Permits of this pool that are waited for here. */
 int engine_pool_waiters(const struct engine *engine, struct span pool);
 
 const struct engine_page *engine_take_page(const struct engine *engine,

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "../lock/names.h"
 #include "port/tag.h"
 
 enum { INSPECTIONS_MAX = 32 }; /* begun in one turn */
@@ -300,7 +301,7 @@ static void inspect(struct listing *it)
     it->is_starting = true;
     for (int begun = 0; has_memory && begun < INSPECTIONS_MAX &&
                         call_next_name(&it->left, &name);)
-        if (it->wish.is_resource == NULL || it->wish.is_resource(name)) {
+        if (it->wish.is_name == NULL || it->wish.is_name(name)) {
             has_memory = begin_inspection(it, name);
             begun++;
         }
@@ -418,14 +419,11 @@ static size_t write_slots(const struct engine_list *list, char *to)
 {
     size_t len = 0;
     for (int i = 0; i < list->limit; i++) {
-        char digits[DIGITS_MAX], head[DIGITS_MAX];
-        struct span slot = span_of_number(digits, (uint64_t)i);
-        len += span_copy(to + len,
-                         span_of_number(head, list->pool.len + 1 + slot.len));
+        char name[RESOURCE_MAX], digits[DIGITS_MAX];
+        size_t name_len = names_put_slot(name, list->pool, i);
+        len += span_copy(to + len, span_of_number(digits, name_len));
         to[len++] = ':';
-        len += span_copy(to + len, list->pool);
-        to[len++] = '#';
-        len += span_copy(to + len, slot);
+        len += span_copy(to + len, (struct span){name, name_len});
     }
     return len;
 }
@@ -433,8 +431,9 @@ static size_t write_slots(const struct engine_list *list, char *to)
 /* Nothing need be scanned: the slots of a pool are known. False: no memory. */
 static bool begin_pool(struct listing *it, const struct engine_list *list)
 {
-    enum { HEAD_MAX = sizeof "1024:" - 1, TAIL_MAX = sizeof "#999" - 1 };
-    size_t each = HEAD_MAX + list->pool.len + TAIL_MAX;
+    enum { HEAD_MAX = sizeof "1024:" - 1 };
+    size_t each = HEAD_MAX + list->pool.len + NAMES_SLOT_MAX;
+    assert(list->pool.len + NAMES_SLOT_MAX <= RESOURCE_MAX); /* list.c */
     char *text = malloc((size_t)list->limit * each);
     if (text == NULL)
         return false;

@@ -21,10 +21,9 @@ struct engine_list {
     struct span prefix; /* of the resources, up to RESOURCE_MAX; may be empty */
     int limit;          /* about this many locks, at most */
     struct list_cursor cursor;
-    bool (*is_resource)(struct span name); /* others are not shown; NULL: all
-                                              are */
-    /* instead of all locks those of this pool, without its "#"; limit is its
-       own, and there is one page */
+    bool (*is_name)(struct span name); /* others are not shown; NULL: all are */
+    /* instead of all locks the slots of this pool; limit is its own, and there
+       is one page */
     struct span pool;
 };
 

@@ -1,6 +1,6 @@
 #include "names.h"
 
-#include "lock.h"
+#include <assert.h>
 
 enum { SEPARATOR = '\n' };
 
@@ -73,6 +73,15 @@ bool names_overlap(struct span left, struct span right)
     return true;
 }
 
+size_t names_put_slot(char *to, struct span pool, int slot)
+{
+    char digits[DIGITS_MAX];
+    size_t len = span_copy(to, pool);
+    assert(slot >= 0 && slot < POOL_SLOTS_MAX);
+    len += span_copy(to + len, span_of(NAMES_SLOT));
+    return len + span_copy(to + len, span_of_number(digits, (uint64_t)slot));
+}
+
 int names_slot(struct span name, struct span *pool)
 {
     enum { DIGITS = 3 };
@@ -80,9 +89,27 @@ int names_slot(struct span name, struct span *pool)
     while (len > 0 && name.ptr[len - 1] >= '0' && name.ptr[len - 1] <= '9')
         len--;
     struct span digits = span_behind(name, len);
-    if (len == 0 || name.ptr[len - 1] != '#' ||
+    if (len == 0 || name.ptr[len - 1] != NAMES_SLOT[0] ||
         (digits.len > 1 && digits.ptr[0] == '0'))
         return -1;
     *pool = (struct span){name.ptr, len - 1};
     return (int)span_number(digits, DIGITS);
+}
+
+int names_slots(struct span names, struct span *pool, int slots[NAMES_MAX])
+{
+    int count = 0;
+    while (names.len > 0) {
+        struct span one = {NULL, 0};
+        int slot = names_slot(names_next(&names), &one), at = count;
+        if (slot < 0 || count == NAMES_MAX ||
+            (count > 0 && names_compare(&one, pool) != 0))
+            return 0;
+        for (; at > 0 && slots[at - 1] > slot; at--)
+            slots[at] = slots[at - 1];
+        slots[at] = slot;
+        *pool = one;
+        count++;
+    }
+    return count;
 }

@@ -7,6 +7,7 @@
 #define REDLOCKD_NAMES_H
 
 #include "../base/types.h"
+#include "lock.h"
 
 /* Takes the first name off rest; an empty rest is one empty name. */
 struct span names_next(struct span *rest);
@@ -33,10 +34,29 @@ bool names_are_sorted(struct span names);
 bool names_overlap(struct span left, struct span right);
 
 /*
- * A slot of a pool is a lock whose name is that of the pool, "#" and a number
- * from 0 to POOL_SLOTS_MAX - 1, without zeros in front. names_slot tells the
- * number, and the pool; -1: the name is none of a slot.
+ * A slot of a pool is a lock whose name is that of the pool, NAMES_SLOT and a
+ * number from 0 to POOL_SLOTS_MAX - 1, without zeros in front. No resource
+ * contains a control character, so no client can ask for a lock of such a name:
+ * only a limit leads to it. And the pool's name stays in front, for prefixes
+ * and for patterns of an ACL.
  */
+#define NAMES_SLOT "\x1f" /* the unit separator of ASCII */
+
+/* What a slot's name has more than that of its pool, at most. */
+enum { NAMES_SLOT_MAX = sizeof NAMES_SLOT "999" - 1 };
+
+/* Writes the name of a slot, its length at most NAMES_SLOT_MAX more than that
+ * of the pool; returns the length. */
+size_t names_put_slot(char *to, struct span pool, int slot);
+
+/* The number of a slot, and its pool; -1: the name is none of a slot. */
 int names_slot(struct span name, struct span *pool);
+
+/*
+ * The slots that joined names are, in the order of their numbers, and the pool
+ * of all of them; returns how many, at most NAMES_MAX. 0: at least one is none,
+ * or of another pool.
+ */
+int names_slots(struct span names, struct span *pool, int slots[NAMES_MAX]);
 
 #endif

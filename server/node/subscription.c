@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "../base/clock.h"
+#include "../lock/names.h"
 
 enum {
     UNSENT_MAX =
@@ -68,13 +69,13 @@ static bool read_channel(const struct subscription *subscription,
 }
 
 /*
- * The number in an announcement. On the channel of a pool "#" and a slot follow
- * it: they make the resource the name of that slot.
+ * The number in an announcement. On the channel of a pool NAMES_SLOT and a slot
+ * follow it: they make the resource the name of that slot.
  */
 static struct span take_slot(struct span text, char copy[RESOURCE_MAX],
                              struct span *resource)
 {
-    struct span number = span_take(&text, '#');
+    struct span number = span_take(&text, NAMES_SLOT[0]);
     if (text.len <= RESOURCE_MAX - resource->len)
         resource->len += span_copy(copy + resource->len, text);
     return number;

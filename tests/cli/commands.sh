@@ -356,7 +356,7 @@ type_slowly() { # file in which the command tells how far it is
 # The command finds its slot; show tells of all.
 permits_are_locks_of_slots() {
     # shellcheck disable=SC2016 # for the shell that redlockctl starts
-    gives 0 "p1#0 0" run --limit 1 p1 -- \
+    gives 0 "p1 0" run --limit 1 p1 -- \
         sh -c 'echo "$REDLOCKD_RESOURCE $REDLOCKD_SLOT"' &&
         gives 0 "0 1 2" run --limit 3 --permits 3 p1 -- \
             sh -c 'echo "$REDLOCKD_SLOT"' &&
@@ -365,6 +365,7 @@ permits_are_locks_of_slots() {
         gives 1 "p1: 3 of 3 free" show --limit 3 p1 &&
         hold p1 20 --limit 2 --owner me &&
         gives 0 "held by me" show --limit 2 p1 &&
+        gives 0 "p1, slot " show --limit 2 p1 &&
         gives 0 "p1: 1 of 2 free" show --limit 2 p1 &&
         hold p1 20 --limit 2 &&
         gives 1 "too few of this pool's permits" run -n --limit 2 p1 -- true &&
@@ -374,9 +375,25 @@ permits_are_locks_of_slots() {
 # Also by extend and release, which read what acquire has printed.
 permits_are_extended_and_released() (
     eval "$("$ctl" acquire -n --limit 1 p2)" &&
-        [ "$REDLOCKD_RESOURCE $REDLOCKD_SLOT" = 'p2#0 0' ] &&
-        gives 0 "yours for" extend && gives 0 "" release &&
+        [ "$REDLOCKD_RESOURCE $REDLOCKD_SLOT" = 'p2 0' ] &&
+        gives 0 "p2, slot 0: held by" list --prefix p2 &&
+        gives 70 "" extend p2 && gives 0 "yours for" extend &&
+        gives 0 "yours for" extend --slot 0 p2 &&
+        gives 70 "" release --slot 1 p2 && gives 0 "" release &&
         gives 1 "p2: 1 of 1 free" show --limit 1 p2
+)
+
+# Or by their slots, and several together.
+permits_are_named_by_their_slots() (
+    eval "$("$ctl" acquire -n --limit 11 --permits 11 p4)" &&
+        [ "$REDLOCKD_SLOT" = '0 1 2 3 4 5 6 7 8 9 10' ] &&
+        gives 0 "yours for" extend && gives 0 "" release &&
+        gives 64 "is not a number from 0 to 999" release --slot 1000 p4 &&
+        gives 64 "is not a number from 0 to 999" release --slot "1 x" p4 &&
+        gives 64 "needs one resource, not 2" release --slot 0 p4 p5 &&
+        gives 64 "at most 251 characters" release --slot 0 "$(printf %0252d 0)" &&
+        eval "$("$ctl" acquire -n p4)" && [ -z "$REDLOCKD_SLOT" ] &&
+        gives 0 "" release
 )
 
 # Six at once, and two permits.

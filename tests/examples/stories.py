@@ -340,7 +340,7 @@ def story_permits(stage):
     assert slots[0] | slots[1] == {0, 1} and slots[2] < {0, 1}, slots
     assert third.stamps_ms()[0] > min(program.stamps_ms()[-1]
                                       for program in holders), "three at once"
-    assert not any(stage.holders(f"pool#{slot}") for slot in range(2))
+    assert not any(stage.holders(f"pool\x1f{slot}") for slot in range(2))
 
 
 def story_readers(stage):

@@ -11,6 +11,7 @@
 #include "../../api/message/render.h"
 #include "../../server/engine/port/fence.h"
 #include "../../server/engine/port/token.h"
+#include "../../server/lock/names.h"
 #include "input.h"
 
 struct numbers {
@@ -51,7 +52,12 @@ static void check_lock(const json_t *root, const struct engine_result *result,
                        const char *votes)
 {
     char id[ID_MAX];
-    check_text(root, "resource", result->resource);
+    struct span pool;
+    int slot = names_slot(result->resource, &pool);
+    const json_t *slots = json_object_get(root, "slots");
+    check_text(root, "resource", slot >= 0 ? pool : result->resource);
+    assert(json_array_size(slots) == (slot >= 0));
+    assert(slot < 0 || json_integer_value(json_array_get(slots, 0)) == slot);
     check_text(root, "id", (struct span){id, id_encode(id, result->resource)});
     check_integer(json_object_get(root, "nodes"), votes, result->votes_for);
 }
@@ -143,6 +149,6 @@ void fuzz(struct input *input)
     numbers.waited_ms = input_number(input);
     numbers.times.waited_ms = &numbers.waited_ms;
     numbers.times.limit = 0;
-    if (id_check_resource(resource) == NULL)
+    if (id_is_name(resource))
         check_answers(resource, owner, value, &numbers);
 }

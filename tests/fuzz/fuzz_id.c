@@ -50,10 +50,19 @@ static void check_limits(struct span resource)
 
 static void check_names(struct span names)
 {
-    int count = 0, counted = names_count(names);
+    int count = 0, counted = names_count(names), slots = 0;
+    struct span first = {NULL, 0};
     assert(names.len <= NAMES_LEN_MAX && names_are_sorted(names));
-    for (; names.len > 0; count++)
-        check_limits(names_next(&names));
+    for (; names.len > 0; count++) {
+        struct span name = names_next(&names), pool;
+        bool is_slot = names_slot(name, &pool) >= 0;
+        slots += is_slot;
+        assert(!is_slot || slots == 1 || is_same(pool, first));
+        first = is_slot ? pool : first;
+        check_limits(is_slot ? pool : name);
+        assert(name.len <= RESOURCE_MAX);
+    }
+    assert(slots == 0 || slots == count); /* of one pool, or none at all */
     assert(count >= 1 && count <= NAMES_MAX && count == counted);
 }
 
@@ -80,7 +89,7 @@ static void check_id(struct span text)
     if (!id_decode(text, resource, &len))
         return;
     struct span found = {resource, len};
-    assert(names_are_several(found) || id_check_resource(found) == NULL);
+    assert(names_are_several(found) || id_is_name(found));
     check_names(found);
     assert(is_same((struct span){id, id_encode(id, found)}, text));
 }

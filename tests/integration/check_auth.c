@@ -365,3 +365,47 @@ TEST(what_identities_ask_is_counted)
     ck_assert(auth_metric(server, "blue", "\nredlockd_unauthorized_total ") ==
               strangers + 1);
 }
+
+/* ---- permits ------------------------------------------------------------ */
+
+static const struct {
+    const char *prefix;
+    bool is_inside;
+} pools[] = {
+    {"exports", true},   {"export", true},    {"exports/", false},
+    {"exports#", false}, {"exports:", false},
+};
+
+/* The pool is the resource that must lie inside, for each call. */
+TEST_EACH(permits_are_of_a_pool_inside, pools)
+{
+    struct lock lock, another;
+    bool is_inside = pools[_i].is_inside;
+    const char *json = "{\"resource\":\"exports\",\"limit\":2}";
+    auth_reload(server, path,
+                textf("red " AUTH_RED " lock,read prefix=%s\n"
+                      "blue " AUTH_BLUE " lock,metrics prefix=*\n",
+                      pools[_i].prefix));
+    answer_expect(auth_acquire(server, "blue", json, &another), 201, NULL);
+    const struct answer *a = auth_acquire(server, "red", json, &lock);
+    answer_expect(a, is_inside ? 201 : 403, is_inside ? NULL : "forbidden");
+    a = AUTH(server, "red", .method = "GET", .path = another.path);
+    answer_expect(a, is_inside ? 200 : 403, is_inside ? NULL : "forbidden");
+    a = AUTH(server, "red", .method = "GET", .path = "/pools/exports?limit=2");
+    answer_expect(a, is_inside ? 200 : 403, is_inside ? NULL : "forbidden");
+    /* a slot of the pool "other" */
+    a = AUTH(server, "red", .method = "GET", .path = "/locks/~b3RoZXIfMA");
+    answer_expect(a, 403, "forbidden");
+    a = AUTH(server, "red", .method = "DELETE", .path = "/locks/~b3RoZXIfMA",
+             .token = MADE_UP_TOKEN);
+    answer_expect(a, 403, "forbidden");
+    if (is_inside) {
+        const char *extend = textf("%s/extend", lock.path);
+        a = AUTH(server, "red", .method = "PUT", .path = extend,
+                 .token = lock.token);
+        answer_expect(a, 200, NULL);
+        answer_expect(auth_release(server, "red", &lock), 200, NULL);
+    }
+    answer_expect(auth_release(server, "blue", &another), 200, NULL);
+    auth_reload(server, path, auth_standard);
+}

@@ -273,6 +273,14 @@ static const char *const bad_ids[] = {
     "~YS9yZWRsb2NrZDpzdGF0ZQ",
     "~Lh",
     "~YSBi%0A",
+    "~cB8wMQ",      /* of a slot, U+001F being _: p_01 */
+    "~cB8xMDAw",    /* p_1000 */
+    "~HzE",         /* _1 */
+    "~cB8",         /* p_ */
+    "~~cB8xCnE",    /* p_1, q */
+    "~~cB8xCnEfMQ", /* two pools */
+    "~~cB8yCnAfMQ", /* p_2 before p_1 */
+    "p%1F1",
 };
 
 TEST_EACH(bad_or_non_canonical_id_is_400, bad_ids)

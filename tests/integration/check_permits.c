@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../../server/lock/names.h"
 #include "grant.h"
 #include "http.h"
 #include "node.h"
@@ -167,9 +168,7 @@ TEST(a_permit_is_a_lock_for_every_call)
     char name[16], path[6100];
     json_int_t slot = first_slot(grant_ask(server, json, NULL, &grant));
     answer_expect(lock_extend(other, &grant, 9000), 200, NULL);
-    PRINT_TO(name, "p#%d", (int)slot);
-    struct lock lock;
-    answer_expect(lock_acquire(other, name, 1000, &lock), 409, "lock_held");
+    PRINT_TO(name, "p" NAMES_SLOT "%d", (int)slot);
     const struct answer *answer = answer_expect(
         HTTP(other, .method = "GET", .path = "/pools/p?limit=2"), 200, NULL);
     const json_t *slots = json_object_get(answer->json, "slots");
@@ -218,6 +217,117 @@ TEST(a_repeat_gets_the_same_slot)
     ck_assert_int_eq(first_slot(answer), slot);
     answer_expect(lock_release(&world.servers[0], &grant), 409, "not_owner");
     answer_expect(lock_release(&world.servers[0], &again), 200, NULL);
+}
+
+/* Whichever comes first, two clients hold the two of them at once. */
+TEST(a_lock_named_like_a_slot_is_another_lock)
+{
+    const struct server *server = &world.servers[0];
+    const struct server *other = &world.servers[1];
+    const char *json = "{\"resource\":\"issue\",\"limit\":13,\"permits\":13}";
+    struct lock permit, lock, slash;
+    for (int i = 0; i < 2; i++) {
+        if (i == 1)
+            lock_take(other, "issue#12", 9000, &lock);
+        grant_take(server, json, NULL, &permit);
+        if (i == 0)
+            lock_take(other, "issue#12", 9000, &lock);
+        lock_take(other, "issue", 9000, &slash);
+        answer_expect(lock_extend(other, &permit, 9000), 200, NULL);
+        answer_expect(lock_extend(server, &lock, 9000), 200, NULL);
+        answer_expect(lock_release(other, &permit), 200, NULL);
+        answer_expect(lock_release(server, &lock), 200, NULL);
+        answer_expect(lock_release(server, &slash), 200, NULL);
+    }
+    /* and a pool may have any resource's name */
+    grant_take(server, "{\"resource\":\"issue#\",\"limit\":1}", NULL, &permit);
+    answer_expect(lock_release(other, &permit), 200, NULL);
+}
+
+static const char *const told[] = {"id",   "resource", "slots",
+                                   "mode", "owner",    "fencing_token"};
+
+static void expect_same(const json_t *grant, const json_t *another,
+                        const char *name)
+{
+    const json_t *one = json_object_get(grant, name);
+    const json_t *other = json_object_get(another, name);
+    ck_assert_msg(one != NULL && other != NULL && json_equal(one, other), "%s",
+                  name);
+}
+
+static void expect_all_same(const json_t *grant, const json_t *another)
+{
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+        expect_same(grant, another, told[i]);
+    ck_assert_ptr_null(json_object_get(another, "limit"));
+    ck_assert_ptr_null(json_object_get(another, "resources"));
+}
+
+/* The locks whose names have this prefix, as soon as there are count. */
+static const json_t *list(const char *prefix, size_t count)
+{
+    const char *target = textf("/locks?prefix=%s", prefix);
+    const json_t *locks = NULL;
+    WAIT_UNTIL(SOON_MS,
+               (locks = json_object_get(
+                    answer_expect(HTTP(&world.servers[1], .method = "GET",
+                                       .path = target),
+                                  200, NULL)
+                        ->json,
+                    "locks"),
+                json_array_size(locks) == count));
+    return locks;
+}
+
+TEST(each_call_tells_the_same_of_a_permit)
+{
+    const struct server *server = &world.servers[0];
+    const struct server *other = &world.servers[1];
+    struct lock lock;
+    for (size_t permits = 1; permits <= 2; permits++) {
+        const char *json = textf("{\"resource\":\"same %zu\",\"limit\":12,"
+                                 "\"permits\":%zu,\"owner\":\"me\"}",
+                                 permits, permits);
+        json_t *grant =
+            json_incref(grant_take(server, json, NULL, &lock)->json);
+        ck_assert_str_eq(json_string_value(json_object_get(grant, "resource")),
+                         textf("same %zu", permits));
+        ck_assert_int_eq(json_integer_value(json_object_get(grant, "limit")),
+                         12);
+        expect_all_same(
+            grant,
+            answer_expect(lock_extend(other, &lock, 9000), 200, NULL)->json);
+        const char *id = lock.path + strlen("/locks/");
+        json = textf("{\"locks\":[{\"id\":\"%s\",\"token\":\"%s\"}]}", id,
+                     lock.token);
+        const struct answer *answer = answer_expect(
+            HTTP(other, .method = "PUT", .path = "/locks", .json = json), 200,
+            NULL);
+        const json_t *item =
+            json_array_get(json_object_get(answer->json, "locks"), 0);
+        expect_all_same(grant, json_object_get(item, "grant"));
+        expect_all_same(
+            grant, answer_expect(grant_inspect(other, &lock), 200, NULL)->json);
+        const json_t *locks = list(textf("same%%20%zu", permits), permits);
+        for (size_t i = 0; i < permits; i++) {
+            item = json_array_get(locks, i);
+            if (permits == 1)
+                expect_all_same(grant, item);
+            expect_same(grant, item, "resource");
+            expect_same(grant, item, "fencing_token");
+            ck_assert_uint_eq(json_array_size(json_object_get(item, "slots")),
+                              1);
+        }
+        answer = answer_expect(lock_release(other, &lock), 200, NULL);
+        for (size_t i = 0; i < 3; i++)
+            expect_same(grant, answer->json, told[i]);
+        answer = answer_expect(lock_extend(other, &lock, 9000), 404,
+                               "lock_not_found");
+        for (size_t i = 0; i < 3; i++)
+            expect_same(grant, answer->json, told[i]);
+        json_decref(grant);
+    }
 }
 
 /* The nodes announce it on the channel of the pool. */

@@ -17,6 +17,7 @@
 #include "../../server/engine/port/port.h"
 #include "../../server/engine/port/token.h"
 #include "../../server/lock/metrics.h"
+#include "../../server/lock/names.h"
 
 enum { CHARACTERS = 0x180 };
 
@@ -331,15 +332,20 @@ static void print_answers(const struct engine *engine)
     render_page_lock(&page, &result);
     result.resource = span_of("a\nb");
     render_page_lock(&page, &result);
+    result.resource = span_of("a" NAMES_SLOT "0");
+    render_page_lock(&page, &result);
     print_answer("Locks", render_page_end(&page, "a", &len));
+    result.resource = span_of("a\nb");
     print_answer("Grant of several", render_grant(&result, &times, &len));
     static const struct render_times of_pool = {.waited_ms = &waited_ms,
                                                 .limit = 1};
-    result.resource = span_of("a#0");
+    result.resource = span_of("a" NAMES_SLOT "0");
     print_answer("Grant of a permit", render_grant(&result, &of_pool, &len));
     print_answer("Pool", render_pool(&(struct render_pool){span_of("a"), 2, 1,
                                                            1, slot_of, &result},
                                      &len));
+    print_answer("Release of a permit", render_release(&result, &len));
+    print_answer("Lock of a permit", render_inspect(&result, &len));
     result.resource = span_of("a\nb");
     print_answer("Release of several", render_release(&result, &len));
     print_answer("Lock of several", render_inspect(&result, &len));
@@ -350,6 +356,8 @@ static void print_answers(const struct engine *engine)
     print_problem("Problem", &lock);
     lock.resource = span_of("a\nb");
     print_problem("Problem of several", &lock);
+    lock.resource = span_of("a" NAMES_SLOT "0");
+    print_problem("Problem of a permit", &lock);
     print_problem("Problem of nodes", &unready);
 }
 

@@ -140,4 +140,34 @@ PERMITS = [
                "server/engine/permits/pool.c",
                "    if (slotset_has(&pool->trying, slot))\n"
                "        return; /* the try tells */\n", "")], tests="pool"),
+    # What a slot is called, and told as.
+    Defect("slot that a client can name", "unit",
+           "a_lock_named_like_a_slot_is_none", [Edit(
+               "server/lock/names.h",
+               '#define NAMES_SLOT "\\x1f"', '#define NAMES_SLOT "#"')],
+           tests="locks_permits"),
+    Defect("slots of two pools in one id", "unit",
+           "names_are_slots_of_one_pool_or_none", [Edit(
+               "server/lock/names.c",
+               "            (count > 0 && names_compare(&one, pool) != 0))\n",
+               "            false)\n")], tests="names"),
+    Defect("slot and resource in one id", "unit",
+           "other_spellings_are_refused", [Edit(
+               "api/message/id.c",
+               "        if (id_check_resource(names_next(&names)) != NULL)\n",
+               "        if (!id_is_name(names_next(&names)))\n")], tests="id"),
+    Defect("slot of a pool with a bad name", "unit",
+           "other_spellings_are_refused", [Edit(
+               "api/message/id.c",
+               " && id_check_pool(pool) == NULL;\n", ";\n")], tests="id"),
+    Defect("permit told by the names of its slots", "unit",
+           "each_answer_tells_the_pool_and_the_slots", [Edit(
+               "api/message/render.c",
+               "    struct span told = count > 0 ? pool : names;\n",
+               "    struct span told = names;\n")], tests="locks_permits"),
+    Defect("slots told in the order of their names", "unit",
+           "slots_are_told_in_the_order_of_their_numbers", [Edit(
+               "server/lock/names.c",
+               "        for (; at > 0 && slots[at - 1] > slot; at--)\n",
+               "        for (; at > NAMES_MAX; at--)\n")], tests="names"),
 ]

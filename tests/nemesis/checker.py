@@ -50,6 +50,7 @@ from history import (ABOVE, ACQUIRE, EVERY, EXCLUSIVE, EXTEND, FORCE, INSPECT,
                      LIST, LOOK, MS, PAGE, POOL, SECOND,
                      RELEASE, SHARED, STRANGER, TRESPASS, UPGRADE, WATCH, Call,
                      Span, Violation)
+from wants import SLOT
 
 INVARIANTS = ("exclusion", "rising", "capacity", "own", "kept", "forced",
               "answered", "rights")
@@ -372,7 +373,7 @@ def check_capacity(calls: Iterable[Call]) -> Iterator[Violation]:
     for call in calls:
         if not call.limit or not call.is_won:
             continue
-        slots = {int(name.rpartition("#")[2]) for name in call.resources}
+        slots = {int(name.rpartition(SLOT)[2]) for name in call.resources}
         if len(slots) != call.permits or max(slots) >= call.limit:
             yield Violation("capacity", f"[{call}] of {call.permits} below "
                             f"{call.limit}", call.sent, call.resources[0])

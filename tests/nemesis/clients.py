@@ -22,7 +22,7 @@ from plan import log_uniform
 from register import Register, refused
 from trespass import MEDDLING, SHARE, Trespasser
 from visits import ALL, LONELY, POOL_NAME as POOL, SLOTS, Visitor
-from wants import Want, lock_id
+from wants import Want, lock_id, slot_name
 
 TTL_MIN_MS = 200
 WAIT_MAX_MS = 4000
@@ -77,10 +77,11 @@ class World:
         self.max_ttls_ms = max_ttls_ms  # of each server; they may change
         self.history = history
         names = [f"r{i}" for i in range(resources)]
-        # clients lock single slots, too
+        # these look like slots, and are none
         names += [f"{POOL}#{i}" for i in range(SLOTS)]
         self.names = names  # of what is locked by name
-        names = names + [f"{pool}#{i}" for pool in LONELY for i in range(SLOTS)]
+        names = names + [slot_name(pool, i) for pool in (POOL, *LONELY)
+                         for i in range(SLOTS)]
         self.lively = list(HELD)  # of which there is much to tell
         self.registers = {name: Register(name) for name in names}
         self.stop = threading.Event()
@@ -146,6 +147,9 @@ class Client(Job):
         super().__init__(name=f"client {index}")
         self.index, self.world, self.identity = index, world, identity
         self.names = [name for name in world.names
+                      if identity.may_ask((name,))]
+        self.slots = [name for name in (slot_name(POOL, i)
+                                        for i in range(SLOTS))
                       if identity.may_ask((name,))]
         self.rng = random.Random(f"{seed} client {index}")
         self.connections, self.second = connections

@@ -8,10 +8,11 @@ import socket
 import ssl
 from dataclasses import dataclass
 
-from history import (ACQUIRE, EXCLUSIVE, EXTEND, INSPECT, PAGE, WATCH, Call,
+from history import (ACQUIRE, EXCLUSIVE, EXTEND, INSPECT, PAGE, POOL, WATCH, Call,
                      now)
 from plan import log_uniform
 from stream import Plain, Secure
+from wants import slot_name
 
 SILENT_S = 30  # longer than any pause of a server, and all rounds of a call
 
@@ -218,9 +219,12 @@ class Connection:
         if call.op in (ACQUIRE, EXTEND) and "token" in members and \
                 mode != call.mode:
             raise ValueError(f"the mode is {mode}")
-        if "slots" in members:
-            call.resources = tuple(sorted(f"{members['resource']}#{slot}"
-                                          for slot in members["slots"]))
+        if "slots" in members and call.op != POOL:
+            slots = tuple(sorted(slot_name(members["resource"], slot)
+                                 for slot in members["slots"]))
+            if call.op != ACQUIRE and slots != call.resources:
+                raise ValueError(f"of {call.resources} it tells {slots}")
+            call.resources = slots
         return members, is_last
 
     def _receive(self) -> None:

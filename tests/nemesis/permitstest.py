@@ -3,11 +3,11 @@ from __future__ import annotations
 
 from checker import check
 from history import ACQUIRE, MS, Call
-from wants import Want, lock_id
+from wants import Want, lock_id, slot_name
 
 
 def _grant(slots: list[int], limit: int, permits: int, sent: int = 0) -> Call:
-    call = Call(ACQUIRE, 0, 0, tuple(f"p#{slot}" for slot in slots),
+    call = Call(ACQUIRE, 0, 0, tuple(slot_name("p", slot) for slot in slots),
                 sent=(1000 + sent) * MS)
     call.of, call.limit, call.permits = call.id, limit, permits
     call.status, call.done = 201, call.sent + MS
@@ -30,8 +30,8 @@ def test_permits() -> None:
 def test_wishes() -> None:
     body = Want(("p",), "", "", 4, 2).body(Call(ACQUIRE, 0, 0, ("p",), 500))
     assert body == {"resource": "p", "ttl_ms": 500, "limit": 4, "permits": 2}
-    assert lock_id(("p#0",)) == "~cCMw"
-    assert lock_id(("p#0", "p#1")) == "~~cCMwCnAjMQ"
+    assert lock_id((slot_name("p", 0),)) == "~cB8w"
+    assert lock_id((slot_name("p", 0), slot_name("p", 1))) == "~~cB8wCnAfMQ"
     assert lock_id(("r1",)) == "r1"
 
 

@@ -38,6 +38,10 @@ class Visitor:
             self.see_page()
 
     def draw_resources(self) -> tuple[str, ...]:
+        """Of a lock, or of a permit that somebody may have."""
+        if self.client.slots and self.rng.random() < 0.2:
+            count = 1 if self.rng.random() < 0.8 else 2
+            return tuple(sorted(self.rng.sample(self.client.slots, count)))
         count = 1 if self.rng.random() < 0.8 else self.rng.randint(2, 3)
         return tuple(sorted(self.rng.sample(self.client.names, count)))
 

@@ -6,10 +6,16 @@ from dataclasses import dataclass
 
 from history import EXCLUSIVE, SHARED, Call
 
+SLOT = "\x1f"  # in the name of a slot: behind that of its pool
+
+
+def slot_name(pool: str, slot: int) -> str:
+    return f"{pool}{SLOT}{slot}"
+
 
 def lock_id(resources: tuple[str, ...]) -> str:
     """In the path of its URL."""
-    if len(resources) == 1 and "#" not in resources[0]:
+    if len(resources) == 1 and resources[0].isalnum():
         return resources[0]
     text = base64.urlsafe_b64encode("\n".join(resources).encode()).decode()
     return "~~"[:len(resources)] + text.rstrip("=")

@@ -20,7 +20,8 @@ NUMBER_MAX = 2 ** 53 - 1
 URL_MAX = 5500
 NAMES_MAX = 16
 NAMES_BYTES = 4096
-SLOT_CHARS = 4  # "#999"
+SLOT = "\x1f"   # in the name of a slot, before its number
+SLOT_CHARS = 4  # of that and of 999
 one_reader = map("reader-{}".format, itertools.count())
 
 
@@ -39,6 +40,18 @@ def is_resource(text):
         not re.search(r"redlockd:|[\x00-\x1f\x7f-\x9f]", text)
 
 
+def pool_of(name):
+    """Of a slot's name; empty: it is none."""
+    slot = re.fullmatch(f"(.+){SLOT}(0|[1-9][0-9]{{0,2}})", name, re.DOTALL)
+    return slot[1] if slot and is_pool(slot[1]) else ""
+
+
+def are_names(names):
+    """Of resources, or of slots of one pool."""
+    pools = set(map(pool_of, names))
+    return all(map(is_resource, names)) or (len(pools) == 1 and "" not in pools)
+
+
 def is_canonical(lock_id):
     """As those are that come from an answer."""
     text = lock_id.lstrip("~")
@@ -47,7 +60,7 @@ def is_canonical(lock_id):
         names = base64.urlsafe_b64decode(code).decode().split("\n")
     except ValueError:
         return False
-    if encode(names) != lock_id or not all(map(is_resource, names)):
+    if encode(names) != lock_id or not are_names(names):
         return False
     if len(names) == 1:
         return not re.fullmatch(r"[A-Za-z0-9._:-]*", names[0])
@@ -153,12 +166,12 @@ def number_tokens(case):
 
 
 def is_pool(name):
-    return 0 < len(name) <= 255 - SLOT_CHARS and not name.endswith("#")
+    return is_resource(name) and len(name) <= 255 - SLOT_CHARS
 
 
 def fit_permits(body):
-    """There are so many, and the names of their slots are resources."""
-    body["resource"] = body["resource"][:255 - SLOT_CHARS].rstrip("#") or "p"
+    """There are so many, and the names of their slots are not too long."""
+    body["resource"] = body["resource"][:255 - SLOT_CHARS]
     permits = min(body.get("permits", 1), body["limit"])
     slot = len(body["resource"].encode()) + SLOT_CHARS + 1
     body["permits"] = max(1, min(permits, NAMES_BYTES // slot))

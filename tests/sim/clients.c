@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../server/lock/names.h"
 #include "faults.h"
 #include "visitors.h"
 
@@ -30,7 +31,8 @@ enum {
 bool clients_is_denied(struct span resource)
 {
     const size_t len = sizeof DENIED - 1;
-    return resource.len > len && memcmp(resource.ptr, DENIED "#", len + 1) == 0;
+    return resource.len > len &&
+           memcmp(resource.ptr, DENIED NAMES_SLOT, len + 1) == 0;
 }
 
 int client_number(const struct world *world, const struct client *client)

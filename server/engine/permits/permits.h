@@ -1,8 +1,8 @@
 /*
  * Permits: at most so many holders of one resource, its limit.
  *
- * A permit is a lock on a slot of the pool, or several: "pool#0" to
- * "pool#limit - 1" are locks like all others, so a permit has all that a lock
+ * A permit is a lock on a slot of the pool, or several: slots 0 to limit - 1
+ * are locks with names of their own (names.h), so a permit has all that a lock
  * has. What is new is to find a free slot.
  *
  * A try is an acquire of the slots' locks, all or none: so whatever is believed
@@ -54,7 +54,7 @@ struct permits_wish {
 uint64_t permits_start(struct permits *permits, const struct request *asked,
                        const struct permits_wish *wish);
 
-/* How many permits of the pool wait; name: without its "#". */
+/* How many permits of the pool wait; name: that of the pool. */
 int permits_waiting(const struct permits *permits, struct span name);
 
 /*

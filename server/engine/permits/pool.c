@@ -262,8 +262,9 @@ static struct pool *make(struct pools *pools, struct span name)
     memset((char *)pool + sizeof pool->head, 0,
            sizeof *pool - sizeof pool->head);
     pool->name = (struct span){pool->text, span_copy(pool->text, name)};
-    pool->text[name.len] = '#';
-    pool->prefix = (struct span){pool->text, name.len + 1};
+    pool->prefix =
+        (struct span){pool->text, name.len + span_copy(pool->text + name.len,
+                                                       span_of(NAMES_SLOT))};
     pool->trust = TRUST_MAX;
     TAILQ_INIT(&pool->queue);
     if (tsearch(&pool->name, &pools->index, names_compare) == NULL) {

@@ -135,7 +135,7 @@ struct slotnews {
 struct pool {
     struct slots_head head;
     struct span name;       /* as clients know it; in the index */
-    struct span prefix;     /* of its slots' names: with "#" */
+    struct span prefix;     /* of its slots' names: with NAMES_SLOT */
     TAILQ_ENTRY(pool) link; /* of the idle ones, or those waited for */
     int users;              /* permits that are not closed; 0: it is idle */
     TAILQ_HEAD(, permit) queue;

@@ -49,7 +49,7 @@ struct call {
                               inspect, tokens: one name or several, see
                               names.h;
                               scan: what the names begin with;
-                              slots: the pool, with its "#" */
+                              slots: the pool, with NAMES_SLOT */
     struct span token;     /* acquire, repeat, extend, repair, release */
     struct span admit;     /* all: the admission that the node must carry */
     struct span nonce;     /* look (empty: mark nothing), revoke */

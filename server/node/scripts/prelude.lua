@@ -121,8 +121,9 @@ end
 -- whether it is old news. Returns how many connections got it; 0 if the node
 -- denies its user to publish: an announcement is a hint, and fails nothing.
 --
--- A slot of a pool, whose name ends with "#" and its number, is announced twice:
--- the pool has a channel, too, on which its number follows that of the token.
+-- A slot of a pool, whose name ends with U+001F and its number (names.h), is
+-- announced twice: the pool has a channel, too, on which U+001F and its number
+-- follow that of the token.
 --
 -- lock  "": none; a heartbeat of the announcements
 local function announce(lock, token)
@@ -131,9 +132,9 @@ local function announce(lock, token)
     local number = string.sub(token, 1, 16)
     local receivers = redis.pcall('PUBLISH', channel, number)
     local told = type(receivers) == 'number' and receivers or 0
-    local pool, slot = string.match(channel, '^(.*#)(%d%d?%d?)$')
+    local pool, slot = string.match(channel, '^(.*\31)(%d%d?%d?)$')
     if pool then
-        receivers = redis.pcall('PUBLISH', pool, number .. '#' .. slot)
+        receivers = redis.pcall('PUBLISH', pool, number .. '\31' .. slot)
         told = math.max(told, type(receivers) == 'number' and receivers or 0)
     end
     return told

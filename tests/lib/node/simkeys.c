@@ -235,8 +235,8 @@ int simkeys_announce(const struct simbatch *batch, int resource,
     int slot = names_slot(span_of(simnode_resource(resource)), &pool);
     if (slot < 0)
         return told;
-    int len = snprintf(text, sizeof text, "%.*s#%d", (int)number.len,
-                       number.ptr, slot);
+    int len = snprintf(text, sizeof text, "%.*s" NAMES_SLOT "%d",
+                       (int)number.len, number.ptr, slot);
     int of_pool =
         simkeys_publish(batch, SIM_POOL, (struct span){text, (size_t)len});
     return of_pool > told ? of_pool : told;

@@ -8,10 +8,16 @@
 #include "simnode.h"
 
 static const char *const names[SIM_RESOURCES + 1] = {
-    "order:1",          "order:2",          "order:3",
-    "order:4",          "stock:84",         "mail:220",
-    SIM_POOL_NAME "#0", SIM_POOL_NAME "#1", SIM_POOL_NAME "#2",
-    SIM_POOL_NAME "#"};
+    "order:1",
+    "order:2",
+    "order:3",
+    "order:4",
+    "stock:84",
+    "mail:220",
+    SIM_POOL_NAME NAMES_SLOT "0",
+    SIM_POOL_NAME NAMES_SLOT "1",
+    SIM_POOL_NAME NAMES_SLOT "2",
+    SIM_POOL_NAME NAMES_SLOT};
 
 const char *simnode_resource(int number)
 {

@@ -146,8 +146,8 @@ static inline struct simnumber simnumber(int64_t number)
 
 /*
  * Where a node's announcements go. announce is called for each release that is
- * announced, with the lock's number, once more for the pool with "#" and its
- * slot behind that, and with resource -1 for a heartbeat; it
+ * announced, with the lock's number, once more for the pool with NAMES_SLOT
+ * and its slot behind that, and with resource -1 for a heartbeat; it
  * returns how many connections are subscribed to it. It must not touch the
  * node. NULL: nobody is subscribed.
  */
@@ -170,7 +170,7 @@ struct simbatch {
 #define SIM_POOL_NAME "pool"
 
 /* The name of a numbered resource, and back. Two of them share a slot. That of
- * SIM_POOL has its "#". */
+ * SIM_POOL has NAMES_SLOT at its end. */
 const char *simnode_resource(int number);
 int simnode_resource_number(struct span name);
 

@@ -183,15 +183,23 @@ static const struct {
     const char *target;
     bool is_inside;
 } targets[] = {
-    {"/locks/bc", true},         {"/locks/bcd", true},
-    {"/locks/~Yi94", true}, /* b/x */
-    {"/locks/%7EYi94", true},    {"/locks/b", false},
+    {"/locks/bc", true},
+    {"/locks/bcd", true},
+    {"/locks/~Yi94", true},              /* b/x */
+    {"/locks/~Yi94HzM", true},           /* slot 3 of b/x */
+    {"/locks/~Yi8fMw", true},            /* slot 3 of b/ */
+    {"/locks/~Yh8z", false},             /* slot 3 of b */
+    {"/locks/~~Yy94HzMKYy94HzQ", false}, /* two of c/x */
+    {"/locks/%7EYi94", true},
+    {"/locks/b", false},
     {"/locks/~Yi8uLi9h", true}, /* b/../a: a name is no path */
-    {"/locks/B", false},         {"/locks/~Yy94", false}, /* c/x */
-    {"/locks/~~Yi94CmJj", true},                          /* b/x, bc */
-    {"/locks/~~Yi94CmM", false},                          /* b/x, c */
-    {"/locks/~~YQpiL3g", false},                          /* a, b/x */
-    {"/locks/%62%63", true},     {"/locks/%61", false},
+    {"/locks/B", false},
+    {"/locks/~Yy94", false},     /* c/x */
+    {"/locks/~~Yi94CmJj", true}, /* b/x, bc */
+    {"/locks/~~Yi94CmM", false}, /* b/x, c */
+    {"/locks/~~YQpiL3g", false}, /* a, b/x */
+    {"/locks/%62%63", true},
+    {"/locks/%61", false},
 };
 
 TEST_EACH(the_id_in_the_path_must_lie_inside, targets)

@@ -341,8 +341,8 @@ TEST(a_released_permit_makes_room)
     hold("{\"resource\":\"p\",\"limit\":1}");
     hold(X);
     expect_full(PERMIT);
-    (void)admit("DELETE", "/locks/~cCMw"); /* p#0 */
-    ask_and_vote("DELETE", "/locks/~cCMw", TOKEN_A, CALL_RELEASE, VOTE_DELETED);
+    (void)admit("DELETE", "/locks/~cB8w"); /* slot 0 of p */
+    ask_and_vote("DELETE", "/locks/~cB8w", TOKEN_A, CALL_RELEASE, VOTE_DELETED);
     ask_expect(200, NULL);
     end(true);
     hold(PERMIT);

@@ -62,14 +62,13 @@ TEST(a_grant_tells_who_got_what)
     ck_assert(ask.request.is_audited);
 }
 
-/* Its slot is in the name of its lock. */
-TEST(a_permit_is_told_with_its_slot)
+TEST(a_permit_is_told_with_its_slots)
 {
     ask_and_vote("POST", "/locks",
                  "{\"resource\":\"pool\",\"limit\":1,\"ttl_ms\":30000}",
                  CALL_ACQUIRE, VOTE_GRANTED);
     const char *line = audited_body(audited_line(audited.path, 0));
-    ck_assert_has(line, "\"resources\":[\"pool#0\"],\"limit\":1,");
+    ck_assert_has(line, "\"resources\":[\"pool\"],\"slots\":[0],\"limit\":1,");
 }
 
 TEST(a_shared_lock_is_told_as_such)

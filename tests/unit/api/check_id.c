@@ -2,7 +2,10 @@
 #include <string.h>
 
 #include "../../../api/message/id.h"
+#include "../../../server/lock/names.h"
 #include "../../lib/suite/suite.h"
+
+#define SLOT(pool, number) pool NAMES_SLOT number
 
 static const struct {
     const char *resource, *id;
@@ -28,6 +31,11 @@ static const struct {
     {"a/b\ncaf\xc3\xa9", "~~YS9iCmNhZsOp"},
     {"a\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\nm\nn\no\np",
      "~~YQpiCmMKZAplCmYKZwpoCmkKagprCmwKbQpuCm8KcA"},
+    {SLOT("p", "0"), "~cB8w"},
+    {SLOT("exports", "999"), "~ZXhwb3J0cx85OTk"},
+    {SLOT("a/b#", "12"), "~YS9iIx8xMg"},
+    {SLOT("p", "0") "\n" SLOT("p", "1"), "~~cB8wCnAfMQ"},
+    {SLOT("p", "10") "\n" SLOT("p", "9"), "~~cB8xMApwHzk"},
 };
 
 SUITE(id);
@@ -89,6 +97,32 @@ static const char *const bad_ids[] = {
     "~~~YQpi",
     /* 17, a to q */
     "~~YQpiCmMKZAplCmYKZwpoCmkKagprCmwKbQpuCm8KcApx",
+    /* of slots, U+001F being _ */
+    "~cB8wMQ",          /* p_01 */
+    "~cB8wMA",          /* p_00 */
+    "~cB8xMDAw",        /* p_1000 */
+    "~cB8",             /* p_ */
+    "~cB94",            /* p_x */
+    "~cB8tMQ",          /* p_-1 */
+    "~HzE",             /* _1 */
+    "~cB8xHzI",         /* p_1_2 */
+    "~cmVkbG9ja2Q6HzE", /* redlockd:_1 */
+    "~cAEfMQ",          /* p\1_1 */
+    "p\x1f"
+    "1",
+    "~~cB8x",        /* p_1: one is not several */
+    "~cB8xCnAfMg",   /* several are not one */
+    "~~cApwHzE",     /* p, p_1 */
+    "~~cB8xCnE",     /* p_1, q */
+    "~~cB8xCnEfMQ",  /* two pools */
+    "~~cB8xCnAfMDI", /* p_1, p_02 */
+    "~~cB8yCnAfMQ",  /* p_2 before p_1 */
+    "~~cB8xCnAfMQ",  /* p_1 twice */
+    "~~HzEKHzI",     /* _1, _2 */
+    /* 17, p_0 to p_16 */
+    "~~"
+    "cB8wCnAfMQpwHzEwCnAfMTEKcB8xMgpwHzEzCnAfMTQKcB8xNQpwHzE2CnAfMgpwHzMKcB80Cn"
+    "AfNQpwHzYKcB83CnAfOApwHzk",
 };
 
 TEST_EACH(other_spellings_are_refused, bad_ids)
@@ -161,6 +195,27 @@ TEST(resource_may_have_255_characters)
     ck_assert(!id_decode((struct span){text, 256}, back, &len));
     memset(text, 'x', sizeof text);
     ck_assert(!id_decode((struct span){text, sizeof text}, back, &len));
+}
+
+TEST(a_pool_may_have_251_characters)
+{
+    char text[256 * 2], name[256 * 2], id[ID_MAX], back[NAMES_LEN_MAX];
+    for (int i = 0; i < 255; i++)
+        /* NOLINTNEXTLINE(bugprone-not-null-terminated-result): no string */
+        memcpy(text + 2 * i, "\xc3\xa9", 2);
+    for (size_t chars = 251; chars <= 252; chars++) {
+        struct span pool = {text, 2 * chars};
+        size_t len = names_put_slot(name, pool, 0);
+        struct span slot = {name, len};
+        ck_assert_int_eq(id_check_pool(pool) == NULL, chars == 251);
+        ck_assert_int_eq(id_is_name(slot), chars == 251);
+        len = id_encode(id, slot);
+        ck_assert_int_eq(id_decode((struct span){id, len}, back, &len),
+                         chars == 251);
+    }
+    ck_assert(id_is_name(span_of("a#1")));
+    ck_assert(!id_is_name(span_of("a\x1f")));
+    ck_assert(!id_is_name(span_of(SLOT("a", "0") "\n" SLOT("a", "1"))));
 }
 
 /* Sixteen names, each 255 characters or less, with all the bytes allowed. */

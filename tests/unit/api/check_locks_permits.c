@@ -8,9 +8,22 @@
 
 #define BODY "{\"resource\":\"pool\",\"limit\":1}"
 #define TWO "{\"resource\":\"pool\",\"limit\":2,\"permits\":2}"
-#define ID "~cG9vbCMw" /* pool#0 */
+#define ID "~cG9vbB8w" /* slot 0 of pool */
+
+#define TWO_ID "~~cG9vbB8xMApwb29sHzk" /* slots 10 and 9 */
 
 SUITE(locks_permits, .set_up = ask_begin, .tear_down = ask_end);
+
+static void expect_two(void)
+{
+    ck_assert_str_eq(ask_text("id"), TWO_ID);
+    ck_assert_str_eq(ask_text("resource"), "pool");
+    ck_assert_ptr_null(ask_member("resources"));
+    ck_assert_ptr_null(ask_member("limit"));
+    ck_assert_uint_eq(json_array_size(ask_member("slots")), 2);
+    ck_assert_int_eq(ask_number("slots.0"), 9);
+    ck_assert_int_eq(ask_number("slots.1"), 10);
+}
 
 TEST(a_grant_tells_its_slot)
 {
@@ -42,6 +55,40 @@ TEST(slots_are_told_in_the_order_of_their_numbers)
     ask_expect(201, NULL);
     for (size_t i = 0; i < 11; i++)
         ck_assert_int_eq(ask_number(textf("slots.%zu", i)), (int64_t)i);
+}
+
+/* Whatever is asked about it, and whether or not it comes to something. */
+TEST(each_answer_tells_the_pool_and_the_slots)
+{
+    ask_and_vote("GET", "/locks/" TWO_ID, NULL, CALL_INSPECT, VOTE_FREE);
+    ask_expect(404, "lock_not_found");
+    expect_two();
+    ask_anew();
+    ask_and_vote("PUT", "/locks/" TWO_ID "/extend",
+                 "{\"token\":\"" ASK_TOKEN "\"}", CALL_EXTEND, VOTE_EXTENDED);
+    ask_expect(200, NULL);
+    expect_two();
+    ask_anew();
+    ask_and_vote("DELETE", "/locks/" TWO_ID, "{\"token\":\"" ASK_TOKEN "\"}",
+                 CALL_RELEASE, VOTE_HELD);
+    ask_expect(409, "not_owner");
+    expect_two();
+    ask_anew();
+    ask_and_vote("DELETE", "/locks/" TWO_ID, "{\"token\":\"" ASK_TOKEN "\"}",
+                 CALL_RELEASE, VOTE_DELETED);
+    ask_expect(200, NULL);
+    expect_two();
+}
+
+/* Two locks, whose names look alike. */
+TEST(a_lock_named_like_a_slot_is_none)
+{
+    ask_and_vote("POST", "/locks", "{\"resource\":\"pool#0\"}", CALL_ACQUIRE,
+                 VOTE_GRANTED);
+    ask_expect(201, NULL);
+    ck_assert_str_eq(ask_text("resource"), "pool#0");
+    ck_assert_ptr_null(ask_member("slots"));
+    ck_assert_str_ne(ask_text("id"), ID);
 }
 
 TEST(a_full_pool_is_held)
@@ -132,9 +179,9 @@ TEST(without_answers_the_slots_are_unknown)
 static const struct {
     const char *id, *limit;
 } bad[] = {
-    {"pool", "0"},   {"pool", "1001"},  {"pool", ""},
-    {"pool", "a"},   {"~cG9vbCM", "1"}, /* pool# */
-    {"~~YQpi", "1"},                    /* a and b */
+    {"pool", "0"},   {"pool", "1001"},   {"pool", ""},
+    {"pool", "a"},   {"~cG9vbB8w", "1"}, /* a slot */
+    {"~~YQpi", "1"},                     /* a and b */
 };
 
 TEST_EACH(what_is_no_pool_is_refused, bad)

@@ -3,6 +3,8 @@
 #include "../../../server/lock/names.h"
 #include "../../lib/suite/suite.h"
 
+#define SLOT(pool, number) pool NAMES_SLOT number
+
 /* The names of a text, each in brackets, as names_next takes them off. */
 static const char *split(const char *text)
 {
@@ -84,19 +86,70 @@ TEST(a_slot_is_told_from_its_name)
         const char *name;
         int slot;
     } rows[] = {
-        {"a#0", 0},     {"a#7", 7},     {"a#42", 42},  {"a#999", 999},
-        {"a#1000", -1}, {"a#01", -1},   {"a#00", -1},  {"a#", -1},
-        {"a7", -1},     {"7", -1},      {"", -1},      {"a#1b", -1},
-        {"#5", 5},      {"a#b#12", 12}, {"a#12#3", 3},
+        {SLOT("a", "0"), 0},
+        {SLOT("a", "7"), 7},
+        {SLOT("a", "42"), 42},
+        {SLOT("a", "999"), 999},
+        {SLOT("a", "1000"), -1},
+        {SLOT("a", "01"), -1},
+        {SLOT("a", "00"), -1},
+        {SLOT("a", ""), -1},
+        {SLOT("a", "1b"), -1},
+        {SLOT("", "5"), 5},
+        {SLOT("a#3", "12"), 12},
+        {SLOT("a" NAMES_SLOT "12", "3"), 3},
+        {"a#12", -1},
+        {"a7", -1},
+        {"7", -1},
+        {"", -1},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct span name = span_of(rows[i].name), pool = {NULL, 0};
         ck_assert_int_eq(names_slot(name, &pool), rows[i].slot);
-        ck_assert(rows[i].slot < 0 || pool.ptr[pool.len] == '#');
+        ck_assert(rows[i].slot < 0 || pool.ptr[pool.len] == NAMES_SLOT[0]);
     }
     struct span pool;
-    (void)names_slot(span_of("a#12#3"), &pool);
-    ck_assert(span_is(pool, "a#12"));
+    (void)names_slot(span_of(SLOT("a" NAMES_SLOT "12", "3")), &pool);
+    ck_assert(span_is(pool, "a" NAMES_SLOT "12"));
+}
+
+TEST(a_slot_is_named_by_its_pool_and_its_number)
+{
+    char name[16];
+    size_t len = names_put_slot(name, span_of("a/b"), 0);
+    ck_assert(span_is((struct span){name, len}, SLOT("a/b", "0")));
+    len = names_put_slot(name, span_of("a"), POOL_SLOTS_MAX - 1);
+    ck_assert_uint_eq(len, 1 + NAMES_SLOT_MAX);
+    ck_assert(span_is((struct span){name, len}, SLOT("a", "999")));
+}
+
+TEST(slots_are_told_in_the_order_of_their_numbers)
+{
+    struct span pool;
+    int slots[NAMES_MAX];
+    const char *names = SLOT("a", "10") "\n" SLOT("a", "2") "\n" SLOT("a", "7");
+    ck_assert_int_eq(names_slots(span_of(names), &pool, slots), 3);
+    ck_assert(span_is(pool, "a"));
+    ck_assert_int_eq(slots[0], 2);
+    ck_assert_int_eq(slots[1], 7);
+    ck_assert_int_eq(slots[2], 10);
+}
+
+static const char *const no_slots[] = {
+    "",
+    "a",
+    "a#1",
+    "a\n" SLOT("a", "1"),
+    SLOT("a", "1") "\nb",
+    SLOT("a", "1") "\n" SLOT("b", "1"),
+    SLOT("a", "1") "\n" SLOT("a", "02"),
+};
+
+TEST_EACH(names_are_slots_of_one_pool_or_none, no_slots)
+{
+    struct span pool;
+    int slots[NAMES_MAX];
+    ck_assert_int_eq(names_slots(span_of(no_slots[_i]), &pool, slots), 0);
 }
 
 TEST(locks_overlap_if_a_name_is_in_both)

@@ -4,6 +4,7 @@
  * with each way in which the nodes go on. A sanitizer sees what is used after
  * it was freed.
  */
+#include "../../../server/lock/names.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"
 
@@ -484,7 +485,7 @@ static void announce(void)
         engine_on_subscribed(play.engine, i, span_of(""));
         engine_on_subscribed(play.engine, i, PLAY_RESOURCE);
         engine_on_announced(play.engine, i, PLAY_RESOURCE, 9);
-        engine_on_announced(play.engine, i, span_of("pool#1"), 9);
+        engine_on_announced(play.engine, i, span_of("pool" NAMES_SLOT "1"), 9);
     }
     answer_all(true);
     for (int i = 0; i < PLAY_NODES; i++)

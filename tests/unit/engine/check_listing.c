@@ -8,7 +8,7 @@
 
 #define HELD PLAY_TOKEN_OF(1) ".me"
 
-static bool is_resource(struct span name)
+static bool is_name(struct span name)
 {
     return !span_is(name, "bad");
 }
@@ -19,7 +19,7 @@ static engine_op list_some(struct list_cursor cursor, int limit)
                        &(struct engine_list){.prefix = span_of("o"),
                                              .limit = limit,
                                              .cursor = cursor,
-                                             .is_resource = is_resource},
+                                             .is_name = is_name},
                        NULL);
 }
 

@@ -17,7 +17,7 @@ TEST(a_permit_is_a_lock_on_a_slot)
     engine_op op = pooling_ask(10, 1, 0);
     ck_assert_int_eq(pooling_tries(), 1);
     ck_assert_int_eq(pooling_surveys(), 0);
-    ck_assert(strncmp(pooling_tried(), "pool#", 5) == 0);
+    ck_assert(strncmp(pooling_tried(), SLOT(), 5) == 0);
     pooling_grant();
     const struct engine_result *result = play_result(op);
     ck_assert_int_eq(result->outcome, OUTCOME_GRANTED);
@@ -77,7 +77,7 @@ TEST(a_slot_that_a_survey_finds_free_is_tried)
     engine_op op = pooling_ask(2, 1, 0);
     pooling_tell(3, "10");
     ck_assert_int_eq(pooling_tries(), 3);
-    ck_assert_str_eq(pooling_tried(), "pool#1");
+    ck_assert_str_eq(pooling_tried(), SLOT(1));
     pooling_grant();
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
 }
@@ -89,7 +89,7 @@ TEST(a_lost_try_is_followed_by_a_survey)
     pooling_hold();
     ck_assert_int_eq(pooling_surveys(), 1);
     pooling_tell(3, "110");
-    ck_assert_str_eq(pooling_tried(), "pool#2");
+    ck_assert_str_eq(pooling_tried(), SLOT(2));
     pooling_hold();
     ck_assert_int_eq(pooling_surveys(), 2);
     pooling_tell(3, "111");
@@ -106,7 +106,7 @@ TEST(who_loses_most_first_tries_asks_first)
         pooling_hold();
         pooling_tell(5, "0");
         pooling_grant();
-        pooling_release("pool#0", 7);
+        pooling_release(SLOT(0), 7);
         play_answer_range(CALL_RELEASE, 0, PLAY_NODES, VOTE_DELETED);
         play.sent_count = 0;
         (void)pooling_ask(1, 1, 0);
@@ -265,7 +265,7 @@ TEST(an_identity_that_asks_for_much_holds_up_no_other)
     ck_assert_int_eq(pooling_surveys(), 2);
     (void)ask_as(3, "large", POOL_SLOTS_MAX);
     ck_assert_int_eq(pooling_surveys(), 3);
-    ck_assert_str_eq(newest_survey()->resource, "large#");
+    ck_assert_str_eq(newest_survey()->resource, "large" NAMES_SLOT);
 }
 
 /* Each has half as many as if it were alone. */
@@ -298,7 +298,7 @@ TEST(an_identity_that_asks_for_much_holds_up_no_other_in_its_pool)
     ck_assert_int_eq(pooling_surveys(), 1);
     (void)ask_as(2, "large:1:9", POOL_SLOTS_MAX);
     ck_assert_int_eq(pooling_surveys(), 2);
-    ck_assert_str_eq(newest_survey()->resource, "large:1:9#");
+    ck_assert_str_eq(newest_survey()->resource, "large:1:9" NAMES_SLOT);
     ck_assert_int_eq(newest_survey()->call.key_hash.ptr[1], '2');
 }
 
@@ -312,7 +312,7 @@ TEST(a_pool_whose_clients_left_loses_its_turn)
     tell_of_large();
     play_advance(1);
     ck_assert_int_eq(pooling_surveys(), 2);
-    ck_assert_str_eq(newest_survey()->resource, "large:1:3#");
+    ck_assert_str_eq(newest_survey()->resource, "large:1:3" NAMES_SLOT);
 }
 
 /* ---- several permits ---------------------------------------------------- */
@@ -320,9 +320,10 @@ TEST(a_pool_whose_clients_left_loses_its_turn)
 TEST(several_permits_are_one_lock_of_several_slots)
 {
     engine_op op = pooling_ask(12, 12, 0);
-    ck_assert_str_eq(pooling_tried(), "pool#0\npool#1\npool#10\npool#11\npool#2"
-                                      "\npool#3\npool#4\npool#5\npool#6\npool#7"
-                                      "\npool#8\npool#9");
+    ck_assert_str_eq(
+        pooling_tried(),
+        SLOT(0) "\n" SLOT(1) "\n" SLOT(10) "\n" SLOT(11) "\n" SLOT(2) "\n" SLOT(3) "\n" SLOT(
+            4) "\n" SLOT(5) "\n" SLOT(6) "\n" SLOT(7) "\n" SLOT(8) "\n" SLOT(9));
     pooling_grant();
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
 }
@@ -346,13 +347,13 @@ TEST(a_repeat_gets_the_slot_that_it_has)
     ck_assert_int_eq(pooling_tries(), 0);
     ck_assert(span_is(play_find(CALL_SLOTS, 0)->call.key_hash, KEY));
     pooling_tell(3, "0021");
-    ck_assert_str_eq(pooling_tried(), "pool#2");
+    ck_assert_str_eq(pooling_tried(), SLOT(2));
     static const char value[] = PLAY_TOKEN "+" KEY;
     play_hold_range(CALL_ACQUIRE, 0, PLAY_NODES, value);
     play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
     ck_assert(play_result(op)->is_repeat);
-    ck_assert(span_is(play_result(op)->resource, "pool#2"));
+    ck_assert(span_is(play_result(op)->resource, SLOT(2)));
 }
 
 /* A second slot would be lost until its TTL ends. */
@@ -364,7 +365,7 @@ TEST(a_repeat_gets_the_slot_that_most_nodes_know)
         ck_assert_int_eq(pooling_tries(), 0);
         pooling_tell_from(i, i == 2 ? "2000" : i == 3 ? "0000" : "0020");
     }
-    ck_assert_str_eq(pooling_tried(), "pool#2");
+    ck_assert_str_eq(pooling_tried(), SLOT(2));
     ck_assert(!engine_abandon(play.engine, op));
 }
 
@@ -379,7 +380,7 @@ TEST(a_repeat_that_loses_its_slot_looks_again)
     ck_assert(span_is(play_find(CALL_SLOTS, 0)->call.key_hash, KEY));
     pooling_tell(3, "0021");
     ck_assert_int_eq(pooling_tries(), 2);
-    ck_assert_str_eq(pooling_tried(), "pool#2");
+    ck_assert_str_eq(pooling_tried(), SLOT(2));
     ck_assert(!engine_abandon(play.engine, op));
 }
 
@@ -395,7 +396,7 @@ TEST(a_repeat_tries_a_leftover_once)
         pooling_tell_from(i, "1110");
     }
     ck_assert_int_eq(pooling_tries(), 2);
-    ck_assert_str_eq(pooling_tried(), "pool#3");
+    ck_assert_str_eq(pooling_tried(), SLOT(3));
     ck_assert(!engine_abandon(play.engine, op));
 }
 
@@ -429,7 +430,7 @@ TEST(one_that_may_only_repeat_gets_the_slot_that_it_has)
     play_hold_range(CALL_ACQUIRE, 0, PLAY_NODES, PLAY_TOKEN "+" KEY);
     play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert(span_is(play_result(op)->resource, "pool#2"));
+    ck_assert(span_is(play_result(op)->resource, SLOT(2)));
 }
 
 TEST(one_that_may_only_repeat_takes_no_other_slot)
@@ -516,7 +517,7 @@ TEST(a_client_that_left_gives_its_slot_back)
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
     pooling_grant();
     const char *name = pooling_win(1);
-    ck_assert_str_eq(name, "pool#0");
+    ck_assert_str_eq(name, SLOT(0));
 }
 
 TEST(a_grant_without_a_client_is_released)
@@ -547,7 +548,7 @@ TEST(story_63_a_survey_outlives_the_last_that_asked)
         /* it is told to the next, too */
         ck_assert_int_eq(pooling_surveys(), i + 1);
     }
-    ck_assert_str_eq(pooling_win(3), "pool#2");
+    ck_assert_str_eq(pooling_win(3), SLOT(2));
 }
 
 /* Both lists use the same link. A pool that is in the idle list twice stays

@@ -57,13 +57,13 @@ TEST(a_released_slot_goes_to_the_first_in_the_same_batch)
     engine_op ops[2];
     fill(3, 2, ops);
     int before = play.sent_count;
-    pooling_release("pool#1", 7);
+    pooling_release(SLOT(1), 7);
     for (int i = 0; i < PLAY_NODES; i++) {
         ck_assert_int_eq(play.sent[before + i].call.kind, CALL_RELEASE);
         ck_assert_int_eq(play.sent[before + PLAY_NODES + i].call.kind,
                          CALL_ACQUIRE);
     }
-    ck_assert_str_eq(pooling_tried(), "pool#1");
+    ck_assert_str_eq(pooling_tried(), SLOT(1));
     pooling_grant();
     ck_assert_int_eq(play_outcome(ops[0]), OUTCOME_GRANTED);
     check_pending(ops[1]);
@@ -75,7 +75,7 @@ TEST(each_of_several_released_slots_goes_to_another)
     engine_op ops[3];
     fill(3, 3, ops);
     for (int i = 0; i < 3; i++) {
-        const char *name = textf("pool#%d", i);
+        const char *name = textf("pool" NAMES_SLOT "%d", i);
         pooling_release(name, 7);
         ck_assert_str_eq(pooling_tried(), name);
     }
@@ -91,11 +91,11 @@ TEST(a_release_that_frees_nothing_costs_nobody_his_place)
 {
     engine_op ops[2];
     fill(2, 2, ops);
-    pooling_release("pool#0", 7);
+    pooling_release(SLOT(0), 7);
     pooling_hold();
     ck_assert_int_eq(pooling_surveys(), 2);
     pooling_tell(5, "11");
-    pooling_release("pool#1", 7);
+    pooling_release(SLOT(1), 7);
     pooling_grant();
     ck_assert_int_eq(play_outcome(ops[0]), OUTCOME_GRANTED);
     check_pending(ops[1]);
@@ -106,13 +106,13 @@ TEST(one_that_wants_many_is_not_overtaken)
     engine_op ops[1];
     fill(3, 1, ops);
     engine_op wide = wait_for(3, 2), last = wait_for(3, 1);
-    pooling_release("pool#0", 7);
+    pooling_release(SLOT(0), 7);
     pooling_grant();
     ck_assert_int_eq(play_outcome(ops[0]), OUTCOME_GRANTED);
-    pooling_release("pool#1", 7);
+    pooling_release(SLOT(1), 7);
     ck_assert_int_eq(pooling_tries(), 4); /* kept for the wide one */
-    pooling_release("pool#2", 7);
-    ck_assert_str_eq(pooling_tried(), "pool#1\npool#2");
+    pooling_release(SLOT(2), 7);
+    ck_assert_str_eq(pooling_tried(), SLOT(1) "\n" SLOT(2));
     pooling_grant();
     ck_assert_int_eq(play_outcome(wide), OUTCOME_GRANTED);
     check_pending(last);
@@ -124,7 +124,7 @@ TEST(a_slot_above_its_limit_goes_to_another)
     engine_op ops[1];
     fill(2, 1, ops);
     engine_op op = wait_for(3, 1);
-    ck_assert_str_eq(pooling_tried(), "pool#2");
+    ck_assert_str_eq(pooling_tried(), SLOT(2));
     pooling_grant();
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
     check_pending(ops[0]);
@@ -146,7 +146,7 @@ TEST(a_survey_follows_when_a_ttl_has_ended)
 {
     engine_op ops[1];
     fill(1, 1, ops);
-    waiting_begin_to_announce(span_of("pool#"), 3);
+    waiting_begin_to_announce(span_of(SLOT()), 3);
     play_advance(25000); /* a release may have been missed */
     ck_assert_int_eq(pooling_surveys(), 2);
     pooling_tell(5, "1");
@@ -166,7 +166,7 @@ TEST(one_that_is_refused_leaves_the_others_their_timer)
     waiting_begin_limited(1);
     engine_op ops[1];
     fill(1, 1, ops);
-    waiting_begin_to_announce(span_of("pool#"), 3);
+    waiting_begin_to_announce(span_of(SLOT()), 3);
     play_advance(25000); /* a release may have been missed */
     pooling_tell(5, "1");
     ck_assert_int_eq(play_outcome(wait_for(1, 1)), OUTCOME_TOO_MANY_WAITERS);
@@ -201,15 +201,15 @@ TEST(a_quorum_of_announcements_leads_to_a_try)
     engine_op ops[1];
     fill(2, 1, ops);
     int64_t number = PLAY_EPOCH_US * 2;
-    announce(0, "pool#1", number);
-    announce(1, "pool#1", number);
+    announce(0, SLOT(1), number);
+    announce(1, SLOT(1), number);
     ck_assert_int_eq(pooling_tries(), 2);
-    announce(2, "pool#1", number);
+    announce(2, SLOT(1), number);
     ck_assert_int_eq(pooling_tries(), 3);
-    ck_assert_str_eq(pooling_tried(), "pool#1");
-    announce(3, "pool#1", number);
+    ck_assert_str_eq(pooling_tried(), SLOT(1));
+    announce(3, SLOT(1), number);
     pooling_grant();
-    announce(4, "pool#1", number);
+    announce(4, SLOT(1), number);
     ck_assert_int_eq(pooling_tries(), 3);
     ck_assert_int_eq(play_outcome(ops[0]), OUTCOME_GRANTED);
     ck_assert_uint_eq(play.metrics.handovers[HANDOVER_ANNOUNCEMENT], 1);
@@ -219,12 +219,12 @@ TEST(few_announcements_lead_to_a_try_after_a_while)
 {
     engine_op ops[1];
     fill(2, 1, ops);
-    announce(4, "pool#0", PLAY_EPOCH_US * 2);
+    announce(4, SLOT(0), PLAY_EPOCH_US * 2);
     play_advance(4000);
     ck_assert_int_eq(pooling_tries(), 2);
     play_advance(2000);
     ck_assert_int_eq(pooling_tries(), 3);
-    ck_assert_str_eq(pooling_tried(), "pool#0");
+    ck_assert_str_eq(pooling_tried(), SLOT(0));
 }
 
 /* The nodes tell everybody of a release that was handed over here. */
@@ -232,12 +232,12 @@ TEST(the_echo_of_a_hand_over_leads_to_nothing)
 {
     engine_op ops[2];
     fill(1, 2, ops);
-    pooling_release("pool#0", 7);
+    pooling_release(SLOT(0), 7);
     for (int i = 0; i < 2; i++)
-        announce(i, "pool#0", 7);
+        announce(i, SLOT(0), 7);
     pooling_grant();
     for (int i = 2; i < 5; i++)
-        announce(i, "pool#0", 7);
+        announce(i, SLOT(0), 7);
     play_advance(10000);
     ck_assert_int_eq(pooling_tries(), 2);
     check_pending(ops[1]);
@@ -249,18 +249,18 @@ TEST(after_a_wrong_announcement_it_asks_first)
     engine_op ops[1];
     fill(2, 1, ops);
     for (int i = 0; i < 3; i++)
-        announce(i, "pool#0", PLAY_EPOCH_US * 2);
+        announce(i, SLOT(0), PLAY_EPOCH_US * 2);
     pooling_hold();
     pooling_tell(5, "11");
     ck_assert_int_eq(pooling_tries(), 3);
     int surveys = pooling_surveys();
     for (int i = 0; i < 3; i++)
-        announce(i, "pool#0", PLAY_EPOCH_US * 2 + 1);
+        announce(i, SLOT(0), PLAY_EPOCH_US * 2 + 1);
     play_advance(3000);
     ck_assert_int_eq(pooling_tries(), 3);
     ck_assert_int_eq(pooling_surveys(), surveys + 1);
     pooling_tell(5, "01");
-    ck_assert_str_eq(pooling_tried(), "pool#0");
+    ck_assert_str_eq(pooling_tried(), SLOT(0));
     pooling_grant();
     ck_assert_int_eq(play_outcome(ops[0]), OUTCOME_GRANTED);
 }
@@ -277,7 +277,7 @@ TEST(after_many_hand_overs_others_get_their_turn)
     play.sent_count = 0;
     for (int i = 0; i < TURNS; i++) {
         int tries = play_count(CALL_ACQUIRE);
-        engine_op op = engine_release(play.engine, span_of("pool#0"),
+        engine_op op = engine_release(play.engine, span_of(SLOT(0)),
                                       play_token(7 + i), NULL);
         for (int node = 0; node < PLAY_NODES; node++)
             PLAY_REPLY(CALL_RELEASE, node, .vote = VOTE_DELETED,
@@ -299,7 +299,7 @@ TEST(when_its_time_is_up_it_is_refused)
 {
     engine_op ops[1];
     fill(1, 1, ops);
-    waiting_begin_to_announce(span_of("pool#"), 3);
+    waiting_begin_to_announce(span_of(SLOT()), 3);
     play_advance(25000);
     pooling_tell(5, "1");
     engine_op op = pooling_ask(1, 1, 300);
@@ -328,7 +328,7 @@ TEST(one_that_leaves_makes_room_for_the_next)
     fill(1, 2, ops);
     ck_assert(!engine_abandon(play.engine, ops[0]));
     ck_assert_uint_eq(metrics_waiters(&play.metrics), 1);
-    pooling_release("pool#0", 7);
+    pooling_release(SLOT(0), 7);
     ck_assert(!engine_abandon(play.engine, ops[1])); /* while it tries */
     ck_assert_uint_eq(metrics_waiters(&play.metrics), 0);
 }
@@ -337,7 +337,7 @@ TEST(a_grant_that_its_client_does_not_take_goes_to_the_next)
 {
     engine_op ops[2];
     fill(1, 2, ops);
-    pooling_release("pool#0", 7);
+    pooling_release(SLOT(0), 7);
     pooling_grant();
     int tries = pooling_tries();
     ck_assert(engine_abandon(play.engine, ops[0]));

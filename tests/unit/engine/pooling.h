@@ -4,7 +4,11 @@
 #ifndef POOLING_H
 #define POOLING_H
 
+#include "../../../server/lock/names.h"
 #include "../play.h"
+
+/* The name of a slot, its number as in the source. */
+#define SLOT(number) "pool" NAMES_SLOT #number
 
 enum { POOLING_WAIT_MS = 10000 };
 

@@ -3,6 +3,7 @@
  */
 #include <stdio.h>
 
+#include "../../../server/lock/names.h"
 #include "../../lib/suite/suite.h"
 #include "live.h"
 
@@ -47,16 +48,17 @@ TEST(releases_are_announced_while_a_server_listens)
 TEST(a_slot_is_announced_to_its_pool_as_well)
 {
     live_listen(CALL_LISTEN_US);
-    master_subscribe(&live.master, CHANNEL "a/b#");
-    ck_assert_int_eq(release("a/b#12"), 1);
-    ck_assert_str_eq(live_hear(), CHANNEL "a/b#=A#12");
-    master_subscribe(&live.master, CHANNEL "a/b#7");
-    ck_assert_int_eq(release("a/b#7"), 1);
-    ck_assert_str_eq(live_hear(), CHANNEL "a/b#7=A");
-    ck_assert_str_eq(live_hear(), CHANNEL "a/b#=A#7");
-    ck_assert_int_eq(release("a/b#1234"), 0);
-    ck_assert_int_eq(release("a/b#"), 1);
-    ck_assert_str_eq(live_hear(), CHANNEL "a/b#=A");
+    master_subscribe(&live.master, CHANNEL "a/b" NAMES_SLOT);
+    ck_assert_int_eq(release("a/b" NAMES_SLOT "12"), 1);
+    ck_assert_str_eq(live_hear(),
+                     CHANNEL "a/b" NAMES_SLOT "=A" NAMES_SLOT "12");
+    master_subscribe(&live.master, CHANNEL "a/b" NAMES_SLOT "7");
+    ck_assert_int_eq(release("a/b" NAMES_SLOT "7"), 1);
+    ck_assert_str_eq(live_hear(), CHANNEL "a/b" NAMES_SLOT "7=A");
+    ck_assert_str_eq(live_hear(), CHANNEL "a/b" NAMES_SLOT "=A" NAMES_SLOT "7");
+    ck_assert_int_eq(release("a/b" NAMES_SLOT "1234"), 0);
+    ck_assert_int_eq(release("a/b" NAMES_SLOT), 1);
+    ck_assert_str_eq(live_hear(), CHANNEL "a/b" NAMES_SLOT "=A");
 }
 
 TEST(what_deletes_nothing_is_not_announced)

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "../../../server/base/clock.h"
+#include "../../../server/lock/names.h"
 #include "../../lib/suite/suite.h"
 #include "faked.h"
 #include "heard.h"
@@ -97,10 +98,10 @@ TEST(an_announcement_to_a_pool_is_one_of_its_slot)
 {
     open_until_up();
     fake_send(&faked.node,
-              "*3\r\n" BULK(7, "message") BULK(22, HEARD_CHANNEL "a#")
-                  BULK(19, "1700000000000001#12"));
+              "*3\r\n" BULK(7, "message") BULK(22, HEARD_CHANNEL "a" NAMES_SLOT)
+                  BULK(19, "1700000000000001" NAMES_SLOT "12"));
     turns_until_count(faked.loop, &heard.announced, 1);
-    ck_assert_str_eq(heard.last, "a#12");
+    ck_assert_str_eq(heard.last, "a" NAMES_SLOT "12");
     ck_assert_int_eq(heard.number, INT64_C(1700000000000001));
 }
 

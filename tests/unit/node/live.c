@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "../../../server/base/clock.h"
+#include "../../../server/lock/names.h"
 #include "../../lib/suite/suite.h"
 #include "../turns.h"
 
@@ -136,8 +137,8 @@ const char *live_hear(void)
         return text;
     const char *name = tokens_named(atoll(equals + 1));
     char slot[8] = "";
-    if (strchr(equals, '#') != NULL)
-        PRINT_TO(slot, "%s", strchr(equals, '#'));
+    if (strchr(equals, NAMES_SLOT[0]) != NULL)
+        PRINT_TO(slot, "%s", strchr(equals, NAMES_SLOT[0]));
     if (name != NULL)
         snprintf(equals + 1, sizeof text - (size_t)(equals + 1 - text), "%s%s",
                  name, slot);
