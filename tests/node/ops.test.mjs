@@ -28,15 +28,16 @@ test("pages are followed", async () => {
     json({ locks: [lockFields("a", { owner: "me", fencing_token: 7,
       remaining_ms: 1500 }), lockFields("b")], next_cursor: "x&y" }),
     json({ locks: [], next_cursor: "z" }),
-    json({ locks: [lockFields("b"), lockFields("c", { readers: 2 })] }));
+    json({ locks: [lockFields("b"), lockFields("c", { readers: 2, slots: [3, 7] })] }));
   const client = new Client({ urls: server.url });
   const [first, second, third, ...rest] = await all(
     client.locks({ prefix: "a&b/ü +" }));
-  assert.deepEqual(first, { id: "a", resources: ["a"], owner: "me",
+  assert.deepEqual(first, { id: "a", resources: ["a"], slots: [], owner: "me",
     fencingToken: 7, remainingMs: 1500, waiters: 0, readers: 0 });
   assert.deepEqual([second.id, second.owner, second.remainingMs],
     ["b", undefined, undefined]);
-  assert.deepEqual([third.id, third.readers, rest], ["c", 2, []]);
+  assert.deepEqual([third.id, third.readers, third.slots, rest],
+    ["c", 2, [3, 7], []]);
   assert.equal(server.requests[0].path,
     "/locks?page_size=1000&prefix=a%26b%2F%C3%BC%20%2B");
   assert.match(server.requests[1].path, /&cursor=x%26y$/);

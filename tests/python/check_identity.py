@@ -360,7 +360,8 @@ class Operators(Case):
                                remaining_ms=1500), lock_fields("b")],
          "next_cursor": "x&y"},
         {"locks": [], "next_cursor": "z"},
-        {"locks": [lock_fields("b"), lock_fields("c")]},
+        {"locks": [lock_fields("b"),
+                   lock_fields("c", slots=[3, 7])]},
     )
 
     async def test_pages_are_followed(self):
@@ -376,7 +377,9 @@ class Operators(Case):
         first, second = found[:2]
         self.assertEqual((first.owner, first.fencing_token, first.remaining,
                           first.resources), ("me", 7, 1.5, ("a",)))
-        self.assertEqual((second.owner, second.remaining), (None, None))
+        self.assertEqual((second.owner, second.remaining, second.slots),
+                         (None, None, ()))
+        self.assertEqual(found[2].slots, (3, 7))
         self.assertEqual(fake.requests[0].path,
                          "/locks?page_size=1000&prefix=a%26b%2F%C3%BC")
         self.assertEqual(fake.requests[1].path.partition("&cursor=")[2],

@@ -33,7 +33,6 @@ type fields struct {
 	ValidityMs   *int64 `json:"validity_ms"`
 	RenewAfterMs *int64 `json:"renew_after_ms"`
 	Token        string `json:"token"`
-	Slots        []int  `json:"slots"`
 	Locks        []held `json:"locks"`
 	NextCursor   string `json:"next_cursor"`
 	held
@@ -44,6 +43,7 @@ type held struct {
 	ID           string   `json:"id"`
 	Resource     string   `json:"resource"`
 	Resources    []string `json:"resources"`
+	Slots        []int    `json:"slots"`
 	Mode         string   `json:"mode"`
 	Owner        string   `json:"owner"`
 	FencingToken int64    `json:"fencing_token"`
@@ -120,7 +120,7 @@ type grant struct {
 	ttl          time.Duration
 	renewAt      instant // on our clock, as the next
 	until        instant
-	slots        []int // of a permit; an extend does not tell
+	slots        []int // of a permit
 	isShared     bool
 }
 

@@ -42,7 +42,6 @@ func (h *hold) extended(g *grant) {
 	if next.until < h.grant.until {
 		next.until = h.grant.until
 	}
-	next.slots = h.grant.slots
 	h.grant = next
 }
 

@@ -17,6 +17,7 @@ const (
 type Holder struct {
 	ID           string
 	Resources    []string
+	Slots        []int // of a permit, whose pool is the resource
 	Owner        string
 	FencingToken int64
 	Remaining    time.Duration
@@ -29,7 +30,7 @@ func newHolder(h *held) *Holder {
 	if len(resources) == 0 {
 		resources = []string{h.Resource}
 	}
-	return &Holder{ID: h.ID, Resources: resources, Owner: h.Owner,
+	return &Holder{ID: h.ID, Resources: resources, Slots: h.Slots, Owner: h.Owner,
 		FencingToken: h.FencingToken, Remaining: milliseconds(h.RemainingMs),
 		Waiters: h.Waiters, Readers: h.Readers}
 }

@@ -28,7 +28,7 @@ func TestPagesAreFollowed(t *testing.T) {
 	found, err := newClient(t, redlockd.Config{}, f).Locks(background, "a&b/ü")
 	must(t, err)
 	equal(t, len(found), 3)
-	equal(t, fmt.Sprintf("%+v", found[0]), "{ID:a Resources:[a] Owner:me "+
+	equal(t, fmt.Sprintf("%+v", found[0]), "{ID:a Resources:[a] Slots:[] Owner:me "+
 		"FencingToken:1795221641865007 Remaining:1.5s Waiters:0 Readers:0}")
 	equal(t, []any{found[2].Resources, found[2].Readers}, "[[c d] 2]")
 	equal(t, f.of("GET")[0].path, "/locks?page_size=1000&prefix=a%26b%2F%C3%BC")
@@ -38,11 +38,11 @@ func TestPagesAreFollowed(t *testing.T) {
 func TestGet(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, nil).on("GET", nil, pageOf(m{"id": "~YS9i", "resource": "a/b",
-		"fencing_token": 7, "owner": "me"}), gone, problem(400, "invalid_request", nil))
+		"slots": []int{3, 7}, "fencing_token": 7, "owner": "me"}), gone, problem(400, "invalid_request", nil))
 	client := newClient(t, redlockd.Config{}, f)
 	holder, err := client.Get(background, "a/b ü~")
 	must(t, err)
-	equal(t, []any{holder.Owner, holder.Resources}, "[me [a/b]]")
+	equal(t, []any{holder.Owner, holder.Resources, holder.Slots}, "[me [a/b] [3 7]]")
 	equal(t, f.of("GET")[0].path, "/locks/a%2Fb%20%C3%BC~")
 	holder, err = client.Get(background, "a")
 	isTrue(t, holder == nil && err == nil, "free")

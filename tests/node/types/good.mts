@@ -20,12 +20,13 @@ function check(value: unknown, ...kinds: string[]): void {
 }
 
 function checkHeld(held: HeldLock): void {
-  const { id, resources, owner, fencingToken, remainingMs, waiters, readers } = held;
+  const { id, resources, slots, owner, fencingToken, remainingMs, waiters,
+    readers } = held;
   const names: string[] = resources;
   check(id.length, "number");
   names.forEach((name) => check(name, "string"));
   const texts: (string | undefined)[] = [owner];
-  const numbers: (number | undefined)[] = [fencingToken, remainingMs];
+  const numbers: (number | undefined)[] = [fencingToken, remainingMs, ...slots];
   texts.forEach((one) => check(one, "string", "undefined"));
   numbers.forEach((one) => check(one, "number", "undefined"));
   check(waiters + readers, "number");

@@ -68,7 +68,7 @@ export class Answer {
  * @property {number} renewAt on our clock, as the next
  * @property {number} until then the lock may be another's
  * @property {number} workUntil by then, work must have ended
- * @property {readonly number[]} slots of a permit; an extend does not tell
+ * @property {readonly number[]} slots of a permit
  * @property {boolean} isShared
  */
 

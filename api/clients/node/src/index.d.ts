@@ -117,6 +117,8 @@ export class Lock implements AsyncDisposable {
 export interface HeldLock {
   id: string;
   resources: string[];
+  /** Of a permit, whose pool is the resource; otherwise empty. */
+  slots: number[];
   owner: string | undefined;
   fencingToken: number | undefined;
   remainingMs: number | undefined;

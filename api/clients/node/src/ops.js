@@ -28,6 +28,7 @@ function readHeld(body) {
   return {
     id: body.id,
     resources: body.resources ?? [body.resource],
+    slots: body.slots ?? [],
     owner: body.owner,
     fencingToken: body.fencing_token,
     remainingMs: body.remaining_ms,

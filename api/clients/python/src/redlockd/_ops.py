@@ -43,6 +43,7 @@ class HeldLock:
     remaining: float | None  # seconds
     waiters: int  # clients that wait for it at the server that was asked
     readers: int = 0  # how many hold it; 0: it is exclusive
+    slots: tuple[int, ...] = ()  # of a permit; resources has its pool
 
     @staticmethod
     def read(fields: Mapping[str, Any]) -> HeldLock:
@@ -55,6 +56,7 @@ class HeldLock:
             remaining=None if remaining_ms is None else remaining_ms / 1000,
             waiters=fields.get("waiters", 0),
             readers=fields.get("readers", 0),
+            slots=tuple(fields.get("slots", ())),
         )
 
 

@@ -114,7 +114,7 @@ class Grant:
     ttl_ms: int
     renew_at: float  # on our clock, as the next
     until: float
-    slots: tuple[int, ...] = ()  # of a permit; an extend does not tell
+    slots: tuple[int, ...] = ()  # of a permit
     is_shared: bool = False
 
     @staticmethod
