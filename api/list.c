@@ -57,8 +57,8 @@ static bool read_list(const struct http_request *request,
     static const enum query_argument arguments[] = {
         QUERY_PREFIX, QUERY_PAGE_SIZE, QUERY_CURSOR};
     struct faults errors = {.in = "query"};
-    *list = (struct engine_list){.limit = PAGE_SIZE_DEFAULT,
-                                 .is_name = id_is_name};
+    *list =
+        (struct engine_list){.limit = PAGE_SIZE_DEFAULT, .is_name = id_is_name};
     for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++) {
         enum query_argument argument = arguments[i];
         struct span room = {texts->other, sizeof texts->other};
