@@ -579,8 +579,9 @@ static bool begin_with_token(const struct service *service,
 
 /* What the arguments of a watch say. */
 struct watch {
-    int64_t known;   /* as engine_watch has it */
-    int64_t wait_ms; /* 0: it does not wait, or does not say for what */
+    char version[VERSION_MAX];
+    struct span known; /* lies in version */
+    int64_t wait_ms;   /* 0: it does not wait, or does not say for what */
 };
 
 /* False: response tells which is wrong. */
@@ -591,16 +592,14 @@ static bool read_watch(const struct http_request *request, struct watch *watch,
     bool has_after = query_has(&request->query, QUERY_AFTER);
     bool has_wait = query_has(&request->query, QUERY_WAIT);
     char text[TOKEN_NUMBER_LEN];
-    struct span after, wait; /* empty if they are refused */
-    (void)query_read(&request->query, QUERY_AFTER, text, sizeof text, &after);
-    bool is_free = !has_after || span_is(after, "free");
-    *watch = (struct watch){
-        .known = is_free ? NOBODY : span_number(after, TOKEN_NUMBER_LEN)};
-    if (!is_free && watch->known < 0)
-        faults_add(
-            &errors, "/after",
-            "the argument after must be the fencing_token that you know, "
-            "0 if there was none, or free");
+    struct span wait; /* empty if it is refused, as known is */
+    *watch = (struct watch){.wait_ms = 0};
+    (void)query_read(&request->query, QUERY_AFTER, watch->version,
+                     sizeof watch->version, &watch->known);
+    if (has_after && !version_is_wellformed(watch->known))
+        faults_add(&errors, "/after",
+                   "the argument after must be the field version of an earlier "
+                   "answer");
     (void)query_read(&request->query, QUERY_WAIT, text, sizeof text, &wait);
     if (has_wait)
         watch->wait_ms = span_number(wait, TOKEN_NUMBER_LEN);
@@ -703,7 +702,9 @@ void locks_answer(const struct service *service, struct http_request *request,
     bool is_grant = result->outcome == OUTCOME_GRANTED;
     bool is_good = is_grant || result->outcome == OUTCOME_EXTENDED ||
                    result->outcome == OUTCOME_RELEASED ||
-                   result->outcome == OUTCOME_FOUND;
+                   result->outcome == OUTCOME_FOUND ||
+                   (result->outcome == OUTCOME_NOT_FOUND &&
+                    request->match.call == LOCK_INSPECT); /* it is free */
     bool is_told = true;
     request->waited_ms = result->waited_ms;
     if (result->outcome == OUTCOME_HELD && request->caller->claims_late)

@@ -21,8 +21,7 @@ enum {
     NODE_SIZE = 640, /* name=address */
     PAGE = 1000,
     WAIT_MS = 10000, /* of a watch; some proxies cut requests after 15 s */
-    LOOK_MS = 1000,  /* where a watch would not tell all, and after failures */
-    AFTER_SIZE = 24,
+    LOOK_MS = 1000,  /* after failures, and if a watch ends early */
 };
 
 /* ---- printing ------------------------------------------------------------ */
@@ -84,6 +83,11 @@ static void print_holder(const json_t *lock, bool with_time)
     if (with_time && http_number(lock, "waiters") > 0)
         (void)printf(", %" PRId64 " wait", http_number(lock, "waiters"));
     (void)putchar('\n');
+}
+
+static bool is_held(const json_t *lock)
+{
+    return json_is_true(json_object_get(lock, "held"));
 }
 
 static void print_free(const char *resource)
@@ -203,26 +207,27 @@ int command_release(struct command *command)
 
 /*
  * Asks about one resource: each of several may have another holder. after: the
- * holder that is known, as GET /locks/<id>?after= has it, to wait for another
- * one for wait_ms; "": the answer comes at once. VERDICT_DONE: it is held;
- * VERDICT_LOST: it is free; else it has complained.
+ * version that is known, to wait for another one for wait_ms; "": the answer
+ * comes at once. VERDICT_DONE: it is held; VERDICT_LOST: it is free; else it
+ * has complained.
  */
 static enum verdict look_at(struct command *command, const char *resource,
                             const char *after, int64_t wait_ms, json_t **answer)
 {
-    char path[ID_MAX + 64], id[ID_MAX];
+    char path[ID_MAX + 128], id[ID_MAX];
     size_t len = id_encode(id, span_of(resource));
     if (*after == '\0')
         (void)snprintf(path, sizeof path, "/locks/%.*s", (int)len, id);
     else
         (void)snprintf(path, sizeof path,
-                       "/locks/%.*s?after=%s&wait_ms=%" PRId64, (int)len, id,
+                       "/locks/%.*s?after=%.64s&wait_ms=%" PRId64, (int)len, id,
                        after, wait_ms);
     enum verdict verdict =
         service_ask(&command->service, "GET", path, wait_ms, answer);
     if (!verdict_is_answer(verdict))
         verdict_complain(command->options, "%s", command->service.detail);
-    return verdict;
+    bool is_free = verdict == VERDICT_DONE && !is_held(*answer);
+    return is_free ? VERDICT_LOST : verdict;
 }
 
 /* One line for each slot that is held, and one for the others. */
@@ -254,9 +259,9 @@ static int show_pool(struct command *command)
                    options->limit);
     enum verdict verdict =
         service_ask(&command->service, "GET", path, 0, &answer);
-    bool is_held = json_array_size(json_object_get(answer, "slots")) > 0;
+    bool has_slots = json_array_size(json_object_get(answer, "slots")) > 0;
     int status = end_call(command, verdict, answer, print_pool);
-    return verdict == VERDICT_DONE && !is_held ? EXIT_NOT_ACQUIRED : status;
+    return verdict == VERDICT_DONE && !has_slots ? EXIT_NOT_ACQUIRED : status;
 }
 
 int command_show(struct command *command)
@@ -389,15 +394,6 @@ int command_nodes(struct command *command)
 
 /* ---- watching one lock --------------------------------------------------- */
 
-/* Whether the same client, or as many readers, hold the lock. */
-static bool is_same_holder(const json_t *a, const json_t *b)
-{
-    return a != NULL && http_number(a, "status") == http_number(b, "status") &&
-           http_number(a, "fencing_token") == http_number(b, "fencing_token") &&
-           http_number(a, "readers") == http_number(b, "readers") &&
-           strcmp(http_text(a, "owner"), http_text(b, "owner")) == 0;
-}
-
 static void print_change(const struct options *options, const char *resource,
                          const json_t *answer)
 {
@@ -412,26 +408,11 @@ static void print_change(const struct options *options, const char *resource,
         strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", &date) == 0)
         now[0] = '\0';
     (void)printf("%s ", now);
-    if (http_number(answer, "status") == 0)
+    if (is_held(answer))
         print_holder(answer, false);
     else
         print_free(resource);
     (void)fflush(stdout); /* main looks for errors */
-}
-
-/*
- * How to ask for what comes after this answer. A watch does not tell when one
- * holder without a number follows another, or how many readers there are.
- */
-static int64_t find_wait(const json_t *last, char after[AFTER_SIZE])
-{
-    int64_t number = http_number(last, "fencing_token");
-    bool is_free = http_number(last, "status") != 0;
-    if (is_free)
-        (void)snprintf(after, AFTER_SIZE, "free");
-    else
-        (void)snprintf(after, AFTER_SIZE, "%" PRId64, number);
-    return is_free || number != 0 ? WAIT_MS : LOOK_MS;
 }
 
 /* Prints each change from last on, which it frees. */
@@ -440,18 +421,19 @@ static enum verdict watch_lock(struct command *command, const char *resource,
 {
     enum verdict verdict = VERDICT_DONE;
     while (!commands_are_cut()) {
-        char after[AFTER_SIZE] = "";
         json_t *answer = NULL;
         int64_t began_us = clock_now_us();
+        const char *version = http_text(last, "version");
         /* a server that does not wait, as it stops, may still tell */
-        int64_t wait_ms =
-            verdict_is_answer(verdict) ? find_wait(last, after) : 0;
-        verdict = look_at(command, resource, after, wait_ms, &answer);
+        const char *after = verdict_is_answer(verdict) ? version : "";
+        verdict =
+            look_at(command, resource, after, *after ? WAIT_MS : 0, &answer);
         if (verdict == VERDICT_REFUSED || verdict == VERDICT_DENIED) {
             json_decref(answer);
             break;
         }
-        if (verdict_is_answer(verdict) && !is_same_holder(last, answer)) {
+        if (verdict_is_answer(verdict) &&
+            strcmp(http_text(answer, "version"), version) != 0) {
             print_change(command->options, resource, answer);
             json_decref(last);
             last = answer;

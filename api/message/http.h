@@ -99,7 +99,7 @@ struct http_request {
     int answers_due;             /* of the engine, until there is an outcome */
     int64_t ttl_ms;              /* acquire */
     int64_t wait_ms;   /* acquire, watch: how long it may wait; 0: not */
-    bool is_watch;     /* inspect: waits for another holder */
+    bool is_watch;     /* inspect: waits for another version */
     int64_t waited_ms; /* how long it did wait; set by locks_answer */
     int limit;         /* of the pool that it asks for or about; 0: none */
     bool is_shared;    /* asks for a lock that others may hold as well */

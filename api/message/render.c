@@ -116,9 +116,12 @@ char *render_release(const struct engine_result *result, size_t *len)
     return json_end(&json, len);
 }
 
+/* A lock that is held, or free. */
 static void put_found(struct json *json, const struct engine_result *result)
 {
     render_lock(json, result->resource);
+    json_put_boolean(json, "held", result->outcome == OUTCOME_FOUND);
+    json_put_text(json, "version", span_of(result->version.text));
     render_holder(json, result);
     json_put_integer(json, "waiters", result->waiters);
     put_count(json, "held", result);
@@ -149,6 +152,7 @@ char *render_pool(const struct render_pool *pool, size_t *len)
         json_open_object(&json, NULL);
         json_put_integer(&json, "slot", slot);
         put_id(&json, lock->resource);
+        json_put_text(&json, "version", span_of(lock->version.text));
         render_holder(&json, lock);
         put_count(&json, "held", lock);
         json_close_object(&json);

@@ -46,7 +46,7 @@ function factsOf(lock, now) {
 
 // How it came to be so cannot be told: a release, or the end of the TTL.
 function describeChange(lock) {
-  if (lock === undefined) {
+  if (!lock.held) {
     return 'free: released or expired';
   }
   if (lock.mode === 'shared') {
@@ -109,7 +109,7 @@ class Details {
 
   take(lock) {
     const now = performance.now();
-    if (lock !== undefined && lock.remaining_ms !== undefined) {
+    if (lock.remaining_ms !== undefined) {
       lock.endsAt = now + lock.remaining_ms;
     }
     if (this.restsSince !== undefined) {
@@ -119,7 +119,7 @@ class Details {
       this.restsSince = undefined;
     }
     setText(byId('details-failure'), '');
-    if (knownOf(lock) !== knownOf(this.lock)) {
+    if (lock.version !== this.lock.version) {
       const change = describeChange(lock);
       this.add(new Date(), change, lock);
       setText(byId('details-change'), `The lock is ${change}.`);
@@ -163,12 +163,12 @@ class Details {
       return;
     }
     const {lock} = this;
-    showFactList(byId('details-facts'), lock === undefined
+    showFactList(byId('details-facts'), !lock.held
       ? [['Holder', 'nobody']]
       : [...factsOf(lock, now), ['Waiters', formatCount(lock.waiters)]]);
     const why = this.whyNoForce();
     setText(byId('force-why'), why);
-    this.hideForce(lock === undefined || why !== '');
+    this.hideForce(!lock.held || why !== '');
   }
 
   whyNoForce() {
@@ -176,7 +176,7 @@ class Details {
       return this.refusal;
     }
     const {lock} = this;
-    return lock === undefined || lock.fencing_token !== undefined ||
+    return !lock.held || lock.fencing_token !== undefined ||
            lock.mode === 'shared' ? ''
       : 'This lock cannot be released here: it has no fencing token. Another ' +
         'library holds it, whose key you can delete on the nodes, or the ' +

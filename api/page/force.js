@@ -46,7 +46,7 @@ class Force {
       return;
     }
     if (latest !== undefined && latest.id === this.lock.id &&
-        knownOf(latest) === knownOf(this.lock)) {
+        latest.version === this.lock.version) {
       this.lock = latest;
     }
     const {lock} = this;

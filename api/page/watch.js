@@ -1,4 +1,4 @@
-// Follows one lock: asks the server again and again to tell when the holder is
+// Follows one lock: asks the server again and again to tell when the version is
 // another one than the page knows.
 
 // how long one call waits; so what is left of the lock is no older than this
@@ -6,9 +6,6 @@ const WATCH_MS = 3000;
 // between two calls: a lock that changes hands all the time occupies nobody
 const WATCH_BREATH_MS = 200;
 const WATCH_RETRY_MS = 1000;
-
-const knownOf = (lock) =>
-  lock === undefined ? 'free' : lock.fencing_token || 0;
 
 // Resolves after so long, or once the signal is aborted.
 function pause(ms, signal) {
@@ -24,8 +21,7 @@ function pause(ms, signal) {
 }
 
 class Watch {
-  // Calls tell(lock) with each answer, undefined if the lock is free; fail(why)
-  // if there is none; rest() when it stops because nobody sees the page.
+  // Calls tell(lock) with each answer; fail(why) if there is none; rest() when it stops because nobody sees the page.
   constructor({tell, fail, rest}) {
     Object.assign(this, {tell, fail, rest});
     document.addEventListener('visibilitychange', () => {
@@ -42,7 +38,7 @@ class Watch {
   begin(lock) {
     this.end();
     this.id = lock.id;
-    this.known = knownOf(lock);
+    this.known = lock.version;
     this.start();
   }
 
@@ -79,7 +75,7 @@ class Watch {
         const lock = await this.look(signal);
         if (!signal.aborted) {
           failures = 0;
-          this.known = knownOf(lock);
+          this.known = lock.version;
           this.tell(lock);
         }
       } catch (error) {
@@ -98,16 +94,9 @@ class Watch {
     }
   }
 
-  async look(signal) {
+  look(signal) {
     const query = new URLSearchParams({after: this.known, wait_ms: WATCH_MS});
-    try {
-      return await ask(`/locks/${this.id}?${query}`,
-                       {signal, timeoutMs: WATCH_MS + TIMEOUT_MS});
-    } catch (error) {
-      if (error.code !== 'lock_not_found') {
-        throw error;
-      }
-      return undefined;
-    }
+    return ask(`/locks/${this.id}?${query}`,
+               {signal, timeoutMs: WATCH_MS + TIMEOUT_MS});
   }
 }

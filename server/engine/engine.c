@@ -164,7 +164,7 @@ engine_op engine_inspect(struct engine *engine, struct span resource,
 }
 
 engine_op engine_watch(struct engine *engine, struct span resource,
-                       int64_t known, int64_t wait_ms, void *client)
+                       struct span known, int64_t wait_ms, void *client)
 {
     return watches_start(&engine->watches, resource, known, wait_ms, client);
 }

@@ -118,12 +118,12 @@ engine_op engine_inspect(struct engine *engine, struct span resource,
                          void *client);
 
 /*
- * An inspection that is answered when the lock has another holder than the one
- * that is known, or after wait_ms, at most WAIT_MAX_MS. known: the holder's
- * fencing number; 0: one without a number, or several readers; or NOBODY.
+ * An inspection that is answered when the lock has another version than the
+ * one that is known, of at most VERSION_MAX bytes, or after wait_ms, at most
+ * WAIT_MAX_MS.
  */
 engine_op engine_watch(struct engine *engine, struct span resource,
-                       int64_t known, int64_t wait_ms, void *client);
+                       struct span known, int64_t wait_ms, void *client);
 
 /*
  * Begins a page of the locks that a majority of the nodes has. A lock of

@@ -22,7 +22,6 @@ enum {
     NODE_DETAIL_MAX = 200, /* of a sentence about a node, with its NUL */
     FENCE_SLOTS = 16384,   /* fields for fencing numbers on a node */
     TTL_MIN_MS = 100,      /* the shortest TTL allowed */
-    NOBODY = -1,           /* in place of a holder's fencing number */
 };
 
 /* Acquires that wait. */

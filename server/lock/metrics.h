@@ -35,7 +35,7 @@ enum metrics_handover {
 enum metrics_waiting {
     WAITING_LOCK, /* one, or several */
     WAITING_PERMIT,
-    WAITING_WATCH, /* that a lock has another holder */
+    WAITING_WATCH, /* that a lock has another version */
     WAITING_KINDS
 };
 

@@ -1,4 +1,4 @@
-"""How soon a watch tells of another holder, and what watches cost redlockd.
+"""How soon a watch tells of a change, and what watches cost redlockd.
 
   own     the locks change hands through the server that is asked
   other   through another server
@@ -39,11 +39,9 @@ class Watched:
         while seen < self.changes:
             _, body = self.watcher.ask(
                 "GET", f"/locks/{self.name}?after={after}&wait_ms=20000")
-            number = body.get("fencing_token", 0)
-            now = str(number) if number else "free"
-            if now == after:
+            if body["version"] == after:
                 continue
-            after, seen = now, seen + 1
+            after, seen = body["version"], seen + 1
             with self.is_told:
                 self.told[seen] = time.monotonic()
                 self.is_told.notify()

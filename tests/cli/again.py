@@ -106,7 +106,7 @@ def it_ends_when_its_work_is_done(world: World) -> None:
     leader = Leader(world, "done", 'test "$(wc -l <"$0")" -ge 2')
     assert leader.ctl.wait(WAIT_S) == 0
     assert len(leader.starts()) == 2
-    assert leader.holder().get("code") == "lock_not_found"
+    assert leader.holder()["held"] is False
 
 
 def it_ends_if_the_command_cannot_run(world: World) -> None:

@@ -37,6 +37,11 @@ hold() { # resource ttl option…
     "$ctl" acquire "$1" -n -t "$2" "${@:3}" >/dev/null
 }
 
+# The fencing number of the holder, as show prints it.
+fence() { # resource
+    "$ctl" show "$1" --json | sed 's/.*"fencing_token":\([0-9]*\).*/\1/'
+}
+
 command_line_is_checked() {
     gives 64 "no command given" &&
         gives 64 "no such command" lock a &&
@@ -80,7 +85,7 @@ examples_of_help_work() {
     page=$(scripts/manual.py "$(dirname "$ctl")" redlockctl.1 | sed 's/\\-/-/g')
     while read -r line; do
         hold order:42 20
-        number=$("$ctl" show order:42 --json | grep -o '[0-9]\{16\}')
+        number=$(fence order:42)
         line_works "${line/179*[0-9] /$number }" || return
         [[ $page == *$'\n'"$line"$'\n'* ]] || {
             echo "redlockctl(1) lacks: $line"
@@ -276,7 +281,7 @@ lock_is_not_kept_for_ever() {
 release_by_force() {
     local number
     hold z1 20 --owner gone
-    number=$("$ctl" show z1 --json | grep -o '[0-9]\{16\}')
+    number=$(fence z1)
     gives 70 "another fencing token" release --force $((number - 1)) z1 &&
         gives 0 "held by gone" show z1 &&
         gives 0 "" release --force "$number" z1 &&
@@ -297,7 +302,7 @@ release_all_readers_by_force() {
 
 release_what_is_held() { # resource
     eventually 10 gives 0 "held by" show "$1"
-    "$ctl" release "$1" --force "$("$ctl" show "$1" --json | grep -o '[0-9]\{16\}')"
+    "$ctl" release "$1" --force "$(fence "$1")"
 }
 
 # At the next renewal, after 7 s, not at the end of the validity, after 20.

@@ -56,14 +56,17 @@ downgrade_can_be_repeated() (
         gives 1 "sh6: free" show sh6
 )
 
+# When the first one comes and the last one has left.
 watch_tells_of_readers() {
     local pid result=0
     "$ctl" watch sh7 >"$stack_dir/sh7" &
     pid=$!
     eventually 10 grep -q " sh7: free" "$stack_dir/sh7" && hold sh7 20 -s &&
         eventually 10 grep -q " sh7: held by 1 reader$" "$stack_dir/sh7" && hold sh7 20 -s &&
-        eventually 10 grep -q " sh7: held by 2 readers$" "$stack_dir/sh7" &&
-        has_lines 3 "$stack_dir/sh7" || result=1
+        gives 0 "sh7: held by 2 readers" show sh7 &&
+        gives 0 "" release sh7 --force all &&
+        eventually 10 has_lines 3 "$stack_dir/sh7" &&
+        grep -c " sh7: free" "$stack_dir/sh7" | grep -qx 2 || result=1
     kill "$pid"
     wait "$pid" || true
     return "$result"

@@ -195,7 +195,7 @@ TEST(a_required_line_that_is_not_taken_stops_changes)
                       "audit_unavailable");
         answer_expect(lock_release(server, &lock), 503, "audit_unavailable");
     }
-    answer_expect(lock_inspect(server, "a"), 200, NULL);
+    answer_expect_held(lock_inspect(server, "a"));
     ck_assert_int_eq(world_count_keys(&world, "a"), N);
     ck_assert_int_eq(world_count_keys(&world, "b"), 0);
     limit_file(false);

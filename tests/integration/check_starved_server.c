@@ -204,7 +204,7 @@ TEST(each_allocation_behind_a_long_reply_fails_once)
         (void)starve_end();
     }
     WAIT_UNTIL(SOON_MS, are_all_voting());
-    answer_expect(lock_inspect(server, "held"), 200, NULL);
+    answer_expect_held(lock_inspect(server, "held"));
     free(value);
     world_stop(&world);
 }

@@ -79,7 +79,7 @@ TEST(locks_work_over_tls)
     lock_take(server, "a", 20000, &lock);
     answer_expect(lock_acquire(server, "a", 20000, NULL), 409, "lock_held");
     answer_expect(lock_extend(server, &lock, 30000), 200, NULL);
-    answer_expect(lock_inspect(server, "a"), 200, NULL);
+    answer_expect_held(lock_inspect(server, "a"));
     answer_expect(HTTP(server, .method = "GET", .path = "/locks"), 200, NULL);
     int fd = waiter_send(server, "a", 20000, 15000);
     waiter_expect_count(server, 1);

@@ -60,7 +60,7 @@ static int post(const char *json)
                            strlen(json), json));
 }
 
-/* For a lock, a permit, or another holder, in turn. */
+/* For a lock, a permit, or another version, in turn. */
 static int send_waiting(int kind)
 {
     if (kind % 3 == 0)

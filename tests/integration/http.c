@@ -322,6 +322,20 @@ const struct answer *answer_expect(const struct answer *answer, int status,
     return answer;
 }
 
+const struct answer *answer_expect_free(const struct answer *answer)
+{
+    answer_expect(answer, 200, NULL);
+    ck_assert_has(answer->body, "\"held\":false,\"version\":\"free\"");
+    return answer;
+}
+
+const struct answer *answer_expect_held(const struct answer *answer)
+{
+    answer_expect(answer, 200, NULL);
+    ck_assert_has(answer->body, "\"held\":true,\"version\":\"");
+    return answer;
+}
+
 double http_metric(const struct server *server, const char *sample)
 {
     const struct answer *answer = answer_expect(

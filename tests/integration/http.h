@@ -66,6 +66,10 @@ bool answer_has(const struct answer *answer, const char *path);
 const struct answer *answer_expect(const struct answer *answer, int status,
                                    const char *code);
 
+/* It shows a lock that is free, or one that is held. Returns it. */
+const struct answer *answer_expect_free(const struct answer *answer);
+const struct answer *answer_expect_held(const struct answer *answer);
+
 /* Samples of GET /metrics: the value behind name{labels}; -1: none. */
 double http_metric(const struct server *server, const char *sample);
 

@@ -2,6 +2,8 @@
 from defect import Defect, Edit
 
 WATCHES = "server/engine/waiting/watches.c"
+RESULT = "server/engine/rounds/result.c"
+LOCKS = "api/locks.c"
 
 VISITS = [
     Defect("pool that nobody uses is served", "sim", "alive", [Edit(
@@ -19,7 +21,43 @@ VISITS = [
         "    for (int i = 0; i < WAITING_WATCH; i++) {\n        struct ticket *it")]),
     Defect("watched lock that is seldom looked at", "sim", "watched", [Edit(
         WATCHES, "    EACH_US = 1000000, ", "    EACH_US = 60000000, ")]),
-    Defect("watch answered by an older inspection", "sim", "watched", [Edit(
+    Defect("watch answered by an older inspection", "unit",
+           "an_inspection_that_began_before_tells_a_client_nothing", [Edit(
         WATCHES, "        if (one->ticket.since_us <= it->began_us &&\n",
-        "        if (it->began_us > 0 &&\n")], seed=282),
+        "        if (it->began_us > 0 &&\n")], tests="watches"),
+    Defect("watched lock whose end is not told", "sim", "watched", [Edit(
+        WATCHES,
+        "    bool is_known = result->outcome == OUTCOME_FOUND ||\n"
+        "                    result->outcome == OUTCOME_NOT_FOUND;\n",
+        "    bool is_known = result->outcome == OUTCOME_FOUND;\n")]),
+    Defect("state that passes told at once", "unit",
+           "a_state_that_passes_is_not_told", [Edit(
+        WATCHES, "    it->may_pass = may_pass;\n",
+        "    it->may_pass = true;\n")], tests="watches"),
+    Defect("version of each number of readers", "unit",
+           "readers_who_come_and_go_wake_nobody", [Edit(
+        RESULT, "        result->version = version_shared;\n",
+        "        result->version = version_of_number(result->holders);\n")],
+           tests="watches"),
+    Defect("one version for all values of others", "unit",
+           "each_state_has_a_version", [Edit(
+        RESULT,
+        "        result->version = version_of_value(round_value(round, node));\n",
+        "        result->version = version_foreign;\n")], tests="watches"),
+    Defect("version of the last holder when the nodes disagree", "unit",
+           "each_state_has_a_version", [Edit(
+        RESULT,
+        "    else if (count < round->quorum)\n", "    else if (count < 1)\n")],
+           tests="watches"),
+    Defect("free lock that is an error", "unit",
+           "without_a_wait_a_free_lock_is_shown_at_once", [Edit(
+        LOCKS,
+        "                   (result->outcome == OUTCOME_NOT_FOUND &&\n"
+        "                    request->match.call == LOCK_INSPECT);",
+        "                   result->outcome == OUTCOME_KINDS;")],
+           tests="locks_watch"),
+    Defect("watch after any text", "unit", "a_wrong_argument_is_told", [Edit(
+        LOCKS, "    if (has_after && !version_is_wellformed(watch->known))\n",
+        "    if (has_after && watch->known.len == 0)\n")],
+           tests="locks_watch"),
 ]

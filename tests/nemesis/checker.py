@@ -46,8 +46,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from history import (ABOVE, ACQUIRE, EVERY, EXCLUSIVE, EXTEND, FORCE, INSPECT,
-                     LIST, LOOK, MS, PAGE, POOL, SECOND,
+from history import (ABOVE, ACQUIRE, EVERY, EXCLUSIVE, EXTEND, FORCE, FREE,
+                     INSPECT, LIST, LOOK, MS, PAGE, POOL, SECOND,
                      RELEASE, SHARED, STRANGER, TRESPASS, UPGRADE, WATCH, Call,
                      Span, Violation)
 from wants import SLOT
@@ -67,13 +67,13 @@ ANSWERS = {
     EXTEND: UNAVAILABLE | {"200 ", "404 lock_not_found", "409 not_owner",
                            "409 max_hold_reached"},
     RELEASE: UNAVAILABLE | {"200 ", "404 lock_not_found", "409 not_owner"},
-    INSPECT: UNAVAILABLE | {"200 ", "404 lock_not_found"},
+    INSPECT: UNAVAILABLE | {"200 "},
     STRANGER: {"401 unauthorized", STOPPED},
     TRESPASS: {"403 forbidden", STOPPED},
-    LOOK: UNAVAILABLE | {"404 lock_not_found"},
+    LOOK: UNAVAILABLE | {"200 "},
     UPGRADE: {"409 upgrade_refused"},
     FORCE: UNAVAILABLE | {"200 ", "404 lock_not_found", "409 not_owner"},
-    WATCH: UNAVAILABLE | {"200 ", "404 lock_not_found"},
+    WATCH: UNAVAILABLE | {"200 "},
     POOL: UNAVAILABLE | {"200 "},
     LIST: UNAVAILABLE | {"200 "},
     PAGE: {"200 ", "503 "},
@@ -390,13 +390,16 @@ def check_answered(calls: Iterable[Call],
             is_early = call.op == ACQUIRE and \
                 call.done - call.sent < call.wait_ms * MS
             is_new = call.op == ACQUIRE and not call.is_repeat
+            is_known = call.op == WATCH and call.version == call.after and \
+                call.done - call.sent < call.wait_ms * MS
+            is_let_in = call.op == LOOK and call.version not in ("", FREE)
             is_ended = answer == "410 cursor_expired" and \
                 call.op == LIST and call.resources[0] != EVERY
             if is_ended:
                 continue  # of the list to which a cursor belongs
             if answer not in ANSWERS[call.op] or \
                     (is_early and answer in TIME_UP) or \
-                    (is_new and call.status == 200):
+                    (is_new and call.status == 200) or is_known or is_let_in:
                 yield Violation("rights" if call.op in OF_RIGHTS else
                                 "answered", f"[{call}]", call.sent,
                                 call.resources[0])

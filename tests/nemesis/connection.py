@@ -4,12 +4,13 @@ from __future__ import annotations
 import contextlib
 import json
 import random
+import re
 import socket
 import ssl
 from dataclasses import dataclass
 
-from history import (ACQUIRE, EXCLUSIVE, EXTEND, INSPECT, PAGE, POOL, WATCH, Call,
-                     now)
+from history import (ACQUIRE, EXCLUSIVE, EXTEND, FREE, INSPECT, LOOK, PAGE,
+                     POOL, SHARED, WATCH, Call, now)
 from plan import log_uniform
 from stream import Plain, Secure
 from wants import slot_name
@@ -43,6 +44,20 @@ class Leave:
         return Leave(rng.choice(whens), rng.choice((RESET, CLOSE, HALF)),
                      rng.random(), log_uniform(rng, 0.0001, longest_s),
                      rng.random() < 0.5)
+
+
+def version_of(lock: dict) -> str:
+    """It must fit what else is told."""
+    version, mode = lock["version"], lock.get("mode")
+    if not lock["held"]:
+        form = FREE
+    elif mode:
+        form = SHARED if mode == SHARED else str(lock["fencing_token"])
+    else:
+        form = "foreign(-[0-9a-f]{16})?|split"
+    if not re.fullmatch(form, version):
+        raise ValueError(f"version {version} of {lock}")
+    return version
 
 
 class Left(Exception):
@@ -216,6 +231,8 @@ class Connection:
         mode = members.get("mode", EXCLUSIVE)
         if call.op in (INSPECT, WATCH):
             call.mode = mode
+        if call.op in (INSPECT, WATCH, LOOK) and status == 200:
+            call.version = version_of(members)
         if call.op in (ACQUIRE, EXTEND) and "token" in members and \
                 mode != call.mode:
             raise ValueError(f"the mode is {mode}")

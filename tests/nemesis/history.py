@@ -16,6 +16,7 @@ STRANGER, TRESPASS, LOOK = "stranger", "trespass", "look"
 UPGRADE = "upgrade"  # of a shared lock to an exclusive one: refused
 # a forced release; a watch of one lock; a pool, a list, and what has no lock
 FORCE, WATCH, POOL, LIST, PAGE = "force", "watch", "pool", "list", "page"
+FREE = "free"  # the version of a lock that nobody holds
 LONGEST_S = 30  # that a client asks about a lock after a forced release
 EVERY = "*"  # in place of the resource of a list
 EXCLUSIVE, SHARED = "exclusive", "shared"
@@ -45,7 +46,8 @@ class Call:
     limit: int = 0       # of a permit; resources: its pool, until it is granted
     pool: str = ""       # … which stays
     permits: int = 0     # with a limit: as many as were asked for
-    after: str = ""      # the holder whom a watch knows
+    after: str = ""      # the version that a watch knows
+    version: str = ""    # of a lock that somebody looked at
     place: int = 0       # of a lock in its heartbeat
     session: int = 0     # of a watcher that did not leave meanwhile
     mode: str = EXCLUSIVE  # as which the lock is asked for, or was when it ended

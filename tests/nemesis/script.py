@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from history import ACQUIRE, EXTEND, MS, WATCH, Call, Span
+from history import ACQUIRE, EXTEND, FREE, MS, WATCH, Call, Span
 
 BASE = 1_000 * MS  # long past, however lately the machine was booted
 GRANT, KEYED, KILLED = "grant", "keyed", "killed"
@@ -53,8 +53,8 @@ class Script:
         call.done = done
         if found["number"]:
             call.number = int(found["number"])
-        elif found["op"] == WATCH:
-            call.status, call.code = 404, "lock_not_found"
+        if found["op"] == WATCH:
+            call.version = found["number"] or FREE
         if found["status"] or not done:
             call.status = int(found["status"] or 0)
             call.code = found["code"] or ""
@@ -81,7 +81,7 @@ class Script:
         if op == KEYED:
             call.key = "k"
         if op == WATCH:
-            call.after, call.session = "free", 1
+            call.after, call.session = FREE, 1
         return call
 
 

@@ -29,8 +29,7 @@ def watches(calls: Iterable[Call]) -> dict[str, list[Call]]:
 
 
 def check_order(resource: str, its: list[Call]) -> Iterator[Violation]:
-    numbered = [call for call in its if call.done and told(call).isdigit() and
-                call.number and call.mode == EXCLUSIVE]
+    numbered = [call for call in its if call.done and told(call).isdigit()]
     before = Answered(numbered)
     for call in numbered:
         newer = before.above(call.number, call.sent)

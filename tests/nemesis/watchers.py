@@ -1,4 +1,4 @@
-"""Clients that watch a lock: GET with the holder that they know, again and
+"""Clients that watch a lock: GET with the version that they know, again and
 again, through whichever servers. They come, stay for a while, and leave: behind
 an answer, or in the midst of waiting for one.
 """
@@ -8,7 +8,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from clients import Client
-from history import SHARED, WATCH, Call
+from history import FREE, WATCH, Call
 from plan import log_uniform
 from wants import lock_id
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 WATCH_MIN_MS, WATCH_MAX_MS = 1, 5000
-FREE, UNNUMBERED = "free", "0"
 SEVERAL = 0.1      # share of sessions that watch several resources
 AT_ONCE = 0.7      # … that follow without a pause
 LIVELY = 0.7       # … that watch what is held for long
@@ -66,10 +65,5 @@ class Watcher(Client):
 
 
 def told(call: Call) -> str:
-    """The holder of whom an answer tells; empty: of none."""
-    if call.status == 404:
-        return FREE
-    if call.status != 200:
-        return ""
-    return str(call.number) if call.number and call.mode != SHARED \
-        else UNNUMBERED
+    """The version that an answer tells; empty: it tells none."""
+    return call.version if call.status == 200 else ""

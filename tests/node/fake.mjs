@@ -19,7 +19,7 @@ function send(answer, status, text, headers = {}) {
 export function usual(answer, request, fake) {
   const isNew = request.method === "POST";
   if (request.method === "DELETE") send(answer, 200, '{"released":true}');
-  else if (request.method === "GET") send(answer, 404, '{"code":"lock_not_found"}');
+  else if (request.method === "GET") send(answer, 200, '{"held":false,"version":"free"}');
   else send(answer, isNew ? 201 : 200, JSON.stringify(fake.grant(request)));
 }
 

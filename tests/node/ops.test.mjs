@@ -12,9 +12,11 @@ endFakes();
 catchWarnings();
 
 const lockFields = (name, more) =>
-  ({ id: name, resource: name, waiters: 0, ...more });
-const holder = (number, owner) =>
-  json(lockFields("a", { fencing_token: number, owner }));
+  ({ id: name, resource: name, held: true, version: "shared", waiters: 0, ...more });
+const holder = (number, owner) => json(lockFields("a", {
+  version: String(number), fencing_token: number, owner,
+}));
+const free = json(lockFields("a", { held: false, version: "free" }));
 
 async function all(iterable) {
   const found = [];
@@ -25,7 +27,7 @@ async function all(iterable) {
 test("pages are followed", async () => {
   const server = await fake();
   server.on("GET",
-    json({ locks: [lockFields("a", { owner: "me", fencing_token: 7,
+    json({ locks: [lockFields("a", { version: "7", owner: "me", fencing_token: 7,
       remaining_ms: 1500 }), lockFields("b")], next_cursor: "x&y" }),
     json({ locks: [], next_cursor: "z" }),
     json({ locks: [lockFields("b"), lockFields("c", { readers: 2, slots: [3, 7] })] }));
@@ -33,7 +35,7 @@ test("pages are followed", async () => {
   const [first, second, third, ...rest] = await all(
     client.locks({ prefix: "a&b/ü +" }));
   assert.deepEqual(first, { id: "a", resources: ["a"], slots: [], owner: "me",
-    fencingToken: 7, remainingMs: 1500, waiters: 0, readers: 0 });
+    fencingToken: 7, remainingMs: 1500, waiters: 0, readers: 0, version: "7" });
   assert.deepEqual([second.id, second.owner, second.remainingMs],
     ["b", undefined, undefined]);
   assert.deepEqual([third.id, third.readers, third.slots, rest],
@@ -58,7 +60,7 @@ test("force", async () => {
 
 test("who holds a lock", async () => {
   const server = await fake();
-  server.on("GET", holder(7, "me"), problem(404, "lock_not_found"),
+  server.on("GET", holder(7, "me"), free,
     problem(404, "not_found"), json(lockFields("~~YQpi", { resources: ["a", "b"] })));
   const client = new Client({ urls: server.url });
   assert.equal((await client.get("a/b")).owner, "me");
@@ -92,9 +94,9 @@ test("wrong requests are told", async () => {
 
 test("a watch yields each new holder, and null", async () => {
   const [one, two] = [await fake(), await fake()];
-  one.always("GET", silent, problem(404, "lock_not_found"), holder(7, "me"),
+  one.always("GET", silent, free, holder(7, "me"),
     holder(7, "me"), cut);
-  two.always("GET", silent, holder(9, "you"), problem(404, "lock_not_found"));
+  two.always("GET", silent, holder(9, "you"), free);
   const client = new Client({ urls: [one.url, two.url] });
   const controller = new AbortController();
   const seen = [];

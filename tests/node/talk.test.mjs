@@ -223,21 +223,23 @@ test("ids are those of the server", () => {
   for (const [resources, id] of rows) assert.equal(idOf(resources), id);
 });
 
-test("a watch asks with the number that is known", () => {
-  const holder = { fencingToken: 7 };
+test("a watch asks with the version that is known", () => {
+  const holder = { version: "7" };
   const query = (known) => play(nextHolder(new Replicas(URLS), "a", known, 5000))
     .sends[0].url;
   assert.equal(query(undefined), "http://one/locks/a");
   assert.equal(query(null), "http://one/locks/a?after=free&wait_ms=10000");
   assert.equal(query(holder), "http://one/locks/a?after=7&wait_ms=10000");
-  assert.equal(query({}), "http://one/locks/a?after=0&wait_ms=10000");
+  assert.equal(query({ version: "shared" }),
+    "http://one/locks/a?after=shared&wait_ms=10000");
 });
 
-test("a watch goes on until the holder is another one", () => {
-  const same = new Answer(200, { id: "a", resource: "a", fencing_token: 7 });
-  const other = new Answer(200, { id: "a", resource: "a", fencing_token: 9 });
+test("a watch goes on until the version is another one", () => {
+  const lock = { id: "a", resource: "a", held: true };
+  const same = new Answer(200, { ...lock, version: "shared", readers: 2 });
+  const other = new Answer(200, { ...lock, version: "9", fencing_token: 9 });
   const { sends, sleeps, value } = play(
-    nextHolder(new Replicas(URLS), "a", { fencingToken: 7 }, 5000),
+    nextHolder(new Replicas(URLS), "a", { version: "shared", readers: 1 }, 5000),
     same, undefined, NO_QUORUM, other);
   assert.equal(value.fencingToken, 9);
   assert.equal(sends.length, 4);

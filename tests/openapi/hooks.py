@@ -11,6 +11,7 @@ from urllib.parse import quote, unquote, urlencode
 import schemathesis
 from schemathesis import GenerationMode
 from schemathesis.generation.meta import TestPhase
+from schemathesis.specs.openapi.checks import use_after_free
 
 LONG_TTL_MS = 20000
 TTL_MAX_MS = 60000  # of this server: an option
@@ -259,3 +260,27 @@ def before_call(context, case, kwargs):
             case.body.pop("resources", None)
             case.body.pop("limit", None)
             case.body["resource"] = next(one_reader)
+
+
+@schemathesis.check
+def tells_its_version(ctx, response, case):
+    """Of a lock that is held or free, the version fits what else is told."""
+    name = case.operation.definition.raw["operationId"]
+    if name != "getLock" or response.status_code != 200:
+        return
+    lock = response.json()
+    version, mode = lock["version"], lock.get("mode")
+    fits = version == ("shared" if mode == "shared" else
+                       str(lock.get("fencing_token"))) if mode else \
+        version == "free" or re.match("foreign|split", version)
+    assert fits and lock["held"] == (version != "free"), lock
+
+
+@schemathesis.check
+def released_is_free(ctx, response, case):
+    """What has been released is not there any more, or is shown as free."""
+    name = case.operation.definition.raw["operationId"]
+    if name == "getLock" and response.status_code == 200 and \
+            not response.json()["held"]:
+        return None
+    return use_after_free(ctx, response, case)

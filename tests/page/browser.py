@@ -134,11 +134,10 @@ class Browser:
                 if entry["level"] in ("SEVERE", "WARNING")]
 
     def unexpected_errors(self) -> list[str]:
-        """Without those of a time without a quorum, when there is no list, of
-        a watched lock that is free, and of a release that had no effect."""
+        """Without those of a time without a quorum, when there is no list, and
+        of a release that had no effect."""
         return [error for error in self.errors() if not re.search(
             r"/locks\?\S* - .* status of 503 |"
-            r"/locks/\S+\?after=\S* - .* status of 404 |"
             r"/locks/\S+\?force=\S* - .* status of (404|409) ", error)]
 
     def requests(self) -> list[str]:

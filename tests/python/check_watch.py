@@ -13,13 +13,17 @@ from redlockd import (AsyncClient, AsyncLock, Client, HeldLock, Lock,
                       RequestRefused, Unauthorized)
 from redlockd._ops import lock_id
 
-FREE = problem(404, "lock_not_found")
-
-
-def held(**fields):
+def lock(**fields):
     """The answer about a lock."""
     return page(200, json.dumps({"id": "a", "resource": "a", "waiters": 0,
                                  **fields}))
+
+
+def held(version, **fields):
+    return lock(held=True, version=version, **fields)
+
+
+FREE = lock(held=False, version="free")
 
 
 def owners(seen: list[HeldLock | None]) -> list[str | None]:
@@ -29,8 +33,8 @@ def owners(seen: list[HeldLock | None]) -> list[str | None]:
 class Watches(WithFake, unittest.IsolatedAsyncioTestCase):
     async def test_each_change_is_told_once(self):
         fake = self.fake()
-        answers = (FREE, FREE, held(fencing_token=7, owner="one"),
-                   held(fencing_token=8, owner="two"), FREE)
+        answers = (FREE, FREE, held("7", fencing_token=7, owner="one"),
+                   held("8", fencing_token=8, owner="two"), FREE)
         asked = ["", "?after=free&wait_ms=10000", "?after=free&wait_ms=10000",
                  "?after=7&wait_ms=10000", "?after=8&wait_ms=10000"]
         fake.on("GET", *answers, *answers)
@@ -47,20 +51,26 @@ class Watches(WithFake, unittest.IsolatedAsyncioTestCase):
         self.assertEqual([one.path for one in fake.requests],
                          ["/locks/a" + query for query in asked * 2])
 
-    def test_who_knows_no_number_looks_each_second(self):
-        fake = self.fake().on("GET", held(), held(readers=2, mode="shared"),
-                              held(readers=3, mode="shared"))
+    def test_what_counts_is_the_version(self):
+        fake = self.fake().on("GET", held("foreign-1f"), held("foreign-2e"),
+                              held("shared", readers=2, mode="shared"),
+                              held("shared", readers=3, mode="shared"), FREE)
         with Client(fake.url) as client:
-            seen = list(islice(client.watch("a"), 3))
-        self.assertEqual([one.readers for one in seen], [0, 2, 3])
-        self.assertEqual([one.path for one in fake.requests[1:]],
-                         ["/locks/a?after=0&wait_ms=1000"] * 2)
+            seen = list(islice(client.watch("a"), 4))
+        self.assertEqual([one and (one.version, one.readers) for one in seen],
+                         [("foreign-1f", 0), ("foreign-2e", 0), ("shared", 2),
+                          None])
+        self.assertEqual(
+            [one.path for one in fake.requests],
+            ["/locks/a"] + [f"/locks/a?after={version}&wait_ms=10000"
+                            for version in ("foreign-1f", "foreign-2e",
+                                            "shared", "shared")])
 
     def test_servers_may_fail_meanwhile(self):
         fake = self.fake().on(
             "GET", FREE, cut, problem(503, "shutting_down"),
             problem(429, "too_many_waiters", retry_after_ms=10),
-            held(fencing_token=7, owner="one"))
+            held("7", fencing_token=7, owner="one"))
         with Client(fake.url) as client:
             seen = list(islice(client.watch("a"), 2))
         self.assertEqual(owners(seen), [None, "one"])
@@ -70,6 +80,7 @@ class Watches(WithFake, unittest.IsolatedAsyncioTestCase):
 
     def test_what_is_refused_is_told(self):
         for answer, error in ((problem(400, "invalid_request"), RequestRefused),
+                              (problem(404, "not_found"), RequestRefused),
                               (problem(401, "unauthorized"), Unauthorized)):
             fake = self.fake().on("GET", rest=answer)
             with Client(fake.url) as client, self.assertRaises(error):

@@ -113,10 +113,10 @@ struct had {
 
 /* What a visitor knows. */
 struct visit {
-    bool follows;    /* a watch after the other */
-    int64_t known;   /* what a watch waits for another than; NOBODY: any */
-    int64_t newest;  /* the greatest number of a writer that it was told */
-    bool has_cursor; /* a list goes on */
+    bool follows;         /* a watch after the other */
+    struct version known; /* that a watch waits for another than */
+    int64_t newest;       /* the greatest number of a writer that it was told */
+    bool has_cursor;      /* a list goes on */
     struct list_cursor cursor;
 };
 

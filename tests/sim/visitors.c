@@ -56,7 +56,7 @@ static void watch(struct world *world, struct client *it)
         choose_resources(world, it);
         if (world_chance(world, 60))
             client_choose(it, 0); /* as many others do */
-        it->visit = (struct visit){.follows = true, .known = NOBODY};
+        it->visit = (struct visit){.follows = true, .known = version_free};
     }
     bool is_long = world_chance(world, 10); /* longer than a drain */
     it->wait_ms = 1 + world_random(world, WATCH_MOST_MS);
@@ -148,7 +148,8 @@ engine_op visitor_ask(struct world *world, struct client *it,
     struct engine *engine = world->servers[it->server].engine;
     switch (it->ask) {
     case ASK_WATCH:
-        return engine_watch(engine, resource, it->visit.known, it->wait_ms, it);
+        return engine_watch(engine, resource, span_of(it->visit.known.text),
+                            it->wait_ms, it);
     case ASK_FORCE:
         ledger_on_force(world, it);
         return engine_force(engine, resource, it->number, it);
@@ -192,12 +193,11 @@ static void read_page(struct world *world, struct client *it)
 static void note_holder(struct world *world, struct client *it,
                         const struct engine_result *result)
 {
-    if (result->outcome == OUTCOME_FOUND) {
-        it->visit.known = result->number;
+    if (result->outcome == OUTCOME_FOUND)
         ledger_on_told(world, it, result);
-    } else if (result->outcome == OUTCOME_NOT_FOUND) {
-        it->visit.known = NOBODY;
-    }
+    if (result->outcome == OUTCOME_FOUND ||
+        result->outcome == OUTCOME_NOT_FOUND)
+        it->visit.known = result->version;
 }
 
 void visitor_read(struct world *world, struct client *it)

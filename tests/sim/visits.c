@@ -76,13 +76,30 @@ static void run_followed(struct world *world, int64_t us)
     }
 }
 
-static void check_told(struct world *world, const struct client *writer)
+/* What lasts has been told to each. */
+static void check_told(struct world *world, int resource,
+                       struct version version)
 {
+    run_followed(world, LASTS_US + TOLD_US);
     for (int i = 0; i < WATCHERS; i++)
-        if (visitor(world, i)->visit.known != writer->number)
+        if (!version_is(&visitor(world, i)->visit.known, span_of(version.text)))
             ledger_violated(world, "watched",
-                            client_number(world, visitor(world, i)),
-                            writer->resources[0]);
+                            client_number(world, visitor(world, i)), resource);
+}
+
+/* False: it did not get the lock. */
+static bool write_watched(struct world *world, struct client *writer,
+                          int resource)
+{
+    choose(writer, resource, false);
+    if (!endings_ask(world, writer, ASK_ACQUIRE, any_server(world),
+                     OUTCOME_GRANTED))
+        return false;
+    check_told(world, resource, version_of_number(writer->number));
+    writer->believes_until_us = 0;
+    (void)endings_ask(world, writer, ASK_RELEASE, any_server(world),
+                      OUTCOME_RELEASED);
+    return true;
 }
 
 void visits_check_watched(struct world *world, int resource)
@@ -91,21 +108,18 @@ void visits_check_watched(struct world *world, int resource)
         return;
     for (int i = 0; i < WATCHERS; i++) {
         client_choose(visitor(world, i), resource);
-        visitor(world, i)->visit = (struct visit){.known = NOBODY};
+        visitor(world, i)->visit = (struct visit){.known = version_free};
     }
     for (int i = 0; i < WRITERS; i++) {
         struct client *writer = &world->clients->client[i];
-        choose(writer, resource, false);
-        if (!endings_ask(world, writer, ASK_ACQUIRE, any_server(world),
-                         OUTCOME_GRANTED))
+        if (!write_watched(world, writer, resource))
             break; /* check_able tells */
-        run_followed(world, LASTS_US + TOLD_US);
-        check_told(world, writer);
-        writer->believes_until_us = 0;
-        (void)endings_ask(world, writer, ASK_RELEASE, any_server(world),
-                          OUTCOME_RELEASED);
         run_followed(world, world_random(world, TOLD_US));
     }
+    /* the same client again, when the others know that the lock is free */
+    for (int i = 0; i < 2; i++)
+        if (write_watched(world, &world->clients->client[0], resource))
+            check_told(world, resource, version_free);
     for (int i = 0; i < WATCHERS; i++) {
         struct client *it = visitor(world, i);
         while (it->state == CLIENT_ASKING && !it->is_asked)

@@ -44,6 +44,8 @@ type held struct {
 	Resource     string   `json:"resource"`
 	Resources    []string `json:"resources"`
 	Slots        []int    `json:"slots"`
+	Held         bool     `json:"held"`
+	Version      string   `json:"version"`
 	Mode         string   `json:"mode"`
 	Owner        string   `json:"owner"`
 	FencingToken int64    `json:"fencing_token"`

@@ -203,20 +203,17 @@ func (c *Client) Get(ctx context.Context, lock string) (*Holder, error) {
 	if err := c.run(ctx, t); err != nil {
 		return nil, err
 	}
-	switch {
-	case t.answer.code() == "lock_not_found":
-		return nil, nil
-	case t.answer.status != 200:
+	if t.answer.status != 200 {
 		return nil, refusal(lock, t.answer)
 	}
-	return newHolder(&t.answer.body.held), nil
+	return holderOf(&t.answer.body.held), nil
 }
 
 // Watch calls changed with the holder of a lock, and then with each new one; nil
-// if the lock is free; and when the number of readers changes. lock is as for
-// Get. A holder that comes and goes within a second may be missed. Watch returns
-// when ctx ends, with its error; when changed returns an error, with that; or
-// when the servers refuse it.
+// if the lock is free. Readers who join others, or leave some behind, are no
+// change. lock is as for Get. A holder that comes and goes within a second may be
+// missed. Watch returns when ctx ends, with its error; when changed returns an
+// error, with that; or when the servers refuse it.
 func (c *Client) Watch(ctx context.Context, lock string,
 	changed func(*Holder) error) error {
 	t := &watching{parties: c.parties, path: pathOf(lock)}

@@ -23,6 +23,8 @@ type Holder struct {
 	Remaining    time.Duration
 	Waiters      int // clients that wait for it at the server that was asked
 	Readers      int // how many hold it; 0: it is exclusive
+	// Version is another one when the lock has changed hands.
+	Version string
 }
 
 func newHolder(h *held) *Holder {
@@ -32,7 +34,15 @@ func newHolder(h *held) *Holder {
 	}
 	return &Holder{ID: h.ID, Resources: resources, Slots: h.Slots, Owner: h.Owner,
 		FencingToken: h.FencingToken, Remaining: milliseconds(h.RemainingMs),
-		Waiters: h.Waiters, Readers: h.Readers}
+		Waiters: h.Waiters, Readers: h.Readers, Version: h.Version}
+}
+
+// holderOf returns nil for a lock that is free.
+func holderOf(h *held) *Holder {
+	if !h.Held {
+		return nil
+	}
+	return newHolder(h)
 }
 
 // asking asks each replica once, until one answers with something else than a
@@ -90,8 +100,8 @@ type watching struct {
 	parties
 	path string
 
-	isKnown           bool // whether holder is: nobody has looked yet
-	isPlain           bool // the next request does not wait
+	version           string // empty: nobody has looked yet
+	isPlain           bool   // the next request does not wait
 	url               string
 	sent              instant
 	failures, denials int
@@ -110,29 +120,18 @@ func (t *watching) next(a *answer, now instant) step {
 		wait})
 }
 
-// howToWait returns the query, and how long the server waits. It does not tell
-// when one holder without a number follows another, or how many readers there
-// are: for these, look each second.
+// howToWait returns the query, and how long the server waits.
 func (t *watching) howToWait() (string, time.Duration) {
-	after, wait := "free", longestWait
-	switch {
-	case !t.isKnown || t.isPlain:
+	if t.version == "" || t.isPlain {
 		return "", 0
-	case t.holder != nil && t.holder.FencingToken != 0:
-		after = strconv.FormatInt(t.holder.FencingToken, 10)
-	case t.holder != nil:
-		after, wait = "0", shortestWatch
 	}
-	return "?after=" + after + "&wait_ms=" +
-		strconv.FormatInt(wait.Milliseconds(), 10), wait
+	return "?after=" + url.QueryEscape(t.version) + "&wait_ms=" +
+		strconv.FormatInt(longestWait.Milliseconds(), 10), longestWait
 }
 
 func (t *watching) take(a *answer, now instant) step {
-	var holder *Holder
 	switch {
-	case a.status == 200 && a.body.ID != "":
-		holder = newHolder(&a.body.held)
-	case a.code() == "lock_not_found":
+	case a.status == 200 && a.body.Version != "":
 	case a.isFinal() || a.isDenial():
 		t.denials++
 		t.replicas.avoid(t.url, now)
@@ -149,18 +148,10 @@ func (t *watching) take(a *answer, now instant) step {
 		return sleep(backoff(t.failures, a))
 	}
 	t.failures, t.denials, t.isPlain = 0, 0, false
-	if !t.isKnown || !isSameHolder(holder, t.holder) {
-		t.isKnown, t.holder = true, holder
+	if a.body.Version != t.version {
+		t.version, t.holder = a.body.Version, holderOf(&a.body.held)
 		return done(nil)
 	}
-	// 0 or less: no pause; a server that does not know `after` answers sooner
+	// 0 or less: no pause; only a server that does not wait answers sooner
 	return sleep(shortestWatch - now.sub(t.sent))
-}
-
-func isSameHolder(a, b *Holder) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return a.FencingToken == b.FencingToken && a.Owner == b.Owner &&
-		a.Readers == b.Readers
 }

@@ -291,14 +291,16 @@ func TestWatching(t *testing.T) {
 	g := newGame(t, one, two)
 	talk := &watching{parties: g.parties, path: pathOf("a/b")}
 	equal(t, g.asked(talk, nil).url, one+"/locks/a%2Fb")
-	equal(t, g.ended(talk, problem(404, "lock_not_found")), nil)
+	free := answered(200, `{"id":"x","resource":"a","held":false,"version":"free"}`)
+	equal(t, g.ended(talk, free), nil)
 	equal(t, talk.holder, nil)
 	r := g.asked(talk, nil)
 	equal(t, r.url, one+"/locks/a%2Fb?after=free&wait_ms=10000")
 	equal(t, r.wait, 10*time.Second)
 	g.at = g.at.add(10 * time.Second)
-	g.asked(talk, problem(404, "lock_not_found")) // still free
-	holder := answered(200, `{"id":"x","resource":"a","fencing_token":7}`)
+	g.asked(talk, free) // still
+	holder := answered(200, `{"id":"x","resource":"a","held":true,"version":"7",
+		"fencing_token":7}`)
 	equal(t, g.ended(talk, holder), nil)
 	equal(t, talk.holder.FencingToken, 7)
 	if r = g.asked(talk, nil); !strings.Contains(r.url, "?after=7&") {
@@ -315,25 +317,22 @@ func TestWatching(t *testing.T) {
 	}
 }
 
-// A server does not tell when one holder without a number follows another, or
-// how many readers there are.
-func TestAWatchOfAHolderWithoutANumberLooksEachSecond(t *testing.T) {
+func TestWhatCountsForAWatchIsTheVersion(t *testing.T) {
 	g := newGame(t, one)
 	talk := &watching{parties: g.parties, path: pathOf("a")}
-	g.asked(talk, nil)
-	foreign := answered(200, `{"id":"x","resource":"a","owner":"one"}`)
-	equal(t, g.ended(talk, foreign), nil)
-	r := g.asked(talk, nil)
-	equal(t, r.url, one+"/locks/a?after=0&wait_ms=1000")
-	equal(t, r.wait, time.Second)
-	g.at = g.at.add(time.Second)
-	g.asked(talk, foreign) // no change
-	for _, next := range []string{`"owner":"two"`, `"readers":2`, `"readers":3`} {
-		equal(t, g.ended(talk, answered(200, `{"id":"x",`+next+`}`)), nil)
-		g.at = g.at.add(time.Second)
-		equal(t, g.asked(talk, nil).url, r.url)
+	lock := func(version, more string) *answer {
+		return answered(200, `{"id":"x","held":true,"version":"`+version+`"`+more+`}`)
 	}
-	equal(t, talk.holder.Readers, 3)
+	g.asked(talk, nil)
+	equal(t, g.ended(talk, lock("foreign-1f", "")), nil)
+	equal(t, g.ended(talk, lock("foreign-2e", "")), nil)
+	equal(t, g.ended(talk, lock("shared", `,"readers":2`)), nil)
+	equal(t, talk.holder.Readers, 2)
+	r := g.asked(talk, nil)
+	equal(t, r.url, one+"/locks/a?after=shared&wait_ms=10000")
+	g.at = g.at.add(10 * time.Second)
+	g.asked(talk, lock("shared", `,"readers":3`)) // no change
+	equal(t, talk.holder.Version, "shared")
 }
 
 func TestEachReplicaIsAskedOnce(t *testing.T) {

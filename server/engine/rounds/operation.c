@@ -138,6 +138,9 @@ static bool on_verdict(struct operation *it, enum verdict verdict)
             &it->result, &it->attempt.round,
             clocks_median_at(&it->operations->means.nodes->clocks,
                              environment_now(env_of(it))));
+    if (it->request.call == LOCK_INSPECT && verdict != VERDICT_REFUSED)
+        result_tell_version(&it->result, &it->attempt.round,
+                            verdict == VERDICT_NOT_FOUND);
     settle(it, verdict == VERDICT_WON ? outcome_of_won(it) : outcomes[verdict]);
     return false;
 }

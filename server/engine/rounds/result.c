@@ -119,3 +119,22 @@ void result_tell_holder(struct engine_result *result, const struct round *round,
     result->is_shared = result->holders > 0;
     result->remaining_ms = round_remaining_ms(round);
 }
+
+void result_tell_version(struct engine_result *result,
+                         const struct round *round, bool is_free)
+{
+    int node, count = round_common_value(round, &node);
+    bool is_foreign = round_foreign(round) >= round->quorum;
+    result->holders = is_free ? 0 : round_holders(round);
+    result->is_shared = result->holders > 0;
+    if (is_free)
+        result->version = version_free;
+    else if (result->is_shared)
+        result->version = version_shared;
+    else if (count < round->quorum)
+        result->version = is_foreign ? version_foreign : version_split;
+    else if (result->number > 0)
+        result->version = version_of_number(result->number);
+    else
+        result->version = version_of_value(round_value(round, node));
+}

@@ -7,6 +7,7 @@
 #include "../../base/types.h"
 #include "../../lock/lock.h"
 #include "../../lock/metrics.h"
+#include "../port/version.h"
 #include "../port/vote.h"
 
 struct round;
@@ -47,6 +48,7 @@ struct engine_result {
     int64_t holders;        /* found, held: of a shared lock; otherwise 0 */
     struct span owner;      /* empty: unknown */
     struct span key_hash;   /* granted, held: empty: none, or unknown */
+    struct version version; /* found, not found by an inspection */
     bool is_repeat;         /* granted: in place of a lock with the same key */
     bool has_holder;        /* held: number, owner, remaining are known */
     int64_t remaining_ms;   /* found, held: -1 unknown */
@@ -86,5 +88,10 @@ void result_tell_token(struct engine_result *result, struct span token);
  */
 void result_tell_holder(struct engine_result *result, const struct round *round,
                         int64_t median_us);
+
+/* What an inspection found: its version, and how many readers there are, also
+ * if the nodes know different ones. */
+void result_tell_version(struct engine_result *result,
+                         const struct round *round, bool is_free);
 
 #endif

@@ -169,6 +169,14 @@ static bool is_foreign(const struct round *round, int node)
            !token_is_ours(round_value(round, node));
 }
 
+int round_foreign(const struct round *round)
+{
+    int count = 0;
+    for (int i = 0; i < round->total; i++)
+        count += is_foreign(round, i);
+    return count;
+}
+
 /* The number of the token with this key hash there; 0: there is none. */
 static int64_t repeated_on(const struct round *round, int node,
                            struct span key_hash)
@@ -274,10 +282,8 @@ static int too_many_missing(const struct round *round)
  */
 static enum verdict judge_acquire(const struct round *round)
 {
-    int node, foreign = 0;
-    int common = round_common_value(round, &node);
-    for (int i = 0; i < round->total; i++)
-        foreign += is_foreign(round, i);
+    int node, common = round_common_value(round, &node);
+    int foreign = round_foreign(round);
     const struct row rows[] = {
         {VERDICT_WON, round_count(round, VOTE_GRANTED), round->quorum},
         {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), round->quorum},

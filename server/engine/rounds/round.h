@@ -131,6 +131,9 @@ int round_count(const struct round *round, enum vote vote);
  * reported a value. */
 int round_common_value(const struct round *round, int *node);
 
+/* How many nodes have values that are no tokens of ours. */
+int round_foreign(const struct round *round);
+
 /*
  * The greatest number of the tokens with this key hash; 0: there is none.
  * round_is_repeated_on: true if the node has such a token.

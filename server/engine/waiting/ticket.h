@@ -10,7 +10,7 @@
  *   NEW       there is room           QUEUED
  *             too many wait           SETTLED: too many waiters
  *   QUEUED    its turn                TRYING, by an operation of its own
- *             another holder found    SETTLED; of a watch
+ *             another version found   SETTLED; of a watch
  *             time up                 SETTLED with the last result
  *             the server stops        SETTLED: stopped
  *   TRYING    granted, refused        SETTLED; the operation has the outcome

@@ -11,7 +11,6 @@ enum {
     SHARE_US = 1000,   /* for each name: a thousand of them share EACH_US */
     LEAST_US = 20000,  /* between two inspections in any case */
     LATE_US = 5000000, /* without memory for an inspection */
-    KNOWN_NOT = -2,    /* what is there cannot be known */
 };
 
 /* A client. */
@@ -19,7 +18,7 @@ struct watcher {
     struct ticket ticket; /* its name: the lock */
     TAILQ_ENTRY(watcher) link;
     struct watched *watched;
-    int64_t known;
+    char known[VERSION_MAX + 1];
 };
 
 /* A lock that is watched. */
@@ -35,7 +34,7 @@ struct watched {
     int64_t began_us; /* the last that has ended; 0: none has */
     int64_t look_us;  /* when the one under way began */
     int64_t until_us; /* when the first client's time is up, at the earliest */
-    bool was_unnamed; /* the last one found a holder without number */
+    bool may_pass;    /* what the last one found */
     char owner[OWNER_MAX]; /* of the result */
     struct engine_result result;
     char text[];
@@ -107,32 +106,30 @@ static void leave(struct ticket *ticket, int64_t now_us)
 /* ---- inspections -------------------------------------------------------- */
 
 /*
- * What a client would have to know for no answer. While a lock changes hands,
- * no value may have a majority: a holder without a number counts from the
- * second time on.
+ * What a client has to know for no answer; NULL: none gets one. While a lock
+ * changes hands, no value may have a majority: that counts from the second time
+ * on.
  */
-static int64_t holder_of(struct watched *it)
+static const struct version *version_of(struct watched *it)
 {
     const struct engine_result *result = &it->result;
-    bool is_unnamed = result->outcome == OUTCOME_FOUND && result->number == 0 &&
-                      !result->is_shared;
-    bool was_unnamed = it->was_unnamed;
-    it->was_unnamed = is_unnamed;
-    if (result->outcome == OUTCOME_NOT_FOUND)
-        return NOBODY;
-    if (result->outcome != OUTCOME_FOUND || (is_unnamed && !was_unnamed))
-        return KNOWN_NOT;
-    return result->number;
+    bool is_known = result->outcome == OUTCOME_FOUND ||
+                    result->outcome == OUTCOME_NOT_FOUND;
+    bool may_pass = is_known && version_may_pass(&result->version);
+    bool may_have_passed = it->may_pass;
+    it->may_pass = may_pass;
+    return is_known && (!may_pass || may_have_passed) ? &result->version : NULL;
 }
 
-static void answer(struct watched *it, int64_t holder)
+static void answer(struct watched *it, const struct version *version)
 {
     bool is_refused = it->result.outcome == OUTCOME_KEY_REFUSED;
     struct watcher *one = TAILQ_FIRST(&it->waiting), *next;
     for (; one != NULL; one = next) {
         next = TAILQ_NEXT(one, link);
         if (one->ticket.since_us <= it->began_us &&
-            (is_refused || (holder != KNOWN_NOT && holder != one->known)))
+            (is_refused ||
+             (version != NULL && !version_is(version, span_of(one->known)))))
             settle(one);
     }
 }
@@ -144,7 +141,7 @@ static void take_look(struct watched *it)
     result_keep(&it->result, it->owner, &operation->result);
     it->began_us = it->look_us;
     look_end(operations, &it->look);
-    answer(it, holder_of(it));
+    answer(it, version_of(it));
 }
 
 static void on_looked(void *client)
@@ -174,9 +171,9 @@ static void look_soon(struct watched *it, int64_t now_us)
 /* ---- the module --------------------------------------------------------- */
 
 uint64_t watches_start(struct watches *watches, struct span resource,
-                       int64_t known, int64_t wait_ms, void *client)
+                       struct span known, int64_t wait_ms, void *client)
 {
-    assert(known >= NOBODY && wait_ms > 0 && wait_ms <= WAIT_MAX_MS);
+    assert(known.len <= VERSION_MAX && wait_ms > 0 && wait_ms <= WAIT_MAX_MS);
     struct watched *watched = find_or_make(watches, resource);
     struct watcher *it =
         watched == NULL
@@ -187,7 +184,7 @@ uint64_t watches_start(struct watches *watches, struct span resource,
         return 0; /* the next tick forgets the lock */
     watched->users++;
     it->watched = watched;
-    it->known = known;
+    it->known[span_copy(it->known, known)] = '\0';
     it->ticket.name = it->ticket.result.resource = watched->resource;
     uint64_t handle = ticket_handle(&it->ticket);
     if (!ticket_is_stopped(&it->ticket) &&

@@ -239,6 +239,7 @@ func (f *fake) hasLeft() bool {
 var (
 	noQuorum = problem(503, "no_quorum", m{"retry_after_ms": 10})
 	gone     = problem(404, "lock_not_found", nil)
+	free     = pageOf(m{"id": "a", "resource": "a", "held": false, "version": "free"})
 	notOwner = problem(409, "not_owner", nil)
 	heldBy   = problem(409, "lock_held", m{"retry_after_ms": 20, "held_by": m{
 		"owner": "web-3", "remaining_ms": 1500, "fencing_token": 7}})

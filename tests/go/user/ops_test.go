@@ -22,14 +22,15 @@ func TestPagesAreFollowed(t *testing.T) {
 	b := m{"id": "b", "resource": "b", "waiters": 0}
 	f := newFake(t, nil).on("GET", nil,
 		pageOf(m{"locks": []m{{"id": "a", "resource": "a", "owner": "me",
-			"fencing_token": 1795221641865007, "remaining_ms": 1500}, b}, "next_cursor": "x&y"}),
+			"version": "1795221641865007", "fencing_token": 1795221641865007, "remaining_ms": 1500}, b}, "next_cursor": "x&y"}),
 		pageOf(m{"locks": []m{}, "next_cursor": "z"}),
 		pageOf(m{"locks": []m{b, {"id": "c", "resources": []string{"c", "d"}, "readers": 2}}}))
 	found, err := newClient(t, redlockd.Config{}, f).Locks(background, "a&b/ü")
 	must(t, err)
 	equal(t, len(found), 3)
 	equal(t, fmt.Sprintf("%+v", found[0]), "{ID:a Resources:[a] Slots:[] Owner:me "+
-		"FencingToken:1795221641865007 Remaining:1.5s Waiters:0 Readers:0}")
+		"FencingToken:1795221641865007 Remaining:1.5s Waiters:0 Readers:0 "+
+		"Version:1795221641865007}")
 	equal(t, []any{found[2].Resources, found[2].Readers}, "[[c d] 2]")
 	equal(t, f.of("GET")[0].path, "/locks?page_size=1000&prefix=a%26b%2F%C3%BC")
 	isTrue(t, strings.Contains(f.of("GET")[1].path, "cursor=x%26y"), "the cursor")
@@ -38,7 +39,7 @@ func TestPagesAreFollowed(t *testing.T) {
 func TestGet(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, nil).on("GET", nil, pageOf(m{"id": "~YS9i", "resource": "a/b",
-		"slots": []int{3, 7}, "fencing_token": 7, "owner": "me"}), gone, problem(400, "invalid_request", nil))
+		"slots": []int{3, 7}, "held": true, "version": "7", "fencing_token": 7, "owner": "me"}), free, problem(400, "invalid_request", nil))
 	client := newClient(t, redlockd.Config{}, f)
 	holder, err := client.Get(background, "a/b ü~")
 	must(t, err)
@@ -88,11 +89,13 @@ func TestEachReplicaIsAskedOnce(t *testing.T) {
 
 func TestWatch(t *testing.T) {
 	holder := func(number int) action {
-		return pageOf(m{"id": "a", "resource": "a", "owner": "web", "fencing_token": number})
+		return pageOf(m{"id": "a", "resource": "a", "owner": "web", "held": true,
+			"version": fmt.Sprint(number), "fencing_token": number})
 	}
 	one, two := newFake(t, nil), newFake(t, nil)
-	one.on("GET", cut, holder(7), late(1100*time.Millisecond, holder(7)), gone)
-	two.on("GET", silent, holder(8), pageOf(m{"id": "a", "resource": "a", "readers": 2}))
+	one.on("GET", cut, holder(7), late(1100*time.Millisecond, holder(7)), free)
+	two.on("GET", silent, holder(8), pageOf(m{"id": "a", "resource": "a",
+		"held": true, "version": "shared", "readers": 2}))
 	ctx, cancel := context.WithCancel(background)
 	var seen []string
 	before := goroutines()
@@ -119,9 +122,9 @@ func TestWatch(t *testing.T) {
 	equal(t, asked[:3], []string{"", "?after=7&wait_ms=10000", "?after=7&wait_ms=10000"})
 	// one fails: two is asked without a wait
 	equal(t, asked[len(asked)-3:], []string{"",
-		"?after=8&wait_ms=10000", "?after=0&wait_ms=1000"})
+		"?after=8&wait_ms=10000", "?after=shared&wait_ms=10000"})
 	ours := errors.New("enough")
-	one.on("GET", gone)
+	one.on("GET", free)
 	err = newClient(t, redlockd.Config{}, one).Watch(background, "a",
 		func(*redlockd.Holder) error { return ours })
 	equal(t, err, ours)

@@ -114,7 +114,7 @@ TEST_RANGE(the_longest_id_may_stand_in_the_largest_head, 0, CALLS *FILLINGS)
     turns_until(served.loop, has_asked, &kind);
     ck_assert_uint_eq(play.sent[0].call.resource.len, NAMES_LEN_MAX);
     play_answer_range(kind, 0, PLAY_NODES, VOTE_FREE);
-    expect(fd, "HTTP/1.1 404 ");
+    expect(fd, kind == CALL_INSPECT ? "HTTP/1.1 200 " : "HTTP/1.1 404 ");
     close(fd);
 }
 

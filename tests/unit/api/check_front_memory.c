@@ -28,10 +28,10 @@ static const struct {
 } requests[] = {
     {SERVED_ACQUIRE, 201, VOTE_GRANTED},
     {SERVED_POST(23) "{\"resources\":[\"a\",\"b\"]}", 201, VOTE_GRANTED},
-    {HEAD("GET /locks/~~YQpi") "\r\n", 404, VOTE_FREE},
+    {HEAD("GET /locks/~~YQpi") "\r\n", 200, VOTE_FREE},
     {HEAD("PUT /locks/a/extend") TOKEN "\r\n", 409, VOTE_EXTENDED},
     {HEAD("DELETE /locks/a") TOKEN "\r\n", 200, VOTE_DELETED},
-    {HEAD("GET /locks/a") "\r\n", 404, VOTE_FREE},
+    {HEAD("GET /locks/a") "\r\n", 200, VOTE_FREE},
     {HEAD("GET /nodes") "\r\n", 200, 0},
     {HEAD("GET /readyz?verbose") "\r\n", 200, 0},
     {HEAD("GET /livez") "\r\n", 200, 0},

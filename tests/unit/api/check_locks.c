@@ -219,7 +219,7 @@ TEST(another_holder_is_told)
 
 TEST(a_lock_that_is_not_there_is_told)
 {
-    for (int i = LOCK_EXTEND; i <= LOCK_INSPECT; i++) {
+    for (int i = LOCK_EXTEND; i <= LOCK_RELEASE; i++) {
         ask_anew();
         ask_call_and_vote(i, VOTE_FREE);
         ask_expect_failed(404, "lock_not_found", 0);
@@ -247,5 +247,6 @@ TEST(an_inspection_tells_the_holder)
     ck_assert_str_eq(ask_text("owner"), "me");
     ck_assert_int_eq(ask_number("remaining_ms"), 5000);
     ck_assert_int_eq(ask_number("waiters"), 0);
+    ck_assert_str_eq(ask_text("version"), "1");
     ck_assert_ptr_null(ask_member("released"));
 }

@@ -8,6 +8,10 @@
 
 enum { SOON_US = 25000 };
 
+/* The longest that is taken. */
+#define VERSION_64                                                             \
+    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcd-z"
+
 SUITE(locks_watch, .set_up = ask_begin, .tear_down = ask_end);
 
 /* "NAME=VALUE&…" */
@@ -24,16 +28,29 @@ static bool watch(const char *query)
     return ask_send("GET", "/locks/order:42", NULL);
 }
 
+/* It says whether it is held, in which version, and by how many nodes. */
+static void expect_state(bool is_held, const char *version, int nodes)
+{
+    ck_assert(json_is_boolean(ask_member("held")));
+    ck_assert_int_eq(json_is_true(ask_member("held")), is_held);
+    ck_assert_str_eq(ask_text("version"), version);
+    ck_assert_int_eq(
+        json_integer_value(json_object_get(ask_member("nodes"), "held")),
+        nodes);
+    ask_expect_lock();
+    ask_expect_closed();
+}
+
 static const struct {
     const char *query, *pointer;
 } bad[] = {
     {"after=&wait_ms=1", "/after"},
-    {"after=-1&wait_ms=1", "/after"},
-    {"after=12345678901234567&wait_ms=1", "/after"},
-    {"after=nobody&wait_ms=1", "/after"},
+    {"after=Free&wait_ms=1", "/after"},
+    {"after=1.5&wait_ms=1", "/after"},
+    {"after=" VERSION_64 "0&wait_ms=1", "/after"},
     {"after=1&after=2&wait_ms=1", "/after"},
     {"after=1&wait_ms=", "/wait_ms"},
-    {"after=x", "/after"},
+    {"after=%20", "/after"},
     {"wait_ms=-1", "/wait_ms"},
     {"limit=3&after=1&wait_ms=x", "/wait_ms"},
     {"after=1&wait_ms=50001", "/wait_ms"},
@@ -66,20 +83,25 @@ TEST(another_holder_is_shown)
     ask_expect_now(200, NULL);
     ck_assert_int_eq(ask_number("fencing_token"), 2);
     ck_assert_str_eq(ask_text("owner"), "me");
-    ask_expect_closed();
+    expect_state(true, "2", 3);
 }
 
-TEST(a_lock_that_is_free_is_not_found)
+/* Also after what no answer ever said. */
+TEST_RANGE(a_lock_that_is_free_by_then_is_shown, 0, 3)
 {
-    ck_assert(!watch("after=0&wait_ms=1"));
+    static const char *const queries[] = {"after=1&wait_ms=1",
+                                          "after=shared&wait_ms=9000",
+                                          "after=" VERSION_64 "&wait_ms=9"};
+    ck_assert(!watch(queries[_i]));
     play_advance(SOON_US);
     play_answer_range(CALL_INSPECT, 0, 3, VOTE_FREE);
-    ask_expect_now(404, "lock_not_found");
-    ask_expect_lock();
-    ask_expect_closed();
+    ask_expect_now(200, NULL);
+    ck_assert_ptr_null(ask_member("mode"));
+    ck_assert_int_eq(ask_number("waiters"), 0);
+    expect_state(false, "free", 0);
 }
 
-TEST(what_is_still_free_is_not_found_at_the_end)
+TEST(what_is_still_free_is_shown_at_the_end)
 {
     ck_assert(!watch("after=free&wait_ms=500"));
     play_advance(SOON_US);
@@ -87,6 +109,14 @@ TEST(what_is_still_free_is_not_found_at_the_end)
     ck_assert_int_eq(play.answers, 0);
     play_advance(500000);
     ck_assert_int_eq(play.answers, 1);
-    ask_expect_now(404, "lock_not_found");
-    ck_assert_int_ge(ask_number("waited_ms"), 500);
+    ask_expect_now(200, NULL);
+    expect_state(false, "free", 0);
+}
+
+TEST(without_a_wait_a_free_lock_is_shown_at_once)
+{
+    ck_assert(!watch(""));
+    play_answer_range(CALL_INSPECT, 0, 3, VOTE_FREE);
+    ask_expect_now(200, NULL);
+    expect_state(false, "free", 0);
 }

@@ -108,7 +108,9 @@ TEST(several_resources_are_listed)
 
 TEST(inspection_leaves_out_what_is_unknown)
 {
-    struct engine_result result = {.resource = span_of("a"),
+    struct engine_result result = {.outcome = OUTCOME_FOUND,
+                                   .resource = span_of("a"),
+                                   .version = version_split,
                                    .remaining_ms = -1,
                                    .waiters = 7,
                                    .votes_for = 1,
@@ -116,7 +118,8 @@ TEST(inspection_leaves_out_what_is_unknown)
                                    .quorum = 2,
                                    .total = 3};
     expect_all(render_inspect(&result, &body_len),
-               "{\"id\":\"a\",\"resource\":\"a\",\"waiters\":7,"
+               "{\"id\":\"a\",\"resource\":\"a\",\"held\":true,"
+               "\"version\":\"split\",\"waiters\":7,"
                "\"nodes\":{\"held\":1,\"asked\":3,\"quorum\":2,\"total\":3}}"
                "\n");
     result.remaining_ms = 0;

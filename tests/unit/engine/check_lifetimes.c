@@ -267,7 +267,8 @@ static void begin_permit(void)
 static void begin_watch(void)
 {
     struct client *it = next_client();
-    note_begun(it, engine_watch(play.engine, PLAY_RESOURCE, 1, WAIT_MS, it));
+    note_begun(it, engine_watch(play.engine, PLAY_RESOURCE, span_of("1"),
+                                WAIT_MS, it));
     play_advance(STEP_US);
 }
 

@@ -27,7 +27,8 @@ static engine_op wait_for(int kind)
     case 1:
         return pooling_ask(1, 1, POOLING_WAIT_MS);
     default:
-        return engine_watch(play.engine, PLAY_RESOURCE, 1, WAITING_MS, NULL);
+        return engine_watch(play.engine, PLAY_RESOURCE, span_of("1"),
+                            WAITING_MS, NULL);
     }
 }
 

@@ -1,7 +1,8 @@
 /*
- * Clients that wait for another holder of a lock.
+ * Clients that wait for another version of a lock.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "../../lib/suite/suite.h"
 #include "../starve.h"
@@ -11,9 +12,10 @@ enum { TICK_US = 20000, EACH_US = 1000000, SOON_US = 100000, WAIT_MS = 10000 };
 
 SUITE(watches, .set_up = play_begin, .tear_down = play_end);
 
-static engine_op watch(int64_t known)
+static engine_op watch(const char *known)
 {
-    return engine_watch(play.engine, PLAY_RESOURCE, known, WAIT_MS, NULL);
+    return engine_watch(play.engine, PLAY_RESOURCE, span_of(known), WAIT_MS,
+                        NULL);
 }
 
 /* An inspection comes within so long; all nodes tell this value. */
@@ -41,7 +43,7 @@ static void expect(engine_op op, enum outcome outcome, int64_t number)
 
 TEST(it_is_answered_when_the_holder_is_another)
 {
-    engine_op op = watch(1);
+    engine_op op = watch("1");
     find(SOON_US, PLAY_TOKEN_OF(1));
     play_advance(EACH_US / 2);
     ck_assert_int_eq(play_count(CALL_INSPECT), 0);
@@ -57,7 +59,7 @@ TEST(it_is_answered_when_the_holder_is_another)
 
 TEST(or_when_there_is_none_or_is_one_again)
 {
-    engine_op freed = watch(1), taken = watch(NOBODY);
+    engine_op freed = watch("1"), taken = watch("free");
     find(SOON_US, NULL);
     ck_assert_int_eq(play.answers, 1);
     expect(freed, OUTCOME_NOT_FOUND, 0);
@@ -71,7 +73,7 @@ TEST(many_share_an_inspection)
 {
     engine_op ops[50];
     for (int i = 0; i < 50; i++)
-        ops[i] = watch(1 + i % 2);
+        ops[i] = watch(i % 2 == 0 ? "1" : "2");
     find(SOON_US, PLAY_TOKEN_OF(2));
     ck_assert_int_eq(play.answers, 25);
     for (int i = 0; i < 50; i += 2)
@@ -107,7 +109,7 @@ TEST(each_name_has_a_share_of_the_inspections)
     while (locks < 80) { /* with 1280 names */
         struct span lock = span_of(textf("a%03d%s", locks++, names));
         ck_assert_uint_ne(
-            engine_watch(play.engine, lock, NOBODY, WAIT_MS, NULL), 0);
+            engine_watch(play.engine, lock, span_of("free"), WAIT_MS, NULL), 0);
         if (locks % 10 == 0)
             ck_assert_int_eq(inspections_within(2 * TICK_US), 10);
     }
@@ -119,11 +121,11 @@ TEST(each_name_has_a_share_of_the_inspections)
 
 TEST(an_inspection_that_began_before_tells_a_client_nothing)
 {
-    engine_op early = watch(2);
+    engine_op early = watch("2");
     play_advance(TICK_US);
     ck_assert_int_eq(play_count(CALL_INSPECT), PLAY_NODES);
     play_advance(TICK_US / 4);
-    engine_op late = watch(2);
+    engine_op late = watch("2");
     play_hold_range(CALL_INSPECT, 0, PLAY_NODES, PLAY_TOKEN_OF(1));
     ck_assert_int_eq(play.answers, 1);
     expect(early, OUTCOME_FOUND, 1);
@@ -136,7 +138,8 @@ TEST(an_inspection_that_began_before_tells_a_client_nothing)
 
 TEST(at_the_end_of_its_time_it_tells_what_was_found_last)
 {
-    engine_op op = engine_watch(play.engine, PLAY_RESOURCE, 1, 1500, NULL);
+    engine_op op =
+        engine_watch(play.engine, PLAY_RESOURCE, span_of("1"), 1500, NULL);
     find(SOON_US, PLAY_TOKEN_OF(1));
     find(EACH_US + TICK_US, PLAY_TOKEN_OF(1));
     play_advance(EACH_US / 2 + TICK_US);
@@ -147,7 +150,7 @@ TEST(at_the_end_of_its_time_it_tells_what_was_found_last)
     ck_assert_int_le(play_result(op)->remaining_ms, 4600);
     expect(op, OUTCOME_FOUND, 1);
     /* also if that takes longer than its time */
-    op = engine_watch(play.engine, PLAY_RESOURCE, NOBODY, 1, NULL);
+    op = engine_watch(play.engine, PLAY_RESOURCE, span_of("free"), 1, NULL);
     find(SOON_US, NULL);
     play_advance(TICK_US);
     ck_assert_int_eq(play.answers, 2);
@@ -157,13 +160,13 @@ TEST(at_the_end_of_its_time_it_tells_what_was_found_last)
 /* What passes through this server may change the holder. */
 TEST(a_grant_and_a_release_are_followed_at_once)
 {
-    engine_op taken = watch(NOBODY);
+    engine_op taken = watch("free");
     find(SOON_US, NULL);
     engine_op grant = play_win();
     ck_assert_int_eq(play_result(grant)->outcome, OUTCOME_GRANTED);
     find(SOON_US, PLAY_TOKEN_OF(1));
     expect(taken, OUTCOME_FOUND, 1);
-    engine_op freed = watch(1);
+    engine_op freed = watch("1");
     find(SOON_US, PLAY_TOKEN_OF(1));
     engine_op release = play_release(play_result(grant)->token);
     find(SOON_US, NULL);
@@ -174,7 +177,7 @@ TEST(a_grant_and_a_release_are_followed_at_once)
 
 TEST(one_of_several_resources_is_enough)
 {
-    engine_op op = watch(1);
+    engine_op op = watch("1");
     find(SOON_US, PLAY_TOKEN_OF(1));
     engine_release(play.engine, span_of("order:41\norder:42"), play_token(1),
                    NULL);
@@ -182,22 +185,153 @@ TEST(one_of_several_resources_is_enough)
     expect(op, OUTCOME_NOT_FOUND, 0);
 }
 
-/* While a lock changes hands, the nodes may have many values. */
-TEST(a_holder_without_a_number_counts_when_it_stays)
+/* ---- versions ------------------------------------------------------------ */
+
+/* What a node tells: free, a value, or so many readers. */
+struct told {
+    const char *value;
+    int64_t readers;
+};
+
+static void answer_one(int node, struct told told)
 {
-    engine_op op = watch(1);
-    find(SOON_US, "foreign");
-    find(EACH_US + TICK_US, PLAY_TOKEN_OF(1));
-    find(EACH_US + TICK_US, "foreign");
-    ck_assert_int_eq(play.answers, 0);
-    find(EACH_US + TICK_US, "foreign");
+    if (told.readers > 0)
+        PLAY_REPLY(CALL_INSPECT, node, .vote = VOTE_HELD, .pttl_ms = 1000,
+                   .holders = told.readers);
+    else if (told.value != NULL)
+        PLAY_REPLY(CALL_INSPECT, node, .vote = VOTE_HELD, .pttl_ms = 1000,
+                   .value = span_of(told.value));
+    else
+        PLAY_REPLY(CALL_INSPECT, node, .vote = VOTE_FREE);
+}
+
+/* An inspection comes soon; its nodes tell these. */
+static void find_each(const struct told told[PLAY_NODES])
+{
+    for (int64_t us = 0; us <= EACH_US && play_count(CALL_INSPECT) == 0;
+         us += TICK_US)
+        play_advance(TICK_US);
+    for (int i = 0; i < PLAY_NODES; i++)
+        answer_one(i, told[i]);
+    play.sent_count = 0;
+}
+
+#define VALUE(text)                                                            \
+    {                                                                          \
+        .value = text                                                          \
+    }
+#define READERS(count)                                                         \
+    {                                                                          \
+        .readers = count                                                       \
+    }
+#define A VALUE(PLAY_TOKEN_OF(1))
+#define B VALUE(PLAY_TOKEN_OF(2))
+#define NONE READERS(0)
+
+static const struct {
+    const char *version;
+    struct told told[PLAY_NODES];
+} states[] = {
+    {"free", {NONE}},
+    {"free", {A, NONE, NONE, B}}, /* leftovers */
+    {"1", {A, A, A}},
+    {"shared", {READERS(1), READERS(1), READERS(1)}},
+    {"shared", {READERS(3), READERS(2), READERS(7)}},
+    {"foreign-af63f54c86021707", {VALUE("x"), VALUE("x"), VALUE("x")}},
+    {"foreign", {VALUE(""), VALUE(""), VALUE("")}}, /* no text, or too long */
+    {"foreign", {VALUE("x"), VALUE("y"), VALUE("z")}}, /* one on each node */
+    {"split", {A, B, NONE, VALUE("x"), NONE}},
+    {"split", {READERS(1), READERS(1), B, NONE, NONE}},
+};
+
+static void expect_version(engine_op op, const char *version)
+{
+    ck_assert_str_eq(play_result(op)->version.text, version);
+    engine_close(play.engine, op);
+}
+
+TEST_EACH(each_state_has_a_version, states)
+{
+    engine_op op = engine_inspect(play.engine, PLAY_RESOURCE, NULL);
+    for (int i = 0; i < PLAY_NODES; i++)
+        answer_one(i, states[_i].told[i]);
     ck_assert_int_eq(play.answers, 1);
-    expect(op, OUTCOME_FOUND, 0);
+    expect_version(op, states[_i].version);
+}
+
+/* Whichever other version a client knows; a state that may pass is found twice
+ * before it counts. */
+TEST_EACH(a_watch_waits_for_another_version, states)
+{
+    const char *own = states[_i].version;
+    bool may_pass = strcmp(own, "split") == 0 || strcmp(own, "foreign") == 0;
+    int count = sizeof states / sizeof *states;
+    engine_op same = watch(own), ops[sizeof states / sizeof *states];
+    for (int i = 0; i < count; i++)
+        ops[i] = watch(states[i].version);
+    find_each(states[_i].told);
+    ck_assert_int_eq(play.answers == 0, may_pass);
+    find_each(states[_i].told);
+    for (int i = 0; i < count; i++) {
+        if (strcmp(states[i].version, own) != 0)
+            expect_version(ops[i], own);
+        else
+            ck_assert_int_eq(play_result(ops[i])->outcome, OUTCOME_PENDING);
+    }
+    ck_assert_int_eq(play_result(same)->outcome, OUTCOME_PENDING);
+}
+
+TEST(readers_who_come_and_go_wake_nobody)
+{
+    engine_op op = watch("shared");
+    for (int64_t readers = 1; readers < 4; readers++) {
+        struct told told[PLAY_NODES];
+        for (int i = 0; i < PLAY_NODES; i++)
+            told[i] = (struct told){.readers = 1 + (readers + i) % 3};
+        find_each(told);
+    }
+    ck_assert_int_eq(play.answers, 0);
+    find(EACH_US + TICK_US, PLAY_TOKEN_OF(3));
+    expect_version(op, "3");
+}
+
+/* The same client has the lock again: its number is another one. */
+TEST(a_holder_who_comes_back_has_another_version)
+{
+    engine_op op = watch("1");
+    find(SOON_US, PLAY_TOKEN_OF(1) ".me");
+    find(EACH_US + TICK_US, PLAY_TOKEN_OF(2) ".me");
+    ck_assert_int_eq(play.answers, 1);
+    expect_version(op, "2");
+}
+
+/* While a lock changes hands, no value may have a majority. */
+TEST(a_state_that_passes_is_not_told)
+{
+    static const struct told split[PLAY_NODES] = {A, B, A, B, NONE};
+    engine_op op = watch("1");
+    find_each(split);
+    find(EACH_US + TICK_US, PLAY_TOKEN_OF(1));
+    find_each(split);
+    ck_assert_int_eq(play.answers, 0);
+    find_each(split);
+    ck_assert_int_eq(play.answers, 1);
+    expect_version(op, "split");
+}
+
+TEST(a_version_that_was_never_told_is_another_one)
+{
+    char longest[VERSION_MAX + 1] = "";
+    memset(longest, 'z', VERSION_MAX);
+    engine_op op = watch(longest);
+    find(SOON_US, NULL);
+    expect_version(op, "free");
 }
 
 TEST(without_a_quorum_it_waits)
 {
-    engine_op op = engine_watch(play.engine, PLAY_RESOURCE, 1, 1500, NULL);
+    engine_op op =
+        engine_watch(play.engine, PLAY_RESOURCE, span_of("1"), 1500, NULL);
     play_nodes_down(3);
     play_advance(1400000);
     ck_assert_int_eq(play.answers, 0);
@@ -208,7 +342,7 @@ TEST(without_a_quorum_it_waits)
 
 TEST(a_key_that_is_refused_is_told_at_once)
 {
-    engine_op op = watch(1);
+    engine_op op = watch("1");
     play_advance(TICK_US);
     play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_KEY_REFUSED);
     ck_assert_int_eq(play.answers, 1);
@@ -218,11 +352,11 @@ TEST(a_key_that_is_refused_is_told_at_once)
 TEST(too_many_are_refused)
 {
     waiting_begin_limited(2);
-    engine_op first = watch(1), second = watch(1), third = watch(1);
+    engine_op first = watch("1"), second = watch("1"), third = watch("1");
     ck_assert_int_eq(play.answers, 1);
     expect(third, OUTCOME_TOO_MANY_WAITERS, 0);
     ck_assert(!engine_abandon(play.engine, first));
-    third = watch(1);
+    third = watch("1");
     ck_assert_int_eq(play.answers, 1);
     ck_assert(!engine_abandon(play.engine, second));
     ck_assert(!engine_abandon(play.engine, third));
@@ -235,7 +369,7 @@ TEST(too_many_are_refused)
 /* A reply comes to nobody. */
 TEST(story_64_the_last_leaves_while_an_inspection_is_under_way)
 {
-    engine_op op = watch(1);
+    engine_op op = watch("1");
     play_advance(TICK_US);
     ck_assert_int_eq(play_count(CALL_INSPECT), PLAY_NODES);
     ck_assert(!engine_abandon(play.engine, op));
@@ -248,7 +382,7 @@ TEST(story_64_the_last_leaves_while_an_inspection_is_under_way)
 
 TEST(story_64_the_server_stops_while_an_inspection_is_under_way)
 {
-    engine_op op = watch(1);
+    engine_op op = watch("1");
     play_advance(TICK_US);
     engine_stop_waiting(play.engine);
     expect(op, OUTCOME_STOPPED, 0);
@@ -264,7 +398,7 @@ TEST(without_memory_no_watch_is_left_behind)
         play_nodes_up();
         play.sent_count = 0;
         starve = (struct starve){.is_on = true, .left = n};
-        engine_op op = watch(1);
+        engine_op op = watch("1");
         play_advance(TICK_US);
         starve.is_on = false;
         if (starve.left > 0)
@@ -275,7 +409,7 @@ TEST(without_memory_no_watch_is_left_behind)
         }
         play_advance(3 * EACH_US);
         ck_assert_int_eq(play_count(CALL_INSPECT), 0);
-        op = watch(1);
+        op = watch("1");
         ck_assert(op != 0);
         find(SOON_US, NULL);
         expect(op, OUTCOME_NOT_FOUND, 0);

@@ -38,7 +38,8 @@ export class Client {
     return this.#run(inspect(replicas, namesOf(resources), timeoutMs), signal);
   }
 
-  /** The holder, and then each new one; null while nobody holds the lock. */
+  /** The holder, and then each new one; null while nobody holds the lock. Readers
+   * who join others, or leave some behind, are no change. */
   async *watch(resources, { signal } = {}) {
     const { replicas, timeoutMs } = this.#caller;
     const names = namesOf(resources);

@@ -126,6 +126,8 @@ export interface HeldLock {
   waiters: number;
   /** How many hold it; 0: it is exclusive. */
   readers: number;
+  /** Another one when the lock has changed hands. */
+  version: string;
 }
 
 /** Connections to the servers, for any number of locks. */
@@ -149,7 +151,8 @@ export class Client implements AsyncDisposable {
     resources: Resources,
     options?: { signal?: AbortSignal | undefined },
   ): Promise<HeldLock | null>;
-  /** The holder, and then each new one; null while nobody holds the lock. */
+  /** The holder, and then each new one; null while nobody holds the lock. Readers
+   * who join others, or leave some behind, are no change. */
   watch(
     resources: Resources,
     options?: { signal?: AbortSignal | undefined },

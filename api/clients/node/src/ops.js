@@ -8,7 +8,7 @@ import { debug, LONGEST_WAIT_MS, warn } from "./talk.js";
 import { namesOf } from "./wish.js";
 
 const PAGE = 1000;
-const FREE = "free";
+const FREE = "free"; // the version of a lock that nobody holds
 // for a server that answers a watch at once: it does not know how to wait
 const POLL_MS = 1000;
 
@@ -22,8 +22,12 @@ export function idOf(resources) {
   return mark + Buffer.from(joined).toString("base64url");
 }
 
-/** What a server tells of a lock. Undefined: it is not known, as for locks of
- * other libraries, and of readers. */
+/** What a server tells of a lock; null: nobody holds it. Undefined: it is not
+ * known, as for locks of other libraries, and of readers. */
+function readLock(body) {
+  return body.held ? readHeld(body) : null;
+}
+
 function readHeld(body) {
   return {
     id: body.id,
@@ -34,6 +38,7 @@ function readHeld(body) {
     remainingMs: body.remaining_ms,
     waiters: body.waiters ?? 0,
     readers: body.readers ?? 0,
+    version: body.version,
   };
 }
 
@@ -83,9 +88,8 @@ export function* listPage(replicas, prefix, cursor, timeoutMs) {
 export function* inspect(replicas, resources, timeoutMs) {
   const path = `/locks/${idOf(resources)}`;
   const answer = yield* ask(replicas, "GET", path, timeoutMs);
-  if (answer.code === "lock_not_found") return null;
   if (answer.status !== 200) throw refuse(String(resources), answer);
-  return readHeld(answer.body);
+  return readLock(answer.body);
 }
 
 /** False: no lock with this fencing token, or of a reader, is held (any more). */
@@ -97,21 +101,17 @@ export function* forceRelease(replicas, id, fencingToken, timeoutMs) {
   return true;
 }
 
-/** What to send as `after`: the holder that is known. */
-function mark(holder) {
-  return holder ? String(holder.fencingToken ?? 0) : FREE;
-}
-
 /**
- * Waits until the holder is another one than `known`, however long that takes,
- * also for a server that works. known: undefined at first.
+ * Waits until the lock has another version than `known`, a holder or null, and
+ * for a server that works, however long that takes. known: undefined at first.
  */
 export function* nextHolder(replicas, resources, known, timeoutMs) {
   const path = `/locks/${idOf(resources)}`;
   const name = namesOf(resources).join(", ");
   const waitMs = known === undefined ? 0 : LONGEST_WAIT_MS;
+  const version = known === null ? FREE : known?.version;
   const query = known === undefined ? ""
-    : `?after=${mark(known)}&wait_ms=${waitMs}`;
+    : `?after=${version}&wait_ms=${waitMs}`;
   let failures = 0;
   let denials = 0;
   while (true) {
@@ -120,10 +120,8 @@ export function* nextHolder(replicas, resources, known, timeoutMs) {
     const answer = yield {
       method: "GET", url: url + path + query, timeoutMs, waitMs,
     };
-    const isFree = answer?.code === "lock_not_found";
-    if (isFree || answer?.status === 200) {
-      const holder = isFree ? null : readHeld(answer.body);
-      if (known === undefined || mark(holder) !== mark(known)) return holder;
+    if (answer?.status === 200) {
+      if (answer.body.version !== version) return readLock(answer.body);
       failures = denials = 0;
       if (now() - sent < waitMs / 2) yield { sleepMs: POLL_MS };
       continue;

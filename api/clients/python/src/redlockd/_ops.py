@@ -27,7 +27,8 @@ from ._talk import (
 )
 
 PAGE = 1000
-# where a watch would not tell all, and after failures
+FREE = "free"  # the version of a lock that nobody holds
+# after failures, and if a server answers a watch at once with nothing new
 LOOK_S = 1.0
 
 
@@ -44,6 +45,7 @@ class HeldLock:
     waiters: int  # clients that wait for it at the server that was asked
     readers: int = 0  # how many hold it; 0: it is exclusive
     slots: tuple[int, ...] = ()  # of a permit; resources has its pool
+    version: str = ""  # another one when the lock has changed hands
 
     @staticmethod
     def read(fields: Mapping[str, Any]) -> HeldLock:
@@ -57,6 +59,7 @@ class HeldLock:
             waiters=fields.get("waiters", 0),
             readers=fields.get("readers", 0),
             slots=tuple(fields.get("slots", ())),
+            version=fields.get("version", ""),
         )
 
 
@@ -142,29 +145,19 @@ def lock_id(resource: str) -> str:
     return "~" + code.rstrip("=")
 
 
-def _is_same(a: HeldLock | None, b: HeldLock | None) -> bool:
-    if a is None or b is None:
-        return a is b
-    return (a.fencing_token, a.owner, a.readers) == (
-        b.fencing_token,
-        b.owner,
-        b.readers,
-    )
+def _version(last: HeldLock | Unknown | None) -> str:
+    """Empty: none is known."""
+    if isinstance(last, HeldLock):
+        return last.version
+    return FREE if last is None else ""
 
 
-def _how_to_wait(last: HeldLock | Unknown | None) -> tuple[str, float]:
-    """The query, and how many seconds the server waits. A watch does not tell
-    when one holder without a number follows another, or how many readers there
-    are: who knows no number looks each second."""
-    if last is None:
-        after, wait_s = "free", LONGEST_WAIT_S
-    elif isinstance(last, HeldLock) and last.fencing_token:
-        after, wait_s = str(last.fencing_token), LONGEST_WAIT_S
-    elif isinstance(last, HeldLock):
-        after, wait_s = "0", LOOK_S
-    else:
+def _how_to_wait(version: str) -> tuple[str, float]:
+    """The query, and how many seconds the server waits."""
+    if not version:
         return "", 0.0
-    return f"?after={after}&wait_ms={round(wait_s * 1000)}", wait_s
+    wait_ms = round(LONGEST_WAIT_S * 1000)
+    return f"?after={version}&wait_ms={wait_ms}", LONGEST_WAIT_S
 
 
 def next_holder(
@@ -173,10 +166,11 @@ def next_holder(
     last: HeldLock | Unknown | None,
     timeout_s: float,
 ) -> Talk[HeldLock | None]:
-    """Waits until another one than the last holds the lock; None: nobody does.
-    Goes on while servers fail."""
+    """Waits until the lock has another version than the last one; None: nobody
+    holds it. Goes on while servers fail."""
     path = f"/locks/{lock_id(resource)}"
-    query, wait_s = _how_to_wait(last)
+    version = _version(last)
+    query, wait_s = _how_to_wait(version)
     while True:
         began = now()
         try:
@@ -188,14 +182,11 @@ def next_holder(
             query, wait_s = "", 0.0
             yield Sleep(max(LOOK_S, getattr(error, "retry_after", 0.0)))
             continue
-        holder = None
-        if answer.status == 200:
-            holder = HeldLock.read(answer.body)
-        elif answer.code not in ENDED:
+        if answer.status != 200:
             raise RequestRefused(
                 f"{resource}: {answer}", answer.status, answer.code
             )
-        if isinstance(last, Unknown) or not _is_same(holder, last):
-            return holder
-        query, wait_s = _how_to_wait(last)
+        if answer.body.get("version") != version:
+            return HeldLock.read(answer.body) if answer.body["held"] else None
+        query, wait_s = _how_to_wait(version)
         yield Sleep(max(0.0, began + LOOK_S - now()))

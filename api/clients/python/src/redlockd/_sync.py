@@ -76,8 +76,9 @@ class Client(Caller):
                 return
 
     def watch(self, resource: str) -> Iterator[HeldLock | None]:
-        """Who holds the lock, now and whenever that changes; None: nobody. It
-        misses nobody who holds it for a second, and goes on while servers
+        """Who holds the lock, now and whenever it changes hands; None: nobody.
+        Readers who join others, or leave some behind, are no change. It misses
+        nobody who holds the lock for a second, and goes on while servers
         fail."""
         last: HeldLock | Unknown | None = Unknown.UNKNOWN
         while True:
