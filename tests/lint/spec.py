@@ -382,6 +382,32 @@ def check_for_generators(where, node):
         check_for_generators(where, item)
 
 
+def below(where, node):
+    """(where, schema) of each object without a name of its own."""
+    if isinstance(node, dict):
+        if node.get("type") == "object":
+            yield where, node
+        for key, value in node.items():
+            if key not in ("example", "examples", "value"):
+                yield from below(f"{where}/{key}", value)
+    for item in node if isinstance(node, list) else ():
+        yield from below(where, item)
+
+
+def check_objects():
+    """Each has a name here, or each generator makes up one of its own. Each
+    says whether it may have more members: some generators take silence for no,
+    and their clients then fail at what a later version adds."""
+    asked = {"AcquireRequest", "ExtendRequest", "HeartbeatRequest", "HeldLock"}
+    for where, node in below("#", spec):
+        name = where.removeprefix("#/components/schemas/")
+        if name not in schemas:
+            complain(f"{where}: an object that is no component")
+        elif node.get("additionalProperties") is not (name not in asked):
+            complain(f"{name}: additionalProperties must be "
+                     f"{str(name not in asked).lower()}")
+
+
 def check_operation(where, path, operation):
     for member in ("operationId", "summary", "description", "tags"):
         if not operation.get(member):
@@ -461,7 +487,7 @@ def check_schema(where, schema):
 
 for check in (check_routes, check_codes, check_members, check_limits,
               check_alphabets, check_ids, check_tokens, check_words, check_details,
-              check_examples, check_operations, check_document):
+              check_examples, check_objects, check_operations, check_document):
     check()
 check_references("#", spec)
 check_patterns("#", spec)
