@@ -101,7 +101,7 @@ def check_codes():
 
 def check_fields():
     known = members_of([answers[name] for name in
-                        ("Grant", "Grant of a permit", "Release", "Lock", "Locks",
+                        ("Grant", "Grant of a permit", "Release", "Lock", "LockList",
                          "Pool")])
     known = known.union(*tables["members"].values())
     same(CLIENTS, "fields", names(table(CLIENTS, "field", "meaning")),

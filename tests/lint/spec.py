@@ -53,6 +53,10 @@ def source(name):
 
 spec = yaml.load(source("openapi.yaml"), Loader)
 OF_THE_LIBRARY = ("414", "431")  # answered by libmicrohttpd alone
+# of POSIX (sys/types.h, and those whose names are in reach of ours)
+TYPES_OF_C = {"blkcnt", "blksize", "clock", "clockid", "dev", "div", "gid", "id",
+              "ino", "key", "list", "mode", "nlink", "off", "pid", "size",
+              "ssize", "time", "timer", "uid", "wchar"}
 METHODS = ("get", "put", "post", "delete", "patch", "options", "head", "trace")
 whole = resolve(spec, spec)
 schemas = whole["components"]["schemas"]
@@ -408,6 +412,19 @@ def check_objects():
                      f"{str(name not in asked).lower()}")
 
 
+def check_names():
+    """The generator for C makes the type `lock_t` of Lock, and keeps a lock in
+    a variable `lock`: beside a member of the same name, nothing compiles."""
+    for name, schema in schemas.items():
+        snake = re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+        if schema["type"] != "object" and "enum" not in schema:
+            continue
+        if snake in TYPES_OF_C:
+            complain(f"{name}: {snake}_t is another type in C")
+        if snake in schema.get("properties", {}):
+            complain(f"{name}: a member has the name of the schema")
+
+
 def check_operation(where, path, operation):
     for member in ("operationId", "summary", "description", "tags"):
         if not operation.get(member):
@@ -487,7 +504,8 @@ def check_schema(where, schema):
 
 for check in (check_routes, check_codes, check_members, check_limits,
               check_alphabets, check_ids, check_tokens, check_words, check_details,
-              check_examples, check_objects, check_operations, check_document):
+              check_examples, check_objects, check_names, check_operations,
+              check_document):
     check()
 check_references("#", spec)
 check_patterns("#", spec)

@@ -334,7 +334,7 @@ static void print_answers(const struct engine *engine)
     render_page_lock(&page, &result);
     result.resource = span_of("a" NAMES_SLOT "0");
     render_page_lock(&page, &result);
-    print_answer("Locks", render_page_end(&page, "a", &len));
+    print_answer("LockList", render_page_end(&page, "a", &len));
     result.resource = span_of("a\nb");
     print_answer("Grant of several", render_grant(&result, &times, &len));
     static const struct render_times of_pool = {.waited_ms = &waited_ms,
@@ -351,7 +351,7 @@ static void print_answers(const struct engine *engine)
     print_answer("Lock of several", render_inspect(&result, &len));
     print_answer("Readiness", render_nodes(&nodes, &len));
     nodes.status = NULL;
-    print_answer("Nodes", render_nodes(&nodes, &len));
+    print_answer("NodeList", render_nodes(&nodes, &len));
     print_answer("Liveness", alive.body);
     print_problem("Problem", &lock);
     lock.resource = span_of("a\nb");

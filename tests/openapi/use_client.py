@@ -7,8 +7,8 @@ from client.api.locks import (acquire_lock, extend_lock, extend_locks,
                               get_lock, get_pool, release_lock)
 from client.api.operations import get_readiness, list_nodes
 from client.models import (AcquireRequest, ExtendRequest, Grant, Heartbeat,
-                           HeartbeatRequest, HeldLock, Lock, Mode, Nodes,
-                           Problem, Pool, Readiness, Release)
+                           HeartbeatRequest, HeldLock, Lock, LockMode,
+                           NodeList, Problem, Pool, Readiness, Release)
 
 RESOURCE = "generated client/ü"
 MADE_UP = "1795221641865000.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
@@ -23,7 +23,7 @@ def expect(answer, status, kind):
 with Client(base_url=sys.argv[1]) as client:
     ready = expect(get_readiness.sync_detailed(client=client), 200, Readiness)
     assert ready.voting >= ready.quorum
-    nodes = expect(list_nodes.sync_detailed(client=client), 200, Nodes)
+    nodes = expect(list_nodes.sync_detailed(client=client), 200, NodeList)
     assert len(nodes.nodes) == nodes.total
 
     wish = AcquireRequest(resource=RESOURCE, ttl_ms=20000, owner="generated")
@@ -99,7 +99,7 @@ with Client(base_url=sys.argv[1]) as client:
     expect(release_lock.sync_detailed(both.id, client=client,
                                       x_lock_token=both.token), 200, Release)
 
-    reader = AcquireRequest(resource="generated readers", mode=Mode.SHARED)
+    reader = AcquireRequest(resource="generated readers", mode=LockMode.SHARED)
     first, second = (expect(acquire_lock.sync_detailed(
         client=client, body=reader), 201, Grant) for _ in range(2))
     assert first.mode == "shared" and first.token != second.token
@@ -111,7 +111,7 @@ with Client(base_url=sys.argv[1]) as client:
     assert held.held_by.readers == 2
     refused = expect(extend_lock.sync_detailed(
         first.id, client=client, x_lock_token=first.token,
-        body=ExtendRequest(mode=Mode.EXCLUSIVE)), 409, Problem)
+        body=ExtendRequest(mode=LockMode.EXCLUSIVE)), 409, Problem)
     assert refused.code == "upgrade_refused"
     for grant in (first, second):
         expect(release_lock.sync_detailed(grant.id, client=client,
@@ -123,7 +123,7 @@ with Client(base_url=sys.argv[1]) as client:
     assert alone.mode == "exclusive"
     shared = expect(extend_lock.sync_detailed(
         alone.id, client=client, x_lock_token=alone.token,
-        body=ExtendRequest(mode=Mode.SHARED)), 200, Grant)
+        body=ExtendRequest(mode=LockMode.SHARED)), 200, Grant)
     assert shared.mode == "shared" and shared.token != alone.token
     assert shared.fencing_token == alone.fencing_token
     expect(release_lock.sync_detailed(shared.id, client=client,
