@@ -117,6 +117,25 @@ need_group() {
         need_command pip3 python3-pip
         need_debian_python ensurepip python3-venv
         ;;
+    generators) # what clients generated for these languages need
+        need_command java default-jre-headless
+        need_command javac default-jdk-headless
+        need_file /usr/share/java/geronimo-annotation-1.3-spec.jar \
+            libgeronimo-annotation-1.3-spec-java
+        need_command go golang-go
+        need_command php php-cli
+        [ -n "$(php -r 'echo extension_loaded("curl");' 2>/dev/null)" ] ||
+            missing+=(php-curl)
+        [ -n "$(php -r 'echo extension_loaded("mbstring");' 2>/dev/null)" ] ||
+            missing+=(php-mbstring)
+        need_file /usr/share/php/GuzzleHttp/autoload.php php-guzzlehttp-guzzle
+        need_command ruby ruby
+        need_file /usr/share/doc/ruby-typhoeus ruby-typhoeus
+        need_file /usr/share/doc/ruby-marcel ruby-marcel
+        need_command node nodejs
+        need_command tsc node-typescript
+        need_debian_python ensurepip python3-venv
+        ;;
     kube)
         need_command redis-server redis-server
         need_command openssl openssl

@@ -3,7 +3,7 @@
 .PHONY: test gate nightly check-tools release-check tests unit integration sim sim-long long readme runbooks asan lint analyse bench-tools \
         bench bench-contention bench-fairness bench-heartbeat bench-watches bench-permits bench-readers bench-peers bench-scale bench-fsync bench-flood bench-forgetting \
         bench-tenants bench-profile bench-options bench-tls soak crowd leavers compose-test deb-test fresh production \
-        openapi-test page-test rights interop \
+        openapi-test generators page-test rights interop \
         neighbours python-test node-test go-test ctl-test examples examples-broken nemesis \
         nemesis-tools kube-test alarms-test mutants mutate model fuzz fuzzers starved \
         tls-test
@@ -297,6 +297,10 @@ model: ## Check the voting rules exhaustively with Spin; SHORT=1
 openapi-test: $(OUT)/redlockd ## Attack the API by its description; EXAMPLES=100 SEED=1
 	@REDLOCKD=$(OUT)/redlockd tests/openapi/run.sh
 
+generators: $(OUT)/redlockd ## Generate clients in many languages, let them do a job; SHORT=1 GENERATORS="go ruby"
+	@REDLOCKD=$(OUT)/redlockd SHORT=$(SHORT) GENERATORS="$(GENERATORS)" \
+	  tests/openapi/generators/run.sh
+
 page-test: $(OUT)/redlockd ## Look at the status page in a browser; STORIES="paused hostile" PICTURES=docs/images
 	@REDLOCKD=$(OUT)/redlockd tests/page/run.sh
 
@@ -350,7 +354,7 @@ lint: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/tables.json $(MANUAL) ## Check la
 	tests/lint/vocabulary.py $(OUT)/redlockd $(OUT)/tables.json
 	tests/lint/drawn.py
 	tests/mutants/run.py --check
-	shellcheck -x scripts/*.sh docker/*.sh deploy/*/*.sh tests/*/*.sh api/clients/examples/*.sh \
+	shellcheck -x scripts/*.sh docker/*.sh deploy/*/*.sh tests/*/*.sh tests/*/*/*.sh api/clients/examples/*.sh \
 	  api/clients/examples/*/*.sh \
 	  .ci/run
 

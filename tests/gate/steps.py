@@ -50,8 +50,8 @@ TEST = [
 
 FIRST = [
     Step("deps", "scripts/deps.sh build run test readme lint analyse model "
-         "fuzz nemesis tls openapi go ctl examples node page kube alarms "
-         "bench peers profile mutate deb debootstrap fresh"),  # check-tools
+         "fuzz nemesis tls openapi generators go ctl examples node page kube "
+         "alarms bench peers profile mutate deb debootstrap fresh"),  # check-tools
     make("build", "-j$(nproc) build tests manual", after=("deps",)),
 ]
 
@@ -75,6 +75,7 @@ GATE = [
     make("nemesis-tls", "nemesis SECONDS=30 TLS=1 SEED=2"),
     timed("runbooks"),
     timed("openapi-test", "openapi-test SEED=1"),
+    timed("generators", "generators SHORT=1"),
     timed("kube-test"),
     timed("alarms-test"),
     make("nemesis-kept", "nemesis KEPT=1"),
@@ -103,6 +104,7 @@ NIGHTLY = [
     night("analyse", hours=2),
     night("fuzz", f"fuzz FUZZ_SECONDS=60 {SEED}"),
     night("openapi-test", f"openapi-test EXAMPLES=500 {SEED}", "waits"),
+    night("generators", kind="waits"),
     night("nemesis", f"nemesis SECONDS=900 {SEED}", "waits"),
     night("nemesis-tls", f"nemesis SECONDS=900 {SEED} TLS=1", "waits"),
     night("sim-long", hours=3),
