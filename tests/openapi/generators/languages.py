@@ -79,7 +79,8 @@ LANGUAGES = [
         generate="PATH={tools}:$PATH {tools}/openapi-python-client generate "
                  "--path {spec} --meta none --output-path {out}/client "
                  "--config tests/openapi/client.yaml --fail-on-warning",
-        compile=("{python} -m compileall -q {client}",)),
+        compile=("{python} -m compileall -q {client}",),
+        job="{python} {jobs}/job_client.py", env={"PYTHONPATH": "{out}"}),
     Language(
         "python-models", "datamodel-code-generator", "datamodel-code-generator",
         "--output-model-type pydantic_v2.BaseModel",
@@ -96,9 +97,11 @@ LANGUAGES = [
         job="{out}/target/debug/job", cargo=True),
     openapi_generator(
         "c", "c", "--name-mappings free=free_slots",
-        compile=("mkdir -p {out}/classes && cd {client} && for file in */*.c; do "
+        compile=("mkdir -p {out}/classes && cd {client} && for file in "
+                 "{{api,external,model,src}}/*.c; do "
                  "gcc -w -c -o {out}/classes/$(basename $file).o $file; done",)),
-    # Debian 12 has no compiler for these, or too old a one: Kotlin 1.3, Mono's C# 7
+    # Debian 12 has no compiler for these, or too old a one (Mono has C# 7), or not
+    # their libraries (OkHttp 4 and Moshi for Kotlin, Tesla for Elixir)
     openapi_generator("kotlin", "kotlin"),
     openapi_generator("csharp", "csharp"),
     openapi_generator("dart", "dart"),

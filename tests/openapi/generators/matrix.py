@@ -170,6 +170,16 @@ def differences(results):
             yield f"now it is {' | '.join(want)}"
 
 
+def has_cargo():
+    """One that reads our Cargo.lock and builds what that names."""
+    if not shutil.which("cargo"):
+        return False
+    says = subprocess.run(["cargo", "--version"], capture_output=True,
+                          text=True).stdout
+    numbers = re.search(r"(\d+)\.(\d+)", says)
+    return numbers and tuple(map(int, numbers.groups())) >= (1, 85)
+
+
 def main():
     tools, jar, url, ttl_ms, *names = sys.argv[1:]
     if names == ["short"]:
@@ -179,10 +189,9 @@ def main():
         sys.exit(f"no such generator: {' '.join(sorted(unknown))}")
     chosen = [language for language in LANGUAGES
               if not names or language.name in names]
-    if not shutil.which("cargo"):
-        for language in [one for one in chosen if one.cargo]:
-            print(f"SKIP  {language.name}: there is no cargo (1.85 or newer)")
-            chosen.remove(language)
+    for language in [one for one in chosen if one.cargo and not has_cargo()]:
+        print(f"SKIP  {language.name}: there is no cargo (1.85 or newer)")
+        chosen.remove(language)
     matrix = Matrix(tools, jar, url, ttl_ms)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         results = list(zip(chosen, pool.map(matrix.one, chosen)))
