@@ -30,7 +30,8 @@ test("the tarball has what a user needs, and nothing else", () => {
   const sources = ["answer", "caller", "client", "clock", "errors", "identity",
     "index", "lock", "ops", "replicas", "talk", "wire", "wish"];
   assert.deepEqual(files, ["LICENSE", "README.md", "package.json",
-    ...sources.map((name) => `src/${name}.js`), "src/index.d.ts"].sort());
+    ...sources.map((name) => `src/${name}.js`), "src/index.mjs",
+    "src/index.d.ts", "src/index.d.mts"].sort());
   for (const file of files)
     assert.equal(readFileSync(join(INSTALLED, file), "utf8"),
       readFileSync(join(SOURCE, file), "utf8"), file);
@@ -45,7 +46,7 @@ test("no dependencies, the version and the licence of redlockd", () => {
   assert.equal(text(join(INSTALLED, "LICENSE")), text(join(ROOT, "LICENSE")));
   for (const file of readdirSync(join(INSTALLED, "src")))
     for (const [, from] of text(join(INSTALLED, "src", file))
-      .matchAll(/^(?:import|export|\}) .*from "(.*)";/gm))
+      .matchAll(/(?:\bfrom |\brequire\()"(.*)"\)?;/g))
       assert.match(from, /^(node:|\.\/)/, `${file} imports ${from}`);
 });
 
@@ -60,6 +61,14 @@ test("the command of the README installs it", (t) => {
   run(command.replace("/path/to/redlockd", ROOT));
   assert.equal(run(`"${process.execPath}" --input-type=module -e '
     import { Lock } from "redlockd-client"; console.log(Lock.name)'`), "Lock\n");
+  assert.equal(run(`"${process.execPath}" --input-type=commonjs -e '
+    const { Lock } = require("redlockd-client"); console.log(Lock.name)'`),
+  "Lock\n");
+});
+
+test("require() and import give the same things", () => {
+  const required = createRequire(import.meta.url)("redlockd-client");
+  assert.deepEqual({ ...redlockd }, { ...required });
 });
 
 test("every public name is in the README", () => {
@@ -81,6 +90,16 @@ test("a program that uses everything has no mistake, for each lib", () => {
   for (const lib of LIBRARIES) {
     const { status, stdout } = tsc("--lib", lib, "--noEmit", "types/good.mts");
     assert.equal(status, 0, `${lib}: ${stdout}`);
+  }
+});
+
+test("a CommonJS program has the types, too", () => {
+  for (const resolution of ["nodenext", "node"]) {
+    const { status, stdout } = spawnSync(TSC, ["--strict", "--target", "es2022",
+      "--module", resolution === "node" ? "commonjs" : resolution,
+      "--moduleResolution", resolution, "--lib", "es2022", "--noEmit",
+      "types/required.cts"], { cwd: HERE, encoding: "utf8" });
+    assert.equal(status, 0, `${resolution}: ${stdout}`);
   }
 });
 

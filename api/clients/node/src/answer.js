@@ -1,11 +1,12 @@
 // What a server answers.
+"use strict";
 
 /** The code of an Answer that no server gave. */
-export const UNTRUSTED = "untrusted";
+const UNTRUSTED = "untrusted";
 /** The codes that say that a lock is no longer ours. */
-export const ENDED = ["lock_not_found", "not_owner"];
+const ENDED = ["lock_not_found", "not_owner"];
 
-export class Answer {
+class Answer {
   constructor(status, body) {
     this.status = status;
     this.body = body;
@@ -77,7 +78,7 @@ export class Answer {
  *
  * @returns {Grant | undefined} undefined: no grant, or one that was cut off
  */
-export function readGrant(answer, sent) {
+function readGrant(answer, sent) {
   if (answer?.status !== 200 && answer?.status !== 201) return undefined;
   const body = answer.body;
   const numbers = [body.fencing_token, body.ttl_ms, body.renew_after_ms,
@@ -100,3 +101,5 @@ export function readGrant(answer, sent) {
     isShared: body.mode === "shared",
   };
 }
+
+module.exports = { UNTRUSTED, ENDED, Answer, readGrant };

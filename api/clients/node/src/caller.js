@@ -1,9 +1,11 @@
 // Carries out what talk.js and ops.js ask for.
-import { Answer, UNTRUSTED } from "./answer.js";
-import { Identity } from "./identity.js";
-import { Replicas, shown } from "./replicas.js";
-import { debug } from "./talk.js";
-import { exchange, isUntrusted, Wires } from "./wire.js";
+"use strict";
+
+const { Answer, UNTRUSTED } = require("./answer.js");
+const { Identity } = require("./identity.js");
+const { Replicas, shown } = require("./replicas.js");
+const { debug } = require("./talk.js");
+const { exchange, isUntrusted, Wires } = require("./wire.js");
 
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
@@ -22,7 +24,7 @@ function sleep(ms, signal, keepsRunning) {
 }
 
 /** Knows the servers, and who we are. */
-export class Caller {
+class Caller {
   #identity;
   #wires;
   #background = new Set();
@@ -102,3 +104,5 @@ export class Caller {
     return this.#wires;
   }
 }
+
+module.exports = { Caller };

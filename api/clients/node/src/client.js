@@ -1,17 +1,19 @@
 // Locks over connections that they share, or over their own.
-import { Caller } from "./caller.js";
-import { take, within } from "./lock.js";
-import { forceRelease, inspect, listPage, nextHolder } from "./ops.js";
-import { checkOptions, namesOf } from "./wish.js";
+"use strict";
 
-export const CLIENT_OPTIONS = ["urls", "timeoutMs", "authToken",
+const { Caller } = require("./caller.js");
+const { take, within } = require("./lock.js");
+const { forceRelease, inspect, listPage, nextHolder } = require("./ops.js");
+const { checkOptions, namesOf } = require("./wish.js");
+
+const CLIENT_OPTIONS = ["urls", "timeoutMs", "authToken",
   "authTokenFile", "caFile", "certFile", "keyFile"];
 // the process may end between two renewals, unless withLock() waits for work
 const HELD = { keepsRunning: false };
 const WORKING = { keepsRunning: true };
 
 /** Connections to the servers, for any number of locks. */
-export class Client {
+class Client {
   #caller;
 
   constructor(options = {}) {
@@ -112,14 +114,14 @@ function split(all) {
 }
 
 /** Resolves with a Lock as soon as it is ours. */
-export async function acquire(resources, options = {}) {
+async function acquire(resources, options = {}) {
   const { client, caller, options: wish } = split(options);
   if (client) return client.acquire(resources, wish);
   return take(caller, resources, wish, HELD, () => caller.close());
 }
 
 /** Does work(lock) under a lock. */
-export async function withLock(resources, ...rest) {
+async function withLock(resources, ...rest) {
   const [options = {}, work] = splitWork(rest);
   const { client, caller, options: wish } = split(options);
   if (client) return client.withLock(resources, wish, work);
@@ -127,3 +129,5 @@ export async function withLock(resources, ...rest) {
     () => caller.close());
   return within(lock, work);
 }
+
+module.exports = { CLIENT_OPTIONS, Client, acquire, withLock };

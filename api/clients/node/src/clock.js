@@ -1,9 +1,11 @@
 // The clock by which validity is measured.
-import { uptime } from "node:os";
+"use strict";
+
+const { uptime } = require("node:os");
 
 // Timers stop while the machine sleeps: code that waits for a moment must look
 // at the clock again after this time at most.
-export const LONGEST_SLEEP_MS = 1000;
+const LONGEST_SLEEP_MS = 1000;
 
 // os.uptime() is rounded down to 10 ms
 const ROUNDED_MS = 20;
@@ -18,7 +20,7 @@ const ROUNDED_MS = 20;
  * @param {() => number} readMonotonicMs
  * @returns {() => number} milliseconds since an arbitrary moment
  */
-export function makeClock(readUptimeS, readMonotonicMs) {
+function makeClock(readUptimeS, readMonotonicMs) {
   let aheadMs = 0;
   return () => {
     // In this order: a pause in between looks like less sleep, and the next
@@ -45,6 +47,8 @@ const monotonic = () => performance.now();
  * Milliseconds since an arbitrary moment. On macOS and Windows performance.now()
  * runs on by itself, and os.uptime() follows the wall clock.
  */
-export const now = ["linux", "android"].includes(process.platform)
+const now = ["linux", "android"].includes(process.platform)
   ? makeClock(readUptimeS, monotonic)
   : monotonic;
+
+module.exports = { LONGEST_SLEEP_MS, makeClock, now };

@@ -1,10 +1,11 @@
 // The errors. None of their texts contains a token or a password.
+"use strict";
 
 /** Every error of this package, but for mistaken arguments. */
-export class RedlockdError extends Error {}
+class RedlockdError extends Error {}
 
 /** Somebody else held the lock until the wait had passed. */
-export class LockHeld extends RedlockdError {
+class LockHeld extends RedlockdError {
   constructor(message, heldBy = {}) {
     super(message);
     this.owner = heldBy.owner;
@@ -18,16 +19,16 @@ export class LockHeld extends RedlockdError {
  * The lock ended before its holder released it. What the holder did since then
  * may have overlapped with the work of the next holder.
  */
-export class LockLost extends RedlockdError {}
+class LockLost extends RedlockdError {}
 
 /**
  * No server granted or refused the lock until the wait had passed. If an answer
  * was lost, the lock may be held until its TTL ends.
  */
-export class Unavailable extends RedlockdError {}
+class Unavailable extends RedlockdError {}
 
 /** No server granted it: we ask them too often. */
-export class RateLimited extends Unavailable {
+class RateLimited extends Unavailable {
   constructor(message, retryAfterMs) {
     super(message);
     this.retryAfterMs = retryAfterMs;
@@ -38,10 +39,10 @@ export class RateLimited extends Unavailable {
  * No server has a certificate that we trust: signed by a known CA, for its name,
  * and not expired.
  */
-export class Untrusted extends RedlockdError {}
+class Untrusted extends RedlockdError {}
 
 /** The request is wrong, and would be wrong again. */
-export class RequestRefused extends RedlockdError {
+class RequestRefused extends RedlockdError {
   constructor(message, status, code) {
     super(message);
     this.status = status;
@@ -50,10 +51,10 @@ export class RequestRefused extends RedlockdError {
 }
 
 /** 401: the servers do not know our token, or we have none. */
-export class Unauthorized extends RequestRefused {}
+class Unauthorized extends RequestRefused {}
 
 /** 403: the servers know us, but we may not do this. */
-export class Forbidden extends RequestRefused {}
+class Forbidden extends RequestRefused {}
 
 const ALL = {
   RedlockdError, LockHeld, LockLost, Unavailable, RateLimited, Untrusted,
@@ -62,3 +63,8 @@ const ALL = {
 // on the prototype: an own property would be printed with each error
 for (const [value, type] of Object.entries(ALL))
   Object.defineProperty(type.prototype, "name", { value });
+
+module.exports = {
+  RedlockdError, LockHeld, LockLost, Unavailable, RateLimited, Untrusted,
+  RequestRefused, Unauthorized, Forbidden,
+};

@@ -1,6 +1,8 @@
 // Our token and certificate for the servers, and the CAs that we trust.
-import { readFileSync } from "node:fs";
-import { createSecureContext } from "node:tls";
+"use strict";
+
+const { readFileSync } = require("node:fs");
+const { createSecureContext } = require("node:tls");
 
 // It is sent in a header as it is.
 const TOKEN = /^[!-~]{1,4096}$/;
@@ -40,7 +42,7 @@ function readTls({ caFile, certFile, keyFile }) {
  * A bearer token and the files for TLS, which may be replaced. Those that are
  * omitted come from the environment.
  */
-export class Identity {
+class Identity {
   #token = "";
   #tokenFile;
   #files;
@@ -107,3 +109,5 @@ export class Identity {
     }
   }
 }
+
+module.exports = { Identity };

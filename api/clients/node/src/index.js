@@ -1,6 +1,13 @@
-export { acquire, Client, withLock } from "./client.js";
-export {
+"use strict";
+
+const { acquire, Client, withLock } = require("./client.js");
+const {
   Forbidden, LockHeld, LockLost, RateLimited, RedlockdError, RequestRefused,
   Unauthorized, Unavailable, Untrusted,
-} from "./errors.js";
-export { Lock } from "./lock.js";
+} = require("./errors.js");
+const { Lock } = require("./lock.js");
+
+module.exports = {
+  acquire, Client, Forbidden, Lock, LockHeld, LockLost, RateLimited,
+  RedlockdError, RequestRefused, Unauthorized, Unavailable, Untrusted, withLock,
+};

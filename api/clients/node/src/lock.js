@@ -1,18 +1,20 @@
 // A lock while it is held.
-import { inspect } from "node:util";
+"use strict";
 
-import { LONGEST_SLEEP_MS } from "./clock.js";
-import { LockLost } from "./errors.js";
-import {
+const { inspect } = require("node:util");
+
+const { LONGEST_SLEEP_MS } = require("./clock.js");
+const { LockLost } = require("./errors.js");
+const {
   acquire, Attempt, downgrade, giveBack, release, renew, warn,
-} from "./talk.js";
-import { Hold, Wish } from "./wish.js";
+} = require("./talk.js");
+const { Hold, Wish } = require("./wish.js");
 
 /**
  * A lock that was granted. It is extended in the background until release().
  * What is private here is not shown by console.log, nor by JSON.stringify.
  */
-export class Lock {
+class Lock {
   #caller;
   #hold;
   #how;
@@ -190,7 +192,7 @@ export class Lock {
  * Acquires a lock. onEnd is called when the lock is not needed any more, or was
  * not granted.
  */
-export async function take(caller, resources, options, how, onEnd) {
+async function take(caller, resources, options, how, onEnd) {
   const { replicas, timeoutMs } = caller;
   const { signal } = options;
   const attempt = new Attempt();
@@ -217,7 +219,7 @@ function isOf(error, loss) {
 }
 
 /** Does the work under a lock, and releases it. */
-export async function within(lock, work) {
+async function within(lock, work) {
   let failure;
   let result;
   try {
@@ -234,3 +236,5 @@ export async function within(lock, work) {
   if (failure) throw failure.error;
   return result;
 }
+
+module.exports = { Lock, take, within };

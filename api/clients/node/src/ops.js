@@ -1,11 +1,13 @@
 // The calls about locks of others, in the form of talk.js.
-import { now } from "./clock.js";
-import { RequestRefused } from "./errors.js";
-import {
+"use strict";
+
+const { now } = require("./clock.js");
+const { RequestRefused } = require("./errors.js");
+const {
   backoffMs, denial, refusal, shown, unavailable,
-} from "./replicas.js";
-import { debug, LONGEST_WAIT_MS, warn } from "./talk.js";
-import { namesOf } from "./wish.js";
+} = require("./replicas.js");
+const { debug, LONGEST_WAIT_MS, warn } = require("./talk.js");
+const { namesOf } = require("./wish.js");
 
 const PAGE = 1000;
 const FREE = "free"; // the version of a lock that nobody holds
@@ -13,7 +15,7 @@ const FREE = "free"; // the version of a lock that nobody holds
 const POLL_MS = 1000;
 
 /** The name in URLs of a lock with these resources. */
-export function idOf(resources) {
+function idOf(resources) {
   const names = namesOf(resources).map((name) => Buffer.from(name));
   if (names.length === 1 && /^(?!\.{1,2}$)[\w.:-]+$/.test(String(names[0])))
     return String(names[0]);
@@ -72,7 +74,7 @@ function refuse(what, answer) {
 }
 
 /** A page of locks, and the cursor of the next one, if there is one. */
-export function* listPage(replicas, prefix, cursor, timeoutMs) {
+function* listPage(replicas, prefix, cursor, timeoutMs) {
   const query = new URLSearchParams({ page_size: String(PAGE) });
   if (prefix) query.set("prefix", prefix);
   if (cursor) query.set("cursor", cursor);
@@ -85,7 +87,7 @@ export function* listPage(replicas, prefix, cursor, timeoutMs) {
 }
 
 /** Null: nobody holds it. */
-export function* inspect(replicas, resources, timeoutMs) {
+function* inspect(replicas, resources, timeoutMs) {
   const path = `/locks/${idOf(resources)}`;
   const answer = yield* ask(replicas, "GET", path, timeoutMs);
   if (answer.status !== 200) throw refuse(String(resources), answer);
@@ -93,7 +95,7 @@ export function* inspect(replicas, resources, timeoutMs) {
 }
 
 /** False: no lock with this fencing token, or of a reader, is held (any more). */
-export function* forceRelease(replicas, id, fencingToken, timeoutMs) {
+function* forceRelease(replicas, id, fencingToken, timeoutMs) {
   const path = `/locks/${encodeURIComponent(id)}?force=${fencingToken}`;
   const answer = yield* ask(replicas, "DELETE", path, timeoutMs);
   if (answer.hasEnded) return false;
@@ -105,7 +107,7 @@ export function* forceRelease(replicas, id, fencingToken, timeoutMs) {
  * Waits until the lock has another version than `known`, a holder or null, and
  * for a server that works, however long that takes. known: undefined at first.
  */
-export function* nextHolder(replicas, resources, known, timeoutMs) {
+function* nextHolder(replicas, resources, known, timeoutMs) {
   const path = `/locks/${idOf(resources)}`;
   const name = namesOf(resources).join(", ");
   const waitMs = known === undefined ? 0 : LONGEST_WAIT_MS;
@@ -137,3 +139,5 @@ export function* nextHolder(replicas, resources, known, timeoutMs) {
     yield { sleepMs: backoffMs(failures, answer) };
   }
 }
+
+module.exports = { idOf, listPage, inspect, forceRelease, nextHolder };

@@ -1,8 +1,10 @@
 // The servers, and which one to ask.
-import { now } from "./clock.js";
-import {
+"use strict";
+
+const { now } = require("./clock.js");
+const {
   Forbidden, RateLimited, RequestRefused, Unauthorized, Unavailable, Untrusted,
-} from "./errors.js";
+} = require("./errors.js");
 
 const DEFAULT_URL = "http://127.0.0.1:8080";
 // a replica that failed is asked last for this long
@@ -11,11 +13,11 @@ const BACKOFF_FIRST_MS = 50;
 const BACKOFF_LAST_MS = 2000;
 
 /** The URL without a user and a password. */
-export function shown(url) {
+function shown(url) {
   return url.replace(/(?<=:\/\/)[^/?#]*@/, "");
 }
 
-export class Replicas {
+class Replicas {
   #avoidUntil = new Map();
 
   /** @param {string | Iterable<string> | undefined} urls */
@@ -47,7 +49,7 @@ export class Replicas {
 }
 
 /** Random, so that clients that failed together do not retry together. */
-export function backoffMs(failures, answer) {
+function backoffMs(failures, answer) {
   const longest = Math.min(BACKOFF_LAST_MS,
     BACKOFF_FIRST_MS * 2 ** Math.min(failures, 10));
   const delay = longest / 2 * (1 + Math.random());
@@ -55,20 +57,22 @@ export function backoffMs(failures, answer) {
 }
 
 /** What to throw when every server denies it. */
-export function denial(what, answer) {
+function denial(what, answer) {
   const text = `${what}: ${answer}`;
   if (answer.status === 401) return new Unauthorized(text, 401, answer.code);
   if (answer.status === 403) return new Forbidden(text, 403, answer.code);
   return new Untrusted(text);
 }
 
-export function refusal(what, answer) {
+function refusal(what, answer) {
   if (answer.isDenial) return denial(what, answer);
   return new RequestRefused(`${what}: ${answer}`, answer.status, answer.code);
 }
 
-export function unavailable(what, answer, why) {
+function unavailable(what, answer, why) {
   const text = `${what} (${why})`;
   if (answer?.status === 429) return new RateLimited(text, answer.retryAfterMs);
   return new Unavailable(text);
 }
+
+module.exports = { shown, Replicas, backoffMs, denial, refusal, unavailable };

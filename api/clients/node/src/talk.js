@@ -3,14 +3,16 @@
 // Each function is a generator. It yields what to do next, a Send or a Sleep.
 // The caller passes the Answer to a Send back into it, or undefined if there was
 // none. It returns when it is done, or throws an error.
-import { randomUUID } from "node:crypto";
-import { debuglog } from "node:util";
+"use strict";
 
-import { readGrant } from "./answer.js";
-import { now } from "./clock.js";
-import { LockHeld, LockLost, RequestRefused } from "./errors.js";
-import { backoffMs, denial, refusal, shown, unavailable } from "./replicas.js";
-import { Hold } from "./wish.js";
+const { randomUUID } = require("node:crypto");
+const { debuglog } = require("node:util");
+
+const { readGrant } = require("./answer.js");
+const { now } = require("./clock.js");
+const { LockHeld, LockLost, RequestRefused } = require("./errors.js");
+const { backoffMs, denial, refusal, shown, unavailable } = require("./replicas.js");
+const { Hold } = require("./wish.js");
 
 /**
  * @typedef {object} Send
@@ -26,19 +28,19 @@ import { Hold } from "./wish.js";
  */
 
 // proxies may cut requests after 60 s, some after 15 s
-export const LONGEST_WAIT_MS = 10000;
+const LONGEST_WAIT_MS = 10000;
 
 /** Shown with NODE_DEBUG=redlockd. */
-export const debug = debuglog("redlockd");
+const debug = debuglog("redlockd");
 
 /** Shown on stderr, unless the program handles the event "warning". */
-export function warn(text) {
+function warn(text) {
   process.emitWarning(text, { type: "RedlockdWarning" });
 }
 
 /** One acquire. All its requests have one key: if an answer with a grant was
  * lost, the next request gets the same lock. */
-export class Attempt {
+class Attempt {
   key = randomUUID(); // as secret as a token
   // a request may have been granted whose answer did not come
   mayBeGranted = false;
@@ -67,7 +69,7 @@ function isRefused(answer) {
 }
 
 /** Asks until the lock is ours or the time is up. */
-export function* acquire(replicas, wish, timeoutMs, attempt) {
+function* acquire(replicas, wish, timeoutMs, attempt) {
   const deadline = now() + wish.waitMs;
   let failures = 0;
   let denials = 0;
@@ -125,7 +127,7 @@ function held(wish, answer) {
  * After an acquire that was aborted while a request was under way, and whose
  * connection is closed: gets what may have been granted, and releases it.
  */
-export function* giveBack(replicas, wish, timeoutMs, attempt) {
+function* giveBack(replicas, wish, timeoutMs, attempt) {
   for (let failures = 1; failures <= replicas.urls.length + 1; failures++) {
     const url = replicas.choose();
     const sent = now();
@@ -147,7 +149,7 @@ export function* giveBack(replicas, wish, timeoutMs, attempt) {
  * Extends the lock repeatedly, from now on until it cannot be extended any more.
  * Throws LockLost if it is no longer ours.
  */
-export function* renew(replicas, hold, timeoutMs) {
+function* renew(replicas, hold, timeoutMs) {
   while (yield* extend(replicas, hold, timeoutMs))
     yield { sleepMs: hold.renewInMs };
 }
@@ -156,7 +158,7 @@ export function* renew(replicas, hold, timeoutMs) {
  * Makes an exclusive lock a shared one. Meanwhile it may be renewed, and each of
  * both may get the answer with the new token first.
  */
-export function* downgrade(replicas, hold, timeoutMs) {
+function* downgrade(replicas, hold, timeoutMs) {
   if (hold.grant.isShared) return;
   hold.wantsShared = true;
   if (yield* extend(replicas, hold, timeoutMs, true)) return;
@@ -229,7 +231,7 @@ function* extend(replicas, hold, timeoutMs, isAskedFor = false) {
  * Throws LockLost if the lock had ended. If no server answers, that is only a
  * warning: the lock expires, and other clients wait for that long.
  */
-export function* release(replicas, hold, timeoutMs) {
+function* release(replicas, hold, timeoutMs) {
   let mayBeDone = false; // by a request without an answer that tells
   let answer;
   for (let failures = 1; failures <= replicas.urls.length + 1; failures++) {
@@ -256,3 +258,8 @@ export function* release(replicas, hold, timeoutMs) {
     warn(`${hold.name}: not released; it is free in ` +
       `${(hold.validMs / 1000).toFixed(1)} s (${answer ?? "no answer"})`);
 }
+
+module.exports = {
+  LONGEST_WAIT_MS, debug, warn, Attempt, acquire, giveBack, renew, downgrade,
+  release,
+};

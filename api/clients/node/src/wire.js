@@ -1,13 +1,15 @@
 // One request and its answer.
-import http from "node:http";
-import https from "node:https";
+"use strict";
+
+const http = require("node:http");
+const https = require("node:https");
 
 // A server closes connections that are idle for 75 s. Their number has no limit:
 // an extend must not wait for acquires that wait for locks.
 const KEEP = { keepAlive: true, maxFreeSockets: 20, timeout: 60000 };
 
 /** Connections to the servers. Idle ones do not keep the process running. */
-export class Wires {
+class Wires {
   #plain = new http.Agent(KEEP);
   #tls;
 
@@ -36,7 +38,7 @@ function onConnected(request, connected) {
 }
 
 /** Whether a connection failed because of the server's certificate. */
-export function isUntrusted(error) {
+function isUntrusted(error) {
   return Boolean(error?.isUntrusted);
 }
 
@@ -64,7 +66,7 @@ class Limit {
  * @param {AbortSignal} [signal]
  * @returns {Promise<{status: number, text: string, retryAfter: string}>}
  */
-export function exchange(wires, step, headers, signal) {
+function exchange(wires, step, headers, signal) {
   return new Promise((resolve, reject) => {
     const text = step.body && JSON.stringify(step.body);
     const request = wires.request(new URL(step.url), {
@@ -113,3 +115,5 @@ export function exchange(wires, step, headers, signal) {
     request.end(text);
   });
 }
+
+module.exports = { Wires, isUntrusted, exchange };

@@ -1,12 +1,14 @@
 // What to lock, and how; what became of it.
-import { now } from "./clock.js";
-import { LockLost } from "./errors.js";
+"use strict";
 
-export const ACQUIRE_OPTIONS = ["ttlMs", "waitMs", "owner", "shared", "limit",
+const { now } = require("./clock.js");
+const { LockLost } = require("./errors.js");
+
+const ACQUIRE_OPTIONS = ["ttlMs", "waitMs", "owner", "shared", "limit",
   "permits", "signal"];
 
 /** A mistaken option must not be ignored: `ttl: 30` would be another TTL. */
-export function checkOptions(options, known) {
+function checkOptions(options, known) {
   if (options === null || typeof options !== "object")
     throw new TypeError("options must be an object");
   for (const name of Object.keys(options))
@@ -21,14 +23,14 @@ function checkNumber(options, name, least) {
 }
 
 /** One name or several. */
-export function namesOf(resources) {
+function namesOf(resources) {
   const names = Array.isArray(resources) ? [...resources] : [resources];
   if (names.length === 0 || !names.every((name) => typeof name === "string"))
     throw new TypeError("name at least one resource, as a string");
   return names;
 }
 
-export class Wish {
+class Wish {
   /** Throws a TypeError if that cannot be asked for. */
   constructor(resources, options) {
     checkOptions(options, ACQUIRE_OPTIONS);
@@ -71,7 +73,7 @@ export class Wish {
 }
 
 /** A lock that was granted: until when, and whether it was lost before. */
-export class Hold {
+class Hold {
   constructor(name, grant) {
     this.name = name;
     this.grant = grant;
@@ -120,3 +122,5 @@ export class Hold {
     return this.loss;
   }
 }
+
+module.exports = { ACQUIRE_OPTIONS, checkOptions, namesOf, Wish, Hold };
