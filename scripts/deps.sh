@@ -150,6 +150,8 @@ need_group() {
         need_command npm npm
         need_command tsc node-typescript
         need_command unshare util-linux
+        need_file /usr/sbin/haproxy haproxy
+        need_file /usr/sbin/nginx nginx
         ;;
     page)
         need_command chromium chromium

@@ -11,14 +11,18 @@ import { sleep } from "./lib.mjs";
 
 /** A clock whose readings the test sets. */
 function machine() {
-  const time = { uptimeMs: 5000000, monotonicMs: 40 };
-  const read = makeClock(() => Math.floor(time.uptimeMs / 10) / 100,
-    () => time.monotonicMs);
-  const pass = (ms, sleptMs = 0) => {
+  const time = { uptimeMs: 5000000, monotonicMs: 40, wallMs: 1.8e12 };
+  let looks = 0;
+  const { now: read, surely } = makeClock(() => {
+    looks++;
+    return Math.floor(time.uptimeMs / 10) / 100;
+  }, () => time.monotonicMs, () => Math.floor(time.wallMs));
+  const pass = (ms, sleptMs = 0, steppedMs = 0) => {
     time.monotonicMs += ms;
     time.uptimeMs += ms + sleptMs;
+    time.wallMs += ms + sleptMs + steppedMs;
   };
-  return { read, pass };
+  return { read, surely, pass, looks: () => looks };
 }
 
 test("it runs as the monotonic clock, and does not step back", () => {
@@ -51,8 +55,30 @@ test("it counts what the machine slept, once", () => {
   assert.ok(Math.abs(read() - before - 61100) <= 40);
 });
 
+test("it looks at the uptime every 20 ms, and after a step at once", () => {
+  const { read, pass, looks } = machine();
+  for (let i = 0; i < 1000; i++, pass(0.1)) read();
+  assert.ok(looks() <= 6, `${looks()} looks in 100 ms`);
+  const before = looks();
+  pass(0, 0, -3600000); // somebody sets the wall clock
+  const at = read();
+  assert.equal(looks(), before + 1);
+  pass(0, 60000);
+  assert.ok(read() - at >= 60000 - 20);
+});
+
+test("a step back of the wall clock hides a sleep for 20 ms, or not at all", () => {
+  const { read, surely, pass } = machine();
+  const before = read();
+  pass(1, 60000, -60000);
+  assert.ok(surely() - before >= 60000 - 20);
+  pass(1, 60000, -60000);
+  pass(20);
+  assert.ok(read() - before >= 120000 - 20);
+});
+
 test("without an uptime it is the monotonic clock", () => {
-  const read = makeClock(() => 0, () => 77);
+  const { now: read } = makeClock(() => 0, () => 77, () => 5);
   assert.equal(read(), 77);
 });
 

@@ -1,19 +1,22 @@
 // What a server answers.
 "use strict";
 
-/** The code of an Answer that no server gave. */
+/** The codes of an Answer that no server gave: its detail says why. */
 const UNTRUSTED = "untrusted";
+const NO_ANSWER = "no_answer";
 /** The codes that say that a lock is no longer ours. */
 const ENDED = ["lock_not_found", "not_owner"];
 
 class Answer {
-  constructor(status, body) {
+  /** isRepeated: the server may have got the request twice. */
+  constructor(status, body, isRepeated = false) {
     this.status = status;
     this.body = body;
+    this.isRepeated = isRepeated;
   }
 
   /** The text may be no JSON: a proxy may have answered. */
-  static read(status, text, retryAfter = "") {
+  static read({ status, text, retryAfter, isRepeated }) {
     let body;
     try {
       body = JSON.parse(text);
@@ -24,7 +27,7 @@ class Answer {
       body = {};
     if (!("retry_after_ms" in body) && /^\d{1,9}$/.test(retryAfter))
       body.retry_after_ms = Number(retryAfter) * 1000;
-    return new Answer(status, body);
+    return new Answer(status, body, isRepeated);
   }
 
   get code() {
@@ -102,4 +105,4 @@ function readGrant(answer, sent) {
   };
 }
 
-module.exports = { UNTRUSTED, ENDED, Answer, readGrant };
+module.exports = { NO_ANSWER, UNTRUSTED, ENDED, Answer, readGrant };

@@ -1,25 +1,46 @@
 // Carries out what talk.js and ops.js ask for.
 "use strict";
 
-const { Answer, UNTRUSTED } = require("./answer.js");
+const { alarms } = require("./alarms.js");
+const { Answer, NO_ANSWER, UNTRUSTED } = require("./answer.js");
+const { now } = require("./clock.js");
 const { Identity } = require("./identity.js");
 const { Replicas, shown } = require("./replicas.js");
 const { debug } = require("./talk.js");
-const { exchange, isUntrusted, Wires } = require("./wire.js");
+const { exchange, isUntrusted, reasonOf, Wires } = require("./wire.js");
 
-const LONGEST_TIMER_MS = 2 ** 31 - 1;
+/** What a talk throws that was cancelled, but not by a signal. */
+const CANCELLED = new Error("cancelled");
 
-/** Resolves when the time is up or the signal aborts. */
-function sleep(ms, signal, keepsRunning) {
+/** Ends a talk at once. An AbortSignal would do the same, but costs more than a
+ * request. */
+class Cancel {
+  isCancelled = false;
+  #stop;
+
+  /** What ends the step that is under way; undefined: there is none. */
+  onCancel(stop) {
+    this.#stop = stop;
+  }
+
+  cancel() {
+    if (this.isCancelled) return;
+    this.isCancelled = true;
+    this.#stop?.();
+  }
+}
+
+/** Resolves when the time is up or it is cancelled. */
+function sleep(ms, cancel, keepsRunning) {
   return new Promise((resolve) => {
-    const done = () => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", done);
+    const alarm = alarms.set(now() + ms, () => {
+      cancel.onCancel(undefined);
       resolve(undefined);
-    };
-    const timer = setTimeout(done, Math.min(Math.ceil(ms), LONGEST_TIMER_MS));
-    if (!keepsRunning) timer.unref();
-    signal?.addEventListener("abort", done);
+    }, keepsRunning);
+    cancel.onCancel(() => {
+      alarms.clear(alarm);
+      resolve(undefined);
+    });
   });
 }
 
@@ -37,20 +58,28 @@ class Caller {
   }
 
   /**
-   * Plays a talk to its end. Throws the signal's reason as soon as it aborts.
+   * Plays a talk to its end. Throws the signal's reason as soon as it aborts, and
+   * CANCELLED if it was cancelled otherwise.
    * keepsRunning: whether sleeping keeps the process from ending.
    */
-  async run(talk, { signal, keepsRunning = true } = {}) {
-    let step = talk.next();
-    while (!step.done) {
-      signal?.throwIfAborted();
-      const answer = "sleepMs" in step.value
-        ? await sleep(step.value.sleepMs, signal, keepsRunning)
-        : await this.#send(step.value, signal);
-      signal?.throwIfAborted();
-      step = talk.next(answer);
+  async run(talk, { signal, cancel = new Cancel(), keepsRunning = true } = {}) {
+    const abort = () => cancel.cancel();
+    signal?.addEventListener("abort", abort);
+    try {
+      let step = talk.next();
+      while (!step.done) {
+        if (signal?.aborted) cancel.cancel();
+        if (cancel.isCancelled) throw signal?.reason ?? CANCELLED;
+        const answer = "sleepMs" in step.value
+          ? await sleep(step.value.sleepMs, cancel, keepsRunning)
+          : await this.#send(step.value, cancel);
+        if (cancel.isCancelled) throw signal?.reason ?? CANCELLED;
+        step = talk.next(answer);
+      }
+      return step.value;
+    } finally {
+      signal?.removeEventListener("abort", abort);
     }
-    return step.value;
   }
 
   /** Also keeps close() waiting; the process does not end meanwhile. */
@@ -67,35 +96,41 @@ class Caller {
     this.#wires = undefined;
   }
 
-  /** Undefined: no answer. */
-  async #send(step, signal) {
+  /** Undefined: it was cancelled. */
+  async #send(step, cancel) {
     try {
-      let answer = await this.#exchange(step, signal);
-      const refused = answer.sent.Authorization;
-      if (answer.status === 401 && this.#identity.refresh(refused))
-        answer = await this.#exchange(step, signal);
-      return Answer.read(answer.status, answer.text, answer.retryAfter);
+      let sent = this.#headersOf(step);
+      let answer = await this.#exchange(step, sent, cancel);
+      if (answer.status === 401 && this.#identity.refresh(sent.Authorization)) {
+        sent = this.#headersOf(step);
+        answer = await this.#exchange(step, sent, cancel);
+      }
+      return Answer.read(answer);
     } catch (error) {
-      signal?.throwIfAborted();
-      debug(`${shown(step.url)}: ${error.message}`);
-      if (!isUntrusted(error)) return undefined;
-      return new Answer(0, { code: UNTRUSTED, detail: error.message });
+      if (cancel.isCancelled) return undefined;
+      const reason = reasonOf(error);
+      debug(`${shown(step.url)}: ${reason}`);
+      if (isUntrusted(error))
+        return new Answer(0, { code: UNTRUSTED, detail: reason });
+      return new Answer(0, { code: NO_ANSWER, detail: `no answer: ${reason}` });
     }
   }
 
-  async #exchange(step, signal) {
-    const sent = { ...step.headers, ...this.#identity.headers };
+  #headersOf(step) {
+    return { ...step.headers, ...this.#identity.headers };
+  }
+
+  async #exchange(step, sent, cancel) {
     try {
-      const answer = await exchange(this.#openWires(), step, sent, signal);
-      return { ...answer, sent };
+      return await exchange(this.#openWires(), step, sent, cancel);
     } catch (error) {
-      if (signal?.aborted || !step.url.startsWith("https:") ||
+      if (cancel.isCancelled || !step.url.startsWith("https:") ||
           !this.#identity.refreshTls())
         throw error;
-      // those that wait for answers keep the old ones
+      this.#wires?.retire();
       this.#wires = undefined;
       if (!isUntrusted(error)) throw error;
-      return { ...await exchange(this.#openWires(), step, sent, signal), sent };
+      return exchange(this.#openWires(), step, sent, cancel);
     }
   }
 
@@ -105,4 +140,4 @@ class Caller {
   }
 }
 
-module.exports = { Caller };
+module.exports = { Caller, Cancel };

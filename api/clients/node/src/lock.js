@@ -3,7 +3,9 @@
 
 const { inspect } = require("node:util");
 
-const { LONGEST_SLEEP_MS } = require("./clock.js");
+const { alarms } = require("./alarms.js");
+const { Cancel } = require("./caller.js");
+const { surely } = require("./clock.js");
 const { LockLost } = require("./errors.js");
 const {
   acquire, Attempt, downgrade, giveBack, release, renew, warn,
@@ -18,9 +20,10 @@ class Lock {
   #caller;
   #hold;
   #how;
-  #lost = new AbortController();
-  #stop = new AbortController(); // ends the renewals
-  #timer;
+  #lost; // an AbortController, once somebody asks for its signal
+  #renewals; // a Cancel, while they run
+  #watching; // an alarm, and the next
+  #waiting;
   #released;
   #onEnd;
 
@@ -30,7 +33,8 @@ class Lock {
     this.#how = how;
     this.#onEnd = onEnd;
     this.#watch();
-    this.#renew();
+    this.#waiting = alarms.set(hold.grant.renewAt, () => this.#renew(),
+      how.keepsRunning);
   }
 
   /** Its name in URLs. */
@@ -66,11 +70,17 @@ class Lock {
 
   /** For how many milliseconds work may go on; 0 if it may not. */
   get remainingMs() {
-    return this.#released ? 0 : this.#hold.remainingMs;
+    if (this.#released) return 0;
+    surely(); // has the machine slept since?
+    return this.#hold.remainingMs;
   }
 
   /** Aborts with a LockLost when the lock is lost, or about to end. */
   get signal() {
+    if (!this.#lost) {
+      this.#lost = new AbortController();
+      if (this.#hold.loss) this.#lost.abort(this.#hold.loss);
+    }
     return this.#lost.signal;
   }
 
@@ -80,6 +90,7 @@ class Lock {
    */
   check() {
     if (this.#released) throw new LockLost(`${this.#hold.name}: released`);
+    surely(); // has the machine slept since?
     const loss = this.#hold.findLoss();
     if (!loss) return;
     this.#lose(loss);
@@ -131,30 +142,24 @@ class Lock {
 
   /** Runs beside the renewals: the loss must not wait for an answer. */
   #watch() {
-    const remainingMs = this.#hold.remainingMs;
-    if (remainingMs <= 0) {
-      this.#lose(this.#hold.findLoss());
-      return;
-    }
-    this.#timer = setTimeout(() => this.#watch(),
-      Math.ceil(Math.min(remainingMs, LONGEST_SLEEP_MS)));
-    if (!this.#how.keepsRunning) this.#timer.unref();
+    const loss = this.#hold.findLoss();
+    if (loss) this.#lose(loss);
+    else this.#watching = alarms.set(this.#hold.grant.workUntil,
+      () => this.#watch(), this.#how.keepsRunning);
   }
 
   async #renew() {
     const { replicas, timeoutMs } = this.#caller;
-    const hold = this.#hold;
-    function* talk() {
-      yield { sleepMs: hold.renewInMs };
-      yield* renew(replicas, hold, timeoutMs);
-    }
+    const cancel = new Cancel();
+    this.#renewals = cancel;
     const { keepsRunning } = this.#how;
     try {
-      await this.#caller.run(talk(), { signal: this.#stop.signal, keepsRunning });
+      await this.#caller.run(renew(replicas, this.#hold, timeoutMs),
+        { cancel, keepsRunning });
     } catch (error) {
-      if (this.#stop.signal.aborted) return;
-      this.#lose(error instanceof LockLost ? error
-        : new LockLost(`${hold.name}: renewals failed`, { cause: error }));
+      if (cancel.isCancelled) return;
+      this.#lose(error instanceof LockLost ? error : new LockLost(
+        `${this.#hold.name}: renewals failed`, { cause: error }));
     }
   }
 
@@ -162,12 +167,13 @@ class Lock {
     if (this.#released) return;
     this.#hold.loss ??= loss; // check() may have found it first
     this.#rest();
-    this.#lost.abort(this.#hold.loss);
+    this.#lost?.abort(this.#hold.loss);
   }
 
   #rest() {
-    clearTimeout(this.#timer);
-    this.#stop.abort();
+    alarms.clear(this.#watching);
+    alarms.clear(this.#waiting);
+    this.#renewals?.cancel();
   }
 
   /** Also releases a lost lock: some of its resources may still be locked. */

@@ -17,6 +17,13 @@ function shown(url) {
   return url.replace(/(?<=:\/\/)[^/?#]*@/, "");
 }
 
+/** The URL in ASCII, as it is sent, and without a / at its end. */
+function normal(url) {
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url))
+    throw new TypeError(`not an http:// or https:// URL: ${shown(url)}`);
+  return new URL(url).href.replace(/\/+$/, "");
+}
+
 class Replicas {
   #avoidUntil = new Map();
 
@@ -24,12 +31,9 @@ class Replicas {
   constructor(urls) {
     const all = urls ?? (process.env.REDLOCKD_URL || DEFAULT_URL);
     this.urls = (typeof all === "string" ? all.split(",") : [...all])
-      .map((url) => String(url).trim().replace(/\/+$/, "")).filter(Boolean);
+      .map((url) => String(url).trim()).filter(Boolean).map(normal);
     if (this.urls.length === 0)
       throw new TypeError("name at least one URL of redlockd");
-    for (const url of this.urls)
-      if (!/^https?:\/\//.test(url) || !URL.canParse(url))
-        throw new TypeError(`not an http:// or https:// URL: ${shown(url)}`);
   }
 
   /**

@@ -244,7 +244,7 @@ function* release(replicas, hold, timeoutMs) {
     };
     if (answer?.status === 200) return;
     if (answer?.hasEnded) {
-      if (mayBeDone) return; // that may have been our own release
+      if (mayBeDone || answer.isRepeated) return; // that may have been our own release
       throw new LockLost(`${hold.name}: the lock had ended (${answer})`);
     }
     const isLimited = answer?.status === 429;
