@@ -4,7 +4,7 @@ import test from "node:test";
 import { inspect } from "node:util";
 
 import {
-  acquire, Client, LockHeld, LockLost, RequestRefused, Unavailable, withLock,
+  AbortError, acquire, Client, LockHeld, LockLost, RequestRefused, Unavailable, withLock,
 } from "redlockd-client";
 import {
   cut, grant, late, lost, page, problem, silent, usual,
@@ -126,6 +126,33 @@ test("a server that is silent is left for the next one", async () => {
   assert.equal(one.left.length, 1);
 });
 
+test("a server that hangs holds up who asked it first, and nobody else",
+  async () => {
+    const [one, two] = [await fake(), await fake()];
+    const client = new Client({ urls: [one.url, two.url] });
+    await client.withLock("a", () => {});
+    one.always("POST", silent).always("GET", silent);
+    const first = client.acquire("first", { waitMs: 0 });
+    await sleep(700);
+    for (let i = 0; i < 5; i++) {
+      const began = performance.now();
+      await client.withLock("a", { waitMs: 0 }, () => {});
+      assert.ok(performance.now() - began < 2000);
+      await sleep(400); // the probe hangs, too
+    }
+    assert.ok(one.of("GET").length >= 1, "it was probed");
+    assert.equal(one.of("POST").length, 2);
+    await (await first).release();
+    // when it is back, a probe finds out, and no lock
+    one.always("POST", usual).always("GET", page(200, "{}"));
+    await eventually(async () => {
+      await client.withLock("a", { waitMs: 0 }, () => {});
+      await sleep(100);
+      return one.of("POST").length > 2;
+    }, "it is asked again");
+    assert.ok(one.of("GET").every((got) => got.path === "/readyz"));
+  });
+
 test("held, without waiting and for the whole wait", async () => {
   const server = await fake();
   server.always("POST", HELD);
@@ -190,7 +217,9 @@ test("an abort while it waits closes the connection, leaves nothing", async () =
   await eventually(() => server.requests.length, "the request");
   const reason = new Error("enough");
   controller.abort(reason);
-  assert.equal(await rejection(waiting, Error), reason);
+  const error = await rejection(waiting, AbortError);
+  assert.deepEqual([error.name, error.code, error.message, error.cause],
+    ["AbortError", "ABORT_ERR", "a: aborted", reason]);
   await eventually(() => server.left.length, "the connection is closed");
   await client.close();
   assert.equal(server.of("DELETE").length, 0);
@@ -231,9 +260,12 @@ test("an abort while nothing is asked asks nothing more", async () => {
   await eventually(() => server.requests.length, "the request");
   await sleep(100); // for the answer
   controller.abort();
-  await rejection(waiting, Error);
+  await rejection(waiting, AbortError);
   await rejection(acquire("a", { urls: server.url, signal: controller.signal }),
-    Error); // aborted before
+    AbortError); // aborted before
+  const text = await rejection(new Client({ urls: server.url }).get("a", {
+    signal: AbortSignal.abort("no error at all") }), AbortError);
+  assert.equal(text.cause, "no error at all");
   await sleep(100);
   assert.equal(server.requests.length, 1);
 });
@@ -309,6 +341,19 @@ test("released locks tell so", async () => {
   assert.throws(() => lock.check(), LockLost);
   await rejection(lock.downgrade(), LockLost);
   assert.equal(lock.remainingMs, 0);
-  assert.equal(lock.signal.aborted, false);
+  assert.ok(lock.signal.aborted); // first asked for after the release
   assert.equal(server.of("DELETE").length, 1);
+});
+
+test("a release aborts the signal, before others can have the lock", async () => {
+  const server = await fake();
+  const lock = await acquire("a", { urls: server.url });
+  const { signal } = lock;
+  const released = lock.release();
+  assert.ok(signal.reason instanceof LockLost);
+  assert.match(signal.reason.message, /^a: released$/);
+  await released;
+  let kept;
+  await withLock("a", { urls: server.url }, (one) => { kept = one.signal; });
+  assert.ok(kept.aborted);
 });

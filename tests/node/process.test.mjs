@@ -60,9 +60,10 @@ test("after an abort it stays until nothing is left behind", async () => {
   });
   const { said } = await run(`
     const signal = AbortSignal.timeout(500);
-    await acquire("a", { signal }).catch((error) => console.log(error.name));`,
+    await acquire("a", { signal }).catch((error) =>
+      console.log(error.name, error.cause.name));`,
   server);
-  assert.equal(said, "TimeoutError\n");
+  assert.equal(said, "AbortError TimeoutError\n");
   assert.deepEqual(all, ["granted"]);
   await eventually(() => server.of("DELETE").length === 1, "the release");
   assert.equal(server.of("POST").length, 2);

@@ -90,6 +90,36 @@ test("a lost answer goes to the next replica, and back", () => {
     ["http://one/locks", "http://two/locks", "http://one/locks"]);
 });
 
+test("a replica is avoided for longer each time, and probed", async () => {
+  const replicas = new Replicas(URLS);
+  const due = [];
+  replicas.onDue = (url) => due.push(url);
+  const [one, two] = URLS;
+  const choose = () => replicas.choose();
+  assert.equal(choose(), one);
+  for (let i = 0; i < 64; i++) replicas.avoid(one); // together: that is once
+  assert.deepEqual([choose(), due], [two, []]);
+  await setTimeout(1050);
+  assert.deepEqual([choose(), choose(), due], [two, two, [one]]);
+  replicas.probed(one, false);
+  await setTimeout(1050);
+  assert.deepEqual([choose(), due], [two, [one]]); // now two seconds
+  await setTimeout(1000);
+  assert.deepEqual([choose(), due], [two, [one, one]]);
+  replicas.probed(one, true);
+  assert.equal(choose(), one);
+  replicas.avoid(one); // it only seemed to be back
+  await setTimeout(1050);
+  assert.deepEqual([choose(), due], [two, [one, one]]);
+  replicas.worked(one);
+  assert.equal(choose(), one);
+  replicas.avoid(one);
+  replicas.avoid(two);
+  assert.equal(choose(), one); // it failed before the other
+  replicas.avoid(one);
+  assert.equal(choose(), two);
+});
+
 test("waits are sliced into ten seconds", () => {
   const waited = new Answer(409, { code: "lock_held", waited_ms: 10000,
     retry_after_ms: 60000 });

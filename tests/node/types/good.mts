@@ -1,7 +1,7 @@
 // Uses every public thing, with the types that the package says. It is compiled
 // and run: what the types say must be so.
 import {
-  acquire, Client, Forbidden, Lock, LockHeld, LockLost, RateLimited,
+  AbortError, acquire, Client, Forbidden, Lock, LockHeld, LockLost, RateLimited,
   RedlockdError, RequestRefused, Unauthorized, Unavailable, Untrusted, withLock,
 } from "redlockd-client";
 import type {
@@ -108,6 +108,7 @@ try {
   must(status === 400 && code === "invalid_request", `${status} ${code}`);
 }
 function tell(error: RedlockdError): string {
+  if (error instanceof AbortError) return error.code;
   if (error instanceof RateLimited) return String(error.retryAfterMs + 1);
   if (error instanceof Unavailable) return error.message;
   if (error instanceof Unauthorized || error instanceof Forbidden)

@@ -8,15 +8,18 @@ const NO_ANSWER = "no_answer";
 const ENDED = ["lock_not_found", "not_owner"];
 
 class Answer {
-  /** isRepeated: the server may have got the request twice. */
-  constructor(status, body, isRepeated = false) {
+  /** isRepeated: the server may have got the request twice. isOverdue: it took
+   * its time. */
+  constructor(status, body, { isRepeated = false, isOverdue = false } = {}) {
     this.status = status;
     this.body = body;
     this.isRepeated = isRepeated;
+    this.isOverdue = isOverdue;
   }
 
   /** The text may be no JSON: a proxy may have answered. */
-  static read({ status, text, retryAfter, isRepeated }) {
+  static read(raw) {
+    const { status, text, retryAfter } = raw;
     let body;
     try {
       body = JSON.parse(text);
@@ -27,7 +30,7 @@ class Answer {
       body = {};
     if (!("retry_after_ms" in body) && /^\d{1,9}$/.test(retryAfter))
       body.retry_after_ms = Number(retryAfter) * 1000;
-    return new Answer(status, body, isRepeated);
+    return new Answer(status, body, raw);
   }
 
   get code() {
@@ -47,6 +50,12 @@ class Answer {
   get isDenial() {
     return this.status === 401 || this.status === 403 ||
       this.code === UNTRUSTED;
+  }
+
+  /** Whether the server can be asked for other things, too. */
+  get isTimely() {
+    return this.status > 0 && this.status < 500 && this.status !== 408 &&
+      this.status !== 429 && !this.isDenial && !this.isOverdue;
   }
 
   get hasEnded() {

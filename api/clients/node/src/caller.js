@@ -4,13 +4,14 @@
 const { alarms } = require("./alarms.js");
 const { Answer, NO_ANSWER, UNTRUSTED } = require("./answer.js");
 const { now } = require("./clock.js");
+const { AbortError } = require("./errors.js");
 const { Identity } = require("./identity.js");
 const { Replicas, shown } = require("./replicas.js");
 const { debug } = require("./talk.js");
 const { exchange, isUntrusted, reasonOf, Wires } = require("./wire.js");
 
-/** What a talk throws that was cancelled, but not by a signal. */
-const CANCELLED = new Error("cancelled");
+// for the connection of a probe, and for its answer
+const PROBE_MS = 1000;
 
 /** Ends a talk at once. An AbortSignal would do the same, but costs more than a
  * request. */
@@ -53,27 +54,29 @@ class Caller {
   constructor({ urls, timeoutMs = 5000, ...identity }) {
     if (!(timeoutMs > 0)) throw new TypeError("timeoutMs must be above 0");
     this.replicas = new Replicas(urls);
+    this.replicas.onDue = (url) => this.#probe(url);
     this.timeoutMs = timeoutMs;
     this.#identity = new Identity(identity);
   }
 
   /**
-   * Plays a talk to its end. Throws the signal's reason as soon as it aborts, and
-   * CANCELLED if it was cancelled otherwise.
+   * Plays a talk to its end. Throws an AbortError as soon as the signal aborts or
+   * it is cancelled. what: the talk's subject, for this error.
    * keepsRunning: whether sleeping keeps the process from ending.
    */
-  async run(talk, { signal, cancel = new Cancel(), keepsRunning = true } = {}) {
+  async run(talk, how = {}) {
+    const { what, signal, cancel = new Cancel(), keepsRunning = true } = how;
     const abort = () => cancel.cancel();
     signal?.addEventListener("abort", abort);
     try {
       let step = talk.next();
       while (!step.done) {
         if (signal?.aborted) cancel.cancel();
-        if (cancel.isCancelled) throw signal?.reason ?? CANCELLED;
+        if (cancel.isCancelled) throw new AbortError(what, signal);
         const answer = "sleepMs" in step.value
           ? await sleep(step.value.sleepMs, cancel, keepsRunning)
-          : await this.#send(step.value, cancel);
-        if (cancel.isCancelled) throw signal?.reason ?? CANCELLED;
+          : await this.#ask(step.value, cancel);
+        if (cancel.isCancelled) throw new AbortError(what, signal);
         step = talk.next(answer);
       }
       return step.value;
@@ -94,6 +97,24 @@ class Caller {
     await Promise.all(this.#background);
     this.#wires?.close();
     this.#wires = undefined;
+  }
+
+  /** Whether a replica is back that was avoided, before a lock depends on it. */
+  async #probe(url) {
+    const answer = await this.#send({ method: "GET", url: `${url}/readyz`,
+      timeoutMs: PROBE_MS, isProbe: true }, new Cancel());
+    const { status } = answer;
+    this.replicas.probed(url, status > 0 && status < 500 && status !== 429);
+  }
+
+  /** Sends it, and tells the replicas whether the answer comes in time. */
+  async #ask(step, cancel) {
+    const { replicas } = this;
+    const asked = replicas.urls.find((url) => step.url.startsWith(`${url}/`));
+    step.onOverdue = () => replicas.avoid(asked);
+    const answer = await this.#send(step, cancel);
+    if (answer?.isTimely) replicas.worked(asked);
+    return answer;
   }
 
   /** Undefined: it was cancelled. */

@@ -37,7 +37,9 @@ class Client {
   /** Who holds the lock; null: nobody. */
   get(resources, { signal } = {}) {
     const { replicas, timeoutMs } = this.#caller;
-    return this.#run(inspect(replicas, namesOf(resources), timeoutMs), signal);
+    const names = namesOf(resources);
+    return this.#run(inspect(replicas, names, timeoutMs), names.join(", "),
+      signal);
   }
 
   /** The holder, and then each new one; null while nobody holds the lock. Readers
@@ -48,7 +50,7 @@ class Client {
     let holder;
     while (true) {
       holder = await this.#run(
-        nextHolder(replicas, names, holder, timeoutMs), signal);
+        nextHolder(replicas, names, holder, timeoutMs), names.join(", "), signal);
       yield holder;
     }
   }
@@ -63,7 +65,7 @@ class Client {
     let page = { locks: [], cursor: undefined };
     do {
       page = await this.#run(
-        listPage(replicas, prefix, page.cursor, timeoutMs), signal);
+        listPage(replicas, prefix, page.cursor, timeoutMs), "the list", signal);
       for (const lock of page.locks) {
         if (seen.has(lock.id)) continue;
         seen.add(lock.id);
@@ -78,7 +80,7 @@ class Client {
    */
   forceRelease(id, fencingToken) {
     const { replicas, timeoutMs } = this.#caller;
-    return this.#run(forceRelease(replicas, id, fencingToken, timeoutMs));
+    return this.#run(forceRelease(replicas, id, fencingToken, timeoutMs), id);
   }
 
   /** Closes the connections; the next call opens new ones. */
@@ -90,9 +92,8 @@ class Client {
     return this.close();
   }
 
-  async #run(talk, signal) {
-    signal?.throwIfAborted();
-    return this.#caller.run(talk, { signal });
+  async #run(talk, what, signal) {
+    return this.#caller.run(talk, { what, signal });
   }
 }
 

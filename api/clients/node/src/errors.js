@@ -41,6 +41,20 @@ class RateLimited extends Unavailable {
  */
 class Untrusted extends RedlockdError {}
 
+/**
+ * The signal that was given aborted before it was done. The signal's reason is
+ * the cause.
+ */
+class AbortError extends RedlockdError {
+  constructor(what, signal) {
+    super(`${what}: aborted`, { cause: signal?.reason });
+  }
+
+  get code() {
+    return "ABORT_ERR";
+  }
+}
+
 /** The request is wrong, and would be wrong again. */
 class RequestRefused extends RedlockdError {
   constructor(message, status, code) {
@@ -57,14 +71,11 @@ class Unauthorized extends RequestRefused {}
 class Forbidden extends RequestRefused {}
 
 const ALL = {
-  RedlockdError, LockHeld, LockLost, Unavailable, RateLimited, Untrusted,
-  RequestRefused, Unauthorized, Forbidden,
+  AbortError, RedlockdError, LockHeld, LockLost, Unavailable, RateLimited,
+  Untrusted, RequestRefused, Unauthorized, Forbidden,
 };
 // on the prototype: an own property would be printed with each error
 for (const [value, type] of Object.entries(ALL))
   Object.defineProperty(type.prototype, "name", { value });
 
-module.exports = {
-  RedlockdError, LockHeld, LockLost, Unavailable, RateLimited, Untrusted,
-  RequestRefused, Unauthorized, Forbidden,
-};
+module.exports = ALL;

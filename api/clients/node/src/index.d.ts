@@ -89,7 +89,7 @@ export class Lock implements AsyncDisposable {
   readonly slot: number | undefined;
   /** For how many milliseconds work may go on; 0 if it may not. */
   readonly remainingMs: number;
-  /** Aborts with a LockLost when the lock is lost, or about to end. */
+  /** Aborts with a LockLost when the lock is lost, about to end, or released. */
   readonly signal: AbortSignal;
   /** Throws LockLost unless the lock is still ours. Call it right before each
    * step that cannot be undone. */
@@ -220,6 +220,12 @@ export class RateLimited extends Unavailable {
 
 /** No server has a certificate that we trust. */
 export class Untrusted extends RedlockdError {}
+
+/** The signal that was given aborted; its reason is the cause. */
+export class AbortError extends RedlockdError {
+  private constructor();
+  readonly code: "ABORT_ERR";
+}
 
 /** The request is wrong, and would be wrong again. */
 export class RequestRefused extends RedlockdError {

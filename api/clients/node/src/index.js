@@ -2,12 +2,12 @@
 
 const { acquire, Client, withLock } = require("./client.js");
 const {
-  Forbidden, LockHeld, LockLost, RateLimited, RedlockdError, RequestRefused,
-  Unauthorized, Unavailable, Untrusted,
+  AbortError, Forbidden, LockHeld, LockLost, RateLimited, RedlockdError,
+  RequestRefused, Unauthorized, Unavailable, Untrusted,
 } = require("./errors.js");
 const { Lock } = require("./lock.js");
 
 module.exports = {
-  acquire, Client, Forbidden, Lock, LockHeld, LockLost, RateLimited,
+  AbortError, acquire, Client, Forbidden, Lock, LockHeld, LockLost, RateLimited,
   RedlockdError, RequestRefused, Unauthorized, Unavailable, Untrusted, withLock,
 };

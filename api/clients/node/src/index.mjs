@@ -1,6 +1,6 @@
 // For import; index.js is for require(). Both have the same classes, so that
 // instanceof works between a program's parts.
 export {
-  acquire, Client, Forbidden, Lock, LockHeld, LockLost, RateLimited,
+  AbortError, acquire, Client, Forbidden, Lock, LockHeld, LockLost, RateLimited,
   RedlockdError, RequestRefused, Unauthorized, Unavailable, Untrusted, withLock,
 } from "./index.js";

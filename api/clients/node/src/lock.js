@@ -6,7 +6,7 @@ const { inspect } = require("node:util");
 const { alarms } = require("./alarms.js");
 const { Cancel } = require("./caller.js");
 const { surely } = require("./clock.js");
-const { LockLost } = require("./errors.js");
+const { AbortError, LockLost } = require("./errors.js");
 const {
   acquire, Attempt, downgrade, giveBack, release, renew, warn,
 } = require("./talk.js");
@@ -20,7 +20,7 @@ class Lock {
   #caller;
   #hold;
   #how;
-  #lost; // an AbortController, once somebody asks for its signal
+  #end; // an AbortController, once somebody asks for its signal
   #renewals; // a Cancel, while they run
   #watching; // an alarm, and the next
   #waiting;
@@ -75,13 +75,14 @@ class Lock {
     return this.#hold.remainingMs;
   }
 
-  /** Aborts with a LockLost when the lock is lost, or about to end. */
+  /** Aborts with a LockLost when the lock is lost, about to end, or released. */
   get signal() {
-    if (!this.#lost) {
-      this.#lost = new AbortController();
-      if (this.#hold.loss) this.#lost.abort(this.#hold.loss);
+    if (!this.#end) {
+      this.#end = new AbortController();
+      const loss = this.#hold.loss ?? (this.#released && this.#releaseError());
+      if (loss) this.#end.abort(loss);
     }
-    return this.#lost.signal;
+    return this.#end.signal;
   }
 
   /**
@@ -89,7 +90,7 @@ class Lock {
    * step that cannot be undone.
    */
   check() {
-    if (this.#released) throw new LockLost(`${this.#hold.name}: released`);
+    if (this.#released) throw this.#releaseError();
     surely(); // has the machine slept since?
     const loss = this.#hold.findLoss();
     if (!loss) return;
@@ -118,7 +119,7 @@ class Lock {
    * was lost before. Called again, it tells the same.
    */
   release() {
-    this.#released ??= this.#end();
+    this.#released ??= this.#release();
     return this.#released;
   }
 
@@ -167,7 +168,11 @@ class Lock {
     if (this.#released) return;
     this.#hold.loss ??= loss; // check() may have found it first
     this.#rest();
-    this.#lost?.abort(this.#hold.loss);
+    this.#end?.abort(this.#hold.loss);
+  }
+
+  #releaseError() {
+    return new LockLost(`${this.#hold.name}: released`);
   }
 
   #rest() {
@@ -177,11 +182,13 @@ class Lock {
   }
 
   /** Also releases a lost lock: some of its resources may still be locked. */
-  async #end() {
+  async #release() {
     const { replicas, timeoutMs } = this.#caller;
     let loss = this.#hold.findLoss();
     if (loss) this.#lose(loss);
     this.#rest();
+    // before others can have it: what still works must stop
+    this.#end?.abort(this.#releaseError());
     try {
       await this.#caller.run(release(replicas, this.#hold, timeoutMs));
     } catch (error) {
@@ -205,9 +212,9 @@ async function take(caller, resources, options, how, onEnd) {
   let wish;
   try {
     wish = new Wish(resources, options);
-    signal?.throwIfAborted();
+    if (signal?.aborted) throw new AbortError(wish.name, signal);
     const talk = acquire(replicas, wish, timeoutMs, attempt);
-    const grant = await caller.run(talk, { signal });
+    const grant = await caller.run(talk, { what: wish.name, signal });
     return new Lock(caller, new Hold(wish.name, grant), how, onEnd);
   } catch (error) {
     if (signal?.aborted && attempt.mayBeGranted)

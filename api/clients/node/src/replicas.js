@@ -7,8 +7,9 @@ const {
 } = require("./errors.js");
 
 const DEFAULT_URL = "http://127.0.0.1:8080";
-// a replica that failed is asked last for this long
-const AVOID_MS = 5000;
+// a replica that failed is asked last for this long, and then for twice that
+const AVOID_FIRST_MS = 1000;
+const AVOID_LAST_MS = 60000;
 const BACKOFF_FIRST_MS = 50;
 const BACKOFF_LAST_MS = 2000;
 
@@ -24,8 +25,15 @@ function normal(url) {
   return new URL(url).href.replace(/\/+$/, "");
 }
 
+/**
+ * A replica that failed, or whose answer is overdue, is avoided: for longer each
+ * time, until it answers a request. When that time has passed it is probed, so
+ * that no lock waits to find out.
+ */
 class Replicas {
-  #avoidUntil = new Map();
+  #avoided = new Map();
+  /** Is told which one to probe; undefined: the next request does it. */
+  onDue;
 
   /** @param {string | Iterable<string> | undefined} urls */
   constructor(urls) {
@@ -37,18 +45,59 @@ class Replicas {
   }
 
   /**
-   * The first that did not fail just now. Waiting clients are served in order
-   * only if they ask the same server.
+   * The first that is not avoided; if all are, the one that failed first.
+   * Waiting clients are served in order only if they ask the same server.
    */
   choose() {
+    if (this.#avoided.size === 0) return this.urls[0];
     const time = now();
-    const from = (url) => Math.max(time, this.#avoidUntil.get(url) ?? 0);
+    const usable = this.urls.filter((url) => !this.#isAvoided(url, time));
+    if (usable.length > 0) return usable[0];
+    const failedAt = (url) => this.#avoided.get(url).failedAt;
     return this.urls.reduce((best, url) =>
-      from(url) < from(best) ? url : best);
+      failedAt(url) < failedAt(best) ? url : best);
+  }
+
+  #isAvoided(url, time) {
+    const state = this.#avoided.get(url);
+    if (!state?.isAvoided) return false;
+    if (time < state.until) return true;
+    if (!this.onDue || this.urls.length === 1) return false;
+    if (!state.isProbed) {
+      state.isProbed = true;
+      this.onDue(url);
+    }
+    return true;
   }
 
   avoid(url) {
-    this.#avoidUntil.set(url, now() + AVOID_MS);
+    const time = now();
+    let state = this.#avoided.get(url);
+    if (!state) {
+      state = { isAvoided: false, isProbed: false, until: 0, times: 0 };
+      this.#avoided.set(url, state);
+    }
+    // many requests that fail together count as one
+    if (!state.isAvoided || time >= state.until) {
+      state.until = time +
+        Math.min(AVOID_FIRST_MS * 2 ** state.times, AVOID_LAST_MS);
+      state.times = Math.min(state.times + 1, 10);
+    }
+    state.isAvoided = true;
+    state.failedAt = time;
+  }
+
+  /** It answered a request, in time. */
+  worked(url) {
+    this.#avoided.delete(url);
+  }
+
+  probed(url, isAlive) {
+    const state = this.#avoided.get(url);
+    if (!state) return;
+    state.isProbed = false;
+    if (isAlive) state.isAvoided = false; // if it fails again, for longer
+    else this.avoid(url);
   }
 }
 

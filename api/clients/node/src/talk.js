@@ -22,6 +22,8 @@ const { Hold } = require("./wish.js");
  * @property {object} [body]
  * @property {number} timeoutMs for the connection, and for the answer
  * @property {number} [waitMs] how much later the answer may come
+ * @property {() => void} [onOverdue] by the caller: it should have come by now
+ * @property {boolean} [isProbe] the process does not wait for it
  *
  * @typedef {object} Sleep
  * @property {number} sleepMs

@@ -18,6 +18,8 @@ const IDLE_AT_MOST = 256;
 // A server that closes an idle connection does not yet know of a request that is
 // on its way. What breaks later than this is something else.
 const RACE_MS = 1000;
+// after this time, new requests had better go to another server
+const OVERDUE_MS = 500;
 
 const REASONS = {
   ECONNREFUSED: "the connection was refused",
@@ -72,7 +74,8 @@ class Link {
 
   send(exchange) {
     this.exchange = exchange;
-    this.#socket.ref();
+    if (exchange.isProbe) this.#socket.unref();
+    else this.#socket.ref();
     if (this.isUp) this.#socket.write(exchange.text);
   }
 
@@ -269,11 +272,13 @@ class Exchange {
   #alarm;
   #began = now();
   #isRepeated = false;
+  #isOverdue = false;
 
   constructor(origin, step, headers, cancel, settle) {
     this.text = textOf(origin, step, headers);
     this.#origin = origin;
     this.#step = step;
+    this.isProbe = Boolean(step.isProbe);
     this.#cancel = cancel;
     this.#settle = settle;
   }
@@ -281,27 +286,40 @@ class Exchange {
   start() {
     this.#link = this.#origin.send(this, this.#isRepeated);
     if (this.#link.isUp) this.connected();
-    else this.#limit(this.#step.timeoutMs, "no connection");
+    else this.#limit(this.#step.timeoutMs, 0, "no connection");
     this.#cancel?.onCancel(() => this.#link.fail(new Error("cancelled")));
   }
 
   connected() {
     const { timeoutMs, waitMs = 0 } = this.#step;
-    this.#limit(timeoutMs + waitMs, "no answer");
+    this.#limit(timeoutMs, waitMs, "no answer");
   }
 
   /** A repeat has no more time than the longest first try. */
-  #limit(ms, what) {
-    const { timeoutMs, waitMs = 0 } = this.#step;
-    const end = Math.min(now() + ms, this.#began + 2 * timeoutMs + waitMs);
+  #limit(ms, waitMs, what) {
+    const { timeoutMs, waitMs: wholeWaitMs = 0, onOverdue } = this.#step;
+    const time = now();
+    const end = Math.min(time + ms + waitMs,
+      this.#began + 2 * timeoutMs + wholeWaitMs);
+    const overdue = time + OVERDUE_MS + waitMs;
+    const late = () => this.#link.fail(
+      new Error(`${what} within ${Math.round(ms + waitMs)} ms`));
     alarms.clear(this.#alarm);
-    this.#alarm = alarms.set(end, () =>
-      this.#link.fail(new Error(`${what} within ${Math.round(ms)} ms`)));
+    if (overdue >= end || this.#isOverdue || !onOverdue) {
+      this.#alarm = alarms.set(end, late);
+      return;
+    }
+    this.#alarm = alarms.set(overdue, () => {
+      this.#isOverdue = true;
+      this.#alarm = alarms.set(end, late);
+      onOverdue();
+    });
   }
 
   succeeded(answer) {
     this.#end();
     answer.isRepeated = this.#isRepeated;
+    answer.isOverdue = this.#isOverdue;
     this.#settle.resolve(answer);
   }
 
@@ -332,7 +350,7 @@ class Exchange {
  * @param {Record<string, string>} headers
  * @param {import("./caller.js").Cancel} [cancel]
  * @returns {Promise<{status: number, text: string, retryAfter: string,
- *   isRepeated: boolean}>}
+ *   isRepeated: boolean, isOverdue: boolean}>}
  */
 function exchange(wires, step, headers, cancel) {
   return new Promise((resolve, reject) => {
