@@ -17,8 +17,8 @@ const (
 	shortestTTL = 100 * time.Millisecond
 )
 
-// Forever as Options.Wait: wait until the context ends.
-const Forever time.Duration = -1
+// NoWait as Options.Wait: do not wait.
+const NoWait time.Duration = -1
 
 // Options say what to lock, and how.
 type Options struct {
@@ -26,8 +26,8 @@ type Options struct {
 	Resources []string
 	// TTL is when the lock of a dead holder expires; 0: the server's default.
 	TTL time.Duration
-	// Wait is how long to wait for the lock, and for a server that works; 0: do
-	// not wait; Forever: until the context ends.
+	// Wait is how long to wait for the lock, and for a server that works; 0:
+	// until the context ends; NoWait: do not wait.
 	Wait time.Duration
 	// Owner is shown to clients that find the lock held; "": what the servers
 	// know you as.
@@ -54,7 +54,7 @@ func (o *Options) check() error {
 		return errors.New("a permit has one holder: it cannot be shared")
 	case o.TTL < 0 || o.TTL > 0 && o.TTL < time.Millisecond:
 		return errors.New("the TTL must be at least a millisecond")
-	case o.Wait < 0 && o.Wait != Forever:
+	case o.Wait < 0 && o.Wait != NoWait:
 		return errors.New("the wait is negative")
 	}
 	return nil
@@ -119,8 +119,8 @@ func (t *acquiring) mayHold() bool { return t.isAsked || t.isLost }
 
 func newAcquiring(p parties, o Options, key string, now instant) *acquiring {
 	t := &acquiring{parties: p, options: o, key: key, deadline: forever}
-	if o.Wait != Forever {
-		t.deadline = now.add(o.Wait)
+	if o.Wait != 0 {
+		t.deadline = now.add(longer(0, o.Wait))
 	}
 	return t
 }

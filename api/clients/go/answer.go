@@ -17,8 +17,9 @@ const (
 // answer is what came of a request. Status 0: no server answered, and code and
 // detail say why.
 type answer struct {
-	status int
-	body   fields
+	status    int
+	body      fields
+	isOverdue bool // it took its time
 }
 
 // fields are those of all answers; an unknown value is omitted.
@@ -83,6 +84,12 @@ func (a *answer) isFinal() bool {
 // other identities.
 func (a *answer) isDenial() bool {
 	return a.status == 401 || a.status == 403 || a.code() == untrusted
+}
+
+// isTimely: the server can be asked for other things, too.
+func (a *answer) isTimely() bool {
+	return a.status > 0 && a.status < 500 && a.status != 408 &&
+		a.status != 429 && !a.isDenial() && !a.isOverdue
 }
 
 // isEnd: the lock is no longer ours.

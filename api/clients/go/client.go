@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -21,8 +23,11 @@ const (
 	cleanUpTimeout = 2 * time.Second
 	// a server closes connections that are idle for 75 s
 	idleTimeout   = 60 * time.Second
-	idleAtMost    = 20
+	idleAtMost    = 256 // for each server; more than that wait for locks
 	longestAnswer = 64 << 20
+	// after this time, new requests had better go to another server
+	overdueAfter = 500 * time.Millisecond
+	probeTimeout = time.Second
 )
 
 // Config names the servers, and says who you are. What is omitted is taken from
@@ -81,6 +86,7 @@ func New(config Config) (*Client, error) {
 	}
 	c := &Client{identity: who, clock: now}
 	c.parties = parties{servers, config.Timeout, config.Logf}
+	servers.due = func(url string) { go c.probe(url) }
 	if c.timeout <= 0 {
 		c.timeout = defaultTimeout
 	}
@@ -93,6 +99,7 @@ func New(config Config) (*Client, error) {
 			DialContext:         (&net.Dialer{Timeout: c.timeout}).DialContext,
 			TLSClientConfig:     who.tls,
 			TLSHandshakeTimeout: c.timeout,
+			MaxIdleConns:        0, // no limit
 			MaxIdleConnsPerHost: idleAtMost,
 			IdleConnTimeout:     idleTimeout,
 			DisableCompression:  true,
@@ -133,13 +140,34 @@ func (c *Client) run(ctx context.Context, t talk) error {
 }
 
 func (c *Client) send(ctx context.Context, r *request) *answer {
+	asked := c.replicas.of(r.url)
+	var isOverdue atomic.Bool
+	timer := time.AfterFunc(r.wait+overdueAfter, func() {
+		isOverdue.Store(true)
+		c.replicas.avoid(asked, c.clock())
+	})
+	defer timer.Stop()
 	ctx, cancel := context.WithTimeout(ctx, r.timeout+r.wait)
 	defer cancel()
 	a, refused := c.sendOnce(ctx, r)
 	if a.status == 401 && c.identity.refresh(refused) {
 		a, _ = c.sendOnce(ctx, r)
 	}
+	a.isOverdue = isOverdue.Load()
+	if a.isTimely() {
+		c.replicas.worked(asked)
+	}
 	return a
+}
+
+// probe finds out whether a replica is back that was avoided, before a lock
+// depends on it.
+func (c *Client) probe(url string) {
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	defer cancel()
+	a, _ := c.sendOnce(ctx, &request{method: "GET", url: url + "/readyz"})
+	c.replicas.probed(url, a.status > 0 && a.status < 500 && a.status != 429,
+		c.clock())
 }
 
 // sendOnce also returns the Authorization that was sent.
@@ -182,18 +210,40 @@ func (c *Client) sendOnce(ctx context.Context, r *request) (*answer, string) {
 // failure has the reason without the URL, which may have a password.
 func failure(err error) *answer {
 	a := &answer{body: fields{Code: noAnswer}}
-	if isUntrusted(err) {
-		a.body.Code = untrusted
-	}
 	var around *url.Error
 	if errors.As(err, &around) {
 		err = around.Err
 	}
-	a.body.Detail = err.Error()
-	if errors.Is(err, context.DeadlineExceeded) {
-		a.body.Detail = "no answer in time"
+	if isUntrusted(err) {
+		a.body.Code, a.body.Detail = untrusted, err.Error()
+	} else {
+		a.body.Detail = "no answer: " + reasonOf(err)
 	}
 	return a
+}
+
+// reasonOf says in words why there is no answer.
+func reasonOf(err error) string {
+	var name *net.DNSError
+	var network net.Error
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "the connection was refused"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "the connection was reset"
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return "the answer was cut short"
+	case errors.Is(err, io.EOF):
+		return "the connection was closed"
+	case errors.As(err, &name) && name.IsNotFound:
+		return "the host has no address"
+	case errors.As(err, &name):
+		return "the host's address was not found out"
+	case errors.Is(err, context.DeadlineExceeded),
+		errors.As(err, &network) && network.Timeout():
+		return "it did not come in time"
+	}
+	return err.Error()
 }
 
 // Get returns the holder of a lock, nil if it is free. lock is a resource's name

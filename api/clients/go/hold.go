@@ -45,11 +45,11 @@ func (h *hold) extended(g *grant) {
 	h.grant = next
 }
 
-// remaining is how long the work may go on; 0 if the lock was lost.
+// remaining is how long the work may go on; 0 if the lock was lost or released.
 func (h *hold) remaining() time.Duration {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	if h.loss != nil {
+	if h.loss != nil || h.isReleased {
 		return 0
 	}
 	return longer(0, h.grant.workUntil().sub(h.clock()))

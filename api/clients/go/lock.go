@@ -147,7 +147,7 @@ func (l *Lock) Check() error {
 func (l *Lock) Err() error { return l.hold.err() }
 
 // Remaining is how long the work may go on if the lock is not extended: until a
-// tenth of the TTL before its validity ends. 0: the lock is lost.
+// tenth of the TTL before its validity ends. 0: the lock is lost or released.
 func (l *Lock) Remaining() time.Duration { return l.hold.remaining() }
 
 // FencingToken rises with every grant: the resource should refuse lower ones.

@@ -15,19 +15,33 @@ import (
 
 const (
 	defaultURL = "http://127.0.0.1:8080"
-	// a replica that failed is asked last for this long
-	avoidFor               = 5 * time.Second
+	// a replica that failed is asked last for this long, and then for twice that
+	avoidFirst             = time.Second
+	avoidLast              = time.Minute
+	avoidDoublesAtMost     = 6
 	backoffFirst           = 50 * time.Millisecond
 	backoffLast            = 2 * time.Second
 	backoffDoublesAtMost   = 10
 	randomStepsOfTheDelays = 1 << 20
 )
 
-// replicas are the servers, and which one to ask. Goroutines may share them.
+// replicas are the servers, and which one to ask. A replica that failed, or whose
+// answer is overdue, is avoided: for longer each time, until it answers a request
+// in time. When that time has passed it is probed, so that no lock waits to find
+// out. Goroutines may share them.
 type replicas struct {
-	urls       []string
-	mutex      sync.Mutex
-	avoidUntil map[string]instant
+	urls    []string
+	mutex   sync.Mutex
+	avoided map[string]*avoidance
+	// is told which one to probe; nil: the next request does it
+	due func(url string)
+}
+
+type avoidance struct {
+	is, isProbed bool
+	failed       instant
+	until        instant
+	times        uint
 }
 
 func newReplicas(urls []string) (*replicas, error) {
@@ -38,7 +52,7 @@ func newReplicas(urls []string) (*replicas, error) {
 		}
 		urls = strings.Split(text, ",")
 	}
-	r := &replicas{avoidUntil: map[string]instant{}}
+	r := &replicas{avoided: map[string]*avoidance{}}
 	for _, one := range urls {
 		one = strings.TrimRight(strings.TrimSpace(one), "/")
 		if one == "" {
@@ -87,28 +101,92 @@ func allShown(urls []string) []string {
 	return texts
 }
 
-// choose returns the first that did not fail just now. Waiting clients are
-// served in order only if they ask the same server.
+// choose returns the first that is not avoided; if all are, the one that failed
+// first. Waiting clients are served in order only if they ask the same server.
 func (r *replicas) choose(now instant) string {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	best, bestUntil := "", instant(math.MaxInt64)
+	best, bestFailed, chosen := "", instant(math.MaxInt64), ""
 	for _, one := range r.urls {
-		until := r.avoidUntil[one]
-		if until < now {
-			until = now
-		}
-		if until < bestUntil {
-			best, bestUntil = one, until
+		if !r.isAvoided(one, now) {
+			if chosen == "" {
+				chosen = one
+			}
+		} else if failed := r.avoided[one].failed; failed < bestFailed {
+			best, bestFailed = one, failed
 		}
 	}
+	if chosen != "" {
+		return chosen
+	}
 	return best
+}
+
+func (r *replicas) isAvoided(one string, now instant) bool {
+	a := r.avoided[one]
+	if a == nil || !a.is {
+		return false
+	}
+	if now < a.until {
+		return true
+	}
+	if r.due == nil || len(r.urls) == 1 {
+		return false
+	}
+	if !a.isProbed {
+		a.isProbed = true
+		r.due(one)
+	}
+	return true
 }
 
 func (r *replicas) avoid(one string, now instant) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	r.avoidUntil[one] = now.add(avoidFor)
+	a := r.avoided[one]
+	if a == nil {
+		a = &avoidance{}
+		r.avoided[one] = a
+	}
+	// many requests that fail together count as one
+	if !a.is || now >= a.until {
+		a.until = now.add(shorter(avoidFirst<<a.times, avoidLast))
+		if a.times < avoidDoublesAtMost {
+			a.times++
+		}
+	}
+	a.is, a.failed = true, now
+}
+
+// worked: it answered a request, in time.
+func (r *replicas) worked(one string) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	delete(r.avoided, one)
+}
+
+func (r *replicas) probed(one string, isAlive bool, now instant) {
+	r.mutex.Lock()
+	if a := r.avoided[one]; a != nil {
+		a.isProbed = false
+		if isAlive {
+			a.is = false // if it fails again, for longer
+		}
+	}
+	r.mutex.Unlock()
+	if !isAlive {
+		r.avoid(one, now)
+	}
+}
+
+// of is the replica that a request asks.
+func (r *replicas) of(url string) string {
+	for _, one := range r.urls {
+		if strings.HasPrefix(url, one+"/") {
+			return one
+		}
+	}
+	return ""
 }
 
 // backoff is random, so that clients that failed together do not retry

@@ -10,7 +10,7 @@ import (
 
 const one, two, three = "http://one", "http://two", "http://three"
 
-var order = Options{Resources: []string{"order:42"}, Wait: Forever}
+var order = Options{Resources: []string{"order:42"}}
 
 func TestRepeatsHaveTheSameKeyAndGoToTheNextReplica(t *testing.T) {
 	g := newGame(t, one, two)
@@ -60,8 +60,8 @@ func TestARenewalIsDueFromTheGrantNotFromItsAnswer(t *testing.T) {
 func TestAReplicaThatFailedIsAskedLastForAWhile(t *testing.T) {
 	g := newGame(t, one, two)
 	g.parties.replicas.avoid(one, g.at)
-	equal(t, g.parties.replicas.choose(g.at.add(4999*time.Millisecond)), two)
-	equal(t, g.parties.replicas.choose(g.at.add(5*time.Second)), one)
+	equal(t, g.parties.replicas.choose(g.at.add(999*time.Millisecond)), two)
+	equal(t, g.parties.replicas.choose(g.at.add(time.Second)), one)
 }
 
 func TestALongWaitIsSliced(t *testing.T) {
@@ -96,9 +96,39 @@ func TestHeldWithoutAWaitIsAskedAgainWhenTold(t *testing.T) {
 	equal(t, g.paused(talk, held), 20*time.Millisecond)
 }
 
+func TestAReplicaIsAvoidedForLongerEachTimeAndProbed(t *testing.T) {
+	g := newGame(t, one, two)
+	r, at, due := g.parties.replicas, g.at, 0
+	r.due = func(string) { due++ }
+	for n := 0; n < 64; n++ {
+		r.avoid(one, at) // together: that is once
+	}
+	for _, wait := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
+		before := due
+		equal(t, r.choose(at.add(wait*time.Second-1)), two)
+		equal(t, due, before)
+		at = at.add(wait * time.Second)
+		equal(t, r.choose(at), two)
+		equal(t, r.choose(at), two)
+		equal(t, due, before+1)
+		r.probed(one, false, at)
+	}
+	r.probed(one, true, at)
+	equal(t, r.choose(at), one)
+	r.avoid(one, at) // it only seemed to be back
+	equal(t, r.choose(at.add(59*time.Second)), two)
+	r.worked(one)
+	r.avoid(one, at)
+	r.avoid(two, at.add(1))
+	equal(t, r.choose(at.add(2)), one) // it failed before the other
+	r.avoid(one, at.add(2))
+	equal(t, r.choose(at.add(3)), two)
+}
+
 func TestEachReplicaOnceAndOneOfThemAgain(t *testing.T) {
 	g := newGame(t, one, two)
-	talk := newAcquiring(g.parties, Options{Resources: []string{"a"}}, "k", g.at)
+	talk := newAcquiring(g.parties, Options{Resources: []string{"a"},
+		Wait: NoWait}, "k", g.at)
 	g.asked(talk, nil)
 	g.asked(talk, nobody())
 	g.asked(talk, nobody())
@@ -156,8 +186,7 @@ func TestALimitOfOneReplicaDelaysOnlyTheLast(t *testing.T) {
 
 func TestRetractingGetsTheLockByItsKey(t *testing.T) {
 	g := newGame(t, one, two)
-	options := Options{Resources: []string{"a"}, TTL: time.Minute, Shared: true,
-		Wait: Forever}
+	options := Options{Resources: []string{"a"}, TTL: time.Minute, Shared: true}
 	talk := &retracting{parties: g.parties, options: options, key: "key"}
 	g.asked(talk, nil)
 	r := g.asked(talk, nobody())
@@ -308,7 +337,8 @@ func TestWatching(t *testing.T) {
 	}
 	// after a failure it looks at once: a server that stops does not wait
 	equal(t, g.asked(talk, nobody()).url, two+"/locks/a%2Fb")
-	equal(t, g.asked(talk, holder).url, two+"/locks/a%2Fb?after=7&wait_ms=10000")
+	// a second later, it asks the first again
+	equal(t, g.asked(talk, holder).url, one+"/locks/a%2Fb?after=7&wait_ms=10000")
 	// a server that answers at once all the same is not flooded
 	equal(t, g.paused(talk, holder), time.Second)
 	g.asked(talk, nil)

@@ -3,9 +3,11 @@ package user
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,6 +38,7 @@ func TestWhatIsSentAndWhatIsTold(t *testing.T) {
 	if err := lock.Check(); !errors.Is(err, redlockd.ErrReleased) {
 		t.Fatal(err)
 	}
+	equal(t, lock.Remaining(), 0*time.Second)
 	equal(t, lock.Context().Err(), context.Canceled)
 	equal(t, redlockd.Cause(lock.Context()), context.Canceled)
 }
@@ -54,7 +57,7 @@ func TestPermits(t *testing.T) {
 	equal(t, f.of("POST")[1].body["permits"], 1)
 	f.on("POST", problem(409, "lock_held", nil))
 	_, err := one.Acquire(background, redlockd.Options{
-		Resources: []string{"pool"}, Limit: 3})
+		Resources: []string{"pool"}, Limit: 3, Wait: redlockd.NoWait})
 	isTrue(t, strings.Contains(err.Error(), "too few of 3 permits"), err.Error())
 }
 
@@ -135,7 +138,7 @@ func TestHeld(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, nil).on("POST", heldBy)
 	client := newClient(t, redlockd.Config{}, f)
-	_, err := client.Acquire(background, redlockd.Options{Resources: []string{"a"}})
+	_, err := client.Acquire(background, redlockd.Options{Resources: []string{"a"}, Wait: redlockd.NoWait})
 	equal(t, f.count("POST"), 1)
 	equal(t, f.of("POST")[0].body["wait_ms"], 0)
 	var held *redlockd.HeldError
@@ -155,13 +158,25 @@ func TestHeld(t *testing.T) {
 	acquire(t, client, wanted())
 }
 
+// The same default as in the other packages; the context limits it.
+func TestWithoutAWaitItWaitsUntilTheContextEnds(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, nil).on("POST", heldBy)
+	ctx, cancel := context.WithTimeout(background, 300*time.Millisecond)
+	defer cancel()
+	_, err := newClient(t, redlockd.Config{}, f).Acquire(ctx,
+		redlockd.Options{Resources: []string{"a"}})
+	equal(t, err, context.DeadlineExceeded)
+	equal(t, f.of("POST")[0].body["wait_ms"], 10000)
+}
+
 func TestReadersAreTold(t *testing.T) {
 	t.Parallel()
 	for readers, text := range map[int]string{1: "by a reader", 2: "by 2 readers"} {
 		f := newFake(t, nil).on("POST", problem(409, "lock_held",
 			m{"held_by": m{"mode": "shared", "readers": readers}}))
 		_, err := newClient(t, redlockd.Config{}, f).Acquire(background,
-			redlockd.Options{Resources: []string{"a"}})
+			redlockd.Options{Resources: []string{"a"}, Wait: redlockd.NoWait})
 		var held *redlockd.HeldError
 		isTrue(t, errors.As(err, &held), "held")
 		equal(t, held.Readers, readers)
@@ -198,7 +213,7 @@ func TestUnavailableOnceEachReplicaFailed(t *testing.T) {
 	one.on("POST", cut)
 	two.on("POST", cut)
 	_, err := newClient(t, redlockd.Config{}, one, two).Acquire(background,
-		redlockd.Options{Resources: []string{"a"}})
+		redlockd.Options{Resources: []string{"a"}, Wait: redlockd.NoWait})
 	isTrue(t, errors.Is(err, redlockd.ErrUnavailable), "unavailable")
 	equal(t, one.count("POST")+two.count("POST"), 3)
 }
@@ -277,6 +292,54 @@ func TestAGrantThatComesWithTheEndIsReleased(t *testing.T) {
 
 // ---- the servers ---------------------------------------------------------------
 
+func TestAServerThatHangsHoldsUpNobodyElse(t *testing.T) {
+	t.Parallel()
+	one, two := newFake(t, nil), newFake(t, nil)
+	client := newClient(t, redlockd.Config{}, one, two)
+	o := wanted()
+	must(t, acquire(t, client, o).Release(background))
+	one.on("POST", silent).on("GET", silent)
+	go func() {
+		_, _ = client.Acquire(background, redlockd.Options{
+			Resources: []string{"b"}, Wait: redlockd.NoWait})
+	}()
+	time.Sleep(700 * time.Millisecond)
+	for n := 0; n < 5; n++ {
+		began := time.Now()
+		must(t, acquire(t, client, o).Release(background))
+		isTrue(t, time.Since(began) < 2*time.Second, "it is not held up")
+		time.Sleep(400 * time.Millisecond) // the probe hangs, too
+	}
+	isTrue(t, one.count("GET") >= 1, "it was probed")
+	equal(t, one.count("POST"), 2)
+	// when it is back, a probe finds out, and no lock
+	one.on("POST", nil).on("GET", page(200, "{}"))
+	waitUntil(t, func() bool {
+		must(t, acquire(t, client, o).Release(background))
+		return one.count("POST") > 2
+	}, "it is asked again")
+}
+
+func TestNoAnswerSaysWhy(t *testing.T) {
+	t.Parallel()
+	closed := newFake(t, nil)
+	closed.Close()
+	for _, row := range []struct {
+		f      *fake
+		reason string
+	}{
+		{closed, "no answer: the connection was refused"},
+		{newFake(t, nil).on("POST", cut), "no answer: the connection was closed"},
+		{newFake(t, nil).on("POST", silent), "no answer: it did not come in time"},
+	} {
+		client := newClient(t, redlockd.Config{Timeout: 200 * time.Millisecond}, row.f)
+		_, err := client.Acquire(background, redlockd.Options{
+			Resources: []string{"a"}, Wait: redlockd.NoWait})
+		isTrue(t, errors.Is(err, redlockd.ErrUnavailable), "unavailable")
+		isTrue(t, strings.Contains(err.Error(), row.reason), err.Error())
+	}
+}
+
 func TestURLs(t *testing.T) {
 	f := newFake(t, nil)
 	t.Setenv("REDLOCKD_URL", f.URL+"/ , ")
@@ -287,6 +350,38 @@ func TestURLs(t *testing.T) {
 			t.Fatal(urls)
 		}
 	}
+}
+
+func TestTheConnectionsOfACrowdAreKept(t *testing.T) {
+	t.Parallel()
+	f := newFake(t, nil)
+	client := newClient(t, redlockd.Config{}, f)
+	crowd := func() {
+		// each holds its lock until all have one: so all connections are in use
+		var acquired, done sync.WaitGroup
+		acquired.Add(100)
+		for n := 0; n < 100; n++ {
+			done.Add(1)
+			go func() {
+				defer done.Done()
+				lock, err := client.Acquire(background, wanted())
+				acquired.Done()
+				if err == nil {
+					acquired.Wait()
+					_ = lock.Release(background)
+				}
+			}()
+		}
+		done.Wait()
+	}
+	for n := 0; n < 5; n++ {
+		crowd()
+	}
+	links := map[string]bool{}
+	for _, one := range f.of("") {
+		links[one.client] = true
+	}
+	isTrue(t, len(links) <= 110, fmt.Sprint(len(links), " connections"))
 }
 
 func TestConnectionsAreReused(t *testing.T) {

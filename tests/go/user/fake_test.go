@@ -270,7 +270,7 @@ func newClient(t *testing.T, config redlockd.Config, fakes ...*fake) *redlockd.C
 
 // wanted is a lock of "a" that is waited for.
 func wanted() redlockd.Options {
-	return redlockd.Options{Resources: []string{"a"}, Wait: redlockd.Forever}
+	return redlockd.Options{Resources: []string{"a"}}
 }
 
 // acquire returns a lock that is released with the test, if not before.

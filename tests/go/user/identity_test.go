@@ -191,7 +191,7 @@ func TestNoSecretIsShown(t *testing.T) {
 	f.on("POST", problem(401, "unauthorized", nil), noQuorum)
 	_, err := client.Acquire(background, wanted())
 	f.on("POST", cut)
-	_, other := client.Acquire(background, redlockd.Options{Resources: []string{"a"}})
+	_, other := client.Acquire(background, redlockd.Options{Resources: []string{"a"}, Wait: redlockd.NoWait})
 	text += shownOf(err, other, logged)
 	isTrue(t, len(logged) > 2, "some was logged")
 	for _, hidden := range []string{secret, token, "password",
@@ -215,7 +215,7 @@ func TestLimits(t *testing.T) {
 	}
 	f := newFake(t, nil).on("POST", limited).on("GET", limited)
 	client := newClient(t, redlockd.Config{}, f)
-	_, err := client.Acquire(background, redlockd.Options{Resources: []string{"a"}})
+	_, err := client.Acquire(background, redlockd.Options{Resources: []string{"a"}, Wait: redlockd.NoWait})
 	_, list := client.Locks(background, "")
 	for _, err := range []error{err, list} {
 		var told *redlockd.UnavailableError
@@ -336,7 +336,7 @@ func TestCertificatesOfClients(t *testing.T) {
 	strange.CertFile, strange.KeyFile = ours.file("stranger.pem"), ours.file("stranger.key")
 	for _, config := range []redlockd.Config{trusting, strange} {
 		_, err := newClient(t, config, f).Acquire(background,
-			redlockd.Options{Resources: []string{"a"}})
+			redlockd.Options{Resources: []string{"a"}, Wait: redlockd.NoWait})
 		isTrue(t, errors.Is(err, redlockd.ErrUnavailable), fmt.Sprint(err))
 	}
 	t.Setenv("REDLOCKD_CACERT", mine.CAFile)
@@ -350,7 +350,7 @@ func TestCertificatesOfClients(t *testing.T) {
 		must(t, err)
 		write(t, folder, name, string(text))
 	}
-	_, err := client.Acquire(background, redlockd.Options{Resources: []string{"a"}})
+	_, err := client.Acquire(background, redlockd.Options{Resources: []string{"a"}, Wait: redlockd.NoWait})
 	isTrue(t, errors.Is(err, redlockd.ErrUnavailable), fmt.Sprint(err))
 }
 

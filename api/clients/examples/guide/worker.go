@@ -83,7 +83,7 @@ func round(stop context.Context, locks *redlockd.Client, ttl time.Duration) erro
 		}
 		// not with stop: an order that was begun is finished
 		err := locks.Do(context.Background(), redlockd.Options{
-			Resources: []string{"order:" + order}, TTL: ttl,
+			Resources: []string{"order:" + order}, TTL: ttl, Wait: redlockd.NoWait,
 		}, func(ctx context.Context, lock *redlockd.Lock) error {
 			return ship(ctx, lock, order)
 		})

@@ -50,7 +50,7 @@ func ms(text string) time.Duration {
 func main() {
 	ctx := context.Background()
 	options := redlockd.Options{Resources: []string{os.Args[1]}, TTL: ms(os.Args[2]),
-		Wait: redlockd.Forever, Owner: "holder"}
+		Owner: "holder"}
 	client, err := redlockd.New(redlockd.Config{Timeout: time.Second})
 	if err != nil {
 		log.Fatal(err)

@@ -48,7 +48,7 @@ func acquire(t *testing.T, c *redlockd.Client, o redlockd.Options) *redlockd.Loc
 }
 
 func of(names ...string) redlockd.Options {
-	return redlockd.Options{Resources: names}
+	return redlockd.Options{Resources: names, Wait: redlockd.NoWait}
 }
 
 func isHeld(t *testing.T, c *redlockd.Client, o redlockd.Options) *redlockd.HeldError {
@@ -111,7 +111,7 @@ func TestTheyTakeTurns(t *testing.T) {
 			defer group.Done()
 			for turn := 0; turn < turns; turn++ {
 				o := of("turns")
-				o.TTL, o.Wait = 4*time.Second, redlockd.Forever
+				o.TTL, o.Wait = 4*time.Second, 0
 				err := client.Do(background, o, func(_ context.Context, l *redlockd.Lock) error {
 					if inside != 0 || l.FencingToken() <= number {
 						t.Error("two at once, or a number that does not rise")
@@ -145,7 +145,7 @@ func TestTheyShareAPool(t *testing.T) {
 			defer group.Done()
 			for turn := 0; turn < turns; turn++ {
 				o := of("pool")
-				o.Limit, o.Wait = permits, redlockd.Forever
+				o.Limit, o.Wait = permits, 0
 				err := client.Do(background, o, func(_ context.Context, l *redlockd.Lock) error {
 					slot := l.Slots()[0]
 					mutex.Lock()
@@ -240,7 +240,7 @@ func TestAWaitThatIsCancelledLeavesTheQueue(t *testing.T) {
 	ctx, cancel := context.WithTimeout(background, 300*time.Millisecond)
 	defer cancel()
 	o := of("left")
-	o.Wait = redlockd.Forever
+	o.Wait = 0
 	if _, err := client.Acquire(ctx, o); !errors.Is(err, context.DeadlineExceeded) {
 		t.Fatal(err)
 	}
