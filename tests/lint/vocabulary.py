@@ -40,8 +40,8 @@ OF_HTTP = {"Allow", "Authorization", "Connection", "Content-Encoding",
            "X-Content-Type-Options"}
 # what the packages and the page have of this form that no server sends
 OWN = {"no_answer", "retry_after", "releases_pending", "rounds_widened_total"}
-# a header that no redlockd sends, but a proxy in front of it
-OF_PROXIES = {"keep-alive"}
+# headers that redlockd neither sends nor reads, but proxies do
+OF_PROXIES = {"keep-alive", "proxy-authorization", "user-agent"}
 SNAKE = re.compile(r"\b(?!redlockd_)[a-z]+(?:_[a-z0-9]+)+\b")
 QUERY = re.compile(r"[?&]([a-z_]+)=(?!=)")
 HEADER = re.compile(r"[\"'`]([A-Za-z]+(?:-[A-Za-z]+)+)[\"'`:]")

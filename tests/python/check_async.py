@@ -112,10 +112,11 @@ class Life(Case):
 
 class Loss(Case):
     async def lose(self, fake):
-        """Holds a lock until it is lost; by how long before its `until`."""
+        """Holds a lock until it is lost; how long before its work had to
+        end."""
         with self.assertRaises(LockLost):
             async with AsyncLock("a", urls=fake.url) as lock:
-                until = lock._held.grant.until
+                until = lock._held.grant.work_until
                 try:
                     await asyncio.sleep(20)
                 finally:

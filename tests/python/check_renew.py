@@ -70,7 +70,7 @@ class Renew(WithFake, unittest.TestCase):
         with self.assertRaises(LockLost) as caught:
             with Lock("a", urls=fake.url, on_loss=losses.append,
                       **options) as lock:
-                until = lock._held.grant.until
+                until = lock._held.grant.work_until
                 self.assertTrue(lock.lost.wait(20))
                 at = now()
                 with self.assertRaises(LockLost):

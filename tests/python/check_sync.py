@@ -275,10 +275,12 @@ class Release(Case):
 
     def test_the_answer_was_lost(self):
         one, two = self.fake(), self.fake()
-        one.on("DELETE", cut)
+        # of the kept connection, and of a new one
+        one.on("DELETE", cut, cut)
         two.on("DELETE", GONE)
         with Lock("a", urls=[one.url, two.url]):
             pass
+        self.assertEqual(len(one.of("DELETE")), 2)
         self.assertEqual(len(two.of("DELETE")), 1)
 
     def test_nobody_answers(self):

@@ -68,14 +68,15 @@ class Watches(WithFake, unittest.IsolatedAsyncioTestCase):
 
     def test_servers_may_fail_meanwhile(self):
         fake = self.fake().on(
-            "GET", FREE, cut, problem(503, "shutting_down"),
+            "GET", FREE, cut, cut, problem(503, "shutting_down"),
             problem(429, "too_many_waiters", retry_after_ms=10),
             held("7", fencing_token=7, owner="one"))
         with Client(fake.url) as client:
             seen = list(islice(client.watch("a"), 2))
         self.assertEqual(owners(seen), [None, "one"])
-        # after a failure it looks at once: who stops does not wait
-        self.assertEqual([one.path for one in fake.requests[2:]],
+        # a kept connection that broke was tried again; after a failure it looks
+        # at once: who stops does not wait
+        self.assertEqual([one.path for one in fake.requests[3:]],
                          ["/locks/a"] * 3)
 
     def test_what_is_refused_is_told(self):

@@ -7,7 +7,8 @@ async with AsyncLock("order:42", ttl=30, wait=5) as lock:
     await ship_order(42, fence=lock.fencing_token)
 """
 
-from ._aio import AsyncClient, AsyncLock
+from typing import TYPE_CHECKING, Any
+
 from ._errors import (
     Forbidden,
     LockHeld,
@@ -19,8 +20,11 @@ from ._errors import (
     Unavailable,
     Untrusted,
 )
-from ._ops import HeldLock
 from ._sync import Client, Lock
+
+if TYPE_CHECKING:
+    from ._aio import AsyncClient, AsyncLock
+    from ._ops import HeldLock
 
 __all__ = [
     "AsyncClient",
@@ -38,3 +42,16 @@ __all__ = [
     "Unavailable",
     "Untrusted",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """asyncio takes longer to load than a lock to acquire."""
+    if name in ("AsyncClient", "AsyncLock"):
+        from . import _aio  # noqa: PLC0415
+
+        return getattr(_aio, name)
+    if name == "HeldLock":
+        from . import _ops  # noqa: PLC0415
+
+        return _ops.HeldLock
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

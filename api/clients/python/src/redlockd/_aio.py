@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 
-import httpx
-
-from ._base import LIMITS, Caller, Holder
+from . import _log as log
+from ._base import Caller, Holder, probe
 from ._clock import LONGEST_SLEEP_S
-from ._errors import LockLost
+from ._errors import LockHeld, LockLost
 from ._ops import (
     HeldLock,
     Unknown,
     force_release,
+    get_holder,
+    is_locked,
     list_page,
     next_holder,
 )
+from ._streams import Pool
 from ._talk import (
     Answer,
     Hold,
@@ -28,26 +30,41 @@ from ._talk import (
     Wish,
     acquire,
     downgrade,
-    log,
+    extend,
     release,
     renew,
 )
+from ._wire import Failure
 
 T = TypeVar("T")
 # the event loop holds only weak references to its tasks
-_releases: set[asyncio.Task[Any]] = set()
+_tasks: set[asyncio.Task[Any]] = set()
+
+
+def _start(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    task = asyncio.ensure_future(work)
+    _tasks.add(task)
+    task.add_done_callback(_tasks.discard)
+    return task
 
 
 class AsyncClient(Caller):
     """Connections to the servers, for any number of locks of one event loop."""
 
-    _pool: httpx.AsyncClient | None = None
+    _pool: Pool | None = None
+
+    def _prepare(self) -> None:
+        self._probes: dict[str, asyncio.Task[None]] = {}
+        self._replicas.probe = self._probe
 
     async def aclose(self) -> None:
         """Closes the connections; the next call opens new ones."""
+        for task in self._probes.values():
+            task.cancel()
         pool, self._pool = self._pool, None
         if pool:
-            await pool.aclose()
+            pool.close()
+            await asyncio.sleep(0)  # the loop closes the sockets
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -72,6 +89,12 @@ class AsyncClient(Caller):
             if not cursor:
                 return
 
+    async def get(self, resource: str) -> HeldLock | None:
+        """Who holds the lock; None: nobody."""
+        return await self._run(
+            get_holder(self._replicas, resource, self._timeout_s)
+        )
+
     async def watch(self, resource: str) -> AsyncIterator[HeldLock | None]:
         """Who holds the lock, now and whenever it changes hands; None: nobody.
         Readers who join others, or leave some behind, are no change. It misses
@@ -95,21 +118,24 @@ class AsyncClient(Caller):
             force_release(self._replicas, id, fencing_token, self._timeout_s)
         )
 
-    async def _send(self, step: Send) -> Answer | None:
-        if self._pool is None:
-            self._pool = httpx.AsyncClient(
-                limits=LIMITS,
-                verify=self._identity.context,
-                mounts=self._direct(),
-            )
+    async def _send(self, step: Send) -> Answer:
         pool = self._pool
+        if pool is None or not pool.is_of_this_loop:
+            pool = self._pool = Pool(self._identity)
+        authorization = self._identity.authorization
         try:
-            response = await pool.send(self._request(pool, step))
-            if self._is_other_identity(response):
-                response = await pool.send(self._request(pool, step))
-        except httpx.HTTPError as error:
-            return self._failure(step, error)
-        return self._answer(response)
+            reply = await pool.ask(self._asked(step, authorization))
+            if reply.status == 401 and self._identity.refresh(authorization):
+                authorization = self._identity.authorization
+                reply = await pool.ask(self._asked(step, authorization))
+        except Failure as failure:
+            return self._failure(step, failure)
+        return self._answer(step, reply)
+
+    def _probe(self, url: str) -> None:
+        task = _start(self._run(probe(self._replicas, url)))
+        self._probes[url] = task
+        task.add_done_callback(lambda _: self._probes.pop(url, None))
 
     async def _run(self, talk: Talk[T]) -> T:
         try:
@@ -126,38 +152,57 @@ class AsyncClient(Caller):
 
 
 class _Keeper:
-    """Watches the validity of a lock, extends it, and cancels its block if it
-    is lost. Like asyncio.timeout(), it distinguishes its own cancellation from
-    one by other code, and passes that on."""
+    """Extends a lock, notices when it is lost, and cancels its block then. Like
+    asyncio.timeout(), it distinguishes its own cancellation from one by other
+    code, and passes that on."""
 
-    def __init__(self, client: AsyncClient, hold: Hold) -> None:
+    def __init__(
+        self,
+        client: AsyncClient,
+        hold: Hold,
+        block: asyncio.Task[Any] | None,
+        on_loss: Callable[[LockLost], None] | None,
+    ) -> None:
+        """block: None: there is none."""
         self._client = client
         self._hold = hold
-        task = asyncio.current_task()
-        assert task
-        self._block = task
-        self._has_cancelled = False
-        self._cancelling = task.cancelling()
-        self._tasks = [
-            asyncio.ensure_future(self._watch()),
-            asyncio.ensure_future(self._renew()),
-        ]
+        self._block = block
+        self._on_loss = on_loss
+        self._is_lost = False
+        self._cancelling = block.cancelling() if block else 0
+        self._loop = asyncio.get_running_loop()
+        self._renewals: asyncio.Task[None] | None = None
+        self._timer = self._loop.call_later(self._sleep_s, self._wake)
+
+    @property
+    def _sleep_s(self) -> float:
+        sleep_s = min(self._hold.remaining_s, LONGEST_SLEEP_S)
+        if self._renewals:
+            return sleep_s
+        return min(sleep_s, self._hold.renew_in_s)
+
+    @property
+    def is_of_closed_loop(self) -> bool:
+        return self._loop.is_closed()
 
     def stop(self) -> None:
         """From now on the block is not cancelled."""
-        for task in self._tasks:
-            task.cancel()
+        self._timer.cancel()
+        if self._renewals:
+            self._renewals.cancel()
 
-    async def _watch(self) -> None:
-        """Runs beside the renewals: the loss must not wait for an answer."""
-        while self._hold.remaining_s > 0:
-            sleep_s = min(self._hold.remaining_s, LONGEST_SLEEP_S)
-            await asyncio.sleep(sleep_s)
-        self._lose(LockLost(f"{self._hold.name}: the lock's validity ended"))
+    def _wake(self) -> None:
+        """Runs beside the renewals: the loss must not wait for an answer. Most
+        locks are released before the first of them."""
+        if self._hold.remaining_s <= 0:
+            self._lose(self._hold.late())
+            return
+        if not self._renewals and self._hold.renew_in_s <= 0:
+            self._renewals = _start(self._renew())
+        self._timer = self._loop.call_later(self._sleep_s, self._wake)
 
     async def _renew(self) -> None:
         client = self._client
-        await asyncio.sleep(self._hold.renew_in_s)
         try:
             await client._run(
                 renew(client._replicas, self._hold, client._timeout_s)
@@ -166,22 +211,25 @@ class _Keeper:
             self._lose(loss)
 
     def _lose(self, loss: LockLost) -> None:
-        if self._has_cancelled:
+        if self._is_lost:
             return
-        self._hold.loss = self._hold.loss or loss
-        self._has_cancelled = True
-        self._block.cancel()
+        loss = self._hold.loss = self._hold.loss or loss
+        self._is_lost = True
+        if self._block:
+            self._block.cancel()
+        if self._on_loss:
+            self._loop.call_soon(self._on_loss, loss)
 
     def note(self, loss: LockLost) -> None:
         """The block need not be cancelled if it is about to raise the loss."""
-        if asyncio.current_task() is self._block:
+        if self._block and asyncio.current_task() is self._block:
             self._hold.loss = self._hold.loss or loss
         else:
             self._lose(loss)
 
     def has_ended_block(self, error: BaseException | None) -> bool:
         """Whether the block ended only because we cancelled it."""
-        if not self._has_cancelled:
+        if not self._is_lost or not self._block:
             return False
         if self._block.uncancel() > self._cancelling:
             return False
@@ -189,21 +237,23 @@ class _Keeper:
 
 
 class AsyncLock(Holder):
-    """A lock for an `async with` block, which keeps it until the block is left.
+    """A lock for an `async with` block, which keeps it until the block is left;
+    or for acquire() and release().
 
     ttl: seconds; the server's default if None. wait: seconds to wait for the
     lock, and for a server; None: without a limit. owner: shown to clients that
     find the lock held. limit: so many may hold the resource at once, each with
     a slot of its own; permits: how many slots to take. shared: as a reader;
-    others hold the lock, too, if they are readers. client: its connections are
-    shared between locks.
+    others hold the lock, too, if they are readers. on_loss: called if the lock
+    is lost, with the LockLost. client: its connections are shared between
+    locks.
 
     If the lock is lost, the block is cancelled, and leaving it raises LockLost.
     """
 
     def __init__(
         self,
-        *resources: str,
+        *resources: str | Iterable[str],
         ttl: float | None = None,
         wait: float | None = None,
         owner: str | None = None,
@@ -212,28 +262,26 @@ class AsyncLock(Holder):
         shared: bool = False,
         urls: str | Iterable[str] | None = None,
         client: AsyncClient | None = None,
+        on_loss: Callable[[LockLost], None] | None = None,
     ) -> None:
-        self._wish = Wish(resources, ttl, wait, owner, limit, permits, shared)
+        self._wish = Wish(
+            resources,
+            ttl=ttl,
+            wait=wait,
+            owner=owner,
+            limit=limit,
+            permits=permits,
+            shared=shared,
+        )
         self._client = client or AsyncClient(urls)
         self._is_shared = client is not None
-        self._keeper: _Keeper | None = None
+        self._on_loss = on_loss
         self._is_entered = False
 
+    _keeper: _Keeper | None = None
+
     async def __aenter__(self) -> AsyncLock:
-        if self._is_entered:
-            raise RuntimeError(
-                f"{self._wish.name}: held by this object already"
-            )
-        self._is_entered = True
-        client = self._client
-        talk = acquire(client._replicas, self._wish, client._timeout_s)
-        try:
-            grant = await client._run(talk)
-        except BaseException:
-            await self._leave()
-            raise
-        self._hold = Hold(self._wish.name, grant)
-        self._keeper = _Keeper(client, self._hold)
+        await self._acquire(self._wish.wait, asyncio.current_task())
         return self
 
     async def __aexit__(
@@ -242,37 +290,124 @@ class AsyncLock(Holder):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        keeper, self._keeper = self._keeper, None
-        assert keeper
-        keeper.stop()
-        self._held.find_loss()
-        is_ours = keeper.has_ended_block(error)
-        # a later cancellation does not delay the release
-        ending = asyncio.ensure_future(self._end())
-        _releases.add(ending)
-        ending.add_done_callback(_releases.discard)
-        loss = await asyncio.shield(ending)
+        keeper = self._keeping()
+        loss, is_ours = await self._release(keeper, error)
         if loss and (error is None or is_ours):
             raise loss
         if loss and not isinstance(error, LockLost):
             log.warning("%s; the block raised %r", loss, error)
+
+    async def acquire(
+        self, blocking: bool = True, blocking_timeout: float | None = None
+    ) -> bool:
+        """Without an `async with` block: no task is cancelled if the lock is
+        lost. It is extended in the background until release(), or until nobody
+        refers to this object any more. False: somebody else holds it.
+        blocking_timeout: seconds to wait for it, instead of `wait`."""
+        wait = self._wish.wait if blocking_timeout is None else blocking_timeout
+        try:
+            await self._acquire(wait if blocking else 0.0, None)
+        except LockHeld:
+            return False
+        return True
+
+    async def release(self) -> None:
+        """Lets others have the lock. Raises LockLost if it was lost before."""
+        loss, _ = await self._release(self._keeping(), None)
+        if loss:
+            raise loss
+
+    async def locked(self) -> bool:
+        """Whether anybody holds it: of several resources, one of them; with a
+        limit, so many that the permits cannot be had."""
+        client = self._client
+        talk = is_locked(client._replicas, self._wish, client._timeout_s)
+        try:
+            return await client._run(talk)
+        finally:
+            if not self._is_entered:
+                await self._leave()
+
+    async def owned(self) -> bool:
+        """Whether this object holds it. The servers are not asked."""
+        return self._hold is not None and self._hold.remaining_s > 0
+
+    async def extend(
+        self, additional_time: float, replace_ttl: bool = False
+    ) -> bool:
+        """Extends it by so many seconds; with replace_ttl, to so many from now
+        on. Renewals in the background then extend it to as much each time.
+        Raises LockLost if it is lost, and RequestRefused if it cannot be
+        extended, else returns True."""
+        keeper = self._keeping()
+        ttl_ms = self._extended_ms(additional_time, replace_ttl)
+        client = self._client
+        await self._ask(
+            keeper,
+            extend(client._replicas, self._held, ttl_ms, client._timeout_s),
+        )
+        return True
 
     async def downgrade(self) -> None:
         """Makes an exclusive lock a shared one: no writer gets in between. Stop
         writing before you call it: others may read before it returns. The lock
         gets another token. Raises LockLost if it is lost. There is no way
         back. If this is cancelled, the next renewal does it."""
-        keeper = self._keeper
-        if keeper is None:
-            raise RuntimeError(f"{self._wish.name}: not held")
+        keeper = self._keeping()
         self.check()
         client = self._client
-        talk = downgrade(client._replicas, self._held, client._timeout_s)
+        await self._ask(
+            keeper, downgrade(client._replicas, self._held, client._timeout_s)
+        )
+
+    def __del__(self) -> None:
+        keeper = self._keeper
+        if keeper and not keeper.is_of_closed_loop:
+            keeper.stop()
+            log.warning(
+                "%s: never released, and no longer extended", self._wish.name
+            )
+
+    def _keeping(self) -> _Keeper:
+        if self._keeper is None:
+            raise RuntimeError(f"{self._wish.name}: not held")
+        return self._keeper
+
+    async def _ask(self, keeper: _Keeper, talk: Talk[None]) -> None:
         try:
-            await client._run(talk)
+            await self._client._run(talk)
         except LockLost as loss:
             keeper.note(loss)
             raise
+
+    async def _acquire(
+        self, wait: float | None, block: asyncio.Task[Any] | None
+    ) -> None:
+        if self._is_entered:
+            raise RuntimeError(
+                f"{self._wish.name}: held by this object already"
+            )
+        self._is_entered = True
+        client = self._client
+        talk = acquire(client._replicas, self._wish, wait, client._timeout_s)
+        try:
+            grant = await client._run(talk)
+        except BaseException:
+            await self._leave()
+            raise
+        self._hold = Hold(self._wish.name, grant)
+        self._keeper = _Keeper(client, self._hold, block, self._on_loss)
+
+    async def _release(
+        self, keeper: _Keeper, error: BaseException | None
+    ) -> tuple[LockLost | None, bool]:
+        """Whether it was lost, and whether the block ended because of that."""
+        self._keeper = None
+        keeper.stop()
+        self._held.find_loss()
+        is_ours = keeper.has_ended_block(error)
+        # a later cancellation does not delay the release
+        return await asyncio.shield(_start(self._end())), is_ours
 
     async def _end(self) -> LockLost | None:
         """Also releases a lost lock: some of its resources may still be

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import ipaddress
-import ssl
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-import httpx
-
-from ._identity import File, Identity, is_untrusted
-from ._talk import UNTRUSTED, Answer, Hold, Replicas, Send, Wish, log, shown
-
-# A server closes connections that are idle for 75 s. Their number has no limit:
-# an extend must not wait for acquires that wait for locks.
-LIMITS = httpx.Limits(
-    max_connections=None, max_keepalive_connections=20, keepalive_expiry=60
+from . import _log as log
+from ._errors import LockLost
+from ._identity import File, Identity
+from ._replicas import OVERDUE_S, PROBE_S, Replicas, shown
+from ._talk import (
+    NO_ANSWER,
+    STALE,
+    UNSENT,
+    UNTRUSTED,
+    Answer,
+    Hold,
+    Send,
+    Talk,
+    Wish,
 )
+from ._wire import Ask, Failure, Reply
 
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
+if TYPE_CHECKING:
+    import ssl
 
 
 class Caller:
@@ -64,46 +65,42 @@ class Caller:
     def _prepare(self) -> None:
         """What a kind of client has of its own."""
 
-    def _direct(self) -> dict[str, None]:
-        """Where httpx should use no proxy, even if the environment names one:
-        on this machine, where a proxy would see the token for nothing."""
-        hosts = {httpx.URL(url).host for url in self._replicas.urls}
-        return {
-            f"all://[{host}]" if ":" in host else f"all://{host}": None
-            for host in hosts
-            if _is_loopback(host)
-        }
-
-    def _request(
-        self, pool: httpx.Client | httpx.AsyncClient, step: Send
-    ) -> httpx.Request:
-        return pool.build_request(
-            step.method,
-            step.url,
-            headers={**step.headers, **self._identity.headers},
-            json=step.body,
-            timeout=httpx.Timeout(
-                step.timeout_s, read=step.timeout_s + step.wait_s
+    def _asked(self, step: Send, authorization: str) -> Ask:
+        target = self._replicas.targets[step.url]
+        return Ask(
+            target,
+            target.request(
+                step.method, step.path, step.headers, authorization, step.body
             ),
+            step.timeout_s,
+            step.wait_s,
+            step.is_repeatable,
+            OVERDUE_S,
+            lambda: self._replicas.avoid(step.url),
         )
 
-    def _is_other_identity(self, response: httpx.Response) -> bool:
-        """Whether asking again at once may help."""
-        refused = response.request.headers.get("Authorization")
-        return response.status_code == 401 and self._identity.refresh(refused)
+    def _answer(self, step: Send, reply: Reply) -> Answer:
+        answer = Answer.read(reply.status, reply.content, reply.retry_after)
+        if answer.is_good:
+            self._replicas.works(step.url)
+        return answer
 
-    def _answer(self, response: httpx.Response) -> Answer:
-        return Answer.read(
-            response.status_code,
-            response.content,
-            response.headers.get("Retry-After", ""),
-        )
+    def _failure(self, step: Send, failure: Failure) -> Answer:
+        why = f"no answer: {failure}"
+        code = NO_ANSWER if failure.is_sent else UNSENT
+        if failure.is_stale:
+            code = STALE
+        elif failure.is_untrusted:
+            code, why = UNTRUSTED, str(failure)
+        log.debug("%s: %s", shown(step.url), why)
+        return Answer(0, {"code": code, "detail": why})
 
-    def _failure(self, step: Send, error: httpx.HTTPError) -> Answer | None:
-        log.debug("%s: %s", shown(step.url), error)
-        if is_untrusted(error):
-            return Answer(0, {"code": UNTRUSTED, "detail": str(error)})
-        return None
+
+def probe(replicas: Replicas, url: str) -> Talk[None]:
+    """Asks a replica that failed whether it works again."""
+    answer = yield Send("GET", url, "/readyz", {}, None, PROBE_S)
+    if not answer or not answer.is_good:
+        replicas.avoid(url)
 
 
 class Holder:
@@ -112,11 +109,29 @@ class Holder:
     _wish: Wish
     _hold: Hold | None = None
 
+    def __repr__(self) -> str:
+        names = ", ".join(map(repr, self._wish.resources))
+        state = "not acquired"
+        if self._hold:
+            state = f"fencing_token={self._hold.grant.fencing_token}, "
+            if self._hold.is_released:
+                state += "released"
+            elif self._hold.remaining_s > 0:
+                state += f"{self._hold.remaining_s:.1f} s left"
+            else:
+                state += "lost"
+        return f"<{type(self).__name__} {names}: {state}>"
+
     @property
     def _held(self) -> Hold:
         if self._hold is None:
             raise RuntimeError(f"{self._wish.name}: not acquired")
         return self._hold
+
+    @property
+    def id(self) -> str:
+        """Its name in URLs."""
+        return self._held.grant.id
 
     @property
     def token(self) -> str:
@@ -148,12 +163,22 @@ class Holder:
 
     @property
     def remaining(self) -> float:
-        """For how many seconds the lock is certainly ours; 0.0 if it is not."""
+        """For how many seconds work may go on; 0.0 if it may not. A tenth of
+        the TTL later, others may get the lock."""
         return self._held.remaining_s
 
     def check(self) -> None:
         """Raises LockLost unless the lock is still ours. Call it right
         before each step that cannot be undone."""
-        loss = self._held.find_loss()
+        hold = self._held
+        if hold.is_released:
+            raise LockLost(f"{hold.name}: released")
+        loss = hold.find_loss()
         if loss:
             raise loss
+
+    def _extended_ms(self, additional_time: float, replace_ttl: bool) -> int:
+        """The TTL to ask for."""
+        self.check()
+        left_s = 0.0 if replace_ttl else self._held.validity_s
+        return round((left_s + additional_time) * 1000)

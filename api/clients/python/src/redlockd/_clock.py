@@ -1,5 +1,6 @@
 """The clock by which validity is measured."""
 
+import os
 import time
 
 # It runs on while the machine sleeps, as TTLs on the nodes do. macOS and
@@ -16,3 +17,9 @@ def now() -> float:
     if _BOOTTIME is None:
         return time.monotonic()
     return time.clock_gettime(_BOOTTIME)
+
+
+def uniform(shortest: float, longest: float) -> float:
+    """A random time. The module random takes longer to load."""
+    part = int.from_bytes(os.urandom(4), "big") / 2**32
+    return shortest + (longest - shortest) * part

@@ -6,8 +6,22 @@ from collections.abc import Mapping
 from typing import Any
 
 
+def _restored(
+    kind: type[RedlockdError], args: tuple[Any, ...], fields: dict[str, Any]
+) -> RedlockdError:
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(fields)
+    return error
+
+
 class RedlockdError(Exception):
     """Every error of this package."""
+
+    def __reduce__(self) -> Any:
+        """An exception of its own arguments would be made again from its
+        message alone: that fails, and with it a pool of processes."""
+        return _restored, (type(self), self.args, dict(self.__dict__))
 
 
 class LockHeld(RedlockdError):

@@ -6,11 +6,11 @@ import contextlib
 import functools
 import os
 import re
-import ssl
-from pathlib import Path
-from typing import TypeAlias
+import sys
+from typing import TYPE_CHECKING, TypeAlias
 
-import httpx
+if TYPE_CHECKING:
+    import ssl
 
 File: TypeAlias = str | os.PathLike[str]
 # It is sent in a header as it is.
@@ -20,7 +20,15 @@ _TOKEN = re.compile(r"[!-~]{1,4096}")
 # Reading the certificates takes longer than acquiring a lock.
 @functools.cache
 def _usual_context() -> ssl.SSLContext:
-    return httpx.create_ssl_context()
+    return _new_context(None)
+
+
+def _new_context(ca_file: File | None) -> ssl.SSLContext:
+    import ssl  # noqa: PLC0415 - without TLS nobody waits for it
+
+    context = ssl.create_default_context(cafile=ca_file)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
 
 
 def _no_passphrase() -> str:
@@ -35,12 +43,7 @@ def _context(
         raise ValueError("key_file without cert_file: name its certificate")
     if not ca_file and not cert_file:
         return _usual_context()
-    context = (
-        ssl.create_default_context(cafile=ca_file)
-        if ca_file
-        else httpx.create_ssl_context()
-    )
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context = _new_context(ca_file)
     if cert_file:
         context.load_cert_chain(cert_file, key_file, _no_passphrase)
     return context
@@ -60,7 +63,8 @@ def _checked(text: str, where: str) -> str:
 
 
 def _read(file: File) -> str:
-    text = Path(file).read_text("utf-8", errors="replace")
+    with open(file, encoding="utf-8", errors="replace") as opened:
+        text = opened.read()
     text = text.removesuffix("\n").removesuffix("\r")
     return _checked(text, f"the token file {os.fspath(file)}")
 
@@ -106,10 +110,11 @@ class Identity:
         return self._context or _usual_context()
 
     @property
-    def headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self._token}"} if self._token else {}
+    def authorization(self) -> str:
+        """The header's text; "": we have no token."""
+        return f"Bearer {self._token}" if self._token else ""
 
-    def refresh(self, refused: str | None) -> bool:
+    def refresh(self, refused: str) -> bool:
         """After a 401: reads the file again. Whether the token now differs from
         the refused header: another thread may have read it first. A file that
         cannot be read, or is half written, changes nothing."""
@@ -117,13 +122,10 @@ class Identity:
             return False
         with contextlib.suppress(OSError, ValueError):
             self._token = _read(self._file)
-        return self.headers.get("Authorization") != refused
+        return self.authorization != refused
 
 
-def is_untrusted(error: BaseException | None) -> bool:
+def is_untrusted(error: BaseException) -> bool:
     """Whether a connection failed because of the server's certificate."""
-    while error is not None:
-        if isinstance(error, ssl.SSLCertVerificationError):
-            return True
-        error = error.__cause__ or error.__context__
-    return False
+    ssl = sys.modules.get("ssl")
+    return ssl is not None and isinstance(error, ssl.SSLCertVerificationError)

@@ -12,17 +12,17 @@ from urllib.parse import quote, urlencode
 
 from ._clock import now
 from ._errors import RequestRefused, Unavailable
+from ._replicas import Replicas, shown
 from ._talk import (
     ENDED,
     LONGEST_WAIT_S,
     Answer,
-    Replicas,
     Send,
     Sleep,
     Talk,
+    Wish,
     backoff_s,
     denial,
-    shown,
     unavailable,
 )
 
@@ -76,7 +76,7 @@ def ask(
     denials = 0
     for failures in range(1, len(replicas.urls) + 1):
         url = replicas.choose()
-        answer = yield Send(method, f"{url}{path}", {}, None, timeout_s, wait_s)
+        answer = yield Send(method, url, path, {}, None, timeout_s, wait_s)
         is_denial = answer is not None and answer.is_denial
         is_told = answer is not None and (
             answer.status == 200 or answer.is_final
@@ -125,7 +125,7 @@ def force_release(
     return True
 
 
-# ---- who holds it next -------------------------------------------------------
+# ---- who holds it ------------------------------------------------------------
 
 
 class Unknown(Enum):
@@ -143,6 +143,40 @@ def lock_id(resource: str) -> str:
         return resource
     code = base64.urlsafe_b64encode(resource.encode()).decode()
     return "~" + code.rstrip("=")
+
+
+def _holder(resource: str, answer: Answer) -> HeldLock | None:
+    if answer.status != 200:
+        raise RequestRefused(
+            f"{resource}: {answer}", answer.status, answer.code
+        )
+    return HeldLock.read(answer.body) if answer.body["held"] else None
+
+
+def get_holder(
+    replicas: Replicas, resource: str, timeout_s: float
+) -> Talk[HeldLock | None]:
+    path = f"/locks/{lock_id(resource)}"
+    answer = yield from ask(replicas, "GET", path, timeout_s)
+    return _holder(resource, answer)
+
+
+def is_locked(replicas: Replicas, wish: Wish, timeout_s: float) -> Talk[bool]:
+    """Whether somebody holds one of its resources, or too many of its
+    permits."""
+    if wish.limit is None:
+        for resource in wish.resources:
+            if (yield from get_holder(replicas, resource, timeout_s)):
+                return True
+        return False
+    resource = wish.resources[0]
+    path = f"/pools/{lock_id(resource)}?limit={wish.limit}"
+    answer = yield from ask(replicas, "GET", path, timeout_s)
+    if answer.status != 200:
+        raise RequestRefused(
+            f"{resource}: {answer}", answer.status, answer.code
+        )
+    return len(answer.body["free"]) < wish.permits
 
 
 def _version(last: HeldLock | Unknown | None) -> str:
@@ -182,11 +216,8 @@ def next_holder(
             query, wait_s = "", 0.0
             yield Sleep(max(LOOK_S, getattr(error, "retry_after", 0.0)))
             continue
-        if answer.status != 200:
-            raise RequestRefused(
-                f"{resource}: {answer}", answer.status, answer.code
-            )
+        holder = _holder(resource, answer)
         if answer.body.get("version") != version:
-            return HeldLock.read(answer.body) if answer.body["held"] else None
+            return holder
         query, wait_s = _how_to_wait(version)
         yield Sleep(max(0.0, began + LOOK_S - now()))

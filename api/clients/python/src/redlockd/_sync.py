@@ -6,21 +6,13 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
-from types import TracebackType
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
-import httpx
-
-from ._base import LIMITS, Caller, Holder
-from ._clock import LONGEST_SLEEP_S, now
-from ._errors import LockLost
-from ._ops import (
-    HeldLock,
-    Unknown,
-    force_release,
-    list_page,
-    next_holder,
-)
+from . import _log as log
+from ._base import Caller, Holder, probe
+from ._errors import LockHeld, LockLost
+from ._keeper import Keeper
+from ._sockets import Pool
 from ._talk import (
     Answer,
     Hold,
@@ -30,10 +22,16 @@ from ._talk import (
     Wish,
     acquire,
     downgrade,
-    log,
+    extend,
     release,
     renew,
 )
+from ._wire import Failure
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from ._ops import HeldLock, Unknown
 
 T = TypeVar("T")
 
@@ -43,7 +41,8 @@ class Client(Caller):
 
     def _prepare(self) -> None:
         # by process: a forked child must not use our connections
-        self._pools: dict[int, httpx.Client] = {}
+        self._pools: dict[int, Pool] = {}
+        self._replicas.probe = self._probe
 
     def close(self) -> None:
         """Closes the connections; the next call opens new ones."""
@@ -60,6 +59,8 @@ class Client(Caller):
     def locks(self, prefix: str = "") -> Iterator[HeldLock]:
         """The locks that are held, with resources that begin with prefix. A
         lock that is granted or ends meanwhile may be listed or not."""
+        from ._ops import list_page  # noqa: PLC0415 - locks do without
+
         seen: set[str] = set()  # a lock may be on two pages
         cursor = ""
         while True:
@@ -75,11 +76,21 @@ class Client(Caller):
             if not cursor:
                 return
 
+    def get(self, resource: str) -> HeldLock | None:
+        """Who holds the lock; None: nobody."""
+        from ._ops import get_holder  # noqa: PLC0415
+
+        return self._run(
+            get_holder(self._replicas, resource, self._timeout_s), time.sleep
+        )
+
     def watch(self, resource: str) -> Iterator[HeldLock | None]:
         """Who holds the lock, now and whenever it changes hands; None: nobody.
         Readers who join others, or leave some behind, are no change. It misses
         nobody who holds the lock for a second, and goes on while servers
         fail."""
+        from ._ops import Unknown, next_holder  # noqa: PLC0415
+
         last: HeldLock | Unknown | None = Unknown.UNKNOWN
         while True:
             last = self._run(
@@ -95,31 +106,39 @@ class Client(Caller):
         fencing_token. "all": the locks of all readers. The holder is not told.
         False: no lock with this fencing token, or of a reader, is held
         (any more)."""
+        from ._ops import force_release  # noqa: PLC0415
+
         return self._run(
             force_release(self._replicas, id, fencing_token, self._timeout_s),
             time.sleep,
         )
 
-    def _pool(self) -> httpx.Client:
+    def _pool(self) -> Pool:
         pool = self._pools.get(os.getpid())
         if pool is None:
-            new = httpx.Client(
-                limits=LIMITS,
-                verify=self._identity.context,
-                mounts=self._direct(),
-            )
+            new = Pool(self._identity)
             pool = self._pools.setdefault(os.getpid(), new)
         return pool
 
-    def _send(self, step: Send) -> Answer | None:
+    def _send(self, step: Send) -> Answer:
         pool = self._pool()
+        authorization = self._identity.authorization
         try:
-            response = pool.send(self._request(pool, step))
-            if self._is_other_identity(response):
-                response = pool.send(self._request(pool, step))
-        except httpx.HTTPError as error:
-            return self._failure(step, error)
-        return self._answer(response)
+            reply = pool.ask(self._asked(step, authorization))
+            if reply.status == 401 and self._identity.refresh(authorization):
+                authorization = self._identity.authorization
+                reply = pool.ask(self._asked(step, authorization))
+        except Failure as failure:
+            return self._failure(step, failure)
+        return self._answer(step, reply)
+
+    def _probe(self, url: str) -> None:
+        threading.Thread(
+            target=self._run,
+            args=(probe(self._replicas, url), time.sleep),
+            name="redlockd probe",
+            daemon=True,
+        ).start()
 
     def _run(self, talk: Talk[T], sleep: Callable[[float], None]) -> T:
         try:
@@ -135,84 +154,9 @@ class Client(Caller):
             return result
 
 
-class _Stopped(Exception):
-    """The lock is being released: no more renewals."""
-
-
-class _Keeper:
-    """Watches the validity of a lock, and extends it, in the background."""
-
-    def __init__(
-        self,
-        client: Client,
-        hold: Hold,
-        on_loss: Callable[[LockLost], None] | None,
-    ) -> None:
-        self._client = client
-        self._hold = hold
-        self._on_loss = on_loss
-        self._mutex = threading.Lock()
-        self._ended = threading.Event()  # lost or stopped
-        self.lost = threading.Event()
-        self._spawn(self._watch)
-
-    def stop(self) -> None:
-        """From now on the lock cannot be lost."""
-        with self._mutex:
-            self._ended.set()
-
-    def _spawn(self, work: Callable[[], None]) -> None:
-        name = f"redlockd {self._hold.name}"
-        threading.Thread(target=work, name=name, daemon=True).start()
-
-    def _watch(self) -> None:
-        """Runs until the validity ends. Renewals have a thread of their own:
-        the loss must not wait for an answer or for a name server. That thread
-        starts at the first renewal: most locks are released before."""
-        renew_at = self._hold.grant.renew_at
-        is_renewing = False
-        while self._hold.remaining_s > 0:
-            sleep_s = min(self._hold.remaining_s, LONGEST_SLEEP_S)
-            if not is_renewing:
-                sleep_s = min(sleep_s, max(renew_at - now(), 0.0))
-            if self._ended.wait(sleep_s):
-                return
-            if not is_renewing and now() >= renew_at:
-                is_renewing = True
-                self._spawn(self._renew)
-        self._lose(LockLost(f"{self._hold.name}: the lock's validity ended"))
-
-    def _renew(self) -> None:
-        client = self._client
-        talk = renew(client._replicas, self._hold, client._timeout_s)
-        try:
-            client._run(talk, self._sleep)
-        except LockLost as loss:
-            self._lose(loss)
-        except _Stopped:
-            pass
-        except RuntimeError:
-            if not self._ended.is_set():  # else its client was closed
-                raise
-
-    def _sleep(self, seconds: float) -> None:
-        if self._ended.wait(seconds):
-            raise _Stopped
-
-    def _lose(self, loss: LockLost) -> None:
-        with self._mutex:
-            if self._ended.is_set():
-                return
-            # check() may have found it first
-            loss = self._hold.loss = self._hold.loss or loss
-            self._ended.set()
-        self.lost.set()
-        if self._on_loss:
-            self._on_loss(loss)
-
-
 class Lock(Holder):
-    """A lock for a `with` block, which keeps it until the block is left.
+    """A lock for a `with` block, which keeps it until the block is left; or for
+    acquire() and release().
 
     ttl: seconds; the server's default if None. wait: seconds to wait for the
     lock, and for a server; None: without a limit. owner: shown to clients that
@@ -229,7 +173,7 @@ class Lock(Holder):
 
     def __init__(
         self,
-        *resources: str,
+        *resources: str | Iterable[str],
         ttl: float | None = None,
         wait: float | None = None,
         owner: str | None = None,
@@ -240,33 +184,27 @@ class Lock(Holder):
         client: Client | None = None,
         on_loss: Callable[[LockLost], None] | None = None,
     ) -> None:
-        self._wish = Wish(resources, ttl, wait, owner, limit, permits, shared)
+        self._wish = Wish(
+            resources,
+            ttl=ttl,
+            wait=wait,
+            owner=owner,
+            limit=limit,
+            permits=permits,
+            shared=shared,
+        )
         self._client = client or Client(urls)
         self._is_shared = client is not None
         self._on_loss = on_loss
-        self._keeper: _Keeper | None = None
         self._pid = 0
         self._is_entered = False
         self.lost = threading.Event()
-        """Set when the lock is lost; a new one with each `with`."""
+        """Set when the lock is lost; a new one with each acquire."""
+
+    _keeper: Keeper | None = None
 
     def __enter__(self) -> Lock:
-        if self._is_entered:
-            raise RuntimeError(
-                f"{self._wish.name}: held by this object already"
-            )
-        self._is_entered = True
-        client = self._client
-        talk = acquire(client._replicas, self._wish, client._timeout_s)
-        try:
-            grant = client._run(talk, time.sleep)
-            self._hold = Hold(self._wish.name, grant)
-            self._keeper = _Keeper(client, self._hold, self._on_loss)
-        except BaseException:
-            self._leave()
-            raise
-        self.lost = self._keeper.lost
-        self._pid = os.getpid()
+        self._acquire(self._wish.wait)
         return self
 
     def __exit__(
@@ -275,46 +213,140 @@ class Lock(Holder):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        keeper, self._keeper = self._keeper, None
-        # a forked child has a copy of the lock, which is not its own
-        if keeper is None or os.getpid() != self._pid:
-            self._is_entered = False
-            return
-        keeper.stop()
-        loss = self._held.find_loss()
-        try:
-            self._release()
-        except LockLost as gone:
-            loss = loss or gone
-        finally:
-            self._leave()
+        loss = self._release()
         if loss and error is None:
             raise loss
         if loss and not isinstance(error, LockLost):
             log.warning("%s; the block raised %r", loss, error)
+
+    def acquire(
+        self, blocking: bool = True, blocking_timeout: float | None = None
+    ) -> bool:
+        """Without a `with` block. It is extended in the background until
+        release(), or until nobody refers to this object any more. False:
+        somebody else holds it. blocking_timeout: seconds to wait for it,
+        instead of `wait`."""
+        wait = self._wish.wait if blocking_timeout is None else blocking_timeout
+        try:
+            self._acquire(wait if blocking else 0.0)
+        except LockHeld:
+            return False
+        return True
+
+    def release(self) -> None:
+        """Lets others have the lock. Raises LockLost if it was lost before."""
+        self._keeping()
+        loss = self._release()
+        if loss:
+            raise loss
+
+    def locked(self) -> bool:
+        """Whether anybody holds it: of several resources, one of them; with a
+        limit, so many that the permits cannot be had."""
+        from ._ops import is_locked  # noqa: PLC0415 - most locks do without
+
+        client = self._client
+        talk = is_locked(client._replicas, self._wish, client._timeout_s)
+        try:
+            return client._run(talk, time.sleep)
+        finally:
+            if not self._is_entered:
+                self._leave()
+
+    def owned(self) -> bool:
+        """Whether this object holds it. The servers are not asked."""
+        return self._hold is not None and self._hold.remaining_s > 0
+
+    def extend(self, additional_time: float, replace_ttl: bool = False) -> bool:
+        """Extends it by so many seconds; with replace_ttl, to so many from now
+        on. Renewals in the background then extend it to as much each time.
+        Raises LockLost if it is lost, and RequestRefused if it cannot be
+        extended, else returns True."""
+        keeper = self._keeping()
+        ttl_ms = self._extended_ms(additional_time, replace_ttl)
+        client = self._client
+        self._ask(
+            keeper,
+            extend(client._replicas, self._held, ttl_ms, client._timeout_s),
+        )
+        return True
 
     def downgrade(self) -> None:
         """Makes an exclusive lock a shared one: no writer gets in between. Stop
         writing before you call it: others may read before it returns. The lock
         gets another token. Raises LockLost if it is lost. There is no way
         back. If this is interrupted, the next renewal does it."""
-        keeper = self._keeper
-        if keeper is None or os.getpid() != self._pid:
-            raise RuntimeError(f"{self._wish.name}: not held")
+        keeper = self._keeping()
         self.check()
         client = self._client
-        talk = downgrade(client._replicas, self._held, client._timeout_s)
+        self._ask(
+            keeper, downgrade(client._replicas, self._held, client._timeout_s)
+        )
+
+    def __del__(self) -> None:
+        keeper = self._keeper
+        if keeper and os.getpid() == self._pid:
+            keeper.stop()
+            log.warning(
+                "%s: never released, and no longer extended", self._wish.name
+            )
+
+    def _keeping(self) -> Keeper:
+        # a forked child has a copy of the lock, which is not its own
+        if self._keeper is None or os.getpid() != self._pid:
+            raise RuntimeError(f"{self._wish.name}: not held")
+        return self._keeper
+
+    def _ask(self, keeper: Keeper, talk: Talk[None]) -> None:
         try:
-            client._run(talk, time.sleep)
+            self._client._run(talk, time.sleep)
         except LockLost as loss:
-            keeper._lose(loss)
+            keeper.lose(loss)
             raise
 
-    def _release(self) -> None:
-        """Also for a lost lock: some of its resources may still be locked."""
+    def _acquire(self, wait: float | None) -> None:
+        if self._is_entered:
+            raise RuntimeError(
+                f"{self._wish.name}: held by this object already"
+            )
+        self._is_entered = True
         client = self._client
-        talk = release(client._replicas, self._held, client._timeout_s)
-        client._run(talk, time.sleep)
+        replicas, timeout_s = client._replicas, client._timeout_s
+        talk = acquire(replicas, self._wish, wait, timeout_s)
+        try:
+            grant = client._run(talk, time.sleep)
+            hold = self._hold = Hold(self._wish.name, grant)
+            self._keeper = Keeper(
+                hold,
+                client._run,
+                renew(replicas, hold, timeout_s),
+                self._on_loss,
+            )
+        except BaseException:
+            self._leave()
+            raise
+        self.lost = self._keeper.lost
+        self._pid = os.getpid()
+
+    def _release(self) -> LockLost | None:
+        """Also of a lost lock: some of its resources may still be locked."""
+        keeper, self._keeper = self._keeper, None
+        if keeper is None or os.getpid() != self._pid:
+            self._is_entered = False
+            return None
+        keeper.stop()
+        client = self._client
+        hold = self._held
+        loss = hold.find_loss()
+        try:
+            client._run(
+                release(client._replicas, hold, client._timeout_s), time.sleep
+            )
+        except LockLost as gone:
+            loss = loss or gone
+        finally:
+            self._leave()
+        return loss
 
     def _leave(self) -> None:
         self._is_entered = False

@@ -9,17 +9,14 @@ error.
 from __future__ import annotations
 
 import json
-import logging
 import os
-import random
 import re
 import threading
-import uuid
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from collections.abc import Generator, Iterable, Mapping
+from typing import Any, NamedTuple, TypeVar
 
-from ._clock import now
+from . import _log as log
+from ._clock import now, uniform
 from ._errors import (
     Forbidden,
     LockHeld,
@@ -31,36 +28,41 @@ from ._errors import (
     Unavailable,
     Untrusted,
 )
+from ._replicas import Replicas, shown
 
-log = logging.getLogger("redlockd")
-
-DEFAULT_URL = "http://127.0.0.1:8080"
 # proxies may cut requests after 60 s, some after 15 s
 LONGEST_WAIT_S = 10.0
-# a replica that failed is asked last for this long
-AVOID_S = 5.0
 BACKOFF_FIRST_S, BACKOFF_LAST_S = 0.05, 2.0
 ENDED = ("lock_not_found", "not_owner")
-UNTRUSTED = "untrusted"  # the code of an Answer that no server gave
+MAX_HOLD = "max_hold_reached"
+# Codes of an Answer that no server gave; its status is 0. The request may have
+# been carried out, except after the first two.
+UNTRUSTED = "untrusted"
+UNSENT = "unsent"
+NO_ANSWER = "no_answer"
+STALE = "stale"  # a kept connection had ended: try again at once
+
+# of ids and tokens, which we send as they are
+_WORD = re.compile(r"[!-~]+")
 
 
-@dataclass(frozen=True)
-class Send:
+class Send(NamedTuple):
     method: str
-    url: str
+    url: str  # of the replica
+    path: str
     headers: Mapping[str, str]
     body: Mapping[str, Any] | None
     timeout_s: float  # for the connection, and for the answer
     wait_s: float = 0.0  # how much later the answer may come: the server waits
+    # whether the answer means the same if it is the second request that arrived
+    is_repeatable: bool = True
 
 
-@dataclass(frozen=True)
-class Sleep:
+class Sleep(NamedTuple):
     seconds: float
 
 
-@dataclass(frozen=True)
-class Answer:
+class Answer(NamedTuple):
     status: int
     body: Mapping[str, Any]
 
@@ -87,6 +89,15 @@ class Answer:
         return 300 <= self.status < 500 and self.status not in (408, 429)
 
     @property
+    def is_good(self) -> bool:
+        """Whether the server that gave it works."""
+        return (
+            200 <= self.status < 500
+            and self.status not in (408, 429)
+            and not self.is_denial
+        )
+
+    @property
     def is_denial(self) -> bool:
         """By redlockd or by a gateway in front. Another replica may know other
         identities."""
@@ -106,46 +117,58 @@ T = TypeVar("T")
 Talk = Generator[Step, Answer | None, T]
 
 
-@dataclass(frozen=True)
-class Grant:
+class Grant(NamedTuple):
     id: str
-    token: str = field(repr=False)  # a secret
+    token: str  # a secret
     fencing_token: int
     ttl_ms: int
-    renew_at: float  # on our clock, as the next
+    renew_at: float  # on our clock, as the next ones
+    work_until: float  # by then, work must have ended
     until: float
     slots: tuple[int, ...] = ()  # of a permit
     is_shared: bool = False
+
+    def __repr__(self) -> str:
+        return f"Grant({self.id!r}, {self.fencing_token})"
 
     @staticmethod
     def read(answer: Answer | None, sent: float) -> Grant | None:
         """`sent` is the moment before the request was sent. None: no grant."""
         if answer is None or answer.status not in (200, 201):
             return None
+        body = answer.body
         try:
-            granted = sent + answer.body["elapsed_ms"] / 1000
+            if not _WORD.fullmatch(body["id"] + body["token"]):
+                return None
+            granted = sent + body["elapsed_ms"] / 1000
+            until = granted + body["validity_ms"] / 1000
+            # a tenth of the TTL to end the work; less if little of it was left
+            margin_s = min(body["ttl_ms"], body["validity_ms"]) / 10_000
             return Grant(
-                id=answer.body["id"],
-                token=answer.body["token"],
-                fencing_token=answer.body["fencing_token"],
-                ttl_ms=answer.body["ttl_ms"],
-                renew_at=granted + answer.body["renew_after_ms"] / 1000,
-                until=granted + answer.body["validity_ms"] / 1000,
-                slots=tuple(answer.body.get("slots", ())),
-                is_shared=answer.body.get("mode") == "shared",
+                id=body["id"],
+                token=body["token"],
+                fencing_token=body["fencing_token"],
+                ttl_ms=body["ttl_ms"],
+                renew_at=granted + body["renew_after_ms"] / 1000,
+                work_until=until - margin_s,
+                until=until,
+                slots=tuple(body.get("slots", ())),
+                is_shared=body.get("mode") == "shared",
             )
         except (KeyError, TypeError):
             return None  # cut off, or not from redlockd
 
 
 class Hold:
-    """A lock that was granted: until when, and whether it was lost before."""
+    """A lock that was granted: until when, and whether it was lost before.
+    Work under it ends a tenth of the TTL before its validity does."""
 
     def __init__(self, name: str, grant: Grant) -> None:
         self.name = name
         self.grant = grant
         self.slots = grant.slots
         self.loss: LockLost | None = None
+        self.is_released = False
         # a downgrade has begun: from now on, each extend asks for it
         self.wants_shared = grant.is_shared
         self._mutex = threading.Lock()
@@ -155,13 +178,23 @@ class Hold:
         answer may come last, with the token from before."""
         with self._mutex:
             if self.grant.is_shared and not grant.is_shared:
-                grant = replace(grant, token=self.grant.token, is_shared=True)
-            until = max(self.grant.until, grant.until)
-            self.grant = replace(grant, until=until)
+                grant = grant._replace(token=self.grant.token, is_shared=True)
+            if self.grant.until > grant.until:
+                grant = grant._replace(
+                    until=self.grant.until, work_until=self.grant.work_until
+                )
+            self.grant = grant
 
     @property
     def remaining_s(self) -> float:
-        return 0.0 if self.loss else max(0.0, self.grant.until - now())
+        """For work: less than until the validity ends."""
+        if self.loss or self.is_released:
+            return 0.0
+        return max(0.0, self.grant.work_until - now())
+
+    @property
+    def validity_s(self) -> float:
+        return max(0.0, self.grant.until - now())
 
     @property
     def renew_in_s(self) -> float:
@@ -169,24 +202,40 @@ class Hold:
         return max(0.0, self.grant.renew_at - now())
 
     def find_loss(self) -> LockLost | None:
+        """Before the release."""
         if self.loss is None and self.remaining_s <= 0:
-            self.loss = LockLost(f"{self.name}: the lock's validity ended")
+            self.loss = self.late()
         return self.loss
 
+    def late(self) -> LockLost:
+        return LockLost(f"{self.name}: nothing extended the lock in time")
 
-@dataclass(frozen=True)
+
 class Wish:
     """What to lock, and how."""
 
-    resources: tuple[str, ...]
-    ttl: float | None
-    wait: float | None
-    owner: str | None
-    limit: int | None = None
-    permits: int = 1
-    shared: bool = False
-
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        resources: Iterable[str | Iterable[str]],
+        *,
+        ttl: float | None = None,
+        wait: float | None = None,
+        owner: str | None = None,
+        limit: int | None = None,
+        permits: int = 1,
+        shared: bool = False,
+    ) -> None:
+        self.resources: tuple[str, ...] = tuple(
+            name
+            for each in resources
+            for name in ([each] if isinstance(each, str) else each)
+        )
+        self.ttl = ttl
+        self.wait = wait
+        self.owner = owner
+        self.limit = limit
+        self.permits = permits
+        self.shared = shared
         if not self.resources:
             raise ValueError("name at least one resource")
         if self.limit is not None and len(self.resources) > 1:
@@ -218,43 +267,6 @@ class Wish:
         return body
 
 
-def shown(url: str) -> str:
-    """The URL without a user and a password."""
-    return re.sub(r"(?<=://)[^/?#]*@", "", url)
-
-
-class Replicas:
-    """The servers, and which one to ask. Threads may share it."""
-
-    def __init__(self, urls: str | Iterable[str] | None) -> None:
-        if urls is None:
-            urls = os.environ.get("REDLOCKD_URL") or DEFAULT_URL
-        if isinstance(urls, str):
-            urls = urls.split(",")
-        self.urls: Sequence[str] = [
-            url.strip().rstrip("/") for url in urls if url.strip()
-        ]
-        if not self.urls:
-            raise ValueError("name at least one URL of redlockd")
-        for url in self.urls:
-            if not url.startswith(("http://", "https://")):
-                raise ValueError(
-                    f"not an http:// or https:// URL: {shown(url)}"
-                )
-        self._avoid_until: dict[str, float] = {}
-
-    def choose(self) -> str:
-        """The first that did not fail just now. Waiting clients are served in
-        order only if they ask the same server."""
-        time = now()
-        return min(
-            self.urls, key=lambda url: max(time, self._avoid_until.get(url, 0))
-        )
-
-    def avoid(self, url: str) -> None:
-        self._avoid_until[url] = now() + AVOID_S
-
-
 def denial(what: str, answer: Answer) -> RedlockdError:
     if answer.status == 401:
         return Unauthorized(f"{what}: {answer}", 401, answer.code)
@@ -279,15 +291,17 @@ def unavailable(what: str, answer: Answer | None, why: str) -> Unavailable:
 def backoff_s(failures: int, answer: Answer | None) -> float:
     """Random, so that clients that failed together do not retry together."""
     longest = min(BACKOFF_LAST_S, BACKOFF_FIRST_S * 2.0 ** min(failures, 10))
-    delay = random.uniform(longest / 2, longest)
+    delay = uniform(longest / 2, longest)
     return max(delay, answer.retry_after_s) if answer else delay
 
 
-def acquire(replicas: Replicas, wish: Wish, timeout_s: float) -> Talk[Grant]:
+def acquire(
+    replicas: Replicas, wish: Wish, wait: float | None, timeout_s: float
+) -> Talk[Grant]:
     """Asks until the lock is ours or the time is up. All requests have one key:
     if an answer with a grant was lost, the next request gets the same lock."""
-    headers = {"Idempotency-Key": uuid.uuid4().hex}
-    deadline = float("inf") if wish.wait is None else now() + wish.wait
+    headers = {"Idempotency-Key": os.urandom(16).hex()}
+    deadline = float("inf") if wait is None else now() + wait
     failures = denials = 0
     while True:
         wait_s = min(max(deadline - now(), 0.0), LONGEST_WAIT_S)
@@ -295,10 +309,10 @@ def acquire(replicas: Replicas, wish: Wish, timeout_s: float) -> Talk[Grant]:
         url = replicas.choose()
         sent = now()
         answer = yield Send(
-            "POST", f"{url}/locks", headers, body, timeout_s, wait_s
+            "POST", url, "/locks", headers, body, timeout_s, wait_s
         )
         grant = Grant.read(answer, sent)
-        if grant and grant.until > now():
+        if grant and grant.work_until > now():
             return grant
         left_s = deadline - now()
         if answer and answer.code in ("lock_held", "too_many_readers"):
@@ -321,8 +335,8 @@ def acquire(replicas: Replicas, wish: Wish, timeout_s: float) -> Talk[Grant]:
         # each replica once, and one of them again
         if left_s <= 0 and failures > len(replicas.urls):
             raise unavailable(f"{wish.name}: no server grants it", answer, why)
-        log.log(
-            logging.WARNING if failures == 1 else logging.INFO,
+        tell = log.warning if failures == 1 else log.info
+        tell(
             "%s: not acquired yet, trying again (%s)",
             wish.name,
             why,
@@ -346,7 +360,7 @@ def held(wish: Wish, answer: Answer) -> LockHeld:
 def renew(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[None]:
     """Extends the lock repeatedly, from now on until it cannot be extended any
     more. Raises LockLost if it is no longer ours."""
-    while (yield from extend(replicas, hold, timeout_s)):
+    while (yield from _extend(replicas, hold, timeout_s)):
         yield Sleep(hold.renew_in_s)
 
 
@@ -357,30 +371,39 @@ def downgrade(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[None]:
     if hold.grant.is_shared:
         return
     hold.wants_shared = True
-    if not (yield from extend(replicas, hold, timeout_s, is_asked_for=True)):
-        raise RequestRefused(
-            f"{hold.name}: it cannot be extended any more",
-            409,
-            "max_hold_reached",
-        )
+    try:
+        yield from extend(replicas, hold, hold.grant.ttl_ms, timeout_s)
+    except RequestRefused as refused:
+        if refused.code != MAX_HOLD:
+            hold.wants_shared = False  # no server has begun it
+        raise
 
 
 def extend(
+    replicas: Replicas, hold: Hold, ttl_ms: int, timeout_s: float
+) -> Talk[None]:
+    """Because somebody asks for it; renewals then have this TTL, too."""
+    if not (yield from _extend(replicas, hold, timeout_s, ttl_ms)):
+        raise RequestRefused(
+            f"{hold.name}: it cannot be extended any more", 409, MAX_HOLD
+        )
+
+
+def _extend(
     replicas: Replicas,
     hold: Hold,
     timeout_s: float,
-    *,
-    is_asked_for: bool = False,
+    ttl_ms: int | None = None,
 ) -> Talk[bool]:
-    """False: the lock cannot be extended, and ends with its validity.
-    is_asked_for: not a renewal, but a downgrade, which servers may refuse."""
+    """False: the lock cannot be extended, and ends with its validity. ttl_ms:
+    not a renewal, but asked for; servers may refuse that."""
     failures = refusals = 0
     while True:
         left_s = hold.remaining_s
         if left_s <= 0:
-            raise LockLost(f"{hold.name}: the lock's validity ended")
+            raise hold.late()
         url = replicas.choose()
-        body: dict[str, Any] = {"ttl_ms": hold.grant.ttl_ms}
+        body: dict[str, Any] = {"ttl_ms": ttl_ms or hold.grant.ttl_ms}
         # asked with either token, a server finds the lock in either mode
         wants_shared = hold.wants_shared
         if wants_shared:
@@ -390,7 +413,8 @@ def extend(
         # so another replica can be asked
         answer = yield Send(
             "PUT",
-            f"{url}/locks/{hold.grant.id}/extend",
+            url,
+            f"/locks/{hold.grant.id}/extend",
             {"X-Lock-Token": hold.grant.token},
             body,
             min(timeout_s, left_s / 4),
@@ -403,20 +427,19 @@ def extend(
             continue  # the token may have changed meanwhile
         if answer and answer.code in ENDED:
             raise LockLost(f"{hold.name}: the lock ended ({answer})")
-        if answer and answer.code == "max_hold_reached":
+        if answer and answer.code == MAX_HOLD:
             log.warning("%s: no longer extended (%s)", hold.name, answer)
             return False
-        if is_asked_for and answer and answer.is_final:
+        if ttl_ms and answer and answer.is_final:
             refusals += 1
             if refusals == failures + 1 >= len(replicas.urls):
-                hold.wants_shared = False  # no server has begun it
                 raise refusal(hold.name, answer)
         failures += 1
         replicas.avoid(url)
         log.warning(
             "%s: not extended yet (%s: %s)",
             hold.name,
-            url,
+            shown(url),
             answer or "no answer",
         )
         yield Sleep(min(backoff_s(failures, answer), hold.remaining_s / 4))
@@ -425,15 +448,20 @@ def extend(
 def release(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[None]:
     """Raises LockLost if the lock had ended. If no server answers, that is only
     logged: the lock expires, and other clients wait for that long."""
+    hold.is_released = True
     may_be_done = False  # by a request without an answer that tells
-    for failures in range(1, len(replicas.urls) + 2):
+    failures = 0
+    while failures <= len(replicas.urls):
         url = replicas.choose()
         answer = yield Send(
             "DELETE",
-            f"{url}/locks/{hold.grant.id}",
+            url,
+            f"/locks/{hold.grant.id}",
             {"X-Lock-Token": hold.grant.token},
             None,
             timeout_s,
+            # the second one may be told that the lock had ended
+            is_repeatable=False,
         )
         if answer and answer.status == 200:
             return
@@ -442,16 +470,21 @@ def release(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[None]:
             if may_be_done:
                 return
             raise LockLost(f"{hold.name}: the lock had ended ({answer})")
-        if not answer or not (answer.is_denial or answer.status == 429):
+        if not answer or not (
+            answer.is_denial or answer.status == 429 or answer.code == UNSENT
+        ):
             may_be_done = True
+        failures += 1
+        if answer and answer.code == STALE:
+            continue
         replicas.avoid(url)
-        if hold.remaining_s <= 0:
+        if hold.validity_s <= 0:
             break
         told = answer if answer and answer.status == 429 else None
-        yield Sleep(min(backoff_s(failures, told), hold.remaining_s))
+        yield Sleep(min(backoff_s(failures, told), hold.validity_s))
     log.warning(
         "%s: not released; it is free in %.1f s (%s)",
         hold.name,
-        hold.remaining_s,
+        hold.validity_s,
         answer or "no answer",
     )

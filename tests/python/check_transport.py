@@ -1,0 +1,354 @@
+"""Connections to servers that misbehave, of threads and of asyncio."""
+from __future__ import annotations
+
+import asyncio
+import pathlib
+import shutil
+import socket
+import tempfile
+import threading
+import unittest
+from unittest import mock
+
+import fake
+from fake import WithFake
+from ports import free_ports
+from processes import end, spawn
+from raw import (GRANT, Raw, ends, ends_when_idle, hangs, resets, says, whole)
+from redlockd import AsyncClient, AsyncLock, Client, Lock, Unavailable
+from redlockd._clock import now
+from redlockd._streams import Line
+from waiting import wait_until
+
+CHUNKED = (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+           b"%x\r\n%s\r\n0\r\n\r\n" % (len(GRANT), GRANT))
+
+
+class Threads:
+    """The same calls for both kinds of clients."""
+
+    def __init__(self, *words, **named):
+        self.client = Client(*words, **named)
+
+    def acquire(self, **named):
+        lock = Lock("a", client=self.client, **named)
+        lock.acquire()
+        return lock
+
+    def release(self, lock):
+        lock.release()
+
+    def close(self):
+        self.client.close()
+
+
+class Loop:
+    def __init__(self, *words, **named):
+        self.runner = asyncio.Runner()
+        self.client = AsyncClient(*words, **named)
+
+    def acquire(self, **named):
+        lock = AsyncLock("a", client=self.client, **named)
+        self.runner.run(lock.acquire())
+        return lock
+
+    def release(self, lock):
+        self.runner.run(lock.release())
+
+    def close(self):
+        self.runner.run(self.client.aclose())
+        self.runner.close()
+
+
+class Case(WithFake, unittest.TestCase):
+    def raw(self, *script, **named):
+        raw = Raw(*script, **named)
+        self.addCleanup(raw.close)
+        return raw
+
+    def kinds(self):
+        """Each with a new server."""
+        for kind in Threads, Loop:
+            with self.subTest(kind.__name__):
+                yield kind
+
+    def cycle(self, kind, raw):
+        user = kind(raw.url)
+        user.release(user.acquire())
+        user.close()
+
+
+class Answers(Case):
+    def test_forms_of_a_good_answer(self):
+        early = b"HTTP/1.1 102 Processing\r\n\r\n"
+        for name, action, connections in (
+                ("chunked", says(CHUNKED[:60], CHUNKED[60:]), 1),
+                ("interim", says(early, early + whole()), 1),
+                ("close", says(whole(head=b"HTTP/1.1 200 OK\r\n"
+                                     b"Connection: close\r\n")), 2),
+                ("until the end", says(b"HTTP/1.1 200 OK\r\n\r\n" + GRANT,
+                                       then_ends=True), 2),
+                ("more", says(whole() + b"HTTP/1.1 200 OK\r\n"), 2)):
+            for kind in self.kinds():
+                raw = self.raw(action)
+                self.cycle(kind, raw)
+                with self.subTest(name):
+                    self.assertEqual(raw.methods(), ["POST", "DELETE"])
+                    self.assertEqual(raw.connections, connections)
+
+    def test_bad_answers_are_told_and_nothing_is_kept(self):
+        long = says(b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000)
+        for action, reason in (
+                (ends, "closed without an answer"),
+                (resets, "reset"),
+                (says(whole()[:-1], then_ends=True), "cut short"),
+                (says(b"SSH-2.0-OpenSSH_9.2\r\n"), "no HTTP answer"),
+                (long, "too long"), (hangs, "no answer in time")):
+            for kind in self.kinds():
+                raw = self.raw(rest=action)
+                user = kind(raw.url, timeout=0.3)
+                with self.assertRaisesRegex(Unavailable, reason):
+                    user.acquire(wait=0)
+                self.assertEqual(raw.connections, 2)
+                user.close()
+
+    def test_why_there_is_no_connection(self):
+        port, = free_ports(1)
+        for kind in self.kinds():
+            user = kind(f"http://127.0.0.1:{port}")
+            with self.assertRaisesRegex(Unavailable, "connection refused"):
+                user.acquire(wait=0)
+            user.close()
+
+    def test_a_byte_now_and_then_does_not_delay_the_end(self):
+        for kind in self.kinds():
+            server = self.fake().on("POST", rest=fake.trickle)
+            user = kind(server.url, timeout=0.3)
+            began = now()
+            with self.assertRaisesRegex(Unavailable, "in time"):
+                user.acquire(wait=0)
+            self.assertLess(now() - began, 5)
+            user.close()
+
+
+class Kept(Case):
+    def test_one_connection_for_many(self):
+        for kind in self.kinds():
+            raw = self.raw()
+            user = kind(raw.url)
+            for _ in range(5):
+                user.release(user.acquire())
+            self.assertEqual(raw.connections, 1)
+            user.close()
+
+    def test_one_that_ended_while_idle_is_not_used(self):
+        for kind in self.kinds():
+            raw = self.raw(ends_when_idle)
+            user = kind(raw.url)
+            lock = user.acquire()
+            wait_until(lambda: raw.ended, "the end")
+            if kind is Loop:
+                user.runner.run(asyncio.sleep(0.01))
+            user.release(lock)
+            self.assertEqual(raw.methods(), ["POST", "DELETE"])
+            user.close()
+
+    def test_an_acquire_is_repeated_on_a_new_one(self):
+        """The server closed it while the request was on its way."""
+        for ending in ends, resets:
+            for kind in self.kinds():
+                raw = self.raw(says(whole()), says(whole()), ending)
+                user = kind(raw.url)
+                user.release(user.acquire())
+                lock = user.acquire(wait=0)
+                self.assertEqual(raw.methods(), ["POST", "DELETE", "POST", "POST"])
+                keys = [[line for line in one.split(b"\r\n")
+                         if line.startswith(b"Idempotency-Key")]
+                        for one in raw.requests[2:]]
+                self.assertEqual(keys[0], keys[1])
+                user.release(lock)
+                user.close()
+
+    def test_only_once(self):
+        for kind in self.kinds():
+            raw = self.raw(says(whole()), says(whole()), rest=ends)
+            user = kind(raw.url)
+            user.release(user.acquire())
+            with self.assertRaisesRegex(Unavailable, "without an answer"):
+                user.acquire(wait=0)
+            # two tries: the first of them twice
+            self.assertEqual(raw.methods()[2:], ["POST"] * 3)
+            user.close()
+
+    def test_not_once_an_answer_has_begun(self):
+        for kind in self.kinds():
+            raw = self.raw(says(whole()), says(whole()),
+                           says(b"HTTP/1.1 2", then_ends=True))
+            user = kind(raw.url)
+            user.release(user.acquire())
+            failed = []
+            user.client._replicas.avoid = failed.append
+            user.release(user.acquire())
+            self.assertEqual(failed, [raw.url])
+            user.close()
+
+    def test_a_release_that_may_be_done_is_not_told_as_lost(self):
+        """Its second request finds the lock gone: by the first."""
+        gone = b'{"code":"lock_not_found"}'
+        for kind in self.kinds():
+            raw = self.raw(says(whole()), ends, says(
+                whole(gone, b"HTTP/1.1 404 Not Found\r\n")))
+            user = kind(raw.url)
+            user.release(user.acquire())
+            self.assertEqual(raw.methods(), ["POST", "DELETE", "DELETE"])
+            self.assertEqual(user.client._replicas._marks, {})
+            user.close()
+
+    def test_a_closed_client_keeps_no_connection(self):
+        raw = self.raw(rest=hangs)
+        client = Client(raw.url, timeout=1)
+        worker = threading.Thread(
+            target=lambda: self.assertRaises(Unavailable, client.get, "a"))
+        worker.start()
+        raw.hanging.wait(10)
+        pool = client._pool()
+        client.close()
+        worker.join()
+        self.assertEqual(pool._idle, {})
+
+    def test_transports_of_any_event_loop(self):
+        """Those of uvloop have the methods, but not the class."""
+        loop = asyncio.new_event_loop()
+        self.addCleanup(loop.close)
+        transport = mock.Mock(spec=["abort", "write"])
+        line = Line(loop)
+        line.connection_made(transport)
+        line.close()
+        transport.abort.assert_called_once()
+
+    def test_another_event_loop_has_its_own(self):
+        raw = self.raw()
+        client = AsyncClient(raw.url)
+
+        async def cycle():
+            async with AsyncLock("a", client=client):
+                pass
+        for _ in range(2):
+            asyncio.run(cycle())
+        self.assertEqual(raw.connections, 2)
+
+
+class Overdue(Case):
+    """A replica that hangs holds up those that ask it already."""
+
+    def test_others_ask_another_one_meanwhile(self):
+        for kind in self.kinds():
+            hung, good = self.raw(rest=hangs), self.raw()
+            urls = [hung.url, good.url]
+            first = Client(urls, timeout=3)
+            user = kind(urls, timeout=3)
+            user.client._replicas = first._replicas
+            worker = threading.Thread(target=lambda: Lock(
+                "b", wait=0, client=first).acquire())
+            worker.start()
+            wait_until(lambda: first._replicas._marks, "it is overdue")
+            began = now()
+            user.release(user.acquire(wait=0))
+            self.assertLess(now() - began, 2)
+            self.assertEqual(hung.methods(), ["POST"])
+            worker.join()
+            user.close()
+            first.close()
+
+    def test_a_wait_is_not_overdue(self):
+        server = self.fake().on("POST", fake.late(0.8, fake.grant()))
+        with Client([server.url, "http://127.0.0.1:1"]) as client:
+            marked = []
+            client._replicas.avoid = marked.append
+            Lock("a", wait=5, client=client).acquire()
+            self.assertEqual(marked, [])
+            server.on("POST", fake.late(0.8, fake.grant()))
+            Lock("a", wait=0, client=client).acquire()
+            self.assertEqual(marked, [server.url])
+
+    def test_it_is_probed_and_used_again(self):
+        for kind in self.kinds():
+            one, two = self.raw(ends), self.raw()
+            user = kind([one.url, two.url])
+            user.release(user.acquire())
+            self.assertEqual(two.methods(), ["POST", "DELETE"])
+            marks = user.client._replicas._marks
+            marks[one.url].until = 0
+            user.release(user.acquire())  # asks the other one, and probes
+            if kind is Loop:
+                user.runner.run(asyncio.sleep(0.2))
+            wait_until(lambda: not marks, "it works again")
+            self.assertIn(b"GET /readyz ", one.requests[1])
+            user.release(user.acquire())
+            self.assertEqual(one.methods(), ["POST", "GET", "POST", "DELETE"])
+            user.close()
+
+
+class Proxies(Case):
+    """Proxies between client and server."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="transport."))
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+
+    def start(self, port, *command):
+        with open(self.folder / "log", "wb") as log:
+            child = spawn(*command, stdout=log, stderr=log)
+        self.addCleanup(end, child)
+        wait_until(lambda: self.listens(port), f"{command[0]} listens")
+
+    def listens(self, port):
+        with socket.socket() as sock:
+            return sock.connect_ex(("127.0.0.1", port)) == 0
+
+    def play(self, port):
+        """More cycles than a proxy keeps one connection for."""
+        for kind in self.kinds():
+            user = kind(f"http://127.0.0.1:{port}")
+            for _ in range(7):
+                user.release(user.acquire())
+            user.close()
+
+    def test_nginx(self):
+        server = self.fake()
+        port, = free_ports(1)
+        (self.folder / "nginx.conf").write_text(f"""
+daemon off; master_process off; pid {self.folder}/nginx.pid;
+error_log stderr; events {{}}
+http {{ access_log off; client_body_temp_path {self.folder}/body;
+  proxy_temp_path {self.folder}/proxy; fastcgi_temp_path {self.folder}/f;
+  uwsgi_temp_path {self.folder}/u; scgi_temp_path {self.folder}/s;
+  keepalive_requests 3;
+  server {{ listen 127.0.0.1:{port};
+    location / {{ proxy_pass {server.url}; }} }} }}
+""")
+        self.start(port, "/usr/sbin/nginx", "-c", self.folder / "nginx.conf",
+                   "-p", self.folder)
+        self.play(port)
+        self.assertEqual(len(server.of("DELETE")), 14)
+
+    def test_haproxy(self):
+        server = self.fake()
+        port, = free_ports(1)
+        (self.folder / "haproxy.cfg").write_text(f"""
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 60s
+  timeout server 60s
+frontend f
+  bind 127.0.0.1:{port}
+  default_backend b
+backend b
+  server s {server.url.removeprefix('http://')}
+""")
+        self.start(port, "/usr/sbin/haproxy", "-db", "-f",
+                   self.folder / "haproxy.cfg")
+        self.play(port)
+        self.assertEqual(len(server.of("DELETE")), 14)
