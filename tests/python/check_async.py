@@ -301,6 +301,27 @@ class Cancel(Case):
                          "the release is repeated")
         await eventually(lambda: not lock._is_entered, "it ends")
 
+    async def test_while_it_releases_it_is_done_once_more(self):
+        """And what the second one is told is no loss."""
+        fake = self.fake().on("DELETE", silent, GONE)
+        lock = AsyncLock("a", urls=fake.url)
+
+        async def work():
+            async with lock:
+                pass
+
+        task = asyncio.create_task(work())
+        await eventually(lambda: fake.of("DELETE"), "the release")
+        task.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await task
+        with self.assertRaises(RuntimeError):
+            await lock.acquire()
+        await eventually(lambda: not lock._is_entered, "it ends")
+        self.assertEqual(len(fake.of("DELETE")), 2)
+        self.assertEqual(len({one.headers["x-lock-token"]
+                              for one in fake.of("DELETE")}), 1)
+
     async def test_a_timeout_around_the_block_stays_a_timeout(self):
         fake = self.fake()
         with self.assertRaises(TimeoutError):

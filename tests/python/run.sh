@@ -11,7 +11,7 @@ source tests/lib/libraries.sh
 dir=build/python
 from=tests/python
 
-scripts/deps.sh build run openapi tls
+scripts/deps.sh build run test openapi tls
 libraries_python "$dir" "$from/requirements.txt"
 # what a user has: the wheel and what it depends on, and nothing else
 rm -rf "$dir/user" "$dir"/*.whl

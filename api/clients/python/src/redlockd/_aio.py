@@ -406,22 +406,30 @@ class AsyncLock(Holder):
         keeper.stop()
         self._held.find_loss()
         is_ours = keeper.has_ended_block(error)
-        # a later cancellation does not delay the release
-        return await asyncio.shield(_start(self._end())), is_ours
+        return await self._end(), is_ours
 
-    async def _end(self) -> LockLost | None:
+    async def _end(self, is_again: bool = False) -> LockLost | None:
         """Also releases a lost lock: some of its resources may still be
-        locked."""
+        locked. Whoever cancels it does not wait: it is done in the
+        background, once."""
         client = self._client
         loss = self._held.loss
+        talk = release(
+            client._replicas, self._held, client._timeout_s, is_again
+        )
+        goes_on = False
         try:
-            await client._run(
-                release(client._replicas, self._held, client._timeout_s)
-            )
+            await client._run(talk)
         except LockLost as gone:
             loss = loss or gone
+        except asyncio.CancelledError:
+            goes_on = not is_again
+            if goes_on:
+                _start(self._end(is_again=True))
+            raise
         finally:
-            await self._leave()
+            if not goes_on:
+                await self._leave()
         return loss
 
     async def _leave(self) -> None:

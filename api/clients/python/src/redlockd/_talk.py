@@ -70,7 +70,7 @@ class Answer(NamedTuple):
     def read(status: int, content: bytes, retry_after: str = "") -> Answer:
         """The content may be no JSON: a proxy may have answered."""
         try:
-            body = json.loads(content)
+            body = json.loads(content.decode())
         except ValueError:
             body = None
         if not isinstance(body, dict):
@@ -445,11 +445,13 @@ def _extend(
         yield Sleep(min(backoff_s(failures, answer), hold.remaining_s / 4))
 
 
-def release(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[None]:
+def release(
+    replicas: Replicas, hold: Hold, timeout_s: float, may_be_done: bool = False
+) -> Talk[None]:
     """Raises LockLost if the lock had ended. If no server answers, that is only
-    logged: the lock expires, and other clients wait for that long."""
+    logged: the lock expires, and other clients wait for that long. may_be_done:
+    by a request whose answer was lost."""
     hold.is_released = True
-    may_be_done = False  # by a request without an answer that tells
     failures = 0
     while failures <= len(replicas.urls):
         url = replicas.choose()
