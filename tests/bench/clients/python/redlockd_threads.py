@@ -1,0 +1,31 @@
+"""Lock of our package; threads share one client."""
+from threading import Thread
+
+from tally import CLIENTS, TTL_S, WHERE, Tally, cpu_us
+
+# what the first lock of a process costs, with what it loads
+before_us = cpu_us()
+from redlockd import Lock  # noqa: E402
+with Lock("bench:first", urls=WHERE):
+    first_us = cpu_us() - before_us
+
+from redlockd import Client, RedlockdError  # noqa: E402
+
+
+def work(number):
+    for name in tally.names(number):
+        try:
+            with Lock(name, ttl=TTL_S, client=client):
+                pass
+        except RedlockdError:
+            tally.failures += 1
+
+
+with Client(WHERE) as client:
+    tally = Tally()
+    threads = [Thread(target=work, args=(number,)) for number in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    tally.report(first_cpu_us=first_us)
