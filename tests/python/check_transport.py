@@ -2,15 +2,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
 import pathlib
 import shutil
 import socket
+import ssl
 import tempfile
 import threading
 import unittest
 from unittest import mock
 
 import fake
+from certificates import Certificates
 from fake import WithFake
 from ports import free_ports
 from processes import end, spawn
@@ -22,6 +26,25 @@ from waiting import wait_until
 
 CHUNKED = (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
            b"%x\r\n%s\r\n0\r\n\r\n" % (len(GRANT), GRANT))
+
+
+def tunnel(port):
+    """As a proxy does it: after its answer, all bytes go to that port."""
+    def copy(source, sink):
+        with contextlib.suppress(OSError):
+            while piece := source.recv(65536):
+                sink.sendall(piece)
+            sink.shutdown(socket.SHUT_WR)
+
+    def act(_, sock):
+        with socket.create_connection(("127.0.0.1", port)) as other:
+            sock.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            back = threading.Thread(target=copy, args=(other, sock))
+            back.start()
+            copy(sock, other)
+            back.join()
+        return False
+    return act
 
 
 class Threads:
@@ -42,9 +65,13 @@ class Threads:
         self.client.close()
 
 
+runners = []  # each may be needed until its test ends
+
+
 class Loop:
     def __init__(self, *words, **named):
         self.runner = asyncio.Runner()
+        runners.append(self.runner)
         self.client = AsyncClient(*words, **named)
 
     def acquire(self, **named):
@@ -57,7 +84,6 @@ class Loop:
 
     def close(self):
         self.runner.run(self.client.aclose())
-        self.runner.close()
 
 
 class Case(WithFake, unittest.TestCase):
@@ -71,6 +97,9 @@ class Case(WithFake, unittest.TestCase):
         for kind in Threads, Loop:
             with self.subTest(kind.__name__):
                 yield kind
+        for runner in runners:
+            runner.close()
+        runners.clear()
 
     def cycle(self, kind, raw):
         user = kind(raw.url)
@@ -332,6 +361,33 @@ http {{ access_log off; client_body_temp_path {self.folder}/body;
                    "-p", self.folder)
         self.play(port)
         self.assertEqual(len(server.of("DELETE")), 14)
+
+    def test_a_tunnel_for_tls(self):
+        certificates = Certificates(self.folder)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificates["server.pem"],
+                                certificates["server.key"])
+        server = self.fake(tls=context)
+        with mock.patch("redlockd._wire._is_loopback", lambda _: False):
+            for kind in self.kinds():
+                port = int(server.url.rpartition(":")[2])
+                proxy = self.raw(tunnel(port), rest=says(
+                    b"HTTP/1.1 407 Proxy Authentication Required\r\n"
+                    b"Content-Length: 0\r\n\r\n"))
+                url = proxy.url.replace("//", "//me:x@")
+                with mock.patch.dict(os.environ, https_proxy=url, no_proxy=""):
+                    user = kind(server.url, ca_file=certificates["ca.pem"])
+                user.release(user.acquire())
+                user.release(user.acquire())
+                request, = proxy.requests
+                self.assertTrue(request.startswith(
+                    b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n" % port))
+                self.assertIn(b"\r\nProxy-Authorization: Basic bWU6eA==", request)
+                user.close()
+                with self.assertRaisesRegex(Unavailable, "proxy refuses .*407"):
+                    user.acquire(wait=0)
+                user.close()
+        self.assertEqual(len(server.of("DELETE")), 4)
 
     def test_haproxy(self):
         server = self.fake()

@@ -169,6 +169,7 @@ class _Keeper:
         self._block = block
         self._on_loss = on_loss
         self._is_lost = False
+        self._is_forgotten = False
         self._cancelling = block.cancelling() if block else 0
         self._loop = asyncio.get_running_loop()
         self._renewals: asyncio.Task[None] | None = None
@@ -191,9 +192,16 @@ class _Keeper:
         if self._renewals:
             self._renewals.cancel()
 
+    def forget(self) -> None:
+        """As stop(), but a moment later: a finalizer may run in any thread."""
+        self._is_forgotten = True
+
     def _wake(self) -> None:
         """Runs beside the renewals: the loss must not wait for an answer. Most
         locks are released before the first of them."""
+        if self._is_forgotten:
+            self.stop()
+            return
         if self._hold.remaining_s <= 0:
             self._lose(self._hold.late())
             return
@@ -363,7 +371,7 @@ class AsyncLock(Holder):
     def __del__(self) -> None:
         keeper = self._keeper
         if keeper and not keeper.is_of_closed_loop:
-            keeper.stop()
+            keeper.forget()
             log.warning(
                 "%s: never released, and no longer extended", self._wish.name
             )

@@ -33,8 +33,8 @@ class _Clock:
         with self._mutex:
             self._push(moment, keeper)
             if not self._is_running:
-                self._is_running = True
                 _spawn("redlockd clock", self._run)
+                self._is_running = True
             elif moment < self._next:
                 self._mutex.notify()
 
@@ -60,7 +60,11 @@ class _Clock:
                     self._mutex.wait(sleep_s if self._heap else None)
                     continue
                 keeper = heapq.heappop(self._heap)[2]
-            moment = keeper.wake()
+            try:
+                moment = keeper.wake()
+            except RuntimeError as error:  # too many threads, or at exit
+                log.warning("%s: not watched any more (%s)", keeper, error)
+                continue
             if moment is not None:
                 with self._mutex:
                     self._push(moment, keeper)
@@ -106,6 +110,7 @@ class Keeper:
         self._mutex = threading.Lock()
         self._ended = threading.Event()  # lost or stopped
         self._is_renewing = False
+        self._is_forgotten = False
         self.lost = threading.Event()
         _clock.add(self._moment, self)
 
@@ -126,9 +131,17 @@ class Keeper:
             self._ended.set()
         _clock.stopped()
 
+    def forget(self) -> None:
+        """As stop(), but a moment later. It takes no mutex: a finalizer may run
+        in the middle of any other function here."""
+        self._is_forgotten = True
+
+    def __repr__(self) -> str:
+        return self._hold.name
+
     def wake(self) -> float | None:
         """When to look again, if at all."""
-        if self._ended.is_set():
+        if self._ended.is_set() or self._is_forgotten:
             return None
         if self._hold.remaining_s <= 0:
             self.lose(self._hold.late())
@@ -137,8 +150,8 @@ class Keeper:
             self._is_renewing = True
             try:
                 _spawn(f"redlockd {self._hold.name}", self._renew)
-            except RuntimeError as error:  # too many threads, or at exit
-                log.warning("%s: not extended (%s)", self._hold.name, error)
+            except RuntimeError as error:  # as in _Clock
+                log.warning("%s: not extended (%s)", self, error)
         return self._moment
 
     def lose(self, loss: LockLost) -> None:
@@ -161,5 +174,5 @@ class Keeper:
             pass
 
     def _sleep(self, seconds: float) -> None:
-        if self._ended.wait(seconds):
+        if self._ended.wait(seconds) or self._is_forgotten:
             raise _Stopped

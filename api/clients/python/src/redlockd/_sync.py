@@ -133,12 +133,16 @@ class Client(Caller):
         return self._answer(step, reply)
 
     def _probe(self, url: str) -> None:
-        threading.Thread(
+        thread = threading.Thread(
             target=self._run,
             args=(probe(self._replicas, url), time.sleep),
             name="redlockd probe",
             daemon=True,
-        ).start()
+        )
+        try:
+            thread.start()
+        except RuntimeError:  # too many threads, or at exit
+            self._replicas.avoid(url)
 
     def _run(self, talk: Talk[T], sleep: Callable[[float], None]) -> T:
         try:
@@ -286,7 +290,7 @@ class Lock(Holder):
     def __del__(self) -> None:
         keeper = self._keeper
         if keeper and os.getpid() == self._pid:
-            keeper.stop()
+            keeper.forget()
             log.warning(
                 "%s: never released, and no longer extended", self._wish.name
             )
