@@ -248,6 +248,10 @@ static void check_success(const struct call *call, const struct answer *answer,
             json_array_size(json_object_get(answer->json, "free")), 20);
         return;
     }
+    if (json_is_false(json_object_get(answer->json, "held"))) {
+        ck_assert_str_eq(answer_text(answer, "resource"), "missing");
+        return;
+    }
     ck_assert_str_eq(answer_text(answer, "resource"), resource);
     if (strcmp(call->method, "PUT") == 0)
         ck_assert_str_eq(answer_text(answer, "token"), held->token);
@@ -316,7 +320,7 @@ static const char *key_of(const struct answer *answer, char out[1024])
 
     if (!slots)
         return resource;
-    snprintf(out, 1024, "%s#%lld", resource,
+    snprintf(out, 1024, "%s\x1f%lld", resource,
              (long long)json_integer_value(json_array_get(slots, 0)));
     return out;
 }
