@@ -43,8 +43,8 @@ static bool name_slots(struct command *command)
                 "--slot: \"%.80s\" is not a number from 0 to %d, or "
                 "up to %d of them",
                 options->slots, POOL_SLOTS_MAX - 1, NAMES_MAX);
-        names[count] = (struct span){
-            texts[count], names_put_slot(texts[count], pool, (int)slot)};
+        size_t text_len = names_put_slot(texts[count], pool, (int)slot);
+        names[count] = (struct span){texts[count], text_len};
         count++;
     } while (rest.len > 0);
     size_t len = names_join(joined, names, count);

@@ -25,7 +25,8 @@ from answers import Answers, Handler
 RESOURCE, LONG = "order:42", "order:42/and/more/that/no/small/buffer/holds"
 TOKEN = "1795232967010985.15efaee60135134959b13300cbc2a96f06ea9d60.us"
 LOCK = {"id": RESOURCE, "resource": RESOURCE, "token": TOKEN, "owner": LONG,
-        "fencing_token": 1795232967010985, "validity_ms": 2000,
+        "fencing_token": 1795232967010985, "held": True,
+        "version": "1795232967010985", "validity_ms": 2000,
         "elapsed_ms": 1, "remaining_ms": 1999, "renew_after_ms": 700}
 ANSWERS: dict[str, Any] = {
     "GET /locks": {"locks": [LOCK, {**LOCK, "id": LONG, "resource": LONG}]},

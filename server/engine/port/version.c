@@ -26,8 +26,9 @@ static uint64_t hash_value(struct span value)
 
 struct version version_of_value(struct span value)
 {
+    enum { READ_MOST = 256 }; /* of a value, by the scripts */
     struct version version = version_foreign;
-    if (value.len > 0)
+    if (value.len > 0 && value.len < READ_MOST)
         (void)snprintf(version.text, sizeof version.text, "%s-%016" PRIx64,
                        version_foreign.text, hash_value(value));
     return version;

@@ -347,6 +347,8 @@ static enum verdict judge_inspect(const struct round *round)
         {VERDICT_FOUND, common, round->quorum},
         {VERDICT_REFUSED, round_count(round, VOTE_KEY_REFUSED), round->quorum},
         {VERDICT_NO_QUORUM, missing, too_many_missing(round)},
+        /* first, as it has a version of its own, whichever reply comes first */
+        {VERDICT_BUSY, round_foreign(round), round->quorum},
         {VERDICT_BUSY, round_count(round, VOTE_HELD), too_many_missing(round)},
         {VERDICT_NO_QUORUM, common + missing, round->quorum},
         {VERDICT_NOT_FOUND, 0, ALWAYS},

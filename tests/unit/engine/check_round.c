@@ -171,6 +171,10 @@ static const struct row rows[] = {
     {LOCK_INSPECT, "ABX..", VERDICT_OPEN},
     {LOCK_INSPECT, "ABu", VERDICT_BUSY},
     {LOCK_INSPECT, "AABfu", VERDICT_BUSY},
+    /* and it has one version, whichever reply comes first */
+    {LOCK_INSPECT, "AFGf.", VERDICT_OPEN},
+    {LOCK_INSPECT, "AFGfX", VERDICT_BUSY},
+    {LOCK_INSPECT, "AFGff", VERDICT_BUSY},
     /* free */
     {LOCK_INSPECT, "AAfff", VERDICT_NOT_FOUND},
     {LOCK_INSPECT, "Afffu", VERDICT_NOT_FOUND},

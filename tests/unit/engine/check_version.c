@@ -62,6 +62,17 @@ TEST(a_value_has_always_the_same_version)
     ck_assert(!version_is(&x, span_of(version_of_value(span_of("y")).text)));
 }
 
+/* Scripts read no more of it, so what follows may differ. */
+TEST(a_value_that_is_too_long_has_no_version_of_its_own)
+{
+    char text[256];
+    memset(text, 'x', sizeof text);
+    struct version less = version_of_value((struct span){text, 255});
+    struct version most = version_of_value((struct span){text, 256});
+    ck_assert(!version_is(&less, span_of("foreign")));
+    ck_assert(version_is(&most, span_of("foreign")));
+}
+
 TEST(only_what_is_vague_may_pass)
 {
     struct version x = version_of_value(span_of("x"));
