@@ -323,9 +323,12 @@ static void give_key(struct run *run, struct call *call, struct texts *texts)
         call->kind = hands_pick(run, 2) == 0 ? CALL_EXTEND : CALL_REPAIR;
     struct token_parts parts;
     bool is_there = call->kind != CALL_REPEAT && token_parse(there, &parts);
-    int len = snprintf(texts->number, SIM_TOKEN_MAX, "%0*lld~%s%s",
+    /* of two requests: the second half tells tries of one from each other */
+    int len = snprintf(texts->number, SIM_TOKEN_MAX, "%0*lld~%s%s%s",
                        SIM_NUMBER_LEN, (long long)call->number,
-                       "0123456789abcdef0123456789abcdef01234567+",
+                       hands_pick(run, 2) == 0 ? "0123456789abcdef0123"
+                                               : "89abcdef0123456789ab",
+                       "456789abcdef01234567+",
                        hands_keys[hands_pick(run, HANDS_KEYS)]);
     call->token = (struct span){texts->number, (size_t)len};
     if (is_there) {

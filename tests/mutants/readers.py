@@ -242,7 +242,7 @@ READERS = [
              "            string.find(value, key_hash, 58, true) ~= 58 or\n",
              "")]),
     Defect("repeat that replaces later readers", "differ", "batch", [Edit(
-        SHARE, "            if old <= seen then\n",
+        SHARE, "            if old <= seen or is_own then\n",
         "            if old <= number then\n")]),
     Defect("reader's late repeat comes back", "differ", "batch", [Edit(
         SHARE, "            elseif old > number then\n",
@@ -287,6 +287,19 @@ READERS = [
         "            local _ = 0\n")]),
     Defect("reader's key that outlives its release", "differ", "batch", [Edit(
         SHARED, "            forget(lock)\n", "            local _ = 0\n")]),
+    Defect("reader that leaves its own earlier try there", "differ", "batch", [
+        Edit(SHARE, "            if old <= seen or is_own then\n",
+             "            if old <= seen then\n")]),
+    Defect("waiting reader that forgets its tries", "unit",
+           "the_tries_of_a_reader_begin_alike", [Edit(
+               "server/engine/waiting/waits.c",
+               "    it->has_nonce = attempt->has_nonce;\n", "")],
+           tests="shared"),
+    Defect("tries of one reader that do not begin alike", "unit",
+           "the_tries_of_a_reader_begin_alike", [Edit(
+               "server/engine/rounds/attempt.c",
+               "        memcpy(random, attempt->nonce, sizeof attempt->nonce);\n",
+               "        (void)random;\n")], tests="shared"),
     Defect("reader with a key whom a part hides", "unit",
            "a_reader_that_has_lost_a_part_is_found_by_the_rest", [Edit(
                SHARED, "redis.pcall('HDEL', at, lock)",

@@ -11,6 +11,9 @@
  * parts of a token can be trusted only after it matched on the nodes, or was
  * read there.
  *
+ * Of a shared lock with a key hash, the tokens that one request tries begin
+ * alike behind the number, with TOKEN_NONCE_BYTES.
+ *
  * Nothing else is ever compared with a value on the nodes: a client that sent
  * "1" could delete a foreign key with this value.
  */
@@ -23,7 +26,8 @@
 enum {
     TOKEN_NUMBER_LEN = 16,
     TOKEN_RANDOM_BYTES = 20,
-    TOKEN_SHARED = '~' /* behind the number */
+    TOKEN_NONCE_BYTES = 10, /* the first of them, see share.lua */
+    TOKEN_SHARED = '~'      /* behind the number */
 };
 
 struct token_parts {

@@ -38,7 +38,11 @@ void attempt_init(struct attempt *attempt, const struct attempt_means *means,
     attempt->is_repeat = request->is_shared && request->asked_us > 0;
     attempt->replaces = attempt->is_repeat ? request->asked_us - 1 : 0;
     attempt->replacing = 0;
-    attempt->fresh = attempt->own = 0;
+    attempt->fresh = 0;
+    attempt->own = request->own;
+    attempt->has_nonce = request->nonce != NULL;
+    if (attempt->has_nonce)
+        memcpy(attempt->nonce, request->nonce, sizeof attempt->nonce);
     attempt->token_len = span_copy(attempt->token, token);
 }
 
@@ -119,6 +123,11 @@ static void make_token(struct attempt *attempt)
         nodes, clocks_median_at(&nodes->clocks, attempt->round.start_us),
         attempt->seen_number);
     port->random(port->ctx, random, sizeof random);
+    if (attempt->has_nonce)
+        memcpy(random, attempt->nonce, sizeof attempt->nonce);
+    else
+        memcpy(attempt->nonce, random, sizeof attempt->nonce);
+    attempt->has_nonce = attempt->is_repeat && attempt->request->is_shared;
     const struct token_parts parts = {
         .number = attempt->seen_number,
         .is_shared = attempt->request->is_shared,

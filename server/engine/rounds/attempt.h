@@ -10,13 +10,16 @@
  * holders, so each of its attempts may be a repeat.) The next attempt replaces
  * the earlier tokens, and is not undone where it did so: that would take the
  * lock from a client that relies on the earlier answer. If it is lost, the keys
- * that it set expire with their TTL.
+ * that it set expire with their TTL, unless a later attempt replaces them: of a
+ * shared lock the attempts of one request have tokens that begin alike, by
+ * which nodes tell them from those of other requests with its key.
  */
 #ifndef REDLOCKD_ATTEMPT_H
 #define REDLOCKD_ATTEMPT_H
 
 #include "../../lock/lock.h"
 #include "../port/port.h"
+#include "../port/token.h"
 #include "../voting/nodes.h"
 #include "releases.h"
 #include "round.h"
@@ -52,7 +55,11 @@ struct request {
     bool is_choice;    /* acquire: after split votes its owner goes on */
     int64_t number;    /* force: of the lock; 0: of all readers */
     int64_t asked_us; /* time of the request by the nodes' clocks; 0: unknown */
-    uint16_t heard;   /* bit per node: no verdict before its answer */
+    /* acquire of a shared lock with a key: TOKEN_NONCE_BYTES with which the
+       tokens of its earlier tries begin; NULL: there were none */
+    const unsigned char *nonce;
+    uint16_t own;   /* bit per node: an earlier try may be there */
+    uint16_t heard; /* bit per node: no verdict before its answer */
     enum request_owner owned_by;
     void *client;
 };
@@ -130,6 +137,8 @@ struct attempt {
                                may have been until this one came */
     int64_t uncertainty_us; /* its calls may run so long after the deadline */
     struct forced *forced;  /* force; otherwise NULL */
+    bool has_nonce;         /* of a shared lock with a key: known by now */
+    unsigned char nonce[TOKEN_NONCE_BYTES];
     struct round round;
     size_t token_len;
     char token[TOKEN_MAX];

@@ -15,6 +15,7 @@
 #include <sys/queue.h>
 
 #include "../port/port.h"
+#include "../port/token.h"
 #include "ticket.h"
 
 /* ---- claims -------------------------------------------------------------- */
@@ -169,8 +170,11 @@ struct waiter {
     struct ticket ticket; /* its name: the resources that it waits for */
     struct waits *waits;
     TAILQ_ENTRY(waiter) ready;
-    bool is_ready;      /* in the list of those that are ready to try */
-    bool is_shared;     /* others may hold the lock as well */
+    bool is_ready;  /* in the list of those that are ready to try */
+    bool is_shared; /* others may hold the lock as well */
+    bool has_nonce; /* with a key: its tokens begin with it */
+    unsigned char nonce[TOKEN_NONCE_BYTES];
+    uint16_t own;       /* bit per node: a try of its own may be left there */
     uint64_t arrival;   /* number in the order of arrival */
     uint64_t begun;     /* the latest arrival when its attempt began */
     struct claim claim; /* with a key: to a lock that it has already */

@@ -451,6 +451,14 @@ static void take_loss(struct waiter *it, const struct operation *operation,
     go_on(it, is_held ? EVENT_LOST_HELD : EVENT_LOST, now_us);
 }
 
+/* What the next try knows of the earlier ones. */
+static void keep_tries(struct waiter *it, const struct attempt *attempt)
+{
+    it->own = attempt->own;
+    it->has_nonce = attempt->has_nonce;
+    memcpy(it->nonce, attempt->nonce, sizeof it->nonce);
+}
+
 static void take_outcome(struct waiter *it)
 {
     int64_t now_us = environment_now(it->waits->env);
@@ -469,6 +477,7 @@ static void take_outcome(struct waiter *it)
         ticket_answer(&it->ticket, now_us);
     } else {
         it->ticket.operation = 0;
+        keep_tries(it, &operation->attempt);
         take_loss(it, operation, now_us);
         operation_discard(operation);
     }
@@ -498,6 +507,8 @@ static bool begin(struct waiter *it)
                    .is_shared = it->is_shared,
                    .only_repeats = it->is_shared && !waiter_is_contender(it),
                    .is_choice = ticket_waits(&it->ticket),
+                   .nonce = it->has_nonce ? it->nonce : NULL,
+                   .own = it->own,
                    .owned_by = OWNER_WAITER,
                });
     if (it->ticket.operation != 0)

@@ -13,7 +13,10 @@
 -- STALE tells that number. SHARED: a writer wishes for the lock, or most readers
 -- hold it already. Who replaces a reader gets in all the same.
 --
--- An acquire replaces nobody.
+-- An acquire replaces nobody. A repeat replaces what is left of an earlier try of
+-- its own request, too, which begins as its token does behind the number: where
+-- such a try had replaced a reader, it was not undone, and nobody else would
+-- release it.
 --
 -- most  0: only who replaces a reader gets in
 if kind == 'h' or kind == 'g' and is_shared then
@@ -47,7 +50,9 @@ if kind == 'h' or kind == 'g' and is_shared then
         local old = earlier and earlier ~= shared and repeated(earlier)
         local left_ms = old and redis.call('ZSCORE', ARGV[i], earlier)
         if left_ms and left_ms + 0 >= now_ms then
-            if old <= seen then
+            local is_own = old < number and string.sub(earlier, 18, 37) ==
+                string.sub(shared, 18, 37)
+            if old <= seen or is_own then
                 -- An earlier promise to the client is kept.
                 ends[i], replaced[i] = math.max(ends[i], left_ms), earlier
                 is_repeated = true

@@ -225,13 +225,25 @@ static void record(const struct simbatch *batch, const struct simcall *call,
     simkeys_write(batch, call, place, number);
 }
 
+/* Of an earlier try of the same request: it begins alike behind the number. */
+static bool is_own(const struct simholder *it, const struct call *call)
+{
+    enum { NONCE_AT = SIM_NUMBER_LEN + 1, NONCE_LEN = 2 * TOKEN_NONCE_BYTES };
+    return it->token_len >= NONCE_AT + NONCE_LEN &&
+           memcmp(it->token + NONCE_AT, call->token.ptr + NONCE_AT,
+                  NONCE_LEN) == 0;
+}
+
 /* An earlier holder that it replaces; NULL: there is none. */
 static struct simholder *find_earlier(const struct simbatch *batch,
                                       const struct simcall *call, int place)
 {
     int64_t number;
     struct simholder *it = find_latest(batch, call, place, &number);
-    return it != NULL && number <= call->call.seen ? it : NULL;
+    bool is_earlier =
+        it != NULL && (number <= call->call.seen ||
+                       (number < call->call.number && is_own(it, &call->call)));
+    return is_earlier ? it : NULL;
 }
 
 /* The number of a later repeat; 0: there is none. */

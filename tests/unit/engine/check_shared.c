@@ -217,6 +217,29 @@ TEST(what_its_own_lost_attempt_left_is_no_earlier_lock)
     ck_assert(!play_result(op)->is_repeat);
 }
 
+static void copy_sent(char token[TOKEN_MAX])
+{
+    const struct play_call *sent = play_find(CALL_REPEAT, 0);
+    ck_assert(sent != NULL);
+    (void)span_copy(token, sent->call.token);
+}
+
+/* By this, nodes tell them from those of another request with its key. */
+TEST_RANGE(the_tries_of_a_reader_begin_alike, 0, 2)
+{
+    enum { BEGIN = TOKEN_NUMBER_LEN + 1, HALF = 2 * TOKEN_NONCE_BYTES };
+    char one[TOKEN_MAX], two[TOKEN_MAX];
+    (void)ask_again_for(_i == 0 ? 0 : WAITING_MS);
+    copy_sent(one);
+    for (int i = 0; i < PLAY_NODES; i++)
+        PLAY_REPLY(CALL_REPEAT, i, .vote = VOTE_STALE, .highest = play.now_us);
+    play_advance(1000000);
+    copy_sent(two);
+    ck_assert_mem_ne(one, two, BEGIN);
+    ck_assert_mem_eq(one + BEGIN, two + BEGIN, HALF);
+    ck_assert_mem_ne(one + BEGIN + HALF, two + BEGIN + HALF, HALF);
+}
+
 /* Another server granted it, whose clocks are ahead; or after this request. */
 TEST_RANGE(so_is_one_that_clocks_make_later, 0, 2)
 {

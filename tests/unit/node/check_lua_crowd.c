@@ -210,3 +210,19 @@ TEST(a_reader_whose_repair_fails_is_found_by_the_rest)
     ck_assert_int_eq(ask(CALL_REPEAT, "b", SECOND, MOST), VOTE_GRANTED);
     ck_assert(!live.reply.was_free);
 }
+
+/* Which is later than what the client may have had before. */
+TEST_RANGE(a_reader_takes_the_place_of_its_own_earlier_try, 0, 2)
+{
+    static const char *const tries[] = {
+        "1700000000000006~ffffffffffffffffffff00000000000000000000+" HASH,
+        "1700000000000006~fffffffffffffffffff000000000000000000000+" HASH,
+    };
+    bool is_own = _i == 0;
+    holders_add(0, tries[_i], LIVE_TTL_MS + 5000);
+    ck_assert_int_eq(ask(CALL_REPEAT, "a", SECOND, MOST), VOTE_GRANTED);
+    ck_assert_int_eq(live.reply.was_free, !is_own);
+    ck_assert_int_eq(master_integer(&live.master, "ZCARD p:a"), 2 - is_own);
+    /* what that had promised, or that of another request */
+    ck_assert_int_gt(several_pttl(0), LIVE_TTL_MS);
+}
