@@ -168,6 +168,16 @@ class World:
         finally:
             link.close()
 
+    def is_free(self, resource: str) -> bool:
+        """As a server tells it directly."""
+        link = http.client.HTTPConnection("127.0.0.1", self.server_ports[0],
+                                          timeout=10)
+        try:
+            link.request("GET", f"/locks/{resource}")
+            return json.load(link.getresponse()).get("held") is False
+        finally:
+            link.close()
+
     def run(self, resource: str, *beat: str, ttl: str = "1", wait: str = "20",
             options: tuple[str, ...] = ()) -> subprocess.Popen:
         """redlockctl run, in a process group of its own, like a job of a shell."""

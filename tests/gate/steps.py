@@ -136,6 +136,7 @@ NIGHTLY = [
     night("bench-heartbeat"),
     night("bench-watches"),
     night("bench-peers", hours=2),
+    night("bench-clients"),
     night("bench-scale", hours=2),
     night("bench-flood"),
     night("bench-options", "bench-options OPTIONS='--audit-log build/audit'"),

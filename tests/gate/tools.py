@@ -126,6 +126,8 @@ TOOLS = [
     Tool("bench-peers", PEERS,
          r"(?s)^6 runs; locks left behind: 0.*^Each client is a process of its"
          r" own.*^2 runs; locks left behind: 0", "bench"),
+    bench("bench-clients", "SECONDS_RUN=0.2 PAIRS=1 CLIENTS=1",
+          r"(?s)^ +1  ours, asyncio +[1-9].*^failures: 0$"),
     bench("bench-scale", "SECONDS_RUN=0.2 CLIENTS='1 64' CLIENTS_FEW=1 "
           "SERVERS=2 DISTANCES_MS='direct 1'", r"^failures: 0$"),
     bench("bench-flood", "SECONDS_RUN=1 FLOODERS=8",

@@ -104,9 +104,8 @@ def client_killed(world: World, tries: Tries) -> None:
     for one in tries:
         one.process.kill()
     wait_ends(tries)
-    wait_until(lambda: all(
-        world.ask("GET", f"/locks/{one.resource}") == 404 for one in tries),
-        "the locks end", WAIT_S)
+    wait_until(lambda: all(world.is_free(one.resource) for one in tries),
+               "the locks end", WAIT_S)
 
 
 def answers_lost(world: World, tries: Tries) -> None:

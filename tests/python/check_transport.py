@@ -314,7 +314,9 @@ class Overdue(Case):
             wait_until(lambda: not marks, "it works again")
             self.assertIn(b"GET /readyz ", one.requests[1])
             user.release(user.acquire())
-            self.assertEqual(one.methods(), ["POST", "GET", "POST", "DELETE"])
+            # a release may have come to it as soon as it worked again
+            self.assertEqual(one.methods()[:2], ["POST", "GET"])
+            self.assertEqual(one.methods()[-2:], ["POST", "DELETE"])
             user.close()
 
 
