@@ -232,8 +232,7 @@ static const char *find_token(const struct http_request *request,
     struct span in_header = request->lock_token;
     if (in_header.ptr != NULL && !token_is_ours(in_header))
         return "X-Lock-Token is not a valid lock token; send the field token "
-               "of "
-               "the response to POST /locks, unchanged";
+               "of the response to POST /locks, unchanged";
     if (body->token.ptr != NULL && !token_is_ours(body->token))
         return "token is not a valid lock token; send the field token of the "
                "response to POST /locks, unchanged";
