@@ -24,6 +24,9 @@ IMPORTS = {
     "java": (),  # the program is a class that run.sh compiled
 }
 
+# what tells a program that somebody else holds the lock
+ERRORS_FOR_HELD = {"php": "LockHeld", "ruby": "Lock::Held"}
+
 
 class Stage(World):
     def __init__(self, command):
@@ -59,6 +62,10 @@ class Stage(World):
             return (*self.command[:-1], program.strip())
         *options, text = IMPORTS[pathlib.Path(tool).name]
         return (tool, *options, text.format(str(file)) + program)
+
+    def error_for_held(self):
+        """The type of the error, if the example has one."""
+        return ERRORS_FOR_HELD.get(pathlib.Path(self.command[0]).name)
 
     def start_lonely_server(self):
         """One whose nodes are all down; the rival goes on with the others."""

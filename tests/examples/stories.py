@@ -25,6 +25,9 @@ def story_contended(stage):
     impatient = stage.start(wait_ms=300)
     assert impatient.result() != 0, "it says that it got a lock that was held"
     assert not impatient.stamps_ms(), "it worked without the lock"
+    error = stage.error_for_held()
+    assert not error or any(error in line for line in impatient.lines), \
+        f"it does not raise {error}: {impatient.tail()}"
     stage.vacate("r", stage.nodes)
     stage.rival_acquires()
     program = stage.start(wait_ms=10000, work_ms=200)

@@ -4,13 +4,14 @@
 // third of the TTL. Its clock stops while the machine sleeps.
 
 class LockLost extends RuntimeException {}
+class LockHeld extends RuntimeException {} // the wait is over: somebody else has it
 
 class Lock {
     public $fence; // its fencing number: the resource should refuse lower ones
     private $key, $path, $token;
     private $until, $renewAt; // milliseconds, as now()
 
-    /** Waits for the lock. Throws a RuntimeException that says why there is none. */
+    /** Waits for the lock. Throws LockHeld, or a RuntimeException that says why. */
     public function __construct(
         private $urls, $resource, private $ttlMs = 30000, $waitMs = 60000
     ) {
@@ -25,7 +26,8 @@ class Lock {
             ]);
             $isFinal = !in_array($status, [409, 503]) || self::now() > $deadline;
             if ($status >= 300 && $isFinal) {
-                throw new RuntimeException("$resource: $status " . json_encode($answer));
+                $why = "$resource: $status " . json_encode($answer);
+                throw $status === 409 ? new LockHeld($why) : new RuntimeException($why);
             }
             if ($status === 503) {
                 usleep(1000 * (rand(200, 1000) + ($answer['retry_after_ms'] ?? 0)));

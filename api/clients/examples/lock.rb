@@ -5,6 +5,7 @@ require "securerandom"
 
 class Lock
   class Lost < StandardError; end # stop work: somebody else may hold the lock
+  class Held < StandardError; end # the wait is over, and somebody else holds it
 
   def initialize(urls, resource, ttl_ms: 30_000, wait_ms: 60_000)
     @urls = urls.dup
@@ -55,6 +56,7 @@ class Lock
       if status < 300
         return "/locks/#{answer[:id]}", answer[:token], answer[:fencing_token]
       end
+      raise Held, answer[:detail] if status == 409 && now >= deadline
       raise "#{status} #{answer}" unless [409, 503].include?(status) && now < deadline
       sleep(rand(0.2..1) + @told_s) if status == 503
     end
