@@ -25,6 +25,11 @@ VISITS = [
            "an_inspection_that_began_before_tells_a_client_nothing", [Edit(
         WATCHES, "        if (one->ticket.since_us <= it->began_us &&\n",
         "        if (it->began_us > 0 &&\n")], tests="watches"),
+    Defect("watch whose end tells what is old", "unit",
+           "at_the_end_of_its_time_it_tells_nothing_that_is_old", [Edit(
+        WATCHES,
+        "           at_least(ticket->since_us, ticket->until_us - EACH_US);\n",
+        "           ticket->since_us;\n")], tests="watches"),
     Defect("watched lock whose end is not told", "sim", "watched", [Edit(
         WATCHES,
         "    bool is_known = result->outcome == OUTCOME_FOUND ||\n"

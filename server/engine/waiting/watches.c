@@ -240,20 +240,32 @@ void watches_touch(struct watches *watches, struct span resource)
     }
 }
 
-/* Those whose time is up, and for whom an inspection has told something. */
+/* Whether the last inspection tells a client, whose time is up, how the lock
+ * was in its last second. */
+static bool is_told(const struct watched *it, const struct ticket *ticket)
+{
+    return it->began_us >=
+           at_least(ticket->since_us, ticket->until_us - EACH_US);
+}
+
+/* Those whose time is up; an inspection comes first if the last one is old. */
 static void expire(struct watched *it, int64_t now_us)
 {
     struct watcher *one = TAILQ_FIRST(&it->waiting), *next;
     int64_t until_us = INT64_MAX;
     for (; one != NULL; one = next) {
-        bool is_told = one->ticket.since_us <= it->began_us;
         next = TAILQ_NEXT(one, link);
-        if (now_us >= one->ticket.until_us && is_told)
+        if (now_us >= one->ticket.until_us && is_told(it, &one->ticket)) {
             settle(one);
-        else if (now_us >= one->ticket.until_us + LATE_US)
+            continue;
+        }
+        if (now_us >= one->ticket.until_us + LATE_US) {
             ticket_settle_plainly(&one->ticket, OUTCOME_NO_QUORUM);
-        else
-            until_us = at_most(until_us, one->ticket.until_us);
+            continue;
+        }
+        if (now_us >= one->ticket.until_us)
+            look_soon(it, now_us);
+        until_us = at_most(until_us, one->ticket.until_us);
     }
     it->until_us = until_us;
 }

@@ -84,7 +84,6 @@ TEST(many_share_an_inspection)
         expect(ops[i], OUTCOME_FOUND, 1);
 }
 
-/* The client may know more than it. */
 /* How many inspections there are in this time; each finds the lock free. */
 static int inspections_within(int64_t us)
 {
@@ -119,6 +118,7 @@ TEST(each_name_has_a_share_of_the_inspections)
     ck_assert_int_le(count, locks * 3 + locks / 2);
 }
 
+/* The client may know more than it. */
 TEST(an_inspection_that_began_before_tells_a_client_nothing)
 {
     engine_op early = watch("2");
@@ -154,6 +154,27 @@ TEST(at_the_end_of_its_time_it_tells_what_was_found_last)
     find(SOON_US, NULL);
     play_advance(TICK_US);
     ck_assert_int_eq(play.answers, 2);
+    expect(op, OUTCOME_NOT_FOUND, 0);
+}
+
+/* Many locks share the inspections, so the last one of a lock may be old. */
+TEST(at_the_end_of_its_time_it_tells_nothing_that_is_old)
+{
+    static const char names[] = "\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\nm\nn\no\np";
+    for (int i = 0; i < 200; i++) { /* each after 3.2 s */
+        struct span lock = span_of(textf("a%03d%s", i, names));
+        ck_assert_uint_ne(
+            engine_watch(play.engine, lock, span_of("free"), WAIT_MS, NULL), 0);
+        if (i % 10 == 9)
+            ck_assert_int_eq(inspections_within(2 * TICK_US), 10);
+    }
+    engine_op op =
+        engine_watch(play.engine, PLAY_RESOURCE, span_of("1"), 2200, NULL);
+    find(SOON_US, PLAY_TOKEN_OF(1));
+    (void)inspections_within(2200000 - SOON_US);
+    ck_assert_int_eq(play.answers, 0);
+    (void)inspections_within(SOON_US + 2 * TICK_US);
+    ck_assert_int_eq(play.answers, 1);
     expect(op, OUTCOME_NOT_FOUND, 0);
 }
 
