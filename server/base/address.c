@@ -26,6 +26,9 @@ enum {
 };
 
 static const char port_reason[] = "the port must be 1 to 65535";
+static const char options_reason[] =
+    "options behind ? or # are not supported; a database is written as "
+    "redis://host:port/n";
 
 static const char *parse_port(const char *text, int *port)
 {
@@ -94,7 +97,8 @@ const char *address_parse(const char *text, char host[ADDRESS_HOST_MAX + 1],
 
     const char *colon = strchr(text, ':');
     if (colon && strchr(colon + 1, ':'))
-        return "an IPv6 address needs brackets, as in [::1]:6379";
+        return "more than one colon: an IPv6 address needs brackets, as in "
+               "[::1]:6379";
     size_t len = colon ? (size_t)(colon - text) : strlen(text);
     const char *reason = take_host(text, len, host);
     if (reason)
@@ -145,7 +149,7 @@ static const char *parse_userinfo(char *info, struct address_node *node)
     return NULL;
 }
 
-/* Splits the userinfo off rest; the authority ends at the first slash. */
+/* Splits the userinfo off rest; the authority ends at the first of "/?#". */
 static const char *split_userinfo(char **rest, struct address_node *node)
 {
     char *at = strrchr(*rest, '@');
@@ -155,8 +159,8 @@ static const char *split_userinfo(char **rest, struct address_node *node)
     *at = '\0';
     char *info = *rest;
     *rest = at + 1;
-    if (strchr(info, '/'))
-        return "a / in the password must be written as %2F";
+    if (strpbrk(info, "/?#"))
+        return "a /, ? or # in the password must be written as %2F, %3F or %23";
     return parse_userinfo(info, node);
 }
 
@@ -173,6 +177,8 @@ static const char *parse_redis(char *rest, struct address_node *node)
 
     if (reason)
         return reason;
+    if (strpbrk(rest, "?#"))
+        return options_reason;
     char *slash = strchr(rest, '/');
     if (slash)
         *slash = '\0';
@@ -228,6 +234,9 @@ struct address_query address_query(int port, int flags)
 
 static const char *parse_forms(char *text, struct address_node *node)
 {
+    if (strpbrk(text, ";|&") != NULL && strchr(text, '@') == NULL &&
+        strncmp(text, "unix://", 7) != 0)
+        return "nodes are separated by a comma or a space";
     if (strncmp(text, "redis://", 8) == 0)
         return parse_redis(text + 8, node);
     if (strncmp(text, "unix://", 7) == 0)
@@ -241,22 +250,111 @@ static const char *parse_forms(char *text, struct address_node *node)
     if (strchr(text, '@'))
         return "an address with a password must begin with redis:// or "
                "rediss://";
+    if (strpbrk(text, "?#"))
+        return options_reason;
+    if (strchr(text, '/'))
+        return "a / belongs to a URL; a database is written as "
+               "redis://host:port/n";
     return address_parse(text, node->host, &node->port);
 }
 
 /*
+ * Whether the name is an option in the connection strings of other clients,
+ * "host:6379,password=…,ssl=True". A secret must not become the address of a
+ * node, which everybody may read. Case, - and _ do not count.
+ */
+static bool is_option(struct span name)
+{
+    static const char *const options[] = {
+        "abortconnect",
+        "abortonconnectfail",
+        "accesskey",
+        "allowadmin",
+        "asynctimeout",
+        "auth",
+        "authtoken",
+        "channelprefix",
+        "clientname",
+        "configchannel",
+        "connectretry",
+        "connecttimeout",
+        "credential",
+        "credentials",
+        "database",
+        "db",
+        "defaultdatabase",
+        "keepalive",
+        "key",
+        "name",
+        "pass",
+        "passphrase",
+        "passwd",
+        "password",
+        "poolsize",
+        "prefix",
+        "protocol",
+        "proxy",
+        "pw",
+        "pwd",
+        "resolvedns",
+        "responsetimeout",
+        "retry",
+        "secret",
+        "servicename",
+        "ssl",
+        "sslhost",
+        "sslprotocols",
+        "sslpassword",
+        "synctimeout",
+        "tiebreaker",
+        "timeout",
+        "tls",
+        "token",
+        "user",
+        "username",
+        "usessl",
+        "version",
+        "writebuffer",
+        "id",
+        "idletimeout",
+        "maxpoolsize",
+        "minpoolsize",
+        "sentinel",
+        "setclientlibrary",
+    };
+    char bare[32];
+    size_t len = 0;
+
+    for (size_t i = 0; i < name.len; i++) {
+        if (name.ptr[i] == '-' || name.ptr[i] == '_')
+            continue;
+        if (len == sizeof bare - 1)
+            return false;
+        bare[len++] = (char)tolower((unsigned char)name.ptr[i]);
+    }
+    bare[len] = '\0';
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (strcmp(bare, options[i]) == 0)
+            return true;
+    return false;
+}
+
+/*
  * Takes "name=" off the text, if it begins so. An address may have a = too, in
- * a password or a query, but always after a slash; names have none.
+ * a password or a query, but always after one of "/?#"; names have none.
  */
 static const char *take_name(const char **text, struct address_node *node)
 {
-    size_t len = strcspn(*text, "=/");
+    size_t len = strcspn(*text, "=/?#");
 
     if ((*text)[len] != '=')
         return NULL;
     if (len < 1 || len > NAME_MAX_LEN ||
         !span_has_only((struct span){*text, len}, "._-:[]"))
         return "a name has 1 to 255 letters, digits and . _ - : [ ]";
+    if (is_option((struct span){*text, len}))
+        return "this is an option of another client's connection string, not "
+               "a node";
     memcpy(node->name, *text, len);
     *text += len + 1;
     return NULL;
@@ -267,7 +365,6 @@ const char *address_parse_node(const char *text, struct address_node *node)
     char copy[TEXT_MAX];
 
     memset(node, 0, sizeof *node);
-    node->port = REDIS_PORT;
     const char *reason = take_name(&text, node);
     if (reason)
         return reason;
@@ -279,6 +376,11 @@ const char *address_parse_node(const char *text, struct address_node *node)
     reason = parse_forms(copy, node);
     if (reason)
         return reason;
+    if (node->port == 0 && !node->is_unix) {
+        if (node->name[0] != '\0' && strstr(text, "://") == NULL)
+            return "with a name, the port must be there, too: name=host:port";
+        node->port = REDIS_PORT;
+    }
     if (node->is_unix) {
         size_t scheme_len = span_copy(node->address, span_of("unix://"));
         address_escape(node->address + scheme_len,

@@ -529,7 +529,8 @@ static const char *env_get(char **envp, const char *name)
     return NULL;
 }
 
-/* The file with the nodes, and what redlockctl reads, or sets for commands. */
+/* The file with the nodes, what redlockctl reads, or sets for commands, and
+ * what the compose file reads. */
 static const char *const other_variables[] = {nodes_file,
                                               "REDLOCKD_URL",
                                               "REDLOCKD_RESOURCE",
@@ -539,7 +540,10 @@ static const char *const other_variables[] = {nodes_file,
                                               "REDLOCKD_CACERT",
                                               "REDLOCKD_CERT",
                                               "REDLOCKD_KEY",
-                                              "REDLOCKD_FENCING_TOKEN"};
+                                              "REDLOCKD_FENCING_TOKEN",
+                                              "REDLOCKD_SLOT",
+                                              "REDLOCKD_PUBLISH",
+                                              "REDLOCKD_IMAGE"};
 
 static bool env_is_known(struct span text)
 {

@@ -74,7 +74,9 @@ static void line_fail_with_wire(struct line *line)
     bool may_be_tls = line->state == LINE_HANDSHAKE && line->step == 0 &&
                       !config->is_tls && !config->is_unix;
     snprintf(text, sizeof text, "%s%s", wire_error(line->wire),
-             may_be_tls ? "; if the node speaks TLS, write rediss://" : "");
+             may_be_tls ? "; if the node speaks TLS, write rediss://; "
+                          "a proxy of Redis is no node"
+                        : "");
     line_fail(line, wire_reason(line->wire), text);
 }
 

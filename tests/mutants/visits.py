@@ -6,6 +6,15 @@ RESULT = "server/engine/rounds/result.c"
 LOCKS = "api/locks.c"
 
 VISITS = [
+    Defect("password of a connection string that becomes an address", "unit",
+           "an_option_of_another_client_is_no_node", [Edit(
+        "server/base/address.c",
+        "    if (is_option((struct span){*text, len}))\n", "    if (len == 0)\n")],
+           tests="address"),
+    Defect("query of an address taken into the password", "unit",
+           "any_other_is_refused_with_a_reason", [Edit(
+        "server/base/address.c", "    if (strpbrk(info, \"/?#\"))\n",
+        "    if (strchr(info, '/'))\n")], tests="address"),
     Defect("pool that nobody uses is served", "sim", "alive", [Edit(
         "server/engine/permits/permits.c",
         "    if (pool->users == 0 || pool->is_running)\n",

@@ -95,7 +95,26 @@ static const char *const bad[][2] = {
     {"h:0", "port must be 1 to 65535"},
     {"h:65536", "port"},
     {"h:000080", "port"},
-    {"h:1/", "port"},
+    {"h:1/", "database"},
+    {"h:1/2", "redis://host:port/n"},
+    {"redis:/h", "redis://host:port/n"},
+    {"h:1?db=2", "behind ? or #"},
+    {"h?ssl=true", "behind ? or #"},
+    {"redis://h?db=2", "behind ? or #"},
+    {"redis://h:1?db=2", "behind ? or #"},
+    {"redis://h:1/?db=2", "behind ? or #"},
+    {"redis://h:1/2?ssl_cert_reqs=none", "behind ? or #"},
+    {"rediss://u:p@h:1/2#insecure", "behind ? or #"},
+    {"rediss://h:1#insecure", "behind ? or #"},
+    {"redis://[::1]:1?db=2", "behind ? or #"},
+    {"redis://h:1?password=p@x", "%3F"},
+    {"redis://:p#q@h", "%23"},
+    {"h:1;i:2", "comma"},
+    {"h;i", "comma"},
+    {"h:1|i:2", "comma"},
+    {"h:1&i:2", "comma"},
+    {"redis://h:1;redis://i:2", "comma"},
+    {"h:6379:0", "more than one colon"},
     {"h:", "port"},
     {"h:6379x", "port"},
     {"h:1:", "brackets"},
@@ -145,6 +164,43 @@ TEST_EACH(any_other_is_refused_with_a_reason, bad)
     refuse(bad[_i][0], bad[_i][1]);
 }
 
+/* What follows host:port in the connection strings of other clients: a password
+ * is no node, and must not be shown as the address of one. */
+static const char *const options[] = {
+    "password=hunter2",   "password=hunter2:77",
+    "Password=hunter2",   "pwd=hunter2:1",
+    "pass=x:1",           "passwd=x:1",
+    "auth=x:1",           "token=x:1",
+    "accessKey=x:1",      "access_key=x:1",
+    "secret=x:1",         "ssl=True",
+    "ssl=redis.x:6380",   "tls=true:1",
+    "user=app:1",         "username=app:1",
+    "name=app:1",         "defaultDatabase=0:1",
+    "abortConnect=False", "db=0",
+    "syncTimeout=5000:1", "sslHost=redis.x:1",
+    "ssl-host=redis.x:1",
+};
+
+TEST_EACH(an_option_of_another_client_is_no_node, options)
+{
+    const char *reason = address_parse_node(options[_i], &node);
+    ck_assert_msg(reason != NULL, "accepted: %s", options[_i]);
+    ck_assert_msg(strstr(reason, "hunter2") == NULL, "%s", reason);
+}
+
+TEST(a_node_with_a_name_has_its_port)
+{
+    refuse("a=10.0.0.1", "name=host:port");
+    refuse("a=[::1]", "name=host:port");
+    allow("a=10.0.0.1:6379");
+    allow("a=[::1]:1");
+    allow("a=redis://10.0.0.1");
+    ck_assert_int_eq(node.port, 6379);
+    allow("a=unix:///r");
+    allow("name-1=h:1");
+    allow("h:1=h:2");
+}
+
 /* ---- characters and lengths ---------------------------------------------- */
 
 TEST(a_host_has_letters_digits_and_three_signs)
@@ -168,15 +224,15 @@ TEST(a_name_has_letters_digits_and_six_signs)
                                   "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                   "0123456789._-:[]";
     for (int byte = 1; byte <= 255; byte++) {
-        char text[] = {(char)byte, 'y', '=', 'h', '\0'};
+        char text[] = {(char)byte, 'y', '=', 'h', ':', '1', '\0'};
         bool is_allowed = strchr(allowed, byte) != NULL;
         ck_assert_msg((address_parse_node(text, &node) == NULL) == is_allowed,
                       "byte %d", byte);
     }
-    refuse("=h", "a name has 1 to 255");
-    allow(fill("", 255, "=h"));
+    refuse("=h:1", "a name has 1 to 255");
+    allow(fill("", 255, "=h:1"));
     ck_assert_uint_eq(strlen(node.name), 255);
-    refuse(fill("", 256, "=h"), "a name has 1 to 255");
+    refuse(fill("", 256, "=h:1"), "a name has 1 to 255");
 }
 
 TEST(a_host_is_as_long_as_a_name_may_be)

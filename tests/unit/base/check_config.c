@@ -3,6 +3,7 @@
  * is printed, what people are told when it is something else, and what is
  * refused of several together. What an address is is in check_address.c.
  */
+#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -184,8 +185,9 @@ static const struct {
     {"--nodes a --max-hold-ms 59999", "59999", "--max-ttl-ms (60000)"},
     {"", "--nodes", "for example"},
     {"--check-config", "--nodes", "for example"},
-    {"--nodes a/0,redis://a/1", "node 1", "letters"},
+    {"--nodes a/0,redis://a/1", "node 1", "belongs to a URL"},
     {"--nodes b,a:6379x", "node 2:", "1 to 65535"},
+    {"--nodes h:6379,password=hunter2,ssl=True", "node 2:", "another client"},
 };
 
 TEST_EACH(bad_flag_is_refused_with_option_value_and_limit, bad_flags)
@@ -426,7 +428,7 @@ TEST(nodes_stand_one_behind_the_other)
 /* The name is what all servers agree on; the address may change. */
 TEST(nodes_have_names_apart_from_their_addresses)
 {
-    take("nodes", "a=10.0.0.1,b=redis://u:x=y@h:7/2,h:1=[::1]:2,h:3,"
+    take("nodes", "a=10.0.0.1:6379,b=redis://u:x=y@h:7/2,h:1=[::1]:2,h:3,"
                   "s=unix:///r?db=1");
     ck_assert_int_eq(config.nodes_count, 5);
     ck_assert_str_eq(config.nodes[0].name, "a");
@@ -667,15 +669,44 @@ TEST_EACH(variable_that_is_nearly_one_is_a_mistake, mistakes)
     refuse(mistakes[_i], "--nodes a", name, "no such variable");
 }
 
-TEST(variables_of_redlockctl_are_let_pass)
-{
-    static const char env[] =
-        "REDLOCKD_URL=http://a:8080 REDLOCKD_RESOURCE=order:42 "
-        "REDLOCKD_TOKEN=1.a REDLOCKD_FENCING_TOKEN=1 "
-        "REDLOCKD_AUTH_TOKEN=a REDLOCKD_AUTH_TOKEN_FILE=b REDLOCKD_CACERT=c "
-        "REDLOCKD_CERT=d REDLOCKD_KEY=e";
+/* What redlockctl reads or sets, and what the compose file reads: a machine may
+ * set it for all programs. */
+static const char *const sources[] = {"docker-compose.yml", "cli/*.c"};
 
-    expect(env, "--nodes a");
+/* Calls check for each name of a variable in the file; returns their number. */
+static int each_variable(const char *path, void (*check)(const char *variable))
+{
+    char line[4096];
+    int count = 0;
+    FILE *file = fopen(path, "r");
+    ck_assert_msg(file != NULL, "%s", path);
+    while (fgets(line, sizeof line, file) != NULL)
+        for (char *at = line; (at = strstr(at, "REDLOCKD_")) != NULL; at++) {
+            size_t len = strspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
+            bool is_macro = strncmp(at, "REDLOCKD_VERSION", len) == 0;
+            if (len > strlen("REDLOCKD_") && !is_macro) {
+                check(textf("%.*s", (int)len, at));
+                count++;
+            }
+        }
+    fclose(file);
+    return count;
+}
+
+static void let_pass(const char *variable)
+{
+    expect(textf("%s=", variable), "--nodes a");
+}
+
+TEST_EACH(variables_of_other_programs_of_ours_are_let_pass, sources)
+{
+    glob_t found;
+    int count = 0;
+    ck_assert_int_eq(glob(sources[_i], 0, NULL, &found), 0);
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        count += each_variable(found.gl_pathv[i], let_pass);
+    globfree(&found);
+    ck_assert_int_ge(count, 6);
 }
 
 /* ---- secrets ------------------------------------------------------------- */
@@ -690,6 +721,11 @@ static const char *const leaks[] = {
     "--nodes redis://:SECRET%zz@h",
     "--nodes redis://:SECRET%00@h",
     "--nodes a redis://u:SECRET@h",
+    "--nodes h:6379,password=SECRET,ssl=True",
+    "--nodes h:6379,Password=SECRET:1",
+    "--nodes h:6379;password=SECRET",
+    "--nodes redis://h:6379?password=SECRET",
+    "--nodes redis://h?password=SECRET@b",
     "--nodse=redis://u:SECRET@h",
     "--nodes http://:SECRET@h",
     "--listen redis://u:SECRET@h --nodes a",
