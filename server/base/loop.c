@@ -262,13 +262,16 @@ struct loop_timer *loop_timer_new(struct loop *loop, loop_timer_fn *fn,
 /*
  * libuv counts from the start of the turn, in whole ms of its own clock: a
  * delay from now would end too early, by the age of the turn. So at_us itself
- * is converted to that clock, and rounded up.
+ * is converted to that clock, and rounded up; unless it has come.
  */
 void loop_timer_set(struct loop_timer *timer, int64_t at_us)
 {
-    int64_t uv_at_us = (int64_t)(uv_hrtime() / 1000) + (at_us - clock_now_us());
+    int64_t left_us = at_us - clock_now_us();
+    int64_t uv_at_us = (int64_t)(uv_hrtime() / 1000) + left_us;
     int64_t uv_now_ms = (int64_t)uv_now(&timer->loop->uv);
     int64_t delay_ms = at_least(divide_up(uv_at_us, US_PER_MS) - uv_now_ms, 0);
+    if (left_us <= 0)
+        delay_ms = 0;
     take_from_due(timer);
     /* Fails only on a handle that is closing, or without a callback. */
     int rc = uv_timer_start(&timer->timer, on_due, (uint64_t)delay_ms, 0);

@@ -14,13 +14,55 @@
  * other calls. */
 enum { TICK_US = 20000 };
 
+/* ---- ticks -------------------------------------------------------------- */
+
+/* Nothing is under way, and no node needs more than to be looked at. */
+static bool is_at_rest(const struct engine *engine)
+{
+    return engine->nodes.voting == engine->env.settings.nodes &&
+           engine->operations.slots.used == 0 &&
+           engine->tickets.slots.used == 0 &&
+           engine->listings.slots.used == 0 &&
+           engine->spreads.slots.used == 0 &&
+           engine->releases.slots.used == 0 &&
+           engine->releases.debts.items == 0 &&
+           TAILQ_EMPTY(&engine->watches.list) &&
+           !engine->waits.announcements.is_listening;
+}
+
 /* Sets the timer of the next tick. False: no memory for it. */
 static bool set_tick(struct engine *engine)
 {
     struct engine_port *port = &engine->env.port;
-    return port->timer(port->ctx, TIMER_TICK,
-                       environment_now(&engine->env) + TICK_US);
+    int64_t at_us = environment_now(&engine->env) + TICK_US;
+    engine->is_resting = is_at_rest(engine);
+    if (engine->is_resting)
+        at_us = at_least(at_us, nodes_look_due_us(&engine->nodes));
+    return port->timer(port->ctx, TIMER_TICK, at_us);
 }
+
+/* Before a client's call. The last tick of a server
+ * at rest may be long ago: whether the nodes may vote is judged anew. */
+static void wake(struct engine *engine)
+{
+    if (!engine->is_resting)
+        return;
+    const struct engine_port *port = &engine->env.port;
+    int64_t now_us = environment_now(&engine->env);
+    engine->is_resting = false;
+    nodes_tick(&engine->nodes, now_us);
+    /* cannot fail: the timer exists */
+    (void)port->timer(port->ctx, TIMER_TICK, now_us + TICK_US);
+}
+
+/* After news that may end the rest. */
+static void wake_if_due(struct engine *engine)
+{
+    if (engine->is_resting && !is_at_rest(engine))
+        wake(engine);
+}
+
+/* ---- life --------------------------------------------------------------- */
 
 struct engine *engine_new(const struct engine_settings *settings,
                           const struct engine_port *port,
@@ -33,6 +75,7 @@ struct engine *engine_new(const struct engine_settings *settings,
         return NULL;
     metrics->names = &result_names;
     engine->env = (struct environment){*settings, *port, metrics};
+    engine->is_resting = false;
     nodes_init(&engine->nodes, &engine->env);
     spreads_init(&engine->spreads, &engine->nodes);
     releases_init(&engine->releases, &engine->nodes);
@@ -81,6 +124,7 @@ engine_op engine_acquire(struct engine *engine,
 {
     assert(acquire->ttl_ms > 0);
     assert(acquire->wait_ms >= 0 && acquire->wait_ms <= WAIT_MAX_MS);
+    wake(engine);
     int64_t now_us = environment_now(&engine->env);
     struct request request = {
         .call = LOCK_ACQUIRE,
@@ -115,6 +159,7 @@ engine_op engine_extend(struct engine *engine, struct span resource,
                         struct span token, int64_t ttl_ms, bool is_shared,
                         void *client)
 {
+    wake(engine);
     assert(token_is_ours(token) && ttl_ms > 0);
     return operation_start(&engine->operations, &(struct request){
                                                     .call = LOCK_EXTEND,
@@ -129,6 +174,7 @@ engine_op engine_extend(struct engine *engine, struct span resource,
 engine_op engine_release(struct engine *engine, struct span resource,
                          struct span token, void *client)
 {
+    wake(engine);
     assert(token_is_ours(token));
     engine_op op =
         operation_start(&engine->operations, &(struct request){
@@ -145,6 +191,7 @@ engine_op engine_force(struct engine *engine, struct span resource,
                        int64_t number, void *client)
 {
     assert(number >= 0);
+    wake(engine);
     return operation_start(&engine->operations, &(struct request){
                                                     .call = LOCK_FORCE,
                                                     .resource = resource,
@@ -156,6 +203,7 @@ engine_op engine_force(struct engine *engine, struct span resource,
 engine_op engine_inspect(struct engine *engine, struct span resource,
                          void *client)
 {
+    wake(engine);
     return operation_start(&engine->operations, &(struct request){
                                                     .call = LOCK_INSPECT,
                                                     .resource = resource,
@@ -166,12 +214,14 @@ engine_op engine_inspect(struct engine *engine, struct span resource,
 engine_op engine_watch(struct engine *engine, struct span resource,
                        struct span known, int64_t wait_ms, void *client)
 {
+    wake(engine);
     return watches_start(&engine->watches, resource, known, wait_ms, client);
 }
 
 engine_op engine_list(struct engine *engine, const struct engine_list *list,
                       void *client)
 {
+    wake(engine);
     return listing_start(&engine->listings, list, client);
 }
 
@@ -379,6 +429,7 @@ void engine_on_node_up(struct engine *engine, int node,
     note_certificate(engine, node, facts);
     nodes_on_up(&engine->nodes, node, facts);
     debts_on_up(&engine->releases.debts, node, environment_now(&engine->env));
+    wake_if_due(engine);
 }
 
 void engine_on_node_down(struct engine *engine, int node,
@@ -387,6 +438,7 @@ void engine_on_node_down(struct engine *engine, int node,
     assert_node(engine, node);
     nodes_on_down(&engine->nodes, node, reason, detail);
     operations_on_looked(&engine->operations, node);
+    wake_if_due(engine);
 }
 
 void engine_on_node_confirmed(struct engine *engine, int node,
@@ -395,6 +447,7 @@ void engine_on_node_confirmed(struct engine *engine, int node,
     assert_node(engine, node);
     note_certificate(engine, node, facts);
     nodes_on_confirmed(&engine->nodes, node, facts);
+    wake_if_due(engine);
 }
 
 /* The vote counts for the operation that sent the release. */
@@ -450,6 +503,7 @@ void engine_on_reply(struct engine *engine, int node, uint64_t tag,
             operations_on_looked(&engine->operations, node);
         break;
     }
+    wake_if_due(engine);
 }
 
 void engine_on_timer(struct engine *engine, uint32_t slot)

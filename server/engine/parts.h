@@ -24,6 +24,7 @@ struct engine {
     struct permits permits;
     struct watches watches;
     struct listings listings;
+    bool is_resting; /* the next tick comes when a look at a node is due */
 };
 
 #endif

@@ -95,6 +95,33 @@ TEST(second_server_on_the_port_is_refused)
     world_stop(&world);
 }
 
+/* How often it has gone to sleep. */
+static long sleeps(pid_t pid)
+{
+    char line[256];
+    long count = -1;
+    FILE *status = fopen(textf("/proc/%d/status", (int)pid), "r");
+    ck_assert_ptr_nonnull(status);
+    while (fgets(line, sizeof line, status) != NULL)
+        (void)sscanf(line, "voluntary_ctxt_switches: %ld", &count);
+    fclose(status);
+    ck_assert_int_ge(count, 0);
+    return count;
+}
+
+TEST(without_work_it_wakes_for_its_heartbeats_only)
+{
+    enum { SECONDS = 5, MOST = 15 };
+
+    world_start(&world, 5, "");
+    WAIT_UNTIL(20000, http_probe(server, "/readyz") == 200);
+    sleep(2); /* the connection ends */
+    long before = sleeps(server->pid);
+    sleep(SECONDS);
+    ck_assert_int_le(sleeps(server->pid) - before, SECONDS * MOST);
+    world_stop(&world);
+}
+
 static bool has_logged(const struct server *it, const char *text)
 {
     char *log = harness_read_file(it->log);

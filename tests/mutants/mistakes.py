@@ -21,6 +21,16 @@ IN_UNITS_AND_MODEL = [
         "server/engine/waiting/waitqueue.c",
         "           (!queue->is_vacant || TAILQ_EMPTY(&queue->places));\n",
         "           queue->users > 0;\n")], tests="waitqueue"),
+    Defect("call of a server at rest judged by an old tick", "unit",
+           "whether_nodes_may_vote_is_judged_before_a_call", [Edit(
+        "server/engine/engine.c",
+        "    nodes_tick(&engine->nodes, now_us);\n    /* cannot",
+        "    /* cannot")], tests="rest"),
+    Defect("rest while an operation is under way", "unit",
+           "an_operation_ends_the_rest_and_its_end_begins_it", [Edit(
+        "server/engine/engine.c",
+        "           engine->operations.slots.used == 0 &&\n", "")],
+           tests="rest"),
     Defect("inspection whose names are free of charge", "unit",
            "an_inspection_counts_as_many_requests_as_it_has_names", [Edit(
         "api/message/http.c",

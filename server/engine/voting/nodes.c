@@ -329,6 +329,14 @@ void nodes_tick(struct nodes *nodes, int64_t now_us)
     settle(nodes, now_us);
 }
 
+int64_t nodes_look_due_us(const struct nodes *nodes)
+{
+    int64_t due_us = INT64_MAX;
+    for (int i = 0; i < nodes->env->settings.nodes; i++)
+        due_us = at_most(due_us, nodes->admission.node[i].look_due_us);
+    return due_us;
+}
+
 /* ---- calls -------------------------------------------------------------- */
 
 /*

@@ -54,6 +54,9 @@ struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
 /* Ends quarantines, and sends looks that are due. */
 void nodes_tick(struct nodes *nodes, int64_t now_us);
 
+/* When the next look at a node is due, µs. */
+int64_t nodes_look_due_us(const struct nodes *nodes);
+
 /* The events of engine.h. */
 void nodes_on_up(struct nodes *nodes, int node, const struct node_facts *facts);
 void nodes_on_down(struct nodes *nodes, int node, enum node_state reason,
