@@ -106,7 +106,7 @@ static const struct {
     {"HELD", {VOTE_HELD, BY_VOTERS | BY(RELEASE) | BY(INSPECT)}, HELD_FIELDS},
     {"SHARED", {VOTE_HELD, BY_VOTERS | BY(RELEASE) | BY(INSPECT)}, HELD_FIELDS},
     {"HELD", {VOTE_HELD, BY(EXTEND)}, HELD_OF_SEVERAL_FIELDS},
-    {"SHARED", {VOTE_HELD, BY(EXTEND)}, HELD_OF_SEVERAL_FIELDS},
+    {"SHARED", {VOTE_HELD, BY(EXTEND) | BY(REPEAT)}, HELD_OF_SEVERAL_FIELDS},
     {"DELETED", {VOTE_DELETED, BY(RELEASE)}, NUMBER_FIELDS},
     {"FREE", {VOTE_FREE, BY(EXTEND)}, NUMBER_FIELDS},
     {"KEYS", {VOTE_DONE, BY(SCAN)}, SCAN_FIELDS},
@@ -222,6 +222,15 @@ static bool decode_missing(struct call_reply *reply,
     return script_is_number(field) && field->integer < 1 << NAMES_MAX;
 }
 
+static bool decode_last(struct call_reply *reply, enum call_kind kind,
+                        const struct script_field *field)
+{
+    if (kind == CALL_EXTEND)
+        return decode_missing(reply, field);
+    reply->highest = field->integer;
+    return script_is_time(field);
+}
+
 /* What comes behind the word. False: the script never says that. */
 static bool decode_rest(struct call_reply *reply, enum call_kind kind,
                         const struct script_field *fields)
@@ -333,7 +342,7 @@ struct call_reply script_decode(enum call_kind kind, int64_t node_now_us,
     if (reply.vote == VOTE_UNREADABLE || !decode_rest(&reply, kind, fields))
         return garbage();
     if (count == HELD_OF_SEVERAL_FIELDS && /* no other answer has as many */
-        !decode_missing(&reply, &fields[HELD_FIELDS]))
+        !decode_last(&reply, kind, &fields[HELD_FIELDS]))
         return garbage();
     return reply;
 }

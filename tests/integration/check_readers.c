@@ -2,6 +2,7 @@
  * Readers and writers: many clients, three servers, and never a writer beside
  * anybody. READERS_MS makes it longer.
  */
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -243,6 +244,49 @@ TEST(one_more_than_may_is_refused)
     answer_expect(lock_release(server, &grants[1]), 200, NULL);
     grant_take(server, SHARED("full"), NULL, &grants[2]);
     world_stop(&own);
+}
+
+#define WAITS(resource)                                                        \
+    "{\"resource\":\"" resource "\",\"mode\":\"shared\",\"ttl_ms\":20000,"     \
+    "\"wait_ms\":20000}"
+
+static int readable(const int fds[2])
+{
+    struct pollfd waits[] = {{.fd = fds[0], .events = POLLIN},
+                             {.fd = fds[1], .events = POLLIN}};
+    ck_assert_int_ge(poll(waits, 2, SOON_MS), 1);
+    ck_assert_int_ne(waits[0].revents == 0, waits[1].revents == 0);
+    return waits[0].revents != 0 ? 0 : 1;
+}
+
+/*
+ * A writer keeps both out, so each tries long after it was asked for: the lock
+ * that one gets is later than the other's request. Both must not have it, as a
+ * repeat takes the place of one.
+ */
+TEST(of_two_at_once_with_one_key_one_gets_in)
+{
+    struct lock writer, reader;
+    int fds[2];
+    grant_take(&world.servers[0], "{\"resource\":\"twice\",\"ttl_ms\":9000}",
+               NULL, &writer);
+    for (int i = 0; i < 2; i++) {
+        fds[i] = grant_send(&world.servers[i], WAITS("twice"), KEY);
+        waiter_expect_count(&world.servers[i], 1);
+    }
+    harness_pause_ms(1500); /* more than the doubt about their clocks */
+    answer_expect(lock_release(&world.servers[2], &writer), 200, NULL);
+    int first = readable(fds);
+    (void)grant_read(fds[first], 201, SOON_MS);
+    struct pollfd other = {.fd = fds[1 - first], .events = POLLIN};
+    ck_assert_int_eq(poll(&other, 1, 1500), 0);
+    answer_expect(grant_ask(&world.servers[2], SHARED("twice"), KEY, &reader),
+                  200, NULL);
+    for (int i = 0; i < N; i++)
+        WAIT_UNTIL(SOON_MS, node_integer(&world.nodes[i], "ZCARD twice") == 1);
+    answer_expect(lock_release(&world.servers[2], &reader), 200, NULL);
+    reader = grant_read(fds[1 - first], 201, SOON_MS); /* as soon as it may */
+    answer_expect(lock_release(&world.servers[2], &reader), 200, NULL);
 }
 
 /* By an operator, who knows none of their numbers. */

@@ -27,10 +27,12 @@ READERS = [
     Defect("readers' key that ends with the one that came", "differ", "batch",
            [Edit(SHARE, "math.max(ends[i],\n                lasts[i] or 0))",
                  "ends[i])")]),
-    Defect("shared repeat that replaces later locks", "sim", "kept", [Edit(
-        "server/engine/rounds/attempt.c",
-        "        if (attempt->is_repeat && !attempt->request->is_shared)\n",
-        "        if (attempt->is_repeat)\n")], seed=401),
+    Defect("shared repeat that replaces later locks", "unit",
+           "a_repeat_whose_votes_are_split_with_another_tries_again", [Edit(
+               "server/engine/rounds/attempt.c",
+               "        if (attempt->is_repeat && "
+               "!attempt->request->is_shared)\n",
+               "        if (attempt->is_repeat)\n")], tests="shared"),
     Defect("reader below a writer's number", "differ", "batch", [Edit(
         SHARE, "        if not (number > least) then\n",
         "        if not (number > bar) then\n")]),
@@ -245,8 +247,37 @@ READERS = [
         SHARE, "            if old <= seen or is_own then\n",
         "            if old <= number then\n")]),
     Defect("reader's late repeat comes back", "differ", "batch", [Edit(
-        SHARE, "            elseif old > number then\n",
-        "            elseif old == number then\n")]),
+        SHARE, "            else\n                other = old\n",
+        "            elseif old < number then\n"
+        "                other = old\n")]),
+    Defect("repeat beside another that is under way", "differ", "batch", [Edit(
+        SHARE, "            else\n                other = old\n",
+        "            elseif old > number then\n"
+        "                other = old\n")]),
+    Defect("two readers with one key", "sim", "same", [Edit(
+        "tests/lib/node/simshared.c",
+        "    return call->call.kind == CALL_REPEAT &&\n",
+        "    return call->call.kind == CALL_KINDS &&\n")]),
+    Defect("waiting reader that leaves an earlier one there", "unit",
+           "a_repeat_that_waits_replaces_what_may_be_earlier_after_a_while", [
+               Edit("server/engine/waiting/waits.c",
+                    "                   ? round_reader_number(round)\n",
+                    "                   ? 0 * round_reader_number(round)\n")],
+           tests="shared"),
+    Defect("reader that replaces at once what may be later", "unit",
+           "a_repeat_that_waits_replaces_what_may_be_earlier_after_a_while", [
+               Edit("server/engine/waiting/waits.c",
+                    "        find(it, number, now_us);\n"
+                    "        schedule_claim(it, now_us);\n"
+                    "    } else",
+                    "        claim_know(&it->claim, number, now_us);\n"
+                    "        schedule_claim(it, now_us);\n"
+                    "    } else")], tests="shared"),
+    Defect("reader with a number below the one that it replaces", "unit",
+           "a_repeat_replaces_what_is_ahead_of_its_clocks", [Edit(
+               "server/engine/rounds/attempt.c",
+               "    attempt->seen_number = attempt->replaces;\n",
+               "    attempt->seen_number = 0;\n")], tests="shared"),
     Defect("readers that pass a waiting writer", "differ", "batch", [Edit(
         SHARE, "local is_wished = wish and wish + 0 >= now_ms\n",
         "local is_wished = wish and wish + 0 < 0\n")]),

@@ -570,7 +570,7 @@ static void read_answer(struct world *world, struct client *client)
         ledger_violated(world, "capacity", client_number(world, client),
                         client->resources[0]);
     if (result->outcome == OUTCOME_GRANTED)
-        ledger_on_repeat(world, client);
+        ledger_on_repeat(world, client, result->token);
     if (result->outcome == OUTCOME_GRANTED && loses_answer(world, client)) {
         client->is_unheard = true;
         client_note_had(world, client, result->token);

@@ -32,7 +32,9 @@
  *              quorum may not tell of them; and a majority may have others
  *              with its key, from when it was so. One that was granted a shared
  *              lock, and repeats, has then nothing left of the former grant: no
- *              majority has that beside the repeat, on none of the resources
+ *              majority has that beside the repeat, on none of the resources,
+ *              whoever else asks with its key. Of two requests with one key
+ *              that are under way at once one has a shared lock
  *   own        a key that a client believes in is deleted only by a release
  *              that this client asks for
  *   kept       the lock a client believes in, or a repeat that was asked for

@@ -288,26 +288,70 @@ void ledger_on_permits(struct world *world, const struct client *client)
             violated(world, "same", client);
 }
 
-/* It has taken the place of the reader that its client was before. */
-void ledger_on_repeat(struct world *world, const struct client *client)
+/* Whether most nodes have just this token, not another one with its key. */
+static bool is_on_most(const struct world *world, int resource,
+                       struct span token)
+{
+    struct client it = {.count = 1, .resources = {resource}};
+    it.token_len = span_copy(it.token, token);
+    return nodes_with(world, &it) > SIM_NODES / 2;
+}
+
+/*
+ * It has taken the place of the reader that its client was before, whoever else
+ * asked with its key.
+ */
+static void check_replaced(struct world *world, const struct client *client)
 {
     const struct had *had = &client->had;
-    struct client it = *client;
     if (had->token_len == 0 || had->key != client->key ||
-        client->ghost_key == client->key ||
-        client->begun_us < had->granted_us + doubt_us(world) - MEASURED_US ||
-        !world->clients->ledger.claims_clocks)
+        client->begun_us < had->granted_us + doubt_us(world) - MEASURED_US)
         return;
     world->clients->ledger.sames++;
-    it.key = 0; /* not another token with that */
-    it.count = 1;
-    it.token_len =
-        span_copy(it.token, (struct span){had->token, had->token_len});
-    for (int i = 0; i < had->count; i++) {
-        it.resources[0] = had->resources[i];
-        if (nodes_with(world, &it) > SIM_NODES / 2)
+    for (int i = 0; i < had->count; i++)
+        if (is_on_most(world, had->resources[i],
+                       (struct span){had->token, had->token_len}))
             violated(world, "same", client);
+}
+
+/* Another reader there with the key of this one, who has a majority as well. */
+static bool has_twin(const struct world *world, const struct machine *machine,
+                     int resource, struct span token)
+{
+    struct token_parts own, other;
+    bool has_key = token_parse(token, &own) && own.key_hash.len > 0;
+    for (const struct simholder *it = NULL;
+         has_key &&
+         (it = simholders_next(&machine->memory, resource, it)) != NULL;)
+        if (!token_is_same(simholder_token(it), token) &&
+            token_parse(simholder_token(it), &other) &&
+            span_is_same(other.key_hash, own.key_hash) &&
+            is_on_most(world, resource, simholder_token(it)))
+            return true;
+    return false;
+}
+
+/* Of two under way at once, with one key, one has the lock. */
+static void check_alone(struct world *world, const struct client *client,
+                        struct span token)
+{
+    for (int i = 0; i < client->count; i++) {
+        int resource = client->resources[i];
+        for (int k = 0; k < SIM_MACHINES; k++)
+            if (has_twin(world, &world->machines[k], resource, token) &&
+                is_on_most(world, resource, token))
+                violated(world, "same", client);
     }
+}
+
+void ledger_on_repeat(struct world *world, const struct client *client,
+                      struct span token)
+{
+    if (!world->clients->ledger.claims_clocks)
+        return;
+    check_replaced(world, client);
+    if (client->is_shared && client->key != 0)
+        check_alone(world, client, token);
 }
 
 /* ---- evictions ---------------------------------------------------------- */

@@ -86,8 +86,11 @@ bool ledger_is_clear(const struct world *world, const struct client *client);
 /* The permits were granted to a client that may have others with its key. */
 void ledger_on_permits(struct world *world, const struct client *client);
 
-/* A client was granted a lock, by an answer that it may not get. */
-void ledger_on_repeat(struct world *world, const struct client *client);
+/* A client was granted a lock with this token, by an answer that it may not
+ * get.
+ */
+void ledger_on_repeat(struct world *world, const struct client *client,
+                      struct span token);
 
 /* Its lock was extended, though the client may not know it yet. */
 void ledger_on_extension(struct world *world, const struct client *client,

@@ -176,7 +176,9 @@ struct call_reply {
                               the least of those taken, -1 none */
     int64_t highest;   /* stale: highest number accepted in the slot; free or
                           held, of an extend: which names have not the token, a
-                          bit each; held, of one name: 0 */
+                          bit each; held, of one name: 0; held, of a repeat:
+                          the number of a reader with its key that it does not
+                          replace, 0: there is none */
     int64_t listeners; /* deleted: connections that were told; 0: none, or
                           nobody listens */
     struct span value; /* held: the first VALUE_MAX bytes; empty: foreign, or

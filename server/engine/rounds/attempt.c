@@ -33,10 +33,11 @@ void attempt_init(struct attempt *attempt, const struct attempt_means *means,
     attempt->request = request;
     attempt->operation = operation;
     attempt->number = 0;
-    attempt->seen_number = 0;
     /* Among others its own earlier lock shows nowhere: any is replaced. */
     attempt->is_repeat = request->is_shared && request->asked_us > 0;
     attempt->replaces = attempt->is_repeat ? request->asked_us - 1 : 0;
+    /* another server's clocks may be ahead of ours */
+    attempt->seen_number = attempt->replaces;
     attempt->replacing = 0;
     attempt->fresh = 0;
     attempt->own = request->own;
@@ -516,17 +517,6 @@ void attempt_wait_on(struct attempt *attempt)
     attempt->number++;
     round_wait_on(&attempt->round,
                   environment_now(attempt->means->env) + timeout_us(attempt));
-}
-
-void attempt_date(struct attempt *attempt)
-{
-    const struct environment *env = attempt->means->env;
-    int64_t latest_us =
-        attempt->request->asked_us +
-        clocks_apart_us(&attempt->means->nodes->clocks, environment_now(env));
-    if (attempt->is_repeat && attempt->request->is_shared &&
-        attempt->round.highest < latest_us)
-        attempt->replaces = at_least(attempt->replaces, attempt->round.highest);
 }
 
 bool attempt_make_repeat(struct attempt *attempt)

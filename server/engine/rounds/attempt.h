@@ -7,7 +7,8 @@
  *
  * An acquire that finds the lock held with its own key hash repeats an earlier
  * acquire, whose answer may be lost or in use. (A shared one finds no other
- * holders, so each of its attempts may be a repeat.) The next attempt replaces
+ * holders, so each of its attempts may be a repeat; where a reader with its key
+ * is later, nodes tell the number.) The next attempt replaces
  * the earlier tokens, and is not undone where it did so: that would take the
  * lock from a client that relies on the earlier answer. If it is lost, the keys
  * that it set expire with their TTL, unless a later attempt replaces them: of a
@@ -194,12 +195,6 @@ void attempt_drop_outdated(struct attempt *attempt);
 
 /* Waits for the same calls for another timeout. */
 void attempt_wait_on(struct attempt *attempt);
-
-/*
- * After a lost acquire of a shared lock: the next attempt replaces, too, what
- * seems to be later than the request only because clocks of servers differ.
- */
-void attempt_date(struct attempt *attempt);
 
 /*
  * After a lost acquire: makes the next attempt replace the token of an acquire

@@ -224,7 +224,6 @@ static bool on_acquire_verdict(struct operation *it, enum verdict verdict)
         it->request.is_shared && attempt_has_replaced(attempt);
     /* a lost attempt: undoes it, and remembers its votes */
     attempt_undo(attempt);
-    attempt_date(attempt);
     it->was_held |= round_count(&attempt->round, VOTE_HELD) > 0;
     it->result.barred_us =
         nodes_barred_us(it->operations->means.nodes, attempt->round.highest);

@@ -79,6 +79,7 @@ void round_note_reply(struct round *round, int node,
         assert(reply->value.len <= VALUE_MAX); /* script.c reads no longer */
         vote->pttl_ms = reply->pttl_ms;
         vote->holders = reply->holders;
+        vote->reader = round->kind == LOCK_ACQUIRE ? reply->highest : 0;
         vote->value_len = span_copy(round->values[node], reply->value);
     }
 }
@@ -210,6 +211,14 @@ bool round_may_repeat(const struct round *round, struct span key_hash)
         repeated += repeated_on(round, i, key_hash) > 0;
     return repeated > 0 &&
            repeated + round_count(round, VOTE_GRANTED) >= round->quorum;
+}
+
+int64_t round_reader_number(const struct round *round)
+{
+    int64_t number = 0;
+    for (int i = 0; i < round->total; i++)
+        number = at_least(number, round->votes[i].reader);
+    return number;
 }
 
 int64_t round_remaining_ms(const struct round *round)

@@ -43,6 +43,7 @@ struct round_vote {
     uint32_t life;         /* of the node, when it was sent */
     int64_t pttl_ms;       /* held: -1 no TTL */
     int64_t holders;       /* held: of a shared lock; 0: it is none */
+    int64_t reader;        /* held: see round_reader_number */
     size_t value_len;      /* held; 0: a shared lock, or a foreign type */
 };
 
@@ -144,6 +145,10 @@ int64_t round_repeated_number(const struct round *round, struct span key_hash);
 bool round_is_repeated_on(const struct round *round, int node,
                           struct span key_hash);
 bool round_may_repeat(const struct round *round, struct span key_hash);
+
+/* The greatest number of the readers with the key of this acquire that nodes
+ * did not let it replace; 0: there is none. */
+int64_t round_reader_number(const struct round *round);
 
 /*
  * The time to live, ms, of the common value on a majority, or otherwise of

@@ -196,9 +196,13 @@ static int64_t own_number(const struct waiter *it,
                           const struct operation *operation)
 {
     const struct engine_result *result = &operation->result;
+    const struct round *round = &operation->attempt.round;
+    if (it->is_shared) /* the lock of readers does not tell whose it is */
+        return waiter_has_key(it, operation->request.key_hash)
+                   ? round_reader_number(round)
+                   : 0;
     if (!result->has_holder)
-        return round_repeated_number(&operation->attempt.round,
-                                     it->ticket.key_hash);
+        return round_repeated_number(round, it->ticket.key_hash);
     return waiter_has_key(it, result->key_hash) ? result->number : 0;
 }
 
@@ -255,12 +259,10 @@ static void tell_of_loss(const struct waiter *tried, struct waiter *it,
 {
     bool is_about_it = it == tried || tried->count == 1;
     int64_t number = own_number(it, operation);
-    if (it->is_shared)
-        return; /* the lock of readers does not tell whose it is */
     if (number != 0) {
         find(it, number, now_us);
         schedule_claim(it, now_us);
-    } else if (operation->result.has_holder && is_about_it &&
+    } else if (operation->result.has_holder && is_about_it && !it->is_shared &&
                it->arrival <= tried->begun) {
         claim_miss(&it->claim); /* it had none when it came */
     }

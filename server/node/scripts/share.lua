@@ -8,15 +8,19 @@
 -- acquire.lua has checked admission, deadline and number; R, not G, if a holder
 -- was replaced
 --
--- Readers need a number above that of each writer, and above that of a later
--- repeat: this one comes late, and a token that was replaced does not come back.
--- STALE tells that number. SHARED: a writer wishes for the lock, or most readers
--- hold it already. Who replaces a reader gets in all the same.
+-- Readers need a number above that of each writer, which STALE tells. SHARED: a
+-- writer wishes for the lock, or most readers hold it already. Who replaces a
+-- reader gets in all the same.
 --
 -- An acquire replaces nobody. A repeat replaces what is left of an earlier try of
 -- its own request, too, which begins as its token does behind the number: where
 -- such a try had replaced a reader, it was not undone, and nobody else would
 -- release it.
+--
+-- A repeat does not join another reader with its key. That one belongs to another
+-- request, which is under way as well, or to a repeat that is later than this one:
+-- the next repeat could replace only one of the two. SHARED then has its number
+-- behind the others.
 --
 -- most  0: only who replaces a reader gets in
 if kind == 'h' or kind == 'g' and is_shared then
@@ -49,6 +53,7 @@ if kind == 'h' or kind == 'g' and is_shared then
         local earlier = kind == 'g' and has_key and with_key(ARGV[i])
         local old = earlier and earlier ~= shared and repeated(earlier)
         local left_ms = old and redis.call('ZSCORE', ARGV[i], earlier)
+        local other -- the number of a reader that is in its way
         if left_ms and left_ms + 0 >= now_ms then
             local is_own = old < number and string.sub(earlier, 18, 37) ==
                 string.sub(shared, 18, 37)
@@ -56,19 +61,19 @@ if kind == 'h' or kind == 'g' and is_shared then
                 -- An earlier promise to the client is kept.
                 ends[i], replaced[i] = math.max(ends[i], left_ms), earlier
                 is_repeated = true
-            elseif old > number then
-                return {'STALE', old}
+            else
+                other = old
             end
         end
         if not replaced[i] then
             local wish = last[1] and redis.call('ZSCORE', ARGV[i], WISH)
             local is_wished = wish and wish + 0 >= now_ms
-            local holders = (is_wished or most == 0 or last[1] and
+            local holders = (other or is_wished or most == 0 or last[1] and
                 redis.call('ZCOUNT', ARGV[i], now_ms, '+inf') >= most) and
                 readers(ARGV[i])
-            if holders or most == 0 then
+            if holders or other or most == 0 then
                 return {'SHARED', math.max(0, redis.call('PTTL', ARGV[i])),
-                    math.max(1, holders or 0)}
+                    math.max(1, holders or 0), other}
             end
         end
         if last[1] then -- those that have ended

@@ -246,18 +246,21 @@ static struct simholder *find_earlier(const struct simbatch *batch,
     return is_earlier ? it : NULL;
 }
 
-/* The number of a later repeat; 0: there is none. */
-static int64_t later_number(const struct simbatch *batch,
+/* That of a reader with the key of this repeat, which is in its way; 0: there
+ * is none. */
+static int64_t other_number(const struct simbatch *batch,
                             const struct simcall *call, int place)
 {
     int64_t number;
-    return find_latest(batch, call, place, &number) != NULL &&
-                   number > call->call.seen && number > call->call.number
+    return call->call.kind == CALL_REPEAT &&
+                   find_earlier(batch, call, place) == NULL &&
+                   find_latest(batch, call, place, &number) != NULL
                ? number
                : 0;
 }
 
-/* A writer wishes for it, or as many as may are in: only who is in gets in. */
+/* A writer wishes for it, or as many as may are in: only who is in gets in. Nor
+ * does another reader with its key. */
 static bool is_kept(const struct simbatch *batch, const struct simcall *call,
                     int place)
 {
@@ -265,7 +268,7 @@ static bool is_kept(const struct simbatch *batch, const struct simcall *call,
     int resource = call->resources[place];
     if (find_earlier(batch, call, place) != NULL)
         return false;
-    if (call->call.readers_max == 0)
+    if (call->call.readers_max == 0 || other_number(batch, call, place) != 0)
         return true;
     if (simkeys_at(batch, call, place) == NULL)
         return false;
@@ -286,6 +289,7 @@ static enum vote tell_kept(const struct simbatch *batch,
         reply->holders = 1;
     if (reply->pttl_ms < 0)
         reply->pttl_ms = 0;
+    reply->highest = other_number(batch, call, place);
     return VOTE_HELD;
 }
 
@@ -302,11 +306,6 @@ enum vote simshared_acquire(struct simbatch *batch, const struct simcall *call,
         int64_t bar = batch->memory->bar.it;
         if (ask->number <= (least > bar ? least : bar)) {
             answer->reply.highest = least > bar ? least : bar;
-            return VOTE_STALE;
-        }
-        int64_t later = later_number(batch, call, i);
-        if (later > 0) {
-            answer->reply.highest = later;
             return VOTE_STALE;
         }
         if (is_kept(batch, call, i))

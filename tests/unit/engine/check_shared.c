@@ -240,21 +240,56 @@ TEST_RANGE(the_tries_of_a_reader_begin_alike, 0, 2)
     ck_assert_mem_ne(one + BEGIN + HALF, two + BEGIN + HALF, HALF);
 }
 
-/* Another server granted it, whose clocks are ahead; or after this request. */
-TEST_RANGE(so_is_one_that_clocks_make_later, 0, 2)
+/* ---- two with one key ---------------------------------------------------- */
+
+/* The first so many nodes have the reader with its key that has this number;
+ * the others let it in. */
+static void answer_other(int64_t number, int nodes)
+{
+    for (int i = 0; i < PLAY_NODES; i++)
+        if (play_find(CALL_REPEAT, i) == NULL)
+            continue; /* its clock is not the others' */
+        else if (i < nodes)
+            PLAY_REPLY(CALL_REPEAT, i, .vote = VOTE_HELD, .pttl_ms = 1000,
+                       .holders = 1, .highest = number);
+        else
+            PLAY_REPLY(CALL_REPEAT, i, .vote = VOTE_GRANTED, .was_free = true);
+}
+
+/* Its client may be working under that one, whichever was first. */
+TEST_RANGE(a_repeat_that_does_not_wait_leaves_another_alone, 0, 4)
+{
+    static const int64_t later_us[] = {1, -1, 200000, 200000000};
+    engine_op op = ask_again();
+    answer_other(play_find(CALL_REPEAT, 0)->call.number + later_us[_i], 3);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
+    ck_assert(play_result(op)->is_shared);
+    engine_close(play.engine, op);
+    play_advance(2000000);
+    ck_assert_int_eq(play_count(CALL_REPEAT), PLAY_NODES);
+    ck_assert_int_eq(play_count(CALL_RELEASE), 2); /* what it has set */
+}
+
+/* It has no majority, but keeps this one from it. */
+TEST(a_repeat_whose_votes_are_split_with_another_tries_again)
 {
     engine_op op = ask_again();
     int64_t number = play_find(CALL_REPEAT, 0)->call.number;
-    int64_t later = number + (_i == 0 ? 1 : 200000);
-    for (int i = 0; i < 3; i++)
-        PLAY_REPLY(CALL_REPEAT, i, .vote = VOTE_STALE, .highest = later);
+    play_answer(CALL_REPEAT, 4, VOTE_OUT_OF_RANGE);
+    for (int i = 0; i < 4; i++)
+        if (i < 2)
+            PLAY_REPLY(CALL_REPEAT, i, .vote = VOTE_HELD, .pttl_ms = 1000,
+                       .holders = 1, .highest = number - 1);
+        else
+            PLAY_REPLY(CALL_REPEAT, i, .vote = VOTE_GRANTED, .was_free = true);
     ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    const struct call *call = &play_find(CALL_REPEAT, 0)->call;
-    ck_assert_int_gt(call->number, later);
-    if (_i == 0)
-        ck_assert_int_eq(call->seen, later);
-    else
-        ck_assert_int_lt(call->seen, number);
+    for (int ms = 0; ms < 1000 && play_find(CALL_REPEAT, 0) == NULL; ms++)
+        play_advance(1000);
+    const struct play_call *sent = play_find(CALL_REPEAT, 0);
+    ck_assert(sent != NULL);
+    ck_assert_int_lt(sent->call.seen, number);
+    play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
 }
 
 /* When it came, no clock was known. */
@@ -409,4 +444,76 @@ TEST(a_reader_that_got_no_quorum_asks_again_before_a_writer)
     ck_assert_int_gt(play_count(CALL_REPEAT), repeats);
     waiting_check(writer);
     waiting_check(reader);
+}
+
+/* ---- two with one key, which wait ---------------------------------------- */
+
+/* Until it tries to replace the one with this number, on so many nodes, or for
+ * that long: returns after how many ms. */
+static int ms_until_it_replaces(int64_t number, int nodes, int most_ms)
+{
+    for (int ms = 0; ms < most_ms; ms += 10) {
+        const struct play_call *sent = play_find(CALL_REPEAT, 0);
+        if (sent != NULL && sent->call.seen >= number) {
+            ck_assert_int_eq(sent->call.seen, number);
+            ck_assert_int_gt(sent->call.number, number);
+            return ms;
+        }
+        if (sent != NULL)
+            answer_other(number, nodes);
+        play_advance(10000);
+    }
+    return most_ms;
+}
+
+/* Clocks differ, so it may be the lock of an earlier request whose answer was
+ * lost: its client would ask again. */
+TEST_RANGE(a_repeat_that_waits_replaces_what_may_be_earlier_after_a_while, 0, 4)
+{
+    static const int64_t later_us[] = {1, -1, 50000, 1};
+    engine_op op = ask_again_for(WAITING_MS);
+    int64_t asked_us = play_find(CALL_REPEAT, 0)->call.number;
+    if (_i == 3) { /* behind others that wait */
+        for (int i = 0; i < PLAY_NODES; i++)
+            play_answer_held(CALL_REPEAT, i, WAITING_OTHERS);
+        engine_abandon(play.engine, op);
+        (void)ask(false, WAITING_MS);
+        keep_writer_out();
+        op = ask_again_for(WAITING_MS);
+        asked_us = play_find(CALL_REPEAT, 0)->call.number;
+    }
+    int ms = ms_until_it_replaces(asked_us + later_us[_i], 3, 2000);
+    ck_assert_int_ge(ms, 490);
+    ck_assert_int_le(ms, 600);
+    for (int i = 0; i < 3; i++)
+        PLAY_REPLY(CALL_REPEAT, i, .vote = VOTE_GRANTED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    ck_assert(play_result(op)->is_repeat);
+}
+
+/* Its number is above that one's all the same: nodes accept no lower one. */
+TEST(a_repeat_replaces_what_is_ahead_of_its_clocks)
+{
+    play_begin_again(&play_settings);
+    play.offset_us[3] = play.offset_us[4] = 900000;
+    play_nodes_up();
+    engine_op op = ask_again_for(WAITING_MS);
+    int64_t ahead = play_find(CALL_REPEAT, 0)->call.number + 900000;
+    int ms = ms_until_it_replaces(ahead, 3, 2000);
+    ck_assert_int_ge(ms, 490);
+    ck_assert_int_le(ms, 600);
+    waiting_check(op);
+}
+
+TEST(a_repeat_that_waits_leaves_what_is_later)
+{
+    engine_op op = ask_again_for(WAITING_MS);
+    int64_t later = play_find(CALL_REPEAT, 0)->call.number + 1000000;
+    ck_assert_int_eq(ms_until_it_replaces(later, 3, 3000), 3000);
+    waiting_check(op);
+    while (play_find(CALL_REPEAT, 0) == NULL) /* until that is released */
+        play_advance(10000);
+    answer_other(0, 0);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    ck_assert(!play_result(op)->is_repeat);
 }

@@ -278,11 +278,10 @@ TEST(a_repeat_keeps_the_longer_time)
 }
 
 /* What the node must not take for an earlier lock of this client. */
-TEST_RANGE(a_repeat_leaves_other_readers, 0, 8)
+TEST_RANGE(a_repeat_leaves_other_readers, 0, 7)
 {
     static const char *const others[] = {
         "1700000000000005~" HEX "+" HASH2,
-        "1700000000000006~" HEX "+" HASH,
         "1700000000000005~" HEX,
         "1700000000000005~" HEX "." HASH,
         "1700000000000005~" HEX "+" HASH "x",
@@ -297,18 +296,42 @@ TEST_RANGE(a_repeat_leaves_other_readers, 0, 8)
     ck_assert_int_le(holders_left_ms(0, others[_i]), HALF_MS);
 }
 
-/* What was replaced while it was on its way does not come back. */
-TEST_RANGE(a_repeat_that_comes_late_does_not_join, 0, 2)
+/*
+ * What was replaced while it was on its way does not come back; and of two that
+ * are under way, the second does not join the first, whatever their numbers: a
+ * later repeat could take the place of one of them only.
+ */
+TEST_RANGE(a_repeat_does_not_join_another_with_its_key, 0, 6)
 {
-    static const char *const others[] = {"1900000000000000~" HEX "+" HASH,
-                                         "1900000000000000~" HEX "+" HASH2};
-    holders_add(0, others[_i], HALF_MS);
+    static const struct {
+        const char *token;
+        int64_t number; /* 0: it is none of those */
+    } others[] = {{"1900000000000000~" HEX "+" HASH, 1900000000000000},
+                  {"1700000000000006~" HEX "+" HASH, 1700000000000006},
+                  {"1900000000000000~" HEX "+" HASH2, 0}};
+    bool is_refused = others[_i % 3].number != 0;
+    holders_add(0, others[_i % 3].token, HALF_MS);
     holders_add(0, "~B", HALF_MS);
-    ck_assert_int_eq(repeat("a", SECOND), _i == 0 ? VOTE_STALE : VOTE_GRANTED);
-    ck_assert_int_eq(has(0, SECOND), _i == 1);
-    if (_i == 0)
-        ck_assert_int_eq(live.reply.highest, 1900000000000000);
-    ck_assert(has(0, others[_i]) && has(0, "~B"));
+    ck_assert_int_eq(repeat(_i < 3 ? "a" : "b\na", SECOND),
+                     is_refused ? VOTE_HELD : VOTE_GRANTED);
+    ck_assert_int_eq(has(0, SECOND), !is_refused);
+    ck_assert_int_eq(live.reply.highest, others[_i % 3].number);
+    ck_assert_int_eq(live.reply.holders, is_refused ? 2 : 0);
+    if (is_refused)
+        ck_assert_int_eq(several_pttl(1), -2);
+    ck_assert(has(0, others[_i % 3].token) && has(0, "~B"));
+}
+
+/* One that has ended, or was released, is in nobody's way. */
+TEST_RANGE(a_repeat_does_not_wait_for_what_has_ended, 0, 2)
+{
+    static const char *const other = "1700000000000006~" HEX "+" HASH;
+    holders_add(0, other, _i == 0 ? -1000 : HALF_MS);
+    holders_add(0, "~B", HALF_MS);
+    if (_i == 1)
+        ck_assert_int_eq(several_run(CALL_RELEASE, "a", other), VOTE_DELETED);
+    ck_assert_int_eq(repeat("a", SECOND), VOTE_GRANTED);
+    ck_assert(live.reply.was_free);
 }
 
 /* Nobody may take what only has the same owner for a key hash. */

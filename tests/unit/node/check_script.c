@@ -148,6 +148,19 @@ TEST(what_comes_with_an_answer_is_told)
     reply = script_decode(CALL_ACQUIRE, NOW, fields, 3);
     ck_assert_int_eq(reply.pttl_ms, 1234);
     ck_assert_uint_eq(reply.value.len, 5);
+    struct script_field shared[] = {string("SHARED"), integer(1234), integer(2),
+                                    integer(1700000000000006)};
+    reply = script_decode(CALL_REPEAT, NOW, shared, 3);
+    ck_assert_int_eq(reply.holders, 2);
+    ck_assert_int_eq(reply.highest, 0);
+    reply = script_decode(CALL_REPEAT, NOW, shared, 4);
+    ck_assert_int_eq(reply.vote, VOTE_HELD);
+    ck_assert_int_eq(reply.highest, 1700000000000006);
+    shared[3] = integer(0);
+    reply = script_decode(CALL_REPEAT, NOW, shared, 4);
+    ck_assert_int_eq(reply.vote, VOTE_UNREADABLE);
+    reply = script_decode(CALL_ACQUIRE, NOW, shared, 4);
+    ck_assert_int_eq(reply.vote, VOTE_UNREADABLE);
     fields[0] = string("STALE");
     fields[1] = integer(9007199254740991);
     reply = script_decode(CALL_ACQUIRE, NOW, fields, 2);
