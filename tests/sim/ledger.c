@@ -545,13 +545,18 @@ void ledger_on_denial(struct world *world, const struct client *client)
 
 /* ---- forced releases ---------------------------------------------------- */
 
+/* Its lock may be that of a later request with its key, which has taken its
+ * place. */
 static bool names(const struct forced *it, const struct client *client)
 {
     bool is_there = false;
     for (int i = 0; i < it->count; i++)
         is_there |= client_has_resource(client, it->resources[i]);
+    bool is_its_repeat =
+        it->key != 0 && it->key == client->key && it->number > client->number;
     return is_there &&
-           (it->number == 0 ? client->is_shared : client->number == it->number);
+           (it->number == 0 ? client->is_shared
+                            : client->number == it->number || is_its_repeat);
 }
 
 /* Without an answer, its releases are sent as long as any lock may last. */
@@ -609,6 +614,7 @@ void ledger_on_force(struct world *world, const struct client *client)
     *it = (struct forced){.by = client_number(world, client),
                           .count = client->count,
                           .number = client->number,
+                          .key = client->key,
                           .asked_us = world->now_us,
                           .answered_us = INT64_MAX};
     memcpy(it->resources, client->resources, sizeof it->resources);

@@ -35,6 +35,7 @@ struct forced {
     int count;
     int resources[SIM_RESOURCES];
     int64_t number; /* 0: of all readers */
+    uint64_t key;   /* of that lock; 0: it has none */
     int64_t asked_us;
     int64_t answered_us; /* INT64_MAX: it is not known what was done */
 };

@@ -36,6 +36,7 @@ static void choose_victim(struct world *world, struct client *it,
 {
     choose_resources(world, it);
     it->number = 0;
+    it->key = 0;
     if (holder == NULL)
         return;
     client_choose(it, holder->resources[0]);
@@ -46,8 +47,10 @@ static void choose_victim(struct world *world, struct client *it,
                       holder->resources[world_random(world, holder->count)]);
     bool is_all =
         holder->is_shared ? world_chance(world, 60) : world_chance(world, 10);
-    if (!is_all)
-        it->number = holder->number - world_chance(world, 5);
+    if (is_all)
+        return;
+    it->number = holder->number - world_chance(world, 5);
+    it->key = it->number == holder->number ? holder->key : 0;
 }
 
 static void watch(struct world *world, struct client *it)
