@@ -446,9 +446,10 @@ void clients_on_answer(struct world *world, struct client *client)
             !ledger_is_forced(world, client, began_at(world, client, result)))
             ledger_on_extension(world, client, result->number);
     }
-    /* sometimes the server is busy with others before it writes */
-    int64_t delay_us =
-        world_random(world, world_chance(world, 2) ? 500000 : 300);
+    /* sometimes the server is busy with others before it writes; not at the
+     * end, where clients are expected to know in time */
+    bool is_busy = !world->clients->is_led && world_chance(world, 2);
+    int64_t delay_us = world_random(world, is_busy ? 500000 : 300);
     client_tell(world, client, delay_us, CLIENT_READ_ANSWER);
 }
 
