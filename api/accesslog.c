@@ -39,10 +39,10 @@ void accesslog_note(struct accesslog *accesslog,
 {
     struct metrics *metrics = accesslog->metrics;
     int64_t took_us = now_us - request->head_read_us;
-    int64_t slow_us = SLOW_US + request->waited_ms * US_PER_MS;
+    int64_t slow_us = SLOW_US + request->call.waited_ms * US_PER_MS;
     assert(response->status > 0 && response->status < METRICS_STATUSES);
     metrics->responses[request->counted_as][response->status]++;
-    if (request->wait_ms == 0)
+    if (request->call.wait_ms == 0)
         metrics_observe(&metrics->request_duration[request->counted_as],
                         took_us);
     /* of a probe the log has a line already for why: the quorum, or the end */

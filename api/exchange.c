@@ -24,8 +24,8 @@ static void take_fields(const struct service *service,
     const char *proxies = service->config->trusted_proxies;
     struct span id = head->values[HEAD_REQUEST_ID];
     request->content_type = head->values[HEAD_CONTENT_TYPE];
-    request->lock_token = head->values[HEAD_LOCK_TOKEN];
-    request->idempotency_key = head->values[HEAD_IDEMPOTENCY_KEY];
+    request->call.lock_token = head->values[HEAD_LOCK_TOKEN];
+    request->call.idempotency_key = head->values[HEAD_IDEMPOTENCY_KEY];
     request->query = head->query;
     request->is_chunked = head->values[HEAD_TRANSFER_ENCODING].ptr != NULL;
     if (requestid_is_valid(id))
@@ -61,11 +61,12 @@ void exchange_open(struct exchange *it, const char *method, const char *target,
     const struct tls_session *tls = it->connection.tls;
     connection_begin(&it->connection, now_us);
     it->connection.body_max = HTTP_BODY_MAX;
-    it->caller = (struct caller){.login = &it->login};
+    it->caller = (struct caller){.granted = 0};
     it->request = (struct http_request){
         .method = method,
         .target = target,
-        .caller = &it->caller,
+        .call = {.request = &it->request, .caller = &it->caller},
+        .login = &it->login,
         .client = it->connection.peer,
         .head_read_us = now_us,
         .counted_as = METRICS_OTHER,
@@ -96,9 +97,10 @@ enum exchange_step exchange_begin(const struct service *service,
     bool is_worth_reading = head->values[HEAD_EXPECT].ptr == NULL &&
                             length <= (int64_t)it->connection.body_max;
     access_admit(service->access, request, head->values[HEAD_AUTHORIZATION]);
-    it->connection.body_is_unwanted = request->caller->refusal.detail != NULL;
-    if (request->caller->refusal.detail != NULL && !is_worth_reading)
-        access_respond_refusal(request, response);
+    it->connection.body_is_unwanted =
+        request->call.caller->refusal.detail != NULL;
+    if (request->call.caller->refusal.detail != NULL && !is_worth_reading)
+        access_respond_refusal(&request->call, response);
     else if (length > CONNECTION_DISCARD_MAX)
         handler_refuse_body(request, response);
     else
@@ -111,7 +113,7 @@ enum exchange_step exchange_begin(const struct service *service,
 /* Whether the engine works for it: it is to be answered or abandoned. */
 static bool is_begun(const struct http_request *request)
 {
-    return request->op != 0 || request->heartbeat != NULL;
+    return request->call.op != 0 || request->heartbeat != NULL;
 }
 
 static enum exchange_step refuse_stopped(const struct http_request *request,
@@ -132,15 +134,16 @@ static void abandon(const struct service *service, struct http_request *request)
         heartbeat_abandon(service, request);
         return;
     }
-    if (request->match.route == ROUTE_LOCK && !request->is_watch) {
+    if (request->match.route == ROUTE_LOCK && !request->call.is_watch) {
         const struct engine_result *result =
-            engine_peek(service->engine, request->op);
-        audit_note_abandoned(service->audit, request, result);
-        access_note_abandoned(service->access, request, result, clock_now_us());
+            engine_peek(service->engine, request->call.op);
+        audit_note_abandoned(service->audit, &request->call, result);
+        access_note_abandoned(service->access, &request->call, result,
+                              clock_now_us());
     }
-    if (engine_abandon(service->engine, request->op))
+    if (engine_abandon(service->engine, request->call.op))
         service->metrics->undelivered_grants++;
-    request->op = 0;
+    request->call.op = 0;
 }
 
 /* The lock that it waits for, or was granted just now, is not for it. */
@@ -149,23 +152,25 @@ static enum exchange_step revoke(const struct service *service,
                                  struct http_response *response)
 {
     const struct engine_result *result =
-        engine_peek(service->engine, request->op);
-    if (!request->is_watch) {
-        audit_note_abandoned(service->audit, request, result);
-        access_note_abandoned(service->access, request, result, clock_now_us());
+        engine_peek(service->engine, request->call.op);
+    if (!request->call.is_watch) {
+        audit_note_abandoned(service->audit, &request->call, result);
+        access_note_abandoned(service->access, &request->call, result,
+                              clock_now_us());
     }
-    access_respond_refusal(request, response);
-    audit_note_refusal(service->audit, request, result->resource, response);
-    if (engine_abandon(service->engine, request->op))
+    access_respond_refusal(&request->call, response);
+    audit_note_refusal(service->audit, &request->call, result->resource,
+                       response);
+    if (engine_abandon(service->engine, request->call.op))
         service->metrics->undelivered_grants++;
-    request->op = 0;
+    request->call.op = 0;
     return answer(response);
 }
 
 /* Nobody needs it when its client has left, or may not ask any more. */
 static bool is_for_client(const struct http_request *request)
 {
-    return request->match.call == LOCK_ACQUIRE || request->is_watch;
+    return request->call.kind == LOCK_ACQUIRE || request->call.is_watch;
 }
 
 static bool is_trusted(struct exchange *it)
@@ -183,8 +188,8 @@ static enum exchange_step answer_settled(const struct service *service,
         /* what let it in may not hold any more */
         if (it->caller.refusal.detail != NULL ||
             !access_stands(
-                service->access, &it->request,
-                engine_peek(service->engine, it->request.op)->resource))
+                service->access, &it->request.call,
+                engine_peek(service->engine, it->request.call.op)->resource))
             return revoke(service, &it->request, response);
     }
     handler_answer(service, &it->request, now_us, response);
@@ -200,15 +205,15 @@ static enum exchange_step handle(const struct service *service,
     connection_hold(connection, now_us);
     if (service->is_stopping)
         return refuse_stopped(request, response);
-    if (request->caller->refusal.detail == NULL)
-        (void)access_stands(service->access, request, (struct span){0});
-    if (request->caller->refusal.detail != NULL) {
+    if (request->call.caller->refusal.detail == NULL)
+        (void)access_stands(service->access, &request->call, (struct span){0});
+    if (request->call.caller->refusal.detail != NULL) {
         /* now, or later if it is one of too many */
         if (it->caller.refusal.is_late && connection_may_delay(connection)) {
             it->caller.refusal.is_late = false;
             return EXCHANGE_DELAY;
         }
-        access_respond_refusal(request, response);
+        access_respond_refusal(&request->call, response);
         return answer(response);
     }
     request->body = (struct span){connection->body, connection->body_len};
@@ -276,12 +281,12 @@ void exchange_on_end(const struct service *service, struct exchange *it,
                      bool is_answered)
 {
     struct http_request *request = &it->request;
-    if (request->op != 0 && is_answered)
-        engine_close(service->engine, request->op);
+    if (request->call.op != 0 && is_answered)
+        engine_close(service->engine, request->call.op);
     else if (is_begun(request))
         abandon(service, request);
-    request->op = 0;
-    access_end(service->access, request, is_answered);
+    request->call.op = 0;
+    access_end(service->access, &request->call, is_answered);
 }
 
 void exchanges_review(struct service *service, struct connections *connections)
@@ -295,8 +300,9 @@ void exchanges_review(struct service *service, struct connections *connections)
         if (!is_trusted(it))
             connection_leave(&it->connection);
         else if (!access_stands(
-                     service->access, &it->request,
-                     engine_peek(service->engine, it->request.op)->resource))
+                     service->access, &it->request.call,
+                     engine_peek(service->engine, it->request.call.op)
+                         ->resource))
             /* its operation still runs then: see exchange_go_on */
             connections->events->wake(connections->ctx, &it->connection);
     }

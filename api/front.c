@@ -108,15 +108,15 @@ static enum MHD_Result send_answer(struct front *front, struct exchange *it,
                                    const struct http_response *response,
                                    int64_t now_us)
 {
-    audit_note_refusal(front->service.audit, &it->request, (struct span){0},
-                       response);
+    audit_note_refusal(front->service.audit, &it->request.call,
+                       (struct span){0}, response);
     if (!queue_answer(it->connection.http, &it->request, response))
         return MHD_NO;
     set_held(front, &it->connection, false);
     it->connection.answered_run = front->run;
     accesslog_note(&front->accesslog, &it->request, response, now_us);
     /* a grant stays in request.op until it is written */
-    connection_answer(&it->connection, it->request.op != 0, now_us);
+    connection_answer(&it->connection, it->request.call.op != 0, now_us);
     return MHD_YES;
 }
 
@@ -137,7 +137,7 @@ static void suspend(struct front *front, struct connection *it)
  */
 static bool is_suspended_at_once(const struct exchange *it)
 {
-    enum lock_call call = it->request.match.call;
+    enum lock_call call = it->request.call.kind;
     return call == LOCK_EXTEND || call == LOCK_FORCE ||
            (call == LOCK_RELEASE && it->caller.claim != NULL);
 }

@@ -266,7 +266,7 @@ bool handler_begin(const struct service *service, struct http_request *request,
         return true;
     }
     if (match->route == ROUTE_LOCK)
-        return locks_begin(service, request, client, response);
+        return locks_begin(service, &request->call, client, response);
     if (match->route == ROUTE_LIST || match->route == ROUTE_POOL)
         return list_begin(service, request, client, response);
     if (match->route == ROUTE_HEARTBEAT)
@@ -284,7 +284,7 @@ void handler_answer(const struct service *service, struct http_request *request,
     else if (route == ROUTE_HEARTBEAT)
         heartbeat_answer(service, request, now_us, response);
     else
-        locks_answer(service, request, now_us, response);
+        locks_answer(service, &request->call, now_us, response);
 }
 
 void handler_refuse_body(const struct http_request *request,

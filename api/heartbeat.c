@@ -15,7 +15,7 @@
 
 /* The extend of one lock. A response is large: only its body is kept. */
 struct beat {
-    struct http_request request; /* op 0: it has its answer */
+    struct http_call call; /* op 0: it has its answer */
     struct caller caller;
     char *body; /* malloc'ed: the answer; NULL: there is none, or no memory */
     size_t body_len;
@@ -73,17 +73,16 @@ static bool begin_beat(const struct service *service, struct beat *beat,
         .token = lock->token,
         .ttl_ms = list->ttl_ms,
     };
-    struct http_request *request = &beat->request;
+    struct http_call *call = &beat->call;
     struct http_response response;
     http_response_init(&response);
     if (body.resource.len == 0)
-        refuse_id(request, &response);
-    else if (access_allows(service->access, request, body.resource,
-                           &response) &&
-             !locks_extend(service, request, &body, client, &response))
+        refuse_id(call->request, &response);
+    else if (access_allows(service->access, call, body.resource, &response) &&
+             !locks_extend(service, call, &body, client, &response))
         return false;
     else
-        audit_note_refusal(service->audit, request, body.resource, &response);
+        audit_note_refusal(service->audit, call, body.resource, &response);
     keep_answer(beat, &response);
     return true;
 }
@@ -91,13 +90,10 @@ static bool begin_beat(const struct service *service, struct beat *beat,
 /* It is asked for by the same client, in the same request. */
 static void open_beat(struct beat *beat, const struct http_request *request)
 {
-    beat->request = *request;
-    beat->request.heartbeat = NULL;
-    beat->request.body = (struct span){0};
-    beat->request.match.route = ROUTE_LOCK;
-    beat->caller = *request->caller;
+    beat->call = request->call;
+    beat->caller = *request->call.caller;
     beat->caller.has_result = false; /* the request is counted, once */
-    beat->request.caller = &beat->caller;
+    beat->call.caller = &beat->caller;
     beat->body = NULL;
     beat->body_len = 0;
 }
@@ -137,7 +133,8 @@ bool heartbeat_begin(const struct service *service,
     struct locklist list = {.root = NULL};
     bool is_pending = false;
     if (!read_list(service, request, &list, response) ||
-        !access_charge(service->access, request, list.count - 1, response))
+        !access_charge(service->access, &request->call, list.count - 1,
+                       response))
         goto done;
     request->heartbeat = open_heartbeat(request, list.count);
     if (request->heartbeat == NULL) {
@@ -161,7 +158,7 @@ static void end(const struct service *service, struct http_request *request)
     struct heartbeat *it = request->heartbeat;
     for (int i = 0; i < it->count; i++) {
         free(it->beats[i].body);
-        access_end(service->access, &it->beats[i].request, true);
+        access_end(service->access, &it->beats[i].call, true);
     }
     free(it);
     request->heartbeat = NULL;
@@ -172,7 +169,7 @@ static void answer_beat(const struct service *service, struct beat *beat,
 {
     struct http_response response;
     http_response_init(&response);
-    locks_answer(service, &beat->request, now_us, &response);
+    locks_answer(service, &beat->call, now_us, &response);
     keep_answer(beat, &response);
 }
 
@@ -203,7 +200,7 @@ void heartbeat_answer(const struct service *service,
     json_open_array(&json, "locks");
     for (int i = 0; i < it->count; i++) {
         struct beat *beat = &it->beats[i];
-        if (beat->request.op != 0)
+        if (beat->call.op != 0)
             answer_beat(service, beat, now_us);
         if (beat->body != NULL)
             put_answer(&json, beat);
@@ -228,7 +225,7 @@ void heartbeat_abandon(const struct service *service,
 {
     struct heartbeat *it = request->heartbeat;
     for (int i = 0; i < it->count; i++) {
-        struct http_request *one = &it->beats[i].request;
+        struct http_call *one = &it->beats[i].call;
         if (one->op == 0)
             continue;
         const struct engine_result *result =

@@ -86,15 +86,15 @@ static bool ask_nodes(const struct service *service,
                       const struct engine_list *list, void *client,
                       struct http_response *response)
 {
-    if (!access_take_place(service->access, request, PLACE_LIST,
+    if (!access_take_place(service->access, &request->call, PLACE_LIST,
                            ENGINE_LISTS_MAX, response))
         return true;
-    request->op = engine_list(service->engine, list, client);
-    if (request->op == 0)
+    request->call.op = engine_list(service->engine, list, client);
+    if (request->call.op == 0)
         problem_respond_overloaded(
             "too many lists at once, or no memory; try again later",
             request->id, response);
-    return request->op == 0;
+    return request->call.op == 0;
 }
 
 /* ---- the slots of a pool ------------------------------------------------ */
@@ -109,7 +109,7 @@ static bool read_pool_limit(struct http_request *request,
     const char *reason =
         query_read(&request->query, QUERY_LIMIT, digits, sizeof digits, &text);
     if (reason == NULL)
-        reason = read_size(text, &request->limit);
+        reason = read_size(text, &request->call.limit);
     if (reason == NULL)
         return true;
     faults_add(&errors, "/limit", "the argument limit %s", reason);
@@ -132,7 +132,8 @@ static bool begin_pool(const struct service *service,
                               request->id, response);
         return true;
     }
-    const struct engine_list list = {.pool = name, .limit = request->limit};
+    const struct engine_list list = {.pool = name,
+                                     .limit = request->call.limit};
     return ask_nodes(service, request, &list, client, response);
 }
 
@@ -146,7 +147,8 @@ bool list_begin(const struct service *service, struct http_request *request,
     if (request->match.route == ROUTE_POOL)
         return begin_pool(service, request, client, response);
     return !read_list(request, &list, &texts, response) ||
-           !access_narrow(service->access, request, &list.prefix, response) ||
+           !access_narrow(service->access, &request->call, &list.prefix,
+                          response) ||
            ask_nodes(service, request, &list, client, response);
 }
 
@@ -162,8 +164,8 @@ static void respond_page(const struct service *service,
     render_page_begin(&json);
     for (int i = 0; i < page->count; i++) {
         const struct engine_result *lock =
-            engine_page_lock(service->engine, request->op, i);
-        if (access_shows(service->access, request, lock->resource))
+            engine_page_lock(service->engine, request->call.op, i);
+        if (access_shows(service->access, &request->call, lock->resource))
             render_page_lock(&json, lock);
     }
     if (page->has_next)
@@ -191,10 +193,10 @@ static void respond_pool(const struct service *service,
                          struct http_response *response)
 {
     char names[NAMES_LEN_MAX];
-    struct slots slots = {service->engine, request->op};
+    struct slots slots = {service->engine, request->call.op};
     struct render_pool pool = {
         .name = route_names(&request->match, names),
-        .limit = request->limit,
+        .limit = request->call.limit,
         .count = page->count,
         .slot = slot_of,
         .ctx = &slots,
@@ -210,7 +212,7 @@ void list_answer(const struct service *service, struct http_request *request,
 {
     char detail[PROBLEM_DETAIL_MAX];
     const struct engine_page *page =
-        engine_take_page(service->engine, request->op);
+        engine_take_page(service->engine, request->call.op);
     if (page->outcome == LIST_PAGE && request->match.route == ROUTE_POOL) {
         respond_pool(service, request, page, response);
     } else if (page->outcome == LIST_PAGE) {
@@ -242,7 +244,7 @@ void list_answer(const struct service *service, struct http_request *request,
     if (response->body == NULL) /* there is no memory for a page */
         problem_respond_overloaded("not enough memory to look at the locks",
                                    request->id, response);
-    audit_note_list(service->audit, request, response);
-    engine_close(service->engine, request->op);
-    request->op = 0;
+    audit_note_list(service->audit, &request->call, response);
+    engine_close(service->engine, request->call.op);
+    request->call.op = 0;
 }

@@ -126,12 +126,12 @@ static void tell_full(const struct service *service,
                    is_queue ? "for this lock" : "on this server");
 }
 
-static const char *why_not_owner(const struct http_request *request)
+static const char *why_not_owner(const struct http_call *call)
 {
-    if (request->match.call != LOCK_FORCE)
+    if (call->kind != LOCK_FORCE)
         return "the lock is held with another lock token; the grant of this "
                "one has ended";
-    if (request->number != 0)
+    if (call->number != 0)
         return "the lock is held with another fencing token, or with a value "
                "that has none";
     return "no reader has the lock, but a writer; send a fencing token "
@@ -140,7 +140,7 @@ static const char *why_not_owner(const struct http_request *request)
 
 /* Fills response from a result that is no success. */
 static void respond_failure(const struct service *service,
-                            const struct http_request *request,
+                            const struct http_call *call,
                             const struct engine_result *result,
                             struct http_response *response)
 {
@@ -148,15 +148,15 @@ static void respond_failure(const struct service *service,
     struct problem problem = {.detail = detail,
                               .resource = result->resource,
                               .engine = service->engine,
-                              .waited_ms = http_waited_ms(request)};
+                              .waited_ms = http_waited_ms(call)};
     switch (result->outcome) {
     case OUTCOME_HELD:
-        tell_held(result, request->limit,
-                  request->is_shared ? service->config->max_readers : INT64_MAX,
+        tell_held(result, call->limit,
+                  call->is_shared ? service->config->max_readers : INT64_MAX,
                   &problem);
         break;
     case OUTCOME_VALIDITY_EXHAUSTED:
-        tell_exhausted(request->match.call, result, &problem);
+        tell_exhausted(call->kind, result, &problem);
         break;
     case OUTCOME_MAX_HOLD:
         problem.code = PROBLEM_MAX_HOLD_REACHED;
@@ -166,7 +166,7 @@ static void respond_failure(const struct service *service,
         break;
     case OUTCOME_NOT_OWNER:
         problem.code = PROBLEM_NOT_OWNER;
-        problem.detail = why_not_owner(request);
+        problem.detail = why_not_owner(call);
         break;
     case OUTCOME_NOT_FOUND:
         problem.code = PROBLEM_LOCK_NOT_FOUND;
@@ -194,42 +194,41 @@ static void respond_failure(const struct service *service,
     default:
         assert(result->outcome == OUTCOME_NO_QUORUM);
         problem.code = PROBLEM_NO_QUORUM;
-        problem.retry_after_ms = retry_blindly_ms(request->match.call, result);
-        describe_no_quorum(service, request->match.call, result, detail);
+        problem.retry_after_ms = retry_blindly_ms(call->kind, result);
+        describe_no_quorum(service, call->kind, result, detail);
         problem.votes = result;
     }
-    problem_respond(&problem, request->id, response);
+    problem_respond(&problem, call->request->id, response);
 }
 
 /*
  * The audit log takes no lines, and a change must have one. has_begun: the
  * change was asked of the nodes.
  */
-static void respond_unaudited(const struct http_request *request,
-                              bool has_begun, struct http_response *response)
+static void respond_unaudited(const struct http_call *call, bool has_begun,
+                              struct http_response *response)
 {
     char detail[PROBLEM_DETAIL_MAX];
     struct problem problem = {
         .code = PROBLEM_AUDIT_UNAVAILABLE,
         .detail = detail,
         .retry_after_ms = retry_within_ms(RETRY_MAX_MS),
-        .waited_ms = has_begun ? http_waited_ms(request) : NULL,
+        .waited_ms = has_begun ? http_waited_ms(call) : NULL,
     };
     (void)snprintf(detail, sizeof detail,
                    "%sthe audit log takes no lines, and without one no lock is "
                    "changed here",
-                   has_begun ? meaning_of(request->match.call)
-                             : "nothing was done; ");
-    problem_respond(&problem, request->id, response);
+                   has_begun ? meaning_of(call->kind) : "nothing was done; ");
+    problem_respond(&problem, call->request->id, response);
 }
 
 /* ---- checks ------------------------------------------------------------- */
 
 /* NULL: token is the one in the header or the body; else why there is none. */
-static const char *find_token(const struct http_request *request,
+static const char *find_token(const struct http_call *call,
                               const struct body *body, struct span *token)
 {
-    struct span in_header = request->lock_token;
+    struct span in_header = call->lock_token;
     if (in_header.ptr != NULL && !token_is_ours(in_header))
         return "X-Lock-Token is not a valid lock token; send the field token "
                "of the response to POST /locks, unchanged";
@@ -248,49 +247,49 @@ static const char *find_token(const struct http_request *request,
 
 /* Reads the body; false: response tells why it is refused. */
 static bool read_body(const struct service *service,
-                      const struct http_request *request, struct body *body,
+                      const struct http_call *call, struct body *body,
                       struct http_response *response)
 {
     struct faults errors;
-    if (!head_is_json(request->content_type)) {
-        problem_respond_not_json(request->id, response);
+    if (!head_is_json(call->request->content_type)) {
+        problem_respond_not_json(call->request->id, response);
         return false;
     }
-    if (body_read(body, request->body, request->match.call,
+    if (body_read(body, call->request->body, call->kind,
                   service->config->max_ttl_ms, &errors))
         return true;
-    problem_respond_body(&errors, request->id, response);
+    problem_respond_body(&errors, call->request->id, response);
     return false;
 }
 
 /* ---- begin -------------------------------------------------------------- */
 
 /* op: what was begun; 0: there is no memory. False: answered by 503. */
-static bool keep_operation(struct http_request *request, engine_op op,
+static bool keep_operation(struct http_call *call, engine_op op,
                            struct http_response *response)
 {
-    request->op = op;
+    call->op = op;
     if (op == 0)
         problem_respond_overloaded(
             "not enough memory for another operation; nothing was done",
-            request->id, response);
+            call->request->id, response);
     return op != 0;
 }
 
 /* Tells the audit log what begins. False: it does not, response says why. */
 static bool announce(const struct service *service,
-                     const struct http_request *request, struct span resource,
+                     const struct http_call *call, struct span resource,
                      struct http_response *response)
 {
-    if (audit_announce(service->audit, request, resource))
+    if (audit_announce(service->audit, call, resource))
         return true;
-    respond_unaudited(request, false, response);
+    respond_unaudited(call, false, response);
     return false;
 }
 
 /* What needs no body. False: response says why not. */
 static bool check_acquire(const struct service *service,
-                          const struct http_request *request,
+                          const struct http_call *call,
                           struct http_response *response)
 {
     if (service->is_drained) {
@@ -298,16 +297,16 @@ static bool check_acquire(const struct service *service,
             PROBLEM_SHUTTING_DOWN,
             "this server is about to stop and grants no new locks; ask another "
             "one",
-            request->id, response);
+            call->request->id, response);
         return false;
     }
-    struct span key = request->idempotency_key;
+    struct span key = call->idempotency_key;
     if (key.ptr != NULL && !digest_is_key(key)) {
         problem_respond_plain(
             PROBLEM_INVALID_REQUEST,
             "the header Idempotency-Key must have 16 to 64 characters of A-Z "
             "a-z 0-9 _ -; a UUID is one",
-            request->id, response);
+            call->request->id, response);
         return false;
     }
     return true;
@@ -317,20 +316,20 @@ static bool check_acquire(const struct service *service,
  * The hash of the idempotency key, empty if there is none. False: response
  * tells that it cannot be made.
  */
-static bool find_key_hash(const struct http_request *request,
-                          struct span resource, char text[KEY_HASH_LEN],
-                          struct span *hash, struct http_response *response)
+static bool find_key_hash(const struct http_call *call, struct span resource,
+                          char text[KEY_HASH_LEN], struct span *hash,
+                          struct http_response *response)
 {
     *hash = (struct span){text, 0};
-    if (request->idempotency_key.ptr == NULL)
+    if (call->idempotency_key.ptr == NULL)
         return true;
     hash->len = KEY_HASH_LEN;
-    if (digest_key(text, span_of(request->caller->identity),
-                   request->idempotency_key, resource))
+    if (digest_key(text, span_of(call->request->identity),
+                   call->idempotency_key, resource))
         return true;
     problem_respond_overloaded(
         "the header Idempotency-Key cannot be hashed; nothing was done",
-        request->id, response);
+        call->request->id, response);
     return false;
 }
 
@@ -340,39 +339,36 @@ static int64_t ttl_of(const struct service *service, const struct body *body)
 }
 
 /* For the audit log. */
-static void keep_owner(struct http_request *request, struct span owner)
+static void keep_owner(struct http_call *call, struct span owner)
 {
-    request->owner[span_copy(request->owner, owner)] = '\0';
+    call->owner[span_copy(call->owner, owner)] = '\0';
 }
 
-static bool claim(const struct service *service, struct http_request *request,
+static bool claim(const struct service *service, struct http_call *call,
                   const struct body *body, struct span key_hash,
                   struct http_response *response)
 {
     if (body->limit > 0) /* its slots are not known before its grant */
         key_hash.len = 0;
     return body->limit > 0 || body->is_shared
-               ? access_claim_one_more(service->access, request, body->resource,
+               ? access_claim_one_more(service->access, call, body->resource,
                                        key_hash, response)
-               : access_claim(service->access, request, body->resource,
-                              response);
+               : access_claim(service->access, call, body->resource, response);
 }
 
 /* A repeat need not wait: the permit is its own. */
-static int64_t wait_of(const struct http_request *request,
-                       const struct body *body)
+static int64_t wait_of(const struct http_call *call, const struct body *body)
 {
-    return request->caller->claims_late ? 0 : body->wait_ms;
+    return call->caller->claims_late ? 0 : body->wait_ms;
 }
 
 /* One that waits, or may linger: a permit, until the nodes are asked which are
  * free. */
-static bool take_place(const struct service *service,
-                       struct http_request *request, const struct body *body,
-                       struct http_response *response)
+static bool take_place(const struct service *service, struct http_call *call,
+                       const struct body *body, struct http_response *response)
 {
-    return (wait_of(request, body) == 0 && body->limit == 0) ||
-           access_take_place(service->access, request, PLACE_WAIT,
+    return (wait_of(call, body) == 0 && body->limit == 0) ||
+           access_take_place(service->access, call, PLACE_WAIT,
                              engine_waiters_max(service->engine), response);
 }
 
@@ -384,65 +380,64 @@ static int more_of(const struct body *body)
     return names_count(body->resource) - 1 + (int)body->limit / SLOTS_EACH;
 }
 
-static bool begin_acquire(const struct service *service,
-                          struct http_request *request, void *client,
-                          struct http_response *response)
+static bool begin_acquire(const struct service *service, struct http_call *call,
+                          void *client, struct http_response *response)
 {
     struct body body = {0};
     char hash[KEY_HASH_LEN];
     struct span key_hash;
     bool is_pending = false;
-    if (!check_acquire(service, request, response))
+    if (!check_acquire(service, call, response))
         return true;
-    if (read_body(service, request, &body, response) &&
-        access_charge(service->access, request, more_of(&body), response) &&
-        access_allows(service->access, request, body.resource, response) &&
-        find_key_hash(request, body.resource, hash, &key_hash, response) &&
-        claim(service, request, &body, key_hash, response) &&
-        take_place(service, request, &body, response)) {
+    if (read_body(service, call, &body, response) &&
+        access_charge(service->access, call, more_of(&body), response) &&
+        access_allows(service->access, call, body.resource, response) &&
+        find_key_hash(call, body.resource, hash, &key_hash, response) &&
+        claim(service, call, &body, key_hash, response) &&
+        take_place(service, call, &body, response)) {
         const struct engine_acquire acquire = {
             .resource = body.resource,
-            .owner = body.owner.ptr != NULL
-                         ? body.owner
-                         : span_of(request->caller->identity),
+            .owner = body.owner.ptr != NULL ? body.owner
+                                            : span_of(call->request->identity),
             .key_hash = key_hash,
             .ttl_ms = ttl_of(service, &body),
-            .wait_ms = wait_of(request, &body),
+            .wait_ms = wait_of(call, &body),
             .is_shared = body.is_shared,
             .limit = (int)body.limit,
             .permits = (int)body.permits,
-            .asker = access_number(service->access, request),
-            .only_repeats = request->caller->claims_late,
+            .asker = access_number(service->access, call),
+            .only_repeats = call->caller->claims_late,
         };
-        request->wait_ms = body.wait_ms;
-        request->limit = (int)body.limit;
-        request->ttl_ms = acquire.ttl_ms;
-        request->is_shared = body.is_shared;
-        keep_owner(request, acquire.owner);
+        call->wait_ms = body.wait_ms;
+        call->limit = (int)body.limit;
+        call->ttl_ms = acquire.ttl_ms;
+        call->is_shared = body.is_shared;
+        keep_owner(call, acquire.owner);
         is_pending =
-            announce(service, request, body.resource, response) &&
-            keep_operation(request,
+            announce(service, call, body.resource, response) &&
+            keep_operation(call,
                            engine_acquire(service->engine, &acquire, client),
                            response);
     }
     if (!is_pending) /* while the resource is known */
-        audit_note_refusal(service->audit, request, body.resource, response);
+        audit_note_refusal(service->audit, call, body.resource, response);
     body_fini(&body);
     return !is_pending;
 }
 
 /* The number to force; 0: all readers. False: response tells why there is none.
  */
-static bool read_force(const struct http_request *request, int64_t *number,
+static bool read_force(const struct http_call *call, int64_t *number,
                        struct http_response *response)
 {
     char digits[TOKEN_NUMBER_LEN];
     struct span text;
     struct faults errors = {.in = "query"};
-    const char *reason =
-        query_read(&request->query, QUERY_FORCE, digits, sizeof digits, &text);
+    const char *reason = query_read(&call->request->query, QUERY_FORCE, digits,
+                                    sizeof digits, &text);
     bool is_all = span_is(text, "all");
-    bool has_token = request->lock_token.ptr != NULL || request->body.len > 0;
+    bool has_token =
+        call->lock_token.ptr != NULL || call->request->body.len > 0;
     *number = is_all ? 0 : span_number(text, sizeof digits);
     if ((is_all || *number > 0) && !has_token)
         return true;
@@ -452,12 +447,12 @@ static bool read_force(const struct http_request *request, int64_t *number,
         reason = "is not a fencing token; take the field fencing_token of "
                  "GET /locks/<id>, or all: all readers of a shared lock";
     faults_add(&errors, "/force", "the argument force %s", reason);
-    problem_respond_faults(&errors, request->id, response);
+    problem_respond_faults(&errors, call->request->id, response);
     return false;
 }
 
 /* For those who look later who did it, even if the client leaves now. */
-static void log_force(const struct http_request *request, struct span resource)
+static void log_force(const struct http_call *call, struct span resource)
 {
     char text[NAMES_LEN_MAX + 1], numbers[NAMES_MAX * sizeof "999"] = "";
     struct span pool;
@@ -469,59 +464,58 @@ static void log_force(const struct http_request *request, struct span resource)
                                 i > 0 ? " " : "", slots[i]);
     log_write(LOG_INFO, "force_release",
               (struct log_field[]){
-                  LOG_S("request_id", request->id),
-                  request->number > 0 ? LOG_N("fencing_token", request->number)
-                                      : LOG_S("mode", "shared"),
+                  LOG_S("request_id", call->request->id),
+                  call->number > 0 ? LOG_N("fencing_token", call->number)
+                                   : LOG_S("mode", "shared"),
                   LOG_S("resource", text),
                   count > 0 ? LOG_S("slots", numbers) : LOG_END, LOG_END});
 }
 
-static bool begin_force(const struct service *service,
-                        struct http_request *request, void *client,
-                        struct http_response *response)
+static bool begin_force(const struct service *service, struct http_call *call,
+                        void *client, struct http_response *response)
 {
     char names[NAMES_LEN_MAX];
-    struct span resource = route_names(&request->match, names);
+    struct span resource = route_names(&call->request->match, names);
     int64_t number;
-    if (!read_force(request, &number, response))
+    if (!read_force(call, &number, response))
         return true;
-    request->number = number;
-    request->is_shared = number == 0;
-    if (!announce(service, request, resource, response))
+    call->number = number;
+    call->is_shared = number == 0;
+    if (!announce(service, call, resource, response))
         return true;
     engine_op op = engine_force(service->engine, resource, number, client);
     if (op != 0)
-        log_force(request, resource);
-    return !keep_operation(request, op, response);
+        log_force(call, resource);
+    return !keep_operation(call, op, response);
 }
 
 /* False: there is no good token, and response tells why. */
-static bool take_token(struct http_request *request, const struct body *body,
+static bool take_token(struct http_call *call, const struct body *body,
                        struct span *token, struct http_response *response)
 {
     struct token_parts parts;
-    const char *reason = find_token(request, body, token);
+    const char *reason = find_token(call, body, token);
     if (reason != NULL) {
         bool is_in_body = body->token.ptr != NULL;
         struct faults errors = {.in = is_in_body ? "body" : "header"};
         faults_add(&errors, "/token", "%s", reason);
-        problem_respond_faults(&errors, request->id, response);
+        problem_respond_faults(&errors, call->request->id, response);
         return false;
     }
     if (token_parse(*token, &parts)) {
-        keep_owner(request, parts.owner);
-        request->number = parts.number;
-        request->is_shared = parts.is_shared || body->is_shared;
+        keep_owner(call, parts.owner);
+        call->number = parts.number;
+        call->is_shared = parts.is_shared || body->is_shared;
     }
     return true;
 }
 
-bool locks_extend(const struct service *service, struct http_request *request,
+bool locks_extend(const struct service *service, struct http_call *call,
                   const struct body *body, void *client,
                   struct http_response *response)
 {
     struct span resource = body->resource, token;
-    if (!take_token(request, body, &token, response))
+    if (!take_token(call, body, &token, response))
         return true;
     if (!body->is_shared && body->has_mode && token_is_shared(token)) {
         problem_respond_plain(
@@ -529,48 +523,47 @@ bool locks_extend(const struct service *service, struct http_request *request,
             "a shared lock cannot become an exclusive one: two readers that "
             "both waited for that would wait for ever; release it, and acquire "
             "an exclusive one",
-            request->id, response);
+            call->request->id, response);
         return true;
     }
-    return !access_claim_token(service->access, request, resource, token,
+    return !access_claim_token(service->access, call, resource, token,
                                response) ||
-           !announce(service, request, resource, response) ||
-           !keep_operation(request,
+           !announce(service, call, resource, response) ||
+           !keep_operation(call,
                            engine_extend(service->engine, resource, token,
                                          ttl_of(service, body), body->is_shared,
                                          client),
                            response);
 }
 
-static bool release(const struct service *service, struct http_request *request,
+static bool release(const struct service *service, struct http_call *call,
                     const struct body *body, void *client,
                     struct http_response *response)
 {
     struct span token;
-    if (!take_token(request, body, &token, response) ||
-        !announce(service, request, body->resource, response))
+    if (!take_token(call, body, &token, response) ||
+        !announce(service, call, body->resource, response))
         return true;
-    access_claim_release(service->access, request, body->resource, token);
+    access_claim_release(service->access, call, body->resource, token);
     return !keep_operation(
-        request, engine_release(service->engine, body->resource, token, client),
+        call, engine_release(service->engine, body->resource, token, client),
         response);
 }
 
 /* Extend and release: both need the token, in the header or in a body. */
 static bool begin_with_token(const struct service *service,
-                             struct http_request *request, void *client,
+                             struct http_call *call, void *client,
                              struct http_response *response)
 {
     struct body body = {0};
     bool is_answered = true;
-    if (request->body.len == 0 ||
-        read_body(service, request, &body, response)) {
+    if (call->request->body.len == 0 ||
+        read_body(service, call, &body, response)) {
         char names[NAMES_LEN_MAX];
-        body.resource = route_names(&request->match, names);
-        is_answered =
-            request->match.call == LOCK_EXTEND
-                ? locks_extend(service, request, &body, client, response)
-                : release(service, request, &body, client, response);
+        body.resource = route_names(&call->request->match, names);
+        is_answered = call->kind == LOCK_EXTEND
+                          ? locks_extend(service, call, &body, client, response)
+                          : release(service, call, &body, client, response);
     }
     body_fini(&body);
     return is_answered;
@@ -584,22 +577,23 @@ struct watch {
 };
 
 /* False: response tells which is wrong. */
-static bool read_watch(const struct http_request *request, struct watch *watch,
+static bool read_watch(const struct http_call *call, struct watch *watch,
                        struct http_response *response)
 {
     struct faults errors = {.in = "query"};
-    bool has_after = query_has(&request->query, QUERY_AFTER);
-    bool has_wait = query_has(&request->query, QUERY_WAIT);
+    bool has_after = query_has(&call->request->query, QUERY_AFTER);
+    bool has_wait = query_has(&call->request->query, QUERY_WAIT);
     char text[TOKEN_NUMBER_LEN];
     struct span wait; /* empty if it is refused, as known is */
     *watch = (struct watch){.wait_ms = 0};
-    (void)query_read(&request->query, QUERY_AFTER, watch->version,
+    (void)query_read(&call->request->query, QUERY_AFTER, watch->version,
                      sizeof watch->version, &watch->known);
     if (has_after && !version_is_wellformed(watch->known))
         faults_add(&errors, "/after",
                    "the argument after must be the field version of an earlier "
                    "answer");
-    (void)query_read(&request->query, QUERY_WAIT, text, sizeof text, &wait);
+    (void)query_read(&call->request->query, QUERY_WAIT, text, sizeof text,
+                     &wait);
     if (has_wait)
         watch->wait_ms = span_number(wait, TOKEN_NUMBER_LEN);
     if (watch->wait_ms < 0 || watch->wait_ms > WAIT_MAX_MS)
@@ -611,55 +605,53 @@ static bool read_watch(const struct http_request *request, struct watch *watch,
         watch->wait_ms = 0; /* nothing that it could wait for */
     if (errors.count == 0)
         return true;
-    problem_respond_faults(&errors, request->id, response);
+    problem_respond_faults(&errors, call->request->id, response);
     return false;
 }
 
-static bool begin_inspect(const struct service *service,
-                          struct http_request *request, void *client,
-                          struct http_response *response)
+static bool begin_inspect(const struct service *service, struct http_call *call,
+                          void *client, struct http_response *response)
 {
     char names[NAMES_LEN_MAX];
-    struct span resource = route_names(&request->match, names);
+    struct span resource = route_names(&call->request->match, names);
     struct watch watch;
-    if (!read_watch(request, &watch, response))
+    if (!read_watch(call, &watch, response))
         return true;
     if (watch.wait_ms == 0)
         return !keep_operation(
-            request, engine_inspect(service->engine, resource, client),
-            response);
-    if (!access_take_place(service->access, request, PLACE_WAIT,
+            call, engine_inspect(service->engine, resource, client), response);
+    if (!access_take_place(service->access, call, PLACE_WAIT,
                            engine_waiters_max(service->engine), response))
         return true;
-    request->wait_ms = watch.wait_ms;
-    request->is_watch = true;
-    return !keep_operation(request,
+    call->wait_ms = watch.wait_ms;
+    call->is_watch = true;
+    return !keep_operation(call,
                            engine_watch(service->engine, resource, watch.known,
                                         watch.wait_ms, client),
                            response);
 }
 
-bool locks_begin(const struct service *service, struct http_request *request,
+bool locks_begin(const struct service *service, struct http_call *call,
                  void *client, struct http_response *response)
 {
-    switch (request->match.call) {
+    switch (call->kind) {
     case LOCK_ACQUIRE:
-        return begin_acquire(service, request, client, response);
+        return begin_acquire(service, call, client, response);
     case LOCK_EXTEND:
     case LOCK_RELEASE:
-        return begin_with_token(service, request, client, response);
+        return begin_with_token(service, call, client, response);
     case LOCK_FORCE:
-        return begin_force(service, request, client, response);
+        return begin_force(service, call, client, response);
     case LOCK_INSPECT:
         break;
     }
-    return begin_inspect(service, request, client, response);
+    return begin_inspect(service, call, client, response);
 }
 
 /* ---- answer ------------------------------------------------------------- */
 
 /* False: no memory; the client must not be left with a lock unknown to it. */
-static bool answer_success(const struct http_request *request,
+static bool answer_success(const struct http_call *call,
                            const struct engine_result *result, int64_t now_us,
                            struct http_response *response)
 {
@@ -668,10 +660,10 @@ static bool answer_success(const struct http_request *request,
      * grant that was long under way, half of what is left. */
     int64_t third_ms = result->ttl_ms / 3, half_ms = result->validity_ms / 2;
     const struct render_times times = {
-        .elapsed_ms = (now_us - request->head_read_us) / US_PER_MS,
+        .elapsed_ms = (now_us - call->request->head_read_us) / US_PER_MS,
         .renew_after_ms = third_ms < half_ms ? third_ms : half_ms,
-        .waited_ms = http_waited_ms(request),
-        .limit = is_grant ? request->limit : 0,
+        .waited_ms = http_waited_ms(call),
+        .limit = is_grant ? call->limit : 0,
     };
     if (is_grant || result->outcome == OUTCOME_EXTENDED)
         response->body = render_grant(result, &times, &response->body_len);
@@ -691,48 +683,47 @@ static bool answer_success(const struct http_request *request,
     return true;
 }
 
-void locks_answer(const struct service *service, struct http_request *request,
+void locks_answer(const struct service *service, struct http_call *call,
                   int64_t now_us, struct http_response *response)
 {
     struct engine *engine = service->engine;
-    const struct engine_result *result =
-        engine_take(engine, request->op, now_us);
+    const struct engine_result *result = engine_take(engine, call->op, now_us);
     assert(result->outcome != OUTCOME_PENDING); /* after exchange_on_answer */
     bool is_grant = result->outcome == OUTCOME_GRANTED;
     bool is_good = is_grant || result->outcome == OUTCOME_EXTENDED ||
                    result->outcome == OUTCOME_RELEASED ||
                    result->outcome == OUTCOME_FOUND ||
                    (result->outcome == OUTCOME_NOT_FOUND &&
-                    request->match.call == LOCK_INSPECT); /* it is free */
+                    call->kind == LOCK_INSPECT); /* it is free */
     bool is_told = true;
-    request->waited_ms = result->waited_ms;
-    if (result->outcome == OUTCOME_HELD && request->caller->claims_late)
-        access_refuse_claim(request, response);
+    call->waited_ms = result->waited_ms;
+    if (result->outcome == OUTCOME_HELD && call->caller->claims_late)
+        access_refuse_claim(call, response);
     else if (!is_good)
-        respond_failure(service, request, result, response);
+        respond_failure(service, call, result, response);
     else
-        is_told = answer_success(request, result, now_us, response);
+        is_told = answer_success(call, result, now_us, response);
     if (!is_told)
         problem_respond_overloaded("not enough memory for the answer",
-                                   request->id, response);
-    if (!audit_note(service->audit, request, result, response) && is_good &&
+                                   call->request->id, response);
+    if (!audit_note(service->audit, call, result, response) && is_good &&
         is_told) {
         /* it went well, and the audit log has no line of it: nobody is told */
         free(response->body);
         response->body = NULL;
         response->location[0] = '\0';
-        respond_unaudited(request, true, response);
+        respond_unaudited(call, true, response);
         if (is_grant) /* it is released */
-            (void)audit_note(service->audit, request, result, response);
+            (void)audit_note(service->audit, call, result, response);
         is_told = false;
     }
     if (is_told || !is_grant || result->is_repeat)
-        access_note(service->access, request, result, now_us);
+        access_note(service->access, call, result, now_us);
     if (!is_told)
-        (void)engine_abandon(engine, request->op);
+        (void)engine_abandon(engine, call->op);
     else if (!is_grant)
-        engine_close(engine, request->op);
+        engine_close(engine, call->op);
     else
         return;
-    request->op = 0;
+    call->op = 0;
 }

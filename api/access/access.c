@@ -131,34 +131,34 @@ static int find_token(const struct identities *identities, uint32_t file,
     return number;
 }
 
-static void refuse(struct http_request *request, enum problem_code code,
+static void refuse(struct http_call *call, enum problem_code code,
                    const char *detail)
 {
-    request->caller->refusal.code = code;
-    request->caller->refusal.detail = detail;
+    call->caller->refusal.code = code;
+    call->caller->refusal.detail = detail;
 }
 
 /* Its token is missing or not good. Returns -1. */
-static int refuse_401(struct http_request *request, const char *challenge,
+static int refuse_401(struct http_call *call, const char *challenge,
                       const char *detail)
 {
-    refuse(request, PROBLEM_UNAUTHORIZED, detail);
-    request->caller->refusal.challenge = challenge;
+    refuse(call, PROBLEM_UNAUTHORIZED, detail);
+    call->caller->refusal.challenge = challenge;
     return -1;
 }
 
-void access_respond_refusal(const struct http_request *request,
+void access_respond_refusal(const struct http_call *call,
                             struct http_response *response)
 {
-    const struct refusal *refusal = &request->caller->refusal;
+    const struct refusal *refusal = &call->caller->refusal;
     const struct problem problem = {.code = refusal->code,
                                     .detail = refusal->detail,
                                     .retry_after_ms = refusal->retry_after_ms};
-    problem_respond(&problem, request->id, response);
+    problem_respond(&problem, call->request->id, response);
     response->challenge = refusal->challenge;
 }
 
-/* The number of the identity; -1: request->caller->refusal tells why not. */
+/* The number of the identity; -1: the call's refusal tells why not. */
 static int find_identity(const struct access *access,
                          struct http_request *request,
                          struct span authorization)
@@ -167,29 +167,29 @@ static int find_identity(const struct access *access,
     if (authorization.ptr != NULL) { /* it counts more than a certificate */
         struct span token = token_of(authorization);
         if (token.ptr == NULL)
-            return refuse_401(request, CHALLENGE,
+            return refuse_401(&request->call, CHALLENGE,
                               "the only supported authorization is "
                               "Authorization: Bearer <token>");
         int number = find_token(identities, access->accounts.reads,
-                                request->caller->login, token);
+                                request->login, token);
         return number >= 0 ? number
-                           : refuse_401(request, INVALID_TOKEN,
+                           : refuse_401(&request->call, INVALID_TOKEN,
                                         "this access token is not known here");
     }
     if (request->peer_names == NULL || request->peer_names[0] == '\0')
-        return refuse_401(request, CHALLENGE,
+        return refuse_401(&request->call, CHALLENGE,
                           "send an access token, as in Authorization: "
                           "Bearer <token>");
     int number =
         identities_find_certificate(identities, span_of(request->peer_names));
     if (number == IDENTITIES_SEVERAL)
-        return refuse_401(request, CHALLENGE,
+        return refuse_401(&request->call, CHALLENGE,
                           "the client certificate has the names of "
                           "several identities; show one with the name of "
                           "one of them, or send an access token");
     return number >= 0
                ? number
-               : refuse_401(request, CHALLENGE,
+               : refuse_401(&request->call, CHALLENGE,
                             "no name in the client certificate is known here; "
                             "send an access token, as in Authorization: Bearer "
                             "<token>");
@@ -208,24 +208,25 @@ static const char removed[] =
     "this identity was removed while its request was on its way";
 
 /* What a request needs; -1: it is open to all. */
-static int scope_of(const struct http_request *request)
+static int scope_of(const struct http_call *call)
 {
     static const enum scope of_calls[LOCK_CALLS] = {
         [LOCK_ACQUIRE] = SCOPE_LOCK, [LOCK_EXTEND] = SCOPE_LOCK,
         [LOCK_RELEASE] = SCOPE_LOCK, [LOCK_INSPECT] = SCOPE_READ,
         [LOCK_FORCE] = SCOPE_ADMIN,
     };
-    switch (request->match.route) {
+    switch (call->request->match.route) {
     case ROUTE_LOCK:
     case ROUTE_LIST:
     case ROUTE_POOL:
     case ROUTE_HEARTBEAT:
     case ROUTE_BAD_ID:
-        return (int)of_calls[request->match.call];
+        return (int)of_calls[call->kind];
     case ROUTE_NODES:
         return SCOPE_READ;
     case ROUTE_READYZ: /* with the nodes, or only whether they are enough */
-        return query_has(&request->query, QUERY_VERBOSE) ? (int)SCOPE_READ : -1;
+        return query_has(&call->request->query, QUERY_VERBOSE) ? (int)SCOPE_READ
+                                                               : -1;
     case ROUTE_METRICS:
         return SCOPE_METRICS;
     default:
@@ -245,22 +246,22 @@ static const char *const lacks_scope[SCOPES] = {
 };
 
 /* Of those that the identity may make. False: it has not so many left. */
-static bool take_requests(struct account *account, struct http_request *request,
+static bool take_requests(struct account *account, struct http_call *call,
                           int count)
 {
     const struct identity *identity = account->identity;
-    int64_t now_us = request->head_read_us;
+    int64_t now_us = call->request->head_read_us;
     int64_t wait_us, ignored;
     if (identity->rate == 0 ||
         bucket_take(&account->requests, identity->rate, identity->burst, count,
                     now_us, &wait_us))
         return true;
-    refuse(request, PROBLEM_RATE_LIMITED,
+    refuse(call, PROBLEM_RATE_LIMITED,
            "this identity makes more requests than it may; wait "
            "retry_after_ms");
-    request->caller->refusal.retry_after_ms =
+    call->caller->refusal.retry_after_ms =
         divide_up(wait_us, US_PER_MS) + retry_within_ms(RETRY_MAX_MS);
-    request->caller->refusal.is_late =
+    call->caller->refusal.is_late =
         !bucket_take(&account->refusals, identity->rate, identity->burst, 1,
                      now_us, &ignored);
     return false;
@@ -285,11 +286,10 @@ static bool has_place(const struct access *access,
     return account->places.taken[place] < most - access->places.taken[place];
 }
 
-static void note_result(struct http_request *request,
-                        enum account_result result)
+static void note_result(struct http_call *call, enum account_result result)
 {
-    request->caller->has_result = true;
-    request->caller->result = result;
+    call->caller->has_result = true;
+    call->caller->result = result;
 }
 
 static bool is_over(int64_t expires_s)
@@ -300,43 +300,43 @@ static bool is_over(int64_t expires_s)
 /* names: those that are known so far; len 0: those of the path. */
 static bool check_rights(const struct access *access,
                          const struct identity *identity,
-                         struct http_request *request, struct span names)
+                         struct http_call *call, struct span names)
 {
     char of_path[NAMES_LEN_MAX];
-    int scope = scope_of(request);
+    int scope = scope_of(call);
     assert(scope >= 0);
     struct span wanted =
-        names.len > 0 ? names : route_names(&request->match, of_path);
-    request->caller->auth_file = access->accounts.reads;
-    request->caller->expires_s = identity->expires_s;
+        names.len > 0 ? names : route_names(&call->request->match, of_path);
+    call->caller->auth_file = access->accounts.reads;
+    call->caller->expires_s = identity->expires_s;
     if (is_over(identity->expires_s))
-        (void)refuse_401(request, INVALID_TOKEN, expired);
+        (void)refuse_401(call, INVALID_TOKEN, expired);
     else if ((identity->scopes & 1u << scope) == 0)
-        refuse(request, PROBLEM_FORBIDDEN, lacks_scope[scope]);
+        refuse(call, PROBLEM_FORBIDDEN, lacks_scope[scope]);
     else if (wanted.len > 0 && !identity_covers(identity, wanted))
-        refuse(request, PROBLEM_FORBIDDEN, outside);
-    return request->caller->refusal.detail == NULL;
+        refuse(call, PROBLEM_FORBIDDEN, outside);
+    return call->caller->refusal.detail == NULL;
 }
 
 static enum account_result judge(struct access *access, struct account *account,
-                                 struct http_request *request)
+                                 struct http_call *call)
 {
-    const struct route_match *match = &request->match;
-    struct refusal *refusal = &request->caller->refusal;
-    if (!take_requests(account, request, http_price(request)))
+    const struct route_match *match = &call->request->match;
+    struct refusal *refusal = &call->caller->refusal;
+    if (!take_requests(account, call, http_price(call->request)))
         return ACCOUNT_LIMITED;
-    if (!check_rights(access, account->identity, request, (struct span){0}))
+    if (!check_rights(access, account->identity, call, (struct span){0}))
         return ACCOUNT_FORBIDDEN;
     /* a repeat may be of a lock that is counted already: locks_begin looks */
     if (match->route == ROUTE_LOCK && match->call == LOCK_ACQUIRE &&
-        account->holder.most != 0 && request->idempotency_key.ptr == NULL &&
+        account->holder.most != 0 && call->idempotency_key.ptr == NULL &&
         holdings_is_full(access->holdings, &account->holder,
-                         request->head_read_us))
-        refuse(request, PROBLEM_LOCK_QUOTA_EXCEEDED, too_many_locks);
+                         call->request->head_read_us))
+        refuse(call, PROBLEM_LOCK_QUOTA_EXCEEDED, too_many_locks);
     /* list_begin looks again */
     if ((match->route == ROUTE_LIST || match->route == ROUTE_POOL) &&
         !has_place(access, account, PLACE_LIST, ENGINE_LISTS_MAX)) {
-        refuse(request, PROBLEM_RATE_LIMITED, no_place[PLACE_LIST]);
+        refuse(call, PROBLEM_RATE_LIMITED, no_place[PLACE_LIST]);
         refusal->is_late = true;
     }
     if (refusal->detail == NULL)
@@ -348,176 +348,172 @@ static enum account_result judge(struct access *access, struct account *account,
 void access_admit(struct access *access, struct http_request *request,
                   struct span authorization)
 {
-    if (access == NULL || scope_of(request) < 0)
+    if (access == NULL || scope_of(&request->call) < 0)
         return;
     int64_t wait_us;
     int number = find_identity(access, request, authorization);
     if (number < 0) {
         access->unauthorized++;
-        request->caller->refusal.is_late =
+        request->call.caller->refusal.is_late =
             !bucket_take(&access->strangers, STRANGERS_RATE, STRANGERS_BURST, 1,
                          request->head_read_us, &wait_us);
         return;
     }
     struct account *account = access->accounts.list[number];
-    memcpy(request->caller->identity, account->identity->name,
-           sizeof request->caller->identity);
-    note_result(request, judge(access, account, request));
+    memcpy(request->identity, account->identity->name,
+           sizeof request->identity);
+    note_result(&request->call, judge(access, account, &request->call));
 }
 
 /* ---- once more ---------------------------------------------------------- */
 
 /* NULL: anybody may ask, or a reload removed it. */
 static struct account *account_of(const struct access *access,
-                                  const struct http_request *request)
+                                  const struct http_call *call)
 {
     int i = access != NULL ? identities_find_name(access->accounts.identities,
-                                                  request->caller->identity)
+                                                  call->request->identity)
                            : -1;
     return i >= 0 ? access->accounts.list[i] : NULL;
 }
 
-int access_number(const struct access *access,
-                  const struct http_request *request)
+int access_number(const struct access *access, const struct http_call *call)
 {
-    const struct account *account = account_of(access, request);
+    const struct account *account = account_of(access, call);
     return account != NULL ? account->number : 0;
 }
 
-bool access_stands(struct access *access, struct http_request *request,
+bool access_stands(struct access *access, struct http_call *call,
                    struct span names)
 {
-    if (access == NULL || request->caller->auth_file == 0 ||
-        (request->caller->auth_file == access->accounts.reads &&
-         !is_over(request->caller->expires_s)))
+    if (access == NULL || call->caller->auth_file == 0 ||
+        (call->caller->auth_file == access->accounts.reads &&
+         !is_over(call->caller->expires_s)))
         return true;
-    const struct account *account = account_of(access, request);
-    if (account == NULL || account->since > request->caller->auth_file)
-        (void)refuse_401(request, INVALID_TOKEN, removed);
-    else if (check_rights(access, account->identity, request, names))
+    const struct account *account = account_of(access, call);
+    if (account == NULL || account->since > call->caller->auth_file)
+        (void)refuse_401(call, INVALID_TOKEN, removed);
+    else if (check_rights(access, account->identity, call, names))
         return true;
-    note_result(request, ACCOUNT_FORBIDDEN);
+    note_result(call, ACCOUNT_FORBIDDEN);
     return false;
 }
 
 /* It was refused when its body was read; false. */
-static bool respond_late(struct http_request *request,
-                         enum account_result result,
+static bool respond_late(struct http_call *call, enum account_result result,
                          struct http_response *response)
 {
-    note_result(request, result);
-    access_respond_refusal(request, response);
+    note_result(call, result);
+    access_respond_refusal(call, response);
     return false;
 }
 
 /* For the second time, with the body. */
-static bool refuse_now(const struct account *account,
-                       struct http_request *request,
+static bool refuse_now(const struct account *account, struct http_call *call,
                        struct http_response *response)
 {
     if (account != NULL)
-        refuse(request, PROBLEM_FORBIDDEN, outside);
+        refuse(call, PROBLEM_FORBIDDEN, outside);
     else
-        (void)refuse_401(request, INVALID_TOKEN, removed);
-    return respond_late(request, ACCOUNT_FORBIDDEN, response);
+        (void)refuse_401(call, INVALID_TOKEN, removed);
+    return respond_late(call, ACCOUNT_FORBIDDEN, response);
 }
 
-bool access_shows(const struct access *access,
-                  const struct http_request *request, struct span name)
+bool access_shows(const struct access *access, const struct http_call *call,
+                  struct span name)
 {
-    const struct account *account = account_of(access, request);
+    const struct account *account = account_of(access, call);
     return access == NULL ||
            (account != NULL && identity_covers(account->identity, name));
 }
 
-bool access_charge(struct access *access, struct http_request *request,
-                   int count, struct http_response *response)
+bool access_charge(struct access *access, struct http_call *call, int count,
+                   struct http_response *response)
 {
-    struct account *account = account_of(access, request);
+    struct account *account = account_of(access, call);
     if (account != NULL && account->identity->rate != 0) {
         /* the head was one of them: a full bucket must be enough */
         int64_t most = account->identity->burst - 1;
         count = count < most ? count : (int)most;
     }
     return account == NULL || count == 0 ||
-           take_requests(account, request, count) ||
-           respond_late(request, ACCOUNT_LIMITED, response);
+           take_requests(account, call, count) ||
+           respond_late(call, ACCOUNT_LIMITED, response);
 }
 
-bool access_allows(struct access *access, struct http_request *request,
+bool access_allows(struct access *access, struct http_call *call,
                    struct span names, struct http_response *response)
 {
-    return access_shows(access, request, names) ||
-           refuse_now(account_of(access, request), request, response);
+    return access_shows(access, call, names) ||
+           refuse_now(account_of(access, call), call, response);
 }
 
-bool access_narrow(struct access *access, struct http_request *request,
+bool access_narrow(struct access *access, struct http_call *call,
                    struct span *prefix, struct http_response *response)
 {
-    const struct account *account = account_of(access, request);
+    const struct account *account = account_of(access, call);
     return access == NULL ||
            (account != NULL && identity_narrow(account->identity, prefix)) ||
-           refuse_now(account, request, response);
+           refuse_now(account, call, response);
 }
 
 /* ---- locks held --------------------------------------------------------- */
 
 /* It may not have one more of these; false. */
-static bool respond_busy(struct http_request *request, enum problem_code code,
+static bool respond_busy(struct http_call *call, enum problem_code code,
                          const char *detail, struct http_response *response)
 {
-    note_result(request, ACCOUNT_LIMITED);
-    problem_respond_busy(code, detail, request->id, response);
+    note_result(call, ACCOUNT_LIMITED);
+    problem_respond_busy(code, detail, call->request->id, response);
     return false;
 }
 
-void access_refuse_claim(struct http_request *request,
-                         struct http_response *response)
+void access_refuse_claim(struct http_call *call, struct http_response *response)
 {
-    (void)respond_busy(request, PROBLEM_LOCK_QUOTA_EXCEEDED, too_many_locks,
+    (void)respond_busy(call, PROBLEM_LOCK_QUOTA_EXCEEDED, too_many_locks,
                        response);
 }
 
-static bool claim(struct access *access, struct http_request *request,
+static bool claim(struct access *access, struct http_call *call,
                   const struct holding_lock *lock,
                   struct http_response *response)
 {
-    struct account *account = account_of(access, request);
+    struct account *account = account_of(access, call);
     if (account == NULL || account->holder.most == 0)
         return true;
     switch (holdings_claim(access->holdings, &account->holder, lock,
-                           request->head_read_us, &request->caller->claim)) {
+                           call->request->head_read_us, &call->caller->claim)) {
     case HOLDINGS_CLAIMED:
         return true;
     case HOLDINGS_FULL:
-        return respond_busy(request, PROBLEM_LOCK_QUOTA_EXCEEDED,
-                            too_many_locks, response);
+        return respond_busy(call, PROBLEM_LOCK_QUOTA_EXCEEDED, too_many_locks,
+                            response);
     default:
         problem_respond_overloaded(
             "not enough memory to count this lock; nothing was done",
-            request->id, response);
+            call->request->id, response);
         return false;
     }
 }
 
-bool access_claim(struct access *access, struct http_request *request,
+bool access_claim(struct access *access, struct http_call *call,
                   struct span names, struct http_response *response)
 {
-    return claim(access, request, &(struct holding_lock){.names = names},
+    return claim(access, call, &(struct holding_lock){.names = names},
                  response);
 }
 
-bool access_claim_one_more(struct access *access, struct http_request *request,
+bool access_claim_one_more(struct access *access, struct http_call *call,
                            struct span names, struct span key_hash,
                            struct http_response *response)
 {
-    const struct account *account = account_of(access, request);
+    const struct account *account = account_of(access, call);
     if (account == NULL || account->holder.most == 0)
         return true;
-    if (key_hash.len == 0 && request->idempotency_key.ptr != NULL &&
+    if (key_hash.len == 0 && call->idempotency_key.ptr != NULL &&
         holdings_is_full(access->holdings, &account->holder,
-                         request->head_read_us)) {
-        request->caller->claims_late = true;
+                         call->request->head_read_us)) {
+        call->caller->claims_late = true;
         return true;
     }
     /* a number for this request only; no token has so few digits */
@@ -527,7 +523,7 @@ bool access_claim_one_more(struct access *access, struct http_request *request,
         .names = names,
         .reader = key_hash.len > 0 ? key_hash : number,
     };
-    return claim(access, request, &lock, response);
+    return claim(access, call, &lock, response);
 }
 
 /* Of a token of ours. */
@@ -554,30 +550,30 @@ static struct holding_lock lock_of(struct span names, struct span token)
     };
 }
 
-bool access_claim_token(struct access *access, struct http_request *request,
+bool access_claim_token(struct access *access, struct http_call *call,
                         struct span names, struct span token,
                         struct http_response *response)
 {
     const struct holding_lock lock = lock_of(names, token);
-    return claim(access, request, &lock, response);
+    return claim(access, call, &lock, response);
 }
 
 /* It claims the lock, if that counts for its identity. */
-static void claim_known(struct access *access, struct http_request *request,
+static void claim_known(struct access *access, struct http_call *call,
                         const struct holding_lock *lock)
 {
-    const struct account *account = account_of(access, request);
+    const struct account *account = account_of(access, call);
     if (account != NULL && account->holder.count > 0)
-        request->caller->claim =
+        call->caller->claim =
             holdings_claim_known(access->holdings, &account->holder, lock);
 }
 
-void access_claim_release(struct access *access, struct http_request *request,
+void access_claim_release(struct access *access, struct http_call *call,
                           struct span names, struct span token)
 {
     const struct holding_lock lock = lock_of(names, token);
-    struct caller *caller = request->caller;
-    claim_known(access, request, &lock);
+    struct caller *caller = call->caller;
+    claim_known(access, call, &lock);
     caller->shows_token =
         caller->claim != NULL &&
         holdings_has_token(caller->claim, lock.number, random_of(token));
@@ -585,20 +581,20 @@ void access_claim_release(struct access *access, struct http_request *request,
 
 /* ---- places ------------------------------------------------------------- */
 
-bool access_take_place(struct access *access, struct http_request *request,
+bool access_take_place(struct access *access, struct http_call *call,
                        enum place place, int most,
                        struct http_response *response)
 {
-    struct account *account = account_of(access, request);
+    struct account *account = account_of(access, call);
     if (account == NULL)
         return true;
     if (!has_place(access, account, place, most))
-        return respond_busy(request, PROBLEM_RATE_LIMITED, no_place[place],
+        return respond_busy(call, PROBLEM_RATE_LIMITED, no_place[place],
                             response);
     access->places.taken[place]++;
     account->places.taken[place]++;
-    request->caller->placed = account;
-    request->caller->place = place;
+    call->caller->placed = account;
+    call->caller->place = place;
     return true;
 }
 
@@ -610,45 +606,43 @@ bool access_take_place(struct access *access, struct http_request *request,
  * force, and the others are now. But they know no token that they do not find,
  * so that has to be the one that counts here.
  */
-static bool is_gone(const struct http_request *request, enum outcome outcome)
+static bool is_gone(const struct http_call *call, enum outcome outcome)
 {
     switch (outcome) {
     case OUTCOME_RELEASED:
         return true;
     case OUTCOME_NOT_FOUND:
-        return request->match.call == LOCK_FORCE ||
-               request->caller->shows_token;
+        return call->kind == LOCK_FORCE || call->caller->shows_token;
     case OUTCOME_NOT_OWNER:
-        return request->caller->shows_token;
+        return call->caller->shows_token;
     default:
         return false;
     }
 }
 
-static void note_release(struct access *access,
-                         const struct http_request *request,
+static void note_release(struct access *access, const struct http_call *call,
                          const struct engine_result *result)
 {
-    struct holding *held = request->caller->claim;
-    if (request->match.call == LOCK_FORCE)
-        holdings_force(access->holdings, result->resource, request->number);
+    struct holding *held = call->caller->claim;
+    if (call->kind == LOCK_FORCE)
+        holdings_force(access->holdings, result->resource, call->number);
     else if (held != NULL)
-        holdings_release(access->holdings, held, request->number);
+        holdings_release(access->holdings, held, call->number);
 }
 
 /* Granted, or extended. */
-static void note_grant(struct access *access, struct http_request *request,
+static void note_grant(struct access *access, struct http_call *call,
                        const struct engine_result *result, int64_t now_us)
 {
-    struct caller *caller = request->caller;
+    struct caller *caller = call->caller;
     if (caller->claim == NULL && !caller->claims_late)
         return;
-    if (result->is_shared || request->limit > 0) { /* which one is known now */
+    if (result->is_shared || call->limit > 0) { /* which one is known now */
         struct holding_lock lock = lock_of(result->resource, result->token);
         if (!result->is_shared)
             lock.reader.len = 0;
         if (caller->claims_late) /* unless it does not count here */
-            claim_known(access, request, &lock);
+            claim_known(access, call, &lock);
         else
             caller->claim =
                 holdings_move(access->holdings, caller->claim, &lock);
@@ -664,37 +658,36 @@ static void note_grant(struct access *access, struct http_request *request,
                           : 0;
 }
 
-void access_note(struct access *access, struct http_request *request,
+void access_note(struct access *access, struct http_call *call,
                  const struct engine_result *result, int64_t now_us)
 {
     if (access == NULL)
         return;
-    if (is_gone(request, result->outcome))
-        note_release(access, request, result);
+    if (is_gone(call, result->outcome))
+        note_release(access, call, result);
     else if (result->outcome == OUTCOME_GRANTED ||
              result->outcome == OUTCOME_EXTENDED)
-        note_grant(access, request, result, now_us);
+        note_grant(access, call, result, now_us);
 }
 
-void access_note_abandoned(struct access *access, struct http_request *request,
+void access_note_abandoned(struct access *access, struct http_call *call,
                            const struct engine_result *result, int64_t now_us)
 {
-    struct holding *held = request->caller->claim;
-    bool is_acquire = request->match.call == LOCK_ACQUIRE;
+    struct holding *held = call->caller->claim;
+    bool is_acquire = call->kind == LOCK_ACQUIRE;
     if (!is_acquire || result->is_repeat)
-        access_note(access, request, result, now_us);
-    else if (held != NULL && request->is_shared)
+        access_note(access, call, result, now_us);
+    else if (held != NULL && call->is_shared)
         /* that of a reader with the key: its repeat is not undone */
         holdings_keep(access->holdings, held,
-                      now_us + request->ttl_ms * US_PER_MS);
+                      now_us + call->ttl_ms * US_PER_MS);
 }
 
-void access_end(struct access *access, struct http_request *request,
-                bool is_answered)
+void access_end(struct access *access, struct http_call *call, bool is_answered)
 {
-    struct caller *caller = request->caller;
+    struct caller *caller = call->caller;
     struct account *account =
-        caller->has_result ? account_of(access, request) : NULL;
+        caller->has_result ? account_of(access, call) : NULL;
     if (account != NULL)
         account->results[caller->result]++;
     if (caller->placed != NULL) { /* its account is kept for that long */
@@ -712,9 +705,9 @@ void access_end(struct access *access, struct http_request *request,
 }
 
 struct log_limit *access_refusals(struct access *access,
-                                  const struct http_request *request)
+                                  const struct http_call *call)
 {
-    struct account *account = account_of(access, request);
+    struct account *account = account_of(access, call);
     return account != NULL ? &account->told : NULL;
 }
 

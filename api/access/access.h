@@ -43,9 +43,8 @@ struct login {
     char token[LOGIN_TOKEN_MAX];
 };
 
+/* Of each call. */
 struct caller {
-    struct login *login; /* of the connection; NULL: none is kept */
-    char identity[HTTP_IDENTITY_MAX + 1]; /* "": anybody */
     struct refusal refusal;
     struct holding *claim; /* the lock that counts for it; NULL: none */
     int64_t granted;  /* the number of a grant that is released if the answer
@@ -63,7 +62,7 @@ struct caller {
 };
 
 /* Answers with the refusal of its caller. */
-void access_respond_refusal(const struct http_request *request,
+void access_respond_refusal(const struct http_call *call,
                             struct http_response *response);
 
 /* ---- what it may do ----------------------------------------------------- */
@@ -88,8 +87,8 @@ void access_free(struct access *access);
 bool access_reload(struct access *access);
 
 /*
- * The head was read: sets request->caller->identity, or
- * request->caller->refusal. authorization: the field's value; ptr NULL: it was
+ * The head was read: sets call->request->identity, or
+ * call->caller->refusal. authorization: the field's value; ptr NULL: it was
  * not sent.
  */
 void access_admit(struct access *access, struct http_request *request,
@@ -98,9 +97,9 @@ void access_admit(struct access *access, struct http_request *request,
 /*
  * Whether a request that was let in may go on, by the file as it is now. names:
  * what it asks for, as far as it is known; len 0: what its path names. False:
- * sets request->caller->refusal.
+ * sets call->caller->refusal.
  */
-bool access_stands(struct access *access, struct http_request *request,
+bool access_stands(struct access *access, struct http_call *call,
                    struct span names);
 
 /*
@@ -108,58 +107,57 @@ bool access_stands(struct access *access, struct http_request *request,
  * more than the burst. False: its identity may not make so many, and response
  * tells.
  */
-bool access_charge(struct access *access, struct http_request *request,
-                   int count, struct http_response *response);
+bool access_charge(struct access *access, struct http_call *call, int count,
+                   struct http_response *response);
 
 /* Whether the identity may name them, as in names.h; else response tells. */
-bool access_allows(struct access *access, struct http_request *request,
+bool access_allows(struct access *access, struct http_call *call,
                    struct span names, struct http_response *response);
 
 /*
  * A list: narrows the prefix to what the identity may see, as far as one prefix
  * can. False: it may see none of it, and response tells.
  */
-bool access_narrow(struct access *access, struct http_request *request,
+bool access_narrow(struct access *access, struct http_call *call,
                    struct span *prefix, struct http_response *response);
 
 /* The number of the identity, below ASKERS_MAX, which it keeps while it is in
  * the file; 0: it has none. */
-int access_number(const struct access *access,
-                  const struct http_request *request);
+int access_number(const struct access *access, const struct http_call *call);
 
 /* Whether a list shows it to the identity. */
-bool access_shows(const struct access *access,
-                  const struct http_request *request, struct span name);
+bool access_shows(const struct access *access, const struct http_call *call,
+                  struct span name);
 
 /*
  * An acquire of an exclusive lock is about to begin: its lock counts among the
  * locks that the identity holds, until access_end. False: there are too many,
  * and response tells.
  */
-bool access_claim(struct access *access, struct http_request *request,
+bool access_claim(struct access *access, struct http_call *call,
                   struct span names, struct http_response *response);
 
 /*
  * The same for a permit, whichever slots it gets, and for a reader: of calls at
  * once for the same names each may get another lock. Those with the same key
  * get one; key_hash is empty if there is none, and of a permit. One permit too
- * many that has a key sets request->caller->claims_late: it may only repeat. If
+ * many that has a key sets call->caller->claims_late: it may only repeat. If
  * it turns out not to, access_refuse_claim tells.
  */
-bool access_claim_one_more(struct access *access, struct http_request *request,
+bool access_claim_one_more(struct access *access, struct http_call *call,
                            struct span names, struct span key_hash,
                            struct http_response *response);
 
-void access_refuse_claim(struct http_request *request,
+void access_refuse_claim(struct http_call *call,
                          struct http_response *response);
 
 /* The same for an extend, by the token. */
-bool access_claim_token(struct access *access, struct http_request *request,
+bool access_claim_token(struct access *access, struct http_call *call,
                         struct span names, struct span token,
                         struct http_response *response);
 
 /* A release is about to begin: its lock may count no more when it is over. */
-void access_claim_release(struct access *access, struct http_request *request,
+void access_claim_release(struct access *access, struct http_call *call,
                           struct span names, struct span token);
 
 /*
@@ -167,24 +165,24 @@ void access_claim_release(struct access *access, struct http_request *request,
  * access_end. False: its identity has as many as are left to the others, and
  * response tells.
  */
-bool access_take_place(struct access *access, struct http_request *request,
+bool access_take_place(struct access *access, struct http_call *call,
                        enum place place, int most,
                        struct http_response *response);
 
 /* What came of a call on a lock. A grant that is released again is not noted.
  */
-void access_note(struct access *access, struct http_request *request,
+void access_note(struct access *access, struct http_call *call,
                  const struct engine_result *result, int64_t now_us);
 
 /*
  * The call is abandoned, with this result so far: nobody is told, but what it
  * did counts.
  */
-void access_note_abandoned(struct access *access, struct http_request *request,
+void access_note_abandoned(struct access *access, struct http_call *call,
                            const struct engine_result *result, int64_t now_us);
 
 /* The request is over; is_answered: the client has its answer. */
-void access_end(struct access *access, struct http_request *request,
+void access_end(struct access *access, struct http_call *call,
                 bool is_answered);
 
 /*
@@ -192,7 +190,7 @@ void access_end(struct access *access, struct http_request *request,
  * known.
  */
 struct log_limit *access_refusals(struct access *access,
-                                  const struct http_request *request);
+                                  const struct http_call *call);
 
 /* Its metrics, behind the others. False: some are missing. */
 bool access_print(struct access *access, int64_t now_us, FILE *out);

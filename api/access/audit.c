@@ -116,14 +116,14 @@ static void put_known(struct json *json, const char *name, const char *text)
 }
 
 static void begin_request(struct json *json, const char *event,
-                          const struct http_request *request, int call)
+                          const struct http_call *of, int call)
 {
     begin(json, event);
-    json_put_text(json, "request_id", span_of(request->id));
-    put_known(json, "trace_id", request->trace.id);
-    put_known(json, "parent_id", request->trace.parent);
-    put_known(json, "identity", request->caller->identity);
-    put_known(json, "client", request->client);
+    json_put_text(json, "request_id", span_of(of->request->id));
+    put_known(json, "trace_id", of->request->trace.id);
+    put_known(json, "parent_id", of->request->trace.parent);
+    put_known(json, "identity", of->request->identity);
+    put_known(json, "client", of->request->client);
     json_put_text(json, "call", span_of(metrics_call_names[call]));
 }
 
@@ -141,11 +141,11 @@ static void put_answer(struct json *json, const struct http_response *response)
 
 /* ---- what came of a call ------------------------------------------------ */
 
-static const char *event_of(const struct http_request *request,
+static const char *event_of(const struct http_call *call,
                             const struct engine_result *result,
                             const struct http_response *response)
 {
-    if (request->match.call == LOCK_INSPECT)
+    if (call->kind == LOCK_INSPECT)
         return "read";
     switch (result->outcome) {
     case OUTCOME_GRANTED:
@@ -155,34 +155,34 @@ static const char *event_of(const struct http_request *request,
     case OUTCOME_EXTENDED:
         return "extend";
     case OUTCOME_RELEASED:
-        return request->match.call == LOCK_FORCE ? "force_release" : "release";
+        return call->kind == LOCK_FORCE ? "force_release" : "release";
     default:
         return response->status >= 500 ? "failed" : "refused";
     }
 }
 
 /* What the lock is, if it was granted; else what was asked for. */
-static void put_lock(struct json *json, const struct http_request *request,
+static void put_lock(struct json *json, const struct http_call *call,
                      const struct engine_result *result)
 {
     bool is_held = result->outcome == OUTCOME_GRANTED ||
                    result->outcome == OUTCOME_EXTENDED;
-    int64_t number = is_held ? result->number : request->number;
+    int64_t number = is_held ? result->number : call->number;
     put_names(json, result->resource);
-    if (request->limit > 0)
-        json_put_integer(json, "limit", request->limit);
-    if (is_held ? result->is_shared : request->is_shared)
+    if (call->limit > 0)
+        json_put_integer(json, "limit", call->limit);
+    if (is_held ? result->is_shared : call->is_shared)
         json_put_text(json, "mode", span_of("shared"));
     if (number > 0)
         json_put_integer(json, "fencing_token", number);
-    put_known(json, "owner", request->owner);
+    put_known(json, "owner", call->owner);
     if (!is_held)
         return;
     json_put_integer(json, "ttl_ms", result->ttl_ms);
     json_put_integer(json, "validity_ms", result->validity_ms);
 }
 
-bool audit_announce(struct audit *audit, const struct http_request *request,
+bool audit_announce(struct audit *audit, const struct http_call *call,
                     struct span names)
 {
     struct json json;
@@ -190,29 +190,29 @@ bool audit_announce(struct audit *audit, const struct http_request *request,
         return true;
     if (!flush(audit)) /* nor would it take this one */
         return false;
-    begin_request(&json, "asked", request, (int)request->match.call);
+    begin_request(&json, "asked", call, (int)call->kind);
     put_names(&json, names);
-    if (request->number > 0)
-        json_put_integer(&json, "fencing_token", request->number);
-    put_known(&json, "owner", request->owner);
+    if (call->number > 0)
+        json_put_integer(&json, "fencing_token", call->number);
+    put_known(&json, "owner", call->owner);
     return end(audit, &json);
 }
 
-bool audit_note(struct audit *audit, struct http_request *request,
+bool audit_note(struct audit *audit, struct http_call *call,
                 const struct engine_result *result,
                 const struct http_response *response)
 {
     struct json json;
     if (audit == NULL ||
-        (request->match.call == LOCK_INSPECT && !audit->means.has_reads))
+        (call->kind == LOCK_INSPECT && !audit->means.has_reads))
         return true;
-    request->is_audited = true;
-    begin_request(&json, event_of(request, result, response), request,
-                  (int)request->match.call);
-    put_lock(&json, request, result);
+    call->is_audited = true;
+    begin_request(&json, event_of(call, result, response), call,
+                  (int)call->kind);
+    put_lock(&json, call, result);
     if (result->outcome == OUTCOME_GRANTED && response->status >= 500)
         json_put_boolean(&json, "released", !result->is_repeat);
-    if (request->wait_ms > 0)
+    if (call->wait_ms > 0)
         json_put_integer(&json, "waited_ms", result->waited_ms);
     put_answer(&json, response);
     if (result->outcome == OUTCOME_HELD && result->has_holder) {
@@ -223,7 +223,7 @@ bool audit_note(struct audit *audit, struct http_request *request,
     return end(audit, &json) || !audit->means.is_required;
 }
 
-void audit_note_list(struct audit *audit, const struct http_request *request,
+void audit_note_list(struct audit *audit, const struct http_call *call,
                      const struct http_response *response)
 {
     struct json json;
@@ -231,27 +231,26 @@ void audit_note_list(struct audit *audit, const struct http_request *request,
     struct span prefix;
     if (audit == NULL || !audit->means.has_reads)
         return;
-    begin_request(&json, "read", request, METRICS_LIST);
-    if (query_has(&request->query, QUERY_PREFIX) &&
-        query_read(&request->query, QUERY_PREFIX, room, sizeof room, &prefix) ==
-            NULL)
+    begin_request(&json, "read", call, METRICS_LIST);
+    if (query_has(&call->request->query, QUERY_PREFIX) &&
+        query_read(&call->request->query, QUERY_PREFIX, room, sizeof room,
+                   &prefix) == NULL)
         json_put_text(&json, "prefix", prefix);
     put_answer(&json, response);
     (void)end(audit, &json);
 }
 
-void audit_note_abandoned(struct audit *audit,
-                          const struct http_request *request,
+void audit_note_abandoned(struct audit *audit, const struct http_call *call,
                           const struct engine_result *result)
 {
     struct json json;
     bool is_granted = result->outcome == OUTCOME_GRANTED;
-    if (audit == NULL || request->match.call == LOCK_INSPECT ||
-        (request->match.call == LOCK_ACQUIRE && !is_granted))
+    if (audit == NULL || call->kind == LOCK_INSPECT ||
+        (call->kind == LOCK_ACQUIRE && !is_granted))
         return;
-    begin_request(&json, is_granted ? "undelivered" : "abandoned", request,
-                  (int)request->match.call);
-    put_lock(&json, request, result);
+    begin_request(&json, is_granted ? "undelivered" : "abandoned", call,
+                  (int)call->kind);
+    put_lock(&json, call, result);
     /* a lock that was granted before stays: its client may have that answer */
     if (is_granted)
         json_put_boolean(&json, "released", !result->is_repeat);
@@ -260,20 +259,20 @@ void audit_note_abandoned(struct audit *audit,
 
 /* ---- who is not let in -------------------------------------------------- */
 
-void audit_note_refusal(struct audit *audit, struct http_request *request,
+void audit_note_refusal(struct audit *audit, struct http_call *call,
                         struct span names, const struct http_response *response)
 {
     char of_path[NAMES_LEN_MAX];
     struct json json;
-    bool is_of_lock = request->match.route == ROUTE_LOCK ||
-                      request->match.route == ROUTE_POOL;
+    bool is_of_lock = call->request->match.route == ROUTE_LOCK ||
+                      call->request->match.route == ROUTE_POOL;
     bool is_refusal = response->status == 401 || response->status == 403 ||
                       response->status == 429;
-    if (audit == NULL || request->is_audited || !is_refusal)
+    if (audit == NULL || call->is_audited || !is_refusal)
         return;
-    request->is_audited = true;
+    call->is_audited = true;
     /* whoever may send any number of them must not be able to fill the disk */
-    struct log_limit *limit = access_refusals(audit->means.access, request);
+    struct log_limit *limit = access_refusals(audit->means.access, call);
     if (limit == NULL)
         limit = &audit->strangers;
     limit->every_us = REFUSALS_US;
@@ -281,10 +280,10 @@ void audit_note_refusal(struct audit *audit, struct http_request *request,
     if (!log_limit_take(limit, clock_now_us()))
         return;
     struct span told = is_of_lock && names.len == 0
-                           ? route_names(&request->match, of_path)
+                           ? route_names(&call->request->match, of_path)
                            : names;
-    begin_request(&json, "refused", request,
-                  is_of_lock ? (int)request->match.call : request->counted_as);
+    begin_request(&json, "refused", call,
+                  is_of_lock ? (int)call->kind : call->request->counted_as);
     put_names(&json, told);
     put_answer(&json, response);
     if (limit->dropped > 0)

@@ -41,7 +41,7 @@ void audit_reopen(struct audit *audit);
  * An acquire, extend, release or force is about to begin. False: it must have a
  * line, and the file takes none. Nothing is written if none is needed.
  */
-bool audit_announce(struct audit *audit, const struct http_request *request,
+bool audit_announce(struct audit *audit, const struct http_call *call,
                     struct span names);
 
 /*
@@ -49,12 +49,12 @@ bool audit_announce(struct audit *audit, const struct http_request *request,
  * of an inspect if reads are told. False: it must have a line, which the file
  * has not taken yet.
  */
-bool audit_note(struct audit *audit, struct http_request *request,
+bool audit_note(struct audit *audit, struct http_call *call,
                 const struct engine_result *result,
                 const struct http_response *response);
 
 /* A page of a list, if reads are told. */
-void audit_note_list(struct audit *audit, const struct http_request *request,
+void audit_note_list(struct audit *audit, const struct http_call *call,
                      const struct http_response *response);
 
 /*
@@ -62,8 +62,7 @@ void audit_note_list(struct audit *audit, const struct http_request *request,
  * as the operation got. A grant is released, an acquire comes to nothing;
  * what else was asked may take effect.
  */
-void audit_note_abandoned(struct audit *audit,
-                          const struct http_request *request,
+void audit_note_abandoned(struct audit *audit, const struct http_call *call,
                           const struct engine_result *result);
 
 /*
@@ -72,7 +71,7 @@ void audit_note_abandoned(struct audit *audit,
  * identity. names: of the resources, as in names.h; len 0: those of the path,
  * if any.
  */
-void audit_note_refusal(struct audit *audit, struct http_request *request,
+void audit_note_refusal(struct audit *audit, struct http_call *call,
                         struct span names,
                         const struct http_response *response);
 

@@ -66,6 +66,7 @@ void http_find_call(struct http_request *request)
     if ((match->route == ROUTE_LOCK || match->route == ROUTE_BAD_ID) &&
         match->call == LOCK_RELEASE && query_has(&request->query, QUERY_FORCE))
         match->call = LOCK_FORCE;
+    request->call.kind = match->call;
     request->counted_as = counter_of(match);
 }
 

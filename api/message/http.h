@@ -65,20 +65,48 @@ void trace_read(struct trace *trace, struct span value);
 
 struct caller;
 struct heartbeat;
+struct http_request;
+struct login;
 
-/* All of it lives until the answer. */
+/*
+ * One call on a lock, or on the list of them: what a request asks, or one of
+ * many that it asks at once. All of it lives until the answer.
+ */
+struct http_call {
+    const struct http_request *request; /* that it came in */
+    struct caller *caller;              /* what access keeps of it */
+    enum lock_call kind;
+    /* what was read */
+    struct span lock_token;      /* X-Lock-Token; ptr NULL: not sent */
+    struct span idempotency_key; /* Idempotency-Key, likewise */
+
+    /* what was begun; set by locks and list */
+    engine_op op;      /* waited for, or being answered; 0 none */
+    int64_t ttl_ms;    /* acquire */
+    int64_t wait_ms;   /* acquire, watch: how long it may wait; 0: not */
+    int64_t waited_ms; /* how long it did wait; set by locks_answer */
+    int limit;         /* of the pool that it asks for or about; 0: none */
+    bool is_watch;     /* inspect: waits for another version */
+    bool is_shared;    /* asks for a lock that others may hold as well */
+
+    /* for the audit log; set by locks, and is_audited by audit */
+    bool is_audited;           /* it tells what came of the call */
+    char owner[OWNER_MAX + 1]; /* of an acquire, or of the token; "": none */
+    int64_t number;            /* of the token, or to force; 0: none, or
+                                  to force: all readers */
+};
+
+/* What came over HTTP. All of it lives until the answer. */
 struct http_request {
     /* what was read; set by exchange */
     const char *method;
-    const char *target;          /* as sent, undecoded, without the query */
-    struct query query;          /* of the target */
-    struct span content_type;    /* Content-Type; ptr NULL: not sent */
-    struct span lock_token;      /* X-Lock-Token, likewise */
-    struct span idempotency_key; /* Idempotency-Key, likewise */
-    struct trace trace;          /* that it belongs to */
-    char id[REQUESTID_MAX + 1];  /* X-Request-Id of the answer */
-    int64_t head_read_us;        /* when its head was read */
-    bool is_chunked;             /* the body */
+    const char *target;         /* as sent, undecoded, without the query */
+    struct query query;         /* of the target */
+    struct span content_type;   /* Content-Type; ptr NULL: not sent */
+    struct trace trace;         /* that it belongs to */
+    char id[REQUESTID_MAX + 1]; /* X-Request-Id of the answer */
+    int64_t head_read_us;       /* when its head was read */
+    bool is_chunked;            /* the body */
     bool body_is_too_large;
     struct span body;
     const char *peer_names; /* in the client's certificate; NULL, "": none */
@@ -86,29 +114,17 @@ struct http_request {
                                NULL, "": unknown */
     char forwarded[NETWORKS_ADDRESS_MAX]; /* what it says; "": nothing */
 
-    /* what it asks; set by http_find_call */
+    /* what it asks; set by http_find_call, as is call.kind */
     struct route_match match;
     int counted_as; /* enum lock_call, or metrics_call */
 
-    /* who asks; the rest of it by access */
-    struct caller *caller;
+    /* who asks; set by access */
+    struct login *login; /* of the connection; NULL: none is kept */
+    char identity[HTTP_IDENTITY_MAX + 1]; /* "": anybody */
 
-    /* what was begun; set by locks and list */
-    engine_op op;                /* waited for, or being answered; 0 none */
-    struct heartbeat *heartbeat; /* those of one; NULL: it is none */
+    struct http_call call;       /* the only one, or for all of them */
+    struct heartbeat *heartbeat; /* all of them; NULL: it is one */
     int answers_due;             /* of the engine, until there is an outcome */
-    int64_t ttl_ms;              /* acquire */
-    int64_t wait_ms;   /* acquire, watch: how long it may wait; 0: not */
-    bool is_watch;     /* inspect: waits for another version */
-    int64_t waited_ms; /* how long it did wait; set by locks_answer */
-    int limit;         /* of the pool that it asks for or about; 0: none */
-    bool is_shared;    /* asks for a lock that others may hold as well */
-
-    /* for the audit log; set by locks, and is_audited by audit */
-    char owner[OWNER_MAX + 1]; /* of an acquire, or of the token; "": none */
-    int64_t number;            /* of the token, or to force; 0: none, or
-                                  to force: all readers */
-    bool is_audited;           /* it tells what came of the request */
 };
 
 /* The answer. */
@@ -128,9 +144,9 @@ struct http_response {
 };
 
 /* NULL: it was not asked to wait. */
-static inline const int64_t *http_waited_ms(const struct http_request *request)
+static inline const int64_t *http_waited_ms(const struct http_call *call)
 {
-    return request->wait_ms > 0 ? &request->waited_ms : NULL;
+    return call->wait_ms > 0 ? &call->waited_ms : NULL;
 }
 
 /* Spares the clearing of location for every answer. */
@@ -140,8 +156,8 @@ static inline void http_response_init(struct http_response *response)
 }
 
 /*
- * The head was read: sets match and counted_as. A release by a number is
- * another call.
+ * The head was read: sets match, counted_as and call.kind. A release by a
+ * number is another call.
  */
 void http_find_call(struct http_request *request);
 

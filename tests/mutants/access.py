@@ -27,9 +27,7 @@ ACCESS = [
     Defect("a heartbeat at the price of one request", "unit",
            "it_counts_as_many_requests_as_it_has_locks", [Edit(
                "api/heartbeat.c",
-               "access_charge(service->access, request, list.count - 1, "
-               "response))",
-               "access_charge(service->access, request, 0, response))")],
+               "&request->call, list.count - 1,", "&request->call, 0,")],
            tests="heartbeat"),
     Defect("a list at the price of a page of usual size", "unit",
            "a_list_counts_as_several_requests", [Edit(
@@ -71,8 +69,8 @@ ACCESS = [
     Defect("a release that counts only for who is told", "unit",
            "a_release_that_nobody_is_told_of_counts", [Edit(
                "api/access/access.c",
-               "    bool is_acquire = request->match.call == LOCK_ACQUIRE;\n",
-               "    bool is_acquire = request->match.call != LOCK_EXTEND;\n")],
+               "    bool is_acquire = call->kind == LOCK_ACQUIRE;\n",
+               "    bool is_acquire = call->kind != LOCK_EXTEND;\n")],
            tests="exchange_strangers"),
     Defect("a count that ends without the token", "unit",
            "what_its_token_does_not_find_counts_no_longer", [Edit(
@@ -87,7 +85,7 @@ ACCESS = [
            "what_its_token_does_not_find_counts_no_longer", [Edit(
                "api/access/access.c",
                "    case OUTCOME_NOT_OWNER:\n"
-               "        return request->caller->shows_token;\n",
+               "        return call->caller->shows_token;\n",
                "")],
            tests="access_limits"),
     Defect("what was forced once and granted anew", "unit",

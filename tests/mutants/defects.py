@@ -379,8 +379,8 @@ DEFECTS = [
         "    return number < 0 ? 0 : number;")], tls=True),
     Defect("prefixes not compared with the body", "nemesis", "rights", [Edit(
         "api/access/access.c",
-        "    return access_shows(access, request, names) ||\n",
-        "    return account_of(access, request) != NULL ||\n")], tls=True),
+        "    return access_shows(access, call, names) ||\n",
+        "    return account_of(access, call) != NULL ||\n")], tls=True),
     # ---- what nodes say of each other ---------------------------------------
     Defect("floor not compared by a look", "sim", "exclusion", [
         BEATS_UNTOLD, Edit(

@@ -67,7 +67,7 @@ VISITS = [
            "without_a_wait_a_free_lock_is_shown_at_once", [Edit(
         LOCKS,
         "                   (result->outcome == OUTCOME_NOT_FOUND &&\n"
-        "                    request->match.call == LOCK_INSPECT);",
+        "                    call->kind == LOCK_INSPECT);",
         "                   result->outcome == OUTCOME_KINDS;")],
            tests="locks_watch"),
     Defect("watch after any text", "unit", "a_wrong_argument_is_told", [Edit(

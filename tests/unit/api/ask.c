@@ -40,12 +40,13 @@ void ask_begin(void)
 
 void ask_anew(void)
 {
-    if (ask.request.op != 0)
-        (void)engine_abandon(play.engine, ask.request.op);
+    if (ask.request.call.op != 0)
+        (void)engine_abandon(play.engine, ask.request.call.op);
     if (ask.request.heartbeat != NULL)
         heartbeat_abandon(&ask.service, &ask.request);
     ask.caller = (struct caller){0};
-    ask.request = (struct http_request){.id = "r-1", .caller = &ask.caller};
+    ask.request = (struct http_request){
+        .id = "r-1", .call = {.request = &ask.request, .caller = &ask.caller}};
     play.sent_count = 0;
 }
 
@@ -84,7 +85,7 @@ void ask_and_vote(const char *method, const char *target, const char *body,
                   enum call_kind kind, int ballot)
 {
     ck_assert(!ask_send(method, target, body));
-    for (int i = 0; play_outcome(ask.request.op) == OUTCOME_PENDING; i++)
+    for (int i = 0; play_outcome(ask.request.call.op) == OUTCOME_PENDING; i++)
         play_answer(kind, i, ballot);
     ask_answer(play.now_us);
 }
@@ -168,7 +169,7 @@ void ask_expect_lock(void)
 
 void ask_expect_closed(void)
 {
-    ck_assert(ask.request.op == 0);
+    ck_assert(ask.request.call.op == 0);
     ck_assert_str_eq(ask.response.location, "");
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
 }

@@ -39,7 +39,7 @@ void audited_begin(void)
     audited.setup = (struct audit_setup){
         .loop = audited.loop, .metrics = &play.metrics, .path = audited.path};
     audited_open(NULL);
-    (void)strcpy(ask.caller.identity, "billing");
+    (void)strcpy(ask.request.identity, "billing");
     ask.request.client = "127.0.0.1:9";
 }
 

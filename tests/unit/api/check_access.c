@@ -21,7 +21,7 @@ static void set_up(void)
 {
     ask_begin();
     memset(&login, 0, sizeof login);
-    ask.caller.login = &login;
+    ask.request.login = &login;
 }
 
 /* ---- who asks ----------------------------------------------------------- */
@@ -68,7 +68,7 @@ static void check_asker(int i, const char *before)
     ask.request.peer_names = askers[i].peer_names;
     const struct refusal *refusal =
         judged_admit("GET", "/nodes", askers[i].authorization);
-    ck_assert_str_eq(ask.caller.identity, askers[i].identity);
+    ck_assert_str_eq(ask.request.identity, askers[i].identity);
     ck_assert_pstr_eq(refusal->challenge, askers[i].challenge);
     if (askers[i].challenge == NULL) {
         ck_assert_ptr_null(refusal->detail);
@@ -169,10 +169,12 @@ TEST(without_a_file_anybody_may_ask)
     for (size_t i = 0; i < COUNT(calls); i++)
         ck_assert_ptr_null(
             judged_admit(calls[i].method, calls[i].target, "Bearer x")->detail);
-    ck_assert_str_eq(ask.caller.identity, "");
-    ck_assert(access_allows(NULL, &ask.request, span_of("a"), &ask.response));
-    ck_assert(access_shows(NULL, &ask.request, span_of("a")));
-    ck_assert(access_claim(NULL, &ask.request, span_of("a"), &ask.response));
+    ck_assert_str_eq(ask.request.identity, "");
+    ck_assert(
+        access_allows(NULL, &ask.request.call, span_of("a"), &ask.response));
+    ck_assert(access_shows(NULL, &ask.request.call, span_of("a")));
+    ck_assert(
+        access_claim(NULL, &ask.request.call, span_of("a"), &ask.response));
 }
 
 /* ---- prefixes ----------------------------------------------------------- */
@@ -263,7 +265,7 @@ TEST_EACH(a_list_is_narrowed, lists)
     judged_use(PREFIXED);
     (void)judged_admit("GET", "/locks", "Bearer secret");
     bool may =
-        access_narrow(judged_access, &ask.request, &prefix, &ask.response);
+        access_narrow(judged_access, &ask.request.call, &prefix, &ask.response);
     ck_assert_msg(may == (lists[_i].scanned != NULL), "%s", lists[_i].prefix);
     if (may)
         ck_assert(span_is(prefix, lists[_i].scanned));
@@ -276,12 +278,12 @@ TEST(a_list_shows_what_lies_inside)
     struct span prefix = span_of("z");
     judged_use(PREFIXED "all " AUTHTEXT_OTHER " read prefix=*\n");
     (void)judged_admit("GET", "/locks", "Bearer secret");
-    ck_assert(access_shows(judged_access, &ask.request, span_of("b/x")));
-    ck_assert(!access_shows(judged_access, &ask.request, span_of("bd")));
+    ck_assert(access_shows(judged_access, &ask.request.call, span_of("b/x")));
+    ck_assert(!access_shows(judged_access, &ask.request.call, span_of("bd")));
     (void)judged_admit("GET", "/locks", "Bearer other");
-    ck_assert(access_shows(judged_access, &ask.request, span_of("bd")));
-    ck_assert(
-        access_narrow(judged_access, &ask.request, &prefix, &ask.response));
+    ck_assert(access_shows(judged_access, &ask.request.call, span_of("bd")));
+    ck_assert(access_narrow(judged_access, &ask.request.call, &prefix,
+                            &ask.response));
     ck_assert(span_is(prefix, "z"));
 }
 
@@ -324,7 +326,7 @@ TEST(the_same_key_of_another_is_another)
                " lock prefix=*\n");
     for (size_t i = 0; i < COUNT(keys); i++) {
         ask_anew();
-        ask.request.idempotency_key = span_of("0123456789abcdef");
+        ask.request.call.idempotency_key = span_of("0123456789abcdef");
         (void)judged_admit("POST", "/locks", keys[i].authorization);
         ck_assert(!ask_send("POST", "/locks", "{\"resource\":\"order:42\"}"));
         ck_assert_msg(contains(token_sent(), keys[i].hash), "%.*s",

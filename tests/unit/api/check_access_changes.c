@@ -42,9 +42,9 @@ TEST(who_is_removed_before_the_body_came_is_refused)
     ck_assert_str_eq(ask.response.challenge, INVALID);
     struct span prefix = span_of("");
     free(ask.response.body);
-    ck_assert(
-        !access_narrow(judged_access, &ask.request, &prefix, &ask.response));
-    ck_assert(!access_shows(judged_access, &ask.request, span_of("a")));
+    ck_assert(!access_narrow(judged_access, &ask.request.call, &prefix,
+                             &ask.response));
+    ck_assert(!access_shows(judged_access, &ask.request.call, span_of("a")));
 }
 
 static const struct {
@@ -70,7 +70,8 @@ static const struct {
 static void expect_stands(int code)
 {
     const struct refusal *refusal = &ask.caller.refusal;
-    bool stands = access_stands(judged_access, &ask.request, span_of("b/x"));
+    bool stands =
+        access_stands(judged_access, &ask.request.call, span_of("b/x"));
     ck_assert(stands == (code == PROBLEM_CODES));
     if (stands) {
         ck_assert_ptr_null(refusal->detail);
@@ -99,7 +100,8 @@ TEST(the_path_of_a_request_on_its_way_must_lie_inside_still)
     judged_use("a " AUTHTEXT_SECRET " lock prefix=*\n");
     (void)judged_admit("DELETE", "/locks/b", "Bearer secret");
     judged_change("a " AUTHTEXT_SECRET " lock prefix=c\n");
-    ck_assert(!access_stands(judged_access, &ask.request, (struct span){0}));
+    ck_assert(
+        !access_stands(judged_access, &ask.request.call, (struct span){0}));
     ck_assert_int_eq(ask.caller.refusal.code, PROBLEM_FORBIDDEN);
 }
 
@@ -122,7 +124,7 @@ TEST(what_is_open_to_all_stands)
     (void)judged_admit("GET", "/livez", NULL);
     judged_change("b " AUTHTEXT_OTHER " lock prefix=*\n");
     expect_stands(PROBLEM_CODES);
-    ck_assert(access_stands(NULL, &ask.request, span_of("a")));
+    ck_assert(access_stands(NULL, &ask.request.call, span_of("a")));
 }
 
 /* ---- what ends by itself ------------------------------------------------ */
@@ -139,8 +141,8 @@ TEST(who_has_expired_is_known_and_refused)
     ck_assert_int_eq(refusal->code, PROBLEM_UNAUTHORIZED);
     ck_assert_has(refusal->detail, "this identity has expired");
     ck_assert_str_eq(refusal->challenge, INVALID);
-    ck_assert_str_eq(ask.caller.identity, "a"); /* for the audit log */
-    access_end(judged_access, &ask.request, true);
+    ck_assert_str_eq(ask.request.identity, "a"); /* for the audit log */
+    access_end(judged_access, &ask.request.call, true);
     authtext_expect_metric(
         judged_access, play.now_us,
         "redlockd_identity_requests_total{identity=\"a\",result=\"forbidden\"} "

@@ -22,7 +22,7 @@ static int64_t ahead_us; /* of the nodes' time: buckets begin in ours */
 
 static void end(bool is_answered)
 {
-    access_end(judged_access, &ask.request, is_answered);
+    access_end(judged_access, &ask.request.call, is_answered);
     ask_anew();
 }
 
@@ -201,9 +201,9 @@ static void grant(int status)
 /* The client has its answer: the operation ends as connection_end ends it. */
 static void deliver(void)
 {
-    if (ask.request.op != 0)
-        engine_close(play.engine, ask.request.op);
-    ask.request.op = 0;
+    if (ask.request.call.op != 0)
+        engine_close(play.engine, ask.request.call.op);
+    ask.request.call.op = 0;
     end(true);
 }
 
@@ -397,9 +397,9 @@ TEST(a_lost_answer_ends_no_later_lock)
     ck_assert(acquire(X));
     grant(201);
     struct caller caller = ask.caller;
-    struct http_request earlier = ask.request;
+    struct http_call earlier = ask.request.call;
     earlier.caller = &caller;
-    ask.request.op = 0;
+    ask.request.call.op = 0;
     ask_anew();
     play_advance(10000000);
     hold(X);
@@ -481,7 +481,7 @@ TEST_EACH(what_its_token_does_not_find_counts_no_longer, gone)
 {
     char id[40], token[100];
     if (gone[_i].key != NULL)
-        ask.request.idempotency_key = span_of(gone[_i].key);
+        ask.request.call.idempotency_key = span_of(gone[_i].key);
     ck_assert(acquire(gone[_i].body));
     grant(gone[_i].key != NULL ? 200 : 201); /* of a key, as to a repeat */
     deliver();
@@ -500,10 +500,10 @@ TEST(a_repeat_is_let_through)
 {
     hold(X);
     hold(Y);
-    ask.request.idempotency_key = span_of("0123456789abcdef");
+    ask.request.call.idempotency_key = span_of("0123456789abcdef");
     ck_assert(acquire(X));
     end(false);
-    ask.request.idempotency_key = span_of("0123456789abcdef");
+    ask.request.call.idempotency_key = span_of("0123456789abcdef");
     expect_full(Z);
     expect_metric("redlockd_identity_locks{identity=\"a\"} 2\n");
 }
@@ -517,10 +517,10 @@ TEST(without_memory_nothing_is_acquired)
         if (!ask_send("POST", "/locks", X))
             break;
         ck_assert_int_eq(ask.response.status, 503);
-        access_end(judged_access, &ask.request, true);
+        access_end(judged_access, &ask.request.call, true);
     }
     starve.is_on = false;
-    ck_assert(ask.request.op != 0);
+    ck_assert(ask.request.call.op != 0);
 }
 
 /* ---- what a large pool costs --------------------------------------------- */
@@ -560,12 +560,12 @@ static bool ask_with_key(const char *bearer, const char *body)
     ask.request.method = "POST";
     ask.request.target = "/locks";
     ask.request.head_read_us = play.now_us;
-    ask.request.idempotency_key = span_of("0123456789abcdef");
+    ask.request.call.idempotency_key = span_of("0123456789abcdef");
     http_find_call(&ask.request);
     access_admit(judged_access, &ask.request, span_of(bearer));
     ck_assert(!ask_send("POST", "/locks", body));
     bool is_asked = play_count(CALL_SLOTS) > 0;
-    ask.request.op = 0; /* it stays under way */
+    ask.request.call.op = 0; /* it stays under way */
     end(true);
     return is_asked;
 }
@@ -623,10 +623,12 @@ static bool take(const char *identity, enum place place)
     struct http_request *request = &placed[placed_count];
     struct caller *caller = &placers[placed_count];
     *caller = (struct caller){.has_result = true};
-    caller->identity[span_copy(caller->identity, span_of(identity))] = '\0';
-    *request = (struct http_request){.caller = caller};
+    *request =
+        (struct http_request){.call = {.request = request, .caller = caller}};
+    request->identity[span_copy(request->identity, span_of(identity))] = '\0';
     struct http_response response = {0};
-    if (access_take_place(judged_access, request, place, ALL, &response)) {
+    if (access_take_place(judged_access, &request->call, place, ALL,
+                          &response)) {
         placed_count++;
         return true;
     }
@@ -646,7 +648,7 @@ static int take_all(const char *identity, enum place place)
 static void leave_all(void)
 {
     while (placed_count > 0)
-        access_end(judged_access, &placed[--placed_count], true);
+        access_end(judged_access, &placed[--placed_count].call, true);
 }
 
 static void leave_and_tear_down(void)
@@ -676,8 +678,8 @@ TEST(nobody_takes_more_places_than_are_left)
     ck_assert_int_eq(take_all("c", PLACE_LIST), 1);
     ck_assert(take("d", PLACE_LIST));
     ck_assert(!take("a", PLACE_LIST));
-    access_end(judged_access, &placed[0], true);
-    access_end(judged_access, &placed[1], true);
+    access_end(judged_access, &placed[0].call, true);
+    access_end(judged_access, &placed[1].call, true);
     ck_assert_int_eq(take_all("d", PLACE_LIST), 1); /* of the two left */
 }
 
@@ -687,16 +689,18 @@ TEST(a_list_too_many_is_refused_late)
     while (placed_count < ENGINE_LISTS_MAX / 2) {
         struct http_request *request = &placed[placed_count];
         struct http_response response = {0};
-        placers[placed_count] = (struct caller){.identity = "a"};
-        *request = (struct http_request){.caller = &placers[placed_count++]};
-        ck_assert(access_take_place(judged_access, request, PLACE_LIST,
+        struct caller *caller = &placers[placed_count++];
+        *caller = (struct caller){.claim = NULL};
+        *request = (struct http_request){
+            .identity = "a", .call = {.request = request, .caller = caller}};
+        ck_assert(access_take_place(judged_access, &request->call, PLACE_LIST,
                                     ENGINE_LISTS_MAX, &response));
     }
     const struct refusal *refusal = admit("GET", "/locks");
     ck_assert_int_eq(refusal->code, (int)PROBLEM_RATE_LIMITED);
     ck_assert(refusal->is_late);
     end(true);
-    access_end(judged_access, &placed[0], true);
+    access_end(judged_access, &placed[0].call, true);
     ck_assert_ptr_null(admit("GET", "/locks")->detail);
 }
 
@@ -723,7 +727,7 @@ TEST(who_is_removed_while_it_waits_and_returns_has_its_share)
         ck_assert_int_eq(take_all("a", (enum place)place), 4);
         judged_change("b " AUTHTEXT_OTHER " read prefix=*\n");
         judged_change("b " AUTHTEXT_OTHER " read prefix=*\n");
-        access_end(judged_access, &placed[--placed_count], true);
+        access_end(judged_access, &placed[--placed_count].call, true);
         judged_change(with_a);
         ck_assert_int_eq(take_all("a", (enum place)place), 1);
         expect_four_for_a((enum place)place);
@@ -751,10 +755,10 @@ TEST(who_is_removed_with_its_locks_leaves_no_place_taken)
 
 TEST(without_a_file_all_places_are_anybodys)
 {
-    struct http_request request = {0};
+    struct http_call call = {0};
     for (int i = 0; i < 2 * ALL; i++)
         ck_assert(
-            access_take_place(NULL, &request, PLACE_LIST, ALL, &ask.response));
+            access_take_place(NULL, &call, PLACE_LIST, ALL, &ask.response));
 }
 
 GROUP(streams, .set_up = use_two, .tear_down = tear_down);

@@ -26,7 +26,7 @@ static void set_up(void)
     request = (struct http_request){.id = "r-1",
                                     .method = "PUT",
                                     .target = "/locks/secret/extend",
-                                    .lock_token = span_of("secret"),
+                                    .call.lock_token = span_of("secret"),
                                     .body = span_of("secret"),
                                     .head_read_us = START,
                                     .counted_as = LOCK_EXTEND};
@@ -122,13 +122,13 @@ TEST(at_info_a_probe_that_says_not_ready_is_not_logged)
 /* As it was asked to; but what came on top of the wait was our time. */
 TEST(a_wait_is_not_slow)
 {
-    request.wait_ms = 50000;
-    request.waited_ms = 20000;
+    request.call.wait_ms = 50000;
+    request.call.waited_ms = 20000;
     note(201, 21 * SECOND);
     ck_assert_str_eq(read_log(), "");
     note(201, 21 * SECOND + 1);
     ck_assert_has(read_log(), " took_us=21000001 ");
-    request.waited_ms = 0;
+    request.call.waited_ms = 0;
     note(201, 1);
     ck_assert_uint_eq(metrics.responses[LOCK_EXTEND][201], 3);
     ck_assert_uint_eq(metrics.request_duration[LOCK_EXTEND].count, 0);

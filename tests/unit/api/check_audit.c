@@ -59,7 +59,7 @@ TEST(a_grant_tells_who_got_what)
            "\"id\":\"~~YQpiICLDqQ\",\"resources\":[\"a\",\"b "
            "\\\"\xc3\xa9\"],\"fencing_token\":#,\"owner\":\"web-3\","
            "\"ttl_ms\":30000,\"validity_ms\":#,\"status\":201}");
-    ck_assert(ask.request.is_audited);
+    ck_assert(ask.request.call.is_audited);
 }
 
 TEST(a_permit_is_told_with_its_slots)
@@ -82,7 +82,7 @@ TEST(a_shared_lock_is_told_as_such)
 /* Nobody is known, and nothing else that may be left out. */
 TEST(what_is_not_known_is_left_out)
 {
-    ask.caller.identity[0] = '\0';
+    ask.request.identity[0] = '\0';
     ask.request.client = NULL;
     ask_call_and_vote(LOCK_ACQUIRE, VOTE_GRANTED);
     expect(
@@ -94,7 +94,7 @@ TEST(what_is_not_known_is_left_out)
 /* The lock is held by an earlier request with this key. */
 static void repeat(void)
 {
-    ask.request.idempotency_key = span_of(KEY);
+    ask.request.call.idempotency_key = span_of(KEY);
     ck_assert(!ask_call(LOCK_ACQUIRE));
     play_hold_range(CALL_ACQUIRE, 0, 3, EARLIER);
     play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
@@ -165,7 +165,7 @@ TEST(a_forced_release_tells_what_came_of_it)
     ck_assert(!ask_call(LOCK_FORCE));
     for (int i = 0; play_find(CALL_TOKENS, i) != NULL; i++)
         play_answer_held(CALL_TOKENS, i, PLAY_TOKEN_OF(7));
-    for (int i = 0; play_outcome(ask.request.op) == OUTCOME_PENDING; i++)
+    for (int i = 0; play_outcome(ask.request.call.op) == OUTCOME_PENDING; i++)
         play_answer(CALL_RELEASE, i, VOTE_DELETED);
     ask_answer(play.now_us);
     expect(HEAD("force_release", "force") ORDER
@@ -210,8 +210,8 @@ TEST(a_grant_without_memory_for_its_answer_is_undelivered)
 
 static void abandon(void)
 {
-    audit_note_abandoned(audited.audit, &ask.request,
-                         engine_peek(play.engine, ask.request.op));
+    audit_note_abandoned(audited.audit, &ask.request.call,
+                         engine_peek(play.engine, ask.request.call.op));
 }
 
 TEST(a_grant_whose_client_left_is_undelivered)
@@ -258,7 +258,7 @@ static void refuse(int status, const char *code, struct span names)
 {
     ask.response.status = status;
     ask.response.code = code;
-    audit_note_refusal(audited.audit, &ask.request, names, &ask.response);
+    audit_note_refusal(audited.audit, &ask.request.call, names, &ask.response);
 }
 
 static const struct {
@@ -307,7 +307,7 @@ TEST(other_answers_are_no_refusals)
         refuse(statuses[i], NULL, (struct span){0});
     ck_assert_ptr_null(audited_line(audited.path, 0));
     refuse(401, NULL, (struct span){0});
-    ask.request.is_audited = false;
+    ask.request.call.is_audited = false;
     refuse(429, NULL, (struct span){0});
     ck_assert_int_eq(audited_count(audited.path), 2);
 }
@@ -319,14 +319,14 @@ TEST(a_flood_of_refusals_is_counted_instead)
     ask.request.target = "/locks";
     for (int i = 0; i < 5000; i++) {
         refuse(401, "unauthorized", (struct span){0});
-        ask.request.is_audited = false;
+        ask.request.call.is_audited = false;
     }
     int count = audited_count(audited.path);
     ck_assert_int_ge(count, 1000);
     ck_assert_int_lt(count, 4000);
     while (audited_count(audited.path) == count) {
         refuse(401, "unauthorized", (struct span){0});
-        ask.request.is_audited = false;
+        ask.request.call.is_audited = false;
     }
     ck_assert_has(audited_line(audited.path, count), "\"dropped\":");
     ck_assert_uint_eq(play.metrics.audit_lost, 0);
@@ -334,11 +334,11 @@ TEST(a_flood_of_refusals_is_counted_instead)
 
 static void refuse_as(const char *identity, int times)
 {
-    ask.caller.identity[span_copy(ask.caller.identity, span_of(identity))] =
+    ask.request.identity[span_copy(ask.request.identity, span_of(identity))] =
         '\0';
     for (int i = 0; i < times; i++) {
         refuse(*identity == '\0' ? 401 : 403, NULL, (struct span){0});
-        ask.request.is_audited = false;
+        ask.request.call.is_audited = false;
     }
 }
 

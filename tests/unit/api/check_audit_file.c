@@ -24,7 +24,7 @@ static void note(void)
                                                 .resource = {"order:42", 8}};
     ask.request.match.call = LOCK_RELEASE;
     ask.response.status = 200;
-    audit_note(audited.audit, &ask.request, &result, &ask.response);
+    audit_note(audited.audit, &ask.request.call, &result, &ask.response);
 }
 
 static bool is_written(void *arg)
@@ -167,12 +167,13 @@ TEST(without_an_audit_log_nothing_happens)
     audit_free(audited.audit);
     ask.service.audit = audited.audit = NULL;
     ck_assert(!ask_call(LOCK_RELEASE));
-    audit_note_abandoned(NULL, &ask.request,
-                         engine_peek(play.engine, ask.request.op));
+    audit_note_abandoned(NULL, &ask.request.call,
+                         engine_peek(play.engine, ask.request.call.op));
     note();
     ask.response.status = 401;
-    audit_note_refusal(NULL, &ask.request, (struct span){0}, &ask.response);
+    audit_note_refusal(NULL, &ask.request.call, (struct span){0},
+                       &ask.response);
     audit_reopen(NULL);
     audit_free(NULL);
-    ck_assert(!ask.request.is_audited);
+    ck_assert(!ask.request.call.is_audited);
 }

@@ -135,7 +135,7 @@ static void look(void)
 {
     ask_call_and_vote(LOCK_INSPECT, VOTE_FREE);
     ask_anew();
-    ask.caller.identity[0] = 'b';
+    ask.request.identity[0] = 'b';
     query_add(&ask.request.query, span_of("prefix"), span_of("a%2Fb"));
     ck_assert(!ask_send("GET", "/locks", NULL));
     for (int i = 0; i < PLAY_NODES; i++)

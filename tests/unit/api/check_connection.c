@@ -21,8 +21,8 @@ static void hold(void)
 static void run(enum lock_call call, engine_op op)
 {
     ck_assert(op != 0);
-    pair.it->request.match.call = call;
-    pair.it->request.op = op;
+    pair.it->request.call.kind = call;
+    pair.it->request.call.op = op;
     connection_wait(&pair.it->connection);
 }
 
@@ -36,7 +36,7 @@ static void begin(enum lock_call call, engine_op op)
 static void grant(void)
 {
     play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
-    ck_assert_int_eq(play_outcome(pair.it->request.op), OUTCOME_GRANTED);
+    ck_assert_int_eq(play_outcome(pair.it->request.call.op), OUTCOME_GRANTED);
     connection_settle(&pair.it->connection);
 }
 
@@ -48,7 +48,7 @@ TEST(written_whole_is_held_however_the_connection_ends)
     grant();
     pair_answer(clock_now_us());
     connection_end(&pair.it->connection, true);
-    ck_assert(pair.it->request.op == 0);
+    ck_assert(pair.it->request.call.op == 0);
     pair_leave();
     ck_assert_int_eq(play_count(CALL_RELEASE), 0);
     ck_assert_uint_eq(play.metrics.outcomes[LOCK_ACQUIRE][OUTCOME_GRANTED], 1);
@@ -62,7 +62,7 @@ TEST(not_written_whole_is_released)
     grant();
     pair_answer(clock_now_us());
     connection_end(&pair.it->connection, false);
-    ck_assert(pair.it->request.op == 0);
+    ck_assert(pair.it->request.call.op == 0);
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
     ck_assert_uint_eq(play.metrics.undelivered_grants, 1);
     ck_assert_uint_eq(play.metrics.requests_abandoned, 1);
@@ -138,7 +138,7 @@ TEST(left_before_the_acquire_runs_is_released)
     pair_leave();
     run(LOCK_ACQUIRE, play_acquire());
     ck_assert_int_eq((int)pair.it->connection.state, (int)CONNECTION_GONE);
-    ck_assert(pair.it->request.op == 0);
+    ck_assert(pair.it->request.call.op == 0);
     connection_end(&pair.it->connection, false);
 }
 

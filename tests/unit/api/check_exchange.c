@@ -29,8 +29,8 @@ TEST(a_good_head_is_read_on)
         EXCHANGE_READ);
     const struct http_request *taken = &pair.it->request;
     ck_assert(span_is(taken->content_type, "application/json"));
-    ck_assert(span_is(taken->lock_token, "token"));
-    ck_assert(span_is(taken->idempotency_key, "key"));
+    ck_assert(span_is(taken->call.lock_token, "token"));
+    ck_assert(span_is(taken->call.idempotency_key, "key"));
     ck_assert_str_eq(taken->id, "mine.1");
     ck_assert(!query_has(&taken->query, QUERY_VERBOSE));
 }

@@ -283,7 +283,7 @@ static void expect_revoked(int status)
 {
     exchanged_expect(exchanged_go_on(), status);
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
-    ck_assert_int_eq((int)pair.it->request.op, 0);
+    ck_assert_int_eq((int)pair.it->request.call.op, 0);
     pair_answer(play.now_us);
     connection_end(&pair.it->connection, true);
 }

@@ -47,7 +47,7 @@ TEST_EACH(each_route_has_its_handler, rows)
         ask.request.body = span_of("{\"resource\":\"a\"}");
         ask.request.content_type = span_of("application/json");
     } else {
-        ask.request.lock_token = span_of(ASK_TOKEN);
+        ask.request.call.lock_token = span_of(ASK_TOKEN);
     }
     ck_assert_int_eq(ask_send(rows[_i].method, rows[_i].target, NULL),
                      rows[_i].status != 0);

@@ -246,7 +246,7 @@ static int ask_until_limited(int locks)
             return asked;
         }
         ck_assert_uint_eq(json_array_size(ask_member("locks")), (size_t)locks);
-        access_end(judged_access, &ask.request, true);
+        access_end(judged_access, &ask.request.call, true);
         ask_anew();
     }
     return -1;
@@ -302,7 +302,7 @@ TEST(it_counts_as_many_requests_as_it_has_locks)
         judged_use("a " AUTHTEXT_SECRET " lock prefix=* rate=20\n");
         play.now_us = clock_now_us();
         ck_assert_int_eq(ask_until_limited(rows[i].locks), rows[i].asked);
-        access_end(judged_access, &ask.request, true);
+        access_end(judged_access, &ask.request.call, true);
         ask_anew();
         if (i + 1 < sizeof rows / sizeof *rows)
             access_free(judged_access);

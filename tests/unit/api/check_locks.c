@@ -15,7 +15,7 @@ static void ask_and_hold(const char *value, int64_t pttl_ms)
         PLAY_REPLY(CALL_ACQUIRE, i, .vote = VOTE_HELD, .pttl_ms = pttl_ms,
                    .value = span_of(value));
     ask_expect_now(409, "lock_held");
-    ck_assert(ask.request.op == 0);
+    ck_assert(ask.request.call.op == 0);
 }
 
 /* How it begins. */
@@ -45,9 +45,9 @@ TEST(a_grant_is_created_and_stays_until_it_is_written)
     ck_assert_int_eq(ask_number("renew_after_ms"), 10000);
     ck_assert_int_eq(
         ask_number("validity_ms"),
-        engine_take(play.engine, ask.request.op, play.now_us + 7999)
+        engine_take(play.engine, ask.request.call.op, play.now_us + 7999)
             ->validity_ms);
-    ck_assert_int_eq(play_outcome(ask.request.op), OUTCOME_GRANTED);
+    ck_assert_int_eq(play_outcome(ask.request.call.op), OUTCOME_GRANTED);
     ck_assert_int_eq(ask.response.retry_after_ms, 0);
 }
 
@@ -198,7 +198,7 @@ TEST(an_extension_that_is_too_late_leaves_the_old_validity)
 
 TEST(the_longest_hold_time_is_told)
 {
-    ask.request.lock_token = span_of(PLAY_TOKEN); /* of long ago */
+    ask.request.call.lock_token = span_of(PLAY_TOKEN); /* of long ago */
     ask_and_vote("PUT", "/locks/order:42/extend", NULL, CALL_EXTEND,
                  VOTE_EXTENDED);
     ask_expect_failed(409, "max_hold_reached", 0);

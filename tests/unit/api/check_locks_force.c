@@ -79,7 +79,7 @@ TEST(a_token_beside_it_is_refused)
     static const char *const values[] = {"7", "all"};
     for (int i = 0; i < 2; i++) {
         set_force(values[i]);
-        ask.request.lock_token = span_of(ASK_TOKEN);
+        ask.request.call.lock_token = span_of(ASK_TOKEN);
         expect_refused(detail);
     }
     set_force("7");

@@ -75,11 +75,11 @@ TEST_EACH(input_is_refused_or_sent_to_the_nodes, refused)
     if (refused[_i].type != NULL)
         ask.request.content_type = span_of(refused[_i].type);
     if (refused[_i].token != NULL)
-        ask.request.lock_token = span_of(refused[_i].token);
+        ask.request.call.lock_token = span_of(refused[_i].token);
     bool is_answered =
         ask_send(refused[_i].method, refused[_i].target, refused[_i].body);
     ck_assert_int_eq(is_answered, refused[_i].status != 0);
-    ck_assert_int_eq(ask.request.op == 0, is_answered);
+    ck_assert_int_eq(ask.request.call.op == 0, is_answered);
     ck_assert_int_eq(play.sent_count == 0, is_answered);
     if (!is_answered)
         return;
@@ -110,7 +110,7 @@ TEST(what_is_wrong_is_listed)
 /* The one in the body is in check_locks.c. */
 TEST(the_token_of_the_head_is_sent)
 {
-    ask.request.lock_token = span_of(OTHER_TOKEN);
+    ask.request.call.lock_token = span_of(OTHER_TOKEN);
     ck_assert(!ask_send("PUT", "/locks/a/extend", "{\"ttl_ms\":5000}"));
     ck_assert_str_eq(play.sent[0].token, OTHER_TOKEN);
     ck_assert_int_eq(play.sent[0].call.ttl_ms, 5000);
@@ -121,12 +121,12 @@ TEST_RANGE(a_bad_idempotency_key_is_refused_to_acquire, 0, 4)
     static const char *const bad[] = {
         "", "fifteen-letters", "two words and more",
         "0123456789012345678901234567890123456789012345678901234567890123_"};
-    ask.request.idempotency_key = span_of(bad[_i]);
+    ask.request.call.idempotency_key = span_of(bad[_i]);
     ck_assert(ask_send("POST", "/locks", "{\"resource\":\"a\"}"));
     ask_expect(400, "invalid_request");
     ask_expect_detail("Idempotency-Key");
     ck_assert_int_eq(play.sent_count, 0);
-    ask.request.lock_token = span_of(ASK_TOKEN);
+    ask.request.call.lock_token = span_of(ASK_TOKEN);
     ask.request.body = (struct span){NULL, 0};
     ck_assert(!ask_send("DELETE", "/locks/a", NULL));
 }
@@ -136,7 +136,7 @@ static const char *hash_of(const char *key, const char *body)
 {
     ask_anew();
     if (key != NULL)
-        ask.request.idempotency_key = span_of(key);
+        ask.request.call.idempotency_key = span_of(key);
     ck_assert(!ask_send("POST", "/locks", body));
     const char *hash = strchr(play.sent[0].token, '+');
     return hash == NULL ? NULL : hash + 1;
@@ -158,10 +158,10 @@ TEST(an_idempotency_key_is_hashed_into_the_token)
 TEST(a_drained_server_extends_releases_and_inspects)
 {
     ask.service.is_drained = true;
-    ask.request.lock_token = span_of(ASK_TOKEN);
+    ask.request.call.lock_token = span_of(ASK_TOKEN);
     ck_assert(!ask_send("PUT", "/locks/a/extend", NULL));
     ask_anew();
-    ask.request.lock_token = span_of(ASK_TOKEN);
+    ask.request.call.lock_token = span_of(ASK_TOKEN);
     ck_assert(!ask_send("DELETE", "/locks/a", NULL));
     ask_anew();
     ck_assert(!ask_send("GET", "/locks/a", NULL));

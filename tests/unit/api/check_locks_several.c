@@ -55,7 +55,7 @@ static const struct {
 
 TEST_EACH(their_id_stands_for_all, calls)
 {
-    ask.request.lock_token = span_of(ASK_TOKEN);
+    ask.request.call.lock_token = span_of(ASK_TOKEN);
     ask_and_vote(calls[_i].method, calls[_i].target, NULL, calls[_i].kind,
                  calls[_i].ballot);
     bool is_free =
@@ -84,7 +84,7 @@ TEST(their_holder_is_told)
 
 static void ask_with_key(void)
 {
-    ask.request.idempotency_key = span_of(KEY);
+    ask.request.call.idempotency_key = span_of(KEY);
     ck_assert(!ask_send("POST", "/locks", "{\"resource\":\"order:42\"}"));
 }
 
@@ -120,14 +120,14 @@ TEST(an_unread_repeat_stays)
     play_answer_range(CALL_REPEAT, 0, 3, VOTE_GRANTED);
     ask_answer(play.now_us);
     int before = play_count(CALL_RELEASE); /* of what was tried first */
-    (void)engine_abandon(play.engine, ask.request.op);
-    ask.request.op = 0;
+    (void)engine_abandon(play.engine, ask.request.call.op);
+    ask.request.call.op = 0;
     ck_assert_int_eq(play_count(CALL_RELEASE), before);
 }
 
 TEST(another_key_finds_the_lock_held)
 {
-    ask.request.idempotency_key = span_of(KEY "-2");
+    ask.request.call.idempotency_key = span_of(KEY "-2");
     ck_assert(!ask_send("POST", "/locks", "{\"resource\":\"order:42\"}"));
     play_hold_range(CALL_ACQUIRE, 0, 3, EARLIER);
     ask_expect_now(409, "lock_held");

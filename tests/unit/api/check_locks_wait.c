@@ -52,7 +52,7 @@ TEST(a_grant_tells_how_long_it_waited)
     ck_assert_int_gt(waited_ms, 0);
     ck_assert_int_eq(ask_number("waited_ms"), waited_ms);
     ck_assert_int_eq(ask_number("elapsed_ms"), waited_ms + 100);
-    ck_assert_int_eq(ask.request.waited_ms, waited_ms);
+    ck_assert_int_eq(ask.request.call.waited_ms, waited_ms);
 }
 
 TEST(a_grant_at_once_waited_for_no_time)

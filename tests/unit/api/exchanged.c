@@ -23,7 +23,8 @@ enum exchange_step exchanged_ask(const char *fields)
     struct head head;
     head_init(&head, 100, 0);
     fields_add(&head, fields);
-    pair.it->request.caller = &pair.it->caller;
+    pair.it->request.call.request = &pair.it->request;
+    pair.it->request.call.caller = &pair.it->caller;
     if (pair.it->request.method == NULL)
         pair.it->request.method = "GET";
     if (pair.it->request.target == NULL)

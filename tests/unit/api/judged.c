@@ -23,7 +23,7 @@ const struct refusal *judged_admit(const char *method, const char *target,
 {
     ask.request.method = method;
     ask.request.target = target;
-    ask.caller.identity[0] = '\0';
+    ask.request.identity[0] = '\0';
     ask.caller.refusal = (struct refusal){0};
     ask.request.head_read_us = play.now_us;
     http_find_call(&ask.request);
@@ -35,7 +35,7 @@ const struct refusal *judged_admit(const char *method, const char *target,
 
 void judged_end(void)
 {
-    access_end(judged_access, &ask.request, true);
+    access_end(judged_access, &ask.request.call, true);
     ask_end();
     access_free(judged_access);
     judged_access = NULL;

@@ -101,5 +101,6 @@ void pair_close(void)
 
 void pair_answer(int64_t now_us)
 {
-    connection_answer(&pair.it->connection, pair.it->request.op != 0, now_us);
+    connection_answer(&pair.it->connection, pair.it->request.call.op != 0,
+                      now_us);
 }
