@@ -5,8 +5,9 @@
 #include "../server/base/clock.h"
 #include "access/access.h"
 #include "access/audit.h"
+#include "batch.h"
 #include "handler.h"
-#include "heartbeat.h"
+#include "locks.h"
 #include "message/problem.h"
 
 /* Without memory for its body an answer cannot be sent. */
@@ -113,7 +114,7 @@ enum exchange_step exchange_begin(const struct service *service,
 /* Whether the engine works for it: it is to be answered or abandoned. */
 static bool is_begun(const struct http_request *request)
 {
-    return request->call.op != 0 || request->heartbeat != NULL;
+    return request->call.op != 0 || request->batch != NULL;
 }
 
 static enum exchange_step refuse_stopped(const struct http_request *request,
@@ -130,20 +131,10 @@ static enum exchange_step refuse_stopped(const struct http_request *request,
 /* The client does not know what it was granted, if anything: it is released. */
 static void abandon(const struct service *service, struct http_request *request)
 {
-    if (request->heartbeat != NULL) {
-        heartbeat_abandon(service, request);
-        return;
-    }
-    if (request->match.route == ROUTE_LOCK && !request->call.is_watch) {
-        const struct engine_result *result =
-            engine_peek(service->engine, request->call.op);
-        audit_note_abandoned(service->audit, &request->call, result);
-        access_note_abandoned(service->access, &request->call, result,
-                              clock_now_us());
-    }
-    if (engine_abandon(service->engine, request->call.op))
-        service->metrics->undelivered_grants++;
-    request->call.op = 0;
+    if (request->batch != NULL)
+        batch_end(service, request, false, clock_now_us());
+    else
+        locks_abandon(service, &request->call);
 }
 
 /* The lock that it waits for, or was granted just now, is not for it. */
@@ -151,26 +142,15 @@ static enum exchange_step revoke(const struct service *service,
                                  struct http_request *request,
                                  struct http_response *response)
 {
-    const struct engine_result *result =
-        engine_peek(service->engine, request->call.op);
-    if (!request->call.is_watch) {
-        audit_note_abandoned(service->audit, &request->call, result);
-        access_note_abandoned(service->access, &request->call, result,
-                              clock_now_us());
-    }
-    access_respond_refusal(&request->call, response);
-    audit_note_refusal(service->audit, &request->call, result->resource,
-                       response);
-    if (engine_abandon(service->engine, request->call.op))
-        service->metrics->undelivered_grants++;
-    request->call.op = 0;
+    locks_revoke(service, &request->call, response);
     return answer(response);
 }
 
 /* Nobody needs it when its client has left, or may not ask any more. */
 static bool is_for_client(const struct http_request *request)
 {
-    return request->call.kind == LOCK_ACQUIRE || request->call.is_watch;
+    return request->batch != NULL ? batch_is_for_client(request->batch)
+                                  : locks_are_for_client(&request->call);
 }
 
 static bool is_trusted(struct exchange *it)
@@ -178,21 +158,29 @@ static bool is_trusted(struct exchange *it)
     return connection_is_trusted(&it->connection, it->request.target);
 }
 
+/* Its end releases what was granted; and in a batch tells of the others. */
+static enum exchange_step close_left(const struct service *service,
+                                     struct http_request *request,
+                                     int64_t now_us)
+{
+    if (request->batch != NULL)
+        batch_end(service, request, false, now_us);
+    return EXCHANGE_CLOSE;
+}
+
 static enum exchange_step answer_settled(const struct service *service,
                                          struct exchange *it, int64_t now_us,
                                          struct http_response *response)
 {
-    if (is_for_client(&it->request)) {
+    struct http_request *request = &it->request;
+    if (is_for_client(request)) {
         if (connection_has_left(&it->connection) || !is_trusted(it))
-            return EXCHANGE_CLOSE; /* its end releases what was granted */
-        /* what let it in may not hold any more */
-        if (it->caller.refusal.detail != NULL ||
-            !access_stands(
-                service->access, &it->request.call,
-                engine_peek(service->engine, it->request.call.op)->resource))
-            return revoke(service, &it->request, response);
+            return close_left(service, request, now_us);
+        /* what let it in may not hold any more; a batch looks itself */
+        if (request->batch == NULL && !locks_stand(service, &request->call))
+            return revoke(service, request, response);
     }
-    handler_answer(service, &it->request, now_us, response);
+    handler_answer(service, request, now_us, response);
     return answer(response);
 }
 
@@ -251,8 +239,10 @@ enum exchange_step exchange_go_on(const struct service *service,
         /* the process ends before the operation does */
         abandon(service, &it->request);
         return refuse_stopped(&it->request, response);
+    case CONNECTION_GONE:
+        return close_left(service, &it->request, now_us);
     default:
-        return EXCHANGE_CLOSE; /* the client left */
+        return EXCHANGE_CLOSE; /* the client has its answer */
     }
 }
 
@@ -266,14 +256,17 @@ void exchange_on_answer(void *client)
 /* ---- what becomes of it ------------------------------------------------- */
 
 /*
- * Abandons an acquire: nobody would own the lock; and a watch. Other calls
- * still take effect; only their answer is lost.
+ * Abandons acquires: nobody would own the locks; and a watch. Other calls still
+ * take effect; only their answer is lost.
  */
 bool exchange_on_leave(const struct service *service, struct exchange *it)
 {
-    if (!is_for_client(&it->request))
+    struct http_request *request = &it->request;
+    if (!is_for_client(request))
         return false;
-    abandon(service, &it->request);
+    if (request->batch != NULL)
+        return batch_leave(service, request);
+    abandon(service, request);
     return true;
 }
 
@@ -281,12 +274,28 @@ void exchange_on_end(const struct service *service, struct exchange *it,
                      bool is_answered)
 {
     struct http_request *request = &it->request;
-    if (request->call.op != 0 && is_answered)
+    if (request->batch != NULL)
+        batch_end(service, request, is_answered, clock_now_us());
+    else if (request->call.op != 0 && is_answered)
         engine_close(service->engine, request->call.op);
-    else if (is_begun(request))
+    else if (request->call.op != 0)
         abandon(service, request);
     request->call.op = 0;
     access_end(service->access, &request->call, is_answered);
+}
+
+bool exchange_goes_on(const struct exchange *it)
+{
+    const struct http_call *call = &it->request.call;
+    if (it->request.batch != NULL)
+        return batch_goes_on(it->request.batch);
+    return call->kind == LOCK_EXTEND || call->kind == LOCK_FORCE ||
+           (call->kind == LOCK_RELEASE && call->caller->claim != NULL);
+}
+
+bool exchange_has_grant(const struct exchange *it)
+{
+    return is_begun(&it->request);
 }
 
 void exchanges_review(struct service *service, struct connections *connections)
@@ -299,11 +308,13 @@ void exchanges_review(struct service *service, struct connections *connections)
             continue;
         if (!is_trusted(it))
             connection_leave(&it->connection);
-        else if (!access_stands(
+        else if (it->request.batch == NULL &&
+                 !access_stands(
                      service->access, &it->request.call,
                      engine_peek(service->engine, it->request.call.op)
                          ->resource))
-            /* its operation still runs then: see exchange_go_on */
+            /* its operation still runs then: see exchange_go_on. That of a
+             * batch does not wait, and is looked at when it is answered */
             connections->events->wake(connections->ctx, &it->connection);
     }
 }

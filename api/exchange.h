@@ -12,7 +12,7 @@
  *                                                read it, it expires
  *
  * Extends, releases and inspections go on without their client: they leave no
- * lock that nobody owns.
+ * lock that nobody owns. In a batch each operation goes its own way (batch.h).
  */
 #ifndef REDLOCKD_EXCHANGE_H
 #define REDLOCKD_EXCHANGE_H
@@ -73,6 +73,16 @@ enum exchange_step exchange_go_on(const struct service *service,
  * the operation was closed or abandoned.
  */
 void exchange_on_answer(void *client);
+
+/*
+ * Whether what was begun takes effect, and is counted, without its client: its
+ * connection must not end before it.
+ */
+bool exchange_goes_on(const struct exchange *it);
+
+/* Behind an answer: whether a grant stays open until it is known to be written.
+ */
+bool exchange_has_grant(const struct exchange *it);
 
 /* The connection's events leave and end, see connection.h. */
 bool exchange_on_leave(const struct service *service, struct exchange *it);

@@ -115,8 +115,8 @@ static enum MHD_Result send_answer(struct front *front, struct exchange *it,
     set_held(front, &it->connection, false);
     it->connection.answered_run = front->run;
     accesslog_note(&front->accesslog, &it->request, response, now_us);
-    /* a grant stays in request.op until it is written */
-    connection_answer(&it->connection, it->request.call.op != 0, now_us);
+    /* a grant stays open until it is written */
+    connection_answer(&it->connection, exchange_has_grant(it), now_us);
     return MHD_YES;
 }
 
@@ -135,13 +135,6 @@ static void suspend(struct front *front, struct connection *it)
  * resets it, so what goes on without its client is suspended at once: an
  * extend, and a release that somebody counts.
  */
-static bool is_suspended_at_once(const struct exchange *it)
-{
-    enum lock_call call = it->request.call.kind;
-    return call == LOCK_EXTEND || call == LOCK_FORCE ||
-           (call == LOCK_RELEASE && it->caller.claim != NULL);
-}
-
 static enum MHD_Result take_step(struct front *front, struct exchange *it,
                                  enum exchange_step step,
                                  const struct http_response *response,
@@ -152,7 +145,7 @@ static enum MHD_Result take_step(struct front *front, struct exchange *it,
     case EXCHANGE_READ:
         return MHD_YES;
     case EXCHANGE_WAIT:
-        if (is_suspended_at_once(it)) {
+        if (exchange_goes_on(it)) {
             suspend(front, connection);
         } else {
             set_held(front, connection, true);

@@ -6,7 +6,7 @@
 
 #include "../server/base/clock.h"
 #include "access/access.h"
-#include "heartbeat.h"
+#include "batch.h"
 #include "list.h"
 #include "locks.h"
 #include "message/problem.h"
@@ -251,7 +251,7 @@ static void answer_other(const struct service *service,
         problem_respond_plain(
             PROBLEM_NOT_FOUND,
             "there is no such path; the paths are /, /locks, /locks/<id>, "
-            "/locks/<id>/extend, /nodes, /livez, /readyz, /metrics, "
+            "/locks/<id>/extend, /batch, /nodes, /livez, /readyz, /metrics, "
             "/openapi.yaml and /docs",
             request->id, response);
     }
@@ -269,8 +269,8 @@ bool handler_begin(const struct service *service, struct http_request *request,
         return locks_begin(service, &request->call, client, response);
     if (match->route == ROUTE_LIST || match->route == ROUTE_POOL)
         return list_begin(service, request, client, response);
-    if (match->route == ROUTE_HEARTBEAT)
-        return heartbeat_begin(service, request, client, response);
+    if (match->route == ROUTE_BATCH)
+        return batch_begin(service, request, client, response);
     answer_other(service, request, response);
     return true;
 }
@@ -281,8 +281,8 @@ void handler_answer(const struct service *service, struct http_request *request,
     const enum route route = request->match.route;
     if (route == ROUTE_LIST || route == ROUTE_POOL)
         list_answer(service, request, response);
-    else if (route == ROUTE_HEARTBEAT)
-        heartbeat_answer(service, request, now_us, response);
+    else if (route == ROUTE_BATCH)
+        batch_answer(service, request, now_us, response);
     else
         locks_answer(service, &request->call, now_us, response);
 }

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "../server/base/clock.h"
 #include "../server/base/log.h"
 #include "../server/engine/port/token.h"
 #include "../server/lock/names.h"
@@ -301,15 +302,22 @@ static bool check_acquire(const struct service *service,
         return false;
     }
     struct span key = call->idempotency_key;
-    if (key.ptr != NULL && !digest_is_key(key)) {
-        problem_respond_plain(
-            PROBLEM_INVALID_REQUEST,
-            "the header Idempotency-Key must have 16 to 64 characters of A-Z "
-            "a-z 0-9 _ -; a UUID is one",
-            call->request->id, response);
+    if (key.ptr == NULL || digest_is_key(key))
+        return true;
+    if (call->item > 0) {
+        struct faults errors = {.item = call->item};
+        faults_add(&errors, "/idempotency_key",
+                   "idempotency_key must have 16 to 64 characters of A-Z a-z "
+                   "0-9 _ -; a UUID is one");
+        problem_respond_faults(&errors, call->request->id, response);
         return false;
     }
-    return true;
+    problem_respond_plain(
+        PROBLEM_INVALID_REQUEST,
+        "the header Idempotency-Key must have 16 to 64 characters of A-Z "
+        "a-z 0-9 _ -; a UUID is one",
+        call->request->id, response);
+    return false;
 }
 
 /*
@@ -380,49 +388,56 @@ static int more_of(const struct body *body)
     return names_count(body->resource) - 1 + (int)body->limit / SLOTS_EACH;
 }
 
+/* The body was read, and is good. */
+static bool acquire(const struct service *service, struct http_call *call,
+                    const struct body *body, void *client,
+                    struct http_response *response)
+{
+    char hash[KEY_HASH_LEN];
+    struct span key_hash;
+    if (!access_charge(service->access, call, more_of(body), response) ||
+        !access_allows(service->access, call, body->resource, response) ||
+        !find_key_hash(call, body->resource, hash, &key_hash, response) ||
+        !claim(service, call, body, key_hash, response) ||
+        !take_place(service, call, body, response))
+        return true;
+    const struct engine_acquire acquire = {
+        .resource = body->resource,
+        .owner = body->owner.ptr != NULL ? body->owner
+                                         : span_of(call->request->identity),
+        .key_hash = key_hash,
+        .ttl_ms = ttl_of(service, body),
+        .wait_ms = wait_of(call, body),
+        .is_shared = body->is_shared,
+        .limit = (int)body->limit,
+        .permits = (int)body->permits,
+        .asker = access_number(service->access, call),
+        .only_repeats = call->caller->claims_late,
+    };
+    call->wait_ms = body->wait_ms;
+    call->limit = (int)body->limit;
+    call->ttl_ms = acquire.ttl_ms;
+    call->is_shared = body->is_shared;
+    keep_owner(call, acquire.owner);
+    return !announce(service, call, body->resource, response) ||
+           !keep_operation(call,
+                           engine_acquire(service->engine, &acquire, client),
+                           response);
+}
+
 static bool begin_acquire(const struct service *service, struct http_call *call,
                           void *client, struct http_response *response)
 {
     struct body body = {0};
-    char hash[KEY_HASH_LEN];
-    struct span key_hash;
-    bool is_pending = false;
+    bool is_answered = true;
     if (!check_acquire(service, call, response))
         return true;
-    if (read_body(service, call, &body, response) &&
-        access_charge(service->access, call, more_of(&body), response) &&
-        access_allows(service->access, call, body.resource, response) &&
-        find_key_hash(call, body.resource, hash, &key_hash, response) &&
-        claim(service, call, &body, key_hash, response) &&
-        take_place(service, call, &body, response)) {
-        const struct engine_acquire acquire = {
-            .resource = body.resource,
-            .owner = body.owner.ptr != NULL ? body.owner
-                                            : span_of(call->request->identity),
-            .key_hash = key_hash,
-            .ttl_ms = ttl_of(service, &body),
-            .wait_ms = wait_of(call, &body),
-            .is_shared = body.is_shared,
-            .limit = (int)body.limit,
-            .permits = (int)body.permits,
-            .asker = access_number(service->access, call),
-            .only_repeats = call->caller->claims_late,
-        };
-        call->wait_ms = body.wait_ms;
-        call->limit = (int)body.limit;
-        call->ttl_ms = acquire.ttl_ms;
-        call->is_shared = body.is_shared;
-        keep_owner(call, acquire.owner);
-        is_pending =
-            announce(service, call, body.resource, response) &&
-            keep_operation(call,
-                           engine_acquire(service->engine, &acquire, client),
-                           response);
-    }
-    if (!is_pending) /* while the resource is known */
+    if (read_body(service, call, &body, response))
+        is_answered = acquire(service, call, &body, client, response);
+    if (is_answered) /* while the resource is known */
         audit_note_refusal(service->audit, call, body.resource, response);
     body_fini(&body);
-    return !is_pending;
+    return is_answered;
 }
 
 /* The number to force; 0: all readers. False: response tells why there is none.
@@ -497,7 +512,8 @@ static bool take_token(struct http_call *call, const struct body *body,
     const char *reason = find_token(call, body, token);
     if (reason != NULL) {
         bool is_in_body = body->token.ptr != NULL;
-        struct faults errors = {.in = is_in_body ? "body" : "header"};
+        struct faults errors = {.in = is_in_body ? "body" : "header",
+                                .item = call->item};
         faults_add(&errors, "/token", "%s", reason);
         problem_respond_faults(&errors, call->request->id, response);
         return false;
@@ -510,9 +526,9 @@ static bool take_token(struct http_call *call, const struct body *body,
     return true;
 }
 
-bool locks_extend(const struct service *service, struct http_call *call,
-                  const struct body *body, void *client,
-                  struct http_response *response)
+static bool extend(const struct service *service, struct http_call *call,
+                   const struct body *body, void *client,
+                   struct http_response *response)
 {
     struct span resource = body->resource, token;
     if (!take_token(call, body, &token, response))
@@ -550,6 +566,20 @@ static bool release(const struct service *service, struct http_call *call,
         response);
 }
 
+bool locks_start(const struct service *service, struct http_call *call,
+                 const struct body *body, void *client,
+                 struct http_response *response)
+{
+    bool is_answered = true;
+    if (call->kind == LOCK_EXTEND)
+        is_answered = extend(service, call, body, client, response);
+    else if (call->kind == LOCK_RELEASE)
+        is_answered = release(service, call, body, client, response);
+    else if (check_acquire(service, call, response))
+        is_answered = acquire(service, call, body, client, response);
+    return is_answered;
+}
+
 /* Extend and release: both need the token, in the header or in a body. */
 static bool begin_with_token(const struct service *service,
                              struct http_call *call, void *client,
@@ -561,9 +591,7 @@ static bool begin_with_token(const struct service *service,
         read_body(service, call, &body, response)) {
         char names[NAMES_LEN_MAX];
         body.resource = route_names(&call->request->match, names);
-        is_answered = call->kind == LOCK_EXTEND
-                          ? locks_extend(service, call, &body, client, response)
-                          : release(service, call, &body, client, response);
+        is_answered = locks_start(service, call, &body, client, response);
     }
     body_fini(&body);
     return is_answered;
@@ -675,7 +703,7 @@ static bool answer_success(const struct http_call *call,
         return false;
     response->status = is_grant && !result->is_repeat ? 201 : 200;
     response->content_type = HTTP_JSON;
-    if (is_grant) {
+    if (is_grant && call->item == 0) {
         char *id = response->location +
                    span_copy(response->location, span_of(HTTP_LOCKS_PATH));
         id[id_encode(id, result->resource)] = '\0';
@@ -726,4 +754,53 @@ void locks_answer(const struct service *service, struct http_call *call,
     else
         return;
     call->op = 0;
+}
+
+/* ---- no answer ---------------------------------------------------------- */
+
+bool locks_are_for_client(const struct http_call *call)
+{
+    return call->kind == LOCK_ACQUIRE || call->is_watch;
+}
+
+bool locks_stand(const struct service *service, struct http_call *call)
+{
+    return call->caller->refusal.detail == NULL &&
+           access_stands(service->access, call,
+                         engine_peek(service->engine, call->op)->resource);
+}
+
+static void note_abandoned(const struct service *service,
+                           struct http_call *call)
+{
+    const struct engine_result *result = engine_peek(service->engine, call->op);
+    audit_note_abandoned(service->audit, call, result);
+    access_note_abandoned(service->access, call, result, clock_now_us());
+}
+
+static void undo(const struct service *service, struct http_call *call)
+{
+    if (engine_abandon(service->engine, call->op))
+        service->metrics->undelivered_grants++;
+    call->op = 0;
+}
+
+void locks_abandon(const struct service *service, struct http_call *call)
+{
+    bool is_list = call->item == 0 && call->request->match.route != ROUTE_LOCK;
+    if (!is_list && !call->is_watch)
+        note_abandoned(service, call);
+    undo(service, call);
+}
+
+void locks_revoke(const struct service *service, struct http_call *call,
+                  struct http_response *response)
+{
+    if (!call->is_watch)
+        note_abandoned(service, call);
+    access_respond_refusal(call, response);
+    audit_note_refusal(service->audit, call,
+                       engine_peek(service->engine, call->op)->resource,
+                       response);
+    undo(service, call);
 }

@@ -20,12 +20,12 @@ bool locks_begin(const struct service *service, struct http_call *call,
                  void *client, struct http_response *response);
 
 /*
- * Starts an extend: of body.resource by the token in body, or in the request's
- * header. Returns what locks_begin does.
+ * The same for an acquire, an extend or a release whose body was read already;
+ * call->kind tells which. Without a token in the body it is that of the call.
  */
-bool locks_extend(const struct service *service, struct http_call *call,
-                  const struct body *body, void *client,
-                  struct http_response *response);
+bool locks_start(const struct service *service, struct http_call *call,
+                 const struct body *body, void *client,
+                 struct http_response *response);
 
 /*
  * Fills response from the result, with the validity that is left at now_us,
@@ -35,5 +35,21 @@ bool locks_extend(const struct service *service, struct http_call *call,
  */
 void locks_answer(const struct service *service, struct http_call *call,
                   int64_t now_us, struct http_response *response);
+
+/* Whether what was begun is of use to its client alone: an acquire, a watch. */
+bool locks_are_for_client(const struct http_call *call);
+
+/* Whether the client may still have what it asked for. */
+bool locks_stand(const struct service *service, struct http_call *call);
+
+/*
+ * There will be no answer: a grant is released, and so is what may become one.
+ * call->op is 0 then.
+ */
+void locks_abandon(const struct service *service, struct http_call *call);
+
+/* It does not stand any more: the same, and response is the refusal. */
+void locks_revoke(const struct service *service, struct http_call *call,
+                  struct http_response *response);
 
 #endif

@@ -53,7 +53,7 @@ unfuzzed := $(addprefix server/,world plan notify healthcheck \
               $(addprefix base/,linefile loop peer process timers) \
               $(addprefix node/,confirm dial line link resolver \
                 subscription)) \
-            $(addprefix api/,accesslog exchange front handler heartbeat list \
+            $(addprefix api/,accesslog batch exchange front handler list \
               locks http/% \
               $(addprefix access/,access accounts audit \
                 holdings))

@@ -219,7 +219,7 @@ static int scope_of(const struct http_call *call)
     case ROUTE_LOCK:
     case ROUTE_LIST:
     case ROUTE_POOL:
-    case ROUTE_HEARTBEAT:
+    case ROUTE_BATCH:
     case ROUTE_BAD_ID:
         return (int)of_calls[call->kind];
     case ROUTE_NODES:
@@ -438,6 +438,14 @@ bool access_charge(struct access *access, struct http_call *call, int count,
     }
     return account == NULL || count == 0 ||
            take_requests(account, call, count) ||
+           respond_late(call, ACCOUNT_LIMITED, response);
+}
+
+bool access_charge_item(struct access *access, struct http_call *call,
+                        struct http_response *response)
+{
+    struct account *account = account_of(access, call);
+    return account == NULL || take_requests(account, call, 1) ||
            respond_late(call, ACCOUNT_LIMITED, response);
 }
 

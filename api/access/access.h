@@ -110,6 +110,13 @@ bool access_stands(struct access *access, struct http_call *call,
 bool access_charge(struct access *access, struct http_call *call, int count,
                    struct http_response *response);
 
+/*
+ * One more request, which has no head of its own: an operation of a batch
+ * beside the first. False: as above.
+ */
+bool access_charge_item(struct access *access, struct http_call *call,
+                        struct http_response *response);
+
 /* Whether the identity may name them, as in names.h; else response tells. */
 bool access_allows(struct access *access, struct http_call *call,
                    struct span names, struct http_response *response);

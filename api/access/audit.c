@@ -264,7 +264,8 @@ void audit_note_refusal(struct audit *audit, struct http_call *call,
 {
     char of_path[NAMES_LEN_MAX];
     struct json json;
-    bool is_of_lock = call->request->match.route == ROUTE_LOCK ||
+    bool is_of_lock = call->item > 0 ||
+                      call->request->match.route == ROUTE_LOCK ||
                       call->request->match.route == ROUTE_POOL;
     bool is_refusal = response->status == 401 || response->status == 403 ||
                       response->status == 429;

@@ -76,13 +76,13 @@ static bool read_integer(const json_t *value, const char *pointer,
 /* ---- objects ------------------------------------------------------------ */
 
 /*
- * Adds the JSON pointer of a member: '~' and '/' are escaped (RFC 6901 §3).
+ * Writes the JSON pointer of a member: '~' and '/' are escaped (RFC 6901 §3).
  * What does not fit is cut off.
  */
-static void point_to(const char *within, const char *name,
-                     char pointer[FAULT_POINTER_MAX + 1])
+static void point_to(const char *name, char pointer[FAULT_POINTER_MAX + 1])
 {
-    size_t len = (size_t)snprintf(pointer, FAULT_POINTER_MAX, "%s/", within);
+    size_t len = 0;
+    pointer[len++] = '/';
     for (; *name != '\0' && len + 2 <= FAULT_POINTER_MAX; name++) {
         if (*name == '~' || *name == '/') {
             pointer[len++] = '~';
@@ -94,11 +94,9 @@ static void point_to(const char *within, const char *name,
     pointer[len] = '\0';
 }
 
-/* Adds the error that the object at within, a pointer, has only known members.
- */
-static void refuse_member(const char *within, const char *name,
-                          const char *const known[], int count,
-                          struct faults *errors)
+/* Adds the error that the object has only known members. */
+static void refuse_member(const char *name, const char *const known[],
+                          int count, struct faults *errors)
 {
     char pointer[FAULT_POINTER_MAX + 1];
     char list[FAULT_DETAIL_MAX]; /* for people: "token and ttl_ms" */
@@ -109,10 +107,10 @@ static void refuse_member(const char *within, const char *name,
                                 : i == count - 1 ? " and "
                                                  : ", ",
                                 known[i]);
-    point_to(within, name, pointer);
+    point_to(name, pointer);
     faults_add(errors, pointer,
-               "the field %s is unknown here; the fields are %s",
-               pointer + strlen(within) + 1, list);
+               "the field %s is unknown here; the fields are %s", pointer + 1,
+               list);
 }
 
 /* What jansson's own text says too, but without a piece of the body. */
@@ -189,6 +187,7 @@ static void omit_empty(json_t *object, const char *name)
 
 struct reader {
     struct body *body;
+    int where; /* it is: ALONE, AMONG */
     int64_t max_ttl_ms;
     struct faults *errors;
 };
@@ -397,85 +396,191 @@ static void check_permits(struct reader *reader)
         check_pool(reader);
 }
 
+/* ---- operations of a batch ---------------------------------------------- */
+
+static void read_operation(struct reader *reader, const json_t *value)
+{
+    (void)reader;
+    (void)value; /* it was read before the others */
+}
+
+static void read_key(struct reader *reader, const json_t *value)
+{
+    (void)read_text(value, "/idempotency_key", &reader->body->key,
+                    reader->errors);
+}
+
+static void read_id(struct reader *reader, const json_t *value)
+{
+    struct body *body = reader->body;
+    char names[NAMES_LEN_MAX];
+    struct span id;
+    body->has_id = true;
+    if (!read_text(value, "/id", &id, reader->errors))
+        return;
+    struct span found = id_find_names(id, names);
+    if (found.len == 0) {
+        faults_add(reader->errors, "/id",
+                   "id names no lock; send the field id of the response to "
+                   "POST /locks, unchanged");
+    } else if (span_is_same(found, id)) {
+        body->resource = id;
+    } else if ((body->joined = jsonload_allocate(found.len)) != NULL) {
+        body->resource =
+            (struct span){body->joined, span_copy(body->joined, found)};
+    }
+}
+
+static void read_own_token(struct reader *reader, const json_t *value)
+{
+    struct body *body = reader->body;
+    body->has_token = true;
+    if (read_text(value, "/token", &body->token, reader->errors) &&
+        !token_is_ours(body->token))
+        faults_add(reader->errors, "/token",
+                   "token is not a valid lock token; send the field token of "
+                   "the response to POST /locks, unchanged");
+}
+
+/* ---- members ------------------------------------------------------------ */
+
+/* Where a member may be: in a body of one call, in an operation. */
+enum { ALONE = 1, AMONG = 2 };
+
 static const struct member {
     enum lock_call call;
+    int where;
     const char *name;
     member_fn *read;
 } members[] = {
-    {LOCK_ACQUIRE, "resource", read_resource},
-    {LOCK_ACQUIRE, "resources", read_resources},
-    {LOCK_ACQUIRE, "ttl_ms", read_ttl},
-    {LOCK_ACQUIRE, "wait_ms", read_wait},
-    {LOCK_ACQUIRE, "owner", read_owner},
-    {LOCK_ACQUIRE, "mode", read_mode},
-    {LOCK_ACQUIRE, "limit", read_limit},
-    {LOCK_ACQUIRE, "permits", read_permits},
-    {LOCK_EXTEND, "token", read_token},
-    {LOCK_EXTEND, "ttl_ms", read_ttl},
-    {LOCK_EXTEND, "mode", read_mode},
-    {LOCK_RELEASE, "token", read_token},
+    {LOCK_ACQUIRE, AMONG, "operation", read_operation},
+    {LOCK_ACQUIRE, ALONE | AMONG, "resource", read_resource},
+    {LOCK_ACQUIRE, ALONE | AMONG, "resources", read_resources},
+    {LOCK_ACQUIRE, ALONE | AMONG, "ttl_ms", read_ttl},
+    {LOCK_ACQUIRE, ALONE, "wait_ms", read_wait},
+    {LOCK_ACQUIRE, ALONE | AMONG, "owner", read_owner},
+    {LOCK_ACQUIRE, ALONE | AMONG, "mode", read_mode},
+    {LOCK_ACQUIRE, ALONE | AMONG, "limit", read_limit},
+    {LOCK_ACQUIRE, ALONE | AMONG, "permits", read_permits},
+    {LOCK_ACQUIRE, AMONG, "idempotency_key", read_key},
+    {LOCK_EXTEND, AMONG, "operation", read_operation},
+    {LOCK_EXTEND, AMONG, "id", read_id},
+    {LOCK_EXTEND, ALONE, "token", read_token},
+    {LOCK_EXTEND, AMONG, "token", read_own_token},
+    {LOCK_EXTEND, ALONE | AMONG, "ttl_ms", read_ttl},
+    {LOCK_EXTEND, ALONE | AMONG, "mode", read_mode},
+    {LOCK_RELEASE, AMONG, "operation", read_operation},
+    {LOCK_RELEASE, AMONG, "id", read_id},
+    {LOCK_RELEASE, ALONE, "token", read_token},
+    {LOCK_RELEASE, AMONG, "token", read_own_token},
 };
 
 enum { MEMBERS = sizeof members / sizeof *members };
 
-const char *body_member(enum lock_call call, int n)
+static const char *find_member(enum lock_call call, int where, int n)
 {
     for (int i = 0; i < MEMBERS; i++)
-        if (members[i].call == call && n-- == 0)
+        if (members[i].call == call && (members[i].where & where) != 0 &&
+            n-- == 0)
             return members[i].name;
     return NULL;
 }
 
-static void read_member(struct reader *reader, enum lock_call call,
-                        const char *name, const json_t *value)
+const char *body_member(enum lock_call call, int n)
 {
+    return find_member(call, ALONE, n);
+}
+
+const char *body_item_member(enum lock_call call, int n)
+{
+    return find_member(call, AMONG, n);
+}
+
+static void read_member(struct reader *reader, const char *name,
+                        const json_t *value)
+{
+    const enum lock_call call = reader->body->call;
     for (int i = 0; i < MEMBERS; i++) {
-        if (members[i].call == call && strcmp(members[i].name, name) == 0) {
+        if (members[i].call == call &&
+            (members[i].where & reader->where) != 0 &&
+            strcmp(members[i].name, name) == 0) {
             members[i].read(reader, value);
             return;
         }
     }
+    if (call == LOCK_ACQUIRE && strcmp(name, "wait_ms") == 0) {
+        faults_add(reader->errors, "/wait_ms",
+                   "an acquire in a batch does not wait; leave wait_ms out, or "
+                   "send the acquire alone, to POST /locks");
+        return;
+    }
     const char *known[MEMBERS];
     int count = 0;
-    while ((known[count] = body_member(call, count)) != NULL)
+    while ((known[count] = find_member(call, reader->where, count)) != NULL)
         count++;
-    refuse_member("", name, known, count, reader->errors);
+    refuse_member(name, known, count, reader->errors);
+}
+
+/* What must be there, or must not be there together. */
+static void check_members(struct reader *reader)
+{
+    const struct body *body = reader->body;
+    bool is_acquire = body->call == LOCK_ACQUIRE;
+    /* one lock is about one resource, or about several */
+    if (body->has_resource && body->has_resources)
+        faults_add(reader->errors, "/resources",
+                   "resource and resources must not be sent together; send "
+                   "only one of them");
+    if (is_acquire && !body->has_resource && !body->has_resources)
+        faults_add(reader->errors, "/resource",
+                   "resource, the name to lock, is missing; to lock "
+                   "several, send resources instead");
+    if (reader->where == AMONG && !is_acquire && !body->has_id)
+        faults_add(reader->errors, "/id",
+                   "id is missing; send the field id of the response to POST "
+                   "/locks, unchanged");
+    if (reader->where == AMONG && !is_acquire && !body->has_token)
+        faults_add(reader->errors, "/token",
+                   "token is missing; send the field token of the response to "
+                   "POST /locks, unchanged");
+    check_permits(reader);
+}
+
+/* False: errors tells why; if it tells nothing, there is no memory. */
+static bool read_object(struct reader *reader, json_t *object)
+{
+    const char *name;
+    json_t *value;
+    omit_null(object);
+    omit_empty(object, "resources");
+    omit_empty(object, "slots");
+    json_object_foreach(object, name, value)
+    {
+        read_member(reader, name, value);
+    }
+    check_members(reader);
+    if (jsonload_has_failed()) {
+        reader->errors->count = 0;
+        return false;
+    }
+    return reader->errors->count == 0;
+}
+
+static void begin_errors(struct faults *errors, int item)
+{
+    errors->in = "body";
+    errors->item = item;
+    errors->count = 0;
 }
 
 bool body_read(struct body *body, struct span text, enum lock_call call,
                int64_t max_ttl_ms, struct faults *errors)
 {
-    struct reader reader = {body, max_ttl_ms, errors};
-    *body = (struct body){0};
-    errors->in = "body";
-    errors->count = 0;
+    struct reader reader = {body, ALONE, max_ttl_ms, errors};
+    *body = (struct body){.call = call};
+    begin_errors(errors, 0);
     body->root = load_object(text, errors);
-    if (body->root == NULL)
-        return false;
-    const char *name;
-    json_t *value;
-    omit_null(body->root);
-    omit_empty(body->root, "resources");
-    omit_empty(body->root, "slots");
-    json_object_foreach(body->root, name, value)
-    {
-        read_member(&reader, call, name, value);
-    }
-    /* one lock is about one resource, or about several */
-    if (body->has_resource && body->has_resources)
-        faults_add(errors, "/resources",
-                   "resource and resources must not be sent together; send "
-                   "only one of them");
-    if (call == LOCK_ACQUIRE && !body->has_resource && !body->has_resources)
-        faults_add(errors, "/resource",
-                   "resource, the name to lock, is missing; to lock "
-                   "several, send resources instead");
-    check_permits(&reader);
-    if (jsonload_has_failed()) {
-        errors->count = 0;
-        return false;
-    }
-    return errors->count == 0;
+    return body->root != NULL && read_object(&reader, body->root);
 }
 
 void body_fini(struct body *body)
@@ -486,124 +591,101 @@ void body_fini(struct body *body)
     body->joined = NULL;
 }
 
-/* ---- many locks --------------------------------------------------------- */
+/* ---- batches ------------------------------------------------------------ */
 
-static const char *const list_members[] = {"ttl_ms", "locks"};
-static const char *const lock_members[] = {"id", "token"};
-
-enum {
-    LIST_MEMBERS = sizeof list_members / sizeof *list_members,
-    LOCK_MEMBERS = sizeof lock_members / sizeof *lock_members,
-    WITHIN_MAX = sizeof "/locks/99",
-    POINTER_MAX = sizeof "/locks/99/token",
-};
-
-const char *locklist_member(int n)
-{
-    return n < LIST_MEMBERS ? list_members[n] : NULL;
-}
-
-const char *locklist_lock_member(int n)
-{
-    return n < LOCK_MEMBERS ? lock_members[n] : NULL;
-}
-
-/* A member that must be there. */
-static void read_needed(const json_t *object, const char *within,
-                        const char *name, struct span *text,
-                        struct faults *errors)
-{
-    char pointer[POINTER_MAX];
-    const json_t *value = json_object_get(object, name);
-    (void)snprintf(pointer, sizeof pointer, "%s/%s", within, name);
-    if (value == NULL)
-        faults_add(errors, pointer, "%s is missing", pointer + 1);
-    else
-        (void)read_text(value, pointer, text, errors);
-}
-
-static void read_lock(const json_t *value, size_t n, struct locklist_lock *lock,
-                      struct faults *errors)
-{
-    char within[WITHIN_MAX];
-    const char *name;
-    const json_t *unused;
-    (void)snprintf(within, sizeof within, "/locks/%d", (int)(n % LOCKLIST_MAX));
-    *lock = (struct locklist_lock){.id = {0}};
-    if (!json_is_object(value)) {
-        faults_add(errors, within, "%s is %s; it must be an object", within + 1,
-                   type_of(value));
-        return;
-    }
-    read_needed(value, within, "id", &lock->id, errors);
-    read_needed(value, within, "token", &lock->token, errors);
-    omit_null((json_t *)value);
-    json_object_foreach((json_t *)value, name, unused)
-    {
-        if (strcmp(name, "id") != 0 && strcmp(name, "token") != 0)
-            refuse_member(within, name, lock_members, LOCK_MEMBERS, errors);
-    }
-}
-
-static void read_locks(struct locklist *list, const json_t *value,
-                       struct faults *errors)
+static void read_operations(struct body_list *it, const json_t *value,
+                            struct faults *errors)
 {
     size_t count = json_array_size(value); /* 0: also of what is no array */
-    if (value == NULL) {
-        faults_add(errors, "/locks",
-                   "locks, the locks to extend, is missing; send an array of "
-                   "objects with id and token");
-    } else if (!json_is_array(value)) {
-        faults_add(errors, "/locks",
-                   "locks is %s; it must be an array of 1 to %d objects",
-                   type_of(value), LOCKLIST_MAX);
-    } else if (count == 0) {
-        faults_add(errors, "/locks",
-                   "locks is empty; it must have 1 to %d objects",
-                   LOCKLIST_MAX);
-    } else if (count > LOCKLIST_MAX) {
-        faults_add(errors, "/locks",
-                   "locks has %zu elements; the limit is %d; send the others "
-                   "in another request",
-                   count, LOCKLIST_MAX);
-    } else {
-        list->count = (int)count;
-        for (size_t i = 0; i < count; i++)
-            read_lock(json_array_get(value, i), i, &list->locks[i], errors);
-    }
+    if (value == NULL)
+        faults_add(errors, "/operations",
+                   "operations is missing; send an array of 1 to %d objects, "
+                   "each with the field operation",
+                   BODY_LIST_MAX);
+    else if (!json_is_array(value))
+        faults_add(errors, "/operations",
+                   "operations is %s; it must be an array of 1 to %d objects",
+                   type_of(value), BODY_LIST_MAX);
+    else if (count == 0)
+        faults_add(errors, "/operations",
+                   "operations is empty; it must have 1 to %d objects",
+                   BODY_LIST_MAX);
+    else if (count > BODY_LIST_MAX)
+        faults_add(errors, "/operations",
+                   "operations has %zu elements; the limit is %d; send the "
+                   "others in another request",
+                   count, BODY_LIST_MAX);
+    else
+        it->count = (int)count;
 }
 
-bool locklist_read(struct locklist *list, struct span text, int64_t max_ttl_ms,
-                   struct faults *errors)
+bool body_list_read(struct body_list *it, struct span text,
+                    struct faults *errors)
 {
-    const struct range range = {TTL_MIN_MS, max_ttl_ms, " (milliseconds)"};
+    static const char *const known[] = {"operations"};
     const char *name;
     const json_t *value;
-    list->ttl_ms = 0;
-    list->count = 0;
-    errors->in = "body";
-    errors->count = 0;
-    list->root = load_object(text, errors);
-    if (list->root == NULL)
+    it->count = 0;
+    begin_errors(errors, 0);
+    it->root = load_object(text, errors);
+    if (it->root == NULL)
         return false;
-    omit_null(list->root);
-    read_locks(list, json_object_get(list->root, "locks"), errors);
-    json_object_foreach(list->root, name, value)
+    omit_null(it->root);
+    read_operations(it, json_object_get(it->root, known[0]), errors);
+    json_object_foreach(it->root, name, value)
     {
-        if (strcmp(name, "ttl_ms") == 0)
-            (void)read_integer(value, "/ttl_ms", range, &list->ttl_ms, errors);
-        else if (strcmp(name, "locks") != 0)
-            refuse_member("", name, list_members, LIST_MEMBERS, errors);
-    }
-    if (jsonload_has_failed()) {
-        errors->count = 0;
-        return false;
+        if (strcmp(name, known[0]) != 0)
+            refuse_member(name, known, 1, errors);
     }
     return errors->count == 0;
 }
 
-void locklist_fini(struct locklist *list)
+void body_list_fini(struct body_list *it)
 {
-    json_decref(list->root); /* NULL is ignored */
-    list->root = NULL;
+    json_decref(it->root); /* NULL is ignored */
+    it->root = NULL;
+}
+
+/* False: an error was added. */
+static bool read_call(const json_t *object, enum lock_call *call,
+                      struct faults *errors)
+{
+    static const char *const names[] = {[LOCK_ACQUIRE] = "acquire",
+                                        [LOCK_EXTEND] = "extend",
+                                        [LOCK_RELEASE] = "release"};
+    struct span text;
+    const json_t *value = json_object_get(object, "operation");
+    if (value == NULL || json_is_null(value)) {
+        faults_add(errors, "/operation",
+                   "operation is missing; send acquire, extend or release");
+        return false;
+    }
+    if (!read_text(value, "/operation", &text, errors))
+        return false;
+    for (int i = LOCK_ACQUIRE; i <= LOCK_RELEASE; i++) {
+        *call = (enum lock_call)i;
+        if (span_is(text, names[i]))
+            return true;
+    }
+    *call = LOCK_ACQUIRE;
+    faults_add(errors, "/operation",
+               "operation must be \"acquire\", \"extend\" or \"release\"");
+    return false;
+}
+
+bool body_read_item(const struct body_list *it, int n, struct body *body,
+                    int64_t max_ttl_ms, struct faults *errors)
+{
+    struct reader reader = {body, AMONG, max_ttl_ms, errors};
+    json_t *object =
+        json_array_get(json_object_get(it->root, "operations"), (size_t)n);
+    *body = (struct body){.root = NULL};
+    begin_errors(errors, n + 1);
+    if (!json_is_object(object)) {
+        faults_add(errors, "", "an operation is %s; it must be an object",
+                   type_of(object));
+        return false;
+    }
+    return read_call(object, &body->call, errors) &&
+           read_object(&reader, object);
 }

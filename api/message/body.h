@@ -14,22 +14,28 @@ struct json_t;
 
 /* The members of a body. The spans lie in root, or in joined. */
 struct body {
+    enum lock_call call; /* which it is about */
     bool has_resource;
     bool has_resources;
     bool has_limit;
     bool has_permits;
     bool has_mode;
+    bool has_id;
+    bool has_token;       /* of an operation */
     bool is_shared;       /* mode is "shared" */
     struct span resource; /* joined as in names.h, if there are several */
     /* ptr NULL, or 0: it is not there */
     struct span owner;
-    struct span token; /* any text; its form is not looked at here */
+    struct span token; /* any text; its form is not looked at here, unless it
+                          is of an operation */
+    struct span key;   /* of an operation that acquires: any text */
     int64_t ttl_ms;
     int64_t wait_ms;
     int64_t limit;
-    int64_t permits; /* with a limit: at least 1 */
-    struct json_t *root;
-    char *joined; /* malloc'ed: several resources; else NULL */
+    int64_t permits;     /* with a limit: at least 1 */
+    struct json_t *root; /* NULL: that of the operations */
+    char *joined; /* malloc'ed: several resources, or those of an id that is not
+                     itself one; else NULL */
 };
 
 /*
@@ -48,31 +54,34 @@ void body_fini(struct body *body);
 /* The n-th member that the call takes, from 0; NULL: it takes no more. */
 const char *body_member(enum lock_call call, int n);
 
-/* ---- heartbeats: which locks to extend ---------------------------------- */
+/* ---- operations: what a batch asks --------------------------------------- */
 
-enum { LOCKLIST_MAX = 100 };
+enum { BODY_LIST_MAX = 100 };
 
-/* The spans lie in root. */
-struct locklist {
-    int64_t ttl_ms; /* 0: it is not there */
-    int count;      /* of the locks, 1 … LOCKLIST_MAX */
-    struct locklist_lock {
-        struct span id;    /* any text; its form is not looked at here */
-        struct span token; /* likewise */
-    } locks[LOCKLIST_MAX];
+struct body_list {
+    int count; /* 1 … BODY_LIST_MAX */
     struct json_t *root;
 };
 
 /*
- * False: errors tells what is wrong, as body_read does; one that is about a
- * lock has a pointer like /locks/7/token. Either way locklist_fini must follow.
+ * Reads what is around the operations. False: errors tells what is wrong with
+ * the body as a whole, as body_read does. Either way body_list_fini must
+ * follow.
  */
-bool locklist_read(struct locklist *list, struct span text, int64_t max_ttl_ms,
-                   struct faults *errors);
-void locklist_fini(struct locklist *list);
+bool body_list_read(struct body_list *it, struct span text,
+                    struct faults *errors);
+void body_list_fini(struct body_list *it);
 
-/* The n-th member of the body, and of a lock, from 0; NULL: no more. */
-const char *locklist_member(int n);
-const char *locklist_lock_member(int n);
+/*
+ * Reads the n-th operation, which has the members of its call, but for wait_ms;
+ * acquire also idempotency_key, the others id, which is resource then. An id
+ * and a token must have their forms. The spans lie in operations, or in joined.
+ * False, errors and body_fini as of body_read.
+ */
+bool body_read_item(const struct body_list *it, int n, struct body *body,
+                    int64_t max_ttl_ms, struct faults *errors);
+
+/* As body_member, of an operation of this call. */
+const char *body_item_member(enum lock_call call, int n);
 
 #endif

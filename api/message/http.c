@@ -14,8 +14,8 @@ static int counter_of(const struct route_match *match)
     case ROUTE_LIST:
     case ROUTE_POOL:
         return METRICS_LIST;
-    case ROUTE_HEARTBEAT:
-        return METRICS_HEARTBEAT;
+    case ROUTE_BATCH:
+        return METRICS_BATCH;
     case ROUTE_LIVEZ:
     case ROUTE_READYZ:
         return METRICS_PROBE;
@@ -34,7 +34,7 @@ int http_list_size(struct span text)
 
 size_t http_body_max(const struct route_match *match)
 {
-    return match->route == ROUTE_HEARTBEAT ? HTTP_HEARTBEAT_MAX : HTTP_BODY_MAX;
+    return match->route == ROUTE_BATCH ? HTTP_BATCH_MAX : HTTP_BODY_MAX;
 }
 
 int http_price(const struct http_request *request)

@@ -17,8 +17,8 @@
 
 enum {
     HTTP_IDENTITY_MAX = 64,
-    HTTP_BODY_MAX = 16 * 1024,      /* of one lock */
-    HTTP_HEARTBEAT_MAX = 64 * 1024, /* of many */
+    HTTP_BODY_MAX = 16 * 1024,  /* of one lock */
+    HTTP_BATCH_MAX = 64 * 1024, /* of many */
     HTTP_LOCATION_MAX = sizeof HTTP_LOCKS_PATH - 1 + ID_MAX,
     PAGE_SIZE_DEFAULT = 100, /* locks */
     PAGE_SIZE_MAX = 1000,
@@ -64,7 +64,7 @@ void trace_read(struct trace *trace, struct span value);
 /* ---- requests and answers ----------------------------------------------- */
 
 struct caller;
-struct heartbeat;
+struct http_batch;
 struct http_request;
 struct login;
 
@@ -76,6 +76,8 @@ struct http_call {
     const struct http_request *request; /* that it came in */
     struct caller *caller;              /* what access keeps of it */
     enum lock_call kind;
+    int item; /* of a batch, from 1; 0: it is the only one */
+
     /* what was read */
     struct span lock_token;      /* X-Lock-Token; ptr NULL: not sent */
     struct span idempotency_key; /* Idempotency-Key, likewise */
@@ -122,9 +124,9 @@ struct http_request {
     struct login *login; /* of the connection; NULL: none is kept */
     char identity[HTTP_IDENTITY_MAX + 1]; /* "": anybody */
 
-    struct http_call call;       /* the only one, or for all of them */
-    struct heartbeat *heartbeat; /* all of them; NULL: it is one */
-    int answers_due;             /* of the engine, until there is an outcome */
+    struct http_call call;    /* the only one, or for all of them */
+    struct http_batch *batch; /* all of them; NULL: it is one */
+    int answers_due;          /* of the engine, until there is an outcome */
 };
 
 /* The answer. */
@@ -164,7 +166,7 @@ void http_find_call(struct http_request *request);
 /*
  * As how many requests it counts, as far as rate= is concerned: a list as one
  * for each ten locks that its page may have, an inspection as one for each name
- * of its id, any other request as one. An acquire and a heartbeat tell in their
+ * of its id, any other request as one. An acquire and a batch tell in their
  * bodies for how many more. Whoever holds a lock of many names extends and
  * releases it as cheaply as any other.
  */

@@ -66,7 +66,11 @@ void faults_add(struct faults *errors, const char *pointer, const char *format,
     struct fault *error = &errors->list[errors->count++];
     va_list args;
     /* both may be cut: they are for people */
-    (void)snprintf(error->pointer, sizeof error->pointer, "%s", pointer);
+    if (errors->item > 0)
+        (void)snprintf(error->pointer, sizeof error->pointer,
+                       "/operations/%d%s", errors->item - 1, pointer);
+    else
+        (void)snprintf(error->pointer, sizeof error->pointer, "%s", pointer);
     va_start(args, format);
     (void)vsnprintf(error->detail, sizeof error->detail, format, args);
     va_end(args);

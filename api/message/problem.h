@@ -55,11 +55,13 @@ struct fault {
 /* Of one part of a request. */
 struct faults {
     const char *in; /* "body", "query" or "header"; static; NULL: "body" */
+    int item;       /* of a batch, from 1: all are about it; 0: of none */
     int count;
     struct fault list[FAULTS_MAX];
 };
 
-/* Adds one, formatted; those beyond the limit are left out. */
+/* Adds one, formatted, with the item in front of the pointer; those beyond the
+ * limit are left out. */
 __attribute__((format(printf, 3, 4))) void
 faults_add(struct faults *errors, const char *pointer, const char *format, ...);
 

@@ -38,11 +38,8 @@ static const struct path paths[] = {
      "locks",
      false,
      NULL,
-     "GET, HEAD, POST, PUT, OPTIONS",
-     {{"POST", LOCK_ACQUIRE},
-      {"PUT", LOCK_EXTEND},
-      {"GET", LOCK_INSPECT},
-      {"HEAD", LOCK_INSPECT}}},
+     "GET, HEAD, POST, OPTIONS",
+     {{"POST", LOCK_ACQUIRE}, {"GET", LOCK_INSPECT}, {"HEAD", LOCK_INSPECT}}},
     {ROUTE_LOCK,
      "locks",
      true,
@@ -55,6 +52,13 @@ static const struct path paths[] = {
      "extend",
      "PUT, OPTIONS",
      {{"PUT", LOCK_EXTEND}}},
+    /* any of its calls: all need the same right */
+    {ROUTE_BATCH,
+     "batch",
+     false,
+     NULL,
+     "POST, OPTIONS",
+     {{"POST", LOCK_ACQUIRE}}},
     {ROUTE_POOL,
      "pools",
      true,
@@ -149,8 +153,7 @@ static void ask(struct route_match *match, const struct path *path,
         match->id = (struct span){0};
         match->route = ROUTE_BAD_ID;
     } else if (path->route == ROUTE_LOCK && method->call != LOCK_ACQUIRE) {
-        bool is_list = method->call == LOCK_INSPECT;
-        match->route = is_list ? ROUTE_LIST : ROUTE_HEARTBEAT;
+        match->route = ROUTE_LIST;
     } else {
         match->route = path->route;
     }

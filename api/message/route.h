@@ -11,10 +11,10 @@
 #include "id.h"
 
 enum route {
-    ROUTE_LOCK,      /* a call on a lock: call tells which */
-    ROUTE_LIST,      /* of the locks */
-    ROUTE_HEARTBEAT, /* PUT of the locks: extends many */
-    ROUTE_POOL,      /* which permits of a pool are held */
+    ROUTE_LOCK,  /* a call on a lock: call tells which */
+    ROUTE_BATCH, /* many of them */
+    ROUTE_LIST,  /* of the locks */
+    ROUTE_POOL,  /* which permits of a pool are held */
     ROUTE_NODES,
     ROUTE_LIVEZ,
     ROUTE_READYZ,

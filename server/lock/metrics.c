@@ -8,16 +8,11 @@
 #include <unistd.h>
 
 const char *const metrics_call_names[METRICS_CALLS] = {
-    [LOCK_ACQUIRE] = "acquire",
-    [LOCK_EXTEND] = "extend",
-    [LOCK_RELEASE] = "release",
-    [LOCK_INSPECT] = "inspect",
-    [LOCK_FORCE] = "force",
-    [METRICS_LIST] = "list",
-    [METRICS_HEARTBEAT] = "heartbeat",
-    [METRICS_PROBE] = "probe",
-    [METRICS_SCRAPE] = "metrics",
-    [METRICS_OTHER] = "other",
+    [LOCK_ACQUIRE] = "acquire",   [LOCK_EXTEND] = "extend",
+    [LOCK_RELEASE] = "release",   [LOCK_INSPECT] = "inspect",
+    [LOCK_FORCE] = "force",       [METRICS_LIST] = "list",
+    [METRICS_BATCH] = "batch",    [METRICS_PROBE] = "probe",
+    [METRICS_SCRAPE] = "metrics", [METRICS_OTHER] = "other",
 };
 
 static const char *const handover_names[HANDOVER_CAUSES] = {

@@ -14,7 +14,7 @@
 /* The call that a request counts as: an enum lock_call, or one of these. */
 enum metrics_call {
     METRICS_LIST = LOCK_CALLS, /* a page of the locks */
-    METRICS_HEARTBEAT,         /* many extends */
+    METRICS_BATCH,             /* many of the calls above */
     METRICS_PROBE,             /* /livez, /readyz */
     METRICS_SCRAPE,            /* /metrics */
     METRICS_OTHER,             /* everything else */

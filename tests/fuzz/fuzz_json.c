@@ -1,5 +1,5 @@
 /*
- * A line with the call, a for acquire, e, r, or h for a heartbeat, and then a
+ * A line with the call, a for acquire, e, r, or b for a batch, and then a
  * body. What is accepted is within the limits, and means the same when it is
  * written again; what is refused is answered by a problem that clients can
  * read.
@@ -172,61 +172,63 @@ static void check_text(struct span text, enum lock_call call)
     body_fini(&body);
 }
 
-/* ---- heartbeats --------------------------------------------------------- */
+/* ---- batches ------------------------------------------------------------ */
 
-static void write_list_again(const struct locklist *list)
+/* What was read as an operation is the same alone, but for what only an
+ * operation has. */
+static void check_item(const struct body *body)
 {
-    static struct locklist again;
-    struct faults errors;
-    struct json json;
-    size_t len;
-    json_begin(&json);
-    json_open_array(&json, "locks");
-    for (int i = 0; i < list->count; i++) {
-        json_open_object(&json, NULL);
-        json_put_text(&json, "token", list->locks[i].token);
-        json_put_text(&json, "id", list->locks[i].id);
-        json_close_object(&json);
+    struct body alone = *body;
+    if (body->call == LOCK_ACQUIRE) {
+        check_limits(body, body->call);
+    } else {
+        assert(token_is_ours(body->token));
+        check_names(body->resource);
+        alone.has_resource = false;
+        alone.resource = (struct span){0};
+        check_limits(&alone, body->call);
     }
-    json_close_array(&json);
-    if (list->ttl_ms > 0)
-        json_put_integer(&json, "ttl_ms", list->ttl_ms);
-    char *text = json_end(&json, &len);
-    assert(text != NULL);
-    bool is_good =
-        locklist_read(&again, (struct span){text, len}, TTL_MAX_MS, &errors);
-    assert(is_good && again.count == list->count &&
-           again.ttl_ms == list->ttl_ms);
-    for (int i = 0; i < list->count; i++)
-        assert(is_same(again.locks[i].id, list->locks[i].id) &&
-               is_same(again.locks[i].token, list->locks[i].token));
-    locklist_fini(&again);
-    free(text);
+    write_again(&alone, body->call);
 }
 
-static void check_list(struct span text)
+static void check_refused_item(const struct faults *errors, int n)
 {
-    static struct locklist list;
+    char begin[sizeof "/operations/99"];
+    check_errors(errors);
+    check_problem(errors);
+    (void)snprintf(begin, sizeof begin, "/operations/%d", n);
+    for (int i = 0; i < errors->count; i++)
+        assert(strncmp(errors->list[i].pointer, begin, strlen(begin)) == 0);
+}
+
+static void check_batch(struct span text)
+{
+    struct body_list list;
     struct faults errors;
-    if (locklist_read(&list, text, TTL_MAX_MS, &errors)) {
-        assert(errors.count == 0);
-        assert(list.count >= 1 && list.count <= LOCKLIST_MAX);
-        assert(list.ttl_ms == 0 ||
-               (list.ttl_ms >= TTL_MIN_MS && list.ttl_ms <= TTL_MAX_MS));
-        write_list_again(&list);
-    } else {
+    struct body body;
+    if (!body_list_read(&list, text, &errors)) {
         check_errors(&errors);
         check_problem(&errors);
+    } else {
+        assert(errors.count == 0);
+        assert(list.count >= 1 && list.count <= BODY_LIST_MAX);
+        for (int n = 0; n < list.count; n++) {
+            if (body_read_item(&list, n, &body, TTL_MAX_MS, &errors))
+                check_item(&body);
+            else
+                check_refused_item(&errors, n);
+            body_fini(&body);
+        }
     }
-    locklist_fini(&list);
+    body_list_fini(&list);
 }
 
 void fuzz(struct input *input)
 {
     const char *name = input_text(input);
     struct span text = input_rest(input);
-    if (name[0] == 'h') {
-        check_list(text);
+    if (name[0] == 'b') {
+        check_batch(text);
         return;
     }
     check_text(text, name[0] == 'e'   ? LOCK_EXTEND

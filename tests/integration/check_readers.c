@@ -351,15 +351,17 @@ TEST(a_writers_token_in_the_readers_form_asks_for_a_downgrade)
     struct lock writer;
     const struct server *server = &world.servers[0];
     char json[400];
-    for (int is_heartbeat = 0; is_heartbeat < 2; is_heartbeat++) {
+    for (int is_batch = 0; is_batch < 2; is_batch++) {
         grant_take(server, "{\"resource\":\"form\"}", NULL, &writer);
         char *form = strchr(writer.token, '.');
         *form = '~';
-        PRINT_TO(json, "{\"locks\":[{\"id\":\"form\",\"token\":\"%s\"}]}",
+        PRINT_TO(json,
+                 "{\"operations\":[{\"operation\":\"extend\",\"id\":\"form\","
+                 "\"token\":\"%s\"}]}",
                  writer.token);
         const struct answer *answer =
-            is_heartbeat
-                ? HTTP(server, .method = "PUT", .path = "/locks", .json = json)
+            is_batch
+                ? HTTP(server, .method = "POST", .path = "/batch", .json = json)
                 : lock_extend(server, &writer, 9000);
         answer_expect(answer, 200, NULL);
         ck_assert_has(answer->body, "\"mode\":\"shared\"");

@@ -55,10 +55,12 @@ static const struct call {
     {"PUT", "/locks/missing/extend", NULL, OTHERS_TOKEN, 404, "lock_not_found"},
     {"PUT", "/locks/#/extend", "{\"token\":\"" LONG_TEXT "\"}", NULL, 400,
      "invalid_request"},
-    {"PUT", "/locks", "{\"locks\":[{\"id\":\"#\",\"token\":\"$\"}]}", NULL, 200,
-     NULL},
-    {"PUT", "/locks", "{\"locks\":[{\"" LONG_TEXT "\":1}]}", NULL, 400,
-     "invalid_request"},
+    {"POST", "/batch",
+     "{\"operations\":[{\"operation\":\"extend\",\"id\":\"#\",\"token\":\"$\"}]"
+     "}",
+     NULL, 200, NULL},
+    {"POST", "/batch", "{\"operations\":[{\"" LONG_TEXT "\":1}],\"a\":1}", NULL,
+     400, "invalid_request"},
     {"DELETE", "/locks/#", NULL, OWN_TOKEN, 200, NULL},
     {"DELETE", "/locks/#", "{\"token\":\"$\"}", NULL, 200, NULL},
     {"DELETE", "/locks/#", NULL, OTHERS_TOKEN, 409, "not_owner"},
@@ -217,10 +219,10 @@ static void check_page(const struct answer *answer, const struct lock *held)
                      held->number);
 }
 
-/* A member of the one lock of a heartbeat, which may fail alone. */
-static const json_t *of_beat(const struct answer *answer, const char *name)
+/* A member of the one operation of a batch, which may fail alone. */
+static const json_t *of_batch(const struct answer *answer, const char *name)
 {
-    const json_t *list = json_object_get(answer->json, "locks");
+    const json_t *list = json_object_get(answer->json, "results");
 
     const json_t *it = json_array_get(list, 0);
 
@@ -232,13 +234,13 @@ static const json_t *of_beat(const struct answer *answer, const char *name)
 static void check_success(const struct call *call, const struct answer *answer,
                           const char *resource, const struct lock *held)
 {
-    if (strncmp(call->path, "/locks", 6) != 0)
-        return;
-    if (answer_has(answer, "locks") && strcmp(call->method, "PUT") == 0) {
-        ck_assert_str_eq(json_string_value(of_beat(answer, "token")),
+    if (answer_has(answer, "results")) {
+        ck_assert_str_eq(json_string_value(of_batch(answer, "token")),
                          held->token);
         return;
     }
+    if (strncmp(call->path, "/locks", 6) != 0)
+        return;
     if (answer_has(answer, "locks")) {
         check_page(answer, held);
         return;
@@ -273,7 +275,7 @@ static bool judge(const struct call *call, const struct answer *answer,
         tally->overloaded++;
         return false;
     }
-    if (json_integer_value(of_beat(answer, "status")) == 503) {
+    if (json_integer_value(of_batch(answer, "status")) == 503) {
         tally->overloaded++;
         return false;
     }

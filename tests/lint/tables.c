@@ -113,12 +113,12 @@ static void put_paths(struct json *json)
     json_close_object(json);
 }
 
-static void put_list(struct json *json, const char *name,
-                     const char *(*member)(int n))
+static void put_call_members(struct json *json, int call, const char *name,
+                             const char *(*member)(enum lock_call call, int n))
 {
     const char *one;
     json_open_array(json, name);
-    for (int n = 0; (one = member(n)) != NULL; n++)
+    for (int n = 0; (one = member((enum lock_call)call, n)) != NULL; n++)
         json_put_text(json, NULL, span_of(one));
     json_close_array(json);
 }
@@ -126,15 +126,13 @@ static void put_list(struct json *json, const char *name,
 static void put_members(struct json *json)
 {
     json_open_object(json, "members");
-    for (int i = 0; i < LOCK_CALLS; i++) {
-        const char *name;
-        json_open_array(json, metrics_call_names[i]);
-        for (int n = 0; (name = body_member((enum lock_call)i, n)) != NULL; n++)
-            json_put_text(json, NULL, span_of(name));
-        json_close_array(json);
-    }
-    put_list(json, "heartbeat", locklist_member);
-    put_list(json, "lock of a heartbeat", locklist_lock_member);
+    for (int i = 0; i < LOCK_CALLS; i++)
+        put_call_members(json, i, metrics_call_names[i], body_member);
+    put_call_members(json, LOCK_ACQUIRE, "acquire in a batch",
+                     body_item_member);
+    put_call_members(json, LOCK_EXTEND, "extend in a batch", body_item_member);
+    put_call_members(json, LOCK_RELEASE, "release in a batch",
+                     body_item_member);
     json_close_object(json);
 }
 
@@ -156,8 +154,8 @@ static void put_limits(struct json *json)
     json_put_integer(json, "id", ID_MAX);
     json_put_integer(json, "request_id", REQUESTID_MAX);
     json_put_integer(json, "body", HTTP_BODY_MAX);
-    json_put_integer(json, "heartbeat_body", HTTP_HEARTBEAT_MAX);
-    json_put_integer(json, "heartbeat_locks", LOCKLIST_MAX);
+    json_put_integer(json, "batch_body", HTTP_BATCH_MAX);
+    json_put_integer(json, "batch_operations", BODY_LIST_MAX);
     json_put_integer(json, "nodes", NODES_MAX);
     json_put_integer(json, "quorum", quorum_of(NODES_MAX));
     json_close_object(json);

@@ -1,7 +1,7 @@
 #include "ask.h"
 
+#include "../../../api/batch.h"
 #include "../../../api/handler.h"
-#include "../../../api/heartbeat.h"
 #include "../../lib/jsonat/jsonat.h"
 #include "../../lib/suite/suite.h"
 
@@ -42,8 +42,8 @@ void ask_anew(void)
 {
     if (ask.request.call.op != 0)
         (void)engine_abandon(play.engine, ask.request.call.op);
-    if (ask.request.heartbeat != NULL)
-        heartbeat_abandon(&ask.service, &ask.request);
+    if (ask.request.batch != NULL)
+        batch_end(&ask.service, &ask.request, false, play.now_us);
     ask.caller = (struct caller){0};
     ask.request = (struct http_request){
         .id = "r-1", .call = {.request = &ask.request, .caller = &ask.caller}};

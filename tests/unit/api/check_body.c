@@ -404,104 +404,187 @@ TEST(deep_nesting_is_refused)
     ck_assert_str_eq(errors.list[0].pointer, "");
 }
 
-/* ---- bodies of heartbeats ------------------------------------------------ */
+/* ---- bodies of batches -------------------------------------------------- */
 
 enum { TEXT_MAX = 8000 };
 
-static struct locklist locks_read;
+#define TOKEN "1795221642000000.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
+#define ID_AND_TOKEN "\"id\":\"a\",\"token\":\"" TOKEN "\""
+#define ACQUIRE "{\"operation\":\"acquire\",\"resource\":\"a\"}"
+#define EXTEND "{\"operation\":\"extend\"," ID_AND_TOKEN "}"
+#define LIST(operations) "{\"operations\":[" operations "]}"
+
+static struct body_list batch;
+
 static void tear_down_list(void)
 {
-    locklist_fini(&locks_read);
+    tear_down();
+    body_list_fini(&batch);
 }
 
 static bool parse_list(const char *text)
 {
-    locklist_fini(&locks_read); /* of the one before */
-    return locklist_read(&locks_read, span_of(text), MAX_TTL_MS, &errors);
+    body_list_fini(&batch); /* of the one before */
+    return body_list_read(&batch, span_of(text), &errors);
 }
 
-GROUP(heartbeats, .tear_down = tear_down_list);
-
-TEST(locks_are_read_in_their_order)
+static bool parse_item(int n)
 {
-    ck_assert(
-        parse_list("{\"ttl_ms\":100,\"locks\":[{\"id\":\"a\",\"token\":\"t\"},"
-                   "{\"token\":\"\",\"id\":\"~b\"}]}"));
-    ck_assert_int_eq(locks_read.ttl_ms, 100);
-    ck_assert_int_eq(locks_read.count, 2);
-    ck_assert(span_is(locks_read.locks[0].id, "a"));
-    ck_assert(span_is(locks_read.locks[0].token, "t"));
-    ck_assert(span_is(locks_read.locks[1].id, "~b"));
-    ck_assert_uint_eq(locks_read.locks[1].token.len, 0);
-    ck_assert(parse_list("{\"locks\":[{\"id\":\"a\",\"token\":\"t\"}]}"));
-    ck_assert_int_eq(locks_read.ttl_ms, 0);
+    body_fini(&body);
+    return body_read_item(&batch, n, &body, MAX_TTL_MS, &errors);
 }
 
-/* So many locks. */
+GROUP(batches, .tear_down = tear_down_list);
+
+TEST(operations_are_read_in_their_order)
+{
+    ck_assert(parse_list(LIST(
+        "{\"operation\":\"acquire\",\"resources\":[\"b\",\"a\"],"
+        "\"ttl_ms\":100,\"owner\":\"me\",\"mode\":\"shared\","
+        "\"idempotency_key\":\"k\"},"
+        "{\"operation\":\"extend\",\"ttl_ms\":200," ID_AND_TOKEN "},"
+        "{\"operation\":\"release\",\"id\":\"~Yi9j\",\"token\":\"" TOKEN "\"},"
+        "{\"operation\":\"acquire\",\"resource\":\"p\",\"limit\":9,"
+        "\"permits\":2}")));
+    ck_assert_int_eq(batch.count, 4);
+    ck_assert(parse_item(0));
+    ck_assert_int_eq(body.call, LOCK_ACQUIRE);
+    ck_assert(span_is(body.resource, "a\nb"));
+    ck_assert_int_eq(body.ttl_ms, 100);
+    ck_assert(span_is(body.owner, "me"));
+    ck_assert(body.is_shared);
+    ck_assert(span_is(body.key, "k"));
+    ck_assert(parse_item(1));
+    ck_assert_int_eq(body.call, LOCK_EXTEND);
+    ck_assert(span_is(body.resource, "a"));
+    ck_assert(span_is(body.token, TOKEN));
+    ck_assert_int_eq(body.ttl_ms, 200);
+    ck_assert_ptr_null(body.key.ptr);
+    ck_assert(parse_item(2));
+    ck_assert_int_eq(body.call, LOCK_RELEASE);
+    ck_assert(span_is(body.resource, "b/c"));
+    ck_assert(parse_item(3));
+    ck_assert_int_eq(body.limit, 9);
+    ck_assert_int_eq(body.permits, 2);
+}
+
+/* In a path it would be percent-encoded; JSON has nothing of that. */
+TEST(a_percent_sign_is_no_code_in_json)
+{
+    ck_assert(parse_list(LIST("{\"operation\":\"release\",\"id\":\"a%2Fb\","
+                              "\"token\":\"" TOKEN "\"}")));
+    ck_assert(parse_item(0));
+    ck_assert(span_is(body.resource, "a%2Fb"));
+}
+
+/* So many operations. */
 static const char *many(int count)
 {
     static char text[TEXT_MAX];
-    int len = snprintf(text, sizeof text, "{\"locks\":[");
+    int len = snprintf(text, sizeof text, "{\"operations\":[");
     for (int i = 0; i < count; i++)
-        len +=
-            snprintf(text + len, sizeof text - (size_t)len,
-                     "%s{\"id\":\"%d\",\"token\":\"t\"}", i > 0 ? "," : "", i);
+        len += snprintf(text + len, sizeof text - (size_t)len, "%s%s",
+                        i > 0 ? "," : "", ACQUIRE);
     snprintf(text + len, sizeof text - (size_t)len, "]}");
     return text;
 }
 
 TEST(there_may_be_as_many_as_the_limit)
 {
-    ck_assert(parse_list(many(LOCKLIST_MAX)));
-    ck_assert_int_eq(locks_read.count, LOCKLIST_MAX);
-    ck_assert(span_is(locks_read.locks[LOCKLIST_MAX - 1].id, "99"));
-    ck_assert(!parse_list(many(LOCKLIST_MAX + 1)));
-    ck_assert_str_eq(errors.list[0].pointer, "/locks");
+    ck_assert(parse_list(many(BODY_LIST_MAX)));
+    ck_assert_int_eq(batch.count, BODY_LIST_MAX);
+    ck_assert(parse_item(BODY_LIST_MAX - 1));
+    ck_assert(!parse_list(many(BODY_LIST_MAX + 1)));
+    ck_assert_str_eq(errors.list[0].pointer, "/operations");
     ck_assert_str_eq(errors.list[0].detail,
-                     "locks has 101 elements; the limit is 100; send the "
+                     "operations has 101 elements; the limit is 100; send the "
                      "others in another request");
 }
-
-#define LOCK "{\"id\":\"a\",\"token\":\"t\"}"
 
 static const struct {
     const char *text, *pointer, *detail;
 } bad_lists[] = {
-    {"{}", "/locks",
-     "locks, the locks to extend, is missing; send an array of objects with "
-     "id and token"},
-    {"{\"locks\":[]}", "/locks",
-     "locks is empty; it must have 1 to 100 "
-     "objects"},
-    {"{\"locks\":" LOCK "}", "/locks",
-     "locks is an object; it must be an array of 1 to 100 objects"},
-    {"{\"locks\":[" LOCK ",7]}", "/locks/1",
-     "locks/1 is an integer; it must be an object"},
-    {"{\"locks\":[{\"id\":\"a\"}]}", "/locks/0/token",
-     "locks/0/token is missing"},
-    {"{\"locks\":[{\"token\":\"t\"}]}", "/locks/0/id", "locks/0/id is missing"},
-    {"{\"locks\":[{\"id\":1,\"token\":\"t\"}]}", "/locks/0/id",
-     "locks/0/id is an integer; it must be a string"},
-    {"{\"locks\":[{\"id\":\"a\",\"token\":\"t\",\"ttl/ms\":9}]}",
-     "/locks/0/ttl~1ms",
-     "the field ttl~1ms is unknown here; the fields are id and token"},
-    {"{\"locks\":[" LOCK "],\"mode\":\"shared\"}", "/mode",
-     "the field mode is unknown here; the fields are ttl_ms and locks"},
-    {"{\"locks\":[" LOCK "],\"ttl_ms\":99}", "/ttl_ms",
-     "ttl_ms is 99; it must be an integer from 100 to 60000 (milliseconds)"},
-    {"{\"locks\":[" LOCK "],\"ttl_ms\":60001}", "/ttl_ms",
-     "ttl_ms is 60001; it must be an integer from 100 to 60000 "
-     "(milliseconds)"},
-    {"[]", "", "the body is an array; it must be an object"},
+    {"{}", "/operations",
+     "operations is missing; send an array of 1 to 100 objects, each with the "
+     "field operation"},
+    {"{\"operations\":[]}", "/operations",
+     "operations is empty; it must have 1 to 100 objects"},
+    {"{\"operations\":" ACQUIRE "}", "/operations",
+     "operations is an object; it must be an array of 1 to 100 objects"},
+    {"{\"operations\":[" ACQUIRE "],\"ttl_ms\":100}", "/ttl_ms",
+     "the field ttl_ms is unknown here; the fields are operations"},
+    {"[" ACQUIRE "]", "", "the body is an array; it must be an object"},
     {"", "", "the body is empty; send a JSON object"},
 };
 
-TEST_EACH(what_is_wrong_is_told, bad_lists)
+TEST_EACH(what_is_wrong_with_all_is_told, bad_lists)
 {
     ck_assert(!parse_list(bad_lists[_i].text));
     ck_assert_int_eq(errors.count, 1);
     ck_assert_str_eq(errors.list[0].pointer, bad_lists[_i].pointer);
     ck_assert_str_eq(errors.list[0].detail, bad_lists[_i].detail);
+}
+
+#define ITEM_FIELDS                                                            \
+    "is unknown here; the fields are operation, id, token, ttl_ms and mode"
+
+static const struct {
+    const char *text, *pointer, *detail;
+} bad_items[] = {
+    {"7", "", "an operation is an integer; it must be an object"},
+    {"null", "", "an operation is without a value; it must be an object"},
+    {"{\"resource\":\"a\"}", "/operation",
+     "operation is missing; send acquire, extend or release"},
+    {"{\"operation\":null,\"resource\":\"a\"}", "/operation",
+     "operation is missing; send acquire, extend or release"},
+    {"{\"operation\":\"inspect\",\"id\":\"a\"}", "/operation",
+     "operation must be \"acquire\", \"extend\" or \"release\""},
+    {"{\"operation\":1,\"resource\":\"a\"}", "/operation",
+     "operation is an integer; it must be a string"},
+    {"{\"operation\":\"acquire\"}", "/resource",
+     "resource, the name to lock, is missing; to lock several, send resources "
+     "instead"},
+    {"{\"operation\":\"acquire\",\"resource\":\"a\",\"wait_ms\":0}", "/wait_ms",
+     "an acquire in a batch does not wait; leave wait_ms out, or send the "
+     "acquire alone, to POST /locks"},
+    {"{\"operation\":\"acquire\",\"resource\":\"a\",\"ttl_ms\":99}", "/ttl_ms",
+     "ttl_ms is 99; it must be an integer from 100 to 60000 (milliseconds)"},
+    {"{\"operation\":\"acquire\",\"resources\":[\"a\",7]}", "/resources/1",
+     "a resource is an integer; it must be a string"},
+    {"{\"operation\":\"acquire\",\"resource\":\"a\",\"token\":\"t\"}", "/token",
+     "the field token is unknown here; the fields are operation, resource, "
+     "resources, ttl_ms, owner, mode, limit, permits and idempotency_key"},
+    {"{\"operation\":\"acquire\",\"resource\":\"a\",\"idempotency_key\":1}",
+     "/idempotency_key", "idempotency_key is an integer; it must be a string"},
+    {"{\"operation\":\"extend\",\"token\":\"" TOKEN "\"}", "/id",
+     "id is missing; send the field id of the response to POST /locks, "
+     "unchanged"},
+    {"{\"operation\":\"extend\",\"id\":\"~~\",\"token\":\"" TOKEN "\"}", "/id",
+     "id names no lock; send the field id of the response to POST /locks, "
+     "unchanged"},
+    {"{\"operation\":\"release\",\"id\":\"a\"}", "/token",
+     "token is missing; send the field token of the response to POST /locks, "
+     "unchanged"},
+    {"{\"operation\":\"release\",\"id\":\"a\",\"token\":\"1\"}", "/token",
+     "token is not a valid lock token; send the field token of the response "
+     "to POST /locks, unchanged"},
+    {"{\"operation\":\"extend\",\"wait_ms\":1," ID_AND_TOKEN "}", "/wait_ms",
+     "the field wait_ms " ITEM_FIELDS},
+    {"{\"operation\":\"extend\",\"a/b\":1," ID_AND_TOKEN "}", "/a~1b",
+     "the field a~1b " ITEM_FIELDS},
+};
+
+TEST_EACH(what_is_wrong_with_one_is_told, bad_items)
+{
+    ck_assert(parse_list(textf("{\"operations\":[%s,%s,%s]}", ACQUIRE,
+                               bad_items[_i].text, EXTEND)));
+    ck_assert(parse_item(0));
+    ck_assert(!parse_item(1));
+    ck_assert_int_eq(errors.count, 1);
+    ck_assert_str_eq(errors.list[0].pointer,
+                     textf("/operations/1%s", bad_items[_i].pointer));
+    ck_assert_str_eq(errors.list[0].detail, bad_items[_i].detail);
+    ck_assert(parse_item(2));
 }
 
 /* A long name is cut off in the pointer. */
@@ -510,28 +593,37 @@ TEST(unknown_members_of_any_length_are_told)
     char name[FAULT_POINTER_MAX + 9];
     memset(name, '/', sizeof name - 1);
     name[sizeof name - 1] = '\0';
-    ck_assert(!parse_list(
-        textf("{\"locks\":[{\"id\":\"a\",\"token\":\"t\",\"%s\":1}]}", name)));
+    ck_assert(parse_list(textf("{\"operations\":[{\"operation\":\"extend\","
+                               "\"%s\":1," ID_AND_TOKEN "}]}",
+                               name)));
+    ck_assert(!parse_item(0));
     ck_assert_int_eq(errors.count, 1);
     ck_assert_uint_le(strlen(errors.list[0].pointer), FAULT_POINTER_MAX);
-    ck_assert_mem_eq(errors.list[0].pointer, "/locks/0/~1~1", 13);
+    ck_assert_mem_eq(errors.list[0].pointer, "/operations/0/~1~1", 18);
 }
 
 TEST(without_memory_nothing_is_told)
 {
     jsonload_init();
     starve = (struct starve){.is_on = true, .left = 1};
-    bool is_read = parse_list("{\"locks\":[" LOCK "]}");
+    bool is_read = parse_list(LIST(ACQUIRE));
     starve.is_on = false;
     ck_assert(!is_read);
     ck_assert_int_eq(errors.count, 0);
-    ck_assert(parse_list("{\"locks\":[" LOCK "]}"));
+    ck_assert(parse_list(LIST("{\"operation\":\"acquire\",\"resources\":"
+                              "[\"a\",\"b\"]}")));
+    starve = (struct starve){.is_on = true, .left = 1};
+    is_read = parse_item(0);
+    starve.is_on = false;
+    ck_assert(!is_read);
+    ck_assert_int_eq(errors.count, 0);
+    ck_assert(parse_item(0));
 }
 
 TEST(the_members_are_listed)
 {
-    ck_assert_str_eq(locklist_member(1), "locks");
-    ck_assert_ptr_null(locklist_member(2));
-    ck_assert_str_eq(locklist_lock_member(1), "token");
-    ck_assert_ptr_null(locklist_lock_member(2));
+    ck_assert_str_eq(body_item_member(LOCK_RELEASE, 0), "operation");
+    ck_assert_str_eq(body_item_member(LOCK_RELEASE, 2), "token");
+    ck_assert_ptr_null(body_item_member(LOCK_RELEASE, 3));
+    ck_assert_ptr_null(body_item_member(LOCK_INSPECT, 0));
 }

@@ -180,62 +180,188 @@ TEST(draining_answers_what_waits_and_closes)
     ck_assert(exchanged.response.close);
 }
 
-#define ITS_LOCK                                                               \
-    "{\"id\":\"a\",\"token\":\"1795221642000000."                              \
-    "8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5\"}"
+/* ---- batches ------------------------------------------------------------ */
 
-static void wait_for_two(void)
+#define ITS_TOKEN "1795221642000000.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
+#define TAKE "{\"operation\":\"acquire\",\"resource\":\"a\"}"
+#define KEEP                                                                   \
+    "{\"operation\":\"extend\",\"id\":\"b\",\"token\":\"" ITS_TOKEN "\"}"
+
+static const char both[] = "{\"operations\":[" TAKE "," KEEP "]}";
+
+static void wait_for(const char *body)
 {
-    ck_assert_int_eq(
-        request("PUT", "/locks", "{\"locks\":[" ITS_LOCK "," ITS_LOCK "]}"),
-        EXCHANGE_WAIT);
+    ck_assert_int_eq(request("POST", "/batch", body), EXCHANGE_WAIT);
     connection_wait(&pair.it->connection);
 }
 
-TEST(a_heartbeat_waits_for_its_last_lock)
+static void extend(void)
 {
-    wait_for_two();
     play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
-    ck_assert_int_eq(pair.wakes, 0);
-    play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
-    ck_assert_int_eq(pair.wakes, 1);
-    exchanged_expect(exchanged_go_on(), 200);
 }
 
-TEST(a_heartbeat_that_is_known_at_once_is_answered_at_once)
+static void take(void)
+{
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
+}
+
+static void expect_nothing_left(void)
+{
+    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+    ck_assert_ptr_null(pair.it->request.batch);
+}
+
+/* What was granted, or may still be, is released. */
+static void expect_undone(void)
+{
+    ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
+}
+
+GROUP(batches, .set_up = set_up, .tear_down = exchanged_end);
+
+TEST(a_batch_waits_for_its_last_operation)
+{
+    wait_for(both);
+    extend();
+    ck_assert_int_eq(pair.wakes, 0);
+    take();
+    ck_assert_int_eq(pair.wakes, 1);
+    exchanged_expect(exchanged_go_on(), 200);
+    ck_assert(exchange_has_grant(pair.it));
+    pair_answer(play.now_us);
+    connection_end(&pair.it->connection, true);
+    expect_nothing_left();
+    ck_assert_int_eq(play_count(CALL_RELEASE), 0);
+}
+
+TEST(a_batch_that_is_known_at_once_is_answered_at_once)
 {
     for (int i = 0; i < 3; i++)
         play.is_refusing[i] = true;
-    exchanged_expect(request("PUT", "/locks", "{\"locks\":[" ITS_LOCK "]}"),
-                     200);
+    exchanged_expect(request("POST", "/batch", both), 200);
     ck_assert_int_eq(pair.wakes, 0);
+    ck_assert(!exchange_has_grant(pair.it));
+}
+
+TEST(a_batch_without_grants_ends_with_its_answer)
+{
+    wait_for("{\"operations\":[" KEEP "]}");
+    ck_assert(exchange_goes_on(pair.it));
+    extend();
+    exchanged_expect(exchanged_go_on(), 200);
+    ck_assert(!exchange_has_grant(pair.it));
+}
+
+TEST(what_goes_on_without_its_client_is_known)
+{
+    wait_for("{\"operations\":[" TAKE "]}");
+    ck_assert(!exchange_goes_on(pair.it));
+    connection_end(&pair.it->connection, false);
 }
 
 /* Woken at the end of the process. */
-TEST(a_heartbeat_that_nobody_awaits_any_more_ends)
+TEST(a_batch_that_a_server_stops_leaves_nothing)
 {
-    wait_for_two();
+    wait_for(both);
+    take();
     pair.service.is_stopping = true;
     exchanged_expect(exchanged_go_on(), 503);
-    ck_assert_int_eq(engine_in_flight(play.engine), 0);
-    ck_assert_ptr_null(pair.it->request.heartbeat);
+    ck_assert_str_eq(exchanged.response.code, "shutting_down");
+    expect_undone();
+    expect_nothing_left();
 }
 
-TEST(a_heartbeat_whose_client_resets_ends)
+TEST(a_batch_whose_client_resets_leaves_nothing)
 {
-    wait_for_two();
+    wait_for(both);
+    take();
     connection_end(&pair.it->connection, false);
-    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+    expect_undone();
+    expect_nothing_left();
 }
 
-TEST(a_heartbeat_may_have_a_larger_body)
+TEST(who_leaves_gets_no_lock_and_the_extend_goes_on)
 {
-    static char piece[HTTP_HEARTBEAT_MAX + 1];
+    wait_for(both);
+    pair_leave();
+    expect_undone();
+    ck_assert_int_eq(pair.wakes, 0);
+    ck_assert_int_eq((int)pair.it->connection.state, (int)CONNECTION_WAITING);
+    extend();
+    ck_assert_int_eq(pair.wakes, 1);
+    ck_assert_int_eq(exchanged_go_on(), EXCHANGE_CLOSE);
+    connection_end(&pair.it->connection, false);
+    expect_nothing_left();
+    ck_assert_uint_eq(play.metrics.outcomes[LOCK_EXTEND][OUTCOME_EXTENDED], 1);
+    ck_assert_uint_eq(play.metrics.undelivered_grants, 0);
+}
+
+TEST(who_leaves_before_the_last_outcome_keeps_no_grant)
+{
+    wait_for(both);
+    take();
+    pair_leave();
+    expect_undone();
+    ck_assert_uint_eq(play.metrics.undelivered_grants, 1);
+    extend();
+    ck_assert_int_eq(exchanged_go_on(), EXCHANGE_CLOSE);
+    connection_end(&pair.it->connection, false);
+    expect_nothing_left();
+}
+
+TEST(who_leaves_when_only_the_acquire_is_open_is_gone)
+{
+    wait_for(both);
+    extend();
+    pair_leave();
+    ck_assert_int_eq((int)pair.it->connection.state, (int)CONNECTION_GONE);
+    ck_assert_int_eq(pair.wakes, 1);
+    expect_undone();
+    connection_end(&pair.it->connection, false);
+    expect_nothing_left();
+}
+
+TEST(who_leaves_behind_the_last_outcome_keeps_no_grant)
+{
+    wait_for(both);
+    take();
+    extend();
+    pair_leave();
+    ck_assert_int_eq(exchanged_go_on(), EXCHANGE_CLOSE);
+    connection_end(&pair.it->connection, false);
+    expect_undone();
+    expect_nothing_left();
+}
+
+TEST(an_answer_that_is_not_written_whole_keeps_no_grant)
+{
+    wait_for(both);
+    take();
+    extend();
+    exchanged_expect(exchanged_go_on(), 200);
+    pair_answer(play.now_us);
+    connection_end(&pair.it->connection, false);
+    expect_undone();
+    expect_nothing_left();
+    ck_assert_uint_eq(play.metrics.undelivered_grants, 1);
+}
+
+TEST(who_leaves_gets_the_answers_of_extends)
+{
+    wait_for("{\"operations\":[" KEEP "]}");
+    pair_leave();
+    extend();
+    exchanged_expect(exchanged_go_on(), 200);
+}
+
+TEST(a_batch_may_have_a_larger_body)
+{
+    static char piece[HTTP_BATCH_MAX + 1];
     memset(piece, ' ', sizeof piece);
-    exchange_open(pair.it, "PUT", "/locks", play.now_us);
+    exchange_open(pair.it, "POST", "/batch", play.now_us);
     ck_assert_int_eq(exchanged_ask("Host: x"), EXCHANGE_READ);
     ck_assert(connection_add_body(&pair.it->connection,
-                                  (struct span){piece, HTTP_HEARTBEAT_MAX}));
+                                  (struct span){piece, HTTP_BATCH_MAX}));
     ck_assert(!pair.it->connection.body_is_too_large);
     ck_assert(
         connection_add_body(&pair.it->connection, (struct span){piece, 1}));

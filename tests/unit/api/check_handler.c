@@ -30,11 +30,14 @@ static const struct {
     {"GET", "/locks", METRICS_LIST, 0, NULL, NULL},
     {"POST", "/", METRICS_OTHER, 405, "method_not_allowed",
      "GET, HEAD, OPTIONS"},
-    {"OPTIONS", "/locks", METRICS_OTHER, 204, NULL,
-     "GET, HEAD, POST, PUT, OPTIONS"},
+    {"OPTIONS", "/locks", METRICS_OTHER, 204, NULL, "GET, HEAD, POST, OPTIONS"},
     {"DELETE", "/locks", METRICS_OTHER, 405, "method_not_allowed",
-     "GET, HEAD, POST, PUT, OPTIONS"},
-    {"PUT", "/locks", METRICS_HEARTBEAT, 415, "unsupported_media_type", NULL},
+     "GET, HEAD, POST, OPTIONS"},
+    {"PUT", "/locks", METRICS_OTHER, 405, "method_not_allowed",
+     "GET, HEAD, POST, OPTIONS"},
+    {"POST", "/batch", METRICS_BATCH, 415, "unsupported_media_type", NULL},
+    {"PUT", "/batch", METRICS_OTHER, 405, "method_not_allowed",
+     "POST, OPTIONS"},
     {"GET", "/locks/%zz", METRICS_OTHER, 400, "invalid_request", NULL},
     {"GET", "/lock", METRICS_OTHER, 404, "not_found", NULL},
 };
@@ -66,7 +69,7 @@ TEST(a_wrong_method_is_told_the_right_ones)
 {
     ck_assert(ask_send("DELETE", "/locks", NULL));
     ck_assert_str_eq(ask_text("detail"),
-                     "this path supports only GET, HEAD, POST, PUT, OPTIONS");
+                     "this path supports only GET, HEAD, POST, OPTIONS");
 }
 
 TEST(a_wrong_path_is_told_the_right_ones)

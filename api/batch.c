@@ -1,0 +1,471 @@
+#include "batch.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "../server/base/clock.h"
+#include "../server/engine/port/token.h"
+#include "../server/lock/names.h"
+#include "access/access.h"
+#include "access/audit.h"
+#include "locks.h"
+#include "message/body.h"
+#include "message/head.h"
+#include "message/json.h"
+#include "message/problem.h"
+
+/* One operation. A response is large: only its status and body are kept. */
+struct item {
+    struct http_call call; /* op 0: it has its answer, or was undone */
+    struct caller caller;
+    char *body; /* malloc'ed: the answer; NULL: there is none, or no memory */
+    size_t body_len;
+    int status;
+};
+
+struct http_batch {
+    int count;
+    bool has_left; /* the client; its acquires were undone */
+    struct item items[];
+};
+
+static void keep_answer(struct item *item, const struct http_response *response)
+{
+    item->body = response->body;
+    item->body_len = response->body_len;
+    item->status = response->status;
+}
+
+/* ---- two operations of one lock ----------------------------------------- */
+
+/* What an operation names; n is its place in the batch. */
+struct claim {
+    struct span text; /* a resource, or a token */
+    int n;
+};
+
+/* Several of one kind may be of one lock. */
+enum sharing { SHARING_NONE, SHARING_READERS, SHARING_PERMITS };
+
+static enum sharing sharing_of(const struct body *body)
+{
+    if (body->call == LOCK_ACQUIRE && body->limit > 0)
+        return SHARING_PERMITS;
+    bool is_reader = body->call == LOCK_ACQUIRE ? body->is_shared
+                                                : token_is_shared(body->token);
+    return is_reader ? SHARING_READERS : SHARING_NONE;
+}
+
+/* By text, and those with the same one by their order. */
+static int compare_claims(const void *left, const void *right)
+{
+    const struct claim *a = left, *b = right;
+    int order = names_compare(&a->text, &b->text);
+    return order != 0 ? order : a->n - b->n;
+}
+
+/*
+ * The claims on one name, in their order: the first that clashes with one in
+ * front of it. count: there is none.
+ */
+static int find_clash(const struct claim *claims, int count,
+                      const struct body *bodies)
+{
+    enum sharing sharing = sharing_of(&bodies[claims[0].n]);
+    for (int i = 1; i < count; i++)
+        if (sharing == SHARING_NONE ||
+            sharing_of(&bodies[claims[i].n]) != sharing)
+            return i;
+    return count;
+}
+
+/* How many claims at the beginning have the same text. */
+static int run_of(const struct claim *claims, int count)
+{
+    int len = 1;
+    while (len < count && span_is_same(claims[len].text, claims[0].text))
+        len++;
+    return len;
+}
+
+/* Two operations that clash, by their places. */
+struct clash {
+    int first;
+    int second; /* as small as there is one; -1: none clashes */
+};
+
+static void note_clash(struct clash *clash, int first, int second)
+{
+    if (clash->second < 0 || second < clash->second)
+        *clash = (struct clash){first, second};
+}
+
+/* bodies NULL: of tokens, each of which may occur once. */
+static void find_clashes(struct claim *claims, int count,
+                         const struct body *bodies, struct clash *clash)
+{
+    qsort(claims, (size_t)count, sizeof *claims, compare_claims);
+    for (int len, i = 0; i < count; i += len) {
+        len = run_of(claims + i, count - i);
+        int at = bodies != NULL ? find_clash(claims + i, len, bodies) : 1;
+        if (len > 1 && at < len)
+            note_clash(clash, claims[i].n, claims[i + at].n);
+    }
+}
+
+/* Those of the names, or else of the tokens; returns how many. */
+static int list_claims(const struct http_batch *it, const struct body *bodies,
+                       bool of_names, struct claim *claims)
+{
+    int count = 0;
+    for (int n = 0; n < it->count; n++) {
+        struct span names = bodies[n].resource, token = bodies[n].token;
+        if (it->items[n].status != 0) /* it is refused, and names nothing */
+            continue;
+        while (of_names && names.len > 0)
+            claims[count++] = (struct claim){names_next(&names), n};
+        /* whichever of its two forms it has: see token.h */
+        if (!of_names && token.ptr != NULL)
+            claims[count++] =
+                (struct claim){span_behind(token, TOKEN_NUMBER_LEN + 1), n};
+    }
+    return count;
+}
+
+/* False: two operations are of one lock, or there is no memory; response tells.
+ */
+static bool check_clashes(const struct http_request *request,
+                          const struct http_batch *it,
+                          const struct body *bodies,
+                          struct http_response *response)
+{
+    struct clash clash = {0, -1};
+    size_t room = 0;
+    for (int n = 0; n < it->count; n++)
+        room += (size_t)names_count(bodies[n].resource);
+    struct claim *claims = calloc(room, sizeof *claims);
+    if (claims == NULL) {
+        problem_respond_overloaded(
+            "not enough memory for so many operations; nothing was done",
+            request->id, response);
+        return false;
+    }
+    int count = list_claims(it, bodies, true, claims);
+    find_clashes(claims, count, bodies, &clash);
+    count = list_claims(it, bodies, false, claims);
+    find_clashes(claims, count, NULL, &clash);
+    free(claims);
+    if (clash.second < 0)
+        return true;
+    struct faults errors = {.item = clash.second + 1};
+    faults_add(&errors, "",
+               "this operation and operations/%d are of one lock; send one of "
+               "them in another request",
+               clash.first);
+    problem_respond_faults(&errors, request->id, response);
+    return false;
+}
+
+/* ---- begin -------------------------------------------------------------- */
+
+/* False: response tells what is wrong with the request as a whole. */
+static bool read_list(const struct http_request *request,
+                      struct body_list *list, struct http_response *response)
+{
+    static const char text[] =
+        "a batch has no header %s; send the field %s of each operation";
+    struct faults errors = {.in = "header"};
+    if (!head_is_json(request->content_type)) {
+        problem_respond_not_json(request->id, response);
+        return false;
+    }
+    if (request->call.idempotency_key.ptr != NULL)
+        faults_add(&errors, "/Idempotency-Key", text, "Idempotency-Key",
+                   "idempotency_key");
+    if (request->call.lock_token.ptr != NULL)
+        faults_add(&errors, "/X-Lock-Token", text, "X-Lock-Token", "token");
+    if (errors.count > 0) {
+        problem_respond_faults(&errors, request->id, response);
+        return false;
+    }
+    if (body_list_read(list, request->body, &errors))
+        return true;
+    problem_respond_body(&errors, request->id, response);
+    return false;
+}
+
+/* It is asked for by the same client, in the same request. */
+static void open_item(struct item *item, const struct http_request *request,
+                      int n)
+{
+    *item = (struct item){
+        .call = {.request = request, .caller = &item->caller, .item = n + 1},
+        .caller = *request->call.caller,
+    };
+}
+
+/* What the operation asks, or the answer that it is not asked right. */
+static void read_item(const struct service *service, struct item *item,
+                      const struct body_list *list, struct body *body)
+{
+    struct http_response response;
+    struct faults errors;
+    bool is_read = body_read_item(list, item->call.item - 1, body,
+                                  service->config->max_ttl_ms, &errors);
+    item->call.kind = body->call;
+    item->call.idempotency_key = body->key;
+    if (is_read)
+        return;
+    http_response_init(&response);
+    problem_respond_body(&errors, item->call.request->id, &response);
+    keep_answer(item, &response);
+}
+
+static struct http_batch *open_batch(const struct http_request *request,
+                                     int count)
+{
+    struct http_batch *it =
+        malloc(sizeof *it + (size_t)count * sizeof it->items[0]);
+    if (it == NULL)
+        return NULL;
+    it->count = count;
+    it->has_left = false;
+    for (int i = 0; i < count; i++)
+        open_item(&it->items[i], request, i);
+    return it;
+}
+
+static void free_batch(struct http_batch *it)
+{
+    for (int i = 0; it != NULL && i < it->count; i++)
+        free(it->items[i].body);
+    free(it);
+}
+
+/*
+ * True: the item has its answer. One that was not asked right is charged, too,
+ * as it would be alone.
+ */
+static bool begin_item(const struct service *service, struct item *item,
+                       const struct body *body, void *client)
+{
+    struct http_call *call = &item->call;
+    struct http_response response;
+    http_response_init(&response);
+    /* the head of the request was charged as the first */
+    if (call->item == 1 ||
+        access_charge_item(service->access, call, &response)) {
+        if (item->status != 0)
+            return true;
+        if ((call->kind == LOCK_ACQUIRE || /* which looks itself */
+             access_allows(service->access, call, body->resource, &response)) &&
+            !locks_start(service, call, body, client, &response))
+            return false;
+    }
+    audit_note_refusal(service->audit, call,
+                       item->status == 0 ? body->resource : (struct span){0},
+                       &response);
+    free(item->body);
+    keep_answer(item, &response);
+    return true;
+}
+
+/* False: all of them are answered already. */
+static bool begin_all(const struct service *service,
+                      struct http_request *request, const struct body *bodies,
+                      void *client)
+{
+    struct http_batch *it = request->batch;
+    /* each of them is counted instead */
+    request->call.caller->has_result = false;
+    /* one more: it must not get to 0 while others are yet to begin */
+    request->answers_due = it->count + 1;
+    for (int i = 0; i < it->count; i++)
+        if (begin_item(service, &it->items[i], &bodies[i], client))
+            request->answers_due--;
+    return --request->answers_due > 0;
+}
+
+/* Reads all before any is begun: two may be of one lock. */
+static bool begin_list(const struct service *service,
+                       struct http_request *request,
+                       const struct body_list *list, void *client,
+                       struct http_response *response)
+{
+    int count = list->count;
+    struct http_batch *it = open_batch(request, count);
+    struct body *bodies = calloc((size_t)count, sizeof *bodies);
+    bool is_pending = false;
+    if (it == NULL || bodies == NULL) {
+        problem_respond_overloaded(
+            "not enough memory for so many operations; nothing was done",
+            request->id, response);
+        goto done;
+    }
+    for (int i = 0; i < count; i++)
+        read_item(service, &it->items[i], list, &bodies[i]);
+    if (!check_clashes(request, it, bodies, response))
+        goto done;
+    request->batch = it;
+    it = NULL;
+    is_pending = begin_all(service, request, bodies, client);
+    if (!is_pending)
+        batch_answer(service, request, clock_now_us(), response);
+done:
+    for (int i = 0; bodies != NULL && i < count; i++)
+        body_fini(&bodies[i]);
+    free(bodies);
+    free_batch(it);
+    return !is_pending;
+}
+
+bool batch_begin(const struct service *service, struct http_request *request,
+                 void *client, struct http_response *response)
+{
+    struct body_list list = {.root = NULL};
+    bool is_answered = !read_list(request, &list, response) ||
+                       begin_list(service, request, &list, client, response);
+    body_list_fini(&list);
+    return is_answered;
+}
+
+/* ---- end ---------------------------------------------------------------- */
+
+static bool has_outcome(const struct service *service, const struct item *item)
+{
+    return engine_peek(service->engine, item->call.op)->outcome !=
+           OUTCOME_PENDING;
+}
+
+static void answer_item(const struct service *service, struct item *item,
+                        int64_t now_us)
+{
+    struct http_response response;
+    http_response_init(&response);
+    if (item->call.kind == LOCK_ACQUIRE && !locks_stand(service, &item->call))
+        locks_revoke(service, &item->call, &response);
+    else
+        locks_answer(service, &item->call, now_us, &response);
+    keep_answer(item, &response);
+}
+
+/* Nobody is told; what came of it is audited and counted. */
+static void end_item(const struct service *service, struct item *item,
+                     int64_t now_us)
+{
+    struct http_call *call = &item->call;
+    if (call->kind == LOCK_ACQUIRE || !has_outcome(service, item)) {
+        locks_abandon(service, call);
+        return;
+    }
+    answer_item(service, item, now_us);
+}
+
+void batch_end(const struct service *service, struct http_request *request,
+               bool is_answered, int64_t now_us)
+{
+    struct http_batch *it = request->batch;
+    /* What is undone may let another of them have its outcome now: too late. */
+    request->answers_due++;
+    for (int i = 0; i < it->count; i++) {
+        struct http_call *call = &it->items[i].call;
+        if (call->op != 0 && is_answered)
+            engine_close(service->engine, call->op);
+        else if (call->op != 0)
+            end_item(service, &it->items[i], now_us);
+        call->op = 0;
+        access_end(service->access, call, is_answered);
+    }
+    free_batch(it);
+    request->batch = NULL;
+}
+
+bool batch_is_for_client(const struct http_batch *it)
+{
+    for (int i = 0; i < it->count; i++)
+        if (it->items[i].call.op != 0 && it->items[i].call.kind == LOCK_ACQUIRE)
+            return true;
+    return it->has_left; /* it was, and its answer is not whole any more */
+}
+
+bool batch_goes_on(const struct http_batch *it)
+{
+    for (int i = 0; i < it->count; i++) {
+        const struct item *item = &it->items[i];
+        if (item->call.op != 0 &&
+            (item->call.kind == LOCK_EXTEND ||
+             (item->call.kind == LOCK_RELEASE && item->caller.claim != NULL)))
+            return true;
+    }
+    return false;
+}
+
+bool batch_leave(const struct service *service, struct http_request *request)
+{
+    struct http_batch *it = request->batch;
+    it->has_left = batch_is_for_client(it);
+    /* What is undone may let another of them have its outcome now. */
+    request->answers_due++;
+    for (int i = 0; i < it->count; i++) {
+        struct item *item = &it->items[i];
+        if (item->call.op == 0 || item->call.kind != LOCK_ACQUIRE)
+            continue;
+        request->answers_due -= !has_outcome(service, item);
+        locks_abandon(service, &item->call);
+    }
+    return --request->answers_due == 0;
+}
+
+/* ---- answer ------------------------------------------------------------- */
+
+/* The answer of one, without the newline behind. */
+static struct span text_of(const struct item *item)
+{
+    assert(item->body_len > 1);
+    return (struct span){item->body, item->body_len - 1};
+}
+
+static void put_answer(struct json *json, const struct item *item)
+{
+    const char *name = item->status >= 300               ? "problem"
+                       : item->call.kind == LOCK_RELEASE ? "release"
+                                                         : "grant";
+    json_open_object(json, NULL);
+    json_put_integer(json, "status", item->status);
+    json_put_json(json, name, text_of(item));
+    json_close_object(json);
+}
+
+void batch_answer(const struct service *service, struct http_request *request,
+                  int64_t now_us, struct http_response *response)
+{
+    struct http_batch *it = request->batch;
+    struct json json;
+    bool is_whole = true;
+    json_begin(&json);
+    json_open_array(&json, "results");
+    for (int i = 0; i < it->count; i++) {
+        struct item *item = &it->items[i];
+        if (item->call.op != 0)
+            answer_item(service, item, now_us);
+        if (item->body != NULL)
+            put_answer(&json, item);
+        else
+            is_whole = false; /* no memory */
+    }
+    json_close_array(&json);
+    response->body = json_end(&json, &response->body_len);
+    response->status = 200;
+    response->content_type = HTTP_JSON;
+    if (is_whole && response->body != NULL) {
+        if (!batch_is_for_client(it))
+            batch_end(service, request, true, now_us);
+        return;
+    }
+    free(response->body);
+    batch_end(service, request, false, now_us);
+    problem_respond_overloaded(
+        "not enough memory for the answer; what was granted was released "
+        "again, and the outcome of the others is unknown",
+        request->id, response);
+}

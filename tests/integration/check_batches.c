@@ -1,0 +1,186 @@
+/*
+ * POST /batch: many operations in one request, while nodes, servers and clients
+ * come and go.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "http.h"
+#include "node.h"
+
+enum { N = 5, MANY = 100, TTL_MS = 60000, SHORT_MS = 20000, BODY_MAX = 40000 };
+
+WORLD(world_start_two, N, "--node-timeout-ms 500");
+static struct lock locks[MANY];
+
+SUITE(batches, .timeout_s = 90, WORLD_ONCE);
+
+static void hold(int count, const char *prefix, int ttl_ms)
+{
+    for (int i = 0; i < count; i++) {
+        const char *resource = textf("%s/%d", prefix, i);
+        lock_take(&world.servers[i % 2], resource, ttl_ms, &locks[i]);
+    }
+}
+
+/* The body; each operation is written by put. */
+static const char *make(int count, const char *(*put)(int n))
+{
+    static char body[BODY_MAX];
+    int len = snprintf(body, sizeof body, "{\"operations\":[");
+    for (int i = 0; i < count; i++)
+        len += snprintf(body + len, sizeof body - (size_t)len, "%s%s",
+                        i > 0 ? "," : "", put(i));
+    snprintf(body + len, sizeof body - (size_t)len, "]}");
+    return body;
+}
+
+/* The answer stays until the next one. */
+static const struct answer *ask(int server, const char *body)
+{
+    return HTTP(&world.servers[server], "POST", "/batch", .json = body);
+}
+
+static const char *with_token(const char *operation, int n)
+{
+    return textf("{\"operation\":\"%s\",\"id\":\"%s\",\"token\":\"%s\"",
+                 operation, locks[n].path + strlen("/locks/"), locks[n].token);
+}
+
+static const char *put_extend(int n)
+{
+    return textf("%s,\"ttl_ms\":%d}", with_token("extend", n), TTL_MS);
+}
+
+static const char *put_release(int n)
+{
+    return textf("%s}", with_token("release", n));
+}
+
+static const char *put_acquire(int n)
+{
+    return textf("{\"operation\":\"acquire\",\"resource\":\"taken/%d\","
+                 "\"ttl_ms\":%d,\"idempotency_key\":\"0123456789-%08d\"}",
+                 n, TTL_MS, n);
+}
+
+/* Of three, one of each. */
+static const char *put_mixed(int n)
+{
+    return n % 3 == 0   ? put_acquire(n)
+           : n % 3 == 1 ? put_extend(n)
+                        : put_release(n);
+}
+
+static const json_t *result(const struct answer *answer, int n)
+{
+    const json_t *list = json_object_get(answer->json, "results");
+    const json_t *it = json_array_get(list, (size_t)n);
+    ck_assert_uint_eq(json_object_size(it), 2);
+    return it;
+}
+
+static int status(const struct answer *answer, int n)
+{
+    return (int)json_integer_value(
+        json_object_get(result(answer, n), "status"));
+}
+
+static json_int_t member(const struct answer *answer, int n, const char *name)
+{
+    const json_t *it = result(answer, n);
+    const char *kind = status(answer, n) < 300 ? "grant" : "problem";
+    return json_integer_value(json_object_get(json_object_get(it, kind), name));
+}
+
+static void expect_extended(const struct answer *answer, int n)
+{
+    ck_assert_int_eq(status(answer, n), 200);
+    ck_assert_int_eq(member(answer, n, "fencing_token"), locks[n].number);
+    ck_assert_int_eq(member(answer, n, "ttl_ms"), TTL_MS);
+    ck_assert_int_gt(member(answer, n, "validity_ms"), TTL_MS / 2);
+}
+
+/* They were granted by two servers, and the second one extends them all. */
+TEST(a_hundred_locks_last_longer)
+{
+    hold(MANY, "many", SHORT_MS);
+    const struct answer *answer =
+        answer_expect(ask(1, make(MANY, put_extend)), 200, NULL);
+    for (int i = 0; i < MANY; i++)
+        expect_extended(answer, i);
+    answer =
+        HTTP(&world.servers[0], .method = "GET", .path = locks[MANY - 1].path);
+    ck_assert_int_gt(answer_int(answer, "remaining_ms"), SHORT_MS);
+    answer = answer_expect(ask(0, make(MANY, put_release)), 200, NULL);
+    for (int i = 0; i < MANY; i++)
+        ck_assert_int_eq(status(answer, i), 200);
+    answer = answer_expect(ask(1, make(MANY, put_release)), 200, NULL);
+    for (int i = 0; i < MANY; i++)
+        ck_assert_int_eq(status(answer, i), 404);
+}
+
+TEST(a_hundred_of_each_kind_are_done)
+{
+    hold(MANY, "mixed", SHORT_MS);
+    for (int turn = 0; turn < 2; turn++) { /* a repeat gets the same locks */
+        const struct answer *answer =
+            answer_expect(ask(turn, make(MANY, put_mixed)), 200, NULL);
+        for (int i = 0; i < MANY; i++) {
+            if (i % 3 == 0)
+                ck_assert_int_eq(status(answer, i), turn == 0 ? 201 : 200);
+            else if (i % 3 == 1)
+                expect_extended(answer, i);
+            else if (turn == 0)
+                ck_assert_int_eq(status(answer, i), 200);
+        }
+    }
+    answer_expect(lock_inspect(&world.servers[0], "taken%2F99"), 200, NULL);
+}
+
+TEST(a_paused_node_delays_nobody)
+{
+    hold(3, "paused", TTL_MS);
+    node_pause(&world.nodes[1]);
+    node_pause(&world.nodes[3]);
+    const struct answer *answer =
+        answer_expect(ask(0, make(3, put_extend)), 200, NULL);
+    for (int i = 0; i < 3; i++)
+        expect_extended(answer, i);
+    node_resume(&world.nodes[1]);
+    node_resume(&world.nodes[3]);
+}
+
+TEST(without_a_quorum_each_lock_is_told_so)
+{
+    hold(3, "quorum", TTL_MS);
+    world_pause_nodes(&world, 0, 3);
+    const struct answer *answer =
+        answer_expect(ask(0, make(3, put_extend)), 200, NULL);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(status(answer, i), 503);
+        ck_assert_int_gt(member(answer, i, "retry_after_ms"), 0);
+    }
+    world_resume_nodes(&world, 0, 3);
+    world_wait_ready(&world, 0);
+    answer = ask(0, make(3, put_extend));
+    for (int i = 0; i < 3; i++)
+        expect_extended(answer, i);
+}
+
+/* A lock that somebody else has by now is not taken from him. */
+TEST(what_is_lost_stays_lost)
+{
+    struct lock next;
+    hold(3, "lost", TTL_MS);
+    answer_expect(lock_release(&world.servers[1], &locks[0]), 200, NULL);
+    answer_expect(lock_release(&world.servers[1], &locks[1]), 200, NULL);
+    lock_take(&world.servers[1], "lost/1", TTL_MS, &next);
+    const struct answer *answer =
+        answer_expect(ask(0, make(3, put_extend)), 200, NULL);
+    ck_assert_int_eq(status(answer, 0), 404);
+    ck_assert_int_eq(status(answer, 1), 409);
+    expect_extended(answer, 2);
+    answer_expect(lock_release(&world.servers[0], &next), 200, NULL);
+    answer_expect_free(lock_inspect(&world.servers[0], "lost%2F0"));
+}

@@ -1,0 +1,541 @@
+/*
+ * POST /batch: what the nodes are asked for each operation, and what of it is
+ * told.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "../../../api/access/access.h"
+#include "../../../api/batch.h"
+#include "../../../api/message/body.h"
+#include "../../../server/base/clock.h"
+#include "../../lib/suite/suite.h"
+#include "../starve.h"
+#include "audited.h"
+#include "authtext.h"
+#include "judged.h"
+
+#define OTHER_TOKEN "1795221642000000.00112233445566778899aabbccddeeff01234567"
+#define READER "1795221642000000~8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
+#define OTHER_READER "1795221642000000~00112233445566778899aabbccddeeff01234567"
+#define OF(id, token) "\"id\":\"" id "\",\"token\":\"" token "\"}"
+#define ACQUIRE(name) "{\"operation\":\"acquire\",\"resource\":\"" name "\"}"
+#define SHARE(name)                                                            \
+    "{\"operation\":\"acquire\",\"resource\":\"" name "\",\"mode\":"           \
+    "\"shared\"}"
+#define PERMIT(name)                                                           \
+    "{\"operation\":\"acquire\",\"resource\":\"" name "\",\"limit\":9}"
+#define EXTEND(id, token) "{\"operation\":\"extend\"," OF(id, token)
+#define RELEASE(id, token) "{\"operation\":\"release\"," OF(id, token)
+#define BATCH(operations) "{\"operations\":[" operations "]}"
+#define MIXED                                                                  \
+    BATCH(ACQUIRE("a") "," EXTEND("~Yi9j",                                     \
+                                  ASK_TOKEN) "," RELEASE("c", OTHER_TOKEN))
+
+enum { TEXT_MAX = 16000 };
+
+static bool send_body(const char *body)
+{
+    return ask_send("POST", "/batch", body);
+}
+
+/* All nodes give this vote on the oldest call of this kind that has none. */
+static void vote(enum call_kind kind, int ballot)
+{
+    play_answer_range(kind, 0, PLAY_NODES, ballot);
+}
+
+/* As many nodes as an acquire asks. */
+static void grant(void)
+{
+    for (int i = 0; i < PLAY_NODES; i++)
+        if (play_find(CALL_ACQUIRE, i) != NULL)
+            play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
+}
+
+/* The answer of the n-th operation. */
+static const json_t *answer(size_t n)
+{
+    const json_t *it = json_array_get(ask_member("results"), n);
+    ck_assert_msg(it != NULL, "no answer %d", (int)n);
+    ck_assert_uint_eq(json_object_size(it), 2);
+    return it;
+}
+
+static int status(size_t n)
+{
+    return (int)json_integer_value(json_object_get(answer(n), "status"));
+}
+
+/* What a single call would have been answered. */
+static const json_t *body(size_t n)
+{
+    const json_t *it = answer(n);
+    const json_t *one = json_object_get(it, "grant");
+    if (one == NULL)
+        one = json_object_get(it, "release");
+    if (one == NULL)
+        one = json_object_get(it, "problem");
+    ck_assert_int_eq(one == json_object_get(it, "problem"), status(n) >= 300);
+    return one;
+}
+
+static const char *text(size_t n, const char *member)
+{
+    return json_string_value(json_object_get(body(n), member));
+}
+
+static int64_t number(size_t n, const char *member)
+{
+    return json_integer_value(json_object_get(body(n), member));
+}
+
+SUITE(batches);
+
+/* ---- each its own answer ------------------------------------------------ */
+
+GROUP(answers, .set_up = ask_begin, .tear_down = ask_end);
+
+TEST(each_operation_is_done_as_if_it_were_alone)
+{
+    ck_assert(!send_body(BATCH(
+        "{\"operation\":\"acquire\",\"resource\":\"a\",\"ttl_ms\":3000,"
+        "\"owner\":\"me\"}," EXTEND("~Yi9j",
+                                    ASK_TOKEN) "," RELEASE("c", OTHER_TOKEN))));
+    ck_assert_int_eq(play_count(CALL_ACQUIRE), PLAY_NODES);
+    ck_assert_int_eq(play_count(CALL_EXTEND), PLAY_NODES);
+    ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
+    ck_assert(span_is(play_find(CALL_ACQUIRE, 0)->call.resource, "a"));
+    ck_assert(span_is(play_find(CALL_EXTEND, 0)->call.resource, "b/c"));
+    ck_assert_str_eq(play_find(CALL_EXTEND, 0)->token, ASK_TOKEN);
+    ck_assert(span_is(play_find(CALL_RELEASE, 0)->call.resource, "c"));
+    ck_assert_str_eq(play_find(CALL_RELEASE, 0)->token, OTHER_TOKEN);
+    vote(CALL_RELEASE, VOTE_DELETED);
+    vote(CALL_EXTEND, VOTE_EXTENDED);
+    grant();
+    ask_expect_now(200, NULL);
+    ck_assert_uint_eq(json_array_size(ask_member("results")), 3);
+    ck_assert_int_eq(status(0), 201);
+    ck_assert_str_eq(text(0, "id"), "a");
+    ck_assert_str_eq(text(0, "owner"), "me");
+    ck_assert_int_eq(number(0, "ttl_ms"), 3000);
+    ck_assert_int_eq(status(1), 200);
+    ck_assert_str_eq(text(1, "resource"), "b/c");
+    ck_assert_str_eq(text(1, "token"), ASK_TOKEN);
+    ck_assert_int_eq(number(1, "ttl_ms"), ASK_DEFAULT_TTL_MS);
+    ck_assert_int_eq(status(2), 200);
+    ck_assert_str_eq(text(2, "id"), "c");
+    ck_assert_ptr_nonnull(json_object_get(answer(2), "release"));
+    ck_assert_str_eq(ask.response.location, "");
+}
+
+/* Open until the answer was written whole. */
+TEST(a_grant_stays_until_it_was_read_and_others_end)
+{
+    ck_assert(!send_body(MIXED));
+    grant();
+    vote(CALL_EXTEND, VOTE_EXTENDED);
+    vote(CALL_RELEASE, VOTE_DELETED);
+    ask_answer(play.now_us);
+    ck_assert_ptr_nonnull(ask.request.batch);
+    ck_assert(batch_is_for_client(ask.request.batch));
+    ck_assert(!batch_goes_on(ask.request.batch));
+    int released = play_count(CALL_RELEASE);
+    batch_end(&ask.service, &ask.request, true, play.now_us);
+    ck_assert_int_eq(play_count(CALL_RELEASE), released);
+    ck_assert_ptr_null(ask.request.batch);
+}
+
+TEST(a_failure_does_not_stop_the_others)
+{
+    ck_assert(!send_body(MIXED));
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_answer_held(CALL_ACQUIRE, i, OTHER_TOKEN);
+    vote(CALL_EXTEND, VOTE_FREE);
+    vote(CALL_RELEASE, VOTE_HELD);
+    ask_expect_now(200, NULL);
+    ck_assert_int_eq(status(0), 409);
+    ck_assert_str_eq(text(0, "code"), "lock_held");
+    ck_assert_int_gt(number(0, "retry_after_ms"), 0);
+    ck_assert_str_eq(text(1, "code"), "lock_not_found");
+    ck_assert_str_eq(text(1, "id"), "~Yi9j");
+    ck_assert_str_eq(text(1, "request_id"), "r-1");
+    ck_assert_str_eq(text(2, "code"), "not_owner");
+    ask_expect_closed();
+    ck_assert_ptr_null(ask.request.batch);
+}
+
+#define BAD_ID EXTEND("~~", ASK_TOKEN)
+#define BAD_TOKEN RELEASE("b", "1")
+#define BAD_KEY                                                                \
+    "{\"operation\":\"acquire\",\"resource\":\"k\",\"idempotency_key\":\"1\"}"
+
+TEST(a_bad_operation_does_not_stop_the_others)
+{
+    ck_assert(!send_body(BATCH(
+        BAD_ID "," EXTEND("a", ASK_TOKEN) "," BAD_TOKEN "," BAD_KEY ",7")));
+    ck_assert_int_eq(play_count(CALL_EXTEND), PLAY_NODES);
+    ck_assert_int_eq(play.sent_count, PLAY_NODES);
+    ck_assert_int_eq(ask.request.answers_due, 1);
+    vote(CALL_EXTEND, VOTE_EXTENDED);
+    ask_expect_now(200, NULL);
+    ck_assert_str_eq(text(0, "code"), "invalid_request");
+    ck_assert_int_eq(status(1), 200);
+    for (size_t i = 2; i < 5; i++)
+        ck_assert_int_eq(status(i), 400);
+    ck_assert_str_eq(ask_text("results.0.problem.errors.0.pointer"),
+                     "/operations/0/id");
+    ck_assert_str_eq(ask_text("results.2.problem.errors.0.pointer"),
+                     "/operations/2/token");
+    ck_assert_str_eq(ask_text("results.3.problem.errors.0.pointer"),
+                     "/operations/3/idempotency_key");
+    ck_assert_str_eq(ask_text("results.4.problem.errors.0.pointer"),
+                     "/operations/4");
+}
+
+TEST(where_nothing_is_asked_of_the_nodes_the_answer_is_there)
+{
+    ck_assert(send_body(BATCH(BAD_ID "," BAD_TOKEN)));
+    ask_expect(200, NULL);
+    ck_assert_uint_eq(json_array_size(ask_member("results")), 2);
+    ck_assert_int_eq(play.sent_count, 0);
+    ck_assert_ptr_null(ask.request.batch);
+}
+
+/* As the front does. */
+static void note_answer(void *client)
+{
+    (void)client;
+    ask.request.answers_due--;
+}
+
+TEST(where_all_outcomes_are_known_at_once_the_answer_is_there)
+{
+    for (int i = 0; i < 3; i++)
+        play.is_refusing[i] = true;
+    play.on_answer = note_answer;
+    ck_assert(
+        send_body(BATCH(EXTEND("a", ASK_TOKEN) "," EXTEND("b", OTHER_TOKEN))));
+    for (size_t i = 0; i < 2; i++)
+        ck_assert_str_eq(text(i, "code"), "no_quorum");
+}
+
+TEST(each_has_its_own_key)
+{
+    static const char keyed[] =
+        BATCH("{\"operation\":\"acquire\",\"resource\":\"a\","
+              "\"idempotency_key\":\"0123456789abcdef\"},"
+              "{\"operation\":\"acquire\",\"resource\":\"b\"}");
+    ck_assert(!send_body(keyed));
+    ck_assert_ptr_nonnull(strchr(play.sent[0].token, '+'));
+    ck_assert_ptr_null(strchr(play.sent[PLAY_NODES].token, '+'));
+}
+
+static const struct {
+    const char *name, *value, *pointer;
+} headers[] = {
+    {"key", "0123456789abcdef", "/Idempotency-Key"},
+    {"token", ASK_TOKEN, "/X-Lock-Token"},
+};
+
+TEST_EACH(what_a_head_says_of_one_operation_is_refused, headers)
+{
+    struct span value = span_of(headers[_i].value);
+    if (_i == 0)
+        ask.request.call.idempotency_key = value;
+    else
+        ask.request.call.lock_token = value;
+    ck_assert(send_body(MIXED));
+    ask_expect(400, "invalid_request");
+    ask_expect_pointer("header", headers[_i].pointer);
+    ck_assert_int_eq(play.sent_count, 0);
+}
+
+TEST(a_body_that_is_wrong_does_nothing)
+{
+    ck_assert(send_body("{\"operations\":[],\"a\":1}"));
+    ask_expect(400, "invalid_request");
+    ck_assert_int_eq(play.sent_count, 0);
+    ask_anew();
+    ask.request.content_type = span_of("text/plain");
+    ck_assert(send_body(MIXED));
+    ask_expect(415, "unsupported_media_type");
+    ck_assert_int_eq(play.sent_count, 0);
+}
+
+TEST(a_drained_server_grants_nothing_and_extends)
+{
+    ask.service.is_drained = true;
+    ck_assert(!send_body(MIXED));
+    ck_assert_int_eq(play_count(CALL_ACQUIRE), 0);
+    vote(CALL_EXTEND, VOTE_EXTENDED);
+    vote(CALL_RELEASE, VOTE_DELETED);
+    ask_answer(play.now_us);
+    ck_assert_str_eq(text(0, "code"), "shutting_down");
+    ck_assert_int_eq(status(1), 200);
+}
+
+TEST(one_that_is_abandoned_leaves_no_operation)
+{
+    ck_assert(!send_body(MIXED));
+    grant();
+    ck_assert_int_eq(engine_in_flight(play.engine), 2);
+    batch_end(&ask.service, &ask.request, false, play.now_us);
+    ck_assert_ptr_null(ask.request.batch);
+    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+    ck_assert_uint_eq(play.metrics.undelivered_grants, 1);
+}
+
+/* Each allocation fails once: each operation has an answer, or all have none,
+ * and then nothing is left of what was granted. */
+TEST_RANGE(without_memory_nothing_is_kept, 1, 60)
+{
+    starve = (struct starve){.is_on = true, .left = _i};
+    bool is_answered = send_body(MIXED);
+    starve.is_on = false;
+    if (!is_answered) {
+        grant();
+        if (play_find(CALL_EXTEND, 0) != NULL)
+            vote(CALL_EXTEND, VOTE_EXTENDED);
+        if (play_find(CALL_RELEASE, 0) != NULL)
+            vote(CALL_RELEASE, VOTE_DELETED);
+        starve.is_on = starve.left > 0;
+        ask_answer(play.now_us);
+        starve.is_on = false;
+    }
+    if (ask.response.status == 200) {
+        for (size_t i = 0; i < 3; i++)
+            ck_assert(status(i) < 300 ||
+                      strcmp(text(i, "code"), "overloaded") == 0);
+    } else if (ask.response.body != NULL) {
+        ask_expect(503, "overloaded");
+    }
+    if (ask.request.batch != NULL)
+        batch_end(&ask.service, &ask.request, true, play.now_us);
+    ck_assert_int_eq(engine_in_flight(play.engine), 0);
+}
+
+/* ---- two operations of one lock ----------------------------------------- */
+
+static const struct {
+    const char *operations;
+    const char *pointer; /* NULL: they do not clash */
+} clashes[] = {
+    {ACQUIRE("a") "," ACQUIRE("b"), NULL},
+    {ACQUIRE("a") "," ACQUIRE("b") "," ACQUIRE("a"), "/operations/2"},
+    {ACQUIRE("a") "," RELEASE("a", ASK_TOKEN), "/operations/1"},
+    {RELEASE("a", ASK_TOKEN) "," EXTEND("a", OTHER_TOKEN), "/operations/1"},
+    {"{\"operation\":\"acquire\",\"resources\":[\"b\",\"a\"]}," ACQUIRE("b"),
+     "/operations/1"},
+    {ACQUIRE("c") ",{\"operation\":\"acquire\",\"resources\":[\"b\",\"c\"]}"
+                  "," ACQUIRE("b"),
+     "/operations/1"},
+    {SHARE("a") "," SHARE("a") "," EXTEND("a", READER), NULL},
+    {SHARE("a") "," EXTEND("a", ASK_TOKEN), "/operations/1"},
+    {SHARE("a") "," ACQUIRE("a"), "/operations/1"},
+    {EXTEND("a", READER) "," RELEASE("a", OTHER_READER), NULL},
+    {EXTEND("a", READER) "," RELEASE("a", READER), "/operations/1"},
+    {EXTEND("a", READER) "," RELEASE("b", READER), "/operations/1"},
+    /* its other form */
+    {EXTEND("a", READER) "," RELEASE("b", ASK_TOKEN), "/operations/1"},
+    {PERMIT("a") "," PERMIT("a") "," PERMIT("a"), NULL},
+    {PERMIT("a") "," ACQUIRE("a"), "/operations/1"},
+    {PERMIT("a") "," SHARE("a"), "/operations/1"},
+    /* what is refused is of no lock */
+    {ACQUIRE("a") ",{\"operation\":\"acquire\",\"resource\":\"a\","
+                  "\"ttl_ms\":1}",
+     NULL},
+};
+
+GROUP(clashes, .set_up = ask_begin, .tear_down = ask_end);
+
+TEST_EACH(two_operations_of_one_lock_are_refused_and_nothing_is_done, clashes)
+{
+    bool is_answered =
+        send_body(textf("{\"operations\":[%s]}", clashes[_i].operations));
+    if (clashes[_i].pointer == NULL) {
+        ck_assert(!is_answered);
+        ck_assert_int_gt(play.sent_count, 0);
+        return;
+    }
+    ck_assert(is_answered);
+    ask_expect(400, "invalid_request");
+    ask_expect_pointer("body", clashes[_i].pointer);
+    ck_assert_int_eq(play.sent_count, 0);
+    ck_assert_ptr_null(ask.request.batch);
+}
+
+TEST(the_first_of_the_two_is_told)
+{
+    ck_assert(send_body(BATCH(
+        ACQUIRE("b") "," ACQUIRE("a") "," ACQUIRE("c") "," ACQUIRE("a"))));
+    ask_expect_detail(
+        "this operation and operations/1 are of one lock; send one of them in "
+        "another request");
+}
+
+/* ---- who may ------------------------------------------------------------ */
+
+static void tear_down_judged(void)
+{
+    ask_anew();
+    judged_end();
+}
+
+static const char *many(int count)
+{
+    static char body[TEXT_MAX];
+    int len = snprintf(body, sizeof body, "{\"operations\":[");
+    for (int i = 0; i < count; i++)
+        len += snprintf(body + len, sizeof body - (size_t)len,
+                        "%s{\"operation\":\"acquire\",\"resource\":\"a%d\"}",
+                        i > 0 ? "," : "", i);
+    snprintf(body + len, sizeof body - (size_t)len, "]}");
+    return body;
+}
+
+static const struct refusal *admit(void)
+{
+    (void)judged_admit("POST", "/batch", "Bearer secret");
+    return &ask.caller.refusal;
+}
+
+GROUP(rights, .set_up = ask_begin, .tear_down = tear_down_judged);
+
+TEST(it_needs_the_scope_lock)
+{
+    judged_use("a " AUTHTEXT_SECRET " read,admin prefix=*\n");
+    ck_assert_int_eq(admit()->code, (int)PROBLEM_FORBIDDEN);
+}
+
+TEST(a_lock_outside_of_the_prefixes_is_refused_alone)
+{
+    judged_use("a " AUTHTEXT_SECRET " lock prefix=b/\n");
+    ck_assert_ptr_null(admit()->detail);
+    ck_assert(!send_body(MIXED));
+    ck_assert_int_eq(play_count(CALL_EXTEND), PLAY_NODES);
+    ck_assert_int_eq(play.sent_count, PLAY_NODES);
+    vote(CALL_EXTEND, VOTE_EXTENDED);
+    ask_expect_now(200, NULL);
+    ck_assert_str_eq(text(0, "code"), "forbidden");
+    ck_assert_int_eq(status(1), 200);
+    ck_assert_str_eq(text(2, "code"), "forbidden");
+    authtext_expect_metric(judged_access, play.now_us,
+                           "redlockd_identity_requests_total{identity=\"a\","
+                           "result=\"forbidden\"} 2\n");
+    authtext_expect_metric(judged_access, play.now_us,
+                           "redlockd_identity_requests_total{identity=\"a\","
+                           "result=\"allowed\"} 1\n");
+}
+
+TEST(locks_beyond_those_that_it_may_hold_are_refused_alone)
+{
+    judged_use("a " AUTHTEXT_SECRET " lock prefix=* locks=2\n");
+    ck_assert_ptr_null(admit()->detail);
+    ck_assert(!send_body(many(3)));
+    ck_assert_int_eq(play_count(CALL_ACQUIRE), 2 * PLAY_NODES);
+    grant();
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_answer_held(CALL_ACQUIRE, i, OTHER_TOKEN);
+    ask_answer(play.now_us);
+    ck_assert_int_eq(status(0), 201);
+    ck_assert_str_eq(text(1, "code"), "lock_held");
+    ck_assert_str_eq(text(2, "code"), "lock_quota_exceeded");
+    batch_end(&ask.service, &ask.request, true, play.now_us);
+    authtext_expect_metric(judged_access, play.now_us,
+                           "redlockd_identity_locks{identity=\"a\"} 1\n");
+}
+
+TEST(a_grant_that_is_not_written_counts_as_no_lock)
+{
+    judged_use("a " AUTHTEXT_SECRET " lock prefix=* locks=2\n");
+    ck_assert_ptr_null(admit()->detail);
+    ck_assert(!send_body(many(1)));
+    grant();
+    ask_answer(play.now_us);
+    batch_end(&ask.service, &ask.request, false, play.now_us);
+    authtext_expect_metric(judged_access, play.now_us,
+                           "redlockd_identity_locks{identity=\"a\"} 0\n");
+}
+
+/* Each is a request; those beyond the burst are refused, and the others not. */
+TEST(each_is_charged_as_far_as_the_burst_goes)
+{
+    judged_use("a " AUTHTEXT_SECRET " lock prefix=* rate=5\n");
+    ck_assert_ptr_null(admit()->detail);
+    ck_assert(!send_body(many(8)));
+    ck_assert_int_eq(play_count(CALL_ACQUIRE), 5 * PLAY_NODES);
+    for (int i = 0; i < 5; i++)
+        grant();
+    ask_answer(play.now_us);
+    for (size_t i = 0; i < 8; i++) {
+        ck_assert_int_eq(status(i), i < 5 ? 201 : 429);
+        if (i >= 5)
+            ck_assert_int_gt(number(i, "retry_after_ms"), 0);
+    }
+    ck_assert_str_eq(text(5, "code"), "rate_limited");
+    batch_end(&ask.service, &ask.request, true, play.now_us);
+    ask_anew();
+    ck_assert_int_eq(admit()->code, (int)PROBLEM_RATE_LIMITED);
+}
+
+/* As it would be alone. */
+TEST(a_bad_operation_is_charged_too)
+{
+    judged_use("a " AUTHTEXT_SECRET " lock prefix=* rate=2\n");
+    play.now_us = clock_now_us();
+    ck_assert_ptr_null(admit()->detail);
+    ck_assert(send_body(BATCH("7,7,7")));
+    ck_assert_int_eq(status(1), 400);
+    ck_assert_int_eq(status(2), 429);
+}
+
+/* What let it in does not hold any more. */
+TEST(an_acquire_that_lost_its_right_is_undone_alone)
+{
+    judged_use("a " AUTHTEXT_SECRET " lock prefix=*\n");
+    ck_assert_ptr_null(admit()->detail);
+    ck_assert(!send_body(many(2)));
+    grant();
+    grant();
+    judged_change("a " AUTHTEXT_SECRET " lock prefix=a1\n");
+    ask_answer(play.now_us);
+    ck_assert_str_eq(text(0, "code"), "forbidden");
+    ck_assert_int_eq(status(1), 201);
+    ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
+    ck_assert(span_is(play_find(CALL_RELEASE, 0)->call.resource, "a0"));
+}
+
+/* ---- the audit log ------------------------------------------------------ */
+
+GROUP(audit, .set_up = audited_begin, .tear_down = audited_end);
+
+TEST(each_operation_has_its_line)
+{
+    ck_assert(!send_body(MIXED));
+    grant();
+    vote(CALL_EXTEND, VOTE_FREE);
+    vote(CALL_RELEASE, VOTE_DELETED);
+    ask_answer(play.now_us);
+    ck_assert_int_eq(audited_count(audited.path), 3);
+    ck_assert_has(audited_line(audited.path, 0), "\"event\":\"grant\"");
+    ck_assert_has(audited_line(audited.path, 1), "\"id\":\"~Yi9j\"");
+    ck_assert_has(audited_line(audited.path, 1), "lock_not_found");
+    ck_assert_has(audited_line(audited.path, 2), "\"call\":\"release\"");
+    batch_end(&ask.service, &ask.request, true, play.now_us);
+}
+
+TEST(what_is_undone_has_a_line_and_what_went_on_as_well)
+{
+    ck_assert(!send_body(MIXED));
+    grant();
+    vote(CALL_EXTEND, VOTE_EXTENDED);
+    ck_assert(!batch_leave(&ask.service, &ask.request));
+    ck_assert_int_eq(audited_count(audited.path), 1);
+    ck_assert_has(audited_line(audited.path, 0), "\"event\":\"undelivered\"");
+    vote(CALL_RELEASE, VOTE_DELETED);
+    batch_end(&ask.service, &ask.request, false, play.now_us);
+    ck_assert_int_eq(audited_count(audited.path), 3);
+    ck_assert_has(audited_line(audited.path, 1), "\"event\":\"extend\"");
+    ck_assert_has(audited_line(audited.path, 2), "\"event\":\"release\"");
+}
