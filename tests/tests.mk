@@ -1,7 +1,7 @@
 # Everything that tests, measures or checks redlockd; included by ../Makefile
 
 .PHONY: test gate nightly check-tools release-check tests unit integration sim sim-long long readme runbooks asan lint analyse bench-tools \
-        bench bench-contention bench-fairness bench-heartbeat bench-watches bench-permits bench-readers bench-peers bench-clients bench-scale bench-fsync bench-flood bench-forgetting \
+        bench bench-contention bench-fairness bench-batch bench-watches bench-permits bench-readers bench-peers bench-clients bench-scale bench-fsync bench-flood bench-forgetting \
         bench-tenants bench-profile bench-options bench-tls soak crowd leavers compose-test deb-test fresh production \
         openapi-test generators page-test rights interop \
         neighbours python-test node-test go-test ctl-test examples examples-broken nemesis \
@@ -216,8 +216,8 @@ bench-permits: ## Permits of a pool beside ordinary locks; PAIRS=3 CLIENTS=64
 bench-readers: ## Shared locks beside exclusive ones; PAIRS=3 CLIENTS=64
 	$(call measure,bench,readers)
 
-bench-heartbeat: ## A heartbeat of 100 locks beside single extends; PAIRS=7 ROUNDS=40
-	$(call measure,bench,heartbeat)
+bench-batch: ## A batch of 100 extends beside single ones; PAIRS=7 ROUNDS=40
+	$(call measure,bench,batch)
 
 bench-watches: ## How soon watches tell, what 10,000 cost; SCENES="own crowd"
 	$(call measure,bench,watches $(SCENES))

@@ -133,7 +133,7 @@ NIGHTLY = [
     night("bench-fairness"),
     night("bench-permits"),
     night("bench-readers"),
-    night("bench-heartbeat"),
+    night("bench-batch"),
     night("bench-watches"),
     night("bench-peers", hours=2),
     night("bench-clients"),

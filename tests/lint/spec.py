@@ -122,12 +122,13 @@ def names_of(schema):
 
 def check_members():
     for call, names in (("acquire", ["AcquireRequest"]),
-                        ("extend", ["ExtendRequest"]),
-                        ("heartbeat", ["HeartbeatRequest"]),
-                        ("lock of a heartbeat", ["HeldLock"])):
+                        ("extend", ["ExtendRequest"])):
         same(" and ".join(names),
              {name for schema in names for name in schemas[schema]["properties"]},
              set(tables["members"][call]))
+    same("BatchOperation", set(schemas["BatchOperation"]["properties"]),
+         set().union(*(names for call, names in tables["members"].items()
+                       if call.endswith(" in a batch"))))
     for name in sorted({key.split()[0] for key in answers}):
         written = [value for key, value in answers.items()
                    if key.split()[0] == name]
@@ -160,9 +161,9 @@ def check_limits():
                              limits["key_min"]),
         "the longest key": (schemas["IdempotencyKey"]["maxLength"],
                             limits["key_max"]),
-        "locks of a heartbeat": (
-            schemas["HeartbeatRequest"]["properties"]["locks"]["maxItems"],
-            limits["heartbeat_locks"]),
+        "operations of a batch": (
+            schemas["BatchRequest"]["properties"]["operations"]["maxItems"],
+            limits["batch_operations"]),
         "token": (schemas["LockToken"]["maxLength"], limits["token"]),
         "owner": (schemas["Owner"]["maxLength"], limits["owner"]),
         "id": (schemas["Id"]["maxLength"], limits["id"]),
@@ -177,7 +178,7 @@ def check_limits():
     for what, (in_spec, in_code) in wanted.items():
         if in_spec != in_code:
             complain(f"{what} is {in_code} in the code, not {in_spec}")
-    for name in ("body", "heartbeat_body"):
+    for name in ("body", "batch_body"):
         if f"{limits[name]} bytes" not in str(spec["components"]["responses"]):
             complain(f"BodyTooLarge does not tell {limits[name]} bytes")
     if f"{limits['resources_bytes']:,} bytes" not in \
@@ -280,6 +281,7 @@ def texts():
     """The texts in the code, as patterns: a conversion is any text."""
     yield from (re.escape(vote["detail"]) for vote in tables["votes"])
     for name in ("api/access/access.c",
+                 "api/batch.c",
                  "api/message/body.c",
                  "api/message/head.c",
                  "api/message/problem.c",
@@ -402,7 +404,7 @@ def check_objects():
     """Each has a name here, or each generator makes up one of its own. Each
     says whether it may have more members: some generators take silence for no,
     and their clients then fail at what a later version adds."""
-    asked = {"AcquireRequest", "ExtendRequest", "HeartbeatRequest", "HeldLock"}
+    asked = {"AcquireRequest", "ExtendRequest", "BatchRequest", "BatchOperation"}
     for where, node in below("#", spec):
         name = where.removeprefix("#/components/schemas/")
         if name not in schemas:

@@ -133,6 +133,9 @@ static void put_members(struct json *json)
     put_call_members(json, LOCK_EXTEND, "extend in a batch", body_item_member);
     put_call_members(json, LOCK_RELEASE, "release in a batch",
                      body_item_member);
+    json_open_array(json, "batch");
+    json_put_text(json, NULL, span_of("operations"));
+    json_close_array(json);
     json_close_object(json);
 }
 

@@ -188,10 +188,10 @@ def of_server(given: Given, have: dict[tuple[str, str], Row]) -> Iterator[str]:
                 if name.startswith("Problem")]
     others = [one for name, one in given.answers.items()
               if not name.startswith("Problem")]
-    beat = set(re.findall(r'"(\w+)"', " ".join(re.findall(
-        r"json_(?:put|open)\w*\([^;]*;", text["api/heartbeat.c"]))))
+    batch = set(re.findall(r'"(\w+)"', " ".join(re.findall(
+        r"(?:json_(?:put|open)\w*\(|\*name = )[^;]*;", text["api/batch.c"]))))
     yield from differ("api/message/render.c", "member of an answer",
-                      members_of(others) | beat, names_at(members, "answer"))
+                      members_of(others) | batch, names_at(members, "answer"))
     yield from differ("api/message/problem.c", "member",
                       members_of(problems), names_at(members, "problem"))
     yield from differ("api/message/route.c", "query",
@@ -371,7 +371,7 @@ def test(given: Given) -> None:
 
 
 def read() -> Given:
-    paths = [CLIENTS, "api/heartbeat.c", "api/message/route.c",
+    paths = [CLIENTS, "api/batch.c", "api/message/route.c",
              "api/message/head.c", "api/message/http.c"]
     for pattern in ("api/clients/python/src/redlockd/*.py",
                     "api/clients/node/src/*.js", "api/clients/go/*.go",

@@ -24,11 +24,6 @@ ACCESS = [
                "            return IDENTITIES_SEVERAL;\n",
                "        if (found >= 0)\n"
                "            return found;\n")], tests="identities"),
-    Defect("a heartbeat at the price of one request", "unit",
-           "it_counts_as_many_requests_as_it_has_locks", [Edit(
-               "api/heartbeat.c",
-               "&request->call, list.count - 1,", "&request->call, 0,")],
-           tests="heartbeat"),
     Defect("a list at the price of a page of usual size", "unit",
            "a_list_counts_as_several_requests", [Edit(
                "api/message/http.c",

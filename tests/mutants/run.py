@@ -3,10 +3,11 @@
 
   run.py [--seconds 180] [--only TEXT] [--tls] [--check]
 
-Each defect of access.py, defects.py, earlier.py, permits.py, readers.py and visits.py is
-built in a copy of its own; the copy's simulator runs seed after seed, or the nemesis runs
-against its server, until the invariant falls that the defect is known to break.
-The same seed must then hold without the defect. Where no invariant falls,
+Each defect of access.py, batches.py, defects.py, earlier.py, permits.py,
+readers.py and visits.py is built in a copy of its own; the copy's simulator
+runs seed after seed, or the nemesis runs against its server, until the
+invariant falls that the defect is known to break. The same seed must then hold
+without the defect. Where no invariant falls,
 differ sees that a script does something else than the simulator's node. What
 few seeds could show is left to a unit test. Of a rule that the code has twice
 over, the model is searched instead, with the rule and without it.
@@ -27,6 +28,7 @@ import time
 from collections.abc import Iterable
 
 from access import ACCESS
+from batches import BATCHES
 from defects import DEFECTS, Defect, Edit
 from earlier import EARLIER
 from permits import PERMITS
@@ -210,7 +212,8 @@ def main() -> None:
     parser.add_argument("--tls", action="store_true")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    every = ACCESS + DEFECTS + EARLIER + PERMITS + READERS + VISITS
+    every = (ACCESS + BATCHES + DEFECTS + EARLIER + PERMITS + READERS +
+             VISITS)
     for defect in every:
         edited(defect.name, defect.edits)
     if options.check:

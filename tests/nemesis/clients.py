@@ -34,7 +34,7 @@ KEYED = 0.25       # … of acquires with an Idempotency-Key; of these:
 TWICE = 0.15       # … that are sent twice at once
 UNREAD = 0.25      # … that are sent again although they were granted
 REPEATS = 4        # at most
-HEARTBEATS = 0.3   # share of extends that go with others in one request
+BATCHED = 0.3      # share of calls that go with others in one request
 MADE_UP = f"{1795221641865000}.{0:040x}"  # a token of no lock
 LENT = 0.1         # share of calls about a lock by whoever has its token
 BODIES = 0.2       # share of extends and releases with the token in the body
@@ -59,6 +59,23 @@ def is_slow(resources: tuple[str, ...]) -> bool:
 def is_read(name: str) -> bool:
     """Two thirds of what is locked, slow or not, is also locked by readers."""
     return int(name[-1]) % 3 != 0
+
+
+def batch_of(call: Call, head: str, body: dict) -> tuple[str, dict]:
+    """The call among others, in one request."""
+    fields = {"operation": EXTEND if call.op == UPGRADE else call.op, **body}
+    if call.op != ACQUIRE:
+        fields["id"] = lock_id(call.resources)
+    line, *headers = head.splitlines(keepends=True)
+    for header in list(headers):
+        if header.startswith("Idempotency-Key: "):
+            headers.remove(header)
+            fields["idempotency_key"] = call.key
+    assert call.others is not None
+    operations = [*call.others]
+    operations.insert(call.place, fields)
+    return "".join(["POST /batch HTTP/1.1\r\n", *headers]), \
+        {"operations": operations}
 
 
 @dataclass(frozen=True)
@@ -249,6 +266,7 @@ class Client(Job):
             if call.server == before.server:
                 call.server = (call.server + 1) % len(self.connections)
         call.ttl_ms = self._draw_ttl_ms(call)
+        self._draw_others(call)
         return call
 
     def _ask(self, call: Call, want: Want, connection: Connection | None = None,
@@ -302,10 +320,8 @@ class Client(Job):
                 (mode == SHARED and self.rng.random() < 0.5):
             body["mode"] = mode
         head = f"PUT /locks/{lock_id(resources)}/extend HTTP/1.1\r\n"
-        if "mode" not in body and self.rng.random() < HEARTBEATS:
-            head = "PUT /locks HTTP/1.1\r\n"
-            body["locks"] = self._draw_heartbeat(call, grant.token)
-        elif self.rng.random() < BODIES:
+        self._draw_others(call)
+        if call.others is not None or self.rng.random() < BODIES:
             body["token"] = grant.token
         else:
             head += f"X-Lock-Token: {grant.token}\r\n"
@@ -313,19 +329,28 @@ class Client(Job):
         token = members.get("token", "") if call.is_won else ""
         return call, Grant(grant.call, token, mode) if token else grant
 
-    def _draw_heartbeat(self, call: Call, token: str) -> list[dict[str, str]]:
-        """The lock, among others that are not this client's."""
-        locks = [{"id": lock_id((self.draw_name(),)), "token": MADE_UP}
-                 for _ in range(self.rng.randint(0, 5))]
-        call.place = self.rng.randint(0, len(locks))
-        locks.insert(call.place, {"id": lock_id(call.resources),
-                                  "token": token})
-        return locks
+    def _draw_others(self, call: Call) -> None:
+        """Mostly none: then it is sent alone. What others ask in the same
+        request is about other locks, which nobody has or wants."""
+        if call.wait_ms or self.rng.random() >= BATCHED:
+            return
+        call.others = []
+        for i in range(self.rng.randint(0, 5)):
+            name = f"other{self.index}.{i}"
+            if self.rng.random() < 0.4:
+                call.others.append({"operation": ACQUIRE, "resource": name,
+                                    "ttl_ms": TTL_MIN_MS})
+            else:
+                call.others.append({
+                    "operation": self.rng.choice((EXTEND, RELEASE)),
+                    "id": lock_id((name,)), "token": f"{MADE_UP}.{i}"})
+        call.place = self.rng.randint(0, len(call.others))
 
     def release(self, grant: Grant) -> Call:
         call = self._note_about(RELEASE, grant.call, grant.mode)
         head = f"DELETE /locks/{lock_id(call.resources)} HTTP/1.1\r\n"
-        is_inside = self.rng.random() < BODIES
+        self._draw_others(call)
+        is_inside = call.others is not None or self.rng.random() < BODIES
         if not is_inside:
             head += f"X-Lock-Token: {grant.token}\r\n"
         self.ask(call, head, {"token": grant.token} if is_inside else None,
@@ -348,6 +373,8 @@ class Client(Job):
     def _send(self, call: Call, head: str, body: dict | None,
               connection: Connection, leave: Leave | None) -> dict:
         """Notes the call before it is sent: a release ends belief then."""
+        if call.others is not None:
+            head, body = batch_of(call, head, body or {})
         text = json.dumps(body).encode() if body is not None else b""
         self.world.goes_on.wait(SILENT_S)
         call.sent = now()

@@ -216,10 +216,12 @@ class Connection:
                 raise ConnectionResetError
             raise ValueError(f"{status} {self.taken[end + 4:][:80]!r}")
         members = json.loads(self.taken[end + 4:])
-        if call.op == EXTEND and "locks" in members:  # of a heartbeat
-            item = members["locks"][call.place]
-            status = item["status"]
-            members = item["grant" if status == 200 else "problem"]
+        if call.others is not None and "results" in members:
+            if len(members["results"]) != len(call.others) + 1:
+                raise ValueError(f"{len(members['results'])} results")
+            item = members["results"][call.place]
+            status = item.pop("status")
+            [members] = item.values()
         call.status = status
         call.code = members.get("code", "")
         call.elapsed_ms = members.get("elapsed_ms", 0)

@@ -11,7 +11,11 @@ DRAWN: dict[str, tuple[str, ...]] = {
     "acquireLock": ("Idempotency-Key", "resource", "resources", "ttl_ms",
                     "wait_ms", "owner", "mode", "limit", "permits"),
     "extendLock": ("X-Lock-Token", "token", "ttl_ms", "mode"),
-    "extendLocks": ("locks", "ttl_ms"),
+    "runBatch": ("operations", "operations.operation", "operations.id",
+                 "operations.token", "operations.resource",
+                 "operations.resources", "operations.ttl_ms",
+                 "operations.owner", "operations.mode", "operations.limit",
+                 "operations.permits", "operations.idempotency_key"),
     "releaseLock": ("X-Lock-Token", "token", "force"),
     "getLock": ("after", "wait_ms"),
     "getPool": ("limit",),
@@ -30,7 +34,7 @@ DRAWN: dict[str, tuple[str, ...]] = {
 HEADERS = {"idempotency-key": "Idempotency-Key",
            "x-lock-token": "X-Lock-Token"}
 LOCK = {"GET": "getLock", "DELETE": "releaseLock"}
-LOCKS = {"GET": "listLocks", "POST": "acquireLock", "PUT": "extendLocks"}
+LOCKS = {"GET": "listLocks", "POST": "acquireLock"}
 PAGES = {"/nodes": "listNodes", "/livez": "getLiveness",
          "/readyz": "getReadiness", "/metrics": "getMetrics",
          "/openapi.yaml": "getOpenapi", "/docs": "getDocs", "/": "getPage",
@@ -42,6 +46,8 @@ def operation(method: str, path: str) -> str:
     """As openapi.yaml calls it."""
     if path == "/locks":
         return LOCKS[method]
+    if path == "/batch":
+        return "runBatch"
     if path.startswith("/pools/"):
         return "getPool"
     if path.startswith("/locks/"):
@@ -57,6 +63,8 @@ def asked(head: str, body: dict | None) -> tuple[str, set[str]]:
     names = {header.partition(":")[0].lower() for header in headers}
     fields = {HEADERS[name] for name in names if name in HEADERS}
     fields |= {name for name, _ in parse_qsl(query, keep_blank_values=True)}
+    fields |= {f"operations.{name}" for one in (body or {}).get("operations", ())
+               for name in one}
     return operation(method, path), fields | set(body or ())
 
 

@@ -46,11 +46,11 @@ def test_missing() -> None:
     """What the table says and nobody asks is named."""
     drawn = Drawn()
     drawn.note("GET /nodes HTTP/1.1\r\n", None)
-    drawn.note("PUT /locks HTTP/1.1\r\n", {"locks": []})
+    drawn.note("POST /batch HTTP/1.1\r\n", {"operations": [{"id": "a"}]})
     missing = drawn.missing()
-    assert "listNodes" not in missing and "extendLocks" not in missing
-    assert "extendLocks ttl_ms" in missing and "getLiveness" in missing
-    assert "extendLocks locks" not in missing
+    assert "listNodes" not in missing and "runBatch" not in missing
+    assert "runBatch operations.token" in missing and "getLiveness" in missing
+    assert "runBatch operations.id" not in missing
 
 
 TESTS = (test_forgotten, test_ends, test_asked, test_missing)

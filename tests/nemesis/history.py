@@ -48,7 +48,8 @@ class Call:
     permits: int = 0     # with a limit: as many as were asked for
     after: str = ""      # the version that a watch knows
     version: str = ""    # of a lock that somebody looked at
-    place: int = 0       # of a lock in its heartbeat
+    others: list[dict] | None = None  # in its batch; None: it is sent alone
+    place: int = 0       # … among them
     session: int = 0     # of a watcher that did not leave meanwhile
     mode: str = EXCLUSIVE  # as which the lock is asked for, or was when it ended
     status: int = 0      # 0: no answer

@@ -23,7 +23,7 @@ enum {
     GONE_US = 1000,    /* of clients that leave before the nodes answer */
     SLOW_US = 60000,   /* … or that do not */
     SPREAD_US = 1000000,
-    BEATS = 6, /* locks of a heartbeat */
+    BATCH_MOST = 8, /* operations */
 };
 
 #define DENIED "hall"
@@ -125,6 +125,8 @@ static void ask_unheard(struct world *world, const struct client *client,
     uint64_t serial = ghost->serial + 1;
     *ghost = *client;
     ghost->serial = serial;
+    ghost->batch = 0;
+    ghost->has_left = false;
     ghost->believes_until_us = 0;
     if (client->key != 0)
         ghost->ttl_ms = random_ttl_ms(world); /* which a repeat may change */
@@ -136,15 +138,22 @@ static void ask_unheard(struct world *world, const struct client *client,
     client_tell(world, ghost, delay_us, CLIENT_ASK);
 }
 
-void client_ask(struct world *world, struct client *client,
-                enum client_ask what, int server)
+static void send(struct world *world, struct client *client,
+                 enum client_ask what, int server, int64_t travels_us)
 {
     client->server = server;
     client->state = CLIENT_ASKING;
     client->ask = what;
-    client->is_asked = client->is_answered = false;
+    client->is_asked = client->is_answered = client->has_left = false;
+    client->batch = 0;
     client->serial++;
-    client_tell(world, client, travel_us(world), CLIENT_ASK);
+    client_tell(world, client, travels_us, CLIENT_ASK);
+}
+
+void client_ask(struct world *world, struct client *client,
+                enum client_ask what, int server)
+{
+    send(world, client, what, server, travel_us(world));
 }
 
 static void ask(struct world *world, struct client *client,
@@ -269,52 +278,14 @@ static void begin(struct world *world, struct client *client)
         client_tell(world, client, 0, CLIENT_LEAVE);
     if (world->clients->is_resting)
         return;
+    if (client->batch != 0)
+        return; /* they leave together */
     if (world->has_visitors)
         consider_leaving(world, client);
     else if (client->ask == ASK_ACQUIRE && world_chance(world, 4))
         client_tell(world, client,
                     world_random(world, client->wait_ms > 0 ? LEAVE_US : 60000),
                     CLIENT_LEAVE);
-}
-
-/* Extends what some clients hold, which share a process, in one request. */
-static void beat(struct world *world, int first)
-{
-    int server = clients_any_server(world);
-    int count = 0;
-    for (int i = 0; i < SIM_CLIENTS && count < BEATS; i++) {
-        struct client *client =
-            &world->clients->client[(first + i) % SIM_CLIENTS];
-        if (client->state != CLIENT_HOLDING)
-            continue;
-        client->ttl_ms = random_ttl_ms(world);
-        client_ask(world, client, ASK_EXTEND, server);
-        count++;
-    }
-}
-
-static void step_holding(struct world *world, struct client *client)
-{
-    bool believes = client_believes(world, client);
-    for (int i = 0; world->clients->is_hasty && i < 3; i++)
-        ask_unheard(
-            world, client, ASK_EXTEND,
-            world_random(world, world_chance(world, 50) ? HASTE_US : REST_US));
-    if (world->has_visitors && world_chance(world, 5) &&
-        !world->clients->is_resting) {
-        beat(world, client_number(world, client));
-        return;
-    }
-    if (world_chance(world, believes ? 60 : 15) &&
-        !world->clients->is_resting) {
-        client->ttl_ms = random_ttl_ms(world);
-        if (world->has_shared && client->limit == 0 && world_chance(world, 30))
-            client_choose_mode(client, true); /* a downgrade */
-        ask(world, client, ASK_EXTEND);
-        return;
-    }
-    client->believes_until_us = 0;
-    ask(world, client, ASK_RELEASE);
 }
 
 /* Another lock, of one or several resources, with or without a key. */
@@ -339,6 +310,147 @@ static void choose(struct world *world, struct client *client)
         client_choose_mode(client, world_chance(world, 60));
     if (world->clients->has_repeats && world_chance(world, 40))
         client->key = ++world->clients->keys;
+}
+
+/* ---- batches ------------------------------------------------------------ */
+
+/* Whether both are of one lock: refused as a whole before the engine sees it.
+ */
+static bool clash(const struct client *one, const struct client *other)
+{
+    bool are_permits = one->ask == ASK_ACQUIRE && one->limit > 0 &&
+                       other->ask == ASK_ACQUIRE && other->limit > 0;
+    if (are_permits || (one->is_shared && other->is_shared))
+        return false;
+    for (int i = 0; i < one->count; i++)
+        if (client_has_resource(other, one->resources[i]))
+            return true;
+    return false;
+}
+
+/* What a client that shares a process with others asks now; ASKS: nothing. */
+static enum client_ask choose_operation(struct world *world,
+                                        struct client *client)
+{
+    client->ttl_ms = random_ttl_ms(world);
+    client->wait_ms = 0;
+    if (client->state == CLIENT_HOLDING) {
+        bool extends = world_chance(world, 60);
+        return extends ? ASK_EXTEND : ASK_RELEASE;
+    }
+    bool repeats = client->key != 0 && client->is_unheard;
+    if (client->state != CLIENT_IDLE ||
+        client_number(world, client) >= world->clients->active)
+        return ASKS; /* under way, or not among those that ask */
+    if (!repeats)
+        choose(world, client);
+    client->only_repeats = false;
+    return ASK_ACQUIRE;
+}
+
+/* One more for the batch; false: it clashes with one in it. */
+static bool join(struct world *world, struct client *client,
+                 struct client **batch, int count)
+{
+    enum client_ask what = choose_operation(world, client);
+    if (what == ASKS)
+        return false;
+    enum client_ask before = client->ask;
+    client->ask = what;
+    for (int i = 0; i < count; i++) {
+        if (clash(client, batch[i])) {
+            client->ask = before;
+            return false;
+        }
+    }
+    batch[count] = client;
+    return true;
+}
+
+/*
+ * What some clients want, which share a process, in one request: they acquire,
+ * extend and release. Sometimes it leaves before it is answered.
+ */
+static void ask_batch(struct world *world, int first)
+{
+    struct client *batch[BATCH_MOST];
+    int server = clients_any_server(world), count = 0;
+    int64_t travels_us = travel_us(world);
+    for (int i = 0; i < SIM_CLIENTS && count < BATCH_MOST; i++)
+        count += join(world, &world->clients->client[(first + i) % SIM_CLIENTS],
+                      batch, count);
+    world->clients->batches++;
+    for (int i = 0; i < count; i++) {
+        if (batch[i]->ask == ASK_RELEASE)
+            batch[i]->believes_until_us = 0;
+        send(world, batch[i], batch[i]->ask, server, travels_us);
+        batch[i]->batch = world->clients->batches;
+    }
+    bool is_brief = world_chance(world, 50);
+    if (count > 0 && world_chance(world, world->clients->leaving))
+        client_tell(world, batch[0],
+                    travels_us +
+                        world_random(world, is_brief ? GONE_US : SLOW_US),
+                    CLIENT_LEAVE_BATCH);
+}
+
+/* The next one of the batch, from the i-th client on; NULL: there is none. */
+static struct client *in_batch(struct world *world, int batch, int *i)
+{
+    while (*i < SIM_CLIENTS) {
+        struct client *it = &world->clients->client[(*i)++];
+        if (it->batch == batch && it->state == CLIENT_ASKING)
+            return it;
+    }
+    return NULL;
+}
+
+/* They are answered together, when the last one is decided. */
+static void answer_batch(struct world *world, int batch, int64_t delay_us)
+{
+    struct client *it;
+    for (int i = 0; (it = in_batch(world, batch, &i)) != NULL;)
+        if (!it->is_answered)
+            return;
+    for (int i = 0; (it = in_batch(world, batch, &i)) != NULL;)
+        client_tell(world, it, delay_us, CLIENT_READ_ANSWER);
+}
+
+/* Acquires are undone at once; the others go on, and nobody is told. */
+static void leave_batch(struct world *world, int batch)
+{
+    struct client *it;
+    world->clients->left++;
+    for (int i = 0; (it = in_batch(world, batch, &i)) != NULL;) {
+        it->has_left = true;
+        if (it->ask == ASK_ACQUIRE)
+            client_leave(world, it);
+    }
+    answer_batch(world, batch, 0); /* those that are left may all have one */
+}
+
+static void step_holding(struct world *world, struct client *client)
+{
+    bool believes = client_believes(world, client);
+    for (int i = 0; world->clients->is_hasty && i < 3; i++)
+        ask_unheard(
+            world, client, ASK_EXTEND,
+            world_random(world, world_chance(world, 50) ? HASTE_US : REST_US));
+    if (world->has_visitors && world_chance(world, 5) &&
+        !world->clients->is_resting) {
+        ask_batch(world, client_number(world, client));
+        return;
+    }
+    if (world_chance(world, believes ? 60 : 15) &&
+        !world->clients->is_resting) {
+        client->ttl_ms = random_ttl_ms(world);
+        if (world->has_shared && client->limit == 0 && world_chance(world, 30))
+            client_choose_mode(client, true); /* a downgrade */
+        ask(world, client, ASK_EXTEND);
+        return;
+    }
+    client->believes_until_us = 0;
+    ask(world, client, ASK_RELEASE);
 }
 
 /* Until the end of a quiet spell, and holders a little longer. */
@@ -450,7 +562,10 @@ void clients_on_answer(struct world *world, struct client *client)
      * end, where clients are expected to know in time */
     bool is_busy = !world->clients->is_led && world_chance(world, 2);
     int64_t delay_us = world_random(world, is_busy ? 500000 : 300);
-    client_tell(world, client, delay_us, CLIENT_READ_ANSWER);
+    if (client->batch != 0)
+        answer_batch(world, client->batch, client->has_left ? 0 : delay_us);
+    else
+        client_tell(world, client, delay_us, CLIENT_READ_ANSWER);
 }
 
 /*
@@ -556,6 +671,11 @@ static void read_answer(struct world *world, struct client *client)
     const struct engine_result *result =
         engine_take(engine, client->op, server_clock(server));
     bool holds = client->ask == ASK_EXTEND;
+    if (client->has_left) {
+        engine_close(engine, client->op);
+        go_on(world, client, holds);
+        return;
+    }
     world->clients->outcomes[result->outcome]++;
     for (int i = 0; i < result->total; i++)
         world->clients->votes[ballot_number(result->votes[i])]++;
@@ -667,6 +787,9 @@ void clients_on_event(struct world *world, const struct event *event)
         break;
     case CLIENT_LEAVE:
         client_leave(world, client);
+        break;
+    case CLIENT_LEAVE_BATCH:
+        leave_batch(world, client->batch);
         break;
     case CLIENT_BELIEF_ENDS:
     case CLIENT_HALF_SPREAD:

@@ -99,7 +99,8 @@ enum client_event {
     /* what its server does: */
     CLIENT_ASK,
     CLIENT_READ_ANSWER,
-    CLIENT_LEAVE
+    CLIENT_LEAVE,
+    CLIENT_LEAVE_BATCH
 };
 
 /* Permits, or a shared lock, whose grant a client does not know. */
@@ -129,6 +130,8 @@ struct client {
     bool is_asked; /* the server has accepted the request */
     bool is_answered;
     uint64_t serial; /* of its operation */
+    int batch;       /* that it is in, with others; 0: it is alone */
+    bool has_left;   /* the client of the batch: it goes on without */
     engine_op op;
     int count; /* of the resources of its lock */
     int resources[SIM_RESOURCES];
@@ -173,6 +176,7 @@ struct clients {
     bool has_ghosts;
     bool has_repeats; /* some acquires have a key, and are repeated */
     uint64_t keys;    /* so far */
+    int batches;      /* likewise */
     bool is_brief;    /* most TTLs are short: a quiet spell outlasts them */
     bool is_hasty;    /* go on while an extend is under way */
     int64_t quiet_until_us; /* nobody asks for a lock until then … */
