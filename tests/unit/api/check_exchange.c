@@ -303,6 +303,7 @@ TEST(who_leaves_before_the_last_outcome_keeps_no_grant)
     pair_leave();
     expect_undone();
     ck_assert_uint_eq(play.metrics.undelivered_grants, 1);
+    ck_assert_int_eq((int)pair.it->connection.state, (int)CONNECTION_WAITING);
     extend();
     ck_assert_int_eq(exchanged_go_on(), EXCHANGE_CLOSE);
     connection_end(&pair.it->connection, false);
