@@ -95,10 +95,15 @@ def extend(known: Known) -> bytes:
     return write("PUT", f"/locks/{name}/extend", wish, f"X-Lock-Token: {token}")
 
 
-def extend_many(known: Known) -> bytes:
-    locks = [known.pick() for _ in range(known.chance.randint(1, 20))]
-    return write("PUT", "/locks", {"ttl_ms": 1000, "locks": [
-        {"id": name, "token": token} for name, token, _ in locks]})
+def ask_many(known: Known) -> bytes:
+    locks = {name: token for name, token, _ in (
+        known.pick() for _ in range(known.chance.randint(1, 20)))}
+    operations = [
+        {"operation": "acquire", "resource": f"{name}:too", "ttl_ms": 1000}
+        if known.chance.random() < 0.3 else
+        {"operation": known.chance.choice(("extend", "extend", "release")),
+         "id": name, "token": token} for name, token in locks.items()]
+    return write("POST", "/batch", {"operations": operations})
 
 
 def release(known: Known) -> bytes:
@@ -139,7 +144,7 @@ PAGES = ("/openapi.yaml", "/docs", "/", "/page.css", "/page.js", "/page.svg")
 KINDS = {
     ("/locks", "get"): (4, list_some),
     ("/locks", "post"): (40, acquire),
-    ("/locks", "put"): (6, extend_many),
+    ("/batch", "post"): (6, ask_many),
     ("/locks/{id}", "get"): (20, look),
     ("/locks/{id}", "delete"): (12, release),
     ("/locks/{id}/extend", "put"): (10, extend),

@@ -3,12 +3,13 @@ releases on the server at argv[1], and understands what is refused."""
 import sys
 
 from client import Client
-from client.api.locks import (acquire_lock, extend_lock, extend_locks,
-                              get_lock, get_pool, release_lock)
+from client.api.locks import (acquire_lock, extend_lock, get_lock, get_pool,
+                              release_lock, run_batch)
 from client.api.operations import get_readiness, list_nodes
-from client.models import (AcquireRequest, ExtendRequest, Grant, Heartbeat,
-                           HeartbeatRequest, HeldLock, Lock, LockMode,
-                           NodeList, Problem, Pool, Readiness, Release)
+from client.models import (AcquireRequest, BatchAnswer, BatchOperation,
+                           BatchRequest, ExtendRequest, Grant, Lock, LockMode,
+                           NodeList, OperationKind, Problem, Pool, Readiness,
+                           Release)
 
 RESOURCE = "generated client/ü"
 MADE_UP = "1795221641865000.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
@@ -60,13 +61,18 @@ with Client(base_url=sys.argv[1]) as client:
                                                   **how), 200, Grant)
         assert longer.token == grant.token and longer.ttl_ms == 30000
 
-    beat = expect(extend_locks.sync_detailed(
-        client=client, body=HeartbeatRequest(locks=[
-            HeldLock(id=grant.id, token=grant.token),
-            HeldLock(id=grant.id, token=MADE_UP)])), 200, Heartbeat)
-    assert [item.status for item in beat.locks] == [200, 409]
-    assert beat.locks[0].grant.token == grant.token
-    assert beat.locks[1].problem.code == "not_owner"
+    batch = BatchRequest(operations=[
+        BatchOperation(operation=OperationKind.EXTEND, id=grant.id,
+                       token=grant.token),
+        BatchOperation(operation=OperationKind.RELEASE, id="nobody",
+                       token=MADE_UP),
+        BatchOperation(operation=OperationKind.ACQUIRE, ttl_ms=1000,
+                       resource="generated batch")])
+    results = expect(run_batch.sync_detailed(client=client, body=batch), 200,
+                     BatchAnswer).results
+    assert [item.status for item in results] == [200, 404, 201]
+    assert results[0].grant.token == grant.token
+    assert results[1].problem.code == "lock_not_found"
 
     lock = expect(get_lock.sync_detailed(grant.id, client=client), 200, Lock)
     assert lock.owner == "generated" and lock.remaining_ms > 20000

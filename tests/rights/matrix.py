@@ -28,7 +28,7 @@ NAMES = (("a/x",), ("b/x",), ("c/x",), ("a",), ("A/x",), ("ä/x",), ("a/../c",),
          ("a/x", "a/y"), ("a/x", "c/x"), ("a/x", "b/y"), ("b/x", "ä/y"))
 LISTED = ("", "a/", "a/x", "b", "c/", "ä")
 TOKEN = "1795221641865000.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
-KINDS = {"POST /locks", "PUT /locks/<id>/extend", "PUT /locks",
+KINDS = {"POST /locks", "PUT /locks/<id>/extend", "POST /batch",
          "DELETE /locks/<id>",
          "GET /locks/<id>", "GET /locks", "GET /pools/<id>", "GET /nodes", "GET /readyz?verbose",
          "GET /metrics", "DELETE /locks/<id>?force=…"}
@@ -80,8 +80,9 @@ class Call:
         body: dict[str, object] | None = None
         if self.kind == "POST /locks":
             body = {"ttl_ms": 1000, **named(self.names)}
-        elif self.kind == "PUT /locks":
-            body = {"locks": [{"id": lock_id(self.names), "token": TOKEN}]}
+        elif self.kind == "POST /batch":
+            body = {"operations": [{"operation": "extend", "token": TOKEN,
+                                    "id": lock_id(self.names)}]}
         elif self.kind == "GET /pools/<id>":
             path += "?limit=3"
         elif self.kind == "GET /locks" and self.prefix:
@@ -120,7 +121,7 @@ def identities() -> list[Identity]:
 
 def calls() -> list[Call]:
     with_names = [kind for kind in sorted(KINDS) if "<id>" in kind or
-                  kind in ("POST /locks", "PUT /locks")]
+                  kind in ("POST /locks", "POST /batch")]
     alone = ("GET /nodes", "GET /readyz?verbose", "GET /metrics")
     return [Call(kind, names) for kind in with_names for names in NAMES
             if len(names) == 1 or kind != "GET /pools/<id>"] + [
@@ -146,8 +147,8 @@ class Matrix:
                                 json.dumps(body) if body else None, headers)
         answer = self.connection.getresponse()
         status, text = answer.status, answer.read()
-        if call.kind == "PUT /locks" and status == 200:
-            status = json.loads(text)["locks"][0].get("status", 200)
+        if call.kind == "POST /batch" and status == 200:
+            status = json.loads(text)["results"][0].get("status", 200)
         return status, text
 
     def note(self, is_good: bool, what: str) -> None:

@@ -61,12 +61,17 @@ public class Job {
         expect(gone.getReleased() && gone.getNodes().getReleased() >= 3, gone);
         refused(404, "lock_not_found", () -> locks.extendLock(forced.getId(), forced.getToken(), null));
 
-        List<HeartbeatItem> items = locks.extendLocks(new HeartbeatRequest()
-            .addLocksItem(new HeldLock().id(first.getId()).token(first.getToken()))
-            .addLocksItem(new HeldLock().id(first.getId()).token(MADE_UP))).getLocks();
+        List<BatchResult> items = locks.runBatch(new BatchRequest()
+            .addOperationsItem(new BatchOperation().operation(OperationKind.EXTEND)
+                .id(first.getId()).token(first.getToken()))
+            .addOperationsItem(new BatchOperation().operation(OperationKind.RELEASE)
+                .id("nobody").token(MADE_UP))
+            .addOperationsItem(new BatchOperation().operation(OperationKind.ACQUIRE)
+                .resource("batch " + args[2]).ttlMs(1000L))).getResults();
         expect(items.get(0).getStatus() == 200, items);
         expect(items.get(0).getGrant().getToken().equals(first.getToken()), items);
-        expect(items.get(1).getProblem().getCode().equals("not_owner"), items);
+        expect(items.get(1).getProblem().getCode().equals("lock_not_found"), items);
+        expect(items.get(2).getStatus() == 201 && items.get(2).getGrant().getTtlMs() == 1000, items);
 
         expect(locks.releaseLock(first.getId(), first.getToken(), null).getReleased(), first);
         refused(404, "lock_not_found", () -> locks.extendLock(first.getId(), first.getToken(), null));

@@ -85,10 +85,15 @@ func main() {
 	expect(ended.Status == 404 && ended.Code == "lock_not_found", ended)
 
 	madeUp := "1795221641865000." + strings.Repeat("8f1c27a5", 5)
-	items := done(locks.ExtendLocks(ctx).HeartbeatRequest(client.HeartbeatRequest{Locks: []client.HeldLock{
-		{Id: first.Id, Token: first.Token}, {Id: first.Id, Token: madeUp}}}).Execute()).Locks
+	nobody, fresh := "nobody", "batch "+name
+	items := done(locks.RunBatch(ctx).BatchRequest(client.BatchRequest{Operations: []client.BatchOperation{
+		{Operation: client.EXTEND, Id: &first.Id, Token: &first.Token},
+		{Operation: client.RELEASE, Id: &nobody, Token: &madeUp},
+		{Operation: client.ACQUIRE, Resource: &fresh}}}).Execute()).Results
 	expect(items[0].Status == 200 && items[0].Grant.Token == first.Token, items)
-	expect(items[1].Status == 409 && items[1].Problem.Code == "not_owner", items)
+	expect(items[1].Status == 404 && items[1].Problem.Code == "lock_not_found", items)
+	expect(items[2].Status == 201, items)
+	release(items[2].Grant)
 
 	release(first)
 	ended = refused(extend(first).Execute())

@@ -12,7 +12,7 @@ spl_autoload_register(function (string $class) use ($client): void {
 
 use OpenAPI\Client\{ApiException, Configuration};
 use OpenAPI\Client\Api\LocksApi;
-use OpenAPI\Client\Model\{AcquireRequest, Grant, HeartbeatRequest, HeldLock, LockMode, Problem};
+use OpenAPI\Client\Model\{AcquireRequest, BatchOperation, BatchRequest, Grant, LockMode, OperationKind, Problem};
 
 set_error_handler(function (int $kind, string $text, string $file, int $line): bool {
     if ($kind !== E_DEPRECATED) {
@@ -88,11 +88,17 @@ $gone = $locks->releaseLock($forced->getId(), null, (string) $forced->getFencing
 expect($gone->getReleased() && $gone->getNodes()->getReleased() >= 3, $gone);
 refused(404, 'lock_not_found', fn () => extend($forced));
 
-$held_locks = array_map(fn ($token) => new HeldLock(['id' => $first->getId(), 'token' => $token]),
-    [$first->getToken(), MADE_UP]);
-$items = $locks->extendLocks(new HeartbeatRequest(['locks' => $held_locks]))->getLocks();
+$operations = [
+    ['operation' => OperationKind::EXTEND, 'id' => $first->getId(), 'token' => $first->getToken()],
+    ['operation' => OperationKind::RELEASE, 'id' => 'nobody', 'token' => MADE_UP],
+    ['operation' => OperationKind::ACQUIRE, 'resource' => "batch $name"],
+];
+$items = $locks->runBatch(new BatchRequest([
+    'operations' => array_map(fn ($one) => new BatchOperation($one), $operations)]))->getResults();
 expect($items[0]->getStatus() === 200 && $items[0]->getGrant()->getToken() === $first->getToken(), $items);
-expect($items[1]->getStatus() === 409 && $items[1]->getProblem()->getCode() === 'not_owner', $items);
+expect($items[1]->getStatus() === 404 && $items[1]->getProblem()->getCode() === 'lock_not_found', $items);
+expect($items[2]->getStatus() === 201, $items);
+release($items[2]->getGrant());
 
 release($first);
 refused(404, 'lock_not_found', fn () => extend($first));

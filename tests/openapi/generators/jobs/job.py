@@ -2,8 +2,8 @@
 import sys
 
 from openapi_client import (AcquireRequest, ApiClient, ApiException,
-                            Configuration, HeartbeatRequest, HeldLock, LocksApi,
-                            LockMode, Problem)
+                            BatchOperation, BatchRequest, Configuration,
+                            LocksApi, LockMode, OperationKind, Problem)
 
 url, ttl, name = sys.argv[1:]
 locks = LocksApi(ApiClient(Configuration(host=url)))
@@ -58,12 +58,17 @@ gone = locks.release_lock(forced.id, force=str(forced.fencing_token))
 assert gone.released and gone.nodes.released >= 3, gone
 refused(404, "lock_not_found", extend, forced)
 
-items = locks.extend_locks(HeartbeatRequest(
-    locks=[HeldLock(id=first.id, token=token)
-           for token in (first.token, MADE_UP)])).locks
-assert [item.status for item in items] == [200, 409], items
+items = locks.run_batch(BatchRequest(operations=[
+    BatchOperation(operation=OperationKind.EXTEND, id=first.id,
+                   token=first.token),
+    BatchOperation(operation=OperationKind.RELEASE, id="nobody",
+                   token=MADE_UP),
+    BatchOperation(operation=OperationKind.ACQUIRE,
+                   resource=f"batch {name}")])).results
+assert [item.status for item in items] == [200, 404, 201], items
 assert items[0].grant.token == first.token, items
-assert items[1].problem.code == "not_owner", items
+assert items[1].problem.code == "lock_not_found", items
+release(items[2].grant)
 
 release(first)
 refused(404, "lock_not_found", extend, first)

@@ -64,11 +64,14 @@ gone = LOCKS.release_lock(forced.id, force: forced.fencing_token.to_s)
 expect(gone.released && gone.nodes.released >= 3, gone)
 refused(404, "lock_not_found") { extend_it(forced) }
 
-held_locks = [first.token, MADE_UP].map { |token| HeldLock.new(id: first.id, token: token) }
-items = LOCKS.extend_locks(HeartbeatRequest.new(locks: held_locks)).locks
-expect(items.map(&:status) == [200, 409], items)
+operations = [{operation: OperationKind::EXTEND, id: first.id, token: first.token},
+              {operation: OperationKind::RELEASE, id: "nobody", token: MADE_UP},
+              {operation: OperationKind::ACQUIRE, resource: "batch #{name}"}]
+items = LOCKS.run_batch(BatchRequest.new(operations: operations.map { |one| BatchOperation.new(one) })).results
+expect(items.map(&:status) == [200, 404, 201], items)
 expect(items[0].grant.token == first.token, items)
-expect(items[1].problem.code == "not_owner", items)
+expect(items[1].problem.code == "lock_not_found", items)
+release(items[2].grant)
 
 release(first)
 refused(404, "lock_not_found") { extend_it(first) }

@@ -1,5 +1,5 @@
 // The job of README.md with the client for TypeScript: job.js URL DEFAULT_TTL_MS NAME
-import {AcquireRequest, Configuration, Grant, LocksApi, LockMode, Problem, ProblemFromJSON, ResponseError}
+import {AcquireRequest, Configuration, Grant, LocksApi, LockMode, OperationKind, Problem, ProblemFromJSON, ResponseError}
     from "./index";
 
 declare const process: {argv: string[], exitCode: number};
@@ -58,10 +58,13 @@ async function main(): Promise<void> {
     expect(gone.released && gone.nodes.released >= 3, gone);
     await refused(404, "lock_not_found", extend(forced));
 
-    const beat = await locks.extendLocks({heartbeatRequest: {
-        locks: [first.token, MADE_UP].map(token => ({id: first.id, token}))}});
-    expect(beat.locks[0].status === 200 && beat.locks[0].grant?.token === first.token, beat);
-    expect(beat.locks[1].status === 409 && beat.locks[1].problem?.code === "not_owner", beat);
+    const {results} = await locks.runBatch({batchRequest: {operations: [
+        {operation: OperationKind.Extend, id: first.id, token: first.token},
+        {operation: OperationKind.Release, id: "nobody", token: MADE_UP},
+        {operation: OperationKind.Acquire, resource: "batch " + name, ttlMs: 1000}]}});
+    expect(results[0].status === 200 && results[0].grant?.token === first.token, results);
+    expect(results[1].status === 404 && results[1].problem?.code === "lock_not_found", results);
+    expect(results[2].status === 201 && results[2].grant?.ttlMs === 1000, results);
 
     await release(first);
     await refused(404, "lock_not_found", extend(first));

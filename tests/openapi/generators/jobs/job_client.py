@@ -3,10 +3,11 @@ job_client.py URL DEFAULT_TTL_MS NAME"""
 import sys
 
 from client import Client
-from client.api.locks import (acquire_lock, extend_lock, extend_locks,
-                              get_lock, release_lock)
-from client.models import (AcquireRequest, Grant, Heartbeat, HeartbeatRequest,
-                           HeldLock, Lock, LockMode, Problem, Release)
+from client.api.locks import (acquire_lock, extend_lock, get_lock,
+                              release_lock, run_batch)
+from client.models import (AcquireRequest, BatchAnswer, BatchOperation,
+                           BatchRequest, Grant, Lock, LockMode, OperationKind,
+                           Problem, Release)
 
 url, ttl, name = sys.argv[1:]
 client = Client(base_url=url)
@@ -70,12 +71,17 @@ gone = expect(release_lock.sync_detailed(
 assert gone.released and gone.nodes.released >= 3, gone
 refused(extend(forced), 404, "lock_not_found")
 
-items = expect(extend_locks.sync_detailed(client=client, body=HeartbeatRequest(
-    locks=[HeldLock(id=first.id, token=token)
-           for token in (first.token, MADE_UP)])), 200, Heartbeat).locks
-assert [item.status for item in items] == [200, 409], items
+items = expect(run_batch.sync_detailed(client=client, body=BatchRequest(operations=[
+    BatchOperation(operation=OperationKind.EXTEND, id=first.id,
+                   token=first.token),
+    BatchOperation(operation=OperationKind.RELEASE, id="nobody",
+                   token=MADE_UP),
+    BatchOperation(operation=OperationKind.ACQUIRE,
+                   resource=f"batch {name}")])), 200, BatchAnswer).results
+assert [item.status for item in items] == [200, 404, 201], items
 assert items[0].grant.token == first.token, items
-assert items[1].problem.code == "not_owner", items
+assert items[1].problem.code == "lock_not_found", items
+release(items[2].grant)
 
 release(first)
 refused(extend(first), 404, "lock_not_found")

@@ -2,7 +2,9 @@
 use client::apis::configuration::Configuration;
 use client::apis::locks_api::*;
 use client::apis::{Error, ResponseContent};
-use client::models::{AcquireRequest, Grant, HeartbeatRequest, HeldLock, LockMode, Problem};
+use client::models::{
+    AcquireRequest, BatchOperation, BatchRequest, Grant, LockMode, OperationKind, Problem,
+};
 use std::fmt::Debug;
 
 /// The variants are untagged: whatever the status, it is the first of them.
@@ -80,11 +82,26 @@ fn main() {
     check(&problem!(extend(&forced), ExtendLockError), 404, "lock_not_found");
 
     let made_up = format!("1795221641865000.{}", "8f1c27a5".repeat(5));
-    let locks = [&first.token, &made_up].map(|token| HeldLock::new(first.id.clone(), token.clone()));
-    let items = done(extend_locks(&at, HeartbeatRequest::new(locks.to_vec()))).locks;
-    assert_eq!((items[0].status, items[1].status), (200, 409));
+    let extend_it = BatchOperation {
+        id: Some(first.id.clone()),
+        token: Some(first.token.clone()),
+        ..BatchOperation::new(OperationKind::Extend)
+    };
+    let release_it = BatchOperation {
+        id: Some("nobody".to_string()),
+        token: Some(made_up),
+        ..BatchOperation::new(OperationKind::Release)
+    };
+    let acquire_it = BatchOperation {
+        resource: Some(format!("batch {name}")),
+        ..BatchOperation::new(OperationKind::Acquire)
+    };
+    let items =
+        done(run_batch(&at, BatchRequest::new(vec![extend_it, release_it, acquire_it]))).results;
+    assert_eq!((items[0].status, items[1].status, items[2].status), (200, 404, 201));
     assert_eq!(items[0].grant.as_ref().unwrap().token, first.token);
-    assert_eq!(items[1].problem.as_ref().unwrap().code, "not_owner");
+    assert_eq!(items[1].problem.as_ref().unwrap().code, "lock_not_found");
+    release(items[2].grant.as_ref().unwrap());
 
     release(&first);
     check(&problem!(extend(&first), ExtendLockError), 404, "lock_not_found");
