@@ -425,6 +425,14 @@ static struct span text_of(const struct item *item)
     return (struct span){item->body, item->body_len - 1};
 }
 
+/* As a single call is. */
+static void count_answer(struct metrics *metrics, const struct item *item,
+                         int64_t took_us)
+{
+    metrics->responses[item->call.kind][item->status]++;
+    metrics_observe(&metrics->request_duration[item->call.kind], took_us);
+}
+
 static void put_answer(struct json *json, const struct item *item)
 {
     const char *name = item->status >= 300               ? "problem"
@@ -458,6 +466,9 @@ void batch_answer(const struct service *service, struct http_request *request,
     response->status = 200;
     response->content_type = HTTP_JSON;
     if (is_whole && response->body != NULL) {
+        for (int i = 0; i < it->count; i++)
+            count_answer(service->metrics, &it->items[i],
+                         now_us - request->head_read_us);
         if (!batch_is_for_client(it))
             batch_end(service, request, true, now_us);
         return;

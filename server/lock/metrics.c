@@ -240,7 +240,8 @@ static void print_plains(const struct metrics *metrics, struct text *out)
 static void print_requests(const struct metrics *metrics, struct text *out)
 {
     head(out, "http_requests_total", "counter",
-         "Answered requests by call and status.");
+         "Answered requests, and the operations of batches, by call and "
+         "status.");
     for (int call = 0; call < METRICS_CALLS; call++)
         for (int status = 0; status < METRICS_STATUSES; status++)
             if (metrics->responses[call][status] > 0)
@@ -251,7 +252,7 @@ static void print_requests(const struct metrics *metrics, struct text *out)
                       metrics->responses[call][status]);
     head(out, "http_request_duration_seconds", "histogram",
          "From the head of a request to its answer, except acquires that "
-         "may wait.");
+         "may wait; of operations in batches, too.");
     for (int call = 0; call < METRICS_CALLS; call++)
         print_histogram(out, "http_request_duration_seconds", "call",
                         metrics_call_names[call],

@@ -161,6 +161,10 @@ TEST(a_failure_does_not_stop_the_others)
     ck_assert_str_eq(text(1, "id"), "~Yi9j");
     ck_assert_str_eq(text(1, "request_id"), "r-1");
     ck_assert_str_eq(text(2, "code"), "not_owner");
+    ck_assert_uint_eq(play.metrics.responses[LOCK_ACQUIRE][409], 1);
+    ck_assert_uint_eq(play.metrics.responses[LOCK_EXTEND][404], 1);
+    ck_assert_uint_eq(play.metrics.responses[LOCK_RELEASE][409], 1);
+    ck_assert_uint_eq(play.metrics.request_duration[LOCK_EXTEND].count, 1);
     ask_expect_closed();
     ck_assert_ptr_null(ask.request.batch);
 }
