@@ -14,6 +14,9 @@
 #include "message/json.h"
 #include "message/problem.h"
 
+/* What is around an answer, at most: {"status":503,"problem":},  */
+enum { FRAME_MAX = sizeof "{\"status\":503,\"problem\":}," };
+
 /* One operation. A response is large: only its status and body are kept. */
 struct item {
     struct http_call call; /* op 0: it has its answer, or was undone */
@@ -444,28 +447,46 @@ static void put_answer(struct json *json, const struct item *item)
     json_close_object(json);
 }
 
-void batch_answer(const struct service *service, struct http_request *request,
-                  int64_t now_us, struct http_response *response)
+/* Answers all that have none yet; false: no memory for one. size: of all. */
+static bool answer_all(const struct service *service, struct http_batch *it,
+                       int64_t now_us, size_t *size)
 {
-    struct http_batch *it = request->batch;
-    struct json json;
     bool is_whole = true;
-    json_begin(&json);
-    json_open_array(&json, "results");
+    *size = 0;
     for (int i = 0; i < it->count; i++) {
         struct item *item = &it->items[i];
         if (item->call.op != 0)
             answer_item(service, item, now_us);
-        if (item->body != NULL)
-            put_answer(&json, item);
-        else
-            is_whole = false; /* no memory */
+        is_whole &= item->body != NULL;
+        *size += item->body_len + FRAME_MAX;
     }
+    return is_whole;
+}
+
+/* NULL: no memory. */
+static char *join_answers(const struct http_batch *it, size_t size, size_t *len)
+{
+    struct json json;
+    json_begin(&json);
+    json_open_array(&json, "results");
+    (void)json_reserve(&json, size); /* at once; json_end tells */
+    for (int i = 0; i < it->count; i++)
+        put_answer(&json, &it->items[i]);
     json_close_array(&json);
-    response->body = json_end(&json, &response->body_len);
+    return json_end(&json, len);
+}
+
+void batch_answer(const struct service *service, struct http_request *request,
+                  int64_t now_us, struct http_response *response)
+{
+    struct http_batch *it = request->batch;
+    size_t size;
+    response->body = answer_all(service, it, now_us, &size)
+                         ? join_answers(it, size, &response->body_len)
+                         : NULL;
     response->status = 200;
     response->content_type = HTTP_JSON;
-    if (is_whole && response->body != NULL) {
+    if (response->body != NULL) {
         for (int i = 0; i < it->count; i++)
             count_answer(service->metrics, &it->items[i],
                          now_us - request->head_read_us);
@@ -473,7 +494,6 @@ void batch_answer(const struct service *service, struct http_request *request,
             batch_end(service, request, true, now_us);
         return;
     }
-    free(response->body);
     batch_end(service, request, false, now_us);
     problem_respond_overloaded(
         "not enough memory for the answer; what was granted was released "

@@ -13,6 +13,7 @@
 #include "../../api/message/body.h"
 #include "../../api/message/id.h"
 #include "../../api/message/json.h"
+#include "../../api/message/jsonload.h"
 #include "../../api/message/problem.h"
 #include "../../server/engine/port/token.h"
 #include "../../server/lock/names.h"
@@ -223,10 +224,31 @@ static void check_batch(struct span text)
     body_list_fini(&list);
 }
 
+/* ---- what this reads in jansson's place --------------------------------- */
+
+static void check_load(struct span text)
+{
+    const size_t flags = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY;
+    json_error_t error;
+    json_t *wanted = json_loadb(text.ptr, text.len, flags, &error);
+    json_t *it = jsonload(text.ptr, text.len, flags, &error);
+    assert((it == NULL) == (wanted == NULL));
+    if (it != NULL) {
+        char *one = json_dumps(it, JSON_ENCODE_ANY);
+        char *other = json_dumps(wanted, JSON_ENCODE_ANY);
+        assert(one != NULL && other != NULL && strcmp(one, other) == 0);
+        free(one);
+        free(other);
+    }
+    json_decref(it);
+    json_decref(wanted);
+}
+
 void fuzz(struct input *input)
 {
     const char *name = input_text(input);
     struct span text = input_rest(input);
+    check_load(text);
     if (name[0] == 'b') {
         check_batch(text);
         return;

@@ -4,12 +4,13 @@ from __future__ import annotations
 from defect import Defect, Edit
 
 BATCH = "api/batch.c"
+LOAD = "api/message/jsonload.c"
 
 BATCHES = [
     Defect("an operation answered with another's result", "unit",
            "each_operation_is_done_as_if_it_were_alone", [Edit(
-               BATCH, "            put_answer(&json, item);\n",
-               "            put_answer(&json, &it->items[0]);\n")],
+               BATCH, "        put_answer(&json, &it->items[i]);\n",
+               "        put_answer(&json, &it->items[0]);\n")],
            tests="batches"),
     Defect("one bad operation that fails all", "unit",
            "a_bad_operation_does_not_stop_the_others", [Edit(
@@ -60,6 +61,17 @@ BATCHES = [
            "two_operations_of_one_lock_are_refused_and_nothing_is_done", [Edit(
                BATCH, "span_behind(token, TOKEN_NUMBER_LEN + 1)", "token")],
            tests="batches"),
+    Defect("a member twice in a body of the usual shape", "unit",
+           "what_is_read_is_what_jansson_reads", [Edit(
+               LOAD, "    return json_object_get(object, name) == NULL &&\n"
+               "           json_object_set",
+               "    return json_object_set")], tests="jsonload"),
+    Defect("a text of two lines in a body of the usual shape", "unit",
+           "what_is_read_is_what_jansson_reads", [Edit(
+               LOAD, "text->ptr[text->len] != '\"')",
+               "(text->ptr[text->len] != '\"' &&\n"
+               "         text->ptr[text->len + 1] != '\"'))")],
+           tests="jsonload"),
     Defect("a key of one operation for all", "unit",
            "each_has_its_own_key", [Edit(
                BATCH, "    item->call.idempotency_key = body->key;\n",
