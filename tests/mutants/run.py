@@ -7,9 +7,10 @@ Each defect of access.py, batches.py, defects.py, earlier.py, permits.py,
 readers.py and visits.py is built in a copy of its own; the copy's simulator
 runs seed after seed, or the nemesis runs against its server, until the
 invariant falls that the defect is known to break. The same seed must then hold
-without the defect. Where no invariant falls, differ sees that a script does something else than the simulator's node. What
-few seeds could show is left to a unit test. Of a rule that the code has twice
-over, the model is searched instead, with the rule and without it.
+without the defect. Where no invariant falls, differ sees that a script does
+something else than the simulator's node. What few seeds could show is left to a
+unit test. Of a rule that the code has twice over, the model is searched
+instead, with the rule and without it.
 
 TEXT is a part of a defect's name, or the name of a suite. --tls lets the
 nemesis speak TLS for each defect. --check only looks whether each defect still
