@@ -19,6 +19,15 @@ static enum exchange_step answer(const struct http_response *response)
 
 /* ---- the head ----------------------------------------------------------- */
 
+/* A key may be a string of RFC 8941, in quotes: the draft of the IETF on the
+ * field wants that. */
+static struct span unquoted(struct span value)
+{
+    bool is_quoted = value.len >= 2 && value.ptr[0] == '"' &&
+                     value.ptr[value.len - 1] == '"';
+    return is_quoted ? (struct span){value.ptr + 1, value.len - 2} : value;
+}
+
 static void take_fields(const struct service *service,
                         struct http_request *request, const struct head *head)
 {
@@ -26,7 +35,8 @@ static void take_fields(const struct service *service,
     struct span id = head->values[HEAD_REQUEST_ID];
     request->content_type = head->values[HEAD_CONTENT_TYPE];
     request->call.lock_token = head->values[HEAD_LOCK_TOKEN];
-    request->call.idempotency_key = head->values[HEAD_IDEMPOTENCY_KEY];
+    request->call.idempotency_key =
+        unquoted(head->values[HEAD_IDEMPOTENCY_KEY]);
     request->query = head->query;
     request->is_chunked = head->values[HEAD_TRANSFER_ENCODING].ptr != NULL;
     if (requestid_is_valid(id))

@@ -201,6 +201,22 @@ static void respond_metrics(const struct service *service,
 
 /* ---- requests ----------------------------------------------------------- */
 
+/* target: of a request without a call. Static. */
+static const char *why_not_found(const char *target)
+{
+    if (strncmp(target, HTTP_LOCKS_PATH, strlen(HTTP_LOCKS_PATH)) == 0)
+        return "there is no such path: an id has no /; a / in a resource is "
+               "sent as %2F, which a proxy must pass on undecoded; the field "
+               "id of an answer is safe";
+    if (strstr(target, "/locks") != NULL)
+        return "there is no such path; a proxy that has a part in front of "
+               "/locks must take it off; the paths are /locks, /locks/<id> "
+               "and /locks/<id>/extend";
+    return "there is no such path; the paths are /, /locks, /locks/<id>, "
+           "/locks/<id>/extend, /batch, /nodes, /livez, /readyz, /metrics, "
+           "/openapi.yaml and /docs";
+}
+
 /* Answers what needs no node. */
 static void answer_other(const struct service *service,
                          const struct http_request *request,
@@ -234,8 +250,11 @@ static void answer_other(const struct service *service,
         response->allow = match->allow;
         break;
     case ROUTE_NOT_ALLOWED:
-        (void)snprintf(detail, sizeof detail, "this path supports only %s",
-                       match->allow);
+        (void)snprintf(detail, sizeof detail, "this path supports only %s%s",
+                       match->allow,
+                       strcmp(request->method, "POST") == 0
+                           ? "; a lock is acquired by POST /locks"
+                           : "");
         response->allow = match->allow;
         problem_respond_plain(PROBLEM_METHOD_NOT_ALLOWED, detail, request->id,
                               response);
@@ -248,12 +267,8 @@ static void answer_other(const struct service *service,
             request->id, response);
         break;
     default:
-        problem_respond_plain(
-            PROBLEM_NOT_FOUND,
-            "there is no such path; the paths are /, /locks, /locks/<id>, "
-            "/locks/<id>/extend, /batch, /nodes, /livez, /readyz, /metrics, "
-            "/openapi.yaml and /docs",
-            request->id, response);
+        problem_respond_plain(PROBLEM_NOT_FOUND, why_not_found(request->target),
+                              request->id, response);
     }
 }
 

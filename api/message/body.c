@@ -126,9 +126,27 @@ static const char *const reasons[] = {
 
 /* The object that the text is. NULL: errors tells why; if it tells nothing,
  * there is no memory. */
+/*
+ * A byte order mark is left out, as RFC 8259 §8.1 allows. False: the text is in
+ * UTF-16 or UTF-32, whose first characters, which are ASCII, have zeros.
+ */
+static bool take_mark(struct span *text)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    if (text->len >= 3 && memcmp(text->ptr, mark, 3) == 0)
+        *text = span_behind(*text, 3);
+    size_t len = text->len < 4 ? text->len : 4;
+    return len == 0 || (memchr(text->ptr, '\0', len) == NULL &&
+                        (unsigned char)text->ptr[0] < 0xfe);
+}
+
 static json_t *load_object(struct span text, struct faults *errors)
 {
     json_error_t error;
+    if (!take_mark(&text)) {
+        faults_add(errors, "", "the body is in UTF-16 or UTF-32; send UTF-8");
+        return NULL;
+    }
     if (text.len == 0) {
         faults_add(errors, "", "the body is empty; send a JSON object");
         return NULL;

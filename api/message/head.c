@@ -241,32 +241,10 @@ struct span head_client(const struct head *head, const char *proxies,
 
 /* ---- media types -------------------------------------------------------- */
 
-/* name=value; of a charset only UTF-8. */
-static bool is_parameter(struct span part)
-{
-    const char *equals = memchr(part.ptr, '=', part.len);
-    if (equals == NULL)
-        return false;
-    struct span name = {part.ptr, (size_t)(equals - part.ptr)};
-    struct span value = {equals + 1, part.len - name.len - 1};
-    if (value.len >= 2 && value.ptr[0] == '"' &&
-        value.ptr[value.len - 1] == '"')
-        value = (struct span){value.ptr + 1, value.len - 2};
-    return is_token(name) && is_token(value) &&
-           (!is_word(name, "charset") || is_word(value, "utf-8"));
-}
-
 bool head_is_json(struct span content_type)
 {
-    if (content_type.ptr == NULL ||
-        !is_word(trim(span_take(&content_type, ';')), "application/json"))
-        return false;
-    while (content_type.len > 0) {
-        struct span part = trim(span_take(&content_type, ';'));
-        if (part.len > 0 && !is_parameter(part))
-            return false;
-    }
-    return true;
+    return content_type.ptr != NULL &&
+           is_word(trim(span_take(&content_type, ';')), "application/json");
 }
 
 /* ---- web pages ---------------------------------------------------------- */

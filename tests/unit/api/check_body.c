@@ -33,6 +33,29 @@ static void expect_span(struct span text, const char *expected)
 
 SUITE(body, .tear_down = tear_down);
 
+TEST(a_byte_order_mark_is_left_out)
+{
+    ck_assert(parse("\xef\xbb\xbf{\"resource\":\"a\"}", LOCK_ACQUIRE));
+    expect_span(body.resource, "a");
+    ck_assert(!parse("\xef\xbb\xbf", LOCK_ACQUIRE));
+    ck_assert(!parse("{\"resource\":\"a\"}\xef\xbb\xbf", LOCK_ACQUIRE));
+}
+
+/* With and without a byte order mark, the lower byte first and last. */
+static const struct span in_others[] = {
+    {"\xff\xfe{\0}\0", 6}, {"\xfe\xff\0{\0}", 6}, {"{\0}\0", 4},
+    {"\0{\0}", 4},         {"\0\0\0{\0\0\0}", 8}, {"{\0\0\0}\0\0\0", 8},
+};
+
+TEST_EACH(another_encoding_is_named, in_others)
+{
+    ck_assert(
+        !body_read(&body, in_others[_i], LOCK_ACQUIRE, MAX_TTL_MS, &errors));
+    ck_assert_int_eq(errors.count, 1);
+    ck_assert_str_eq(errors.list[0].detail,
+                     "the body is in UTF-16 or UTF-32; send UTF-8");
+}
+
 TEST(members_of_an_acquire_are_read)
 {
     ck_assert(parse("{\"resource\":\"caf\\u00e9\",\"ttl_ms\":1000,"

@@ -35,6 +35,19 @@ TEST(a_good_head_is_read_on)
     ck_assert(!query_has(&taken->query, QUERY_VERBOSE));
 }
 
+/* As the draft of the IETF on Idempotency-Key wants it. */
+TEST(a_key_may_be_in_quotes)
+{
+    static const char *const keys[][2] = {
+        {"\"key\"", "key"}, {"\"\"", ""}, {"\"", "\""}, {"\"key", "\"key"}};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        ck_assert_int_eq(
+            exchanged_ask(textf("Host: x\nIdempotency-Key: %s", keys[i][0])),
+            EXCHANGE_READ);
+        ck_assert(span_is(pair.it->request.call.idempotency_key, keys[i][1]));
+    }
+}
+
 TEST(the_trace_is_taken)
 {
     ck_assert_int_eq(exchanged_ask("Host: x"), EXCHANGE_READ);

@@ -78,6 +78,18 @@ TEST(a_wrong_path_is_told_the_right_ones)
     ask_expect_detail("/locks/<id>/extend");
     ck_assert(ask_send("GET", "/locks/%zz", NULL));
     ask_expect_detail("names no lock");
+    /* as after a proxy that decodes a%2Fb */
+    ck_assert(ask_send("GET", "/locks/a/b", NULL));
+    ask_expect_detail("%2F");
+    ck_assert(ask_send("PUT", "/locks/a/b/extend", NULL));
+    ask_expect_detail("%2F");
+    /* a base URL with too much */
+    ck_assert(ask_send("POST", "/api/locks", NULL));
+    ask_expect_detail("/locks, /locks/<id> and");
+    ck_assert(ask_send("POST", "//locks", NULL));
+    ask_expect_detail("/locks, /locks/<id> and");
+    ck_assert(ask_send("POST", "/locks/locks", NULL));
+    ask_expect_detail("POST /locks");
 }
 
 /* ---- pages --------------------------------------------------------------- */
