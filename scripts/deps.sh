@@ -92,6 +92,10 @@ need_group() {
         need_command cc gcc
         need_command setpriv util-linux
         ;;
+    redigo) # what the Go client is measured beside
+        need_file /usr/share/gocode/src/github.com/gomodule/redigo \
+            golang-github-gomodule-redigo-dev
+        ;;
     mutate)
         need_debian_python clang.cindex python3-clang
         need_command objcopy binutils

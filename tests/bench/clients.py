@@ -2,9 +2,10 @@
 five nodes without persistence, in turns.
 
 A module clients/in_LANGUAGE.py says what there is to measure: install(), OURS
-and PEERS, commands by name, and BESIDE, whom each of ours is compared with. A
-command gets the number of clients, the seconds, and then the URL of redlockd or
-the addresses of the nodes, and prints what clients/python/tally.py does.
+and PEERS, commands by name, and BESIDE, whom each of ours is compared with; a
+NOTE, if it has one, is told below the table. A command gets the number of
+clients, the seconds, and then the URL of redlockd or the addresses of the nodes,
+and prints what clients/python/tally.py does.
 LANGUAGES, CLIENTS, PAIRS and SECONDS_RUN change what is run.
 """
 from __future__ import annotations
@@ -70,4 +71,7 @@ def tell(runs: Runs, path: Path, is_markdown: bool) -> bool:
         beside |= module.BESIDE
     show([row(runs, clients, what, beside.get(what, ""))
           for clients, what in runs.each("clients", "what")], is_markdown)
+    for module in languages():
+        if note := getattr(module, "NOTE", ""):
+            print(note + "\n")
     return bool(runs) and all(run["cycles_per_s"] > 0 for run in runs)
