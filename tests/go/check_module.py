@@ -19,8 +19,8 @@ VERSION = "v" + (ROOT / "VERSION").read_text().strip()
 MODULE = "redlockd.example/redlockd"
 PROXY = BUILD / "proxy" / MODULE / "@v"
 CODE = {"acquire", "answer", "client", "clock", "clock_linux", "clock_other",
-        "doc", "errors", "extend", "hold", "identity", "lock", "ops",
-        "replicas", "talk"}
+        "coalesce", "doc", "errors", "extend", "hold", "identity", "keep", "lock",
+        "ops", "read", "replicas", "send", "talk", "wire"}
 
 
 def run(case, *command, cwd=SOURCE, **environment):
@@ -105,4 +105,4 @@ class Live(check_faults.Case):
     def test_real_servers(self):
         told = run(self, BUILD / "live.test", "-test.v", cwd=BUILD,
                    REDLOCKD_URL=",".join(self.urls))
-        self.assertEqual(told.count("--- PASS"), 8)
+        self.assertEqual(told.count("--- PASS"), 10)

@@ -60,27 +60,46 @@ func (o *Options) check() error {
 	return nil
 }
 
-func (o *Options) body() map[string]any {
-	body := map[string]any{}
+// members are those of the body of an acquire.
+func (o *Options) members() []byte {
+	var m []byte
 	if len(o.Resources) == 1 {
-		body["resource"] = o.Resources[0]
+		m = appendText(m, "resource", o.Resources[0])
 	} else {
-		body["resources"] = o.Resources
+		m = appendTexts(m, "resources", o.Resources)
 	}
 	if o.TTL > 0 {
-		body["ttl_ms"] = o.TTL.Milliseconds()
+		m = appendNumber(m, "ttl_ms", o.TTL.Milliseconds())
 	}
 	if o.Owner != "" {
-		body["owner"] = o.Owner
+		m = appendText(m, "owner", o.Owner)
 	}
 	if o.Limit != 0 {
-		body["limit"] = o.Limit
-		body["permits"] = o.permits()
+		m = appendNumber(m, "limit", int64(o.Limit))
+		m = appendNumber(m, "permits", int64(o.permits()))
 	}
 	if o.Shared {
-		body["mode"] = "shared"
+		m = appendText(m, "mode", "shared")
 	}
-	return body
+	return m
+}
+
+// claims are those of an acquire.
+func (o *Options) claims() claim {
+	switch {
+	case o.Shared:
+		return reading
+	case o.Limit != 0:
+		return permits
+	}
+	return exclusive
+}
+
+// acquire is the request; the server waits for so long, if for any time.
+func (o *Options) acquire(key string, timeout, wait time.Duration) *request {
+	return &request{kind: acquire, method: "POST", path: "/locks", key: key,
+		members: o.members(), timeout: timeout, wait: wait,
+		resources: o.Resources, claims: o.claims()}
 }
 
 func (o *Options) permits() int {
@@ -105,17 +124,18 @@ type acquiring struct {
 	key      string
 	deadline instant
 
-	url               string
-	sent              instant
 	failures, denials int
-	granted           *grant // the result
-	late              *grant // it came too late to be of use, and may be held
-	isAsked           bool   // an answer is due
-	isLost            bool   // an answer did not come, or did not tell
+	granted           *grant   // the result
+	late              *grant   // it came too late to be of use, and may be held
+	asked             *request // whose answer is due
+	isLost            bool     // an answer did not come, or did not tell
+	isPatient         bool     // a try has found the lock held
 }
 
 // mayHold: nobody knows whether a lock was granted.
-func (t *acquiring) mayHold() bool { return t.isAsked || t.isLost }
+func (t *acquiring) mayHold() bool {
+	return t.isLost || t.asked != nil && !t.asked.isUnsent
+}
 
 func newAcquiring(p parties, o Options, key string, now instant) *acquiring {
 	t := &acquiring{parties: p, options: o, key: key, deadline: forever}
@@ -131,28 +151,26 @@ func (t *acquiring) left(now instant) time.Duration {
 
 func (t *acquiring) next(a *answer, now instant) step {
 	if a != nil {
-		t.isAsked = false
+		t.asked = nil
 		if s := t.take(a, now); s.isDone || s.pause > 0 {
 			return s
 		}
 	}
-	wait := shorter(t.left(now), longestWait)
-	body := t.options.body()
-	body["wait_ms"] = wait.Milliseconds()
-	t.url, t.sent, t.isAsked = t.replicas.choose(now), now, true
-	return send(&request{"POST", t.url + "/locks",
-		map[string]string{"Idempotency-Key": t.key}, body, t.timeout, wait})
+	t.asked = t.options.acquire(t.key, t.timeout,
+		shorter(t.left(now), longestWait))
+	t.asked.isPatient = t.isPatient
+	return send(t.asked)
 }
 
 // take returns the end, a pause, or an empty step: ask again at once.
 func (t *acquiring) take(a *answer, now instant) step {
-	if g := readGrant(a, t.sent); g != nil {
+	if g := readGrant(a); g != nil {
 		if g.workUntil() > now {
 			t.granted = g
 			return done(nil)
 		}
 		t.late = g
-		a = &answer{body: fields{Code: noAnswer,
+		a = &answer{url: a.url, body: fields{Code: noAnswer,
 			Detail: "the grant came too late"}}
 	}
 	if a.code() == "lock_held" || a.code() == "too_many_readers" {
@@ -160,7 +178,7 @@ func (t *acquiring) take(a *answer, now instant) step {
 	}
 	if a.isDenial() {
 		t.denials++
-		t.replicas.avoid(t.url, now)
+		t.replicas.avoid(a.url, now)
 		if t.denials >= len(t.replicas.urls) {
 			return done(refusal(t.options.name(), a))
 		}
@@ -178,17 +196,31 @@ func (t *acquiring) takeHeld(a *answer, now instant) step {
 	if t.left(now) == 0 {
 		return done(t.heldError(a))
 	}
+	if a.isTry {
+		return t.waitFromNowOn()
+	}
 	if a.body.WaitedMs > 0 {
 		return step{}
 	}
 	return sleep(shorter(longer(a.retryAfter(), time.Millisecond), t.left(now)))
 }
 
+// waitFromNowOn begins a request of its own, with a key of its own: a server
+// undoes that if its client leaves, but not a repeat. If a grant of the old key
+// may be on its way, the old key stays.
+func (t *acquiring) waitFromNowOn() step {
+	t.isPatient = true
+	if key, err := newKey(); err == nil && !t.isLost {
+		t.key = key
+	}
+	return step{}
+}
+
 func (t *acquiring) takeFailure(a *answer, now instant) step {
 	t.isLost = true
 	t.failures++
-	t.replicas.avoid(t.url, now)
-	reason := shown(t.url) + ": " + a.String()
+	t.replicas.avoid(a.url, now)
+	reason := shown(a.url) + ": " + a.String()
 	// each replica once, and one of them again
 	if t.left(now) == 0 && t.failures > len(t.replicas.urls) {
 		return done(unavailable(t.options.name(),
@@ -205,7 +237,7 @@ func (t *acquiring) takeFailure(a *answer, now instant) step {
 func (t *acquiring) heldError(a *answer) error {
 	by := a.body.HeldBy
 	err := &HeldError{Resources: t.options.Resources, Limit: t.options.Limit}
-	if t.options.Limit == 0 {
+	if t.options.Limit == 0 && by != nil {
 		err.Owner, err.FencingToken = by.Owner, by.FencingToken
 		err.Remaining, err.Readers = milliseconds(by.RemainingMs), by.Readers
 	}
@@ -220,28 +252,23 @@ type retracting struct {
 	options Options
 	key     string
 
-	url     string
-	sent    instant
 	asked   int
 	granted *grant // what has to be released; nil: nothing
 }
 
 func (t *retracting) next(a *answer, now instant) step {
 	if a != nil {
-		if t.granted = readGrant(a, t.sent); t.granted != nil ||
+		if t.granted = readGrant(a); t.granted != nil ||
 			a.isFinal() && !a.isDenial() {
 			return done(nil)
 		}
-		t.replicas.avoid(t.url, now)
+		t.replicas.avoid(a.url, now)
 	}
 	if t.asked > len(t.replicas.urls) {
 		return done(nil)
 	}
 	t.asked++
-	body := t.options.body()
-	body["wait_ms"] = 0
-	body["ttl_ms"] = shortestTTL.Milliseconds()
-	t.url, t.sent = t.replicas.choose(now), now
-	return send(&request{"POST", t.url + "/locks",
-		map[string]string{"Idempotency-Key": t.key}, body, t.timeout, 0})
+	options := t.options
+	options.TTL = shortestTTL
+	return send(options.acquire(t.key, t.timeout, 0))
 }

@@ -1,7 +1,6 @@
 package redlockd
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,14 +11,21 @@ import (
 const (
 	untrusted = "untrusted"
 	noAnswer  = "no_answer"
+
+	tooLate = "no answer: it did not come in time"
 )
 
 // answer is what came of a request. Status 0: no server answered, and code and
 // detail say why.
 type answer struct {
-	status    int
-	body      fields
-	isOverdue bool // it took its time
+	status  int
+	body    fields
+	results []*answer // to a batch: one for each operation
+
+	url       string  // of the replica
+	sent      instant // a moment before the request was sent
+	isOverdue bool    // it took its time
+	isTry     bool    // to an acquire that did not wait, though it wanted to
 }
 
 // fields are those of all answers; an unknown value is omitted.
@@ -28,7 +34,7 @@ type fields struct {
 	Detail       string `json:"detail"`
 	RetryAfterMs int64  `json:"retry_after_ms"`
 	WaitedMs     int64  `json:"waited_ms"`
-	HeldBy       held   `json:"held_by"`
+	HeldBy       *held  `json:"held_by"`
 	TTLMs        *int64 `json:"ttl_ms"`
 	ElapsedMs    *int64 `json:"elapsed_ms"`
 	ValidityMs   *int64 `json:"validity_ms"`
@@ -62,9 +68,7 @@ func milliseconds(ms int64) time.Duration {
 // readAnswer takes what is no JSON object, too: a proxy may have answered.
 func readAnswer(status int, content []byte, retryAfter string) *answer {
 	a := &answer{status: status}
-	if json.Unmarshal(content, &a.body) != nil {
-		a.body = fields{}
-	}
+	a.body.take(content)
 	seconds, err := strconv.Atoi(retryAfter)
 	if a.body.RetryAfterMs == 0 && err == nil && seconds > 0 {
 		a.body.RetryAfterMs = int64(seconds) * 1000
@@ -84,6 +88,12 @@ func (a *answer) isFinal() bool {
 // other identities.
 func (a *answer) isDenial() bool {
 	return a.status == 401 || a.status == 403 || a.code() == untrusted
+}
+
+// refusesBatch: the server takes no batches, or not this one. Each operation has
+// to go alone.
+func (a *answer) refusesBatch() bool {
+	return a.isFinal() && !a.isDenial() && a.status != 421
 }
 
 // isTimely: the server can be asked for other things, too.
@@ -127,15 +137,16 @@ type grant struct {
 	token        string
 	fencingToken int64
 	ttl          time.Duration
-	renewAt      instant // on our clock, as the next
+	renewAt      instant       // on our clock, as the next
+	renewEarly   time.Duration // it may be renewed so much sooner, with others
 	until        instant
 	slots        []int // of a permit
 	isShared     bool
 }
 
 // readGrant returns nil if the answer is no grant, cut off, or not from
-// redlockd. sent is the moment before the request was sent.
-func readGrant(a *answer, sent instant) *grant {
+// redlockd.
+func readGrant(a *answer) *grant {
 	if a == nil || a.status != 200 && a.status != 201 {
 		return nil
 	}
@@ -144,13 +155,14 @@ func readGrant(a *answer, sent instant) *grant {
 		b.ElapsedMs == nil || b.ValidityMs == nil || b.RenewAfterMs == nil {
 		return nil
 	}
-	granted := sent.add(milliseconds(*b.ElapsedMs))
+	granted := a.sent.add(milliseconds(*b.ElapsedMs))
 	return &grant{
 		id:           b.ID,
 		token:        b.Token,
 		fencingToken: b.FencingToken,
 		ttl:          milliseconds(*b.TTLMs),
 		renewAt:      granted.add(milliseconds(*b.RenewAfterMs)),
+		renewEarly:   milliseconds(*b.RenewAfterMs) / 10,
 		until:        granted.add(milliseconds(*b.ValidityMs)),
 		slots:        b.Slots,
 		isShared:     b.Mode == "shared",

@@ -1,19 +1,13 @@
 package redlockd
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"strconv"
-	"sync/atomic"
-	"syscall"
+	"sync"
 	"time"
 )
 
@@ -67,6 +61,9 @@ type Client struct {
 	identity *identity
 	pool     *http.Client
 	clock    func() instant
+	keeper   keeper
+	mutex    sync.Mutex
+	line     line
 }
 
 // Format prints it without secrets.
@@ -84,7 +81,7 @@ func New(config Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{identity: who, clock: now}
+	c := &Client{identity: who, clock: now, line: line{replicas: servers}}
 	c.parties = parties{servers, config.Timeout, config.Logf}
 	servers.due = func(url string) { go c.probe(url) }
 	if c.timeout <= 0 {
@@ -114,137 +111,6 @@ func New(config Config) (*Client, error) {
 
 // Close closes idle connections. Release the locks before.
 func (c *Client) Close() { c.pool.CloseIdleConnections() }
-
-// run does what a talk says until that ends. If ctx ends before, it returns the
-// error of ctx; but an answer that came is still taken.
-func (c *Client) run(ctx context.Context, t talk) error {
-	var a *answer
-	for {
-		s := t.next(a, c.clock())
-		if s.isDone {
-			return s.err
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		a = nil
-		if s.request == nil {
-			pause(ctx, s.pause, c.clock)
-		} else {
-			a = c.send(ctx, s.request)
-		}
-		if err := ctx.Err(); err != nil && (a == nil || a.status == 0) {
-			return err
-		}
-	}
-}
-
-func (c *Client) send(ctx context.Context, r *request) *answer {
-	asked := c.replicas.of(r.url)
-	var isOverdue atomic.Bool
-	timer := time.AfterFunc(r.wait+overdueAfter, func() {
-		isOverdue.Store(true)
-		c.replicas.avoid(asked, c.clock())
-	})
-	defer timer.Stop()
-	ctx, cancel := context.WithTimeout(ctx, r.timeout+r.wait)
-	defer cancel()
-	a, refused := c.sendOnce(ctx, r)
-	if a.status == 401 && c.identity.refresh(refused) {
-		a, _ = c.sendOnce(ctx, r)
-	}
-	a.isOverdue = isOverdue.Load()
-	if a.isTimely() {
-		c.replicas.worked(asked)
-	}
-	return a
-}
-
-// probe finds out whether a replica is back that was avoided, before a lock
-// depends on it.
-func (c *Client) probe(url string) {
-	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
-	defer cancel()
-	a, _ := c.sendOnce(ctx, &request{method: "GET", url: url + "/readyz"})
-	c.replicas.probed(url, a.status > 0 && a.status < 500 && a.status != 429,
-		c.clock())
-}
-
-// sendOnce also returns the Authorization that was sent.
-func (c *Client) sendOnce(ctx context.Context, r *request) (*answer, string) {
-	var body io.Reader = http.NoBody
-	if r.body != nil {
-		text, err := json.Marshal(r.body)
-		if err != nil {
-			return failure(err), ""
-		}
-		body = bytes.NewReader(text)
-	}
-	asked, err := http.NewRequestWithContext(ctx, r.method, r.url, body)
-	if err != nil {
-		return failure(err), ""
-	}
-	for name, value := range r.headers {
-		asked.Header.Set(name, value)
-	}
-	if r.body != nil {
-		asked.Header.Set("Content-Type", "application/json")
-	}
-	authorization := c.identity.authorization()
-	if authorization != "" {
-		asked.Header.Set("Authorization", authorization)
-	}
-	response, err := c.pool.Do(asked)
-	if err != nil {
-		return failure(err), authorization
-	}
-	defer response.Body.Close()
-	content, err := io.ReadAll(io.LimitReader(response.Body, longestAnswer))
-	if err != nil {
-		return failure(err), authorization
-	}
-	return readAnswer(response.StatusCode, content,
-		response.Header.Get("Retry-After")), authorization
-}
-
-// failure has the reason without the URL, which may have a password.
-func failure(err error) *answer {
-	a := &answer{body: fields{Code: noAnswer}}
-	var around *url.Error
-	if errors.As(err, &around) {
-		err = around.Err
-	}
-	if isUntrusted(err) {
-		a.body.Code, a.body.Detail = untrusted, err.Error()
-	} else {
-		a.body.Detail = "no answer: " + reasonOf(err)
-	}
-	return a
-}
-
-// reasonOf says in words why there is no answer.
-func reasonOf(err error) string {
-	var name *net.DNSError
-	var network net.Error
-	switch {
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "the connection was refused"
-	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return "the connection was reset"
-	case errors.Is(err, io.ErrUnexpectedEOF):
-		return "the answer was cut short"
-	case errors.Is(err, io.EOF):
-		return "the connection was closed"
-	case errors.As(err, &name) && name.IsNotFound:
-		return "the host has no address"
-	case errors.As(err, &name):
-		return "the host's address was not found out"
-	case errors.Is(err, context.DeadlineExceeded),
-		errors.As(err, &network) && network.Timeout():
-		return "it did not come in time"
-	}
-	return err.Error()
-}
 
 // Get returns the holder of a lock, nil if it is free. lock is a resource's name
 // or a lock's id; a lock of several resources has only an id.

@@ -9,8 +9,6 @@ type extending struct {
 	// not a renewal, but asked for by the holder: servers may refuse it
 	isDowngrade bool
 
-	url                string
-	sent               instant
 	failures, refusals int
 	wantsShared        bool
 	isAtItsEnd         bool // it cannot be extended, and ends with its validity
@@ -33,20 +31,21 @@ func (t *extending) next(a *answer, now instant) step {
 		return done(t.hold.err())
 	}
 	g := t.hold.now()
-	body := map[string]any{"ttl_ms": g.ttl.Milliseconds()}
+	members := appendNumber(nil, "ttl_ms", g.ttl.Milliseconds())
 	// asked with either token, a server finds the lock in either mode
 	t.wantsShared = t.hold.isSharedWanted()
 	if t.wantsShared {
-		body["mode"] = "shared"
+		members = appendText(members, "mode", "shared")
 	}
-	t.url, t.sent = t.replicas.choose(now), now
 	// two other replicas can be asked in the rest
-	return send(&request{"PUT", t.url + "/locks/" + g.id + "/extend",
-		tokenOf(g), body, shorter(t.timeout, left/3), 0})
+	return send(&request{kind: extend, method: "PUT",
+		path: "/locks/" + g.id + "/extend", id: g.id, token: g.token,
+		members: members, timeout: shorter(t.timeout, left/3),
+		resources: t.hold.resources, claims: g.claims()})
 }
 
 func (t *extending) take(a *answer, now instant) step {
-	if g := readGrant(a, t.sent); g != nil {
+	if g := readGrant(a); g != nil {
 		t.hold.extended(g)
 		return done(nil)
 	}
@@ -73,35 +72,10 @@ func (t *extending) take(a *answer, now instant) step {
 		}
 	}
 	t.failures++
-	t.replicas.avoid(t.url, now)
-	t.logf("%s: not extended yet (%s: %s)", t.hold.name, shown(t.url), a)
+	t.replicas.avoid(a.url, now)
+	t.logf("%s: not extended yet (%s: %s)", t.hold.name, shown(a.url), a)
 	return sleep(longer(time.Millisecond,
 		shorter(backoff(t.failures, a), t.hold.remaining()/4)))
-}
-
-// renewing extends the lock repeatedly, until it cannot be extended any more or
-// is no longer ours.
-type renewing struct {
-	parties
-	hold    *hold
-	current *extending // nil: it is not yet time
-	isDue   bool
-}
-
-func (t *renewing) next(a *answer, now instant) step {
-	if t.current == nil {
-		if !t.isDue {
-			t.isDue = true
-			return sleep(t.hold.renewIn())
-		}
-		t.current = &extending{parties: t.parties, hold: t.hold}
-	}
-	s := t.current.next(a, now)
-	if !s.isDone || s.err != nil || t.current.isAtItsEnd {
-		return s
-	}
-	t.current = nil
-	return sleep(t.hold.renewIn())
 }
 
 // releasing ends with an error if the lock had ended, or if no server answers:
@@ -110,7 +84,7 @@ type releasing struct {
 	parties
 	hold *hold
 
-	url       string
+	asked     *request
 	failures  int
 	mayBeDone bool // by a request without an answer that tells
 }
@@ -122,9 +96,10 @@ func (t *releasing) next(a *answer, now instant) step {
 		}
 	}
 	g := t.hold.now()
-	t.url = t.replicas.choose(now)
-	return send(&request{"DELETE", t.url + "/locks/" + g.id, tokenOf(g), nil,
-		t.timeout, 0})
+	t.asked = &request{kind: release, method: "DELETE", path: "/locks/" + g.id,
+		id: g.id, token: g.token, timeout: t.timeout,
+		resources: t.hold.resources, claims: g.claims()}
+	return send(t.asked)
 }
 
 func (t *releasing) take(a *answer, now instant) step {
@@ -142,11 +117,11 @@ func (t *releasing) take(a *answer, now instant) step {
 		t.mayBeDone = true
 	}
 	t.failures++
-	t.replicas.avoid(t.url, now)
+	t.replicas.avoid(a.url, now)
 	left := t.hold.validity()
 	if t.failures > len(t.replicas.urls) || left <= 0 {
 		return done(unavailable(t.hold.name, "not released; it is free in "+
-			left.Round(time.Millisecond).String()+" ("+shown(t.url)+": "+
+			left.Round(time.Millisecond).String()+" ("+shown(a.url)+": "+
 			a.String()+")", a))
 	}
 	var told *answer

@@ -7,8 +7,9 @@ import (
 
 // hold is a lock that was granted: until when, and whether it ended before.
 type hold struct {
-	name  string
-	clock func() instant
+	name      string
+	resources []string
+	clock     func() instant
 
 	mutex sync.Mutex
 	grant grant
@@ -19,8 +20,17 @@ type hold struct {
 	wantsShared bool
 }
 
-func newHold(name string, g *grant, clock func() instant) *hold {
-	return &hold{name: name, clock: clock, grant: *g, wantsShared: g.isShared}
+func newHold(o *Options, g *grant, clock func() instant) *hold {
+	return &hold{name: o.name(), resources: o.Resources,
+		clock: clock, grant: *g, wantsShared: g.isShared}
+}
+
+// claims are those of an extend or a release with its token.
+func (g *grant) claims() claim {
+	if g.isShared {
+		return reading
+	}
+	return exclusive
 }
 
 // now returns the grant as it is at present.
@@ -60,13 +70,6 @@ func (h *hold) validity() time.Duration {
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
 	return longer(0, h.grant.until.sub(h.clock()))
-}
-
-// renewIn is how long it is until the next renewal: less after a slow answer.
-func (h *hold) renewIn() time.Duration {
-	h.mutex.Lock()
-	defer h.mutex.Unlock()
-	return longer(time.Millisecond, h.grant.renewAt.sub(h.clock()))
 }
 
 // lose ends the lock, unless that has happened or it was released. Returns

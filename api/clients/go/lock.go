@@ -15,10 +15,15 @@ type Lock struct {
 
 	ctx      context.Context // of the work
 	end      context.CancelFunc
-	stop     context.CancelFunc // of what runs in the background
-	keepers  sync.WaitGroup
 	release  sync.Once
 	released error
+
+	// guarded by the keeper's mutex
+	kept      kept
+	isStopped bool
+	pending   *operation         // a renewal under way
+	cancel    context.CancelFunc // of one that is repeated
+	repeating sync.WaitGroup
 }
 
 type lockKey struct{}
@@ -26,9 +31,10 @@ type lockKey struct{}
 // Acquire returns a lock that is extended in the background until Release.
 //
 // If ctx ends meanwhile, Acquire returns its error, and releases what may have
-// been granted: that takes up to two seconds if no server answers. ctx is also
-// the parent of the lock's Context, so bound the wait with Options.Wait rather
-// than with a timeout of ctx.
+// been granted. That takes up to two seconds if no server answers; if the request
+// is part of a batch, it is done in the background. ctx is also the parent of the
+// lock's Context, so bound the wait with Options.Wait rather than with a timeout
+// of ctx.
 func (c *Client) Acquire(ctx context.Context, options Options) (*Lock, error) {
 	if err := options.check(); err != nil {
 		return nil, err
@@ -47,18 +53,31 @@ func (c *Client) Acquire(ctx context.Context, options Options) (*Lock, error) {
 		err = ctx.Err()
 	}
 	if err != nil {
-		c.retract(ctx, t)
+		if t.asked != nil && t.asked.later != nil {
+			go c.retractLater(t)
+		} else {
+			c.retract(t, ctx.Err() != nil)
+		}
 		return nil, err
 	}
 	return c.keep(ctx, t), nil
 }
 
-// retract releases what an acquire that failed may have been granted.
-func (c *Client) retract(ended context.Context, t *acquiring) {
+// retractLater waits for the answer to a request that went with others.
+func (c *Client) retractLater(t *acquiring) {
+	a := <-t.asked.later
+	t.asked = nil
+	t.take(a, c.clock())
+	c.retract(t, true)
+}
+
+// retract releases what an acquire that failed may have been granted. isEnded:
+// its context has.
+func (c *Client) retract(t *acquiring, isEnded bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanUpTimeout)
 	defer cancel()
 	granted := t.granted
-	if granted == nil && ended.Err() != nil && t.mayHold() {
+	if granted == nil && isEnded && t.mayHold() {
 		again := &retracting{parties: c.parties, options: t.options, key: t.key}
 		_ = c.run(ctx, again) // if no server answers, it ends with its TTL
 		granted = again.granted
@@ -67,44 +86,18 @@ func (c *Client) retract(ended context.Context, t *acquiring) {
 		granted = t.late
 	}
 	if granted != nil {
-		hold := newHold(t.options.name(), granted, c.clock)
+		hold := newHold(&t.options, granted, c.clock)
 		_ = c.run(ctx, &releasing{parties: c.parties, hold: hold})
 	}
 }
 
 func (c *Client) keep(ctx context.Context, t *acquiring) *Lock {
 	l := &Lock{client: c, slots: t.granted.slots,
-		hold: newHold(t.options.name(), t.granted, c.clock)}
+		hold: newHold(&t.options, t.granted, c.clock)}
+	l.kept = kept{lock: l, hold: l.hold, place: -1}
 	l.ctx, l.end = context.WithCancel(context.WithValue(ctx, lockKey{}, l))
-	keeping, stop := context.WithCancel(context.Background())
-	l.stop = stop
-	l.keepers.Add(2)
-	go l.watch(keeping)
-	go l.renew(keeping)
+	l.keepOn()
 	return l
-}
-
-// watch runs beside the renewals: the loss must not wait for an answer or for a
-// name server.
-func (l *Lock) watch(keeping context.Context) {
-	defer l.keepers.Done()
-	for keeping.Err() == nil {
-		left := l.hold.remaining()
-		if left <= 0 {
-			l.lose("the lock's validity ended")
-			return
-		}
-		pause(keeping, left, l.client.clock)
-	}
-}
-
-func (l *Lock) renew(keeping context.Context) {
-	defer l.keepers.Done()
-	t := &renewing{parties: l.client.parties, hold: l.hold}
-	_ = l.client.run(keeping, t) // an error is a loss, which hold knows
-	if l.hold.isLost() {
-		l.lose("")
-	}
 }
 
 // lose ends the work, unless the lock was released. The reason of an earlier
@@ -205,13 +198,13 @@ func (l *Lock) doRelease(ctx context.Context) error {
 	l.hold.release()
 	l.stop()
 	l.end()
-	l.keepers.Wait()
+	l.repeating.Wait()
 	// also if it was lost: some of its resources may still be locked
 	t := &releasing{parties: l.client.parties, hold: l.hold}
 	err := ctx.Err()
 	if err == nil {
 		err = l.client.run(ctx, t)
-		t.mayBeDone = true
+		t.mayBeDone = t.mayBeDone || t.asked != nil && !t.asked.isUnsent
 	}
 	if err != nil && err == ctx.Err() {
 		detached, cancel := context.WithTimeout(context.Background(),

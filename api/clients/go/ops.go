@@ -51,7 +51,6 @@ type asking struct {
 	parties
 	method, path string
 
-	url               string
 	failures, denials int
 	answer            *answer
 }
@@ -66,7 +65,7 @@ func (t *asking) next(a *answer, now instant) step {
 		if a.isDenial() {
 			t.denials++
 		}
-		t.replicas.avoid(t.url, now)
+		t.replicas.avoid(a.url, now)
 		if t.failures < len(t.replicas.urls) {
 			return sleep(backoff(0, nil))
 		}
@@ -74,10 +73,9 @@ func (t *asking) next(a *answer, now instant) step {
 		if t.denials == t.failures {
 			return done(refusal(name, a))
 		}
-		return done(unavailable(name, shown(t.url)+": "+a.String(), a))
+		return done(unavailable(name, shown(a.url)+": "+a.String(), a))
 	}
-	t.url = t.replicas.choose(now)
-	return send(&request{t.method, t.url + t.path, nil, nil, t.timeout, 0})
+	return send(&request{method: t.method, path: t.path, timeout: t.timeout})
 }
 
 func pathOf(lock string) string { return "/locks/" + url.PathEscape(lock) }
@@ -102,8 +100,6 @@ type watching struct {
 
 	version           string // empty: nobody has looked yet
 	isPlain           bool   // the next request does not wait
-	url               string
-	sent              instant
 	failures, denials int
 	holder            *Holder
 }
@@ -114,10 +110,9 @@ func (t *watching) next(a *answer, now instant) step {
 			return s
 		}
 	}
-	t.url, t.sent = t.replicas.choose(now), now
 	query, wait := t.howToWait()
-	return send(&request{"GET", t.url + t.path + query, nil, nil, t.timeout,
-		wait})
+	return send(&request{method: "GET", path: t.path + query, timeout: t.timeout,
+		wait: wait})
 }
 
 // howToWait returns the query, and how long the server waits.
@@ -134,7 +129,7 @@ func (t *watching) take(a *answer, now instant) step {
 	case a.status == 200 && a.body.Version != "":
 	case a.isFinal() || a.isDenial():
 		t.denials++
-		t.replicas.avoid(t.url, now)
+		t.replicas.avoid(a.url, now)
 		if !a.isDenial() || t.denials >= len(t.replicas.urls) {
 			return done(refusal("GET "+t.path, a))
 		}
@@ -143,8 +138,8 @@ func (t *watching) take(a *answer, now instant) step {
 		t.failures++
 		// a server that does not wait, as it stops, may still tell
 		t.isPlain = true
-		t.replicas.avoid(t.url, now)
-		t.logf("GET %s: trying again (%s: %s)", t.path, shown(t.url), a)
+		t.replicas.avoid(a.url, now)
+		t.logf("GET %s: trying again (%s: %s)", t.path, shown(a.url), a)
 		return sleep(backoff(t.failures, a))
 	}
 	t.failures, t.denials, t.isPlain = 0, 0, false
@@ -153,5 +148,5 @@ func (t *watching) take(a *answer, now instant) step {
 		return done(nil)
 	}
 	// 0 or less: no pause; only a server that does not wait answers sooner
-	return sleep(shortestWatch - now.sub(t.sent))
+	return sleep(shortestWatch - now.sub(a.sent))
 }

@@ -14,6 +14,15 @@ type game struct {
 	at      instant
 	parties parties
 	logged  []string
+	url     string // which was asked last
+	sent    instant
+}
+
+// asked is a request as it is sent.
+type asked struct {
+	*request
+	url  string
+	body map[string]any
 }
 
 func newGame(t *testing.T, urls ...string) *game {
@@ -31,9 +40,9 @@ func newGame(t *testing.T, urls ...string) *game {
 func (g *game) clock() instant { return g.at }
 
 // asked returns the next request of a talk; pauses pass.
-func (g *game) asked(t talk, a *answer) *request {
+func (g *game) asked(t talk, a *answer) *asked {
 	g.t.Helper()
-	s := t.next(a, g.at)
+	s := g.next(t, a)
 	for !s.isDone && s.request == nil {
 		if s.pause <= 0 {
 			g.t.Fatal("neither a request nor a pause nor the end")
@@ -44,13 +53,26 @@ func (g *game) asked(t talk, a *answer) *request {
 	if s.isDone {
 		g.t.Fatalf("ended: %v", s.err)
 	}
-	return s.request
+	f := (&line{replicas: g.parties.replicas}).send(g.at, none, s.request.wait,
+		&operation{request: s.request})
+	g.url, g.sent = f.url, f.sent
+	r := &asked{request: s.request, url: f.url + s.request.path}
+	_ = json.Unmarshal(f.body(), &r.body)
+	return r
+}
+
+// next passes an answer to the last request.
+func (g *game) next(t talk, a *answer) step {
+	if a != nil {
+		a.url, a.sent = g.url, g.sent
+	}
+	return t.next(a, g.at)
 }
 
 // ended expects the end of a talk.
 func (g *game) ended(t talk, a *answer) error {
 	g.t.Helper()
-	s := t.next(a, g.at)
+	s := g.next(t, a)
 	if !s.isDone {
 		g.t.Fatalf("not the end: %+v", s)
 	}
@@ -60,7 +82,7 @@ func (g *game) ended(t talk, a *answer) error {
 // paused expects a pause.
 func (g *game) paused(t talk, a *answer) time.Duration {
 	g.t.Helper()
-	s := t.next(a, g.at)
+	s := g.next(t, a)
 	if s.isDone || s.request != nil {
 		g.t.Fatalf("no pause: %+v", s)
 	}
@@ -91,7 +113,14 @@ func granting(status int, more map[string]any) *answer {
 }
 
 func (g *game) holding(more map[string]any) *hold {
-	return newHold("a", readGrant(granting(201, more), g.at), g.clock)
+	return newHold(&Options{Resources: []string{"a"}}, g.granted(more), g.clock)
+}
+
+// granted is a grant that was asked for now.
+func (g *game) granted(more map[string]any) *grant {
+	a := granting(201, more)
+	a.sent = g.at
+	return readGrant(a)
 }
 
 // equal compares what is shown: an error, a nil of any type, a number.

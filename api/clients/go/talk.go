@@ -24,20 +24,41 @@ type step struct {
 	err     error
 }
 
-// request is what to send.
+// request is what to send, to whichever replica is to be asked then.
 type request struct {
+	kind    kind
 	method  string
-	url     string
-	headers map[string]string
-	body    map[string]any // nil: none
-	timeout time.Duration  // for connection and answer together
-	wait    time.Duration  // how much later the answer may come: the server waits
+	path    string
+	key     string        // of idempotency; "": none
+	id      string        // of the lock, unless it is to be acquired
+	token   string        // of the lock
+	members []byte        // of the body, a JSON object, without its braces
+	timeout time.Duration // for connection and answer together
+	wait    time.Duration // how much later the answer may come: the server waits
+
+	resources []string // which other operations it clashes with
+	claims    claim
+	// a try has found the lock held: it waits, whatever else is under way
+	isPatient bool
+
+	// what became of it if its context ended first:
+	isUnsent bool           // it was taken out of the queue
+	later    <-chan *answer // it is under way with others, and answered then
 }
 
-func send(r *request) step              { return step{request: r} }
-func sleep(d time.Duration) step        { return step{pause: d} }
-func done(err error) step               { return step{isDone: true, err: err} }
-func tokenOf(g grant) map[string]string { return map[string]string{"X-Lock-Token": g.token} }
+// kind says what a request is within a batch.
+type kind string
+
+const (
+	apart   kind = "" // in no batch, and beside what is under way
+	acquire kind = "acquire"
+	extend  kind = "extend"
+	release kind = "release"
+)
+
+func send(r *request) step       { return step{request: r} }
+func sleep(d time.Duration) step { return step{pause: d} }
+func done(err error) step        { return step{isDone: true, err: err} }
 
 // parties are the servers and how to talk to them: the same for each talk of a
 // client.

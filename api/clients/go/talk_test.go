@@ -20,8 +20,8 @@ func TestRepeatsHaveTheSameKeyAndGoToTheNextReplica(t *testing.T) {
 	third := g.asked(talk, problem(503, "no_quorum"))
 	equal(t, first.url+second.url+third.url,
 		one+"/locks"+two+"/locks"+one+"/locks")
-	for _, r := range []*request{first, second, third} {
-		equal(t, r.headers["Idempotency-Key"], "key")
+	for _, r := range []*asked{first, second, third} {
+		equal(t, r.key, "key")
 	}
 	equal(t, g.ended(talk, granting(200, nil)), nil)
 	equal(t, talk.granted.token, "17.secret")
@@ -35,26 +35,10 @@ func TestValidityCountsFromBeforeTheRequest(t *testing.T) {
 	g.at = g.at.add(2 * time.Second)
 	equal(t, g.ended(talk, granting(201, map[string]any{"elapsed_ms": 7})), nil)
 	equal(t, talk.granted.until, sent.add(9907*time.Millisecond))
-	hold := newHold("a", talk.granted, g.clock)
+	hold := newHold(&order, talk.granted, g.clock)
 	// a tenth of the TTL is for ending the work
 	equal(t, hold.remaining(), 6907*time.Millisecond)
 	equal(t, hold.validity(), 7907*time.Millisecond)
-}
-
-func TestARenewalIsDueFromTheGrantNotFromItsAnswer(t *testing.T) {
-	g := newGame(t, one)
-	sent := g.at
-	g.at = g.at.add(2 * time.Second)
-	late := readGrant(granting(201, map[string]any{"elapsed_ms": 7}), sent)
-	hold := newHold("a", late, g.clock)
-	talk := &renewing{parties: g.parties, hold: hold}
-	equal(t, g.paused(talk, nil), 1007*time.Millisecond)
-	g.asked(talk, nil)
-	g.at = g.at.add(2 * time.Second)
-	equal(t, g.paused(talk, granting(200, nil)), time.Second)
-	g.asked(talk, nil)
-	g.at = g.at.add(4 * time.Second) // at once, but not without a pause
-	equal(t, g.paused(talk, granting(200, nil)), time.Millisecond)
 }
 
 func TestAReplicaThatFailedIsAskedLastForAWhile(t *testing.T) {
@@ -143,7 +127,7 @@ func TestAGrantThatCameTooLateIsAskedForAgain(t *testing.T) {
 	g.asked(talk, nil)
 	g.at = g.at.add(8901 * time.Millisecond) // a tenth is left
 	again := g.asked(talk, granting(201, nil))
-	equal(t, again.headers["Idempotency-Key"], "key")
+	equal(t, again.key, "key")
 	equal(t, talk.late.token, "17.secret")
 	equal(t, talk.mayHold(), true)
 }
@@ -190,7 +174,7 @@ func TestRetractingGetsTheLockByItsKey(t *testing.T) {
 	talk := &retracting{parties: g.parties, options: options, key: "key"}
 	g.asked(talk, nil)
 	r := g.asked(talk, nobody())
-	equal(t, r.headers["Idempotency-Key"], "key")
+	equal(t, r.key, "key")
 	equal(t, fmt.Sprint(r.body["wait_ms"], r.body["ttl_ms"], r.body["mode"]),
 		"0 100shared")
 	equal(t, r.url, two+"/locks")
@@ -206,8 +190,8 @@ func TestRetractingGetsTheLockByItsKey(t *testing.T) {
 func TestARenewalLeavesTimeForOtherReplicas(t *testing.T) {
 	g := newGame(t, one, two, three)
 	hold := g.holding(nil)
-	talk := &renewing{parties: g.parties, hold: hold}
-	equal(t, g.paused(talk, nil), 3*time.Second)
+	talk := &extending{parties: g.parties, hold: hold}
+	g.at = g.at.add(3 * time.Second)
 	end := g.at.add(hold.remaining())
 	asked := map[string]bool{}
 	r := g.asked(talk, nil)
@@ -225,9 +209,9 @@ func TestRenewalsEndWithTheLock(t *testing.T) {
 	for _, code := range []string{"lock_not_found", "not_owner"} {
 		g := newGame(t, one)
 		hold := g.holding(nil)
-		talk := &renewing{parties: g.parties, hold: hold}
+		talk := &extending{parties: g.parties, hold: hold}
 		r := g.asked(talk, nil)
-		equal(t, r.headers["X-Lock-Token"], "17.secret")
+		equal(t, r.token, "17.secret")
 		equal(t, r.url, one+"/locks/an~id/extend")
 		if err := g.ended(talk, problem(409, code)); !errors.Is(err, ErrLost) {
 			t.Fatal(err)
@@ -236,9 +220,10 @@ func TestRenewalsEndWithTheLock(t *testing.T) {
 	}
 	g := newGame(t, one)
 	hold := g.holding(nil)
-	talk := &renewing{parties: g.parties, hold: hold}
+	talk := &extending{parties: g.parties, hold: hold}
 	g.asked(talk, nil)
 	equal(t, g.ended(talk, problem(409, "max_hold_reached")), nil)
+	equal(t, talk.isAtItsEnd, true)
 	equal(t, hold.err(), nil) // it ends with its validity
 }
 
@@ -246,7 +231,7 @@ func TestWithoutAnExtendTheLockEndsATenthBeforeItsValidity(t *testing.T) {
 	g := newGame(t, one)
 	hold := g.holding(nil)
 	end := hold.now().until.add(-time.Second)
-	talk := &renewing{parties: g.parties, hold: hold}
+	talk := &extending{parties: g.parties, hold: hold}
 	s := talk.next(nil, g.at)
 	for !s.isDone {
 		if s.request != nil {
@@ -267,7 +252,7 @@ func TestWithoutAnExtendTheLockEndsATenthBeforeItsValidity(t *testing.T) {
 func TestAnExtendNeverShortensTheLock(t *testing.T) {
 	g := newGame(t, one)
 	hold := g.holding(nil)
-	hold.extended(readGrant(granting(200, map[string]any{"validity_ms": 1}), g.at))
+	hold.extended(g.granted(map[string]any{"validity_ms": 1}))
 	equal(t, hold.validity(), 9900*time.Millisecond)
 }
 
@@ -282,7 +267,7 @@ func TestDowngradeTakesTheNewToken(t *testing.T) {
 	equal(t, g.ended(talk, granting(200, shared)), nil)
 	// the renewal was asked with the old token: it is no loss
 	again := g.asked(renewal, problem(409, "not_owner"))
-	equal(t, again.headers["X-Lock-Token"], "17~secret")
+	equal(t, again.token, "17~secret")
 	equal(t, again.body["mode"], "shared")
 	equal(t, g.ended(renewal, granting(200, nil)), nil) // answered late
 	equal(t, hold.now().token, "17~secret")
@@ -380,7 +365,7 @@ func TestAnswersThatMakeNoSense(t *testing.T) {
 	for _, text := range []string{`{"id":"an~id","tok`, `[]`, `{"token":1}`,
 		`<html>`, ``} {
 		a := answered(201, text)
-		if readGrant(a, 0) != nil || a.isFinal() {
+		if readGrant(a) != nil || a.isFinal() {
 			t.Fatal(text)
 		}
 	}

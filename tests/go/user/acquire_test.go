@@ -325,14 +325,16 @@ func TestNoAnswerSaysWhy(t *testing.T) {
 	closed := newFake(t, nil)
 	closed.Close()
 	for _, row := range []struct {
-		f      *fake
-		reason string
+		f       *fake
+		timeout time.Duration
+		reason  string
 	}{
-		{closed, "no answer: the connection was refused"},
-		{newFake(t, nil).on("POST", cut), "no answer: the connection was closed"},
-		{newFake(t, nil).on("POST", silent), "no answer: it did not come in time"},
+		{closed, 0, "no answer: the connection was refused"},
+		{newFake(t, nil).on("POST", cut), 0, "no answer: the connection was closed"},
+		{newFake(t, nil).on("POST", silent), 200 * time.Millisecond,
+			"no answer: it did not come in time"},
 	} {
-		client := newClient(t, redlockd.Config{Timeout: 200 * time.Millisecond}, row.f)
+		client := newClient(t, redlockd.Config{Timeout: row.timeout}, row.f)
 		_, err := client.Acquire(background, redlockd.Options{
 			Resources: []string{"a"}, Wait: redlockd.NoWait})
 		isTrue(t, errors.Is(err, redlockd.ErrUnavailable), "unavailable")

@@ -1,18 +1,21 @@
 package user
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,6 +31,8 @@ type request struct {
 	body         map[string]any
 	client       string // its address: the connection
 	context      context.Context
+	size         int      // of the body
+	batch        *request // that it is of
 	fake         *fake
 	writer       http.ResponseWriter
 }
@@ -46,6 +51,7 @@ type fake struct {
 	requests []*request
 	left     int // clients that left before their answer
 	number   int64
+	wrong    []string // batches
 }
 
 type m = map[string]any
@@ -66,6 +72,9 @@ func newFakeTLS(t *testing.T, fields m, config *tls.Config) *fake {
 	t.Cleanup(func() {
 		f.CloseClientConnections()
 		f.Close()
+		if len(f.wrong) > 0 {
+			t.Error(f.wrong)
+		}
 	})
 	return f
 }
@@ -82,17 +91,137 @@ func (f *fake) serve(w http.ResponseWriter, r *http.Request) {
 	one := &request{method: r.Method, path: r.URL.RequestURI(),
 		header: r.Header.Clone(), client: r.RemoteAddr, context: r.Context(),
 		fake: f, writer: w, body: m{}}
+	one.size = len(text)
 	_ = json.Unmarshal(text, &one.body)
+	if one.path == "/batch" {
+		one.method = "BATCH"
+	}
+	f.play(one)
+}
+
+func (f *fake) play(one *request) {
 	f.mutex.Lock()
 	f.requests = append(f.requests, one)
 	act := usual
-	if script := f.scripts[r.Method]; len(script) > 0 {
-		act, f.scripts[r.Method] = script[0], script[1:]
-	} else if rest := f.rest[r.Method]; rest != nil {
+	if script := f.scripts[one.method]; len(script) > 0 {
+		act, f.scripts[one.method] = script[0], script[1:]
+	} else if rest := f.rest[one.method]; rest != nil {
 		act = rest
 	}
 	f.mutex.Unlock()
 	act(one)
+}
+
+// part is the writer of an operation within a batch.
+type part struct {
+	*httptest.ResponseRecorder
+	whole http.ResponseWriter
+	isCut *atomic.Bool
+}
+
+// Hijack is that of the whole batch.
+func (p part) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	if p.isCut.Swap(true) {
+		return nil, nil, io.EOF
+	}
+	return p.whole.(http.Hijacker).Hijack()
+}
+
+// operations are those of a batch, each as its single request.
+func (r *request) operations() []*request {
+	var found []*request
+	for _, item := range r.body["operations"].([]any) {
+		body := item.(m)
+		take := func(name string) string {
+			text, _ := body[name].(string)
+			delete(body, name)
+			return text
+		}
+		id := take("id")
+		one := &request{header: r.header.Clone(), body: body, client: r.client,
+			context: r.context, fake: r.fake, batch: r}
+		switch operation := take("operation"); operation {
+		case "acquire":
+			one.method, one.path = "POST", "/locks"
+		case "extend":
+			one.method, one.path = "PUT", "/locks/"+id+"/extend"
+		case "release":
+			one.method, one.path = "DELETE", "/locks/"+id
+		default:
+			panic(operation)
+		}
+		one.header.Set("Idempotency-Key", take("idempotency_key"))
+		one.header.Set("X-Lock-Token", take("token"))
+		found = append(found, one)
+	}
+	return found
+}
+
+// each answers a batch when the last of its operations is decided.
+func each(r *request) {
+	if results := r.decide(); results != nil {
+		r.answer(200, m{"results": results})
+	}
+}
+
+// decide plays the operations of a batch. nil: the connection is cut.
+func (r *request) decide() []m {
+	r.checkBatch()
+	operations := r.operations()
+	var group sync.WaitGroup
+	var isCut atomic.Bool
+	parts := make([]part, len(operations))
+	for n, one := range operations {
+		parts[n] = part{httptest.NewRecorder(), r.writer, &isCut}
+		one.writer = parts[n]
+		group.Add(1)
+		go func(one *request) {
+			defer group.Done()
+			r.fake.play(one)
+		}(one)
+	}
+	group.Wait()
+	if isCut.Load() {
+		return nil
+	}
+	results := []m{}
+	for n, one := range operations {
+		status := parts[n].Code
+		name := "problem"
+		if status < 300 {
+			name = map[string]string{"POST": "grant", "PUT": "grant",
+				"DELETE": "release"}[one.method]
+		}
+		var body any
+		_ = json.Unmarshal(parts[n].Body.Bytes(), &body)
+		results = append(results, m{"status": status, name: body})
+	}
+	return results
+}
+
+// checkBatch: redlockd would not refuse it, and it is no larger than ours are.
+func (r *request) checkBatch() {
+	wrong := func(all ...any) {
+		r.fake.mutex.Lock()
+		defer r.fake.mutex.Unlock()
+		r.fake.wrong = append(r.fake.wrong, fmt.Sprint(all...))
+	}
+	all := r.body["operations"].([]any)
+	if len(all) < 2 || len(all) > 100 || r.size > 48<<10 ||
+		r.header.Get("Idempotency-Key") != "" || r.header.Get("X-Lock-Token") != "" {
+		wrong(len(all), " operations, ", r.size, " bytes")
+	}
+	isSeen := map[any]bool{}
+	for _, item := range all {
+		one := item.(m)
+		for _, name := range []any{one["resource"], one["token"]} {
+			if name != nil && isSeen[name] && one["mode"] != "shared" &&
+				one["limit"] == nil || one["wait_ms"] != nil {
+				wrong("refused: ", one)
+			}
+			isSeen[name] = true
+		}
+	}
 }
 
 func (f *fake) of(method string) []*request {
@@ -151,7 +280,9 @@ func (r *request) grant(more m) {
 
 // usual grants, extends and releases whatever is asked for.
 func usual(r *request) {
-	if r.method == "DELETE" {
+	if r.method == "BATCH" {
+		each(r)
+	} else if r.method == "DELETE" {
 		r.answer(200, m{"released": true})
 	} else {
 		r.grant(nil)

@@ -6,7 +6,9 @@ package live
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -24,7 +26,12 @@ func clients(t *testing.T) (*redlockd.Client, *redlockd.Client) {
 	urls := strings.Split(os.Getenv("REDLOCKD_URL"), ",")
 	var made []*redlockd.Client
 	for _, order := range [][]string{urls, {urls[1], urls[0]}} {
-		client, err := redlockd.New(redlockd.Config{URLs: order})
+		client, err := redlockd.New(redlockd.Config{URLs: order,
+			Logf: func(text string, with ...any) {
+				if strings.Contains(text, "/batch") {
+					t.Errorf(text, with...)
+				}
+			}})
 		must(t, err)
 		t.Cleanup(client.Close)
 		made = append(made, client)
@@ -200,6 +207,84 @@ func TestReadersAndADowngrade(t *testing.T) {
 	if next := acquire(t, client, waiting); next.FencingToken() <= second.FencingToken() {
 		t.Fatal("the number does not rise")
 	}
+}
+
+// All kinds of locks, of few names, so that many of what is asked clashes; no
+// batch is refused.
+func TestManyAtOnceGoTogether(t *testing.T) {
+	t.Parallel()
+	client, _ := clients(t)
+	var group sync.WaitGroup
+	for n := 0; n < 40; n++ {
+		o := of(fmt.Sprint("many:", n%20))
+		o.TTL, o.Wait = 4*time.Second, 0
+		switch n % 4 {
+		case 1:
+			o.Resources = []string{fmt.Sprint("many/readers:", n%2)}
+			o.Shared = true
+		case 2:
+			o.Resources, o.Limit = []string{"many/pool"}, permits
+		case 3:
+			o.Resources = append(o.Resources, "many:0", "many ü")
+		}
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			for turn := 0; turn < turns; turn++ {
+				if err := client.Do(background, o, func(ctx context.Context,
+					l *redlockd.Lock) error {
+					return l.Check()
+				}); err != nil {
+					t.Error(o, err)
+				}
+			}
+		}()
+	}
+	group.Wait()
+}
+
+// The long form is tests/bench/clients/go/held.
+func TestManyLocksAreHeldWhileAllCoresAreBusy(t *testing.T) {
+	client, _ := clients(t)
+	var group sync.WaitGroup
+	var mutex sync.Mutex
+	var locks []*redlockd.Lock
+	for n := 0; n < 300; n++ {
+		o := of(fmt.Sprint("held:", n))
+		o.TTL, o.Wait = 4*time.Second, 0
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			lock, err := client.Acquire(background, o)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mutex.Lock()
+			defer mutex.Unlock()
+			locks = append(locks, lock)
+		}()
+	}
+	group.Wait()
+	ctx, cancel := context.WithTimeout(background, 9*time.Second)
+	defer cancel()
+	for n := 0; n < runtime.NumCPU(); n++ {
+		go func() {
+			for ctx.Err() == nil {
+			}
+		}()
+	}
+	<-ctx.Done()
+	for _, lock := range locks {
+		group.Add(1)
+		go func(lock *redlockd.Lock) {
+			defer group.Done()
+			if err := lock.Release(background); err != nil {
+				t.Error(err)
+			}
+		}(lock)
+	}
+	group.Wait()
 }
 
 func TestListedAndReleasedByForce(t *testing.T) {
