@@ -13,7 +13,7 @@
 
 enum { LENGTH_FIELD = sizeof "\r\nContent-Length:" - 1 };
 
-static char request[1024], response[4096];
+static char request[1 << 16], response[1 << 17]; /* of a hundred at once */
 static char authorization[256]; /* a line of the head, or empty */
 
 void http_set_token(const char *token)
@@ -111,6 +111,8 @@ struct sockaddr_in http_address(const char *text)
 static const char *send_request(struct http *http, int length)
 {
     forget(http);
+    if (length < 0 || (size_t)length >= sizeof request)
+        return "too long";
     ssize_t sent = put(http, request, (size_t)length);
     return sent == length ? NULL : "cannot send";
 }
@@ -143,9 +145,9 @@ const char *http_delete(struct http *http, const char *path, const char *token)
 
 /* What is wrong with what was received, or NULL; the body, if its head is
  * there, and whether it is whole. */
-static const char *look(size_t received, const char **body, bool *is_whole)
+static const char *look(size_t received, char **body, bool *is_whole)
 {
-    const char *end = strstr(response, "\r\n\r\n");
+    char *end = strstr(response, "\r\n\r\n");
     if (!end)
         return received < sizeof response - 1 ? NULL : "no end of the head";
     const char *length = memmem(response, (size_t)(end - response),

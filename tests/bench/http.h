@@ -23,7 +23,7 @@ struct http {
 struct http_answer {
     const char *error; /* why there is none; NULL: there is one */
     int status;
-    const char *body; /* in `response`, and ends with a zero */
+    char *body; /* in `response`, and ends with a zero */
 };
 
 /* From now on connections speak TLS, and verify nothing. */

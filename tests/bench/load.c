@@ -5,6 +5,10 @@
  *                                            by the clock: a cycle that had to
  *                                            wait counts from when it was due
  *
+ * -b LINES: all clients share so many connections. What they ask for while
+ * each of these waits for its answer is collected, and goes with one request as
+ * soon as there is one: in the way that the packages do it.
+ *
  * -s asks for shared locks; -r NAME: all clients for this one. -t speaks TLS.
  * -a TOKEN sends this bearer token. Locks last -l MS, 30000. -f floods: a cycle
  * is an acquire, whatever its answer is; it also prints how many got 429.
@@ -26,6 +30,7 @@
 
 enum {
     EVENTS = 256,
+    MOST = 100, /* clients of a request */
     COSTS = 8,
     GROUP = 256,         /* of clients that connect at once */
     WARM_UP_US = 500000, /* and for each client: */
@@ -34,10 +39,17 @@ enum {
     ANSWER_US = 10000000,
 };
 
-enum event {
-    WAITS, /* for the rest of a response */
-    DONE,  /* with a cycle, and idle */
-    FAILED /* told on stderr; the client is connected anew and idle */
+/* A connection, and who waits for an answer on it. */
+struct line {
+    struct http http;
+    struct client **asked; /* in the order of the operations */
+    int count;
+};
+
+/* Clients, the first one first. Each is in at most one. */
+struct queue {
+    struct client **clients;
+    int head, count;
 };
 
 static struct load {
@@ -48,6 +60,11 @@ static struct load {
     struct client *clients;
     struct client **idle; /* a stack of those that wait for a cycle */
     int count, joined, idle_count;
+    struct queue queue;  /* of those that wait for a line */
+    struct line *lines;  /* as many as clients, unless they share some */
+    struct line **ready; /* a stack of those that nobody waits for */
+    int lines_count, ready_count;
+    int most; /* clients of a request */
     double seconds;
     double rate; /* cycles/s; 0: as fast as they can */
     uint64_t begun, done, failures;
@@ -61,46 +78,32 @@ static struct load {
 int service_ttl_ms = 30000;
 bool service_is_shared;
 
+static void watch(int fd, struct line *line)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = line};
+    if (epoll_ctl(load.epoll, EPOLL_CTL_ADD, fd, &event))
+        err(1, "load: epoll");
+}
+
 /* ---- one client -----------------------------------------------------------
  */
 
-static void open_client(struct client *client, int number,
-                        const struct sockaddr_in *server)
+static void queue_put(struct queue *queue, struct client *client)
 {
-    *client = (struct client){.number = number};
-    http_open(&client->http, server);
-    service_greet(client);
+    int at = (queue->head + queue->count++) % load.count;
+    queue->clients[at] = client;
 }
 
-/* Waits until the server answers an idle client. */
-static void greet(struct client *client)
+static struct client *queue_take(struct queue *queue)
 {
-    struct http_answer answer;
-    const char *error = http_get(&client->http, "/livez");
-    while (!error && !http_read(&client->http, &answer))
-        ;
-    if (error || answer.error)
-        errx(1, "GET /livez: %s", error ? error : answer.error);
-}
-
-static enum event failed(struct client *client, const char *what)
-{
-    static int told;
-    if (told++ < 10)
-        warnx("%s: %s: %.*s", client->holds ? "release" : "acquire", what,
-              (int)client->http.received, client->http.response);
-    http_reopen(&client->http);
-    client->busy = false;
-    return FAILED;
-}
-
-static enum event asked(struct client *client, const char *error)
-{
-    return error ? failed(client, error) : WAITS;
+    struct client *client = queue->clients[queue->head];
+    queue->head = (queue->head + 1) % load.count;
+    queue->count--;
+    return client;
 }
 
 /* Begins a cycle that was due at `start_us`; the client must be idle. */
-static enum event begin_cycle(struct client *client, int64_t start_us)
+static void begin_cycle(struct client *client, int64_t start_us)
 {
     if (load.resource)
         snprintf(client->resource, sizeof client->resource, "%s",
@@ -109,73 +112,120 @@ static enum event begin_cycle(struct client *client, int64_t start_us)
         snprintf(client->resource, sizeof client->resource,
                  "bench:%x:%d:%" PRIu64, load.run, client->number,
                  client->round++);
-    client->busy = true;
     client->holds = false;
     client->start_us = start_us;
-    return asked(client, service_acquire(client));
+    queue_put(&load.queue, client);
 }
 
-static enum event end_cycle(struct client *client)
+static void rest(struct client *client)
 {
-    client->busy = false;
-    return DONE;
+    load.idle[load.idle_count++] = client;
+}
+
+static void end_cycle(struct client *client)
+{
+    int64_t now_us = sample_now_us();
+    load.done++;
+    if (now_us >= load.begin_us && now_us < load.end_us)
+        sample_add(&load.sample, now_us - client->start_us);
+    rest(client);
+}
+
+static void failed(struct client *client, const char *what, const char *got)
+{
+    static int told;
+    if (told++ < 10)
+        warnx("%s: %s: %s", client->holds ? "release" : "acquire", what, got);
+    load.failures++;
+    rest(client);
+}
+
+static void take(struct client *client, const struct http_answer *answer)
+{
+    const char *error = load.is_flood ? NULL : service_answered(client, answer);
+    load.limited += load.is_flood && answer->status == 429;
+    if (error) {
+        failed(client, error, answer->body);
+    } else if (load.is_flood || client->holds) {
+        end_cycle(client);
+    } else {
+        client->holds = true;
+        queue_put(&load.queue, client);
+    }
+}
+
+/* ---- one line -------------------------------------------------------------
+ */
+
+static void ready(struct line *line)
+{
+    line->count = 0;
+    load.ready[load.ready_count++] = line;
+}
+
+/* All of its requests failed; it is connected anew. */
+static void line_failed(struct line *line, const char *what)
+{
+    for (int i = 0; i < line->count; i++)
+        failed(line->asked[i], what, line->http.response);
+    http_reopen(&line->http);
+    watch(line->http.fd, line);
+    ready(line);
 }
 
 /* When the connection is readable. */
-static enum event read_answer(struct client *client)
+static void read_answer(struct line *line)
+{
+    struct http_answer answer, each[MOST];
+    if (!http_read(&line->http, &answer))
+        return;
+    if (line->count == 0)
+        errx(1, "nothing was asked: %s",
+             answer.error ? answer.error : line->http.response);
+    const char *error =
+        answer.error ? answer.error
+                     : service_split(&answer, line->asked, line->count, each);
+    if (error) {
+        line_failed(line, error);
+        return;
+    }
+    for (int i = 0; i < line->count; i++)
+        take(line->asked[i], &each[i]);
+    ready(line);
+}
+
+/* Asks for what is collected, as far as lines are ready. */
+static void ask(void)
+{
+    while (load.queue.count > 0 && load.ready_count > 0) {
+        struct line *line = load.ready[--load.ready_count];
+        while (line->count < load.most && load.queue.count > 0)
+            line->asked[line->count++] = queue_take(&load.queue);
+        const char *error = service_ask(&line->http, line->asked, line->count);
+        if (error)
+            line_failed(line, error);
+    }
+}
+
+/* Waits until the server answers on a line that is ready. */
+static void greet(struct line *line)
 {
     struct http_answer answer;
-    if (!http_read(&client->http, &answer))
-        return WAITS;
-    if (answer.error)
-        return failed(client, answer.error);
-    if (!client->busy)
-        return failed(client, "not asked");
-    if (load.is_flood) {
-        load.limited += answer.status == 429;
-        return end_cycle(client);
-    }
-    const char *error = client->holds ? service_released(&answer)
-                                      : service_granted(client, &answer);
-    if (error)
-        return failed(client, error);
-    if (client->holds)
-        return end_cycle(client);
-    client->holds = true;
-    return asked(client, service_release(client));
+    const char *error = http_get(&line->http, "/livez");
+    while (!error && !http_read(&line->http, &answer))
+        ;
+    if (error || answer.error)
+        errx(1, "GET /livez: %s", error ? error : answer.error);
 }
 
 /* ---- all of them ----------------------------------------------------------
  */
-
-static void watch(int fd, struct client *client)
-{
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = client};
-    if (epoll_ctl(load.epoll, EPOLL_CTL_ADD, fd, &event))
-        err(1, "load: epoll");
-}
 
 static int64_t due_us(int64_t now_us)
 {
     return load.rate > 0
                ? load.start_us + (int64_t)((double)load.begun * 1e6 / load.rate)
                : now_us;
-}
-
-static void take(struct client *client, enum event event)
-{
-    if (event == WAITS)
-        return;
-    int64_t now_us = sample_now_us();
-    if (event == FAILED) {
-        load.failures++;
-        watch(client->http.fd, client);
-    } else {
-        load.done++;
-        if (now_us >= load.begin_us && now_us < load.end_us)
-            sample_add(&load.sample, now_us - client->start_us);
-    }
-    load.idle[load.idle_count++] = client;
 }
 
 /* One by one, or thousands would acquire all at once, then release all at once,
@@ -195,10 +245,10 @@ static void begin_due(void)
     int64_t next_us;
     join(now_us);
     while ((next_us = due_us(now_us)) <= now_us && load.idle_count > 0) {
-        struct client *client = load.idle[--load.idle_count];
         load.begun++;
-        take(client, begin_cycle(client, next_us));
+        begin_cycle(load.idle[--load.idle_count], next_us);
     }
+    ask();
     if (next_us <= now_us)
         return;
     struct itimerspec at = {.it_value = {.tv_sec = next_us / 1000000,
@@ -213,12 +263,14 @@ static void turn(void)
     int wait_ms = load.joined < load.count ? 1 : 100;
     int count = epoll_wait(load.epoll, events, EVENTS, wait_ms);
     for (int i = 0; i < count; i++) {
-        struct client *client = events[i].data.ptr;
+        struct line *line = events[i].data.ptr;
         uint64_t expirations;
-        if (client)
-            take(client, read_answer(client));
+        if (line)
+            read_answer(line);
         else if (read(load.timer, &expirations, sizeof expirations) < 0)
             err(1, "load: timer");
+        if (load.most == 1)
+            ask(); /* nothing to collect: at once */
     }
 }
 
@@ -234,27 +286,37 @@ static void run_until(int64_t until_us)
  * waits until the server has answered the last one of it. */
 static void connect_all(const struct sockaddr_in *server)
 {
-    for (int i = 0; i < load.count; i++) {
-        struct client *client = &load.clients[i];
-        open_client(client, i, server);
+    for (int i = 0; i < load.lines_count; i++) {
+        struct line *line = &load.lines[i];
+        http_open(&line->http, server);
         if (i % GROUP == GROUP - 1)
-            greet(client);
-        watch(client->http.fd, client);
+            greet(line);
+    }
+    for (int i = 0; i < load.count; i++) {
+        load.clients[i].number = i;
+        service_greet(&load.clients[i], &load.lines[i % load.lines_count].http);
+    }
+    for (int i = 0; i < load.lines_count; i++) {
+        watch(load.lines[i].http.fd, &load.lines[i]);
+        ready(&load.lines[i]);
     }
 }
 
 static void parse(int argc, char **argv, struct sockaddr_in *server)
 {
     int option;
-    while ((option = getopt(argc, argv, "fsta:l:r:c:")) == 't' ||
-           option == 'f' || option == 'a' || option == 's' || option == 'l' ||
-           option == 'r' || (option == 'c' && load.costs_count < COSTS)) {
+    while ((option = getopt(argc, argv, "fstb:a:l:r:c:")) == 't' ||
+           option == 'f' || option == 'b' || option == 'a' || option == 's' ||
+           option == 'l' || option == 'r' ||
+           (option == 'c' && load.costs_count < COSTS)) {
         if (option == 'f')
             load.is_flood = true;
         else if (option == 't')
             http_use_tls();
         else if (option == 's')
             service_is_shared = true;
+        else if (option == 'b')
+            load.lines_count = atoi(optarg);
         else if (option == 'a')
             http_set_token(optarg);
         else if (option == 'l')
@@ -267,7 +329,8 @@ static void parse(int argc, char **argv, struct sockaddr_in *server)
     argc -= optind;
     argv += optind;
     if (option != -1 || argc < 3 || argc > 4)
-        errx(2, "usage: load [-f] [-s] [-r NAME] [-t] [-a TOKEN] [-l MS] "
+        errx(2, "usage: load [-f] [-s] [-r NAME] [-b LINES] [-t] [-a TOKEN] "
+                "[-l MS] "
                 "[-c NAME=PID,…]… HOST:PORT CLIENTS SECONDS [RATE]");
     *server = http_address(argv[0]);
     load.count = atoi(argv[1]);
@@ -275,6 +338,9 @@ static void parse(int argc, char **argv, struct sockaddr_in *server)
     load.rate = argc > 3 ? atof(argv[3]) : 0;
     if (load.count < 1 || load.seconds <= 0)
         errx(2, "load: CLIENTS and SECONDS must be above 0");
+    load.most = load.lines_count > 0 ? service_most : 1;
+    if (load.lines_count <= 0 || load.lines_count > load.count)
+        load.lines_count = load.count;
 }
 
 static void init(void)
@@ -286,11 +352,19 @@ static void init(void)
     (void)setrlimit(RLIMIT_NOFILE, &limit); /* else connecting will fail */
     load.clients = calloc((size_t)load.count, sizeof *load.clients);
     load.idle = calloc((size_t)load.count, sizeof(struct client *));
+    load.queue.clients = calloc((size_t)load.count, sizeof(struct client *));
+    load.lines = calloc((size_t)load.lines_count, sizeof *load.lines);
+    load.ready = calloc((size_t)load.lines_count, sizeof(struct line *));
+    struct client **asked = calloc((size_t)load.lines_count * (size_t)load.most,
+                                   sizeof(struct client *));
     load.epoll = epoll_create1(EPOLL_CLOEXEC);
     load.timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    if (!load.clients || !load.idle || load.epoll < 0 || load.timer < 0 ||
+    if (!load.clients || !load.idle || !load.queue.clients || !load.lines ||
+        !load.ready || !asked || load.epoll < 0 || load.timer < 0 ||
         getrandom(&load.run, sizeof load.run, 0) < 0)
         err(1, "load");
+    for (int i = 0; i < load.lines_count; i++)
+        load.lines[i].asked = &asked[i * load.most];
     watch(load.timer, NULL);
 }
 
@@ -311,8 +385,10 @@ int main(int argc, char **argv)
     for (int i = 0; i < load.costs_count; i++)
         cost_report(&load.costs[i]);
     while (load.idle_count < load.joined &&
-           sample_now_us() < load.end_us + ANSWER_US)
+           sample_now_us() < load.end_us + ANSWER_US) {
+        ask();
         turn();
+    }
     for (int i = load.idle_count; i < load.joined; i++)
         load.failures++; /* never answered */
     if (load.is_flood)

@@ -11,19 +11,21 @@
 
 enum { LEASE_S = 3600 }; /* longer than any run */
 
-void service_greet(struct client *client)
+const int service_most = 1;
+
+void service_greet(struct client *client, struct http *http)
 {
     char body[32], lease[256];
     struct http_answer answer;
     snprintf(body, sizeof body, "{\"TTL\":%d}", LEASE_S);
-    const char *error = http_post(&client->http, "/v3/lease/grant", body);
-    while (!error && !http_read(&client->http, &answer))
+    const char *error = http_post(http, "/v3/lease/grant", body);
+    while (!error && !http_read(http, &answer))
         continue;
     if (!error)
         error = answer.error;
     if (error || answer.status != 200 || !http_text(&answer, "ID", lease) ||
         strlen(lease) >= sizeof client->lease)
-        errx(1, "no lease: %s", error ? error : client->http.response);
+        errx(1, "no lease: %s", error ? error : http->response);
     memcpy(client->lease, lease, strlen(lease) + 1);
 }
 
@@ -45,31 +47,44 @@ static void base64(const char *bytes, size_t count, char *text)
     *text = '\0';
 }
 
-const char *service_acquire(struct client *client)
+static const char *acquire(struct http *http, const struct client *client)
 {
     char name[2 * sizeof client->resource], body[256];
     base64(client->resource, strlen(client->resource), name);
     snprintf(body, sizeof body, "{\"name\":\"%s\",\"lease\":\"%s\"}", name,
              client->lease);
-    return http_post(&client->http, "/v3/lock/lock", body);
+    return http_post(http, "/v3/lock/lock", body);
 }
 
-const char *service_release(struct client *client)
+static const char *release(struct http *http, const struct client *client)
 {
     char body[300];
     snprintf(body, sizeof body, "{\"key\":\"%s\"}", client->token);
-    return http_post(&client->http, "/v3/lock/unlock", body);
+    return http_post(http, "/v3/lock/unlock", body);
 }
 
-const char *service_granted(struct client *client,
-                            const struct http_answer *answer)
+const char *service_ask(struct http *http, struct client *const *clients,
+                        int count)
+{
+    (void)count; /* one */
+    return (clients[0]->holds ? release : acquire)(http, clients[0]);
+}
+
+const char *service_split(const struct http_answer *all,
+                          struct client *const *clients, int count,
+                          struct http_answer *each)
+{
+    (void)clients, (void)count; /* one */
+    each[0] = *all;
+    return NULL;
+}
+
+const char *service_answered(struct client *client,
+                             const struct http_answer *answer)
 {
     if (answer->status != 200)
         return "unexpected status";
+    if (client->holds)
+        return NULL;
     return http_text(answer, "key", client->token) ? NULL : "no key";
-}
-
-const char *service_released(const struct http_answer *answer)
-{
-    return answer->status == 200 ? NULL : "unexpected status";
 }
