@@ -1,7 +1,7 @@
 # Everything that tests, measures or checks redlockd; included by ../Makefile
 
 .PHONY: test gate nightly check-tools release-check tests unit integration sim sim-long long readme runbooks asan lint analyse bench-tools \
-        bench bench-contention bench-fairness bench-batch bench-watches bench-permits bench-readers bench-peers bench-clients bench-scale bench-fsync bench-flood bench-forgetting \
+        bench bench-collected bench-contention bench-fairness bench-batch bench-watches bench-permits bench-readers bench-peers bench-clients bench-scale bench-fsync bench-flood bench-forgetting \
         bench-tenants bench-profile bench-options bench-tls soak crowd leavers compose-test deb-test fresh production \
         openapi-test generators page-test rights interop \
         neighbours python-test node-test go-test ctl-test examples examples-broken nemesis \
@@ -204,6 +204,9 @@ endef
 bench: ## Measure against the literal Redlock page; draw a plot
 	$(call measure,bench,literal)
 
+bench-collected: ## Clients whose calls are collected, beside a request for each; CLIENTS="1 64" LINES="1 2 4" PAIRS=3
+	$(call measure,bench,collected)
+
 bench-contention: ## Clients that want the same locks: wait or poll; a plot; PAIRS=3 CLIENTS="2 16" MODES="wait 10-10" SERVERS=1
 	$(call measure,bench,contention)
 
@@ -225,7 +228,7 @@ bench-watches: ## How soon watches tell, what 10,000 cost; SCENES="own crowd"
 bench-peers: ## Measure beside other lock libraries and etcd; a plot; PROCESSES=64 PAIRS=7 CLIENTS=64 PEERS="rslock etcd"
 	$(call measure,bench openapi peers,peers)
 
-bench-clients: ## The packages beside the libraries that they replace; OLD=folder of another version, PAIRS=3 CLIENTS="1 64" LANGUAGES=python
+bench-clients: ## The packages beside the libraries that they replace; many held locks; OLD=folder of another version, LANGUAGES=python HELD="100 10000" SECONDS=60
 	$(call measure,bench openapi,clients)
 
 bench-scale: ## Measure with up to 10,000 clients, servers, distance; a plot; PAIRS=3 SERVERS="1 2"

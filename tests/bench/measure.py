@@ -16,6 +16,7 @@ from stack import TOOLS, Stack
 
 Run = dict[str, Any]
 Value = str | Callable[[Run], float]  # of a run: a name, or a function
+CPUS = ("client", "server", "nodes")  # whose CPU time is measured
 
 
 # ---- what the environment says ----------------------------------------------

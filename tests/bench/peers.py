@@ -8,9 +8,11 @@ five nodes without persistence:
               is its best case, as nothing has to be replicated; it fsyncs each
               write, which is its default.
 
-The clients of a run are tasks or threads of one process. PROCESSES="8 64" runs
-that many processes instead, each with one client; without PEERS, only beside
-rslock and the baseline. CLIENTS and PEERS change what is run.
+The clients of a run are tasks or threads of one process. redlockd runs twice:
+with a request for each call, and with batches, which its packages form from what
+their tasks ask for. PROCESSES="8 64" runs that many processes instead, each with
+one client, which has nothing to collect; without PEERS, only beside rslock and
+the baseline. CLIENTS and PEERS change what is run.
 """
 from __future__ import annotations
 
@@ -23,9 +25,9 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from measure import (Path, Run, Runs, TOOLS, cpu_per_cycle, in_turns, load,
-                     setting, numbers, pairs, pids, plot_cycles, server_pids,
-                     show, values)
+from measure import (CPUS, Path, Run, Runs, TOOLS, cpu_per_cycle, in_turns,
+                     load, setting, numbers, pairs, pids, plot_cycles,
+                     server_pids, show, values)
 from ports import free_ports
 from processes import cpu_us, end, spawn
 from stack import Stack, ask, started
@@ -36,13 +38,14 @@ PROCESSES = numbers("PROCESSES", "")
 PEERS = (os.environ.get("PEERS") or (
     "rslock baseline" if PROCESSES else "rslock aioredlock baseline etcd")).split()
 BUILD, FROM = Path("build/bench/peers"), Path("tests/bench/peers")
-NAMES = {"redlockd": "redlockd", "rslock": "rslock", "aioredlock": "aioredlock",
-         "baseline": "literal Redlock", "etcd": "etcd, one member"}
-STYLES = {"redlockd": "-o", "rslock": "--^", "aioredlock": "--s",
+OURS = {"redlockd": []} if PROCESSES else {"redlockd": [], "batches": ["-b", 2]}
+NAMES = {"redlockd": "redlockd", "batches": "redlockd, batches",
+         "rslock": "rslock", "aioredlock": "aioredlock", "baseline":
+         "literal Redlock", "etcd": "etcd, one member"}
+STYLES = {"redlockd": "-o", "batches": "-D", "rslock": "--^", "aioredlock": "--s",
           "baseline": "--x", "etcd": "--d"}
-CPUS = ("client", "server", "nodes")
 # whose CPU time a cycle of theirs takes: libraries have no server, etcd no nodes
-PARTS = {"redlockd": CPUS, "etcd": CPUS[:2]}
+PARTS = {"redlockd": CPUS, "batches": CPUS, "etcd": CPUS[:2]}
 LIBRARIES = {
     "rslock": f"libraries_rust {BUILD}/rslock release rslock-bench",
     "aioredlock": f"libraries_python {BUILD} {FROM}/requirements.txt"}
@@ -56,7 +59,7 @@ COMMANDS = {
 
 def installed() -> list[str]:
     """Without a cargo that builds rslock, the others are measured."""
-    if unknown := set(PEERS) - set(NAMES):
+    if unknown := set(PEERS) - set(NAMES) | set(PEERS) & set(OURS):
         sys.exit(f"There is no peer {', '.join(unknown)}.")
     BUILD.mkdir(parents=True, exist_ok=True)
     for peer in set(PEERS) & set(LIBRARIES):
@@ -139,9 +142,9 @@ def all_at_once(command: list, count: int) -> Run:
 def run(stack: Stack, etcd: Etcd | None, what: str, count: int) -> Run:
     clients = 1 if PROCESSES else count
     used = {"server": [], "nodes": pids(stack.nodes)}
-    if what == "redlockd":
+    if what in OURS:
         used["server"] = server_pids(stack)
-        command = load(stack.server_ports[0], clients, SECONDS)
+        command = load(stack.server_ports[0], clients, SECONDS, *OURS[what])
     elif what == "etcd":
         used = {"server": [etcd.child.pid], "nodes": []}
         command = [f"{TOOLS}/load-etcd", f"127.0.0.1:{etcd.port}", clients,
@@ -165,7 +168,7 @@ def play() -> Iterator[Run]:
             for peer in peers:
                 with beside(peer, stack.folder) as etcd:
                     for pair in pairs(5):
-                        for what in in_turns(["redlockd", peer], pair):
+                        for what in in_turns([*OURS, peer], pair):
                             yield {"clients": count, "pair": pair, "peer": peer,
                                    "what": what, "processes": count * bool(PROCESSES),
                                    **run(stack, etcd, what, count)}
@@ -173,33 +176,29 @@ def play() -> Iterator[Run]:
 
 # ---- what it shows ----------------------------------------------------------
 
-def row(runs: Runs, clients: int, peer: str) -> dict[str, str]:
+def beside_each(runs: Runs, clients: int, peer: str) -> dict[str, str]:
+    """How many times the peer's cycles ours does, by the pairs with it."""
     case = runs.of(clients=clients, peer=peer)
-    both = ours, theirs = case.of(what="redlockd"), case.of(what=peer)
-    costs = [" ".join(each.text(cpu_per_cycle(who)) for who in CPUS)
-             for each in both]
-    return {"clients": str(clients), "peer": peer,
-            "redlockd, cycles/s": ours.text("cycles_per_s"),
-            "peer's": theirs.text("cycles_per_s"),
-            "ratio": f"{ours.ratio(theirs, 'cycles_per_s'):.2f}×",
-            "p50 ms": ours.ms("p50"), "peer's p50": theirs.ms("p50"),
-            "p99 ms": ours.ms("p99"), "peer's p99": theirs.ms("p99"),
-            "CPU µs a cycle: client, server, nodes": costs[0],
-            "peer's CPU": costs[1]}
+    theirs = case.of(what=peer)
+    return {ours: f"{case.of(what=ours).ratio(theirs, 'cycles_per_s'):.2f}×"
+            for ours in OURS if case.of(what=ours)}
 
 
-def markdown_row(runs: Runs, clients: int, what: str, is_of_processes: bool):
-    """Of redlockd all of its runs"""
-    each, is_first = runs.of(clients=clients, what=what), what == "redlockd"
-    beside = runs.of(clients=clients, peer=what, what="redlockd")
-    costs = ", ".join(each.text(cpu_per_cycle(who)) if who in
-                      PARTS.get(what, CPUS[::2]) else "–" for who in CPUS)
+def used(each: Runs, what: str) -> str:
+    return ", ".join(each.text(cpu_per_cycle(who), who == "client") if who in
+                     PARTS.get(what, CPUS[::2]) else "–" for who in CPUS)
+
+
+def row(runs: Runs, clients: int, what: str, is_of_processes: bool):
+    """Of ours all runs, beside whomever"""
+    each = runs.of(clients=clients, what=what)
+    ratios = {} if what in OURS else beside_each(runs, clients, what)
     return {"processes" if is_of_processes else "clients":
-            str(clients) if is_first else "", "": NAMES[what],
-            "cycles": f"{each.text('cycles_per_s')} /s", "redlockd does":
-            "" if is_first else f"{beside.ratio(each, 'cycles_per_s'):.1f}×",
+            str(clients) if what == "redlockd" else "", "": NAMES[what],
+            "cycles": f"{each.text('cycles_per_s')} /s",
+            **{f"{NAMES[ours]} does": ratios.get(ours, "") for ours in OURS},
             "p50, p99": f"{each.ms('p50', 1)}, {each.ms('p99', 1)} ms",
-            "CPU of a cycle: client, server, nodes": f"{costs} µs"}
+            "CPU of a cycle: client, server, nodes": f"{used(each, what)} µs"}
 
 
 def tell(runs: Runs, path: Path, is_markdown: bool) -> bool:
@@ -214,12 +213,8 @@ def tell(runs: Runs, path: Path, is_markdown: bool) -> bool:
     if is_of_processes:
         print("Each client is a process of its own. Cycles are the sum over the"
               " processes,\np50 and p99 the medians of the processes' own.\n")
-    if is_markdown:
-        show([markdown_row(runs, count, what, is_of_processes)
-              for count in counts for what in NAMES if by_clients[what][count]],
-             True)
-    else:
-        show([row(runs, *case) for case in runs.each("clients", "peer")])
+    show([row(runs, count, what, is_of_processes) for count in counts
+          for what in NAMES if by_clients[what][count]], is_markdown)
     plot_cycles(path, [(NAMES[what], STYLES[what], by)
                        for what, by in by_clients.items() if any(by.values())])
     left = sum(run["left"] for run in runs)

@@ -113,6 +113,8 @@ TOOLS = [
     bench("bench", "SECONDS_RUN=0.2 CLIENTS=1 PERSISTENCE=none "
           "TRIPS_TIMES=1000",  # a busy machine measures nothing
           r"(?s)2 stopped: [\d,]+ done/s.*^failures: 0$"),
+    bench("bench-collected", "SECONDS_RUN=0.2 CLIENTS=12 LINES=2",
+          r"(?s)^ +12 +2 at most +[1-9].*^failures: 0$"),
     bench("bench-contention", "SECONDS_RUN=0.5 CLIENTS=2 HOLDS_US=1000 "
           "SERVERS=1 CLIENTS_EIGHT=", r"(?s)polls, 10 ms .*^failures: 0$"),
     bench("bench-fairness", "SECONDS_RUN=1 PAIRS=1 SPLITS='3+1 1+0'",
@@ -124,10 +126,11 @@ TOOLS = [
     bench("bench-watches", "SHORT=1 SCENES='own crowd'", r"^2 passed, 0 failed"),
     bench("bench-batch", "SHORT=1 ROUNDS=5", r"^2 passed, 0 failed"),
     Tool("bench-peers", PEERS,
-         r"(?s)^6 runs; locks left behind: 0.*^Each client is a process of its"
+         r"(?s)^9 runs; locks left behind: 0.*^Each client is a process of its"
          r" own.*^2 runs; locks left behind: 0", "bench"),
-    bench("bench-clients", "SECONDS_RUN=0.2 PAIRS=1 CLIENTS=1",
-          r"(?s)^ +1  ours, asyncio +[1-9].*^failures: 0$"),
+    bench("bench-clients", "SECONDS_RUN=0.2 CLIENTS=1 HELD=10 SECONDS=2 "
+          "TTL_MS=1000", r"(?s)^ +1  ours, asyncio +[1-9].*"
+          r"^ +10  ours, asyncio +0 .*^failures: 0$"),
     bench("bench-scale", "SECONDS_RUN=0.2 CLIENTS='1 64' CLIENTS_FEW=1 "
           "SERVERS=2 DISTANCES_MS='direct 1'", r"^failures: 0$"),
     bench("bench-flood", "SECONDS_RUN=1 FLOODERS=8",

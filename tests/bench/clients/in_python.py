@@ -1,4 +1,4 @@
-"""The Python package beside aioredlock and redlock-py. OLD names the folder of
+"""The Python package beside aioredlock, redlock-py and pottery. OLD names the folder of
 another version of the package, which is measured, too."""
 from __future__ import annotations
 
@@ -38,10 +38,13 @@ OURS = {f"ours, {name}": command for name, command in _ours("python").items()}
 if OLD:
     OURS |= {f"old, {name}": command
              for name, command in _ours("python-old").items()}
-PEERS = {
-    "aioredlock": [BUILD / "python/venv/bin/python3",
-                   "tests/bench/peers/use_aioredlock.py"],
-    "redlock-py": [BUILD / "python/venv/bin/python3", FROM / "redlock_py.py"]}
+PYTHON = BUILD / "python/venv/bin/python3"
+PEERS = {"aioredlock": [PYTHON, "tests/bench/peers/use_aioredlock.py"],
+         "redlock-py": [PYTHON, FROM / "redlock_py.py"],
+         "pottery": [PYTHON, FROM / "pottery_threads.py"]}
+# those that hold many locks
+HELD = {f"ours, {name}": [PYTHON, FROM / f"held_{name}.py", "{locks}", "{ttl_ms}",
+                          "{seconds}", "{url}"] for name in ("asyncio", "threads")}
 # beside whom a side is to be looked at
 BESIDE = {"ours, asyncio": "aioredlock", "ours, threads": "redlock-py",
           "old, asyncio": "aioredlock", "old, threads": "redlock-py"}
