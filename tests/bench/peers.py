@@ -185,7 +185,7 @@ def beside_each(runs: Runs, clients: int, peer: str) -> dict[str, str]:
 
 
 def used(each: Runs, what: str) -> str:
-    return ", ".join(each.text(cpu_per_cycle(who), who == "client") if who in
+    return ", ".join(each.text(cpu_per_cycle(who), int(who == "client")) if who in
                      PARTS.get(what, CPUS[::2]) else "–" for who in CPUS)
 
 

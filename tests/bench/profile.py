@@ -6,7 +6,8 @@ the CPU time without perf, and as long with it, as watching makes a cycle dearer
 The stacks go to build/bench/profile.
 
 OLD names another binary of redlockd to compare with. CLIENTS (64) changes what
-is run. Each row of a table is its share of the samples of all runs, times the
+is run; with LINES=2 their calls are collected into batches, and there is no floor
+of the server. Each row of a table is its share of the samples of all runs, times the
 median of the CPU time of a cycle.
 """
 from __future__ import annotations
@@ -29,6 +30,7 @@ from stack import NODES, REDLOCKD, Stack, started
 from waiting import wait_until
 
 SECONDS = setting("SECONDS_RUN", 3)
+LINES = int(setting("LINES", 0))
 FREQUENCY = 499  # Hz; a prime, so that it keeps step with nothing
 STACK = 8192     # bytes of each sample; with more, watching costs more
 FOLDER = Path("build/bench/profile")
@@ -53,7 +55,9 @@ class Side:
         if self.name == "rows":
             return [f"{TOOLS}/baseline", *used, f"rows:{in_row}", SECONDS,
                     *self.stack.addresses]
-        return load(self.port, int(setting("CLIENTS", 64)), SECONDS, *used)
+        batches = ["-b", LINES] if LINES else []
+        return load(self.port, int(setting("CLIENTS", 64)), SECONDS, *used,
+                    *batches)
 
     def batches(self) -> int:
         """Commands that its nodes got so far."""
@@ -111,7 +115,8 @@ def play() -> Iterator[Run]:
     with ExitStack() as world:
         sides = [redlockd(world, "old", os.environ["OLD"])] \
             if os.environ.get("OLD") else []
-        sides += [redlockd(world, "redlockd", REDLOCKD), bare_server(world),
+        sides += [redlockd(world, "redlockd", REDLOCKD),
+                  *([] if LINES else [bare_server(world)]),
                   Side("rows", world.enter_context(started()))]
         in_row = 1
         for pair in pairs(5):
