@@ -29,6 +29,7 @@ enum {
     QUIET_MS = 5,         /* until it runs again then, if nothing happens */
     DELAYED_PART = 4,     /* of the connections at most one in so many */
     PIECE_SIZE = 4096,    /* of a large answer */
+    BATCH_WHOLE = 65536,  /* a longer answer to a batch is large, too */
 };
 
 struct front {
@@ -72,9 +73,11 @@ static bool queue_answer(struct MHD_Connection *http,
     /*
      * A run of the library writes once to each connection. When thousands ask
      * for a large answer at once, a run that writes it whole takes seconds, in
-     * which no node is read: so it is written in pieces.
+     * which no node is read: so it is written in pieces. What a batch does
+     * takes longer than to write its answer; pieces would cost as much again.
      */
-    if (response->body_len > PIECE_SIZE)
+    bool is_batch = request->match.route == ROUTE_BATCH;
+    if (response->body_len > (is_batch ? BATCH_WHOLE : PIECE_SIZE))
         answer = MHD_create_response_from_callback(
             response->body_len, PIECE_SIZE, read_piece, response->body,
             is_static ? NULL : free);

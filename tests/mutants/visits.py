@@ -74,4 +74,8 @@ VISITS = [
         LOCKS, "    if (has_after && !version_is_wellformed(watch->known))\n",
         "    if (has_after && watch->known.len == 0)\n")],
            tests="locks_watch"),
+    Defect("batch whose answer is written in pieces", "unit",
+           "the_answer_to_a_batch_is_written_at_once", [Edit(
+        "api/front.c", "    bool is_batch = request->match.route == ROUTE_BATCH;\n",
+        "    bool is_batch = false;\n")], tests="front_turns"),
 ]

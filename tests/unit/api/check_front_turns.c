@@ -2,6 +2,8 @@
  * Many requests at once, large answers, and slow ones: the nodes have their
  * turns meanwhile.
  */
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -101,6 +103,32 @@ TEST(who_does_not_read_a_large_answer_takes_little_memory)
     ck_assert_uint_lt(growth_bytes_in_use(), before + size);
     for (int i = 0; i < SERVED_CONNECTIONS; i++)
         close(fds[i]);
+}
+
+/* How often data came. */
+static unsigned segments(void)
+{
+    struct tcp_info info;
+    socklen_t len = sizeof info;
+    ck_assert_int_eq(getsockopt(client.fd, IPPROTO_TCP, TCP_INFO, &info, &len),
+                     0);
+    return info.tcpi_data_segs_in;
+}
+
+/* It costs less to write than to make, and pieces would cost as much again. */
+TEST(the_answer_to_a_batch_is_written_at_once)
+{
+    static const char body[] =
+        "{\"operations\":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
+        "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]}";
+    client.fd = served_ask(textf(
+        "POST /batch HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        "Content-Length: %zu\r\n\r\n%s",
+        sizeof body - 1, body));
+    await(8000);
+    ck_assert_ptr_nonnull(strstr(client.text, "/operations/31"));
+    ck_assert_uint_le(segments(), 2);
+    close(client.fd);
 }
 
 /* ---- many, and slow ones ------------------------------------------------ */
