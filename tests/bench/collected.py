@@ -2,9 +2,9 @@
 do it, beside the same clients with a request for each call: in turns, on one
 server and its five nodes.
 
-CLIENTS says how many, LINES how many requests may be under way at a time. Before
-anything is measured, the load generator shows that it notices answers that are
-wrong.
+CLIENTS says how many, LINES how many requests may be under way at a time; with
+2e, each takes no more than half of all that is asked. Before anything is
+measured, the load generator shows that it notices answers that are wrong.
 """
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 import spoiled
 from measure import (CPUS, Run, Runs, costs, cpu_per_counted, in_pairs, load,
-                     numbers, output, pids, server_pids, setting, show)
+                     numbers, output, pids, server_pids, setting, show,
+                     words)
 from stack import started
 
 
@@ -24,20 +25,26 @@ def play() -> Iterator[Run]:
         used = costs(client=[0], server=server_pids(stack),
                      nodes=pids(stack.nodes))
 
-        def run(clients: int, lines: int) -> Run:
+        def run(clients: int, lines: str) -> Run:
             batches = stack.calls("evalsha")
             found = output(*load(port, clients, seconds, *used,
-                                 *(["-b", lines] if lines else [])))
+                                 *(["-b", lines.rstrip("e")] if lines else []),
+                                 *(["-e"] if lines.endswith("e") else [])))
             return {"seconds": seconds, **found,
                     "commands": stack.calls("evalsha") - batches}
         yield from in_pairs(7, numbers("CLIENTS", "1 8 16 64 256"),
-                            [0, *numbers("LINES", "1 2 4")], run)
+                            ["", *words("LINES", "1 2 4 2e 4e")], run)
 
 
-def row(runs: Runs, clients: int, lines: int) -> dict[str, str]:
-    each, alone = (runs.of(case=clients, what=what) for what in (lines, 0))
+def names(lines: str) -> str:
+    shares = ", equal shares" if lines.endswith("e") else ""
+    return f"{lines.rstrip('e')} at most{shares}" if lines else "of each"
+
+
+def row(runs: Runs, clients: int, lines: str) -> dict[str, str]:
+    each, alone = (runs.of(case=clients, what=what) for what in (lines, ""))
     cells = {"clients": str(clients),
-             "requests under way": f"{lines} at most" if lines else "of each",
+             "requests under way": names(lines),
              "cycles/s": each.text("cycles_per_s"),
              "ratio": f"{each.ratio(alone, 'cycles_per_s'):.2f}×",
              "p50 ms": each.ms("p50"), "p99 ms": each.ms("p99")}

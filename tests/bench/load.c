@@ -7,7 +7,8 @@
  *
  * -b LINES: all clients share so many connections. What they ask for while
  * each of these waits for its answer is collected, and goes with one request as
- * soon as there is one: in the way that the packages do it.
+ * soon as there is one: in the way that the packages do it. With -e, a request
+ * takes no more than its line's part of all that is asked.
  *
  * -s asks for shared locks; -r NAME: all clients for this one. -t speaks TLS.
  * -a TOKEN sends this bearer token. Locks last -l MS, 30000. -f floods: a cycle
@@ -30,7 +31,8 @@
 
 enum {
     EVENTS = 256,
-    MOST = 100, /* clients of a request */
+    MOST = 100,     /* clients of a request */
+    PART_LEAST = 8, /* of them, however small the part */
     COSTS = 8,
     GROUP = 256,         /* of clients that connect at once */
     WARM_UP_US = 500000, /* and for each client: */
@@ -64,7 +66,8 @@ static struct load {
     struct line *lines;  /* as many as clients, unless they share some */
     struct line **ready; /* a stack of those that nobody waits for */
     int lines_count, ready_count;
-    int most; /* clients of a request */
+    int most;       /* clients of a request */
+    bool is_shared; /* each line has its part of them */
     double seconds;
     double rate; /* cycles/s; 0: as fast as they can */
     uint64_t begun, done, failures;
@@ -194,12 +197,26 @@ static void read_answer(struct line *line)
     ready(line);
 }
 
+/* How many clients the next request may take. */
+static int room(void)
+{
+    int asked = load.queue.count;
+    if (!load.is_shared)
+        return load.most;
+    for (int i = 0; i < load.lines_count; i++)
+        asked += load.lines[i].count;
+    int part = (asked + load.lines_count - 1) / load.lines_count;
+    part = part < PART_LEAST ? PART_LEAST : part;
+    return part < load.most ? part : load.most;
+}
+
 /* Asks for what is collected, as far as lines are ready. */
 static void ask(void)
 {
     while (load.queue.count > 0 && load.ready_count > 0) {
         struct line *line = load.ready[--load.ready_count];
-        while (line->count < load.most && load.queue.count > 0)
+        int most = room();
+        while (line->count < most && load.queue.count > 0)
             line->asked[line->count++] = queue_take(&load.queue);
         const char *error = service_ask(&line->http, line->asked, line->count);
         if (error)
@@ -305,9 +322,9 @@ static void connect_all(const struct sockaddr_in *server)
 static void parse(int argc, char **argv, struct sockaddr_in *server)
 {
     int option;
-    while ((option = getopt(argc, argv, "fstb:a:l:r:c:")) == 't' ||
-           option == 'f' || option == 'b' || option == 'a' || option == 's' ||
-           option == 'l' || option == 'r' ||
+    while ((option = getopt(argc, argv, "efstb:a:l:r:c:")) == 't' ||
+           option == 'e' || option == 'f' || option == 'b' || option == 'a' ||
+           option == 's' || option == 'l' || option == 'r' ||
            (option == 'c' && load.costs_count < COSTS)) {
         if (option == 'f')
             load.is_flood = true;
@@ -315,6 +332,8 @@ static void parse(int argc, char **argv, struct sockaddr_in *server)
             http_use_tls();
         else if (option == 's')
             service_is_shared = true;
+        else if (option == 'e')
+            load.is_shared = true;
         else if (option == 'b')
             load.lines_count = atoi(optarg);
         else if (option == 'a')
@@ -329,9 +348,10 @@ static void parse(int argc, char **argv, struct sockaddr_in *server)
     argc -= optind;
     argv += optind;
     if (option != -1 || argc < 3 || argc > 4)
-        errx(2, "usage: load [-f] [-s] [-r NAME] [-b LINES] [-t] [-a TOKEN] "
-                "[-l MS] "
-                "[-c NAME=PID,…]… HOST:PORT CLIENTS SECONDS [RATE]");
+        errx(2,
+             "usage: load [-f] [-s] [-r NAME] [-b LINES [-e]] [-t] [-a TOKEN] "
+             "[-l MS] "
+             "[-c NAME=PID,…]… HOST:PORT CLIENTS SECONDS [RATE]");
     *server = http_address(argv[0]);
     load.count = atoi(argv[1]);
     load.seconds = atof(argv[2]);
