@@ -68,9 +68,14 @@ BATCHES = [
                "    return json_object_set")], tests="jsonload"),
     Defect("a text of two lines in a body of the usual shape", "unit",
            "what_is_read_is_what_jansson_reads", [Edit(
-               LOAD, "text->ptr[text->len] != '\"')",
-               "(text->ptr[text->len] != '\"' &&\n"
-               "         text->ptr[text->len + 1] != '\"'))")],
+               LOAD,
+               "    it->rest = span_behind(it->rest, text->len + 1);\n"
+               "    return true;\n",
+               "    it->rest = span_behind(it->rest, text->len);\n"
+               "    return scan_take(it, '\"');\n"), Edit(
+                   LOAD, "text->len == it->rest.len || "
+                   "text->ptr[text->len] != '\"'",
+                   "text->len == it->rest.len")],
            tests="jsonload"),
     Defect("a key of one operation for all", "unit",
            "each_has_its_own_key", [Edit(
