@@ -177,6 +177,10 @@ need_group() {
         need_command curl curl
         need_debian_python matplotlib python3-matplotlib
         ;;
+    bench-node)
+        need_command node nodejs
+        need_file /usr/share/nodejs/redis node-redis
+        ;;
     profile)
         need_command perf linux-perf
         need_command addr2line binutils

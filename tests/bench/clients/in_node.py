@@ -1,0 +1,32 @@
+"""The package for Node beside Redlock over Debian's node-redis. node-redlock
+itself is not in Debian: node/redlock.mjs does what it does. OLD names the folder
+of another version of the package, which is measured, too."""
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+FROM = Path("tests/bench/clients/node")
+OLD = os.environ.get("OLD", "")
+
+
+def _ours(package: str) -> list:
+    return ["env", f"PACKAGE={Path(package).resolve()}", "node",
+            FROM / "redlockd.mjs"]
+
+
+def install() -> None:
+    subprocess.run(["scripts/deps.sh", "bench-node"], check=True,
+                   stdout=sys.stderr)
+
+
+# those that ask redlockd, and those that ask the nodes themselves
+OURS = {"ours, Node": _ours("api/clients/node")}
+if OLD:
+    OURS["old, Node"] = _ours(OLD)
+PEERS = {"node-redis": ["env", "NODE_PATH=/usr/share/nodejs", "node",
+                        FROM / "redlock.mjs"]}
+# beside whom a side is to be looked at
+BESIDE = dict.fromkeys(OURS, "node-redis")
