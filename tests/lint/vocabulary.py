@@ -366,7 +366,7 @@ def test(given: Given) -> None:
     elsewhere("cli/commands.c", "?page_size=", "?page_length=",
               "query page_length")
     for path in ("api/clients/python/src/redlockd/_talk.py",
-                 "api/clients/node/src/talk.js", "api/clients/go/send.go"):
+                 "api/clients/node/src/operation.js", "api/clients/go/send.go"):
         elsewhere(path, "X-Lock-Token", "X-Token", "header X-Token")
 
 

@@ -73,13 +73,74 @@ export const trickle = (answer) => {
   answer.on("close", () => clearInterval(timer));
 };
 
+// ---- batches ---------------------------------------------------------------
+
+const METHODS = { acquire: "POST", extend: "PUT", release: "DELETE" };
+
+/** An operation as the request that it would be alone. */
+function single(operation, whole) {
+  const { operation: what, id, token, idempotency_key: key, ...body } = operation;
+  const method = METHODS[what];
+  const paths = { POST: "/locks", PUT: `/locks/${id}/extend` };
+  const headers = { ...whole.headers };
+  if (token !== undefined) headers["x-lock-token"] = token;
+  if (key !== undefined) headers["idempotency-key"] = key;
+  return { method, path: paths[method] ?? `/locks/${id}`, headers, body, whole,
+    connection: whole.connection };
+}
+
+/** Takes what an action answers to one operation. An action that breaks the
+ * connection, or never answers, does that to the batch. */
+class Part {
+  constructor(answer) {
+    this.socket = answer.socket;
+    this.text = "";
+    this.on = (...args) => answer.on(...args);
+    this.done = new Promise((done) => { this.end = (text) => {
+      this.write(text);
+      done();
+    }; });
+  }
+
+  writeHead(status) {
+    this.status = status;
+  }
+
+  write(text) {
+    this.text += text;
+  }
+
+  result(request) {
+    const { status } = this;
+    const name = status >= 300 ? "problem"
+      : request.method === "DELETE" ? "release" : "grant";
+    return { status, [name]: JSON.parse(this.text) };
+  }
+}
+
+/** What the scripts of POST, PUT and DELETE say of its operations. */
+export async function each(answer, request, fake) {
+  const parts = request.body.operations.map((operation) => {
+    const alone = single(operation, request);
+    const part = new Part(answer);
+    fake.take(alone, part);
+    return [alone, part];
+  });
+  for (const [, part] of parts) await part.done;
+  send(answer, 200, JSON.stringify({
+    results: parts.map(([alone, part]) => part.result(alone)) }));
+}
+
 // ---- the server ------------------------------------------------------------
 
-/** Follows the scripts of GET, POST, PUT and DELETE, then its rest for ever. */
+/** Follows the scripts of GET, POST, PUT, DELETE and BATCH, then its rest for
+ * ever. What is in a batch counts as what it would be alone. */
 export class Fake {
   scripts = {};
   rest = {};
   requests = [];
+  batches = []; // each has its operations in its body
+  singles = 0; // requests that were no batches
   left = []; // whose client went before the answer
   connections = 0;
   #number = 1795221641865000;
@@ -108,7 +169,7 @@ export class Fake {
 
   on(method, ...actions) {
     this.scripts[method] = actions;
-    this.rest[method] = usual;
+    this.rest[method] = method === "BATCH" ? each : usual;
     return this;
   }
 
@@ -148,13 +209,21 @@ export class Fake {
       body: text ? JSON.parse(text) : {},
       connection: message.socket.number,
     };
-    this.requests.push(request);
+    const isBatch = message.url.endsWith("/batch");
+    if (isBatch) request.method = "BATCH";
+    else this.singles += 1;
     answer.on("close", () => {
       if (!answer.writableFinished) this.left.push(request);
     });
-    const script = this.scripts[request.method];
+    this.take(request, answer);
+  }
+
+  take(request, answer) {
+    const { method } = request;
+    (method === "BATCH" ? this.batches : this.requests).push(request);
+    const script = this.scripts[method];
     const action = script?.length ? script.shift()
-      : this.rest[request.method] ?? usual;
+      : this.rest[method] ?? (method === "BATCH" ? each : usual);
     action(answer, request, this);
   }
 }

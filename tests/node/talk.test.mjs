@@ -7,6 +7,7 @@ import { setTimeout } from "node:timers/promises";
 import { Answer, readGrant } from "../node_modules/redlockd-client/src/answer.js";
 import { now } from "../node_modules/redlockd-client/src/clock.js";
 import { LockHeld, LockLost, Unavailable } from "redlockd-client";
+import { Operation } from "../node_modules/redlockd-client/src/operation.js";
 import { idOf, nextHolder } from "../node_modules/redlockd-client/src/ops.js";
 import { Replicas } from "../node_modules/redlockd-client/src/replicas.js";
 import {
@@ -26,30 +27,53 @@ const HELD = new Answer(409, { code: "lock_held", retry_after_ms: 20 });
 const NO_QUORUM = new Answer(503, { code: "no_quorum" });
 const granted = (fields) => new Answer(201, { ...GRANT, ...fields });
 
+/** A step as it is sent: by the caller, of its own or of an operation. */
+function sent(step, replicas) {
+  if (!(step instanceof Operation))
+    return { ...step, body: {} };
+  step.url = replicas.choose();
+  step.sentAt = now();
+  step.wasSent = true;
+  step.hasWaited = step.waitMs > 0;
+  const { method, path, headers, text = "{}" } = step.single(step.waitMs);
+  return { method, headers, url: step.url + path, body: JSON.parse(text),
+    timeoutMs: step.timeoutMs, waitMs: step.waitMs, mustWait: step.mustWait };
+}
+
 /** Plays a talk against answers; its steps, and what it ended with. */
 function play(talk, ...answers) {
   const sends = [];
   const sleeps = [];
   let step = talk.next();
   while (!step.done) {
-    if ("sleepMs" in step.value) {
-      sleeps.push(step.value.sleepMs);
+    const { value } = step;
+    if ("sleepMs" in value) {
+      sleeps.push(value.sleepMs);
       step = talk.next();
+    } else if ("answerOf" in value) {
+      step = talk.next(value.answerOf.answer);
     } else {
-      sends.push({ ...step.value, body: JSON.parse(JSON.stringify(step.value.body ?? {})) });
+      sends.push(sent(value, talk.replicas));
       if (answers.length === 0) return { sends, sleeps, isOpen: true };
-      step = talk.next(answers.shift());
+      value.answer = answers.shift();
+      step = talk.next(value.answer);
     }
   }
   return { sends, sleeps, value: step.value };
 }
 
-function acquiring(options = {}, attempt = new Attempt()) {
-  const wish = new Wish("a", options);
-  return acquire(new Replicas(URLS), wish, 5000, attempt);
+/** With the replicas that the play chooses from. */
+function playing(talk, ...args) {
+  const replicas = new Replicas(URLS);
+  return Object.assign(talk(replicas, ...args), { replicas });
 }
 
-const holding = (fields) => new Hold("a", readGrant(granted(fields), now()));
+function acquiring(options = {}, attempt = new Attempt()) {
+  return playing(acquire, new Wish("a", options), 5000, attempt);
+}
+
+const WISH = new Wish("a", {});
+const holding = (fields) => new Hold(WISH, readGrant(granted(fields), now()));
 
 test("a grant ends the acquire; its validity counts from before", () => {
   const before = now();
@@ -65,9 +89,9 @@ test("a grant ends the acquire; its validity counts from before", () => {
 
 test("a renewal is due from the grant on, not from its answer", async () => {
   const sent = now() - 8000;
-  const hold = new Hold("a", readGrant(granted(), sent));
+  const hold = new Hold(WISH, readGrant(granted(), sent));
   assert.ok(hold.renewInMs <= 2001, `${hold.renewInMs}`);
-  const talk = renew(new Replicas(URLS), hold, 5000);
+  const talk = playing(renew, hold, 5000);
   talk.next();
   await setTimeout(100);
   const { sleepMs } = talk.next(granted()).value;
@@ -167,42 +191,98 @@ test("what may have been granted is known", () => {
       true]];
   for (const [answers, expected] of rows) {
     const attempt = new Attempt();
-    const talk = acquiring({}, attempt);
-    let step = talk.next();
-    for (const answer of answers) {
-      step = talk.next(answer);
-      if ("sleepMs" in step.value && answer !== answers.at(-1)) step = talk.next();
-    }
+    play(acquiring({}, attempt), ...answers);
     assert.equal(attempt.mayBeGranted, expected, String(answers));
   }
   const attempt = new Attempt();
+  assert.equal(attempt.mayBeGranted, false);
   const talk = acquiring({}, attempt);
-  talk.next();
+  const asked = talk.next().value;
+  assert.equal(attempt.mayBeGranted, false); // it is in the queue
+  sent(asked, talk.replicas);
+  assert.equal(attempt.mayBeGranted, true);
+  asked.answer = HELD;
   talk.next(HELD); // it sleeps
   assert.equal(attempt.mayBeGranted, false);
 });
 
-test("what is given back is asked for with the same key, and released", () => {
+test("what was never sent was not granted", () => {
   const attempt = new Attempt();
-  const replicas = new Replicas(URLS);
-  const { sends } = play(giveBack(replicas, new Wish("a", { waitMs: 9000 }), 5000,
-    attempt), undefined, granted(), new Answer(200, {}));
+  const talk = acquiring({}, attempt);
+  const asked = talk.next().value;
+  asked.answer = new Answer(0, { code: "no_answer" }); // the client was closed
+  talk.next(asked.answer);
+  assert.equal(attempt.mayBeGranted, false);
+});
+
+test("a try that finds it held goes on to wait, alone and with another key", () => {
+  const attempt = new Attempt();
+  const talk = acquiring({ waitMs: 60000 }, attempt);
+  const asked = [];
+  for (let step = talk.next(); asked.length < 4; step = talk.next(HELD)) {
+    if ("sleepMs" in step.value) continue;
+    const one = step.value;
+    sent(one, talk.replicas);
+    one.hasWaited = one.mustWait; // else it went beside others
+    asked.push([one.mustWait, one.key]);
+  }
+  assert.deepEqual(asked.map(([mustWait]) => mustWait), [false, true, true, true]);
+  assert.notEqual(asked[0][1], asked[1][1]);
+  assert.equal(asked[1][1], asked[2][1]);
+});
+
+test("a try whose answer was lost keeps its key when it goes on to wait", () => {
+  const talk = acquiring({ waitMs: 60000 });
+  const keys = new Set();
+  let last;
+  for (const answer of [undefined, "slept", HELD, HELD]) {
+    const { value } = answer === "slept" ? talk.next() : talk.next(last);
+    last = answer;
+    if ("sleepMs" in value) continue;
+    sent(value, talk.replicas);
+    value.hasWaited = value.mustWait;
+    keys.add(value.key);
+  }
+  assert.equal(keys.size, 1);
+});
+
+/** An acquire that was under way when it was aborted. */
+function left(options = {}, answer = undefined) {
+  const attempt = new Attempt();
+  const wish = new Wish("a", options);
+  attempt.ask(wish, 0, 5000).wasSent = true;
+  attempt.asked.answer = answer;
+  return { attempt, talk: playing(giveBack, wish, 5000, attempt) };
+}
+
+test("what is given back is asked for with the same key, and released", () => {
+  const { attempt, talk } = left({ waitMs: 9000 });
+  const { sends } = play(talk, undefined, granted(), new Answer(200, {}));
   assert.deepEqual(sends.map((one) => one.method), ["POST", "POST", "DELETE"]);
   for (const one of sends.slice(0, 2)) {
     assert.equal(one.headers["Idempotency-Key"], attempt.key);
-    assert.equal(one.body.wait_ms, 0);
+    assert.ok(!("wait_ms" in one.body));
   }
   assert.equal(sends[2].headers["X-Lock-Token"], GRANT.token);
 });
 
 test("nothing is given back if somebody else has it", () => {
-  const { sends } = play(giveBack(new Replicas(URLS), new Wish("a", {}), 5000,
-    new Attempt()), HELD);
-  assert.equal(sends.length, 1);
+  assert.equal(play(left().talk, HELD).sends.length, 1);
+});
+
+test("what the answer to a batch brings after the abort is released", () => {
+  const methods = (answer, ...more) => play(left({}, answer).talk, ...more)
+    .sends.map((one) => one.method);
+  assert.deepEqual(methods(granted(), new Answer(200, {})), ["DELETE"]);
+  for (const refused of [HELD, new Answer(400, {}), new Answer(403, {}),
+    new Answer(429, {})])
+    assert.deepEqual(methods(refused), []);
+  assert.deepEqual(methods(new Answer(0, { code: "no_answer" }), granted(),
+    new Answer(200, {})), ["POST", "DELETE"]);
 });
 
 test("renewals come when the server says, with its TTL and the token", () => {
-  const { sends, sleeps, isOpen } = play(renew(new Replicas(URLS), holding(), 5000),
+  const { sends, sleeps, isOpen } = play(playing(renew, holding(), 5000),
     new Answer(200, { ...GRANT, elapsed_ms: 0, renew_after_ms: 7000 }),
     new Answer(200, { ...GRANT, elapsed_ms: 0, renew_after_ms: 8000 }));
   const seconds = sleeps.map((ms) => Math.ceil(ms / 1000));
@@ -216,16 +296,16 @@ test("renewals come when the server says, with its TTL and the token", () => {
 
 test("an extend leaves time for another replica", () => {
   const hold = holding({ validity_ms: 4000 });
-  const { sends } = play(renew(new Replicas(URLS), hold, 5000));
+  const { sends } = play(playing(renew, hold, 5000));
   assert.ok(sends[0].timeoutMs <= 901 && sends[0].timeoutMs > 500,
     String(sends[0].timeoutMs));
 });
 
 test("an extend that ends a lock", () => {
   for (const code of ["lock_not_found", "not_owner"])
-    assert.throws(() => play(renew(new Replicas(URLS), holding(), 5000),
+    assert.throws(() => play(playing(renew, holding(), 5000),
       new Answer(409, { code })), LockLost);
-  const { sends, value } = play(renew(new Replicas(URLS), holding(), 5000),
+  const { sends, value } = play(playing(renew, holding(), 5000),
     new Answer(409, { code: "max_hold_reached" }));
   assert.deepEqual([sends.length, value], [1, undefined]);
 });
@@ -239,10 +319,10 @@ test("a later answer does not shorten the validity", () => {
 
 test("a release whose answer was lost may have been done", () => {
   const gone = new Answer(404, { code: "lock_not_found" });
-  assert.equal(play(release(new Replicas(URLS), holding(), 5000), undefined, gone)
+  assert.equal(play(playing(release, holding(), 5000), undefined, gone)
     .sends.length, 2);
   for (const before of [[], [new Answer(401, {})], [new Answer(429, {})]])
-    assert.throws(() => play(release(new Replicas(URLS), holding(), 5000),
+    assert.throws(() => play(playing(release, holding(), 5000),
       ...before, gone), LockLost);
 });
 
@@ -255,7 +335,7 @@ test("ids are those of the server", () => {
 
 test("a watch asks with the version that is known", () => {
   const holder = { version: "7" };
-  const query = (known) => play(nextHolder(new Replicas(URLS), "a", known, 5000))
+  const query = (known) => play(playing(nextHolder, "a", known, 5000))
     .sends[0].url;
   assert.equal(query(undefined), "http://one/locks/a");
   assert.equal(query(null), "http://one/locks/a?after=free&wait_ms=10000");
@@ -269,7 +349,7 @@ test("a watch goes on until the version is another one", () => {
   const same = new Answer(200, { ...lock, version: "shared", readers: 2 });
   const other = new Answer(200, { ...lock, version: "9", fencing_token: 9 });
   const { sends, sleeps, value } = play(
-    nextHolder(new Replicas(URLS), "a", { version: "shared", readers: 1 }, 5000),
+    playing(nextHolder, "a", { version: "shared", readers: 1 }, 5000),
     same, undefined, NO_QUORUM, other);
   assert.equal(value.fencingToken, 9);
   assert.equal(sends.length, 4);

@@ -6,9 +6,11 @@ const { Answer, NO_ANSWER, UNTRUSTED } = require("./answer.js");
 const { now } = require("./clock.js");
 const { AbortError } = require("./errors.js");
 const { Identity } = require("./identity.js");
+const { Operation } = require("./operation.js");
+const { OVERDUE_MS, Queue } = require("./queue.js");
 const { Replicas, shown } = require("./replicas.js");
 const { debug } = require("./talk.js");
-const { exchange, isUntrusted, reasonOf, Wires } = require("./wire.js");
+const { Exchange, isUntrusted, reasonOf, Wires } = require("./wire.js");
 
 // for the connection of a probe, and for its answer
 const PROBE_MS = 1000;
@@ -17,38 +19,163 @@ const PROBE_MS = 1000;
  * request. */
 class Cancel {
   isCancelled = false;
-  #stop;
-
-  /** What ends the step that is under way; undefined: there is none. */
-  onCancel(stop) {
-    this.#stop = stop;
-  }
+  /** What ends the talk. */
+  onCancel;
 
   cancel() {
     if (this.isCancelled) return;
     this.isCancelled = true;
-    this.#stop?.();
+    this.onCancel?.();
   }
 }
 
-/** Resolves when the time is up or it is cancelled. */
-function sleep(ms, cancel, keepsRunning) {
-  return new Promise((resolve) => {
-    const alarm = alarms.set(now() + ms, () => {
-      cancel.onCancel(undefined);
-      resolve(undefined);
-    }, keepsRunning);
-    cancel.onCancel(() => {
-      alarms.clear(alarm);
-      resolve(undefined);
-    });
-  });
+/** A talk that is played to its end. */
+class Play {
+  #caller;
+  #talk;
+  #how;
+  #promise; // what settles it
+  #stop; // what ends the step that is under way
+  #abort;
+  #isOver = false;
+
+  constructor(caller, talk, how, promise) {
+    this.#caller = caller;
+    this.#talk = talk;
+    this.#how = how;
+    this.#promise = promise;
+    const { signal, cancel } = how;
+    if (signal) {
+      this.#abort = () => this.#leave();
+      signal.addEventListener("abort", this.#abort);
+    }
+    if (cancel) cancel.onCancel = () => this.#leave();
+    if (signal?.aborted || cancel?.isCancelled) this.#leave();
+    else this.next(undefined);
+  }
+
+  /** Passes on an answer, and begins the next step. */
+  next(answer) {
+    if (this.#isOver) return;
+    let step;
+    try {
+      step = this.#talk.next(answer);
+    } catch (error) {
+      this.#end();
+      this.#promise.reject(error);
+      return;
+    }
+    if (step.done) {
+      this.#end();
+      this.#promise.resolve(step.value);
+    } else {
+      this.#begin(step.value);
+    }
+  }
+
+  #begin(step) {
+    const next = (answer) => this.next(answer);
+    if (step instanceof Operation) {
+      step.settle = next;
+      this.#stop = () => this.#caller.leave(step);
+      this.#caller.ask(step);
+    } else if ("sleepMs" in step) {
+      const alarm = alarms.set(now() + step.sleepMs, next,
+        this.#how.keepsRunning ?? true);
+      this.#stop = () => alarms.clear(alarm);
+    } else if (!("answerOf" in step)) {
+      const sending = this.#caller.send(step, next);
+      this.#stop = () => sending.cancel();
+    } else if (step.answerOf.request) {
+      step.answerOf.settle = next;
+    } else {
+      next(step.answerOf.answer);
+    }
+  }
+
+  #leave() {
+    if (this.#isOver) return;
+    const { what, signal } = this.#how;
+    this.#end();
+    this.#stop?.();
+    this.#promise.reject(new AbortError(what, signal));
+  }
+
+  #end() {
+    this.#isOver = true;
+    if (this.#abort)
+      this.#how.signal.removeEventListener("abort", this.#abort);
+  }
+}
+
+/** A request until its Answer, with another access token or other files for TLS
+ * if the server wants them. */
+class Sending {
+  #caller;
+  #step;
+  #done;
+  #headers;
+  #exchange;
+  #isCancelled = false;
+  #isRefreshed = false; // it is the second one
+
+  constructor(caller, step, done) {
+    this.#caller = caller;
+    this.#step = step;
+    this.#done = done;
+    this.#start();
+  }
+
+  #start() {
+    this.#headers = this.#caller.headersOf(this.#step);
+    try {
+      this.#exchange = new Exchange(this.#caller.openWires(), this.#step,
+        this.#headers, this);
+    } catch (error) {
+      queueMicrotask(() => this.failed(error));
+    }
+  }
+
+  get authorization() {
+    return this.#headers.Authorization;
+  }
+
+  cancel() {
+    this.#isCancelled = true;
+    this.#exchange?.cancel();
+  }
+
+  succeeded(raw) {
+    if (raw.status === 401 && !this.#isRefreshed &&
+        this.#caller.identity.refresh(this.authorization)) {
+      this.#isRefreshed = true;
+      this.#start();
+      return;
+    }
+    this.#done(Answer.read(raw));
+  }
+
+  failed(error) {
+    if (this.#isCancelled) return;
+    if (!this.#isRefreshed && this.#step.url.startsWith("https:") &&
+        this.#caller.refreshTls() && isUntrusted(error)) {
+      this.#isRefreshed = true;
+      this.#start();
+      return;
+    }
+    const reason = reasonOf(error);
+    debug(`${shown(this.#step.url)}: ${reason}`);
+    this.#done(isUntrusted(error)
+      ? new Answer(0, { code: UNTRUSTED, detail: reason })
+      : new Answer(0, { code: NO_ANSWER, detail: `no answer: ${reason}` }));
+  }
 }
 
 /** Knows the servers, and who we are. */
 class Caller {
-  #identity;
   #wires;
+  #queue = new Queue();
+  #isFlushDue = false;
   #background = new Set();
 
   constructor({ urls, timeoutMs = 5000, ...identity }) {
@@ -56,7 +183,7 @@ class Caller {
     this.replicas = new Replicas(urls);
     this.replicas.onDue = (url) => this.#probe(url);
     this.timeoutMs = timeoutMs;
-    this.#identity = new Identity(identity);
+    this.identity = new Identity(identity);
   }
 
   /**
@@ -64,25 +191,10 @@ class Caller {
    * it is cancelled. what: the talk's subject, for this error.
    * keepsRunning: whether sleeping keeps the process from ending.
    */
-  async run(talk, how = {}) {
-    const { what, signal, cancel = new Cancel(), keepsRunning = true } = how;
-    const abort = () => cancel.cancel();
-    signal?.addEventListener("abort", abort);
-    try {
-      let step = talk.next();
-      while (!step.done) {
-        if (signal?.aborted) cancel.cancel();
-        if (cancel.isCancelled) throw new AbortError(what, signal);
-        const answer = "sleepMs" in step.value
-          ? await sleep(step.value.sleepMs, cancel, keepsRunning)
-          : await this.#ask(step.value, cancel);
-        if (cancel.isCancelled) throw new AbortError(what, signal);
-        step = talk.next(answer);
-      }
-      return step.value;
-    } finally {
-      signal?.removeEventListener("abort", abort);
-    }
+  run(talk, how = {}) {
+    return new Promise((resolve, reject) => {
+      new Play(this, talk, how, { resolve, reject });
+    });
   }
 
   /** Also keeps close() waiting; the process does not end meanwhile. */
@@ -95,69 +207,125 @@ class Caller {
   /** Closes the connections; the next call opens new ones. */
   async close() {
     await Promise.all(this.#background);
+    this.#queue.close();
     this.#wires?.close();
     this.#wires = undefined;
   }
 
-  /** Whether a replica is back that was avoided, before a lock depends on it. */
-  async #probe(url) {
-    const answer = await this.#send({ method: "GET", url: `${url}/readyz`,
-      timeoutMs: PROBE_MS, isProbe: true }, new Cancel());
-    const { status } = answer;
-    this.replicas.probed(url, status > 0 && status < 500 && status !== 429);
+  // ---- for a Play -----------------------------------------------------------
+
+  /** Its settle() is called with the answer. */
+  ask(operation) {
+    this.#queue.add(operation);
+    this.#flushSoon();
+  }
+
+  /** Nobody waits for the answer any more. */
+  leave(operation) {
+    const request = this.#queue.leave(operation);
+    if (!request) return;
+    request.sending.cancel();
+    this.#flushSoon();
   }
 
   /** Sends it, and tells the replicas whether the answer comes in time. */
-  async #ask(step, cancel) {
+  send(step, done) {
     const { replicas } = this;
-    const asked = replicas.urls.find((url) => step.url.startsWith(`${url}/`));
-    step.onOverdue = () => replicas.avoid(asked);
-    const answer = await this.#send(step, cancel);
-    if (answer?.isTimely) replicas.worked(asked);
-    return answer;
+    const asked = step.from ??
+      replicas.urls.find((url) => step.url.startsWith(`${url}/`));
+    const { onOverdue } = step;
+    step.overdueMs = OVERDUE_MS;
+    step.onOverdue = () => {
+      replicas.avoid(asked);
+      onOverdue?.();
+    };
+    return new Sending(this, step, (answer) => {
+      if (answer.isTimely) replicas.worked(asked);
+      done(answer);
+    });
   }
 
-  /** Undefined: it was cancelled. */
-  async #send(step, cancel) {
-    try {
-      let sent = this.#headersOf(step);
-      let answer = await this.#exchange(step, sent, cancel);
-      if (answer.status === 401 && this.#identity.refresh(sent.Authorization)) {
-        sent = this.#headersOf(step);
-        answer = await this.#exchange(step, sent, cancel);
-      }
-      return Answer.read(answer);
-    } catch (error) {
-      if (cancel.isCancelled) return undefined;
-      const reason = reasonOf(error);
-      debug(`${shown(step.url)}: ${reason}`);
-      if (isUntrusted(error))
-        return new Answer(0, { code: UNTRUSTED, detail: reason });
-      return new Answer(0, { code: NO_ANSWER, detail: `no answer: ${reason}` });
+  // ---- the queue ------------------------------------------------------------
+
+  /**
+   * When all have run that were waiting for the answers that came together: what
+   * they ask for goes together. That is no delay: nothing else runs before.
+   */
+  #flushSoon() {
+    if (this.#isFlushDue) return;
+    this.#isFlushDue = true;
+    queueMicrotask(() => process.nextTick(() => {
+      this.#isFlushDue = false;
+      for (let request; (request = this.#queue.take());) this.#depart(request);
+    }));
+  }
+
+  #depart(request) {
+    const from = this.replicas.choose();
+    const { method, path, headers, text } = request.call;
+    const sentAt = now();
+    for (const operation of request.operations) {
+      operation.url = from;
+      operation.sentAt = sentAt;
     }
+    const { timeoutMs, waitMs } = request;
+    let patience;
+    const onOverdue = () => {
+      this.#queue.overdue(request);
+      this.#flushSoon();
+    };
+    request.sending = this.send({
+      from, method, url: from + path, headers, text, timeoutMs, waitMs, onOverdue,
+    }, (answer) => {
+      alarms.clear(patience);
+      this.#queue.answered(request, answer, this.#hasNewToken(request, answer));
+      this.#flushSoon();
+    });
+    const { patienceMs } = request;
+    if (patienceMs === undefined) return;
+    const ring = () => {
+      const elapsedMs = now() - sentAt;
+      const isIdle = this.#queue.giveUp(request, elapsedMs);
+      if (isIdle) request.sending.cancel();
+      else if (request.patienceMs !== undefined)
+        patience = alarms.set(sentAt + request.patienceMs, ring);
+      this.#flushSoon();
+    };
+    patience = alarms.set(sentAt + patienceMs, ring);
   }
 
-  #headersOf(step) {
-    return { ...step.headers, ...this.#identity.headers };
+  /** After a batch in which some have a 401. */
+  #hasNewToken({ items, sending }, { status, body }) {
+    return items !== undefined && status === 200 &&
+      Array.isArray(body.results) &&
+      body.results.some((result) => result?.status === 401) &&
+      this.identity.refresh(sending.authorization);
   }
 
-  async #exchange(step, sent, cancel) {
-    try {
-      return await exchange(this.#openWires(), step, sent, cancel);
-    } catch (error) {
-      if (cancel.isCancelled || !step.url.startsWith("https:") ||
-          !this.#identity.refreshTls())
-        throw error;
-      this.#wires?.retire();
-      this.#wires = undefined;
-      if (!isUntrusted(error)) throw error;
-      return exchange(this.#openWires(), step, sent, cancel);
-    }
+  // ---- for a Sending --------------------------------------------------------
+
+  headersOf(step) {
+    return { ...step.headers, ...this.identity.headers };
   }
 
-  #openWires() {
-    this.#wires ??= new Wires(this.#identity.tls);
+  openWires() {
+    this.#wires ??= new Wires(this.identity.tls);
     return this.#wires;
+  }
+
+  /** After a handshake that failed: whether there are other files. */
+  refreshTls() {
+    if (!this.identity.refreshTls()) return false;
+    this.#wires?.retire();
+    this.#wires = undefined;
+    return true;
+  }
+
+  /** Whether a replica is back that was avoided, before a lock depends on it. */
+  #probe(url) {
+    new Sending(this, { method: "GET", url: `${url}/readyz`,
+      timeoutMs: PROBE_MS, isProbe: true }, ({ status }) =>
+      this.replicas.probed(url, status > 0 && status < 500 && status !== 429));
   }
 }
 

@@ -215,7 +215,7 @@ async function take(caller, resources, options, how, onEnd) {
     if (signal?.aborted) throw new AbortError(wish.name, signal);
     const talk = acquire(replicas, wish, timeoutMs, attempt);
     const grant = await caller.run(talk, { what: wish.name, signal });
-    return new Lock(caller, new Hold(wish.name, grant), how, onEnd);
+    return new Lock(caller, new Hold(wish, grant), how, onEnd);
   } catch (error) {
     if (signal?.aborted && attempt.mayBeGranted)
       caller.runInBackground(giveBack(replicas, wish, timeoutMs, attempt))

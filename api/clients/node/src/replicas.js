@@ -70,7 +70,9 @@ class Replicas {
     return true;
   }
 
+  /** url: empty if none was asked. */
   avoid(url) {
+    if (!url) return;
     const time = now();
     let state = this.#avoided.get(url);
     if (!state) {

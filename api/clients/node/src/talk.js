@@ -1,8 +1,8 @@
 // What is asked of redlockd about one lock, and when: without I/O.
 //
-// Each function is a generator. It yields what to do next, a Send or a Sleep.
-// The caller passes the Answer to a Send back into it, or undefined if there was
-// none. It returns when it is done, or throws an error.
+// Each function is a generator. It yields what to do next: an Operation, a Send, a
+// Sleep or a Late. The caller passes the Answer back into it. It returns when it is
+// done, or throws an error.
 "use strict";
 
 const { randomUUID } = require("node:crypto");
@@ -11,22 +11,24 @@ const { debuglog } = require("node:util");
 const { readGrant } = require("./answer.js");
 const { now } = require("./clock.js");
 const { LockHeld, LockLost, RequestRefused } = require("./errors.js");
+const { Acquire, Extend, Release } = require("./operation.js");
+const { OVERDUE_MS } = require("./queue.js");
 const { backoffMs, denial, refusal, shown, unavailable } = require("./replicas.js");
 const { Hold } = require("./wish.js");
 
 /**
- * @typedef {object} Send
+ * @typedef {object} Send asked for as it is, beside the queue
  * @property {string} method
  * @property {string} url
- * @property {Record<string, string>} [headers]
- * @property {object} [body]
  * @property {number} timeoutMs for the connection, and for the answer
  * @property {number} [waitMs] how much later the answer may come
- * @property {() => void} [onOverdue] by the caller: it should have come by now
- * @property {boolean} [isProbe] the process does not wait for it
  *
  * @typedef {object} Sleep
  * @property {number} sleepMs
+ *
+ * @typedef {object} Late
+ * @property {import("./operation.js").Operation} answerOf what somebody has left;
+ *   its answer may still come, or undefined
  */
 
 // proxies may cut requests after 60 s, some after 15 s
@@ -40,22 +42,30 @@ function warn(text) {
   process.emitWarning(text, { type: "RedlockdWarning" });
 }
 
-/** One acquire. All its requests have one key: if an answer with a grant was
- * lost, the next request gets the same lock. */
+/** One acquire. Its requests have one key: if an answer with a grant was lost,
+ * the next request gets the same lock. */
 class Attempt {
   key = randomUUID(); // as secret as a token
-  // a request may have been granted whose answer did not come
-  mayBeGranted = false;
+  // the answer to a request with this key was lost: it may have been granted
+  wasLost = false;
+  /** @type {Acquire | undefined} the last one */
+  asked;
 
-  ask(url, wish, waitMs, timeoutMs) {
-    return {
-      method: "POST",
-      url: `${url}/locks`,
-      headers: { "Idempotency-Key": this.key },
-      body: wish.body(waitMs),
-      timeoutMs,
-      waitMs,
-    };
+  ask(wish, waitMs, timeoutMs, mustWait = false) {
+    this.asked = new Acquire(wish, this.key, timeoutMs, waitMs, mustWait);
+    return this.asked;
+  }
+
+  /** A try that was refused is undone on the nodes, perhaps later than the next
+   * request comes: so that has another key, unless this one may have been
+   * granted. */
+  refused() {
+    if (!this.wasLost) this.key = randomUUID();
+  }
+
+  get mayBeGranted() {
+    return this.wasLost ||
+      Boolean(this.asked?.wasSent && !this.asked.answer);
   }
 }
 
@@ -75,23 +85,25 @@ function* acquire(replicas, wish, timeoutMs, attempt) {
   const deadline = now() + wish.waitMs;
   let failures = 0;
   let denials = 0;
+  let mustWait = false; // others hold the lock
   while (true) {
     const waitMs = Math.min(Math.max(deadline - now(), 0), LONGEST_WAIT_MS);
-    const url = replicas.choose();
-    const couldBe = attempt.mayBeGranted;
-    attempt.mayBeGranted = true;
-    const sent = now();
-    const answer = yield attempt.ask(url, wish, waitMs, timeoutMs);
-    const grant = readGrant(answer, sent);
+    const asked = attempt.ask(wish, waitMs, timeoutMs, mustWait);
+    const answer = yield asked;
+    const grant = readGrant(answer, asked.sentAt);
     if (grant && grant.workUntil > now()) return grant;
-    if (isRefused(answer)) attempt.mayBeGranted = couldBe;
+    if (asked.wasSent && !isRefused(answer)) attempt.wasLost = true;
     const leftMs = deadline - now();
     if (isHeld(answer)) {
       if (leftMs <= 0) throw held(wish, answer);
-      if (!answer.body.waited_ms) // it did not wait
+      mustWait = true;
+      if (!asked.hasWaited) attempt.refused();
+      else if (!answer.body.waited_ms) // the server does not wait
         yield { sleepMs: Math.min(answer.retryAfterMs, leftMs) };
       continue;
     }
+    mustWait = false;
+    const { url } = asked;
     denials = answer?.isDenial ? denials + 1 : 0;
     if (answer?.isDenial) {
       replicas.avoid(url);
@@ -126,22 +138,28 @@ function held(wish, answer) {
 }
 
 /**
- * After an acquire that was aborted while a request was under way, and whose
- * connection is closed: gets what may have been granted, and releases it.
+ * After an acquire that was aborted while a request was under way: gets what may
+ * have been granted, and releases it. If it went alone, its connection is closed;
+ * the answer to a batch still comes.
  */
 function* giveBack(replicas, wish, timeoutMs, attempt) {
-  for (let failures = 1; failures <= replicas.urls.length + 1; failures++) {
-    const url = replicas.choose();
-    const sent = now();
-    const answer = yield attempt.ask(url, wish, 0, timeoutMs);
-    const grant = readGrant(answer, sent);
+  let { asked } = attempt;
+  let answer = yield { answerOf: asked };
+  if (isRefused(answer) && !attempt.wasLost) return;
+  for (let failures = 0; ; failures++) {
+    const grant = readGrant(answer, asked.sentAt);
     if (grant) {
-      const hold = new Hold(wish.name, grant);
+      const hold = new Hold(wish, grant);
       return yield* release(replicas, hold, timeoutMs);
     }
-    if (isRefused(answer) && !answer.isDenial && answer.status !== 429) return;
-    replicas.avoid(url);
-    yield { sleepMs: backoffMs(failures, answer) };
+    if (failures > 0) {
+      if (isRefused(answer) && !answer.isDenial && answer.status !== 429) return;
+      replicas.avoid(asked.url);
+      if (failures > replicas.urls.length) break;
+      yield { sleepMs: backoffMs(failures, answer) };
+    }
+    asked = attempt.ask(wish, 0, timeoutMs);
+    answer = yield asked;
   }
   warn(`${wish.name}: aborted; if an answer was lost, it is held until its ` +
     "TTL ends");
@@ -168,20 +186,6 @@ function* downgrade(replicas, hold, timeoutMs) {
     "max_hold_reached");
 }
 
-function askExtend(url, hold, timeoutMs) {
-  return {
-    method: "PUT",
-    url: `${url}/locks/${hold.grant.id}/extend`,
-    headers: { "X-Lock-Token": hold.grant.token },
-    // asked with either token, a server finds the lock in either mode
-    body: {
-      ttl_ms: hold.grant.ttlMs,
-      mode: hold.wantsShared ? "shared" : undefined,
-    },
-    timeoutMs,
-  };
-}
-
 /**
  * False: the lock cannot be extended, and ends with its validity.
  * isAskedFor: not a renewal, but a downgrade, which servers may refuse.
@@ -193,13 +197,13 @@ function* extend(replicas, hold, timeoutMs, isAskedFor = false) {
     const leftMs = hold.remainingMs;
     if (leftMs <= 0)
       throw new LockLost(`${hold.name}: the lock's validity ended`);
-    const url = replicas.choose();
-    const wantsShared = hold.wantsShared;
-    const sent = now();
+    const { wantsShared } = hold;
     // connection and answer together take at most half of what is left: so
     // another replica can be asked
-    const answer = yield askExtend(url, hold, Math.min(timeoutMs, leftMs / 4));
-    const grant = readGrant(answer, sent);
+    const asked = new Extend(hold, Math.min(timeoutMs, leftMs / 4),
+      leftMs < 2 * OVERDUE_MS);
+    const answer = yield asked;
+    const grant = readGrant(answer, asked.sentAt);
     if (grant) {
       hold.extended(grant);
       return true;
@@ -219,10 +223,10 @@ function* extend(replicas, hold, timeoutMs, isAskedFor = false) {
       }
     }
     failures += 1;
-    replicas.avoid(url);
+    replicas.avoid(asked.url);
     const tell = failures === 1 ? warn : debug;
     tell(`${hold.name}: not extended yet ` +
-      `(${shown(url)}: ${answer ?? "no answer"})`);
+      `(${shown(asked.url)}: ${answer ?? "no answer"})`);
     yield {
       sleepMs: Math.min(backoffMs(failures, answer), hold.remainingMs / 4),
     };
@@ -237,13 +241,8 @@ function* release(replicas, hold, timeoutMs) {
   let mayBeDone = false; // by a request without an answer that tells
   let answer;
   for (let failures = 1; failures <= replicas.urls.length + 1; failures++) {
-    const url = replicas.choose();
-    answer = yield {
-      method: "DELETE",
-      url: `${url}/locks/${hold.grant.id}`,
-      headers: { "X-Lock-Token": hold.grant.token },
-      timeoutMs,
-    };
+    const asked = new Release(hold, timeoutMs);
+    answer = yield asked;
     if (answer?.status === 200) return;
     if (answer?.hasEnded) {
       if (mayBeDone || answer.isRepeated) return; // that may have been our own release
@@ -251,7 +250,7 @@ function* release(replicas, hold, timeoutMs) {
     }
     const isLimited = answer?.status === 429;
     if (!answer?.isDenial && !isLimited) mayBeDone = true;
-    replicas.avoid(url);
+    replicas.avoid(asked.url);
     if (hold.loss || hold.validMs <= 0) break;
     const told = isLimited ? answer : undefined;
     yield { sleepMs: Math.min(backoffMs(failures, told), hold.validMs) };

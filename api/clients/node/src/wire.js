@@ -18,8 +18,6 @@ const IDLE_AT_MOST = 256;
 // A server that closes an idle connection does not yet know of a request that is
 // on its way. What breaks later than this is something else.
 const RACE_MS = 1000;
-// after this time, new requests had better go to another server
-const OVERDUE_MS = 500;
 
 const REASONS = {
   ECONNREFUSED: "the connection was refused",
@@ -255,39 +253,68 @@ function textOf(origin, step, headers) {
   }
   if (origin.basic && !headers.Authorization)
     head += `Authorization: ${origin.basic}\r\n`;
-  if (!step.body) return `${head}\r\n`;
-  const body = JSON.stringify(step.body);
+  if (step.text === undefined) return `${head}\r\n`;
   return `${head}Content-Type: application/json\r\n` +
-    `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+    `Content-Length: ${Buffer.byteLength(step.text)}\r\n\r\n${step.text}`;
 }
+
+/**
+ * @typedef {object} Step what is sent
+ * @property {string} method
+ * @property {string} url
+ * @property {string} [text] the body, JSON
+ * @property {number} timeoutMs for the connection, and for the answer
+ * @property {number} [waitMs] how much later the answer may come
+ * @property {number} [overdueMs] when it should have come
+ * @property {() => void} [onOverdue] it has not come by then
+ * @property {boolean} [isProbe] the process does not wait for it
+ *
+ * @typedef {object} Raw an answer
+ * @property {number} status
+ * @property {string} text
+ * @property {string} retryAfter
+ * @property {boolean} isRepeated the server may have got the request twice
+ * @property {boolean} isOverdue
+ */
 
 /** A request until its answer, or until it is known that there will be none. */
 class Exchange {
   text;
   #origin;
   #step;
-  #cancel;
-  #settle;
+  #owner;
   #link;
   #alarm;
   #began = now();
   #isRepeated = false;
   #isOverdue = false;
 
-  constructor(origin, step, headers, cancel, settle) {
-    this.text = textOf(origin, step, headers);
-    this.#origin = origin;
+  /**
+   * @param {Wires} wires
+   * @param {Step} step
+   * @param {Record<string, string>} headers
+   * @param {{succeeded(raw: Raw): void, failed(error: Error): void}} owner
+   *   one of both is called once, unless it is cancelled before
+   */
+  constructor(wires, step, headers, owner) {
+    this.#origin = wires.origin(step.url);
+    this.text = textOf(this.#origin, step, headers);
     this.#step = step;
     this.isProbe = Boolean(step.isProbe);
-    this.#cancel = cancel;
-    this.#settle = settle;
+    this.#owner = owner;
+    this.#start();
   }
 
-  start() {
+  #start() {
     this.#link = this.#origin.send(this, this.#isRepeated);
     if (this.#link.isUp) this.connected();
     else this.#limit(this.#step.timeoutMs, 0, "no connection");
-    this.#cancel?.onCancel(() => this.#link.fail(new Error("cancelled")));
+  }
+
+  /** Closes the connection, so that the server notices. */
+  cancel() {
+    this.#owner = undefined;
+    this.#link.fail(new Error("cancelled"));
   }
 
   connected() {
@@ -297,15 +324,16 @@ class Exchange {
 
   /** A repeat has no more time than the longest first try. */
   #limit(ms, waitMs, what) {
-    const { timeoutMs, waitMs: wholeWaitMs = 0, onOverdue } = this.#step;
+    const { timeoutMs, waitMs: wholeWaitMs = 0, overdueMs, onOverdue } =
+      this.#step;
     const time = now();
     const end = Math.min(time + ms + waitMs,
       this.#began + 2 * timeoutMs + wholeWaitMs);
-    const overdue = time + OVERDUE_MS + waitMs;
+    const overdue = time + overdueMs + waitMs;
     const late = () => this.#link.fail(
       new Error(`${what} within ${Math.round(ms + waitMs)} ms`));
     alarms.clear(this.#alarm);
-    if (overdue >= end || this.#isOverdue || !onOverdue) {
+    if (!onOverdue || overdue >= end || this.#isOverdue) {
       this.#alarm = alarms.set(end, late);
       return;
     }
@@ -317,46 +345,23 @@ class Exchange {
   }
 
   succeeded(answer) {
-    this.#end();
+    alarms.clear(this.#alarm);
     answer.isRepeated = this.#isRepeated;
     answer.isOverdue = this.#isOverdue;
-    this.#settle.resolve(answer);
+    this.#owner?.succeeded(answer);
   }
 
   /** isStale: over a connection that was idle before, and that ended without a
    * byte of an answer. That is tried once more, over a new one. */
   failed(error, isStale) {
-    this.#end();
+    alarms.clear(this.#alarm);
     if (isStale && !this.#isRepeated && now() - this.#began < RACE_MS) {
       this.#isRepeated = true;
-      this.start();
+      this.#start();
     } else {
-      this.#settle.reject(error);
+      this.#owner?.failed(error);
     }
   }
-
-  #end() {
-    alarms.clear(this.#alarm);
-    this.#cancel?.onCancel(undefined);
-  }
 }
 
-/**
- * Rejects if there is no whole answer in time, or if it is cancelled; then the
- * connection is closed. isRepeated: the server may have got it twice.
- *
- * @param {Wires} wires
- * @param {import("./talk.js").Send} step
- * @param {Record<string, string>} headers
- * @param {import("./caller.js").Cancel} [cancel]
- * @returns {Promise<{status: number, text: string, retryAfter: string,
- *   isRepeated: boolean, isOverdue: boolean}>}
- */
-function exchange(wires, step, headers, cancel) {
-  return new Promise((resolve, reject) => {
-    new Exchange(wires.origin(step.url), step, headers, cancel,
-      { resolve, reject }).start();
-  });
-}
-
-module.exports = { Wires, exchange, isUntrusted, reasonOf };
+module.exports = { Wires, Exchange, isUntrusted, reasonOf };

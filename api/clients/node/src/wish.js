@@ -31,6 +31,8 @@ function namesOf(resources) {
 }
 
 class Wish {
+  #fields;
+
   /** Throws a TypeError if that cannot be asked for. */
   constructor(resources, options) {
     checkOptions(options, ACQUIRE_OPTIONS);
@@ -57,25 +59,25 @@ class Wish {
     return this.resources.join(", ");
   }
 
-  body(waitMs) {
-    const isOne = this.resources.length === 1;
-    return { // JSON omits what is undefined
-      resource: isOne ? this.resources[0] : undefined,
-      resources: isOne ? undefined : this.resources,
+  /** Members of the JSON that asks for it. */
+  get fields() {
+    return this.#fields ??= JSON.stringify({ // omits what is undefined
+      ...(this.resources.length === 1 ? { resource: this.resources[0] }
+        : { resources: this.resources }),
       ttl_ms: this.ttlMs === undefined ? undefined : Math.round(this.ttlMs),
-      wait_ms: Math.trunc(waitMs),
       owner: this.owner,
       limit: this.limit,
       permits: this.limit === undefined ? undefined : this.permits,
       mode: this.isShared ? "shared" : undefined,
-    };
+    }).slice(1, -1);
   }
 }
 
 /** A lock that was granted: until when, and whether it was lost before. */
 class Hold {
-  constructor(name, grant) {
-    this.name = name;
+  constructor(wish, grant) {
+    this.name = wish.name;
+    this.resources = wish.resources;
     this.grant = grant;
     this.slots = grant.slots;
     /** @type {LockLost | undefined} */
