@@ -28,7 +28,8 @@ test("the tarball has what a user needs, and nothing else", () => {
     .map((one) => join(one.path ?? one.parentPath, one.name)
       .slice(INSTALLED.length + 1)).sort();
   const sources = ["alarms", "answer", "caller", "client", "clock", "errors",
-    "http1", "identity", "index", "lock", "ops", "replicas", "talk", "wire", "wish"];
+    "http1", "identity", "index", "lock", "operation", "ops", "queue", "replicas",
+    "talk", "wire", "wish"];
   assert.deepEqual(files, ["LICENSE", "README.md", "package.json",
     ...sources.map((name) => `src/${name}.js`), "src/index.mjs",
     "src/index.d.ts", "src/index.d.mts"].sort());

@@ -19,7 +19,7 @@ let number = 0;
 /** An operation that writes down what it gets. */
 function noted(operation) {
   operation.got = [];
-  operation.settle = (answer) => operation.got.push(answer);
+  operation.owner = { next: (answer) => operation.got.push(answer) };
   return operation;
 }
 
@@ -370,7 +370,7 @@ test("who leaves a batch does not end it, and can hear of it later", () => {
   const request = it.take();
   assert.equal(it.leave(one), undefined);
   assert.equal(it.leave(two), undefined);
-  two.settle = (answer) => two.got.push(answer);
+  two.owner = { next: (answer) => two.got.push(answer) };
   assert.ok(one.wasSent && one.request);
   it.answered(request, whole(result(201, "grant", { id: "a" }),
     result(201, "grant", { id: "b" }), result(201, "grant", { id: "c" })));

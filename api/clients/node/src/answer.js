@@ -6,6 +6,7 @@ const UNTRUSTED = "untrusted";
 const NO_ANSWER = "no_answer";
 /** The codes that say that a lock is no longer ours. */
 const ENDED = ["lock_not_found", "not_owner"];
+const NONE = Object.freeze([]);
 
 class Answer {
   /** isRepeated: the server may have got the request twice. isOverdue: it took
@@ -92,11 +93,11 @@ class Answer {
  */
 function readGrant(answer, sent) {
   if (answer?.status !== 200 && answer?.status !== 201) return undefined;
-  const body = answer.body;
-  const numbers = [body.fencing_token, body.ttl_ms, body.renew_after_ms,
-    body.elapsed_ms, body.validity_ms];
+  const { body } = answer;
   if (typeof body.id !== "string" || typeof body.token !== "string" ||
-      !numbers.every(Number.isFinite))
+      !Number.isFinite(body.fencing_token) || !Number.isFinite(body.ttl_ms) ||
+      !Number.isFinite(body.renew_after_ms) ||
+      !Number.isFinite(body.elapsed_ms) || !Number.isFinite(body.validity_ms))
     return undefined;
   const granted = sent + body.elapsed_ms;
   const until = granted + body.validity_ms;
@@ -109,7 +110,7 @@ function readGrant(answer, sent) {
     until,
     // a tenth of the TTL to end the work; less if little of the TTL was left
     workUntil: until - Math.min(body.ttl_ms, body.validity_ms) / 10,
-    slots: Object.freeze([...(body.slots ?? [])]),
+    slots: body.slots ? Object.freeze([...body.slots]) : NONE,
     isShared: body.mode === "shared",
   };
 }

@@ -14,6 +14,7 @@ const { Exchange, isUntrusted, reasonOf, Wires } = require("./wire.js");
 
 // for the connection of a probe, and for its answer
 const PROBE_MS = 1000;
+const NOW = Promise.resolve();
 
 /** Ends a talk at once. An AbortSignal would do the same, but costs more than a
  * request. */
@@ -34,20 +35,25 @@ class Play {
   #caller;
   #talk;
   #how;
-  #promise; // what settles it
-  #stop; // what ends the step that is under way
-  #abort;
+  #resolve;
+  #reject;
+  #onAbort;
+  // what is under way
+  #operation;
+  #alarm;
+  #sending;
   #isOver = false;
 
-  constructor(caller, talk, how, promise) {
+  constructor(caller, talk, how, resolve, reject) {
     this.#caller = caller;
     this.#talk = talk;
     this.#how = how;
-    this.#promise = promise;
+    this.#resolve = resolve;
+    this.#reject = reject;
     const { signal, cancel } = how;
     if (signal) {
-      this.#abort = () => this.#leave();
-      signal.addEventListener("abort", this.#abort);
+      this.#onAbort = () => this.#leave();
+      signal.addEventListener("abort", this.#onAbort);
     }
     if (cancel) cancel.onCancel = () => this.#leave();
     if (signal?.aborted || cancel?.isCancelled) this.#leave();
@@ -62,49 +68,49 @@ class Play {
       step = this.#talk.next(answer);
     } catch (error) {
       this.#end();
-      this.#promise.reject(error);
+      this.#reject(error);
       return;
     }
-    if (step.done) {
-      this.#end();
-      this.#promise.resolve(step.value);
-    } else {
+    if (!step.done) {
       this.#begin(step.value);
+      return;
     }
+    this.#end();
+    this.#resolve(step.value);
   }
 
   #begin(step) {
-    const next = (answer) => this.next(answer);
     if (step instanceof Operation) {
-      step.settle = next;
-      this.#stop = () => this.#caller.leave(step);
+      step.owner = this;
+      this.#operation = step;
       this.#caller.ask(step);
     } else if ("sleepMs" in step) {
-      const alarm = alarms.set(now() + step.sleepMs, next,
+      this.#alarm = alarms.set(now() + step.sleepMs, () => this.next(undefined),
         this.#how.keepsRunning ?? true);
-      this.#stop = () => alarms.clear(alarm);
     } else if (!("answerOf" in step)) {
-      const sending = this.#caller.send(step, next);
-      this.#stop = () => sending.cancel();
+      this.#sending = this.#caller.send(step, (answer) => this.next(answer));
     } else if (step.answerOf.request) {
-      step.answerOf.settle = next;
+      step.answerOf.owner = this;
     } else {
-      next(step.answerOf.answer);
+      this.next(step.answerOf.answer);
     }
   }
 
   #leave() {
     if (this.#isOver) return;
-    const { what, signal } = this.#how;
     this.#end();
-    this.#stop?.();
-    this.#promise.reject(new AbortError(what, signal));
+    if (this.#operation && !this.#operation.answer)
+      this.#caller.leave(this.#operation);
+    alarms.clear(this.#alarm);
+    this.#sending?.cancel();
+    const { what, signal } = this.#how;
+    this.#reject(new AbortError(what, signal));
   }
 
   #end() {
     this.#isOver = true;
-    if (this.#abort)
-      this.#how.signal.removeEventListener("abort", this.#abort);
+    if (this.#onAbort)
+      this.#how.signal.removeEventListener("abort", this.#onAbort);
   }
 }
 
@@ -193,7 +199,7 @@ class Caller {
    */
   run(talk, how = {}) {
     return new Promise((resolve, reject) => {
-      new Play(this, talk, how, { resolve, reject });
+      new Play(this, talk, how, resolve, reject);
     });
   }
 
@@ -214,7 +220,7 @@ class Caller {
 
   // ---- for a Play -----------------------------------------------------------
 
-  /** Its settle() is called with the answer. */
+  /** Its owner's next() is called with the answer. */
   ask(operation) {
     this.#queue.add(operation);
     this.#flushSoon();
@@ -248,17 +254,22 @@ class Caller {
   // ---- the queue ------------------------------------------------------------
 
   /**
-   * When all have run that were waiting for the answers that came together: what
-   * they ask for goes together. That is no delay: nothing else runs before.
+   * When all have run that were waiting for the answers that came together, so
+   * that what they ask for goes together. Nothing else runs before: it is no
+   * delay. setImmediate() would do, too, but costs a system call.
    */
   #flushSoon() {
-    if (this.#isFlushDue) return;
+    if (this.#isFlushDue || this.#queue.isEmpty) return;
     this.#isFlushDue = true;
-    queueMicrotask(() => process.nextTick(() => {
-      this.#isFlushDue = false;
-      for (let request; (request = this.#queue.take());) this.#depart(request);
-    }));
+    NOW.then(this.#flushNext);
   }
+
+  #flushNext = () => process.nextTick(this.#flush);
+
+  #flush = () => {
+    this.#isFlushDue = false;
+    for (let request; (request = this.#queue.take());) this.#depart(request);
+  };
 
   #depart(request) {
     const from = this.replicas.choose();

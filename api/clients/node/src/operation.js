@@ -25,8 +25,8 @@ class Operation {
   answer = undefined;
   /** A batch with it was refused as a whole: it goes as its single call. */
   isSingle = false;
-  /** Called once with the Answer, unless somebody left before. */
-  settle = undefined;
+  /** Whose next() is called once with the Answer; undefined: nobody's. */
+  owner = undefined;
 
   /**
    * @param {number} timeoutMs for the connection, and for the answer

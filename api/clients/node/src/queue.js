@@ -7,7 +7,7 @@
 // several as one batch. So nothing waits for a timer.
 //
 //              ┌── it only waits for its lock ──→ a request without a slot ──┐
-//   add() ─→ queue ── take() ──→ a request in a slot ── answered() ─→ settle()
+//   add() ─→ queue ── take() ──→ a request in a slot ── answered() ─→ next()
 //              ↑                     │   │
 //              │                     │   └─ overdue(): the slot is free again
 //              └─ the batch was refused as a whole: each goes alone
@@ -191,6 +191,7 @@ class Queue {
   answered(request, answer, isRetried = false) {
     this.overdue(request);
     const { operations, items } = request;
+    request.operations = []; // else the collector of young objects keeps them
     if (!items) {
       settle(operations[0], answer);
       return;
@@ -207,7 +208,7 @@ class Queue {
         own = noAnswer("it is not the answer to a batch");
       const isAgain = own === answer ? isWrongAsBatch(answer)
         : isRetried && own.status === 401;
-      if (!isAgain || !operation.settle) {
+      if (!isAgain || !operation.owner) {
         settle(operation, own);
         continue;
       }
@@ -241,7 +242,7 @@ class Queue {
    */
   leave(operation) {
     const { request } = operation;
-    operation.settle = undefined;
+    operation.owner = undefined;
     if (!request) {
       for (const list of [this.#waiting, this.#free]) {
         const at = list.indexOf(operation);
@@ -264,9 +265,11 @@ class Queue {
 }
 
 function settle(operation, answer) {
-  operation.request = undefined;
+  const { owner } = operation;
+  // what is not needed any more is not kept alive by what is
+  operation.request = operation.owner = undefined;
   operation.answer = answer;
-  operation.settle?.(answer);
+  owner?.next(answer);
 }
 
 module.exports = {

@@ -41,6 +41,7 @@ class Wish {
     checkNumber(options, "limit", 1);
     checkNumber(options, "permits", 1);
     this.resources = namesOf(resources);
+    this.name = this.resources.join(", ");
     this.ttlMs = options.ttlMs;
     this.waitMs = options.waitMs ?? Infinity;
     this.owner = options.owner;
@@ -55,21 +56,25 @@ class Wish {
       throw new TypeError("a permit has one holder: it cannot be shared");
   }
 
-  get name() {
-    return this.resources.join(", ");
-  }
-
   /** Members of the JSON that asks for it. */
   get fields() {
-    return this.#fields ??= JSON.stringify({ // omits what is undefined
-      ...(this.resources.length === 1 ? { resource: this.resources[0] }
-        : { resources: this.resources }),
-      ttl_ms: this.ttlMs === undefined ? undefined : Math.round(this.ttlMs),
-      owner: this.owner,
-      limit: this.limit,
-      permits: this.limit === undefined ? undefined : this.permits,
-      mode: this.isShared ? "shared" : undefined,
-    }).slice(1, -1);
+    return this.#fields ??= this.#write();
+  }
+
+  #write() {
+    const { resources } = this;
+    let text = resources.length === 1
+      ? `"resource":${JSON.stringify(resources[0])}`
+      : `"resources":${JSON.stringify(resources)}`;
+    if (this.ttlMs !== undefined)
+      text += `,"ttl_ms":${JSON.stringify(Math.round(this.ttlMs))}`;
+    if (this.owner !== undefined)
+      text += `,"owner":${JSON.stringify(this.owner) ?? null}`;
+    if (this.limit !== undefined)
+      text += `,"limit":${JSON.stringify(this.limit)}` +
+        `,"permits":${JSON.stringify(this.permits)}`;
+    if (this.isShared) text += ',"mode":"shared"';
+    return text;
   }
 }
 
