@@ -292,6 +292,12 @@ test("a token lets in, a certificate too", async () => {
     [{ authToken: "wrong" }, "b/1", Unauthorized],
     [{ authToken: TOKEN }, "c/1", Forbidden]])
     await rejection(knowing(how).acquire(resource), type);
+  const crowd = knowing({ authToken: TOKEN });
+  const ended = await Promise.allSettled(["b/1", "c/1", "b/2"].map((name) =>
+    crowd.acquire(name, { ttlMs: 3000, waitMs: 0 })));
+  assert.deepEqual(ended.map(({ reason }) => reason?.constructor),
+    [undefined, Forbidden, undefined]);
+  await Promise.all([ended[0].value.release(), ended[2].value.release()]);
   const gate = { urls: mutual.url, caFile, certFile: file("client.pem"),
     keyFile: file("client.key") };
   const mine = new Client(gate);

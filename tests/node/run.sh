@@ -42,7 +42,7 @@ served=() # they use the same servers: one after the other
 for name in "${names[@]%.test.mjs}"; do
     case $name in
     faults) ;;
-    live | readme) served+=("$name.test.mjs") ;;
+    crowd | live | readme) served+=("$name.test.mjs") ;;
     *) alone+=("$name.test.mjs") ;;
     esac
 done
