@@ -1,6 +1,5 @@
-"""The package for Node beside Redlock over Debian's node-redis. node-redlock
-itself is not in Debian: node/redlock.mjs does what it does. OLD names the folder
-of another version of the package, which is measured, too."""
+"""The package for Node beside Redlock over Debian's node-redis. OLD_NODE names the
+folder of another version of the package, which is measured, too."""
 from __future__ import annotations
 
 import os
@@ -9,12 +8,12 @@ import sys
 from pathlib import Path
 
 FROM = Path("tests/bench/clients/node")
-OLD = os.environ.get("OLD", "")
+OLD = os.environ.get("OLD_NODE", "")
 
 
-def _ours(package: str) -> list:
+def _ours(package: str, program: str = "redlockd") -> list:
     return ["env", f"PACKAGE={Path(package).resolve()}", "node",
-            FROM / "redlockd.mjs"]
+            FROM / f"{program}.mjs"]
 
 
 def install() -> None:
@@ -28,5 +27,8 @@ if OLD:
     OURS["old, Node"] = _ours(OLD)
 PEERS = {"node-redis": ["env", "NODE_PATH=/usr/share/nodejs", "node",
                         FROM / "redlock.mjs"]}
+HELD = {"ours, Node": _ours("api/clients/node", "held")}
+NOTE = ("node-redis: Redlock over node-redis as node-redlock does it; node-redlock "
+        "itself is not in Debian.")
 # beside whom a side is to be looked at
 BESIDE = dict.fromkeys(OURS, "node-redis")
