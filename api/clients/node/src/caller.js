@@ -256,7 +256,7 @@ class Caller {
   /**
    * When all have run that were waiting for the answers that came together, so
    * that what they ask for goes together. Nothing else runs before: it is no
-   * delay. setImmediate() would do, too, but costs a system call.
+   * delay.
    */
   #flushSoon() {
     if (this.#isFlushDue || this.#queue.isEmpty) return;
