@@ -146,7 +146,7 @@ test("what servers refuse leaves the lock as it is", async () => {
   assert.deepEqual([error.code, lock.shared], ["max_hold_reached", false]);
   lock.check();
   await lock.release();
-  const [one, two] = [await fake({ renew_after_ms: 300 }), await fake()];
+  const [one, two] = [await fake({ renew_after_ms: 1500 }), await fake()];
   for (const other of [one, two]) other.on("PUT", UNKNOWN_FIELD);
   const old = await acquire("a", { urls: [one.url, two.url] });
   await rejection(old.downgrade(), RequestRefused);
