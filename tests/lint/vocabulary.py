@@ -255,10 +255,14 @@ def of_docs(given: Given, have: dict[tuple[str, str], Row]) -> Iterator[str]:
 @functools.lru_cache(maxsize=None)
 def words_of(path: str, text: str) -> set[str]:
     """Names on the wire. JavaScript and Go have no others with underscores;
-    in Python and C, a text may be one."""
+    in Python and C, a text may be one, but for those of __slots__."""
     if path.endswith(".py"):
-        return {node.value for node in ast.walk(ast.parse(text))
-                if isinstance(node, ast.Constant) and
+        nodes = list(ast.walk(ast.parse(text)))
+        slots = {part for node in nodes if isinstance(node, ast.Assign) and
+                 ast.unparse(node.targets[0]) == "__slots__"
+                 for part in ast.walk(node)}
+        return {node.value for node in nodes
+                if isinstance(node, ast.Constant) and node not in slots and
                 isinstance(node.value, str) and SNAKE.fullmatch(node.value)}
     if path.endswith(".c"):
         return set(re.findall(rf'"({SNAKE.pattern})"', text))

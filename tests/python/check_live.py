@@ -15,7 +15,7 @@ from jobs import Job, together
 from processes import end, spawn
 from proxy import Proxy
 from redlockd import (AsyncClient, AsyncLock, Client, Lock, LockHeld,
-                      LockLost, Unavailable)
+                      LockLost, RequestRefused, Unavailable)
 from waiting import wait_until
 from world import World
 
@@ -221,6 +221,103 @@ class Locks(Case):
         # else the server would grant it to the one that has left
         async with AsyncLock("left", wait=0, urls=self.urls):
             pass
+
+
+class Many(Case):
+    """Held by one process, while others want all cores. Longer and shorter
+    ones, and more: tests/bench/clients/python/held.py."""
+
+    COUNT, TTL_S, HOLD_S = 150, 5, 9
+    options = "--max-ttl-ms", "60000"
+
+    def setUp(self):
+        for _ in range(os.cpu_count() or 1):
+            child = spawn(sys.executable, "-c", "while True: pass")
+            self.addCleanup(end, child)
+
+    def test_none_is_lost_by_threads(self):
+        lost = []
+        with Client(self.urls) as client:
+            locks = [Lock(f"held:{number}", ttl=self.TTL_S, client=client,
+                          on_loss=lost.append) for number in range(self.COUNT)]
+            together(lock.acquire for lock in locks)
+            threading.Event().wait(self.HOLD_S)
+            self.assertLess(threading.active_count(), 20)
+            together(lock.release for lock in locks)
+        self.assertEqual(lost, [])
+
+    async def test_none_is_lost_by_asyncio(self):
+        lost = []
+        async with AsyncClient(self.urls) as client:
+            locks = [AsyncLock(f"held:{number}", ttl=self.TTL_S, client=client,
+                               on_loss=lost.append)
+                     for number in range(self.COUNT)]
+            await asyncio.gather(*[lock.acquire() for lock in locks])
+            await asyncio.sleep(self.HOLD_S)
+            await asyncio.gather(*[lock.release() for lock in locks])
+        self.assertEqual(lost, [])
+
+
+class Together(Case):
+    """Calls of one client, over real servers."""
+
+    COUNT = 30
+    options = "--max-ttl-ms", "60000"
+
+    def test_threads_get_what_each_asked_for(self):
+        def work(number):
+            for turn in range(TURNS):
+                kind = (number + turn) % 4
+                with Lock(*[[f"own:{number}"], ["few"], ["read"],
+                            [f"two:{number}", f"more:{number}"]][kind], ttl=10,
+                          limit=self.COUNT if kind == 1 else None,
+                          shared=kind == 2, client=client) as lock:
+                    seen.append(lock.token)
+                    lock.check()
+                    if kind == 3:
+                        lock.downgrade()
+                    lock.extend(10, replace_ttl=True)
+                    lock.check()
+
+        seen = []
+        with Client(self.urls) as client:
+            together(partial(work, number) for number in range(self.COUNT))
+            wait_until(lambda: not list(client.locks()), "all are released")
+        self.assertEqual(len(set(seen)), self.COUNT * TURNS)
+
+    async def test_tasks_that_are_cancelled_leave_no_lock_behind(self):
+        async def work(number):
+            async with AsyncLock(f"left:{number % 7}", ttl=60, client=client):
+                await asyncio.sleep(0.001)
+
+        async with AsyncClient(self.urls) as client:
+            for turn in range(TURNS):
+                tasks = [asyncio.create_task(work(number))
+                         for number in range(self.COUNT)]
+                await asyncio.sleep(turn * 0.002)
+                for task in tasks[::2]:
+                    task.cancel()
+                done = await asyncio.gather(*tasks, return_exceptions=True)
+                for one in done[1::2]:
+                    self.assertIsNone(one)
+            # else each waits for the TTL of one that was left behind
+            for number in range(7):
+                async with AsyncLock(f"left:{number}", wait=20, client=client):
+                    pass
+
+    def test_one_bad_wish_among_good_ones(self):
+        def work(number):
+            lock = Lock("x" * 5000 if number % 10 == 0 else f"good:{number}",
+                        ttl=10, wait=5, client=client)
+            if number % 10:
+                with lock:
+                    lock.check()
+            else:
+                with self.assertRaises(RequestRefused):
+                    lock.acquire()
+
+        with Client(self.urls) as client:
+            together(partial(work, number) for number in range(self.COUNT))
 
 
 class Faults(Case):

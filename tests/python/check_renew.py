@@ -1,6 +1,7 @@
 """Renewals of a Lock over servers that fail."""
 from __future__ import annotations
 
+import threading
 import time
 import unittest
 
@@ -8,7 +9,7 @@ from fake import (WithFake, after_release, cut, grant, late, problem, silent,
                   trickle)
 from redlockd import Client, Lock, LockLost
 from redlockd._clock import now
-from redlockd._talk import Answer, Grant, Hold, Replicas, Sleep, renew
+from redlockd._talk import Answer, Grant, Hold, Replicas, Wish, renew
 from waiting import wait_until
 
 NO_QUORUM = problem(503, "no_quorum", retry_after_ms=10)
@@ -38,16 +39,17 @@ class Renew(WithFake, unittest.TestCase):
     def test_it_is_due_from_the_grant_on_not_from_its_answer(self):
         body = {"id": "a", "token": "1.0", "fencing_token": 1, "ttl_ms": 30000,
                 "elapsed_ms": 1, "validity_ms": 29000, "renew_after_ms": 10000}
-        grant_ = Grant.read(Answer(201, body), now() - 8)
+        grant_ = Grant.read(Answer(201, body, sent=now() - 8))
         assert grant_
-        hold = Hold("a", grant_)
+        hold = Hold(Wish(["a"]), grant_)
         self.assertLessEqual(hold.renew_in_s, 2.001)
         talk = renew(Replicas(["http://one"]), hold, 5)
         next(talk)
+        sent = now()
         time.sleep(0.1)
-        pause = talk.send(Answer(200, body))
-        assert isinstance(pause, Sleep)
-        self.assertLessEqual(pause.seconds, 10.001 - 0.1)
+        with self.assertRaises(StopIteration):
+            talk.send(Answer(200, body, sent=sent))
+        self.assertLessEqual(hold.renew_in_s, 10.001 - 0.1)
 
     def test_another_replica_extends(self):
         one, two = self.fake(renew_after_ms=20), self.fake()
@@ -130,6 +132,38 @@ class Renew(WithFake, unittest.TestCase):
             time.sleep(0.3)  # for the answer to the extend
         self.assertEqual(losses, [])
         self.assertFalse(lock.lost.is_set())
+
+    def test_a_server_that_hangs_holds_up_no_other_client(self):
+        """Renewals share a thread, unless it waits."""
+        hung, good = self.fake(renew_after_ms=20), self.fake(renew_after_ms=20)
+        hung.on("PUT", rest=silent)
+        locks = [Lock("a", urls=hung.url) for _ in range(3)]
+        for lock in locks:
+            lock.acquire()
+        wait_until(lambda: hung.of("PUT"), "it hangs")
+        with Lock("b", urls=good.url):
+            began = now()
+            wait_until(lambda: len(good.of("PUT")) > 5, "renewals")
+            self.assertLess(now() - began, 4)
+        for lock in locks:
+            lock.release()
+
+    def test_many_locks_share_a_thread(self):
+        fake = self.fake(renew_after_ms=500)
+        before = threading.active_count()
+        with Client(fake.url) as client:
+            locks = [Lock(f"{number}", client=client) for number in range(120)]
+            for lock in locks:
+                lock.acquire()
+            servers = threading.active_count() - before
+            wait_until(lambda: len(fake.of("PUT")) > 300, "renewals")
+            # those of the fake server are among them, one a connection
+            self.assertLess(threading.active_count() - before, servers + 10)
+            for lock in locks:
+                lock.release()
+        in_batches = sum(len(one.body["operations"]) for one in fake.batches)
+        self.assertGreater(in_batches, 250)
+        self.assertLess(len(fake.batches), in_batches / 4)
 
     def test_what_the_block_raises_goes_first(self):
         fake = self.fake(renew_after_ms=20).on("PUT", GONE)

@@ -240,10 +240,10 @@ class Kept(Case):
             target=lambda: self.assertRaises(Unavailable, client.get, "a"))
         worker.start()
         raw.hanging.wait(10)
-        pool = client._pool()
+        pool = client._courier()._pool
         client.close()
         worker.join()
-        self.assertEqual(pool._idle, {})
+        self.assertEqual(pool._idle._lines, {})
 
     def test_transports_of_any_event_loop(self):
         """Those of uvloop have the methods, but not the class."""

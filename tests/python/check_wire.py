@@ -11,6 +11,10 @@ from redlockd._wire import (LONGEST_BODY, LONGEST_HEAD, Failure, Reader,
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
+def told(reply):
+    return reply.status, reply.content, reply.retry_after, reply.is_kept
+
+
 class Case(unittest.TestCase):
     def read(self, *pieces, is_at_end=False):
         """The answer, and whether the reader wants more."""
@@ -29,14 +33,14 @@ class Answers(Case):
     def test_whole_and_in_single_bytes(self):
         text = OK + b"Retry-After: 7 \r\ncontent-LENGTH: 2\r\n\r\n{}"
         for pieces in [text], [bytes([byte]) for byte in text]:
-            self.assertEqual(self.read(*pieces), (200, b"{}", "7", True))
+            self.assertEqual(told(self.read(*pieces)), (200, b"{}", "7", True))
             self.assertIsNone(self.read(*pieces[:-1]))
 
     def test_chunked(self):
         text = (OK + b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"
                 b"1;x=y\r\n}\r\n0\r\nTrailer: 1\r\n\r\n")
         for pieces in [text], [bytes([byte]) for byte in text]:
-            self.assertEqual(self.read(*pieces), (200, b"{}", "", True))
+            self.assertEqual(told(self.read(*pieces)), (200, b"{}", "", True))
         self.assert_fails("cut short", text[:-2], is_at_end=True)
         self.assert_fails("no HTTP", text.replace(b"1;x=y", b"z"))
 
@@ -44,7 +48,7 @@ class Answers(Case):
         early = b"HTTP/1.1 103 Early Hints\r\nRetry-After: 9\r\n\r\n"
         reply = self.read(b"HTTP/1.1 100 Continue\r\n\r\n" + early,
                           early + OK + b"Content-Length: 1\r\n\r\nx")
-        self.assertEqual(reply, (200, b"x", "", True))
+        self.assertEqual(told(reply), (200, b"x", "", True))
         self.assert_fails("no HTTP", b"HTTP/1.1 101 Switching Protocols\r\n"
                           b"Connection: upgrade\r\nUpgrade: x\r\n\r\n")
         self.assert_fails("too long", *[early] * (LONGEST_HEAD // 40))
@@ -62,7 +66,7 @@ class Answers(Case):
         for version in b"1.0", b"1.1":
             text = b"HTTP/" + version + b" 200 OK\r\n\r\n"
             self.assertIsNone(self.read(text + b"{}"))
-            self.assertEqual(self.read(text, b"{", b"}", is_at_end=True),
+            self.assertEqual(told(self.read(text, b"{", b"}", is_at_end=True)),
                              (200, b"{}", "", False))
 
     def test_answers_without_a_body(self):
@@ -100,7 +104,7 @@ class Answers(Case):
     def test_more_than_was_asked_for_ends_the_connection(self):
         text = OK + b"Content-Length: 1\r\n\r\nx"
         for more in text, b"y", b"HTTP/1.1 100 Continue\r\n\r\n":
-            self.assertEqual(self.read(text + more), (200, b"x", "", False))
+            self.assertEqual(told(self.read(text + more)), (200, b"x", "", False))
 
     def test_one_reader_reads_many(self):
         reader = Reader()
@@ -125,7 +129,7 @@ class Requests(Case):
 
     def test_its_bytes(self):
         head, _, body = self.request(
-            "http://h:80/base/", body={"resource": "ü"}).partition("\r\n\r\n")
+            "http://h:80/base/", body='{"resource":"\\u00fc"}').partition("\r\n\r\n")
         line, *fields = head.split("\r\n")
         self.assertEqual(line, "POST /base/locks?a=b HTTP/1.1")
         for field in ("Host: h:80", "X-A: b", "Content-Length: 21",

@@ -105,6 +105,70 @@ def trickle(handler: Handler, _: Request) -> None:
         handler.close_connection = True
 
 
+# ---- batches ----------------------------------------------------------------
+
+class Item:
+    """In place of the handler, for one operation of a batch."""
+
+    def __init__(self, handler: Handler) -> None:
+        self.server, self.connection = handler.server, handler.connection
+        self.break_connection = handler.break_connection
+        self.handler = handler
+        self.result: dict[str, Any] = {}
+
+    def tell(self, status: int, body: dict[str, Any]) -> None:
+        kind = "problem" if "code" in body else \
+            "release" if "released" in body else "grant"
+        self.result = {"status": status, kind: body}
+
+    def answer(self, status: int, text: str, *_: Any) -> None:
+        self.tell(status, json.loads(text))
+
+
+def call(operation: dict[str, Any], request: Request) -> Request:
+    """The single call that asks for the same."""
+    fields = dict(operation)
+    kind = fields.pop("operation")
+    if kind == "acquire":
+        key = fields.pop("idempotency_key")
+        return Request("POST", "/locks", {"idempotency-key": key}, fields,
+                       request.connection)
+    path = f"/locks/{fields.pop('id')}"
+    headers = {"x-lock-token": fields.pop("token")}
+    method, path = ("PUT", f"{path}/extend") if kind == "extend" else \
+        ("DELETE", path)
+    return Request(method, path, headers, fields, request.connection)
+
+
+def clash(calls: list[Request]) -> bool:
+    """Two of one lock; ids say nothing here."""
+    tokens = [one.headers["x-lock-token"] for one in calls
+              if one.method != "POST"]
+    seen: dict[str, str] = {}
+    for one in calls:
+        kind = one.body.get("mode", "") or str("limit" in one.body or "")
+        for name in one.body.get("resources") or [one.body.get("resource")]:
+            if name and name in seen and not seen[name] == kind != "":
+                return True
+            seen[name] = kind
+    return len(set(tokens)) < len(tokens)
+
+
+def batch(handler: Handler, request: Request) -> None:
+    """Each operation as if it had come alone."""
+    calls = [call(one, request) for one in request.body["operations"]]
+    if not 0 < len(calls) <= 100 or clash(calls):
+        problem(400, "invalid_request")(handler, request)
+        return
+    results = []
+    for one in calls:
+        item = Item(handler)
+        handler.server.fake.take(one)(item, one)
+        results.append(item.result)
+    if not handler.close_connection:
+        handler.tell(200, {"results": results})
+
+
 # ---- the server -------------------------------------------------------------
 
 class Handler(services.Handler):
@@ -149,7 +213,8 @@ class Server(services.Service):
 
 
 class Fake:
-    """Follows the scripts of POST, PUT and DELETE, then its `rest` for ever."""
+    """Follows the scripts of POST, PUT and DELETE, also for the operations of a
+    batch, then its `rest` for ever."""
 
     def __init__(self, tls: ssl.SSLContext | None = None,
                  **fields: int) -> None:
@@ -159,6 +224,7 @@ class Fake:
         self.scripts: dict[str, list[Action]] = {}
         self.rest: dict[str, Action] = {}
         self.requests: list[Request] = []
+        self.batches: list[Request] = []
         self.left: list[Request] = []
         self._numbers = itertools.count(1_795_221_641_865_000)
         self._server = Server(self)
@@ -167,12 +233,20 @@ class Fake:
         if tls:
             self.url = self.url.replace("http:", "https:")
 
-    def on(self, method: str, *actions: Action, rest: Action = usual) -> Fake:
+    def on(self, method: str, *actions: Action,
+           rest: Action | None = None) -> Fake:
+        """BATCH: of whole batches."""
+        rest = rest or (batch if method == "BATCH" else usual)
         self.scripts[method] = list(actions)
         self.rest[method] = rest
         return self
 
     def take(self, request: Request) -> Action:
+        """A batch is no request here, but each of its operations is."""
+        if request.path == "/batch":
+            self.batches.append(request)
+            script = self.scripts.get("BATCH")
+            return script.pop(0) if script else self.rest.get("BATCH", batch)
         self.requests.append(request)
         script = self.scripts.get(request.method)
         return script.pop(0) if script else \

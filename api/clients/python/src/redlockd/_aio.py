@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from types import TracebackType
 from typing import Any, Literal, TypeVar
 
-from . import _log as log
 from ._base import Caller, Holder, probe
-from ._clock import LONGEST_SLEEP_S
+from ._clock import now
 from ._errors import LockHeld, LockLost
 from ._ops import (
     HeldLock,
@@ -20,38 +19,16 @@ from ._ops import (
     list_page,
     next_holder,
 )
-from ._streams import Pool
-from ._talk import (
-    Answer,
-    Hold,
-    Send,
-    Sleep,
-    Talk,
-    Wish,
-    acquire,
-    downgrade,
-    extend,
-    release,
-    renew,
-)
-from ._wire import Failure
+from ._talk import Hold, Talk
+from ._tasks import Courier, Woken, start
 
 T = TypeVar("T")
-# the event loop holds only weak references to its tasks
-_tasks: set[asyncio.Task[Any]] = set()
-
-
-def _start(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-    task = asyncio.ensure_future(work)
-    _tasks.add(task)
-    task.add_done_callback(_tasks.discard)
-    return task
 
 
 class AsyncClient(Caller):
     """Connections to the servers, for any number of locks of one event loop."""
 
-    _pool: Pool | None = None
+    _carrier: Courier | None = None
 
     def _prepare(self) -> None:
         self._probes: dict[str, asyncio.Task[None]] = {}
@@ -61,9 +38,9 @@ class AsyncClient(Caller):
         """Closes the connections; the next call opens new ones."""
         for task in self._probes.values():
             task.cancel()
-        pool, self._pool = self._pool, None
-        if pool:
-            pool.close()
+        carrier, self._carrier = self._carrier, None
+        if carrier:
+            carrier.close()
             await asyncio.sleep(0)  # the loop closes the sockets
 
     async def __aenter__(self) -> AsyncClient:
@@ -118,40 +95,22 @@ class AsyncClient(Caller):
             force_release(self._replicas, id, fencing_token, self._timeout_s)
         )
 
-    async def _send(self, step: Send) -> Answer:
-        pool = self._pool
-        if pool is None or not pool.is_of_this_loop:
-            pool = self._pool = Pool(self._identity)
-        authorization = self._identity.authorization
-        try:
-            reply = await pool.ask(self._asked(step, authorization))
-            if reply.status == 401 and self._identity.refresh(authorization):
-                authorization = self._identity.authorization
-                reply = await pool.ask(self._asked(step, authorization))
-        except Failure as failure:
-            return self._failure(step, failure)
-        return self._answer(step, reply)
+    def _courier(self) -> Courier:
+        carrier = self._carrier
+        if carrier is None or not carrier.is_of_this_loop:
+            carrier = self._carrier = Courier(self)
+        return carrier
 
     def _probe(self, url: str) -> None:
-        task = _start(self._run(probe(self._replicas, url)))
+        task = start(self._run(probe(self._replicas, url)))
         self._probes[url] = task
         task.add_done_callback(lambda _: self._probes.pop(url, None))
 
-    async def _run(self, talk: Talk[T]) -> T:
-        try:
-            step = next(talk)
-            while True:
-                if isinstance(step, Sleep):
-                    await asyncio.sleep(step.seconds)
-                    step = talk.send(None)
-                else:
-                    step = talk.send(await self._send(step))
-        except StopIteration as end:
-            result: T = end.value
-            return result
+    def _run(self, talk: Talk[T]) -> Coroutine[Any, Any, T]:
+        return self._courier().run(talk)
 
 
-class _Keeper:
+class _Keeper(Woken):
     """Extends a lock, notices when it is lost, and cancels its block then. Like
     asyncio.timeout(), it distinguishes its own cancellation from one by other
     code, and passes that on."""
@@ -160,63 +119,59 @@ class _Keeper:
         self,
         client: AsyncClient,
         hold: Hold,
+        talk: Callable[[], Talk[bool]],
         block: asyncio.Task[Any] | None,
         on_loss: Callable[[LockLost], None] | None,
     ) -> None:
-        """block: None: there is none."""
+        """talk: begins a renewal. block: None: there is none."""
+        super().__init__(hold)
         self._client = client
-        self._hold = hold
+        self._begin = talk
         self._block = block
         self._on_loss = on_loss
-        self._is_lost = False
-        self._is_forgotten = False
+        self._is_stopped = self._is_lost = False
         self._cancelling = block.cancelling() if block else 0
-        self._loop = asyncio.get_running_loop()
-        self._renewals: asyncio.Task[None] | None = None
-        self._timer = self._loop.call_later(self._sleep_s, self._wake)
+        courier = client._courier()
+        self._loop = courier.loop
+        self._renewal: asyncio.Task[None] | None = None
+        self._clock = courier.clock
+        self._clock.add(self)
 
     @property
-    def _sleep_s(self) -> float:
-        sleep_s = min(self._hold.remaining_s, LONGEST_SLEEP_S)
-        if self._renewals:
-            return sleep_s
-        return min(sleep_s, self._hold.renew_in_s)
+    def has_ended(self) -> bool:
+        return self._is_stopped or self._is_lost or self._is_forgotten
 
     @property
-    def is_of_closed_loop(self) -> bool:
+    def has_gone(self) -> bool:
         return self._loop.is_closed()
 
     def stop(self) -> None:
         """From now on the block is not cancelled."""
-        self._timer.cancel()
-        if self._renewals:
-            self._renewals.cancel()
+        self._is_stopped = True
+        self._clock.ended()
+        if self._renewal:
+            self._renewal.cancel()
 
-    def forget(self) -> None:
-        """As stop(), but a moment later: a finalizer may run in any thread."""
-        self._is_forgotten = True
-
-    def _wake(self) -> None:
-        """Runs beside the renewals: the loss must not wait for an answer. Most
-        locks are released before the first of them."""
-        if self._is_forgotten:
-            self.stop()
-            return
-        if self._hold.remaining_s <= 0:
+    def wake(self) -> bool:
+        """Whether to look at it again. The renewal is a task of its own: the
+        loss must not wait for an answer. Most locks are released before."""
+        if self.is_late:
             self._lose(self._hold.late())
-            return
-        if not self._renewals and self._hold.renew_in_s <= 0:
-            self._renewals = _start(self._renew())
-        self._timer = self._loop.call_later(self._sleep_s, self._wake)
+            return False
+        if self.may_renew(now()):
+            self.is_renewing = True
+            self._renewal = start(self._renew())
+        return True
 
     async def _renew(self) -> None:
-        client = self._client
         try:
-            await client._run(
-                renew(client._replicas, self._hold, client._timeout_s)
-            )
+            # else it cannot be extended any more
+            self.is_renewing = not await self._client._run(self._begin())
         except LockLost as loss:
             self._lose(loss)
+        self._renewal = None
+        if not self.has_ended:
+            self._clock.add(self)
 
     def _lose(self, loss: LockLost) -> None:
         if self._is_lost:
@@ -244,7 +199,7 @@ class _Keeper:
         return isinstance(error, asyncio.CancelledError)
 
 
-class AsyncLock(Holder):
+class AsyncLock(Holder[AsyncClient, _Keeper]):
     """A lock for an `async with` block, which keeps it until the block is left;
     or for acquire() and release().
 
@@ -259,34 +214,7 @@ class AsyncLock(Holder):
     If the lock is lost, the block is cancelled, and leaving it raises LockLost.
     """
 
-    def __init__(
-        self,
-        *resources: str | Iterable[str],
-        ttl: float | None = None,
-        wait: float | None = None,
-        owner: str | None = None,
-        limit: int | None = None,
-        permits: int = 1,
-        shared: bool = False,
-        urls: str | Iterable[str] | None = None,
-        client: AsyncClient | None = None,
-        on_loss: Callable[[LockLost], None] | None = None,
-    ) -> None:
-        self._wish = Wish(
-            resources,
-            ttl=ttl,
-            wait=wait,
-            owner=owner,
-            limit=limit,
-            permits=permits,
-            shared=shared,
-        )
-        self._client = client or AsyncClient(urls)
-        self._is_shared = client is not None
-        self._on_loss = on_loss
-        self._is_entered = False
-
-    _keeper: _Keeper | None = None
+    _new_client = AsyncClient
 
     async def __aenter__(self) -> AsyncLock:
         await self._acquire(self._wish.wait, asyncio.current_task())
@@ -302,8 +230,8 @@ class AsyncLock(Holder):
         loss, is_ours = await self._release(keeper, error)
         if loss and (error is None or is_ours):
             raise loss
-        if loss and not isinstance(error, LockLost):
-            log.warning("%s; the block raised %r", loss, error)
+        if loss:
+            self._tell(loss, error)
 
     async def acquire(
         self, blocking: bool = True, blocking_timeout: float | None = None
@@ -312,9 +240,8 @@ class AsyncLock(Holder):
         lost. It is extended in the background until release(), or until nobody
         refers to this object any more. False: somebody else holds it.
         blocking_timeout: seconds to wait for it, instead of `wait`."""
-        wait = self._wish.wait if blocking_timeout is None else blocking_timeout
         try:
-            await self._acquire(wait if blocking else 0.0, None)
+            await self._acquire(self._wait_s(blocking, blocking_timeout), None)
         except LockHeld:
             return False
         return True
@@ -347,12 +274,8 @@ class AsyncLock(Holder):
         on. Renewals in the background then extend it to as much each time.
         Raises LockLost if it is lost, and RequestRefused if it cannot be
         extended, else returns True."""
-        keeper = self._keeping()
-        ttl_ms = self._extended_ms(additional_time, replace_ttl)
-        client = self._client
         await self._ask(
-            keeper,
-            extend(client._replicas, self._held, ttl_ms, client._timeout_s),
+            self._keeping(), self._extending(additional_time, replace_ttl)
         )
         return True
 
@@ -361,25 +284,7 @@ class AsyncLock(Holder):
         writing before you call it: others may read before it returns. The lock
         gets another token. Raises LockLost if it is lost. There is no way
         back. If this is cancelled, the next renewal does it."""
-        keeper = self._keeping()
-        self.check()
-        client = self._client
-        await self._ask(
-            keeper, downgrade(client._replicas, self._held, client._timeout_s)
-        )
-
-    def __del__(self) -> None:
-        keeper = self._keeper
-        if keeper and not keeper.is_of_closed_loop:
-            keeper.forget()
-            log.warning(
-                "%s: never released, and no longer extended", self._wish.name
-            )
-
-    def _keeping(self) -> _Keeper:
-        if self._keeper is None:
-            raise RuntimeError(f"{self._wish.name}: not held")
-        return self._keeper
+        await self._ask(self._keeping(), self._downgrading())
 
     async def _ask(self, keeper: _Keeper, talk: Talk[None]) -> None:
         try:
@@ -391,20 +296,18 @@ class AsyncLock(Holder):
     async def _acquire(
         self, wait: float | None, block: asyncio.Task[Any] | None
     ) -> None:
-        if self._is_entered:
-            raise RuntimeError(
-                f"{self._wish.name}: held by this object already"
-            )
-        self._is_entered = True
+        self._enter()
         client = self._client
-        talk = acquire(client._replicas, self._wish, wait, client._timeout_s)
+        courier = client._courier()
         try:
-            grant = await client._run(talk)
+            grant = await courier.run(self._acquiring(wait))
         except BaseException:
             await self._leave()
             raise
-        self._hold = Hold(self._wish.name, grant)
-        self._keeper = _Keeper(client, self._hold, block, self._on_loss)
+        hold = self._hold = Hold(self._wish, grant)
+        self._keeper = _Keeper(
+            client, hold, self._renewing(hold), block, self._on_loss
+        )
 
     async def _release(
         self, keeper: _Keeper, error: BaseException | None
@@ -420,20 +323,16 @@ class AsyncLock(Holder):
         """Also releases a lost lock: some of its resources may still be
         locked. Whoever cancels it does not wait: it is done in the
         background, once."""
-        client = self._client
         loss = self._held.loss
-        talk = release(
-            client._replicas, self._held, client._timeout_s, is_again
-        )
         goes_on = False
         try:
-            await client._run(talk)
+            await self._client._run(self._releasing(is_again))
         except LockLost as gone:
             loss = loss or gone
         except asyncio.CancelledError:
             goes_on = not is_again
             if goes_on:
-                _start(self._end(is_again=True))
+                start(self._end(is_again=True))
             raise
         finally:
             if not goes_on:

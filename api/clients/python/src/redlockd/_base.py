@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from . import _log as log
+from ._agenda import Kept
+from ._clock import now
 from ._errors import LockLost
 from ._identity import File, Identity
 from ._replicas import OVERDUE_S, PROBE_S, Replicas, shown
@@ -15,10 +18,16 @@ from ._talk import (
     UNSENT,
     UNTRUSTED,
     Answer,
+    Grant,
     Hold,
     Send,
     Talk,
     Wish,
+    acquire,
+    downgrade,
+    extend,
+    release,
+    renew,
 )
 from ._wire import Ask, Failure, Reply
 
@@ -65,49 +74,170 @@ class Caller:
     def _prepare(self) -> None:
         """What a kind of client has of its own."""
 
-    def _asked(self, step: Send, authorization: str) -> Ask:
-        target = self._replicas.targets[step.url]
-        return Ask(
-            target,
-            target.request(
-                step.method, step.path, step.headers, authorization, step.body
-            ),
-            step.timeout_s,
-            step.wait_s,
-            step.is_repeatable,
-            OVERDUE_S,
-            lambda: self._replicas.avoid(step.url),
-        )
+    def _asking(
+        self, send: Send, on_overdue: Callable[[], None]
+    ) -> Generator[Ask, Reply | Failure, Answer]:
+        """Yields a request, and another one if our access token was replaced;
+        wants what came of it."""
+        identity = self._identity
+        url = send.url or self._replicas.choose()
+        target = self._replicas.targets[url]
 
-    def _answer(self, step: Send, reply: Reply) -> Answer:
-        answer = Answer.read(reply.status, reply.content, reply.retry_after)
+        def overdue() -> None:
+            self._replicas.avoid(url)
+            on_overdue()
+
+        while True:
+            authorization = identity.authorization
+            request = target.request(
+                send.method, send.path, send.headers, authorization, send.body
+            )
+            sent = now()
+            end = yield Ask(
+                target,
+                request,
+                send.timeout_s,
+                wait_s=send.wait_s,
+                is_repeatable=send.is_repeatable,
+                overdue_s=OVERDUE_S,
+                on_overdue=overdue,
+            )
+            if isinstance(end, Failure):
+                return self._failure(url, sent, end)
+            if end.status != 401 or not identity.refresh(authorization):
+                return self._answer(url, sent, end)
+
+    def _answer(self, url: str, sent: float, reply: Reply) -> Answer:
+        answer = Answer.read(
+            reply.status, reply.content, reply.retry_after, url, sent
+        )
         if answer.is_good:
-            self._replicas.works(step.url)
+            self._replicas.works(url)
         return answer
 
-    def _failure(self, step: Send, failure: Failure) -> Answer:
+    def _failure(self, url: str, sent: float, failure: Failure) -> Answer:
         why = f"no answer: {failure}"
         code = NO_ANSWER if failure.is_sent else UNSENT
         if failure.is_stale:
             code = STALE
         elif failure.is_untrusted:
             code, why = UNTRUSTED, str(failure)
-        log.debug("%s: %s", shown(step.url), why)
-        return Answer(0, {"code": code, "detail": why})
+        log.debug("%s: %s", shown(url), why)
+        return Answer(0, {"code": code, "detail": why}, url, sent)
 
 
 def probe(replicas: Replicas, url: str) -> Talk[None]:
     """Asks a replica that failed whether it works again."""
-    answer = yield Send("GET", url, "/readyz", {}, None, PROBE_S)
+    answer = yield Send("GET", "/readyz", {}, None, PROBE_S, url=url)
     if not answer or not answer.is_good:
         replicas.avoid(url)
 
 
-class Holder:
-    """The state of a lock while it is held."""
+C = TypeVar("C", bound=Caller)
+K = TypeVar("K", bound=Kept)
 
-    _wish: Wish
+
+class Holder(Generic[C, K]):
+    """What Lock and AsyncLock have in common: what is wished for, the client,
+    and the state of a lock while it is held."""
+
+    _new_client: Callable[[str | Iterable[str] | None], C]
     _hold: Hold | None = None
+    _keeper: K | None = None
+
+    def __init__(
+        self,
+        *resources: str | Iterable[str],
+        ttl: float | None = None,
+        wait: float | None = None,
+        owner: str | None = None,
+        limit: int | None = None,
+        permits: int = 1,
+        shared: bool = False,
+        urls: str | Iterable[str] | None = None,
+        client: C | None = None,
+        on_loss: Callable[[LockLost], None] | None = None,
+    ) -> None:
+        self._wish = Wish(
+            resources,
+            ttl=ttl,
+            wait=wait,
+            owner=owner,
+            limit=limit,
+            permits=permits,
+            shared=shared,
+        )
+        self._client = client or type(self)._new_client(urls)
+        self._is_shared = client is not None
+        self._on_loss = on_loss
+        self._is_entered = False
+
+    def __del__(self) -> None:
+        keeper = self._keeper
+        if keeper and not keeper.has_gone:
+            keeper.forget()
+            log.warning(
+                "%s: never released, and no longer extended", self._wish.name
+            )
+
+    def _enter(self) -> None:
+        if self._is_entered:
+            raise RuntimeError(
+                f"{self._wish.name}: held by this object already"
+            )
+        self._is_entered = True
+
+    def _keeping(self) -> K:
+        if self._keeper is None:
+            raise RuntimeError(f"{self._wish.name}: not held")
+        return self._keeper
+
+    def _wait_s(
+        self, blocking: bool, blocking_timeout: float | None
+    ) -> float | None:
+        if not blocking:
+            return 0.0
+        if blocking_timeout is None:
+            return self._wish.wait
+        return blocking_timeout
+
+    def _tell(self, loss: LockLost, error: BaseException | None) -> None:
+        """Of a block that raised something itself."""
+        if not isinstance(error, LockLost):
+            log.warning("%s; the block raised %r", loss, error)
+
+    # ---- what is asked
+
+    def _acquiring(self, wait: float | None) -> Talk[Grant]:
+        client = self._client
+        return acquire(client._replicas, self._wish, wait, client._timeout_s)
+
+    def _renewing(self, hold: Hold) -> Callable[[], Talk[bool]]:
+        """It must not refer to this object: nobody else may."""
+        client = self._client
+        return partial(renew, client._replicas, hold, client._timeout_s)
+
+    def _extending(
+        self, additional_time: float, replace_ttl: bool
+    ) -> Talk[None]:
+        client = self._client
+        self.check()
+        left_s = 0.0 if replace_ttl else self._held.validity_s
+        ttl_ms = round((left_s + additional_time) * 1000)
+        return extend(client._replicas, self._held, ttl_ms, client._timeout_s)
+
+    def _downgrading(self) -> Talk[None]:
+        client = self._client
+        self.check()
+        return downgrade(client._replicas, self._held, client._timeout_s)
+
+    def _releasing(self, is_again: bool = False) -> Talk[None]:
+        client = self._client
+        return release(
+            client._replicas, self._held, client._timeout_s, is_again
+        )
+
+    # ---- what is told
 
     def __repr__(self) -> str:
         names = ", ".join(map(repr, self._wish.resources))
@@ -176,9 +306,3 @@ class Holder:
         loss = hold.find_loss()
         if loss:
             raise loss
-
-    def _extended_ms(self, additional_time: float, replace_ttl: bool) -> int:
-        """The TTL to ask for."""
-        self.check()
-        left_s = 0.0 if replace_ttl else self._held.validity_s
-        return round((left_s + additional_time) * 1000)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import re
 import sys
 from typing import TYPE_CHECKING, TypeAlias
+
+from ._wire import is_word
 
 if TYPE_CHECKING:
     import ssl
 
 File: TypeAlias = str | os.PathLike[str]
-# It is sent in a header as it is.
-_TOKEN = re.compile(r"[!-~]{1,4096}")
+_LONGEST_TOKEN = 4096  # it is sent in a header as it is
 
 
 # Reading the certificates takes longer than acquiring a lock.
@@ -55,7 +55,7 @@ def _checked(text: str, where: str) -> str:
         raise ValueError(f"{where} is empty")
     if "\n" in text:
         raise ValueError(f"{where} has more than one line")
-    if not _TOKEN.fullmatch(text):
+    if len(text) > _LONGEST_TOKEN or not is_word(text):
         raise ValueError(
             f"{where} is not 1 to 4096 ASCII letters, digits and signs"
         )

@@ -73,23 +73,22 @@ def ask(
     """Asks each replica once, until one answers with something else than a
     failure of its own. wait_s: how much later the answer may come."""
     what = f"{method} {path}"
+    answer: Answer | None = None
     denials = 0
     for failures in range(1, len(replicas.urls) + 1):
-        url = replicas.choose()
-        answer = yield Send(method, url, path, {}, None, timeout_s, wait_s)
-        is_denial = answer is not None and answer.is_denial
-        is_told = answer is not None and (
-            answer.status == 200 or answer.is_final
-        )
-        if answer and is_told and not is_denial:
+        answer = yield Send(method, path, {}, None, timeout_s, wait_s=wait_s)
+        assert answer
+        is_told = answer.status == 200 or answer.is_final
+        if is_told and not answer.is_denial:
             return answer
-        denials += is_denial
-        replicas.avoid(url)
+        denials += answer.is_denial
+        replicas.avoid(answer.url)
         if failures < len(replicas.urls):
             yield Sleep(backoff_s(0, None))
-    if answer and denials == len(replicas.urls):
+    assert answer
+    if denials == len(replicas.urls):
         raise denial(what, answer)
-    raise unavailable(what, answer, f"{shown(url)}: {answer or 'no answer'}")
+    raise unavailable(what, answer, f"{shown(answer.url)}: {answer}")
 
 
 @dataclass(frozen=True)

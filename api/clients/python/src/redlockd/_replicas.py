@@ -95,7 +95,9 @@ class Replicas:
 
     def avoid(self, url: str) -> None:
         """It failed, or an answer is overdue. Requests that fail together
-        count once."""
+        count once. "": nobody was asked."""
+        if not url:
+            return
         with self._mutex:
             mark = self._marks.setdefault(url, _Mark())
             time = mark.failed_at = now()

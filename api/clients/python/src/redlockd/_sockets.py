@@ -7,14 +7,12 @@ import os
 import select
 import selectors
 import socket
-from collections import deque
 from typing import Any
 
 from ._clock import now
 from ._identity import Identity, is_untrusted
+from ._idle import Idle
 from ._wire import (
-    LONGEST_IDLE_S,
-    MOST_IDLE,
     SOON_S,
     Ask,
     Failure,
@@ -64,8 +62,6 @@ class Line:
     def has_ended(self) -> bool:
         """An idle connection that can be read has ended, or tells what nobody
         asked."""
-        if now() - self.idle_since > LONGEST_IDLE_S:
-            return True
         if self._poll:
             return bool(self._poll.poll(0))
         return bool(select.select([self.sock], [], [], 0)[0])
@@ -120,20 +116,12 @@ class Pool:
 
     def __init__(self, identity: Identity) -> None:
         self._identity = identity
-        self._idle: dict[Target, deque[Line]] = {}
-        self._is_closed = False
-
-    def close(self) -> None:
-        """Those that are in use are closed after that."""
-        self._is_closed = True
-        while self._idle:
-            _, lines = self._idle.popitem()
-            while lines:
-                lines.pop().close()
+        self._idle: Idle[Line] = Idle()
+        self.close = self._idle.close
 
     def ask(self, ask: Ask) -> Reply:
         """Raises Failure."""
-        line = self._take(ask.target)
+        line = self._idle.take(ask.target)
         if line:
             try:
                 return self._exchange(line, ask)
@@ -148,31 +136,8 @@ class Pool:
         except BaseException:
             line.close()
             raise
-        self._give_back(ask.target, line, reply)
+        self._idle.give_back(ask.target, line, reply.is_kept)
         return reply
-
-    def _take(self, target: Target) -> Line | None:
-        lines = self._idle.get(target)
-        while lines:
-            try:
-                line = lines.pop()
-            except IndexError:  # another thread took the last one
-                return None
-            if not line.has_ended:
-                line.is_kept = True
-                return line
-            line.close()
-        return None
-
-    def _give_back(self, target: Target, line: Line, reply: Reply) -> None:
-        lines = self._idle.get(target)
-        if lines is None:
-            lines = self._idle.setdefault(target, deque())
-        line.idle_since = now()
-        if reply.is_kept and len(lines) < MOST_IDLE and not self._is_closed:
-            lines.append(line)
-        else:
-            line.close()
 
     def _open(self, ask: Ask) -> Line:
         target = ask.target
@@ -202,7 +167,10 @@ class Pool:
 def _connect(ask: Ask) -> socket.socket:
     """Its addresses one after the other; all of them in that time."""
     began = now()
-    addresses = socket.getaddrinfo(*ask.target.address, type=socket.SOCK_STREAM)
+    host, port = ask.target.address
+    # as a text, it would load tables of Unicode first
+    name = host.encode("ascii")
+    addresses = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
     failure = OSError("the host has no address")
     for number, (family, kind, protocol, _, address) in enumerate(addresses):
         # the next address, too, gets its share

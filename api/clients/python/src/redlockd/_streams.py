@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
-from ._clock import now
 from ._identity import Identity
+from ._idle import Idle
 from ._sockets import not_connected
 from ._wire import (
-    LONGEST_IDLE_S,
-    MOST_IDLE,
     SOON_S,
     Ask,
     Failure,
@@ -22,6 +20,8 @@ from ._wire import (
     Target,
     Unsent,
 )
+
+End = Reply | Failure
 
 
 class Line(asyncio.Protocol):
@@ -33,7 +33,7 @@ class Line(asyncio.Protocol):
         self._loop = loop
         self._reader = Reader(is_tunnel=is_tunnel)
         self._transport: asyncio.Transport | None = None
-        self._reply: asyncio.Future[Reply] | None = None
+        self._on_end: Callable[[End], None] | None = None
         self._began = self._deadline = 0.0  # of the request, on its clock
         self.is_kept = False
         self.idle_since = 0.0
@@ -45,12 +45,12 @@ class Line(asyncio.Protocol):
         if self._transport:
             self._transport.abort()
 
-    async def exchange(self, ask: Ask) -> Reply:
-        """Raises Failure. The connection then cannot be used any more."""
+    def ask(self, ask: Ask, on_end: Callable[[End], None]) -> None:
+        """Calls back once. After a Failure the connection cannot be used any
+        more."""
         self._reader.begin()
         assert self._transport
-        reply: asyncio.Future[Reply] = self._loop.create_future()
-        self._reply = reply
+        self._on_end = on_end
         self._began = self._loop.time()
         expected = self._began + ask.wait_s
         self._deadline = expected + ask.timeout_s
@@ -60,14 +60,29 @@ class Line(asyncio.Protocol):
             ask.on_overdue,
         )
         if self.has_ended:
-            self._fail(Failure("the connection was closed"))
+            self._loop.call_soon(
+                self._fail, Failure("the connection was closed")
+            )
         else:
             self._transport.write(ask.request)
+
+    async def exchange(self, ask: Ask) -> Reply:
+        """Raises Failure. The connection then cannot be used any more."""
+        future: asyncio.Future[End] = self._loop.create_future()
+
+        def on_end(end: End) -> None:
+            if not future.done():
+                future.set_result(end)
+
+        self.ask(ask, on_end)
         try:
-            return await reply
-        finally:
-            self._reply = None
-            self._timer.cancel()
+            end = await future
+        except asyncio.CancelledError:
+            self._end(None)
+            raise
+        if isinstance(end, Failure):
+            raise end
+        return end
 
     def _overdue(self, on_overdue: Callable[[], None]) -> None:
         if self._loop.time() < self._deadline:
@@ -77,15 +92,20 @@ class Line(asyncio.Protocol):
             self._expire()
 
     def _expire(self) -> None:
-        if self._reply and not self._reply.done():
-            self._reply.set_exception(Failure("no answer in time"))
+        self._end(Failure("no answer in time"))
 
     def _fail(self, failure: Failure) -> None:
-        if self._reply and not self._reply.done():
-            is_soon = self._loop.time() - self._began < SOON_S
-            if self.is_kept and not self._reader.has_begun and is_soon:
-                failure = Stale(str(failure))
-            self._reply.set_exception(failure)
+        is_soon = self._loop.time() - self._began < SOON_S
+        if self.is_kept and not self._reader.has_begun and is_soon:
+            failure = Stale(str(failure))
+        self._end(failure)
+
+    def _end(self, end: End | None) -> None:
+        on_end, self._on_end = self._on_end, None
+        if on_end:
+            self._timer.cancel()
+            if end is not None:
+                on_end(end)
 
     # ---- called by the transport
 
@@ -94,7 +114,7 @@ class Line(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
-        if not self._reply or self._reply.done():
+        if not self._on_end:
             self.close()  # what nobody asked
             return
         try:
@@ -103,20 +123,20 @@ class Line(asyncio.Protocol):
             self._fail(failure)
             return
         if reply:
-            self._reply.set_result(reply)
+            self._end(reply)
 
     def eof_received(self) -> None:
         self.connection_lost(None)
 
     def connection_lost(self, error: Exception | None) -> None:
         self.has_ended = True
-        if not self._reply or self._reply.done():
+        if not self._on_end:
             return
         if error:
             self._fail(Failure("the connection was reset"))
             return
         try:
-            self._reply.set_result(self._reader.end())
+            self._end(self._reader.end())
         except Failure as failure:
             self._fail(failure)
 
@@ -126,9 +146,8 @@ class Pool:
 
     def __init__(self, identity: Identity) -> None:
         self._identity = identity
-        self._idle: dict[Target, deque[Line]] = {}
+        self._idle: Idle[Line] = Idle()
         self._loop = asyncio.get_running_loop()
-        self._is_closed = False
 
     @property
     def is_of_this_loop(self) -> bool:
@@ -136,17 +155,30 @@ class Pool:
 
     def close(self) -> None:
         """Those that are in use are closed after that."""
-        self._is_closed = True
         if self._loop.is_closed():  # and with it, their transports
-            return
-        for lines in self._idle.values():
-            for line in lines:
-                line.close()
-        self._idle.clear()
+            self._idle.forget()
+        else:
+            self._idle.close()
+
+    def ask_at_once(
+        self, ask: Ask, on_end: Callable[[End], None]
+    ) -> Line | None:
+        """Over an idle connection, if there is one; on_end is called later."""
+        line = self._idle.take(ask.target)
+        if line:
+            line.ask(ask, partial(self._ended, line, ask, on_end))
+        return line
+
+    def _ended(
+        self, line: Line, ask: Ask, on_end: Callable[[End], None], end: End
+    ) -> None:
+        is_kept = isinstance(end, Reply) and end.is_kept and not line.has_ended
+        self._idle.give_back(ask.target, line, is_kept)
+        on_end(end)
 
     async def ask(self, ask: Ask) -> Reply:
         """Raises Failure."""
-        line = self._take(ask.target)
+        line = self._idle.take(ask.target)
         if line:
             try:
                 return await self._exchange(line, ask)
@@ -161,27 +193,9 @@ class Pool:
         except BaseException:
             line.close()
             raise
-        lines = self._idle.get(ask.target)
-        if lines is None:
-            lines = self._idle[ask.target] = deque()
-        line.idle_since = now()
-        is_kept = reply.is_kept and not line.has_ended and not self._is_closed
-        if is_kept and len(lines) < MOST_IDLE:
-            lines.append(line)
-        else:
-            line.close()
+        is_kept = reply.is_kept and not line.has_ended
+        self._idle.give_back(ask.target, line, is_kept)
         return reply
-
-    def _take(self, target: Target) -> Line | None:
-        lines = self._idle.get(target)
-        while lines:
-            line = lines.pop()
-            is_old = now() - line.idle_since > LONGEST_IDLE_S
-            if not line.has_ended and not is_old:
-                line.is_kept = True
-                return line
-            line.close()
-        return None
 
     async def _open(self, ask: Ask) -> Line:
         timer = self._loop.call_later(ask.overdue_s, ask.on_overdue)
@@ -226,7 +240,13 @@ class Pool:
 async def _tunnel(line: Line, target: Target) -> None:
     limit_s = 3600.0  # that of the connection is shorter
     ask = Ask(
-        target, target.tunnel(), limit_s, 0.0, False, limit_s, lambda: None
+        target,
+        target.tunnel(),
+        limit_s,
+        wait_s=0.0,
+        is_repeatable=False,
+        overdue_s=limit_s,
+        on_overdue=lambda: None,
     )
     try:
         reply = await line.exchange(ask)

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from . import _log as log
 from ._base import Caller, Holder, probe
 from ._errors import LockHeld, LockLost
 from ._keeper import Keeper
-from ._sockets import Pool
-from ._talk import (
-    Answer,
-    Hold,
-    Send,
-    Sleep,
-    Talk,
-    Wish,
-    acquire,
-    downgrade,
-    extend,
-    release,
-    renew,
-)
-from ._wire import Failure
+from ._process import generation
+from ._talk import Hold, Talk
+from ._threads import Courier, spawn
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -41,14 +27,14 @@ class Client(Caller):
 
     def _prepare(self) -> None:
         # by process: a forked child must not use our connections
-        self._pools: dict[int, Pool] = {}
+        self._couriers: dict[int, Courier] = {}
         self._replicas.probe = self._probe
 
     def close(self) -> None:
         """Closes the connections; the next call opens new ones."""
-        pool = self._pools.pop(os.getpid(), None)
-        if pool:
-            pool.close()
+        courier = self._couriers.pop(generation(), None)
+        if courier:
+            courier.close()
 
     def __enter__(self) -> Client:
         return self
@@ -65,8 +51,7 @@ class Client(Caller):
         cursor = ""
         while True:
             page = self._run(
-                list_page(self._replicas, prefix, cursor, self._timeout_s),
-                time.sleep,
+                list_page(self._replicas, prefix, cursor, self._timeout_s)
             )
             for lock in page.locks:
                 if lock.id not in seen:
@@ -80,9 +65,7 @@ class Client(Caller):
         """Who holds the lock; None: nobody."""
         from ._ops import get_holder  # noqa: PLC0415
 
-        return self._run(
-            get_holder(self._replicas, resource, self._timeout_s), time.sleep
-        )
+        return self._run(get_holder(self._replicas, resource, self._timeout_s))
 
     def watch(self, resource: str) -> Iterator[HeldLock | None]:
         """Who holds the lock, now and whenever it changes hands; None: nobody.
@@ -94,8 +77,7 @@ class Client(Caller):
         last: HeldLock | Unknown | None = Unknown.UNKNOWN
         while True:
             last = self._run(
-                next_holder(self._replicas, resource, last, self._timeout_s),
-                time.sleep,
+                next_holder(self._replicas, resource, last, self._timeout_s)
             )
             yield last
 
@@ -109,56 +91,27 @@ class Client(Caller):
         from ._ops import force_release  # noqa: PLC0415
 
         return self._run(
-            force_release(self._replicas, id, fencing_token, self._timeout_s),
-            time.sleep,
+            force_release(self._replicas, id, fencing_token, self._timeout_s)
         )
 
-    def _pool(self) -> Pool:
-        pool = self._pools.get(os.getpid())
-        if pool is None:
-            new = Pool(self._identity)
-            pool = self._pools.setdefault(os.getpid(), new)
-        return pool
+    def _courier(self) -> Courier:
+        process = generation()
+        courier = self._couriers.get(process)
+        if courier is None:
+            courier = self._couriers.setdefault(process, Courier(self))
+        return courier
 
-    def _send(self, step: Send) -> Answer:
-        pool = self._pool()
-        authorization = self._identity.authorization
-        try:
-            reply = pool.ask(self._asked(step, authorization))
-            if reply.status == 401 and self._identity.refresh(authorization):
-                authorization = self._identity.authorization
-                reply = pool.ask(self._asked(step, authorization))
-        except Failure as failure:
-            return self._failure(step, failure)
-        return self._answer(step, reply)
+    def _run(self, talk: Talk[T]) -> T:
+        return self._courier().run(talk)
 
     def _probe(self, url: str) -> None:
-        thread = threading.Thread(
-            target=self._run,
-            args=(probe(self._replicas, url), time.sleep),
-            name="redlockd probe",
-            daemon=True,
-        )
         try:
-            thread.start()
+            spawn("redlockd probe", self._run, probe(self._replicas, url))
         except RuntimeError:  # too many threads, or at exit
             self._replicas.avoid(url)
 
-    def _run(self, talk: Talk[T], sleep: Callable[[float], None]) -> T:
-        try:
-            step = next(talk)
-            while True:
-                if isinstance(step, Sleep):
-                    sleep(step.seconds)
-                    step = talk.send(None)
-                else:
-                    step = talk.send(self._send(step))
-        except StopIteration as end:
-            result: T = end.value
-            return result
 
-
-class Lock(Holder):
+class Lock(Holder[Client, Keeper]):
     """A lock for a `with` block, which keeps it until the block is left; or for
     acquire() and release().
 
@@ -175,37 +128,8 @@ class Lock(Holder):
     by two threads at once.
     """
 
-    def __init__(
-        self,
-        *resources: str | Iterable[str],
-        ttl: float | None = None,
-        wait: float | None = None,
-        owner: str | None = None,
-        limit: int | None = None,
-        permits: int = 1,
-        shared: bool = False,
-        urls: str | Iterable[str] | None = None,
-        client: Client | None = None,
-        on_loss: Callable[[LockLost], None] | None = None,
-    ) -> None:
-        self._wish = Wish(
-            resources,
-            ttl=ttl,
-            wait=wait,
-            owner=owner,
-            limit=limit,
-            permits=permits,
-            shared=shared,
-        )
-        self._client = client or Client(urls)
-        self._is_shared = client is not None
-        self._on_loss = on_loss
-        self._pid = 0
-        self._is_entered = False
-        self.lost = threading.Event()
-        """Set when the lock is lost; a new one with each acquire."""
-
-    _keeper: Keeper | None = None
+    _new_client = Client
+    _latest: Keeper | None = None  # of a lock that may have ended
 
     def __enter__(self) -> Lock:
         self._acquire(self._wish.wait)
@@ -220,8 +144,17 @@ class Lock(Holder):
         loss = self._release()
         if loss and error is None:
             raise loss
-        if loss and not isinstance(error, LockLost):
-            log.warning("%s; the block raised %r", loss, error)
+        if loss:
+            self._tell(loss, error)
+
+    @property
+    def lost(self) -> threading.Event:
+        """Set when the lock is lost; a new one with each acquire."""
+        return self._latest.lost if self._latest else self._never_lost
+
+    @cached_property
+    def _never_lost(self) -> threading.Event:
+        return threading.Event()
 
     def acquire(
         self, blocking: bool = True, blocking_timeout: float | None = None
@@ -230,9 +163,8 @@ class Lock(Holder):
         release(), or until nobody refers to this object any more. False:
         somebody else holds it. blocking_timeout: seconds to wait for it,
         instead of `wait`."""
-        wait = self._wish.wait if blocking_timeout is None else blocking_timeout
         try:
-            self._acquire(wait if blocking else 0.0)
+            self._acquire(self._wait_s(blocking, blocking_timeout))
         except LockHeld:
             return False
         return True
@@ -252,7 +184,7 @@ class Lock(Holder):
         client = self._client
         talk = is_locked(client._replicas, self._wish, client._timeout_s)
         try:
-            return client._run(talk, time.sleep)
+            return client._run(talk)
         finally:
             if not self._is_entered:
                 self._leave()
@@ -267,12 +199,7 @@ class Lock(Holder):
         Raises LockLost if it is lost, and RequestRefused if it cannot be
         extended, else returns True."""
         keeper = self._keeping()
-        ttl_ms = self._extended_ms(additional_time, replace_ttl)
-        client = self._client
-        self._ask(
-            keeper,
-            extend(client._replicas, self._held, ttl_ms, client._timeout_s),
-        )
+        self._ask(keeper, self._extending(additional_time, replace_ttl))
         return True
 
     def downgrade(self) -> None:
@@ -280,72 +207,45 @@ class Lock(Holder):
         writing before you call it: others may read before it returns. The lock
         gets another token. Raises LockLost if it is lost. There is no way
         back. If this is interrupted, the next renewal does it."""
-        keeper = self._keeping()
-        self.check()
-        client = self._client
-        self._ask(
-            keeper, downgrade(client._replicas, self._held, client._timeout_s)
-        )
-
-    def __del__(self) -> None:
-        keeper = self._keeper
-        if keeper and os.getpid() == self._pid:
-            keeper.forget()
-            log.warning(
-                "%s: never released, and no longer extended", self._wish.name
-            )
+        self._ask(self._keeping(), self._downgrading())
 
     def _keeping(self) -> Keeper:
+        keeper = super()._keeping()
         # a forked child has a copy of the lock, which is not its own
-        if self._keeper is None or os.getpid() != self._pid:
+        if keeper.has_gone:
             raise RuntimeError(f"{self._wish.name}: not held")
-        return self._keeper
+        return keeper
 
     def _ask(self, keeper: Keeper, talk: Talk[None]) -> None:
         try:
-            self._client._run(talk, time.sleep)
+            self._client._run(talk)
         except LockLost as loss:
             keeper.lose(loss)
             raise
 
     def _acquire(self, wait: float | None) -> None:
-        if self._is_entered:
-            raise RuntimeError(
-                f"{self._wish.name}: held by this object already"
-            )
-        self._is_entered = True
-        client = self._client
-        replicas, timeout_s = client._replicas, client._timeout_s
-        talk = acquire(replicas, self._wish, wait, timeout_s)
+        self._enter()
+        courier = self._client._courier()
         try:
-            grant = client._run(talk, time.sleep)
-            hold = self._hold = Hold(self._wish.name, grant)
-            self._keeper = Keeper(
-                hold,
-                client._run,
-                renew(replicas, hold, timeout_s),
-                self._on_loss,
+            grant = courier.run(self._acquiring(wait))
+            hold = self._hold = Hold(self._wish, grant)
+            self._keeper = self._latest = Keeper(
+                hold, self._client, self._renewing(hold), self._on_loss
             )
         except BaseException:
             self._leave()
             raise
-        self.lost = self._keeper.lost
-        self._pid = os.getpid()
 
     def _release(self) -> LockLost | None:
         """Also of a lost lock: some of its resources may still be locked."""
         keeper, self._keeper = self._keeper, None
-        if keeper is None or os.getpid() != self._pid:
+        if keeper is None or keeper.has_gone:
             self._is_entered = False
             return None
         keeper.stop()
-        client = self._client
-        hold = self._held
-        loss = hold.find_loss()
+        loss = self._held.find_loss()
         try:
-            client._run(
-                release(client._replicas, hold, client._timeout_s), time.sleep
-            )
+            self._client._run(self._releasing())
         except LockLost as gone:
             loss = loss or gone
         finally:

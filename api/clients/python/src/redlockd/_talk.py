@@ -2,18 +2,17 @@
 
 Each of acquire(), renew(), downgrade() and release() is a generator. It yields
 what to do next, a Send or a Sleep. The caller sends the Answer to a Send back
-into it, or None if there was none. It returns when it is done, or raises an
-error.
+into it, and None after a Sleep. It returns when it is done, or raises an error.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import re
 import threading
 from collections.abc import Generator, Iterable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from . import _log as log
 from ._clock import now, uniform
@@ -29,11 +28,15 @@ from ._errors import (
     Untrusted,
 )
 from ._replicas import Replicas, shown
+from ._wire import is_word, quoted
 
 # proxies may cut requests after 60 s, some after 15 s
 LONGEST_WAIT_S = 10.0
 BACKOFF_FIRST_S, BACKOFF_LAST_S = 0.05, 2.0
+# Renewals may go after this part of their time, so that many go together.
+TOGETHER = 0.9
 ENDED = ("lock_not_found", "not_owner")
+HELD = ("lock_held", "too_many_readers")
 MAX_HOLD = "max_hold_reached"
 # Codes of an Answer that no server gave; its status is 0. The request may have
 # been carried out, except after the first two.
@@ -42,32 +45,109 @@ UNSENT = "unsent"
 NO_ANSWER = "no_answer"
 STALE = "stale"  # a kept connection had ended: try again at once
 
-# of ids and tokens, which we send as they are
-_WORD = re.compile(r"[!-~]+")
+
+class Scope:
+    """What a call is about: which others may be in one batch with it."""
+
+    __slots__ = ("group", "names")
+
+    def __init__(self, names: tuple[str, ...], group: str = "") -> None:
+        """group: calls of one may, although they have a name in common; "":
+        none."""
+        self.names = names
+        self.group = group
 
 
-class Send(NamedTuple):
-    method: str
-    url: str  # of the replica
-    path: str
-    headers: Mapping[str, str]
-    body: Mapping[str, Any] | None
-    timeout_s: float  # for the connection, and for the answer
-    wait_s: float = 0.0  # how much later the answer may come: the server waits
-    # whether the answer means the same if it is the second request that arrived
-    is_repeatable: bool = True
+class Send:
+    """A request. (Named tuples would take longer to define than a lock to
+    acquire.)"""
+
+    __slots__ = (
+        "body",
+        "headers",
+        "is_repeatable",
+        "item",
+        "method",
+        "path",
+        "patience",
+        "scope",
+        "timeout_s",
+        "url",
+        "wait_s",
+    )
+
+    def __init__(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        body: str | None,
+        timeout_s: float,
+        *,
+        wait_s: float = 0.0,
+        url: str = "",
+        is_repeatable: bool = True,
+        scope: Scope | None = None,
+        item: str = "",
+        patience: tuple[float, str] | None = None,
+    ) -> None:
+        """body: JSON, in ASCII. timeout_s: for the connection, and for the
+        answer. wait_s: how much later the answer may come: the server waits.
+        url: of the replica; "": of the one to ask when it is sent.
+        is_repeatable: whether the answer means the same if it is the second
+        request that arrived. scope: None: it is about no lock. item: the same
+        in a batch. patience: the wait_s and the body that it has if it finds
+        nothing else under way."""
+        self.method = method
+        self.path = path
+        self.headers = headers
+        self.body = body
+        self.timeout_s = timeout_s
+        self.wait_s = wait_s
+        self.url = url
+        self.is_repeatable = is_repeatable
+        self.scope = scope
+        self.item = item
+        self.patience = patience
+
+    def wait(self) -> None:
+        """Nothing else is under way: it may wait at the server."""
+        if self.patience:
+            self.wait_s, self.body = self.patience
 
 
-class Sleep(NamedTuple):
-    seconds: float
+class Sleep:
+    __slots__ = ("seconds",)
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
 
 
-class Answer(NamedTuple):
-    status: int
-    body: Mapping[str, Any]
+class Answer:
+    __slots__ = ("body", "sent", "status", "url")
+
+    def __init__(
+        self,
+        status: int,
+        body: Mapping[str, Any],
+        url: str = "",
+        sent: float = 0.0,
+    ) -> None:
+        """url: of the replica that was asked; "": of none. sent: the moment
+        before the request was sent."""
+        self.status = status
+        self.body = body
+        self.url = url
+        self.sent = sent
 
     @staticmethod
-    def read(status: int, content: bytes, retry_after: str = "") -> Answer:
+    def read(
+        status: int,
+        content: bytes,
+        retry_after: str = "",
+        url: str = "",
+        sent: float = 0.0,
+    ) -> Answer:
         """The content may be no JSON: a proxy may have answered."""
         try:
             body = json.loads(content.decode())
@@ -75,9 +155,9 @@ class Answer(NamedTuple):
             body = None
         if not isinstance(body, dict):
             body = {}
-        if "retry_after_ms" not in body and retry_after.isdecimal():
+        if retry_after.isdecimal() and "retry_after_ms" not in body:
             body["retry_after_ms"] = int(retry_after) * 1000
-        return Answer(status, body)
+        return Answer(status, body, url, sent)
 
     @property
     def code(self) -> str:
@@ -104,6 +184,17 @@ class Answer(NamedTuple):
         return self.status in (401, 403) or self.code == UNTRUSTED
 
     @property
+    def is_open(self) -> bool:
+        """Whether the request may have been carried out nevertheless."""
+        if self.status == 0:
+            return self.code in (NO_ANSWER, STALE)
+        return self.status >= 500 and self.status != 503
+
+    @property
+    def is_held(self) -> bool:
+        return self.code in HELD
+
+    @property
     def retry_after_s(self) -> float:
         return float(self.body.get("retry_after_ms", 0)) / 1000
 
@@ -117,44 +208,58 @@ T = TypeVar("T")
 Talk = Generator[Step, Answer | None, T]
 
 
-class Grant(NamedTuple):
-    id: str
-    token: str  # a secret
-    fencing_token: int
-    ttl_ms: int
-    renew_at: float  # on our clock, as the next ones
-    work_until: float  # by then, work must have ended
-    until: float
-    slots: tuple[int, ...] = ()  # of a permit
-    is_shared: bool = False
+class Grant:
+    """Moments are on our clock. It does not change once a Hold has it."""
+
+    __slots__ = (
+        "fencing_token",
+        "id",
+        "is_shared",
+        "renew_at",
+        "renew_from",
+        "slots",
+        "token",
+        "ttl_ms",
+        "until",
+        "work_until",
+    )
+
+    def __init__(self, body: Mapping[str, Any], sent: float) -> None:
+        """Raises KeyError or TypeError."""
+        granted = sent + body["elapsed_ms"] / 1000
+        renew_s = body["renew_after_ms"] / 1000
+        ttl_ms, validity_ms = body["ttl_ms"], body["validity_ms"]
+        self.id: str = body["id"]
+        self.token: str = body["token"]  # a secret
+        self.fencing_token: int = body["fencing_token"]
+        self.ttl_ms: int = ttl_ms
+        self.renew_from: float = granted + renew_s * TOGETHER  # with others
+        self.renew_at: float = granted + renew_s
+        self.until: float = granted + validity_ms / 1000
+        # a tenth of the TTL to end the work; less if little of it was left
+        margin_s = min(ttl_ms, validity_ms) / 10_000
+        self.work_until: float = self.until - margin_s
+        self.slots: tuple[int, ...] = tuple(body.get("slots", ()))  # a permit's
+        self.is_shared: bool = body.get("mode") == "shared"
 
     def __repr__(self) -> str:
         return f"Grant({self.id!r}, {self.fencing_token})"
 
+    @property
+    def members(self) -> str:
+        """Of the JSON that names the lock."""
+        return f'"id":{quoted(self.id)},"token":{quoted(self.token)}'
+
     @staticmethod
-    def read(answer: Answer | None, sent: float) -> Grant | None:
-        """`sent` is the moment before the request was sent. None: no grant."""
+    def read(answer: Answer | None) -> Grant | None:
+        """None: no grant."""
         if answer is None or answer.status not in (200, 201):
             return None
         body = answer.body
         try:
-            if not _WORD.fullmatch(body["id"] + body["token"]):
+            if not is_word(body["id"] + body["token"]):
                 return None
-            granted = sent + body["elapsed_ms"] / 1000
-            until = granted + body["validity_ms"] / 1000
-            # a tenth of the TTL to end the work; less if little of it was left
-            margin_s = min(body["ttl_ms"], body["validity_ms"]) / 10_000
-            return Grant(
-                id=body["id"],
-                token=body["token"],
-                fencing_token=body["fencing_token"],
-                ttl_ms=body["ttl_ms"],
-                renew_at=granted + body["renew_after_ms"] / 1000,
-                work_until=until - margin_s,
-                until=until,
-                slots=tuple(body.get("slots", ())),
-                is_shared=body.get("mode") == "shared",
-            )
+            return Grant(body, answer.sent)
         except (KeyError, TypeError):
             return None  # cut off, or not from redlockd
 
@@ -163,8 +268,9 @@ class Hold:
     """A lock that was granted: until when, and whether it was lost before.
     Work under it ends a tenth of the TTL before its validity does."""
 
-    def __init__(self, name: str, grant: Grant) -> None:
-        self.name = name
+    def __init__(self, wish: Wish, grant: Grant) -> None:
+        self.name = wish.name
+        self._wish = wish
         self.grant = grant
         self.slots = grant.slots
         self.loss: LockLost | None = None
@@ -177,13 +283,23 @@ class Hold:
         """While the lock becomes a shared one, a renewal may be under way. Its
         answer may come last, with the token from before."""
         with self._mutex:
-            if self.grant.is_shared and not grant.is_shared:
-                grant = grant._replace(token=self.grant.token, is_shared=True)
-            if self.grant.until > grant.until:
-                grant = grant._replace(
-                    until=self.grant.until, work_until=self.grant.work_until
-                )
+            before = self.grant
+            if before.is_shared and not grant.is_shared:
+                grant.token, grant.is_shared = before.token, True
+            if before.until > grant.until:
+                grant.until, grant.work_until = before.until, before.work_until
             self.grant = grant
+
+    @property
+    def scope(self) -> Scope:
+        """Of calls with its token."""
+        wish = self._wish
+        if wish.limit is not None:  # each slot is a lock
+            pool = wish.resources[0]
+            return Scope(tuple(f"{pool}\n{slot}" for slot in self.slots))
+        if self.grant.is_shared == wish.shared:
+            return wish.scope
+        return Scope(wish.resources, "readers")  # since its downgrade
 
     @property
     def remaining_s(self) -> float:
@@ -225,11 +341,14 @@ class Wish:
         permits: int = 1,
         shared: bool = False,
     ) -> None:
-        self.resources: tuple[str, ...] = tuple(
-            name
-            for each in resources
-            for name in ([each] if isinstance(each, str) else each)
-        )
+        names: list[str] = []
+        for each in resources:
+            if isinstance(each, str):
+                names.append(each)
+            else:
+                names.extend(each)
+        self.resources = tuple(names)
+        self.name = ", ".join(names)
         self.ttl = ttl
         self.wait = wait
         self.owner = owner
@@ -244,27 +363,29 @@ class Wish:
             raise ValueError("permits need a limit")
         if self.limit is not None and self.shared:
             raise ValueError("a permit has one holder: it cannot be shared")
+        self.scope = Scope(self.resources, self._group)
+        self.members = self._members()
+        """Of the JSON that asks for it."""
 
     @property
-    def name(self) -> str:
-        return ", ".join(self.resources)
-
-    def body(self) -> dict[str, Any]:
-        body: dict[str, Any] = {}
-        if len(self.resources) == 1:
-            body["resource"] = self.resources[0]
-        else:
-            body["resources"] = list(self.resources)
-        if self.ttl is not None:
-            body["ttl_ms"] = round(self.ttl * 1000)
-        if self.owner is not None:
-            body["owner"] = self.owner
+    def _group(self) -> str:
         if self.limit is not None:
-            body["limit"] = self.limit
-            body["permits"] = self.permits
+            return "permits"
+        return "readers" if self.shared else ""
+
+    def _members(self) -> str:
+        text = f'"resource":{quoted(self.resources[0])}'
+        if len(self.resources) > 1:
+            text = f'"resources":[{",".join(map(quoted, self.resources))}]'
+        if self.ttl is not None:
+            text += f',"ttl_ms":{round(self.ttl * 1000)}'
+        if self.owner is not None:
+            text += f',"owner":{quoted(self.owner)}'
+        if self.limit is not None:
+            text += f',"limit":{self.limit},"permits":{self.permits}'
         if self.shared:
-            body["mode"] = "shared"
-        return body
+            text += ',"mode":"shared"'
+        return text
 
 
 def denial(what: str, answer: Answer) -> RedlockdError:
@@ -296,45 +417,67 @@ def backoff_s(failures: int, answer: Answer | None) -> float:
 
 
 def acquire(
-    replicas: Replicas, wish: Wish, wait: float | None, timeout_s: float
+    replicas: Replicas,
+    wish: Wish,
+    wait: float | None,
+    timeout_s: float,
 ) -> Talk[Grant]:
-    """Asks until the lock is ours or the time is up. All requests have one key:
-    if an answer with a grant was lost, the next request gets the same lock."""
-    headers = {"Idempotency-Key": os.urandom(16).hex()}
+    """Asks until the lock is ours or the time is up. If an answer with a grant
+    was lost, the next request gets the same lock: it has the same key. Whoever
+    waits for a lock may wait long, so where there are other requests to go
+    with, it is tried first, and waited for if it is held."""
+    key = _new_key()
     deadline = float("inf") if wait is None else now() + wait
     failures = denials = 0
+    was_refused = False
     while True:
         wait_s = min(max(deadline - now(), 0.0), LONGEST_WAIT_S)
-        body = {**wish.body(), "wait_ms": int(wait_s * 1000)}
-        url = replicas.choose()
-        sent = now()
-        answer = yield Send(
-            "POST", url, "/locks", headers, body, timeout_s, wait_s
+        body = f'{{{wish.members},"wait_ms":'
+        patient = wait_s, f"{body}{int(wait_s * 1000)}}}"
+        send = Send(
+            "POST",
+            "/locks",
+            {"Idempotency-Key": key},
+            body + "0}",
+            timeout_s,
+            scope=wish.scope,
+            item=f'{{"operation":"acquire",{wish.members},'
+            f'"idempotency_key":"{key}"}}',
+            patience=patient if wait_s else None,
         )
-        grant = Grant.read(answer, sent)
+        if was_refused:
+            send.wait()
+        answer = yield send
+        grant = Grant.read(answer)
         if grant and grant.work_until > now():
             return grant
+        assert answer
         left_s = deadline - now()
-        if answer and answer.code in ("lock_held", "too_many_readers"):
+        if answer.is_held:
             if left_s <= 0:
                 raise held(wish, answer)
-            if not answer.body.get("waited_ms"):  # it did not wait
+            if not send.wait_s:  # it was a try
+                was_refused = True
+                key = _new_key()
+            elif not answer.body.get("waited_ms"):  # it did not wait
                 yield Sleep(min(answer.retry_after_s, left_s))
             continue
-        denials = denials + 1 if answer and answer.is_denial else 0
-        if answer and answer.is_denial:
-            replicas.avoid(url)
+        denials = denials + 1 if answer.is_denial else 0
+        if answer.is_denial:
+            replicas.avoid(answer.url)
             if denials >= len(replicas.urls):
                 raise denial(wish.name, answer)
             continue
-        if answer and answer.is_final:
+        if answer.is_final:
             raise refusal(wish.name, answer)
         failures += 1
-        replicas.avoid(url)
-        why = f"{shown(url)}: {answer or 'no answer'}"
+        why = f"{shown(answer.url)}: {answer}"
         # each replica once, and one of them again
         if left_s <= 0 and failures > len(replicas.urls):
             raise unavailable(f"{wish.name}: no server grants it", answer, why)
+        if answer.code == STALE:
+            continue
+        replicas.avoid(answer.url)
         tell = log.warning if failures == 1 else log.info
         tell(
             "%s: not acquired yet, trying again (%s)",
@@ -343,6 +486,33 @@ def acquire(
         )
         told = answer if failures % len(replicas.urls) == 0 else None
         yield Sleep(min(backoff_s(failures, told), max(left_s, 0.0)))
+
+
+def _new_key() -> str:
+    return os.urandom(16).hex()
+
+
+def undo(
+    replicas: Replicas, send: Send, answer: Answer, timeout_s: float
+) -> Talk[None]:
+    """Of an acquire in a batch whose caller has left: releases what it was
+    granted. If that is not known, it asks again with the same key."""
+    failures = 0
+    while True:
+        grant = Grant.read(answer)
+        if grant:
+            with contextlib.suppress(LockLost):
+                hold = Hold(Wish(send.scope.names if send.scope else ()), grant)
+                yield from release(replicas, hold, timeout_s)
+            return
+        failures += 1
+        if not answer.is_open or failures > len(replicas.urls) + 1:
+            return
+        yield Sleep(backoff_s(failures, None))
+        send.patience = None
+        said = yield send
+        assert said
+        answer = said
 
 
 def held(wish: Wish, answer: Answer) -> LockHeld:
@@ -357,11 +527,10 @@ def held(wish: Wish, answer: Answer) -> LockHeld:
     return LockHeld(f"{wish.name}: the lock is held by {owner}", held_by)
 
 
-def renew(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[None]:
-    """Extends the lock repeatedly, from now on until it cannot be extended any
-    more. Raises LockLost if it is no longer ours."""
-    while (yield from _extend(replicas, hold, timeout_s)):
-        yield Sleep(hold.renew_in_s)
+def renew(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[bool]:
+    """Extends the lock because it is time for it. False: it cannot be extended
+    any more. Raises LockLost if it is no longer ours."""
+    return (yield from _extend(replicas, hold, timeout_s))
 
 
 def downgrade(replicas: Replicas, hold: Hold, timeout_s: float) -> Talk[None]:
@@ -402,45 +571,47 @@ def _extend(
         left_s = hold.remaining_s
         if left_s <= 0:
             raise hold.late()
-        url = replicas.choose()
-        body: dict[str, Any] = {"ttl_ms": ttl_ms or hold.grant.ttl_ms}
+        members = f'"ttl_ms":{ttl_ms or hold.grant.ttl_ms}'
         # asked with either token, a server finds the lock in either mode
         wants_shared = hold.wants_shared
         if wants_shared:
-            body["mode"] = "shared"
-        sent = now()
+            members += ',"mode":"shared"'
         # connection and answer together take at most half of what is left:
         # so another replica can be asked
         answer = yield Send(
             "PUT",
-            url,
             f"/locks/{hold.grant.id}/extend",
             {"X-Lock-Token": hold.grant.token},
-            body,
+            f"{{{members}}}",
             min(timeout_s, left_s / 4),
+            scope=hold.scope,
+            item=f'{{"operation":"extend",{hold.grant.members},{members}}}',
         )
-        grant = Grant.read(answer, sent)
+        grant = Grant.read(answer)
         if grant:
             hold.extended(grant)
             return True
+        assert answer
         if wants_shared != hold.wants_shared:
             continue  # the token may have changed meanwhile
-        if answer and answer.code in ENDED:
+        if answer.code in ENDED:
             raise LockLost(f"{hold.name}: the lock ended ({answer})")
-        if answer and answer.code == MAX_HOLD:
+        if answer.code == MAX_HOLD:
             log.warning("%s: no longer extended (%s)", hold.name, answer)
             return False
-        if ttl_ms and answer and answer.is_final:
+        if ttl_ms and answer.is_final:
             refusals += 1
             if refusals == failures + 1 >= len(replicas.urls):
                 raise refusal(hold.name, answer)
         failures += 1
-        replicas.avoid(url)
+        if answer.code == STALE and failures == 1:
+            continue
+        replicas.avoid(answer.url)
         log.warning(
             "%s: not extended yet (%s: %s)",
             hold.name,
-            shown(url),
-            answer or "no answer",
+            shown(answer.url),
+            answer,
         )
         yield Sleep(min(backoff_s(failures, answer), hold.remaining_s / 4))
 
@@ -454,39 +625,40 @@ def release(
     hold.is_released = True
     failures = 0
     while failures <= len(replicas.urls):
-        url = replicas.choose()
         answer = yield Send(
             "DELETE",
-            url,
             f"/locks/{hold.grant.id}",
             {"X-Lock-Token": hold.grant.token},
             None,
             timeout_s,
             # the second one may be told that the lock had ended
             is_repeatable=False,
+            scope=hold.scope,
+            item=f'{{"operation":"release",{hold.grant.members}}}',
         )
-        if answer and answer.status == 200:
+        assert answer
+        if answer.status == 200:
             return
-        if answer and answer.code in ENDED:
+        if answer.code in ENDED:
             # that may have been our own release
             if may_be_done:
                 return
             raise LockLost(f"{hold.name}: the lock had ended ({answer})")
-        if not answer or not (
+        if not (
             answer.is_denial or answer.status == 429 or answer.code == UNSENT
         ):
             may_be_done = True
         failures += 1
-        if answer and answer.code == STALE:
+        if answer.code == STALE:
             continue
-        replicas.avoid(url)
+        replicas.avoid(answer.url)
         if hold.validity_s <= 0:
             break
-        told = answer if answer and answer.status == 429 else None
+        told = answer if answer.status == 429 else None
         yield Sleep(min(backoff_s(failures, told), hold.validity_s))
     log.warning(
         "%s: not released; it is free in %.1f s (%s)",
         hold.name,
         hold.validity_s,
-        answer or "no answer",
+        answer,
     )

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from binascii import b2a_base64
 from collections.abc import Callable, Mapping
-from json import JSONEncoder
-from typing import Any, NamedTuple
+from json.encoder import encode_basestring_ascii
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
@@ -23,7 +21,7 @@ MOST_IDLE = 256
 # the request was on its way. If it ends later, its server has failed.
 SOON_S = 0.5
 
-_encode = JSONEncoder(separators=(",", ":")).encode
+quoted = encode_basestring_ascii  # as JSON
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 LAST_PORT = 65535
 # In ASCII: other names and paths are to be written as xn--… and %C3%…
@@ -32,6 +30,14 @@ _URL = re.compile(
     r"(?P<host>[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+(?:%[A-Za-z0-9._~-]+)?\])"
     r"(?::(?P<port>[0-9]{1,5}))?(?P<path>(?:/[!-\"$->@-~]*)?)"
 )
+
+
+def is_word(text: str) -> bool:
+    """Whether a header and a path may have it as it is. Compiling a pattern for
+    that takes longer."""
+    return (
+        text != "" and text.isascii() and text.isprintable() and " " not in text
+    )
 
 
 class Failure(Exception):
@@ -74,6 +80,8 @@ def _basic(user: str | None) -> str:
         from urllib.parse import unquote  # noqa: PLC0415 - it loads slowly
 
         name, password = unquote(name), unquote(password)
+    from binascii import b2a_base64  # noqa: PLC0415
+
     pair = f"{name}:{password}"
     return "Basic " + b2a_base64(pair.encode(), newline=False).decode()
 
@@ -153,22 +161,21 @@ class Target:
         path: str,
         headers: Mapping[str, str],
         authorization: str,
-        body: Mapping[str, Any] | None,
+        body: str | None,
     ) -> bytes:
-        """authorization: instead of the user and password of the URL."""
+        """authorization: instead of the user and password of the URL. body:
+        JSON, in ASCII."""
         head = f"{method} {self._path}{path} HTTP/1.1\r\n{self._fields}"
         if authorization or self._basic:
             head += f"Authorization: {authorization or self._basic}\r\n"
         for name, value in headers.items():
             head += f"{name}: {value}\r\n"
-        text = ""
-        if body is not None:
-            text = _encode(body)  # ASCII
-            head += (
-                "Content-Type: application/json\r\n"
-                f"Content-Length: {len(text)}\r\n"
-            )
-        return f"{head}\r\n{text}".encode("ascii")
+        if body is None:
+            return f"{head}\r\n".encode("ascii")
+        return (
+            f"{head}Content-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n{body}"
+        ).encode("ascii")
 
     def tunnel(self) -> bytes:
         """Asks the proxy for a connection to the replica."""
@@ -178,26 +185,55 @@ class Target:
         return f"CONNECT {self.authority} HTTP/1.1\r\n{fields}\r\n".encode()
 
 
-class Ask(NamedTuple):
+class Ask:
     """One request, and how long its answer may take."""
 
-    target: Target
-    request: bytes
-    timeout_s: float  # for the connection, and for the answer
-    wait_s: float  # how much later the answer may come
-    is_repeatable: bool
-    overdue_s: float
-    on_overdue: Callable[[], None]
+    __slots__ = (
+        "is_repeatable",
+        "on_overdue",
+        "overdue_s",
+        "request",
+        "target",
+        "timeout_s",
+        "wait_s",
+    )
+
+    def __init__(
+        self,
+        target: Target,
+        request: bytes,
+        timeout_s: float,
+        *,
+        wait_s: float,
+        is_repeatable: bool,
+        overdue_s: float,
+        on_overdue: Callable[[], None],
+    ) -> None:
+        """timeout_s: for the connection, and for the answer. wait_s: how much
+        later the answer may come."""
+        self.target = target
+        self.request = request
+        self.timeout_s = timeout_s
+        self.wait_s = wait_s
+        self.is_repeatable = is_repeatable
+        self.overdue_s = overdue_s
+        self.on_overdue = on_overdue
 
 
 # ---- answers -----------------------------------------------------------------
 
 
-class Reply(NamedTuple):
-    status: int
-    content: bytes
-    retry_after: str
-    is_kept: bool  # the connection may be used again
+class Reply:
+    __slots__ = ("content", "is_kept", "retry_after", "status")
+
+    def __init__(
+        self, status: int, content: bytes, retry_after: str, is_kept: bool
+    ) -> None:
+        """is_kept: the connection may be used again."""
+        self.status = status
+        self.content = content
+        self.retry_after = retry_after
+        self.is_kept = is_kept
 
 
 class Reader:
@@ -242,7 +278,7 @@ class Reader:
         if self._body_length > LONGEST_BODY:
             raise Failure("the answer is too long")
         if reply and self._has_more:
-            return reply._replace(is_kept=False)
+            reply.is_kept = False
         return reply
 
     def end(self) -> Reply:

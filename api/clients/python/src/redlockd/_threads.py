@@ -1,0 +1,201 @@
+"""The requests of a client for threads: who sends what, and who waits."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ._batch import (
+    INTERRUPTED,
+    Call,
+    Queue,
+    Trip,
+    has_to_be_undone,
+    share,
+)
+from ._clock import LONGEST_SLEEP_S, now
+from ._sockets import Pool
+from ._talk import Answer, Send, Sleep, Talk, undo
+from ._wire import Failure, Reply
+
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    from ._base import Caller
+
+    T = TypeVar("T")
+
+
+def spawn(name: str, work: Callable[..., object], *words: object) -> None:
+    """Raises RuntimeError if there are too many threads, or at exit."""
+    threading.Thread(target=work, name=name, args=words, daemon=True).start()
+
+
+class _Waiter:
+    """A thread that waits for the answers to its calls."""
+
+    __slots__ = ("_bell", "leads")
+
+    def __init__(self) -> None:
+        self.leads: list[Call] = []  # for which it is to send a batch
+        self._bell = threading.Lock()
+        self._bell.acquire()
+
+    def ring(self) -> None:
+        """With the mutex. It may have been rung already."""
+        if self._bell.locked():
+            self._bell.release()
+
+    def sleep(self, seconds: float) -> None:
+        """Until it rings; it may wake for no reason."""
+        self._bell.acquire(True, max(0.0, seconds))
+
+
+class Courier:
+    """Of one client in one process. There is no thread of its own: when a
+    request ends, its thread hands the slot, and what was collected meanwhile,
+    to the first thread that waits."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+        self._pool = Pool(caller._identity)
+        self._mutex = threading.RLock()
+        self._queue = Queue()
+
+    def close(self) -> None:
+        """What was asked before goes on."""
+        self._pool.close()
+
+    def run(self, talk: Talk[T]) -> T:
+        try:
+            step = next(talk)
+            while True:
+                if isinstance(step, Sleep):
+                    time.sleep(step.seconds)
+                    step = talk.send(None)
+                else:
+                    step = talk.send(self.ask(step))
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    def ask(self, send: Send) -> Answer:
+        # a signal handler or a finalizer of the user may run in the middle of
+        # what follows: nobody else could go on while it waits
+        is_within = self._mutex._is_owned()  # type: ignore[attr-defined]
+        if is_within or not send.scope:
+            return self._exchange(send)
+        with self._mutex:
+            if send.wait_s:
+                trip: Trip | None = self._queue.set_out_without_slot()
+            else:
+                trip = self._queue.set_out(send)
+        if not trip:
+            return self.ask_all([send])[0]
+        try:
+            return self._exchange(send, trip)
+        finally:
+            self._end(trip)
+
+    def ask_all(self, sends: Sequence[Send]) -> list[Answer]:
+        """Those go together, and with others."""
+        waiter = _Waiter()
+        calls = [Call(send, waiter) for send in sends]
+        try:
+            with self._mutex:
+                for call in calls:
+                    self._queue.add(call)
+                self._hand_over()
+            for call in calls:
+                self._wait(waiter, call)
+        except BaseException:
+            self._leave(calls)
+            raise
+        return [call.answer or self._exchange(call.send) for call in calls]
+
+    def _wait(self, waiter: _Waiter, call: Call) -> None:
+        while not call.has_ended:
+            if waiter.leads:
+                self._lead(waiter.leads.pop())
+                continue
+            with self._mutex:
+                time = now()
+                look_at = self._queue.find_hanging(time)
+                self._hand_over()
+            waiter.sleep(min(look_at - time, LONGEST_SLEEP_S))
+
+    def _lead(self, leader: Call) -> None:
+        trip = leader.trip
+        assert trip
+        answers: list[Answer | None] | None = None
+        try:
+            with self._mutex:
+                self._queue.form(leader)
+                self._hand_over()
+            answers = share(trip, self._exchange(trip.send, trip))
+        finally:
+            answers = answers or [INTERRUPTED] * len(trip.calls)
+            try:
+                self._end(trip, answers)
+            except BaseException:  # interrupted: the others wait for it
+                self._end(trip, answers)
+                raise
+
+    def _end(self, trip: Trip, answers: Sequence[Answer | None] = ()) -> None:
+        """May be called twice."""
+        with self._mutex:
+            self._queue.end(trip)
+            undone = trip.end(answers)
+            for call in trip.calls:
+                call.waiter.ring()
+            self._hand_over()
+        for call in undone:
+            self._undo(call)
+
+    def _hand_over(self) -> None:
+        """With the mutex: each free slot to a thread that waits."""
+        while leader := self._queue.next_leader():
+            leader.waiter.leads.append(leader)
+            leader.waiter.ring()
+
+    def _leave(self, calls: list[Call]) -> None:
+        with self._mutex:
+            for call in calls:
+                self._queue.leave(call)
+            self._hand_over()
+            # others are looked after when their batch ends
+            undone = [c for c in calls if c.has_ended and has_to_be_undone(c)]
+        for call in undone:
+            self._undo(call)
+
+    def _undo(self, call: Call) -> None:
+        assert call.answer
+        talk = undo(
+            self._caller._replicas, call.send, call.answer, call.send.timeout_s
+        )
+        with contextlib.suppress(RuntimeError):  # at exit: the lock expires
+            spawn("redlockd release", self.run, talk)
+
+    def _exchange(self, send: Send, trip: Trip | None = None) -> Answer:
+        asking = self._caller._asking(send, partial(self._overdue, trip))
+        ask = next(asking)
+        try:
+            while True:
+                try:
+                    end: Reply | Failure = self._pool.ask(ask)
+                except Failure as failure:
+                    end = failure
+                ask = asking.send(end)
+        except StopIteration as done:
+            answer: Answer = done.value
+            return answer
+
+    def _overdue(self, trip: Trip | None) -> None:
+        if trip:
+            with self._mutex:
+                self._queue.end(trip)
+                self._hand_over()
