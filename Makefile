@@ -48,6 +48,7 @@ CLI_OBJ := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard cli/*.c))) \
 lua := $(patsubst %,server/node/scripts/%.lua,\
          prelude tombstone shared release acquire share repeat extend inspect repair \
          listen scan slots permission single row readers batch)
+rights := server/node/scripts/rights.lua
 # one after the other: the page's script and style
 script := $(patsubst %,api/page/%.js,text metrics chart nodes locks watch details force token page)
 style := $(patsubst %,api/page/%.css,page status docs narrow)
@@ -73,9 +74,10 @@ $(OUT)/redlockctl: $(CLI_OBJ)
 	@[ $(FLAVOUR) != release ] || ln -sf release/redlockctl build/redlockctl
 
 # Texts as C strings; the script's files in the order that prelude.lua tells
-texts := $(addprefix $(GEN)/,script.lua.h openapi.yaml.h docs.html.h \
+texts := $(addprefix $(GEN)/,script.lua.h rights.lua.h openapi.yaml.h docs.html.h \
            index.html.h page.css.h page.js.h page.svg.h)
 $(GEN)/script.lua.h: $(lua)
+$(GEN)/rights.lua.h: $(rights)
 $(GEN)/openapi.yaml.h: openapi.yaml
 $(GEN)/docs.html.h: $(GEN)/docs.html
 $(GEN)/index.html.h: api/page/index.html
@@ -85,6 +87,11 @@ $(GEN)/page.svg.h: api/page/page.svg
 $(texts):
 	@mkdir -p $(@D)
 	@sed 's/[\\"?]/\\&/g; s/.*/    "&\\n"/' $^ >$@
+
+# Redis' name for that script
+$(GEN)/rights.sha.h: $(rights)
+	@mkdir -p $(@D)
+	@printf '"%.40s"\n' "$$(sha1sum <$<)" >$@
 
 # For people, who read it in a browser
 $(GEN)/docs.html: openapi.yaml api/page/docs.py
@@ -97,8 +104,9 @@ $(OUT)/%.o: %.c VERSION
 	@echo "CC   $<"
 	$(Q)$(CC) $(ALL_CFLAGS) $(lib_cflags) -c -o $@ $<
 
-$(OUT)/server/node/script.o: $(GEN)/script.lua.h
-$(OUT)/api/handler.o: $(filter-out $(GEN)/script.lua.h,$(texts))
+$(OUT)/server/node/script.o: $(addprefix $(GEN)/,script.lua.h rights.lua.h \
+                               rights.sha.h)
+$(OUT)/api/handler.o: $(filter-out %.lua.h,$(texts))
 
 # Made from what --help of both programs says
 MANUAL := $(addprefix $(OUT)/share/,redlockd.8 redlockctl.1 redlockd.env \

@@ -125,6 +125,9 @@ static void print_node(const struct page *page, int node)
     (void)fputs("; ", page->out);
     print_then(page, node);
     (void)fputc('\n', page->out);
+    if (page->outlook->node[node].note[0] != '\0')
+        (void)fprintf(page->out, "note: %s: %s\n", name,
+                      page->outlook->node[node].note);
 }
 
 /* The names that do not vote, each with its wait. */

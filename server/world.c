@@ -162,12 +162,14 @@ static bool add_node(struct world *world, const struct config *config)
         .trust = world->trust,
         .config = &config->nodes[node],
         .silence_us = at_least(config->node_timeout_ms * 2000, SILENCE_US),
+        .prefix = config->key_prefix,
     };
     world->links[node] = link_new(node, &setup, config->key_prefix, &calls);
     if (world->links[node] == NULL)
         return false;
     world->nodes++;
     setup.silence_us = HEARTBEATS_US;
+    setup.prefix = NULL;
     world->subscriptions[node] =
         subscription_new(node, &setup, config->key_prefix, &releases);
     return world->subscriptions[node] != NULL;

@@ -138,7 +138,8 @@ class Nodes {
     const texts = [
       node.address === node.node ? node.node : `${node.node}=${node.address}`,
       node.state.replaceAll('_', ' '),
-      node.voting ? '' : node.detail,
+      // of a node that votes: that it is not durable, or what it lacks
+      node.detail.replace(/^admitted(; )?/, ''),
       formatDuration(Math.max(now - node.sinceAt, 0)),
       node.endsAt === undefined ? ''
         : formatLeft(Math.max(node.endsAt - now, 0)),

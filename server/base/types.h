@@ -152,6 +152,19 @@ static inline size_t span_copy(char *to, struct span from)
 }
 
 /*
+ * Copies what fits into size bytes with the NUL, as a text for people: what is
+ * no printable character of ASCII becomes "?".
+ */
+static inline void span_print(char *to, size_t size, struct span from)
+{
+    size_t len = from.len < size - 1 ? from.len : size - 1;
+    for (size_t i = 0; i < len; i++)
+        to[i] = (char)(from.ptr[i] >= ' ' && from.ptr[i] <= '~' ? from.ptr[i]
+                                                                : '?');
+    to[len] = '\0';
+}
+
+/*
  * Makes room for wanted bytes; at least doubles the size when it grows. Keeps
  * the content. False: no memory, and nothing has changed.
  */

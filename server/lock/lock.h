@@ -19,7 +19,7 @@ enum {
     VALUE_MAX = 256,       /* bytes of a lock's value in a node's reply */
     READERS_MAX = 10000,   /* that may be allowed to share a lock */
     PREFIX_MAX = 64,       /* bytes in front of each key */
-    NODE_DETAIL_MAX = 200, /* of a sentence about a node, with its NUL */
+    NODE_DETAIL_MAX = 500, /* of a sentence about a node, with its NUL */
     FENCE_SLOTS = 16384,   /* fields for fencing numbers on a node */
     TTL_MIN_MS = 100,      /* the shortest TTL allowed */
 };

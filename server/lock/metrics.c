@@ -453,6 +453,12 @@ static void print_nodes(const struct metrics *metrics, struct text *out)
     for (int i = 0; i < metrics->nodes; i++)
         print_of_node(out, "node_restarted", names[i],
                       metrics->node_is_restarted[i]);
+    head(out, "node_durable", "gauge",
+         "1 if the node said last that it keeps its memory across a restart.");
+    for (int i = 0; i < metrics->nodes; i++)
+        if (metrics->node_is_known[i])
+            print_of_node(out, "node_durable", names[i],
+                          metrics->node_is_durable[i]);
     print_clocks(metrics, names, out);
     head(out, "node_round_trip_seconds", "histogram",
          "From the queueing of a command to its reply.");

@@ -138,6 +138,8 @@ struct metrics {
     struct metrics_histogram node_rtt[NODES_MAX];
     int64_t clock_offset_us[NODES_MAX]; /* now: ahead of the median */
     int64_t quarantine_us[NODES_MAX];   /* now: until it may vote */
+    bool node_is_known[NODES_MAX];      /* whether it is durable */
+    bool node_is_durable[NODES_MAX];    /* as it said last */
     bool node_is_restarted[NODES_MAX];  /* now: it has the memory from before */
     uint64_t clock_steps[NODES_MAX];
     int64_t node_certificate_until_s[NODES_MAX]; /* ends then, Unix time; 0: no

@@ -5,10 +5,6 @@
 
 #include "../lock/names.h"
 
-#define STATE_INFIX "redlockd:state"
-
-static_assert(sizeof STATE_INFIX <= SCRIPT_INFIX_MAX, "");
-
 /* ---- calls -------------------------------------------------------------- */
 
 /*
@@ -308,7 +304,7 @@ void batch_command(const struct batch *batch, const char *sha,
 {
     assert(batch->calls > 0);
     size_t len = span_copy(command->state_key, batch->prefix);
-    len += span_copy(command->state_key + len, span_of(STATE_INFIX));
+    len += span_copy(command->state_key + len, span_of(SCRIPT_STATE));
     const struct span head[BATCH_HEAD_ARGS] = {
         span_of("EVALSHA"),
         {sha, SCRIPT_SHA_LEN},
@@ -347,10 +343,10 @@ void batch_read(struct batch_reader *reader, const struct script_field *fields,
         .fields = fields,
         .count = count,
         .at = BATCH_HEAD_FIELDS,
-        .all = {.vote = VOTE_UNREADABLE},
+        .all = call_reply_of((struct ballot){.vote = VOTE_UNREADABLE}),
     };
     if (count == 1 && fields[0].type == SCRIPT_FIELD_ERROR) {
-        reader->all = script_decode_error(fields[0].string);
+        reader->all = script_error_reply(fields[0].string);
         return;
     }
     if (count < BATCH_HEAD_FIELDS || fields[0].type != SCRIPT_FIELD_ARRAY ||
@@ -388,7 +384,7 @@ static struct call_reply read_detail(struct batch_reader *reader,
 struct call_reply batch_next(struct batch_reader *reader, enum call_kind kind)
 {
     if (reader->all.vote != VOTE_PENDING)
-        return call_reply_of(reader->all);
+        return reader->all;
     char letter = *reader->letter++;
     struct call_reply reply =
         letter == '.' ? read_detail(reader, kind)

@@ -84,8 +84,8 @@ struct batch_reader {
     int at;
     const char *letter; /* of the next call */
     int64_t node_now_us;
-    int64_t beat;      /* as in call_reply */
-    struct ballot all; /* of all calls; VOTE_PENDING: each has its reply */
+    int64_t beat;          /* as in call_reply */
+    struct call_reply all; /* to all calls; VOTE_PENDING: each has its own */
 };
 
 /* fields: the whole reply, count of them; calls: how many were in the batch. */

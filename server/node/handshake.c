@@ -33,18 +33,34 @@ static const char *const fixed[HANDSHAKE_STEPS][HANDSHAKE_ARGS_MAX + 1] = {
     [HANDSHAKE_REPLICATION] = {"INFO", "replication"},
     [HANDSHAKE_MEMORY] = {"INFO", "memory"},
     [HANDSHAKE_PERSISTENCE] = {"CONFIG", "GET"},
-    [HANDSHAKE_RIGHTS] = {"ACL", "GETUSER", LOADER},
+    [HANDSHAKE_LOADER] = {"ACL", "GETUSER", LOADER},
     [HANDSHAKE_NAME] = {"CLIENT", "SETNAME", "redlockd"},
     [HANDSHAKE_TIME] = {"TIME"},
+    [HANDSHAKE_LOAD_RIGHTS] = {"SCRIPT", "LOAD"},
+    [HANDSHAKE_RIGHTS] = {"EVALSHA"},
     [HANDSHAKE_LOAD] = {"SCRIPT", "LOAD"},
 };
 
+/* The key is an argument: a node that refuses it must run the script. */
+static void add_rights(struct handshake_command *command, struct span prefix)
+{
+    assert(prefix.len <= PREFIX_MAX); /* config_load refuses a longer one */
+    size_t len = span_copy(command->state_key, prefix);
+    len += span_copy(command->state_key + len, span_of(SCRIPT_STATE));
+    command->args[command->count++] = script_rights_sha();
+    add(command, "0");
+    command->args[command->count++] = (struct span){command->state_key, len};
+}
+
 void handshake_command(struct handshake_command *command,
                        enum handshake_step step,
-                       const struct address_node *node)
+                       const struct address_node *node, const char *prefix)
 {
     assert(step < HANDSHAKE_STEPS);
     command->count = 0;
+    if ((step == HANDSHAKE_LOAD_RIGHTS || step == HANDSHAKE_RIGHTS) &&
+        prefix == NULL)
+        return;
     for (const char *const *word = fixed[step]; *word != NULL; word++)
         add(command, *word);
     if (step == HANDSHAKE_AUTH && node->password[0] != '\0') {
@@ -59,8 +75,12 @@ void handshake_command(struct handshake_command *command,
     } else if (step == HANDSHAKE_PERSISTENCE) {
         for (int i = 0; i < PERSISTENCE_COUNT; i++)
             add(command, persistence[i][0]);
+    } else if (step == HANDSHAKE_LOAD_RIGHTS) {
+        command->args[command->count++] = script_rights_text();
+    } else if (step == HANDSHAKE_RIGHTS) {
+        add_rights(command, span_of(prefix));
     } else if (step == HANDSHAKE_LOAD) {
-        add(command, script_text().ptr);
+        command->args[command->count++] = script_text();
     }
 }
 
@@ -79,33 +99,174 @@ static enum node_state refuse_garbage(struct handshake *handshake)
                   "the answers to the handshake are not those of Redis");
 }
 
-/* Copies what fits as a text for people, whatever the node put into it. */
-static void copy_printable(char *to, size_t size, struct span from)
+/* Adds another reason why the node is not durable. */
+static void add_reason(struct handshake *handshake, const char *what,
+                       const char *value)
 {
-    size_t len = from.len < size - 1 ? from.len : size - 1;
-    for (size_t i = 0; i < len; i++)
-        to[i] = (char)(from.ptr[i] >= ' ' && from.ptr[i] <= '~' ? from.ptr[i]
-                                                                : '?');
+    char *to = handshake->not_durable;
+    size_t len = strlen(to), size = sizeof handshake->not_durable;
+    handshake->is_durable = false;
+    snprintf(to + len, size - len, "%s%s%s", len > 0 ? ", " : "", what, value);
+}
+
+/* ---- rights -------------------------------------------------------------- */
+
+/* Adds a word that is not there yet, if it fits. */
+static void add_word(char words[SCRIPT_WORDS_MAX], struct span word)
+{
+    char text[SCRIPT_WORDS_MAX];
+    size_t len = strlen(words);
+    span_print(text, sizeof text, word);
+    struct span rest = {words, len};
+    while (rest.len > 0)
+        if (span_is(span_take(&rest, ' '), text))
+            return;
+    if (text[0] != '\0' && len + 1 + strlen(text) < SCRIPT_WORDS_MAX)
+        snprintf(words + len, SCRIPT_WORDS_MAX - len, "%s%s",
+                 len > 0 ? " " : "", text);
+}
+
+static bool is_rule(struct span word)
+{
+    return word.len > 0 && strchr("+~&", word.ptr[0]) != NULL;
+}
+
+/* Those words that are rules, or the others; at most twice as long. False:
+ * there are none. */
+static bool list(const char *words, bool are_rules, const char *between,
+                 char *to)
+{
+    struct span rest = span_of(words);
+    size_t len = 0;
+    while (rest.len > 0) {
+        struct span word = span_take(&rest, ' ');
+        if (is_rule(word) != are_rules)
+            continue;
+        if (len > 0)
+            len += span_copy(to + len, span_of(between));
+        len += span_copy(to + len, word);
+    }
     to[len] = '\0';
+    return len > 0;
+}
+
+void handshake_explain(const char *words, char *to, size_t size)
+{
+    static_assert((int)SCRIPT_WORDS_MAX <= (int)NODE_DETAIL_MAX, "");
+    char names[2 * NODE_DETAIL_MAX], rules[NODE_DETAIL_MAX];
+    bool has_names = list(words, false, ", ", names);
+    bool has_rules = list(words, true, " ", rules);
+    snprintf(to, size, "%s%s%s%s%s%s", has_names ? "it does not know " : "",
+             names, has_names ? " (rename-command?)" : "",
+             has_names && has_rules ? ", and " : "",
+             has_rules ? "its user lacks " : "", rules);
+}
+
+static bool begins(struct span words, const char *with)
+{
+    size_t len = strlen(with);
+    return words.len >= len && memcmp(words.ptr, with, len) == 0;
 }
 
 /*
- * The node's own words tell most. But an old or foreign server that does not
- * know AUTH repeats its arguments.
+ * Whether the node refuses this command to our user, or does not know it. Then
+ * the handshake goes on, so that all that is missing can be named at once.
  */
-static enum node_state refuse_error(struct handshake *handshake,
-                                    enum handshake_step step, struct span words)
+static bool note_missing(struct handshake *handshake, enum handshake_step step,
+                         struct span words)
+{
+    static const struct {
+        const char *rule, *name;
+    } of[HANDSHAKE_STEPS] = {
+        [HANDSHAKE_SELECT] = {"+select", "SELECT"},
+        [HANDSHAKE_SERVER] = {"+info", "INFO"},
+        [HANDSHAKE_REPLICATION] = {"+info", "INFO"},
+        [HANDSHAKE_MEMORY] = {"+info", "INFO"},
+        [HANDSHAKE_TIME] = {"+time", "TIME"},
+        [HANDSHAKE_LOAD_RIGHTS] = {"+script|load", "SCRIPT"},
+        [HANDSHAKE_RIGHTS] = {"+evalsha", "EVALSHA"},
+        [HANDSHAKE_LOAD] = {"+script|load", "SCRIPT"},
+    };
+    if (of[step].rule == NULL)
+        return false;
+    if (begins(words, "NOPERM "))
+        add_word(handshake->needs, span_of(of[step].rule));
+    else if (begins(words, "ERR unknown "))
+        add_word(handshake->needs, span_of(of[step].name));
+    else
+        /* the script could not be loaded */
+        return begins(words, "NOSCRIPT ") && handshake->needs[0] != '\0';
+    return true;
+}
+
+static enum node_state judge_rights(struct handshake *handshake)
+{
+    if (handshake->needs[0] == '\0')
+        return STATE_NONE;
+    handshake_explain(handshake->needs, handshake->detail,
+                      sizeof handshake->detail);
+    return STATE_NO_PERMISSION;
+}
+
+static enum node_state take_rights(struct handshake *handshake,
+                                   const struct script_field *fields, int count)
+{
+    if (count != 2 || fields[0].type != SCRIPT_FIELD_STRING ||
+        fields[1].type != SCRIPT_FIELD_STRING)
+        return refuse_garbage(handshake);
+    struct span needs = fields[0].string, lacks = fields[1].string;
+    while (needs.len > 0)
+        add_word(handshake->needs, span_take(&needs, ' '));
+    while (lacks.len > 0)
+        add_word(handshake->lacks, span_take(&lacks, ' '));
+    return judge_rights(handshake);
+}
+
+/* ---- errors -------------------------------------------------------------- */
+
+/* An old or foreign server that does not know AUTH may repeat the password. */
+static enum node_state refuse_auth(struct handshake *handshake,
+                                   struct span words)
 {
     struct ballot ballot = script_decode_error(words);
-    enum node_state state =
-        ballot.vote == VOTE_UNFIT ? ballot.state : STATE_NO_PERMISSION;
-    if (step == HANDSHAKE_AUTH)
-        return refuse(handshake, state,
-                      state == STATE_FAILED ? "the node does not accept AUTH"
-                                            : state_detail(state));
-    copy_printable(handshake->detail, sizeof handshake->detail, words);
-    return state;
+    const char *why = state_detail(ballot.state);
+    if (begins(words, "WRONGPASS "))
+        why = "WRONGPASS: the node does not accept the user and the password "
+              "of --nodes";
+    else if (begins(words, "ERR AUTH <password> called without any password"))
+        why = "the node does not accept AUTH: its user default has no password";
+    else if (begins(words, "ERR unknown command "))
+        why = "it does not know AUTH (rename-command?)";
+    else if (ballot.state == STATE_FAILED)
+        why = "the node does not accept AUTH";
+    return refuse(handshake, ballot.state, why);
 }
+
+/* The node's own words tell most. */
+static enum node_state take_error(struct handshake *handshake,
+                                  enum handshake_step step, struct span words)
+{
+    char text[128];
+    span_print(text, sizeof text, script_words(words));
+    if (step == HANDSHAKE_NAME)
+        return STATE_NONE; /* the name only helps to read CLIENT LIST */
+    if (step == HANDSHAKE_PERSISTENCE)
+        add_reason(handshake, "CONFIG GET is refused: ", text);
+    else if (step == HANDSHAKE_LOADER)
+        add_reason(handshake, "ACL GETUSER " LOADER " is refused: ", text);
+    if (step == HANDSHAKE_PERSISTENCE || step == HANDSHAKE_LOADER)
+        return STATE_NONE; /* not allowed to ask: counts as not durable */
+    if (step == HANDSHAKE_AUTH)
+        return refuse_auth(handshake, words);
+    if (note_missing(handshake, step, words))
+        return step < HANDSHAKE_RIGHTS ? STATE_NONE : judge_rights(handshake);
+    struct ballot ballot = script_decode_error(words);
+    span_print(handshake->detail, sizeof handshake->detail,
+               script_words(words));
+    return ballot.vote == VOTE_UNFIT ? ballot.state : STATE_NO_PERMISSION;
+}
+
+/* ---- facts --------------------------------------------------------------- */
 
 /* The value of the line "name:value" of INFO; empty: there is none. */
 static struct span find_info(struct span info, const char *name)
@@ -139,8 +300,8 @@ static enum node_state take_server(struct handshake *handshake,
         version = find_info(info, "redis_version");
     if (run_id.len != RUN_ID_LEN || !is_hex(run_id) || version.len == 0)
         return refuse_garbage(handshake);
-    copy_printable(handshake->run_id, sizeof handshake->run_id, run_id);
-    copy_printable(handshake->version, sizeof handshake->version, version);
+    span_print(handshake->run_id, sizeof handshake->run_id, run_id);
+    span_print(handshake->version, sizeof handshake->version, version);
     char *end;
     long major = strtol(handshake->version, &end, 10);
     long minor = *end == '.' ? strtol(end + 1, NULL, 10) : 0;
@@ -164,14 +325,14 @@ static enum node_state take_replication(struct handshake *handshake,
                                         struct span info)
 {
     char host[64], port[8];
-    copy_printable(handshake->role, sizeof handshake->role,
-                   find_info(info, "role"));
+    span_print(handshake->role, sizeof handshake->role,
+               find_info(info, "role"));
     if (strcmp(handshake->role, "master") == 0)
         return STATE_NONE;
     if (handshake->role[0] == '\0')
         return refuse_garbage(handshake);
-    copy_printable(host, sizeof host, find_info(info, "master_host"));
-    copy_printable(port, sizeof port, find_info(info, "master_port"));
+    span_print(host, sizeof host, find_info(info, "master_host"));
+    span_print(port, sizeof port, find_info(info, "master_port"));
     snprintf(handshake->detail, sizeof handshake->detail,
              "is a replica of %s:%s", host, port);
     return STATE_READ_ONLY;
@@ -183,7 +344,7 @@ static enum node_state take_memory(struct handshake *handshake,
 {
     char policy[32];
     struct span limit = find_info(info, "maxmemory");
-    copy_printable(policy, sizeof policy, find_info(info, "maxmemory_policy"));
+    span_print(policy, sizeof policy, find_info(info, "maxmemory_policy"));
     if (limit.len == 0 || policy[0] == '\0')
         return refuse_garbage(handshake);
     if (span_is(limit, "0") || strcmp(policy, "noeviction") == 0)
@@ -193,23 +354,6 @@ static enum node_state take_memory(struct handshake *handshake,
              "CONFIG SET maxmemory-policy noeviction",
              policy);
     return STATE_EVICTS;
-}
-
-/* Each name is followed by its value; the pairs come in any order. */
-static enum node_state take_persistence(struct handshake *handshake,
-                                        const struct script_field *fields,
-                                        int count)
-{
-    int as_needed = 0;
-    for (int i = 0; i < count; i++)
-        if (count % 2 != 0 || fields[i].type != SCRIPT_FIELD_STRING)
-            return refuse_garbage(handshake);
-    for (int i = 0; i < count; i += 2)
-        for (int k = 0; k < PERSISTENCE_COUNT; k++)
-            as_needed += span_is(fields[i].string, persistence[k][0]) &&
-                         span_is(fields[i + 1].string, persistence[k][1]);
-    handshake->is_durable = as_needed == PERSISTENCE_COUNT;
-    return STATE_NONE;
 }
 
 /* The value behind the first such name; empty: there is none. */
@@ -224,17 +368,43 @@ static struct span find_field(const struct script_field *fields, int count,
     return (struct span){"", 0};
 }
 
+/* Each name is followed by its value; the pairs come in any order. */
+static enum node_state take_persistence(struct handshake *handshake,
+                                        const struct script_field *fields,
+                                        int count)
+{
+    for (int i = 0; i < count; i++)
+        if (count % 2 != 0 || fields[i].type != SCRIPT_FIELD_STRING)
+            return refuse_garbage(handshake);
+    handshake->is_durable = true;
+    for (int i = 0; i < PERSISTENCE_COUNT; i++) {
+        char what[64], value[32];
+        struct span found = {"", 0};
+        for (int k = 0; k < count; k += 2)
+            if (span_is(fields[k].string, persistence[i][0]))
+                found = fields[k + 1].string;
+        if (span_is(found, persistence[i][1]))
+            continue;
+        snprintf(what, sizeof what, "%s is ", persistence[i][0]);
+        span_print(value, sizeof value, found);
+        add_reason(handshake, what, value[0] != '\0' ? value : "not told");
+    }
+    return STATE_NONE;
+}
+
 /*
  * The flags and passwords before these two are never called like them; the
  * selectors behind them may be, and only add rights.
  */
-static void take_rights(struct handshake *handshake,
+static void take_loader(struct handshake *handshake,
                         const struct script_field *fields, int count)
 {
-    handshake->is_durable =
-        handshake->is_durable &&
-        span_is(find_field(fields, count, "commands"), "+@all") &&
-        span_is(find_field(fields, count, "keys"), "~*");
+    if (!span_is(find_field(fields, count, "commands"), "+@all") ||
+        !span_is(find_field(fields, count, "keys"), "~*"))
+        add_reason(handshake,
+                   "the user " LOADER
+                   ", as which Redis loads its append-only file, lacks ",
+                   "+@all ~*");
 }
 
 static enum node_state take_time(struct handshake *handshake,
@@ -257,21 +427,20 @@ enum node_state handshake_take(struct handshake *handshake,
                                enum handshake_step step,
                                const struct script_field *fields, int count)
 {
+    if (count == 1 && fields[0].type == SCRIPT_FIELD_ERROR)
+        return take_error(handshake, step, fields[0].string);
     if (step == HANDSHAKE_NAME)
-        return STATE_NONE; /* the name only helps to read CLIENT LIST */
-    if (step == HANDSHAKE_RIGHTS) {
-        take_rights(handshake, fields, count);
         return STATE_NONE;
-    }
-    bool is_error = count == 1 && fields[0].type == SCRIPT_FIELD_ERROR;
-    if (step == HANDSHAKE_PERSISTENCE && is_error)
-        return STATE_NONE; /* not allowed to ask: counts as not durable */
-    if (is_error)
-        return refuse_error(handshake, step, fields[0].string);
     if (step == HANDSHAKE_TIME)
         return take_time(handshake, fields, count);
     if (step == HANDSHAKE_PERSISTENCE)
         return take_persistence(handshake, fields, count);
+    if (step == HANDSHAKE_RIGHTS)
+        return take_rights(handshake, fields, count);
+    if (step == HANDSHAKE_LOADER) {
+        take_loader(handshake, fields, count);
+        return STATE_NONE;
+    }
     if (count != 1 || fields[0].type != SCRIPT_FIELD_STRING)
         return refuse_garbage(handshake);
     struct span text = fields[0].string;

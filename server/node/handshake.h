@@ -1,7 +1,10 @@
 /*
  * The first commands on each new connection to a node. They read its run_id,
- * whether it is fit for locks, and its clock; the last one loads our script.
- * Pure.
+ * whether it is fit for locks, its clock, and whether our user may do all that
+ * is needed later; the last one loads our script. Pure.
+ *
+ * What a node refuses to our user, or does not know, is gathered: so a node is
+ * refused for all of it at once, and before its first vote.
  */
 #ifndef REDLOCKD_HANDSHAKE_H
 #define REDLOCKD_HANDSHAKE_H
@@ -22,9 +25,11 @@ enum handshake_step {
     HANDSHAKE_REPLICATION,
     HANDSHAKE_MEMORY,
     HANDSHAKE_PERSISTENCE,
-    HANDSHAKE_RIGHTS, /* of the user that the append-only file is loaded as */
+    HANDSHAKE_LOADER, /* the user that the append-only file is loaded as */
     HANDSHAKE_NAME,
     HANDSHAKE_TIME,
+    HANDSHAKE_LOAD_RIGHTS, /* these two are left out without a prefix */
+    HANDSHAKE_RIGHTS, /* of our user; refuses the node, if any is missing */
     HANDSHAKE_LOAD,
     HANDSHAKE_STEPS
 };
@@ -39,6 +44,7 @@ struct handshake_command {
     int count; /* of arguments; 0: the step is left out */
     struct span args[HANDSHAKE_ARGS_MAX];
     char digits[16];
+    char state_key[PREFIX_MAX + SCRIPT_INFIX_MAX];
 };
 
 /* The results so far. */
@@ -46,15 +52,20 @@ struct handshake {
     char run_id[RUN_ID_LEN + 1];
     char version[32];
     char role[16];
-    bool is_durable; /* forgets nothing when it restarts */
+    bool is_durable;                   /* forgets nothing when it restarts */
+    char not_durable[NODE_DETAIL_MAX]; /* why not, in words; "": it is */
+    /* What our user lacks, or the node does not know: words of rights.lua. */
+    char needs[SCRIPT_WORDS_MAX];
+    char lacks[SCRIPT_WORDS_MAX]; /* what we can do without */
     int64_t node_now_us;
     char sha[SCRIPT_SHA_LEN + 1]; /* of our script */
     char detail[NODE_DETAIL_MAX]; /* why the node is refused */
 };
 
+/* prefix: of the keys that rights are needed on; NULL: nobody asks for them. */
 void handshake_command(struct handshake_command *command,
                        enum handshake_step step,
-                       const struct address_node *node);
+                       const struct address_node *node, const char *prefix);
 
 /*
  * Takes the reply to a step. STATE_NONE: go on; else the node is refused for
@@ -63,5 +74,11 @@ void handshake_command(struct handshake_command *command,
 enum node_state handshake_take(struct handshake *handshake,
                                enum handshake_step step,
                                const struct script_field *fields, int count);
+
+/*
+ * Tells people what words (needs or lacks) ask for, in at most size bytes with
+ * the NUL; "": nothing.
+ */
+void handshake_explain(const char *words, char *to, size_t size);
 
 #endif

@@ -94,6 +94,15 @@ static int line_steps(const struct line *line)
     return line->setup.has_script ? HANDSHAKE_STEPS : HANDSHAKE_LOAD;
 }
 
+/* The next reply is to this step, or to the first one behind it that was sent.
+ */
+static void line_skip_steps(struct line *line, int step)
+{
+    while (step < line_steps(line) && line->sent_us[step] == 0)
+        step++;
+    line->step = step;
+}
+
 /* All in one write, so in one round trip. False: the attempt failed. */
 static bool line_send_steps(struct line *line)
 {
@@ -102,7 +111,7 @@ static bool line_send_steps(struct line *line)
     line->step = 0;
     for (int step = 0; step < line_steps(line); step++) {
         handshake_command(&command, (enum handshake_step)step,
-                          line->setup.config);
+                          line->setup.config, line->setup.prefix);
         bool is_sent = command.count > 0;
         line->sent_us[step] = is_sent ? clock_now_us() : 0;
         if (is_sent && !wire_append(line->wire, command.args, command.count)) {
@@ -115,9 +124,13 @@ static bool line_send_steps(struct line *line)
 
 static void line_come_up(struct line *line)
 {
+    char lacks[NODE_DETAIL_MAX];
+    handshake_explain(line->handshake.lacks, lacks, sizeof lacks);
     const struct node_facts facts = {
         .run_id = line->handshake.run_id,
         .is_durable = line->handshake.is_durable,
+        .not_durable = line->handshake.not_durable,
+        .lacks = lacks,
         .certificate_until_s = wire_certificate_until_s(line->wire),
         .confirmed_us = line->began_us,
         .node_now_us = line->handshake.node_now_us,
@@ -132,9 +145,9 @@ static void line_come_up(struct line *line)
 static bool line_take_step(struct line *line, const struct wire_reply *reply)
 {
     bool is_array = reply->fields[0].type == SCRIPT_FIELD_ARRAY;
-    while (line->sent_us[line->step] == 0)
-        line->step++;
-    enum handshake_step step = (enum handshake_step)line->step++;
+    line_skip_steps(line, line->step);
+    enum handshake_step step = (enum handshake_step)line->step;
+    line_skip_steps(line, line->step + 1);
     enum node_state refusal =
         handshake_take(&line->handshake, step, reply->fields + is_array,
                        reply->count - is_array);

@@ -69,6 +69,8 @@ struct line_setup {
      * to the last good one. The name may lead somewhere else by now.
      */
     bool has_script;
+    const char *prefix; /* of the keys that rights are needed on; NULL: does not
+                           ask for rights */
     struct line *beside; /* shares its lookups, by turns; NULL: nobody's */
 };
 

@@ -19,7 +19,8 @@ struct link {
     struct link_events events;
     int node;
 
-    bool is_reloading; /* SCRIPT LOAD was sent again */
+    bool is_reloading;  /* SCRIPT LOAD was sent again */
+    int64_t doubted_us; /* when a refused call last began a probe; 0: never */
     struct line line;
     struct line probe; /* open while the link is up */
     struct pipeline pipeline;
@@ -72,6 +73,21 @@ void link_flush(struct link *link)
 
 /* ---- receiving ---------------------------------------------------------- */
 
+/*
+ * The node refuses a command to our user, as its rights have changed. A probe
+ * asks for all of them, and takes the link down until they are back: otherwise
+ * the node would fail one call after another, and vote in between.
+ */
+static void doubt_rights(struct link *link)
+{
+    int64_t now_us = clock_now_us();
+    if (link->probe.setup.prefix == NULL || link->probe.state != LINE_IDLE ||
+        (link->doubted_us != 0 && now_us - link->doubted_us < PROBE_AGAIN_US))
+        return;
+    link->doubted_us = now_us;
+    line_open(&link->probe, now_us);
+}
+
 /* False: the link went down. */
 static bool take_call(struct link *link, const struct pipeline_reply *reply)
 {
@@ -84,11 +100,14 @@ static bool take_call(struct link *link, const struct pipeline_reply *reply)
     if (reply->script.state == STATE_NO_SCRIPT && !link->is_reloading) {
         struct handshake_command load;
         link->is_reloading = true;
-        handshake_command(&load, HANDSHAKE_LOAD, link->line.setup.config);
+        handshake_command(&load, HANDSHAKE_LOAD, link->line.setup.config,
+                          link->line.setup.prefix);
         if (!pipeline_step(&link->pipeline, HANDSHAKE_LOAD, load.args,
                            load.count))
             line_fail_later(&link->line); /* after this reply is taken */
     }
+    if (reply->script.state == STATE_NO_PERMISSION)
+        doubt_rights(link);
     link->events.reply(link->events.engine, link->node, reply->tag,
                        &reply->script, reply->sent_us, link->line.heard_us);
     if (reply->script.vote != VOTE_UNREADABLE)

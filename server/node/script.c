@@ -9,9 +9,29 @@ static const char lua[] =
 #include "script.lua.h"
     ;
 
+static const char rights_lua[] =
+#include "rights.lua.h"
+    ;
+
+static const char rights_sha[] =
+#include "rights.sha.h"
+    ;
+
+static_assert(sizeof rights_sha == SCRIPT_SHA_LEN + 1, "");
+
 struct span script_text(void)
 {
     return (struct span){lua, sizeof lua - 1};
+}
+
+struct span script_rights_text(void)
+{
+    return (struct span){rights_lua, sizeof rights_lua - 1};
+}
+
+struct span script_rights_sha(void)
+{
+    return (struct span){rights_sha, SCRIPT_SHA_LEN};
 }
 
 const char *script_name(enum call_kind kind)
@@ -332,7 +352,7 @@ struct call_reply script_decode(enum call_kind kind, int64_t node_now_us,
 {
     assert(kind < CALL_KINDS);
     if (count == 1 && fields[0].type == SCRIPT_FIELD_ERROR)
-        return call_reply_of(script_decode_error(fields[0].string));
+        return script_error_reply(fields[0].string);
     if (count < 1 || fields[0].type != SCRIPT_FIELD_STRING)
         return garbage();
     if (kind == CALL_LOOK)
@@ -344,6 +364,22 @@ struct call_reply script_decode(enum call_kind kind, int64_t node_now_us,
     if (count == HELD_OF_SEVERAL_FIELDS && /* no other answer has as many */
         !decode_last(&reply, kind, &fields[HELD_FIELDS]))
         return garbage();
+    return reply;
+}
+
+struct span script_words(struct span text)
+{
+    static const char args[] = ", with args";
+    const char *at = memmem(text.ptr, text.len, args, sizeof args - 1);
+    if (at != NULL)
+        text.len = (size_t)(at - text.ptr);
+    return text;
+}
+
+struct call_reply script_error_reply(struct span text)
+{
+    struct call_reply reply = call_reply_of(script_decode_error(text));
+    reply.words = script_words(text);
     return reply;
 }
 
@@ -371,6 +407,9 @@ struct ballot script_decode_error(struct span text)
         {"NOAUTH ", {VOTE_UNFIT, STATE_NO_PERMISSION}},
         {"WRONGPASS ", {VOTE_UNFIT, STATE_NO_PERMISSION}},
         {"DENIED ", {VOTE_UNFIT, STATE_NO_PERMISSION}}, /* protected mode */
+        /* renamed, or hidden by a proxy; the second one in a script */
+        {"ERR unknown command ", {VOTE_UNFIT, STATE_NO_PERMISSION}},
+        {"ERR Unknown Redis command ", {VOTE_UNFIT, STATE_NO_PERMISSION}},
         {"NOSCRIPT ", {VOTE_UNFIT, STATE_NO_SCRIPT}},
         {"ERR max number of clients ", {VOTE_UNFIT, STATE_TOO_MANY}},
     };

@@ -33,8 +33,12 @@ enum {
     SCRIPT_FIELDS_MAX = 12, /* of a call's reply, the array included */
     SCRIPT_WORD_MAX = 16,   /* "QUARANTINED" */
     SCRIPT_SHA_LEN = 40,
-    SCRIPT_INFIX_MAX = 20, /* "redlockd:state" */
+    SCRIPT_INFIX_MAX = sizeof "redlockd:state",
+    SCRIPT_WORDS_MAX = 400, /* "+del ~app:*", of scripts/rights.lua */
 };
+
+/* <prefix>redlockd:state is the key of what is kept of the node itself. */
+#define SCRIPT_STATE "redlockd:state"
 
 /*
  * <prefix>redlockd:released:<resource> is the channel on which releases of the
@@ -44,6 +48,10 @@ enum {
 
 /* The Lua text; a NUL follows it. */
 struct span script_text(void);
+
+/* The same of the script that asks for rights, and its SHA1 in hex digits. */
+struct span script_rights_text(void);
+struct span script_rights_sha(void);
 
 /* The kind's name ("acquire"). Static. */
 const char *script_name(enum call_kind kind);
@@ -75,6 +83,13 @@ struct call_reply script_decode_letter(enum call_kind kind, int64_t node_now_us,
  */
 struct call_reply script_decode(enum call_kind kind, int64_t node_now_us,
                                 const struct script_field *fields, int count);
+
+/* The reply to a call that an error is. */
+struct call_reply script_error_reply(struct span text);
+
+/* An error reply without the arguments, which a node repeats that does not know
+ * the command. */
+struct span script_words(struct span text);
 
 /* The meaning of an error reply, such as "LOADING Redis is loading". */
 struct ballot script_decode_error(struct span text);

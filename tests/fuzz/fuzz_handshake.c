@@ -40,6 +40,11 @@ static void check_passed(const struct handshake *handshake,
     } else if (step == HANDSHAKE_TIME) {
         assert(handshake->node_now_us > 0 &&
                handshake->node_now_us < INT64_C(1) << 53);
+    } else if (step == HANDSHAKE_RIGHTS) {
+        assert(handshake->needs[0] == '\0');
+        assert(is_printable(handshake->lacks));
+    } else if (step == HANDSHAKE_LOADER) {
+        assert(is_printable(handshake->not_durable));
     } else if (step == HANDSHAKE_LOAD) {
         assert(is_hex(handshake->sha, SCRIPT_SHA_LEN));
     }
@@ -60,7 +65,7 @@ static void ask(struct peer *peer)
 {
     for (int step = 0; step < HANDSHAKE_STEPS; step++) {
         struct handshake_command command;
-        handshake_command(&command, (enum handshake_step)step, &node);
+        handshake_command(&command, (enum handshake_step)step, &node, "p:");
         assert(command.count > 0 && command.count <= HANDSHAKE_ARGS_MAX);
         bool is_sent =
             pipeline_step(&peer->pipeline, step, command.args, command.count);

@@ -21,6 +21,18 @@ static struct holder holder;
 
 SUITE(memory_rights, .timeout_s = 120, .tags = "slow");
 
+/* redlockd is another user than the one that the file is loaded as. */
+static const char *options(void)
+{
+    static char text[512];
+    int len = PRINT_TO(text, LIMIT " --nodes ");
+    for (int i = 0; i < world.nodes_count; i++)
+        len += snprintf(text + len, sizeof text - (size_t)len,
+                        "%sredis://full:any@127.0.0.1:%d", i > 0 ? "," : "",
+                        world.nodes[i].port);
+    return text;
+}
+
 static void restart_without(struct node *node, const char *command)
 {
     node_kill(node);
@@ -45,7 +57,10 @@ TEST(story_52_append_only_file_is_loaded_without_the_rights_to_it)
 {
     struct node *node = &world.nodes[0];
 
-    rival_start(&world, N, 1, LIMIT);
+    world_start_nodes(&world, N);
+    for (int i = 0; i < N; i++)
+        node_do(&world.nodes[i], "ACL SETUSER full on nopass ~* &* +@all");
+    world_serve(&world, 0, options());
     rival_hold(&world, 0, 3000, &holder);
     rival_extend(&world, 0, LIMIT_MS, &holder);
     restart_without(node, "-pexpireat");
@@ -59,14 +74,14 @@ TEST(story_52_all_append_only_files_are_loaded_without_the_rights)
     world_start_nodes(&world, N);
     for (int i = 0; i < N; i++)
         restart_without(&world.nodes[i], "-pexpireat");
-    world_serve(&world, 0, LIMIT " --first-start yes");
+    world_serve(&world, 0, textf("%s --first-start yes", options()));
     ck_assert(!has_durable_node());
     rival_hold(&world, 0, 3000, &holder);
     rival_extend(&world, 0, LIMIT_MS, &holder);
     world_kill_server(&world, 0);
     world_kill_nodes(&world, 0, N);
     world_restart_nodes(&world, 0, N);
-    world_start_server(&world, 0, LIMIT);
+    world_start_server(&world, 0, options());
     WAIT_UNTIL(RETURN_MS, http_probe(&world.servers[0], "/livez") == 200);
     rival_expect_refused_without(&world, &holder, 0, RETURN_MS);
     world_stop(&world);

@@ -76,7 +76,7 @@ TEST(one_that_the_nodes_refuse_leaves_none)
 {
     for (int i = 0; i < N; i++)
         node_do(&world.nodes[i],
-                "ACL SETUSER default resetkeys ~redlockd:state ~ok:*");
+                "ACL SETUSER default resetkeys ~redlockd:* ~ok:*");
     const struct answer *a = grant_ask(
         server, "{\"resources\":[\"ok:1\",\"ok:2\",\"secret\"]}", NULL, NULL);
     answer_expect(a, 403, "key_refused");

@@ -28,6 +28,7 @@ struct node {
     char tls[PATH_SIZE]; /* folder of tlsnode.h; "": without TLS */
     bool asks;           /* for client certificates, with TLS */
     const char *lacks; /* "-COMMAND" that its user default may not run; NULL */
+    const char *renamed; /* COMMAND that it does not know; NULL */
     char dir[PATH_SIZE];
     struct redisContext *redis; /* connected when first used */
 };

@@ -83,6 +83,18 @@ static void add_rights(struct args *args, const struct node *node)
     add(args, "on", "nopass");
     add(args, "~*", "&*");
     add(args, "+@all", "%s", node->lacks);
+    add(args, "--user", "full"); /* with any password */
+    add(args, "on", "nopass");
+    add(args, "~*", "&*");
+    args->word[args->count++] = strdup("+@all");
+}
+
+static void add_renamed(struct args *args, const struct node *node)
+{
+    if (node->renamed == NULL)
+        return;
+    add(args, "--rename-command", "%s", node->renamed);
+    args->word[args->count++] = strdup("");
 }
 
 static void add_ports(struct args *args, const struct node *node)
@@ -112,6 +124,7 @@ void node_start(struct node *node)
     ck_assert_int_eq(node->pid, 0);
     add_ports(&args, node);
     add_rights(&args, node);
+    add_renamed(&args, node);
     add(&args, "--bind", "127.0.0.1");
     add(&args, "--dir", "%s", node->dir);
     add(&args, "--save", "%s", "");

@@ -92,7 +92,23 @@ def check_words():
                  f"VOTE_{word} and STATE_{word} share a name")
 
 
+def check_rights():
+    """A node is asked for the right to each command that a script calls."""
+    folder = "server/node/scripts"
+    name = f"{folder}/rights.lua"
+    asked = set(re.findall(r"\{'([A-Z]+)'", (root / name).read_text()))
+    for path in sorted((root / folder).glob("*.lua")):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            for command in re.findall(r"\b(?:call|try)\('(\w+)'|\bpcall\('(\w+)'",
+                                      line):
+                called = "".join(command)
+                if called not in asked:
+                    complain(path.relative_to(root), number,
+                             f"{name} does not ask for {called}")
+
+
 check_words()
+check_rights()
 for folder in ("server", "api", "cli", "tests"):
     for path in sorted((root / folder).rglob("*")):
         if path.suffix in (".c", ".h", ".lua", ".sh", ".py") or \

@@ -579,3 +579,22 @@ TEST(a_node_that_does_not_answer_is_waited_for)
     engine_outlook(play.engine, 0, &outlook);
     ck_assert(outlook.is_settled);
 }
+
+/* ---- what nodes lack ----------------------------------------------------- */
+
+TEST(all_that_is_missing_is_told)
+{
+    struct node_facts facts = play_facts(1);
+    come_all(0, LOOK_ADMITTED, "", "");
+    engine_on_node_down(play.engine, 0, STATE_NO_PERMISSION,
+                        "its user lacks +del +pexpire");
+    facts.lacks = "its user lacks +scan";
+    facts.is_durable = false;
+    facts.not_durable = "appendonly is no";
+    engine_on_node_confirmed(play.engine, 1, &facts);
+    ck_assert_int_eq(plan(), PLAN_GOES_ON);
+    expect_line("node a at h:1: may not vote (its user lacks +del +pexpire); "
+                "does not vote");
+    expect_line("note: b: not durable: appendonly is no; its user lacks +scan");
+    expect_no_line("note: c");
+}

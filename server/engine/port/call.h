@@ -143,11 +143,14 @@ static inline struct span call_state_part(struct span state,
     return span_take(&state, ':');
 }
 
-/* Facts from a handshake with a node. The text is borrowed in the callback. */
+/* Facts from a handshake with a node. Texts are borrowed in the callback. */
 struct node_facts {
-    const char *run_id; /* 40 hex digits */
-    bool is_durable;    /* it forgets nothing that it has answered */
-    bool has_moved;     /* up: the last connection led to another address */
+    const char *run_id;      /* 40 hex digits */
+    bool is_durable;         /* it forgets nothing that it has answered */
+    const char *not_durable; /* why it may, in words; "" or NULL: no reason */
+    const char *lacks; /* rights and commands that it votes without, in words;
+                          "" or NULL: none */
+    bool has_moved;    /* up: the last connection led to another address */
     int64_t certificate_until_s; /* when the certificate that it showed ends,
                                     Unix time; 0: it showed none */
     /* When the name lookup that led here began; 0: the lookup failed, and this
@@ -165,10 +168,11 @@ enum call_slot {
     CALL_SLOT_OWN = '2', /* taken, with the key hash that was asked for */
 };
 
-/* A reply, parsed. value is borrowed during the callback. */
+/* A reply, parsed. Its spans are borrowed during the callback. */
 struct call_reply {
     enum vote vote;
     enum node_state state; /* unfit: why */
+    struct span words;     /* unfit: the node's own; empty: it said none */
     int64_t node_now_us;   /* the node's clock; 0: not in the reply */
     int64_t beat;          /* after the batch; 0: it promised nothing */
     bool was_free;         /* granted, of a repeat: it replaced nothing */

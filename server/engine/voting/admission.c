@@ -387,6 +387,7 @@ void admission_on_look(struct admission *admission, int node,
     bool is_admitted = it->phase == ADMISSION_ADMITTED;
     it->is_busy = it->is_mute = it->is_restarted = false;
     it->is_known = true;
+    it->has_voted |= is_admitted;
     it->looked_us = sent_us;
     it->max_ttl_ms =
         look->max_ttl_ms < MAX_TTL_MOST_MS ? look->max_ttl_ms : MAX_TTL_MOST_MS;

@@ -59,6 +59,7 @@ struct admission_node {
     bool was_durable;   /* ever since its admission, according to its memory */
     bool is_clock_good; /* for a readmission */
     bool is_known;      /* it has once answered a look */
+    bool has_voted;     /* a look has once found it admitted */
     bool is_busy;       /* an action is under way */
     bool is_mute;       /* the last look at it failed */
     bool must_revoke;   /* its locks may have ended too early */

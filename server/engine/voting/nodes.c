@@ -25,6 +25,8 @@ void nodes_init(struct nodes *nodes, const struct environment *env)
         struct node *it = &nodes->node[i];
         it->down_reason = it->condition = STATE_NONE;
         it->refusal = it->shown = STATE_UNREACHABLE;
+        it->since_us = environment_now(env);
+        it->is_log_due = true;
         snprintf(it->down_detail, sizeof it->down_detail, "not connected yet");
     }
 }
@@ -94,11 +96,17 @@ static void log_state(const struct nodes *nodes, int node, int64_t now_us)
 
 static void count_voters(struct nodes *nodes)
 {
+    char others[256] = ""; /* names that do not vote, parted by commas */
+    size_t len = 0;
     int voting = 0;
     for (int i = 0; i < nodes->env->settings.nodes; i++) {
         bool is_voting = status_is_voting(nodes, i);
         nodes->env->metrics->node_is_voting[i] = is_voting;
         voting += is_voting;
+        if (!is_voting && len < sizeof others)
+            len += (size_t)snprintf(others + len, sizeof others - len, "%s%s",
+                                    len > 0 ? "," : "",
+                                    nodes->env->settings.node_names[i]);
     }
     int quorum = quorum_of(nodes->env->settings.nodes);
     bool has_quorum = voting >= quorum;
@@ -109,18 +117,24 @@ static void count_voters(struct nodes *nodes)
                   has_quorum ? "quorum" : "no_quorum",
                   (struct log_field[]){
                       LOG_N("voting", voting), LOG_N("quorum", quorum),
-                      LOG_N("total", nodes->env->settings.nodes), LOG_END});
+                      LOG_N("total", nodes->env->settings.nodes),
+                      len > 0 ? LOG_S("not_voting", others) : LOG_END,
+                      LOG_END});
 }
 
 /*
  * A node whose memory turns out to be whole leaves these states after an answer
- * or two: the log reports them only if they last.
+ * or two, and one that starts with this server is not there at once: the log
+ * reports them only if they last.
  */
 static bool is_worth_a_line(const struct nodes *nodes, int node, int64_t now_us)
 {
     const struct node *it = &nodes->node[node];
-    bool may_pass =
-        it->shown == STATE_QUARANTINED || it->shown == STATE_WAITING;
+    bool may_pass = it->shown == STATE_QUARANTINED ||
+                    it->shown == STATE_WAITING ||
+                    (it->shown == STATE_UNREACHABLE && !it->was_logged);
+    if (!it->is_up && it->down_reason == STATE_NONE)
+        return false; /* the first attempt is under way */
     return !may_pass || now_us - it->since_us >= HEARTBEAT_US;
 }
 
@@ -139,6 +153,7 @@ static void update(struct nodes *nodes, int node, int64_t now_us)
     }
     if (it->is_log_due && is_worth_a_line(nodes, node, now_us)) {
         it->is_log_due = false;
+        it->was_logged = true;
         log_state(nodes, node, now_us);
     }
     if (is_change)
@@ -384,6 +399,37 @@ struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
 
 /* ---- events ------------------------------------------------------------- */
 
+/*
+ * Keeps what people are told of a node. What its last handshake did not tell is
+ * logged again: it votes on, but its next restart may cost its vote.
+ */
+static void note_facts(struct nodes *nodes, int node,
+                       const struct node_facts *facts)
+{
+    struct node *it = &nodes->node[node];
+    const char *why = facts->not_durable != NULL ? facts->not_durable : "";
+    const char *lacks = facts->lacks != NULL ? facts->lacks : "";
+    bool was_durable = nodes->admission.node[node].is_durable;
+    bool is_change = facts->is_durable != was_durable && it->is_known;
+    if (is_change)
+        log_write(
+            facts->is_durable ? LOG_INFO : LOG_WARN,
+            facts->is_durable ? "node_durable" : "node_not_durable",
+            (struct log_field[]){
+                LOG_S("node", nodes->env->settings.node_names[node]),
+                LOG_S("detail", facts->is_durable ? "forgets nothing when it "
+                                                    "restarts, from now on"
+                                                  : why),
+                LOG_END});
+    it->is_log_due |=
+        it->is_known && strncmp(lacks, it->lacks, sizeof it->lacks - 1) != 0;
+    it->is_known = true;
+    snprintf(it->not_durable, sizeof it->not_durable, "%s", why);
+    snprintf(it->lacks, sizeof it->lacks, "%s", lacks);
+    nodes->env->metrics->node_is_known[node] = true;
+    nodes->env->metrics->node_is_durable[node] = facts->is_durable;
+}
+
 void nodes_on_up(struct nodes *nodes, int node, const struct node_facts *facts)
 {
     struct node *it = &nodes->node[node];
@@ -392,6 +438,7 @@ void nodes_on_up(struct nodes *nodes, int node, const struct node_facts *facts)
     it->condition = STATE_NONE;
     it->confirmed_us = facts->confirmed_us;
     snprintf(it->run_id, sizeof it->run_id, "%s", facts->run_id);
+    note_facts(nodes, node, facts);
     clocks_note_up(&nodes->clocks, node, true);
     (void)clocks_observe(&nodes->clocks, node, facts->node_now_us,
                          facts->sent_us, facts->received_us);
@@ -403,6 +450,8 @@ void nodes_on_down(struct nodes *nodes, int node, enum node_state reason,
                    const char *detail)
 {
     struct node *it = &nodes->node[node];
+    /* a call met it, and now there is a better detail */
+    it->is_log_due |= it->is_up && it->condition == reason;
     it->is_up = false;
     it->down_reason = reason;
     snprintf(it->down_detail, sizeof it->down_detail, "%s", detail);
@@ -424,6 +473,7 @@ void nodes_on_confirmed(struct nodes *nodes, int node,
         it->confirmed_us = facts->confirmed_us;
     (void)clocks_observe(&nodes->clocks, node, facts->node_now_us,
                          facts->sent_us, facts->received_us);
+    note_facts(nodes, node, facts);
     admission_on_durable(&nodes->admission, node, facts->is_durable, now_us);
     settle(nodes, now_us);
 }
@@ -521,8 +571,10 @@ struct ballot nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
         on_admission_reply(nodes, node, reply, sent_us, received_us);
     if (reply->vote == VOTE_NOT_ADMITTED)
         admission_on_quarantined(&nodes->admission, node, received_us);
-    if (is_condition(reply->state))
+    if (is_condition(reply->state)) {
         it->condition = reply->state;
+        span_print(it->words, sizeof it->words, reply->words);
+    }
     struct ballot ballot = call_ballot(reply);
     if (!is_admission)
         ballot = judge(nodes, node, reply, is_same, received_us);

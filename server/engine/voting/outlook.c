@@ -55,7 +55,9 @@ static enum outlook_kind kind_of(const struct nodes *nodes, int node)
     const struct admission *admission = &nodes->admission;
     const struct admission_node *it = &admission->node[node];
     if (!nodes->node[node].is_up)
-        return OUTLOOK_DOWN;
+        return nodes->node[node].down_reason == STATE_NO_PERMISSION
+                   ? OUTLOOK_UNFIT
+                   : OUTLOOK_DOWN;
     if (it->looked_us == 0 || nodes->node[node].condition != STATE_NONE)
         return OUTLOOK_UNFIT;
     if (status_twin_of(nodes, node) >= 0)
@@ -99,6 +101,8 @@ static void describe(struct outlook_node *it, const struct nodes *nodes,
                    seen->beat >= nodes->admission.witness.node[node].floor;
     it->is_in_use = seen->phase == ADMISSION_MISNAMED;
     status_describe(nodes, node, now_us, it->detail);
+    if (nodes->node[node].is_up)
+        status_note(&nodes->node[node], it->note);
 }
 
 /* ---- how long they wait -------------------------------------------------- */

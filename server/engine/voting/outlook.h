@@ -32,6 +32,8 @@ struct outlook_node {
     bool will_vote; /* after wait_us at most; in use: from when it is not */
     int64_t wait_us;
     char detail[NODE_DETAIL_MAX];
+    char
+        note[NODE_DETAIL_MAX]; /* as in status.h, of a node that is connected */
 };
 
 /* What the nodes as a whole come to. */

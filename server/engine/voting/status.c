@@ -1,5 +1,6 @@
 #include "status.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -83,9 +84,59 @@ const char *status_name(const struct nodes *nodes, int node)
     return state_name(status_shown(nodes, node));
 }
 
-static void describe_admission(const struct admission *admission, int node,
+/* Adds more to a sentence, as far as it fits. */
+__attribute__((format(printf, 2, 3))) static void
+add_to(char detail[NODE_DETAIL_MAX], const char *format, ...)
+{
+    size_t len = strlen(detail);
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(detail + len, NODE_DETAIL_MAX - len, format, args);
+    va_end(args);
+}
+
+void status_note(const struct node *node, char note[NODE_DETAIL_MAX])
+{
+    note[0] = '\0';
+    if (node->not_durable[0] != '\0')
+        add_to(note, "not durable: %s", node->not_durable);
+    if (node->lacks[0] != '\0')
+        add_to(note, "%s%s", note[0] != '\0' ? "; " : "", node->lacks);
+}
+
+static void describe_voting(const struct node *node,
+                            char detail[NODE_DETAIL_MAX])
+{
+    char note[NODE_DETAIL_MAX];
+    status_note(node, note);
+    snprintf(detail, NODE_DETAIL_MAX, "admitted");
+    if (note[0] != '\0')
+        add_to(detail, "; %s", note);
+}
+
+/*
+ * It has never voted, as far as it and this server know. A first start would
+ * admit all nodes at once if all were durable.
+ */
+static void describe_new(const struct nodes *nodes, int node, int64_t left_us,
+                         char detail[NODE_DETAIL_MAX])
+{
+    const struct admission *admission = &nodes->admission;
+    const char *why = nodes->node[node].not_durable;
+    bool is_first = !eligibility_is_established(admission);
+    snprintf(detail, NODE_DETAIL_MAX, "%s; votes in %d s",
+             is_first ? "is new" : "is new, or has lost its data",
+             (int)divide_up(left_us, US_PER_S));
+    if (why[0] != '\0')
+        add_to(detail, "; not durable: %s", why);
+    if (is_first && admission->settings.first_start == FIRST_START_AUTO)
+        add_to(detail, "; only new nodes that are all durable vote at once");
+}
+
+static void describe_admission(const struct nodes *nodes, int node,
                                int64_t now_us, char detail[NODE_DETAIL_MAX])
 {
+    const struct admission *admission = &nodes->admission;
     const struct admission_node *it = &admission->node[node];
     enum node_state refusal = admission_refusal(admission, node);
     int64_t left_us = eligibility_remaining_us(admission, node, now_us);
@@ -140,6 +191,8 @@ static void describe_admission(const struct admission *admission, int node,
                  "was restarted; votes again in %d s, or as soon as the other "
                  "nodes confirm its memory",
                  (int)divide_up(left_us, US_PER_S));
+    else if (left_us > 0 && it->is_only_marked && !it->has_voted)
+        describe_new(nodes, node, left_us, detail);
     else if (left_us > 0)
         snprintf(detail, NODE_DETAIL_MAX,
                  "may have forgotten locks; votes again in %d s",
@@ -187,26 +240,29 @@ void status_describe(const struct nodes *nodes, int node, int64_t now_us,
         snprintf(detail, NODE_DETAIL_MAX, "%s", it->down_detail);
         return;
     }
+    if (shown != STATE_NONE && shown == it->condition && it->words[0] != '\0') {
+        snprintf(detail, NODE_DETAIL_MAX, "%s: %s", state_detail(shown),
+                 it->words);
+        return;
+    }
     switch (shown) {
     case STATE_NONE:
-        snprintf(detail, NODE_DETAIL_MAX, "admitted");
+        describe_voting(it, detail);
         return;
     case STATE_SUPERSEDED:
     case STATE_FOREIGN:
     case STATE_WAITING:
     case STATE_QUARANTINED:
     case STATE_ADMITTING:
-        describe_admission(&nodes->admission, node, now_us, detail);
+        describe_admission(nodes, node, now_us, detail);
         break;
     default:
         describe_clock(nodes, node, now_us, shown, detail);
     }
-    size_t len = strlen(detail);
     if ((shown == STATE_QUARANTINED || shown == STATE_ADMITTING) &&
         it->lost_by_us != 0)
-        snprintf(detail + len, NODE_DETAIL_MAX - len,
-                 " (its clock stepped by %lld ms)",
-                 (long long)(it->lost_by_us / 1000));
+        add_to(detail, " (its clock stepped by %lld ms)",
+               (long long)(it->lost_by_us / 1000));
 }
 
 int64_t status_quorum_in_us(const struct nodes *nodes, int64_t now_us)

@@ -11,20 +11,30 @@
 #include "clocks.h"
 #include "pace.h"
 
+enum {
+    STATUS_WORDS_MAX = 160,
+    STATUS_FACT_MAX = NODE_DETAIL_MAX / 2, /* two of them are told at once */
+};
+
 struct node {
-    bool is_up;                  /* it is connected */
-    enum node_state down_reason; /* why not; none before the first try */
-    enum node_state condition;   /* an error that the node answers */
-    enum node_state refusal;     /* why it is not asked for votes */
-    enum node_state shown;       /* what people were shown last */
-    bool is_log_due;             /* the log has not reported it yet */
-    int64_t confirmed_us;        /* when its name last led to this server */
+    bool is_up;                   /* it is connected */
+    enum node_state down_reason;  /* why not; none before the first try */
+    enum node_state condition;    /* an error that the node answers */
+    char words[STATUS_WORDS_MAX]; /* of that error; "": it said none */
+    enum node_state refusal;      /* why it is not asked for votes */
+    enum node_state shown;        /* what people were shown last */
+    bool is_log_due;              /* the log has not reported it yet */
+    bool was_logged;              /* the log has reported some state of it */
+    bool is_known;                /* a handshake has once succeeded */
+    int64_t confirmed_us;         /* when its name last led to this server */
     int64_t lost_by_us; /* the step of its clock that cost its vote; 0: none */
     struct admission_action action; /* under way */
     int64_t since_us;               /* when its state last changed */
     int64_t rtt_us;                 /* last round trip; 0 unknown */
     char run_id[ADMISSION_STATE_MAX];
     char down_detail[NODE_DETAIL_MAX];
+    char not_durable[STATUS_FACT_MAX]; /* why, as its last handshake told */
+    char lacks[STATUS_FACT_MAX]; /* rights that it votes without, likewise */
 };
 
 struct nodes {
@@ -75,6 +85,10 @@ bool status_is_voting(const struct nodes *nodes, int node);
 const char *status_name(const struct nodes *nodes, int node);
 void status_describe(const struct nodes *nodes, int node, int64_t now_us,
                      char detail[NODE_DETAIL_MAX]);
+
+/* What an operator should know of a node even if it votes: why it is not
+ * durable, and what its user lacks; "": nothing. */
+void status_note(const struct node *node, char note[NODE_DETAIL_MAX]);
 
 /* As engine_quorum_in_us. */
 int64_t status_quorum_in_us(const struct nodes *nodes, int64_t now_us);

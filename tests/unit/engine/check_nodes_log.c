@@ -67,7 +67,7 @@ TEST(a_quorum_is_told_when_it_goes_and_when_it_comes)
     const char *text = said();
     expect_lines(text,
                  " level=error event=no_quorum voting=2 quorum=3 "
-                 "total=5\n",
+                 "total=5 not_voting=a,b,c\n",
                  1);
     play_node_down(3);
     expect_lines(said(), "quorum", 0);
@@ -75,7 +75,9 @@ TEST(a_quorum_is_told_when_it_goes_and_when_it_comes)
     expect_lines(said(), "quorum", 0);
     play_node_up(0);
     text = said();
-    expect_lines(text, " level=info event=quorum voting=3 quorum=3 total=5\n",
+    expect_lines(text,
+                 " level=info event=quorum voting=3 quorum=3 total=5 "
+                 "not_voting=b,c\n",
                  1);
     play_node_up(1);
     expect_lines(said(), "quorum", 0);
@@ -154,4 +156,72 @@ TEST(a_quarantine_that_ends_at_once_is_not_logged)
         play_lose_memory(i);
     play_advance(2 * SECOND);
     expect_lines(said(), "votes again in 66 s", 3);
+}
+
+/* Its state at the start is none that it changes to. */
+TEST(a_node_that_was_never_reached_is_told_once)
+{
+    play_begin_again(&play_settings);
+    log_set_level(LOG_INFO);
+    play_advance(SECOND / 2);
+    play_node_down(0); /* not there yet, as it starts with this server */
+    play_node_down(4);
+    for (int i = 0; i < 4; i++)
+        play_node_up(i);
+    const char *text = said();
+    expect_lines(text, "unreachable", 0);
+    expect_lines(text, "event=quorum voting=3 quorum=3 total=5 not_voting=d,e",
+                 1);
+    play_advance(SECOND);
+    expect_lines(said(),
+                 " level=warn event=node node=e state=unreachable detail=reset",
+                 1);
+    play_node_down(4);
+    play_advance(3 * SECOND);
+    expect_lines(said(), "node=e", 0);
+}
+
+static void tell(bool is_durable, const char *not_durable, const char *lacks)
+{
+    struct node_facts facts = play_facts(1);
+    facts.is_durable = is_durable;
+    facts.not_durable = not_durable;
+    facts.lacks = lacks;
+    engine_on_node_confirmed(play.engine, 1, &facts);
+}
+
+/* It votes on; but its next restart may cost its vote. */
+TEST(lost_durability_is_told_once)
+{
+    tell(true, "", "");
+    expect_lines(said(), "event=", 0);
+    tell(false, "appendonly is no", "");
+    tell(false, "appendonly is no", "");
+    const char *text = said();
+    expect_lines(
+        text,
+        " level=warn event=node_not_durable node=b detail=\"appendonly "
+        "is no\"\n",
+        1);
+    expect_lines(text, "event=", 1);
+    ck_assert(!play.metrics.node_is_durable[1]);
+    tell(true, "", "");
+    text = said();
+    expect_lines(text, " level=info event=node_durable node=b ", 1);
+    expect_lines(text, "event=", 1);
+    ck_assert(play.metrics.node_is_durable[1]);
+}
+
+TEST(what_a_node_votes_without_is_told_once)
+{
+    tell(true, "", "its user lacks +scan");
+    tell(true, "", "its user lacks +scan");
+    const char *text = said();
+    expect_lines(text,
+                 " event=node node=b state=voting detail=\"admitted; its user "
+                 "lacks +scan\"\n",
+                 1);
+    expect_lines(text, "event=", 1);
+    tell(true, "", "");
+    expect_lines(said(), "event=node node=b state=voting detail=admitted", 1);
 }

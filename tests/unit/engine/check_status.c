@@ -455,3 +455,64 @@ TEST(the_first_reason_is_the_one_that_is_shown)
     play_answer_look(0, LOOK_ADMITTED, "", "");
     assert_state(0, "clock_unproven");
 }
+
+/* What it voted before is known here: it is not new. */
+TEST(a_node_that_never_voted_is_new)
+{
+    struct node_facts facts = play_facts(0);
+    struct engine_settings settings = play_settings;
+    settings.first_start = FIRST_START_AUTO;
+    play_begin_again(&settings);
+    facts.is_durable = false;
+    facts.not_durable = "appendonly is no, appendfsync is everysec";
+    for (int i = 0; i < PLAY_NODES; i++) {
+        facts.run_id = play_facts(i).run_id;
+        engine_on_node_up(play.engine, i, &facts);
+        play_answer_look(i, LOOK_MARKED, "", PLAY_MARK(1));
+    }
+    ck_assert_has(detail_of(0), "is new; votes in 6");
+    ck_assert_has(detail_of(0),
+                  " s; not durable: appendonly is no, appendfsync "
+                  "is everysec; only new nodes that are all "
+                  "durable vote at once");
+}
+
+TEST(a_node_that_votes_tells_what_it_lacks)
+{
+    struct node_facts facts = play_facts(1);
+    facts.is_durable = false;
+    facts.not_durable = "appendfsync is everysec";
+    engine_on_node_confirmed(play.engine, 1, &facts);
+    ck_assert_str_eq(detail_of(1),
+                     "admitted; not durable: appendfsync is everysec");
+    facts.lacks = "its user lacks +scan";
+    engine_on_node_confirmed(play.engine, 1, &facts);
+    ck_assert_str_eq(detail_of(1),
+                     "admitted; not durable: appendfsync is everysec; its user "
+                     "lacks +scan");
+}
+
+/* Until the next answer that is none; and without what it may have repeated. */
+TEST(an_error_keeps_the_words_of_the_node)
+{
+    (void)play_acquire();
+    PLAY_REPLY(CALL_ACQUIRE, 2, .vote = VOTE_UNFIT, .state = STATE_FAILED,
+               .words = span_of("ERR what\nnobody expects"));
+    assert_state(2, "failed");
+    ck_assert_str_eq(detail_of(2), "the node answered with an error: ERR "
+                                   "what?nobody expects");
+    play_answer_all_looks();
+    play_advance(SECOND);
+    play_answer_all_looks();
+    ck_assert_str_eq(detail_of(2), "admitted");
+}
+
+TEST(a_node_that_was_never_reached_has_an_age)
+{
+    play.now_us += 1000 * SECOND;
+    play_begin_again(&play_settings);
+    play_advance(2 * SECOND);
+    engine_view_node(play.engine, 0, &view);
+    ck_assert_str_eq(view.state, "connecting");
+    ck_assert_int_eq(play.now_us - view.since_us, 2 * SECOND);
+}

@@ -20,7 +20,7 @@ static const char *words(enum handshake_step step)
     static char text[96 * 1024]; /* the script is long */
     struct handshake_command command;
     size_t len = 0;
-    handshake_command(&command, step, &node);
+    handshake_command(&command, step, &node, "p:");
     for (int i = 0; i < command.count; i++) {
         ck_assert_uint_lt(len + command.args[i].len, sizeof text);
         len += span_copy(text + len, command.args[i]);
@@ -73,7 +73,7 @@ TEST(commands_depend_on_the_node)
     ck_assert_str_eq(words(HANDSHAKE_PERSISTENCE),
                      "CONFIG GET appendonly appendfsync "
                      "no-appendfsync-on-rewrite");
-    ck_assert_str_eq(words(HANDSHAKE_RIGHTS), "ACL GETUSER default");
+    ck_assert_str_eq(words(HANDSHAKE_LOADER), "ACL GETUSER default");
     ck_assert_str_eq(words(HANDSHAKE_NAME), "CLIENT SETNAME redlockd");
     ck_assert_str_eq(words(HANDSHAKE_TIME), "TIME");
     ck_assert_ptr_eq(strstr(words(HANDSHAKE_LOAD), "SCRIPT LOAD --"),
@@ -134,9 +134,18 @@ struct refusal {
 static const struct refusal refusals[] = {
     {HANDSHAKE_AUTH, "-WRONGPASS invalid username-password pair",
      STATE_NO_PERMISSION,
-     "the node refuses the user, its password or a command"},
+     "WRONGPASS: the node does not accept the user and the password of "
+     "--nodes"},
+    {HANDSHAKE_AUTH, "-WRONGPASS 's3cret' is wrong", STATE_NO_PERMISSION, NULL},
     {HANDSHAKE_AUTH, "-ERR unknown command 'AUTH', with args: 's3cret'",
-     STATE_FAILED, "the node does not accept AUTH"},
+     STATE_NO_PERMISSION, "it does not know AUTH (rename-command?)"},
+    {HANDSHAKE_AUTH, "-ERR s3cret", STATE_FAILED,
+     "the node does not accept AUTH"},
+    {HANDSHAKE_AUTH,
+     "-ERR AUTH <password> called without any password configured for the "
+     "default user. Are you sure your configuration is correct?",
+     STATE_FAILED,
+     "the node does not accept AUTH: its user default has no password"},
     {HANDSHAKE_AUTH, "-ERR max number of clients reached", STATE_TOO_MANY,
      "the node is at its maxclients"},
     {HANDSHAKE_SELECT, "-ERR DB index is out of range", STATE_FAILED,
@@ -181,8 +190,19 @@ static const struct refusal refusals[] = {
      "CONFIG SET maxmemory-policy noeviction"},
     {HANDSHAKE_MEMORY, "maxmemory:0\r\n", STATE_GARBAGE, NULL},
     {HANDSHAKE_MEMORY, "maxmemory_policy:noeviction\r\n", STATE_GARBAGE, NULL},
-    {HANDSHAKE_MEMORY, "-NOPERM no info", STATE_NO_PERMISSION,
-     "NOPERM no info"},
+    {HANDSHAKE_MEMORY, "-ERR a proxy's words, with args 's3cret'", STATE_FAILED,
+     "ERR a proxy's words"},
+    {HANDSHAKE_RIGHTS, "-ERR user_script:1: attempt to call field",
+     STATE_FAILED, "ERR user_script:1: attempt to call field"},
+    {HANDSHAKE_RIGHTS, "-NOPERM no", STATE_NO_PERMISSION,
+     "its user lacks +evalsha"},
+    {HANDSHAKE_RIGHTS, "-NOSCRIPT it was flushed", STATE_NO_SCRIPT,
+     "NOSCRIPT it was flushed"},
+    {HANDSHAKE_RIGHTS,
+     "-ERR unknown command 'EVALSHA', with args beginning with: 'abc' ",
+     STATE_NO_PERMISSION, "it does not know EVALSHA (rename-command?)"},
+    {HANDSHAKE_LOAD, "-NOPERM no", STATE_NO_PERMISSION,
+     "its user lacks +script|load"},
     {HANDSHAKE_PERSISTENCE, "OK", STATE_GARBAGE, NULL},
     {HANDSHAKE_REPLICATION,
      "role:slave\r\nmaster_host:10.1.2.3\r\nmaster_port:6379\r\n",
@@ -209,30 +229,43 @@ TEST_EACH(refusals_are_named, refusals)
 static const struct {
     const char *fields[8];
     bool is_durable;
+    const char *why;
 } persistences[] = {
     {{"appendonly", "yes", "appendfsync", "always", "no-appendfsync-on-rewrite",
       "no"},
-     true},
+     true,
+     ""},
     {{"no-appendfsync-on-rewrite", "no", "appendfsync", "always", "appendonly",
       "yes"},
-     true},
+     true,
+     ""},
     {{"appendonly", "no", "appendfsync", "always", "no-appendfsync-on-rewrite",
       "no"},
-     false},
+     false,
+     "appendonly is no"},
     {{"appendonly", "yes", "appendfsync", "everysec",
       "no-appendfsync-on-rewrite", "no"},
-     false},
-    {{"appendonly", "yes", "appendfsync", "always", "no-appendfsync-on-rewrite",
-      "yes"},
-     false},
-    {{"appendonly", "yes", "appendfsync", "always"}, false},
-    {{NULL}, false},
+     false,
+     "appendfsync is everysec"},
+    {{"appendonly", "no", "appendfsync", "every\nsec",
+      "no-appendfsync-on-rewrite", "yes"},
+     false,
+     "appendonly is no, appendfsync is every?sec, no-appendfsync-on-rewrite is "
+     "yes"},
+    {{"appendonly", "yes", "appendfsync", "always"},
+     false,
+     "no-appendfsync-on-rewrite is not told"},
+    {{NULL},
+     false,
+     "appendonly is not told, appendfsync is not told, "
+     "no-appendfsync-on-rewrite is not told"},
 };
 
 TEST_EACH(durable_is_what_forgets_nothing, persistences)
 {
     take_list(HANDSHAKE_PERSISTENCE, persistences[_i].fields);
     ck_assert_int_eq(handshake.is_durable, persistences[_i].is_durable);
+    ck_assert_str_eq(handshake.not_durable, persistences[_i].why);
 }
 
 TEST(who_may_not_ask_takes_it_for_not_durable)
@@ -240,6 +273,8 @@ TEST(who_may_not_ask_takes_it_for_not_durable)
     ck_assert_int_eq(take(HANDSHAKE_PERSISTENCE, "-NOPERM no 'config|get'"),
                      STATE_NONE);
     ck_assert(!handshake.is_durable);
+    ck_assert_str_eq(handshake.not_durable,
+                     "CONFIG GET is refused: NOPERM no 'config|get'");
 }
 
 static const struct {
@@ -263,19 +298,128 @@ static const struct {
 TEST_EACH(durable_is_what_may_be_loaded, rights)
 {
     handshake.is_durable = true;
-    take_list(HANDSHAKE_RIGHTS, rights[_i].fields);
+    take_list(HANDSHAKE_LOADER, rights[_i].fields);
     ck_assert_int_eq(handshake.is_durable, rights[_i].is_durable);
+    ck_assert_str_eq(handshake.not_durable,
+                     rights[_i].is_durable
+                         ? ""
+                         : "the user default, as which Redis loads its "
+                           "append-only file, lacks +@all ~*");
     handshake.is_durable = false;
-    take_list(HANDSHAKE_RIGHTS, rights[_i].fields);
+    take_list(HANDSHAKE_LOADER, rights[_i].fields);
     ck_assert(!handshake.is_durable);
 }
 
 TEST(rights_that_are_not_told_are_not_there)
 {
     handshake.is_durable = true;
-    ck_assert_int_eq(take(HANDSHAKE_RIGHTS, "-NOPERM no 'acl|getuser'"),
+    ck_assert_int_eq(take(HANDSHAKE_PERSISTENCE,
+                          "-ERR unknown command 'CONFIG', with args beginning "
+                          "with: 'GET' 'appendonly' "),
+                     STATE_NONE);
+    ck_assert_int_eq(take(HANDSHAKE_LOADER, "-NOPERM no 'acl|getuser'"),
                      STATE_NONE);
     ck_assert(!handshake.is_durable);
+    ck_assert_str_eq(handshake.not_durable,
+                     "CONFIG GET is refused: ERR unknown command 'CONFIG', ACL "
+                     "GETUSER default is refused: NOPERM no 'acl|getuser'");
+}
+
+/* What a node says to each step of the handshake; "": what a good one says. */
+struct lack {
+    enum handshake_step step;
+    const char *reply;
+};
+
+static const struct {
+    struct lack lack[5];
+    const char *needs, *lacks; /* what rights.lua finds */
+    const char *detail, *without;
+} lacking[] = {
+    {{{HANDSHAKE_SELECT, "-NOPERM no"}}, "", "", "its user lacks +select", ""},
+    {{{0}},
+     "+del +pexpire ~app:*",
+     "",
+     "its user lacks +del +pexpire ~app:*",
+     ""},
+    {{{0}},
+     "DEL PEXPIRE",
+     "",
+     "it does not know DEL, PEXPIRE (rename-command?)",
+     ""},
+    {{{0}},
+     "+hset DEL ~p:*",
+     "+publish CONFIG",
+     "it does not know DEL (rename-command?), and its user lacks +hset ~p:*",
+     "it does not know CONFIG (rename-command?), and its user lacks +publish"},
+    {{{0}}, "", "+scan", "", "its user lacks +scan"},
+    /* once each, in their order */
+    {{{HANDSHAKE_SERVER, "-NOPERM no"},
+      {HANDSHAKE_REPLICATION, "-NOPERM no"},
+      {HANDSHAKE_MEMORY, "-ERR unknown command 'INFO', with args"},
+      {HANDSHAKE_TIME, "-NOPERM no"}},
+     "+time +info +set",
+     "",
+     "it does not know INFO (rename-command?), and its user lacks +info +time "
+     "+set",
+     ""},
+    {{{HANDSHAKE_LOAD_RIGHTS, "-NOPERM no"},
+      {HANDSHAKE_RIGHTS, "-NOSCRIPT no"}},
+     "",
+     "",
+     "its user lacks +script|load",
+     ""},
+    {{{HANDSHAKE_LOAD_RIGHTS, "-ERR unknown subcommand 'LOAD'. Try SCRIPT"},
+      {HANDSHAKE_RIGHTS, "-NOPERM no"}},
+     "",
+     "",
+     "it does not know SCRIPT (rename-command?), and its user lacks +evalsha",
+     ""},
+    {{{0}}, "+a\x1b[31m", "", "its user lacks +a?[31m", ""},
+};
+
+/* Before its first vote, and all at once. */
+TEST_EACH(what_is_missing_is_named_at_once, lacking)
+{
+    char without[NODE_DETAIL_MAX];
+    enum node_state state = STATE_NONE;
+    const struct script_field words[] = {string(lacking[_i].needs),
+                                         string(lacking[_i].lacks)};
+    bool has_asked = false;
+    for (int i = 0; lacking[_i].lack[i].reply != NULL; i++) {
+        ck_assert_int_eq(state, STATE_NONE);
+        state = take(lacking[_i].lack[i].step, lacking[_i].lack[i].reply);
+        has_asked |= lacking[_i].lack[i].step == HANDSHAKE_RIGHTS;
+    }
+    if (!has_asked)
+        state = handshake_take(&handshake, HANDSHAKE_RIGHTS, words, 2);
+    ck_assert_str_eq(handshake.detail, lacking[_i].detail);
+    ck_assert_int_eq(state, lacking[_i].detail[0] != '\0' ? STATE_NO_PERMISSION
+                                                          : STATE_NONE);
+    handshake_explain(handshake.lacks, without, sizeof without);
+    ck_assert_str_eq(without, lacking[_i].without);
+}
+
+/* It may be no Redis. */
+TEST(a_node_that_lacks_too_much_is_cut)
+{
+    char many[2 * SCRIPT_WORDS_MAX], without[NODE_DETAIL_MAX];
+    for (int sort = 0; sort < 2; sort++) {
+        setup();
+        for (size_t i = 0; i < sizeof many - 2; i += 2)
+            snprintf(many + i, 3, "%c ",
+                     sort == 0 ? '!' + (char)(i / 2 % 80) : '+');
+        const struct script_field words[] = {string(many), string(many)};
+        ck_assert_int_eq(handshake_take(&handshake, HANDSHAKE_RIGHTS, words, 2),
+                         STATE_NO_PERMISSION);
+        handshake_explain(handshake.lacks, without, sizeof without);
+        ck_assert_str_eq(handshake.detail, without);
+        memset(many, 'x', sizeof many - 1);
+        many[0] = sort == 0 ? '+' : 'x';
+        many[sizeof many - 1] = '\0';
+        const struct script_field word[] = {string(many), string(many)};
+        (void)handshake_take(&handshake, HANDSHAKE_RIGHTS, word, 2);
+    }
 }
 
 static const char *const times[][2] = {
@@ -298,7 +442,7 @@ TEST(replies_of_another_shape_are_garbage)
                                           {.type = SCRIPT_FIELD_NIL}};
     for (int step = 0; step < HANDSHAKE_STEPS; step++)
         for (int count = step == HANDSHAKE_PERSISTENCE;
-             step != HANDSHAKE_RIGHTS && step != HANDSHAKE_NAME && count <= 2;
+             step != HANDSHAKE_LOADER && step != HANDSHAKE_NAME && count <= 2;
              count++)
             ck_assert_int_eq(handshake_take(&handshake,
                                             (enum handshake_step)step, fields,

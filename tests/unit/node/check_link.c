@@ -80,7 +80,7 @@ TEST(garbage_and_silence_are_failures)
     fake_say(&faked.node, "TIME", "$-1\r\n");
     faked_expect_down(STATE_GARBAGE, "not those of Redis");
     fake_say(&faked.node, "TIME", "*2\r\n$10\r\n1700000000\r\n$1\r\n1\r\n");
-    fake_say(&faked.node, "SCRIPT LOAD", "");
+    fake_say(&faked.node, "SCRIPT LOAD --", "");
     faked_expect_down(STATE_SILENT, "no reply for 300 ms");
 }
 

@@ -74,7 +74,8 @@ TEST(an_unsolicited_reply_ends_the_link)
 
 TEST(a_reply_that_came_with_the_handshake_ends_the_link)
 {
-    fake_say(&faked.node, "SCRIPT LOAD", "$40\r\n" FAKE_SHA "\r\n" FREE_REPLY);
+    fake_say(&faked.node, "SCRIPT LOAD --",
+             "$40\r\n" FAKE_SHA "\r\n" FREE_REPLY);
     faked_start_link();
     faked_expect_down(STATE_GARBAGE, "nobody asked for");
 }

@@ -107,6 +107,7 @@ static const struct {
     {"INFO memory", "$44\r\nmaxmemory:1\r\nmaxmemory_policy:allkeys-random\r\n",
      STATE_EVICTS},
     {"TIME", "HTTP/1.1 200 OK\r\n", STATE_GARBAGE},
+    {FAKE_RIGHTS, "*2\r\n$4\r\n+del\r\n$0\r\n\r\n", STATE_NO_PERMISSION},
 };
 
 TEST_EACH(a_node_that_becomes_unfit_is_left, unfit)
@@ -121,7 +122,7 @@ TEST_EACH(a_node_that_becomes_unfit_is_left, unfit)
 static const struct {
     const char *command, *reply, *better;
 } passing[] = {
-    {"TIME", "", "*2\r\n$10\r\n1700000000\r\n$1\r\n1\r\n"},
+    {FAKE_RIGHTS, "", "*2\r\n$0\r\n\r\n$0\r\n\r\n"},
     {"INFO server", "-LOADING Redis is loading\r\n", SERVER(FAKE_RUN_ID)},
     {"INFO server", "-BUSY Redis is busy\r\n", SERVER(FAKE_RUN_ID)},
     {"INFO server", "-ERR max number of clients reached\r\n",
@@ -194,6 +195,45 @@ TEST(a_stopped_process_ends_nothing)
         until_confirmed(i);
     }
     ck_assert_int_eq(faked.downs, downs);
+}
+
+/* A refusal shows it, before the next probe is due. */
+TEST(a_refused_command_is_followed_by_a_probe)
+{
+    int64_t begin_us = clock_now_us();
+    fake_say(&faked.node, "EVALSHA",
+             "-NOPERM User u has no permissions to run the 'evalsha' "
+             "command\r\n");
+    faked_bring_up();
+    ck_assert_int_eq(faked_inspect(1), VOTE_PENDING);
+    fake_say(&faked.node, FAKE_RIGHTS, "*2\r\n$4\r\n+del\r\n$0\r\n\r\n");
+    faked_expect_down(STATE_NO_PERMISSION, "its user lacks +del");
+    ck_assert_int_lt(clock_now_us() - begin_us, CONFIRMED_US / 4);
+    ck_assert_int_eq(faked.votes[0], UNFIT(NO_PERMISSION));
+    faked_until_down(4);
+    ck_assert_str_eq(faked.detail, "its user lacks +del");
+    ck_assert_int_eq(faked.ups, 1); /* it stays away … */
+    fake_say(&faked.node, FAKE_RIGHTS, "*2\r\n$0\r\n\r\n$5\r\n+scan\r\n");
+    faked_until_up(2); /* … until the right is back */
+    ck_assert_str_eq(faked.lacks, "its user lacks +scan");
+}
+
+/* What is refused for another reason than a right: the node votes on. */
+TEST(a_refused_command_is_probed_rarely)
+{
+    fake_say(&faked.node, "EVALSHA", "-NOPERM what a proxy made up\r\n");
+    faked_bring_up();
+    int64_t begin_us = clock_now_us(), passed_us = 0;
+    for (int i = 1; passed_us < 3 * SLACK_US; i++) {
+        ck_assert_int_lt(i, FAKED_REPLIES_MAX);
+        ck_assert_int_eq(faked_inspect((uint64_t)i), VOTE_PENDING);
+        turns_until_count(faked.loop, &faked.replies, i);
+        usleep(1000);
+        passed_us = clock_now_us() - begin_us;
+    }
+    ck_assert_int_ge(faked.confirmed, 2);
+    ck_assert_int_le(faked.node.accepted, 2 + passed_us / SLACK_US);
+    ck_assert_int_eq(faked.downs, 0);
 }
 
 TEST(a_link_is_freed_while_it_is_probed)

@@ -504,6 +504,8 @@ static const struct {
     {"NOPERM No permissions to access a key", UNFIT(NO_PERMISSION)},
     {"ERR ACL failure in script: User x has no permissions",
      UNFIT(NO_PERMISSION)},
+    {"ERR unknown command 'EVALSHA', with args", UNFIT(NO_PERMISSION)},
+    {"ERR Unknown Redis command called from script", UNFIT(NO_PERMISSION)},
     {"NOAUTH Authentication required.", UNFIT(NO_PERMISSION)},
     {"WRONGPASS invalid username-password pair", UNFIT(NO_PERMISSION)},
     {"DENIED Redis is running in protected mode", UNFIT(NO_PERMISSION)},
@@ -526,4 +528,17 @@ TEST_EACH(errors_have_names, errors)
                      errors[_i].ballot);
     struct call_reply reply = script_decode(CALL_EXTEND, NOW, &field, 1);
     ck_assert_int_eq(ballot_of_reply(&reply), errors[_i].ballot);
+}
+
+/* A node may repeat what it was asked: tokens are no words of its own. */
+TEST(words_of_an_error_are_without_arguments)
+{
+    struct script_field field = {
+        SCRIPT_FIELD_ERROR, 0,
+        span_of("ERR unknown command 'X', with args beginning with: 's3cret'")};
+    struct call_reply reply = script_decode(CALL_LOOK, NOW, &field, 1);
+    ck_assert(span_is(reply.words, "ERR unknown command 'X'"));
+    field.string = span_of("ERR no");
+    reply = script_decode(CALL_LOOK, NOW, &field, 1);
+    ck_assert(span_is(reply.words, "ERR no"));
 }

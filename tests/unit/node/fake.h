@@ -17,6 +17,9 @@ enum { FAKE_RULES_MAX = 8, FAKE_BUFFER = 256 * 1024, FAKE_PEERS_MAX = 4 };
  */
 #define EACH "&"
 
+/* Stands for the EVALSHA that asks for rights. */
+#define FAKE_RIGHTS "rights"
+
 struct fake_rule {
     const char *begin;
     const char *reply;

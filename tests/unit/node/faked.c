@@ -22,6 +22,7 @@ static void on_up(struct engine *engine, int node,
     ck_assert_int_eq(node, NODE);
     faked.facts = *facts;
     snprintf(faked.run_id, sizeof faked.run_id, "%s", facts->run_id);
+    snprintf(faked.lacks, sizeof faked.lacks, "%s", facts->lacks);
     faked.ups++;
 }
 
@@ -74,7 +75,8 @@ void faked_start_link(void)
     const struct line_setup setup = {.loop = faked.loop,
                                      .config = &faked.config,
                                      .trust = faked.trust,
-                                     .silence_us = faked.silence_us};
+                                     .silence_us = faked.silence_us,
+                                     .prefix = "p:"};
     faked.link = link_new(NODE, &setup, "p:", &events);
     ck_assert_ptr_nonnull(faked.link);
     loop_set_stage(faked.loop, LOOP_FLUSH, flush, NULL);

@@ -23,8 +23,9 @@ struct faked {
     /* of the last up or confirmed; its run_id is gone */
     struct node_facts facts;
     char run_id[64];
+    char lacks[NODE_DETAIL_MAX];
     enum node_state reason; /* of the last down */
-    char detail[200];
+    char detail[NODE_DETAIL_MAX];
     int replies_at_down;
     int votes[FAKED_REPLIES_MAX];
     uint64_t tags[FAKED_REPLIES_MAX];

@@ -13,6 +13,13 @@ enum { SILENCE_US = 2000000, DEADLINE_US = 5000000, RUN_ID_DIGITS = 40 };
 
 struct live live;
 
+static void note_facts(const struct node_facts *facts)
+{
+    live.is_durable = facts->is_durable;
+    PRINT_TO(live.not_durable, "%s", facts->not_durable);
+    PRINT_TO(live.lacks, "%s", facts->lacks);
+}
+
 static void on_up(struct engine *engine, int node,
                   const struct node_facts *facts)
 {
@@ -20,7 +27,7 @@ static void on_up(struct engine *engine, int node,
     ck_assert_uint_eq(strlen(facts->run_id), RUN_ID_DIGITS);
     ck_assert_int_le(facts->sent_us, facts->received_us);
     live.clock_offset_us = facts->node_now_us - facts->received_us;
-    live.is_durable = facts->is_durable;
+    note_facts(facts);
     live.ups++;
 }
 
@@ -28,7 +35,7 @@ static void on_confirmed(struct engine *engine, int node,
                          const struct node_facts *facts)
 {
     (void)engine, (void)node;
-    live.is_durable = facts->is_durable;
+    note_facts(facts);
     live.confirmed++;
 }
 
@@ -79,8 +86,11 @@ void live_reconnect(void)
 {
     static const struct link_events events = {on_up, on_confirmed, on_down,
                                               on_reply, NULL};
-    const struct line_setup setup = {
-        .loop = live.loop, .config = &live.config, .silence_us = SILENCE_US};
+    const struct line_setup setup = {.loop = live.loop,
+                                     .config = &live.config,
+                                     .silence_us = SILENCE_US,
+                                     .prefix =
+                                         live.asks_for_rights ? "p:" : NULL};
     link_free(live.link);
     live.link = link_new(0, &setup, "p:", &events);
     ck_assert_ptr_nonnull(live.link);

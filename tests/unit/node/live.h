@@ -33,7 +33,9 @@ struct live {
     bool is_durable;         /* of the last up or confirmed */
     int64_t clock_offset_us; /* node's clock minus ours */
     enum node_state reason;  /* of the last down */
-    char detail[200];
+    char detail[NODE_DETAIL_MAX];
+    bool asks_for_rights; /* set it before live_reconnect */
+    char not_durable[NODE_DETAIL_MAX], lacks[NODE_DETAIL_MAX];
     struct call_reply reply;        /* the last */
     char token[VALUE_MAX + 1];      /* its value … */
     const char *value;              /* … or its name, as in tokens.h */
