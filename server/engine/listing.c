@@ -385,6 +385,13 @@ void listings_on_reply(struct listings *listings, uint64_t tag,
     struct listing *it = listing_find(listings, tag);
     if (it == NULL || !is_scanning(it))
         return; /* too late */
+    if (reply->state == STATE_NO_SCRIPT && !it->is_repeated) {
+        enum list_outcome outcome = send_scan(it);
+        it->is_repeated = true;
+        if (outcome == LIST_PENDING)
+            return;
+    }
+    it->is_repeated = false;
     if (reply->vote == VOTE_KEY_REFUSED) {
         fail(it, LIST_REFUSED);
     } else if (reply->vote != VOTE_DONE) {

@@ -36,6 +36,7 @@ struct listing {
     struct engine_list wish; /* its prefix is in the text below */
     char prefix[RESOURCE_MAX];
     int64_t deadline_us; /* of the scan */
+    bool is_repeated;    /* the node had lost our script, and was asked again */
     uint16_t earlier;    /* bit per node: scanned before this one */
     struct list_cursor cursor;
     struct engine_page page;

@@ -269,6 +269,7 @@ static void survey_begin(struct permits *permits, struct pool *pool,
         survey_look(&pool->survey, asking->limit, asking->wanted,
                     asking->only_repeats || asking->losses > 0);
     pool->surveys++;
+    pool->repeated = 0;
     pool->is_surveyed = true;
     pool->survey_us = environment_now(permits->env);
     pool->deadline_us =
@@ -603,12 +604,38 @@ static void on_tried(struct ticket *ticket)
     permits_run(it->permits, it->pool);
 }
 
+/*
+ * A node that had lost our script did nothing: it is asked the same once more.
+ * False: it was, or cannot be asked.
+ */
+static bool survey_repeat(struct permits *permits, struct pool *pool, int node)
+{
+    struct call call = {.kind = CALL_SLOTS,
+                        .resource = pool->prefix,
+                        .count = pool->survey.count};
+    const struct permit *it = TAILQ_FIRST(&pool->queue);
+    if (pool->repeated & nodeset_of(node))
+        return false;
+    while (it != NULL && slots_handle(it, 0) != pool->asking)
+        it = TAILQ_NEXT(it, link);
+    if (pool->asking != 0 && it == NULL)
+        return false; /* its client has left */
+    if (it != NULL)
+        call.key_hash = it->ticket.key_hash;
+    pool->repeated |= nodeset_of(node);
+    return nodes_send(permits->nodes, node, &call, pool->deadline_us,
+                      slots_handle(pool, tag_bits(TAG_SLOTS, pool->surveys)))
+               .vote == VOTE_PENDING;
+}
+
 void permits_on_reply(struct permits *permits, int node, uint64_t tag,
                       const struct call_reply *reply)
 {
     struct pool *pool = slots_find(&permits->pools.slots, tag);
     if (pool == NULL || !pool->is_surveyed ||
         tag_bits(TAG_SLOTS, pool->surveys) != slots_user_bits(tag))
+        return;
+    if (reply->state == STATE_NO_SCRIPT && survey_repeat(permits, pool, node))
         return;
     survey_note_reply(&pool->survey, node, reply);
     if (survey_end(permits, pool))

@@ -152,6 +152,8 @@ struct pool {
     struct survey survey;
     bool is_surveyed;       /* it is open */
     unsigned surveys;       /* number of the latest */
+    uint16_t repeated;      /* bit per node: had lost our script, and was asked
+                               once more */
     struct line *line;      /* that it stands in for the next; NULL: none */
     struct line *payer;     /* for the latest survey */
     TAILQ_ENTRY(pool) turn; /* in its line */

@@ -540,16 +540,33 @@ bool attempt_make_repeat(struct attempt *attempt)
     return true;
 }
 
+/* What a forced release found is more than one call, and its releases ask again
+ * by themselves. */
+static bool is_one_call(const struct attempt *attempt)
+{
+    return attempt->forced == NULL || !attempt->forced->is_releasing;
+}
+
+bool attempt_repeat(struct attempt *attempt, int node,
+                    const struct call_reply *reply)
+{
+    struct round_vote *vote = &attempt->round.votes[node];
+    if (reply->state != STATE_NO_SCRIPT || vote->vote != VOTE_PENDING ||
+        vote->is_repeated || !is_one_call(attempt))
+        return false;
+    struct call call = make_call(attempt);
+    vote->is_repeated = true;
+    send_to(attempt, node, &call);
+    return true;
+}
+
 void attempt_note_reply(struct attempt *attempt, int node,
                         const struct call_reply *reply)
 {
     struct round_vote *vote = &attempt->round.votes[node];
-    /* What a forced release found is more than one call, and its releases ask
-       again by themselves. */
-    bool is_one_call =
-        attempt->forced == NULL || !attempt->forced->is_releasing;
     if (reply->vote == VOTE_NOT_ADMITTED && vote->vote == VOTE_PENDING &&
-        is_one_call && status_is_looked_at(attempt->means->nodes, node)) {
+        is_one_call(attempt) &&
+        status_is_looked_at(attempt->means->nodes, node)) {
         vote->is_refused = true;
         return;
     }

@@ -204,6 +204,14 @@ void attempt_wait_on(struct attempt *attempt);
 bool attempt_make_repeat(struct attempt *attempt);
 
 /*
+ * For a round that is not decided. True: the node had lost our script, so the
+ * call changed nothing; it was sent once more, behind the script. Like a call
+ * that was long on its way, it has the round's deadline.
+ */
+bool attempt_repeat(struct attempt *attempt, int node,
+                    const struct call_reply *reply);
+
+/*
  * As round_note_reply. But a node whose admission has just changed refuses
  * calls that were sent before. If its admission is being read, the vote stays
  * pending, and the node is asked again.

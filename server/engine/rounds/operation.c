@@ -387,7 +387,9 @@ void operation_on_reply(struct operations *operations, int node, uint64_t tag,
     if (it == NULL || tag_bits(TAG_OPERATION, (unsigned)it->attempt.number) !=
                           slots_user_bits(tag)) /* of an earlier attempt */
         return;
-    attempt_note_reply(&it->attempt, node, reply);
+    if (it->state != OPERATION_ROUND ||
+        !attempt_repeat(&it->attempt, node, reply))
+        attempt_note_reply(&it->attempt, node, reply);
     go_on(it);
 }
 

@@ -121,6 +121,7 @@ bool releases_ask(struct releases *releases, struct release_ask *ask)
         ask->ballots[i] = ballot;
     }
     it->operation = ask->operation;
+    it->tombstone_ms = ask->tombstone_ms;
     it->owed = it->asked = ask->scope.nodes;
     it->in_time_us = ask->scope.in_time_us;
     it->set_ends_us = round->deadline_us + widest_us;
@@ -220,6 +221,21 @@ static void go_on(struct releases *releases, struct release *it, int64_t now_us)
         forget(releases, it);
 }
 
+/*
+ * A node that had lost our script did nothing: the same asking is sent once
+ * more. False: it was, or cannot be sent.
+ */
+static bool repeat(struct releases *releases, struct release *it, int node)
+{
+    struct call call = fence_call(CALL_RELEASE, texts_first(&it->texts),
+                                  texts_second(&it->texts));
+    if (it->operation == 0 || (it->repeated & nodeset_of(node)) != 0)
+        return false;
+    it->repeated |= nodeset_of(node);
+    call.tombstone_ms = it->tombstone_ms;
+    return send_to(releases, node, &call, it).vote == VOTE_PENDING;
+}
+
 uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
                            const struct call_reply *reply, int64_t received_us)
 {
@@ -235,6 +251,8 @@ uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
     assert(it->in_flight & nodeset_of(node));
     uint64_t operation = it->is_again ? 0 : it->operation;
     it->in_flight &= (uint16_t)~nodeset_of(node);
+    if (reply->state == STATE_NO_SCRIPT && repeat(releases, it, node))
+        return 0;
     if (vote_ends_release(reply->vote)) {
         if (it->operation != 0)
             judge(releases, it, node, reply, received_us);

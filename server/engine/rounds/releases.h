@@ -33,11 +33,14 @@ struct release {
     uint16_t owed;      /* bit per node: has not answered this asking */
     uint16_t in_flight; /* bit per node: sent, reply outstanding */
     /* of a client's release: */
-    uint16_t asked;   /* bit per node: so far */
-    uint16_t deleted; /* bit per node: had the key, by the first asking */
-    uint16_t in_time; /* bit per node: answered by in_time_us */
-    uint16_t again;   /* bit per node: may have the key later */
-    bool is_again;    /* not the first asking */
+    uint16_t asked;    /* bit per node: so far */
+    uint16_t deleted;  /* bit per node: had the key, by the first asking */
+    uint16_t in_time;  /* bit per node: answered by in_time_us */
+    uint16_t again;    /* bit per node: may have the key later */
+    bool is_again;     /* not the first asking */
+    uint16_t repeated; /* bit per node: had lost our script, and was sent the
+                          call once more */
+    int64_t tombstone_ms;
     int64_t in_time_us;
     int64_t set_ends_us; /* from then on neither an acquire can set the key,
                             nor a repair that found it before this asking */

@@ -40,6 +40,7 @@ struct round_vote {
     bool is_broken;        /* the connection broke after that */
     bool is_kept;          /* acquire: a key set there is not released */
     bool is_refused;       /* its admission is being read: asked again then */
+    bool is_repeated;      /* it had lost our script, and was asked again */
     uint32_t life;         /* of the node, when it was sent */
     int64_t pttl_ms;       /* held: -1 no TTL */
     int64_t holders;       /* held: of a shared lock; 0: it is none */
