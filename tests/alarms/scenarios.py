@@ -84,6 +84,10 @@ SCENARIOS: dict[str, tuple[Series, Series]] = {
         # it keeps the memory from before a restart
         of_node("redlockd_node_quarantine_seconds", "0x4 66 51 36") |
         of_node("redlockd_node_restarted", "0x4 1 1 1")),
+    "RedlockdNodeNotDurable": (
+        on_both("redlockd_node_durable", "1x4 0x21", "1x200", 'node="n:1"'),
+        on_both("redlockd_node_durable", "1x4 0x10 1x11", "1x200",
+                'node="n:1"')),
     "RedlockdNodeFlaps": (voting("1 0 1 0 1 0 1 0 1"), voting("1 0 1 0 1x20")),
     "RedlockdNodeClockStepped": (
         of_node("redlockd_node_clock_steps_total", "0x4 1x10"),
