@@ -363,3 +363,32 @@ TEST(a_node_that_was_never_reached_is_told_by_the_log)
         1); /* the last of not_voting */
     world_stop(&world);
 }
+
+/* ---- before the start ---------------------------------------------------- */
+
+TEST(a_plan_names_all_that_is_missing)
+{
+    char nodes[256], *output;
+
+    world_start_nodes(&world, 3);
+    node_do(&world.nodes[0], "ACL SETUSER default -del -pexpire resetkeys");
+    node_do(&world.nodes[1], "ACL SETUSER default -scan resetchannels");
+    node_do(&world.nodes[2], "CONFIG SET appendfsync everysec");
+    PRINT_TO(nodes, "127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d",
+             world.nodes[0].port, world.nodes[1].port, world.nodes[2].port);
+    char *argv[] = {(char *)harness_binary(), "--plan", "--nodes", nodes, NULL};
+    (void)harness_run(argv, NULL, &output);
+    ck_assert_has(output,
+                  textf("node 127.0.0.1:%d: may not vote (its user lacks "
+                        "+pexpire +del ~*); does not vote\n",
+                        world.nodes[0].port));
+    ck_assert_has(output, textf("note: 127.0.0.1:%d: not durable: the user "
+                                "default, ",
+                                world.nodes[1].port));
+    ck_assert_has(output, "; its user lacks +scan &redlockd:released:*\n");
+    ck_assert_has(output, textf("note: 127.0.0.1:%d: not durable: appendfsync "
+                                "is everysec\n",
+                                world.nodes[2].port));
+    free(output);
+    world_stop(&world);
+}

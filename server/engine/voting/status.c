@@ -118,25 +118,20 @@ static void describe_voting(const struct node *node,
  * It has never voted, as far as it and this server know. A first start would
  * admit all nodes at once if all were durable.
  */
-static void describe_new(const struct nodes *nodes, int node, int64_t left_us,
+static void describe_new(const struct admission *admission, int64_t left_us,
                          char detail[NODE_DETAIL_MAX])
 {
-    const struct admission *admission = &nodes->admission;
-    const char *why = nodes->node[node].not_durable;
     bool is_first = !eligibility_is_established(admission);
     snprintf(detail, NODE_DETAIL_MAX, "%s; votes in %d s",
              is_first ? "is new" : "is new, or has lost its data",
              (int)divide_up(left_us, US_PER_S));
-    if (why[0] != '\0')
-        add_to(detail, "; not durable: %s", why);
     if (is_first && admission->settings.first_start == FIRST_START_AUTO)
-        add_to(detail, "; only new nodes that are all durable vote at once");
+        add_to(detail, ", as only new nodes that are all durable vote at once");
 }
 
-static void describe_admission(const struct nodes *nodes, int node,
+static void describe_admission(const struct admission *admission, int node,
                                int64_t now_us, char detail[NODE_DETAIL_MAX])
 {
-    const struct admission *admission = &nodes->admission;
     const struct admission_node *it = &admission->node[node];
     enum node_state refusal = admission_refusal(admission, node);
     int64_t left_us = eligibility_remaining_us(admission, node, now_us);
@@ -192,7 +187,7 @@ static void describe_admission(const struct nodes *nodes, int node,
                  "nodes confirm its memory",
                  (int)divide_up(left_us, US_PER_S));
     else if (left_us > 0 && it->is_only_marked && !it->has_voted)
-        describe_new(nodes, node, left_us, detail);
+        describe_new(admission, left_us, detail);
     else if (left_us > 0)
         snprintf(detail, NODE_DETAIL_MAX,
                  "may have forgotten locks; votes again in %d s",
@@ -254,7 +249,7 @@ void status_describe(const struct nodes *nodes, int node, int64_t now_us,
     case STATE_WAITING:
     case STATE_QUARANTINED:
     case STATE_ADMITTING:
-        describe_admission(nodes, node, now_us, detail);
+        describe_admission(&nodes->admission, node, now_us, detail);
         break;
     default:
         describe_clock(nodes, node, now_us, shown, detail);
@@ -263,6 +258,9 @@ void status_describe(const struct nodes *nodes, int node, int64_t now_us,
         it->lost_by_us != 0)
         add_to(detail, " (its clock stepped by %lld ms)",
                (long long)(it->lost_by_us / 1000));
+    if (shown == STATE_QUARANTINED && it->not_durable[0] != '\0' &&
+        eligibility_remaining_us(&nodes->admission, node, now_us) > 0)
+        add_to(detail, "; not durable: %s", it->not_durable);
 }
 
 int64_t status_quorum_in_us(const struct nodes *nodes, int64_t now_us)

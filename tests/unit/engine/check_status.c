@@ -471,10 +471,10 @@ TEST(a_node_that_never_voted_is_new)
         play_answer_look(i, LOOK_MARKED, "", PLAY_MARK(1));
     }
     ck_assert_has(detail_of(0), "is new; votes in 6");
-    ck_assert_has(detail_of(0),
-                  " s; not durable: appendonly is no, appendfsync "
-                  "is everysec; only new nodes that are all "
-                  "durable vote at once");
+    ck_assert_has(
+        detail_of(0),
+        " s, as only new nodes that are all durable vote at once; not "
+        "durable: appendonly is no, appendfsync is everysec");
 }
 
 TEST(a_node_that_votes_tells_what_it_lacks)
@@ -515,4 +515,17 @@ TEST(a_node_that_was_never_reached_has_an_age)
     engine_view_node(play.engine, 0, &view);
     ck_assert_str_eq(view.state, "connecting");
     ck_assert_int_eq(play.now_us - view.since_us, 2 * SECOND);
+}
+
+/* A restart costs it what it costs no durable one. */
+TEST(a_node_that_waits_tells_why_it_is_not_durable)
+{
+    struct node_facts facts = play_facts(0);
+    facts.is_durable = false;
+    facts.not_durable = "appendfsync is everysec";
+    play_node_down(0);
+    engine_on_node_up(play.engine, 0, &facts);
+    play_answer_look(0, LOOK_CREATED, play_admission(0, true), PLAY_MARK(2));
+    ck_assert_has(detail_of(0), "was restarted; votes again in ");
+    ck_assert_has(detail_of(0), "; not durable: appendfsync is everysec");
 }
