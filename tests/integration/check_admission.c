@@ -96,7 +96,7 @@ TEST(story_28_five_nodes_that_forgot_are_no_first_start)
     const struct answer *refused = answer_expect(
         lock_acquire(&world.servers[0], "early", 900, &lock), 503, "no_quorum");
     ck_assert_has(answer_text(refused, "detail"), "a quorum is expected in");
-    ck_assert_has(refused->body, "votes again in");
+    ck_assert_has(refused->body, "has lost its data; votes in");
     /* too late for the operator's word: the nodes carry marks */
     world_start_server(&world, 1, SMALL "--first-start yes");
     WAIT_UNTIL(SOON_MS, http_probe(&world.servers[1], "/livez") == 200);

@@ -330,10 +330,10 @@ TEST(new_nodes_that_are_not_durable_are_told_why_they_wait)
     node_do(&world.nodes[2], "ACL SETUSER default -config|get");
     world_start_server(&world, 0, "");
     WAIT_UNTIL(TOLD_MS, http_probe(&world.servers[0], "/livez") == 200);
-    wait_told(0, "quarantined: is new; ", "not durable: appendonly is no");
-    wait_told(1, "quarantined: is new; ",
+    wait_told(0, "quarantined: is new, ", "not durable: appendonly is no");
+    wait_told(1, "quarantined: is new, ",
               "only new nodes that are all durable");
-    wait_told(2, "quarantined: is new; ",
+    wait_told(2, "quarantined: is new, ",
               "not durable: CONFIG GET is refused: "
               "NOPERM ");
     world_stop(&world);

@@ -122,8 +122,8 @@ static void describe_new(const struct admission *admission, int64_t left_us,
                          char detail[NODE_DETAIL_MAX])
 {
     bool is_first = !eligibility_is_established(admission);
-    snprintf(detail, NODE_DETAIL_MAX, "%s; votes in %d s",
-             is_first ? "is new" : "is new, or has lost its data",
+    snprintf(detail, NODE_DETAIL_MAX,
+             "is new, or has lost its data; votes in %d s",
              (int)divide_up(left_us, US_PER_S));
     if (is_first && admission->settings.first_start == FIRST_START_AUTO)
         add_to(detail, ", as only new nodes that are all durable vote at once");

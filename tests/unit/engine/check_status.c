@@ -470,7 +470,7 @@ TEST(a_node_that_never_voted_is_new)
         engine_on_node_up(play.engine, i, &facts);
         play_answer_look(i, LOOK_MARKED, "", PLAY_MARK(1));
     }
-    ck_assert_has(detail_of(0), "is new; votes in 6");
+    ck_assert_has(detail_of(0), "is new, or has lost its data; votes in 6");
     ck_assert_has(
         detail_of(0),
         " s, as only new nodes that are all durable vote at once; not "
