@@ -19,7 +19,7 @@
  *   spread     a second after it was granted, or extended for longest, or four
  *              node timeouts, a lock is on each node that voted for its server
  *              all the time, unless something else is there, or was there for
- *              some of the second half
+ *              some of the second half, or the lock ends within a node timeout
  *   capacity   no more permits of a pool are believed in than the greatest
  *              limit in use; each is of as many slots as were asked for, all
  *              below the limit. Not claimed where exclusion is not

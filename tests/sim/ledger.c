@@ -764,6 +764,14 @@ void ledger_on_half_spread(struct world *world, struct client *client)
             taken_us(world, met_by(world, client->extended_by, i), client);
 }
 
+/* Nothing is created that ends before two more looks. */
+static bool ends_soon(const struct world *world, const struct client *client)
+{
+    int64_t left_us = client->believes_until_us - world->now_us;
+    const struct simserver *server = &world->servers[client->extended_by];
+    return left_us <= server->options.node_timeout_us;
+}
+
 void ledger_on_spread(struct world *world, const struct client *client)
 {
     struct ledger *ledger = &world->clients->ledger;
@@ -771,7 +779,7 @@ void ledger_on_spread(struct world *world, const struct client *client)
     int64_t since_us = client->extended_us;
     int nodes = server_nodes(world, by);
     bool is_on_all = true;
-    if (!client_believes(world, client) || !ledger->claims_clocks ||
+    if (ends_soon(world, client) || !ledger->claims_clocks ||
         client->is_shared != client->was_shared || /* another server's … */
         may_be_replaced(world, client) ||          /* … as well */
         world->servers[by].engine == NULL ||

@@ -38,6 +38,12 @@ static void pause_some(struct world *world, int count)
                      PAUSE_US);
 }
 
+/* Nodes may still have what was released: a fill of another server's. */
+static void run_until_tidy(struct world *world)
+{
+    world_run(world, LATER_US + 2 * world->node_timeout_us);
+}
+
 static void choose(struct client *client, int resource, bool is_shared)
 {
     client_choose(client, resource);
@@ -153,7 +159,7 @@ void visits_check_forced(struct world *world, int resource)
                                  OUTCOME_EXTENDED);
     world_run(world, world_random(world, 2 * PAUSE_US));
     bool is_forced = is_shared && force_all(world, resource);
-    world_run(world, LATER_US + 2 * world->node_timeout_us);
+    run_until_tidy(world);
     for (int i = 0; i < SIM_MACHINES && is_forced; i++)
         if (simnode_key(&world->machines[i].memory, resource,
                         machine_clock(&world->machines[i], world->now_us)) !=
@@ -216,6 +222,7 @@ void visits_check_later(struct world *world, int resource)
     struct client *other = &world->clients->client[1];
     choose(one, resource, true);
     choose(other, resource, true);
+    run_until_tidy(world);
     if (!lasts(world) || !endings_ask(world, one, ASK_ACQUIRE,
                                       any_server(world), OUTCOME_GRANTED))
         return;
@@ -260,7 +267,7 @@ void visits_check_crowd(struct world *world, int resource)
     int most = world->readers_max;
     if (!lasts(world) || most >= SIM_CLIENTS)
         return;
-    world_run(world, LATER_US); /* nodes may still have what was released */
+    run_until_tidy(world);
     for (int i = 0; i < most; i++)
         join(world, i, resource, OUTCOME_GRANTED);
     world_run(world, LATER_US); /* all nodes have all of them */

@@ -176,7 +176,6 @@ TEST(a_lock_that_is_gone_by_then_is_not_created)
     expect_nothing_for(20 * TICK_US);
 }
 
-/* A server that stood still between two looks begins again. */
 /* Else it could be over before a server that extended it for longer looks, and
  * would leave that one its tombstone only. */
 TEST_RANGE(what_ends_soon_is_not_created, 0, 2)
@@ -189,6 +188,7 @@ TEST_RANGE(what_ends_soon_is_not_created, 0, 2)
     ck_assert_int_eq(play_count(CALL_REPAIR), _i == 0 ? 0 : 2);
 }
 
+/* A server that stood still between two looks begins again. */
 TEST(a_second_look_that_is_late_is_a_first_one)
 {
     extend_for(TTL_MS);
