@@ -833,17 +833,20 @@ void ledger_on_told(struct world *world, struct client *client,
 /* ---- what the nodes do -------------------------------------------------- */
 
 /* A lock that becomes a shared one while those are released by force is one of
- * them, although its holder believes in it until it reads that. */
+ * them, although its holder has not read yet that it is shared. */
 static void check_deleted(struct world *world, const struct message *message)
 {
     const struct simcall *call = &message->call;
     for (int i = 0; i < SIM_CLIENTS; i++) {
-        const struct client *client = &world->clients->client[i];
-        if (client_has_resource(client, call->resource) &&
-            client_believes(world, client) &&
-            token_is_same((struct span){client->token, client->token_len},
-                          call->call.token) &&
-            !ledger_is_forced(world, client, client->granted_us))
+        struct client *client = &world->clients->client[i];
+        if (!client_has_resource(client, call->resource) ||
+            !client_believes(world, client) ||
+            !token_is_same((struct span){client->token, client->token_len},
+                           call->call.token))
+            continue;
+        if (ledger_is_forced(world, client, client->granted_us))
+            client->believes_until_us = 0;
+        else
             violated(world, "own", client);
     }
 }
