@@ -254,6 +254,16 @@ READERS = [
         SHARE, "            else\n                other = old\n",
         "            elseif old > number then\n"
         "                other = old\n")]),
+    Defect("own try that is undone in the place of a reader", "sim", "kept", [
+        Edit("tests/lib/node/simshared.c",
+             "        earlier->token_len = 0;\n"
+             "        answer->reply.was_free = false;\n",
+             "        bool is_ours = is_own(earlier, ask);\n"
+             "        earlier->token_len = 0;\n"
+             "        answer->reply.was_free &= is_ours;\n")], seed=701258),
+    Defect("own try that is told as replacing nothing", "differ", "batch", [
+        Edit(SHARE, "                is_repeated = true\n",
+             "                is_repeated = is_repeated or old <= seen\n")]),
     Defect("two readers with one key", "sim", "same", [Edit(
         "tests/lib/node/simshared.c",
         "    return call->call.kind == CALL_REPEAT &&\n",

@@ -46,10 +46,12 @@ SPREADING = [
         "        string.sub(ARGV[b], 1, 16) .. '.' .. "
         "string.sub(ARGV[b], 18)\n",
         "        ARGV[b]\n")]),
-    Defect("spread behind a forced release", "sim", "exclusion", [Edit(
-        "server/engine/rounds/attempt.c",
-        "            attempt->forced != NULL\n                ? spreads_",
-        "            attempt == NULL\n                ? spreads_")], seed=5162),
+    Defect("spread behind a forced release", "unit",
+           "what_has_the_number_is_released_everywhere", [Edit(
+               "server/engine/rounds/attempt.c",
+               "            attempt->forced != NULL\n                ? spreads_",
+               "            attempt == NULL\n                ? spreads_")],
+           tests="force"),
     Defect("forced release without tombstone", "differ", "batch", [Edit(
         "server/node/scripts/tombstone.lua",
         "        redis.pcall('HSET', tombstone, 'until', '')\n", "")]),

@@ -15,7 +15,8 @@
 -- An acquire replaces nobody. A repeat replaces what is left of an earlier try of
 -- its own request, too, which begins as its token does behind the number: where
 -- such a try had replaced a reader, it was not undone, and nobody else would
--- release it.
+-- release it. So the answer is R then, too: the try may stand in the place of a
+-- reader whose client still relies on it, which this node cannot tell.
 --
 -- A repeat does not join another reader with its key. That one belongs to another
 -- request, which is under way as well, or to a repeat that is later than this one:
