@@ -260,7 +260,7 @@ READERS = [
              "        answer->reply.was_free = false;\n",
              "        bool is_ours = is_own(earlier, ask);\n"
              "        earlier->token_len = 0;\n"
-             "        answer->reply.was_free &= is_ours;\n")], seed=701258),
+             "        answer->reply.was_free &= is_ours;\n")], seed=702048),
     Defect("own try that is told as replacing nothing", "differ", "batch", [
         Edit(SHARE, "                is_repeated = true\n",
              "                is_repeated = is_repeated or old <= seen\n")]),
