@@ -27,7 +27,8 @@ if OLD:
     OURS["old, Node"] = _ours(OLD)
 PEERS = {"node-redis": ["env", "NODE_PATH=/usr/share/nodejs", "node",
                         FROM / "redlock.mjs"]}
-HELD = {"ours, Node": _ours("api/clients/node", "held")}
+HELD = {"ours, Node": [*_ours("api/clients/node", "held"), "{locks}", "{ttl_ms}",
+                       "{seconds}", "{url}"]}
 NOTE = ("node-redis: Redlock over node-redis as node-redlock does it; node-redlock "
         "itself is not in Debian.")
 # beside whom a side is to be looked at
