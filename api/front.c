@@ -119,7 +119,8 @@ static enum MHD_Result send_answer(struct front *front, struct exchange *it,
     it->connection.answered_run = front->run;
     accesslog_note(&front->accesslog, &it->request, response, now_us);
     /* a grant stays open until it is written */
-    connection_answer(&it->connection, exchange_has_grant(it), now_us);
+    connection_answer(&it->connection,
+                      exchange_has_grant(it) ? response->body_len : 0, now_us);
     return MHD_YES;
 }
 

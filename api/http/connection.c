@@ -459,22 +459,22 @@ int64_t connection_written_bytes(int fd)
     return (int64_t)(sent + info.tcpi_notsent_bytes);
 }
 
-void connection_answer(struct connection *it, bool is_proof_due, int64_t now_us)
+void connection_answer(struct connection *it, size_t proof_len, int64_t now_us)
 {
     it->state = CONNECTION_ANSWERED;
-    it->is_proof_due = is_proof_due;
+    it->proof_len = proof_len;
     deadline_answer(&it->deadline, now_us);
-    if (is_proof_due)
+    if (proof_len > 0)
         it->written_before = connection_written_bytes(it->deadline.fd);
 }
 
 bool connection_may_have_answer(const struct connection *it)
 {
-    if (it->state != CONNECTION_ANSWERED || !it->is_proof_due)
+    if (it->state != CONNECTION_ANSWERED || it->proof_len == 0)
         return false;
     int64_t written = connection_written_bytes(it->deadline.fd);
     return it->written_before < 0 || written < 0 ||
-           written > it->written_before;
+           written - it->written_before > (int64_t)it->proof_len;
 }
 
 void connection_end(struct connection *it, bool is_written)

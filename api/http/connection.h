@@ -197,7 +197,8 @@ struct connection {
     bool is_held;  /* while it waits; the library knows no better. front.c */
     int looks;     /* how often the library asked in vain since then */
     uint32_t answered_run;  /* of the library; front.c */
-    bool is_proof_due;      /* it must be known whether the answer came */
+    size_t proof_len;       /* of an answer of which it must be known whether it
+                               came: its body; 0: of none */
     int64_t written_before; /* bytes on the socket before it */
     char peer[PEER_MAX];    /* its address */
     char *body;
@@ -286,15 +287,14 @@ void connection_delay(struct connection *it, int64_t now_us);
 void connection_settle(struct connection *it);
 
 /*
- * The answer is on its way. is_proof_due: connection_may_have_answer is going
- * to be asked.
+ * The answer is on its way. proof_len: the bytes of its body, if
+ * connection_may_have_answer is going to be asked; otherwise 0.
  */
-void connection_answer(struct connection *it, bool is_proof_due,
-                       int64_t now_us);
+void connection_answer(struct connection *it, size_t proof_len, int64_t now_us);
 
 /*
- * Whether something of such an answer was written: the client may have it. True
- * as well if the kernel does not tell.
+ * Whether such an answer was written whole, or all but a part of its head: the
+ * client may have it. True as well if the kernel does not tell.
  */
 bool connection_may_have_answer(const struct connection *it);
 

@@ -9,6 +9,7 @@
 #include "../../../api/http/connection.h"
 #include "../../../server/base/clock.h"
 #include "../../lib/suite/suite.h"
+#include "../tcp.h"
 #include "pair.h"
 
 /* A request that is held · its operation runs. */
@@ -80,6 +81,32 @@ TEST(only_an_answered_grant_may_have_come)
     ck_assert(connection_may_have_answer(&pair.it->connection));
     connection_end(&pair.it->connection, true);
     ck_assert(!connection_may_have_answer(&pair.it->connection));
+}
+
+/* A large answer, of which the kernel took a part before the client reset its
+ * connection, has not come. */
+TEST(a_part_of_an_answer_is_none)
+{
+    char bytes[PAIR_ANSWER_LEN] = "";
+    struct tcp tcp = tcp_connect();
+    int fd = pair.it->connection.deadline.fd;
+    pair.it->connection.deadline.fd = tcp.server;
+    ck_assert_int_eq(send(tcp.client, "request", 7, 0), 7);
+    ck_assert_int_eq(recv(tcp.server, bytes, 7, MSG_WAITALL), 7);
+    begin(LOCK_ACQUIRE, play_acquire());
+    grant();
+    pair_answer(clock_now_us());
+    ck_assert(!connection_may_have_answer(&pair.it->connection));
+    ck_assert_int_eq(send(tcp.server, bytes, PAIR_ANSWER_LEN / 2, 0),
+                     PAIR_ANSWER_LEN / 2);
+    ck_assert(!connection_may_have_answer(&pair.it->connection));
+    ck_assert_int_eq(send(tcp.server, bytes, PAIR_ANSWER_LEN, 0),
+                     PAIR_ANSWER_LEN);
+    ck_assert(connection_may_have_answer(&pair.it->connection));
+    pair.it->connection.deadline.fd = fd;
+    close(tcp.server);
+    close(tcp.client);
+    connection_end(&pair.it->connection, true);
 }
 
 TEST(left_between_grant_and_answer_is_released)

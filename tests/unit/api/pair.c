@@ -101,6 +101,7 @@ void pair_close(void)
 
 void pair_answer(int64_t now_us)
 {
-    connection_answer(&pair.it->connection, pair.it->request.call.op != 0,
+    connection_answer(&pair.it->connection,
+                      pair.it->request.call.op != 0 ? PAIR_ANSWER_LEN : 0,
                       now_us);
 }

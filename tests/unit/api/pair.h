@@ -29,7 +29,9 @@ void pair_end(void);
 void pair_leave(void);
 void pair_await_leave(void);
 
-/* The answer to the request is on its way. */
+/* The answer to the request is on its way; behind its head come so many bytes.
+ */
+enum { PAIR_ANSWER_LEN = 1000 };
 void pair_answer(int64_t now_us);
 
 /* The connection is closed · accepted again. */
