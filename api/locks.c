@@ -412,6 +412,7 @@ static bool acquire(const struct service *service, struct http_call *call,
         .limit = (int)body->limit,
         .permits = (int)body->permits,
         .asker = access_number(service->access, call),
+        .is_tried_once = call->item > 0, /* a batch is as slow as its slowest */
         .only_repeats = call->caller->claims_late,
     };
     call->wait_ms = body->wait_ms;

@@ -136,6 +136,7 @@ engine_op engine_acquire(struct engine *engine,
                         : 0,
         .ttl_ms = acquire->ttl_ms,
         .is_shared = acquire->is_shared,
+        .is_choice = acquire->is_tried_once,
         .client = client,
     };
     /* It may not get in before a writer that waits, unless it is in. */
@@ -146,6 +147,7 @@ engine_op engine_acquire(struct engine *engine,
             &engine->permits, &request,
             &(struct permits_wish){acquire->limit, acquire->permits,
                                    acquire->asker, acquire->wait_ms,
+                                   acquire->is_tried_once,
                                    acquire->only_repeats});
     request.only_repeats =
         is_behind && acquire->wait_ms == 0 &&

@@ -82,6 +82,9 @@ struct engine_acquire {
     int permits;          /* so many of them, with a limit: 1 … NAMES_MAX */
     int asker;            /* with a limit: the number of the identity, below
                              ASKERS_MAX; the nodes' time is shared out by it */
+    bool is_tried_once;   /* others wait for its outcome: after split votes it
+                             is held or without a quorum at once, instead of
+                             pausing before another try */
     bool only_repeats;    /* with a limit, a key hash and no wait: grants only
                              what an earlier acquire with this key hash was
                              granted, or the outcome is held */

@@ -12,6 +12,10 @@ BATCHES = [
                BATCH, "        put_answer(&json, &it->items[i]);\n",
                "        put_answer(&json, &it->items[0]);\n")],
            tests="batches"),
+    Defect("an acquire in a batch that pauses", "unit",
+           "split_votes_for_a_lock_delay_nobody", [Edit(
+               "api/locks.c", "call->item > 0, /*", "false, /*")],
+           tests="batches"),
     Defect("one bad operation that fails all", "unit",
            "a_bad_operation_does_not_stop_the_others", [Edit(
                BATCH, "    if (!check_clashes(request, it, bodies, response))\n",

@@ -204,6 +204,7 @@ static engine_op acquire(struct engine *engine, struct client *client,
         .limit = client->limit,
         .permits = client->permits,
         .asker = (int)(client->key % 3),
+        .is_tried_once = client->batch != 0,
         .only_repeats = client->only_repeats,
     };
     return engine_acquire(engine, &order, client);

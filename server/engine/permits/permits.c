@@ -12,7 +12,7 @@ enum {
     RUN_MAX = 16,
     GAP_US = 2000,    /* between two surveys because of announcements … */
     GAP_SLOT_US = 20, /* … and more for each slot: they cost the nodes time */
-    LOSSES_MAX = 20,  /* of one that does not wait */
+    LOSSES_MAX = 20,  /* of one that does not wait, but may pause */
     LOSSES_AT_ONCE = 3,    /* without a pause after them */
     PAUSE_US = 1000,       /* the longest after the first loss */
     DISTRUST_US = 1000000, /* after a wrong announcement */
@@ -36,6 +36,7 @@ struct permit {
     bool has_waited;      /* it was blocked before */
     bool is_looked;       /* it knows from its key hash whether it has slots */
     bool only_repeats;    /* takes no others */
+    int losses_max;       /* of one that does not wait */
     struct slotset slots; /* that it tries, or was granted */
     enum metrics_handover woken_by;
     struct engine_result last; /* of a try or survey that decided nothing */
@@ -382,7 +383,7 @@ static void lose(struct permit *it, bool is_split, int64_t now_us)
         it->not_before_us = now_us + (int64_t)(environment_random(env) %
                                                ((uint64_t)pause_us + 1));
     }
-    if (!ticket_waits(&it->ticket) && it->losses >= LOSSES_MAX)
+    if (!ticket_waits(&it->ticket) && it->losses >= it->losses_max)
         permit_settle_held(it);
     else if (!ticket_waits(&it->ticket) || ticket_goes_on(&it->ticket, now_us))
         permit_set_timer(it);
@@ -702,6 +703,7 @@ uint64_t permits_start(struct permits *permits, const struct request *asked,
     it->asked_us = asked->asked_us;
     it->is_looked = it->ticket.key_hash.len == 0;
     it->only_repeats = wish->only_repeats;
+    it->losses_max = wish->is_tried_once ? LOSSES_AT_ONCE : LOSSES_MAX;
     it->ticket.name = it->ticket.result.resource = it->pool->name;
     uint64_t handle = ticket_handle(&it->ticket);
     if (!ticket_is_stopped(&it->ticket) &&

@@ -44,10 +44,11 @@ void permits_fini(struct permits *permits);
 /* What is asked for, beside the request, whose resource is the pool's name. */
 struct permits_wish {
     int limit;
-    int count;         /* of slots, all or none */
-    int asker;         /* as in struct engine_acquire */
-    int64_t wait_ms;   /* 0: it does not wait */
-    bool only_repeats; /* no slots but those that it has already */
+    int count;          /* of slots, all or none */
+    int asker;          /* as in struct engine_acquire */
+    int64_t wait_ms;    /* 0: it does not wait */
+    bool is_tried_once; /* as in struct engine_acquire: it does not pause */
+    bool only_repeats;  /* no slots but those that it has already */
 };
 
 /* As operation_start; it has a ticket. */

@@ -53,7 +53,8 @@ struct request {
                           now on */
     bool only_repeats; /* acquire of a shared lock with a key: in place of an
                           earlier reader, or not at all */
-    bool is_choice;    /* acquire: after split votes its owner goes on */
+    bool is_choice;    /* acquire: after split votes its owner goes on, or its
+                          outcome is due at once */
     int64_t number;    /* force: of the lock; 0: of all readers */
     int64_t asked_us; /* time of the request by the nodes' clocks; 0: unknown */
     /* acquire of a shared lock with a key: TOKEN_NONCE_BYTES with which the

@@ -197,6 +197,16 @@ TEST(a_bad_operation_does_not_stop_the_others)
                      "/operations/4");
 }
 
+/* It would pause alone. */
+TEST(split_votes_for_a_lock_delay_nobody)
+{
+    ck_assert(
+        !send_body(BATCH("{\"operation\":\"acquire\",\"resource\":\"a\"}")));
+    play_split_votes();
+    ask_expect_now(200, NULL);
+    ck_assert_int_eq(status(0), 409);
+}
+
 TEST(where_nothing_is_asked_of_the_nodes_the_answer_is_there)
 {
     ck_assert(send_body(BATCH(BAD_ID "," BAD_TOKEN)));

@@ -57,6 +57,28 @@ TEST(each_round_has_a_higher_number_than_the_one_before)
     ck_assert_int_gt(play_find(CALL_ACQUIRE, 0)->call.number, number);
 }
 
+/* Of a batch: others wait for its outcome. */
+TEST(what_is_tried_once_does_not_pause)
+{
+    const struct engine_acquire acquire = {.resource = PLAY_RESOURCE,
+                                           .owner = span_of("web-3"),
+                                           .ttl_ms = 30000,
+                                           .is_tried_once = true};
+    engine_op op = engine_acquire(play.engine, &acquire, NULL);
+    play_split_votes();
+    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
+    ck_assert_int_eq(play_count(CALL_ACQUIRE), PLAY_NODES);
+    engine_close(play.engine, op);
+    /* a number that is too low costs no pause */
+    op = engine_acquire(play.engine, &acquire, NULL);
+    for (int i = 0; i < PLAY_NODES; i++)
+        PLAY_REPLY(CALL_ACQUIRE, i, .vote = VOTE_STALE,
+                   .highest = PLAY_EPOCH_US + play.now_us + 1000000);
+    play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    engine_close(play.engine, op);
+}
+
 static engine_op inspect(void)
 {
     return engine_inspect(play.engine, PLAY_RESOURCE, NULL);
