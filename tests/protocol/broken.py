@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Shows that the transcripts notice mistakes: breaks a rule in a copy of a
+package, and its player must fail.
+
+  broken.py [PACKAGE…]      python, node, go; PYTHON is an interpreter with httptools
+
+Ends with "N passed, N failed".
+"""
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from typing import NamedTuple
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class Break(NamedTuple):
+    rule: str
+    file: str
+    line: str
+    broken: str
+
+
+class Package(NamedTuple):
+    source: str  # what is copied
+    play: list[str]  # the command, within the copy
+    breaks: list[Break]
+
+
+PACKAGES = {
+    "python": Package("api/clients/python/src", [
+        os.environ.get("PYTHON", "python3"), str(ROOT / "tests/python/main.py"),
+        "check_protocol.Transcripts.test_each"], [
+        Break("a repeat has the key of the first request", "redlockd/_talk.py",
+              "self._key, wish.members", "os.urandom(9).hex(), wish.members"),
+        Break("validity counts from before the request", "redlockd/_talk.py",
+              'granted = sent + body', 'granted = now() + body'),
+        Break("a release that may have been done is no loss",
+              "redlockd/_talk.py", "if may_be_done:", "if False:"),
+        Break("two short requests are under way at most", "redlockd/_batch.py",
+              "SLOTS = 2\n", "SLOTS = 3\n"),
+    ]),
+    "node": Package("api/clients/node/src", [
+        os.environ.get("NODE", "node"), "--test",
+        str(ROOT / "tests/node/protocol.test.mjs")], [
+        Break("a repeat has the key of the first request", "talk.js",
+              "new Acquire(wish, this.key,", "new Acquire(wish, randomUUID(),"),
+        Break("validity counts from before the request", "answer.js",
+              "const granted = sent +",
+              'const granted = require("./clock.js").now() +'),
+        Break("a release that may have been done is no loss", "talk.js",
+              "if (mayBeDone || answer.isRepeated) return;", ""),
+        Break("two short requests are under way at most", "queue.js",
+              "const SLOTS = 2;", "const SLOTS = 3;"),
+    ]),
+    "go": Package("api/clients/go", ["go", "test", "-count=1", "."], [
+        Break("a repeat has the key of the first request", "acquire.go",
+              "	t.asked = t.options.acquire(",
+              "	t.key, _ = newKey()\n	t.asked = t.options.acquire("),
+        Break("validity counts from before the request", "acquire.go",
+              "	if g := readGrant(a); g != nil && g.workUntil",
+              "	a.sent = now\n	if g := readGrant(a); g != nil && g.workUntil"),
+        Break("a release that may have been done is no loss", "extend.go",
+              "if t.mayBeDone || a.isRepeated {", "if false {"),
+        Break("two short requests are under way at most", "coalesce.go",
+              "	slots = 2\n", "	slots = 3\n"),
+    ]),
+}
+
+
+def plays(package: Package, copy: pathlib.Path) -> bool:
+    environment = {**os.environ, "PYTHONPATH": str(copy), "ROOT": str(ROOT),
+                   "PLAYED": str(copy), "TRANSCRIPTS": str(ROOT / "tests/protocol"),
+                   "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(package.play, cwd=copy, env=environment, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          check=False)
+    return done.returncode == 0
+
+
+def with_broken(package: Package, one: Break | None) -> bool:
+    """Whether the player passes."""
+    with tempfile.TemporaryDirectory(prefix="broken.") as folder:
+        copy = pathlib.Path(folder) / "copy"
+        shutil.copytree(ROOT / package.source, copy)
+        if one:
+            file = copy / one.file
+            text = file.read_text()
+            assert text.count(one.line) == 1, f"{one.file}: {one.line}"
+            file.write_text(text.replace(one.line, one.broken))
+        return plays(package, copy)
+
+
+def main(names: list[str]) -> int:
+    counts = {True: 0, False: 0}
+    for name in names or PACKAGES:
+        package = PACKAGES[name]
+        for one in [None, *package.breaks]:
+            is_right = with_broken(package, one) == (one is None)
+            counts[is_right] += 1
+            what = f"broken: {one.rule}" if one else "as it is"
+            print("ok   " if is_right else "FAIL ", name, what, flush=True)
+    print(f"{counts[True]} passed, {counts[False]} failed")
+    return 1 if counts[False] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
