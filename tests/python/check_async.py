@@ -272,6 +272,20 @@ class Cancel(Case):
                 await task
             self.assertEqual(len(fake.of("DELETE")), 1)
 
+    async def test_what_may_have_been_granted_is_released(self):
+        fake = self.fake().on("POST", silent)
+        task = asyncio.create_task(AsyncLock("a", urls=fake.url).acquire())
+        while not fake.requests:
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with self.assertRaises(asyncio.CancelledError):
+            await task
+        while not fake.of("DELETE"):
+            await asyncio.sleep(0.01)
+        first, again = fake.of("POST")
+        self.assertEqual(first.headers["idempotency-key"],
+                         again.headers["idempotency-key"])
+
     async def test_while_it_waits_closes_the_connection(self):
         fake = self.fake().on("POST", rest=silent)
         async with AsyncClient(fake.url) as client:

@@ -402,17 +402,6 @@ class Operators(Case):
             self.assertEqual(fake.requests[0].path, "/locks/~YS9i?force=7")
             self.assertEqual(fake.requests[2].path, "/locks/b?force=all")
 
-    def test_each_replica_is_asked_once(self):
-        one, two = self.fake(), self.fake()
-        one.on("GET", rest=cut)
-        two.on("GET", page(200, '{"locks": []}'), rest=cut)
-        with Client([one.url, two.url]) as client:
-            self.assertEqual(list(client.locks()), [])
-            with self.assertRaises(Unavailable):
-                list(client.locks())
-        # and the connection to the second one, which was kept, a second time
-        self.assertEqual((len(one.of("GET")), len(two.of("GET"))), (2, 3))
-
     def test_wrong_requests_are_told(self):
         fake = self.fake().on("GET", problem(400, "invalid_request"))
         fake.on("DELETE", problem(400, "invalid_request"))

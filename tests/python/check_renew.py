@@ -5,11 +5,10 @@ import threading
 import time
 import unittest
 
-from fake import (WithFake, after_release, cut, grant, late, problem, silent,
+from fake import (WithFake, after_release, grant, late, problem, silent,
                   trickle)
 from redlockd import Client, Lock, LockLost
 from redlockd._clock import now
-from redlockd._talk import Answer, Grant, Hold, Replicas, Wish, renew
 from waiting import wait_until
 
 NO_QUORUM = problem(503, "no_quorum", retry_after_ms=10)
@@ -35,28 +34,6 @@ class Renew(WithFake, unittest.TestCase):
             self.assertLess(lock.remaining, 30)
             wait_until(lambda: lock.remaining > 30, "the new validity")
             self.assertLessEqual(lock.remaining, 89)
-
-    def test_it_is_due_from_the_grant_on_not_from_its_answer(self):
-        body = {"id": "a", "token": "1.0", "fencing_token": 1, "ttl_ms": 30000,
-                "elapsed_ms": 1, "validity_ms": 29000, "renew_after_ms": 10000}
-        grant_ = Grant.read(Answer(201, body, sent=now() - 8))
-        assert grant_
-        hold = Hold(Wish(["a"]), grant_)
-        self.assertLessEqual(hold.renew_in_s, 2.001)
-        talk = renew(Replicas(["http://one"]), hold, 5)
-        next(talk)
-        sent = now()
-        time.sleep(0.1)
-        with self.assertRaises(StopIteration):
-            talk.send(Answer(200, body, sent=sent))
-        self.assertLessEqual(hold.renew_in_s, 10.001 - 0.1)
-
-    def test_another_replica_extends(self):
-        one, two = self.fake(renew_after_ms=20), self.fake()
-        one.on("PUT", rest=NO_QUORUM)
-        with Lock("a", urls=[one.url, two.url]) as lock:
-            wait_until(lambda: two.of("PUT"), "the other extends")
-            lock.check()
 
     def test_another_replica_extends_while_the_first_is_silent(self):
         one, two = self.fake(renew_after_ms=10, validity_ms=4000), self.fake()
@@ -95,22 +72,10 @@ class Renew(WithFake, unittest.TestCase):
         fake.on("PUT", rest=NO_QUORUM)
         self.assertLessEqual(self.lost(fake), 0)
 
-    def test_an_extend_is_repeated(self):
-        fake = self.fake(renew_after_ms=20)
-        fake.on("PUT", NO_QUORUM, cut, grant(validity_ms=90000))
-        with Lock("a", urls=fake.url) as lock:
-            wait_until(lambda: lock.remaining > 30, "extended")
-
     def test_lost_although_an_answer_trickles_in(self):
         fake = self.fake(renew_after_ms=20, validity_ms=1000)
         fake.on("PUT", rest=trickle)
         self.assertLessEqual(self.lost(fake), 0)
-
-    def test_max_hold_ends_the_renewals(self):
-        fake = self.fake(renew_after_ms=20, validity_ms=600)
-        fake.on("PUT", problem(409, "max_hold_reached"))
-        self.assertLessEqual(self.lost(fake), 0)
-        self.assertLessEqual(len(fake.of("PUT")), 1)
 
     def test_no_renewal_after_the_release(self):
         fake = self.fake(renew_after_ms=100)

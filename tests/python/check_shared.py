@@ -6,16 +6,14 @@ import asyncio
 import unittest
 
 import check_live
-from fake import WithFake, cut, grant, late, problem
+from fake import WithFake, grant, late, problem
 from jobs import together
-from redlockd import (AsyncClient, AsyncLock, Client, Lock, LockHeld, LockLost,
-                      RequestRefused)
+from redlockd import (AsyncClient, AsyncLock, Client, Lock, LockHeld, LockLost)
 from waiting import wait_until
 
 GONE = problem(404, "lock_not_found")
 NO_QUORUM = problem(503, "no_quorum", retry_after_ms=10)
 NOT_OWNER = problem(409, "not_owner")
-UNKNOWN_FIELD = problem(400, "invalid_request")
 
 
 class Case(WithFake, unittest.TestCase):
@@ -106,20 +104,6 @@ class Downgrade(Case):
         for put in fake.of("PUT"):
             self.assertEqual(put.body["mode"], "shared")
 
-    def test_is_repeated_at_the_next_replica(self):
-        one, two = self.fake(), self.fake()
-        one.on("PUT", rest=cut)
-        two.on("PUT", NO_QUORUM)
-        with Lock("a", urls=[one.url, two.url]) as lock:
-            exclusive = lock.token
-            lock.downgrade()
-            self.assertTrue(lock.shared)
-        puts = one.of("PUT") + two.of("PUT")
-        self.assertGreaterEqual(len(puts), 3)
-        for put in puts:
-            self.assertEqual((put.headers["x-lock-token"], put.body["mode"]),
-                             (exclusive, "shared"))
-
     def test_lost(self):
         losses = []
         for gone in GONE, NOT_OWNER:
@@ -131,41 +115,6 @@ class Downgrade(Case):
                     self.assertTrue(lock.lost.is_set())
                     lock.check()
             self.assertEqual(losses.pop(), caught.exception)
-
-    def test_lost_when_the_validity_ends(self):
-        fake = self.fake(validity_ms=600).on("PUT", rest=NO_QUORUM)
-        with self.assertRaises(LockLost):
-            with Lock("a", urls=fake.url) as lock:
-                lock.downgrade()
-
-    def test_max_hold(self):
-        fake = self.fake().on("PUT", problem(409, "max_hold_reached"))
-        with Lock("a", urls=fake.url) as lock:
-            with self.assertRaises(RequestRefused) as caught:
-                lock.downgrade()
-            self.assertEqual(caught.exception.code, "max_hold_reached")
-            self.assertFalse(lock.shared)
-            lock.check()
-
-    def test_servers_that_do_not_know_it_leave_the_lock_as_it_is(self):
-        one, two = self.fake(renew_after_ms=300), self.fake()
-        one.on("PUT", UNKNOWN_FIELD)
-        two.on("PUT", UNKNOWN_FIELD)
-        with Lock("a", urls=[one.url, two.url]) as lock:
-            with self.assertRaises(RequestRefused):
-                lock.downgrade()
-            self.assertFalse(lock.shared)
-            wait_until(lambda: len(one.of("PUT") + two.of("PUT")) > 2,
-                       "a renewal")
-            self.assertNotIn("mode", (one.of("PUT") + two.of("PUT"))[-1].body)
-            lock.check()
-
-    def test_one_server_that_does_not_know_it_is_passed_over(self):
-        one, two = self.fake(), self.fake()
-        one.on("PUT", rest=UNKNOWN_FIELD)
-        with Lock("a", urls=[one.url, two.url]) as lock:
-            lock.downgrade()
-            self.assertTrue(lock.shared)
 
     def test_only_while_it_is_held(self):
         fake = self.fake()

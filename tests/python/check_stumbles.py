@@ -16,8 +16,6 @@ import redlockd
 from fake import WithFake, cut, grant, page, problem
 from redlockd import (AsyncClient, AsyncLock, Client, Lock, LockHeld, LockLost,
                       RequestRefused, Unavailable)
-from redlockd._replicas import Replicas
-from redlockd._talk import Answer, Grant, Hold, Send, Wish, acquire
 from waiting import wait_until
 
 HELD = problem(409, "lock_held", held_by={
@@ -51,23 +49,6 @@ class After(Case):
                 one.check()
             self.assertEqual(one.remaining, 0)
             self.assertGreater(one.fencing_token, 0)
-
-    def test_the_work_ends_a_tenth_of_the_ttl_before_the_lock(self):
-        body = {"id": "a", "token": "1.0", "fencing_token": 1, "ttl_ms": 10000,
-                "elapsed_ms": 0, "validity_ms": 9900, "renew_after_ms": 3000}
-        for validity_ms, until in (9900, 8.91), (20000, 19), (100, 0.09):
-            read = Grant.read(Answer(201, body | {"validity_ms": validity_ms}))
-            self.assertAlmostEqual(read.work_until, until)
-            self.assertAlmostEqual(read.until, validity_ms / 1000)
-
-    def test_an_extend_that_shortens_takes_nothing_away(self):
-        body = {"id": "a", "token": "1.0", "fencing_token": 1, "ttl_ms": 10000,
-                "elapsed_ms": 0, "validity_ms": 9900, "renew_after_ms": 3000}
-        hold = Hold(Wish(["a"]), Grant.read(Answer(201, body)))
-        before = hold.grant
-        hold.extended(Grant.read(Answer(200, body | {"validity_ms": 100})))
-        self.assertEqual((hold.grant.until, hold.grant.work_until),
-                         (before.until, before.work_until))
 
 
 class Errors(Case):
@@ -130,7 +111,7 @@ class WithoutABlock(Case):
         patient = Lock("a", urls=fake.url)
         self.assertIs(patient.acquire(blocking=False), False)
         self.assertIs(patient.acquire(blocking_timeout=0.01), False)
-        waits = [post.body["wait_ms"] for post in fake.of("POST")]
+        waits = [post.body.get("wait_ms", 0) for post in fake.of("POST")]
         self.assertEqual(waits[:3], [0, 0, 0])
         self.assertTrue(0 < waits[3] <= 10, waits)
 
@@ -184,20 +165,6 @@ class WithoutABlock(Case):
         ttls = [put.body["ttl_ms"] for put in fake.of("PUT")]
         self.assertEqual((ttls[0], ttls[2]), (5000, 60000))
         self.assertTrue(33_000 < ttls[1] <= 34_000, ttls)
-
-    def test_an_extend_that_is_refused(self):
-        for answer, error in (
-                (problem(400, "invalid_request"), RequestRefused),
-                (problem(409, "max_hold_reached"), RequestRefused),
-                (GONE, LockLost)):
-            fake = self.fake().on("PUT", answer)
-            lock = Lock("a", urls=fake.url)
-            lock.acquire()
-            with self.assertRaises(error):
-                lock.extend(100)
-            self.assertIs(lock.owned(), error is RequestRefused)
-            if lock.owned():
-                lock.release()
 
     async def test_a_forgotten_lock_is_not_kept_for_ever(self):
         fake = self.fake(renew_after_ms=300)
@@ -283,49 +250,6 @@ class Shown(Case):
             lock._hold.loss = None
         self.assertRegex(repr(lock), "released>")
         self.assertIn("<AsyncLock 'a'", repr(AsyncLock("a")))
-
-
-class Ids(Case):
-    def test_what_could_be_more_than_one_word_is_no_grant(self):
-        good = {"id": "a", "token": "1.0", "fencing_token": 1, "ttl_ms": 1,
-                "elapsed_ms": 0, "validity_ms": 1, "renew_after_ms": 1}
-        self.assertIsNotNone(Grant.read(Answer(200, good)))
-        for name in "id", "token":
-            for text in "a b", "a\r\nX: 1", "ü", 7, None:
-                self.assertIsNone(Grant.read(Answer(200, {**good, name: text})))
-
-
-class Replica(Case):
-    def test_when_all_fail_they_take_turns(self):
-        replicas = Replicas(["http://a", "http://b", "http://c"])
-        replicas.probe = lambda url: None
-        talk = acquire(replicas, Wish(["x"]), 0, 1)
-        asked = []
-        step = next(talk)
-        with self.assertRaises(Unavailable):
-            while True:
-                answer = None
-                if isinstance(step, Send):
-                    asked.append(replicas.choose())
-                    answer = Answer(503, {}, asked[-1])
-                step = talk.send(answer)
-        self.assertEqual(asked, ["http://a", "http://b", "http://c", "http://a"])
-
-    def test_one_that_fails_again_is_avoided_for_longer(self):
-        replicas = Replicas(["http://a", "http://b"])
-        lengths = []
-        for _ in range(5):
-            replicas.avoid("http://a")
-            mark = replicas._marks["http://a"]
-            until = mark.until
-            lengths.append(until - mark.failed_at)
-            replicas.avoid("http://a")  # together with the one before
-            self.assertEqual(mark.until, until)
-            mark.until = 0.0
-        self.assertEqual(lengths, sorted(lengths))
-        self.assertTrue(lengths[0] <= 2 and 20 < lengths[-1] <= 30, lengths)
-        replicas.works("http://a")
-        self.assertEqual(replicas._marks, {})
 
 
 class First(Case):

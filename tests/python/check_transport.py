@@ -306,12 +306,12 @@ class Overdue(Case):
             user = kind([one.url, two.url])
             user.release(user.acquire())
             self.assertEqual(two.methods(), ["POST", "DELETE"])
-            marks = user.client._replicas._marks
-            marks[one.url].until = 0
+            replicas = user.client._replicas
+            replicas._marks[one.url].until = 0
             user.release(user.acquire())  # asks the other one, and probes
             if kind is Loop:
                 user.runner.run(asyncio.sleep(0.2))
-            wait_until(lambda: not marks, "it works again")
+            wait_until(lambda: replicas.choose() == one.url, "it works again")
             self.assertIn(b"GET /readyz ", one.requests[1])
             user.release(user.acquire())
             # a release may have come to it as soon as it worked again

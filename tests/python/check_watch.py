@@ -7,10 +7,9 @@ import unittest
 from itertools import islice
 
 import check_live
-from fake import WithFake, cut, page, problem
+from fake import WithFake, page
 from processes import end
-from redlockd import (AsyncClient, AsyncLock, Client, HeldLock, Lock,
-                      RequestRefused, Unauthorized)
+from redlockd import (AsyncClient, AsyncLock, Client, HeldLock, Lock)
 from redlockd._ops import lock_id
 
 def lock(**fields):
@@ -50,42 +49,6 @@ class Watches(WithFake, unittest.IsolatedAsyncioTestCase):
         self.assertEqual(owners(seen), [None, "one", "two", None])
         self.assertEqual([one.path for one in fake.requests],
                          ["/locks/a" + query for query in asked * 2])
-
-    def test_what_counts_is_the_version(self):
-        fake = self.fake().on("GET", held("foreign-1f"), held("foreign-2e"),
-                              held("shared", readers=2, mode="shared"),
-                              held("shared", readers=3, mode="shared"), FREE)
-        with Client(fake.url) as client:
-            seen = list(islice(client.watch("a"), 4))
-        self.assertEqual([one and (one.version, one.readers) for one in seen],
-                         [("foreign-1f", 0), ("foreign-2e", 0), ("shared", 2),
-                          None])
-        self.assertEqual(
-            [one.path for one in fake.requests],
-            ["/locks/a"] + [f"/locks/a?after={version}&wait_ms=10000"
-                            for version in ("foreign-1f", "foreign-2e",
-                                            "shared", "shared")])
-
-    def test_servers_may_fail_meanwhile(self):
-        fake = self.fake().on(
-            "GET", FREE, cut, cut, problem(503, "shutting_down"),
-            problem(429, "too_many_waiters", retry_after_ms=10),
-            held("7", fencing_token=7, owner="one"))
-        with Client(fake.url) as client:
-            seen = list(islice(client.watch("a"), 2))
-        self.assertEqual(owners(seen), [None, "one"])
-        # a kept connection that broke was tried again; after a failure it looks
-        # at once: who stops does not wait
-        self.assertEqual([one.path for one in fake.requests[3:]],
-                         ["/locks/a"] * 3)
-
-    def test_what_is_refused_is_told(self):
-        for answer, error in ((problem(400, "invalid_request"), RequestRefused),
-                              (problem(404, "not_found"), RequestRefused),
-                              (problem(401, "unauthorized"), Unauthorized)):
-            fake = self.fake().on("GET", rest=answer)
-            with Client(fake.url) as client, self.assertRaises(error):
-                next(client.watch("a"))
 
     def test_a_resource_is_named_by_its_id(self):
         # as tests/unit/api/check_id.c has them

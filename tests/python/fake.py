@@ -255,7 +255,8 @@ class Fake:
     def grant(self, request: Request) -> dict[str, Any]:
         number = next(self._numbers)
         body = {"id": "an~id", "token": f"{number}.0123456789abcdef",
-                "fencing_token": number, "ttl_ms": 30000, "elapsed_ms": 0,
+                "fencing_token": number, "elapsed_ms": 0,
+                "ttl_ms": min(30000, self.fields.get("validity_ms", 30000)),
                 "validity_ms": 29000, "renew_after_ms": 10000, **self.fields}
         if request.method == "PUT":
             body["token"] = request.headers["x-lock-token"]

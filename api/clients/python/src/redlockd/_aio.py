@@ -19,7 +19,7 @@ from ._ops import (
     list_page,
     next_holder,
 )
-from ._talk import Hold, Talk
+from ._talk import Attempt, Hold, Talk
 from ._tasks import Courier, Woken, start
 
 T = TypeVar("T")
@@ -299,9 +299,12 @@ class AsyncLock(Holder[AsyncClient, _Keeper]):
         self._enter()
         client = self._client
         courier = client._courier()
+        attempt = Attempt()
         try:
-            grant = await courier.run(self._acquiring(wait))
-        except BaseException:
+            grant = await courier.run(self._acquiring(wait, attempt))
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError):
+                courier.give_back(attempt)
             await self._leave()
             raise
         hold = self._hold = Hold(self._wish, grant)

@@ -18,6 +18,7 @@ from ._talk import (
     UNSENT,
     UNTRUSTED,
     Answer,
+    Attempt,
     Grant,
     Hold,
     Send,
@@ -82,9 +83,13 @@ class Caller:
         identity = self._identity
         url = send.url or self._replicas.choose()
         target = self._replicas.targets[url]
+        shows_nothing = send.is_probe
 
         def overdue() -> None:
-            self._replicas.avoid(url)
+            nonlocal shows_nothing
+            shows_nothing = True  # of how long others will have to wait
+            if not send.is_probe:
+                self._replicas.avoid(url)
             on_overdue()
 
         while True:
@@ -105,13 +110,15 @@ class Caller:
             if isinstance(end, Failure):
                 return self._failure(url, sent, end)
             if end.status != 401 or not identity.refresh(authorization):
-                return self._answer(url, sent, end)
+                return self._answer(url, sent, end, shows_nothing)
 
-    def _answer(self, url: str, sent: float, reply: Reply) -> Answer:
+    def _answer(
+        self, url: str, sent: float, reply: Reply, shows_nothing: bool
+    ) -> Answer:
         answer = Answer.read(
             reply.status, reply.content, reply.retry_after, url, sent
         )
-        if answer.is_good:
+        if answer.is_good and not shows_nothing:
             self._replicas.works(url)
         return answer
 
@@ -128,9 +135,15 @@ class Caller:
 
 def probe(replicas: Replicas, url: str) -> Talk[None]:
     """Asks a replica that failed whether it works again."""
-    answer = yield Send("GET", "/readyz", {}, None, PROBE_S, url=url)
-    if not answer or not answer.is_good:
-        replicas.avoid(url)
+    is_back = False
+    try:
+        answer = yield Send(
+            "GET", "/readyz", {}, None, PROBE_S, url=url, is_probe=True
+        )
+        assert answer
+        is_back = 0 < answer.status < 500 and answer.status != 429
+    finally:
+        replicas.probed(url, is_back)
 
 
 C = TypeVar("C", bound=Caller)
@@ -208,9 +221,11 @@ class Holder(Generic[C, K]):
 
     # ---- what is asked
 
-    def _acquiring(self, wait: float | None) -> Talk[Grant]:
+    def _acquiring(self, wait: float | None, attempt: Attempt) -> Talk[Grant]:
         client = self._client
-        return acquire(client._replicas, self._wish, wait, client._timeout_s)
+        return acquire(
+            client._replicas, self._wish, wait, client._timeout_s, attempt
+        )
 
     def _renewing(self, hold: Hold) -> Callable[[], Talk[bool]]:
         """It must not refer to this object: nobody else may."""

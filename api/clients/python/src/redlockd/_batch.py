@@ -300,14 +300,11 @@ INTERRUPTED = Answer(0, {"code": STALE, "detail": "interrupted"})
 
 
 def has_to_be_undone(call: Call) -> bool:
-    """Whether somebody must look after a lock that nobody wants any more. When
-    one that is alone is given up, its connection ends: the server undoes it."""
-    answer, trip = call.answer, call.trip
+    """Whether somebody must look after a lock that nobody wants any more."""
+    answer = call.answer
     return (
         call.has_left
         and call.send.method == "POST"
-        and trip is not None
-        and trip.is_batch
         and answer is not None
-        and (answer.status in (200, 201) or answer.is_open)
+        and not answer.grants_nothing
     )

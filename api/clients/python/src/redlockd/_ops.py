@@ -11,7 +11,7 @@ from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
 from ._clock import now
-from ._errors import RequestRefused, Unavailable
+from ._errors import RequestRefused
 from ._replicas import Replicas, shown
 from ._talk import (
     ENDED,
@@ -23,12 +23,14 @@ from ._talk import (
     Wish,
     backoff_s,
     denial,
+    refusal,
+    told,
     unavailable,
 )
 
 PAGE = 1000
 FREE = "free"  # the version of a lock that nobody holds
-# after failures, and if a server answers a watch at once with nothing new
+# an answer to a watch that tells nothing new should take its time
 LOOK_S = 1.0
 
 
@@ -64,31 +66,29 @@ class HeldLock:
 
 
 def ask(
-    replicas: Replicas,
-    method: str,
-    path: str,
-    timeout_s: float,
-    wait_s: float = 0.0,
+    replicas: Replicas, method: str, path: str, member: str, timeout_s: float
 ) -> Talk[Answer]:
-    """Asks each replica once, until one answers with something else than a
-    failure of its own. wait_s: how much later the answer may come."""
+    """Asks each replica once, and one of them again, until one answers with
+    something else than a failure of its own: an object with this member, or a
+    problem."""
     what = f"{method} {path}"
-    answer: Answer | None = None
-    denials = 0
-    for failures in range(1, len(replicas.urls) + 1):
-        answer = yield Send(method, path, {}, None, timeout_s, wait_s=wait_s)
+    count = len(replicas.urls)
+    failures = denials = 0
+    while True:
+        answer = yield Send(method, path, {}, None, timeout_s)
         assert answer
-        is_told = answer.status == 200 or answer.is_final
-        if is_told and not answer.is_denial:
+        denials = denials + 1 if answer.is_denial else 0
+        if denials >= count:
+            raise denial(what, answer)
+        if not denials and (answer.is_final or answer.has(member)):
             return answer
-        denials += answer.is_denial
+        failures += 1
         replicas.avoid(answer.url)
-        if failures < len(replicas.urls):
+        if failures > count:
+            why = f"{shown(answer.url)}: {answer}"
+            raise unavailable(what, answer, why)
+        if not denials:
             yield Sleep(backoff_s(0, None))
-    assert answer
-    if denials == len(replicas.urls):
-        raise denial(what, answer)
-    raise unavailable(what, answer, f"{shown(answer.url)}: {answer}")
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,9 @@ def list_page(
 ) -> Talk[Page]:
     wanted = {"page_size": str(PAGE), "prefix": prefix, "cursor": cursor}
     query = urlencode({name: text for name, text in wanted.items() if text})
-    answer = yield from ask(replicas, "GET", f"/locks?{query}", timeout_s)
+    answer = yield from ask(
+        replicas, "GET", f"/locks?{query}", "locks", timeout_s
+    )
     if answer.status != 200:
         raise RequestRefused(f"the list: {answer}", answer.status, answer.code)
     locks = tuple(HeldLock.read(fields) for fields in answer.body["locks"])
@@ -116,7 +118,7 @@ def force_release(
     timeout_s: float,
 ) -> Talk[bool]:
     path = f"/locks/{quote(id, safe='~')}?force={fencing_token}"
-    answer = yield from ask(replicas, "DELETE", path, timeout_s)
+    answer = yield from ask(replicas, "DELETE", path, "released", timeout_s)
     if answer.code in ENDED:
         return False
     if answer.status != 200:
@@ -156,7 +158,7 @@ def get_holder(
     replicas: Replicas, resource: str, timeout_s: float
 ) -> Talk[HeldLock | None]:
     path = f"/locks/{lock_id(resource)}"
-    answer = yield from ask(replicas, "GET", path, timeout_s)
+    answer = yield from ask(replicas, "GET", path, "held", timeout_s)
     return _holder(resource, answer)
 
 
@@ -170,7 +172,7 @@ def is_locked(replicas: Replicas, wish: Wish, timeout_s: float) -> Talk[bool]:
         return False
     resource = wish.resources[0]
     path = f"/pools/{lock_id(resource)}?limit={wish.limit}"
-    answer = yield from ask(replicas, "GET", path, timeout_s)
+    answer = yield from ask(replicas, "GET", path, "free", timeout_s)
     if answer.status != 200:
         raise RequestRefused(
             f"{resource}: {answer}", answer.status, answer.code
@@ -204,19 +206,28 @@ def next_holder(
     path = f"/locks/{lock_id(resource)}"
     version = _version(last)
     query, wait_s = _how_to_wait(version)
+    failures = denials = 0
     while True:
-        began = now()
-        try:
-            answer = yield from ask(
-                replicas, "GET", path + query, timeout_s, wait_s
-            )
-        except Unavailable as error:
+        answer = yield Send(
+            "GET", path + query, {}, None, timeout_s, wait_s=wait_s
+        )
+        assert answer
+        denials = denials + 1 if answer.is_denial else 0
+        if denials:
+            replicas.avoid(answer.url)
+            if denials >= len(replicas.urls):
+                raise denial(resource, answer)
+        elif answer.has("version"):
+            failures = 0
+            query, wait_s = _how_to_wait(version)
+            if answer.body["version"] != version:
+                return _holder(resource, answer)
+            yield Sleep(max(0.0, answer.sent + LOOK_S - now()))
+        elif answer.is_final:
+            raise refusal(resource, answer)
+        else:
+            failures += 1
+            replicas.avoid(answer.url)
             # a server that does not wait, as it stops, may still tell
             query, wait_s = "", 0.0
-            yield Sleep(max(LOOK_S, getattr(error, "retry_after", 0.0)))
-            continue
-        holder = _holder(resource, answer)
-        if answer.body.get("version") != version:
-            return holder
-        query, wait_s = _how_to_wait(version)
-        yield Sleep(max(0.0, began + LOOK_S - now()))
+            yield Sleep(backoff_s(failures, told(replicas, failures, answer)))

@@ -12,11 +12,11 @@ from ._wire import Target
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 # A replica that failed is asked last for this long, longer each time.
-AVOID_FIRST_S, AVOID_LAST_S = 2.0, 30.0
+AVOID_FIRST_S, AVOID_LAST_S = 1.0, 60.0
 # A request that has no answer so long after it should have one marks its
 # replica: others ask another one meanwhile.
-OVERDUE_S = 0.4
-PROBE_S = 2.0  # how long a probe waits for its answer
+OVERDUE_S = 0.5
+PROBE_S = 1.0  # how long a probe waits for its answer
 
 
 def shown(url: str) -> str:
@@ -25,12 +25,13 @@ def shown(url: str) -> str:
 
 
 class _Mark:
-    """Of a replica that failed, until it answers well."""
+    """Of a replica that failed, until it answers a request in time."""
 
     def __init__(self) -> None:
         self.failures = 0
         self.failed_at = 0.0
         self.until = 0.0
+        self.is_avoided = False
         self.is_probed = False
 
 
@@ -60,38 +61,40 @@ class Replicas:
         self._mutex = threading.Lock()
         self._marks: dict[str, _Mark] = {}
         # Asks in the background whether the replica works again, and then calls
-        # works() or avoid(). Without it, requests of users find that out.
+        # probed(). Without it, requests of users find that out.
         self.probe: Callable[[str], None] | None = None
 
     def choose(self) -> str:
-        """The first that did not fail lately. Waiting clients are served in
-        order only if they ask the same server."""
+        """The first that is not avoided; if all are, the one that failed first.
+        Waiting clients are served in order only if they ask the same server."""
         if not self._marks:
             return self.urls[0]
         time = now()
-        best, due = self._look(time)
-        if due and self.probe:
-            self.probe(due)
+        due: list[str] = []
+        with self._mutex:
+            free = [u for u in self.urls if not self._is_avoided(u, time, due)]
+            best = (
+                free[0]
+                if free
+                else min(self.urls, key=lambda u: self._marks[u].failed_at)
+            )
+        for url in due:
+            if self.probe:
+                self.probe(url)
         return best
 
-    def _look(self, time: float) -> tuple[str, str]:
-        """The one to ask, and one to probe if that is due."""
-        with self._mutex:
-            marks = self._marks
-            free = [
-                url
-                for url in self.urls
-                if url not in marks
-                or (not self.probe and marks[url].until <= time)
-            ]
-            if not free:  # the one that failed first: requests are probes
-                return min(self.urls, key=lambda url: marks[url].failed_at), ""
-            for url, mark in marks.items():
-                if self.probe and mark.until <= time:
-                    mark.until = time + AVOID_LAST_S
-                    mark.is_probed = True
-                    return free[0], url
-            return free[0], ""
+    def _is_avoided(self, url: str, time: float, due: list[str]) -> bool:
+        mark = self._marks.get(url)
+        if not mark or not mark.is_avoided:
+            return False
+        if time < mark.until:
+            return True
+        if not self.probe or len(self.urls) == 1:
+            return False
+        if not mark.is_probed:
+            mark.is_probed = True
+            due.append(url)
+        return True
 
     def avoid(self, url: str) -> None:
         """It failed, or an answer is overdue. Requests that fail together
@@ -101,15 +104,26 @@ class Replicas:
         with self._mutex:
             mark = self._marks.setdefault(url, _Mark())
             time = mark.failed_at = now()
-            if mark.until > time and not mark.is_probed:
-                return
-            avoid_s = min(AVOID_LAST_S, AVOID_FIRST_S * 2.0**mark.failures)
-            # random, so that clients do not probe together
-            mark.until = time + uniform(avoid_s * 0.75, avoid_s)
-            mark.failures = min(mark.failures + 1, 10)
-            mark.is_probed = False
+            if not mark.is_avoided or time >= mark.until:
+                avoid_s = min(AVOID_LAST_S, AVOID_FIRST_S * 2.0**mark.failures)
+                # random, so that clients do not probe together
+                mark.until = time + uniform(avoid_s * 0.75, avoid_s)
+                mark.failures = min(mark.failures + 1, 10)
+            mark.is_avoided = True
 
     def works(self, url: str) -> None:
+        """It answered a request, in time."""
         if url in self._marks:
             with self._mutex:
                 self._marks.pop(url, None)
+
+    def probed(self, url: str, is_back: bool) -> None:
+        with self._mutex:
+            mark = self._marks.get(url)
+            if not mark:
+                return
+            mark.is_probed = False
+            if is_back:
+                mark.is_avoided = False  # if it fails again, for longer
+        if not is_back:
+            self.avoid(url)

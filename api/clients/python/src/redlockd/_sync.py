@@ -11,7 +11,7 @@ from ._base import Caller, Holder, probe
 from ._errors import LockHeld, LockLost
 from ._keeper import Keeper
 from ._process import generation
-from ._talk import Hold, Talk
+from ._talk import Attempt, Hold, Talk
 from ._threads import Courier, spawn
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Client(Caller):
         try:
             spawn("redlockd probe", self._run, probe(self._replicas, url))
         except RuntimeError:  # too many threads, or at exit
-            self._replicas.avoid(url)
+            self._replicas.probed(url, False)
 
 
 class Lock(Holder[Client, Keeper]):
@@ -227,7 +227,7 @@ class Lock(Holder[Client, Keeper]):
         self._enter()
         courier = self._client._courier()
         try:
-            grant = courier.run(self._acquiring(wait))
+            grant = courier.run(self._acquiring(wait, Attempt()))
             hold = self._hold = Hold(self._wish, grant)
             self._keeper = self._latest = Keeper(
                 hold, self._client, self._renewing(hold), self._on_loss

@@ -32,6 +32,8 @@ from ._wire import is_word, quoted
 
 # proxies may cut requests after 60 s, some after 15 s
 LONGEST_WAIT_S = 10.0
+# of a lock that is acquired only to be released
+SHORTEST_TTL_MS = 100
 BACKOFF_FIRST_S, BACKOFF_LAST_S = 0.05, 2.0
 # Renewals may go after this part of their time, so that many go together.
 TOGETHER = 0.9
@@ -65,6 +67,7 @@ class Send:
     __slots__ = (
         "body",
         "headers",
+        "is_probe",
         "is_repeatable",
         "item",
         "method",
@@ -87,6 +90,7 @@ class Send:
         wait_s: float = 0.0,
         url: str = "",
         is_repeatable: bool = True,
+        is_probe: bool = False,
         scope: Scope | None = None,
         item: str = "",
         patience: tuple[float, str] | None = None,
@@ -95,9 +99,10 @@ class Send:
         answer. wait_s: how much later the answer may come: the server waits.
         url: of the replica; "": of the one to ask when it is sent.
         is_repeatable: whether the answer means the same if it is the second
-        request that arrived. scope: None: it is about no lock. item: the same
-        in a batch. patience: the wait_s and the body that it has if it finds
-        nothing else under way."""
+        request that arrived. is_probe: it only finds out whether the replica
+        is back. scope: None: it is about no lock. item: the same in a batch.
+        patience: the wait_s and the body that it has if it finds nothing else
+        under way."""
         self.method = method
         self.path = path
         self.headers = headers
@@ -106,6 +111,7 @@ class Send:
         self.wait_s = wait_s
         self.url = url
         self.is_repeatable = is_repeatable
+        self.is_probe = is_probe
         self.scope = scope
         self.item = item
         self.patience = patience
@@ -155,7 +161,8 @@ class Answer:
             body = None
         if not isinstance(body, dict):
             body = {}
-        if retry_after.isdecimal() and "retry_after_ms" not in body:
+        is_time = retry_after.isdecimal() and len(retry_after) < 10
+        if is_time and "retry_after_ms" not in body:
             body["retry_after_ms"] = int(retry_after) * 1000
         return Answer(status, body, url, sent)
 
@@ -184,19 +191,30 @@ class Answer:
         return self.status in (401, 403) or self.code == UNTRUSTED
 
     @property
-    def is_open(self) -> bool:
-        """Whether the request may have been carried out nevertheless."""
-        if self.status == 0:
-            return self.code in (NO_ANSWER, STALE)
-        return self.status >= 500 and self.status != 503
-
-    @property
     def is_held(self) -> bool:
+        """Whether others hold the lock, and it can be waited for."""
         return self.code in HELD
 
     @property
+    def grants_nothing(self) -> bool:
+        """Whether an acquire with this answer certainly was not granted."""
+        return (
+            self.is_final
+            or self.is_denial
+            or self.status == 429
+            or self.code == UNSENT
+        )
+
+    def has(self, member: str) -> bool:
+        """Whether it is what was asked for, and no page of a proxy."""
+        return self.status == 200 and member in self.body
+
+    @property
     def retry_after_s(self) -> float:
-        return float(self.body.get("retry_after_ms", 0)) / 1000
+        after_ms = self.body.get("retry_after_ms")
+        if not isinstance(after_ms, (int, float)):
+            return 0.0
+        return max(after_ms, 0) / 1000
 
     def __str__(self) -> str:
         status = f"{self.status} " if self.status else ""
@@ -236,9 +254,8 @@ class Grant:
         self.renew_from: float = granted + renew_s * TOGETHER  # with others
         self.renew_at: float = granted + renew_s
         self.until: float = granted + validity_ms / 1000
-        # a tenth of the TTL to end the work; less if little of it was left
-        margin_s = min(ttl_ms, validity_ms) / 10_000
-        self.work_until: float = self.until - margin_s
+        # a tenth of the TTL to end the work
+        self.work_until: float = self.until - ttl_ms / 10_000
         self.slots: tuple[int, ...] = tuple(body.get("slots", ()))  # a permit's
         self.is_shared: bool = body.get("mode") == "shared"
 
@@ -281,13 +298,14 @@ class Hold:
 
     def extended(self, grant: Grant) -> None:
         """While the lock becomes a shared one, a renewal may be under way. Its
-        answer may come last, with the token from before."""
+        answer may come last, with the token from before. No answer takes back
+        what an earlier one promised."""
         with self._mutex:
             before = self.grant
             if before.is_shared and not grant.is_shared:
                 grant.token, grant.is_shared = before.token, True
-            if before.until > grant.until:
-                grant.until, grant.work_until = before.until, before.work_until
+            grant.until = max(before.until, grant.until)
+            grant.work_until = max(before.work_until, grant.work_until)
             self.grant = grant
 
     @property
@@ -416,53 +434,98 @@ def backoff_s(failures: int, answer: Answer | None) -> float:
     return max(delay, answer.retry_after_s) if answer else delay
 
 
+def told(
+    replicas: Replicas, failures: int, answer: Answer | None
+) -> Answer | None:
+    """Whose delay to heed. Another replica, which is asked next, need not be
+    busy: only once each has failed."""
+    return answer if failures % len(replicas.urls) == 0 else None
+
+
+def _acquiring(
+    key: str, members: str, timeout_s: float, wait_s: float, scope: Scope
+) -> Send:
+    wait_ms = int(wait_s * 1000)
+    patient = wait_s, f'{{{members},"wait_ms":{wait_ms}}}'
+    return Send(
+        "POST",
+        "/locks",
+        {"Idempotency-Key": key},
+        f"{{{members}}}",
+        timeout_s,
+        scope=scope,
+        item=f'{{"operation":"acquire",{members},"idempotency_key":"{key}"}}',
+        patience=patient if wait_ms else None,
+    )
+
+
+class Attempt:
+    """One acquire. All its requests have one key: if an answer with a grant was
+    lost, the next request gets the same lock."""
+
+    def __init__(self) -> None:
+        self._key = os.urandom(16).hex()  # as secret as a token
+        self._is_patient = False  # a try has found the lock held
+        self.may_be_granted = False  # by a request whose answer does not tell
+        self.asked: Send | None = None
+
+    def ask(self, wish: Wish, timeout_s: float, left_s: float) -> Send:
+        """Whoever waits for a lock may wait long, so where there are other
+        requests to go with, it is tried first."""
+        wait_s = min(max(left_s, 0.0), LONGEST_WAIT_S)
+        self.asked = _acquiring(
+            self._key, wish.members, timeout_s, wait_s, wish.scope
+        )
+        if self._is_patient:
+            self.asked.wait()
+        return self.asked
+
+    def waits_now(self) -> bool:
+        """Whether that was a try, and the lock is waited for from now on. That
+        is a request of its own: a server undoes it if its client leaves, but
+        not a repeat. If the lock may be granted, the key stays."""
+        assert self.asked
+        if self._is_patient or self.asked.wait_s:
+            return False
+        self._is_patient = True
+        if not self.may_be_granted:
+            self._key = os.urandom(16).hex()
+        return True
+
+
+# Of an acquire that was given up: nobody knows what came of it.
+UNKNOWN = Answer(0, {"code": NO_ANSWER, "detail": "given up"})
+
+
 def acquire(
     replicas: Replicas,
     wish: Wish,
     wait: float | None,
     timeout_s: float,
+    attempt: Attempt,
 ) -> Talk[Grant]:
-    """Asks until the lock is ours or the time is up. If an answer with a grant
-    was lost, the next request gets the same lock: it has the same key. Whoever
-    waits for a lock may wait long, so where there are other requests to go
-    with, it is tried first, and waited for if it is held."""
-    key = _new_key()
+    """Asks until the lock is ours or the time is up."""
     deadline = float("inf") if wait is None else now() + wait
     failures = denials = 0
-    was_refused = False
     while True:
-        wait_s = min(max(deadline - now(), 0.0), LONGEST_WAIT_S)
-        body = f'{{{wish.members},"wait_ms":'
-        patient = wait_s, f"{body}{int(wait_s * 1000)}}}"
-        send = Send(
-            "POST",
-            "/locks",
-            {"Idempotency-Key": key},
-            body + "0}",
-            timeout_s,
-            scope=wish.scope,
-            item=f'{{"operation":"acquire",{wish.members},'
-            f'"idempotency_key":"{key}"}}',
-            patience=patient if wait_s else None,
-        )
-        if was_refused:
-            send.wait()
-        answer = yield send
+        answer = yield attempt.ask(wish, timeout_s, deadline - now())
         grant = Grant.read(answer)
         if grant and grant.work_until > now():
             return grant
         assert answer
+        if not answer.grants_nothing:
+            attempt.may_be_granted = True
         left_s = deadline - now()
+        denials = denials + 1 if answer.is_denial else 0
         if answer.is_held:
             if left_s <= 0:
                 raise held(wish, answer)
-            if not send.wait_s:  # it was a try
-                was_refused = True
-                key = _new_key()
-            elif not answer.body.get("waited_ms"):  # it did not wait
-                yield Sleep(min(answer.retry_after_s, left_s))
+            if attempt.waits_now():
+                continue
+            if not answer.body.get("waited_ms"):  # it did not wait
+                delay_s = answer.retry_after_s or backoff_s(0, None)
+                yield Sleep(min(delay_s, left_s))
             continue
-        denials = denials + 1 if answer.is_denial else 0
         if answer.is_denial:
             replicas.avoid(answer.url)
             if denials >= len(replicas.urls):
@@ -484,39 +547,56 @@ def acquire(
             wish.name,
             why,
         )
-        told = answer if failures % len(replicas.urls) == 0 else None
-        yield Sleep(min(backoff_s(failures, told), max(left_s, 0.0)))
-
-
-def _new_key() -> str:
-    return os.urandom(16).hex()
+        delay_s = backoff_s(failures, told(replicas, failures, answer))
+        yield Sleep(min(delay_s, max(left_s, 0.0)))
 
 
 def undo(
     replicas: Replicas, send: Send, answer: Answer, timeout_s: float
 ) -> Talk[None]:
-    """Of an acquire in a batch whose caller has left: releases what it was
-    granted. If that is not known, it asks again with the same key."""
-    failures = 0
-    while True:
+    """Of an acquire whose caller has left: releases what it was granted. If
+    that is not known, it asks again with the same key."""
+    assert send.scope
+    assert send.body
+    wish = Wish(send.scope.names)
+    body = json.loads(send.body)
+    body["ttl_ms"] = SHORTEST_TTL_MS
+    body.pop("wait_ms", None)
+    again = _acquiring(
+        send.headers["Idempotency-Key"],
+        json.dumps(body)[1:-1],
+        timeout_s,
+        0.0,
+        send.scope,
+    )
+    for failures in range(len(replicas.urls) + 2):  # with the one before
         grant = Grant.read(answer)
         if grant:
             with contextlib.suppress(LockLost):
-                hold = Hold(Wish(send.scope.names if send.scope else ()), grant)
-                yield from release(replicas, hold, timeout_s)
+                yield from release(replicas, Hold(wish, grant), timeout_s)
             return
-        failures += 1
-        if not answer.is_open or failures > len(replicas.urls) + 1:
+        if answer.grants_nothing and failures == 0:
             return
-        yield Sleep(backoff_s(failures, None))
-        send.patience = None
-        said = yield send
+        if answer.is_final and not answer.is_denial:
+            return  # others hold it: nothing was granted
+        replicas.avoid(answer.url)
+        if failures > len(replicas.urls):
+            break
+        if failures:
+            yield Sleep(backoff_s(failures, None))
+        said = yield again
         assert said
         answer = said
+    log.warning(
+        "%s: cancelled, and not released: it may be held until its TTL ends",
+        wish.name,
+    )
 
 
 def held(wish: Wish, answer: Answer) -> LockHeld:
-    held_by = answer.body.get("held_by", {})
+    held_by = answer.body.get("held_by")
+    if not isinstance(held_by, dict):
+        held_by = {}
     if wish.limit is not None:
         text = f"{wish.name}: too few of {wish.limit} permits are free"
         return LockHeld(text, {})
@@ -613,7 +693,8 @@ def _extend(
             shown(answer.url),
             answer,
         )
-        yield Sleep(min(backoff_s(failures, answer), hold.remaining_s / 4))
+        delay_s = backoff_s(failures, told(replicas, failures, answer))
+        yield Sleep(min(delay_s, hold.remaining_s / 4))
 
 
 def release(
@@ -623,8 +704,7 @@ def release(
     logged: the lock expires, and other clients wait for that long. may_be_done:
     by a request whose answer was lost."""
     hold.is_released = True
-    failures = 0
-    while failures <= len(replicas.urls):
+    for failures in range(1, len(replicas.urls) + 2):
         answer = yield Send(
             "DELETE",
             f"/locks/{hold.grant.id}",
@@ -648,14 +728,14 @@ def release(
             answer.is_denial or answer.status == 429 or answer.code == UNSENT
         ):
             may_be_done = True
-        failures += 1
         if answer.code == STALE:
             continue
         replicas.avoid(answer.url)
-        if hold.validity_s <= 0:
+        if hold.validity_s <= 0 or failures > len(replicas.urls):
             break
-        told = answer if answer.status == 429 else None
-        yield Sleep(min(backoff_s(failures, told), hold.validity_s))
+        limit = answer if answer.status == 429 else None
+        delay_s = backoff_s(failures, told(replicas, failures, limit))
+        yield Sleep(min(delay_s, hold.validity_s))
     log.warning(
         "%s: not released; it is free in %.1f s (%s)",
         hold.name,

@@ -11,7 +11,7 @@ from ._agenda import Agenda, Kept
 from ._batch import INTERRUPTED, Call, Queue, Trip, has_to_be_undone, share
 from ._clock import LONGEST_SLEEP_S, now
 from ._streams import End, Pool
-from ._talk import Answer, Send, Sleep, Talk, undo
+from ._talk import UNKNOWN, Answer, Attempt, Send, Sleep, Talk, undo
 from ._wire import Ask, Failure, Stale
 
 if TYPE_CHECKING:
@@ -108,6 +108,11 @@ class Courier:
             trip = self._queue.set_out_without_slot()
             try:
                 return await self._exchange(send, trip)
+            except asyncio.CancelledError:
+                # the answer may be on its way, and the grant with it
+                if send.method == "POST":
+                    self._undo(send, UNKNOWN)
+                raise
             finally:
                 self._end(trip)
         call = Call(send, self.loop.create_future())
@@ -175,28 +180,27 @@ class Courier:
                 call.waiter.set_result(None)
         self._depart_soon()
         for call in undone:
-            self._undo(call)
+            assert call.answer
+            self._undo(call.send, call.answer)
 
     def _leave(self, call: Call) -> None:
         self._queue.leave(call)
         if call.has_ended:
             if has_to_be_undone(call):
-                self._undo(call)
+                assert call.answer
+                self._undo(call.send, call.answer)
         elif call.trip and call.trip.abort and not call.trip.is_batch:
             call.trip.abort()
 
-    def _undo(self, call: Call) -> None:
-        assert call.answer
-        start(
-            self.run(
-                undo(
-                    self._caller._replicas,
-                    call.send,
-                    call.answer,
-                    call.send.timeout_s,
-                )
-            )
-        )
+    def give_back(self, attempt: Attempt) -> None:
+        """Of an acquire that was given up: what an earlier request of it may
+        have been granted."""
+        if attempt.asked and attempt.may_be_granted:
+            self._undo(attempt.asked, UNKNOWN)
+
+    def _undo(self, send: Send, answer: Answer) -> None:
+        replicas = self._caller._replicas
+        start(self.run(undo(replicas, send, answer, send.timeout_s)))
 
     # ---- one request
 
