@@ -360,7 +360,7 @@ def test(given: Given) -> None:
     for path, old, new in (
             ("api/clients/python/src/redlockd/_talk.py", '"too_many_readers"',
              '"many_readers"'),
-            ("api/clients/node/src/talk.js", '"too_many_readers"',
+            ("api/clients/node/src/answer.js", '"too_many_readers"',
              '"many_readers"'),
             ("api/clients/go/acquire.go", '"too_many_readers"',
              '"many_readers"'),

@@ -188,8 +188,8 @@ export class Fake {
     const number = this.#number++;
     const body = {
       id: "an~id", token: `${number}.0123456789abcdef`, fencing_token: number,
-      ttl_ms: 30000, elapsed_ms: 0, validity_ms: 29000, renew_after_ms: 10000,
-      ...this.fields,
+      ttl_ms: Math.min(30000, this.fields.validity_ms ?? 30000), elapsed_ms: 0,
+      validity_ms: 29000, renew_after_ms: 10000, ...this.fields,
     };
     if (request.method === "PUT") body.token = request.headers["x-lock-token"];
     if (request.body.mode === "shared" || body.token.includes("~")) {

@@ -143,14 +143,6 @@ test("the lock had ended before the release", async () => {
   await rejection((await acquire("a", { urls: server.url })).release(), LockLost);
 });
 
-test("the answer to the release was lost", async () => {
-  const [one, two] = [await fake(), await fake()];
-  one.on("DELETE", cut, cut); // over the kept connection, and over a new one
-  two.on("DELETE", GONE);
-  await (await acquire("a", { urls: [one.url, two.url] })).release();
-  assert.equal(two.of("DELETE").length, 1);
-});
-
 test("nobody answers the release", async () => {
   const server = await fake();
   server.always("DELETE", NO_QUORUM);

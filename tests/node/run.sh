@@ -49,6 +49,7 @@ done
 # Node 18 knows no --test-timeout
 run=(timeout -k 5 600 "$NODE" --test --test-reporter=./reporter.mjs)
 [ ${#alone[@]} -eq 0 ] || "${run[@]}" --test-concurrency=6 "${alone[@]}"
+[[ " ${names[*]} " != *" protocol"* ]] || "$root/tests/protocol/broken.py" node
 [ ${#served[@]} -eq 0 ] ||
     "$from/servers.py" "${run[@]}" --test-concurrency=1 "${served[@]}"
 [[ " ${names[*]} " != *" faults "* ]] && exit

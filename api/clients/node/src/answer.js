@@ -4,9 +4,15 @@
 /** The codes of an Answer that no server gave: its detail says why. */
 const UNTRUSTED = "untrusted";
 const NO_ANSWER = "no_answer";
+const UNSENT = "unsent"; // no server has got the request
 /** The codes that say that a lock is no longer ours. */
 const ENDED = ["lock_not_found", "not_owner"];
 const NONE = Object.freeze([]);
+
+/** Whether it can be sent as it is, within a path or a header. */
+function isWord(text) {
+  return typeof text === "string" && /^[!-~]+$/.test(text);
+}
 
 class Answer {
   /** isRepeated: the server may have got the request twice. isOverdue: it took
@@ -59,6 +65,22 @@ class Answer {
       this.status !== 429 && !this.isDenial && !this.isOverdue;
   }
 
+  /** Whether others hold the lock, and it can be waited for. */
+  get isHeld() {
+    return this.code === "lock_held" || this.code === "too_many_readers";
+  }
+
+  /** Whether an acquire with this answer certainly was not granted. */
+  get grantsNothing() {
+    return this.isFinal || this.isDenial || this.status === 429 ||
+      this.code === UNSENT;
+  }
+
+  /** Whether it is what was asked for, and no page of a proxy. */
+  has(member) {
+    return this.status === 200 && member in this.body;
+  }
+
   get hasEnded() {
     return ENDED.includes(this.code);
   }
@@ -94,7 +116,7 @@ class Answer {
 function readGrant(answer, sent) {
   if (answer?.status !== 200 && answer?.status !== 201) return undefined;
   const { body } = answer;
-  if (typeof body.id !== "string" || typeof body.token !== "string" ||
+  if (!isWord(body.id) || !isWord(body.token) ||
       !Number.isFinite(body.fencing_token) || !Number.isFinite(body.ttl_ms) ||
       !Number.isFinite(body.renew_after_ms) ||
       !Number.isFinite(body.elapsed_ms) || !Number.isFinite(body.validity_ms))
@@ -108,11 +130,10 @@ function readGrant(answer, sent) {
     ttlMs: body.ttl_ms,
     renewAt: granted + body.renew_after_ms,
     until,
-    // a tenth of the TTL to end the work; less if little of the TTL was left
-    workUntil: until - Math.min(body.ttl_ms, body.validity_ms) / 10,
+    workUntil: until - body.ttl_ms / 10, // a tenth of the TTL to end the work
     slots: body.slots ? Object.freeze([...body.slots]) : NONE,
     isShared: body.mode === "shared",
   };
 }
 
-module.exports = { NO_ANSWER, UNTRUSTED, ENDED, Answer, readGrant };
+module.exports = { NO_ANSWER, UNSENT, UNTRUSTED, ENDED, Answer, readGrant };

@@ -2,7 +2,7 @@
 "use strict";
 
 const { alarms } = require("./alarms.js");
-const { Answer, NO_ANSWER, UNTRUSTED } = require("./answer.js");
+const { Answer, NO_ANSWER, UNSENT, UNTRUSTED } = require("./answer.js");
 const { now } = require("./clock.js");
 const { AbortError } = require("./errors.js");
 const { Identity } = require("./identity.js");
@@ -171,9 +171,10 @@ class Sending {
     }
     const reason = reasonOf(error);
     debug(`${shown(this.#step.url)}: ${reason}`);
+    const code = error.isUnsent ? UNSENT : NO_ANSWER;
     this.#done(isUntrusted(error)
       ? new Answer(0, { code: UNTRUSTED, detail: reason })
-      : new Answer(0, { code: NO_ANSWER, detail: `no answer: ${reason}` }));
+      : new Answer(0, { code, detail: `no answer: ${reason}` }));
   }
 }
 

@@ -4,15 +4,15 @@
 const { now } = require("./clock.js");
 const { RequestRefused } = require("./errors.js");
 const {
-  backoffMs, denial, refusal, shown, unavailable,
+  backoffMs, denial, refusal, shown, told, unavailable,
 } = require("./replicas.js");
 const { debug, LONGEST_WAIT_MS, warn } = require("./talk.js");
 const { namesOf } = require("./wish.js");
 
 const PAGE = 1000;
 const FREE = "free"; // the version of a lock that nobody holds
-// for a server that answers a watch at once: it does not know how to wait
-const POLL_MS = 1000;
+// an answer to a watch that tells nothing new should take its time
+const LOOK_MS = 1000;
 
 /** The name in URLs of a lock with these resources. */
 function idOf(resources) {
@@ -46,9 +46,10 @@ function readHeld(body) {
 
 /**
  * Asks each replica once, and one of them again, until one answers with
- * something else than a failure of its own.
+ * something else than a failure of its own: an object with this member, or a
+ * problem.
  */
-function* ask(replicas, method, path, timeoutMs) {
+function* ask(replicas, method, path, member, timeoutMs) {
   const what = `${method} ${path.replace(/\?.*/, "")}`;
   const most = replicas.urls.length + 1;
   let denials = 0;
@@ -58,14 +59,14 @@ function* ask(replicas, method, path, timeoutMs) {
     answer = yield { method, url: url + path, timeoutMs };
     denials = answer?.isDenial ? denials + 1 : 0;
     if (denials >= replicas.urls.length) throw denial(what, answer);
-    if ((answer?.status === 200 || answer?.isFinal) && !answer.isDenial)
+    if (!answer?.isDenial && (answer?.isFinal || answer?.has(member)))
       return answer;
     replicas.avoid(url);
     if (failures === most) {
       const why = `${shown(url)}: ${answer ?? "no answer"}`;
       throw unavailable(what, answer, why);
     }
-    yield { sleepMs: backoffMs(0, undefined) };
+    if (!answer?.isDenial) yield { sleepMs: backoffMs(0, undefined) };
   }
 }
 
@@ -80,7 +81,7 @@ function* listPage(replicas, prefix, cursor, timeoutMs) {
   if (cursor) query.set("cursor", cursor);
   // servers take a + for a +
   const path = `/locks?${String(query).replaceAll("+", "%20")}`;
-  const answer = yield* ask(replicas, "GET", path, timeoutMs);
+  const answer = yield* ask(replicas, "GET", path, "locks", timeoutMs);
   if (answer.status !== 200) throw refuse("the list", answer);
   const { locks, next_cursor: next } = answer.body;
   return { locks: locks.map(readHeld), cursor: next };
@@ -89,7 +90,7 @@ function* listPage(replicas, prefix, cursor, timeoutMs) {
 /** Null: nobody holds it. */
 function* inspect(replicas, resources, timeoutMs) {
   const path = `/locks/${idOf(resources)}`;
-  const answer = yield* ask(replicas, "GET", path, timeoutMs);
+  const answer = yield* ask(replicas, "GET", path, "held", timeoutMs);
   if (answer.status !== 200) throw refuse(String(resources), answer);
   return readLock(answer.body);
 }
@@ -97,7 +98,7 @@ function* inspect(replicas, resources, timeoutMs) {
 /** False: no lock with this fencing token, or of a reader, is held (any more). */
 function* forceRelease(replicas, id, fencingToken, timeoutMs) {
   const path = `/locks/${encodeURIComponent(id)}?force=${fencingToken}`;
-  const answer = yield* ask(replicas, "DELETE", path, timeoutMs);
+  const answer = yield* ask(replicas, "DELETE", path, "released", timeoutMs);
   if (answer.hasEnded) return false;
   if (answer.status !== 200) throw refuse(id, answer);
   return true;
@@ -110,33 +111,39 @@ function* forceRelease(replicas, id, fencingToken, timeoutMs) {
 function* nextHolder(replicas, resources, known, timeoutMs) {
   const path = `/locks/${idOf(resources)}`;
   const name = namesOf(resources).join(", ");
-  const waitMs = known === undefined ? 0 : LONGEST_WAIT_MS;
   const version = known === null ? FREE : known?.version;
-  const query = known === undefined ? ""
-    : `?after=${version}&wait_ms=${waitMs}`;
   let failures = 0;
   let denials = 0;
   while (true) {
+    // a server that does not wait, as it stops, may still tell
+    const waitMs = version === undefined || failures > 0 ? 0 : LONGEST_WAIT_MS;
+    const query = waitMs > 0 ? `?after=${version}&wait_ms=${waitMs}` : "";
     const url = replicas.choose();
     const sent = now();
     const answer = yield {
       method: "GET", url: url + path + query, timeoutMs, waitMs,
     };
-    if (answer?.status === 200) {
-      if (answer.body.version !== version) return readLock(answer.body);
-      failures = denials = 0;
-      if (now() - sent < waitMs / 2) yield { sleepMs: POLL_MS };
+    denials = answer?.isDenial ? denials + 1 : 0;
+    if (denials > 0) {
+      replicas.avoid(url);
+      if (denials >= replicas.urls.length) throw denial(name, answer);
       continue;
     }
-    denials = answer?.isDenial ? denials + 1 : 0;
-    if (denials >= replicas.urls.length) throw denial(name, answer);
-    if (answer?.isFinal && !answer.isDenial) throw refusal(name, answer);
+    if (answer?.has("version")) {
+      if (answer.body.version !== version) return readLock(answer.body);
+      failures = 0;
+      yield { sleepMs: Math.max(0, sent + LOOK_MS - now()) };
+      continue;
+    }
+    if (answer?.isFinal) throw refusal(name, answer);
     replicas.avoid(url);
     failures += 1;
     const tell = failures === 1 ? warn : debug;
     tell(`${name}: not watched now, trying again ` +
       `(${shown(url)}: ${answer ?? "no answer"})`);
-    yield { sleepMs: backoffMs(failures, answer) };
+    yield {
+      sleepMs: backoffMs(failures, told(replicas, failures, answer)),
+    };
   }
 }
 

@@ -81,8 +81,9 @@ class Replicas {
     }
     // many requests that fail together count as one
     if (!state.isAvoided || time >= state.until) {
-      state.until = time +
-        Math.min(AVOID_FIRST_MS * 2 ** state.times, AVOID_LAST_MS);
+      const ms = Math.min(AVOID_FIRST_MS * 2 ** state.times, AVOID_LAST_MS);
+      // random, so that clients do not probe together
+      state.until = time + ms * (0.75 + Math.random() / 4);
       state.times = Math.min(state.times + 1, 10);
     }
     state.isAvoided = true;
@@ -101,6 +102,12 @@ class Replicas {
     if (isAlive) state.isAvoided = false; // if it fails again, for longer
     else this.avoid(url);
   }
+}
+
+/** Whose delay to heed. Another replica, which is asked next, need not be busy:
+ * only once each has failed. */
+function told(replicas, failures, answer) {
+  return failures % replicas.urls.length === 0 ? answer : undefined;
 }
 
 /** Random, so that clients that failed together do not retry together. */
@@ -130,4 +137,6 @@ function unavailable(what, answer, why) {
   return new Unavailable(text);
 }
 
-module.exports = { shown, Replicas, backoffMs, denial, refusal, unavailable };
+module.exports = {
+  shown, Replicas, told, backoffMs, denial, refusal, unavailable,
+};

@@ -8,12 +8,14 @@
 const { randomUUID } = require("node:crypto");
 const { debuglog } = require("node:util");
 
-const { readGrant } = require("./answer.js");
+const { readGrant, UNSENT } = require("./answer.js");
 const { now } = require("./clock.js");
 const { LockHeld, LockLost, RequestRefused } = require("./errors.js");
 const { Acquire, Extend, Release } = require("./operation.js");
 const { OVERDUE_MS } = require("./queue.js");
-const { backoffMs, denial, refusal, shown, unavailable } = require("./replicas.js");
+const {
+  backoffMs, denial, refusal, shown, told, unavailable,
+} = require("./replicas.js");
 const { Hold } = require("./wish.js");
 
 /**
@@ -33,6 +35,8 @@ const { Hold } = require("./wish.js");
 
 // proxies may cut requests after 60 s, some after 15 s
 const LONGEST_WAIT_MS = 10000;
+// of a lock that is acquired only to be released
+const SHORTEST_TTL_MS = 100;
 
 /** Shown with NODE_DEBUG=redlockd. */
 const debug = debuglog("redlockd");
@@ -69,17 +73,6 @@ class Attempt {
   }
 }
 
-/** Whether others hold the lock, and it can be waited for. */
-function isHeld(answer) {
-  return ["lock_held", "too_many_readers"].includes(answer?.code);
-}
-
-/** Whether the server says that this request has granted nothing. */
-function isRefused(answer) {
-  return isHeld(answer) || answer?.status === 429 ||
-    answer?.isFinal || answer?.isDenial;
-}
-
 /** Asks until the lock is ours or the time is up. */
 function* acquire(replicas, wish, timeoutMs, attempt) {
   const deadline = now() + wish.waitMs;
@@ -92,19 +85,20 @@ function* acquire(replicas, wish, timeoutMs, attempt) {
     const answer = yield asked;
     const grant = readGrant(answer, asked.sentAt);
     if (grant && grant.workUntil > now()) return grant;
-    if (asked.wasSent && !isRefused(answer)) attempt.wasLost = true;
+    if (asked.wasSent && !answer?.grantsNothing) attempt.wasLost = true;
     const leftMs = deadline - now();
-    if (isHeld(answer)) {
+    denials = answer?.isDenial ? denials + 1 : 0;
+    if (answer?.isHeld) {
       if (leftMs <= 0) throw held(wish, answer);
       mustWait = true;
+      const delayMs = answer.retryAfterMs || backoffMs(0, undefined);
       if (!asked.hasWaited) attempt.refused();
       else if (!answer.body.waited_ms) // the server does not wait
-        yield { sleepMs: Math.min(answer.retryAfterMs, leftMs) };
+        yield { sleepMs: Math.min(delayMs, leftMs) };
       continue;
     }
     mustWait = false;
     const { url } = asked;
-    denials = answer?.isDenial ? denials + 1 : 0;
     if (answer?.isDenial) {
       replicas.avoid(url);
       if (denials >= replicas.urls.length) throw denial(wish.name, answer);
@@ -119,10 +113,8 @@ function* acquire(replicas, wish, timeoutMs, attempt) {
       throw unavailable(`${wish.name}: no server grants it`, answer, why);
     const tell = failures === 1 ? warn : debug;
     tell(`${wish.name}: not acquired yet, trying again (${why})`);
-    const told = failures % replicas.urls.length === 0 ? answer : undefined;
-    yield {
-      sleepMs: Math.min(backoffMs(failures, told), Math.max(leftMs, 0)),
-    };
+    const delayMs = backoffMs(failures, told(replicas, failures, answer));
+    yield { sleepMs: Math.min(delayMs, Math.max(leftMs, 0)) };
   }
 }
 
@@ -145,7 +137,8 @@ function held(wish, answer) {
 function* giveBack(replicas, wish, timeoutMs, attempt) {
   let { asked } = attempt;
   let answer = yield { answerOf: asked };
-  if (isRefused(answer) && !attempt.wasLost) return;
+  if (answer?.grantsNothing && !attempt.wasLost) return;
+  const wished = wish.withTtl(SHORTEST_TTL_MS);
   for (let failures = 0; ; failures++) {
     const grant = readGrant(answer, asked.sentAt);
     if (grant) {
@@ -153,15 +146,15 @@ function* giveBack(replicas, wish, timeoutMs, attempt) {
       return yield* release(replicas, hold, timeoutMs);
     }
     if (failures > 0) {
-      if (isRefused(answer) && !answer.isDenial && answer.status !== 429) return;
+      if (answer?.isFinal && !answer.isDenial) return; // others hold it
       replicas.avoid(asked.url);
       if (failures > replicas.urls.length) break;
-      yield { sleepMs: backoffMs(failures, answer) };
+      yield { sleepMs: backoffMs(failures, undefined) };
     }
-    asked = attempt.ask(wish, 0, timeoutMs);
+    asked = attempt.ask(wished, 0, timeoutMs);
     answer = yield asked;
   }
-  warn(`${wish.name}: aborted; if an answer was lost, it is held until its ` +
+  warn(`${wish.name}: aborted, and not released: it may be held until its ` +
     "TTL ends");
 }
 
@@ -227,9 +220,8 @@ function* extend(replicas, hold, timeoutMs, isAskedFor = false) {
     const tell = failures === 1 ? warn : debug;
     tell(`${hold.name}: not extended yet ` +
       `(${shown(asked.url)}: ${answer ?? "no answer"})`);
-    yield {
-      sleepMs: Math.min(backoffMs(failures, answer), hold.remainingMs / 4),
-    };
+    const delayMs = backoffMs(failures, told(replicas, failures, answer));
+    yield { sleepMs: Math.min(delayMs, hold.remainingMs / 4) };
   }
 }
 
@@ -249,15 +241,16 @@ function* release(replicas, hold, timeoutMs) {
       throw new LockLost(`${hold.name}: the lock had ended (${answer})`);
     }
     const isLimited = answer?.status === 429;
-    if (!answer?.isDenial && !isLimited) mayBeDone = true;
+    if (!answer?.isDenial && !isLimited && answer?.code !== UNSENT)
+      mayBeDone = true;
     replicas.avoid(asked.url);
-    if (hold.loss || hold.validMs <= 0) break;
-    const told = isLimited ? answer : undefined;
-    yield { sleepMs: Math.min(backoffMs(failures, told), hold.validMs) };
+    if (hold.validMs <= 0 || failures > replicas.urls.length) break;
+    const limit = isLimited ? answer : undefined;
+    const delayMs = backoffMs(failures, told(replicas, failures, limit));
+    yield { sleepMs: Math.min(delayMs, hold.validMs) };
   }
-  if (hold.validMs > 0)
-    warn(`${hold.name}: not released; it is free in ` +
-      `${(hold.validMs / 1000).toFixed(1)} s (${answer ?? "no answer"})`);
+  warn(`${hold.name}: not released; it is free in ` +
+    `${(hold.validMs / 1000).toFixed(1)} s (${answer ?? "no answer"})`);
 }
 
 module.exports = {

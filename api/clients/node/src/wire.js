@@ -359,6 +359,7 @@ class Exchange {
       this.#isRepeated = true;
       this.#start();
     } else {
+      error.isUnsent = !this.#link.isUp && !this.#isRepeated;
       this.#owner?.failed(error);
     }
   }

@@ -56,6 +56,12 @@ class Wish {
       throw new TypeError("a permit has one holder: it cannot be shared");
   }
 
+  /** The same with another TTL. */
+  withTtl(ttlMs) {
+    const { resources, owner, limit, permits, isShared: shared } = this;
+    return new Wish(resources, { ttlMs, owner, limit, permits, shared });
+  }
+
   /** Members of the JSON that asks for it. */
   get fields() {
     return this.#fields ??= this.#write();
