@@ -83,6 +83,9 @@ class Package(unittest.TestCase):
     def test_the_protocol_without_io(self):
         run(self, "go", "test", "-race", "-count=1", ".")
 
+    def test_the_transcripts_notice_broken_rules(self):
+        run(self, ROOT / "tests/protocol/broken.py", "go")
+
     def test_servers_that_fail_by_script(self):
         run(self, BUILD / "fake.test", "-test.v", "-test.parallel=8", cwd=BUILD)
 

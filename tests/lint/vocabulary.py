@@ -362,7 +362,7 @@ def test(given: Given) -> None:
              '"many_readers"'),
             ("api/clients/node/src/answer.js", '"too_many_readers"',
              '"many_readers"'),
-            ("api/clients/go/acquire.go", '"too_many_readers"',
+            ("api/clients/go/answer.go", '"too_many_readers"',
              '"many_readers"'),
             ("cli/service.c", '"too_many_readers"', '"many_readers"'),
             ("api/page/locks.js", "next_cursor", "last_cursor")):

@@ -126,9 +126,8 @@ type acquiring struct {
 
 	failures, denials int
 	granted           *grant   // the result
-	late              *grant   // it came too late to be of use, and may be held
 	asked             *request // whose answer is due
-	isLost            bool     // an answer did not come, or did not tell
+	isLost            bool     // an answer did not come, or does not tell
 	isPatient         bool     // a try has found the lock held
 }
 
@@ -164,16 +163,12 @@ func (t *acquiring) next(a *answer, now instant) step {
 
 // take returns the end, a pause, or an empty step: ask again at once.
 func (t *acquiring) take(a *answer, now instant) step {
-	if g := readGrant(a); g != nil {
-		if g.workUntil() > now {
-			t.granted = g
-			return done(nil)
-		}
-		t.late = g
-		a = &answer{url: a.url, body: fields{Code: noAnswer,
-			Detail: "the grant came too late"}}
+	if g := readGrant(a); g != nil && g.workUntil > now {
+		t.granted = g
+		return done(nil)
 	}
-	if a.code() == "lock_held" || a.code() == "too_many_readers" {
+	t.isLost = t.isLost || !a.grantsNothing()
+	if a.isHeld() {
 		return t.takeHeld(a, now)
 	}
 	if a.isDenial() {
@@ -202,7 +197,11 @@ func (t *acquiring) takeHeld(a *answer, now instant) step {
 	if a.body.WaitedMs > 0 {
 		return step{}
 	}
-	return sleep(shorter(longer(a.retryAfter(), time.Millisecond), t.left(now)))
+	delay := a.retryAfter()
+	if delay <= 0 {
+		delay = backoff(0, nil)
+	}
+	return sleep(shorter(delay, t.left(now)))
 }
 
 // waitFromNowOn begins a request of its own, with a key of its own: a server
@@ -217,7 +216,6 @@ func (t *acquiring) waitFromNowOn() step {
 }
 
 func (t *acquiring) takeFailure(a *answer, now instant) step {
-	t.isLost = true
 	t.failures++
 	t.replicas.avoid(a.url, now)
 	reason := shown(a.url) + ": " + a.String()
@@ -227,11 +225,7 @@ func (t *acquiring) takeFailure(a *answer, now instant) step {
 			"no server grants it ("+reason+")", a))
 	}
 	t.logf("%s: not acquired yet, trying again (%s)", t.options.name(), reason)
-	var told *answer
-	if t.failures%len(t.replicas.urls) == 0 {
-		told = a
-	}
-	return sleep(shorter(backoff(t.failures, told), t.left(now)))
+	return sleep(shorter(t.replicas.delay(t.failures, a), t.left(now)))
 }
 
 func (t *acquiring) heldError(a *answer) error {
@@ -244,30 +238,39 @@ func (t *acquiring) heldError(a *answer) error {
 	return err
 }
 
-// retracting ends an acquire whose answer nobody reads any more: it gets the
-// lock that may have been granted, by the same key, to release it. If another
+// retracting ends an acquire that may have been granted and whose answer nobody
+// reads any more: it gets the lock, by the same key, and releases it. If another
 // holds it, nothing was granted.
 type retracting struct {
 	parties
 	options Options
 	key     string
+	clock   func() instant
 
-	asked   int
-	granted *grant // what has to be released; nil: nothing
+	failures int
+	release  *releasing // once it has the lock
 }
 
 func (t *retracting) next(a *answer, now instant) step {
+	if t.release != nil {
+		return t.release.next(a, now)
+	}
 	if a != nil {
-		if t.granted = readGrant(a); t.granted != nil ||
-			a.isFinal() && !a.isDenial() {
+		if g := readGrant(a); g != nil {
+			hold := newHold(&t.options, g, t.clock)
+			t.release = &releasing{parties: t.parties, hold: hold}
+			return t.release.next(nil, now)
+		}
+		if a.isFinal() && !a.isDenial() {
 			return done(nil)
 		}
 		t.replicas.avoid(a.url, now)
+		if t.failures++; t.failures > len(t.replicas.urls) {
+			return done(unavailable(t.options.name(),
+				"not released: it may be held until its TTL ends", a))
+		}
+		return sleep(backoff(t.failures, nil))
 	}
-	if t.asked > len(t.replicas.urls) {
-		return done(nil)
-	}
-	t.asked++
 	options := t.options
 	options.TTL = shortestTTL
 	return send(options.acquire(t.key, t.timeout, 0))

@@ -11,6 +11,7 @@ import (
 const (
 	untrusted = "untrusted"
 	noAnswer  = "no_answer"
+	unsent    = "unsent" // no server has got the request
 
 	tooLate = "no answer: it did not come in time"
 )
@@ -26,6 +27,8 @@ type answer struct {
 	sent      instant // a moment before the request was sent
 	isOverdue bool    // it took its time
 	isTry     bool    // to an acquire that did not wait, though it wanted to
+	// a kept connection had ended: the server may have got the request twice
+	isRepeated bool
 }
 
 // fields are those of all answers; an unknown value is omitted.
@@ -42,6 +45,7 @@ type fields struct {
 	Token        string `json:"token"`
 	Locks        []held `json:"locks"`
 	NextCursor   string `json:"next_cursor"`
+	Released     bool   `json:"released"`
 	held
 }
 
@@ -77,6 +81,16 @@ func readAnswer(status int, content []byte, retryAfter string) *answer {
 }
 
 func (a *answer) code() string { return a.body.Code }
+
+// isHeld: others hold the lock, and it can be waited for.
+func (a *answer) isHeld() bool {
+	return a.code() == "lock_held" || a.code() == "too_many_readers"
+}
+
+// grantsNothing: an acquire with this answer certainly was not granted.
+func (a *answer) grantsNothing() bool {
+	return a.isFinal() || a.isDenial() || a.status == 429 || a.code() == unsent
+}
 
 // isFinal: the request is wrong, here and at every other replica.
 func (a *answer) isFinal() bool {
@@ -139,6 +153,7 @@ type grant struct {
 	ttl          time.Duration
 	renewAt      instant       // on our clock, as the next
 	renewEarly   time.Duration // it may be renewed so much sooner, with others
+	workUntil    instant       // by then, work must have ended
 	until        instant
 	slots        []int // of a permit
 	isShared     bool
@@ -151,11 +166,13 @@ func readGrant(a *answer) *grant {
 		return nil
 	}
 	b := &a.body
-	if b.ID == "" || b.Token == "" || b.FencingToken == 0 || b.TTLMs == nil ||
-		b.ElapsedMs == nil || b.ValidityMs == nil || b.RenewAfterMs == nil {
+	if !isWord(b.ID) || !isWord(b.Token) || b.FencingToken == 0 ||
+		b.TTLMs == nil || b.ElapsedMs == nil || b.ValidityMs == nil ||
+		b.RenewAfterMs == nil {
 		return nil
 	}
 	granted := a.sent.add(milliseconds(*b.ElapsedMs))
+	until := granted.add(milliseconds(*b.ValidityMs))
 	return &grant{
 		id:           b.ID,
 		token:        b.Token,
@@ -163,12 +180,16 @@ func readGrant(a *answer) *grant {
 		ttl:          milliseconds(*b.TTLMs),
 		renewAt:      granted.add(milliseconds(*b.RenewAfterMs)),
 		renewEarly:   milliseconds(*b.RenewAfterMs) / 10,
-		until:        granted.add(milliseconds(*b.ValidityMs)),
+		workUntil:    until.add(-milliseconds(*b.TTLMs) / 10), // time to end it
+		until:        until,
 		slots:        b.Slots,
 		isShared:     b.Mode == "shared",
 	}
 }
 
-// workUntil is when the work has to end: a tenth of the TTL before the lock
-// does, so that it has time to.
-func (g *grant) workUntil() instant { return g.until.add(-g.ttl / 10) }
+// isWord: it can be sent as it is, within a path or a header.
+func isWord(text string) bool {
+	return text != "" && strings.IndexFunc(text, func(r rune) bool {
+		return r < '!' || r > '~'
+	}) < 0
+}

@@ -115,7 +115,8 @@ func (c *Client) Close() { c.pool.CloseIdleConnections() }
 // Get returns the holder of a lock, nil if it is free. lock is a resource's name
 // or a lock's id; a lock of several resources has only an id.
 func (c *Client) Get(ctx context.Context, lock string) (*Holder, error) {
-	t := &asking{parties: c.parties, method: "GET", path: pathOf(lock)}
+	t := &asking{parties: c.parties, method: "GET", path: pathOf(lock),
+		isTold: isLock}
 	if err := c.run(ctx, t); err != nil {
 		return nil, err
 	}
@@ -153,7 +154,7 @@ func (c *Client) Locks(ctx context.Context, prefix string) ([]Holder, error) {
 	isSeen := map[string]bool{} // a lock may be on two pages
 	for cursor := ""; ; {
 		t := &asking{parties: c.parties, method: "GET",
-			path: pathOfList(prefix, cursor)}
+			path: pathOfList(prefix, cursor), isTold: isList}
 		if err := c.run(ctx, t); err != nil {
 			return nil, err
 		}
@@ -190,7 +191,7 @@ func (c *Client) ForceReleaseReaders(ctx context.Context, id string) (bool,
 
 func (c *Client) force(ctx context.Context, id, which string) (bool, error) {
 	t := &asking{parties: c.parties, method: "DELETE",
-		path: pathOf(id) + "?force=" + which}
+		path: pathOf(id) + "?force=" + which, isTold: isRelease}
 	if err := c.run(ctx, t); err != nil {
 		return false, err
 	}

@@ -37,10 +37,10 @@ func (t *extending) next(a *answer, now instant) step {
 	if t.wantsShared {
 		members = appendText(members, "mode", "shared")
 	}
-	// two other replicas can be asked in the rest
+	// others can be asked in the rest
 	return send(&request{kind: extend, method: "PUT",
 		path: "/locks/" + g.id + "/extend", id: g.id, token: g.token,
-		members: members, timeout: shorter(t.timeout, left/3),
+		members: members, timeout: shorter(t.timeout, left/4),
 		resources: t.hold.resources, claims: g.claims()})
 }
 
@@ -75,7 +75,7 @@ func (t *extending) take(a *answer, now instant) step {
 	t.replicas.avoid(a.url, now)
 	t.logf("%s: not extended yet (%s: %s)", t.hold.name, shown(a.url), a)
 	return sleep(longer(time.Millisecond,
-		shorter(backoff(t.failures, a), t.hold.remaining()/4)))
+		shorter(t.replicas.delay(t.failures, a), t.hold.remaining()/4)))
 }
 
 // releasing ends with an error if the lock had ended, or if no server answers:
@@ -107,13 +107,13 @@ func (t *releasing) take(a *answer, now instant) step {
 		return done(nil)
 	}
 	if a.isEnd() {
-		if t.mayBeDone { // that may have been our own release
+		if t.mayBeDone || a.isRepeated { // that may have been our own release
 			return done(nil)
 		}
 		return done(&LostError{Name: t.hold.name,
 			Reason: "the lock had ended (" + a.String() + ")"})
 	}
-	if !a.isDenial() && a.status != 429 {
+	if !a.isDenial() && a.status != 429 && a.code() != unsent {
 		t.mayBeDone = true
 	}
 	t.failures++
@@ -124,9 +124,8 @@ func (t *releasing) take(a *answer, now instant) step {
 			left.Round(time.Millisecond).String()+" ("+shown(a.url)+": "+
 			a.String()+")", a))
 	}
-	var told *answer
-	if a.status == 429 {
-		told = a
+	if a.status != 429 {
+		a = nil
 	}
-	return sleep(shorter(backoff(t.failures, told), left))
+	return sleep(shorter(t.replicas.delay(t.failures, a), left))
 }

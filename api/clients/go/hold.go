@@ -52,6 +52,9 @@ func (h *hold) extended(g *grant) {
 	if next.until < h.grant.until {
 		next.until = h.grant.until
 	}
+	if next.workUntil < h.grant.workUntil {
+		next.workUntil = h.grant.workUntil
+	}
 	h.grant = next
 }
 
@@ -62,7 +65,7 @@ func (h *hold) remaining() time.Duration {
 	if h.loss != nil || h.isReleased {
 		return 0
 	}
-	return longer(0, h.grant.workUntil().sub(h.clock()))
+	return longer(0, h.grant.workUntil.sub(h.clock()))
 }
 
 // validity is how long nobody else can have the lock, unless it was lost.

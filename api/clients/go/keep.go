@@ -48,7 +48,7 @@ func (s *schedule) Pop() any {
 // plan puts a lock where it belongs, after a grant or an extend.
 func (s *schedule) plan(k *kept, now instant) {
 	g := k.hold.now()
-	k.at = g.workUntil()
+	k.at = g.workUntil
 	if !k.isRenewing && !k.isAtItsEnd && g.renewAt < k.at {
 		k.at = g.renewAt
 		if soonest := now.add(time.Millisecond); k.at < soonest {

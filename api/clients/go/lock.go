@@ -76,19 +76,13 @@ func (c *Client) retractLater(t *acquiring) {
 func (c *Client) retract(t *acquiring, isEnded bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), cleanUpTimeout)
 	defer cancel()
-	granted := t.granted
-	if granted == nil && isEnded && t.mayHold() {
-		again := &retracting{parties: c.parties, options: t.options, key: t.key}
-		_ = c.run(ctx, again) // if no server answers, it ends with its TTL
-		granted = again.granted
-	}
-	if granted == nil {
-		granted = t.late
-	}
-	if granted != nil {
-		hold := newHold(&t.options, granted, c.clock)
+	if t.granted != nil {
+		hold := newHold(&t.options, t.granted, c.clock)
 		_ = c.run(ctx, &releasing{parties: c.parties, hold: hold})
-	}
+	} else if isEnded && t.mayHold() {
+		_ = c.run(ctx, &retracting{parties: c.parties, options: t.options,
+			key: t.key, clock: c.clock})
+	} // if no server answers, it ends with its TTL
 }
 
 func (c *Client) keep(ctx context.Context, t *acquiring) *Lock {

@@ -45,11 +45,13 @@ func holderOf(h *held) *Holder {
 	return newHolder(h)
 }
 
-// asking asks each replica once, until one answers with something else than a
-// failure of its own. That answer is the result.
+// asking asks each replica once, and one of them again, until one answers with
+// something else than a failure of its own: what was asked for, or a problem.
+// That answer is the result.
 type asking struct {
 	parties
 	method, path string
+	isTold       func(*fields) bool // whether it is what was asked for
 
 	failures, denials int
 	answer            *answer
@@ -57,26 +59,38 @@ type asking struct {
 
 func (t *asking) next(a *answer, now instant) step {
 	if a != nil {
-		if (a.status == 200 || a.isFinal()) && !a.isDenial() {
-			t.answer = a
-			return done(nil)
+		if s := t.take(a, now); s.isDone || s.pause > 0 {
+			return s
 		}
-		t.failures++
-		if a.isDenial() {
-			t.denials++
-		}
-		t.replicas.avoid(a.url, now)
-		if t.failures < len(t.replicas.urls) {
-			return sleep(backoff(0, nil))
-		}
-		name := t.method + " " + t.path
-		if t.denials == t.failures {
-			return done(refusal(name, a))
-		}
-		return done(unavailable(name, shown(a.url)+": "+a.String(), a))
 	}
 	return send(&request{method: t.method, path: t.path, timeout: t.timeout})
 }
+
+func (t *asking) take(a *answer, now instant) step {
+	name := t.method + " " + t.path
+	if !a.isDenial() && (a.isFinal() || a.status == 200 && t.isTold(&a.body)) {
+		t.answer = a
+		return done(nil)
+	}
+	t.failures++
+	t.replicas.avoid(a.url, now)
+	if !a.isDenial() {
+		t.denials = 0
+	} else if t.denials++; t.denials >= len(t.replicas.urls) {
+		return done(refusal(name, a))
+	}
+	if t.failures > len(t.replicas.urls) {
+		return done(unavailable(name, shown(a.url)+": "+a.String(), a))
+	}
+	if a.isDenial() {
+		return step{}
+	}
+	return sleep(backoff(0, nil))
+}
+
+func isLock(b *fields) bool    { return b.Version != "" }
+func isList(b *fields) bool    { return b.Locks != nil }
+func isRelease(b *fields) bool { return b.Released }
 
 func pathOf(lock string) string { return "/locks/" + url.PathEscape(lock) }
 
@@ -125,24 +139,27 @@ func (t *watching) howToWait() (string, time.Duration) {
 }
 
 func (t *watching) take(a *answer, now instant) step {
-	switch {
-	case a.status == 200 && a.body.Version != "":
-	case a.isFinal() || a.isDenial():
+	if a.isDenial() {
 		t.denials++
 		t.replicas.avoid(a.url, now)
-		if !a.isDenial() || t.denials >= len(t.replicas.urls) {
+		if t.denials >= len(t.replicas.urls) {
 			return done(refusal("GET "+t.path, a))
 		}
 		return step{}
-	default:
+	}
+	t.denials = 0
+	if a.isFinal() {
+		return done(refusal("GET "+t.path, a))
+	}
+	if a.status != 200 || !isLock(&a.body) {
 		t.failures++
 		// a server that does not wait, as it stops, may still tell
 		t.isPlain = true
 		t.replicas.avoid(a.url, now)
 		t.logf("GET %s: trying again (%s: %s)", t.path, shown(a.url), a)
-		return sleep(backoff(t.failures, a))
+		return sleep(t.replicas.delay(t.failures, a))
 	}
-	t.failures, t.denials, t.isPlain = 0, 0, false
+	t.failures, t.isPlain = 0, false
 	if a.body.Version != t.version {
 		t.version, t.holder = a.body.Version, holderOf(&a.body.held)
 		return done(nil)

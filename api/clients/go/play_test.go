@@ -7,6 +7,10 @@ import (
 	"time"
 )
 
+const one, two, three = "http://one", "http://two", "http://three"
+
+var order = Options{Resources: []string{"order:42"}}
+
 // game plays talks without I/O: its clock moves only by pauses and by what the
 // test says.
 type game struct {

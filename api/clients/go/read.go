@@ -173,6 +173,9 @@ func (f *fields) read(text []byte) bool {
 			return readNumber(value, &all.renewAfter)
 		case "waited_ms":
 			return readNumber(value, &f.WaitedMs)
+		case "released":
+			f.Released = string(value) == "true"
+			return true
 		case "owner":
 			return readText(value, &f.Owner)
 		}

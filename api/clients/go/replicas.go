@@ -150,7 +150,9 @@ func (r *replicas) avoid(one string, now instant) {
 	}
 	// many requests that fail together count as one
 	if !a.is || now >= a.until {
-		a.until = now.add(shorter(avoidFirst<<a.times, avoidLast))
+		d := shorter(avoidFirst<<a.times, avoidLast)
+		// random, so that clients do not probe together
+		a.until = now.add(between(d-d/4, d))
 		if a.times < avoidDoublesAtMost {
 			a.times++
 		}
@@ -189,6 +191,16 @@ func (r *replicas) of(url string) string {
 	return ""
 }
 
+// delay is how long to pause after so many failures. What the answer says about
+// it is heeded only once each replica has failed: another one, which is asked
+// next, need not be busy.
+func (r *replicas) delay(failures int, a *answer) time.Duration {
+	if failures%len(r.urls) != 0 {
+		a = nil
+	}
+	return backoff(failures, a)
+}
+
 // backoff is random, so that clients that failed together do not retry
 // together; it is never shorter than what told says, if that is not nil.
 func backoff(failures int, told *answer) time.Duration {
@@ -196,12 +208,18 @@ func backoff(failures int, told *answer) time.Duration {
 		failures = backoffDoublesAtMost
 	}
 	longest := shorter(backoffLast, backoffFirst<<uint(failures))
-	var random [4]byte
-	_, _ = rand.Read(random[:]) // zeros would do
-	part := binary.LittleEndian.Uint32(random[:]) % randomStepsOfTheDelays
-	delay := longest/2 + longest/2*time.Duration(part)/randomStepsOfTheDelays
+	delay := between(longest/2, longest)
 	if told != nil {
 		delay = longer(delay, told.retryAfter())
 	}
 	return delay
+}
+
+// between is a random time.
+func between(shortest, longest time.Duration) time.Duration {
+	var random [4]byte
+	_, _ = rand.Read(random[:]) // zeros would do
+	part := binary.LittleEndian.Uint32(random[:]) % randomStepsOfTheDelays
+	return shortest +
+		(longest-shortest)*time.Duration(part)/randomStepsOfTheDelays
 }

@@ -7,8 +7,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -192,9 +194,15 @@ func (c *Client) sendOnce(ctx context.Context, m *message) (*answer, string) {
 	if m.body != nil {
 		body = bytes.NewReader(m.body)
 	}
+	ctx, connections := counting(ctx, m.method)
 	asked, err := http.NewRequestWithContext(ctx, m.method, m.url, body)
 	if err != nil {
 		return failure(err), ""
+	}
+	if !m.isBatch {
+		// It is not sent, as it is empty. With it, net/http asks again at once if
+		// a kept connection had ended.
+		asked.Header["Idempotency-Key"] = nil
 	}
 	if m.key != "" {
 		asked.Header["Idempotency-Key"] = []string{m.key}
@@ -224,7 +232,21 @@ func (c *Client) sendOnce(ctx context.Context, m *message) (*answer, string) {
 	} else {
 		a = readAnswer(a.status, content, response.Header.Get("Retry-After"))
 	}
+	a.isRepeated = connections.Load() > 1
 	return a, authorization
+}
+
+// counting counts the connections that a release went over: a second one may be
+// told that the lock had ended.
+func counting(ctx context.Context, method string) (context.Context,
+	*atomic.Int32) {
+	var connections atomic.Int32
+	if method != http.MethodDelete {
+		return ctx, &connections
+	}
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connections.Add(1) },
+	}), &connections
 }
 
 // failure has the reason without the URL, which may have a password.
@@ -234,11 +256,15 @@ func failure(err error) *answer {
 	if errors.As(err, &around) {
 		err = around.Err
 	}
+	var dialled *net.OpError
 	if isUntrusted(err) {
 		a.body.Code, a.body.Detail = untrusted, err.Error()
-	} else {
-		a.body.Detail = "no answer: " + reasonOf(err)
+		return a
 	}
+	if errors.As(err, &dialled) && dialled.Op == "dial" {
+		a.body.Code = unsent
+	}
+	a.body.Detail = "no answer: " + reasonOf(err)
 	return a
 }
 

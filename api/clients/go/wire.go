@@ -98,8 +98,8 @@ func (f *flight) body() []byte {
 	}
 	text := append(make([]byte, 0, len(r.members)+operationOverhead), '{')
 	text = append(text, r.members...)
-	if r.kind == acquire {
-		text = appendNumber(text, "wait_ms", f.wait.Milliseconds())
+	if ms := f.wait.Milliseconds(); ms > 0 {
+		text = appendNumber(text, "wait_ms", ms)
 	}
 	return append(text, '}')
 }

@@ -140,7 +140,7 @@ func TestHeld(t *testing.T) {
 	client := newClient(t, redlockd.Config{}, f)
 	_, err := client.Acquire(background, redlockd.Options{Resources: []string{"a"}, Wait: redlockd.NoWait})
 	equal(t, f.count("POST"), 1)
-	equal(t, f.of("POST")[0].body["wait_ms"], 0)
+	equal(t, f.of("POST")[0].body["wait_ms"], nil)
 	var held *redlockd.HeldError
 	isTrue(t, errors.As(err, &held) && errors.Is(err, redlockd.ErrHeld), "held")
 	equal(t, []any{held.Owner, held.Remaining, held.FencingToken},
@@ -249,7 +249,7 @@ func TestAContextThatEndsLeavesNoLock(t *testing.T) {
 		posts, deletes := f.of("POST"), f.of("DELETE")
 		last := posts[len(posts)-1]
 		equal(t, last.header.Get("Idempotency-Key"), posts[0].header.Get("Idempotency-Key"))
-		equal(t, []any{last.body["wait_ms"], last.body["ttl_ms"]}, []any{0, 100})
+		equal(t, []any{last.body["wait_ms"], last.body["ttl_ms"]}, []any{nil, 100})
 		equal(t, len(deletes), 1)
 		equal(t, deletes[0].header.Get("X-Lock-Token"), "99.fedcba9876543210")
 	}

@@ -166,7 +166,7 @@ func TestTheLockHadEnded(t *testing.T) {
 func TestTheAnswerToAReleaseWasLost(t *testing.T) {
 	t.Parallel()
 	one, two := newFake(t, nil), newFake(t, nil)
-	one.on("DELETE", nil, cut)
+	one.on("DELETE", nil, cut, cut) // over the kept connection, and a new one
 	two.on("DELETE", nil, gone)
 	lock := acquire(t, newClient(t, redlockd.Config{}, one, two), wanted())
 	must(t, lock.Release(background))
