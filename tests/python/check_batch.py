@@ -25,9 +25,11 @@ def wish(*names, **how):
     return next(acquire(REPLICAS, Wish(names, **how), 0, 5, Attempt()))
 
 
-def held(token, *names, method="DELETE", timeout_s=5.0, slots=(), **how):
+def held(token, *names, method="DELETE", timeout_s=5.0, slots=(), left_ms=29000,
+         **how):
     """What is asked about a lock with this token."""
     grant = Grant.read(Answer(201, {**GRANT, "token": token, "slots": slots,
+                                    "validity_ms": left_ms,
                                     "mode": how.get("shared") and "shared"},
                               sent=now()))
     hold = Hold(Wish(names, **how), grant)
@@ -112,6 +114,12 @@ class When(Played):
         self.assertTrue(trip.has_slot)  # for something is under way
         self.assertIsNotNone(queue.set_out(wish("b")))
         self.assertIsNone(queue.set_out(wish("c")))
+
+    def test_an_extend_that_has_no_time_to_wait_goes_alone(self):
+        for left_ms, is_urgent in ((5000, False), (3900, True)):
+            # a tenth of the TTL of 30 s is for ending the work
+            send = held("7.0", "a", method="PUT", left_ms=left_ms)
+            self.assertEqual(send.scope is None, is_urgent, left_ms)
 
     def test_one_that_has_left_is_taken_out(self):
         first, second = self.add(wish("a"), wish("b"))

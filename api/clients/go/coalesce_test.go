@@ -421,3 +421,16 @@ func TestATryThatFindsTheLockHeldWaitsWithAKeyOfItsOwn(t *testing.T) {
 		t.Fatal("no error")
 	}
 }
+
+func TestAnExtendThatHasNoTimeToWaitGoesAlone(t *testing.T) {
+	for _, c := range []struct {
+		left time.Duration
+		want kind
+	}{{1500 * time.Millisecond, extend}, {900 * time.Millisecond, apart}} {
+		g := newGame(t, one)
+		hold := g.holding(map[string]any{})
+		g.at = g.at.add(hold.remaining() - c.left)
+		talk := &extending{parties: g.parties, hold: hold}
+		equal(t, g.asked(talk, nil).kind, c.want)
+	}
+}

@@ -37,8 +37,13 @@ func (t *extending) next(a *answer, now instant) step {
 	if t.wantsShared {
 		members = appendText(members, "mode", "shared")
 	}
-	// others can be asked in the rest
-	return send(&request{kind: extend, method: "PUT",
+	// Others can be asked in the rest. If little is left, it goes at once, alone:
+	// both slots may be those of requests that are slow.
+	kind := extend
+	if left < 2*overdueAfter {
+		kind = apart
+	}
+	return send(&request{kind: kind, method: "PUT",
 		path: "/locks/" + g.id + "/extend", id: g.id, token: g.token,
 		members: members, timeout: shorter(t.timeout, left/4),
 		resources: t.hold.resources, claims: g.claims()})

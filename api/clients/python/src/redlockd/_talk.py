@@ -27,7 +27,7 @@ from ._errors import (
     Unavailable,
     Untrusted,
 )
-from ._replicas import Replicas, shown
+from ._replicas import OVERDUE_S, Replicas, shown
 from ._wire import is_word, quoted
 
 # proxies may cut requests after 60 s, some after 15 s
@@ -100,7 +100,8 @@ class Send:
         url: of the replica; "": of the one to ask when it is sent.
         is_repeatable: whether the answer means the same if it is the second
         request that arrived. is_probe: it only finds out whether the replica
-        is back. scope: None: it is about no lock. item: the same in a batch.
+        is back. scope: None: it is about no
+        lock, or goes alone, at once. item: the same in a batch.
         patience: the wait_s and the body that it has if it finds nothing else
         under way."""
         self.method = method
@@ -656,15 +657,17 @@ def _extend(
         wants_shared = hold.wants_shared
         if wants_shared:
             members += ',"mode":"shared"'
-        # connection and answer together take at most half of what is left:
-        # so another replica can be asked
+        # Connection and answer together take at most half of what is left:
+        # so another replica can be asked. If little is left, it goes at once,
+        # alone: both slots may be those of requests that are slow.
+        is_urgent = left_s < 2 * OVERDUE_S
         answer = yield Send(
             "PUT",
             f"/locks/{hold.grant.id}/extend",
             {"X-Lock-Token": hold.grant.token},
             f"{{{members}}}",
             min(timeout_s, left_s / 4),
-            scope=hold.scope,
+            scope=None if is_urgent else hold.scope,
             item=f'{{"operation":"extend",{hold.grant.members},{members}}}',
         )
         grant = Grant.read(answer)

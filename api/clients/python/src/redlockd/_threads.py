@@ -102,18 +102,23 @@ class Courier:
             self._end(trip)
 
     def ask_all(self, sends: Sequence[Send]) -> list[Answer]:
-        """Those go together, and with others."""
+        """Those go together, and with others, unless they go alone."""
         waiter = _Waiter()
         calls = [Call(send, waiter) for send in sends]
+        for call in calls:
+            if not call.send.scope:
+                call.answer = self._exchange(call.send)
+                call.has_ended = True
+        together = [call for call in calls if not call.has_ended]
         try:
             with self._mutex:
-                for call in calls:
+                for call in together:
                     self._queue.add(call)
                 self._hand_over()
-            for call in calls:
+            for call in together:
                 self._wait(waiter, call)
         except BaseException:
-            self._leave(calls)
+            self._leave(together)
             raise
         return [call.answer or self._exchange(call.send) for call in calls]
 
