@@ -192,12 +192,13 @@ static void omit_null(json_t *object)
     }
 }
 
-/* Or an empty list; one that stands alone is refused. */
-static void omit_empty(json_t *object, const char *name)
+/* Or an empty list; of an acquire, one that stands alone is refused. */
+static void omit_empty(json_t *object, const char *name, enum lock_call call)
 {
     const json_t *value = json_object_get(object, name);
-    if (json_is_array(value) && json_array_size(value) == 0 &&
-        json_object_get(object, "resource") != NULL)
+    bool is_alone =
+        call == LOCK_ACQUIRE && json_object_get(object, "resource") == NULL;
+    if (json_is_array(value) && json_array_size(value) == 0 && !is_alone)
         (void)json_object_del(object, name);
 }
 
@@ -570,8 +571,8 @@ static bool read_object(struct reader *reader, json_t *object)
     const char *name;
     json_t *value;
     omit_null(object);
-    omit_empty(object, "resources");
-    omit_empty(object, "slots");
+    omit_empty(object, "resources", reader->body->call);
+    omit_empty(object, "slots", reader->body->call);
     json_object_foreach(object, name, value)
     {
         read_member(reader, name, value);

@@ -197,6 +197,16 @@ TEST(a_bad_operation_does_not_stop_the_others)
                      "/operations/4");
 }
 
+/* As clients send it whose type for all operations has a list for each. */
+TEST(a_list_that_is_empty_is_as_if_left_out)
+{
+    ck_assert(!send_body(BATCH(
+        "{\"operation\":\"extend\",\"resources\":[]," OF("a", ASK_TOKEN))));
+    vote(CALL_EXTEND, VOTE_EXTENDED);
+    ask_expect_now(200, NULL);
+    ck_assert_int_eq(status(0), 200);
+}
+
 /* It would pause alone. */
 TEST(split_votes_for_a_lock_delay_nobody)
 {

@@ -105,6 +105,8 @@ static const struct {
     {"{\"resources\":[\"x\"],\"resource\":null}", LOCK_ACQUIRE},
     {"{\"token\":null,\"ttl_ms\":null,\"mode\":null}", LOCK_EXTEND},
     {"{\"token\":null}", LOCK_RELEASE},
+    {"{\"resources\":[],\"slots\":[]}", LOCK_EXTEND},
+    {"{\"resources\":[],\"slots\":[]}", LOCK_RELEASE},
     {"null", LOCK_EXTEND},
     {" null\n", LOCK_RELEASE},
 };
