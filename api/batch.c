@@ -17,6 +17,9 @@
 /* What is around an answer, at most: {"status":503,"problem":},  */
 enum { FRAME_MAX = sizeof "{\"status\":503,\"problem\":}," };
 
+/* Of all operations: a node runs nothing else while it sets so many locks. */
+enum { WEIGHT_MAX = 200 };
+
 /* One operation. A response is large: only its status and body are kept. */
 struct item {
     struct http_call call; /* op 0: it has its answer, or was undone */
@@ -146,7 +149,7 @@ static bool check_clashes(const struct http_request *request,
     size_t room = 0;
     for (int n = 0; n < it->count; n++)
         room += (size_t)names_count(bodies[n].resource);
-    struct claim *claims = calloc(room, sizeof *claims);
+    struct claim *claims = calloc(room + 1, sizeof *claims); /* not 0 */
     if (claims == NULL) {
         problem_respond_overloaded(
             "not enough memory for so many operations; nothing was done",
@@ -165,6 +168,27 @@ static bool check_clashes(const struct http_request *request,
                "this operation and operations/%d are of one lock; send one of "
                "them in another request",
                clash.first);
+    problem_respond_faults(&errors, request->id, response);
+    return false;
+}
+
+/* False: they are too much for one turn of the nodes; response tells. */
+static bool check_weight(const struct http_request *request,
+                         const struct http_batch *it, const struct body *bodies,
+                         struct http_response *response)
+{
+    int weight = 0;
+    for (int n = 0; n < it->count; n++)
+        if (it->items[n].status == 0)
+            weight += locks_weight(&bodies[n]);
+    if (weight <= WEIGHT_MAX)
+        return true;
+    struct faults errors = {.in = "body"};
+    faults_add(&errors, "/operations",
+               "operations have %d resources in all, a pool counted once more "
+               "for each hundred permits; the limit is %d; send the others in "
+               "another request",
+               weight, WEIGHT_MAX);
     problem_respond_faults(&errors, request->id, response);
     return false;
 }
@@ -307,7 +331,8 @@ static bool begin_list(const struct service *service,
     }
     for (int i = 0; i < count; i++)
         read_item(service, &it->items[i], list, &bodies[i]);
-    if (!check_clashes(request, it, bodies, response))
+    if (!check_weight(request, it, bodies, response) ||
+        !check_clashes(request, it, bodies, response))
         goto done;
     request->batch = it;
     it = NULL;

@@ -380,12 +380,9 @@ static bool take_place(const struct service *service, struct http_call *call,
                              engine_waiters_max(service->engine), response);
 }
 
-/* The request counts as so many more, by what it costs the nodes: each name is
- * a lock, and to tell which of a thousand slots are free takes ten times as
- * long as to set a lock. */
-static int more_of(const struct body *body)
+int locks_weight(const struct body *body)
 {
-    return names_count(body->resource) - 1 + (int)body->limit / SLOTS_EACH;
+    return names_count(body->resource) + (int)body->limit / SLOTS_EACH;
 }
 
 /* The body was read, and is good. */
@@ -395,7 +392,8 @@ static bool acquire(const struct service *service, struct http_call *call,
 {
     char hash[KEY_HASH_LEN];
     struct span key_hash;
-    if (!access_charge(service->access, call, more_of(body), response) ||
+    if (!access_charge(service->access, call, locks_weight(body) - 1,
+                       response) ||
         !access_allows(service->access, call, body->resource, response) ||
         !find_key_hash(call, body->resource, hash, &key_hash, response) ||
         !claim(service, call, body, key_hash, response) ||

@@ -11,6 +11,13 @@
 struct body;
 
 /*
+ * As how many requests an operation counts, by what it costs the nodes: each
+ * name is a lock, and to tell which of a thousand slots are free takes ten
+ * times as long as to set a lock.
+ */
+int locks_weight(const struct body *body);
+
+/*
  * Starts what the request asks (acquire, extend, release, force, inspect).
  * True: response is the answer. False: the answer follows from locks_answer as
  * soon as the engine has called port.answer for client, which may be before

@@ -135,9 +135,10 @@ static bool take_mark(struct span *text)
     static const char mark[] = "\xef\xbb\xbf";
     if (text->len >= 3 && memcmp(text->ptr, mark, 3) == 0)
         *text = span_behind(*text, 3);
-    size_t len = text->len < 4 ? text->len : 4;
-    return len == 0 || (memchr(text->ptr, '\0', len) == NULL &&
-                        (unsigned char)text->ptr[0] < 0xfe);
+    if (text->len == 0)
+        return true;
+    return memchr(text->ptr, '\0', text->len < 4 ? text->len : 4) == NULL &&
+           (unsigned char)text->ptr[0] < 0xfe;
 }
 
 static json_t *load_object(struct span text, struct faults *errors)

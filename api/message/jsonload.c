@@ -75,13 +75,14 @@ enum {
     DIGITS_MOST = 15 /* of an integer: it fits in any case */
 };
 
-/* What is left of the text. */
+/* What is left of the text, and what is being filled. */
 struct scan {
     struct span rest;
+    json_t
+        *open[DEPTH_MAX]; /* lists in each other; the first owns the others */
     int depth;
+    bool needs_comma; /* the innermost has something in it */
 };
-
-static json_t *scan_value(struct scan *it);
 
 /* The next byte behind blanks; 0: there is none. */
 static char scan_look(struct scan *it)
@@ -92,7 +93,9 @@ static char scan_look(struct scan *it)
                                   at[len] == '\r' || at[len] == '\t'))
         len++;
     it->rest = span_behind(it->rest, len);
-    return it->rest.len > 0 ? at[len] : '\0';
+    if (it->rest.len == 0)
+        return 0;
+    return at[len];
 }
 
 static bool scan_take(struct scan *it, char mark)
@@ -126,66 +129,79 @@ static json_t *scan_integer(struct scan *it)
             return NULL;
         number = number * 10 + at[len] - '0';
     }
-    bool is_whole = len < it->rest.len && strchr(",]} \t\n\r", at[len]) != NULL;
+    bool is_whole = len < it->rest.len && at[len] != '\0' &&
+                    strchr(",]} \t\n\r", at[len]) != NULL;
     if (len == 0 || (len > 1 && *at == '0') || !is_whole)
         return NULL;
     it->rest = span_behind(it->rest, len);
     return json_integer(number);
 }
 
-/* One that occurs twice is jansson's to refuse. */
-static bool scan_member(struct scan *it, json_t *object)
+/* Of a member. A name that occurs twice is jansson's to refuse. */
+static bool scan_name(struct scan *it, const json_t *object,
+                      char name[NAME_MAX + 1])
 {
-    char name[NAME_MAX + 1];
     struct span text;
     if (!scan_text(it, &text) || text.len > NAME_MAX || !scan_take(it, ':'))
         return false;
     name[span_copy(name, text)] = '\0';
-    return json_object_get(object, name) == NULL &&
-           json_object_set_new_nocheck(object, name, scan_value(it)) == 0;
+    return json_object_get(object, name) == NULL;
 }
 
-/* What stands between the marks; NULL: it is not as usual. Takes whole. */
-static json_t *scan_list(struct scan *it, json_t *whole, char end)
-{
-    bool is_object = json_is_object(whole);
-    bool is_good = ++it->depth <= DEPTH_MAX;
-    bool is_over = is_good && scan_take(it, end);
-    while (is_good && !is_over) {
-        is_good = is_object ? scan_member(it, whole)
-                            : json_array_append_new(whole, scan_value(it)) == 0;
-        is_over = is_good && scan_take(it, end);
-        is_good = is_over || (is_good && scan_take(it, ','));
-    }
-    it->depth--;
-    if (is_over)
-        return whole;
-    json_decref(whole);
-    return NULL;
-}
-
-/* NULL: it is not as usual. */
+/* A list is empty yet. NULL: it is not as usual, or there is no memory. */
 static json_t *scan_value(struct scan *it)
 {
     struct span text;
-    if (scan_look(it) == '"')
+    switch (scan_look(it)) {
+    case '"':
         return scan_text(it, &text) ? json_stringn_nocheck(text.ptr, text.len)
                                     : NULL;
-    if (scan_take(it, '{'))
-        return scan_list(it, json_object(), '}');
-    if (scan_take(it, '['))
-        return scan_list(it, json_array(), ']');
-    return scan_integer(it);
+    case '{':
+        return scan_take(it, '{') ? json_object() : NULL;
+    case '[':
+        return scan_take(it, '[') ? json_array() : NULL;
+    default:
+        return scan_integer(it);
+    }
+}
+
+/* One more for the innermost list, or its end. False: it is not as usual. */
+static bool scan_step(struct scan *it)
+{
+    json_t *whole = it->open[it->depth - 1];
+    bool is_object = json_is_object(whole);
+    char name[NAME_MAX + 1];
+    if (scan_take(it, is_object ? '}' : ']')) {
+        it->depth--;
+        it->needs_comma = true;
+        return true;
+    }
+    if ((it->needs_comma && !scan_take(it, ',')) ||
+        (is_object && !scan_name(it, whole, name)))
+        return false;
+    json_t *value = scan_value(it);
+    int failure = is_object ? json_object_set_new_nocheck(whole, name, value)
+                            : json_array_append_new(whole, value);
+    bool is_list = json_is_object(value) || json_is_array(value);
+    it->needs_comma = !is_list;
+    if (failure != 0 || (is_list && it->depth == DEPTH_MAX))
+        return false;
+    if (is_list)
+        it->open[it->depth++] = value;
+    return true;
 }
 
 /* An object that is the whole text. NULL: it is jansson's to read. */
 static json_t *scan(const char *text, size_t len)
 {
-    struct scan it = {{text, len}, 0};
-    if (scan_look(&it) != '{')
+    struct scan it = {.rest = {text, len}, .depth = 1};
+    if (!scan_take(&it, '{'))
         return NULL;
-    json_t *root = scan_value(&it);
-    if (root == NULL || (scan_look(&it) == '\0' && it.rest.len == 0))
+    json_t *root = it.open[0] = json_object();
+    bool is_usual = root != NULL;
+    while (is_usual && it.depth > 0)
+        is_usual = scan_step(&it);
+    if (is_usual && scan_look(&it) == '\0' && it.rest.len == 0)
         return root;
     json_decref(root);
     return NULL;

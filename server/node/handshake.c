@@ -121,9 +121,11 @@ static void add_word(char words[SCRIPT_WORDS_MAX], struct span word)
     while (rest.len > 0)
         if (span_is(span_take(&rest, ' '), text))
             return;
-    if (text[0] != '\0' && len + 1 + strlen(text) < SCRIPT_WORDS_MAX)
-        snprintf(words + len, SCRIPT_WORDS_MAX - len, "%s%s",
-                 len > 0 ? " " : "", text);
+    if (text[0] == '\0' || len + 1 + strlen(text) >= SCRIPT_WORDS_MAX)
+        return;
+    if (len > 0)
+        words[len++] = ' ';
+    memcpy(words + len, text, strlen(text) + 1);
 }
 
 static bool is_rule(struct span word)

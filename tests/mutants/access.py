@@ -32,7 +32,7 @@ ACCESS = [
     Defect("an acquire of several at the price of one", "unit",
            "an_acquire_counts_as_many_requests_as_it_has_names", [Edit(
                "api/locks.c",
-        "names_count(body->resource) - 1 + ", "")],
+        "names_count(body->resource) + ", "1 + ")],
            tests="access_limits"),
     Defect("all readers of a lock counted once", "unit",
            "each_reader_counts_from_its_acquire", [Edit(

@@ -18,14 +18,14 @@ BATCHES = [
            tests="batches"),
     Defect("one bad operation that fails all", "unit",
            "a_bad_operation_does_not_stop_the_others", [Edit(
-               BATCH, "    if (!check_clashes(request, it, bodies, response))\n",
+               BATCH, "    if (!check_weight(request, it, bodies, response) ||\n",
                "    for (int i = 0; i < count; i++) {\n"
                "        if (it->items[i].status == 0)\n"
                "            continue;\n"
                "        problem_respond_not_json(request->id, response);\n"
                "        goto done;\n"
                "    }\n"
-               "    if (!check_clashes(request, it, bodies, response))\n")],
+               "    if (!check_weight(request, it, bodies, response) ||\n")],
            tests="batches"),
     Defect("a batch at the price of one request", "unit",
            "each_is_charged_as_far_as_the_burst_goes", [Edit(
@@ -67,9 +67,12 @@ BATCHES = [
            tests="batches"),
     Defect("a member twice in a body of the usual shape", "unit",
            "what_is_read_is_what_jansson_reads", [Edit(
-               LOAD, "    return json_object_get(object, name) == NULL &&\n"
-               "           json_object_set",
-               "    return json_object_set")], tests="jsonload"),
+               LOAD, "    return json_object_get(object, name) == NULL;\n",
+               "    return json_is_object(object);\n")], tests="jsonload"),
+    Defect("a batch of any number of resources", "unit",
+           "a_batch_has_two_hundred_resources_at_most", [Edit(
+               BATCH, "    if (!check_weight(request, it, bodies, response) ||\n"
+               "        !check", "    if (!check")], tests="batches"),
     Defect("a text of two lines in a body of the usual shape", "unit",
            "what_is_read_is_what_jansson_reads", [Edit(
                LOAD,

@@ -249,11 +249,19 @@ type retracting struct {
 
 	failures int
 	release  *releasing // once it has the lock
+	wasLost  bool       // its release was told that the lock had ended
 }
 
 func (t *retracting) next(a *answer, now instant) step {
 	if t.release != nil {
-		return t.release.next(a, now)
+		s := t.release.next(a, now)
+		var lost *LostError
+		if t.wasLost || !s.isDone || !errors.As(s.err, &lost) {
+			return s
+		}
+		// the request that was given up may have come later than this one, and
+		// have taken its place
+		t.wasLost, t.release, a = true, nil, nil
 	}
 	if a != nil {
 		if g := readGrant(a); g != nil {

@@ -389,6 +389,42 @@ TEST_EACH(two_operations_of_one_lock_are_refused_and_nothing_is_done, clashes)
     ck_assert_ptr_null(ask.request.batch);
 }
 
+/* So many locks at once would stall the nodes. */
+static const struct {
+    int operations, names, limit;
+    bool is_good;
+} crowds[] = {
+    {100, 2, 0, true},    {13, 15, 0, true},   {13, 16, 0, false},
+    {67, 3, 0, false},    {100, 1, 199, true}, {67, 1, 200, false},
+    {19, 1, 1000, false},
+};
+
+TEST_EACH(a_batch_has_two_hundred_resources_at_most, crowds)
+{
+    static char text[65536];
+    size_t len = (size_t)sprintf(text, "{\"operations\":[");
+    for (int i = 0; i < crowds[_i].operations; i++) {
+        len += (size_t)sprintf(text + len, "%s{\"operation\":\"acquire\",",
+                               i > 0 ? "," : "");
+        if (crowds[_i].limit > 0)
+            len += (size_t)sprintf(text + len,
+                                   "\"resource\":\"p%d\",\"limit\":%d}", i,
+                                   crowds[_i].limit);
+        for (int n = 0; n < crowds[_i].names && crowds[_i].limit == 0; n++)
+            len += (size_t)sprintf(text + len, "%s\"%d-%d\"%s",
+                                   n > 0 ? "," : "\"resources\":[", i, n,
+                                   n == crowds[_i].names - 1 ? "]}" : "");
+    }
+    (void)sprintf(text + len, "]}");
+    for (int i = 0; i < PLAY_NODES; i++)
+        play_node_down(i); /* only what is asked counts */
+    ck_assert(send_body(text) != crowds[_i].is_good);
+    if (crowds[_i].is_good)
+        return;
+    ask_expect(400, "invalid_request");
+    ck_assert_str_eq(ask_text("errors.0.pointer"), "/operations");
+}
+
 TEST(the_first_of_the_two_is_told)
 {
     ck_assert(send_body(BATCH(

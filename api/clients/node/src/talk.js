@@ -139,13 +139,19 @@ function* giveBack(replicas, wish, timeoutMs, attempt) {
   let answer = yield { answerOf: asked };
   if (answer?.grantsNothing && !attempt.wasLost) return;
   const wished = wish.withTtl(SHORTEST_TTL_MS);
+  let wasLost = false;
   for (let failures = 0; ; failures++) {
     const grant = readGrant(answer, asked.sentAt);
     if (grant) {
-      const hold = new Hold(wish, grant);
-      return yield* release(replicas, hold, timeoutMs);
-    }
-    if (failures > 0) {
+      try {
+        return yield* release(replicas, new Hold(wish, grant), timeoutMs);
+      } catch (error) {
+        // the request that was given up may have come later than this one, and
+        // have taken its place
+        if (wasLost || !(error instanceof LockLost)) throw error;
+      }
+      wasLost = true;
+    } else if (failures > 0) {
       if (answer?.isFinal && !answer.isDenial) return; // others hold it
       replicas.avoid(asked.url);
       if (failures > replicas.urls.length) break;

@@ -7,7 +7,6 @@ into it, and None after a Sleep. It returns when it is done, or raises an error.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import threading
@@ -570,12 +569,23 @@ def undo(
         0.0,
         send.scope,
     )
+    was_lost = False
     for failures in range(len(replicas.urls) + 2):  # with the one before
         grant = Grant.read(answer)
         if grant:
-            with contextlib.suppress(LockLost):
+            try:
                 yield from release(replicas, Hold(wish, grant), timeout_s)
-            return
+                return
+            except LockLost:
+                # the request of the caller may have come later than this one,
+                # and have taken its place
+                if was_lost:
+                    return
+            was_lost = True
+            said = yield again
+            assert said
+            answer = said
+            continue
         if answer.grants_nothing and failures == 0:
             return
         if answer.is_final and not answer.is_denial:
