@@ -80,6 +80,7 @@ static void listen_to(struct span bytes, size_t piece)
     struct pipeline_reply reply;
     struct handshake handshake = {0};
     int step = 0;
+    bool is_refused = false; /* then the line ends */
     peer_begin(&peer, bytes, piece);
     ask(&peer);
     while (peer_next(&peer, &reply) == PIPELINE_STEP) {
@@ -88,9 +89,10 @@ static void listen_to(struct span bytes, size_t piece)
         enum node_state state =
             handshake_take(&handshake, (enum handshake_step)reply.step,
                            reply.fields, reply.count);
-        if (state == STATE_NONE)
+        if (state == STATE_NONE && !is_refused)
             check_passed(&handshake, (enum handshake_step)reply.step);
-        else
+        is_refused |= state != STATE_NONE;
+        if (state != STATE_NONE)
             check_refused(&handshake, (enum handshake_step)reply.step, state);
     }
     peer_end(&peer);

@@ -193,7 +193,8 @@ static const char *const bad_keys[] = {
     "Idempotency-Key: fifteen-letters",
     "Idempotency-Key: with a blank in it",
     "Idempotency-Key: 0123456789abcdef, 0123456789abcdef",
-    "Idempotency-Key: \"0123456789abcdef\"",
+    "Idempotency-Key: \"0123456789abcdef",
+    "Idempotency-Key: \"fifteen-letters\"",
     "Idempotency-Key: caf\xc3\xa9-0123456789abcdef",
     ("Idempotency-Key: "
      "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef-"),

@@ -299,13 +299,14 @@ TEST(each_call_tells_the_same_of_a_permit)
             grant,
             answer_expect(lock_extend(other, &lock, 9000), 200, NULL)->json);
         const char *id = lock.path + strlen("/locks/");
-        json = textf("{\"locks\":[{\"id\":\"%s\",\"token\":\"%s\"}]}", id,
-                     lock.token);
+        json = textf("{\"operations\":[{\"operation\":\"extend\","
+                     "\"id\":\"%s\",\"token\":\"%s\"}]}",
+                     id, lock.token);
         const struct answer *answer = answer_expect(
-            HTTP(other, .method = "PUT", .path = "/locks", .json = json), 200,
+            HTTP(other, .method = "POST", .path = "/batch", .json = json), 200,
             NULL);
         const json_t *item =
-            json_array_get(json_object_get(answer->json, "locks"), 0);
+            json_array_get(json_object_get(answer->json, "results"), 0);
         expect_all_same(grant, json_object_get(item, "grant"));
         expect_all_same(
             grant, answer_expect(grant_inspect(other, &lock), 200, NULL)->json);

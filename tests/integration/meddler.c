@@ -53,7 +53,10 @@ static void pass(struct meddler *meddler, int i)
         return;
     }
     bool is_of_node = i % 2 == 1;
-    if (!is_of_node && memmem(data, (size_t)got, "SUBSCRIBE", 9))
+    /* the command; the scripts have the word, too */
+    static const char subscribe[] = "$9\r\nSUBSCRIBE\r\n";
+    if (!is_of_node &&
+        memmem(data, (size_t)got, subscribe, sizeof subscribe - 1))
         meddler->has_subscribed[pair] = true;
     if (is_of_node && meddler->has_subscribed[pair])
         raw_send(other, meddler->text, strlen(meddler->text));

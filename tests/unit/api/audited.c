@@ -15,7 +15,7 @@ enum { TEXT_MAX = 4 * 1024 * 1024 };
 
 struct audited audited;
 
-static char dir[] = "/tmp/redlockd-audit.XXXXXX";
+static char dir[sizeof "/tmp/redlockd-audit.XXXXXX"];
 
 void audited_open(struct access *access)
 {
@@ -30,6 +30,7 @@ void audited_begin(void)
 {
     said_begin();
     (void)signal(SIGXFSZ, SIG_IGN);
+    (void)strcpy(dir, "/tmp/redlockd-audit.XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(dir));
     (void)snprintf(audited.path, sizeof audited.path, "%s/audit", dir);
     (void)snprintf(audited.moved, sizeof audited.moved, "%s/audit.1", dir);
