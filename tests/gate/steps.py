@@ -49,7 +49,7 @@ TEST = [
 ]
 
 FIRST = [
-    Step("deps", "scripts/deps.sh build run test readme lint analyse model "
+    Step("deps", "scripts/deps.sh build run test readme lint analyse model redigo "
          "fuzz nemesis tls openapi generators go ctl examples node page kube "
          "alarms bench peers profile mutate deb debootstrap fresh"),  # check-tools
     make("build", "-j$(nproc) build tests manual", after=("deps",)),
