@@ -31,7 +31,8 @@ WAIT_S = 60
 
 class World(Stack):
     def __init__(self, folder: pathlib.Path) -> None:
-        super().__init__(folder)
+        # others are an alarm
+        super().__init__(folder, "--appendonly", "yes", "--appendfsync", "always")
         [self.prometheus_port] = free_ports(1)
         self.prometheus: subprocess.Popen[bytes] | None = None
 

@@ -33,11 +33,13 @@ is_served() {
 schemathesis() { # host:port examples option…
     local at=$1 count=$2
     shift 2
+    # a lock that was released is free, which is no 404: hooks.py has its own check
     SCHEMATHESIS_HOOKS=tests.openapi.hooks PYTHONPATH=. PYTHONDONTWRITEBYTECODE=1 \
         "$tools/schemathesis" --config-file tests/openapi/schemathesis.toml \
         --no-color run openapi.yaml \
         --url "http://$at" --seed "$seed" \
-        --max-examples "$count" --checks all "$@" \
+        --max-examples "$count" --checks all \
+        --exclude-checks use_after_free "$@" \
         --phases examples,coverage,fuzzing,stateful --continue-on-failure \
         >"$dir/schemathesis.log" 2>&1 || {
         tail -n 100 "$dir/schemathesis.log" | cut -c 1-200
