@@ -119,9 +119,12 @@ static void find_clashes(struct claim *claims, int count,
     }
 }
 
-/* Those of the names, or else of the tokens; returns how many. */
+/*
+ * Those of the names, or else of the tokens; returns how many: check_weight let
+ * no more names pass, and each operation with a token has a name.
+ */
 static int list_claims(const struct http_batch *it, const struct body *bodies,
-                       bool of_names, struct claim *claims)
+                       bool of_names, struct claim claims[WEIGHT_MAX])
 {
     int count = 0;
     for (int n = 0; n < it->count; n++) {
@@ -134,33 +137,23 @@ static int list_claims(const struct http_batch *it, const struct body *bodies,
         if (!of_names && token.ptr != NULL)
             claims[count++] =
                 (struct claim){span_behind(token, TOKEN_NUMBER_LEN + 1), n};
+        assert(count <= WEIGHT_MAX);
     }
     return count;
 }
 
-/* False: two operations are of one lock, or there is no memory; response tells.
- */
+/* False: two operations are of one lock; response tells. */
 static bool check_clashes(const struct http_request *request,
                           const struct http_batch *it,
                           const struct body *bodies,
                           struct http_response *response)
 {
     struct clash clash = {0, -1};
-    size_t room = 0;
-    for (int n = 0; n < it->count; n++)
-        room += (size_t)names_count(bodies[n].resource);
-    struct claim *claims = calloc(room + 1, sizeof *claims); /* not 0 */
-    if (claims == NULL) {
-        problem_respond_overloaded(
-            "not enough memory for so many operations; nothing was done",
-            request->id, response);
-        return false;
-    }
+    struct claim claims[WEIGHT_MAX];
     int count = list_claims(it, bodies, true, claims);
     find_clashes(claims, count, bodies, &clash);
     count = list_claims(it, bodies, false, claims);
     find_clashes(claims, count, NULL, &clash);
-    free(claims);
     if (clash.second < 0)
         return true;
     struct faults errors = {.item = clash.second + 1};

@@ -41,8 +41,8 @@ static bool set_tick(struct engine *engine)
     return port->timer(port->ctx, TIMER_TICK, at_us);
 }
 
-/* Before a client's call. The last tick of a server
- * at rest may be long ago: whether the nodes may vote is judged anew. */
+/* Before a client's call. The last tick of a server at rest may be long ago:
+ * whether the nodes may vote is judged anew. */
 static void wake(struct engine *engine)
 {
     if (!engine->is_resting)
