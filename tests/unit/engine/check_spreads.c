@@ -235,6 +235,32 @@ TEST(it_is_tried_again_where_something_else_is)
     expect_end(20);
 }
 
+/* One node has something else, until so many creations there are answered.
+ * Returns how long the last one took. */
+static int64_t create_in_vain(int creations, enum vote answer)
+{
+    int64_t start_us = 0;
+    for (int i = 0; i < creations; i++) {
+        start_us = play.now_us;
+        while (play_find(CALL_REPAIR, 4) == NULL) {
+            await(play_count(CALL_EXTEND) + PLAY_NODES, 0);
+            play_answer_range(CALL_EXTEND, 0, 4, VOTE_EXTENDED);
+            play_answer_held(CALL_EXTEND, 4, PLAY_TOKEN_OF(9));
+        }
+        play_answer(CALL_REPAIR, 4, answer);
+    }
+    return play.now_us - start_us;
+}
+
+/* What held it up may be gone: the pauses, which were long, begin anew. */
+TEST(a_change_between_two_looks_ends_the_long_pauses)
+{
+    extend_for(TTL_MS);
+    ck_assert_int_gt(create_in_vain(10, VOTE_LATE), 400000);
+    ck_assert_int_gt(create_in_vain(1, VOTE_CHANGED), 400000);
+    ck_assert_int_lt(create_in_vain(1, VOTE_LATE), 250000);
+}
+
 /* Another server was told less, and was there first: it ended there. */
 TEST(what_a_creation_found_is_looked_at)
 {
