@@ -5,6 +5,9 @@ The renderers that are usual draw in the browser: Swagger UI takes a megabyte
 of script for it, ten times what this page has as a whole, and styles that the
 pages' Content-Security-Policy forbids. So the page is made when redlockd is
 built. It needs no script.
+
+What it has is folded, so that the first screen shows all operations. A link
+leads to what is inside, not to its summary: browsers unfold only then.
 """
 from __future__ import annotations
 
@@ -232,6 +235,11 @@ class Page:
     # ---- the page -----------------------------------------------------------
 
     @staticmethod
+    def fold(title: str, *parts: str, name: str) -> str:
+        return tag("details", tag("summary", tag("h3", title)),
+                   tag("section", *parts, id=name), class_="fold")
+
+    @staticmethod
     def section(title: str, content: str) -> str:
         return tag("h4", escape(title)) + content if content else ""
 
@@ -243,20 +251,18 @@ class Page:
 
     def operation(self, method: str, path: str, item: Node,
                   operation: Node) -> str:
-        return tag("section",
-                   tag("h3", code(f"{method} {path}"), " ",
-                       escape(operation["summary"])),
-                   prose(operation["description"]),
-                   self.parameters(item, operation), self.body(operation),
-                   self.answers(operation), id=operation["operationId"])
+        return self.fold(f"{code(f'{method} {path}')} "
+                         f"{escape(operation['summary'])}",
+                         prose(operation["description"]),
+                         self.parameters(item, operation), self.body(operation),
+                         self.answers(operation), name=operation["operationId"])
 
     def components(self, kind: str, prefix: str) -> str:
         write = {"schemas": self.schema, "responses": self.whole_error,
                  "headers": lambda it: (prose(it["description"]) +
                                         self.facts(it["schema"]))}[kind]
         return tag("div", *(
-            tag("section", tag("h3", code(name)), write(node),
-                id=f"{prefix}-{name}")
+            self.fold(code(name), write(node), name=f"{prefix}-{name}")
             for name, node in self.spec["components"][kind].items()),
             class_="parts")
 
@@ -304,7 +310,9 @@ class Page:
                       aria_label="More of this server"), class_="top")
         return ('<a class="skip" href="#text">Skip the contents</a>\n' + top +
                 tag("div", self.contents_list(),
-                    tag("main", prose(info["description"]), calls,
+                    tag("main", self.fold(
+                        "What all operations have in common",
+                        prose(info["description"]), name="common"), calls,
                         components, id="text", tabindex="-1"),
                     class_="columns"))
 

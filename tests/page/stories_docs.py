@@ -16,11 +16,12 @@ from service import Service
 METHODS = {"get", "put", "post", "delete", "patch"}
 COMPONENTS = (("schemas", "schema"), ("responses", "answer"),
               ("headers", "header"))
-# of the page by its sections, 1280 px wide; with one column and each error in
-# sight it was nearly 500
+# of what is unfolded, by its sections, 1280 px wide; with one column and each
+# error in sight it was nearly 500
 SECTION_PX = 400
-PATHS = {"/", "/openapi.yaml", "/page.css", "/page.svg", "/page.js", "/docs",
-         "/metrics", "/nodes"}
+SCREENS = 3  # of what is folded
+PAGES = {"/", "/page.css", "/page.svg", "/page.js", "/docs", "/openapi.yaml"}
+PATHS = PAGES | {"/metrics", "/nodes"}
 
 
 def read(service: Service, path: str) -> str:
@@ -47,6 +48,14 @@ def check_links(tree: ElementTree.Element) -> None:
         assert known, f"{link} leads nowhere"
 
 
+def summaries_of(tree: ElementTree.Element) -> dict[str, str]:
+    """What is seen of each section while it is folded."""
+    return {fold.find("section").attrib["id"]:
+            " ".join("".join(fold.find("summary").itertext()).split())
+            for fold in tree.iter("details")
+            if fold.attrib.get("class") == "fold"}
+
+
 def text_of(tree: ElementTree.Element, name: str) -> str:
     """The section's text, each run of blanks being one."""
     found = [element for element in tree.iter("section")
@@ -62,8 +71,7 @@ def the_pages_are_valid_html(_: Browser, service: Service) -> None:
 
 def check_operation(spec: Any, path: str, method: str, operation: Any,
                     text: str) -> None:
-    wanted = [f"{method.upper()} {path}", operation["summary"],
-              *operation["responses"]]
+    wanted = list(operation["responses"])
     for parameter in operation.get("parameters", []):
         wanted.append(target(spec, parameter)["name"])
     contents = operation.get("requestBody", {}).get("content", {})
@@ -77,10 +85,13 @@ def check_operation(spec: Any, path: str, method: str, operation: Any,
 def the_api_is_described_whole(_: Browser, service: Service) -> None:
     spec = yaml.safe_load(read(service, "/openapi.yaml"))
     tree = parse(read(service, "/docs"))
+    summaries = summaries_of(tree)
     count = 0
     for path, item in spec["paths"].items():
         for method in METHODS & set(item):
             operation = item[method]
+            summary = f"{method.upper()} {path} {operation['summary']}"
+            assert summaries[operation["operationId"]] == summary, summaries
             check_operation(spec, path, method, operation,
                             text_of(tree, operation["operationId"]))
             count += 1
@@ -92,7 +103,8 @@ def the_api_is_described_whole(_: Browser, service: Service) -> None:
             assert member in text, f"{name} does not tell {member}"
     for kind, prefix in COMPONENTS[1:]:
         for name in components[kind]:
-            assert name in text_of(tree, f"{prefix}-{name}")
+            assert summaries[f"{prefix}-{name}"] == name
+            assert text_of(tree, f"{prefix}-{name}")
 
 
 def the_description_is_read_by_keyboard_and_phone(browser: Browser,
@@ -164,6 +176,7 @@ def the_contents_lead_to_each_section(browser: Browser,
             const text = document.querySelector('main').getBoundingClientRect();
             return [box.top >= 0, box.right <= text.left, box.bottom <= 900]""")
         assert nav == [True, True, True], f"{name}: {nav}"
+    unfold(browser)
     for name in ("extendLock", "listNodes"):
         browser.run("document.getElementById(arguments[0]).scrollIntoView()",
                     name)
@@ -171,22 +184,53 @@ def the_contents_lead_to_each_section(browser: Browser,
                    f"the contents mark {name}")
 
 
-def the_contents_of_a_phone_are_short(browser: Browser, _: Service) -> None:
-    browser.resize(*PHONE)
-    browser.open("/docs")
-    box = browser.run("""
-        const box = document.querySelector('.columns > nav')
-          .getBoundingClientRect();
-        const text = document.querySelector('main').getBoundingClientRect();
-        return [box.bottom <= text.top, box.height / innerHeight]""")
-    assert box[0] and box[1] < 1, box
-    found = browser.run("""
-        const groups = [...document.querySelectorAll('nav details')];
-        return groups.map((group) => [group.innerText.split('\\n')[0],
-                                      group.open])""")
-    assert [name for name, is_open in found if is_open] == \
-        ["Locks", "Operations"], found
-    assert len(found) == 5, found
+def unfold(browser: Browser) -> None:
+    browser.run("""for (const it of document.querySelectorAll('.fold')) {
+        it.open = true;
+        }""")
+
+
+def the_first_screen_shows_all_operations(browser: Browser,
+                                          service: Service) -> None:
+    spec = yaml.safe_load(read(service, "/openapi.yaml"))
+    assert not PAGES & set(spec["paths"]), "the pages are no operations"
+    names = [item[method]["operationId"] for item in spec["paths"].values()
+             for method in METHODS & set(item)]
+    for size, screens in (((1280, 900), SCREENS), (WIDE, SCREENS),
+                          (PHONE, 2 * SCREENS)):
+        browser.resize(*size)
+        browser.open("/docs")
+        for name in names:
+            assert browser.run("""
+                const box = document.getElementById(arguments[0])
+                  .parentElement.querySelector('summary')
+                  .getBoundingClientRect();
+                return box.height > 0 && box.bottom <= innerHeight;
+                """, name), f"{name} is not on the first screen of {size}"
+        height = browser.run("return document.documentElement.scrollHeight")
+        print(f"      /docs, folded, {size[0]} px wide: {height} px")
+        assert height < screens * size[1], (height, size)
+    browser.resize(*WIDE)
+
+
+def a_link_unfolds_one_section(browser: Browser, _: Service) -> None:
+    """From elsewhere, of the page itself, and again; the others stay folded."""
+    def unfolded() -> list[str]:
+        return list(browser.run("""
+            return [...document.querySelectorAll('.fold[open] > section')].map(
+              (it) => it.id)"""))
+    browser.resize(1280, 900)
+    for name in ("acquireLock", "header-Retry-After", "schema-Problem"):
+        browser.leave()
+        browser.open(f"/docs#{name}")
+        eventually(lambda name=name: is_in_sight(browser, name), name)
+        assert unfolded() == [name], unfolded()
+        assert browser.run("""
+            return document.getElementById(arguments[0]).parentElement
+              .getBoundingClientRect().top >= 0""", name), "nor its summary"
+    browser.find("nav a[href='#getPool']")[0].click()
+    eventually(lambda: is_in_sight(browser, "getPool"), "a link of the page")
+    assert unfolded() == ["getPool", "schema-Problem"], unfolded()
     browser.resize(*WIDE)
 
 
@@ -209,12 +253,14 @@ def examples_are_open_and_errors_are_not(browser: Browser,
         for method in METHODS & set(item):
             name = item[method]["operationId"]
             seen, unseen = browser.run("""
+                document.getElementById(arguments[0]).parentElement.open = true;
                 const all = [...document.querySelectorAll(
                   `#${arguments[0]} pre`)];
                 const seen = all.filter((it) => it.checkVisibility());
                 return [seen.length, all.length - seen.length]""", name)
             assert seen == examples_of(item[method], spec, True), name
             assert unseen == examples_of(item[method], spec, False), name
+    unfold(browser)
     height, count = browser.run("""
         return [document.documentElement.scrollHeight,
                 document.querySelectorAll('main section').length]""")
