@@ -50,7 +50,7 @@ lua := $(patsubst %,server/node/scripts/%.lua,\
          listen scan slots permission single row readers batch)
 rights := server/node/scripts/rights.lua
 # one after the other: the page's script and style
-script := $(patsubst %,api/page/%.js,text metrics chart nodes locks watch details force token page)
+script := $(patsubst %,api/page/%.js,text metrics chart verdict nodes locks watch details force token page)
 style := $(patsubst %,api/page/%.css,page status docs narrow)
 
 .PHONY: help build deps run map fmt clean manual install install-bin \
@@ -80,7 +80,7 @@ $(GEN)/script.lua.h: $(lua)
 $(GEN)/rights.lua.h: $(rights)
 $(GEN)/openapi.yaml.h: openapi.yaml
 $(GEN)/docs.html.h: $(GEN)/docs.html
-$(GEN)/index.html.h: api/page/index.html
+$(GEN)/index.html.h: $(GEN)/index.html
 $(GEN)/page.css.h: $(style)
 $(GEN)/page.js.h: $(script)
 $(GEN)/page.svg.h: api/page/page.svg
@@ -97,6 +97,11 @@ $(GEN)/rights.sha.h: $(rights)
 $(GEN)/docs.html: openapi.yaml api/page/docs.py
 	@mkdir -p $(@D)
 	@api/page/docs.py $< >$@
+
+$(GEN)/index.html: api/page/index.html docs/runbook.md docs/operations.md \
+                   api/page/runbook.py
+	@mkdir -p $(@D)
+	@api/page/runbook.py $(wordlist 1,3,$^) >$@
 
 # Every object, so that none that names the version can be forgotten
 $(OUT)/%.o: %.c VERSION

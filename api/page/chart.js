@@ -37,14 +37,16 @@ function makePath(points, name, toX, toY) {
   return path;
 }
 
-// title; lines: [{name, label}], name being a member of the points; format:
-// of a value; least: the lowest top of the scale.
+// title; lines: [{name, label, alarm}], name being a member of the points,
+// alarm of what is bad if it is not 0; format: of a value; least: the lowest
+// top of the scale.
 class Chart {
   constructor({title, lines, format, least}) {
     Object.assign(this, {title, lines, format, least});
     this.element = makeElement('figure');
     const caption = makeElement('figcaption');
     caption.append(makeElement('h3', '', title));
+    this.caption = caption;
     this.values = lines.map(({label}, i) => {
       const item = makeElement('span', 'legend');
       const value = makeElement('b', '', '–');
@@ -56,13 +58,12 @@ class Chart {
                                      role: 'img'});
     this.top = makeShape('text', {x: PLOT.left, y: 12});
     this.begin = makeShape('text', {x: PLOT.left, y: HEIGHT - 4});
-    const end = makeShape('text', {x: PLOT.right, y: HEIGHT - 4,
+    this.end = makeShape('text', {x: PLOT.right, y: HEIGHT - 4,
                                    'text-anchor': 'end'});
-    end.textContent = 'now';
     this.paths = lines.map((_, i) => makeShape('path', {class: `line${i}`}));
     this.drawing.append(
       this.makeRule(PLOT.top), this.makeRule(PLOT.bottom), this.top,
-      this.begin, end, ...this.paths);
+      this.begin, this.end, ...this.paths);
     this.element.append(caption, this.drawing);
   }
 
@@ -78,26 +79,35 @@ class Chart {
     return key;
   }
 
-  // The scale grows with what there is to see.
-  draw(points, now) {
-    const last = points[points.length - 1] || {};
-    const age = points.length > 0 ? now - points[0].at : 0;
-    const minutes = Math.max(1, Math.min(Math.ceil(age / 60000), KEPT_MIN));
-    const all = points.flatMap((point) =>
+  // Begins with what is known, and the scale grows with what there is to see.
+  draw(all, now) {
+    const begin = all.findIndex((point) =>
+      this.lines.some(({name}) => point[name] !== undefined));
+    // one alone makes no line
+    const points = begin === -1 || begin === all.length - 1 ? []
+      : all.slice(begin);
+    const last = all.length > 0 && now - all[all.length - 1].at < FRESH_MS
+      ? all[all.length - 1] : {};
+    const age = points.length > 0 ? Math.max(now - points[0].at, 1) : 1;
+    const values = points.flatMap((point) =>
       this.lines.map(({name}) => point[name] || 0));
-    const top = roundUp(Math.max(...all, 0), this.least);
+    const top = roundUp(Math.max(...values, 0), this.least);
     const toX = (at) =>
-      PLOT.right - (now - at) / (minutes * 60000) * (PLOT.right - PLOT.left);
+      PLOT.right - (now - at) / age * (PLOT.right - PLOT.left);
     const toY = (value) =>
       PLOT.bottom - value / top * (PLOT.bottom - PLOT.top);
-    setText(this.top, this.format(top));
-    setText(this.begin, `${minutes} min ago`);
+    setText(this.top, points.length > 0 ? this.format(top) : '');
+    setText(this.begin, points.length > 0 ? `${formatDuration(age)} ago`
+      : 'nothing to draw yet');
+    setText(this.end, points.length > 0 ? 'now' : '');
     const told = this.lines.map(({name, label}, i) => {
       this.paths[i].setAttribute('d', makePath(points, name, toX, toY));
       const text = last[name] === undefined ? '–' : this.format(last[name]);
       setText(this.values[i], text);
       return `${label} ${text}`;
     });
+    const bad = this.lines.find(({name, alarm}) => alarm && last[name] > 0);
+    setRunbook(this.caption, bad === undefined ? '' : bad.alarm);
     this.drawing.setAttribute('aria-label', `${this.title}: ${told.join(', ')}`);
   }
 }

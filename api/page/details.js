@@ -80,7 +80,7 @@ class Details {
     this.lock = lock;
     this.add(new Date(), 'held when you opened this', lock);
     byId('details').hidden = false;
-    this.tick(performance.now());
+    this.tick(readClock());
     this.watch.begin(lock);
     byId('details-title').focus({preventScroll: true});
     byId('details').scrollIntoView({block: 'nearest'});
@@ -108,7 +108,7 @@ class Details {
   // ---- what the watch finds ------------------------------------------------
 
   take(lock) {
-    const now = performance.now();
+    const now = readClock();
     if (lock.remaining_ms !== undefined) {
       lock.endsAt = now + lock.remaining_ms;
     }

@@ -23,7 +23,7 @@ class Force {
     this.lock = lock;
     this.isSending = false;
     byId('force-readers').hidden = lock.mode !== 'shared';
-    this.tick(performance.now(), lock);
+    this.tick(readClock(), lock);
     this.dialog.showModal();
   }
 

@@ -8,6 +8,26 @@ const PAGE = 100;
 // an answer may be short, or empty, and yet there is more: the server looks
 // only so far in one call
 const CALLS_MAX = 20;
+// once what is wanted is there, and only a lock with waiters is looked for
+const SEARCH_PAGE = 1000;
+
+// Clients that wait for these locks. Those of a pool wait for any of its slots.
+function countWaiters(locks) {
+  const counts = new Map(locks.map(({resource, waiters}) =>
+    [resource, waiters]));
+  return [...counts.values()].reduce((sum, count) => sum + count, 0);
+}
+
+const slotOf = ({slots}) => slots === undefined ? -1 : slots[0];
+
+// What somebody waits for comes first.
+function compareLocks(a, b) {
+  if (a.waiters !== b.waiters) {
+    return b.waiters - a.waiters;
+  }
+  return a.resource === b.resource ? slotOf(a) - slotOf(b)
+    : a.resource < b.resource ? -1 : 1;
+}
 
 // The count ends with the answer that decides; later ones may be as good.
 function formatHeld({held, total}) {
@@ -21,17 +41,23 @@ class Locks {
     this.rows = new Map();
     this.locks = [];
     this.wanted = PAGE;
+    this.waiters = 0; // as the metrics tell: how many wait for a lock here
   }
 
-  // Asks until there is what is wanted. Returns what to show.
+  // Asks until there is what is wanted, and what clients wait for. Returns what
+  // to show.
   async read(ask) {
     const prefix = byId('prefix').value;
     const wanted = this.wanted;
     const found = new Map();
     let cursor;
     let calls = 0;
+    const needsMore = () => found.size < wanted ||
+                            countWaiters([...found.values()]) < this.waiters;
     do {
-      const query = new URLSearchParams({prefix, page_size: PAGE});
+      const query = new URLSearchParams({
+        prefix, page_size: found.size < wanted ? PAGE : SEARCH_PAGE,
+      });
       if (cursor !== undefined) {
         query.set('cursor', cursor);
       }
@@ -41,31 +67,32 @@ class Locks {
       }
       cursor = answer.next_cursor;
       calls++;
-    } while (cursor !== undefined && found.size < wanted && calls < CALLS_MAX);
-    return {prefix, locks: [...found.values()], hasMore: cursor !== undefined};
+    } while (cursor !== undefined && needsMore() && calls < CALLS_MAX);
+    const locks = [...found.values()].sort(compareLocks);
+    return {prefix, locks: locks.slice(0, wanted), count: locks.length,
+            isWhole: cursor === undefined};
   }
 
-  show({prefix, locks, hasMore}, now) {
+  show({prefix, locks, count, isWhole}, now) {
     for (const lock of locks) {
       if (lock.remaining_ms !== undefined) {
         lock.endsAt = now + lock.remaining_ms;
       }
     }
-    locks.sort((a, b) => a.resource === b.resource
-      ? (a.slots === undefined ? -1 : a.slots[0]) -
-        (b.slots === undefined ? -1 : b.slots[0])
-      : a.resource < b.resource ? -1 : 1);
     this.locks = locks;
+    this.shownAt = now;
     keepRows(byId('lock-rows'), this.rows, locks.map(({id}) => id),
              (id) => this.makeRow(id));
     byId('locks-table').hidden = locks.length === 0;
-    byId('more').hidden = !hasMore;
+    byId('more').hidden = isWhole && count === locks.length;
     const what = prefix === '' ? '' : ' that begin so';
-    setText(byId('locks-note'), locks.length === 0 && !hasMore
-      ? `No locks${what} are held.`
-      : `${plural(locks.length, 'lock', 'locks')}${what}` +
-        `${hasMore ? ', and perhaps more' : ''}.`);
+    const rest = !isWhole ? ', and perhaps more'
+      : count > locks.length
+        ? `; ${formatCount(locks.length)} of them are shown` : '';
+    this.note = count === 0 && isWhole ? `No locks${what} are held`
+      : `${plural(count, 'lock', 'locks')}${what}${rest}`;
     this.tick(now);
+    setText(byId('locks-note'), `${this.note}.`);
   }
 
   // The resource is a button that opens the details.
@@ -81,9 +108,13 @@ class Locks {
     return {...row, opener};
   }
 
-  // The list stays, and why it is old is told.
-  fail(reason) {
-    setText(byId('locks-note'), `${reason} The list may be old.`);
+  // The list stays. Why it is old is told, unless the headline has it.
+  fail({message, status}) {
+    const reason = status === undefined ? '' : `${message} `;
+    setText(byId('locks-note'), this.shownAt === undefined
+      ? reason || 'No list yet.'
+      : `${reason}${this.note}, as of ` +
+        `${formatTime(new Date(this.shownAt))}.`);
   }
 
   tick(now) {
@@ -113,7 +144,7 @@ class Locks {
   mark(id, {focus = false} = {}) {
     const was = this.rows.get(this.openId);
     this.openId = id;
-    this.tick(performance.now());
+    this.tick(readClock());
     if (focus) {
       (was === undefined ? byId('locks') : was.opener).focus();
     }

@@ -33,6 +33,8 @@ function makeLook(text, at) {
       look.gauges.set(name, value);
     } else if (name === 'redlockd_rounds_widened_total') {
       add(look.gauges, name, value); // whatever the cause
+    } else if (name === 'redlockd_waiters_by_kind') {
+      look.gauges.set(`${name}:${labels.kind}`, value);
     } else if (!LOCK_CALLS.includes(labels.call)) {
       return;
     } else if (name === 'redlockd_http_requests_total') {
@@ -80,43 +82,34 @@ function findQuantile(before, after, share) {
   return lower; // and more: what the last bucket tells
 }
 
-// The server was restarted, or another one answered: counters went down.
-function hasRestarted(before, after) {
-  for (const [status, value] of before.statuses) {
-    if ((after.statuses.get(status) || 0) < value) {
-      return true;
-    }
-  }
-  return false;
-}
+// Of the process: it tells a restart from another server that answered.
+const startOf = ({gauges}) => gauges.get('process_start_time_seconds');
 
 // The looks of some minutes, and the points that are drawn of them.
 class History {
   constructor() {
-    this.looks = [];
+    this.looks = new Map(); // by the start of the process
     this.points = [];
   }
 
+  // Each process has counters of its own.
   add(look) {
-    const last = this.looks[this.looks.length - 1];
-    if (last !== undefined && hasRestarted(last, look)) {
-      this.looks = [];
-    }
-    this.looks = this.looks.slice(-WINDOW);
-    this.looks.push(look);
-    this.points.push(this.makePoint(look));
+    const start = startOf(look);
+    this.isOfSeveral ||= this.looks.has(start) && start !== this.start;
+    this.start = start;
+    const looks = [...(this.looks.get(start) || []), look].slice(-WINDOW - 1);
+    this.looks.set(start, looks);
+    this.points.push(this.makePoint(looks[0], look));
     this.points = this.points.filter(({at}) => at >= look.at - KEPT_MIN * 60000);
   }
 
-  makePoint(after) {
-    const before = this.looks[0];
+  makePoint(before, after) {
     const seconds = (after.at - before.at) / 1000;
     const rate = (passes) =>
       seconds > 0 ? countAnswers(before, after, passes) / seconds : undefined;
     return {
       at: after.at,
       done: rate((status) => status < 300),
-      refused: rate((status) => status >= 400),
       held: rate((status) => status === 409),
       unavailable: rate((status) => status === 503),
       other: rate((status) => status >= 400 && status !== 409 &&

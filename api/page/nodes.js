@@ -1,33 +1,59 @@
-// The quorum and the nodes.
+// The table of the nodes.
 
 const NODE_COLUMNS = [
   ['Node', 'name'], ['State', 'state'], ['Reason', 'reason wide'],
   ['Since', 'number'], ['Votes in', 'number'], ['Clock offset', 'number'],
   ['Round trip', 'number'],
 ];
+const REASON = 2;
+const OFFSET = 5;
 
-// When, on the page's clock, a quorum is back, as quarantines end; undefined:
-// it is there, or nobody knows.
-function findQuorumAt({voting, quorum, nodes}) {
-  const ends = nodes.filter((node) => node.endsAt !== undefined)
-    .map((node) => node.endsAt).sort((a, b) => a - b);
-  return quorum > voting ? ends[quorum - voting - 1] : undefined;
+// as the alarm has it
+const OFFSET_MAX_MS = 250;
+
+// What a node says of its durability is told once for all that say the same;
+// and how long it waits is a column.
+const DURABILITY = /(?:^|; )not durable: (.*?)(?=; its user|; it does not|$)/;
+const WAIT = /; votes (?:again )?in \d+ s(?=;|$)/;
+
+const LACK = /its user lacks|it does not know/;
+
+// What the runbook has about the state of a node; '': nothing is wrong with it.
+function sectionOf({voting, state, detail}) {
+  if (LACK.test(detail)) {
+    return 'What a node may lack';
+  }
+  if (voting || STARTING.includes(state)) {
+    return '';
+  }
+  if (state === 'clock_stepped' || /clock stepped/.test(detail)) {
+    return 'RedlockdNodeClockStepped';
+  }
+  if (state === 'skewed' || state === 'clock_unproven') {
+    return 'RedlockdNodeClockIsOff';
+  }
+  return state === 'quarantined' && /forgotten|lost its data/.test(detail)
+    ? 'RedlockdNodeLostItsMemory' : 'RedlockdNodeNotVoting';
 }
 
-function judge({voting, quorum, total}) {
-  const margin = voting - quorum;
-  const count = `${voting} of ${plural(total, 'node votes', 'nodes vote')}`;
-  if (margin < 0) {
-    return {level: 'bad', line: 'No quorum: no lock is granted.',
-            detail: `${count}; ${quorum} are needed.`};
+const hasClockOff = ({clock_lead_ms: lead = 0}) =>
+  Math.abs(lead) > OFFSET_MAX_MS;
+
+// Which nodes are not durable, by the reason.
+function noteDurability(nodes) {
+  const byReason = new Map();
+  for (const {node, detail} of nodes) {
+    const [, reason] = DURABILITY.exec(detail) || [];
+    if (reason !== undefined) {
+      byReason.set(reason, [...(byReason.get(reason) || []), node]);
+    }
   }
-  const level = voting === total ? 'good' : 'less';
-  if (margin === 0 && total > 1) {
-    return {level, line: 'Locking works, but no other node may fail.',
-            detail: `${count}, no more than are needed.`};
-  }
-  const more = margin === 0 ? 'none may fail' : `${margin} more may fail`;
-  return {level, line: 'Locking works.', detail: `${count}; ${more}.`};
+  return [...byReason].map(([reason, names]) => {
+    const who = names.length < nodes.length ? names.join(', ')
+      : nodes.length === 1 ? 'the node' : `all ${nodes.length} nodes`;
+    return {text: `Not durable: ${who} (${reason}).`,
+            alarm: 'RedlockdNodeNotDurable'};
+  });
 }
 
 function formatOffset({clock_lead_ms: lead, clock_steps: steps}) {
@@ -53,14 +79,14 @@ class Nodes {
       }
     }
     this.answer = answer;
-    document.title = `${judge(answer).line.replace(/[.:,].*/, '')} – redlockd`;
     this.tellNews();
     keepRows(byId('nodes'), this.rows, answer.nodes.map(({node}) => node),
              () => makeRow(NODE_COLUMNS));
     this.tick(now);
   }
 
-  // What changed is told to those who do not see it.
+  // What changed is told to those who do not see it; the headline speaks for
+  // itself.
   tellNews() {
     const news = this.answer.nodes
       .filter(({node, state}) => this.states.has(node) &&
@@ -70,7 +96,6 @@ class Nodes {
       this.states.set(node, state);
     }
     if (news.length > 0) {
-      news.push(judge(this.answer).line);
       setText(byId('news'), news.join(' '));
     }
   }
@@ -80,56 +105,10 @@ class Nodes {
     if (this.answer === undefined) {
       return;
     }
-    this.showVerdict(now);
     for (const node of this.answer.nodes) {
       this.showNode(node, now);
     }
-  }
-
-  showVerdict(now) {
-    const {level, line, detail} = judge(this.answer);
-    const quorumAt = findQuorumAt(this.answer);
-    const hope = quorumAt === undefined ? ''
-      : ` A quorum is expected in ${formatLeft(Math.max(quorumAt - now, 0))}.`;
-    byId('verdict').dataset.level = level;
-    setText(byId('verdict-line'), line);
-    setText(byId('verdict-detail'), detail + hope);
-    this.showPips();
-    this.showIll();
-  }
-
-  // Those that vote come first; a line stands behind the quorum.
-  showPips() {
-    const {voting, quorum, total} = this.answer;
-    const pips = byId('pips');
-    while (pips.childElementCount > total) {
-      pips.lastChild.remove();
-    }
-    while (pips.childElementCount < total) {
-      pips.append(makeElement('span'));
-    }
-    [...pips.children].forEach((pip, i) => {
-      pip.className = (i < voting ? 'votes' : '') +
-                      (i === quorum - 1 ? ' last' : '');
-    });
-  }
-
-  showIll() {
-    const list = byId('ill');
-    const ill = this.answer.nodes.filter(({voting}) => !voting);
-    while (list.childElementCount > ill.length) {
-      list.lastChild.remove();
-    }
-    ill.forEach(({node, detail}, i) => {
-      const item = list.children[i] ||
-                   list.appendChild(makeElement('li'));
-      if (item.childElementCount === 0) {
-        item.append(document.createElement('bdi'), ' does not vote: ',
-                    document.createElement('bdi'));
-      }
-      setText(item.firstChild, node);
-      setText(item.lastChild, detail);
-    });
+    showNotes(byId('node-notes'), noteDurability(this.answer.nodes));
   }
 
   showNode(node, now) {
@@ -138,8 +117,7 @@ class Nodes {
     const texts = [
       node.address === node.node ? node.node : `${node.node}=${node.address}`,
       node.state.replaceAll('_', ' '),
-      // of a node that votes: that it is not durable, or what it lacks
-      node.detail.replace(/^admitted(; )?/, ''),
+      this.describe(node),
       formatDuration(Math.max(now - node.sinceAt, 0)),
       node.endsAt === undefined ? ''
         : formatLeft(Math.max(node.endsAt - now, 0)),
@@ -147,5 +125,14 @@ class Nodes {
       node.rtt_us === undefined ? '' : formatLatency(node.rtt_us / 1e6),
     ];
     cells.forEach((cell, i) => setCell(cell, texts[i]));
+    setRunbook(cells[REASON], sectionOf(node));
+    setRunbook(cells[OFFSET], node.voting && hasClockOff(node)
+      ? 'RedlockdNodeClockIsOff' : '');
+  }
+
+  // Of a node that votes: what else it lacks.
+  describe({detail, endsAt}) {
+    const reason = detail.replace(DURABILITY, '').replace(/^admitted(; )?/, '');
+    return endsAt === undefined ? reason : reason.replace(WAIT, '');
   }
 }

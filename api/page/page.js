@@ -31,14 +31,14 @@ async function ask(path, {method = 'GET', signal,
     const isJson = /json/.test(response.headers.get('Content-Type'));
     body = await (isJson ? response.json() : response.text());
   } catch {
-    throw new Unanswered('This server does not answer.');
+    throw new Unanswered(NO_ANSWER);
   }
   if (response.status === 401) {
     throw new Unknown('This server asks for a token.', {status: 401});
   }
   if (!response.ok) {
     const why = body.detail || `status ${response.status}`;
-    const what = response.status === 403 ? 'refuses' : 'cannot answer';
+    const what = response.status < 500 ? 'refuses' : 'cannot answer';
     throw new Unanswered(`This server ${what}: ${why}.`, {
       status: response.status, code: body.code,
       retryAfterMs: body.retry_after_ms,
@@ -72,7 +72,7 @@ class Poll {
     try {
       const answer = await this.read();
       this.failures = 0;
-      this.show(answer, performance.now());
+      this.show(answer, readClock());
     } catch (error) {
       if (!(error instanceof Unanswered)) {
         throw error; // a bug
@@ -92,42 +92,51 @@ class Poll {
   }
 }
 
-// ---- whether the server answers --------------------------------------------
+// ---- the server ------------------------------------------------------------
 
-const server = {answeredAt: undefined};
-
-// True if it did not answer before.
-function noteAnswer(now) {
-  const wasGone = !byId('gone').hidden || !byId('token').hidden;
-  token.accept();
-  server.answeredAt = now;
-  byId('gone').hidden = true;
-  document.body.classList.remove('old');
-  setText(byId('gone-text'), '');
-  return wasGone;
+// A server that is about to stop has a quorum, and yet wants no work.
+async function readStopping() {
+  if (verdict.hasQuorum()) {
+    try {
+      await ask('/readyz');
+    } catch (error) {
+      if (error.code === 'shutting_down') {
+        return true;
+      }
+      throw error;
+    }
+  }
+  return false;
 }
 
-function noteFailure(error) {
+async function readNodes() {
+  verdict.ask(readClock());
+  const answer = await ask('/nodes');
+  if (!Array.isArray(answer.nodes)) {
+    throw new Unanswered('What answers here is not redlockd.', {status: 200});
+  }
+  return answer;
+}
+
+function showNodes(answer, now) {
+  token.accept();
+  nodes.show(answer, now);
+  if (verdict.take(answer, now)) {
+    polls.stopping.wake();
+    polls.metrics.wake();
+    polls.locks.wake();
+  }
+}
+
+function failNodes(error) {
   if (error instanceof Unknown) {
-    byId('gone').hidden = true;
+    verdict.close();
     force.abandon();
     token.ask();
     return;
   }
   token.accept();
-  setText(byId('gone-text'), error.message);
-  document.title = 'No answer – redlockd';
-  byId('gone').hidden = false;
-  document.body.classList.add('old');
-  showSilence(performance.now());
-}
-
-// Outside of what is an alert: the seconds are not to be read out.
-function showSilence(now) {
-  setText(byId('gone-since'), server.answeredAt === undefined
-    ? 'It has not answered yet.'
-    : `No answer for ${formatDuration(now - server.answeredAt)}; ` +
-      'what you see below is as old.');
+  verdict.fail(error, readClock());
 }
 
 // ---- the parts -------------------------------------------------------------
@@ -136,6 +145,11 @@ const token = new Token(() => {
   Object.values(polls).forEach((it) => it.wake());
   details.refuse('');
   details.watch.retry();
+});
+const verdict = new Verdict(() => {
+  token.forget();
+  verdict.close();
+  token.ask();
 });
 const nodes = new Nodes();
 const details = new Details({
@@ -146,7 +160,7 @@ const force = new Force({
   ended({news = '', failure = '', refusal = ''}) {
     details.tell(news, failure);
     details.refuse(refusal);
-    details.tick(performance.now());
+    details.tick(readClock());
     details.watch.retry();
     polls.locks.wake();
   },
@@ -160,16 +174,17 @@ const locks = new Locks((lock) => {
   }
 });
 const traffic = new History();
+let facts; // the last look
 const charts = [
   new Chart({title: 'Answers per second', format: formatRate, least: 1,
-             lines: [{name: 'done', label: 'done'},
-                     {name: 'refused', label: 'refused'}]}),
+             lines: [{name: 'done', label: 'done'}]}),
   new Chart({title: 'Latency', format: formatLatency, least: 0.001,
              lines: [{name: 'p50', label: 'median'},
                      {name: 'p99', label: '99%'}]}),
   new Chart({title: 'Refusals per second', format: formatRate, least: 1,
              lines: [{name: 'held', label: '409 held'},
-                     {name: 'unavailable', label: '503'},
+                     {name: 'unavailable', label: '503',
+                      alarm: 'RedlockdServerErrors'},
                      {name: 'other', label: 'other'}]}),
 ];
 
@@ -179,32 +194,71 @@ function showTraffic(now) {
   }
 }
 
-function showFacts({gauges, version}) {
+// as the alarms have it, of their limits
+const NEAR = 0.8;
+
+function makeFacts({gauges}) {
   const count = (name) => gauges.get(`redlockd_${name}`) || 0;
-  setText(byId('about'), `${version} at ${location.host}`);
-  setText(byId('facts'), [
-    plural(count('waiters'), 'client waits', 'clients wait'),
-    plural(count('rounds_widened_total'), 'acquire needed more than a quorum',
-           'acquires needed more than a quorum'),
-    plural(count('connections'), 'connection', 'connections'),
-    `${plural(count('releases_pending'), 'release', 'releases')} pending`,
-  ].join(' · '));
+  const isNear = (name) => count(name) > NEAR * count(`${name}_max`);
+  const limited = (name, text, alarm) => isNear(name)
+    ? {text: `${text} of ${formatCount(count(`${name}_max`))}`, alarm}
+    : {text, alarm: ''};
+  return [
+    limited('waiters', plural(count('waiters'), 'client waits', 'clients wait'),
+            'RedlockdWaitersNearLimit'),
+    {text: plural(count('rounds_widened_total'),
+                  'acquire needed more than a quorum',
+                  'acquires needed more than a quorum'), alarm: ''},
+    limited('connections',
+            plural(count('connections'), 'connection', 'connections'),
+            'RedlockdConnectionsNearLimit'),
+    {text: `${plural(count('releases_pending'), 'release', 'releases')} pending`,
+     alarm: ''},
+  ];
 }
+
+// What is old is told as such.
+function showFacts(now) {
+  if (facts === undefined || byId('charts').hidden) {
+    return;
+  }
+  const age = formatAge(facts.at, now);
+  showNotes(byId('facts'), [...makeFacts(facts),
+                            ...age === '' ? [] : [{text: age, alarm: ''}]]);
+  setText(byId('several'), !traffic.isOfSeveral ? ''
+    : 'Several servers answer here, and each counts for itself: figures and ' +
+      'waiters are those of one or the other. Open the page on one server.');
+}
+
+// What is shown stays, unless this visitor may not see it.
+function failFacts({message, status}) {
+  if (status === 403) {
+    byId('charts').hidden = true;
+    showNotes(byId('facts'), [{text: message, alarm: ''}]);
+  }
+}
+
+// For how many clients the list has to find a lock.
+const countLockWaiters = ({gauges}) => ['lock', 'permit']
+  .map((kind) => gauges.get(`redlockd_waiters_by_kind:${kind}`) || 0)
+  .reduce((sum, count) => sum + count, 0);
 
 // Only /nodes tells whether the server answers: one of them must not hide what
 // another one shows.
 const polls = {
   nodes: new Poll({
     intervalMs: 1000,
-    read: () => ask('/nodes'),
-    show(answer, now) {
-      if (noteAnswer(now)) {
-        polls.metrics.wake();
-        polls.locks.wake();
-      }
-      nodes.show(answer, now);
+    read: readNodes,
+    show: showNodes,
+    fail: failNodes,
+  }),
+  stopping: new Poll({
+    intervalMs: 2000,
+    read: readStopping,
+    show(isStopping) {
+      verdict.isStopping = isStopping;
     },
-    fail: noteFailure,
+    fail() {}, // what was known last is still so
   }),
   metrics: new Poll({
     intervalMs: 2000,
@@ -212,16 +266,20 @@ const polls = {
     show(text, now) {
       const look = makeLook(text, now);
       traffic.add(look);
+      facts = look;
+      setText(byId('about'), `${look.version} at ${location.host}`);
+      byId('charts').hidden = false;
       showTraffic(now);
-      showFacts(look);
+      showFacts(now);
+      locks.waiters = countLockWaiters(look);
     },
-    fail: ({message}) => setText(byId('facts'), message),
+    fail: failFacts,
   }),
   locks: new Poll({
     intervalMs: 3000,
     read: () => locks.read(ask),
     show: (found, now) => locks.show(found, now),
-    fail: ({message}) => locks.fail(message),
+    fail: (error) => locks.fail(error),
   }),
 };
 
@@ -236,12 +294,35 @@ byId('more').addEventListener('click', () => {
   polls.locks.wake();
 });
 setInterval(() => {
-  const now = performance.now();
-  if (!byId('gone').hidden) {
-    showSilence(now);
-  }
+  const now = readClock();
+  verdict.show(now);
+  showTraffic(now);
+  showFacts(now);
   nodes.tick(now);
   locks.tick(now);
   details.tick(now);
   force.tick(now, details.lock);
 }, TICK_MS);
+
+// Nobody asks the server while nobody sees the page: its title claims nothing.
+let titleSeen = document.title;
+document.addEventListener('visibilitychange', () => {
+  if (document.hidden) {
+    titleSeen = document.title;
+    document.title = 'Paused – redlockd';
+  } else {
+    document.title = titleSeen;
+    verdict.show(readClock());
+  }
+});
+
+// Browsers that do not unfold what a link leads to.
+addEventListener('hashchange', () => {
+  const target = byId(location.hash.slice(1));
+  for (let it = target; it; it = it.parentElement) {
+    if (it.tagName === 'DETAILS') {
+      it.open = true;
+    }
+  }
+  target?.scrollIntoView();
+});

@@ -21,6 +21,43 @@ function makeElement(name, className, text) {
   return element;
 }
 
+// What the page counts by. It goes on while the machine sleeps, as locks do.
+const readClock = () => Date.now();
+
+// Beside what is bad: the section of the runbook, which is on this page, that
+// has this title; '': nothing is bad.
+function setRunbook(holder, title) {
+  let link = holder.querySelector('.to-runbook');
+  if (title === '') {
+    link?.remove();
+    return;
+  }
+  if (link === null) {
+    link = makeElement('a', 'to-runbook', 'Runbook');
+    holder.append(link);
+  }
+  const target = `#runbook-${title.toLowerCase().replaceAll(' ', '-')}`;
+  if (link.getAttribute('href') !== target) {
+    link.setAttribute('href', target);
+    link.setAttribute('aria-label', `Runbook: ${title}`);
+  }
+}
+
+// Shows the texts, and the runbook beside those with an alarm.
+function showNotes(list, notes) {
+  while (list.childElementCount > notes.length) {
+    list.lastElementChild.remove();
+  }
+  notes.forEach(({text, alarm}, i) => {
+    const item = list.children[i] || list.appendChild(makeElement('li'));
+    if (item.firstChild === null) {
+      item.append(document.createElement('bdi'));
+    }
+    setText(item.firstChild, text);
+    setRunbook(item, alarm);
+  });
+}
+
 // The resource of a lock; of a permit with the numbers of its slots.
 const describeResource = ({resource, slots}) =>
   slots === undefined ? resource
@@ -41,8 +78,10 @@ function setCell(cell, text) {
   cell.classList.toggle('empty', text === '');
 }
 
-// Makes the rows those of the keys, in their order; keeps rows that stay.
+// Makes the rows those of the keys, in their order; keeps rows that stay, and
+// the focus in one that moves.
 function keepRows(body, rows, keys, makeRow) {
+  const focused = document.activeElement;
   const wanted = new Set(keys);
   for (const [key, row] of rows) {
     if (!wanted.has(key)) {
@@ -61,6 +100,9 @@ function keepRows(body, rows, keys, makeRow) {
     } else {
       body.insertBefore(element, next);
     }
+  }
+  if (focused !== document.activeElement && body.contains(focused)) {
+    focused.focus({preventScroll: true});
   }
 }
 
@@ -114,6 +156,15 @@ const formatRate = (rate) =>
   rate === 0 || rate >= 100 ? formatCount(Math.round(rate))
     : rate >= 10 ? rate.toFixed(0)
       : rate.toFixed(1);
+
+// What is older than this was not just asked for.
+const FRESH_MS = 10 * 1000;
+
+// '' if it is as new as what the page asks for again and again.
+function formatAge(at, now) {
+  const age = now - at;
+  return age < FRESH_MS ? '' : `as of ${formatDuration(age)} ago`;
+}
 
 const plural = (count, one, many) =>
   `${formatCount(count)} ${count === 1 ? one : many}`;

@@ -40,6 +40,11 @@ class Token {
     }
   }
 
+  // Another one is wanted.
+  forget() {
+    sessionStorage.removeItem(TOKEN_KEY);
+  }
+
   accept() {
     byId('token').hidden = true;
     document.body.classList.remove('closed');

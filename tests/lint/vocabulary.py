@@ -39,7 +39,8 @@ OF_HTTP = {"Allow", "Authorization", "Connection", "Content-Encoding",
            "Sec-Fetch-Site", "traceparent", "Transfer-Encoding",
            "X-Content-Type-Options"}
 # what the packages and the page have of this form that no server sends
-OWN = {"no_answer", "retry_after", "releases_pending", "rounds_widened_total"}
+OWN = {"no_answer", "retry_after", "releases_pending", "rounds_widened_total",
+       "process_start_time_seconds"}
 # headers that redlockd neither sends nor reads, but proxies do
 OF_PROXIES = {"keep-alive", "proxy-authorization", "user-agent"}
 SNAKE = re.compile(r"\b(?!redlockd_)[a-z]+(?:_[a-z0-9]+)+\b")
@@ -273,9 +274,14 @@ def of_clients(given: Given, have: dict[tuple[str, str], Row],
                ) -> Iterator[str]:
     names = {name for kind, name in have if kind != "header"}
     headers = {name.lower() for name in of(have, "header")}
+    states = {*given.tables["states"],
+              *(vote["name"] for vote in given.tables["votes"])}
     for path, text in given.texts.items():
         if path.startswith(("api/clients/", "api/page/", "cli/")):
-            for word in sorted(words_of(path, text) - names - OWN):
+            known = names | OWN
+            if path.startswith("api/page/"):
+                known |= states
+            for word in sorted(words_of(path, text) - known):
                 yield f"{path}: {word} is not in {TABLE}"
             for word in sorted(set(QUERY.findall(text)) -
                                set(of(have, "query"))):
@@ -365,7 +371,8 @@ def test(given: Given) -> None:
             ("api/clients/go/answer.go", '"too_many_readers"',
              '"many_readers"'),
             ("cli/service.c", '"too_many_readers"', '"many_readers"'),
-            ("api/page/locks.js", "next_cursor", "last_cursor")):
+            ("api/page/locks.js", "next_cursor", "last_cursor"),
+            ("api/page/nodes.js", "clock_stepped", "clock_jumped")):
         elsewhere(path, old, new, new.strip('"'))
     elsewhere("cli/commands.c", "?page_size=", "?page_length=",
               "query page_length")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 import traceback
 
 import stories
@@ -13,6 +14,7 @@ import stories_details
 import stories_docs
 import stories_force
 import stories_foreign
+import stories_night
 from browser import Browser
 from service import Service
 
@@ -44,6 +46,24 @@ STORIES = (
     stories_force.who_may_not_force_is_told,
     stories_foreign.a_page_of_another_origin_gets_nothing,
     stories_auth.a_server_with_an_auth_file_asks_for_a_token,
+    stories_night.who_does_not_vote_is_in_the_headline,
+    stories_night.each_bad_state_leads_to_the_runbook,
+    stories_night.the_runbook_unfolds,
+    stories_night.a_first_start_is_no_outage,
+    stories_night.clocks_apart_are_marked,
+    stories_night.nothing_is_said_twice,
+    stories_night.what_does_not_answer_claims_nothing,
+    stories_night.what_never_answered_is_told,
+    stories_night.its_age_counts_on,
+    stories_night.a_hidden_page_claims_nothing,
+    stories_night.who_is_refused_sees_no_outage,
+    stories_night.a_server_that_stops_is_told,
+    stories_night.several_servers_are_told,
+    stories_night.limits_are_marked,
+    stories_night.charts_begin_with_what_is_known,
+    stories_night.what_is_waited_for_comes_first,
+    stories_night.a_lock_far_down_is_found,
+    stories_night.ten_thousand_locks_are_few_rows,
     stories_docs.the_pages_are_valid_html,
     stories_docs.the_api_is_described_whole,
     stories_docs.the_description_is_read_by_keyboard_and_phone,
@@ -73,9 +93,11 @@ def main() -> int:
     try:
         for story in chosen:
             name = story.__name__.replace("_", " ")
+            began = time.monotonic()
             try:
                 story(browser, service)
-                print(f"ok    {name}", flush=True)
+                took = time.monotonic() - began
+                print(f"ok    {name} ({took:.0f} s)", flush=True)
             except Exception:  # whatever: it is told, and the others run
                 failed += 1
                 print(f"FAIL  {name}\n{traceback.format_exc(limit=-3)}",

@@ -36,6 +36,7 @@ identity() { # NAME RIGHTS…: a line for the auth file; the token is NAME-token
     identity reader read,metrics 'prefix=*'
     identity locker lock 'prefix=*'
     identity operator read,metrics,admin 'prefix=*'
+    identity measurer read 'prefix=*'
     identity limited read 'prefix=*' rate=1 burst=1
 } >"$stack_dir/auth")
 open_server=$stack_server
