@@ -10,6 +10,7 @@ const PAGE = 100;
 const CALLS_MAX = 20;
 // once what is wanted is there, and only a lock with waiters is looked for
 const SEARCH_PAGE = 1000;
+const SEARCH_CALLS_MAX = 60;
 
 // Clients that wait for these locks. Those of a pool wait for any of its slots.
 function countWaiters(locks) {
@@ -52,8 +53,10 @@ class Locks {
     const found = new Map();
     let cursor;
     let calls = 0;
-    const needsMore = () => found.size < wanted ||
-                            countWaiters([...found.values()]) < this.waiters;
+    const needsMore = () => found.size < wanted
+      ? calls < CALLS_MAX
+      : calls < SEARCH_CALLS_MAX && byId('prefix').value === prefix &&
+        countWaiters([...found.values()]) < this.waiters;
     do {
       const query = new URLSearchParams({
         prefix, page_size: found.size < wanted ? PAGE : SEARCH_PAGE,
@@ -67,7 +70,7 @@ class Locks {
       }
       cursor = answer.next_cursor;
       calls++;
-    } while (cursor !== undefined && needsMore() && calls < CALLS_MAX);
+    } while (cursor !== undefined && needsMore());
     const locks = [...found.values()].sort(compareLocks);
     return {prefix, locks: locks.slice(0, wanted), count: locks.length,
             isWhole: cursor === undefined};

@@ -48,10 +48,11 @@ async function ask(path, {method = 'GET', signal,
 }
 
 // Shows every interval what read() finds, and tries less and less often while
-// that fails. Sleeps while nobody sees the page.
+// that fails. What takes long is read less often: it rests for so many times as
+// long. Sleeps while nobody sees the page.
 class Poll {
-  constructor({intervalMs, read, show, fail}) {
-    Object.assign(this, {intervalMs, read, show, fail, failures: 0,
+  constructor({intervalMs, read, show, fail, rest = 0}) {
+    Object.assign(this, {intervalMs, read, show, fail, rest, failures: 0,
                          isRunning: false});
     document.addEventListener('visibilitychange', () => this.wake());
     this.wake();
@@ -69,9 +70,12 @@ class Poll {
   async run() {
     this.isRunning = true;
     this.isDue = false;
+    const began = readClock();
+    this.restMs = 0;
     try {
       const answer = await this.read();
       this.failures = 0;
+      this.restMs = this.rest * (readClock() - began);
       this.show(answer, readClock());
     } catch (error) {
       if (!(error instanceof Unanswered)) {
@@ -88,7 +92,7 @@ class Poll {
 
   delayMs() {
     const slower = Math.min(2 ** this.failures, BACKOFF_MAX);
-    return this.intervalMs * slower;
+    return Math.max(this.intervalMs * slower, this.restMs);
   }
 }
 
@@ -277,6 +281,7 @@ const polls = {
   }),
   locks: new Poll({
     intervalMs: 3000,
+    rest: 4,
     read: () => locks.read(ask),
     show: (found, now) => locks.show(found, now),
     fail: (error) => locks.fail(error),

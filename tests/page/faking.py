@@ -10,7 +10,7 @@ from browser import Browser
 
 # {beginning of a path: [answers, one after the other; the last one stays]}; an
 # answer is null if none ever comes, false if there is no connection, or the
-# status, the type and the body
+# status, the type, the body and after how long it comes
 FAKE = """
 window.reallyFetch ??= window.fetch;
 window.fakes = arguments[0];
@@ -32,10 +32,10 @@ window.fetch = (path, options) => {
         'abort', () => reject(options.signal.reason));
     });
   }
-  const [status, type, body] = answer;
-  return Promise.resolve(new Response(
+  const [status, type, body, delayMs = 0] = answer;
+  return new Promise((resolve) => setTimeout(() => resolve(new Response(
     typeof body === 'string' ? body : JSON.stringify(body),
-    {status, headers: {'Content-Type': type}}));
+    {status, headers: {'Content-Type': type}})), delayMs));
 };"""
 AHEAD = """
 window.readNow ??= Date.now;

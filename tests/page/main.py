@@ -64,6 +64,7 @@ STORIES = (
     stories_night.what_is_waited_for_comes_first,
     stories_night.a_lock_far_down_is_found,
     stories_night.ten_thousand_locks_are_few_rows,
+    stories_night.a_slow_list_is_read_less_often,
     stories_docs.the_pages_are_valid_html,
     stories_docs.the_api_is_described_whole,
     stories_docs.the_description_is_read_by_keyboard_and_phone,
