@@ -33,6 +33,10 @@ ROW_DELETES = Edit(
     "server/node/scripts/row.lua",
     "            if value == token then\n",
     "            if value then\n")
+# So does a release that comes alone.
+LONE_DELETES = Edit(
+    "server/node/scripts/lone.lua",
+    "'0', '255') == ARGV[6] and", "'0', '255') ~= '' and")
 
 DEFECTS = [
     # ---- rounds -------------------------------------------------------------
@@ -336,7 +340,7 @@ DEFECTS = [
         faults="flush,block,slow"),
     Defect("release without compare", "nemesis", "exclusion", [Edit(
         "server/node/scripts/release.lua", "        if value == ARGV[b] then",
-        "        if value ~= '' then"), ROW_DELETES]),
+        "        if value ~= '' then"), ROW_DELETES, LONE_DELETES]),
     Defect("extend that creates", "nemesis", "own", [Edit(
         "server/node/scripts/extend.lua",
         "        return {'FREE', missing}\n",
@@ -371,6 +375,24 @@ DEFECTS = [
         "server/node/scripts/repair.lua",
         "slot, digits, top and number > top,\n",
         "slot, digits, false,\n")]),
+    # ---- a lone acquire or release, which has lines of its own --------------
+    Defect("lone acquire without deadline", "differ", "batch", [Edit(
+        "server/node/scripts/lone.lua", "now <= tonumber(ARGV[3]) and",
+        "true and")]),
+    Defect("lone acquire of any memory", "unit",
+           "a_node_that_was_a_replica_for_a_moment_has_no_vote", [Edit(
+               "server/node/scripts/lone.lua",
+               "'master_replid:' .. string.sub(admit, -40), 1, true) then",
+               "'master_replid:', 1, true) then")], tests="memory"),
+    Defect("lone acquire that leaves the top", "differ", "batch", [Edit(
+        "server/node/scripts/lone.lua", "digits, 'top', digits,",
+        "digits, 'top', found[4],")]),
+    Defect("lone release without compare", "differ", "batch", [LONE_DELETES]),
+    Defect("lone release that tells nobody", "unit",
+           "releases_are_announced_while_a_server_listens", [Edit(
+               "server/node/scripts/lone.lua",
+               "(tonumber(listened_until) or 0) > now",
+               "(tonumber(listened_until) or 0) > 2^53")], tests="lua_listen"),
     # ---- who may ask --------------------------------------------------------
     Defect("unknown tokens taken for known ones", "nemesis", "rights", [Edit(
         "api/access/access.c",

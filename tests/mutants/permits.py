@@ -21,7 +21,7 @@ PERMITS = [
         "server/node/scripts/slots.lua", "                letters[i] = '2'\n",
         "                letters[i] = '1'\n")]),
     Defect("permits not announced to their pool", "differ", "batch", [Edit(
-        "server/node/scripts/prelude.lua", "    if pool then\n",
+        "server/node/scripts/lone.lua", "    if pool then\n",
         "    if pool == '' then\n")]),
     # No two get one slot: their acquires decide. What they lose is rounds.
     Defect("two permits try one slot", "unit",

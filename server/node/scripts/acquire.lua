@@ -44,8 +44,8 @@ if kind == 'a' or kind == 'g' or kind == 'h' then
                 bar and bar >= 0 and bar or 2^53) -- unknown: above all numbers
         end
         local is_high, refused = highest < number, nil
-        local is_set = is_high and redis.call('SET', ARGV[a], ARGV[b], 'NX',
-            'PX', ARGV[b + 1])
+        local is_set = is_high and not is_taken and redis.call('SET', ARGV[a],
+            ARGV[b], 'NX', 'PX', ARGV[b + 1])
         if not is_set then
             local pttl = redis.call('PTTL', ARGV[a])
             refused = pttl ~= -2 and held(ARGV[a], pttl)

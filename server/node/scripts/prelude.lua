@@ -1,51 +1,5 @@
--- The beginning of the script, and the head of run(), the function that runs one
--- call: each file in between is a part of its body, and single.lua ends it.
---
--- The script is made of the files of this folder in this order: this one, a file
--- or two for each kind of call, single.lua, row.lua, readers.lua, batch.lua.
---
--- KEYS  state
--- ARGV  1 admit  2 window_us  3 deadline_us  4 kinds
---       [5 acquires  6 releases]  slot...  lock...  token...  argument...
---
--- admit        of calls that need a vote: as it was last seen on the node; of
---              those that look at it and change it: of that what the caller
---              gives, <epoch>:<fingerprint>:<name>:<run_id>
--- window_us    between a number and the node's clock
--- deadline_us  by the node's clock: then the senders have given up
--- acquires     of one lock: how many, and so how many slots follow
--- releases     of one lock: how many, and so how many locks and tokens follow;
---              both counts are left out if kinds is one small letter
--- kinds        of the calls, a letter each:
---
---   a acquire  g repeat  e extend   p repair  r release  i inspect
---   k look     m admit   n readmit  v revoke  l listen
---   s scan     f slots    h acquire of a shared lock   t tokens
---   x forced release
---
---   A capital letter: of several locks. The call's first argument is their
---   count; lock... and slot... stand for as many arguments.
---
---   A ";" parts acquires and releases that may be about the same lock or slot.
---
--- A call is answered by a letter,
---
---   G granted  R granted in place of another value  E extended  D deleted
---   F free  Q quarantined  L late  S skewed  C changed  O done  N key refused
---
--- or, if there is more to tell, by a word and fields.
---
--- The locks are arguments, not KEYS: a node that denies its user one of the
--- KEYS runs nothing of the script, so one call could fail all others.
---
--- Functions read ARGV each time: a local that they share would cost more, as each
--- batch creates its functions anew.
-local state, kinds = KEYS[1], ARGV[4]
-
--- The node's clock in microseconds. Like the fencing numbers it stays below
--- 2^53, where Lua's doubles and the conversion to a reply are exact.
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
+-- Functions of the script, and the head of run(), the function that runs one call:
+-- each file in between is a part of its body, and single.lua ends it.
 local now_ms = math.floor(now / 1000)
 
 -- Whether the caller may count votes of this node. The replication ID at the
@@ -54,8 +8,6 @@ local now_ms = math.floor(now / 1000)
 -- Nothing else runs in between, and calls that write it have their own batches.
 --
 -- found  what kept is to be, if the caller has read it
-local kept -- admit, beat, until and top of the state; admit becomes the result
-
 local function is_admitted(found)
     kept = kept or found or
         redis.call('HMGET', state, 'admit', 'beat', 'until', 'top')
@@ -115,29 +67,6 @@ end
 local function is_listened()
     local until_us = redis.pcall('HGET', state, 'listened_until')
     return (tonumber(until_us) or 0) > now
-end
-
--- Announces that a lock was deleted, with the number of its token, which shows
--- whether it is old news. Returns how many connections got it; 0 if the node
--- denies its user to publish: an announcement is a hint, and fails nothing.
---
--- A slot of a pool, whose name ends with U+001F and its number (names.h), is
--- announced twice: the pool has a channel, too, on which U+001F and its number
--- follow that of the token.
---
--- lock  "": none; a heartbeat of the announcements
-local function announce(lock, token)
-    local channel = string.sub(state, 1, -#'state' - 1) .. 'released:' ..
-        string.sub(lock, #state - #'redlockd:state' + 1)
-    local number = string.sub(token, 1, 16)
-    local receivers = redis.pcall('PUBLISH', channel, number)
-    local told = type(receivers) == 'number' and receivers or 0
-    local pool, slot = string.match(channel, '^(.*\31)(%d%d?%d?)$')
-    if pool then
-        receivers = redis.pcall('PUBLISH', pool, number .. '\31' .. slot)
-        told = math.max(told, type(receivers) == 'number' and receivers or 0)
-    end
-    return told
 end
 
 -- A writer that readers keep out leaves this among them. While it is there, which

@@ -1,0 +1,48 @@
+-- The beginning of the script: what it is given, and the node's clock.
+--
+-- The script is made of the files of this folder in this order: this one,
+-- lone.lua, prelude.lua, a file or two for each kind of call, single.lua, row.lua,
+-- readers.lua, batch.lua.
+--
+-- KEYS  state
+-- ARGV  1 admit  2 window_us  3 deadline_us  4 kinds
+--       [5 acquires  6 releases]  slot...  lock...  token...  argument...
+--
+-- admit        of calls that need a vote: as it was last seen on the node; of
+--              those that look at it and change it: of that what the caller
+--              gives, <epoch>:<fingerprint>:<name>:<run_id>
+-- window_us    between a number and the node's clock
+-- deadline_us  by the node's clock: then the senders have given up
+-- acquires     of one lock: how many, and so how many slots follow
+-- releases     of one lock: how many, and so how many locks and tokens follow;
+--              both counts are left out if kinds is one small letter
+-- kinds        of the calls, a letter each:
+--
+--   a acquire  g repeat  e extend   p repair  r release  i inspect
+--   k look     m admit   n readmit  v revoke  l listen
+--   s scan     f slots    h acquire of a shared lock   t tokens
+--   x forced release
+--
+--   A capital letter: of several locks. The call's first argument is their
+--   count; lock... and slot... stand for as many arguments.
+--
+--   A ";" parts acquires and releases that may be about the same lock or slot.
+--
+-- A call is answered by a letter,
+--
+--   G granted  R granted in place of another value  E extended  D deleted
+--   F free  Q quarantined  L late  S skewed  C changed  O done  N key refused
+--
+-- or, if there is more to tell, by a word and fields.
+--
+-- The locks are arguments, not KEYS: a node that denies its user one of the
+-- KEYS runs nothing of the script, so one call could fail all others.
+--
+-- Functions read ARGV each time: a local that they share would cost more, as each
+-- batch creates its functions anew.
+local state, kinds = KEYS[1], ARGV[4]
+
+-- The node's clock in microseconds. Like the fencing numbers it stays below
+-- 2^53, where Lua's doubles and the conversion to a reply are exact.
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
