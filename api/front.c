@@ -358,7 +358,8 @@ static void on_knock(void *arg, int events)
  * again; false: not before an event. A full library takes its listener out of
  * epoll, and puts it back at the beginning of a run: so a run that closed
  * connections is followed by another. While it holds requests it never says
- * that it has nothing to do: so it runs until nothing has happened.
+ * that it has nothing to do: so it runs until nothing has happened, or until
+ * it holds one of each connection, so that none has anything to read.
  */
 static bool run_library(struct front *front, int runs_max, int64_t until_us,
                         unsigned long long *wait_ms)
@@ -376,7 +377,10 @@ static bool run_library(struct front *front, int runs_max, int64_t until_us,
             has_wait = true;
         }
         quiet = front->has_moved ? 0 : quiet + 1;
-        if (front->held > 0 && quiet == QUIET_RUNS) {
+        bool is_all_held =
+            !front->has_closed &&
+            (uint64_t)front->held == front->connections.metrics->connections;
+        if (front->held > 0 && (quiet == QUIET_RUNS || is_all_held)) {
             *wait_ms = QUIET_MS;
             has_wait = true;
         }

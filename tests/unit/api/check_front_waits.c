@@ -2,8 +2,10 @@
  * Requests that wait for their outcome: held at first, suspended if it takes
  * long.
  */
+#include <dlfcn.h>
 #include <limits.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -58,7 +60,61 @@ static void rest(void)
     loop_timer_free(timer);
 }
 
+/* How often the library looked for what has come: once in each run. */
+static int runs;
+
+enum { LIBUV_EVENTS = 1024 }; /* for which libuv asks at once; it alone */
+
+/* Stands in front of the C library's. */
+int epoll_wait(int fd, struct epoll_event *events, int count, int timeout_ms)
+{
+    static int (*real)(int, struct epoll_event *, int, int);
+    if (real == NULL) {
+        void *symbol = dlsym(RTLD_NEXT, "epoll_wait");
+        memcpy(&real, &symbol, sizeof real);
+    }
+    runs += count != LIBUV_EVENTS;
+    return real(fd, events, count, timeout_ms);
+}
+
 SUITE(front_waits, .set_up = served_begin, .tear_down = served_end);
+
+/* ---- how often the library runs ------------------------------------------ */
+
+/* No other client can send anything. */
+TEST(a_lone_request_is_read_in_one_run)
+{
+    enum call_kind kind = CALL_ACQUIRE;
+    int fd = served_ask(SERVED_GET("/livez"));
+    (void)served_read(fd, "alive");
+    served_pass();
+    runs = 0;
+    served_send(fd, SERVED_ACQUIRE);
+    turns_until(served.loop, has_sent, &kind);
+    ck_assert_int_eq(runs, 1);
+    served_grant();
+    (void)served_read(fd, " 201 Created");
+    close(fd);
+}
+
+/* What the other sends meanwhile goes to the nodes with it. */
+TEST(beside_another_client_it_runs_once_more)
+{
+    enum call_kind kind = CALL_ACQUIRE;
+    int other = served_ask(SERVED_GET("/livez"));
+    (void)served_read(other, "alive");
+    int fd = served_ask(SERVED_GET("/livez"));
+    (void)served_read(fd, "alive");
+    served_pass();
+    runs = 0;
+    served_send(fd, SERVED_ACQUIRE);
+    turns_until(served.loop, has_sent, &kind);
+    ck_assert_int_gt(runs, 1);
+    served_grant();
+    (void)served_read(fd, " 201 Created");
+    close(fd);
+    close(other);
+}
 
 /* ---- how long it takes -------------------------------------------------- */
 
