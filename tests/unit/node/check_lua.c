@@ -48,6 +48,39 @@ TEST(a_lock_lives_from_acquire_to_release)
     ck_assert_int_eq(live.downs, 0);
 }
 
+/* A probe of the link runs none of them. */
+static const char *const counted[] = {"hmget",    "set", "hset",
+                                      "getrange", "del", "hget"};
+enum { COUNTED = sizeof counted / sizeof *counted };
+
+/* Asks, and compares how often each of them was run. */
+static void expect_counts(enum call_kind kind, const char *token, int vote,
+                          const int *times)
+{
+    long long before[COUNTED];
+    for (int i = 0; i < COUNTED; i++)
+        before[i] = live_count_of(counted[i]);
+    ck_assert_int_eq(live_run(kind, "r", token), vote);
+    for (int i = 0; i < COUNTED; i++) {
+        long long ran = live_count_of(counted[i]) - before[i];
+        ck_assert_msg(ran == times[i], "%s: %lld, %d expected", counted[i], ran,
+                      times[i]);
+    }
+}
+
+/* Where lone.lua leaves a call to others, they repeat nothing. */
+TEST(a_lone_call_runs_each_command_once)
+{
+    static const int granted[COUNTED] = {1, 1, 1, 0, 0, 0};
+    static const int held[COUNTED] = {1, 1, 0, 1, 0, 0};
+    static const int released[COUNTED] = {0, 0, 0, 1, 1, 1};
+    live_admit();
+    expect_counts(CALL_ACQUIRE, "A", VOTE_GRANTED, granted);
+    expect_counts(CALL_ACQUIRE, "B", VOTE_HELD, held);
+    expect_counts(CALL_RELEASE, "A", VOTE_DELETED, released);
+    expect_counts(CALL_ACQUIRE, "B", VOTE_GRANTED, granted);
+}
+
 TEST(a_held_lock_is_held_for_others)
 {
     live_admit();

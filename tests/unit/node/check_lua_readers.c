@@ -9,16 +9,6 @@
 
 enum { HALF_MS = LIVE_TTL_MS / 2 };
 
-/* How often the node has run a command. */
-static long long count_of(const char *command)
-{
-    return master_integer(&live.master, "EVAL %s 0 %s",
-                          "local stats = redis.call('INFO', 'commandstats') "
-                          "return tonumber(string.match(stats, "
-                          "'cmdstat_' .. ARGV[1] .. ':calls=(%d+)') or 0)",
-                          command);
-}
-
 /* Of readers of the lock a: "+A" comes, "-A" leaves; in their order. */
 static void ask_all(const char *const *readers, int count)
 {
@@ -60,11 +50,11 @@ TEST(what_many_write_is_written_once)
     long long before[3], beat = several_beat();
     add_leavers();
     for (int i = 0; i < 3; i++)
-        before[i] = count_of(once[i]);
+        before[i] = live_count_of(once[i]);
     ask_all(many, MANY);
     expect_votes(granted, MANY);
     for (int i = 0; i < 3; i++)
-        ck_assert_int_eq(count_of(once[i]), before[i] + 1);
+        ck_assert_int_eq(live_count_of(once[i]), before[i] + 1);
     ck_assert_str_eq(holders_of(0), "ABC");
     ck_assert(holders_are_told(0, 3, LIVE_TTL_MS - 10000, LIVE_TTL_MS));
     ck_assert_int_eq(several_beat(), beat + 1);

@@ -309,3 +309,12 @@ void live_write_slot(int slot, const char *text)
                          text, strlen(text));
     (void)master_integer(&live.master, "HDEL p:redlockd:state top");
 }
+
+long long live_count_of(const char *command)
+{
+    return master_integer(&live.master, "EVAL %s 0 %s",
+                          "local stats = redis.call('INFO', 'commandstats') "
+                          "return tonumber(string.match(stats, "
+                          "'cmdstat_' .. ARGV[1] .. ':calls=(%d+)') or 0)",
+                          command);
+}

@@ -123,4 +123,7 @@ void live_listen(int64_t us);
 /* Writes into a slot as somebody else might; so the node has no top. */
 void live_write_slot(int slot, const char *text);
 
+/* How often the node has run a command. */
+long long live_count_of(const char *command);
+
 #endif
