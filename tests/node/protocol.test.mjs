@@ -45,7 +45,7 @@ const STEPS = {
 };
 // where calls go together
 const TOGETHER = {
-  ask: "operation wait_ms must_wait", leaves: "wait_ms",
+  ask: "operation wait_ms must_wait urgent more", leaves: "wait_ms batch",
   lands: "answer results told", overdue: "", gives_up: "",
 };
 const MEMBERS = ["name", "why", "servers", "talk", "options", "steps"];
@@ -369,6 +369,7 @@ class Together {
       const word = wordOf(step, TOGETHER);
       if (word !== "leaves") assert.equal(this.#departing.length, 0);
       this[word](step);
+      if (step.more) return;
       for (let request; (request = this.#queue.take());)
         this.#departing.push(request);
     });
@@ -384,8 +385,9 @@ class Together {
     return this.#requests.find((one) => this.#names(one)[0] === name);
   }
 
-  ask({ ask: name, operation, wait_ms: waitMs = 0, must_wait: mustWait = false }) {
-    const asked = this.#operation(name, operation, waitMs, mustWait);
+  ask({ ask: name, operation, wait_ms: waitMs = 0, must_wait: mustWait = false,
+    urgent: isUrgent = false }) {
+    const asked = this.#operation(name, operation, waitMs, mustWait, isUrgent);
     asked.owner = {
       next: (answer) => {
         this.#told[name] = answer.status;
@@ -395,7 +397,7 @@ class Together {
     this.#queue.add(asked);
   }
 
-  #operation(name, { operation, ...of }, waitMs, mustWait) {
+  #operation(name, { operation, ...of }, waitMs, mustWait, isUrgent) {
     if (operation === "acquire") {
       const { resource, resources = resource, limit, mode, ...rest } = of;
       assert.deepEqual(rest, {});
@@ -407,16 +409,17 @@ class Together {
     const hold = new Hold(new Wish(id, {}), readGrant(new Answer(200, {
       id, token, ttl_ms: ttlMs, fencing_token: 1, elapsed_ms: 0, validity_ms: 1,
       renew_after_ms: 1 }), time));
-    return operation === "extend" ? new Extend(hold, 5000) : new Release(hold, 5000);
+    return operation === "extend" ? new Extend(hold, 5000, isUrgent)
+      : new Release(hold, 5000);
   }
 
-  leaves({ leaves: names, wait_ms: waitMs = 0 }) {
+  leaves({ leaves: names, wait_ms: waitMs = 0, batch: isBatch = names.length > 1 }) {
     const request = this.#departing.shift();
     assert.ok(request, "nothing leaves");
     this.#requests.push(request);
     assert.deepEqual(this.#names(request), names);
     assert.equal(request.waitMs, waitMs);
-    assert.equal(request.call.path === "/batch", names.length > 1);
+    assert.equal(request.call.path === "/batch", isBatch);
   }
 
   lands({ lands: name, answer: status, results, told }) {

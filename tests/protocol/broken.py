@@ -44,6 +44,14 @@ PACKAGES = {
               "redlockd/_talk.py", "if may_be_done:", "if False:"),
         Break("two short requests are under way at most", "redlockd/_batch.py",
               "SLOTS = 2\n", "SLOTS = 3\n"),
+        Break("an acquire beside others is tried once", "redlockd/_batch.py",
+              "        trip.is_batch = len(trip.calls) > 1 or (\n",
+              "        trip.is_batch = len(trip.calls) > 1 or (False and\n"),
+        Break("an extend without time takes no place", "redlockd/_batch.py",
+              "        if self._urgent:\n"
+              "            trip = self._take(has_slot=False)\n",
+              "        if self._urgent and self._free:\n"
+              "            trip = self._take(has_slot=True)\n"),
     ]),
     "node": Package("api/clients/node/src", [
         os.environ.get("NODE", "node"), "--test",
@@ -57,6 +65,12 @@ PACKAGES = {
               "if (mayBeDone || answer.isRepeated) return;", ""),
         Break("two short requests are under way at most", "queue.js",
               "const SLOTS = 2;", "const SLOTS = 3;"),
+        Break("an acquire beside others is tried once", "queue.js",
+              "const isTriedOnce = this.#underWay > 0 &&",
+              "const isTriedOnce = false &&"),
+        Break("an extend without time takes no place", "queue.js",
+              "if (operation.mustWait || operation.isUrgent)",
+              "if (operation.mustWait)"),
     ]),
     "go": Package("api/clients/go", ["go", "test", "-count=1", "."], [
         Break("a repeat has the key of the first request", "acquire.go",
@@ -69,6 +83,11 @@ PACKAGES = {
               "if t.mayBeDone || a.isRepeated {", "if false {"),
         Break("two short requests are under way at most", "coalesce.go",
               "	slots = 2\n", "	slots = 3\n"),
+        Break("an acquire beside others is tried once", "coalesce.go",
+              "	return o.request.kind == acquire &&",
+              "	return false &&"),
+        Break("an extend without time takes no place", "coalesce.go",
+              "		case r.isUrgent:\n", "		case false:\n"),
     ]),
 }
 

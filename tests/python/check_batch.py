@@ -44,7 +44,7 @@ class Played(unittest.TestCase):
         self.busy = [self.set_out(), self.set_out()]
 
     def set_out(self):
-        return self.queue.set_out(wish("other"))
+        return self.queue.set_out(held("0.0", "other"))
 
     def add(self, *sends):
         calls = [Call(send, None) for send in sends]
@@ -56,8 +56,8 @@ class Played(unittest.TestCase):
         """The next request, once one has ended."""
         if self.busy:
             self.queue.end(self.busy.pop())
-        leader = self.queue.next_leader()
-        return leader and self.queue.form(leader)
+        trip = self.queue.next_trip()
+        return trip and self.queue.form(trip)
 
     def sent(self, *sends):
         """What goes together, request by request; as indices."""
@@ -77,13 +77,13 @@ class When(Played):
 
     def test_what_comes_meanwhile_goes_together_once_a_slot_is_free(self):
         calls = self.add(wish("a"), wish("b"), wish("c"))
-        self.assertIsNone(self.queue.next_leader())
+        self.assertIsNone(self.queue.next_trip())
         self.queue.end(self.busy.pop())
-        leader = self.queue.next_leader()
-        self.assertIs(leader, calls[0])
-        self.assertIsNone(self.queue.next_leader())
+        trip = self.queue.next_trip()
+        self.assertIs(trip.leader, calls[0])
+        self.assertIsNone(self.queue.next_trip())
         late, = self.add(wish("d"))  # before it is formed
-        self.assertEqual(self.queue.form(leader).calls, [*calls, late])
+        self.assertEqual(self.queue.form(trip).calls, [*calls, late])
         self.assertFalse(self.queue.is_waiting)
 
     def test_nobody_overtakes_those_that_wait(self):
@@ -96,9 +96,9 @@ class When(Played):
         hung = self.busy.pop()
         look_at = self.queue.find_hanging(hung.hangs_at - 0.1)
         self.assertLessEqual(look_at, hung.hangs_at)
-        self.assertIsNone(self.queue.next_leader())
+        self.assertIsNone(self.queue.next_trip())
         self.queue.find_hanging(hung.hangs_at)
-        trip = self.queue.form(self.queue.next_leader())
+        trip = self.queue.form(self.queue.next_trip())
         self.queue.end(hung)  # its answer comes after all
         self.queue.end(trip)
         self.assertIsNotNone(self.set_out())
@@ -109,17 +109,54 @@ class When(Played):
     def test_one_that_waits_at_the_server_takes_no_slot(self):
         queue = Queue(2)
         queue.set_out_without_slot()
-        patient = acquire(REPLICAS, Wish(["a"]), 5, 5, Attempt())
-        trip = queue.set_out(next(patient))
-        self.assertTrue(trip.has_slot)  # for something is under way
-        self.assertIsNotNone(queue.set_out(wish("b")))
-        self.assertIsNone(queue.set_out(wish("c")))
+        trip = queue.set_out(held("1.0", "a"))
+        self.assertTrue(trip.has_slot)
+        self.assertIsNotNone(queue.set_out(held("2.0", "b")))
+        self.assertIsNone(queue.set_out(held("3.0", "c")))
 
-    def test_an_extend_that_has_no_time_to_wait_goes_alone(self):
-        for left_ms, is_urgent in ((5000, False), (3900, True)):
+    def test_an_acquire_beside_others_goes_in_a_batch(self):
+        """Also one that may wait; a lone one does not."""
+        patient = acquire(REPLICAS, Wish(["a"]), 5, 5, Attempt())
+        queue = Queue(2)
+        for send, is_batch in ((wish("x"), False), (next(patient), True)):
+            queue.add(Call(send, None))
+            trip = queue.form(queue.next_trip())
+            self.assertEqual((trip.send.path == "/batch", trip.has_slot),
+                             (is_batch, True))
+            self.assertEqual(trip.send.wait_s, 0)
+        queue.end(trip)
+        self.assertIsNone(queue.set_out(wish("b")))  # it is to queue
+        self.assertIsNotNone(queue.set_out(held("1.0", "b")))
+
+    def test_one_that_is_longer_than_a_batch_is_a_single_call(self):
+        queue = Queue(2)
+        queue.set_out(held("1.0", "b"))
+        self.assertIsNotNone(queue.set_out(wish("x" * LONGEST)))
+
+    def test_extends_that_have_no_time_to_wait_go_together(self):
+        sends = []
+        for left_ms, is_urgent in ((5000, False), (3900, True), (3800, True)):
             # a tenth of the TTL of 30 s is for ending the work
-            send = held("7.0", "a", method="PUT", left_ms=left_ms)
-            self.assertEqual(send.scope is None, is_urgent, left_ms)
+            send = held(f"{left_ms}.0", f"a{left_ms}", method="PUT",
+                        left_ms=left_ms)
+            self.assertEqual(send.is_urgent, is_urgent, left_ms)
+            sends.append(send)
+        calls = self.add(*sends)  # no slot is free
+        trip = self.queue.form(self.queue.next_trip())
+        self.assertEqual((trip.calls, trip.has_slot), (calls[1:], False))
+        self.assertIsNone(self.queue.next_trip())
+        self.queue.end(trip)
+        self.assertIsNone(self.queue.next_trip())
+
+    def test_an_urgent_one_that_has_left_is_taken_out(self):
+        first, second = self.add(*(
+            held(f"{name}.0", name, method="PUT", left_ms=3900)
+            for name in "ab"))
+        trip = self.queue.next_trip()
+        self.assertIs(trip.leader, first)
+        self.queue.leave(first)
+        trip = self.queue.form(self.queue.next_trip())
+        self.assertEqual(trip.calls, [second])
 
     def test_one_that_has_left_is_taken_out(self):
         first, second = self.add(wish("a"), wish("b"))
@@ -129,21 +166,22 @@ class When(Played):
     def test_one_that_leaves_as_it_was_to_lead_hands_its_slot_on(self):
         first, second = self.add(wish("a"), wish("b"))
         self.queue.end(self.busy.pop())
-        self.assertIs(self.queue.next_leader(), first)
+        self.assertIs(self.queue.next_trip().leader, first)
         self.queue.leave(first)
-        self.assertIs(self.queue.next_leader(), second)
-        self.assertEqual(self.queue.form(second).calls, [second])
+        trip = self.queue.next_trip()
+        self.assertIs(trip.leader, second)
+        self.assertEqual(self.queue.form(trip).calls, [second])
 
     def test_two_slots_get_free_at_once(self):
         calls = self.add(wish("a"), wish("b"), wish("a"), wish("b"))
         self.queue.end(self.busy.pop())
         self.queue.end(self.busy.pop())
-        leader = self.queue.next_leader()
-        self.assertIsNone(self.queue.next_leader())
-        self.assertEqual(self.queue.form(leader).calls, calls[:2])
+        trip = self.queue.next_trip()
+        self.assertIsNone(self.queue.next_trip())
+        self.assertEqual(self.queue.form(trip).calls, calls[:2])
         # what it could not take along has the other slot
-        leader = self.queue.next_leader()
-        self.assertEqual(self.queue.form(leader).calls, calls[2:])
+        trip = self.queue.next_trip()
+        self.assertEqual(self.queue.form(trip).calls, calls[2:])
 
 
 class Which(Played):
@@ -197,6 +235,7 @@ class Which(Played):
             held("3.0", "d", timeout_s=0.15, method="PUT")), [[0, 2], [1, 3]])
         trip = Queue().set_out(wish("other"))
         trip.calls = self.add(wish("a"), held("2.0", "c", timeout_s=3))
+        trip.is_batch = True
         self.assertEqual(trip.send.timeout_s, 3)
 
     def test_what_is_sent(self):
@@ -221,7 +260,7 @@ class Which(Played):
         self.assertEqual((three["limit"], three["permits"]), (3, 2))
 
     def test_one_alone_is_no_batch(self):
-        send = wish("a")
+        send = held("1.0", "a")
         self.add(send)
         self.assertIs(self.go().send, send)
 
@@ -304,12 +343,12 @@ class Waits(unittest.TestCase):
         queue = Queue(2)
         call = Call(self.patient(), None)
         queue.add(call)
-        trip = queue.form(queue.next_leader())
+        trip = queue.form(queue.next_trip())
         self.assertEqual((trip.send.wait_s, trip.has_slot), (10, False))
         self.assertEqual(json.loads(trip.send.body)["wait_ms"], 10000)
-        self.assertIsNotNone(queue.set_out(wish("b")))
-        self.assertIsNotNone(queue.set_out(wish("c")))
-        self.assertIsNone(queue.set_out(wish("d")))
+        self.assertIsNotNone(queue.set_out(held("1.0", "b")))
+        self.assertIsNotNone(queue.set_out(held("2.0", "c")))
+        self.assertIsNone(queue.set_out(held("3.0", "d")))
 
     def test_one_that_does_not_wait_has_a_slot(self):
         send = wish("a")

@@ -35,7 +35,8 @@ STEPS = {"send": "of server headers body timeout_ms wait_ms",
          "cancel": "gives_back", "pass_ms": "", "choose": "probes",
          "failed": "", "worked": "", "probed": "works", "busy": ""}
 # where calls go together
-TOGETHER = {"ask": "operation wait_ms must_wait", "leaves": "wait_ms",
+TOGETHER = {"ask": "operation wait_ms must_wait urgent more",
+            "leaves": "wait_ms batch",
             "lands": "answer results told", "overdue": "", "gives_up": ""}
 MEMBERS = {"name", "why", "servers", "talk", "options", "steps"}
 
@@ -353,16 +354,18 @@ class Together:
         return trip
 
     def depart(self):
-        while leader := self.queue.next_leader():
-            self.departing.append(self.queue.form(leader))
+        while trip := self.queue.next_trip():
+            self.departing.append(self.queue.form(trip))
 
     def do_ask(self, step):
         wait_s = step.get("wait_ms", 0) / 1000
         send = self.send(step["ask"], step["operation"], wait_s)
+        send.is_urgent = step.get("urgent", False)
         call = self.calls[step["ask"]] = Call(send, None)
         if not step.get("must_wait"):
             self.queue.add(call)
-            self.depart()
+            if not step.get("more"):
+                self.depart()
             return
         send.wait()
         trip = self.queue.set_out_without_slot()
@@ -395,7 +398,8 @@ class Together:
         assert self.names(trip) == step["leaves"], self.names(trip)
         send = trip.send
         assert close(send.wait_s * 1000, step.get("wait_ms", 0)), send
-        assert (send.path == "/batch") is (len(trip.calls) > 1)
+        is_batch = len(trip.calls) > 1 or step.get("batch", False)
+        assert (send.path == "/batch") is is_batch
 
     def do_lands(self, step):
         trip = self.trip(step["lands"])

@@ -13,7 +13,10 @@ import "time"
 //	        └── refused as a batch ──┘
 //
 // One operation goes as its own request, several go as one batch. Nothing is
-// delayed: who is alone goes at once.
+// delayed: who is alone goes at once. Beside another request, an acquire goes in a
+// batch even if it is the only one: there it is tried once. As a request of its own
+// it would keep its slot while it is tried again and again, because others want the
+// same lock at the same time.
 
 const (
 	slots = 2
@@ -54,7 +57,7 @@ type counter int
 const (
 	none counter = iota
 	short
-	waiting
+	beside // without a slot: the server waits, or there is no time to wait here
 	counters
 )
 
@@ -75,23 +78,31 @@ type arrival struct {
 // nothing.
 func (l *line) add(now instant, operations ...*operation) []*flight {
 	var flights []*flight
+	var urgent []*operation
 	for _, o := range operations {
 		r := o.request
 		switch {
 		case r.kind == apart:
 			flights = append(flights, l.send(now, none, r.wait, o))
+		case r.isUrgent:
+			urgent = append(urgent, o)
 		case r.wait > 0 && (r.isPatient || l.isIdle()):
-			flights = append(flights, l.send(now, waiting, r.wait, o))
+			flights = append(flights, l.send(now, beside, r.wait, o))
 		default:
 			o.isTry = r.wait > 0
 			l.queue = append(l.queue, o)
 		}
 	}
+	for len(urgent) > 0 {
+		var batch []*operation
+		batch, urgent = takeBatch(urgent)
+		flights = append(flights, l.send(now, beside, 0, batch...))
+	}
 	return l.fill(flights, now)
 }
 
 func (l *line) isIdle() bool {
-	return l.underWay[short]+l.underWay[waiting] == 0 && len(l.queue) == 0
+	return l.underWay[short]+l.underWay[beside] == 0 && len(l.queue) == 0
 }
 
 // cancel takes an operation out. Returns false if it is too late for that: then
@@ -110,9 +121,20 @@ func (l *line) cancel(o *operation) bool {
 // fill gives the free slots to what is queued.
 func (l *line) fill(flights []*flight, now instant) []*flight {
 	for l.underWay[short] < slots && len(l.queue) > 0 {
-		flights = append(flights, l.send(now, short, 0, l.takeBatch()...))
+		isAlone := l.underWay[short]+l.underWay[beside] == 0
+		var batch []*operation
+		batch, l.queue = takeBatch(l.queue)
+		f := l.send(now, short, 0, batch...)
+		f.isBatch = f.isBatch || !isAlone && batch[0].isTriedOnce()
+		flights = append(flights, f)
 	}
 	return flights
+}
+
+// isTriedOnce: in a batch, if it goes beside others.
+func (o *operation) isTriedOnce() bool {
+	return o.request.kind == acquire && !o.mustBeAlone &&
+		o.request.size() <= batchBytes
 }
 
 func (l *line) send(now instant, counts counter, wait time.Duration,
@@ -128,35 +150,33 @@ func (l *line) send(now instant, counts counter, wait time.Duration,
 	return f
 }
 
-// takeBatch takes the first of the queue and what can go with it. What clashes
-// with one of these stays, and is the first the next time.
-func (l *line) takeBatch() []*operation {
-	first := l.queue[0]
-	if len(l.queue) == 1 || first.mustBeAlone {
-		l.queue = append(l.queue[:0], l.queue[1:]...)
-		return []*operation{first}
+// takeBatch takes the first of a queue and what can go with it, and returns the
+// rest. What clashes with one of these stays, and is the first the next time.
+func takeBatch(queue []*operation) (batch, rest []*operation) {
+	first := queue[0]
+	if len(queue) == 1 || first.mustBeAlone {
+		return []*operation{first}, append(queue[:0], queue[1:]...)
 	}
-	taken := make([]*operation, 0, batchOperations)
-	kept := l.queue[:0]
+	batch = make([]*operation, 0, batchOperations)
+	rest = queue[:0]
 	all, size := claims{}, 0
-	for n, o := range l.queue {
+	for n, o := range queue {
 		size += o.request.size()
-		if len(taken) == batchOperations || size > batchBytes && n > 0 {
-			kept = append(kept, l.queue[n:]...)
+		if len(batch) == batchOperations || size > batchBytes && n > 0 {
+			rest = append(rest, queue[n:]...)
 			break
 		}
 		if o.mustBeAlone || !all.claim(o.request) {
 			size -= o.request.size()
-			kept = append(kept, o)
+			rest = append(rest, o)
 			continue
 		}
-		taken = append(taken, o)
+		batch = append(batch, o)
 	}
-	for n := len(kept); n < len(l.queue); n++ {
-		l.queue[n] = nil // for the garbage collector
+	for n := len(rest); n < len(queue); n++ {
+		queue[n] = nil // for the garbage collector
 	}
-	l.queue = kept
-	return taken
+	return batch, rest
 }
 
 // claims are the resources of a batch, and what they are wanted for.

@@ -79,7 +79,8 @@ func (a *airport) looks(f *flight) []*flight {
 
 // busy takes both slots.
 func (a *airport) busy() (*flight, *flight) {
-	return a.add(trying("one"))[0], a.add(trying("two"))[0]
+	return a.add(trying("one"))[0],
+		a.add(with(release, "two", "2.x", exclusive))[0]
 }
 
 // each is the answer to a batch with these statuses.
@@ -118,7 +119,7 @@ func TestOneGoesAsItselfAndSeveralAsABatch(t *testing.T) {
 	equal(t, len(a.add(trying("a"))), 0)
 	next := a.lands(first, problem(409, "lock_held"))
 	equal(t, len(next), 1)
-	equal(t, words(next[0].isBatch, names(next[0])), "false a")
+	equal(t, words(next[0].isBatch, names(next[0])), "true a") // tried once
 	for _, name := range []string{"b", "c", "d"} {
 		equal(t, len(a.add(trying(name))), 0)
 	}
@@ -292,8 +293,8 @@ func TestAnAcquireThatWaitsTakesNoSlot(t *testing.T) {
 	equal(t, words(alone.wait, a.line.underWay), "10s [0 0 1]")
 	tried := waitingFor("b") // something is under way: a try
 	try := a.add(tried)[0]
-	equal(t, words(try.wait, a.line.underWay), "0s [0 1 1]")
-	a.lands(try, problem(409, "lock_held"))
+	equal(t, words(try.wait, try.isBatch, a.line.underWay), "0s true [0 1 1]")
+	a.lands(try, each(409))
 	equal(t, a.got[tried].isTry, true)
 	patient := waitingFor("b")
 	patient.request.isPatient = true
@@ -332,10 +333,10 @@ func TestAnOverdueRequestFreesItsSlot(t *testing.T) {
 	f := waits.add(waitingFor("a"))[0]
 	waits.passes(10 * time.Second)
 	waits.looks(f)
-	equal(t, waits.line.underWay[waiting], 1)
+	equal(t, waits.line.underWay[beside], 1)
 	waits.passes(overdueAfter)
 	waits.looks(f)
-	equal(t, waits.line.underWay[waiting], 0)
+	equal(t, waits.line.underWay[beside], 0)
 }
 
 func TestAnOperationOfABatchHasItsOwnTimeout(t *testing.T) {
@@ -422,15 +423,47 @@ func TestATryThatFindsTheLockHeldWaitsWithAKeyOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestAnExtendThatHasNoTimeToWaitGoesAlone(t *testing.T) {
-	for _, c := range []struct {
+func TestAnAcquireBesideOthersIsTriedOnce(t *testing.T) {
+	long := strings.Repeat("x", 50<<10)
+	for _, row := range []struct {
+		is  bool
+		one *operation
+	}{
+		{true, trying("a")},
+		{true, of("a", permits)},
+		{false, trying(long)}, // larger than any batch
+		{false, with(extend, "a", "1.x", exclusive)},
+		{false, with(release, "a", "1.x", exclusive)},
+	} {
+		a := newAirport(t, one)
+		equal(t, a.add(trying("first"))[0].isBatch, false) // nothing is under way
+		equal(t, a.add(row.one)[0].isBatch, row.is)
+	}
+}
+
+func TestExtendsThatHaveNoTimeToWaitGoTogether(t *testing.T) {
+	for _, row := range []struct {
 		left time.Duration
-		want kind
-	}{{1500 * time.Millisecond, extend}, {900 * time.Millisecond, apart}} {
+		is   bool
+	}{{1500 * time.Millisecond, false}, {900 * time.Millisecond, true}} {
 		g := newGame(t, one)
 		hold := g.holding(map[string]any{})
-		g.at = g.at.add(hold.remaining() - c.left)
+		g.at = g.at.add(hold.remaining() - row.left)
 		talk := &extending{parties: g.parties, hold: hold}
-		equal(t, g.asked(talk, nil).kind, c.want)
+		equal(t, g.asked(talk, nil).isUrgent, row.is)
 	}
+	a := newAirport(t, one)
+	a.busy()
+	var all []*operation
+	for n := 0; n < 150; n++ {
+		o := with(extend, fmt.Sprint(n), fmt.Sprint(n, ".x"), exclusive)
+		o.request.isUrgent = n != 0
+		all = append(all, o)
+	}
+	flights := a.add(all...)
+	equal(t, len(flights), 2)
+	equal(t, words(len(flights[0].operations), len(flights[1].operations)),
+		"100 49")
+	equal(t, words(a.line.underWay, len(a.line.queue)), "[0 2 2] 1")
+	equal(t, len(a.lands(flights[0], nobody())), 0) // that freed no slot
 }

@@ -2,6 +2,9 @@ package redlockd
 
 import "time"
 
+// urgent is an extend with less time left: it waits for no other request.
+const urgent = time.Second
+
 // extending asks until the lock is extended, or is no longer ours.
 type extending struct {
 	parties
@@ -37,13 +40,8 @@ func (t *extending) next(a *answer, now instant) step {
 	if t.wantsShared {
 		members = appendText(members, "mode", "shared")
 	}
-	// Others can be asked in the rest. If little is left, it goes at once, alone:
-	// both slots may be those of requests that are slow.
-	kind := extend
-	if left < 2*overdueAfter {
-		kind = apart
-	}
-	return send(&request{kind: kind, method: "PUT",
+	// others can be asked in the rest
+	return send(&request{kind: extend, isUrgent: left < urgent, method: "PUT",
 		path: "/locks/" + g.id + "/extend", id: g.id, token: g.token,
 		members: members, timeout: shorter(t.timeout, left/4),
 		resources: t.hold.resources, claims: g.claims()})

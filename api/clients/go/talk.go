@@ -40,6 +40,8 @@ type request struct {
 	claims    claim
 	// a try has found the lock held: it waits, whatever else is under way
 	isPatient bool
+	// an extend with little time left: it waits for no other request
+	isUrgent bool
 
 	// what became of it if its context ended first:
 	isUnsent bool           // it was taken out of the queue

@@ -8,8 +8,8 @@ import (
 )
 
 // what a step may say beside its first word
-var togetherWords = map[string]string{"ask": "operation wait_ms must_wait",
-	"leaves": "wait_ms", "lands": "answer results told", "overdue": "",
+var togetherWords = map[string]string{"ask": "operation wait_ms must_wait urgent more",
+	"leaves": "wait_ms batch", "lands": "answer results told", "overdue": "",
 	"gives_up": ""}
 
 // together plays which calls go together.
@@ -18,6 +18,7 @@ type together struct {
 	line       line
 	at         instant
 	operations map[string]*operation
+	asked      []*operation // in one moment
 	underWay   []*flight
 	departing  []*flight
 }
@@ -110,9 +111,14 @@ func (p *together) ask(step m) {
 			token: of.Token, timeout: 5e9, resources: []string{of.ID},
 			claims: exclusive}
 	}
+	r.isUrgent = step["urgent"] == true
 	o := &operation{request: r}
 	p.operations[step["ask"].(string)] = o
-	p.departing = append(p.departing, p.line.add(p.at, o)...)
+	p.asked = append(p.asked, o)
+	if step["more"] != true {
+		p.departing = append(p.departing, p.line.add(p.at, p.asked...)...)
+		p.asked = nil
+	}
 }
 
 func (p *together) leaves(step m) {
@@ -124,6 +130,9 @@ func (p *together) leaves(step m) {
 	p.underWay = append(p.underWay, f)
 	if got := p.names(f); fmt.Sprint(got) != fmt.Sprint(step["leaves"]) {
 		p.Fatal("it leaves: ", got)
+	}
+	if f.isBatch != (len(f.operations) > 1 || step["batch"] == true) {
+		p.Fatal("a batch: ", f.isBatch)
 	}
 	if wait := orElse(step["wait_ms"], 0.0); inMs(f.wait) != wait {
 		p.Fatal("it waits: ", f.wait)

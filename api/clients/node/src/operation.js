@@ -16,10 +16,9 @@ class Operation {
   /** The server that was asked, and the moment before the request was sent. */
   url = "";
   sentAt = 0;
-  /** Whether a server may have got it; with its waitMs; alone, not in a batch. */
+  /** Whether a server may have got it; with its waitMs. */
   wasSent = false;
   hasWaited = false;
-  isLone = false;
   /** The Request that it is a part of, until its answer. */
   request = undefined;
   answer = undefined;

@@ -4,9 +4,12 @@
 //
 // At most SLOTS short requests are under way. What is asked for meanwhile waits
 // here, and goes as soon as a slot is free: one operation as its single call,
-// several as one batch. So nothing waits for a timer.
+// several as one batch. So nothing waits for a timer. Beside another request, an
+// acquire goes in a batch even if it is the only one: there it is tried once. As a
+// single call it would keep its slot while it is tried again and again, because
+// others want the same lock at the same time.
 //
-//              ┌── it only waits for its lock ──→ a request without a slot ──┐
+//              ┌── it only waits for its lock, or is urgent: needs no slot ──┐
 //   add() ─→ queue ── take() ──→ a request in a slot ── answered() ─→ next()
 //              ↑                     │   │
 //              │                     │   └─ overdue(): the slot is free again
@@ -14,7 +17,7 @@
 "use strict";
 
 const { Answer, NO_ANSWER } = require("./answer.js");
-const { EXCLUDES, READS } = require("./operation.js");
+const { Acquire, EXCLUDES, READS } = require("./operation.js");
 
 const SLOTS = 2;
 // what a server takes is 100 and 64 KiB
@@ -81,7 +84,6 @@ class Request {
       operation.request = this;
       operation.wasSent = true;
       operation.hasWaited = waitMs > 0;
-      operation.isLone = !items;
       if (operation.timeoutMs > this.timeoutMs)
         this.timeoutMs = operation.timeoutMs;
     }
@@ -144,7 +146,9 @@ class Queue {
 
   /** As many as fit, and do not clash. The others keep their places. */
   #form(list, hasSlot) {
-    if (list.length === 1 || list[0].isSingle || list[0].mustWait)
+    const [first] = list;
+    const isTriedOnce = this.#underWay > 0 && first instanceof Acquire;
+    if (first.isSingle || list.length === 1 && !isTriedOnce)
       return this.#leaves([list.shift()], undefined, hasSlot, 0);
     const operations = [];
     const items = [];
@@ -166,8 +170,8 @@ class Queue {
     }
     for (let i = rest.length - 1; i >= 0; i--) list[--next] = rest[i];
     list.splice(0, next);
-    return this.#leaves(operations, items.length > 1 ? items : undefined,
-      hasSlot, 0);
+    const isBatch = items.length > 1 || isTriedOnce && length <= LONGEST_BODY;
+    return this.#leaves(operations, isBatch ? items : undefined, hasSlot, 0);
   }
 
   #leaves(operations, items, hasSlot, waitMs) {
@@ -250,7 +254,7 @@ class Queue {
       }
       return undefined;
     }
-    if (request.items) return undefined;
+    if (request.operations.length > 1) return undefined;
     this.overdue(request);
     operation.request = undefined;
     return request;

@@ -14,9 +14,16 @@ of the loop, with those of the same turn), and what comes meanwhile goes
 together as soon as there is one. A request that is overdue gives its slot back:
 its replica hangs, and others are to ask another one.
 
+An extend with little time left needs no slot, and goes at once, with others
+like it.
+
 An acquire that may wait does so at the server, without a slot, if nothing else
 is under way. Otherwise it is tried like any other call, and if the lock is held
 it then waits in a request of its own.
+
+Beside another request, an acquire goes in a batch even if it is the only one:
+there it is tried once. As a single call it would keep its slot while it is
+tried again and again, because others want the same lock at the same time.
 """
 
 from __future__ import annotations
@@ -57,7 +64,7 @@ class Call:
         """waiter: the driver's: who is told."""
         self.send = send
         self.waiter = waiter
-        self.trip: Trip | None = None  # with which it has a slot, or goes
+        self.trip: Trip | None = None  # with which it goes
         self.has_left = False
         self.has_ended = False
         # None when it has ended: the batch was refused, and it is to go alone
@@ -67,20 +74,26 @@ class Call:
 class Trip:
     """One request under way."""
 
-    __slots__ = ("abort", "calls", "hangs_at", "has_slot", "is_under_way")
+    __slots__ = (
+        "abort",
+        "calls",
+        "hangs_at",
+        "has_slot",
+        "is_batch",
+        "is_under_way",
+        "leader",
+    )
 
     def __init__(self, has_slot: bool) -> None:
         self.calls: list[Call] = []
         self.abort: Callable[[], object] | None = None  # the driver's
         self.has_slot = has_slot
         self.is_under_way = True
+        self.is_batch = False
+        self.leader: Call | None = None  # who is to form() and send it
         # The driver notices when the answer is overdue. If it has not by then,
         # something hangs of which it hears nothing.
         self.hangs_at = now() + 2 * OVERDUE_S
-
-    @property
-    def is_batch(self) -> bool:
-        return len(self.calls) > 1
 
     def end(self, answers: Sequence[Answer | None]) -> list[Call]:
         """Whose lock is to be released: its caller has left."""
@@ -93,7 +106,7 @@ class Trip:
     def send(self) -> Send:
         """What is to be sent."""
         sends = [call.send for call in self.calls]
-        if len(sends) == 1:
+        if not self.is_batch:
             return sends[0]
         items = ",".join([call.send.item for call in self.calls])
         return Send(
@@ -158,68 +171,87 @@ class Queue:
         self._under_way = 0
         self._trips: list[Trip] = []  # those with a slot
         self._calls: deque[Call] = deque()
-        self._leader: Call | None = None  # that is about to form() its batch
+        self._urgent: deque[Call] = deque()  # need no slot
+        self._led: Trip | None = None  # that is about to be formed
 
     @property
     def is_waiting(self) -> bool:
         """Whether calls are collected."""
-        return bool(self._calls)
+        return bool(self._calls or self._urgent)
 
     def set_out(self, send: Send) -> Trip | None:
         """For one call that goes alone, at once. None: it has to queue."""
         if not self._free or self._calls:
             return None
-        trip = self._take()
+        if self._under_way and _is_tried_once(send):
+            return None
+        trip = self._take(has_slot=True)
         self._let_wait(trip, send)
         return trip
 
     def set_out_without_slot(self) -> Trip:
-        """For one that waits at the server."""
-        self._under_way += 1
-        return Trip(False)
+        """For one that waits at the server, or has no time to wait here."""
+        return self._take(has_slot=False)
 
-    def _take(self) -> Trip:
-        self._free -= 1
+    def _take(self, *, has_slot: bool) -> Trip:
         self._under_way += 1
-        trip = Trip(True)
-        self._trips.append(trip)
+        trip = Trip(has_slot)
+        if has_slot:
+            self._free -= 1
+            self._trips.append(trip)
         return trip
 
     def add(self, call: Call) -> None:
-        self._calls.append(call)
+        (self._urgent if call.send.is_urgent else self._calls).append(call)
 
-    def next_leader(self) -> Call | None:
-        """Gives a free slot to the first call that waits; form() follows, or
-        leave(). None: there is no slot, or no call, or another one is about to
-        take all along."""
-        if not self._free or not self._calls or self._leader:
+    def next_trip(self) -> Trip | None:
+        """For those that wait, the first of them leads; form() follows, or it
+        leaves. None: there is no slot, or nobody waits, or another one is about
+        to take all along."""
+        if self._led:
             return None
-        leader = self._leader = self._calls[0]
-        leader.trip = self._take()
-        return leader
+        if self._urgent:
+            trip = self._take(has_slot=False)
+        elif self._calls and self._free:
+            trip = self._take(has_slot=True)
+        else:
+            return None
+        trip.leader = (self._urgent or self._calls)[0]
+        self._led = trip
+        return trip
 
-    def form(self, leader: Call) -> Trip:
+    def form(self, trip: Trip) -> Trip:
         """Those that go with it, in their order: as late as possible, so that
         many do."""
-        trip, calls = leader.trip, self._calls
-        assert trip
-        assert calls[0] is leader
-        self._leader = None
-        trip.calls.append(calls.popleft())
-        if not calls:
-            self._let_wait(trip, leader.send)
-            return trip
-        load = _Load(leader.send)
+        assert trip is self._led
+        self._led = None
+        calls = self._calls if trip.has_slot else self._urgent
+        first = calls.popleft()
+        self._join(trip, first)
+        if calls:
+            self._fill(trip, calls)
+        else:
+            self._let_wait(trip, first.send)
+        trip.is_batch = len(trip.calls) > 1 or (
+            trip.has_slot and self._under_way > 1 and _is_tried_once(first.send)
+        )
+        return trip
+
+    @staticmethod
+    def _join(trip: Trip, call: Call) -> None:
+        call.trip = trip
+        trip.calls.append(call)
+
+    def _fill(self, trip: Trip, calls: deque[Call]) -> None:
+        load = _Load(trip.calls[0].send)
         stay: list[Call] = []
         while calls and len(trip.calls) < MOST and len(stay) < MOST:
             call = calls.popleft()
             if load.takes(call.send):
-                call.trip = trip
-                trip.calls.append(call)
+                self._join(trip, call)
             else:
                 stay.append(call)
         calls.extendleft(reversed(stay))
-        return trip
 
     def end(self, trip: Trip) -> None:
         """There is an answer, or it is overdue: its slot is free. May be called
@@ -254,18 +286,22 @@ class Queue:
     def leave(self, call: Call) -> None:
         """Its caller has no use for it any more."""
         call.has_left = True
-        trip = call.trip
-        if trip is None or not trip.calls:
-            self._calls.remove(call)
-            if trip:
-                self._leader = None
-                self.end(trip)
+        if call.trip is None:
+            (self._urgent if call.send.is_urgent else self._calls).remove(call)
+        if self._led and self._led.leader is call:
+            self.end(self._led)
+            self._led = None
+
+
+def _is_tried_once(send: Send) -> bool:
+    """In a batch, beside others."""
+    return send.is_acquire and len(send.item) + len(_BODY) <= LONGEST
 
 
 def share(trip: Trip, answer: Answer) -> list[Answer | None]:
     """What each of its calls is answered. None: it is to go alone."""
     calls = trip.calls
-    if len(calls) == 1:
+    if not trip.is_batch:
         return [answer]
     status, url, sent = answer.status, answer.url, answer.sent
     if status in _OF_EACH or status >= 500:
@@ -304,7 +340,7 @@ def has_to_be_undone(call: Call) -> bool:
     answer = call.answer
     return (
         call.has_left
-        and call.send.method == "POST"
+        and call.send.is_acquire
         and answer is not None
         and not answer.grants_nothing
     )

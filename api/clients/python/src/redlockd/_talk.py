@@ -26,7 +26,7 @@ from ._errors import (
     Unavailable,
     Untrusted,
 )
-from ._replicas import OVERDUE_S, Replicas, shown
+from ._replicas import Replicas, shown
 from ._wire import is_word, quoted
 
 # proxies may cut requests after 60 s, some after 15 s
@@ -34,6 +34,8 @@ LONGEST_WAIT_S = 10.0
 # of a lock that is acquired only to be released
 SHORTEST_TTL_MS = 100
 BACKOFF_FIRST_S, BACKOFF_LAST_S = 0.05, 2.0
+# An extend with so little time left waits for no other request.
+URGENT_S = 1.0
 # Renewals may go after this part of their time, so that many go together.
 TOGETHER = 0.9
 ENDED = ("lock_not_found", "not_owner")
@@ -68,6 +70,7 @@ class Send:
         "headers",
         "is_probe",
         "is_repeatable",
+        "is_urgent",
         "item",
         "method",
         "path",
@@ -90,6 +93,7 @@ class Send:
         url: str = "",
         is_repeatable: bool = True,
         is_probe: bool = False,
+        is_urgent: bool = False,
         scope: Scope | None = None,
         item: str = "",
         patience: tuple[float, str] | None = None,
@@ -99,8 +103,8 @@ class Send:
         url: of the replica; "": of the one to ask when it is sent.
         is_repeatable: whether the answer means the same if it is the second
         request that arrived. is_probe: it only finds out whether the replica
-        is back. scope: None: it is about no
-        lock, or goes alone, at once. item: the same in a batch.
+        is back. is_urgent: it has no time to wait for others. scope: None: it
+        is about no lock. item: the same in a batch.
         patience: the wait_s and the body that it has if it finds nothing else
         under way."""
         self.method = method
@@ -112,9 +116,14 @@ class Send:
         self.url = url
         self.is_repeatable = is_repeatable
         self.is_probe = is_probe
+        self.is_urgent = is_urgent
         self.scope = scope
         self.item = item
         self.patience = patience
+
+    @property
+    def is_acquire(self) -> bool:
+        return self.method == "POST"
 
     def wait(self) -> None:
         """Nothing else is under way: it may wait at the server."""
@@ -668,16 +677,15 @@ def _extend(
         if wants_shared:
             members += ',"mode":"shared"'
         # Connection and answer together take at most half of what is left:
-        # so another replica can be asked. If little is left, it goes at once,
-        # alone: both slots may be those of requests that are slow.
-        is_urgent = left_s < 2 * OVERDUE_S
+        # so another replica can be asked.
         answer = yield Send(
             "PUT",
             f"/locks/{hold.grant.id}/extend",
             {"X-Lock-Token": hold.grant.token},
             f"{{{members}}}",
             min(timeout_s, left_s / 4),
-            scope=None if is_urgent else hold.scope,
+            is_urgent=left_s < URGENT_S,
+            scope=hold.scope,
             item=f'{{"operation":"extend",{hold.grant.members},{members}}}',
         )
         grant = Grant.read(answer)

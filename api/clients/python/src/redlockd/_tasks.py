@@ -135,8 +135,8 @@ class Courier:
 
     def _depart(self) -> None:
         self._departs = False
-        while leader := self._queue.next_leader():
-            self._carry(self._queue.form(leader))
+        while trip := self._queue.next_trip():
+            self._carry(self._queue.form(trip))
 
     def _carry(self, trip: Trip) -> None:
         """Most need no task: a connection is idle."""
@@ -189,7 +189,7 @@ class Courier:
             if has_to_be_undone(call):
                 assert call.answer
                 self._undo(call.send, call.answer)
-        elif call.trip and call.trip.abort and not call.trip.is_batch:
+        elif call.trip and call.trip.abort and len(call.trip.calls) == 1:
             call.trip.abort()
 
     def give_back(self, attempt: Attempt) -> None:

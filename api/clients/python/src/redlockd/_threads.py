@@ -41,7 +41,7 @@ class _Waiter:
     __slots__ = ("_bell", "leads")
 
     def __init__(self) -> None:
-        self.leads: list[Call] = []  # for which it is to send a batch
+        self.leads: list[Trip] = []  # that it is to form and send
         self._bell = threading.Lock()
         self._bell.acquire()
 
@@ -90,7 +90,7 @@ class Courier:
         if is_within or not send.scope:
             return self._exchange(send)
         with self._mutex:
-            if send.wait_s:
+            if send.wait_s or send.is_urgent:
                 trip: Trip | None = self._queue.set_out_without_slot()
             else:
                 trip = self._queue.set_out(send)
@@ -102,23 +102,18 @@ class Courier:
             self._end(trip)
 
     def ask_all(self, sends: Sequence[Send]) -> list[Answer]:
-        """Those go together, and with others, unless they go alone."""
+        """Those go together, and with others."""
         waiter = _Waiter()
         calls = [Call(send, waiter) for send in sends]
-        for call in calls:
-            if not call.send.scope:
-                call.answer = self._exchange(call.send)
-                call.has_ended = True
-        together = [call for call in calls if not call.has_ended]
         try:
             with self._mutex:
-                for call in together:
+                for call in calls:
                     self._queue.add(call)
                 self._hand_over()
-            for call in together:
+            for call in calls:
                 self._wait(waiter, call)
         except BaseException:
-            self._leave(together)
+            self._leave(calls)
             raise
         return [call.answer or self._exchange(call.send) for call in calls]
 
@@ -133,13 +128,11 @@ class Courier:
                 self._hand_over()
             waiter.sleep(min(look_at - time, LONGEST_SLEEP_S))
 
-    def _lead(self, leader: Call) -> None:
-        trip = leader.trip
-        assert trip
+    def _lead(self, trip: Trip) -> None:
         answers: list[Answer | None] | None = None
         try:
             with self._mutex:
-                self._queue.form(leader)
+                self._queue.form(trip)
                 self._hand_over()
             answers = share(trip, self._exchange(trip.send, trip))
         finally:
@@ -163,9 +156,10 @@ class Courier:
 
     def _hand_over(self) -> None:
         """With the mutex: each free slot to a thread that waits."""
-        while leader := self._queue.next_leader():
-            leader.waiter.leads.append(leader)
-            leader.waiter.ring()
+        while trip := self._queue.next_trip():
+            assert trip.leader
+            trip.leader.waiter.leads.append(trip)
+            trip.leader.waiter.ring()
 
     def _leave(self, calls: list[Call]) -> None:
         with self._mutex:
