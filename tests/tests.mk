@@ -228,7 +228,7 @@ bench-watches: ## How soon watches tell, what 10,000 cost; SCENES="own crowd"
 bench-peers: ## Measure beside other lock libraries and etcd; a plot; PROCESSES=64 PAIRS=7 CLIENTS=64 PEERS="rslock etcd"
 	$(call measure,bench openapi peers,peers)
 
-bench-clients: ## The packages beside the libraries that they replace; many held locks; OLD=folder of another version, LANGUAGES=python HELD="100 10000" SECONDS=60
+bench-clients: ## The packages beside the libraries that they replace; many held locks; OLD=folder of another version, LANGUAGES=python HELD="100 10000" SECONDS=60 BUSY=2
 	$(call measure,bench openapi,clients)
 
 bench-scale: ## Measure with up to 10,000 clients, servers, distance; a plot; PAIRS=3 SERVERS="1 2"

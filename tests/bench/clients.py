@@ -13,10 +13,12 @@ were lost, and its CPU time since: cpu_us, cpu_us_per_s or cpu_percent, of one
 core.
 
 LANGUAGES, CLIENTS, PAIRS and SECONDS_RUN change what is run; HELD says how many
-locks are held (none: HELD=), for SECONDS seconds, with a TTL of TTL_MS.
+locks are held (none: HELD=), for SECONDS seconds, with a TTL of TTL_MS. BUSY other
+processes want a core each meanwhile.
 """
 from __future__ import annotations
 
+import contextlib
 import importlib
 import subprocess
 import sys
@@ -25,7 +27,7 @@ from types import ModuleType
 
 from measure import (Path, Run, Runs, around, cpu_per_cycle, in_turns, numbers,
                      pairs, pids, server_pids, setting, show, values, words)
-from processes import cpu_us
+from processes import cpu_us, end, spawn
 from stack import Stack, started
 
 FOLDER = Path(__file__).parent / "clients"
@@ -93,6 +95,18 @@ def hold(command: list, stack: Stack, **values_of: object) -> Run:
     return found
 
 
+@contextlib.contextmanager
+def others() -> Iterator[None]:
+    """Which want a core each."""
+    busy = [spawn(sys.executable, "-c", "while True: pass")
+            for _ in range(int(setting("BUSY", 0)))]
+    try:
+        yield
+    finally:
+        for child in busy:
+            end(child)
+
+
 def held(modules: list[ModuleType], stack: Stack, url: str) -> Iterator[Run]:
     seconds, ttl_ms = int(setting("SECONDS", 60)), int(setting("TTL_MS", 10000))
     for count in numbers("HELD", "100 1000 10000"):
@@ -129,7 +143,8 @@ def play() -> Iterator[Run]:
     with started(log_level="error") as stack:
         url = f"http://127.0.0.1:{stack.start_server(0)}"
         yield from cycles(modules, stack, url)
-        yield from held(modules, stack, url)
+        with others():
+            yield from held(modules, stack, url)
 
 
 def tell(runs: Runs, path: Path, is_markdown: bool) -> bool:

@@ -225,7 +225,7 @@ class Locks(Case):
 
 class Many(Case):
     """Held by one process, while others want all cores. Longer and shorter
-    ones, and more: tests/bench/clients/python/held.py."""
+    ones, and more: make bench-clients BUSY=2."""
 
     COUNT, TTL_S, HOLD_S = 150, 5, 9
     options = "--max-ttl-ms", "60000"

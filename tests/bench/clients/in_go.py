@@ -37,8 +37,7 @@ if OLD:
 PEERS: dict[str, list] = {"redigo": [BUILD / "redlock"]}
 # beside whom a side is to be looked at
 BESIDE = {"ours, Go": "redigo", "old, Go": "redigo"}
-# those that hold many locks; 0: no process beside that keeps a core busy
-HELD = {"ours, Go": [BUILD / "held", "{locks}", "{seconds}", "{ttl_ms}", "0",
-                     "{url}"]}
+# those that hold many locks
+HELD = {"ours, Go": [BUILD / "held", "{locks}", "{ttl_ms}", "{seconds}", "{url}"]}
 NOTE = ("redigo: Debian has no redsync. This is what redsync does, written over "
         "redigo for this measurement.")

@@ -243,7 +243,7 @@ func TestManyAtOnceGoTogether(t *testing.T) {
 	group.Wait()
 }
 
-// The long form is tests/bench/clients/go/held.
+// The long form is make bench-clients BUSY=2.
 func TestManyLocksAreHeldWhileAllCoresAreBusy(t *testing.T) {
 	client, _ := clients(t)
 	var group sync.WaitGroup

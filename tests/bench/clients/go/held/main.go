@@ -1,9 +1,8 @@
 // held holds many locks in one process, and counts those that are lost:
 //
-//	held LOCKS SECONDS TTL_MS BUSY URL…
+//	held LOCKS TTL_MS SECONDS URL…
 //
-// BUSY processes meanwhile keep a core busy each. Prints what this process used,
-// in µs of CPU time for each second.
+// Prints what this process used, in µs of CPU time for each second.
 package main
 
 import (
@@ -11,7 +10,6 @@ import (
 	"fmt"
 	"log"
 	"os"
-	"os/exec"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -27,39 +25,6 @@ func number(text string) int {
 		log.Fatal(err)
 	}
 	return value
-}
-
-// burn keeps a core busy until standard input ends, with this process's parent.
-func burn() {
-	go func() {
-		for {
-		}
-	}()
-	_, _ = os.Stdin.Read(make([]byte, 1))
-}
-
-// burners are other processes: what they use is not ours.
-func burners(count int) func() {
-	var stops []func()
-	for ; count > 0; count-- {
-		child := exec.Command(os.Args[0], "burn")
-		pipe, err := child.StdinPipe()
-		if err == nil {
-			err = child.Start()
-		}
-		if err != nil {
-			log.Fatal(err)
-		}
-		stops = append(stops, func() {
-			pipe.Close()
-			_ = child.Wait()
-		})
-	}
-	return func() {
-		for _, stop := range stops {
-			stop()
-		}
-	}
 }
 
 func hold(client *redlockd.Client, count int, ttl time.Duration) []*redlockd.Lock {
@@ -82,21 +47,16 @@ func hold(client *redlockd.Client, count int, ttl time.Duration) []*redlockd.Loc
 }
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == "burn" {
-		burn()
-		return
+	if len(os.Args) < 5 {
+		log.Fatal("usage: ", os.Args[0], " LOCKS TTL_MS SECONDS URL…")
 	}
-	if len(os.Args) < 6 {
-		log.Fatal("usage: ", os.Args[0], " LOCKS SECONDS TTL_MS BUSY URL…")
-	}
-	count, seconds := number(os.Args[1]), number(os.Args[2])
-	client, err := redlockd.New(redlockd.Config{URLs: os.Args[5:]})
+	count, seconds := number(os.Args[1]), number(os.Args[3])
+	client, err := redlockd.New(redlockd.Config{URLs: os.Args[4:]})
 	if err != nil {
 		log.Fatal(err)
 	}
-	stop := burners(number(os.Args[4]))
-	defer stop()
-	locks := hold(client, count, time.Duration(number(os.Args[3]))*time.Millisecond)
+	locks := hold(client, count, time.Duration(number(os.Args[2]))*time.Millisecond)
+	fmt.Println("held", count)
 	before := tally.CPU()
 	time.Sleep(time.Duration(seconds) * time.Second)
 	used := tally.CPU() - before
