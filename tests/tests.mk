@@ -219,7 +219,7 @@ bench-permits: ## Permits of a pool beside ordinary locks; PAIRS=3 CLIENTS=64
 bench-readers: ## Shared locks beside exclusive ones; PAIRS=3 CLIENTS=64
 	$(call measure,bench,readers)
 
-bench-batch: ## A batch of 100 extends beside single ones; PAIRS=7 ROUNDS=40
+bench-batch: ## A batch of 100 operations beside single calls; PAIRS=7 ROUNDS=40
 	$(call measure,bench,batch)
 
 bench-watches: ## How soon watches tell, what 10,000 cost; SCENES="own crowd"
