@@ -204,7 +204,7 @@ endef
 bench: ## Measure against the literal Redlock page; draw a plot
 	$(call measure,bench,literal)
 
-bench-collected: ## Clients whose calls are collected, beside a request for each; CLIENTS="1 64" LINES="1 2 2e" PAIRS=3
+bench-collected: ## Clients whose calls are collected, beside a request for each; CLIENTS="1 64" LINES="1 2" PAIRS=3
 	$(call measure,bench,collected)
 
 bench-contention: ## Clients that want the same locks: wait or poll; a plot; PAIRS=3 CLIENTS="2 16" MODES="wait 10-10" SERVERS=1

@@ -2,9 +2,9 @@
 do it, beside the same clients with a request for each call: in turns, on one
 server and its five nodes.
 
-CLIENTS says how many, LINES how many requests may be under way at a time; with
-2e, each takes no more than half of all that is asked. Before anything is
-measured, the load generator shows that it notices answers that are wrong.
+CLIENTS says how many, LINES how many requests may be under way at a time. Before
+anything is measured, the load generator shows that it notices answers that are
+wrong.
 """
 from __future__ import annotations
 
@@ -28,17 +28,15 @@ def play() -> Iterator[Run]:
         def run(clients: int, lines: str) -> Run:
             batches = stack.calls("evalsha")
             found = output(*load(port, clients, seconds, *used,
-                                 *(["-b", lines.rstrip("e")] if lines else []),
-                                 *(["-e"] if lines.endswith("e") else [])))
+                                 *(["-b", lines] if lines else [])))
             return {"seconds": seconds, **found,
                     "commands": stack.calls("evalsha") - batches}
         yield from in_pairs(7, numbers("CLIENTS", "1 8 16 64 256"),
-                            ["", *words("LINES", "1 2 4 2e 4e")], run)
+                            ["", *words("LINES", "1 2 4")], run)
 
 
 def names(lines: str) -> str:
-    shares = ", equal shares" if lines.endswith("e") else ""
-    return f"{lines.rstrip('e')} at most{shares}" if lines else "of each"
+    return f"{lines} at most" if lines else "of each"
 
 
 def row(runs: Runs, clients: int, lines: str) -> dict[str, str]:

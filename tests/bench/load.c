@@ -7,8 +7,9 @@
  *
  * -b LINES: all clients share so many connections. What they ask for while
  * each of these waits for its answer is collected, and goes with one request as
- * soon as there is one: in the way that the packages do it. With -e, a request
- * takes no more than its line's part of all that is asked.
+ * soon as there is one, as the packages do it. But a request takes no more than
+ * its line's part of all that is asked: a request costs this program less than
+ * the packages, so that two smaller ones at a time are faster.
  *
  * -s asks for shared locks; -r NAME: all clients for this one. -t speaks TLS.
  * -a TOKEN sends this bearer token. Locks last -l MS, 30000. -f floods: a cycle
@@ -66,8 +67,7 @@ static struct load {
     struct line *lines;  /* as many as clients, unless they share some */
     struct line **ready; /* a stack of those that nobody waits for */
     int lines_count, ready_count;
-    int most;       /* clients of a request */
-    bool is_shared; /* each line has its part of them */
+    int most; /* clients of a request */
     double seconds;
     double rate; /* cycles/s; 0: as fast as they can */
     uint64_t begun, done, failures;
@@ -201,8 +201,8 @@ static void read_answer(struct line *line)
 static int room(void)
 {
     int asked = load.queue.count;
-    if (!load.is_shared)
-        return load.most;
+    if (load.most == 1)
+        return 1; /* lines may be as many as clients */
     for (int i = 0; i < load.lines_count; i++)
         asked += load.lines[i].count;
     int part = (asked + load.lines_count - 1) / load.lines_count;
@@ -322,9 +322,9 @@ static void connect_all(const struct sockaddr_in *server)
 static void parse(int argc, char **argv, struct sockaddr_in *server)
 {
     int option;
-    while ((option = getopt(argc, argv, "efstb:a:l:r:c:")) == 't' ||
-           option == 'e' || option == 'f' || option == 'b' || option == 'a' ||
-           option == 's' || option == 'l' || option == 'r' ||
+    while ((option = getopt(argc, argv, "fstb:a:l:r:c:")) == 't' ||
+           option == 'f' || option == 'b' || option == 'a' || option == 's' ||
+           option == 'l' || option == 'r' ||
            (option == 'c' && load.costs_count < COSTS)) {
         if (option == 'f')
             load.is_flood = true;
@@ -332,8 +332,6 @@ static void parse(int argc, char **argv, struct sockaddr_in *server)
             http_use_tls();
         else if (option == 's')
             service_is_shared = true;
-        else if (option == 'e')
-            load.is_shared = true;
         else if (option == 'b')
             load.lines_count = atoi(optarg);
         else if (option == 'a')
@@ -348,10 +346,9 @@ static void parse(int argc, char **argv, struct sockaddr_in *server)
     argc -= optind;
     argv += optind;
     if (option != -1 || argc < 3 || argc > 4)
-        errx(2,
-             "usage: load [-f] [-s] [-r NAME] [-b LINES [-e]] [-t] [-a TOKEN] "
-             "[-l MS] "
-             "[-c NAME=PID,…]… HOST:PORT CLIENTS SECONDS [RATE]");
+        errx(2, "usage: load [-f] [-s] [-r NAME] [-b LINES] [-t] [-a TOKEN] "
+                "[-l MS] "
+                "[-c NAME=PID,…]… HOST:PORT CLIENTS SECONDS [RATE]");
     *server = http_address(argv[0]);
     load.count = atoi(argv[1]);
     load.seconds = atof(argv[2]);
