@@ -26,7 +26,7 @@ enum {
 
 /* Acquires that wait. */
 enum {
-    WAIT_MAX_MS = 50000,     /* each; proxies give up after 60 s */
+    WAIT_MAX_MS = 45000,     /* each; some proxies give up after 50 s */
     WAITERS_EACH_MAX = 1000, /* at once, for one resource */
     WAITERS_MAX = 10000,     /* at once, on one server */
 };

@@ -122,7 +122,7 @@ static int send_head(const char *json, const char *fields)
 
 static int send_waiting(void)
 {
-    static const char json[] = "{\"resource\":\"r/w\",\"wait_ms\":50000}";
+    static const char json[] = "{\"resource\":\"r/w\",\"wait_ms\":45000}";
     int fd = send_head(json, "");
     raw_send(fd, json, sizeof json - 1);
     WAIT_UNTIL(SOON_MS,

@@ -364,7 +364,7 @@ TEST(who_expires_while_it_waits_is_granted_nothing)
     const struct pair *good = secure_client()->pair;
     lock_take(server, "w", 60000, &lock);
     connect_briefly();
-    int fd = waiter_send(server, "w", 60000, 50000);
+    int fd = waiter_send(server, "w", 60000, 45000);
     WAIT_UNTIL(SOON_MS, !is_answered(nodes)); /* nobody connects so any more */
     connect_as(good);
     waiter_expect_count(server, 1);

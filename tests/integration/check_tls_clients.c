@@ -100,7 +100,7 @@ TEST_RANGE(who_leaves_while_it_waits_is_forgotten_at_once, 0, 2 * LEAVINGS)
     begin("");
     lock_take(server, "w", TTL_MS, &held);
     speak(_i >= LEAVINGS);
-    int fd = waiter_send(server, "w", TTL_MS, 50000);
+    int fd = waiter_send(server, "w", TTL_MS, 45000);
     waiter_expect_count(server, 1);
     harness_pause_ms(50 * (_i % 2) * 6); /* held, or suspended by then */
     leavings[_i % LEAVINGS](fd);
@@ -178,7 +178,7 @@ TEST_RANGE(more_data_is_no_goodbye, 0, 2)
     begin("");
     lock_take(server, "w", TTL_MS, &held);
     speak(_i == 1);
-    int fd = waiter_send(server, "w", TTL_MS, 50000);
+    int fd = waiter_send(server, "w", TTL_MS, 45000);
     waiter_expect_count(server, 1);
     raw_send(fd, more, sizeof more - 1);
     harness_pause_ms(300);
@@ -217,7 +217,7 @@ static void expect_forgotten(char *const argv[], int signal_number)
     end();
 }
 
-#define BODY "{\"resource\":\"w\",\"wait_ms\":50000}"
+#define BODY "{\"resource\":\"w\",\"wait_ms\":45000}"
 
 static char curl[] = "exec curl -sk https://127.0.0.1:$PORT/locks -H "
                      "'Content-Type: application/json' -d '" BODY "'";
@@ -230,7 +230,7 @@ static char python[] =
     "plain = socket.create_connection((\"127.0.0.1\", "
     "int(os.environ[\"PORT\"])))\n"
     "secure = context.wrap_socket(plain)\n"
-    "body = b\"{\\\"resource\\\":\\\"w\\\",\\\"wait_ms\\\":50000}\"\n"
+    "body = b\"{\\\"resource\\\":\\\"w\\\",\\\"wait_ms\\\":45000}\"\n"
     "secure.sendall(b\"POST /locks HTTP/1.1\\r\\nHost: x\\r\\nContent-Type: "
     "application/json\\r\\nContent-Length: %d\\r\\n\\r\\n\" % len(body) + "
     "body)\n"

@@ -125,7 +125,7 @@ TEST(who_is_revoked_loses_its_connection_and_what_it_waits_for)
     lock_take(server, "w", 60000, &lock);
     connect_as(&bad);
     int idle = raw_connect(server);
-    int waiting = waiter_send(server, "w", 60000, 50000);
+    int waiting = waiter_send(server, "w", 60000, 45000);
     connect_as(&good);
     ck_assert(is_served(idle));
     waiter_expect_count(server, 1);

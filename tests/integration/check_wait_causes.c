@@ -10,7 +10,7 @@
 #include "node.h"
 #include "waiter.h"
 
-enum { N = 3, Q = 2, TTL_MS = 60000, WAIT_MS = 50000, SOON_MS = 12000 };
+enum { N = 3, Q = 2, TTL_MS = 60000, WAIT_MS = 45000, SOON_MS = 12000 };
 
 /* The longest: without news a hand-over mostly takes seconds. */
 #define PATIENT "--retry-delay-ms 10000"

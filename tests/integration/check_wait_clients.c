@@ -29,7 +29,7 @@ static json_int_t waiters(void)
 
 static int send_wait(void)
 {
-    int fd = waiter_send(server, "w", TTL_MS, 50000);
+    int fd = waiter_send(server, "w", TTL_MS, 45000);
     WAIT_UNTIL(SOON_MS, waiters() == 1);
     return fd;
 }
@@ -71,7 +71,7 @@ TEST(a_free_lock_is_not_waited_for)
     begin("");
     const struct answer *a =
         HTTP(server, .method = "POST", .path = "/locks",
-             .json = "{\"resource\":\"v\",\"wait_ms\":50000}");
+             .json = "{\"resource\":\"v\",\"wait_ms\":45000}");
     answer_expect(a, 201, NULL);
     ck_assert_int_lt(answer_int(a, "waited_ms"), SOON_MS);
     world_stop(&world);
@@ -147,7 +147,7 @@ TEST(a_server_that_drains_lets_nobody_wait)
     ck_assert_has(out, "\"waited_ms\":");
     close(fd);
     answer_expect(HTTP(server, .method = "POST", .path = "/locks",
-                       .json = "{\"resource\":\"w\",\"wait_ms\":50000}"),
+                       .json = "{\"resource\":\"w\",\"wait_ms\":45000}"),
                   503, "shutting_down");
     answer_expect(lock_release(server, &held), 200, NULL);
     lock_expect_cycle(server, "w"); /* until balancers have noticed */

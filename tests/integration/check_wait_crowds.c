@@ -16,7 +16,7 @@ enum {
     N = 3,
     TTL_MS = 60000,
     BRIEF_MS = 500,
-    WAIT_MS = 50000,
+    WAIT_MS = 45000,
     SOON_MS = 20000,
     EACH_MAX = 1000, /* clients that wait for one lock */
 };

@@ -12,7 +12,7 @@
 #include "node.h"
 #include "waiter.h"
 
-enum { N = 3, TTL_MS = 60000, WAIT_MS = 50000, SOON_MS = 15000 };
+enum { N = 3, TTL_MS = 60000, WAIT_MS = 45000, SOON_MS = 15000 };
 
 WORLD_WITH_END;
 static struct server *const a = &world.servers[0];

@@ -75,7 +75,7 @@ TEST(milliseconds_reach_to_both_ends)
                     LOCK_ACQUIRE));
     ck_assert_int_eq(body.ttl_ms, 100);
     ck_assert_int_eq(body.wait_ms, 0);
-    ck_assert(parse("{\"resource\":\"x\",\"ttl_ms\":60000,\"wait_ms\":50000}",
+    ck_assert(parse("{\"resource\":\"x\",\"ttl_ms\":60000,\"wait_ms\":45000}",
                     LOCK_ACQUIRE));
     ck_assert_int_eq(body.ttl_ms, MAX_TTL_MS);
     ck_assert_int_eq(body.wait_ms, WAIT_MAX_MS);
@@ -153,7 +153,7 @@ static const struct {
     {"{\"resource\":\"x\",\"owner\":\"\"}", LOCK_ACQUIRE, "/owner"},
     {"{\"resource\":\"x\",\"owner\":{}}", LOCK_ACQUIRE, "/owner"},
     {"{\"resource\":\"x\",\"wait_ms\":-1}", LOCK_ACQUIRE, "/wait_ms"},
-    {"{\"resource\":\"x\",\"wait_ms\":50001}", LOCK_ACQUIRE, "/wait_ms"},
+    {"{\"resource\":\"x\",\"wait_ms\":45001}", LOCK_ACQUIRE, "/wait_ms"},
     {"{\"resource\":\"x\",\"wait_ms\":1.5}", LOCK_ACQUIRE, "/wait_ms"},
     {"{\"resource\":\"x\",\"wait_ms\":\"1\"}", LOCK_ACQUIRE, "/wait_ms"},
     {"{\"token\":\"t\",\"wait_ms\":1}", LOCK_EXTEND, "/wait_ms"},
@@ -283,14 +283,14 @@ TEST(all_errors_are_told_at_once)
 
 TEST(a_bad_wait_is_told_its_limits)
 {
-    ck_assert(!parse("{\"resource\":\"x\",\"wait_ms\":50001}", LOCK_ACQUIRE));
+    ck_assert(!parse("{\"resource\":\"x\",\"wait_ms\":45001}", LOCK_ACQUIRE));
     ck_assert_str_eq(errors.list[0].detail,
-                     "wait_ms is 50001; it must be an integer from 0 to 50000 "
+                     "wait_ms is 45001; it must be an integer from 0 to 45000 "
                      "(milliseconds)");
     ck_assert(!parse("{\"resource\":\"x\",\"wait_ms\":\"1\"}", LOCK_ACQUIRE));
     ck_assert_str_eq(errors.list[0].detail,
                      "wait_ms is a string; it must be an integer from 0 to "
-                     "50000 (milliseconds)");
+                     "45000 (milliseconds)");
 }
 
 /* The list is made of the same table that body_member reads. */

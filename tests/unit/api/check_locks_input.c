@@ -25,7 +25,7 @@ static const struct {
      "invalid_request", "2 fields are invalid, see errors"},
     {"POST", "/locks", "{\"resource\":\"a\",\"ttl_ms\":60001}", NULL, NULL, 400,
      "invalid_request", ""},
-    {"POST", "/locks", "{\"resource\":\"a\",\"wait_ms\":50000}", NULL, NULL, 0,
+    {"POST", "/locks", "{\"resource\":\"a\",\"wait_ms\":45000}", NULL, NULL, 0,
      NULL, NULL},
     {"DELETE", "/locks/a", "{\"wait_ms\":1}", NULL, ASK_TOKEN, 400,
      "invalid_request",
