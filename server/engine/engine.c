@@ -119,12 +119,25 @@ static void tell_release(struct engine *engine, struct span resource)
     watches_touch(&engine->watches, resource);
 }
 
+/* Its earlier requests wait no more. */
+static void withdraw(struct engine *engine,
+                     const struct engine_acquire *acquire)
+{
+    if (acquire->limit > 0)
+        permits_withdraw(&engine->permits, acquire->resource,
+                         acquire->key_hash);
+    else
+        waits_withdraw(&engine->waits, acquire->resource, acquire->key_hash);
+}
+
 engine_op engine_acquire(struct engine *engine,
                          const struct engine_acquire *acquire, void *client)
 {
     assert(acquire->ttl_ms > 0);
     assert(acquire->wait_ms >= 0 && acquire->wait_ms <= WAIT_MAX_MS);
     wake(engine);
+    if (acquire->wait_ms == 0 && acquire->key_hash.len > 0)
+        withdraw(engine, acquire);
     int64_t now_us = environment_now(&engine->env);
     struct request request = {
         .call = LOCK_ACQUIRE,

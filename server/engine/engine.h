@@ -97,6 +97,8 @@ struct engine_acquire {
  *
  * acquire  a lock that an earlier acquire with the same key hash was granted is
  *          granted again, with a new token; the old token ends
+ *          Without a wait, it ends the wait of all that wait here with its key
+ *          hash: their client has given them up
  *          With a limit, the result's resource tells which locks were granted;
  *          otherwise it is that of the acquire.
  * extend   the token must have our form (token_is_ours), and is compared as

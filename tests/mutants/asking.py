@@ -57,4 +57,23 @@ ASKING = [
            [Edit("server/engine/rounds/releases.c",
                  "        return it->is_again ? 0 : it->again;\n",
                  "        return 0;\n")]),
+    # Clients that gave up, behind a proxy that does not pass a close on.
+    Defect("ghost that goes on waiting for a lock", "sim", "withdrawal", [Edit(
+        "server/engine/waiting/waits.c",
+        "            waiter_has_key(place->waiter, key_hash))\n"
+        "            return place->waiter;\n",
+        "            waiter_has_key(place->waiter, key_hash) &&\n"
+        "            place == NULL)\n"
+        "            return place->waiter;\n")]),
+    Defect("ghost that goes on waiting for a permit", "sim", "withdrawal",
+           [Edit("server/engine/engine.c",
+                 "    if (acquire->limit > 0)\n        permits_withdraw(",
+                 "    if (acquire->limit < 0)\n        permits_withdraw(")]),
+    Defect("grant of a ghost that stays", "unit",
+           "story_75_what_it_tries_is_released", [Edit(
+        "server/engine/waiting/ticket.c",
+        "    if (operation != NULL)\n        (void)operation_abandon(operation);"
+        "\n    it->operation = 0;\n",
+        "    if (operation != NULL)\n        operation_discard(operation);\n"
+        "    it->operation = 0;\n")], tests="waits_repeats"),
 ]

@@ -257,6 +257,21 @@ static void consider_leaving(struct world *world, const struct client *client)
         client_tell(world, client, world_random(world, most_us), CLIENT_LEAVE);
 }
 
+/* Its earlier requests, of clients that left without a word, wait no more. */
+static void expect_withdrawn(struct world *world, const struct client *client)
+{
+    for (int i = 0; i < SIM_ALL_CLIENTS; i++) {
+        const struct client *other = &world->clients->client[i];
+        if (other != client && other->key == client->key && other->is_asked &&
+            other->state == CLIENT_ASKING && other->ask == ASK_ACQUIRE &&
+            other->wait_ms > 0 && other->server == client->server &&
+            engine_peek(world->servers[other->server].engine, other->op)
+                    ->outcome == OUTCOME_PENDING)
+            ledger_violated(world, "withdrawal", client_number(world, client),
+                            client->resources[0]);
+    }
+}
+
 /* The server accepts the request. */
 static void begin(struct world *world, struct client *client)
 {
@@ -274,6 +289,8 @@ static void begin(struct world *world, struct client *client)
     world->clients->asked[client->ask]++;
     client->op = ask_engine(world, client, ttl_ms);
     assert(client->op != 0);
+    if (client->ask == ASK_ACQUIRE && client->key != 0 && client->wait_ms == 0)
+        expect_withdrawn(world, client);
     if (world->clients->is_resting && !world->clients->is_led &&
         client->ask == ASK_WATCH)
         client_tell(world, client, 0, CLIENT_LEAVE);

@@ -41,6 +41,8 @@
  *              after it was granted, is whole on a majority of the nodes,
  *              except nodes that lost memory or time since then
  *   answered   every request is answered exactly once
+ *   withdrawal when a client has asked for a lock with its key, and does not
+ *              wait, none of its earlier requests waits on that server
  *   mortal     no acquire or extend that arrives long after it was sent sets a
  *              key or lengthens its life
  *   foreign    a server of the same epoch but another configuration takes no

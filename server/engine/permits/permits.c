@@ -727,6 +727,27 @@ static void on_left(struct ticket *ticket, bool has_asked, int64_t now_us)
     permits_run(it->permits, it->pool);
 }
 
+/* One that waits, with this key; NULL: there is none. */
+static struct permit *find_with_key(const struct pool *pool,
+                                    struct span key_hash)
+{
+    struct permit *it = pool != NULL ? TAILQ_FIRST(&pool->queue) : NULL;
+    while (it != NULL && (!ticket_waits(&it->ticket) ||
+                          !span_is_same(it->ticket.key_hash, key_hash)))
+        it = TAILQ_NEXT(it, link);
+    return it;
+}
+
+void permits_withdraw(struct permits *permits, struct span name,
+                      struct span key_hash)
+{
+    const struct pool *pool = pools_find(&permits->pools, name);
+    int64_t now_us = environment_now(permits->env);
+    struct permit *it;
+    while ((it = find_with_key(pool, key_hash)) != NULL)
+        ticket_withdraw(&it->ticket, now_us);
+}
+
 int permits_waiting(const struct permits *permits, struct span name)
 {
     const struct pool *pool = pools_find(&permits->pools, name);

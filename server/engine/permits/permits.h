@@ -55,6 +55,10 @@ struct permits_wish {
 uint64_t permits_start(struct permits *permits, const struct request *asked,
                        const struct permits_wish *wish);
 
+/* As waits_withdraw; name: that of the pool. */
+void permits_withdraw(struct permits *permits, struct span name,
+                      struct span key_hash);
+
 /* How many permits of the pool wait; name: that of the pool. */
 int permits_waiting(const struct permits *permits, struct span name);
 

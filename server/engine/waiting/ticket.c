@@ -153,6 +153,17 @@ void ticket_expire(struct ticket *it, int64_t now_us)
     rules_of(it)->on_left(it, false, now_us);
 }
 
+void ticket_withdraw(struct ticket *it, int64_t now_us)
+{
+    struct operation *operation =
+        operation_find(it->all->operations, it->operation);
+    if (operation != NULL)
+        (void)operation_abandon(operation);
+    it->operation = 0;
+    rules_of(it)->settle_late(it, now_us);
+    rules_of(it)->on_left(it, operation != NULL, now_us);
+}
+
 void ticket_leave(struct ticket *it, int64_t now_us)
 {
     /* one that has settled is in no queue, and its timer finds it so */

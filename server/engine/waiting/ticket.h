@@ -11,11 +11,13 @@
  *             too many wait           SETTLED: too many waiters
  *   QUEUED    its turn                TRYING, by an operation of its own
  *             another version found   SETTLED; of a watch
- *             time up                 SETTLED with the last result
+ *             time up, or withdrawn   SETTLED with the last result
  *             the server stops        SETTLED: stopped
  *   TRYING    granted, refused        SETTLED; the operation has the outcome
  *             lost                    QUEUED, if there is time left
  *             time up, server stops   the try ends first: it grants, or is lost
+ *             withdrawn               SETTLED with the last result; the try is
+ *                                     released
  *   SETTLED   answered                gone, by close
  *   any       its client leaves       gone, by abandon: what it tries or was
  *                                     granted is released
@@ -155,6 +157,9 @@ bool ticket_goes_on(struct ticket *it, int64_t now_us);
 
 /* Its time is up: it is answered, and others go on. */
 void ticket_expire(struct ticket *it, int64_t now_us);
+
+/* The same before its time: what it tries is released. */
+void ticket_withdraw(struct ticket *it, int64_t now_us);
 
 /* It leaves its place, as it has an outcome. */
 void ticket_leave(struct ticket *it, int64_t now_us);

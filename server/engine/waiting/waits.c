@@ -645,6 +645,29 @@ static void on_left(struct ticket *ticket, bool has_asked, int64_t now_us)
     waits_run(it->waits);
 }
 
+/* One that waits, with this key; NULL: there is none. */
+static struct waiter *find_with_key(const struct waits *waits,
+                                    struct span resource, struct span key_hash)
+{
+    struct waitqueue *queue = waitqueues_next(&waits->queues, &resource);
+    struct place *place =
+        queue != NULL ? TAILQ_FIRST(&queue->places) : NULL;
+    for (; place != NULL; place = TAILQ_NEXT(place, link))
+        if (ticket_waits(&place->waiter->ticket) &&
+            waiter_has_key(place->waiter, key_hash))
+            return place->waiter;
+    return NULL;
+}
+
+void waits_withdraw(struct waits *waits, struct span resource,
+                    struct span key_hash)
+{
+    int64_t now_us = environment_now(waits->env);
+    struct waiter *it;
+    while ((it = find_with_key(waits, resource, key_hash)) != NULL)
+        ticket_withdraw(&it->ticket, now_us);
+}
+
 static void dismiss(struct ticket *ticket)
 {
     struct waiter *it = (struct waiter *)ticket;

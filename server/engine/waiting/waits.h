@@ -53,6 +53,14 @@ void waits_fini(struct waits *waits);
 uint64_t waits_start(struct waits *waits, const struct request *asked,
                      int64_t wait_ms);
 
+/*
+ * The client with this key has asked again, and does not wait: whatever of its
+ * requests waits here is answered, and what that tries is released. Its close
+ * may never come, as not every proxy passes it on.
+ */
+void waits_withdraw(struct waits *waits, struct span resource,
+                    struct span key_hash);
+
 /* The number of waiters for the resource; of several, the greatest. */
 int waits_count(const struct waits *waits, struct span resource);
 

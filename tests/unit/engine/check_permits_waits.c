@@ -345,3 +345,42 @@ TEST(a_grant_that_its_client_does_not_take_goes_to_the_next)
     pooling_grant();
     ck_assert_int_eq(play_outcome(ops[1]), OUTCOME_GRANTED);
 }
+
+/* ---- clients that have left, which nothing tells ------------------------- */
+
+static engine_op wait_with(const char *key, int permits)
+{
+    return engine_acquire(play.engine,
+                          &(struct engine_acquire){.resource = span_of("pool"),
+                                                   .key_hash = span_of(key),
+                                                   .ttl_ms = 30000,
+                                                   .wait_ms = POOLING_WAIT_MS,
+                                                   .limit = 2,
+                                                   .permits = permits},
+                          NULL);
+}
+
+TEST_RANGE(story_75_who_asks_again_without_a_wait_waits_no_more, 1, 3)
+{
+    engine_op first[1];
+    fill(2, 1, first);
+    engine_op ghost = wait_with(PLAY_KEY, _i);
+    engine_op other = wait_with("-_0123456789abcdefghij", _i);
+    pooling_tell(5, "11");
+    (void)pooling_ask_with_key(2, _i, PLAY_KEY);
+    ck_assert_int_eq(play_outcome(ghost), OUTCOME_HELD);
+    check_pending(first[0]);
+    check_pending(other);
+    engine_close(play.engine, ghost);
+}
+
+TEST(story_75_the_permit_that_it_tries_is_released)
+{
+    engine_op ghost = wait_with(PLAY_KEY, 1);
+    pooling_tell(5, "00");
+    ck_assert_int_eq(pooling_tries(), 1);
+    (void)pooling_ask_with_key(2, 1, PLAY_KEY);
+    ck_assert_int_eq(play_outcome(ghost), OUTCOME_HELD);
+    ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
+    engine_close(play.engine, ghost);
+}

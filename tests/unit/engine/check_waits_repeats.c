@@ -466,3 +466,78 @@ TEST(of_readers_with_one_key_at_once_one_is_granted)
     grant_repeat();
     ck_assert_int_eq(play_outcome(other), OUTCOME_GRANTED);
 }
+
+/* ---- clients that have left, which nothing tells ------------------------- */
+
+/* Not every proxy passes a close on: the client asks again, without a wait. */
+static engine_op give_up(struct span resource, bool is_shared)
+{
+    return waiting_acquire((struct engine_acquire){.resource = resource,
+                                                   .key_hash = span_of(KEY),
+                                                   .is_shared = is_shared});
+}
+
+static const struct {
+    const char *waits, *leaves;
+    bool is_shared;
+} given_up[] = {
+    {"order:42", "order:42", false},
+    {"order:1\norder:2", "order:1\norder:2", false},
+    {"order:42", "order:42", true},
+};
+
+TEST_EACH(story_75_who_asks_again_without_a_wait_waits_no_more, given_up)
+{
+    struct span resource = span_of(given_up[_i].waits);
+    engine_op first = waiting_ask_for(resource, WAITING_MS);
+    waiting_find_held();
+    engine_op ghost = waiting_acquire(
+        (struct engine_acquire){.resource = resource,
+                                .key_hash = span_of(KEY),
+                                .wait_ms = WAITING_MS,
+                                .is_shared = given_up[_i].is_shared});
+    engine_op next = waiting_ask_for(resource, WAITING_MS);
+    (void)give_up(resource, given_up[_i].is_shared);
+    ck_assert_int_eq(play_outcome(ghost), OUTCOME_HELD);
+    waiting_check(first);
+    waiting_check(next);
+    ck_assert_uint_eq(metrics_waiters(&play.metrics), 2);
+    engine_close(play.engine, ghost);
+}
+
+/* It contends, and what it tries is under way. */
+TEST(story_75_what_it_tries_is_released)
+{
+    engine_op ghost = ask();
+    engine_op next = waiting_ask();
+    ck_assert_int_eq(waiting_attempts(), 1);
+    (void)give_up(PLAY_RESOURCE, false);
+    ck_assert_int_eq(play_outcome(ghost), OUTCOME_HELD);
+    ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
+    /* its own, and that of the next one, which is behind the release */
+    ck_assert_int_eq(waiting_attempts(), 3);
+    waiting_check(next);
+    engine_close(play.engine, ghost);
+}
+
+TEST(story_75_others_go_on_waiting)
+{
+    engine_op first = waiting_ask();
+    waiting_find_held();
+    engine_op other = waiting_acquire((struct engine_acquire){
+        .resource = PLAY_RESOURCE,
+        .key_hash = span_of("-_0123456789abcdefghij"),
+        .wait_ms = WAITING_MS});
+    engine_op elsewhere = ask_for(A);
+    (void)give_up(PLAY_RESOURCE, false);
+    waiting_check(first);
+    waiting_check(other);
+    waiting_check(elsewhere);
+    /* nor does one that waits itself end a wait */
+    engine_op one = ask(), two = ask();
+    waiting_check(one);
+    waiting_check(two);
+    (void)give_up(PLAY_RESOURCE, false);
+    ck_assert_int_eq(play_outcome(one), OUTCOME_HELD);
+    ck_assert_int_eq(play_outcome(two), OUTCOME_HELD);
+}
