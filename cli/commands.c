@@ -148,7 +148,14 @@ int command_acquire(struct command *command)
     const struct options *options = command->options;
     struct lock lock = {.until_us = 0};
     json_t *answer = NULL;
+    struct cancel *cancel = &command->cancel;
     enum verdict verdict = service_acquire(&command->service, &lock, &answer);
+    if (cancel_look(cancel)) {
+        command->service.may_be_granted |= verdict == VERDICT_DONE;
+        json_decref(answer);
+        cancel_give_back(&command->service, &cancel->caught);
+        return cancel_die(cancel->caught);
+    }
     if (verdict == VERDICT_DONE && options->is_json)
         print_json(answer);
     else if (verdict == VERDICT_DONE)

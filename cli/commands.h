@@ -6,12 +6,13 @@
 #define REDLOCKCTL_COMMANDS_H
 
 #include "../server/lock/lock.h"
-#include "service.h"
+#include "cancel.h"
 
 /* What all of them need. */
 struct command {
     const struct options *options;
     struct service service;
+    struct cancel cancel;           /* opened for an acquire */
     char joined[NAMES_LEN_MAX + 1]; /* the resources, as in names.h */
     char id[ID_MAX + 1];            /* of their lock */
 };

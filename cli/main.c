@@ -3,6 +3,7 @@
  * is given.
  */
 #include <assert.h>
+#include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,7 +133,6 @@ static void find_owner(struct options *options,
 
 static int run(struct options *options)
 {
-    static const struct wake none = {.count = 0};
     struct command command = {.options = options};
     struct credentials credentials;
     if (!name_lock(&command) || !credentials_take(&credentials, options))
@@ -140,7 +140,13 @@ static int run(struct options *options)
     find_owner(options, &credentials);
     if (options->command_id == COMMAND_RUN)
         return run_command(options, command.joined, &credentials);
-    if (!service_open(&command.service, options, &none, &credentials)) {
+    if (options->command_id == COMMAND_ACQUIRE &&
+        !cancel_open(&command.cancel)) {
+        complain("%s", strerror(errno));
+        return EXIT_OS_ERROR;
+    }
+    if (!service_open(&command.service, options, &command.cancel.wake,
+                      &credentials)) {
         complain("out of memory");
         return EXIT_OS_ERROR;
     }

@@ -17,6 +17,7 @@
 
 #include "../server/base/clock.h"
 #include "../server/base/random.h"
+#include "cancel.h"
 #include "complain.h"
 #include "family.h"
 #include "guard.h"
@@ -297,18 +298,6 @@ static int release_and_report(struct run *run)
     return EXIT_LOCK_LOST;
 }
 
-/* Ends as the signal would have ended a program that does not catch it. */
-static int die_of_signal(int caught)
-{
-    sigset_t set;
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, caught);
-    (void)signal(caught, SIG_DFL);
-    (void)kill(getpid(), caught);
-    (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
-    return EXIT_SIGNALLED + caught;
-}
-
 /* Starts the command under the lock; returns the exit status at its end. */
 static int run_locked(struct run *run)
 {
@@ -427,8 +416,10 @@ int run_command(const struct options *options, const char *joined,
         status = run_locked(&run);
     else
         status = verdict_end_acquire(options, verdict, run.service.detail);
+    if (verdict == VERDICT_STOPPED)
+        cancel_give_back(&run.service, &run.caught);
     service_close(&run.service);
     if (is_next_due(&run, status))
         return start_next(&run, credentials);
-    return run.caught ? die_of_signal(run.caught) : status;
+    return run.caught ? cancel_die(run.caught) : status;
 }

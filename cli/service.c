@@ -21,7 +21,6 @@ enum {
     BACKOFF_LAST_MS = 2000, /* and after many times */
     HOLDERS_PAUSE_US = 50000,
     TELL_US = 5000000, /* from the first failure of an acquire to a message */
-    KEY_BYTES = 16,    /* at random, of an Idempotency-Key */
 };
 
 bool service_open(struct service *service, const struct options *options,
@@ -236,7 +235,8 @@ static char *print_wish(json_t *json)
  * free() it. NULL: no memory, or a text is not UTF-8. If jsonload_has_failed
  * tells so, members may be missing.
  */
-static char *format_wish(const struct options *options, int64_t wait_ms)
+static char *format_wish(const struct options *options, int64_t ttl_ms,
+                         int64_t wait_ms)
 {
     bool is_permit = options->limit > 0; /* of one resource, which is named */
     json_t *list = is_permit ? NULL : json_array();
@@ -251,7 +251,7 @@ static char *format_wish(const struct options *options, int64_t wait_ms)
         "resource", is_permit ? options->resources[0] : NULL, "limit",
         is_permit ? json_integer(options->limit) : NULL, "permits",
         is_permit ? json_integer(at_least(options->permits, 1)) : NULL,
-        "ttl_ms", (json_int_t)options->ttl_ms, "wait_ms", (json_int_t)wait_ms,
+        "ttl_ms", (json_int_t)ttl_ms, "wait_ms", (json_int_t)wait_ms,
         "owner", options->owner, "mode", options->is_shared ? "shared" : NULL));
 }
 
@@ -306,16 +306,16 @@ static bool read_lock(struct service *service, struct lock *lock,
     return true;
 }
 
-static enum verdict acquire_once(struct service *service,
-                                 const char *key_header, int64_t wait_ms,
+static enum verdict acquire_once(struct service *service, int64_t ttl_ms,
+                                 int64_t wait_ms, int64_t timeout_ms,
                                  struct http_answer *answer)
 {
-    char *wish = format_wish(service->options, wait_ms);
+    char *wish = format_wish(service->options, ttl_ms, wait_ms);
     struct http_request request = {
         .method = "POST",
         .path = "/locks",
-        .header = key_header,
-        .timeout_ms = wait_ms + ANSWER_MS,
+        .header = service->key_header,
+        .timeout_ms = wait_ms + timeout_ms,
         .body = wish,
     };
     bool is_starved = jsonload_has_failed();
@@ -352,11 +352,27 @@ static bool may_wait_on(const struct service *service, int64_t give_up_us,
     return false;
 }
 
+static void draw_key(struct service *service)
+{
+    unsigned char key[SERVICE_KEY_BYTES];
+    char *header = service->key_header;
+    random_fill(key, sizeof key);
+    int len = snprintf(header, sizeof service->key_header, SERVICE_KEY_NAME);
+    for (size_t i = 0; i < sizeof key; i++)
+        (void)snprintf(header + len + 2 * i, 3, "%02x", key[i]);
+}
+
+/* Whether a request that ended so may have got the lock. */
+static bool may_have_got(enum verdict verdict, const struct http_answer *answer)
+{
+    return verdict == VERDICT_STOPPED ||
+           (may_others_help(verdict) && verdict != VERDICT_DENIED &&
+            answer->status != HTTP_TOO_MANY);
+}
+
 enum verdict service_acquire(struct service *service, struct lock *lock,
                              json_t **body)
 {
-    unsigned char key[KEY_BYTES];
-    char header[sizeof "Idempotency-Key: " + (size_t)2 * KEY_BYTES];
     int64_t wait_all_ms = service->options->wait_ms;
     struct attempts attempts = {.give_up_us = INT64_MAX};
     enum verdict verdict = VERDICT_UNAVAILABLE;
@@ -364,20 +380,20 @@ enum verdict service_acquire(struct service *service, struct lock *lock,
     bool is_again = true;
     if (wait_all_ms != OPTIONS_UNSET)
         attempts.give_up_us = clock_now_us() + wait_all_ms * US_PER_MS;
-    random_fill(key, sizeof key);
-    int len = snprintf(header, sizeof header, "Idempotency-Key: ");
-    for (size_t i = 0; i < KEY_BYTES; i++)
-        (void)snprintf(header + len + 2 * i, 3, "%02x", key[i]);
+    draw_key(service);
+    service->may_be_granted = false;
     while (is_again) {
         int64_t left_us = attempts.give_up_us - clock_now_us();
         int64_t wait_ms =
             at_most(divide_up(at_least(left_us, 0), US_PER_MS), SLICE_MS);
-        verdict = acquire_once(service, header, wait_ms, &answer);
+        verdict = acquire_once(service, service->options->ttl_ms, wait_ms,
+                               ANSWER_MS, &answer);
         is_again = false;
         if (verdict == VERDICT_DONE &&
             (!read_lock(service, lock, &answer) ||
              (service->options->limit > 0 && !read_slots(lock, answer.body))))
             verdict = VERDICT_UNAVAILABLE;
+        service->may_be_granted |= may_have_got(verdict, &answer);
         if (verdict == VERDICT_HELD) {
             attempts.failed = attempts.denied = 0;
             is_again =
@@ -463,4 +479,52 @@ enum verdict service_ask(struct service *service, const char *method,
         ask_all(service, &request, 0, ANSWER_MS + wait_ms, &attempts, &answer);
     give_body(&answer, body);
     return verdict;
+}
+
+/* ---- an acquire that is given up ----------------------------------------- */
+
+/*
+ * Asks with the key, without a wait: that also ends the wait of the request
+ * that was given up. True: nothing is held, or it is released.
+ */
+static bool take_back(struct service *service, int64_t give_up_us,
+                      bool *was_lost, bool *is_stopped)
+{
+    struct lock lock;
+    struct http_answer answer;
+    bool is_repeated = false;
+    int64_t left_ms = (give_up_us - clock_now_us()) / US_PER_MS;
+    int64_t timeout_ms = at_least(left_ms / 2, 1); /* the rest is to release */
+    enum verdict verdict =
+        acquire_once(service, TTL_MIN_MS, 0, timeout_ms, &answer);
+    bool is_ours =
+        verdict == VERDICT_DONE && read_lock(service, &lock, &answer);
+    http_answer_free(&answer);
+    if (is_ours)
+        verdict = service_release(service, lock.id, lock.token, give_up_us,
+                                  &is_repeated, NULL);
+    *is_stopped = verdict == VERDICT_STOPPED;
+    if (!is_ours)
+        return verdict == VERDICT_HELD || verdict == VERDICT_REFUSED;
+    /* the request that was given up may have come later, and taken its place */
+    bool is_lost = verdict == VERDICT_LOST && !is_repeated && !*was_lost;
+    *was_lost |= is_lost;
+    return !is_lost && !may_others_help(verdict) && !*is_stopped;
+}
+
+bool service_give_back(struct service *service, int64_t give_up_us)
+{
+    bool was_lost = false, is_stopped = false;
+    if (!service->may_be_granted)
+        return true;
+    /* each replica once, and one of them again */
+    for (int i = 0; i <= service->options->urls_count; i++) {
+        if (take_back(service, give_up_us, &was_lost, &is_stopped))
+            return true;
+        int64_t next_us = clock_now_us() + HOLDERS_PAUSE_US;
+        if (is_stopped || next_us >= give_up_us ||
+            !wake_wait(service->wake, next_us))
+            break;
+    }
+    return false;
 }

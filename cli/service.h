@@ -13,7 +13,12 @@
 #include "options.h"
 #include "verdict.h"
 
-enum { SERVICE_DETAIL_SIZE = 512 };
+enum {
+    SERVICE_DETAIL_SIZE = 512,
+    SERVICE_KEY_BYTES = 16, /* at random */
+};
+
+#define SERVICE_KEY_NAME "Idempotency-Key: "
 
 struct service {
     struct http *http;
@@ -23,6 +28,9 @@ struct service {
     bool outlasts_denials;            /* a denial may pass: it is asked again */
     int current;                      /* the replica to ask first */
     char detail[SERVICE_DETAIL_SIZE]; /* of the last answer, for people */
+    /* of the last acquire */
+    char key_header[sizeof SERVICE_KEY_NAME + (size_t)2 * SERVICE_KEY_BYTES];
+    bool may_be_granted; /* by a request whose answer does not tell */
 };
 
 struct lock {
@@ -50,6 +58,14 @@ void service_close(struct service *service);
 /* Acquires what the options name, and waits as long as they say. */
 enum verdict service_acquire(struct service *service, struct lock *lock,
                              json_t **body);
+
+/*
+ * After VERDICT_STOPPED of an acquire: the lock is not wanted any more. A
+ * closed connection does not tell the server, as not every proxy passes it on:
+ * so it is asked for once more with its key, and released. False: that has
+ * failed until give_up_us.
+ */
+bool service_give_back(struct service *service, int64_t give_up_us);
 
 /*
  * Extends lock, whose id, token and until_us are known. Asks until give_up_us,

@@ -14,11 +14,12 @@ status=0
 "$here"/starved.py | tee -a "$said" || status=1
 "$here"/strange.py | tee -a "$said" || status=1
 "$here"/again.py | tee -a "$said" || status=1
+"$here"/cancel.py | tee -a "$said" || status=1
 "$here"/contended.py "$2" | tee -a "$said" || status=1
 awk -v status="$status" '
     /^[0-9]+ passed, [0-9]+ failed$/ {parts++; passed += $1; failed += $3}
     END {
-        if (parts != 8 || (status != 0 && failed == 0))
+        if (parts != 9 || (status != 0 && failed == 0))
             failed++ # one ended without its last line
         printf "ctl-test: %d passed, %d failed\n", passed, failed
     }' "$said"
