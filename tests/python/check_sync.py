@@ -106,8 +106,8 @@ class Acquire(Case):
         self.assertEqual((error.owner, error.remaining, error.fencing_token),
                          ("web-3", 1.5, 7))
 
-    def test_an_interrupt_closes_the_connection(self):
-        fake = self.fake().on("POST", rest=silent)
+    def test_an_interrupt_gives_the_lock_back(self):
+        fake = self.fake().on("POST", silent)
 
         def interrupt():
             wait_until(lambda: fake.requests, "the request came")
@@ -122,6 +122,30 @@ class Acquire(Case):
             with self.assertRaises(KeyboardInterrupt):
                 Lock("a", client=client).__enter__()
             wait_until(lambda: fake.left, "the connection was closed")
+        given_up, again = fake.of("POST")
+        self.assertEqual(again.headers["idempotency-key"],
+                         given_up.headers["idempotency-key"])
+        self.assertEqual(again.body["ttl_ms"], 100)
+        self.assertNotIn("wait_ms", again.body)
+        self.assertEqual(len(fake.of("DELETE")), 1)
+
+    def test_another_interrupt_ends_it_at_once(self):
+        fake = self.fake().on("POST", rest=silent)
+
+        def interrupt():
+            for count in 1, 2:
+                wait_until(lambda: len(fake.requests) == count, "a request")
+                time.sleep(0.05)
+                os.kill(os.getpid(), signal.SIGINT)
+
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.addCleanup(signal.signal, signal.SIGINT, before)
+        with Client(fake.url, timeout=30) as client:
+            Job(interrupt).start()
+            began = time.monotonic()
+            with self.assertRaises(KeyboardInterrupt):
+                Lock("a", client=client).__enter__()
+            self.assertLess(time.monotonic() - began, 1.5)
 
 
 class Fakes(Case):

@@ -303,9 +303,12 @@ class AsyncLock(Holder[AsyncClient, _Keeper]):
         try:
             grant = await courier.run(self._acquiring(wait, attempt))
         except BaseException as error:
-            if isinstance(error, asyncio.CancelledError):
-                courier.give_back(attempt)
-            await self._leave()
+            try:
+                if isinstance(error, asyncio.CancelledError):
+                    courier.give_back(attempt)
+                    await courier.finish_giving_back()
+            finally:
+                await self._leave()
             raise
         hold = self._hold = Hold(self._wish, grant)
         self._keeper = _Keeper(

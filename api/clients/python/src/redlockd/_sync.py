@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from ._base import Caller, Holder, probe
-from ._errors import LockHeld, LockLost
+from ._errors import LockHeld, LockLost, RedlockdError
 from ._keeper import Keeper
 from ._process import generation
 from ._talk import Attempt, Hold, Talk
@@ -226,14 +226,19 @@ class Lock(Holder[Client, Keeper]):
     def _acquire(self, wait: float | None) -> None:
         self._enter()
         courier = self._client._courier()
+        attempt = Attempt()
         try:
-            grant = courier.run(self._acquiring(wait, Attempt()))
+            grant = courier.run(self._acquiring(wait, attempt))
             hold = self._hold = Hold(self._wish, grant)
             self._keeper = self._latest = Keeper(
                 hold, self._client, self._renewing(hold), self._on_loss
             )
-        except BaseException:
-            self._leave()
+        except BaseException as error:
+            try:
+                if not isinstance(error, RedlockdError):  # interrupted
+                    courier.give_back(attempt)
+            finally:
+                self._leave()
             raise
 
     def _release(self) -> LockLost | None:

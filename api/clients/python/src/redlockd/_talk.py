@@ -70,6 +70,7 @@ class Send:
         "headers",
         "is_probe",
         "is_repeatable",
+        "is_unheard",
         "is_urgent",
         "item",
         "method",
@@ -114,6 +115,7 @@ class Send:
         self.timeout_s = timeout_s
         self.wait_s = wait_s
         self.url = url
+        self.is_unheard = False  # its caller was interrupted
         self.is_repeatable = is_repeatable
         self.is_probe = is_probe
         self.is_urgent = is_urgent
@@ -502,6 +504,9 @@ class Attempt:
         return True
 
 
+# How long an acquire that was given up waits until it is given back: its
+# program may be about to end.
+GIVE_BACK_S = 2.0
 # Of an acquire that was given up: nobody knows what came of it.
 UNKNOWN = Answer(0, {"code": NO_ANSWER, "detail": "given up"})
 

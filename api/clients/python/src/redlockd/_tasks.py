@@ -11,7 +11,16 @@ from ._agenda import Agenda, Kept
 from ._batch import INTERRUPTED, Call, Queue, Trip, has_to_be_undone, share
 from ._clock import LONGEST_SLEEP_S, now
 from ._streams import End, Pool
-from ._talk import UNKNOWN, Answer, Attempt, Send, Sleep, Talk, undo
+from ._talk import (
+    GIVE_BACK_S,
+    UNKNOWN,
+    Answer,
+    Attempt,
+    Send,
+    Sleep,
+    Talk,
+    undo,
+)
 from ._wire import Ask, Failure, Stale
 
 if TYPE_CHECKING:
@@ -79,6 +88,9 @@ class Courier:
         self._pool = Pool(caller._identity)
         self._queue = Queue()
         self._departs = False
+        self._undoing: set[asyncio.Task[None]] = set()
+        # until they have ended
+        self._aborted: dict[Trip, asyncio.Future[None]] = {}
 
     @property
     def is_of_this_loop(self) -> bool:
@@ -174,6 +186,8 @@ class Courier:
         if not answer:
             self._depart_soon()
             return
+        if ended := self._aborted.pop(trip, None):
+            ended.set_result(None)
         undone = trip.end(share(trip, answer))
         for call in trip.calls:
             if not call.waiter.done():
@@ -190,6 +204,7 @@ class Courier:
                 assert call.answer
                 self._undo(call.send, call.answer)
         elif call.trip and call.trip.abort and len(call.trip.calls) == 1:
+            self._aborted[call.trip] = self.loop.create_future()
             call.trip.abort()
 
     def give_back(self, attempt: Attempt) -> None:
@@ -198,9 +213,18 @@ class Courier:
         if attempt.asked and attempt.may_be_granted:
             self._undo(attempt.asked, UNKNOWN)
 
+    async def finish_giving_back(self) -> None:
+        """The event loop may be about to end. Another cancellation ends this at
+        once."""
+        for kind in self._aborted.values(), self._undoing:
+            if kind:
+                await asyncio.wait(tuple(kind), timeout=GIVE_BACK_S)
+
     def _undo(self, send: Send, answer: Answer) -> None:
         replicas = self._caller._replicas
-        start(self.run(undo(replicas, send, answer, send.timeout_s)))
+        task = start(self.run(undo(replicas, send, answer, send.timeout_s)))
+        self._undoing.add(task)
+        task.add_done_callback(self._undoing.discard)
 
     # ---- one request
 

@@ -19,7 +19,16 @@ from ._batch import (
 )
 from ._clock import LONGEST_SLEEP_S, now
 from ._sockets import Pool
-from ._talk import Answer, Send, Sleep, Talk, undo
+from ._talk import (
+    GIVE_BACK_S,
+    UNKNOWN,
+    Answer,
+    Attempt,
+    Send,
+    Sleep,
+    Talk,
+    undo,
+)
 from ._wire import Failure, Reply
 
 if TYPE_CHECKING:
@@ -30,9 +39,13 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 
-def spawn(name: str, work: Callable[..., object], *words: object) -> None:
+def spawn(
+    name: str, work: Callable[..., object], *words: object
+) -> threading.Thread:
     """Raises RuntimeError if there are too many threads, or at exit."""
-    threading.Thread(target=work, name=name, args=words, daemon=True).start()
+    thread = threading.Thread(target=work, name=name, args=words, daemon=True)
+    thread.start()
+    return thread
 
 
 class _Waiter:
@@ -98,6 +111,9 @@ class Courier:
             return self.ask_all([send])[0]
         try:
             return self._exchange(send, trip)
+        except BaseException:
+            send.is_unheard = True
+            raise
         finally:
             self._end(trip)
 
@@ -178,6 +194,15 @@ class Courier:
         )
         with contextlib.suppress(RuntimeError):  # at exit: the lock expires
             spawn("redlockd release", self.run, talk)
+
+    def give_back(self, attempt: Attempt) -> None:
+        """Of an acquire that was interrupted: what a request of its own may
+        have been granted. Another interrupt ends this at once."""
+        send = attempt.asked
+        if send and (send.is_unheard or attempt.may_be_granted):
+            talk = undo(self._caller._replicas, send, UNKNOWN, send.timeout_s)
+            with contextlib.suppress(RuntimeError):  # too many threads
+                spawn("redlockd release", self.run, talk).join(GIVE_BACK_S)
 
     def _exchange(self, send: Send, trip: Trip | None = None) -> Answer:
         asking = self._caller._asking(send, partial(self._overdue, trip))
