@@ -115,6 +115,8 @@ need_group() {
         need_command man man-db
         need_debian_python yaml python3-yaml
         need_debian_python jsonschema python3-jsonschema
+        need_file /usr/sbin/haproxy haproxy
+        need_file /usr/sbin/nginx nginx
         ;;
     openapi)
         need_command python3 python3

@@ -4,7 +4,7 @@
         bench bench-collected bench-contention bench-fairness bench-batch bench-watches bench-permits bench-readers bench-peers bench-clients bench-scale bench-fsync bench-flood bench-forgetting \
         bench-tenants bench-profile bench-options bench-tls soak crowd leavers compose-test deb-test fresh production \
         openapi-test generators page-test rights interop \
-        neighbours python-test node-test go-test ctl-test examples examples-broken nemesis \
+        neighbours python-test node-test go-test ctl-test proxies-test examples examples-broken nemesis \
         nemesis-tools kube-test alarms-test mutants mutate model fuzz fuzzers starved \
         tls-test
 
@@ -279,6 +279,10 @@ ctl-test: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/beat $(OUT)/starved-shim.so #
 	@REDLOCKD=$(OUT)/redlockd REDLOCKCTL=$(OUT)/redlockctl BEAT=$(OUT)/beat \
 	  tests/cli/run.sh $(or $(TRIES),4) $(or $(RUNS),40)
 
+proxies-test: $(OUT)/redlockd $(OUT)/redlockctl ## HAProxy and nginx with deploy/; clients that leave behind one; SHORT=1 LONG=1
+	@SHORT=$(SHORT) REDLOCKD=$(OUT)/redlockd REDLOCKCTL=$(OUT)/redlockctl \
+	  tests/proxies/run.sh
+
 fuzz: ## Fuzz each parser; FUZZ_SECONDS=60 for each, FUZZERS="id json" SEED=1
 	@scripts/deps.sh build fuzz
 	@$(MAKE) --no-print-directory -j$$(nproc) FLAVOUR=fuzz CC=clang fuzzers
@@ -355,6 +359,7 @@ lint: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/tables.json $(MANUAL) ## Check la
 	tests/lint/layers.py $(OUT)
 	scripts/map.py --check
 	python3 tests/lint/docs.py $(OUT)/redlockd $(OUT)/tables.json
+	tests/proxies/check_deploy.py --check
 	tests/lint/packages.py $(OUT)
 	tests/lint/spec.py $(OUT)/redlockd $(OUT)/tables.json
 	tests/lint/vocabulary.py $(OUT)/redlockd $(OUT)/tables.json

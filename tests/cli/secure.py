@@ -412,11 +412,12 @@ def passes(test: Callable[[Any], None], subject: Any) -> bool:
 
 
 def play(tests: list[Callable[[Any], None]],
-         prepare: Callable[[World], Any] = Desk) -> int:
+         prepare: Callable[[World], Any] = Desk,
+         kind: type[World] = World) -> int:
     """Runs the tests that the command line names, or all; each gets what is made
     of the world."""
     wanted = sys.argv[1:] or [test.__name__ for test in tests]
-    with World() as world:
+    with kind() as world:
         subject = prepare(world)
         results = [passes(test, subject) for test in tests
                    if test.__name__ in wanted]

@@ -37,7 +37,7 @@ class Balancer:
                                stderr=log)
 
         def listens() -> bool:
-            assert self.child.poll() is None, log.name
+            assert self.child.poll() is None, Path(log.name).read_text()
             with socket.socket() as it:
                 return it.connect_ex(("127.0.0.1", port)) == 0
         wait_until(listens, f"{command[0]} listens")
