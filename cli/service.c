@@ -251,8 +251,8 @@ static char *format_wish(const struct options *options, int64_t ttl_ms,
         "resource", is_permit ? options->resources[0] : NULL, "limit",
         is_permit ? json_integer(options->limit) : NULL, "permits",
         is_permit ? json_integer(at_least(options->permits, 1)) : NULL,
-        "ttl_ms", (json_int_t)ttl_ms, "wait_ms", (json_int_t)wait_ms,
-        "owner", options->owner, "mode", options->is_shared ? "shared" : NULL));
+        "ttl_ms", (json_int_t)ttl_ms, "wait_ms", (json_int_t)wait_ms, "owner",
+        options->owner, "mode", options->is_shared ? "shared" : NULL));
 }
 
 /* The slots of a permit. False: as below. */

@@ -66,6 +66,9 @@ need_group() {
         need_command pgrep procps
         need_command setpriv util-linux
         ;;
+    rotate)
+        need_file /usr/sbin/logrotate logrotate
+        ;;
     nemesis)
         need_command redis-server redis-server
         need_command python3 python3

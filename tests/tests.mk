@@ -4,7 +4,7 @@
         bench bench-collected bench-contention bench-fairness bench-batch bench-watches bench-permits bench-readers bench-peers bench-clients bench-scale bench-fsync bench-flood bench-forgetting \
         bench-tenants bench-profile bench-options bench-tls soak crowd leavers compose-test deb-test fresh production \
         openapi-test generators page-test rights interop \
-        neighbours python-test node-test go-test ctl-test proxies-test examples examples-broken nemesis \
+        neighbours python-test node-test go-test ctl-test proxies-test rotate-test examples examples-broken nemesis \
         nemesis-tools kube-test alarms-test mutants mutate model fuzz fuzzers starved \
         tls-test
 
@@ -283,6 +283,11 @@ proxies-test: $(OUT)/redlockd $(OUT)/redlockctl ## HAProxy and nginx with deploy
 	@SHORT=$(SHORT) REDLOCKD=$(OUT)/redlockd REDLOCKCTL=$(OUT)/redlockctl \
 	  tests/proxies/run.sh
 
+rotate-test: $(OUT)/redlockd ## The audit log under load, rotated by the real logrotate
+	@scripts/deps.sh build run ctl rotate
+	@REDLOCKD=$(OUT)/redlockd PYTHONPATH=tests/lib PYTHONDONTWRITEBYTECODE=1 \
+	  tests/package/rotate.py
+
 fuzz: ## Fuzz each parser; FUZZ_SECONDS=60 for each, FUZZERS="id json" SEED=1
 	@scripts/deps.sh build fuzz
 	@$(MAKE) --no-print-directory -j$$(nproc) FLAVOUR=fuzz CC=clang fuzzers
@@ -360,6 +365,7 @@ lint: $(OUT)/redlockd $(OUT)/redlockctl $(OUT)/tables.json $(MANUAL) ## Check la
 	scripts/map.py --check
 	python3 tests/lint/docs.py $(OUT)/redlockd $(OUT)/tables.json
 	tests/proxies/check_deploy.py --check
+	tests/lint/shipped.py
 	tests/lint/packages.py $(OUT)
 	tests/lint/spec.py $(OUT)/redlockd $(OUT)/tables.json
 	tests/lint/vocabulary.py $(OUT)/redlockd $(OUT)/tables.json

@@ -51,7 +51,7 @@ TEST = [
 FIRST = [
     Step("deps", "scripts/deps.sh build run test readme lint analyse model redigo "
          "fuzz nemesis tls openapi generators go ctl examples node page kube "
-         "alarms bench peers profile mutate deb debootstrap fresh"),  # check-tools
+         "alarms rotate bench peers profile mutate deb debootstrap fresh"),  # check-tools
     make("build", "-j$(nproc) build tests manual", after=("deps",)),
 ]
 
@@ -64,6 +64,7 @@ GATE = [
     make("asan", "asan SHORT=1 SEED=20000", after=("asan-build",)),
     timed("ctl-test"),
     timed("proxies-test", "proxies-test SHORT=1"),
+    timed("rotate-test"),
     timed("examples"),
     timed("compose-test"),
     timed("neighbours"),

@@ -59,6 +59,28 @@ shows_manual() {
         inside man redlockctl | grep -q conflict-exit-code
 }
 
+# Where the alarms' links lead; each page that another one links is there.
+# shellcheck disable=SC2016 # $name is for the shell inside
+brings_its_pages() {
+    inside sh -ec 'cd /usr/share/doc/redlockd
+        test -e runbook.md -a -e authentication.md -a -e guarantees.md
+        test -e examples/haproxy.cfg -a -e examples/nginx.conf
+        grep -oh "]([a-zA-Z/_.-]*[)#]" ./*.md | tr -d "()]#" | sort -u |
+            while read -r name; do
+                test -z "$name" -o -e "$name" || {
+                    echo "there is no $name"
+                    exit 1
+                }
+            done'
+}
+
+looks_at_its_audit_log_each_hour() {
+    expect timer active "$(inside systemctl is-active redlockd-rotate.timer)" &&
+        inside systemctl start redlockd-rotate.service &&
+        expect result success "$(inside systemctl show -p Result --value \
+            redlockd-rotate.service)"
+}
+
 # and says why, once
 starts_with_nodes_only() {
     ! inside systemctl start redlockd || return
@@ -309,6 +331,8 @@ story() { # release
     check "$1: a user, and modes that hide passwords" has_user_and_modes
     check "$1: does not start by itself" does_not_start_by_itself
     check "$1: shows its manual pages" shows_manual
+    check "$1: brings its pages" brings_its_pages
+    check "$1: looks at its audit log each hour" looks_at_its_audit_log_each_hour
     check "$1: does not start without nodes, and says why" starts_with_nodes_only
     check "$1: redlockd.env shows defaults that are taken" takes_its_own_defaults
     check_or_end "$1: starts and is ready" starts

@@ -650,8 +650,7 @@ static struct waiter *find_with_key(const struct waits *waits,
                                     struct span resource, struct span key_hash)
 {
     struct waitqueue *queue = waitqueues_next(&waits->queues, &resource);
-    struct place *place =
-        queue != NULL ? TAILQ_FIRST(&queue->places) : NULL;
+    struct place *place = queue != NULL ? TAILQ_FIRST(&queue->places) : NULL;
     for (; place != NULL; place = TAILQ_NEXT(place, link))
         if (ticket_waits(&place->waiter->ticket) &&
             waiter_has_key(place->waiter, key_hash))

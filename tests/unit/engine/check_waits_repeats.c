@@ -524,10 +524,10 @@ TEST(story_75_others_go_on_waiting)
 {
     engine_op first = waiting_ask();
     waiting_find_held();
-    engine_op other = waiting_acquire((struct engine_acquire){
-        .resource = PLAY_RESOURCE,
-        .key_hash = span_of("-_0123456789abcdefghij"),
-        .wait_ms = WAITING_MS});
+    engine_op other = waiting_acquire(
+        (struct engine_acquire){.resource = PLAY_RESOURCE,
+                                .key_hash = span_of("-_0123456789abcdefghij"),
+                                .wait_ms = WAITING_MS});
     engine_op elsewhere = ask_for(A);
     (void)give_up(PLAY_RESOURCE, false);
     waiting_check(first);
