@@ -20,6 +20,8 @@ enum {
     BACKOFF_FIRST_MS = 100, /* longest pause after all replicas failed once */
     BACKOFF_LAST_MS = 2000, /* and after many times */
     HOLDERS_PAUSE_US = 50000,
+    HELD_ASKS = 5, /* of an acquire that is given up: as many replicas may stand
+                      behind one address, and one of them has its wait */
     TELL_US = 5000000, /* from the first failure of an acquire to a message */
 };
 
@@ -485,21 +487,33 @@ enum verdict service_ask(struct service *service, const char *method,
 
 /*
  * Asks with the key, without a wait: that also ends the wait of the request
- * that was given up. True: nothing is held, or it is released.
+ * that was given up, on the replica that it reaches. True: the lock is ours.
  */
+static bool ask_for_it(struct service *service, int64_t give_up_us,
+                       struct lock *lock, enum verdict *verdict)
+{
+    bool is_ours = false;
+    *verdict = VERDICT_HELD;
+    for (int i = 0; i < HELD_ASKS && *verdict == VERDICT_HELD; i++) {
+        struct http_answer answer;
+        int64_t left_ms = (give_up_us - clock_now_us()) / US_PER_MS;
+        /* the rest is to release it */
+        *verdict = acquire_once(service, TTL_MIN_MS, 0,
+                                at_least(left_ms / 2, 1), &answer);
+        is_ours = *verdict == VERDICT_DONE && read_lock(service, lock, &answer);
+        http_answer_free(&answer);
+    }
+    return is_ours;
+}
+
+/* True: nothing is held, or it is released. */
 static bool take_back(struct service *service, int64_t give_up_us,
                       bool *was_lost, bool *is_stopped)
 {
     struct lock lock;
-    struct http_answer answer;
+    enum verdict verdict;
     bool is_repeated = false;
-    int64_t left_ms = (give_up_us - clock_now_us()) / US_PER_MS;
-    int64_t timeout_ms = at_least(left_ms / 2, 1); /* the rest is to release */
-    enum verdict verdict =
-        acquire_once(service, TTL_MIN_MS, 0, timeout_ms, &answer);
-    bool is_ours =
-        verdict == VERDICT_DONE && read_lock(service, &lock, &answer);
-    http_answer_free(&answer);
+    bool is_ours = ask_for_it(service, give_up_us, &lock, &verdict);
     if (is_ours)
         verdict = service_release(service, lock.id, lock.token, give_up_us,
                                   &is_repeated, NULL);

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from urllib.request import urlopen
 
 from again import obey_signals
 from secure import play
@@ -53,12 +54,14 @@ def ctl(world: World, url: str, command: str, resource: str, *options: str,
 
 
 def waiters(world: World) -> int:
-    from urllib.request import urlopen
-    text = urlopen(f"http://127.0.0.1:{world.server_ports[0]}/metrics",
-                   timeout=10).read().decode()
-    return sum(int(float(line.split()[-1])) for line in text.splitlines()
-               if line.startswith("redlockd_waiters{")
-               or line.startswith("redlockd_waiters "))
+    """At all servers."""
+    count = 0
+    for port in world.server_ports:
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+            for line in answer.read().decode().splitlines():
+                if line.startswith(("redlockd_waiters{", "redlockd_waiters ")):
+                    count += int(float(line.split()[-1]))
+    return count
 
 
 def take(world: World, resource: str, *options: str,
@@ -98,9 +101,17 @@ WAYS = (
 
 
 def who_waited_does_not_get_it(world: World) -> None:
-    with stock_haproxy(world.folder, world.server_ports[0]) as proxy:
+    leave_all(world, 1)
+
+
+def nor_at_any_server_behind_the_proxy(world: World) -> None:
+    leave_all(world, 2)
+
+
+def leave_all(world: World, servers: int) -> None:
+    with stock_haproxy(world.folder, *world.server_ports[:servers]) as proxy:
         for i, (command, number, options) in enumerate(WAYS):
-            name = f"waits{i}"
+            name = f"waits{i}-{servers}"
             limit = options if "--limit" in options else ()
             held = take(world, name, *limit)
             asks = ctl(world, proxy.url, command, name, *options)
@@ -192,7 +203,7 @@ def timeout_ends_it(world: World) -> None:
 
 
 TESTS: list[Callable[[World], None]] = [
-    who_waited_does_not_get_it, what_it_got_unheard_is_released,
+    who_waited_does_not_get_it, nor_at_any_server_behind_the_proxy, what_it_got_unheard_is_released,
     a_second_signal_ends_it_at_once, it_takes_two_seconds_at_most_and_says_so,
     what_is_ignored_does_not_end_it, timeout_ends_it,
 ]
