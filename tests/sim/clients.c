@@ -741,6 +741,8 @@ void client_leave(struct world *world, struct client *client)
     world->clients->left++;
     client->is_unheard = client->ask == ASK_ACQUIRE;
     go_on(world, client, client->ask == ASK_EXTEND);
+    if (client->batch != 0) /* of the others, all may have an answer now */
+        answer_batch(world, client->batch, 0);
 }
 
 void clients_on_server_death(struct world *world, int server)
