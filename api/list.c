@@ -166,7 +166,7 @@ static void respond_page(const struct service *service,
         const struct engine_result *lock =
             engine_page_lock(service->engine, request->call.op, i);
         if (access_shows(service->access, &request->call, lock->resource))
-            render_page_lock(&json, lock);
+            render_page_lock(&json, lock, service->config->max_hold_ms);
     }
     if (page->has_next)
         cursor_encode(cursor, &page->next);

@@ -1,6 +1,7 @@
 #include "locks.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "../server/base/clock.h"
@@ -139,6 +140,17 @@ static const char *why_not_owner(const struct http_call *call)
            "instead of all";
 }
 
+static void tell_limit(int64_t max_hold_ms, char detail[PROBLEM_DETAIL_MAX])
+{
+    (void)snprintf(
+        detail, PROBLEM_DETAIL_MAX,
+        "the lock would be held for longer than --max-hold-ms %" PRId64
+        " (%g s) allows; finish within your validity, acquire it "
+        "anew with its Idempotency-Key, or have the option raised "
+        "(0: without limit)",
+        max_hold_ms, (double)max_hold_ms / (double)MS_PER_S);
+}
+
 /* Fills response from a result that is no success. */
 static void respond_failure(const struct service *service,
                             const struct http_call *call,
@@ -161,9 +173,7 @@ static void respond_failure(const struct service *service,
         break;
     case OUTCOME_MAX_HOLD:
         problem.code = PROBLEM_MAX_HOLD_REACHED;
-        problem.detail =
-            "this extension would exceed the longest time that a lock may be "
-            "held (max_hold_ms); release it, or let it expire";
+        tell_limit(service->config->max_hold_ms, detail);
         break;
     case OUTCOME_NOT_OWNER:
         problem.code = PROBLEM_NOT_OWNER;
@@ -678,7 +688,8 @@ bool locks_begin(const struct service *service, struct http_call *call,
 /* ---- answer ------------------------------------------------------------- */
 
 /* False: no memory; the client must not be left with a lock unknown to it. */
-static bool answer_success(const struct http_call *call,
+static bool answer_success(const struct service *service,
+                           const struct http_call *call,
                            const struct engine_result *result, int64_t now_us,
                            struct http_response *response)
 {
@@ -691,13 +702,15 @@ static bool answer_success(const struct http_call *call,
         .renew_after_ms = third_ms < half_ms ? third_ms : half_ms,
         .waited_ms = http_waited_ms(call),
         .limit = is_grant ? call->limit : 0,
+        .max_hold_ms = service->config->max_hold_ms,
     };
     if (is_grant || result->outcome == OUTCOME_EXTENDED)
         response->body = render_grant(result, &times, &response->body_len);
     else if (result->outcome == OUTCOME_RELEASED)
         response->body = render_release(result, &response->body_len);
     else
-        response->body = render_inspect(result, &response->body_len);
+        response->body = render_inspect(result, service->config->max_hold_ms,
+                                        &response->body_len);
     if (response->body == NULL)
         return false;
     response->status = is_grant && !result->is_repeat ? 201 : 200;
@@ -729,7 +742,7 @@ void locks_answer(const struct service *service, struct http_call *call,
     else if (!is_good)
         respond_failure(service, call, result, response);
     else
-        is_told = answer_success(call, result, now_us, response);
+        is_told = answer_success(service, call, result, now_us, response);
     if (!is_told)
         problem_respond_overloaded("not enough memory for the answer",
                                    call->request->id, response);

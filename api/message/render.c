@@ -83,6 +83,18 @@ static void put_count(struct json *json, const char *done,
     json_close_object(json);
 }
 
+/* max_hold_ms: 0: without limit. */
+static void put_limit(struct json *json, const struct engine_result *result,
+                      int64_t max_hold_ms)
+{
+    if (max_hold_ms == 0)
+        return;
+    json_put_integer(json, "max_hold_ms", max_hold_ms);
+    if (result->held_ms >= 0)
+        json_put_integer(json, "hold_left_ms",
+                         at_least(max_hold_ms - result->held_ms, 0));
+}
+
 char *render_grant(const struct engine_result *result,
                    const struct render_times *times, size_t *len)
 {
@@ -98,6 +110,7 @@ char *render_grant(const struct engine_result *result,
     json_put_integer(&json, "validity_ms", result->validity_ms);
     json_put_integer(&json, "elapsed_ms", times->elapsed_ms);
     json_put_integer(&json, "renew_after_ms", times->renew_after_ms);
+    put_limit(&json, result, times->max_hold_ms);
     if (times->waited_ms != NULL)
         json_put_integer(&json, "waited_ms", *times->waited_ms);
     if (result->owner.len > 0)
@@ -117,21 +130,24 @@ char *render_release(const struct engine_result *result, size_t *len)
 }
 
 /* A lock that is held, or free. */
-static void put_found(struct json *json, const struct engine_result *result)
+static void put_found(struct json *json, const struct engine_result *result,
+                      int64_t max_hold_ms)
 {
     render_lock(json, result->resource);
     json_put_boolean(json, "held", result->outcome == OUTCOME_FOUND);
     json_put_text(json, "version", span_of(result->version.text));
     render_holder(json, result);
     json_put_integer(json, "waiters", result->waiters);
+    put_limit(json, result, max_hold_ms);
     put_count(json, "held", result);
 }
 
-char *render_inspect(const struct engine_result *result, size_t *len)
+char *render_inspect(const struct engine_result *result, int64_t max_hold_ms,
+                     size_t *len)
 {
     struct json json;
     json_begin(&json);
-    put_found(&json, result);
+    put_found(&json, result, max_hold_ms);
     return json_end(&json, len);
 }
 
@@ -173,10 +189,11 @@ void render_page_begin(struct json *json)
     json_open_array(json, "locks");
 }
 
-void render_page_lock(struct json *json, const struct engine_result *result)
+void render_page_lock(struct json *json, const struct engine_result *result,
+                      int64_t max_hold_ms)
 {
     json_open_object(json, NULL);
-    put_found(json, result);
+    put_found(json, result, max_hold_ms);
     json_close_object(json);
 }
 

@@ -16,6 +16,7 @@ struct render_times {
     int64_t renew_after_ms;
     const int64_t *waited_ms; /* NULL: it was not asked to wait */
     int limit;                /* of the pool; 0: it is no permit */
+    int64_t max_hold_ms;      /* 0: without limit */
 };
 
 /* A pool, as GET of it tells. */
@@ -32,12 +33,14 @@ struct render_pool {
 char *render_grant(const struct engine_result *result,
                    const struct render_times *times, size_t *len);
 char *render_release(const struct engine_result *result, size_t *len);
-char *render_inspect(const struct engine_result *result, size_t *len);
+char *render_inspect(const struct engine_result *result, int64_t max_hold_ms,
+                     size_t *len);
 char *render_pool(const struct render_pool *pool, size_t *len);
 
 /* A body in parts: a page of locks. cursor NULL: it is the last one. */
 void render_page_begin(struct json *json);
-void render_page_lock(struct json *json, const struct engine_result *result);
+void render_page_lock(struct json *json, const struct engine_result *result,
+                      int64_t max_hold_ms);
 char *render_page_end(struct json *json, const char *cursor, size_t *len);
 
 /*

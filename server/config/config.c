@@ -137,8 +137,8 @@ static const struct option options[] = {
     {"max-ttl-ms", IS_INTEGER, "MS", "the longest TTL a client may ask for",
      AT(max_ttl_ms), "60000", TTL_MIN_MS, DAY_MS},
     {"max-hold-ms", IS_INTEGER, "MS",
-     "how long a lock can be held by extending it", AT(max_hold_ms), "3600000",
-     TTL_MIN_MS, 30LL * DAY_MS},
+     "how long a lock can be held by extending it; 0: without limit",
+     AT(max_hold_ms), "0", 0, 30LL * DAY_MS},
     {"max-readers", IS_INTEGER, "N", "how many clients can share a lock",
      AT(max_readers), "1000", 1, READERS_MAX},
     {"drift-factor", IS_RATIO, "0...0.5",
@@ -714,15 +714,12 @@ static bool check_limits(struct reader *reader)
                           config->default_ttl_ms, config->max_ttl_ms);
         config->default_ttl_ms = config->max_ttl_ms;
     }
-    if (config->max_hold_ms < config->max_ttl_ms) {
-        if (is_given(reader, &config->max_hold_ms))
-            return refuse(reader,
-                          "--max-hold-ms: %" PRId64
-                          " is below --max-ttl-ms (%" PRId64 ")",
-                          config->max_hold_ms, config->max_ttl_ms);
-        config->max_hold_ms = config->max_ttl_ms;
-    }
-    return true;
+    if (config->max_hold_ms == 0 || config->max_hold_ms >= config->max_ttl_ms)
+        return true;
+    return refuse(reader,
+                  "--max-hold-ms: %" PRId64 " is below --max-ttl-ms (%" PRId64
+                  "); 0: without limit",
+                  config->max_hold_ms, config->max_ttl_ms);
 }
 
 /* It was said of one change, and must not stay for the next one. */

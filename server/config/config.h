@@ -48,7 +48,7 @@ struct config {
     int64_t node_timeout_ms;
     int64_t default_ttl_ms;
     int64_t max_ttl_ms;
-    int64_t max_hold_ms;
+    int64_t max_hold_ms; /* 0: without limit */
     int64_t max_readers;
     double drift_factor;
     int64_t retry_count;

@@ -99,7 +99,7 @@ static void check_inspect(const struct engine_result *mine, struct span value)
                                    .votes_for = mine->votes_for};
     result_tell_token(&result, value);
     assert((result.number > 0) == token_is_ours(value));
-    char *body = render_inspect(&result, &len);
+    char *body = render_inspect(&result, 0, &len);
     json_t *root = load(body, len);
     check_lock(root, &result, "held");
     check_text(root, "owner", result.owner);

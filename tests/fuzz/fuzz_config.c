@@ -54,7 +54,8 @@ static void check_limits(const struct config *config)
     assert(config->nodes_count <= NODES_MAX);
     assert(config->default_ttl_ms >= TTL_MIN_MS &&
            config->default_ttl_ms <= config->max_ttl_ms &&
-           config->max_ttl_ms <= config->max_hold_ms);
+           (config->max_hold_ms == 0 ||
+            config->max_ttl_ms <= config->max_hold_ms));
     assert(config->drift_factor >= 0 && config->drift_factor <= 0.5);
     assert(strstr(config->key_prefix, RESERVED_NAME) == NULL);
     for (int i = 0; i < config->nodes_count; i++)

@@ -323,15 +323,24 @@ TEST(percent_encoded_id_is_decoded_once)
 /* A hold of one TTL at most: the first extend would pass it. */
 TEST(extend_beyond_max_hold_is_refused)
 {
+    const struct answer *a;
     struct world own;
     struct lock lock;
 
     world_start(&own, 1, "--max-ttl-ms 20000 --max-hold-ms 20000");
     lock_take(&own.servers[0], "m", 20000, &lock);
     harness_pause_ms(2); /* into the next millisecond */
-    answer_expect(lock_extend(&own.servers[0], &lock, 20000), 409,
-                  "max_hold_reached");
-    answer_expect(lock_extend(&own.servers[0], &lock, 5000), 200, NULL);
+    a = answer_expect(lock_extend(&own.servers[0], &lock, 20000), 409,
+                      "max_hold_reached");
+    ck_assert_has(answer_text(a, "detail"), "--max-hold-ms 20000 (20 s)");
+    a = answer_expect(lock_extend(&own.servers[0], &lock, 5000), 200, NULL);
+    ck_assert_int_eq(answer_int(a, "max_hold_ms"), 20000);
+    int64_t left_ms = answer_int(a, "hold_left_ms");
+    ck_assert(left_ms > 10000 && left_ms < 20000);
+    a = answer_expect(
+        HTTP(&own.servers[0], .method = "GET", .path = "/locks/m"), 200, NULL);
+    ck_assert_int_eq(answer_int(a, "max_hold_ms"), 20000);
+    ck_assert(answer_int(a, "hold_left_ms") <= left_ms);
     answer_expect(lock_release(&own.servers[0], &lock), 200, NULL);
     world_stop(&own);
 }

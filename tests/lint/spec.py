@@ -291,7 +291,7 @@ def texts():
         for run in re.findall(r'"(?:[^"\\]|\\.)*"(?:\s+"(?:[^"\\]|\\.)*")*',
                               code):
             text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', run))
-            yield re.sub(r"%(?:zu|d|s)", ".*", re.escape(text.replace('\\"', '"')))
+            yield re.sub(r"%(?:zu|d|s|g)", ".*", re.escape(text.replace('\\"', '"')))
 
 
 def details(value):

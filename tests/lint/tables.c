@@ -289,7 +289,8 @@ static const struct engine_result *slot_of(void *ctx, int n)
 static void print_answers(const struct engine *engine)
 {
     static const int64_t waited_ms = 1;
-    static const struct render_times times = {.waited_ms = &waited_ms};
+    static const struct render_times times = {.waited_ms = &waited_ms,
+                                              .max_hold_ms = 1};
     struct engine_result result = {
         .resource = span_of("a"),
         .token = span_of("a"),
@@ -327,29 +328,29 @@ static void print_answers(const struct engine *engine)
     (void)handler_begin(NULL, &probe, NULL, &alive);
     print_answer("Grant", render_grant(&result, &times, &len));
     print_answer("Release", render_release(&result, &len));
-    print_answer("Lock", render_inspect(&result, &len));
+    print_answer("Lock", render_inspect(&result, 1, &len));
     struct json page;
     render_page_begin(&page);
-    render_page_lock(&page, &result);
+    render_page_lock(&page, &result, 1);
     result.resource = span_of("a\nb");
-    render_page_lock(&page, &result);
+    render_page_lock(&page, &result, 1);
     result.resource = span_of("a" NAMES_SLOT "0");
-    render_page_lock(&page, &result);
+    render_page_lock(&page, &result, 1);
     print_answer("LockList", render_page_end(&page, "a", &len));
     result.resource = span_of("a\nb");
     print_answer("Grant of several", render_grant(&result, &times, &len));
-    static const struct render_times of_pool = {.waited_ms = &waited_ms,
-                                                .limit = 1};
+    static const struct render_times of_pool = {
+        .waited_ms = &waited_ms, .limit = 1, .max_hold_ms = 1};
     result.resource = span_of("a" NAMES_SLOT "0");
     print_answer("Grant of a permit", render_grant(&result, &of_pool, &len));
     print_answer("Pool", render_pool(&(struct render_pool){span_of("a"), 2, 1,
                                                            1, slot_of, &result},
                                      &len));
     print_answer("Release of a permit", render_release(&result, &len));
-    print_answer("Lock of a permit", render_inspect(&result, &len));
+    print_answer("Lock of a permit", render_inspect(&result, 1, &len));
     result.resource = span_of("a\nb");
     print_answer("Release of several", render_release(&result, &len));
-    print_answer("Lock of several", render_inspect(&result, &len));
+    print_answer("Lock of several", render_inspect(&result, 1, &len));
     print_answer("Readiness", render_nodes(&nodes, &len));
     nodes.status = NULL;
     print_answer("NodeList", render_nodes(&nodes, &len));

@@ -9,6 +9,7 @@
 #include "visitors.h"
 
 enum {
+    LIMIT_ERROR_MS = 10, /* by which a median of clocks may differ later */
     HASTE_US = 3000,  /* from an extend to the release that overtakes it … */
     REST_US = 300000, /* … or its repair */
     TTL_MOST_MS = 3000, /* mostly */
@@ -672,6 +673,23 @@ void client_note_had(const struct world *world, struct client *client,
     had->granted_us = world->now_us;
 }
 
+/* A server without a limit refuses no extend for it; one that has a limit tells
+ * how much of it is left, and the validity ends within it. */
+static void check_limit(struct world *world, const struct client *client,
+                        const struct engine_result *result)
+{
+    int64_t max_ms = world->servers[client->server].max_hold_ms;
+    int64_t left_ms = max_ms - result->held_ms;
+    bool is_known = max_ms > 0 && result->held_ms >= 0;
+    bool is_wrong = result->outcome == OUTCOME_MAX_HOLD
+                        ? max_ms == 0
+                        : result->outcome == OUTCOME_EXTENDED && is_known &&
+                              result->validity_ms > left_ms + LIMIT_ERROR_MS;
+    if (is_wrong)
+        ledger_violated(world, "limit", client_number(world, client),
+                        client->resources[0]);
+}
+
 static void read_answer(struct world *world, struct client *client)
 {
     struct simserver *server = &world->servers[client->server];
@@ -704,6 +722,7 @@ static void read_answer(struct world *world, struct client *client)
     client->serial++;
     client->is_unheard = false;
     world->clients->repeated += result->is_repeat;
+    check_limit(world, client, result);
     if (client->ask == ASK_ACQUIRE && client->only_repeats &&
         result->outcome == OUTCOME_GRANTED && !result->is_repeat)
         ledger_violated(world, "capacity", client_number(world, client),

@@ -274,6 +274,7 @@ void server_start(struct world *world, int number,
     struct simserver *server = &world->servers[number];
     const struct simconfig *config = servers_config(world, configuration);
     server->options = choose_options(world, number, configuration);
+    server->max_hold_ms = number % 2 == 0 ? world->faults->longest_ms : 0;
     /* the nodes of a list may be unused */
     bool is_beginning =
         plan_is_on(world, FAULT_LISTS) && server->options.has_word;
@@ -281,7 +282,7 @@ void server_start(struct world *world, int number,
         .nodes = config->nodes,
         .node_timeout_us = server->options.node_timeout_us,
         .max_ttl_ms = server->options.max_ttl_ms,
-        .max_hold_ms = world->faults->longest_ms,
+        .max_hold_ms = server->max_hold_ms,
         .readers_max = world->readers_max,
         .retry_delay_us = 200000,
         .retry_count = 3,

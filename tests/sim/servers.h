@@ -15,7 +15,6 @@ enum {
     SIM_SERVERS = 4, /* the last one only for a foreign configuration */
     SIM_FOREIGN = SIM_SERVERS - 1,
     SIM_TIMERS = 512,
-    SIM_MAX_HOLD_MS = 3000,
 };
 
 /* The configurations of servers. */
@@ -54,7 +53,8 @@ struct simserver {
     struct engine *engine; /* NULL: it is not running */
     enum configuration configuration;
     struct simoptions options;
-    bool is_trusting; /* runs with --first-start yes */
+    int64_t max_hold_ms; /* 0: without limit */
+    bool is_trusting;    /* runs with --first-start yes */
     int64_t voted_us; /* when it first saw a node that may vote, in this life */
     int64_t drains_us; /* since it got SIGTERM; 0: it did not */
     int64_t ends_us;   /* serves until then, at least */

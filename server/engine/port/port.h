@@ -49,8 +49,8 @@ struct engine_settings {
     const char *node_addresses[NODES_MAX]; /* for people; borrowed, or NULL */
     int64_t node_timeout_us;
     int64_t max_ttl_ms;
-    int64_t max_hold_ms;
-    int readers_max; /* of one lock, as far as acquires add to them */
+    int64_t max_hold_ms; /* by extending a lock; 0: without limit */
+    int readers_max;     /* of one lock, as far as acquires add to them */
     int64_t retry_delay_us;
     int retry_count; /* rounds after the first */
     int waiters_max; /* clients that wait at once, up to WAITERS_MAX */

@@ -65,12 +65,12 @@ bool attempt_is_held_too_long(const struct attempt_means *means,
                               struct span token, int64_t ttl_ms)
 {
     struct token_parts parts;
-    if (!token_parse(token, &parts))
+    int64_t max_us = means->env->settings.max_hold_ms * 1000;
+    if (max_us == 0 || !token_parse(token, &parts))
         return false;
     int64_t now_us =
         clocks_median_at(&means->nodes->clocks, environment_now(means->env));
     int64_t end_us = now_us + ttl_ms * 1000;
-    int64_t max_us = means->env->settings.max_hold_ms * 1000;
     return now_us != 0 && end_us - parts.number > max_us;
 }
 

@@ -510,6 +510,10 @@ const struct engine_result *operation_take(struct operation *it, int64_t now_us)
         result->outcome != OUTCOME_EXTENDED)
         return result;
     result->validity_ms = attempt_validity_ms(&it->attempt, now_us);
+    if (env_of(it)->settings.max_hold_ms > 0) /* else nobody asks */
+        result_tell_age(result,
+                        clocks_median_at(&it->operations->means.nodes->clocks,
+                                         environment_now(env_of(it))));
     if (result->validity_ms > 0)
         return result;
     if (result->outcome == OUTCOME_GRANTED)

@@ -105,14 +105,19 @@ void result_tell_token(struct engine_result *result, struct span token)
     result->key_hash = parts.key_hash;
 }
 
+void result_tell_age(struct engine_result *result, int64_t median_us)
+{
+    if (result->number > 0 && median_us >= result->number)
+        result->held_ms = (median_us - result->number) / 1000;
+}
+
 void result_tell_holder(struct engine_result *result, const struct round *round,
                         int64_t median_us)
 {
     int node, count = round_common_value(round, &node);
     if (count >= round->quorum) {
         result_tell_token(result, round_value(round, node));
-        if (result->number > 0 && median_us >= result->number)
-            result->held_ms = (median_us - result->number) / 1000;
+        result_tell_age(result, median_us);
     }
     result->has_holder = true;
     result->holders = round_holders(round);

@@ -52,7 +52,8 @@ struct engine_result {
     bool is_repeat;         /* granted: in place of a lock with the same key */
     bool has_holder;        /* held: number, owner, remaining are known */
     int64_t remaining_ms;   /* found, held: -1 unknown */
-    int64_t held_ms;        /* held: since its grant; -1 unknown */
+    int64_t held_ms;        /* found, held, and with a limit to holds granted,
+                               extended: since its grant; -1 unknown */
     int64_t ttl_ms;         /* granted, extended */
     int64_t validity_ms;    /* granted, extended: when taken; Redlock's TTL -
                                elapsed - drift */
@@ -78,6 +79,10 @@ void result_tell_votes(struct engine_result *result, const struct round *round);
 
 /* Number, owner and key hash of the token, if it has our form; borrowed. */
 void result_tell_token(struct engine_result *result, struct span token);
+
+/* How long a lock of this number has been held. median_us: of the nodes'
+ * clocks, as in fencing numbers; 0: unknown. */
+void result_tell_age(struct engine_result *result, int64_t median_us);
 
 /*
  * The remaining time of the values on a majority, of a shared lock that of its

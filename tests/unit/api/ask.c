@@ -31,6 +31,7 @@ void ask_begin(void)
     ask.config.default_ttl_ms = ASK_DEFAULT_TTL_MS;
     ask.config.max_ttl_ms = ASK_MAX_TTL_MS;
     ask.config.max_readers = 3;
+    ask.config.max_hold_ms = play_settings.max_hold_ms;
     ask.service.engine = play.engine;
     ask.service.config = &ask.config;
     ask.service.metrics = &play.metrics;

@@ -202,7 +202,8 @@ TEST(the_longest_hold_time_is_told)
     ask_and_vote("PUT", "/locks/order:42/extend", NULL, CALL_EXTEND,
                  VOTE_EXTENDED);
     ask_expect_failed(409, "max_hold_reached", 0);
-    expect_detail("this extension would exceed the longest time");
+    ask_expect_detail("--max-hold-ms 100000 (100 s) allows");
+    ask_expect_detail("Idempotency-Key");
 }
 
 TEST(another_holder_is_told)

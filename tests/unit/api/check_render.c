@@ -52,7 +52,7 @@ TEST(grant_is_rendered_as_documented)
         .total = 5,
     };
     const int64_t waited_ms = 1500;
-    struct render_times times = {1, 10000, &waited_ms, 0};
+    struct render_times times = {1, 10000, &waited_ms, 0, 0};
     static const char expected[] =
         "{\"id\":\"order:42\",\"resource\":\"order:42\","
         "\"mode\":\"exclusive\",\"token\":\"1795221641865000.8f1c.web-3\","
@@ -82,7 +82,7 @@ TEST(unknown_members_are_left_out)
 {
     struct engine_result result = {
         .resource = span_of("x"), .token = span_of("t"), .ttl_ms = 100};
-    struct render_times times = {0, 0, NULL, 0};
+    struct render_times times = {0, 0, NULL, 0, 0};
 
     body = render_grant(&result, &times, &body_len);
     ck_assert_ptr_nonnull(body);
@@ -98,7 +98,7 @@ TEST(several_resources_are_listed)
         free(body);
         body = i == 0   ? render_grant(&result, &times, &body_len)
                : i == 1 ? render_release(&result, &body_len)
-                        : render_inspect(&result, &body_len);
+                        : render_inspect(&result, 0, &body_len);
         static const char start[] =
             "{\"id\":\"~~YQpiL2M\",\"resources\":[\"a\",\"b/c\"],";
         ck_assert_int_eq(strncmp(body, start, sizeof start - 1), 0);
@@ -117,7 +117,7 @@ TEST(inspection_leaves_out_what_is_unknown)
                                    .asked = 3,
                                    .quorum = 2,
                                    .total = 3};
-    expect_all(render_inspect(&result, &body_len),
+    expect_all(render_inspect(&result, 0, &body_len),
                "{\"id\":\"a\",\"resource\":\"a\",\"held\":true,"
                "\"version\":\"split\",\"waiters\":7,"
                "\"nodes\":{\"held\":1,\"asked\":3,\"quorum\":2,\"total\":3}}"
@@ -125,14 +125,40 @@ TEST(inspection_leaves_out_what_is_unknown)
     result.remaining_ms = 0;
     result.number = 9;
     result.owner = span_of("me");
-    expect(render_inspect(&result, &body_len),
+    expect(render_inspect(&result, 0, &body_len),
            "\"remaining_ms\":0,\"fencing_token\":9,\"owner\":\"me\","
            "\"waiters\":7,\"nodes\"");
     /* what only looks like a token of ours may have any bytes behind it */
     result.owner = span_of("\xff");
-    expect(render_inspect(&result, &body_len),
+    expect(render_inspect(&result, 0, &body_len),
            "\"fencing_token\":9,\"waiters\"");
     ck_assert_lacks(body, "owner");
+}
+
+TEST(limit_to_holds_is_told_if_there_is_one)
+{
+    struct engine_result result = {.outcome = OUTCOME_FOUND,
+                                   .resource = span_of("a"),
+                                   .held_ms = 3000,
+                                   .remaining_ms = -1};
+    struct render_times times = {.max_hold_ms = 8000};
+    static const char both[] = "\"max_hold_ms\":8000,\"hold_left_ms\":5000";
+    for (int i = 0; i < 4; i++) {
+        bool is_grant = i % 2 == 0, is_limited = i < 2;
+        times.max_hold_ms = is_limited ? 8000 : 0;
+        free(body);
+        body = is_grant ? render_grant(&result, &times, &body_len)
+                        : render_inspect(&result, times.max_hold_ms, &body_len);
+        if (is_limited)
+            ck_assert_has(body, both);
+        else
+            ck_assert_lacks(body, "hold_");
+    }
+    result.held_ms = -1; /* as the nodes disagree */
+    expect(render_inspect(&result, 8000, &body_len),
+           "\"max_hold_ms\":8000,\"nodes\"");
+    result.held_ms = 9000; /* set lower since */
+    expect(render_inspect(&result, 8000, &body_len), "\"hold_left_ms\":0,");
 }
 
 TEST(nodes_are_rendered)

@@ -102,7 +102,7 @@ TEST(defaults_are_those_of_the_manual)
     ck_assert_int_eq(config.node_timeout_ms, 250);
     ck_assert_int_eq(config.default_ttl_ms, 30000);
     ck_assert_int_eq(config.max_ttl_ms, 60000);
-    ck_assert_int_eq(config.max_hold_ms, 3600000);
+    ck_assert_int_eq(config.max_hold_ms, 0);
     ck_assert_double_eq(config.drift_factor, 0.01);
     ck_assert_int_eq(config.retry_count, 3);
     ck_assert_int_eq(config.retry_delay_ms, 200);
@@ -183,6 +183,7 @@ static const struct {
     {"--nodes a --check-config=1", "--check-config", "no value"},
     {"--nodes a --default-ttl-ms 60001", "60001", "--max-ttl-ms (60000)"},
     {"--nodes a --max-hold-ms 59999", "59999", "--max-ttl-ms (60000)"},
+    {"--nodes a --max-hold-ms 1", "--max-hold-ms: 1", "0: without limit"},
     {"", "--nodes", "for example"},
     {"--check-config", "--nodes", "for example"},
     {"--nodes a/0,redis://a/1", "node 1", "belongs to a URL"},
@@ -303,8 +304,7 @@ static const struct {
     {"default-ttl-ms", "100", "99", "86400000", "86400001",
      "--max-ttl-ms=86400000"},
     {"max-ttl-ms", "100", "99", "86400000", "86400001", "--nodes=a"},
-    {"max-hold-ms", "100", "99", "2592000000", "2592000001",
-     "--max-ttl-ms=100"},
+    {"max-hold-ms", "0", "-1", "2592000000", "2592000001", "--nodes=a"},
     {"retry-count", "0", "-1", "100", "101", "--nodes=a"},
     {"retry-delay-ms", "0", "-1", "10000", "10001", "--nodes=a"},
     {"config-epoch", "1", "0", "1000000", "1000001", "--nodes=a"},
@@ -534,7 +534,7 @@ TEST(defaults_follow_a_lower_max_ttl)
     expect("", "--nodes a --max-ttl-ms 5000");
     ck_assert_int_eq(config.default_ttl_ms, 5000);
     expect("", "--nodes a --max-ttl-ms 7200000");
-    ck_assert_int_eq(config.max_hold_ms, 7200000);
+    ck_assert_int_eq(config.max_hold_ms, 0); /* without limit */
     /* about both, whichever was read last */
     ck_assert(!load("REDLOCKD_MAX_TTL_MS=5000", "--default-ttl-ms 6000"
                                                 " --nodes a"));
