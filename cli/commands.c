@@ -20,8 +20,9 @@ enum {
     NUMBER_SIZE = 24,
     NODE_SIZE = 640, /* name=address */
     PAGE = 1000,
-    WAIT_MS = 10000, /* of a watch; some proxies cut requests after 15 s */
-    LOOK_MS = 1000,  /* after failures, and if a watch ends early */
+    WAIT_MS = 10000,   /* of a watch; some proxies cut requests after 15 s */
+    FOREIGN_LOOKS = 5, /* or it may be a gateway that has no way for a moment */
+    LOOK_MS = 1000,    /* after failures, and if a watch ends early */
 };
 
 /* ---- printing ------------------------------------------------------------ */
@@ -141,6 +142,18 @@ static int end_call(const struct command *command, enum verdict verdict,
     return verdict_status(options, verdict);
 }
 
+/* About the command's lock or pool, or all. */
+static enum verdict ask(struct command *command, const char *method,
+                        const char *path, enum answer_kind kind,
+                        json_t **answer)
+{
+    bool has_id = kind != ANSWER_PAGE && kind != ANSWER_NODES;
+    struct question question = {.http = {.method = method, .path = path},
+                                .kind = kind,
+                                .id = has_id ? command->id : NULL};
+    return service_ask(&command->service, &question, 0, answer);
+}
+
 /* ---- commands of the holder ---------------------------------------------- */
 
 int command_acquire(struct command *command)
@@ -202,7 +215,7 @@ int command_release(struct command *command)
     (void)snprintf(path, sizeof path, "/locks/%s?force=%s", command->id, whom);
     enum verdict verdict =
         options->force != 0
-            ? service_ask(service, "DELETE", path, 0, &answer)
+            ? ask(command, "DELETE", path, ANSWER_RELEASE, &answer)
             : service_release(service, command->id, options->token,
                               clock_now_us() + TRY_US, &is_repeated, &answer);
     int status = end_call(command, verdict, answer, NULL);
@@ -221,7 +234,7 @@ int command_release(struct command *command)
 static enum verdict look_at(struct command *command, const char *resource,
                             const char *after, int64_t wait_ms, json_t **answer)
 {
-    char path[ID_MAX + 128], id[ID_MAX];
+    char path[ID_MAX + 128], id[ID_MAX + 1];
     size_t len = id_encode(id, span_of(resource));
     if (*after == '\0')
         (void)snprintf(path, sizeof path, "/locks/%.*s", (int)len, id);
@@ -229,8 +242,11 @@ static enum verdict look_at(struct command *command, const char *resource,
         (void)snprintf(path, sizeof path,
                        "/locks/%.*s?after=%.64s&wait_ms=%" PRId64, (int)len, id,
                        after, wait_ms);
+    id[len] = '\0';
+    struct question question = {
+        .http = {.method = "GET", .path = path}, .kind = ANSWER_LOCK, .id = id};
     enum verdict verdict =
-        service_ask(&command->service, "GET", path, wait_ms, answer);
+        service_ask(&command->service, &question, wait_ms, answer);
     if (!verdict_is_answer(verdict))
         verdict_complain(command->options, "%s", command->service.detail);
     bool is_free = verdict == VERDICT_DONE && !is_held(*answer);
@@ -264,8 +280,7 @@ static int show_pool(struct command *command)
     char path[ID_MAX + 32];
     (void)snprintf(path, sizeof path, "/pools/%s?limit=%" PRId64, command->id,
                    options->limit);
-    enum verdict verdict =
-        service_ask(&command->service, "GET", path, 0, &answer);
+    enum verdict verdict = ask(command, "GET", path, ANSWER_POOL, &answer);
     bool has_slots = json_array_size(json_object_get(answer, "slots")) > 0;
     int status = end_call(command, verdict, answer, print_pool);
     return verdict == VERDICT_DONE && !has_slots ? EXIT_NOT_ACQUIRED : status;
@@ -343,9 +358,8 @@ int command_list(struct command *command)
     const char *cursor = "";
     do {
         char *path = format_page(prefix, cursor);
-        verdict = path != NULL
-                      ? service_ask(&command->service, "GET", path, 0, &page)
-                      : VERDICT_STARVED;
+        verdict = path != NULL ? ask(command, "GET", path, ANSWER_PAGE, &page)
+                               : VERDICT_STARVED;
         free(path);
         if (verdict == VERDICT_DONE && !print_page(command, page, seen))
             verdict = VERDICT_STARVED;
@@ -391,8 +405,7 @@ static void print_nodes(const json_t *answer)
 int command_nodes(struct command *command)
 {
     json_t *answer = NULL;
-    enum verdict verdict =
-        service_ask(&command->service, "GET", "/nodes", 0, &answer);
+    enum verdict verdict = ask(command, "GET", "/nodes", ANSWER_NODES, &answer);
     bool has_quorum =
         http_number(answer, "voting") >= http_number(answer, "quorum");
     int status = end_call(command, verdict, answer, print_nodes);
@@ -427,6 +440,7 @@ static enum verdict watch_lock(struct command *command, const char *resource,
                                json_t *last)
 {
     enum verdict verdict = VERDICT_DONE;
+    int foreign = 0; /* looks in turn */
     while (!commands_are_cut()) {
         json_t *answer = NULL;
         int64_t began_us = clock_now_us();
@@ -435,7 +449,9 @@ static enum verdict watch_lock(struct command *command, const char *resource,
         const char *after = verdict_is_answer(verdict) ? version : "";
         verdict =
             look_at(command, resource, after, *after ? WAIT_MS : 0, &answer);
-        if (verdict == VERDICT_REFUSED || verdict == VERDICT_DENIED) {
+        foreign = verdict == VERDICT_FOREIGN ? foreign + 1 : 0;
+        if (verdict == VERDICT_REFUSED || verdict == VERDICT_DENIED ||
+            foreign >= FOREIGN_LOOKS) {
             json_decref(answer);
             break;
         }
@@ -466,7 +482,8 @@ static bool look_at_all(struct command *command, json_t *last[NAMES_MAX],
     const struct options *options = command->options;
     for (int i = 0; i < options->resources_count; i++) {
         *verdict = look_at(command, options->resources[i], "", 0, &last[i]);
-        if (*verdict == VERDICT_REFUSED || *verdict == VERDICT_DENIED)
+        if (*verdict == VERDICT_REFUSED || *verdict == VERDICT_DENIED ||
+            *verdict == VERDICT_FOREIGN)
             return false;
         if (verdict_is_answer(*verdict))
             print_change(options, options->resources[i], last[i]);

@@ -15,6 +15,7 @@
 
 enum {
     CONNECT_MS = 2000,       /* to connect, or the host is taken for dead */
+    SECRET_LEN = 8,          /* what is shorter is in many texts */
     BODY_MAX = 1 << 24,      /* of an answer */
     POLL_MAX_MS = 60000,     /* libcurl's own timeouts come earlier */
     RETRY_MAX_MS = 86400000, /* longer Retry-After is cut to this */
@@ -32,6 +33,9 @@ struct received {
     char *bytes;
     size_t len, size;
     bool has_failed; /* no memory for all of it */
+    bool is_no_http; /* what came has no status */
+    bool is_endless;
+    CURL *easy;
     char error[CURL_ERROR_SIZE];
 };
 
@@ -106,7 +110,11 @@ static size_t take_bytes(char *data, size_t size, size_t count, void *arg)
 {
     struct received *received = arg;
     size_t len = size * count;
-    if (received->len + len > BODY_MAX)
+    long status = 0;
+    curl_easy_getinfo(received->easy, CURLINFO_RESPONSE_CODE, &status);
+    received->is_no_http = status == 0;
+    received->is_endless = received->len + len > BODY_MAX;
+    if (received->is_endless)
         return 0;
     if (!bytes_reserve(&received->bytes, &received->size,
                        received->len + len)) {
@@ -115,7 +123,7 @@ static size_t take_bytes(char *data, size_t size, size_t count, void *arg)
     }
     memcpy(received->bytes + received->len, data, len);
     received->len += len;
-    return len;
+    return received->is_no_http ? 0 : len; /* more would tell nothing */
 }
 
 /* ---- the request -------------------------------------------------------- */
@@ -230,6 +238,7 @@ static bool set_request(CURL *easy, const struct http_request *request,
     if (request->body != NULL)
         SET(CURLOPT_POSTFIELDS, request->body);
     SET(CURLOPT_NOSIGNAL, 1L);
+    SET(CURLOPT_HTTP09_ALLOWED, 1L); /* to see what came: take_bytes */
     SET(CURLOPT_TIMEOUT_MS, timeout_ms);
     SET(CURLOPT_CONNECTTIMEOUT_MS,
         timeout_ms < CONNECT_MS ? timeout_ms : (long)CONNECT_MS);
@@ -281,6 +290,63 @@ static void tell_starved(struct http_answer *answer)
     (void)snprintf(answer->error, sizeof answer->error, "out of memory");
 }
 
+/* ---- what came, for people ---------------------------------------------- */
+
+static bool repeats(const struct received *received, const char *secret)
+{
+    size_t len = strlen(secret);
+    return len >= SECRET_LEN &&
+           memmem(received->bytes, received->len, secret, len);
+}
+
+/* The first line that is not empty, unless all of it repeats what we keep
+ * secret: our bearer token, the key or the token of a lock. */
+static void keep_line(const struct received *received,
+                      const struct http_request *request, char *line)
+{
+    const char *header = request->header != NULL ? request->header : "";
+    const char *value = strchr(header, ' ');
+    size_t at = 0, len = 0;
+    if (received->len == 0 || repeats(received, request->bearer) ||
+        (value != NULL && repeats(received, value + 1)))
+        return;
+    while (at < received->len && memchr(" \t\r\n", received->bytes[at], 4))
+        at++;
+    for (; at < received->len && len < HTTP_LINE_SIZE - 1; at++, len++) {
+        if (received->bytes[at] == '\n' || received->bytes[at] == '\r')
+            break;
+        line[len] = received->bytes[at] != '\0' ? received->bytes[at] : '.';
+    }
+    line[len] = '\0';
+}
+
+static void keep_came(CURL *easy, const struct received *received,
+                      const struct http_request *request,
+                      struct http_answer *answer)
+{
+    const char *type = NULL, *location = NULL;
+    (void)curl_easy_getinfo(easy, CURLINFO_CONTENT_TYPE, &type);
+    (void)curl_easy_getinfo(easy, CURLINFO_REDIRECT_URL, &location);
+    (void)snprintf(answer->type, sizeof answer->type, "%s",
+                   type != NULL ? type : "");
+    (void)snprintf(answer->location, sizeof answer->location, "%s",
+                   location != NULL ? location : "");
+    answer->len = received->len;
+    keep_line(received, request, answer->line);
+}
+
+/* OpenSSL has no code for it that libcurl would pass on. */
+static bool speaks_no_tls(CURLcode result, const char *error)
+{
+    static const char *const signs[] = {"wrong version number", "http request",
+                                        "packet length too long",
+                                        "unexpected message"};
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+        if (result == CURLE_SSL_CONNECT_ERROR && strstr(error, signs[i]))
+            return true;
+    return false;
+}
+
 static void read_answer(struct http *http, const struct received *received,
                         struct http_answer *answer)
 {
@@ -294,7 +360,16 @@ static void read_answer(struct http *http, const struct received *received,
         tell_starved(answer);
         return;
     }
+    if (received->is_no_http || received->is_endless) {
+        answer->is_no_http = received->is_no_http;
+        answer->is_endless = received->is_endless;
+        curl_easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &answer->status);
+        return;
+    }
     if (result != CURLE_OK) {
+        answer->is_no_tls = speaks_no_tls(result, received->error);
+        answer->is_closed =
+            result == CURLE_GOT_NOTHING || result == CURLE_RECV_ERROR;
         (void)snprintf(answer->error, sizeof answer->error, "%s",
                        *received->error ? received->error
                                         : curl_easy_strerror(result));
@@ -320,7 +395,7 @@ static void read_answer(struct http *http, const struct received *received,
 void http_call(struct http *http, const struct http_request *request,
                struct http_answer *answer)
 {
-    struct received received = {.bytes = NULL};
+    struct received received = {.bytes = NULL, .easy = http->easy};
     char *url = NULL;
     assert(*request->path == '/' && request->timeout_ms >= 1);
     atomic_store(&is_starved, false);
@@ -332,8 +407,10 @@ void http_call(struct http *http, const struct http_request *request,
         set_trust(http->easy, http->trust) &&
         curl_multi_add_handle(http->multi, http->easy) == CURLM_OK) {
         answer->is_stopped = !transfer(http);
-        if (!answer->is_stopped)
+        if (!answer->is_stopped) {
             read_answer(http, &received, answer);
+            keep_came(http->easy, &received, request, answer);
+        }
         /* closes the connection of a stopped request: the server notices */
         (void)curl_multi_remove_handle(http->multi, http->easy);
     } else {

@@ -10,9 +10,16 @@
 
 #include "wake.h"
 
-enum { HTTP_ERROR_SIZE = 256 };
+enum {
+    HTTP_ERROR_SIZE = 256,
+    HTTP_TYPE_SIZE = 64,
+    HTTP_LINE_SIZE = 80,
+    HTTP_LOCATION_SIZE = 240,
+};
 
 enum {
+    HTTP_OK = 200,
+    HTTP_CREATED = 201,
     HTTP_UNAUTHORIZED = 401,
     HTTP_FORBIDDEN = 403,
     HTTP_TOO_MANY = 429,
@@ -44,11 +51,22 @@ struct http_answer {
     long status;            /* 0: there is no answer */
     bool is_stopped;        /* no answer: wake said to stop */
     bool is_untrusted;      /* no answer: our certificate or theirs is wrong */
+    bool is_closed;         /* no answer: they closed the connection */
+    bool is_no_tls;         /* no answer: for https:// they speak no TLS */
+    bool is_no_http;        /* no answer: what came is no HTTP */
+    bool is_endless;        /* no answer: its body was cut, as too long */
     bool is_starved;        /* no answer: no memory; it may have been asked */
     int64_t retry_after_ms; /* of the body, or of the header; 0: none */
     json_t *body;           /* NULL: it is no JSON object */
     int64_t sent_us;        /* clock_now_us() before the request was sent */
     char error[HTTP_ERROR_SIZE]; /* why there is no answer */
+    /* What came, for people, if it is not what was expected. It is cut, may
+     * hold any characters, and is empty rather than to repeat a secret of ours.
+     */
+    size_t len; /* of the body */
+    char type[HTTP_TYPE_SIZE];
+    char line[HTTP_LINE_SIZE];         /* the first one */
+    char location[HTTP_LOCATION_SIZE]; /* a redirection: where to */
 };
 
 /*

@@ -121,6 +121,8 @@ enum { OPTION_ROWS = sizeof option_rows / sizeof *option_rows };
     "If the lock is lost, or cannot be extended, COMMAND and all it has\n"     \
     "started get SIGTERM, and SIGKILL before somebody else can get the "       \
     "lock.\n"                                                                  \
+    "If the service limits how long a lock is held (--max-hold-ms), it is\n"   \
+    "acquired anew before that, without a gap, and COMMAND goes on.\n"         \
     "With --shared, others may run at the same time, if they use it, too;\n"   \
     "nobody has the exclusive lock meanwhile.\n"                               \
     "With --again, redlockctl waits for the lock and starts COMMAND anew\n"    \
@@ -134,6 +136,7 @@ enum { OPTION_ROWS = sizeof option_rows / sizeof *option_rows };
     "  70   the lock was lost, or could not be extended\n"                     \
     "  71   the system refuses a process or memory\n"                          \
     "  75   no replica answers, or they have no quorum\n"                      \
+    "  76   what answers is no redlockd\n"                                     \
     "  77   the service does not know us or forbids it, or has no\n"           \
     "       certificate that we trust\n"                                       \
     "  126  COMMAND cannot be run; 127: it is not found\n"                     \
@@ -149,6 +152,7 @@ enum { OPTION_ROWS = sizeof option_rows / sizeof *option_rows };
 #define STATUS_HELP                                                            \
     "  64  the command line is wrong, or the service refuses the request\n"    \
     "  75  no replica answers, or they have no quorum\n"                       \
+    "  76  what answers is no redlockd\n"                                      \
     "  77  the service does not know us or forbids it, or has no\n"            \
     "      certificate that we trust\n"
 

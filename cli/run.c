@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,8 @@ enum {
     MARGIN_MIN_US = 25000,
     MARGIN_MAX_US = 1000000,
     RELEASE_US = 3000000, /* how long a release may take */
-    AGAIN_NS = 10000000,  /* until the guard is looked at again */
+    LIMIT_SIZE = 32,
+    AGAIN_NS = 10000000, /* until the guard is looked at again */
     KILL_AGAIN_NS = 2000000,
     SHORT_US = 10 * US_PER_S, /* a run in which the command lived for less */
     DELAY_MIN_MS = 1000,
@@ -65,6 +67,8 @@ struct run {
     int caught;           /* the signal that ended the wait for the lock */
     enum verdict lost;    /* why the command had to end */
     int64_t delay_ms;     /* --again: waited up to so long before it */
+    bool is_limited;      /* the service limits how long a lock is held */
+    bool is_token_open;   /* a repeat that failed may have changed it */
 };
 
 /* ---- the guard ----------------------------------------------------------- */
@@ -231,12 +235,47 @@ static bool start_guard(struct run *run, struct credentials *credentials)
 
 /* ---- while the command runs ---------------------------------------------- */
 
+/* "8 s", if the limit is known. */
+static void put_limit(const struct run *run, char text[LIMIT_SIZE])
+{
+    int64_t ms = run->lock.max_hold_ms;
+    (void)snprintf(text, LIMIT_SIZE, ms > 0 ? ", %g s" : "",
+                   (double)ms / (double)MS_PER_S);
+}
+
+/*
+ * The service extends the lock no more: begins the hold anew, which leaves no
+ * gap, and says so once.
+ */
+static enum verdict renew_hold(struct run *run, int64_t end_us)
+{
+    char limit[LIMIT_SIZE];
+    put_limit(run, limit);
+    enum verdict verdict =
+        service_renew_hold(&run->service, &run->lock, end_us);
+    run->is_token_open = verdict != VERDICT_DONE;
+    if (verdict == VERDICT_DONE && !run->is_limited)
+        verdict_complain(
+            run->options,
+            "the service limits how long a lock is held (--max-hold-ms%s): "
+            "acquired anew without a gap, with fencing token %" PRId64
+            "; the command goes on, and will whenever the limit is reached; "
+            "redlockd without this option sets no limit",
+            limit, run->lock.fencing_token);
+    run->is_limited = true;
+    return verdict;
+}
+
 static void extend(struct run *run)
 {
     struct guard_shared *shared = run->keeper.setup.shared;
     int64_t end_us = guard_term_us(&run->keeper.setup, run->lock.until_us);
     enum verdict verdict =
-        service_extend(&run->service, &run->lock, end_us, NULL);
+        run->is_token_open
+            ? VERDICT_FINAL
+            : service_extend(&run->service, &run->lock, end_us, NULL);
+    if (verdict == VERDICT_FINAL)
+        verdict = renew_hold(run, end_us);
     if (verdict == VERDICT_STOPPED)
         return;
     if (verdict == VERDICT_DONE) {
@@ -267,24 +306,61 @@ static const char *reason_of(const struct run *run, bool was_held)
         return was_held ? NULL : "the lock was lost while the command ran";
     if (run->lost == VERDICT_LOST)
         return "the lock is lost; the command was ended";
-    if (run->lost == VERDICT_DONE)
+    if (run->lost == VERDICT_DONE && !run->is_token_open)
         return "redlockctl stood still for too long; the command was ended";
     return "the lock could not be extended; the command was ended";
+}
+
+/* A repeat without an answer may have given the lock another token: then it is
+ * acquired once more. */
+static enum verdict release(struct run *run, bool *is_repeated)
+{
+    int64_t give_up_us = clock_now_us() + RELEASE_US;
+    *is_repeated = false;
+    if (run->is_token_open && run->lost != VERDICT_LOST) {
+        enum verdict verdict =
+            service_renew_hold(&run->service, &run->lock, give_up_us);
+        if (verdict == VERDICT_LOST) /* somebody may have had it meanwhile */
+            (void)service_release(&run->service, run->lock.id, run->lock.token,
+                                  give_up_us, is_repeated, NULL);
+        if (verdict != VERDICT_DONE)
+            return verdict;
+    }
+    return service_release(&run->service, run->lock.id, run->lock.token,
+                           give_up_us, is_repeated, NULL);
+}
+
+static void report_loss(const struct run *run, const char *reason,
+                        const char *why)
+{
+    char limit[LIMIT_SIZE];
+    put_limit(run, limit);
+    if (run->is_token_open)
+        verdict_complain(
+            run->options,
+            "%s: the service limits how long a lock is held "
+            "(--max-hold-ms%s), and it could not be acquired anew: %s; start "
+            "redlockd with a greater --max-hold-ms, or without",
+            reason, limit, why);
+    else if (run->lost == VERDICT_DONE)
+        verdict_complain(run->options, "%s", reason);
+    else
+        verdict_complain(run->options, "%s: %s", reason, why);
 }
 
 /* Returns the exit status. */
 static int release_and_report(struct run *run)
 {
+    char why[ANSWER_DETAIL_SIZE]; /* of the loss, not of the release */
+    memcpy(why, run->service.detail, sizeof why);
     /* only the release is left: further signals are ignored */
     run->is_running = false;
     run->caught = 0;
     run->wake.count = 0;
     bool is_repeated = false;
-    enum verdict verdict =
-        service_release(&run->service, run->lock.id, run->lock.token,
-                        clock_now_us() + RELEASE_US, &is_repeated, NULL);
+    enum verdict verdict = release(run, &is_repeated);
     if (verdict == VERDICT_UNAVAILABLE || verdict == VERDICT_DENIED ||
-        verdict == VERDICT_STARVED)
+        verdict == VERDICT_STARVED || verdict == VERDICT_FOREIGN)
         verdict_complain(run->options, "not released, it ends with its TTL: %s",
                          run->service.detail);
     /* or the lock had ended before the command did */
@@ -292,9 +368,7 @@ static int release_and_report(struct run *run)
     const char *reason = reason_of(run, was_held);
     if (reason == NULL)
         return run->keeper.code;
-    verdict_complain(run->options, "%s%s%s", reason,
-                     run->lost != VERDICT_DONE ? ": " : "",
-                     run->lost != VERDICT_DONE ? run->service.detail : "");
+    report_loss(run, reason, why);
     return EXIT_LOCK_LOST;
 }
 

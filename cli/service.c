@@ -10,6 +10,7 @@
 #include "../server/base/clock.h"
 #include "../server/base/random.h"
 #include "../server/lock/names.h"
+#include "answer.h"
 #include "complain.h"
 #include "verdict.h"
 
@@ -45,87 +46,21 @@ void service_close(struct service *service)
 
 /* ---- one call ------------------------------------------------------------ */
 
-static enum verdict verdict_of(const struct http_answer *answer)
-{
-    const char *code = http_text(answer->body, "code");
-    if (answer->is_stopped)
-        return VERDICT_STOPPED;
-    if (answer->is_starved)
-        return VERDICT_STARVED;
-    if (answer->status >= 200 && answer->status < 300 && answer->body != NULL)
-        return VERDICT_DONE;
-    /* a gateway in front may check identities, too */
-    if (answer->is_untrusted || answer->status == HTTP_UNAUTHORIZED ||
-        answer->status == HTTP_FORBIDDEN)
-        return VERDICT_DENIED;
-    /* without a code, it is not from redlockd but from something in front */
-    if (!*code || answer->status == HTTP_TOO_MANY || answer->status >= 500)
-        return VERDICT_UNAVAILABLE;
-    if (answer->status == 409 && (strcmp(code, "lock_held") == 0 ||
-                                  strcmp(code, "too_many_readers") == 0))
-        return VERDICT_HELD;
-    if (answer->status == 409)
-        return strcmp(code, "max_hold_reached") == 0 ? VERDICT_FINAL
-                                                     : VERDICT_LOST;
-    return strcmp(code, "lock_not_found") == 0 ? VERDICT_LOST : VERDICT_REFUSED;
-}
-
-/*
- * Says in one line what is wrong: the answer of this replica is no success.
- * is_shared: to a reader, whom other readers do not keep out.
- */
-static void explain(const struct http_answer *answer, const char *url,
-                    const char *advice, bool is_shared,
-                    char detail[SERVICE_DETAIL_SIZE])
-{
-    const char *told = http_text(answer->body, "detail");
-    const json_t *holder = json_object_get(answer->body, "held_by");
-    const char *owner = http_text(holder, "owner");
-    int64_t readers = http_number(holder, "readers");
-    size_t size = SERVICE_DETAIL_SIZE;
-    char replica[SHOWN_URL_SIZE];
-    shown_url(url, replica);
-    if (answer->is_starved)
-        (void)snprintf(detail, size, "%s", answer->error);
-    else if (answer->status == 0)
-        (void)snprintf(detail, size, "%s: %s", replica, answer->error);
-    else if (answer->status == HTTP_UNAUTHORIZED)
-        (void)snprintf(detail, size, "%s: not authenticated (%ld)%s%s; %s",
-                       replica, answer->status, *told ? ": " : "", told,
-                       advice);
-    else if (answer->status == HTTP_FORBIDDEN)
-        (void)snprintf(detail, size, "%s: not allowed (%ld)%s%s", replica,
-                       answer->status, *told ? ": " : "", told);
-    else if (readers > 0)
-        (void)snprintf(detail, size, "%" PRId64 " reader%s the lock%s", readers,
-                       readers == 1 ? " holds" : "s hold",
-                       is_shared ? ", and others wait for it" : "");
-    else if (holder != NULL)
-        (void)snprintf(detail, size, "somebody else %s%s%sholds the lock",
-                       *owner ? "(" : "", owner, *owner ? ") " : "");
-    else if (*told)
-        (void)snprintf(detail, size, "%s", told);
-    else
-        (void)snprintf(detail, size,
-                       "%s answered with status %ld, as no redlockd does",
-                       replica, answer->status);
-}
-
 static bool may_others_help(enum verdict verdict)
 {
     return verdict == VERDICT_UNAVAILABLE || verdict == VERDICT_DENIED ||
-           verdict == VERDICT_STARVED;
+           verdict == VERDICT_STARVED || verdict == VERDICT_FOREIGN;
 }
 
 /*
  * Asks the current replica; after a 401 again, if the file has a new token. If
  * it cannot help, the next one is current.
  */
-static enum verdict ask_one(struct service *service,
-                            struct http_request *request,
+static enum verdict ask_one(struct service *service, struct question *question,
                             struct http_answer *answer)
 {
     const struct options *options = service->options;
+    struct http_request *request = &question->http;
     request->base = options->urls[service->current];
     request->bearer = service->credentials->bearer;
     request->timeout_ms = at_least(request->timeout_ms, 1);
@@ -135,10 +70,11 @@ static enum verdict ask_one(struct service *service,
         http_answer_free(answer);
         http_call(service->http, request, answer);
     }
-    enum verdict verdict = verdict_of(answer);
+    enum verdict verdict = answer_verdict(answer, question);
     if (verdict != VERDICT_DONE)
-        explain(answer, request->base, credentials_advice(service->credentials),
-                options->is_shared, service->detail);
+        answer_explain(answer, question,
+                       credentials_advice(service->credentials),
+                       options->is_shared, service->detail);
     if (may_others_help(verdict))
         service->current = (service->current + 1) % options->urls_count;
     return verdict;
@@ -161,16 +97,36 @@ static int64_t backoff_ms(int rounds, const struct http_answer *answer)
 /* Counts the failures of a call over all replicas. */
 struct attempts {
     int failed;
-    int denied;         /* the last ones, without another failure between */
+    int hopeless;       /* the last ones, without another failure between:
+                           denied, or from something else */
+    bool may_pass;      /* one of those */
     bool may_have_done; /* the call: an answer was lost, or unclear */
     bool is_holders;    /* by the holder: short pauses, no message */
     int64_t give_up_us;
     int64_t tell_us; /* when people are told; 0: nothing failed, or told */
+    int64_t hope_us; /* until then, what may pass is no end */
 };
+
+/* How many replicas in turn are of no use, for good or for a while. */
+static void note_hopes(struct attempts *attempts,
+                       const struct http_answer *answer, enum verdict verdict)
+{
+    bool is_foreign = verdict == VERDICT_FOREIGN;
+    if (verdict != VERDICT_DENIED && !is_foreign) {
+        attempts->hopeless = 0;
+        return;
+    }
+    if (attempts->hopeless++ == 0) {
+        attempts->may_pass = false;
+        attempts->hope_us = clock_now_us() + TELL_US;
+    }
+    attempts->may_pass |= is_foreign && answer_may_pass(answer);
+}
 
 /*
  * When a replica could not help: pauses when each has failed as often as the
- * others. False: the time is up, all have denied it, or wake said to stop.
+ * others. False: the time is up, all have denied it or are no redlockd, or wake
+ * said to stop.
  */
 static bool may_try_again(const struct service *service,
                           struct attempts *attempts,
@@ -179,15 +135,16 @@ static bool may_try_again(const struct service *service,
 {
     if (attempts->failed++ == 0 && !attempts->is_holders)
         attempts->tell_us = clock_now_us() + TELL_US;
-    attempts->denied = *verdict == VERDICT_DENIED ? attempts->denied + 1 : 0;
-    if (*verdict != VERDICT_DENIED && answer->status != HTTP_TOO_MANY)
+    note_hopes(attempts, answer, *verdict);
+    if (attempts->hopeless == 0 && answer->status != HTTP_TOO_MANY)
         attempts->may_have_done = true;
     if (attempts->failed % service->options->urls_count != 0)
         return true;
-    if (attempts->denied >= service->options->urls_count &&
-        !service->outlasts_denials)
-        return false;
     int64_t now_us = clock_now_us();
+    if (attempts->hopeless >= service->options->urls_count &&
+        !service->outlasts_denials &&
+        (!attempts->may_pass || now_us >= attempts->hope_us))
+        return false;
     int64_t left_us = attempts->give_up_us - now_us;
     if (left_us <= 0)
         return false;
@@ -274,37 +231,26 @@ static bool read_slots(struct lock *lock, const json_t *body)
     return true;
 }
 
-/* In milliseconds, as a redlockd may answer it: up to 24 days. */
-static bool is_duration(int64_t ms)
-{
-    return ms >= 0 && ms <= INT32_MAX;
-}
-
-/* False: it lacks what an answer of redlockd has. */
+/* The answer is a grant. False: it is too long for redlockctl. */
 static bool read_lock(struct service *service, struct lock *lock,
                       const struct http_answer *answer)
 {
     const json_t *body = answer->body;
     const char *id = http_text(body, "id"), *token = http_text(body, "token");
-    int64_t validity_ms = http_number(body, "validity_ms");
     int64_t elapsed_ms = http_number(body, "elapsed_ms");
-    int64_t renew_ms = http_number(body, "renew_after_ms");
     (void)snprintf(service->detail, sizeof service->detail,
                    "the answer tells of no lock");
-    if (!*id || !*token || strlen(id) >= sizeof lock->id ||
-        strlen(token) >= sizeof lock->token || validity_ms <= 0)
-        return false;
-    /* else what is computed of them may be before any time, or overflow */
-    if (!is_duration(validity_ms) || !is_duration(elapsed_ms) ||
-        !is_duration(renew_ms))
+    if (strlen(id) >= sizeof lock->id || strlen(token) >= sizeof lock->token)
         return false;
     service->detail[0] = '\0';
     memcpy(lock->id, id, strlen(id) + 1);
     memcpy(lock->token, token, strlen(token) + 1);
     lock->fencing_token = http_number(body, "fencing_token");
+    lock->max_hold_ms = http_number(body, "max_hold_ms");
     int64_t granted_us = answer->sent_us + elapsed_ms * US_PER_MS;
-    lock->until_us = granted_us + validity_ms * US_PER_MS;
-    lock->renew_us = granted_us + renew_ms * US_PER_MS;
+    lock->until_us = granted_us + http_number(body, "validity_ms") * US_PER_MS;
+    lock->renew_us =
+        granted_us + http_number(body, "renew_after_ms") * US_PER_MS;
     return true;
 }
 
@@ -313,12 +259,13 @@ static enum verdict acquire_once(struct service *service, int64_t ttl_ms,
                                  struct http_answer *answer)
 {
     char *wish = format_wish(service->options, ttl_ms, wait_ms);
-    struct http_request request = {
-        .method = "POST",
-        .path = "/locks",
-        .header = service->key_header,
-        .timeout_ms = wait_ms + timeout_ms,
-        .body = wish,
+    struct question question = {
+        .http = {.method = "POST",
+                 .path = "/locks",
+                 .header = service->key_header,
+                 .timeout_ms = wait_ms + timeout_ms,
+                 .body = wish},
+        .kind = ANSWER_GRANT,
     };
     bool is_starved = jsonload_has_failed();
     if (is_starved || wish == NULL) {
@@ -330,7 +277,7 @@ static enum verdict acquire_once(struct service *service, int64_t ttl_ms,
         free(wish);
         return is_starved ? VERDICT_STARVED : VERDICT_REFUSED;
     }
-    enum verdict verdict = ask_one(service, &request, answer);
+    enum verdict verdict = ask_one(service, &question, answer);
     free(wish);
     return verdict;
 }
@@ -397,7 +344,7 @@ enum verdict service_acquire(struct service *service, struct lock *lock,
             verdict = VERDICT_UNAVAILABLE;
         service->may_be_granted |= may_have_got(verdict, &answer);
         if (verdict == VERDICT_HELD) {
-            attempts.failed = attempts.denied = 0;
+            attempts.failed = attempts.hopeless = 0;
             is_again =
                 may_wait_on(service, attempts.give_up_us, &answer, &verdict);
         } else if (may_others_help(verdict)) {
@@ -411,11 +358,12 @@ enum verdict service_acquire(struct service *service, struct lock *lock,
 /* ---- extend and release -------------------------------------------------- */
 
 /* A call by the holder, to one replica after the other. */
-static enum verdict ask_all(struct service *service,
-                            struct http_request *request, int64_t give_up_us,
-                            int64_t timeout_ms, struct attempts *attempts,
+static enum verdict ask_all(struct service *service, struct question *question,
+                            int64_t give_up_us, int64_t timeout_ms,
+                            struct attempts *attempts,
                             struct http_answer *answer)
 {
+    struct http_request *request = &question->http;
     *attempts = (struct attempts){.is_holders = true, .give_up_us = give_up_us};
     for (;;) {
         /* leaves time for the other replicas, and for a second try */
@@ -424,7 +372,7 @@ static enum verdict ask_all(struct service *service,
         if (give_up_us != 0)
             request->timeout_ms =
                 at_most(timeout_ms, at_least(left_ms / 4, 100));
-        enum verdict verdict = ask_one(service, request, answer);
+        enum verdict verdict = ask_one(service, question, answer);
         if (!may_others_help(verdict) ||
             !may_try_again(service, attempts, answer, &verdict))
             return verdict;
@@ -436,8 +384,10 @@ enum verdict service_extend(struct service *service, struct lock *lock,
                             int64_t give_up_us, json_t **body)
 {
     char path[ID_MAX + 32], header[TOKEN_MAX + 32], wish[64];
-    struct http_request request = {
-        .method = "PUT", .path = path, .header = header, .body = wish};
+    struct question question = {
+        .http = {.method = "PUT", .path = path, .header = header, .body = wish},
+        .kind = ANSWER_GRANT,
+        .id = lock->id};
     struct attempts attempts;
     struct http_answer answer;
     (void)snprintf(path, sizeof path, "/locks/%s/extend", lock->id);
@@ -446,7 +396,7 @@ enum verdict service_extend(struct service *service, struct lock *lock,
                    service->options->ttl_ms,
                    service->options->is_shared ? ",\"mode\":\"shared\"" : "");
     enum verdict verdict =
-        ask_all(service, &request, give_up_us, EXTEND_MS, &attempts, &answer);
+        ask_all(service, &question, give_up_us, EXTEND_MS, &attempts, &answer);
     if (verdict == VERDICT_DONE && !read_lock(service, lock, &answer))
         verdict = VERDICT_UNAVAILABLE;
     give_body(&answer, body);
@@ -458,29 +408,93 @@ enum verdict service_release(struct service *service, const char *id,
                              bool *is_repeated, json_t **body)
 {
     char path[ID_MAX + 32], header[TOKEN_MAX + 32];
-    struct http_request request = {
-        .method = "DELETE", .path = path, .header = header};
+    struct question question = {
+        .http = {.method = "DELETE", .path = path, .header = header},
+        .kind = ANSWER_RELEASE,
+        .id = id};
     struct attempts attempts;
     struct http_answer answer;
     (void)snprintf(path, sizeof path, "/locks/%s", id);
     (void)snprintf(header, sizeof header, "X-Lock-Token: %s", token);
     enum verdict verdict =
-        ask_all(service, &request, give_up_us, EXTEND_MS, &attempts, &answer);
+        ask_all(service, &question, give_up_us, EXTEND_MS, &attempts, &answer);
     *is_repeated = attempts.may_have_done;
     give_body(&answer, body);
     return verdict;
 }
 
-enum verdict service_ask(struct service *service, const char *method,
-                         const char *path, int64_t wait_ms, json_t **body)
+enum verdict service_ask(struct service *service, struct question *question,
+                         int64_t wait_ms, json_t **body)
 {
-    struct http_request request = {.method = method, .path = path};
     struct attempts attempts;
     struct http_answer answer;
     enum verdict verdict =
-        ask_all(service, &request, 0, ANSWER_MS + wait_ms, &attempts, &answer);
+        ask_all(service, question, 0, ANSWER_MS + wait_ms, &attempts, &answer);
     give_body(&answer, body);
     return verdict;
+}
+
+/* ---- a hold that begins anew ----------------------------------------------
+ */
+
+/* What the answer to a repeat means for the holder. */
+static enum verdict judge_repeat(struct service *service,
+                                 const struct lock *lock,
+                                 const struct http_answer *answer,
+                                 struct lock *fresh)
+{
+    const char *why = NULL;
+    if (!read_lock(service, fresh, answer))
+        return VERDICT_FOREIGN;
+    if (strcmp(fresh->id, lock->id) != 0)
+        why = "its slots were free meanwhile";
+    else if (answer->status != HTTP_OK)
+        why = "it was free meanwhile";
+    else if (clock_now_us() >= lock->until_us)
+        why = "its validity ended meanwhile";
+    if (why == NULL)
+        return VERDICT_DONE;
+    (void)snprintf(service->detail, sizeof service->detail, "%s", why);
+    return VERDICT_LOST;
+}
+
+/* Whether the lock of a 409 is none that this redlockctl may have got. */
+static bool is_of_other(const struct http_answer *answer,
+                        const struct lock *lock,
+                        const struct attempts *attempts)
+{
+    const json_t *holder = json_object_get(answer->body, "held_by");
+    int64_t number = http_number(holder, "fencing_token");
+    return number != 0 && number != lock->fencing_token &&
+           http_number(holder, "readers") == 0 && !attempts->may_have_done;
+}
+
+enum verdict service_renew_hold(struct service *service, struct lock *lock,
+                                int64_t give_up_us)
+{
+    struct attempts attempts = {.is_holders = true, .give_up_us = give_up_us};
+    for (;;) {
+        struct lock fresh = *lock;
+        struct http_answer answer;
+        int64_t left_ms = (give_up_us - clock_now_us()) / US_PER_MS;
+        int64_t timeout_ms = at_most(EXTEND_MS, at_least(left_ms / 4, 100));
+        enum verdict verdict = acquire_once(service, service->options->ttl_ms,
+                                            0, timeout_ms, &answer);
+        if (verdict == VERDICT_DONE) {
+            verdict = judge_repeat(service, lock, &answer, &fresh);
+            if (verdict != VERDICT_FOREIGN)
+                *lock = fresh; /* also to release it */
+        } else if (verdict == VERDICT_HELD) {
+            verdict = is_of_other(&answer, lock, &attempts)
+                          ? VERDICT_LOST
+                          : VERDICT_UNAVAILABLE; /* or clocks differ */
+        }
+        bool is_again = may_others_help(verdict) &&
+                        may_try_again(service, &attempts, &answer, &verdict);
+        http_answer_free(&answer);
+        if (!is_again)
+            return verdict;
+    }
 }
 
 /* ---- an acquire that is given up ----------------------------------------- */

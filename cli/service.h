@@ -8,13 +8,13 @@
 #include "../api/message/id.h"
 #include "../server/base/types.h"
 #include "../server/lock/lock.h"
+#include "answer.h"
 #include "credentials.h"
 #include "http.h"
 #include "options.h"
 #include "verdict.h"
 
 enum {
-    SERVICE_DETAIL_SIZE = 512,
     SERVICE_KEY_BYTES = 16, /* at random */
 };
 
@@ -25,9 +25,9 @@ struct service {
     const struct options *options; /* the replicas, and what to acquire */
     const struct wake *wake;
     struct credentials *credentials;
-    bool outlasts_denials;            /* a denial may pass: it is asked again */
-    int current;                      /* the replica to ask first */
-    char detail[SERVICE_DETAIL_SIZE]; /* of the last answer, for people */
+    bool outlasts_denials;           /* a denial may pass: it is asked again */
+    int current;                     /* the replica to ask first */
+    char detail[ANSWER_DETAIL_SIZE]; /* of the last answer, for people */
     /* of the last acquire */
     char key_header[sizeof SERVICE_KEY_NAME + (size_t)2 * SERVICE_KEY_BYTES];
     bool may_be_granted; /* by a request whose answer does not tell */
@@ -37,8 +37,9 @@ struct lock {
     char id[ID_MAX + 1];
     char token[TOKEN_MAX + 1];
     int64_t fencing_token;
-    int64_t until_us; /* of clock_now_us(): ours until then */
-    int64_t renew_us; /* a good moment to extend */
+    int64_t until_us;    /* of clock_now_us(): ours until then */
+    int64_t renew_us;    /* a good moment to extend */
+    int64_t max_hold_ms; /* by extending it; 0: without limit, or not told */
     char slots[NAMES_MAX * sizeof "999"]; /* with a limit; parted by spaces */
 };
 
@@ -76,6 +77,18 @@ enum verdict service_extend(struct service *service, struct lock *lock,
                             int64_t give_up_us, json_t **body);
 
 /*
+ * After VERDICT_FINAL of an extend: acquires lock, which must be that of the
+ * last acquire, once more with its key. Nobody has it in between if that comes
+ * before its validity ends, in place of the earlier grant: VERDICT_DONE, and
+ * lock has its new token. VERDICT_LOST: somebody may have had it, and lock is
+ * the new grant, if there is one. Otherwise the old validity stands, but the
+ * lock may have another token, which nobody knows. Asks until give_up_us, but
+ * once at least.
+ */
+enum verdict service_renew_hold(struct service *service, struct lock *lock,
+                                int64_t give_up_us);
+
+/*
  * Asks until give_up_us, but each replica at least once. is_repeated: an
  * earlier answer was lost, so that VERDICT_LOST may mean success.
  */
@@ -84,10 +97,10 @@ enum verdict service_release(struct service *service, const char *id,
                              bool *is_repeated, json_t **body);
 
 /*
- * Any other call, at least once at each replica. wait_ms: how much later the
- * answer may come, as the replica waits.
+ * Any other call, of which method, path, kind and id are given, once at each
+ * replica. wait_ms: how much later the answer may come, as the replica waits.
  */
-enum verdict service_ask(struct service *service, const char *method,
-                         const char *path, int64_t wait_ms, json_t **body);
+enum verdict service_ask(struct service *service, struct question *question,
+                         int64_t wait_ms, json_t **body);
 
 #endif

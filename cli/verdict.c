@@ -37,6 +37,8 @@ int verdict_status(const struct options *options, enum verdict verdict)
         return EXIT_USAGE_ERROR;
     case VERDICT_DENIED:
         return EXIT_DENIED;
+    case VERDICT_FOREIGN:
+        return EXIT_FOREIGN;
     case VERDICT_UNAVAILABLE:
         return EXIT_NO_QUORUM;
     case VERDICT_STARVED:
@@ -50,7 +52,8 @@ int verdict_end_acquire(const struct options *options, enum verdict verdict,
                         const char *detail)
 {
     bool has_waited = options->wait_ms > 0 && verdict != VERDICT_REFUSED &&
-                      verdict != VERDICT_DENIED && verdict != VERDICT_STOPPED;
+                      verdict != VERDICT_DENIED && verdict != VERDICT_FOREIGN &&
+                      verdict != VERDICT_STOPPED;
     double waited_s = (double)options->wait_ms / (double)MS_PER_S;
     if (has_waited)
         verdict_complain(options, "%s; gave up after %g s", detail, waited_s);

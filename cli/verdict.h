@@ -16,6 +16,7 @@ enum verdict {
     VERDICT_FINAL,   /* 409 max_hold_reached: the validity stands */
     VERDICT_REFUSED, /* another 4xx: it would not help to try again */
     VERDICT_DENIED,  /* 401 or 403 at each replica, or a wrong certificate */
+    VERDICT_FOREIGN, /* what answers is no redlockd */
     VERDICT_UNAVAILABLE, /* no replica answered, or they have no quorum */
     VERDICT_STARVED,     /* no memory: the same, but for the exit status */
     VERDICT_STOPPED,     /* by wake */

@@ -35,7 +35,8 @@ class GateHandler(PassOn):
 
     def refuse(self, status: int, code: str, detail: str) -> None:
         self.body()
-        text = json.dumps({"status": status, "code": code, "detail": detail})
+        text = json.dumps({"type": f"urn:redlockd:problem:{code}",
+                           "status": status, "code": code, "detail": detail})
         if self.server.is_terse:
             text = "<h1>no</h1>"  # as of a gateway that is not redlockd
         self.answer(status, text, {"Retry-After": "1"} if status == 429 else {})

@@ -18,7 +18,7 @@ from gate import Certificates, Gate
 from world import WAIT_S, World, children, wait_until
 
 TOKEN, NEXT = "first+token/of~2026==", "second.token"
-DENIED, USAGE, NO_ANSWER = 77, 64, 75
+DENIED, USAGE, NO_ANSWER, FOREIGN = 77, 64, 75, 76
 TTL = ("-t", "3")
 SLEEP = ("sh", "-c", ": >begun; sleep 60")
 
@@ -222,7 +222,7 @@ def hung_handshake_costs_no_lock(desk: Desk) -> None:
 
 def tls_and_plain_do_not_mix(desk: Desk) -> None:
     plain = f"127.0.0.1:{desk.target}"
-    desk.gives(NO_ANSWER, f"https://{plain}: ", "show", "--url",
+    desk.gives(FOREIGN, f"https://{plain} does not speak TLS", "show", "--url",
                f"https://{plain}", *desk.ca, "x")
     with desk.gate() as gate:
         url = gate.url.replace("https", "http")
@@ -265,8 +265,8 @@ def token_that_is_missing_or_wrong(desk: Desk) -> None:
                        *words[1:], REDLOCKD_TOKEN="1.2")
             assert time.monotonic() - began < 5, words
         gate.is_terse = True
-        desk.gives(DENIED, "not authenticated (401); give an access token",
-                   *run)
+        desk.gives(DENIED, "not authenticated (401): ", *run)
+        desk.gives(DENIED, "; give an access token", *run)
 
 
 def what_is_forbidden(desk: Desk) -> None:
@@ -413,11 +413,12 @@ def passes(test: Callable[[Any], None], subject: Any) -> bool:
 
 def play(tests: list[Callable[[Any], None]],
          prepare: Callable[[World], Any] = Desk,
+         options: tuple[str, ...] = (),
          kind: type[World] = World) -> int:
     """Runs the tests that the command line names, or all; each gets what is made
-    of the world."""
+    of the world. options: of its servers."""
     wanted = sys.argv[1:] or [test.__name__ for test in tests]
-    with kind() as world:
+    with kind(*options) as world:
         subject = prepare(world)
         results = [passes(test, subject) for test in tests
                    if test.__name__ in wanted]

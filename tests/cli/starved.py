@@ -30,6 +30,7 @@ LOCK = {"id": RESOURCE, "resource": RESOURCE, "token": TOKEN, "owner": LONG,
         "elapsed_ms": 1, "remaining_ms": 1999, "renew_after_ms": 700}
 ANSWERS: dict[str, Any] = {
     "GET /locks": {"locks": [LOCK, {**LOCK, "id": LONG, "resource": LONG}]},
+    f"DELETE /locks/{RESOURCE}": {"id": RESOURCE, "released": True},
     "GET /nodes": {"voting": 3, "total": 3, "quorum": 2, "nodes": [
         {"node": f"redis{n}:6379", "state": "voting", "rtt_us": 100,
          "detail": "the node may vote"} for n in range(3)]}}

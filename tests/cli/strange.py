@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """redlockctl and answers that a redlockd seldom gives, or never.
 
-Durations that none tells count as no answer: redlockctl does not run the
-command, and no signal ends it. Of three pages of locks, the second one has a
+Durations that none tells are those of another service: redlockctl does not run
+the command, and no signal ends it. Of three pages of locks, the second one has a
 lock again that the first one had, as happens when it changes hands between two
 requests; the prefix must come whole.
 
@@ -25,7 +25,7 @@ WRONG = [{"elapsed_ms": -9_000_000_000_000_000}, {"elapsed_ms": -1},
          {"elapsed_ms": 2**63 - 1}, {"validity_ms": 2**63 - 1},
          {"validity_ms": -1}, {"renew_after_ms": -2**63},
          {"renew_after_ms": 2**40}]
-TRY_AGAIN = 75  # sysexits.h: EX_TEMPFAIL
+FOREIGN = 76  # sysexits.h: EX_PROTOCOL
 PAGES: dict[str, tuple[list[str], str | None]] = {
     "": (["x&1", "x&2"], "a b"), "a b": (["x&2", "x&3"], "c&d"),
     "c&d": (["x&4"], None)}
@@ -37,8 +37,9 @@ def page_of(request: Handler, _: bytes) -> Any:
     if path != "/locks" or fields.get("prefix") != "x&":
         return {"code": "wrong"}
     names, cursor = PAGES[fields.get("cursor", "")]
-    return {"next_cursor": cursor, "locks": [
-        {"id": name, "resource": name, "remaining_ms": 5000,
+    more = {"next_cursor": cursor} if cursor else {}
+    return {**more, "locks": [
+        {"id": name, "resource": name, "held": True, "remaining_ms": 5000,
          "fencing_token": 7, "owner": "me", "waiters": 0} for name in names]}
 
 
@@ -56,7 +57,7 @@ def is_run_well(change: dict[str, int]) -> bool:
                        "--", "echo", "ran")
     if not change:
         return status == 0 and "ran" in said
-    return status == TRY_AGAIN and "no lock" in said
+    return status == FOREIGN and "as no redlockd does" in said
 
 
 def are_pages_followed() -> bool:

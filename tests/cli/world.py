@@ -84,7 +84,8 @@ class Proxy(Service):
 class World:
     """Use it with `with`. Everything it starts ends with this process."""
 
-    def __init__(self) -> None:
+    def __init__(self, *options: str) -> None:
+        self.options = options  # of the servers
         self.folder = Path(tempfile.mkdtemp(prefix="redlockctl."))
         self.redlockd = os.environ.get("REDLOCKD", "build/release/redlockd")
         self.redlockctl = os.environ.get("REDLOCKCTL",
@@ -131,7 +132,7 @@ class World:
                          f"127.0.0.1:{self.server_ports[i]}", "--nodes",
                          ",".join(f"127.0.0.1:{p}" for p in self.node_ports),
                          "--max-ttl-ms", str(MAX_TTL_MS), "--drain-ms", "0",
-                         "--first-start", "yes", stdout=log, stderr=log)
+                         "--first-start", "yes", *self.options, stdout=log, stderr=log)
 
     def kill_server(self, i: int) -> None:
         end(self.servers[i])

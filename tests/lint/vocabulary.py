@@ -370,7 +370,7 @@ def test(given: Given) -> None:
              '"many_readers"'),
             ("api/clients/go/answer.go", '"too_many_readers"',
              '"many_readers"'),
-            ("cli/service.c", '"too_many_readers"', '"many_readers"'),
+            ("cli/answer.c", '"too_many_readers"', '"many_readers"'),
             ("api/page/locks.js", "next_cursor", "last_cursor"),
             ("api/page/nodes.js", "clock_stepped", "clock_jumped")):
         elsewhere(path, old, new, new.strip('"'))

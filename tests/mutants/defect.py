@@ -16,7 +16,7 @@ class Defect:
     name: str
     suite: str  # sim: the simulator finds it; nemesis: real processes do;
                 # differ: so does the comparison of scripts and simulated nodes
-                # unit: a unit test does
+                # unit: a unit test does; ctl: one of redlockctl
     falls: str  # the invariant that it breaks; differ: "batch"; unit: the test
     edits: list[Edit] = field(default_factory=list)
     faults: str = "all"  # the kinds that reveal it

@@ -3,13 +3,13 @@
 
   run.py [--seconds 180] [--only TEXT] [--tls] [--check]
 
-Each defect of access.py, batches.py, defects.py, earlier.py, permits.py,
+Each defect of access.py, batches.py, ctl.py, defects.py, earlier.py, permits.py,
 readers.py and visits.py is built in a copy of its own; the copy's simulator
 runs seed after seed, or the nemesis runs against its server, until the
 invariant falls that the defect is known to break. The same seed must then hold
 without the defect. Where no invariant falls, differ sees that a script does
 something else than the simulator's node. What few seeds could show is left to a
-unit test. Of a rule that the code has twice over, the model is searched
+unit test, or to a test of redlockctl. Of a rule that the code has twice over, the model is searched
 instead, with the rule and without it.
 
 TEXT is a part of a defect's name, or the name of a suite. --tls lets the
@@ -29,6 +29,7 @@ from collections.abc import Iterable
 
 from access import ACCESS
 from batches import BATCHES
+from ctl import CTL
 from defects import DEFECTS, Defect, Edit
 from earlier import EARLIER
 from permits import PERMITS
@@ -178,6 +179,28 @@ class Unit:
         return ", Failures: 0, Errors: 0" in self.sound.check(defect.tests, 120)
 
 
+class Ctl:
+    """One test of redlockctl, with sound servers."""
+
+    def __init__(self, sound: Mutant) -> None:
+        self.sound = sound
+
+    def find(self, defect: Defect, seconds: float) -> tuple[str, int]:
+        mutant = Mutant(defect.name, defect.edits)
+        said = self._play(mutant, defect, seconds)
+        return (defect.falls, 0) if f"FAIL  {defect.falls}: " in said else ("", 0)
+
+    def holds(self, defect: Defect, _seed: int) -> bool:
+        return "1 passed, 0 failed" in self._play(self.sound, defect, 120)
+
+    def _play(self, mutant: Mutant, defect: Defect, seconds: float) -> str:
+        mutant.build(["build/release/redlockctl"])
+        return output(
+            [str(ROOT / f"tests/cli/{defect.tests}.py"), defect.falls], seconds,
+            {"REDLOCKD": str(self.sound.root / "build/release/redlockd"),
+             "REDLOCKCTL": str(mutant.root / "build/release/redlockctl")})
+
+
 class Model:
     """All states; nothing is left to chance."""
 
@@ -212,7 +235,7 @@ def main() -> None:
     parser.add_argument("--tls", action="store_true")
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    every = (ACCESS + BATCHES + DEFECTS + EARLIER + PERMITS + READERS +
+    every = (ACCESS + BATCHES + CTL + DEFECTS + EARLIER + PERMITS + READERS +
              VISITS)
     for defect in every:
         edited(defect.name, defect.edits)
@@ -223,6 +246,7 @@ def main() -> None:
     sound = Mutant("none")
     suites = {"sim": Seeds(sound, "sim"), "differ": Seeds(sound, "differ"),
               "nemesis": Nemesis(sound, options.tls), "unit": Unit(sound),
+              "ctl": Ctl(sound),
               "model": Model()}
     failed = 0
     print(f"{'defect':52}{'suite':9}{'invariant':13}{'seed':>5}{'s':>6}")

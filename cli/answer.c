@@ -1,0 +1,280 @@
+#include "answer.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "complain.h"
+
+#define PROBLEM_TYPE "urn:redlockd:problem:"
+
+enum { CAME_SIZE = 400 };
+
+/* ---- is it ours? --------------------------------------------------------- */
+
+bool answer_is_duration(int64_t ms)
+{
+    return ms >= 0 && ms <= INT32_MAX;
+}
+
+static bool has_text(const json_t *body, const char *name)
+{
+    return *http_text(body, name) != '\0';
+}
+
+static bool has_integer(const json_t *body, const char *name, int64_t least)
+{
+    const json_t *value = json_object_get(body, name);
+    return json_is_integer(value) && json_integer_value(value) >= least;
+}
+
+static bool has_list(const json_t *body, const char *name)
+{
+    return json_is_array(json_object_get(body, name));
+}
+
+static bool has_duration(const json_t *body, const char *name)
+{
+    return has_integer(body, name, 0) &&
+           answer_is_duration(http_number(body, name));
+}
+
+/* It is sent back in a header, as it came. */
+static bool is_token(const char *text)
+{
+    if (*text == '\0')
+        return false;
+    for (; *text != '\0'; text++)
+        if (*text < '!' || *text > '~')
+            return false;
+    return true;
+}
+
+static bool is_grant(const json_t *body)
+{
+    return is_token(http_text(body, "token")) &&
+           has_integer(body, "fencing_token", 1) &&
+           has_integer(body, "validity_ms", 1) &&
+           has_duration(body, "validity_ms") &&
+           has_duration(body, "elapsed_ms") &&
+           has_duration(body, "renew_after_ms");
+}
+
+static bool is_page(const json_t *body)
+{
+    const json_t *locks = json_object_get(body, "locks");
+    const json_t *cursor = json_object_get(body, "next_cursor");
+    if (!json_is_array(locks) || (cursor != NULL && !json_is_string(cursor)))
+        return false;
+    for (size_t i = 0; i < json_array_size(locks); i++) {
+        const json_t *lock = json_array_get(locks, i);
+        if (!has_text(lock, "id") ||
+            !json_is_true(json_object_get(lock, "held")))
+            return false;
+    }
+    return true;
+}
+
+static bool is_about(const json_t *body, const char *id)
+{
+    const char *told = http_text(body, "id");
+    return id == NULL ? is_token(told) : strcmp(told, id) == 0;
+}
+
+/* Whether it has what an answer of a redlockd has. */
+static bool is_success(const json_t *body, const struct question *question)
+{
+    switch (question->kind) {
+    case ANSWER_GRANT:
+        return is_about(body, question->id) && is_grant(body);
+    case ANSWER_RELEASE:
+        return is_about(body, question->id) &&
+               json_is_true(json_object_get(body, "released"));
+    case ANSWER_LOCK:
+        return is_about(body, question->id) && has_text(body, "version") &&
+               json_is_boolean(json_object_get(body, "held"));
+    case ANSWER_POOL:
+        return is_about(body, question->id) && has_integer(body, "limit", 1) &&
+               has_list(body, "slots") && has_list(body, "free");
+    case ANSWER_PAGE:
+        return is_page(body);
+    case ANSWER_NODES:
+        break;
+    }
+    return has_integer(body, "voting", 0) && has_integer(body, "quorum", 1) &&
+           has_integer(body, "total", 1) && has_list(body, "nodes");
+}
+
+static bool is_problem(const json_t *body)
+{
+    const char *code = http_text(body, "code"), *type = http_text(body, "type");
+    return *code != '\0' &&
+           strncmp(type, PROBLEM_TYPE, sizeof PROBLEM_TYPE - 1) == 0 &&
+           strcmp(type + sizeof PROBLEM_TYPE - 1, code) == 0;
+}
+
+static bool is_good(long status)
+{
+    return status >= 200 && status < 300;
+}
+
+/* ---- what it means ------------------------------------------------------- */
+
+/* Of something else. */
+static enum verdict verdict_of_other(long status)
+{
+    bool is_busy = status == HTTP_TOO_MANY || status == 408 || status == 425;
+    bool is_broken = status >= 500 && status != 501 && status != 505;
+    return is_busy || is_broken ? VERDICT_UNAVAILABLE : VERDICT_FOREIGN;
+}
+
+static enum verdict verdict_of_problem(long status, const char *code)
+{
+    if (status == HTTP_TOO_MANY || status >= 500)
+        return VERDICT_UNAVAILABLE;
+    if (strcmp(code, "lock_held") == 0 || strcmp(code, "too_many_readers") == 0)
+        return VERDICT_HELD;
+    if (strcmp(code, "max_hold_reached") == 0)
+        return VERDICT_FINAL;
+    if (strcmp(code, "not_owner") == 0 || strcmp(code, "lock_not_found") == 0)
+        return VERDICT_LOST;
+    return VERDICT_REFUSED;
+}
+
+enum verdict answer_verdict(const struct http_answer *answer,
+                            const struct question *question)
+{
+    if (answer->is_stopped)
+        return VERDICT_STOPPED;
+    if (answer->is_starved)
+        return VERDICT_STARVED;
+    if (answer->is_no_http || answer->is_no_tls || answer->is_endless)
+        return VERDICT_FOREIGN;
+    /* a gateway in front may check identities, too */
+    if (answer->is_untrusted || answer->status == HTTP_UNAUTHORIZED ||
+        answer->status == HTTP_FORBIDDEN)
+        return VERDICT_DENIED;
+    if (answer->status == 0)
+        return VERDICT_UNAVAILABLE;
+    if (is_good(answer->status))
+        return is_success(answer->body, question) ? VERDICT_DONE
+                                                  : VERDICT_FOREIGN;
+    return is_problem(answer->body)
+               ? verdict_of_problem(answer->status,
+                                    http_text(answer->body, "code"))
+               : verdict_of_other(answer->status);
+}
+
+bool answer_may_pass(const struct http_answer *answer)
+{
+    return answer->status >= 400;
+}
+
+/* ---- what people are told ------------------------------------------------ */
+
+/* What something else answered: status, type, where to, the first line. */
+static void tell_came(const struct http_answer *answer, char came[CAME_SIZE])
+{
+    char where[SHOWN_URL_SIZE] = "";
+    if (*answer->location)
+        shown_url(answer->location, where);
+    where[strcspn(where, "?#")] = '\0'; /* may hold secrets */
+    int len = answer->is_no_http
+                  ? snprintf(came, CAME_SIZE, "without HTTP")
+                  : snprintf(came, CAME_SIZE, "with status %ld%s%s%s%s%s",
+                             answer->status, *where ? " to " : "", where,
+                             *answer->type ? ", " : "", answer->type,
+                             answer->is_endless ? ", endless" : "");
+    if (*answer->line)
+        (void)snprintf(came + len, CAME_SIZE - (size_t)len, ": \"%s\"",
+                       answer->line);
+    else if (!answer->is_no_http && answer->len == 0)
+        (void)snprintf(came + len, CAME_SIZE - (size_t)len, ", empty");
+}
+
+static void explain_other(const struct http_answer *answer, const char *replica,
+                          char detail[ANSWER_DETAIL_SIZE])
+{
+    char came[CAME_SIZE];
+    const char *advice = "";
+    bool is_foreign = answer->is_no_http || answer->is_endless ||
+                      is_good(answer->status) ||
+                      verdict_of_other(answer->status) == VERDICT_FOREIGN;
+    if (answer->is_no_http && answer->line[0] == 0x15) /* an alert */
+        advice = "; it speaks TLS: write https://";
+    else if (is_foreign)
+        advice = "; is the URL that of a redlockd?";
+    tell_came(answer, came);
+    (void)snprintf(detail, ANSWER_DETAIL_SIZE,
+                   "%s answered %s, as no redlockd does%s", replica, came,
+                   advice);
+}
+
+static void explain_denial(const struct http_answer *answer,
+                           const char *replica, const char *advice,
+                           char detail[ANSWER_DETAIL_SIZE])
+{
+    char came[CAME_SIZE];
+    const char *told = http_text(answer->body, "detail");
+    bool is_unknown = answer->status == HTTP_UNAUTHORIZED;
+    if (!*told) {
+        tell_came(answer, came);
+        told = came;
+    }
+    (void)snprintf(detail, ANSWER_DETAIL_SIZE, "%s: %s (%ld)%s%s%s%s", replica,
+                   is_unknown ? "not authenticated" : "not allowed",
+                   answer->status, told == came ? ": answered " : ": ", told,
+                   is_unknown ? "; " : "", is_unknown ? advice : "");
+}
+
+static void explain_held(const json_t *holder, bool is_shared,
+                         char detail[ANSWER_DETAIL_SIZE])
+{
+    const char *owner = http_text(holder, "owner");
+    int64_t readers = http_number(holder, "readers");
+    if (readers > 0)
+        (void)snprintf(detail, ANSWER_DETAIL_SIZE,
+                       "%" PRId64 " reader%s the lock%s", readers,
+                       readers == 1 ? " holds" : "s hold",
+                       is_shared ? ", and others wait for it" : "");
+    else
+        (void)snprintf(detail, ANSWER_DETAIL_SIZE,
+                       "somebody else %s%s%sholds the lock", *owner ? "(" : "",
+                       owner, *owner ? ") " : "");
+}
+
+void answer_explain(const struct http_answer *answer,
+                    const struct question *question, const char *advice,
+                    bool is_shared, char detail[ANSWER_DETAIL_SIZE])
+{
+    const char *told = http_text(answer->body, "detail");
+    const json_t *holder = json_object_get(answer->body, "held_by");
+    char replica[SHOWN_URL_SIZE];
+    shown_url(question->http.base, replica);
+    if (answer->is_starved)
+        (void)snprintf(detail, ANSWER_DETAIL_SIZE, "%s", answer->error);
+    else if (answer->is_no_tls)
+        (void)snprintf(detail, ANSWER_DETAIL_SIZE,
+                       "%s does not speak TLS (%s); is it http://, or another "
+                       "port?",
+                       replica, answer->error);
+    else if (answer->is_no_http || answer->is_endless)
+        explain_other(answer, replica, detail);
+    else if (answer->status == 0)
+        (void)snprintf(detail, ANSWER_DETAIL_SIZE, "%s: %s%s", replica,
+                       answer->error,
+                       answer->is_closed
+                           ? "; is it the right port, and http:// or https://?"
+                           : "");
+    else if (answer->status == HTTP_UNAUTHORIZED ||
+             answer->status == HTTP_FORBIDDEN)
+        explain_denial(answer, replica, advice, detail);
+    else if (!is_problem(answer->body))
+        explain_other(answer, replica, detail);
+    else if (holder != NULL)
+        explain_held(holder, is_shared, detail);
+    else
+        (void)snprintf(detail, ANSWER_DETAIL_SIZE, "%s%s%s",
+                       *told ? "" : replica, *told ? "" : ": ",
+                       *told ? told : http_text(answer->body, "code"));
+}

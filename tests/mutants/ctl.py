@@ -1,0 +1,72 @@
+"""Defects of redlockctl: where the servers limit a hold, and where what answers
+is no redlockd. See run.py."""
+from defect import Defect, Edit
+
+FOREIGN_ANSWER = "no_answer_of_another_is_taken"
+FREE_MEANWHILE = "a_lock_that_was_free_meanwhile_is_lost"
+
+CTL = [
+    Defect("any success counts", "ctl", FOREIGN_ANSWER, [Edit(
+        "cli/answer.c",
+        "        return is_success(answer->body, question) ? VERDICT_DONE\n",
+        "        return is_success(answer->body, question) || answer->body != NULL"
+        " ? VERDICT_DONE\n")], tests="foreign"),
+    Defect("any problem counts", "ctl", FOREIGN_ANSWER, [Edit(
+        "cli/answer.c",
+        "           strcmp(type + sizeof PROBLEM_TYPE - 1, code) == 0;\n",
+        "           strcmp(type + sizeof PROBLEM_TYPE - 1, code) == 0 || *code;\n"),
+        Edit(
+        "cli/answer.c",
+        "           strncmp(type, PROBLEM_TYPE, sizeof PROBLEM_TYPE - 1) == 0 &&\n",
+        "           (strncmp(type, PROBLEM_TYPE, sizeof PROBLEM_TYPE - 1) == 0 ||\n"
+        "            *code) &&\n")], tests="foreign"),
+    Defect("answer about another lock", "ctl", FOREIGN_ANSWER, [Edit(
+        "cli/answer.c",
+        "    return id == NULL ? is_token(told) : strcmp(told, id) == 0;\n",
+        "    return id == NULL ? is_token(told) : *told != '\\0';\n")],
+           tests="foreign"),
+    Defect("token of any characters", "ctl", FOREIGN_ANSWER, [Edit(
+        "cli/answer.c", "        if (*text < '!' || *text > '~')\n",
+        "        if (*text < 0)\n")], tests="foreign"),
+    Defect("secrets repeated", "ctl", FOREIGN_ANSWER, [Edit(
+        "cli/http.c", "    return len >= SECRET_LEN &&\n",
+        "    return len > 1000 &&\n")], tests="foreign"),
+    Defect("wait for another service", "ctl", "a_waiting_run_ends", [Edit(
+        "cli/service.c",
+        "    if (verdict != VERDICT_DENIED && !is_foreign) {\n",
+        "    if (verdict != VERDICT_DENIED) {\n")], tests="foreign"),
+    Defect("no wait for a gateway", "ctl", "a_waiting_run_ends", [Edit(
+        "cli/answer.c", "    return answer->status >= 400;\n",
+        "    return answer->status >= 600;\n")], tests="foreign"),
+    Defect("other replicas not asked", "ctl", "another_replica_is_asked", [Edit(
+        "cli/service.c",
+        "           verdict == VERDICT_STARVED || verdict == VERDICT_FOREIGN;\n",
+        "           verdict == VERDICT_STARVED;\n")], tests="foreign"),
+    Defect("end of the hold is the end", "ctl", "a_repeat_that_fails_is_made_again",
+           [Edit("cli/run.c", "    if (verdict == VERDICT_FINAL)\n",
+                 "    if (verdict == VERDICT_FINAL && run->is_token_open)\n")],
+           tests="limits"),
+    Defect("grant of a free lock goes on", "ctl", FREE_MEANWHILE, [Edit(
+        "cli/service.c", "    else if (answer->status != HTTP_OK)\n",
+        "    else if (answer->status == 0)\n")], tests="limits"),
+    Defect("other slots go on", "ctl", FREE_MEANWHILE, [Edit(
+        "cli/service.c", "    if (strcmp(fresh->id, lock->id) != 0)\n",
+        "    if (*fresh->id == 0)\n")], tests="limits"),
+    Defect("lock of another waited for", "ctl", FREE_MEANWHILE, [Edit(
+        "cli/service.c", "    return number != 0 && number != lock->fencing_token &&\n",
+        "    return number < 0 &&\n")], tests="limits"),
+    Defect("old token released", "ctl",
+           "an_unknown_token_is_asked_for_before_the_release", [Edit(
+        "cli/run.c", "    if (run->is_token_open && run->lost != VERDICT_LOST) {\n",
+        "    if (run->is_token_open && run->lost == VERDICT_LOST) {\n")],
+           tests="limits"),
+    Defect("extends without limit refused", "sim", "limit", [Edit(
+        "server/engine/rounds/attempt.c",
+        "    if (max_us == 0 || !token_parse(token, &parts))\n",
+        "    if (!token_parse(token, &parts))\n")]),
+    Defect("hold lasts beyond its limit", "sim", "limit", [Edit(
+        "server/engine/rounds/attempt.c",
+        "    return now_us != 0 && end_us - parts.number > max_us;\n",
+        "    return now_us != 0 && now_us - parts.number > max_us &&\n"
+        "           end_us != 0;\n")]),
+]
