@@ -258,16 +258,14 @@ void answer_explain(const struct http_answer *answer,
                        "%s does not speak TLS (%s); is it http://, or another "
                        "port?",
                        replica, answer->error);
-    else if (answer->is_no_http || answer->is_endless)
-        explain_other(answer, replica, detail);
-    else if (answer->status == 0)
+    else if (answer->status == 0 && !answer->is_no_http)
         (void)snprintf(detail, ANSWER_DETAIL_SIZE, "%s: %s%s", replica,
                        answer->error,
                        answer->is_closed
                            ? "; is it the right port, and http:// or https://?"
                            : "");
-    else if (answer->status == HTTP_UNAUTHORIZED ||
-             answer->status == HTTP_FORBIDDEN)
+    else if (!answer->is_endless && (answer->status == HTTP_UNAUTHORIZED ||
+                                     answer->status == HTTP_FORBIDDEN))
         explain_denial(answer, replica, advice, detail);
     else if (!is_problem(answer->body))
         explain_other(answer, replica, detail);

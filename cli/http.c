@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <assert.h>
+#include <ctype.h>
 #include <curl/curl.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -310,12 +311,16 @@ static void keep_line(const struct received *received,
     if (received->len == 0 || repeats(received, request->bearer) ||
         (value != NULL && repeats(received, value + 1)))
         return;
-    while (at < received->len && memchr(" \t\r\n", received->bytes[at], 4))
+    while (at < received->len && isspace((unsigned char)received->bytes[at]))
         at++;
-    for (; at < received->len && len < HTTP_LINE_SIZE - 1; at++, len++) {
-        if (received->bytes[at] == '\n' || received->bytes[at] == '\r')
+    for (; at < received->len && len < HTTP_LINE_SIZE - 1; at++) {
+        char byte = received->bytes[at];
+        if (byte == '\n' || byte == '\r')
             break;
-        line[len] = received->bytes[at] != '\0' ? received->bytes[at] : '.';
+        line[len] = '.'; /* instead of a NUL */
+        if (byte != '\0')
+            line[len] = byte;
+        len++;
     }
     line[len] = '\0';
 }

@@ -235,12 +235,14 @@ static bool start_guard(struct run *run, struct credentials *credentials)
 
 /* ---- while the command runs ---------------------------------------------- */
 
-/* "8 s", if the limit is known. */
+/* ", 8 s", if the limit is known. */
 static void put_limit(const struct run *run, char text[LIMIT_SIZE])
 {
     int64_t ms = run->lock.max_hold_ms;
-    (void)snprintf(text, LIMIT_SIZE, ms > 0 ? ", %g s" : "",
-                   (double)ms / (double)MS_PER_S);
+    text[0] = '\0';
+    if (ms > 0)
+        (void)snprintf(text, LIMIT_SIZE, ", %g s",
+                       (double)ms / (double)MS_PER_S);
 }
 
 /*

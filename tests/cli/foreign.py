@@ -117,8 +117,10 @@ ROWS: dict[str, Row] = {
     "no nodes": Row(http(200, {"voting": 3, "quorum": 2}), FOREIGN, "200"),
     "colours": Row(http(200, "\x1b[31mred\x1b[0m"), FOREIGN, "\\u001B[31mred"),
     "long": Row(http(200, "y" * 5000), FOREIGN, '"' + "y" * 79 + '"'),
-    "echo": Row(lambda asked: http(200, b"you sent: " +
-                                   asked.replace(b"\r\n", b" ")), FOREIGN, "200"),
+    "echo": Row(lambda asked: http(200, asked.partition(b"Bearer ")[2]),
+                FOREIGN, "200"),
+    "echo of a token": Row(lambda asked: http(
+        200, asked.partition(b"X-Lock-Token: ")[2]), FOREIGN, "200"),
 }
 
 

@@ -124,10 +124,11 @@ test("a downgrade that finds the lock lost aborts its signal", async () => {
 
 test("what servers refuse leaves the lock as it is", async () => {
   const server = await fake();
-  server.on("PUT", problem(409, "max_hold_reached"));
+  server.on("PUT", problem(409, "max_hold_reached", { detail: "the detail" }));
   const lock = await acquire("a", { urls: server.url });
   const error = await rejection(lock.downgrade(), RequestRefused);
   assert.deepEqual([error.code, lock.shared], ["max_hold_reached", false]);
+  assert.match(error.message, /409 the detail/); // names option and remedy
   lock.check();
   await lock.release();
   const [one, two] = [await fake({ renew_after_ms: 1500 }), await fake()];

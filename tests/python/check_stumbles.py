@@ -166,6 +166,15 @@ class WithoutABlock(Case):
         self.assertEqual((ttls[0], ttls[2]), (5000, 60000))
         self.assertTrue(33_000 < ttls[1] <= 34_000, ttls)
 
+    async def test_an_extend_that_is_refused_tells_the_detail(self):
+        fake = self.fake().on("PUT", problem(409, "max_hold_reached",
+                                             detail="--max-hold-ms 8000"))
+        with Lock("a", urls=fake.url) as lock:
+            with self.assertRaisesRegex(RequestRefused,
+                                        "409 --max-hold-ms 8000") as caught:
+                lock.extend(5, replace_ttl=True)
+            self.assertEqual(caught.exception.code, "max_hold_reached")
+
     async def test_a_forgotten_lock_is_not_kept_for_ever(self):
         fake = self.fake(renew_after_ms=300)
         logging.getLogger("redlockd").setLevel(logging.WARNING)

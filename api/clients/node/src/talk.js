@@ -10,7 +10,7 @@ const { debuglog } = require("node:util");
 
 const { readGrant, UNSENT } = require("./answer.js");
 const { now } = require("./clock.js");
-const { LockHeld, LockLost, RequestRefused } = require("./errors.js");
+const { LockHeld, LockLost } = require("./errors.js");
 const { Acquire, Extend, Release } = require("./operation.js");
 const { OVERDUE_MS } = require("./queue.js");
 const {
@@ -180,9 +180,7 @@ function* renew(replicas, hold, timeoutMs) {
 function* downgrade(replicas, hold, timeoutMs) {
   if (hold.grant.isShared) return;
   hold.wantsShared = true;
-  if (yield* extend(replicas, hold, timeoutMs, true)) return;
-  throw new RequestRefused(`${hold.name}: it cannot be extended any more`, 409,
-    "max_hold_reached");
+  yield* extend(replicas, hold, timeoutMs, true);
 }
 
 /**
@@ -212,6 +210,7 @@ function* extend(replicas, hold, timeoutMs, isAskedFor = false) {
       throw new LockLost(`${hold.name}: the lock ended (${answer})`);
     if (answer?.code === "max_hold_reached") {
       warn(`${hold.name}: no longer extended (${answer})`);
+      if (isAskedFor) throw refusal(hold.name, answer);
       return false;
     }
     if (isAskedFor && answer?.isFinal) {

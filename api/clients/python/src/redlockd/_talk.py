@@ -657,10 +657,7 @@ def extend(
     replicas: Replicas, hold: Hold, ttl_ms: int, timeout_s: float
 ) -> Talk[None]:
     """Because somebody asks for it; renewals then have this TTL, too."""
-    if not (yield from _extend(replicas, hold, timeout_s, ttl_ms)):
-        raise RequestRefused(
-            f"{hold.name}: it cannot be extended any more", 409, MAX_HOLD
-        )
+    yield from _extend(replicas, hold, timeout_s, ttl_ms)
 
 
 def _extend(
@@ -670,7 +667,7 @@ def _extend(
     ttl_ms: int | None = None,
 ) -> Talk[bool]:
     """False: the lock cannot be extended, and ends with its validity. ttl_ms:
-    not a renewal, but asked for; servers may refuse that."""
+    not a renewal, but asked for; servers may refuse that, which raises."""
     failures = refusals = 0
     while True:
         left_s = hold.remaining_s
@@ -704,6 +701,8 @@ def _extend(
             raise LockLost(f"{hold.name}: the lock ended ({answer})")
         if answer.code == MAX_HOLD:
             log.warning("%s: no longer extended (%s)", hold.name, answer)
+            if ttl_ms:
+                raise refusal(hold.name, answer)
             return False
         if ttl_ms and answer.is_final:
             refusals += 1
