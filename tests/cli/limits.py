@@ -217,14 +217,17 @@ def a_repeat_that_fails_is_made_again(_: World) -> None:
         assert script.of("DELETE")[0][1] != "token-1", script.calls
 
 
-def an_unknown_token_is_asked_for_before_the_release(_: World) -> None:
+def an_unknown_token_is_asked_for_before_the_release(world: World) -> None:
     """The command ends while a repeat is under way."""
+    mark = world.folder / "ended"
+
     def slow(count: int) -> Answer:
-        if count == 2:
-            time.sleep(1.5)
+        if not mark.exists():
+            wait_until(mark.exists, "the command's end", WAIT_S)
+            time.sleep(0.7)
         return 200, grant(count)
     script = Script(slow)
-    play_script(script, 0, 6, "sleep 0.8")
+    play_script(script, 0, 9, f"sleep 0.8; touch {mark}")
     token = f"token-{len(script.of('POST'))}"
     assert [call[1] for call in script.of("DELETE")] == [token], script.calls
 
