@@ -107,7 +107,7 @@ static const struct answer letters[LETTERS] = {
 };
 
 enum {
-    LOOK_FIELDS = 11,
+    LOOK_FIELDS = 12,
     LOOK_TEXTS = 5, /* the word included; numbers follow, then the witnesses */
     HELD_FIELDS = 3,
     HELD_OF_SEVERAL_FIELDS = 4,
@@ -330,7 +330,8 @@ decode_look(int64_t node_now_us, const struct script_field *fields, int count)
                  .beat = fields[7].integer,
                  .rest_us = fields[8].integer,
                  .number = fields[9].integer,
-                 .witnesses = fields[10].string},
+                 .is_full = fields[10].integer == 1,
+                 .witnesses = fields[11].string},
     };
 }
 

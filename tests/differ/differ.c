@@ -41,6 +41,7 @@ static bool is_same_look(const struct call_look *a, const struct call_look *b)
            is_same_text(a->mark, b->mark) && a->max_ttl_ms == b->max_ttl_ms &&
            a->is_durable == b->is_durable && a->beat == b->beat &&
            a->rest_us == b->rest_us && a->number == b->number &&
+           a->is_full == b->is_full &&
            is_same_text(a->witnesses, b->witnesses) &&
            is_same_text(a->taken, b->taken) &&
            is_same_text(a->passed, b->passed);
@@ -68,7 +69,7 @@ static void print_reply(const char *whose, const struct call_reply *reply)
         "listeners %lld holders %lld value %.*s slots %.*s left %lld tokens "
         "%.*s "
         "look %d admit %.*s mark %.*s max_ttl %lld durable %d beat %lld "
-        "rest %lld number %lld witnesses %.*s\n",
+        "rest %lld number %lld full %d witnesses %.*s\n",
         whose, ballot_name(call_ballot(reply)), (long long)reply->node_now_us,
         (long long)reply->beat, reply->was_free, (long long)reply->pttl_ms,
         (long long)reply->highest, (long long)reply->listeners,
@@ -78,7 +79,7 @@ static void print_reply(const char *whose, const struct call_reply *reply)
         (int)look->admit.len, look->admit.ptr, (int)look->mark.len,
         look->mark.ptr, (long long)look->max_ttl_ms, look->is_durable,
         (long long)look->beat, (long long)look->rest_us,
-        (long long)look->number, (int)look->witnesses.len, look->witnesses.ptr);
+        (long long)look->number, look->is_full, (int)look->witnesses.len, look->witnesses.ptr);
 }
 
 static int64_t real_now_ms(void)
@@ -222,6 +223,29 @@ static void simulate(struct run *run, int count,
         replies[i].reply.beat = batch.beat;
 }
 
+/* What the node's clock showed; near it, if all answers are errors, which do not
+ * tell. */
+static int64_t clock_of(const struct run *run, int count,
+                        const struct simreply replies[CALLS_MAX])
+{
+    for (int i = 0; i < count; i++)
+        if (replies[i].reply.node_now_us != 0)
+            return replies[i].reply.node_now_us;
+    return run->clock_us;
+}
+
+/* Runs it on the real node, which may be full meanwhile. */
+static void run_real(struct run *run, const struct call calls[CALLS_MAX],
+                     int count, struct simreply replies[CALLS_MAX])
+{
+    bool is_full = hands_pick(run, 5) == 0;
+    if (is_full)
+        hands_fill(run, true);
+    real_run(run->real, calls, count, replies);
+    if (is_full)
+        real_command(run->real, "CONFIG SET maxmemory 0");
+}
+
 static bool run_batch(struct run *run)
 {
     struct call calls[CALLS_MAX];
@@ -231,14 +255,16 @@ static bool run_batch(struct run *run)
     wait_for_ends(run);
     calls_make(run, count, calls, copies);
     int64_t began_ms = real_now_ms();
-    real_run(run->real, calls, count, real);
+    run_real(run, calls, count, real);
     if (real_now_ms() - began_ms > DOUBT_MS) {
+        run->process.is_full = false;
         run->undecided++; /* it was stopped in between, who knows where */
         real_hear(run->real, run->heard);
         hands_forget(run);
         return true;
     }
-    simulate(run, count, copies, real[0].reply.node_now_us, sim);
+    simulate(run, count, copies, clock_of(run, count, real), sim);
+    run->process.is_full = false;
     for (int i = 0; i < count; i++) {
         run->calls[calls[i].kind]++;
         if (calls[i].kind < CALL_ACQUIRE)

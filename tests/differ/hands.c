@@ -152,6 +152,12 @@ static void change_replid(struct run *run)
     read_process(run);
 }
 
+void hands_fill(struct run *run, bool is_full)
+{
+    real_command(run->real, "CONFIG SET maxmemory %d", is_full);
+    run->process.is_full = is_full;
+}
+
 /* Evicts all locks, but not the state. */
 static void evict(struct run *run)
 {

@@ -59,6 +59,9 @@ const char *hands_replid(struct run *run);
 /* Both nodes are as new. */
 void hands_begin(struct run *run);
 
+/* Both nodes are above maxmemory, or have memory again. */
+void hands_fill(struct run *run, bool is_full);
+
 /* Both nodes are empty; something else happens to both. */
 void hands_forget(struct run *run);
 void hands_interfere(struct run *run);

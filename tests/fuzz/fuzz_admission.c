@@ -17,7 +17,7 @@
 
 enum {
     EVENTS_MAX = 300,
-    LOOK_FIELDS = 11,
+    LOOK_FIELDS = 12,
     LOOK_TEXTS = 5,
     MAX_TTL_MS = 60000,
     TIMEOUT_US = 250000,

@@ -115,6 +115,7 @@ struct call_look {
     int64_t beat; /* rises with promises and with looks that find it admitted */
     int64_t rest_us;       /* until all that it has promised has ended */
     int64_t number;        /* it has accepted none above this one */
+    bool is_full;          /* it is above maxmemory, and sets no new lock */
     struct span witnesses; /* the digits of what it knows of those in the call,
                               in the same order */
     struct span taken;  /* the admission from which the node was taken, or would

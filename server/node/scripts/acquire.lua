@@ -43,15 +43,23 @@ if kind == 'a' or kind == 'g' or kind == 'h' then
             highest = math.max(tonumber(found[1] or 0),
                 bar and bar >= 0 and bar or 2^53) -- unknown: above all numbers
         end
-        local is_high, refused = highest < number, nil
-        local is_set = is_high and not is_taken and redis.call('SET', ARGV[a],
-            ARGV[b], 'NX', 'PX', ARGV[b + 1])
+        local is_high, refused, oom = highest < number, nil, nil
+        local is_set = is_high and not is_taken and (is_short and {err = OOM} or
+            redis.pcall('SET', ARGV[a], ARGV[b], 'NX', 'PX', ARGV[b + 1]))
+        if is_set and is_set.err then
+            if not is_oom(is_set) then
+                return is_set
+            end
+            is_set, oom = false, is_set
+        end
         if not is_set then
             local pttl = redis.call('PTTL', ARGV[a])
             refused = pttl ~= -2 and held(ARGV[a], pttl)
             local is_text = refused and refused[1] == 'HELD' and
                 refused[3] ~= ''
-            if is_high and refused and not is_text then
+            if oom and (not refused or not is_text and readers(ARGV[a]) == 0) then
+                return oom -- what keeps it out says more, if there is something
+            elseif is_high and refused and not is_text and not oom then
                 is_set = may_take(ARGV[a]) and redis.call('SET', ARGV[a],
                     ARGV[b], 'NX', 'PX', ARGV[b + 1])
                 refused = not is_set and

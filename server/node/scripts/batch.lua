@@ -12,6 +12,13 @@
 local answers, count, has_details = {}, 0, false
 local at, a = 1, arguments_at -- the next letter, its first argument
 
+-- A row writes first what needs memory. Otherwise a new lock would be set above
+-- maxmemory if something else comes before it, and a look would not see that.
+if not string.find(kinds, '^[ar][ar][ar]+$') and
+    string.find(kinds, '[^a].*[aghpkAGHP]') then
+    is_memory_short()
+end
+
 while at <= #kinds do
     local _, last = string.find(kinds, '^[ahr][ahr][ahr]+', at)
     local calls = not last and string.find(kinds, '^[hr];[hr]', at) and

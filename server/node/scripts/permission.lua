@@ -155,7 +155,7 @@ if string.find('kmnv', kind, 1, true) then
     --       nonce  10 digits and ":"; then "first", of a first start; "": mark
     --              nothing
     --
-    -- word admit mark taken passed max_ttl durable beat rest number witnesses
+    -- word admit mark taken passed max_ttl durable beat rest number short witnesses
     --
     --   ADMITTED    it is admitted; its beat was raised
     --   SUPERSEDED  admit or mark has a higher epoch
@@ -184,10 +184,12 @@ if string.find('kmnv', kind, 1, true) then
     --
     -- rest    until what the node has promised ends at the latest, us
     -- number  a higher one is above all that it has accepted
+    -- short   1: the node is above maxmemory
     -- taken   of a node that is not marked by the caller: what it would be
     -- passed  of one with an admission of the caller's: what is dead; of others
     --         it stands behind the marks, and has a lower epoch than taken
     local function look()
+        is_memory_short() -- nothing is written yet
         local fields = redis.call('HMGET', state, 'admit', 'mark', 'max_ttl',
             'durable', 'beat', 'evicted', 'until', 'top', 'bar', 'taken',
             'passed', 'dead')
@@ -270,7 +272,8 @@ if string.find('kmnv', kind, 1, true) then
                 string.sub(told, 1, 192), string.sub(passed, 1, 192),
                 max_ttl_ms, number_of(durable), kept,
                 math.max(number_of(fields[7]) - now, 0),
-                math.max(number_of(fields[8]), number_of(fields[9])), heard
+                math.max(number_of(fields[8]), number_of(fields[9])),
+                is_short and 1 or 0, heard
             }
         end
 

@@ -24,6 +24,39 @@ end
 -- batches that promised something; 0: this is none of them.
 local beat = 0
 
+-- Above maxmemory the node refuses commands that may need memory (OOM), unless
+-- the script has written before, by a command that needs none and whatever that
+-- changed: Redis does not stop a script half way. So
+--
+--   what is about locks that are there, and the state itself, goes on: it takes
+--   no more room than before, but for a few texts. If it is refused, nothing of
+--   this script is written yet, and it runs again: run_safely.
+--   what sets a new lock is refused, whatever the batch has written before it.
+local OOM = "OOM command not allowed when used memory > 'maxmemory'."
+
+-- Whether this is the error, raised or returned.
+local function is_oom(reply)
+    local text = type(reply) == 'table' and reply.err or reply
+    return type(text) == 'string' and string.sub(text, 1, 4) == 'OOM '
+end
+
+-- Whether the node is above maxmemory. It shows only before anything is written:
+-- so it is asked before what needs no memory, if a new lock may follow; and this
+-- command writes nothing.
+local is_short -- nil: not known; a new lock may be tried
+local function is_memory_short()
+    if is_short == nil then
+        is_short = is_oom(redis.pcall('ZADD', string.sub(state, 1,
+            -#'state' - 1) .. 'tombstone:', 'XX', '0', ''))
+    end
+    return is_short
+end
+
+-- From here on, the script is not refused for want of memory.
+local function go_on_without_memory()
+    redis.call('HDEL', state, '')
+end
+
 -- Records that the node promises something. Its beat rises once a batch: an
 -- older memory that is put back afterwards has a lower one. Its promises have
 -- ended at until, by the node's clock, which is rounded up to 0.1 s: so few of
@@ -105,6 +138,12 @@ end
 -- it has left its wish.
 local function may_take(lock)
     local holders = readers(lock)
+    if holders and is_memory_short() then
+        if holders == 0 then
+            error(OOM, 0)
+        end
+        return false
+    end
     if holders == 0 then
         return redis.pcall('DEL', lock) == 1
     end

@@ -98,6 +98,9 @@ local function run_as_one(calls)
         end
     end
 
+    if added[1] and is_short then
+        return nil -- those who leave do
+    end
     local refused = added[1] and redis.pcall('ZADD', lock, unpack(added))
     if type(refused) ~= 'table' and removed[1] then
         refused = redis.pcall('ZREM', lock, unpack(removed))

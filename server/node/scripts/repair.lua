@@ -75,6 +75,9 @@ if kind == 'p' then
     if is_other or redis.call('EXISTS', tombstone) ~= 0 then
         return 'C'
     end
+    if is_short then
+        return {err = OOM}
+    end
     redis.call('HSET', tombstone, 'until', '')
     redis.call('PEXPIRE', tombstone, ARGV[b + 3 + n])
 

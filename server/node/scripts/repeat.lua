@@ -52,6 +52,15 @@ if kind == 'g' or kind == 'a' then
         end
     end
 
+    local is_new = false
+    for i = a, b - 1 do
+        is_new = is_new or not replaced[i]
+    end
+    if not is_new then
+        go_on_without_memory() -- it takes the room of what it replaces
+    elseif is_short then
+        return {err = OOM}
+    end
     for i = a, b - 1 do
         -- An earlier promise to the client is kept.
         local left = replaced[i] and replaced[i].pttl or 0

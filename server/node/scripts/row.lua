@@ -50,6 +50,11 @@ local function not_set(lock, value, highest)
     if pttl == -2 then
         return value or {'STALE', highest}
     end
+    if is_oom(value) then -- what keeps it out says more, if there is something
+        local reply = held(lock, pttl)
+        local is_free = reply[3] == '' and readers(lock) == 0
+        return is_free and value or reply
+    end
     return held(lock, pttl, value or nil)
 end
 
@@ -60,7 +65,8 @@ local function join_free(lock, token, ttl_ms)
         return type(is_there) == 'table' and is_there or nil
     end
     local ends_ms = now_ms + ttl_ms
-    local added = redis.pcall('ZADD', lock, ends_ms, token)
+    local added = is_short and {err = OOM} or
+        redis.pcall('ZADD', lock, ends_ms, token)
     local set = added == 1 and redis.pcall('PEXPIREAT', lock, ends_ms)
     if type(set) == 'table' then -- the node denies its user a lock
         redis.pcall('ZREM', lock, token)
@@ -74,12 +80,6 @@ local function is_alone(lock, token)
     local two = redis.pcall('ZRANGE', lock, '0', '1', 'WITHSCORES')
     return two[1] == token and not two[3] and token ~= WISH and
         string.byte(token, 58) ~= 43 and two[2] + 0 >= now_ms
-end
-
--- Does what run() does, but an error is the reply: the other calls still run.
-local function run_safely(kind, a, n, b, s)
-    local ok, reply = pcall(run, kind, a, n, b, s)
-    return (ok or type(reply) == 'table') and reply or {err = reply}
 end
 
 -- Rows of acquires and releases of one lock each, which are most calls:
@@ -170,6 +170,7 @@ local function run_row(letters, answers, count, a)
                 local pttl = not is_reader and try('PTTL', lock)
                 if is_reader or pttl ~= -2 and type(value) ~= 'string' then
                     -- It may be a shared lock.
+                    local _ = acquires > 0 and is_memory_short()
                     reply = run_safely('r', lock_at, 1,
                         lock_at + token_offset)
                     has_details = has_details or type(reply) == 'table'
@@ -223,9 +224,10 @@ local function run_row(letters, answers, count, a)
                     end
                     -- GET spares the table that SET answers OK with.
                     local is_above = highest and number > highest
-                    local value = is_above and
-                        try('SET', lock, token, 'NX', 'GET', 'PX', ARGV[a + 2])
-                    if type(value) == 'table' and may_take(lock) then
+                    local value = is_above and (is_short and {err = OOM} or
+                        try('SET', lock, token, 'NX', 'GET', 'PX', ARGV[a + 2]))
+                    if type(value) == 'table' and not is_oom(value) and
+                        may_take(lock) then
                         value = try('SET', lock, token, 'NX', 'GET', 'PX',
                             ARGV[a + 2])
                     end

@@ -31,6 +31,7 @@ if kind == 'h' or kind == 'g' and is_shared then
         n > 1 and n or 0)])
     local replaced, ends, lasts, is_repeated = {}, {}, {}, false
     local top, slots, numbers, of_writers = nil, {}, {}, {}
+    local is_new = false
     for i = a, b - 1 do
         local last = redis.pcall('ZRANGE', ARGV[i], '0', '0', 'REV',
             'WITHSCORES')
@@ -66,6 +67,7 @@ if kind == 'h' or kind == 'g' and is_shared then
                 other = old
             end
         end
+        is_new = is_new or not replaced[i]
         if not replaced[i] then
             local wish = last[1] and redis.call('ZSCORE', ARGV[i], WISH)
             local is_wished = wish and wish + 0 >= now_ms
@@ -77,18 +79,24 @@ if kind == 'h' or kind == 'g' and is_shared then
                     math.max(1, holders or 0), other}
             end
         end
-        if last[1] then -- those that have ended
-            redis.call('ZREMRANGEBYSCORE', ARGV[i], '-inf', '(' .. now_ms)
-        end
     end
 
+    if not is_new then
+        go_on_without_memory() -- it takes the room of what it replaces
+    elseif is_short then
+        return {err = OOM}
+    end
     for i = a, b - 1 do
         local refused = redis.pcall('ZADD', ARGV[i], 'GT', ends[i], shared)
+        if type(refused) ~= 'table' and lasts[i] then -- those that have ended
+            refused = redis.pcall('ZREMRANGEBYSCORE', ARGV[i], '-inf',
+                '(' .. now_ms)
+        end
         if type(refused) ~= 'table' then
             refused = redis.pcall('PEXPIREAT', ARGV[i], math.max(ends[i],
                 lasts[i] or 0))
         end
-        if type(refused) == 'table' then -- the node denies its user a lock
+        if type(refused) == 'table' then -- an ACL, or no memory
             redis.pcall('ZREM', ARGV[i], shared)
             for k = a, i - 1 do
                 leave(ARGV[k])

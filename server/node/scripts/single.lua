@@ -3,15 +3,26 @@
 
 end -- of run
 
+-- Does what run() does, but an error is the reply: the other calls still run. What
+-- needs no memory is not refused for want of it.
+local function run_safely(kind, a, n, b, s)
+    local ok, reply = pcall(run, kind, a, n, b, s)
+    if not ok and is_oom(reply) and not string.find('aghp', kind, 1, true) then
+        go_on_without_memory()
+        ok, reply = pcall(run, kind, a, n, b, s)
+    end
+    return (ok or type(reply) == 'table') and reply or {err = reply}
+end
+
 -- One call, which is most batches of a few clients: even to make the functions
 -- that follow would cost more than the call.
 if #kinds == 1 and string.byte(kinds) >= 97 then -- of one lock
     local a = (kinds == 'a' or kinds == 'h') and 6 or 5
-    local ok, reply = pcall(run, kinds, a, 1, a + 1, 5)
-    if ok and type(reply) == 'string' then
+    local reply = run_safely(kinds, a, 1, a + 1, 5)
+    if type(reply) == 'string' then
         return {now, beat, reply}
     end
-    return {now, beat, '.', type(reply) == 'table' and reply or {err = reply}}
+    return {now, beat, '.', reply}
 end
 
 -- Where the latest acquire of one lock has its slot and the latest release of one

@@ -8,7 +8,7 @@
 -- ARGV  lock... token tombstone_ms
 --
 -- A node without state gets none: it must go on looking empty, and repairs
--- nothing. One that has no room deletes the lock all the same.
+-- nothing. One that denies its user the tombstone deletes the lock all the same.
 local tombstone
 if kind == 'p' or kind == 'x' then
     tombstone = string.sub(state, 1, -#'state' - 1) .. 'tombstone:' ..
@@ -16,7 +16,10 @@ if kind == 'p' or kind == 'x' then
 end
 if kind == 'x' then
     if redis.call('EXISTS', state) == 1 then
-        redis.pcall('HSET', tombstone, 'until', '')
+        if is_oom(redis.pcall('HSET', tombstone, 'until', '')) then
+            go_on_without_memory()
+            redis.pcall('HSET', tombstone, 'until', '')
+        end
         redis.pcall('PEXPIRE', tombstone, ARGV[b + 1])
     end
     kind = 'r'

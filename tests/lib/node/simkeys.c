@@ -70,6 +70,12 @@ void simkeys_set(const struct simbatch *batch, const struct simcall *call,
     key->token_len = span_copy(key->token, call->call.token);
 }
 
+enum vote simkeys_lack_memory(struct simreply *answer)
+{
+    answer->reply = (struct call_reply){.state = STATE_OUT_OF_MEMORY};
+    return VOTE_UNFIT;
+}
+
 enum vote simkeys_look(const struct simbatch *batch, const struct simkey *key,
                        struct simreply *answer)
 {

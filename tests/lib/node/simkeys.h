@@ -25,6 +25,9 @@ void simkeys_set(const struct simbatch *batch, const struct simcall *call,
 enum vote simkeys_look(const struct simbatch *batch, const struct simkey *key,
                        struct simreply *answer);
 
+/* The node is above maxmemory, and sets nothing new. */
+enum vote simkeys_lack_memory(struct simreply *answer);
+
 /*
  * What a repair or a forced release leaves behind, so that no other repair of
  * its token follows it; and whether such a tombstone is there.

@@ -73,6 +73,11 @@ static enum vote acquire(struct simbatch *batch, const struct simcall *call,
         bool is_tried = ask->kind == CALL_REPEAT || call->names > 1 ||
                         highest < ask->number;
         if (held != NULL && held->is_shared && is_tried &&
+            batch->process->is_full) {
+            if (simholders_count(batch->memory, call->resources[i],
+                                 batch->clock_us / 1000) == 0)
+                return simkeys_lack_memory(answer);
+        } else if (held != NULL && held->is_shared && is_tried &&
             simholders_may_take(batch->memory, call->resources[i],
                                 batch->clock_us / 1000))
             held = NULL;
@@ -83,6 +88,9 @@ static enum vote acquire(struct simbatch *batch, const struct simcall *call,
             return VOTE_STALE;
         }
     }
+    for (int i = 0; i < call->names; i++)
+        if (batch->process->is_full && simkeys_at(batch, call, i) == NULL)
+            return simkeys_lack_memory(answer);
     simkeys_promise(batch, call);
     answer->reply.was_free = ask->kind == CALL_REPEAT;
     for (int i = 0; i < call->names; i++) {
@@ -173,6 +181,8 @@ static enum vote repair(struct simbatch *batch, const struct simcall *call,
         return VOTE_GRANTED;
     if ((missing & ~ask->seen) != 0 || simkeys_is_buried(batch, call))
         return VOTE_CHANGED;
+    if (batch->process->is_full)
+        return simkeys_lack_memory(answer);
     simkeys_bury(batch, call);
     simkeys_promise(batch, call);
     for (int i = 0; i < call->names; i++) {

@@ -137,6 +137,7 @@ struct simmemory {
 struct simprocess {
     char replid[SIM_REPLID_LEN + 1];
     int64_t evicted; /* keys that it has thrown away */
+    bool is_full;    /* above maxmemory */
 };
 
 static inline struct simnumber simnumber(int64_t number)

@@ -310,10 +310,10 @@ enum vote simshared_acquire(struct simbatch *batch, const struct simcall *call,
         }
         if (is_kept(batch, call, i))
             return tell_kept(batch, call, i, answer);
-        if (simkeys_at(batch, call, i) != NULL)
-            simholders_drop_ended(batch->memory, call->resources[i],
-                                  now_ms(batch));
     }
+    for (int i = 0; i < call->names; i++)
+        if (batch->process->is_full && find_earlier(batch, call, i) == NULL)
+            return simkeys_lack_memory(answer);
     answer->reply.was_free = ask->kind == CALL_REPEAT;
     for (int i = 0; i < call->names; i++) {
         ends_ms[i] = now_ms(batch) + ask->ttl_ms;
@@ -397,6 +397,8 @@ enum vote simshared_repair(struct simbatch *batch, const struct simcall *call,
     if (is_other || (missing & ~call->call.seen) != 0 ||
         simkeys_is_buried(batch, call))
         return VOTE_CHANGED;
+    if (batch->process->is_full)
+        return simkeys_lack_memory(answer);
     simkeys_bury(batch, call);
     simkeys_promise(batch, call);
     for (int i = 0; i < call->names; i++) {

@@ -492,6 +492,7 @@ static enum vote look(struct simbatch *batch, const struct simcall *call,
     seen->beat = memory->beat.it;
     seen->rest_us = greater(memory->until_us.it - batch->clock_us, 0);
     seen->number = greater(memory->top.it, memory->bar.it);
+    seen->is_full = batch->process->is_full;
     return VOTE_DONE;
 }
 

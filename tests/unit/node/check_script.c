@@ -176,7 +176,7 @@ static const char *const look_words[LOOK_WORDS] = {
     [LOOK_MARKED] = "MARKED",
 };
 
-enum { LOOK_COUNT = 11, LOOK_TEXTS = 5 };
+enum { LOOK_COUNT = 12, LOOK_TEXTS = 5 };
 
 static enum vote look_vote(const struct script_field *fields, int count)
 {
@@ -195,6 +195,7 @@ TEST_RANGE(what_a_look_found_is_told, 0, LOOK_WORDS)
                                                     integer(5),
                                                     integer(6),
                                                     integer(NOW - 7),
+                                                    integer(_i % 2),
                                                     string("ab=3 cd=4")};
     struct call_reply reply = script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT);
     ck_assert_int_eq(reply.vote, VOTE_DONE);
@@ -209,6 +210,7 @@ TEST_RANGE(what_a_look_found_is_told, 0, LOOK_WORDS)
     ck_assert_int_eq(reply.look.beat, 5);
     ck_assert_int_eq(reply.look.rest_us, 6);
     ck_assert_int_eq(reply.look.number, NOW - 7);
+    ck_assert_int_eq(reply.look.is_full, _i % 2);
     ck_assert_uint_eq(reply.look.witnesses.len, 9);
     ck_assert_mem_eq(reply.look.witnesses.ptr, "ab=3 cd=4", 9);
     for (int kind = CALL_ADMIT; kind < CALL_KINDS; kind++)
@@ -328,7 +330,7 @@ TEST(a_look_of_another_shape_is_garbage)
         string("MARKED"), string(text + 1),     string(text + 1),
         string(text + 1), string(text + 1),     integer(1),
         integer(1),       integer(1),           integer(1),
-        integer(1),       string(witnesses + 1)};
+        integer(1),       integer(1),           string(witnesses + 1)};
     struct script_field fields[LOOK_COUNT];
     memcpy(fields, good, sizeof good);
     ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_DONE);
@@ -355,7 +357,7 @@ TEST_RANGE(who_says_that_it_is_marked_tells_the_mark, 0, 3)
         string(words[_i]), string(""), string("1:run:m:0:n"),
         string(""),        string(""), integer(1),
         integer(1),        integer(1), integer(1),
-        integer(1),        string("")};
+        integer(1),        integer(1), string("")};
     ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_DONE);
     fields[2].string = (struct span){"\0:run", 5};
     ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_UNREADABLE);
@@ -372,7 +374,7 @@ TEST(a_look_with_a_number_that_lua_cannot_tell_is_garbage)
     struct script_field fields[LOOK_COUNT] = {
         string("BARE"), string(""),     string(""),     string(""),
         string(""),     integer(exact), integer(exact), integer(exact),
-        integer(exact), integer(exact), string("")};
+        integer(exact), integer(exact), integer(exact), string("")};
     ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_DONE);
     for (int i = LOOK_TEXTS; i < LOOK_COUNT - 1; i++) {
         static const int64_t wrong[] = {-1, (INT64_C(1) << 53) + 1, INT64_MAX,
