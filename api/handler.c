@@ -157,8 +157,9 @@ static void respond_unready(const struct service *service,
 }
 
 /*
- * 200 if locks can be granted; 503 while fewer nodes vote than the quorum, or
- * draining. ?verbose lists the nodes.
+ * 200 if locks can be granted, or at least extended: no other server could do
+ * more while nodes are above maxmemory. 503 while fewer nodes vote for that than
+ * the quorum, or draining. ?verbose lists the nodes.
  */
 static void respond_readyz(const struct service *service,
                            const struct http_request *request,
@@ -168,7 +169,8 @@ static void respond_readyz(const struct service *service,
     count_nodes(service, &nodes);
     if (query_has(&request->query, QUERY_VERBOSE))
         list_nodes(service, &nodes);
-    if (service->is_draining || nodes.voting < nodes.quorum) {
+    if (service->is_draining ||
+        engine_serving(service->engine) < nodes.quorum) {
         respond_unready(service, request, &nodes, response);
         return;
     }

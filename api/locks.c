@@ -72,6 +72,35 @@ static const char *meaning_of(enum lock_call call)
     return "";
 }
 
+/*
+ * Adds which nodes are above maxmemory, and what helps. Only new locks need
+ * memory.
+ */
+static void describe_full(const struct service *service,
+                          const struct engine_result *result,
+                          char detail[PROBLEM_DETAIL_MAX])
+{
+    const char *separator = "; no memory for new locks (OOM) on ";
+    size_t len = strlen(detail);
+    bool is_full = false;
+    for (int i = 0; i < result->total; i++)
+        is_full |= result->votes[i].state == STATE_OUT_OF_MEMORY;
+    for (int i = 0; i < result->total && len < PROBLEM_DETAIL_MAX; i++) {
+        struct engine_node_view view;
+        engine_view_node(service->engine, i, &view);
+        bool is_known = result->votes[i].vote == VOTE_PENDING && is_full &&
+                        strcmp(view.state, state_name(STATE_OUT_OF_MEMORY)) == 0;
+        if (result->votes[i].state != STATE_OUT_OF_MEMORY && !is_known)
+            continue;
+        len += (size_t)snprintf(detail + len, PROBLEM_DETAIL_MAX - len, "%s%s",
+                                separator, view.name);
+        separator = ", ";
+    }
+    if (is_full && len < PROBLEM_DETAIL_MAX)
+        (void)snprintf(detail + len, PROBLEM_DETAIL_MAX - len,
+                       ": raise maxmemory, or free memory there");
+}
+
 static void describe_no_quorum(const struct service *service,
                                enum lock_call call,
                                const struct engine_result *result,
@@ -96,6 +125,8 @@ static void describe_no_quorum(const struct service *service,
         (void)snprintf(detail + len, PROBLEM_DETAIL_MAX - (size_t)len,
                        "; a quorum is expected in %d s",
                        (int)divide_up(wait_us, US_PER_S));
+    if (call == LOCK_ACQUIRE && result->barred_us == 0)
+        describe_full(service, result, detail);
 }
 
 static void tell_exhausted(enum lock_call call,

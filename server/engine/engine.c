@@ -390,7 +390,7 @@ void engine_view_node(const struct engine *engine, int node,
         .quarantine_us =
             eligibility_remaining_us(&nodes->admission, node, now_us),
         .rtt_us = it->rtt_us,
-        .is_connected = it->is_up,
+        .is_connected = it->is_up || it->is_open,
         .is_durable = nodes->admission.node[node].is_durable,
     };
     status_describe(nodes, node, now_us, view->detail);
@@ -399,6 +399,14 @@ void engine_view_node(const struct engine *engine, int node,
 int engine_voting(const struct engine *engine)
 {
     return engine->nodes.voting;
+}
+
+int engine_serving(const struct engine *engine)
+{
+    int serving = 0;
+    for (int i = 0; i < engine->env.settings.nodes; i++)
+        serving += status_is_serving(&engine->nodes, i);
+    return serving;
 }
 
 int engine_quorum(const struct engine *engine)

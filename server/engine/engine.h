@@ -209,8 +209,10 @@ struct engine_node_view {
 void engine_view_node(const struct engine *engine, int node,
                       struct engine_node_view *view);
 
-/* The number of nodes that may vote now, and the majority of all. */
+/* The number of nodes that may vote now; of these and of those above maxmemory,
+ * which vote for what is held; and the majority of all. */
 int engine_voting(const struct engine *engine);
+int engine_serving(const struct engine *engine);
 int engine_quorum(const struct engine *engine);
 
 /*

@@ -340,7 +340,10 @@ static enum node_state take_replication(struct handshake *handshake,
     return STATE_READ_ONLY;
 }
 
-/* An evicted lock would be granted to the next client that asks. */
+/*
+ * An evicted lock would be granted to the next client that asks. But what was
+ * locked before can be released.
+ */
 static enum node_state take_memory(struct handshake *handshake,
                                    struct span info)
 {
@@ -351,11 +354,11 @@ static enum node_state take_memory(struct handshake *handshake,
         return refuse_garbage(handshake);
     if (span_is(limit, "0") || strcmp(policy, "noeviction") == 0)
         return STATE_NONE;
-    snprintf(handshake->detail, sizeof handshake->detail,
+    snprintf(handshake->evicts, sizeof handshake->evicts,
              "would evict locks when memory is short (maxmemory-policy %s): "
              "CONFIG SET maxmemory-policy noeviction",
              policy);
-    return STATE_EVICTS;
+    return STATE_NONE;
 }
 
 /* The value behind the first such name; empty: there is none. */

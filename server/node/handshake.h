@@ -57,6 +57,7 @@ struct handshake {
     /* What our user lacks, or the node does not know: words of rights.lua. */
     char needs[SCRIPT_WORDS_MAX];
     char lacks[SCRIPT_WORDS_MAX]; /* what we can do without */
+    char evicts[NODE_DETAIL_MAX]; /* why it may evict locks; "": it does not */
     int64_t node_now_us;
     char sha[SCRIPT_SHA_LEN + 1]; /* of our script */
     char detail[NODE_DETAIL_MAX]; /* why the node is refused */

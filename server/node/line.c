@@ -131,6 +131,7 @@ static void line_come_up(struct line *line)
         .is_durable = line->handshake.is_durable,
         .not_durable = line->handshake.not_durable,
         .lacks = lacks,
+        .evicts = line->handshake.evicts,
         .certificate_until_s = wire_certificate_until_s(line->wire),
         .confirmed_us = line->began_us,
         .node_now_us = line->handshake.node_now_us,

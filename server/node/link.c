@@ -206,6 +206,14 @@ static void on_probe_up(void *ctx, const struct node_facts *facts)
                   "changed)");
         return;
     }
+    /* A node that begins or ceases to evict keys is met anew. */
+    bool has_evicted = link->line.handshake.evicts[0] != '\0';
+    if (has_evicted != (facts->evicts[0] != '\0')) {
+        line_fail(&link->line, STATE_EVICTS,
+                  has_evicted ? "evicts no locks any more: connects again"
+                              : facts->evicts);
+        return;
+    }
     probe_after(link, facts->confirmed_us, PROBE_US);
     link->events.confirmed(link->events.engine, link->node, facts);
 }

@@ -142,7 +142,9 @@ static void connect(struct world *world, int server, int node)
 static struct node_facts facts_of(struct world *world, int server,
                                   const struct meeting *met)
 {
+    bool evicts = met->unfitness == STATE_EVICTS;
     return (struct node_facts){
+        .evicts = evicts ? "would evict locks" : NULL,
         .run_id = met->run_id,
         .is_durable = met->is_durable,
         .confirmed_us = met->began_us,
@@ -170,7 +172,8 @@ static void on_connected(struct world *world, int server, int node)
         connect_later(world, server, node, 20000 + world_random(world, 300000));
         return;
     }
-    if (link->met.unfitness != STATE_NONE) {
+    if (link->met.unfitness != STATE_NONE &&
+        link->met.unfitness != STATE_EVICTS) {
         link->state = LINK_IDLE;
         engine_on_node_down(engine_of(world, server), node, link->met.unfitness,
                             "not fit");
@@ -342,6 +345,10 @@ static void on_confirmed(struct world *world, int server, int node)
     enum node_state refusal = link->confirming.unfitness;
     if (link->confirming.life != link->met.life)
         refusal = STATE_MOVED;
+    else if (link->met.unfitness == STATE_EVICTS) /* or does so no more */
+        refusal = refusal == STATE_NONE     ? STATE_EVICTS
+                  : refusal == STATE_EVICTS ? STATE_NONE
+                                            : refusal;
     if (refusal != STATE_NONE) {
         world_trace(world, "server %d node %d is refused: %s", server, node,
                     state_name(refusal));

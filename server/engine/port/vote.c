@@ -43,7 +43,10 @@ static const struct kind states[STATE_KINDS] = {
     [STATE_READ_ONLY] = {"read_only", "the node is a replica, not a master"},
     [STATE_MISCONFIGURED] = {"misconfigured",
                              "the node cannot persist and refuses writes"},
-    [STATE_OUT_OF_MEMORY] = {"out_of_memory", "the node is above maxmemory"},
+    [STATE_OUT_OF_MEMORY] =
+        {"out_of_memory",
+         "the node is above maxmemory (OOM): it extends and releases what is "
+         "held, and grants nothing new; raise maxmemory, or free memory"},
     [STATE_BUSY] = {"busy", "a script blocks the node"},
     [STATE_NO_PERMISSION] = {"no_permission",
                              "the node refuses the user, its password or a "

@@ -21,7 +21,7 @@ enum node_state {
     STATE_LOADING,       /* LOADING: reading its dataset */
     STATE_READ_ONLY,     /* READONLY: a replica */
     STATE_MISCONFIGURED, /* MISCONF: it cannot persist, and refuses writes */
-    STATE_OUT_OF_MEMORY, /* OOM: above maxmemory */
+    STATE_OUT_OF_MEMORY, /* OOM: above maxmemory; it grants nothing new */
     STATE_BUSY,          /* BUSY: a script blocks it */
     STATE_NO_PERMISSION, /* NOPERM, NOAUTH, WRONGPASS */
     STATE_NO_SCRIPT,     /* NOSCRIPT: its script cache was flushed */

@@ -211,7 +211,7 @@ static enum debt_kind kind_of(const struct debts *debts, int node,
     const struct nodes *nodes = debts->nodes;
     struct token_parts parts;
     int64_t median_us = clocks_median_at(&nodes->clocks, now_us);
-    if (nodes->node[node].is_up || median_us == 0 ||
+    if (nodes_refusal(nodes, node, CALL_RELEASE) == STATE_NONE || median_us == 0 ||
         !token_parse(token, &parts))
         return DEBT_SURE;
     int64_t away_us = now_us - debts->seen_us[node] - MARGIN_US;
@@ -275,7 +275,8 @@ static bool send_next(struct debts *debts, int node, enum debt_kind kind,
 
 static void send_all(struct debts *debts, int node, int64_t now_us)
 {
-    if (!debts->nodes->node[node].is_up || now_us < debts->paused_us[node])
+    if (nodes_refusal(debts->nodes, node, CALL_RELEASE) != STATE_NONE ||
+        now_us < debts->paused_us[node])
         return;
     for (int kind = 0; kind < DEBT_KINDS; kind++)
         while (send_next(debts, node, (enum debt_kind)kind, now_us))
@@ -328,7 +329,7 @@ void debts_on_up(struct debts *debts, int node, int64_t now_us)
 void debts_tick(struct debts *debts, int64_t now_us)
 {
     for (int i = 0; i < debts->env->settings.nodes; i++) {
-        if (debts->nodes->node[i].is_up)
+        if (nodes_refusal(debts->nodes, i, CALL_RELEASE) == STATE_NONE)
             debts->seen_us[i] = now_us;
         for (int kind = 0; kind < DEBT_KINDS; kind++)
             expire(debts, &debts->queue[i][kind], now_us);

@@ -6,6 +6,7 @@
 #include "../port/fence.h"
 #include "../port/tag.h"
 #include "../port/token.h"
+#include "../voting/status.h"
 
 enum {
     SPREADS_MAX = 60000,     /* at once */
@@ -75,14 +76,15 @@ void spreads_fini(struct spreads *spreads)
     slots_fini(&spreads->slots);
 }
 
-/* The nodes that may vote, and are not known to have the lock. */
+/* The nodes that may vote for a repair, and are not known to have the lock. */
 static uint16_t lacking_voters(const struct spreads *spreads,
                                const struct spread *it)
 {
     uint16_t lacking = all_nodes(spreads) & (uint16_t)~it->has;
     for (int i = 0; i < spreads->env->settings.nodes; i++)
         if ((lacking & nodeset_of(i)) != 0 &&
-            nodes_refusal(spreads->nodes, i, CALL_REPAIR) != STATE_NONE)
+            (nodes_refusal(spreads->nodes, i, CALL_REPAIR) != STATE_NONE ||
+             status_is_full(spreads->nodes, i)))
             lacking &= (uint16_t)~nodeset_of(i);
     return lacking;
 }

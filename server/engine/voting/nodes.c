@@ -373,7 +373,9 @@ enum node_state nodes_refusal(const struct nodes *nodes, int node,
                               enum call_kind kind)
 {
     const struct node *it = &nodes->node[node];
-    return it->is_up && !call_asks_for_vote(kind) ? STATE_NONE : it->refusal;
+    return (it->is_up || it->is_open) && !call_asks_for_vote(kind)
+               ? STATE_NONE
+               : it->refusal;
 }
 
 struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
@@ -430,11 +432,33 @@ static void note_facts(struct nodes *nodes, int node,
     nodes->env->metrics->node_is_durable[node] = facts->is_durable;
 }
 
+/* It is not asked for votes any more. */
+static void leave(struct nodes *nodes, int node, enum node_state reason,
+                  const char *detail)
+{
+    struct node *it = &nodes->node[node];
+    /* a call met it, and now there is a better detail */
+    it->is_log_due |= it->is_up && it->condition == reason;
+    it->is_up = it->is_open = false;
+    it->down_reason = reason;
+    snprintf(it->down_detail, sizeof it->down_detail, "%s", detail);
+    clocks_note_up(&nodes->clocks, node, false);
+    pace_on_down(&nodes->pace, node);
+    admission_on_down(&nodes->admission, node);
+    settle(nodes, environment_now(nodes->env));
+}
+
 void nodes_on_up(struct nodes *nodes, int node, const struct node_facts *facts)
 {
     struct node *it = &nodes->node[node];
     int64_t now_us = environment_now(nodes->env);
+    if (facts->evicts != NULL && facts->evicts[0] != '\0') {
+        leave(nodes, node, STATE_EVICTS, facts->evicts);
+        it->is_open = true;
+        return;
+    }
     it->is_up = true;
+    it->is_open = false;
     it->condition = STATE_NONE;
     it->confirmed_us = facts->confirmed_us;
     snprintf(it->run_id, sizeof it->run_id, "%s", facts->run_id);
@@ -449,17 +473,8 @@ void nodes_on_up(struct nodes *nodes, int node, const struct node_facts *facts)
 void nodes_on_down(struct nodes *nodes, int node, enum node_state reason,
                    const char *detail)
 {
-    struct node *it = &nodes->node[node];
-    /* a call met it, and now there is a better detail */
-    it->is_log_due |= it->is_up && it->condition == reason;
-    it->is_up = false;
-    it->down_reason = reason;
-    snprintf(it->down_detail, sizeof it->down_detail, "%s", detail);
     nodes->env->metrics->reconnects[node]++;
-    clocks_note_up(&nodes->clocks, node, false);
-    pace_on_down(&nodes->pace, node);
-    admission_on_down(&nodes->admission, node);
-    settle(nodes, environment_now(nodes->env));
+    leave(nodes, node, reason, detail);
 }
 
 void nodes_on_confirmed(struct nodes *nodes, int node,
@@ -489,7 +504,11 @@ static void on_admission_reply(struct nodes *nodes, int node,
         admission_on_failure(&nodes->admission, &action, received_us);
         return;
     }
-    nodes->node[node].condition = STATE_NONE;
+    if (is_look)
+        nodes->node[node].condition =
+            reply->look.is_full ? STATE_OUT_OF_MEMORY : STATE_NONE;
+    else if (!status_is_full(nodes, node)) /* only a look tells that */
+        nodes->node[node].condition = STATE_NONE;
     if (is_look)
         admission_on_look(&nodes->admission, node, &reply->look, sent_us,
                           received_us);
@@ -543,6 +562,17 @@ static struct ballot judge(const struct nodes *nodes, int node,
     return ballot;
 }
 
+/*
+ * Whether a node that evicts says that it has not what is being released: for
+ * that it need not have kept its memory, as the lock is not to be there.
+ */
+static bool is_gone(const struct node *it, uint64_t tag,
+                    const struct call_reply *reply)
+{
+    return it->is_open && tag_kind_of(tag) == TAG_RELEASE &&
+           (reply->vote == VOTE_FREE || reply->vote == VOTE_NOT_ADMITTED);
+}
+
 /* True if a ballot may change which nodes vote. */
 static bool is_news(struct ballot ballot)
 {
@@ -576,7 +606,9 @@ struct ballot nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
         span_print(it->words, sizeof it->words, reply->words);
     }
     struct ballot ballot = call_ballot(reply);
-    if (!is_admission)
+    if (is_gone(it, tag, reply))
+        ballot.vote = VOTE_FREE;
+    else if (!is_admission)
         ballot = judge(nodes, node, reply, is_same, received_us);
     nodes->env->metrics->votes[node][ballot_number(ballot)]++;
     if (is_admission || !is_same || is_news(ballot))

@@ -63,12 +63,25 @@ bool status_is_voting(const struct nodes *nodes, int node)
     return it->refusal == STATE_NONE && it->condition == STATE_NONE;
 }
 
-/* An error that the node answers says more than its consequences. */
+bool status_is_full(const struct nodes *nodes, int node)
+{
+    return nodes->node[node].condition == STATE_OUT_OF_MEMORY;
+}
+
+bool status_is_serving(const struct nodes *nodes, int node)
+{
+    return nodes->node[node].refusal == STATE_NONE &&
+           (status_is_voting(nodes, node) || status_is_full(nodes, node));
+}
+
+/* An error that the node answers says more than its consequences; but one that
+ * is full extends and releases all the same. */
 enum node_state status_shown(const struct nodes *nodes, int node)
 {
     const struct node *it = &nodes->node[node];
     if (it->is_up && it->condition != STATE_NONE &&
-        it->refusal != STATE_SUPERSEDED)
+        it->refusal != STATE_SUPERSEDED &&
+        (!status_is_full(nodes, node) || it->refusal == STATE_NONE))
         return it->condition;
     if (it->refusal == STATE_QUARANTINED &&
         admission_is_unseen(&nodes->admission, node))
@@ -235,7 +248,8 @@ void status_describe(const struct nodes *nodes, int node, int64_t now_us,
         snprintf(detail, NODE_DETAIL_MAX, "%s", it->down_detail);
         return;
     }
-    if (shown != STATE_NONE && shown == it->condition && it->words[0] != '\0') {
+    if (shown != STATE_NONE && shown == it->condition &&
+        shown != STATE_OUT_OF_MEMORY && it->words[0] != '\0') {
         snprintf(detail, NODE_DETAIL_MAX, "%s: %s", state_detail(shown),
                  it->words);
         return;

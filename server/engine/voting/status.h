@@ -17,7 +17,8 @@ enum {
 };
 
 struct node {
-    bool is_up;                   /* it is connected */
+    bool is_up;                   /* it is connected, and fit to vote */
+    bool is_open;                 /* it is connected, but would evict locks */
     enum node_state down_reason;  /* why not; none before the first try */
     enum node_state condition;    /* an error that the node answers */
     char words[STATUS_WORDS_MAX]; /* of that error; "": it said none */
@@ -75,7 +76,16 @@ bool status_is_confirmed(const struct node *node, int64_t now_us);
  */
 enum node_state status_shown(const struct nodes *nodes, int node);
 
-/* True if it may vote, and answers no error. */
+/*
+ * True if it is above maxmemory. It votes for what is held, whose extension
+ * needs no memory, but it grants nothing.
+ */
+bool status_is_full(const struct nodes *nodes, int node);
+
+/* True if it votes, or would if it were not full. */
+bool status_is_serving(const struct nodes *nodes, int node);
+
+/* True if it may vote for all calls, and answers no error. */
 bool status_is_voting(const struct nodes *nodes, int node);
 
 /*

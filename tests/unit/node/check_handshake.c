@@ -99,6 +99,7 @@ TEST(facts_are_learned)
     ck_assert_int_eq(take(HANDSHAKE_MEMORY,
                           "maxmemory:0\r\nmaxmemory_policy:allkeys-lru\r\n"),
                      STATE_NONE);
+    ck_assert_str_eq(handshake.evicts, "");
     ck_assert_int_eq(handshake_take(&handshake, HANDSHAKE_TIME, time, 2),
                      STATE_NONE);
     ck_assert_int_eq(handshake.node_now_us, 1700000000000042);
@@ -106,6 +107,19 @@ TEST(facts_are_learned)
     ck_assert_str_eq(handshake.sha, SHA);
     ck_assert_int_eq(take(HANDSHAKE_NAME, "-NOPERM no"), STATE_NONE);
     ck_assert_int_eq(take(HANDSHAKE_AUTH, "OK"), STATE_NONE);
+}
+
+/* What was locked there before can be released. */
+TEST(a_node_that_evicts_is_connected_to)
+{
+    ck_assert_int_eq(take(HANDSHAKE_MEMORY,
+                          "used_memory:1\r\nmaxmemory:1000\r\n"
+                          "maxmemory_policy:volatile-ttl\r\n"),
+                     STATE_NONE);
+    ck_assert_str_eq(
+        handshake.evicts,
+        "would evict locks when memory is short (maxmemory-policy "
+        "volatile-ttl): CONFIG SET maxmemory-policy noeviction");
 }
 
 static const char *const fit[] = {
@@ -183,11 +197,6 @@ static const struct refusal refusals[] = {
     {HANDSHAKE_SERVER,
      "redis_version:7.0.0\r\nredis_mode:sentinel\r\nrun_id:" RUN_ID "\r\n",
      STATE_FAILED, "is a Sentinel, not a master"},
-    {HANDSHAKE_MEMORY,
-     "used_memory:1\r\nmaxmemory:1000\r\nmaxmemory_policy:volatile-ttl\r\n",
-     STATE_EVICTS,
-     "would evict locks when memory is short (maxmemory-policy volatile-ttl): "
-     "CONFIG SET maxmemory-policy noeviction"},
     {HANDSHAKE_MEMORY, "maxmemory:0\r\n", STATE_GARBAGE, NULL},
     {HANDSHAKE_MEMORY, "maxmemory_policy:noeviction\r\n", STATE_GARBAGE, NULL},
     {HANDSHAKE_MEMORY, "-ERR a proxy's words, with args 's3cret'", STATE_FAILED,

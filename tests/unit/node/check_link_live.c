@@ -165,6 +165,26 @@ TEST_EACH(a_node_that_becomes_unfit_is_left, unfit)
     turns_until_count(live.loop, &live.ups, 2);
 }
 
+/* It gets no calls that ask for a vote: the engine sees to that. */
+TEST(a_node_that_evicts_is_left_and_comes_back)
+{
+    live_admit();
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    ck_assert_str_eq(live.evicts, "");
+    master_text(&live.master, "CONFIG SET maxmemory 100mb maxmemory-policy "
+                              "allkeys-lru");
+    turns_until_count(live.loop, &live.downs, 1);
+    turns_until_count(live.loop, &live.ups, 2);
+    ck_assert(strstr(live.evicts, "allkeys-lru"));
+    int confirmed = live.confirmed;
+    turns_until_count(live.loop, &live.confirmed, confirmed + 1);
+    ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_DELETED);
+    master_text(&live.master, "CONFIG SET maxmemory-policy noeviction");
+    turns_until_count(live.loop, &live.downs, 2);
+    turns_until_count(live.loop, &live.ups, 3);
+    ck_assert_str_eq(live.evicts, "");
+}
+
 /* This test's and the link's. */
 static bool has_two_clients(void *arg)
 {

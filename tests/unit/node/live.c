@@ -18,6 +18,7 @@ static void note_facts(const struct node_facts *facts)
     live.is_durable = facts->is_durable;
     PRINT_TO(live.not_durable, "%s", facts->not_durable);
     PRINT_TO(live.lacks, "%s", facts->lacks);
+    PRINT_TO(live.evicts, "%s", facts->evicts);
 }
 
 static void on_up(struct engine *engine, int node,

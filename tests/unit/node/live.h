@@ -36,6 +36,7 @@ struct live {
     char detail[NODE_DETAIL_MAX];
     bool asks_for_rights; /* set it before live_reconnect */
     char not_durable[NODE_DETAIL_MAX], lacks[NODE_DETAIL_MAX];
+    char evicts[NODE_DETAIL_MAX];
     struct call_reply reply;        /* the last */
     char token[VALUE_MAX + 1];      /* its value … */
     const char *value;              /* … or its name, as in tokens.h */
