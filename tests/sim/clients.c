@@ -690,6 +690,17 @@ static void check_limit(struct world *world, const struct client *client,
                         client->resources[0]);
 }
 
+/* Only what is new needs memory. */
+static void check_full(struct world *world, const struct client *client,
+                       const struct engine_result *result)
+{
+    for (int i = 0; i < result->total; i++)
+        if (client->ask != ASK_ACQUIRE &&
+            result->votes[i].state == STATE_OUT_OF_MEMORY)
+            ledger_violated(world, "full", client_number(world, client),
+                            client->resources[0]);
+}
+
 static void read_answer(struct world *world, struct client *client)
 {
     struct simserver *server = &world->servers[client->server];
@@ -715,6 +726,7 @@ static void read_answer(struct world *world, struct client *client)
     world->clients->outcomes[result->outcome]++;
     for (int i = 0; i < result->total; i++)
         world->clients->votes[ballot_number(result->votes[i])]++;
+    check_full(world, client, result);
     int64_t rest_us =
         world_random(world, result->outcome == OUTCOME_NO_QUORUM ? 1000000
                             : is_poller(world, client)           ? POLL_US

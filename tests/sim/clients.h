@@ -58,6 +58,7 @@
  *              wait for
  *   able       … and when a quarantine has passed since the last fault, every
  *              server can acquire every resource
+ *   full       no node withholds its vote on what is held for want of memory
  *   alive      no request, no reply and no signal ends a server's process
  *
  * Each is checked at every event that could break it: ledger.c; those

@@ -78,6 +78,7 @@ enum fault {
     FAULT_TERM,   /* a server gets SIGTERM, and is started again */
     FAULT_APART,  /* servers reach different nodes: their times differ */
     FAULT_LISTS,  /* the list of names changes again and again: lists.h */
+    FAULT_FULL,   /* machines, or all at once, are above maxmemory */
     FAULTS
 };
 

@@ -73,7 +73,7 @@ bool simlink_is_good(struct world *world, int server, int node,
            world->now_us - link->up_us >= since_us &&
            world->now_us - link->heard_us <= HEARD_US &&
            machine->state == MACHINE_UP && machine->condition == STATE_NONE &&
-           machine->life == link->met.life;
+           !machine->process.is_full && machine->life == link->met.life;
 }
 
 /* ---- begin -------------------------------------------------------------- */

@@ -47,7 +47,7 @@ uint64_t lists_faults(struct world *world)
     uint64_t all = 0;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         all |= fault_bit(kinds[i]);
-    all &= (uint64_t)world_random(world, INT64_C(1) << FAULTS);
+    all &= (uint64_t)world_random(world, INT64_C(1) << FAULT_FULL);
     return all | fault_bit(FAULT_LISTS);
 }
 

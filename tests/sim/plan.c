@@ -56,6 +56,7 @@ static const int64_t intervals_us[FAULTS] = {
     [FAULT_TERM] = 4000000,
     [FAULT_APART] = 4000000,
     [FAULT_LISTS] = 8000000,
+    [FAULT_FULL] = 3000000,
 };
 
 bool plan_is_on(const struct world *world, enum fault fault)
@@ -168,6 +169,8 @@ static void choose_faults(struct world *world)
                       world_chance(world, WILD_PERCENT);
     if (faults->is_wild)
         make_wild(faults);
+    if (world->has_full && world->only == 0 && !has_only_spells(world))
+        faults->enabled |= fault_bit(FAULT_FULL);
     for (int i = 0; i < FAULTS; i++)
         if (plan_is_on(world, (enum fault)i) && intervals_us[i] > 0)
             plan_again(world, (enum fault)i);

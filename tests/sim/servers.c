@@ -72,6 +72,7 @@ static bool is_impaired(struct world *world, const struct simserver *server)
         const struct machine *machine = &world->machines[link->met.machine];
         if (link->state != LINK_UP || link->is_cut ||
             machine->state != MACHINE_UP || machine->condition != STATE_NONE ||
+            machine->process.is_full ||
             simlink_delay_us(world, link) >
                 server->options.node_timeout_us / 4 ||
             link->blocked_us > world->now_us)

@@ -56,6 +56,7 @@ struct world {
     int readers_max;   /* of a lock, as far as servers let them in */
     bool has_visitors; /* and clients that leave, poll and hurry: half of all */
     bool has_changes;  /* the operator makes some, or errs: a fifth of all */
+    bool has_full;     /* machines have no memory left, now and then */
     bool has_lists;    /* the names change again and again: a tenth of all */
     bool is_tracing;   /* set it before world_init, like only */
     uint64_t only;     /* bit per fault that may happen; 0: the seed chooses */
