@@ -158,8 +158,8 @@ static void respond_unready(const struct service *service,
 
 /*
  * 200 if locks can be granted, or at least extended: no other server could do
- * more while nodes are above maxmemory. 503 while fewer nodes vote for that than
- * the quorum, or draining. ?verbose lists the nodes.
+ * more while nodes are above maxmemory. 503 while fewer nodes vote for that
+ * than the quorum, or draining. ?verbose lists the nodes.
  */
 static void respond_readyz(const struct service *service,
                            const struct http_request *request,

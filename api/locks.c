@@ -88,8 +88,9 @@ static void describe_full(const struct service *service,
     for (int i = 0; i < result->total && len < PROBLEM_DETAIL_MAX; i++) {
         struct engine_node_view view;
         engine_view_node(service->engine, i, &view);
-        bool is_known = result->votes[i].vote == VOTE_PENDING && is_full &&
-                        strcmp(view.state, state_name(STATE_OUT_OF_MEMORY)) == 0;
+        bool is_known =
+            result->votes[i].vote == VOTE_PENDING && is_full &&
+            strcmp(view.state, state_name(STATE_OUT_OF_MEMORY)) == 0;
         if (result->votes[i].state != STATE_OUT_OF_MEMORY && !is_known)
             continue;
         len += (size_t)snprintf(detail + len, PROBLEM_DETAIL_MAX - len, "%s%s",

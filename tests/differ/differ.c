@@ -64,22 +64,23 @@ static bool is_same(const struct call_reply *real, const struct call_reply *sim)
 static void print_reply(const char *whose, const struct call_reply *reply)
 {
     const struct call_look *look = &reply->look;
-    printf(
-        "  %s: %s now %lld beat %lld free %d pttl %lld highest %lld "
-        "listeners %lld holders %lld value %.*s slots %.*s left %lld tokens "
-        "%.*s "
-        "look %d admit %.*s mark %.*s max_ttl %lld durable %d beat %lld "
-        "rest %lld number %lld full %d witnesses %.*s\n",
-        whose, ballot_name(call_ballot(reply)), (long long)reply->node_now_us,
-        (long long)reply->beat, reply->was_free, (long long)reply->pttl_ms,
-        (long long)reply->highest, (long long)reply->listeners,
-        (long long)reply->holders, (int)reply->value.len, reply->value.ptr,
-        (int)reply->slots.len, reply->slots.ptr, (long long)reply->left,
-        (int)reply->names.len, reply->names.ptr, (int)look->word,
-        (int)look->admit.len, look->admit.ptr, (int)look->mark.len,
-        look->mark.ptr, (long long)look->max_ttl_ms, look->is_durable,
-        (long long)look->beat, (long long)look->rest_us,
-        (long long)look->number, look->is_full, (int)look->witnesses.len, look->witnesses.ptr);
+    printf("  %s: %s now %lld beat %lld free %d pttl %lld highest %lld "
+           "listeners %lld holders %lld value %.*s slots %.*s left %lld tokens "
+           "%.*s "
+           "look %d admit %.*s mark %.*s max_ttl %lld durable %d beat %lld "
+           "rest %lld number %lld full %d witnesses %.*s\n",
+           whose, ballot_name(call_ballot(reply)),
+           (long long)reply->node_now_us, (long long)reply->beat,
+           reply->was_free, (long long)reply->pttl_ms,
+           (long long)reply->highest, (long long)reply->listeners,
+           (long long)reply->holders, (int)reply->value.len, reply->value.ptr,
+           (int)reply->slots.len, reply->slots.ptr, (long long)reply->left,
+           (int)reply->names.len, reply->names.ptr, (int)look->word,
+           (int)look->admit.len, look->admit.ptr, (int)look->mark.len,
+           look->mark.ptr, (long long)look->max_ttl_ms, look->is_durable,
+           (long long)look->beat, (long long)look->rest_us,
+           (long long)look->number, look->is_full, (int)look->witnesses.len,
+           look->witnesses.ptr);
 }
 
 static int64_t real_now_ms(void)
@@ -223,8 +224,8 @@ static void simulate(struct run *run, int count,
         replies[i].reply.beat = batch.beat;
 }
 
-/* What the node's clock showed; near it, if all answers are errors, which do not
- * tell. */
+/* What the node's clock showed; near it, if all answers are errors, which do
+ * not tell. */
 static int64_t clock_of(const struct run *run, int count,
                         const struct simreply replies[CALLS_MAX])
 {

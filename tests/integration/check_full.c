@@ -68,8 +68,8 @@ static int count_lasting(const char *key, int ttl_ms)
 {
     int count = 0;
     for (int i = 0; i < N; i++)
-        count += node_integer(&world.nodes[i], "PTTL %s", key) >
-                 ttl_ms - SHORT_MS;
+        count +=
+            node_integer(&world.nodes[i], "PTTL %s", key) > ttl_ms - SHORT_MS;
     return count;
 }
 
@@ -127,10 +127,11 @@ TEST(a_keyed_repeat_gets_its_lock_again)
 {
     static const char body[] = "{\"resource\":\"keyed\",\"ttl_ms\":20000}";
     struct lock first, again;
-    const struct request ask = {.method = "POST",
-                                .path = "/locks",
-                                .json = body,
-                                .headers = {"Idempotency-Key: the-one-01234567"}};
+    const struct request ask = {
+        .method = "POST",
+        .path = "/locks",
+        .json = body,
+        .headers = {"Idempotency-Key: the-one-01234567"}};
     lock_read(&first, answer_expect(http_call(server, &ask), 201, NULL)->json);
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, "keyed") == N);
     fill_and_look(N);
@@ -145,10 +146,10 @@ TEST(a_lock_is_released_by_force)
     struct lock lock;
     lock_take(server, "forced", TTL_MS, &lock);
     fill_and_look(N);
-    answer_expect(HTTP(server, .method = "DELETE",
-                       .path = textf("%s?force=%lld", lock.path,
-                             (long long)lock.number)),
-                  200, NULL);
+    answer_expect(
+        HTTP(server, .method = "DELETE",
+             .path = textf("%s?force=%lld", lock.path, (long long)lock.number)),
+        200, NULL);
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, "forced") == 0);
 }
 
@@ -165,8 +166,8 @@ static void expect_refused(const struct answer *a, int count)
                   "%s", detail);
     int named = 0;
     for (int i = 0; i < N; i++)
-        named += strstr(detail, textf("127.0.0.1:%d", world.nodes[i].port)) !=
-                 NULL;
+        named +=
+            strstr(detail, textf("127.0.0.1:%d", world.nodes[i].port)) != NULL;
     ck_assert_msg(named >= count, "%s", detail);
 }
 
@@ -179,7 +180,8 @@ TEST_RANGE(nothing_new_is_granted, 0, 4)
         fill_and_look(count);
     int known = _i < 2 ? QUORUM : count;
     expect_refused(acquire("{\"resource\":\"new\"}"), known);
-    expect_refused(acquire("{\"resource\":\"new\",\"mode\":\"shared\"}"), known);
+    expect_refused(acquire("{\"resource\":\"new\",\"mode\":\"shared\"}"),
+                   known);
     expect_refused(acquire("{\"resources\":[\"new\",\"newer\"]}"), known);
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, "new") == 0);
     free_memory();
@@ -218,7 +220,8 @@ TEST(one_that_waits_gets_it_when_there_is_memory)
     answer_expect(lock_release(server, &verdict.lock), 200, NULL);
 }
 
-/* ---- batches --------------------------------------------------------------- */
+/* ---- batches ---------------------------------------------------------------
+ */
 
 static int status_of(const struct answer *a, int n)
 {
@@ -258,7 +261,8 @@ TEST_RANGE(each_of_a_batch_has_its_own_answer, 0, 6)
     WAIT_UNTIL(SOON_MS, world_count_keys(&world, "batch/a") == 0);
 }
 
-/* ---- what operators see ---------------------------------------------------- */
+/* ---- what operators see ----------------------------------------------------
+ */
 
 TEST(full_nodes_are_named)
 {
@@ -279,15 +283,29 @@ TEST(full_nodes_are_named)
     ck_assert_int_eq(count_state("out_of_memory"), N);
 }
 
-/* ---- nodes that would evict locks ------------------------------------------ */
+/* Another one starts, and reads all from full nodes. */
+TEST(a_server_that_starts_extends)
+{
+    struct lock lock;
+    lock_take(server, "started", TTL_MS, &lock);
+    fill_and_look(N);
+    world_start_server(&world, 1, "--node-timeout-ms 500");
+    WAIT_UNTIL(SOON_MS, http_probe(&world.servers[1], "/readyz") == 200);
+    answer_expect(lock_extend(&world.servers[1], &lock, TTL_MS), 200, NULL);
+    answer_expect(lock_release(&world.servers[1], &lock), 200, NULL);
+    expect_refused(acquire("{\"resource\":\"new\"}"), N);
+    world_stop_server(&world, 1);
+}
+
+/* ---- nodes that would evict locks ------------------------------------------
+ */
 
 static const char *const policies[] = {"volatile-ttl", "allkeys-lru"};
 
 static void begin_to_evict(struct world *of, int64_t memory, int policy)
 {
     for (int i = 0; i < N; i++)
-        node_do(&of->nodes[i],
-                "CONFIG SET maxmemory %lld maxmemory-policy %s",
+        node_do(&of->nodes[i], "CONFIG SET maxmemory %lld maxmemory-policy %s",
                 (long long)memory, policies[policy]);
 }
 

@@ -472,8 +472,8 @@ DEFECTS = [
         "            'bar', '0', 'top',")]),
     Defect("bar not told", "differ", "batch", [Edit(
         "server/node/scripts/permission.lua",
-        "                math.max(number_of(fields[8]), number_of(fields[9])), heard\n",
-        "                number_of(fields[8]), heard\n"), Edit(
+        "                math.max(number_of(fields[8]), number_of(fields[9])),\n",
+        "                number_of(fields[8]),\n"), Edit(
         "server/node/scripts/permission.lua",
         "math.max(number_of(fields[3]), bar)", "number_of(fields[3])")]),
     Defect("asked once", "unit",

@@ -4,6 +4,8 @@ from defect import Defect, Edit
 HANDSHAKE = "server/node/handshake.c"
 LINK = "server/node/link.c"
 NODES = "server/engine/voting/nodes.c"
+STATUS = "server/engine/voting/status.c"
+SCRIPTS = "server/node/scripts/"
 
 LACKING = [
     Defect("node that votes without a right", "unit",
@@ -94,4 +96,57 @@ LACKING = [
                "    if (it->repeated == 0)\n        return false;\n"
                "    call.tombstone_ms = it->tombstone_ms;\n")],
            tests="flushed"),
+    Defect("full node that extends nothing", "unit", "a_lock_is_extended", [
+        Edit(SCRIPTS + "single.lua",
+             "    if not ok and is_oom(reply) and not",
+             "    if ok and is_oom(reply) and not")], tests="full"),
+    Defect("full nodes not asked for extends", "sim", "full", [Edit(
+        STATUS, "    case CLOCK_GOOD:\n        return STATE_NONE;\n",
+        "    case CLOCK_GOOD:\n        return status_is_full(nodes, node)\n"
+        "                   ? STATE_OUT_OF_MEMORY\n"
+        "                   : STATE_NONE;\n")], faults="full"),
+    Defect("new lock behind a release on a full node", "unit",
+           "neighbours_in_a_batch_change_nothing", [Edit(
+               SCRIPTS + "batch.lua", "then\n    is_memory_short()\n",
+               "then\n    is_short = nil\n")], tests="full"),
+    Defect("new reader beside others on a full node", "unit",
+           "neighbours_in_a_batch_change_nothing", [Edit(
+               SCRIPTS + "share.lua", "    elseif is_short then\n",
+               "    elseif is_short and false then\n")], tests="full"),
+    Defect("look that does not tell of memory", "unit",
+           "a_look_beats_and_tells_of_it", [Edit(
+               SCRIPTS + "permission.lua", "is_short and 1 or 0, heard",
+               "0, heard")], tests="full"),
+    Defect("own lock that a full node does not repeat", "unit",
+           "a_repeat_replaces_its_own_lock", [Edit(
+               SCRIPTS + "repeat.lua", "        go_on_without_memory() -- it",
+               "        is_new = false -- it")], tests="full"),
+    Defect("held lock that is told as want of memory", "unit",
+           "a_lock_that_is_held_is_told", [Edit(
+               SCRIPTS + "row.lua",
+               "    if is_oom(value) then -- what",
+               "    if value and is_oom(highest) then -- what")],
+           tests="full"),
+    Defect("forced release without tombstone on a full node", "unit",
+           "a_forced_release_leaves_its_tombstone", [Edit(
+               SCRIPTS + "tombstone.lua",
+               "        if is_oom(redis.pcall('HSET'",
+               "        if not is_oom(redis.pcall('HSET'")], tests="full"),
+    Defect("evicting nodes not asked to release", "unit",
+           "evicting_nodes_get_releases_and_no_calls_for_votes", [Edit(
+               NODES, "(it->is_up || it->is_open) && !call",
+               "(it->is_up || 0) && !call")], tests="nodes"),
+    Defect("lock that was evicted is free", "unit",
+           "what_evicting_nodes_lack_is_not_free", [Edit(
+               NODES, "it->is_open && tag_kind_of(tag) == TAG_RELEASE &&",
+               "it->is_open &&")], tests="nodes"),
+    Defect("evicting node that votes", "unit",
+           "evicting_nodes_get_releases_and_no_calls_for_votes", [Edit(
+               NODES, "facts->evicts[0] != '\\0'", "facts->evicts[0] == '.'")],
+           tests="nodes"),
+    Defect("node that evicts from now on not met anew", "unit",
+           "a_node_that_evicts_is_left_and_comes_back", [Edit(
+               LINK, "    if (has_evicted != (facts->evicts[0] != '\\0')) {",
+               "    if (has_evicted && facts->evicts[0] == '.') {")],
+           tests="link_live"),
 ]

@@ -365,8 +365,9 @@ READERS = [
                ROW, "string.byte(token, 58) ~= 43 and two[2]",
                "two[2]")], tests="lua_crowd"),
     Defect("writer that takes the lock from readers", "differ", "batch", [Edit(
-        "server/node/scripts/prelude.lua", "    if holders == 0 then\n",
-        "    if holders and holders < 2 then\n")]),
+        "server/node/scripts/prelude.lua",
+        "    if holders == 0 then\n        return",
+        "    if holders and holders < 2 then\n        return")]),
     Defect("downgrade in two commands", "model", "two_holders",
            model="readers", rule="TWO_STEPS"),
     Defect("writer until its downgrade is answered", "model", "two_holders",

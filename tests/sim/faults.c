@@ -152,9 +152,9 @@ static void resume_machine(struct world *world, int machine)
 
 /* The error that answers each call for a while. */
 static const enum node_state errors[] = {
-    STATE_LOADING,   STATE_READ_ONLY, STATE_MISCONFIGURED, STATE_FAILED,
-    STATE_BUSY,      STATE_NO_PERMISSION, STATE_NO_SCRIPT, STATE_TOO_MANY,
-    STATE_FAILED,    STATE_GARBAGE,
+    STATE_LOADING, STATE_READ_ONLY,     STATE_MISCONFIGURED, STATE_FAILED,
+    STATE_BUSY,    STATE_NO_PERMISSION, STATE_NO_SCRIPT,     STATE_TOO_MANY,
+    STATE_FAILED,  STATE_GARBAGE,
 };
 /* What new connections find. */
 static const enum node_state unfit[] = {STATE_CLUSTER, STATE_EVICTS,
@@ -170,29 +170,6 @@ static void err(struct world *world)
         (is_unfit ? unfit : errors)[world_random(world, count)];
     world_at(world, duration_us(world, is_unfit ? 10000000 : 1000000),
              (struct event){.kind = EVENT_HEAL_MACHINE, .a = machine});
-}
-
-/* Another program fills one machine, or all at once. */
-static void fill(struct world *world)
-{
-    int one = losses_any_machine(world);
-    bool are_all = world_chance(world, 40);
-    int64_t us = duration_us(world, 6000000);
-    world_trace(world, are_all ? "all are full" : "machine %d is full", one);
-    for (int i = 0; i < SIM_MACHINES; i++) {
-        if (!are_all && i != one)
-            continue;
-        world->machines[i].process.is_full = true;
-        world_at(world, us,
-                 (struct event){
-                     .kind = EVENT_FAULT_ENDS, .a = FAULT_FULL, .b = i});
-    }
-}
-
-static void free_memory(struct world *world, int machine)
-{
-    world->machines[machine].process.is_full = false;
-    world->machines[machine].healed_us = world->now_us;
 }
 
 void faults_restart_servers(struct world *world, int but, int64_t most_us)
@@ -425,9 +402,6 @@ static void make(struct world *world, enum fault fault)
     case FAULT_LISTS:
         lists_change(world);
         break;
-    case FAULT_FULL:
-        fill(world);
-        break;
     default:
         losses_make(world, fault, losses_any_machine(world));
         break;
@@ -437,10 +411,6 @@ static void make(struct world *world, enum fault fault)
 static void end(struct world *world, const struct event *event)
 {
     enum fault fault = (enum fault)event->a;
-    if (fault == FAULT_FULL) {
-        free_memory(world, event->b);
-        return;
-    }
     if (names_ends(fault)) {
         names_end(world, fault, event->b);
         return;
@@ -560,7 +530,6 @@ void faults_calm(struct world *world)
     faults->is_calm = true;
     for (int i = 0; i < SIM_MACHINES; i++) {
         world->machines[i].condition = STATE_NONE;
-        free_memory(world, i);
         resume_machine(world, i);
         losses_heal(world, i);
     }

@@ -703,8 +703,7 @@ static bool was_well(struct world *world, int number, int node,
     if (!simlink_is_good(world, number, node, ago_us) ||
         link->blocked_us > since_us || machine->resumed_us > since_us ||
         machine->condition != STATE_NONE || machine->process.is_full ||
-        machine->healed_us > since_us ||
-        link->lags_until_us > since_us)
+        machine->healed_us > since_us || link->lags_until_us > since_us)
         return false;
     engine_view_node(server->engine, node, &view);
     return view.is_voting &&

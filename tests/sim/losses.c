@@ -204,8 +204,15 @@ int64_t losses_lag_us(const struct world *world, int machine)
                                                               : LAG_US;
 }
 
+static void free_memory(struct machine *machine, int64_t now_us)
+{
+    machine->process.is_full = false;
+    machine->healed_us = now_us;
+}
+
 void losses_heal(struct world *world, int machine)
 {
+    free_memory(&world->machines[machine], world->now_us);
     if (losses_is_home(world, machine))
         losses_start(world, machine, world->machines[machine].usual);
     else
@@ -279,6 +286,23 @@ static void evict(struct world *world, int machine)
                   (unsigned)world_random(world, 1 << world_resources(world)),
                   world->now_us);
     losses_note(world, machine);
+}
+
+/* Another program fills it, or all at once. */
+static void fill(struct world *world, int machine)
+{
+    bool are_all = world_chance(world, 40);
+    int64_t us = 100000 + world_random(world, 6000000);
+    world_trace(world, "machine %d is full%s", machine,
+                are_all ? ", and all others" : "");
+    for (int i = 0; i < SIM_MACHINES; i++) {
+        if (!are_all && i != machine)
+            continue;
+        world->machines[i].process.is_full = true;
+        world_at(
+            world, us,
+            (struct event){.kind = EVENT_FAULT_ENDS, .a = FAULT_FULL, .b = i});
+    }
 }
 
 /* ---- all at once -------------------------------------------------------- */
@@ -384,6 +408,9 @@ void losses_make(struct world *world, enum fault fault, int machine)
     case FAULT_EVICT:
         evict(world, machine);
         break;
+    case FAULT_FULL:
+        fill(world, machine);
+        break;
     case FAULT_CUT:
         cut(world, machine);
         break;
@@ -412,7 +439,9 @@ static void end_interlude(struct world *world, int machine)
 
 void losses_end(struct world *world, enum fault fault, int machine)
 {
-    if (fault == FAULT_FLUSH && losses_is_home(world, machine))
+    if (fault == FAULT_FULL)
+        free_memory(&world->machines[machine], world->now_us);
+    else if (fault == FAULT_FLUSH && losses_is_home(world, machine))
         flush(world, machine);
     else if (fault == FAULT_CUT)
         cut(world, machine);

@@ -149,11 +149,11 @@ struct node_facts {
     const char *run_id;      /* 40 hex digits */
     bool is_durable;         /* it forgets nothing that it has answered */
     const char *not_durable; /* why it may, in words; "" or NULL: no reason */
-    const char *lacks; /* rights and commands that it votes without, in words;
-                          "" or NULL: none */
+    const char *lacks;  /* rights and commands that it votes without, in words;
+                           "" or NULL: none */
     const char *evicts; /* why it may evict locks: so it gets no calls that ask
                            for a vote; "" or NULL: it does not */
-    bool has_moved;    /* up: the last connection led to another address */
+    bool has_moved;     /* up: the last connection led to another address */
     int64_t certificate_until_s; /* when the certificate that it showed ends,
                                     Unix time; 0: it showed none */
     /* When the name lookup that led here began; 0: the lookup failed, and this

@@ -211,8 +211,8 @@ static enum debt_kind kind_of(const struct debts *debts, int node,
     const struct nodes *nodes = debts->nodes;
     struct token_parts parts;
     int64_t median_us = clocks_median_at(&nodes->clocks, now_us);
-    if (nodes_refusal(nodes, node, CALL_RELEASE) == STATE_NONE || median_us == 0 ||
-        !token_parse(token, &parts))
+    if (nodes_refusal(nodes, node, CALL_RELEASE) == STATE_NONE ||
+        median_us == 0 || !token_parse(token, &parts))
         return DEBT_SURE;
     int64_t away_us = now_us - debts->seen_us[node] - MARGIN_US;
     return parts.number <= median_us - away_us ? DEBT_SURE : DEBT_UNLIKELY;

@@ -78,8 +78,8 @@ static enum vote acquire(struct simbatch *batch, const struct simcall *call,
                                  batch->clock_us / 1000) == 0)
                 return simkeys_lack_memory(answer);
         } else if (held != NULL && held->is_shared && is_tried &&
-            simholders_may_take(batch->memory, call->resources[i],
-                                batch->clock_us / 1000))
+                   simholders_may_take(batch->memory, call->resources[i],
+                                       batch->clock_us / 1000))
             held = NULL;
         if (held != NULL && !may_replace(held, ask))
             return simkeys_look(batch, held, answer);

@@ -373,3 +373,90 @@ TEST(a_first_start_admits_all_nodes_by_the_first_of_their_names)
     }
     ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES);
 }
+
+/* ---- memory -----------------------------------------------------------------
+ */
+
+static void tell_full(int node, bool is_full)
+{
+    PLAY_REPLY(CALL_LOOK, node, .vote = VOTE_DONE,
+               .look = {.word = LOOK_ADMITTED,
+                        .admit = span_of(play_admission(node, false)),
+                        .is_durable = true,
+                        .beat = 5,
+                        .is_full = is_full});
+}
+
+static const char *state_of(int node)
+{
+    struct engine_node_view view;
+    engine_view_node(play.engine, node, &view);
+    return view.state;
+}
+
+/* Of all five; each is looked at again after a heartbeat. */
+static void look_again(bool are_full)
+{
+    play.sent_count = 0;
+    play_advance(1200000);
+    for (int i = 0; i < PLAY_NODES; i++)
+        tell_full(i, are_full);
+}
+
+TEST(story_76_full_nodes_vote_for_what_is_held)
+{
+    look_again(true);
+    ck_assert_int_eq(engine_voting(play.engine), 0);
+    ck_assert_int_eq(engine_serving(play.engine), PLAY_NODES);
+    ck_assert_str_eq(state_of(1), "out_of_memory");
+    engine_op op = play_extend(play_token(PLAY_EPOCH_US), 1000);
+    play_answer_range(CALL_EXTEND, 0, 3, VOTE_EXTENDED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_EXTENDED);
+    op = play_acquire();
+    play_answer_range(CALL_ACQUIRE, 0, 3, UNFIT(OUT_OF_MEMORY));
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+    look_again(false);
+    ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES);
+    ck_assert_str_eq(state_of(1), "voting");
+}
+
+static void connect_evicting(int node)
+{
+    struct node_facts facts = play_facts(node);
+    facts.evicts = "would evict locks";
+    play_node_down(node);
+    play.sent_count = 0;
+    engine_on_node_up(play.engine, node, &facts);
+}
+
+TEST(evicting_nodes_get_releases_and_no_calls_for_votes)
+{
+    for (int i = 0; i < 3; i++)
+        connect_evicting(i);
+    ck_assert_int_eq(engine_voting(play.engine), 2);
+    ck_assert_int_eq(play_count(CALL_LOOK), 0);
+    ck_assert_str_eq(state_of(0), "evicts");
+    engine_op op = play_acquire();
+    ck_assert_int_eq(play_count(CALL_ACQUIRE), 0);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+    op = play_extend(play_token(PLAY_EPOCH_US), 1000);
+    ck_assert_int_eq(play_count(CALL_EXTEND), 0);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+    op = play_release(play_token(PLAY_EPOCH_US));
+    ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
+    play_answer(CALL_RELEASE, 0, VOTE_DELETED);
+    play_answer(CALL_RELEASE, 1, VOTE_FREE);
+    play_answer(CALL_RELEASE, 2, VOTE_NOT_ADMITTED);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_RELEASED);
+}
+
+/* An inspection asks whether a lock was there, which they may have forgotten.
+ */
+TEST(what_evicting_nodes_lack_is_not_free)
+{
+    for (int i = 0; i < 3; i++)
+        connect_evicting(i);
+    engine_op op = engine_inspect(play.engine, span_of("r"), NULL);
+    play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_FREE);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
+}

@@ -124,7 +124,8 @@ TEST(a_forced_release_leaves_its_tombstone)
     ck_assert_int_eq(several_run(CALL_REPAIR, "a", "A"), VOTE_CHANGED);
 }
 
-/* ---- the node itself ------------------------------------------------------ */
+/* ---- the node itself ------------------------------------------------------
+ */
 
 TEST(a_look_beats_and_tells_of_it)
 {
@@ -142,9 +143,10 @@ TEST(a_look_beats_and_tells_of_it)
 
 TEST(a_look_behind_releases_tells_of_it)
 {
-    struct call calls[] = {
-        several_call(CALL_RELEASE, "a", "A"), several_call(CALL_RELEASE, "b", "A"),
-        several_call(CALL_RELEASE, "c", "A"), live_call(CALL_LOOK, "", "")};
+    struct call calls[] = {several_call(CALL_RELEASE, "a", "A"),
+                           several_call(CALL_RELEASE, "b", "A"),
+                           several_call(CALL_RELEASE, "c", "A"),
+                           live_call(CALL_LOOK, "", "")};
     several_set(0, "A", SHORT_MS);
     fill();
     live_ask_all(calls, 4);
@@ -171,7 +173,8 @@ TEST(announcements_go_on)
     ck_assert_int_gt(permit_number("listened_until"), live_node_now_us());
 }
 
-/* ---- what is new ---------------------------------------------------------- */
+/* ---- what is new ----------------------------------------------------------
+ */
 
 static struct call shared_call(const char *name, const char *token)
 {
@@ -263,8 +266,7 @@ TEST_RANGE(neighbours_in_a_batch_change_nothing, 0, NEW *OTHERS * 3)
     live_ask_all(order == 2 ? row : calls, order == 2 ? 4 : 2);
     int at = order == 2 ? 1 : order;
     ck_assert_int_eq(live.votes[at], other_votes[other]);
-    ck_assert_int_eq(live.votes[order == 2 ? 3 : 1 - at],
-                     UNFIT(OUT_OF_MEMORY));
+    ck_assert_int_eq(live.votes[order == 2 ? 3 : 1 - at], UNFIT(OUT_OF_MEMORY));
     ck_assert_int_eq(several_pttl(0), -2);
     ck_assert_str_eq(holders_of(2), other == 3 ? "E" : "CE");
 }
@@ -310,7 +312,8 @@ TEST_RANGE(a_lock_that_is_only_wished_for_is_not_held, 0, 3)
     ck_assert_int_gt(holders_wish_ms(2), 0);
 }
 
-/* ---- repeats -------------------------------------------------------------- */
+/* ---- repeats --------------------------------------------------------------
+ */
 
 /* It takes the room of what it replaces. */
 TEST_RANGE(a_repeat_replaces_its_own_lock, 0, 2)

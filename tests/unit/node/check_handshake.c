@@ -116,10 +116,9 @@ TEST(a_node_that_evicts_is_connected_to)
                           "used_memory:1\r\nmaxmemory:1000\r\n"
                           "maxmemory_policy:volatile-ttl\r\n"),
                      STATE_NONE);
-    ck_assert_str_eq(
-        handshake.evicts,
-        "would evict locks when memory is short (maxmemory-policy "
-        "volatile-ttl): CONFIG SET maxmemory-policy noeviction");
+    ck_assert_str_eq(handshake.evicts,
+                     "would evict locks when memory is short (maxmemory-policy "
+                     "volatile-ttl): CONFIG SET maxmemory-policy noeviction");
 }
 
 static const char *const fit[] = {

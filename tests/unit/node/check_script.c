@@ -327,10 +327,10 @@ TEST(a_look_of_another_shape_is_garbage)
     memset(text, 'x', sizeof text - 1);
     memset(witnesses, 'x', sizeof witnesses - 1);
     const struct script_field good[LOOK_COUNT] = {
-        string("MARKED"), string(text + 1),     string(text + 1),
-        string(text + 1), string(text + 1),     integer(1),
-        integer(1),       integer(1),           integer(1),
-        integer(1),       integer(1),           string(witnesses + 1)};
+        string("MARKED"), string(text + 1), string(text + 1),
+        string(text + 1), string(text + 1), integer(1),
+        integer(1),       integer(1),       integer(1),
+        integer(1),       integer(1),       string(witnesses + 1)};
     struct script_field fields[LOOK_COUNT];
     memcpy(fields, good, sizeof good);
     ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_DONE);
