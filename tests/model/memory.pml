@@ -9,11 +9,21 @@
  *   LATE_COPY  the only copy is made while node 0 is not durable; node 0 and
  *              the servers are restarted, and clocks step, but nothing else
  *              fails
+ *   ONE_COPY   one copy is made, at any time; times are shorter
+ *   ATTACH     the replication ID changes without a loss: a replica is attached
+ *              for the first time, or Redis frees its backlog. Of the faults
+ *              there is only a copy whose replica the node is for a moment
  */
 #define NO_LOCKS
 #include "common.pml"
 
+#ifdef ONE_COPY
+#define T 2
+#define WINDOW 0
+#else
 #define T 3 /* max_ttl, in ticks; a tick is a heartbeat */
+#define WINDOW 1 /* in ticks; see ATTACH */
+#endif
 #define Q T /* if this is safe, more is */
 #ifdef ONE_HEARTBEAT
 #define WAIT 1
@@ -68,6 +78,166 @@ inline compress()
 }
 
 #define MAX(a, b) (a > b -> a : b)
+
+/* What shows a look that the memory is that of the server's look before,
+ * although the replication ID is another one. A node that was a replica shows it
+ * twice: by its second ID, until it frees its backlog; and by the bytes that it
+ * has read from a master, until its statistics are reset. Not both are lost
+ * within WINDOW ticks. */
+#ifdef ATTACH
+#define NONE_YET (WINDOW + 1)
+#define OLDER_BY(v) (v < NONE_YET -> v + 1 : v)
+bit is_promoted, has_freed, was_reset; /* since it was a replica */
+byte since = NONE_YET;
+/* What each server has: of the present ID, of that in the admission if it is an
+ * older one, of that in the copy's; whether nothing was read from a master
+ * since; and for how long. */
+bit is_of_id[SERVERS], is_of_admit[SERVERS], is_of_copy[SERVERS];
+bit is_input_same[SERVERS];
+byte age[SERVERS] = NONE_YET;
+
+#ifdef NO_ID2
+#define SHOWS_ID2 false
+#else
+#define SHOWS_ID2 is_promoted
+#endif
+#ifdef NO_INPUT
+#define SHOWS_INPUT(s) false
+#else
+#define SHOWS_INPUT(s) (!is_input_same[s])
+#endif
+#ifdef NO_WINDOW
+#define IS_RECENT(s) true
+#else
+#define IS_RECENT(s) (age[s] <= WINDOW)
+#endif
+#ifdef NO_PROOF
+#define IS_KNOWN(s) true
+#else
+#define IS_KNOWN(s) (is_of_admit[s] && IS_RECENT(s))
+#endif
+#ifdef MENDS_MARKED
+#define MAY_MEND true
+#else
+#define MAY_MEND (!is_marked)
+#endif
+#define MENDS(s) (admit == OLDER && MAY_MEND && IS_KNOWN(s) && !SHOWS_ID2 && \
+    !SHOWS_INPUT(s))
+
+inline forget_look(s)
+{
+    is_of_id[s] = 0;
+    is_of_admit[s] = 0;
+    is_of_copy[s] = 0;
+    is_input_same[s] = 0;
+    age[s] = NONE_YET
+}
+
+inline forget_looks()
+{
+    forget_look(0);
+    forget_look(1)
+}
+
+inline mend(s)
+{
+    if
+    :: MENDS(s) ->
+#ifdef REACH_MEND
+        is_reached = (LEFT > 0 && lock > 0);
+        assert(!is_reached);
+#endif
+        admit = CURRENT;
+        is_marked = 0;
+        is_of_admit[0] = 0;
+        is_of_admit[1] = 0
+    :: else
+    fi
+}
+
+inline remember_look(s)
+{
+    is_of_id[s] = 1;
+    is_of_admit[s] = 0;
+    is_of_copy[s] = 0; /* counts once the ID has changed */
+    is_input_same[s] = 1;
+    age[s] = 0
+}
+
+/* Before the ID changes. */
+inline note_id(s)
+{
+    is_of_admit[s] = (admit == CURRENT -> is_of_id[s] : is_of_admit[s]);
+    is_of_copy[s] = (copy_admit == CURRENT -> is_of_id[s] : is_of_copy[s]);
+    is_of_id[s] = 0
+}
+
+inline change_id()
+{
+    note_id(0);
+    note_id(1);
+    admit = (admit == CURRENT -> OLDER : admit);
+    copy_admit = (copy_admit == CURRENT -> OLDER : copy_admit);
+    is_marked = 0;
+    is_sent = 0;
+    forget_life()
+}
+
+inline attach()
+{
+    has_freed = has_freed || is_promoted;
+    is_promoted = 0;
+    change_id();
+    compress()
+}
+
+inline reset()
+{
+    was_reset = 1;
+    is_input_same[0] = 1;
+    is_input_same[1] = 1
+}
+
+inline note_promotion()
+{
+    note_id(0);
+    note_id(1);
+    is_of_admit[0] = is_of_copy[0];
+    is_of_admit[1] = is_of_copy[1];
+    is_input_same[0] = 0;
+    is_input_same[1] = 0;
+    is_promoted = 1;
+    has_freed = 0;
+    was_reset = 0;
+    since = 0
+}
+
+inline note_copy()
+{
+    is_of_copy[0] = is_of_admit[0];
+    is_of_copy[1] = is_of_admit[1]
+}
+
+inline grow_older()
+{
+    age[0] = OLDER_BY(age[0]);
+    age[1] = OLDER_BY(age[1]);
+    since = OLDER_BY(since)
+}
+
+#define ATTACHES \
+    FAULT(!is_promoted || !was_reset || since > WINDOW, attach()) \
+    FAULT(!has_freed || since > WINDOW, reset())
+#else
+#define forget_look(s) skip
+#define forget_looks() skip
+#define mend(s) skip
+#define remember_look(s) skip
+#define note_promotion() skip
+#define grow_older() skip
+#define note_copy() skip
+#define ATTACHES
+#endif
 
 /* Its clock, which is no part of any memory: a step ends all locks early. */
 mtype = {RIGHT, STEPPED, LEARNED};
@@ -130,6 +300,7 @@ inline look(s)
 #ifndef NO_DURABLE_ZERO
     durable = durable && is_always;
 #endif
+    mend(s);
     if
     :: TAKES(s) ->
         beat = known[s];
@@ -145,6 +316,7 @@ inline look(s)
         fi;
         wait[s] = (wait[s] == 0 -> 1 : wait[s])
     fi;
+    remember_look(s);
     compress()
 }
 
@@ -272,6 +444,7 @@ inline save_copy()
     copy_durable = durable;
     is_copy_told = is_told;
     copy_beat = beat;
+    note_copy();
     compress()
 }
 
@@ -282,6 +455,7 @@ inline begin_life(mode)
     has_evicted = 0;
     is_sent = 0;
     forget_life();
+    forget_looks();
     copy_admit = (copy_admit == CURRENT -> OLDER : copy_admit)
 }
 
@@ -306,6 +480,7 @@ inline put_back(mode)
 /* Under the same run_id: a replica of the copy for a moment. */
 inline roll_back()
 {
+    note_promotion();
     lock = copy_lock;
     durable = copy_durable;
     is_told = is_copy_told;
@@ -357,6 +532,7 @@ inline begin_server(s)
     knows[s] = 0;
     wait[s] = 0;
     has_read[s] = 0;
+    forget_look(s);
     compress()
 }
 
@@ -387,19 +563,23 @@ inline tick()
     knows[1] = knows[1] && LEFT > 0;
     lock = DOWN(lock);
     copy_lock = DOWN(copy_lock);
+    grow_older();
     compress()
 }
 
-#ifdef LATE_COPY
+#if defined(ATTACH) || defined(LATE_COPY)
 #define OTHER_FAULT(guard, action)
-#define MAY_COPY (!has_copy && !is_always)
 #else
 #define OTHER_FAULT(guard, action) FAULT(guard, action)
-#ifdef OLD_COPY
+#endif
+#if defined(OLD_COPY)
 #define MAY_COPY false
+#elif defined(ONE_COPY)
+#define MAY_COPY (!has_copy)
+#elif defined(LATE_COPY)
+#define MAY_COPY (!has_copy && !is_always)
 #else
 #define MAY_COPY true
-#endif
 #endif
 
 #define SERVER(s) \
@@ -428,11 +608,18 @@ active proctype world()
     }
     do
     SERVER(0) SERVER(1)
+#ifndef ATTACH
     RESTART(0) RESTART(1)
+#endif
     :: d_step { is_sent -> run_readmit() }
+    ATTACHES
+#ifdef ATTACH
+    FAULT(MAY_PUT_BACK, roll_back())
+#else
     OTHER_FAULT(MAY_PUT_BACK, roll_back())
-    STEP
     FAULT(is_always, is_always = 0) /* CONFIG SET */
+#endif
+    STEP
     OTHER_FAULT(lock > 0 && admit == CURRENT, lock = 0; has_evicted = 1)
     :: d_step { MAY_COPY && !has_evicted -> save_copy() }
     OTHER_FAULT(true, flush())

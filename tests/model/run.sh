@@ -150,6 +150,12 @@ memory      | NO_CLOCK        | 11 restarted, and its clock stepped   | two_hold
 memory      | NO_DURABLE_FIELD | 29 it is durable now, but was not    | two_holders
 memory      | NO_DURABLE_ZERO | 44 it was durable until CONFIG SET    | two_holders
 memory      | READMIT_RAISES  | 44 a late READMIT makes it durable    | two_holders
+memory      | ATTACH          | all rules on, replicas attach         | nothing | FAULTS=2 ONE_COPY
+memory      | ATTACH REACH_MEND | goal: it votes on with its lock     | is_reached
+memory      | ATTACH NO_PROOF   | 74 by a server that saw nothing       | two_holders
+memory      | ATTACH NO_ID2     | 74 its second ID is not looked at     | two_holders
+memory      | ATTACH NO_INPUT   | 74 nor what it read from a master     | two_holders
+memory      | ATTACH NO_WINDOW  | 74 that look was long ago | two_holders | FAULTS=3 ONE_COPY
 witness     |                 | all rules on | nothing | FAULTS=3 OLD_COPY
 witness     | REACH_READMIT   | goal: back, durable, with its lock    | is_reached
 witness     | EMPTY_WITNESS   | 43 an emptied node as a witness       | two_holders
