@@ -21,7 +21,8 @@ static_assert(ARGS_OF(NAMES_MAX) <= BATCH_ARGS_MAX,
               "an empty batch takes any call");
 static_assert(NAMES_MAX * PREFIX_MAX + NAMES_LEN_MAX + TOKEN_MAX +
                       4 * CALL_STATE_MAX + CALL_NONCE_MAX + CALL_WITNESSES_MAX +
-                      CALL_BIRTH_LEN + NUMBERS_OF(NAMES_MAX) * DIGITS_MAX <=
+                      CALL_BIRTH_LEN + CALL_TRACE_MAX +
+                      NUMBERS_OF(NAMES_MAX) * DIGITS_MAX <=
                   BATCH_BYTES_MAX,
               "an empty batch takes any call");
 
@@ -39,7 +40,7 @@ static bool has_room(const struct batch *batch, const struct call *call)
     size_t needed = (size_t)names * batch->prefix.len + call->resource.len +
                     call->token.len + call->admit.len + call->nonce.len +
                     call->found.len + call->mark.len + call->dead.len +
-                    call->witnesses.len + call->latest.len +
+                    call->witnesses.len + call->latest.len + call->trace.len +
                     call->key_hash.len + (size_t)NUMBERS_OF(names) * DIGITS_MAX;
     return batch->calls < BATCH_CALLS_MAX &&
            ARGS_OF(names) <= BATCH_ARGS_MAX - count_args(batch) &&
@@ -173,6 +174,7 @@ static void add_look(struct batch *batch, const struct call *call)
     add_number(batch, call->max_ttl_ms);
     add_number(batch, call->is_watching);
     add_number(batch, call->is_established);
+    add(batch, copy(batch, call->trace));
 }
 
 /* What was seen before a repeat or a repair, and what limits who joins. */

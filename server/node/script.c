@@ -107,8 +107,10 @@ static const struct answer letters[LETTERS] = {
 };
 
 enum {
-    LOOK_FIELDS = 12,
-    LOOK_TEXTS = 5, /* the word included; numbers follow, then the witnesses */
+    LOOK_FIELDS = 13,
+    LOOK_TEXTS = 5, /* the word included; then numbers, up to the next ones */
+    LOOK_WITNESSES = 11,
+    LOOK_TRACE = 12,
     HELD_FIELDS = 3,
     HELD_OF_SEVERAL_FIELDS = 4,
     SCAN_FIELDS = 3,
@@ -308,13 +310,15 @@ decode_look(int64_t node_now_us, const struct script_field *fields, int count)
     if (word == LOOK_WORDS ||
         (is_marked &&
          (mark.len == 0 || memchr(mark.ptr, '\0', mark.len) != NULL)) ||
-        fields[LOOK_FIELDS - 1].type != SCRIPT_FIELD_STRING ||
-        fields[LOOK_FIELDS - 1].string.len > CALL_WITNESSES_MAX)
+        fields[LOOK_WITNESSES].type != SCRIPT_FIELD_STRING ||
+        fields[LOOK_WITNESSES].string.len > CALL_WITNESSES_MAX ||
+        fields[LOOK_TRACE].type != SCRIPT_FIELD_STRING ||
+        fields[LOOK_TRACE].string.len > CALL_TRACE_MAX)
         return garbage();
     for (int i = 1; i < LOOK_TEXTS; i++)
         if (!is_state(&fields[i]))
             return garbage();
-    for (int i = LOOK_TEXTS; i < LOOK_FIELDS - 1; i++)
+    for (int i = LOOK_TEXTS; i < LOOK_WITNESSES; i++)
         if (!script_is_number(&fields[i]))
             return garbage();
     return (struct call_reply){
@@ -331,7 +335,8 @@ decode_look(int64_t node_now_us, const struct script_field *fields, int count)
                  .rest_us = fields[8].integer,
                  .number = fields[9].integer,
                  .is_full = fields[10].integer == 1,
-                 .witnesses = fields[11].string},
+                 .witnesses = fields[LOOK_WITNESSES].string,
+                 .trace = fields[LOOK_TRACE].string},
     };
 }
 

@@ -27,7 +27,7 @@ struct script_field {
 };
 
 enum {
-    SCRIPT_ARGS_MAX = 10,   /* arguments of a call for one name */
+    SCRIPT_ARGS_MAX = 11,   /* arguments of a call for one name */
     SCRIPT_NUMBERS_MAX = 7, /* those of them that are numbers */
     SCRIPT_NAME_ARGS = 2,   /* more for each further name: lock, slot */
     SCRIPT_FIELDS_MAX = 12, /* of a call's reply, the array included */

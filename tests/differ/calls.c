@@ -198,6 +198,7 @@ struct texts {
     state_text found, mark;
     char latest[CALL_BIRTH_LEN + 1];
     char witnesses[CALL_WITNESSES_MAX + 1];
+    char trace[CALL_TRACE_MAX + 1];
 };
 
 /* The names of one to three resources, of which first is one; of what acquires
@@ -374,6 +375,21 @@ static void make_reader(struct run *run, const struct shared *shared,
         give_key(run, call, texts);
 }
 
+/* That of the last look; or one that is too old, or of another memory, or that
+ * shows the other ID of hands_replid; or none. */
+static struct span any_trace(const struct run *run, const struct call *call,
+                             char text[CALL_TRACE_MAX + 1])
+{
+    if (call->max_ttl_ms == 1000)
+        return span_of(run->trace);
+    if (call->max_ttl_ms == 2000)
+        return (struct span){0};
+    snprintf(text, CALL_TRACE_MAX + 1, "%s:%lld:%lld", "00ff00ff00ff00ff",
+             (long long)run->process.read + call->is_objecting,
+             (long long)run->clock_us - (call->is_durable ? 1000 : 6000000));
+    return span_of(text);
+}
+
 static void make_call(struct run *run, const struct shared *shared,
                       struct call *call, struct texts *texts)
 {
@@ -409,6 +425,8 @@ static void make_call(struct run *run, const struct shared *shared,
     };
     /* without a draw of its own, so that the seeds that are kept stay */
     call->dead = span_of(call->max_ttl_ms == 1000 ? "" : "1:dead:");
+    if (kind == CALL_LOOK)
+        call->trace = any_trace(run, call, texts->trace);
     if (kind == CALL_RELEASE && call->max_ttl_ms != 1000) /* not by force */
         call->tombstone_ms = 0;
     if (has_names) {

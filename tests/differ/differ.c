@@ -44,7 +44,8 @@ static bool is_same_look(const struct call_look *a, const struct call_look *b)
            a->is_full == b->is_full &&
            is_same_text(a->witnesses, b->witnesses) &&
            is_same_text(a->taken, b->taken) &&
-           is_same_text(a->passed, b->passed);
+           is_same_text(a->passed, b->passed) &&
+           is_same_text(a->trace, b->trace);
 }
 
 static bool is_same(const struct call_reply *real, const struct call_reply *sim)
@@ -68,7 +69,7 @@ static void print_reply(const char *whose, const struct call_reply *reply)
            "listeners %lld holders %lld value %.*s slots %.*s left %lld tokens "
            "%.*s "
            "look %d admit %.*s mark %.*s max_ttl %lld durable %d beat %lld "
-           "rest %lld number %lld full %d witnesses %.*s\n",
+           "rest %lld number %lld full %d witnesses %.*s trace %.*s\n",
            whose, ballot_name(call_ballot(reply)),
            (long long)reply->node_now_us, (long long)reply->beat,
            reply->was_free, (long long)reply->pttl_ms,
@@ -80,7 +81,7 @@ static void print_reply(const char *whose, const struct call_reply *reply)
            look->mark.ptr, (long long)look->max_ttl_ms, look->is_durable,
            (long long)look->beat, (long long)look->rest_us,
            (long long)look->number, look->is_full, (int)look->witnesses.len,
-           look->witnesses.ptr);
+           look->witnesses.ptr, (int)look->trace.len, look->trace.ptr);
 }
 
 static int64_t real_now_ms(void)
@@ -206,6 +207,13 @@ static void count_shared(struct run *run, const struct simcall *call,
 }
 
 /* The same in the simulated node, when the clock showed clock_us. */
+/* Its admission, if it has one, is with another replication ID. */
+static bool has_other_id(const struct run *run)
+{
+    const char *id = strrchr(run->memory.admit, ':');
+    return id != NULL && strcmp(id + 1, run->process.replid) != 0;
+}
+
 static void simulate(struct run *run, int count,
                      const struct simcall copies[CALLS_MAX], int64_t clock_us,
                      struct simreply replies[CALLS_MAX])
@@ -217,7 +225,10 @@ static void simulate(struct run *run, int count,
     run->heard[0] = '\0';
     for (int i = 0; i < count; i++) {
         bool finds_other = has_other_form(run, &copies[i], clock_us);
+        bool was_other = has_other_id(run);
         simnode_execute(&batch, &copies[i], &replies[i]);
+        run->followed += was_other && copies[i].call.kind == CALL_LOOK &&
+                         run->memory.admit[0] != '\0' && !has_other_id(run);
         count_shared(run, &copies[i], &replies[i].reply, finds_other);
     }
     for (int i = 0; i < count; i++)
@@ -245,6 +256,12 @@ static void run_real(struct run *run, const struct call calls[CALLS_MAX],
     real_run(run->real, calls, count, replies);
     if (is_full)
         real_command(run->real, "CONFIG SET maxmemory 0");
+}
+
+static void note_look(struct run *run, const struct call_look *look)
+{
+    run->words[look->word]++;
+    run->trace[span_copy(run->trace, look->trace)] = '\0';
 }
 
 static bool run_batch(struct run *run)
@@ -275,7 +292,7 @@ static bool run_batch(struct run *run)
         run->several[calls[i].kind] +=
             copies[i].names > 1 && has_done(sim[i].reply.vote);
         if (calls[i].kind == CALL_LOOK)
-            run->words[sim[i].reply.look.word]++;
+            note_look(run, &sim[i].reply.look);
         if (is_same(&real[i].reply, &sim[i].reply))
             continue;
         printf("  call %d of %d: %s %.*s\n", i + 1, count,
@@ -326,11 +343,13 @@ static void print_counts(const struct run *run)
     for (int i = CALL_ACQUIRE; i < CALL_INSPECT; i++)
         printf("  shared: %-12s %llu\n", script_name((enum call_kind)i),
                (unsigned long long)run->shared[i]);
-    printf(
-        "  shared: replaced     %llu\n  shared: downgrades   %llu\n"
-        "  shared: other form   %llu\n  shared: by hand      %llu\n",
-        (unsigned long long)run->replaced, (unsigned long long)run->downgrades,
-        (unsigned long long)run->other_forms, (unsigned long long)run->foreign);
+    printf("  shared: replaced     %llu\n  shared: downgrades   %llu\n"
+           "  shared: other form   %llu\n  shared: by hand      %llu\n"
+           "  looks: other ID      %llu\n",
+           (unsigned long long)run->replaced,
+           (unsigned long long)run->downgrades,
+           (unsigned long long)run->other_forms,
+           (unsigned long long)run->foreign, (unsigned long long)run->followed);
     printf("replies\n");
     for (int i = 0; i < BALLOT_KINDS; i++)
         if (run->votes[i] > 0)

@@ -76,10 +76,15 @@ void hands_print_admission(struct run *run, char text[CALL_STATE_MAX + 1])
 
 static void read_process(struct run *run)
 {
-    char evicted[SIM_REPLID_LEN + 1];
+    char evicted[SIM_REPLID_LEN + 1], read[SIM_REPLID_LEN + 1];
+    char second[SIM_REPLID_LEN + 1];
     real_info(run->real, "replication", "master_replid:", run->process.replid);
+    real_info(run->real, "replication", "master_replid2:", second);
     real_info(run->real, "stats", "evicted_keys:", evicted);
+    real_info(run->real, "stats", "total_net_repl_input_bytes:", read);
     run->process.evicted = strtoll(evicted, NULL, 10);
+    run->process.read = strtoll(read, NULL, 10);
+    run->process.was_replica = strspn(second, "0") < SIM_REPLID_LEN;
 }
 
 static void delete_field(struct run *run, const char *name, void *field,
@@ -144,11 +149,16 @@ static void write_state(struct run *run)
     }
 }
 
-/* Makes it a replica for a moment. */
+/* Makes it a replica for a moment; or what a first replica does, twice as
+ * often. Without a draw of its own, so that the seeds that are kept stay. */
 static void change_replid(struct run *run)
 {
-    real_command(run->real, "REPLICAOF 127.0.0.1 1");
-    real_command(run->real, "REPLICAOF NO ONE");
+    if (run->memory.max_ttl_ms.it % 3 == 0) {
+        real_command(run->real, "REPLICAOF 127.0.0.1 1");
+        real_command(run->real, "REPLICAOF NO ONE");
+    } else {
+        real_command(run->real, "DEBUG CHANGE-REPL-ID");
+    }
     read_process(run);
 }
 

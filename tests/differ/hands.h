@@ -14,11 +14,12 @@ struct run {
     struct real *real;
     struct simmemory memory;
     struct simprocess process;
-    int64_t clock_us;            /* the node's, when it last told */
-    bool is_heard[SIM_POOL + 2]; /* subscribed to; first the heartbeat, last
-                                    the pool */
-    char heard[REAL_HEARD_MAX];  /* of the simulated node, like real_hear */
-    int batches;                 /* of a seed */
+    int64_t clock_us;               /* the node's, when it last told */
+    char trace[CALL_TRACE_MAX + 1]; /* of the last look */
+    bool is_heard[SIM_POOL + 2];    /* subscribed to; first the heartbeat, last
+                                       the pool */
+    char heard[REAL_HEARD_MAX];     /* of the simulated node, like real_hear */
+    int batches;                    /* of a seed */
     uint64_t announced;
     uint64_t calls[CALL_KINDS];
     uint64_t done[CALL_ACQUIRE]; /* of those that change who votes */
@@ -26,6 +27,7 @@ struct run {
     uint64_t several[CALL_KINDS]; /* that did something to several names */
     uint64_t words[LOOK_WORDS];
     uint64_t shared[CALL_KINDS]; /* that did something with a shared token */
+    uint64_t followed;           /* looks that found the memory of a trace */
     uint64_t replaced, downgrades, other_forms, foreign;
     uint64_t undecided;
 };

@@ -28,7 +28,7 @@ static void run_server(const struct real *real)
         _exit(126);
     execlp("redis-server", "redis-server", "--port", "0", "--unixsocket",
            real->path, "--dir", real->dir, "--save", "", "--appendonly", "no",
-           (char *)NULL);
+           "--enable-debug-command", "yes", (char *)NULL);
     _exit(127);
 }
 

@@ -7,6 +7,7 @@ neither suffers, differ finds it itself.
 from asking import ASKING
 from spreading import SPREADING
 from defect import Defect, Edit
+from backups import BACKUPS
 from lacking import LACKING
 from mistakes import MISTAKES
 
@@ -509,4 +510,4 @@ DEFECTS = [
         "admission->node[teller].looked_us >= asked->since_us) {\n",
         "admission->node[teller].looked_us > 0) {\n")],
         tests="eligibility"),
-] + ASKING + SPREADING + MISTAKES + LACKING
+] + ASKING + SPREADING + MISTAKES + LACKING + BACKUPS

@@ -59,10 +59,13 @@
  *   able       … and when a quarantine has passed since the last fault, every
  *              server can acquire every resource
  *   full       no node withholds its vote on what is held for want of memory
+ *   backups    … and when the first replica of each node is attached, or each
+ *              frees its backlog, all at once, a lock that is held is extended
+ *              and another one acquired, at once
  *   alive      no request, no reply and no signal ends a server's process
  *
  * Each is checked at every event that could break it: ledger.c; those
- * from "repaired" to "able" at the end: endings.c.
+ * from "repaired" to "backups" at the end: endings.c.
  */
 #ifndef SIM_CLIENTS_H
 #define SIM_CLIENTS_H

@@ -217,9 +217,37 @@ static void replace(struct world *world, int machine)
     }
 }
 
+static void attach(struct world *world, int machine)
+{
+    struct machine *it = &world->machines[machine];
+    if (it->state == MACHINE_UP && world_chance(world, 70))
+        machine_attach(it, ++world->lives, world->now_us);
+    else if (it->state == MACHINE_UP)
+        machine_reset(it, world->now_us);
+}
+
+static void attach_some(struct world *world, int machine)
+{
+    bool is_everywhere = world_chance(world, 40);
+    world_trace(world, "machine %d %s gets a replica", machine,
+                is_everywhere ? "and each other" : "alone");
+    for (int i = 0; i < SIM_NAMES; i++)
+        if (is_everywhere || world->home[i] == machine)
+            attach(world, world->home[i]);
+}
+
+void copies_attach_all(struct world *world)
+{
+    for (int i = 0; i < SIM_NAMES; i++)
+        machine_attach(&world->machines[world->home[i]], ++world->lives,
+                       world->now_us);
+}
+
 void copies_make(struct world *world, enum fault fault, int machine)
 {
-    if (fault == FAULT_REPLACE)
+    if (fault == FAULT_ATTACH)
+        attach_some(world, machine);
+    else if (fault == FAULT_REPLACE)
         replace(world, machine);
     else if (fault == FAULT_UNDURABLE)
         stop_writing(world, machine);

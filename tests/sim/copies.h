@@ -9,6 +9,9 @@
 void copies_make(struct world *world, enum fault fault, int machine);
 void copies_end(struct world *world, enum fault fault, int machine);
 
+/* Each machine gets its first replica, or frees its backlog. */
+void copies_attach_all(struct world *world);
+
 /*
  * Whether the machine may get this memory now: someone who saw what it lacks
  * can report it, or all of that has expired. Holds off other faults that must

@@ -2,6 +2,7 @@
 
 #include "../lib/node/simholders.h"
 #include "clients.h"
+#include "copies.h"
 #include "faults.h"
 #include "visits.h"
 
@@ -28,6 +29,8 @@ enum {
     RESTED_US = 2000000, /* a server knows that it does not reach a node */
     REGAINERS = 8,
     CROWD = 8,
+    BACKUPS = 3,
+    LOOKED_US = 1100000,
     ARRIVAL_US = 100000,
     FORCED_TIMES = 3,
     APART_TIMES = 4,
@@ -230,6 +233,49 @@ static void check_all_repaired(struct world *world)
     for (int i = 0; i < world_resources(world); i++)
         check_repaired(world, i);
     check_tidy_soon(world);
+}
+
+/* ---- backups of all nodes at once cost nothing -------------------------- */
+
+static bool is_all_well_everywhere(struct world *world)
+{
+    for (int i = 0; i < SIM_FOREIGN; i++)
+        if (!is_all_well(world, i, server_clock(&world->servers[i])))
+            return false;
+    return true;
+}
+
+/* Neither a lock that is held nor a request. */
+static void check_backups(struct world *world)
+{
+    struct client *holder = &world->clients->client[0];
+    struct client *other = &world->clients->client[1];
+    for (int i = 0; i < BACKUPS; i++) {
+        int resource = i % (world_resources(world) - 1);
+        int server = (int)world_random(world, SIM_FOREIGN);
+        /* each server has looked once since the last change */
+        world_run(world, LOOKED_US + world_random(world, 1000000));
+        client_choose(holder, resource);
+        client_choose(other, resource + 1);
+        holder->ttl_ms = other->ttl_ms = 3000;
+        holder->wait_ms = other->wait_ms = 0;
+        if (!is_all_well_everywhere(world))
+            continue;
+        bool is_held =
+            endings_ask(world, holder, ASK_ACQUIRE, server, OUTCOME_GRANTED);
+        copies_attach_all(world);
+        bool is_kept =
+            is_held &&
+            endings_ask(world, holder, ASK_EXTEND,
+                        (int)world_random(world, SIM_FOREIGN),
+                        OUTCOME_EXTENDED) &&
+            endings_ask(world, other, ASK_ACQUIRE, server, OUTCOME_GRANTED);
+        if (!is_kept)
+            ledger_violated(world, "backups", i, resource);
+        holder->believes_until_us = other->believes_until_us = 0;
+        (void)endings_ask(world, holder, ASK_RELEASE, server, OUTCOME_RELEASED);
+        (void)endings_ask(world, other, ASK_RELEASE, server, OUTCOME_RELEASED);
+    }
 }
 
 /* ---- who waits is served ------------------------------------------------ */
@@ -496,4 +542,5 @@ void endings_check(struct world *world)
         visits_check_rivals(world, (int)world_random(world, SIM_PLAIN));
     if (world->has_shared)
         visits_check_crowd(world, (int)world_random(world, SIM_PLAIN));
+    check_backups(world);
 }

@@ -366,6 +366,7 @@ static void make(struct world *world, enum fault fault)
     case FAULT_ROLLBACK:
     case FAULT_REPLACE:
     case FAULT_PROMOTE:
+    case FAULT_ATTACH:
         copies_make(world, fault, losses_any_machine(world));
         break;
     case FAULT_SERVER_PAUSE:
@@ -404,7 +405,6 @@ static void make(struct world *world, enum fault fault)
         break;
     default:
         losses_make(world, fault, losses_any_machine(world));
-        break;
     }
 }
 

@@ -26,6 +26,8 @@
  *   - while a name leads to two machines, neither is lost, no new fault begins
  *     in the first 6 s, and no new configuration begins; unless the second
  *     machine is empty and each server that has its address is restarted
+ *   - a node that was a replica does not free its backlog and get its
+ * statistics reset within 6 s: it would look as if it had been none
  *   - no server is started with too high an epoch at the first start where all
  *     nodes may be lost, as one that returns has that epoch when the others
  * have begun anew; nor one with wrong addresses as well
@@ -79,6 +81,7 @@ enum fault {
     FAULT_APART,  /* servers reach different nodes: their times differ */
     FAULT_LISTS,  /* the list of names changes again and again: lists.h */
     FAULT_FULL,   /* machines, or all at once, are above maxmemory */
+    FAULT_ATTACH, /* backups attach as replicas; statistics are reset */
     FAULTS
 };
 

@@ -3,7 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FLUSHED_EVERY_US = 1000000 };
+enum {
+    FLUSHED_EVERY_US = 1000000,
+    TRACE_MORE_US = SIM_TRACE_US + 1000000, /* whatever clocks do */
+};
 
 void machine_init(struct machine *machine, enum persistence usual,
                   int64_t now_us, int64_t clock_us)
@@ -177,6 +180,7 @@ void machine_start(struct machine *machine, enum persistence persistence,
     snprintf(machine->run_id, sizeof machine->run_id, "%llu",
              (unsigned long long)life);
     machine->process = (struct simprocess){0};
+    machine->promoted_us = machine->reset_us = -TRACE_MORE_US;
     write_replid(machine, life);
     take_memory(machine,
                 persistence == PERSISTS_NOTHING ? &none : &machine->disk);
@@ -207,10 +211,36 @@ void machine_evict(struct machine *machine, unsigned resources, int64_t now_us)
     machine->written_us = now_us;
 }
 
+static bool was_replica_lately(const struct machine *machine, int64_t now_us)
+{
+    return now_us - machine->promoted_us < TRACE_MORE_US;
+}
+
+void machine_attach(struct machine *machine, uint64_t replid, int64_t now_us)
+{
+    if (machine->process.was_replica && was_replica_lately(machine, now_us) &&
+        machine->reset_us >= machine->promoted_us)
+        return;
+    write_replid(machine, replid);
+    machine->process.was_replica = false;
+}
+
+void machine_reset(struct machine *machine, int64_t now_us)
+{
+    if (!machine->process.was_replica && was_replica_lately(machine, now_us))
+        return;
+    machine->process.read = 0;
+    machine->reset_us = now_us;
+}
+
 void machine_replace(struct machine *machine, const struct simcopy *copy,
                      uint64_t replid, int64_t now_us)
 {
+    enum { READ = 1000 };
     write_replid(machine, replid);
+    machine->process.was_replica = true;
+    machine->process.read += READ;
+    machine->promoted_us = now_us;
     take_memory(machine, copy);
     machine->written_us = now_us;
     simnode_expire(&machine->memory, machine_clock(machine, now_us));

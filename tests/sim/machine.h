@@ -48,6 +48,8 @@ struct machine {
     int64_t complete_us;   /* may lack later promises; 0: lacks none */
     int64_t resumed_us;    /* the end of its last pause */
     int64_t healed_us;     /* since then no call is answered with an error */
+    int64_t promoted_us;   /* when it was last a replica, in this life … */
+    int64_t reset_us;      /* … and when its statistics were last reset */
     int64_t evicted_us[SIM_RESOURCES]; /* not noticed by a look; 0: not */
     /* for how long in all each lock was there until noted_us */
     int64_t exclusive_us[SIM_RESOURCES];
@@ -100,6 +102,15 @@ void machine_evict(struct machine *machine, unsigned resources, int64_t now_us);
 
 /* A copy of its memory. */
 struct simcopy machine_copy(const struct machine *machine, int64_t now_us);
+
+/*
+ * Its replication ID changes, and nothing else: its first replica is attached,
+ * or it frees its backlog; replid must be unique. Or its statistics are reset.
+ * Not both happen within a moment after it was a replica: it would look as if
+ * it had been none.
+ */
+void machine_attach(struct machine *machine, uint64_t replid, int64_t now_us);
+void machine_reset(struct machine *machine, int64_t now_us);
 
 /*
  * Makes it a replica for a moment, so that it gets another memory; replid must

@@ -45,7 +45,7 @@ static const char *const fault_names[FAULTS] = {
     "cut",          "options",        "quiet",
     "roll",         "astray",         "epoch",
     "stall",        "term",           "apart",
-    "lists",        "full",
+    "lists",        "full",           "attach",
 };
 
 static const char *const ask_names[ASKS] = {

@@ -57,6 +57,7 @@ static const int64_t intervals_us[FAULTS] = {
     [FAULT_APART] = 4000000,
     [FAULT_LISTS] = 8000000,
     [FAULT_FULL] = 3000000,
+    [FAULT_ATTACH] = 2000000,
 };
 
 bool plan_is_on(const struct world *world, enum fault fault)
@@ -75,9 +76,9 @@ void plan_again(struct world *world, enum fault fault)
 /* Where a rule may overlook what is promised while all seems quiet. */
 static const uint64_t spells =
     UINT64_C(1) << FAULT_QUIET | UINT64_C(1) << FAULT_OPTIONS;
-static const uint64_t beside_spells = UINT64_C(1) << FAULT_CUT |
-                                      UINT64_C(1) << FAULT_LAG |
-                                      UINT64_C(1) << FAULT_DRIFT;
+static const uint64_t beside_spells =
+    UINT64_C(1) << FAULT_CUT | UINT64_C(1) << FAULT_LAG |
+    UINT64_C(1) << FAULT_DRIFT | UINT64_C(1) << FAULT_ATTACH;
 
 static bool has_only_spells(const struct world *world)
 {
@@ -118,7 +119,7 @@ static void make_wild(struct faults *faults)
         FAULT_SLOW,  FAULT_BREAK,     FAULT_BLOCK,        FAULT_DOUBLE,
         FAULT_PAUSE, FAULT_ERROR,     FAULT_STEP,         FAULT_DRIFT,
         FAULT_TWIN,  FAULT_UNCONFIRM, FAULT_SERVER_PAUSE, FAULT_SERVER_RESTART,
-        FAULT_STALL, FAULT_TERM,
+        FAULT_STALL, FAULT_TERM,      FAULT_ATTACH,
     };
     uint64_t all = 0;
     for (size_t i = 0; i < sizeof remembered / sizeof *remembered; i++)
@@ -162,6 +163,8 @@ static void choose_faults(struct world *world)
         faults->enabled = lists_faults(world);
     else if (world_chance(world, SPELLS_PERCENT)) /* others would spoil them */
         faults->enabled = spells | (faults->enabled & beside_spells);
+    if (world->has_backups && world->only == 0)
+        faults->enabled |= fault_bit(FAULT_ATTACH);
     if (has_only_spells(world))
         faults->rate = RATE_MOST;
     faults->is_wild = !has_only_spells(world) &&

@@ -27,6 +27,7 @@ static void record(int node, const struct call *call, uint64_t tag)
     (void)span_copy(sent->witnesses, call->witnesses);
     (void)span_copy(sent->found, call->found);
     (void)span_copy(sent->latest, call->latest);
+    (void)span_copy(sent->trace, call->trace);
 }
 
 static enum vote port_send(void *ctx, int node, const struct call *call,

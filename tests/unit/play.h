@@ -41,6 +41,7 @@ struct play_call {
     char witnesses[CALL_WITNESSES_MAX + 1];
     char found[CALL_STATE_MAX + 1];
     char latest[CALL_BIRTH_LEN + 1];
+    char trace[CALL_TRACE_MAX + 1];
     bool is_answered;
 };
 

@@ -17,6 +17,7 @@ enum {
     CALL_LISTEN_US = 3000000, /* outlives two listen calls that are lost */
     CALL_SCAN_MAX = 32000,    /* bytes that a scan finds; it stops at half */
     CALL_TOKENS_TOLD = 100,   /* at most, by one call */
+    CALL_TRACE_MAX = 80,      /* a replication ID and two numbers */
     CALL_WITNESSES_MAX =
         (NODES_MAX - 1) * 2 * (1 + CALL_NAME_LEN + CALL_BIRTH_LEN + 2),
 };
@@ -60,6 +61,8 @@ struct call {
     struct span witnesses; /* look, admit, readmit: "name=beat mname=birth " of
                               each other node, both in CALL_BIRTH_LEN digits */
     struct span latest;    /* look, revoke: the latest birth known of it */
+    struct span trace;     /* look: that of the last look on this connection;
+                              empty: there was none */
     int64_t max_ttl_ms;    /* look, admit */
     int64_t floor;         /* look, admit, readmit: the highest known beat */
     int64_t median_us;     /* admit, readmit: of the clocks; 0: unknown */
@@ -124,6 +127,8 @@ struct call_look {
                            last one; then, of lower epochs than it was
                            taken from, or of a node with an admission of the
                            caller's, of all names that it knows as dead */
+    struct span trace;  /* for the next look on this connection: shows that the
+                           memory is the same, if its replication ID is not */
 };
 
 /* The parts of an admission or a mark, which colons divide. */
@@ -133,6 +138,7 @@ enum call_state_part {
     CALL_STATE_NAME,
     CALL_STATE_BIRTH,
     CALL_STATE_NEWS, /* of a mark: "first", or nothing */
+    CALL_STATE_RUN_ID,
 };
 
 /* Empty: the state has no such part. */

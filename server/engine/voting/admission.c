@@ -210,6 +210,7 @@ void admission_on_up(struct admission *admission, int node,
     if (facts->has_moved)
         it->moved_us = now_us;
     it->is_busy = it->is_mute = false;
+    it->trace[0] = '\0'; /* of another connection, perhaps to a restored copy */
     takeover_on_lost(&admission->takeover, node);
     it->looked_us = 0;
     it->not_before_us = 0;
@@ -277,6 +278,16 @@ static void note_established(struct admission *admission, int64_t now_us)
     admission->established_epoch = admission->epoch;
 }
 
+/* The same mark, perhaps with another replication ID: no two have one birth. */
+static bool is_same_mark(const struct admission_node *node, struct span mark)
+{
+    struct span birth = call_state_part(mark, CALL_STATE_BIRTH);
+    return span_is(mark, node->mark) ||
+           (birth.len == CALL_BIRTH_LEN && node->mark[0] != '\0' &&
+            span_is_same(
+                birth, call_state_part(span_of(node->mark), CALL_STATE_BIRTH)));
+}
+
 /* It carries our admission, or this mark. */
 static void on_ours(struct admission *admission, int node, struct span mark,
                     int64_t now_us)
@@ -287,8 +298,9 @@ static void on_ours(struct admission *admission, int node, struct span mark,
     if (is_own)
         note_established(admission, now_us);
     it->moved_us = 0;
-    if (!span_is(mark, it->mark)) {
-        copy_state(it->mark, mark);
+    bool is_new = !is_same_mark(it, mark);
+    copy_state(it->mark, mark);
+    if (is_new) {
         it->sighted_us = it->news_us = now_us;
         it->asked = (struct admission_asked){0};
     }
@@ -353,12 +365,17 @@ static void note_survey(struct admission *admission)
     admission->is_surveyed |= answered >= admission->quorum;
 }
 
-/* It is marked as soon as that is allowed, and cannot disturb a first start. */
+/*
+ * It is marked as soon as that is allowed, and cannot disturb a first start. If
+ * only the replication ID has changed, at the next heartbeat: until then the
+ * look of another server may show that the memory is the same.
+ */
 static void on_bare(struct admission *admission, int node, int64_t now_us)
 {
     const struct firststart *start = &admission->start;
     int64_t at_us = at_least(start->yield_until_us, now_us);
-    if (start->step == FIRSTSTART_OVER && may_mark(admission, node, at_us))
+    if (start->step == FIRSTSTART_OVER && may_mark(admission, node, at_us) &&
+        !eligibility_is_in_this_life(admission, node))
         admission_want_look(admission, node, at_us);
 }
 
@@ -395,6 +412,8 @@ void admission_on_look(struct admission *admission, int node,
     it->was_durable = look->is_durable;
     it->beat = look->beat;
     copy_state(it->found, look->admit);
+    assert(look->trace.len <= CALL_TRACE_MAX); /* script.c reads no longer */
+    it->trace[span_copy(it->trace, look->trace)] = '\0';
     const struct takeover_look from = {
         .found = look,
         .is_marked = it->phase == ADMISSION_MARKED,

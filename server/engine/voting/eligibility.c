@@ -168,6 +168,14 @@ bool eligibility_is_established(const struct admission *admission)
     return admission->established_epoch == admission->epoch;
 }
 
+bool eligibility_is_in_this_life(const struct admission *admission, int node)
+{
+    const struct admission_node *it = &admission->node[node];
+    return it->phase != ADMISSION_ADMITTED &&
+           span_is(call_state_part(span_of(it->found), CALL_STATE_RUN_ID),
+                   it->run_id);
+}
+
 bool eligibility_has_word(const struct admission *admission)
 {
     return admission->settings.has_take_over &&

@@ -26,6 +26,8 @@ enum {
     HEARTBEAT_US = 1000000,               /* between two looks at a node */
     /* a machine whose beats do not rise for so long is gone */
     SILENT_US = 10 * HEARTBEAT_US,
+    /* what a look saw of the memory shows nothing after this time */
+    TRACE_US = 5 * HEARTBEAT_US,
 };
 
 enum admission_phase {
@@ -71,6 +73,8 @@ struct admission_node {
     char found[ADMISSION_STATE_MAX + 1]; /* the admission that it has */
     char mark[ADMISSION_STATE_MAX + 1];  /* of its quarantine; "": none */
     char birth[CALL_BIRTH_LEN + 1]; /* of its admission or mark; "": none */
+    char trace[CALL_TRACE_MAX + 1]; /* of the last look on this connection; "":
+                                       none */
     uint32_t life;                  /* counts the births that were seen here */
     struct admission_asked asked;   /* while it is marked */
     int64_t sighted_us;             /* when the mark was first seen */
@@ -139,6 +143,10 @@ bool eligibility_has_word(const struct admission *admission);
 /* True while new names have no admitted node, and nobody has said that the old
  * servers are stopped. */
 bool eligibility_is_taking_over(const struct admission *admission);
+
+/* True if the admission there is from before, but of this run_id: of the node's
+ * life only the replication ID has changed. */
+bool eligibility_is_in_this_life(const struct admission *admission, int node);
 
 /* True if this server has seen an admission of the epoch that it has now. */
 bool eligibility_is_established(const struct admission *admission);

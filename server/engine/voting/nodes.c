@@ -198,6 +198,7 @@ static bool send_action(struct nodes *nodes,
         .max_ttl_ms = nodes->env->settings.max_ttl_ms,
         .floor = admission->witness.node[action->node].floor,
         .latest = span_of(admission->witness.node[action->node].latest),
+        .trace = span_of(now_us - it->looked_us < TRACE_US ? it->trace : ""),
         .witnesses = witness_text(&admission->witness, action->node, witnesses,
                                   sizeof witnesses),
         .median_us =

@@ -142,6 +142,24 @@ static void describe_new(const struct admission *admission, int64_t left_us,
         add_to(detail, ", as only new nodes that are all durable vote at once");
 }
 
+/* It has an admission from before: of another life, or as its replication ID
+ * has changed. */
+static void describe_restarted(const struct admission *admission, int node,
+                               int64_t left_us, char detail[NODE_DETAIL_MAX])
+{
+    bool is_in_this_life = eligibility_is_in_this_life(admission, node);
+    snprintf(detail, NODE_DETAIL_MAX,
+             "%s; votes again in %d s, or as soon as the other nodes confirm "
+             "its memory",
+             is_in_this_life
+                 ? "may have been a replica: its replication ID has changed, "
+                   "and no redlockd saw why (a first replica, such as a backup "
+                   "with redis-cli --rdb, or a freed replication backlog "
+                   "change it, too)"
+                 : "was restarted",
+             (int)divide_up(left_us, US_PER_S));
+}
+
 static void describe_admission(const struct admission *admission, int node,
                                int64_t now_us, char detail[NODE_DETAIL_MAX])
 {
@@ -195,10 +213,7 @@ static void describe_admission(const struct admission *admission, int node,
     else if (refusal != STATE_QUARANTINED)
         snprintf(detail, NODE_DETAIL_MAX, "%s", state_detail(refusal));
     else if (left_us > 0 && it->is_restarted)
-        snprintf(detail, NODE_DETAIL_MAX,
-                 "was restarted; votes again in %d s, or as soon as the other "
-                 "nodes confirm its memory",
-                 (int)divide_up(left_us, US_PER_S));
+        describe_restarted(admission, node, left_us, detail);
     else if (left_us > 0 && it->is_only_marked && !it->has_voted)
         describe_new(admission, left_us, detail);
     else if (left_us > 0)

@@ -65,7 +65,7 @@ while at <= #kinds do
         elseif kind == 'i' or kind == 'l' then
             arguments = n
         elseif kind == 'k' then
-            arguments = 10
+            arguments = 11
         elseif kind == 'v' or kind == 's' or kind == 'f' then
             arguments = 3
         elseif kind == 'm' then

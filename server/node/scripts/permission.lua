@@ -40,8 +40,8 @@ if string.find('kmnv', kind, 1, true) then
         string.match(ARGV[1], '^(((%d+):[^:]*:)[^:]*:)([^:]*)$')
     epoch = tonumber(epoch)
 
-    local replid = string.match(redis.call('INFO', 'replication'),
-        'master_replid:(%x+)')
+    local replication, stats = redis.call('INFO', 'replication')
+    local replid = string.match(replication, 'master_replid:(%x+)')
     local of_this_life = ':' .. run_id .. ':' .. replid
 
     -- The number in a field; 0: it is none, or not one that we have written.
@@ -75,9 +75,39 @@ if string.find('kmnv', kind, 1, true) then
             is_of_this_life(text)
     end
 
+    local function read_stats()
+        stats = stats or redis.call('INFO', 'stats')
+        return stats
+    end
+
     local function evicted_keys()
-        local info = redis.call('INFO', 'stats')
-        return tonumber(string.match(info, 'evicted_keys:(%d+)')) or 0
+        return tonumber(string.match(read_stats(), 'evicted_keys:(%d+)')) or 0
+    end
+
+    -- What the node has ever read from a master; '': it does not tell.
+    local function read_from_master()
+        return string.match(read_stats(),
+            'total_net_repl_input_bytes:(%d+)') or ''
+    end
+
+    -- What shows the caller's next look that the memory is still this one:
+    -- <replication ID>:<bytes read from a master>:<time, us>
+    local function make_trace()
+        return string.format('%s:%s:%.0f', replid, read_from_master(), now)
+    end
+
+    -- The replication ID at a look shortly before, if it has changed since, but
+    -- the memory has not. Redis makes a new ID also when the first replica is
+    -- attached, be it a backup, and when it frees its replication backlog. A
+    -- node that was a replica itself tells the ID of its master for as long as
+    -- it keeps the backlog, and has read from it.
+    local function id_before(trace)
+        local id, read, at = string.match(trace, '^(%x+):(%d+):(%d+)$')
+        return id and id ~= replid and at + 0 <= now and
+            now < at + 5000000 and read == read_from_master() and
+            string.find(replication, 'role:master', 1, true) and
+            string.find(replication, 'master_replid2:' .. string.rep('0', 40),
+                1, true) and id
     end
 
     -- Whether it is of this node's name.
@@ -151,11 +181,12 @@ if string.find('kmnv', kind, 1, true) then
     -- Looks at the node's permission, and marks the node if it has none.
     --
     -- ARGV  nonce durable floor objects witnesses latest renews max_ttl_ms watches
-    --       votes
+    --       votes trace
     --       nonce  10 digits and ":"; then "first", of a first start; "": mark
     --              nothing
     --
     -- word admit mark taken passed max_ttl durable beat rest number short witnesses
+    -- trace
     --
     --   ADMITTED    it is admitted; its beat was raised
     --   SUPERSEDED  admit or mark has a higher epoch
@@ -179,6 +210,9 @@ if string.find('kmnv', kind, 1, true) then
     --            what else would be found
     -- votes      1: the caller saw a node admitted with its configuration, or
     --            the operator says that no other server is left
+    -- trace      that of the caller's last look on this connection; "": there was
+    --            none. It shows whether the memory is the one from then, though
+    --            the replication ID is another one
     --
     -- The other fields show the state after the look.
     --
@@ -205,6 +239,24 @@ if string.find('kmnv', kind, 1, true) then
         end
 
         local taken, passed = fields[10] or '', fields[11] or ''
+
+        -- The memory is the same: so what was written of it counts with the new
+        -- replication ID, unless another server had no trace, and marked it.
+        local before = not is_current(mark) and id_before(ARGV[a + 10])
+        local function follow(field, text)
+            local end_before = ':' .. run_id .. ':' .. before
+            if string.sub(text, -#end_before) ~= end_before then
+                return text
+            end
+            text = string.sub(text, 1, -#end_before - 1) .. of_this_life
+            redis.call('HSET', state, field, text)
+            return text
+        end
+        if before then
+            admit, mark, taken = follow('admit', admit), follow('mark', mark),
+                follow('taken', taken)
+        end
+
         if not is_of_this_life(taken) then
             taken, passed = '', ''
         end
@@ -273,7 +325,8 @@ if string.find('kmnv', kind, 1, true) then
                 max_ttl_ms, number_of(durable), kept,
                 math.max(number_of(fields[7]) - now, 0),
                 math.max(number_of(fields[8]), number_of(fields[9])),
-                is_short and 1 or 0, heard
+                is_short and 1 or 0, heard,
+                make_trace()
             }
         end
 
@@ -352,7 +405,10 @@ if string.find('kmnv', kind, 1, true) then
             return answer('FOREIGN')
         end
         local is_fresh = redis.call('EXISTS', state) == 0
-        if nonce == '' then
+        -- The next look of another server may show that the memory is the same.
+        local is_early = ARGV[a + 10] == '' and begins(admit, of_this_node) and
+            string.find(admit, ':' .. run_id .. ':', 1, true)
+        if nonce == '' or is_early then
             return answer(is_fresh and 'EMPTY' or 'BARE')
         end
         mark_anew(is_current(mark) or may_renew)

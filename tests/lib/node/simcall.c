@@ -31,6 +31,7 @@ void simcall_copy(struct simcall *copy, const struct call *call)
     keep(&copy->call.dead, copy->dead, sizeof copy->dead);
     keep(&copy->call.latest, copy->latest, sizeof copy->latest);
     keep(&copy->call.witnesses, copy->witnesses, sizeof copy->witnesses);
+    keep(&copy->call.trace, copy->trace, sizeof copy->trace);
     keep(&copy->call.key_hash, copy->key_hash, sizeof copy->key_hash);
 }
 
@@ -46,6 +47,7 @@ void simcall_repeat(struct simcall *copy, const struct simcall *from)
     copy->call.dead.ptr = copy->dead;
     copy->call.latest.ptr = copy->latest;
     copy->call.witnesses.ptr = copy->witnesses;
+    copy->call.trace.ptr = copy->trace;
     copy->call.key_hash.ptr = copy->key_hash;
 }
 
@@ -60,4 +62,5 @@ void simreply_keep(struct simreply *answer)
     keep(&reply->look.taken, answer->taken, sizeof answer->taken);
     keep(&reply->look.passed, answer->passed, sizeof answer->passed);
     keep(&reply->look.witnesses, answer->witnesses, sizeof answer->witnesses);
+    keep(&reply->look.trace, answer->trace, sizeof answer->trace);
 }

@@ -17,8 +17,9 @@ enum {
     SIM_TOKEN_MAX = 96,
     SIM_NUMBER_LEN = 16, /* digits at the beginning of a token */
     SIM_REPLID_LEN = 40,
-    SIM_WITNESSES = 16, /* numbers of other nodes, on one */
-    SIM_HOLDERS = 256,  /* of all shared locks of a node */
+    SIM_TRACE_US = 5000000, /* a trace counts for so long */
+    SIM_WITNESSES = 16,     /* numbers of other nodes, on one */
+    SIM_HOLDERS = 256,      /* of all shared locks of a node */
     SIM_NAMES_TOLD = CALL_TOKENS_TOLD * (SIM_TOKEN_MAX + 4),
     SIM_TOMBSTONES = 256,
     SIM_REPEATS = 256, /* of readers with different keys, on a node */
@@ -39,6 +40,7 @@ struct simcall {
     char dead[CALL_STATE_MAX];
     char latest[CALL_BIRTH_LEN];
     char witnesses[CALL_WITNESSES_MAX];
+    char trace[CALL_TRACE_MAX];
     char key_hash[KEY_HASH_LEN];
 };
 
@@ -53,6 +55,7 @@ struct simreply {
     char taken[CALL_STATE_MAX];
     char passed[CALL_STATE_MAX];
     char witnesses[CALL_WITNESSES_MAX];
+    char trace[CALL_TRACE_MAX + 1];
 };
 
 #define SIM_ENDLESS INT64_MAX
@@ -136,8 +139,10 @@ struct simmemory {
 /* What the script asks the server for: no part of its memory. */
 struct simprocess {
     char replid[SIM_REPLID_LEN + 1];
-    int64_t evicted; /* keys that it has thrown away */
-    bool is_full;    /* above maxmemory */
+    int64_t evicted;  /* keys that it has thrown away */
+    bool is_full;     /* above maxmemory */
+    int64_t read;     /* bytes, from a master */
+    bool was_replica; /* its second replication ID tells so */
 };
 
 static inline struct simnumber simnumber(int64_t number)

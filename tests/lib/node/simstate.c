@@ -289,6 +289,73 @@ static void write_admission(struct simbatch *batch, const struct simcall *call,
     answer->reply.look.witnesses = (struct span){NULL, 0};
 }
 
+/* ---- traces ------------------------------------------------------------- */
+
+static void make_trace(const struct simbatch *batch, struct simreply *answer)
+{
+    int len = snprintf(answer->trace, sizeof answer->trace, "%s:%lld:%lld",
+                       batch->process->replid, (long long)batch->process->read,
+                       (long long)batch->clock_us);
+    assert(len < (int)sizeof answer->trace);
+    answer->reply.look.trace = (struct span){answer->trace, (size_t)len};
+}
+
+/* The replication ID of the trace, if that shows that this memory is still the
+ * one from then, although its ID is another one; empty: it does not. */
+static struct span id_before(const struct simbatch *batch,
+                             const struct simcall *call)
+{
+    enum { DIGITS = 18 };
+    struct span rest = call->call.trace, none = {"", 0};
+    struct span id = span_take(&rest, ':');
+    int64_t read = span_number(span_take(&rest, ':'), DIGITS);
+    int64_t at_us = span_number(rest, DIGITS);
+    bool is_recent = at_us >= 0 && at_us <= batch->clock_us &&
+                     batch->clock_us < at_us + SIM_TRACE_US;
+    return is_recent && read == batch->process->read &&
+                   !batch->process->was_replica &&
+                   !span_is(id, batch->process->replid)
+               ? id
+               : none;
+}
+
+/* Lets it end with the present replication ID, if it ends with that one. */
+static void follow(const struct simbatch *batch, const struct simcall *call,
+                   struct span id, char text[CALL_STATE_MAX + 1])
+{
+    char before[CALL_STATE_MAX + 1], life[CALL_STATE_MAX + 1];
+    struct span run_id = call_state_part(call->call.admit, CALL_STATE_BIRTH);
+    snprintf(before, sizeof before, ":%.*s:%.*s", (int)run_id.len, run_id.ptr,
+             (int)id.len, id.ptr);
+    print_life(batch, call, life);
+    size_t len = strlen(text), tail = strlen(before);
+    if (len < tail || strcmp(text + len - tail, before) != 0)
+        return;
+    assert(len - tail + strlen(life) <= CALL_STATE_MAX);
+    strcpy(text + len - tail, life);
+}
+
+static void follow_all(struct simbatch *batch, const struct simcall *call)
+{
+    struct simmemory *memory = batch->memory;
+    struct span id = id_before(batch, call);
+    if (id.len == 0 || is_current(batch, call, memory->mark))
+        return;
+    follow(batch, call, id, memory->admit);
+    follow(batch, call, id, memory->mark);
+    follow(batch, call, id, memory->taken);
+    batch->is_known = false;
+}
+
+/* Whether its admission is from before, but of this run_id. */
+static bool is_of_run_id(const struct simcall *call, const char *admit)
+{
+    char text[CALL_STATE_MAX + 3];
+    struct span run_id = call_state_part(call->call.admit, CALL_STATE_BIRTH);
+    snprintf(text, sizeof text, ":%.*s:", (int)run_id.len, run_id.ptr);
+    return is_named(admit, call) && strstr(admit, text) != NULL;
+}
+
 /* ---- the calls ---------------------------------------------------------- */
 
 static void forget(struct simbatch *batch)
@@ -371,7 +438,8 @@ static enum call_look_word mark_if_bare(struct simbatch *batch,
     if (is_full(batch, call) && !ask->is_established && !may_renew)
         return LOOK_FOREIGN;
     bool is_fresh = !simstate_is_there(memory);
-    if (!may_mark)
+    bool is_early = ask->trace.len == 0 && is_of_run_id(call, memory->admit);
+    if (!may_mark || is_early)
         return is_fresh ? LOOK_EMPTY : LOOK_BARE;
     mark_anew(batch, call, is_marked || may_renew);
     if (epoch_of(memory->admit) < epoch_of(call->admit))
@@ -477,6 +545,7 @@ static enum vote look(struct simbatch *batch, const struct simcall *call,
 {
     struct simmemory *memory = batch->memory;
     struct call_look *seen = &answer->reply.look;
+    follow_all(batch, call);
     seen->word = look_at_state(batch, call);
     /* servers trust what it has heard of others */
     bool counts = seen->word == LOOK_ADMITTED ||
@@ -493,6 +562,7 @@ static enum vote look(struct simbatch *batch, const struct simcall *call,
     seen->rest_us = greater(memory->until_us.it - batch->clock_us, 0);
     seen->number = greater(memory->top.it, memory->bar.it);
     seen->is_full = batch->process->is_full;
+    make_trace(batch, answer);
     return VOTE_DONE;
 }
 

@@ -460,3 +460,86 @@ TEST(what_evicting_nodes_lack_is_not_free)
     play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_FREE);
     ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
 }
+
+/* ---- another replication ID, and the same memory ------------------------- */
+
+#define OTHER_MEMORY "dcbadcbadcbadcbadcbadcbadcbadcbadcbadcba"
+
+static void answer_with_trace(int node, const char *trace)
+{
+    PLAY_REPLY(CALL_LOOK, node, .vote = VOTE_DONE, .beat = 2,
+               .look = {.word = LOOK_ADMITTED,
+                        .admit = span_of(play_admission(node, false)),
+                        .is_durable = true,
+                        .beat = 2,
+                        .trace = span_of(trace)});
+    play_answer_all_looks();
+}
+
+TEST(story_74_a_trace_ends_with_its_connection)
+{
+    play_advance(1200000);
+    answer_with_trace(3, "ab:0:7");
+    play_advance(1200000);
+    ck_assert_str_eq(play_find(CALL_LOOK, 3)->trace, "ab:0:7");
+    ck_assert_str_eq(play_find(CALL_LOOK, 2)->trace, "");
+    answer_with_trace(3, "cd:0:8");
+    play_reconnect(3);
+    ck_assert_str_eq(play_find(CALL_LOOK, 3)->trace, "");
+}
+
+/* While its looks fail, be it as the server stands still. */
+TEST(story_74_a_trace_ends_with_its_time)
+{
+    play_advance(1200000);
+    int64_t sent_us = play.now_us;
+    answer_with_trace(3, "ab:0:7");
+    int looks = 0;
+    while (play.now_us < sent_us + 8000000) {
+        play_advance(500000);
+        struct play_call *look = play_find(CALL_LOOK, 3);
+        if (look != NULL) {
+            bool is_late = play.now_us - sent_us > 5500000;
+            if (is_late || play.now_us - sent_us < 4500000)
+                ck_assert_str_eq(look->trace, is_late ? "" : "ab:0:7");
+            looks += is_late;
+            PLAY_REPLY(CALL_LOOK, 3, .vote = VOTE_UNFIT, .state = STATE_BUSY);
+        }
+        play_answer_all_looks();
+    }
+    ck_assert_int_ge(looks, 1);
+}
+
+/* What the others promised need not be waited for once more. */
+TEST(story_74_a_mark_with_another_replication_id_is_the_same)
+{
+    static const char other[] =
+        "1:" PLAY_FINGERPRINT ":name:" PLAY_BIRTH(2) "::run:" OTHER_MEMORY;
+    play.rest_us = 5000000;
+    play_reconnect(0);
+    play_answer_look(0, LOOK_FRESH, "", PLAY_MARK(2));
+    for (int s = 0; s < 7; s++) { /* two looks, and 1% more than 5 s */
+        play_advance(1000000);
+        ck_assert(play_find(CALL_ADMIT, 0) == NULL);
+        play_answer_looks(0, LOOK_MARKED, s < 4 ? PLAY_MARK(2) : other);
+        play_answer_all_looks();
+    }
+    play_advance(1000000);
+    ck_assert_ptr_nonnull(play_find(CALL_ADMIT, 0));
+    ck_assert_str_eq(play_find(CALL_ADMIT, 0)->mark, other);
+}
+
+/* One that was restarted is marked at once. */
+TEST(story_74_others_have_a_heartbeat_to_follow)
+{
+    const char *before =
+        textf("1:" PLAY_FINGERPRINT ":%s:%s:0:" PLAY_RUN_ID "3:" OTHER_MEMORY,
+              play_name(3), PLAY_BIRTH(1));
+    play_advance(1500000);
+    play_answer_look(4, LOOK_BARE, play_admission(4, true), "");
+    ck_assert_ptr_nonnull(play_find(CALL_LOOK, 4));
+    play_answer_look(3, LOOK_BARE, before, "");
+    ck_assert_ptr_null(play_find(CALL_LOOK, 3));
+    play_advance(1000000);
+    ck_assert_uint_gt(strlen(play_find(CALL_LOOK, 3)->nonce), 0);
+}

@@ -152,6 +152,18 @@ TEST(story_45_a_machine_that_is_outdated_tells_so)
            "waits: another machine still answers to this name");
 }
 
+TEST(story_74_a_node_whose_replication_id_changed_was_not_restarted)
+{
+    const char *before =
+        textf("%.*s%s", (int)(strlen(play_admission(0, false)) - 3),
+              play_admission(0, false), "000");
+    play_reconnect(0);
+    play_answer_look(0, LOOK_CREATED, before, PLAY_MARK(2));
+    ck_assert_has(detail_of(0), "may have been a replica: ");
+    ck_assert_has(detail_of(0), " votes again in 1 s, or as soon as ");
+    ck_assert_lacks(detail_of(0), "restarted");
+}
+
 TEST(a_restarted_node_tells_what_it_waits_for)
 {
     play_reconnect(0);

@@ -185,6 +185,7 @@ static void send_action(int server, const struct admission_action *action)
         .admit = span_of(it->admit),
         .found = span_of(it->found),
         .mark = span_of(it->mark),
+        .trace = span_of(it->trace),
         .max_ttl_ms = TTL_MS,
         .floor = admission->witness.node[action->node].floor,
         .latest = span_of(admission->witness.node[action->node].latest),
@@ -317,7 +318,8 @@ static void note_admission(const struct rivals_call *call)
 static enum vote execute(struct rivals_call *call)
 {
     struct rivals_node *node = &rivals.node[call->node];
-    struct simprocess process = {.evicted = 0};
+    struct simprocess process = {.read = node->replid,
+                                 .was_replica = node->replid > 0};
     struct simbatch batch = {
         .memory = &node->memory,
         .process = &process,

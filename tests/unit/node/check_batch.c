@@ -26,6 +26,7 @@ static const struct call any = {
     .dead = {"1:d:", 4},
     .witnesses = {"ab=1 mab=2", 10},
     .latest = {"17000000000000031234567890", CALL_BIRTH_LEN},
+    .trace = {"ab:0:7", 6},
     .max_ttl_ms = 60000,
     .readers_max = 1000,
     .floor = 77,
@@ -81,7 +82,8 @@ static const char *command_words(void)
 #define SETS SEEN "15000000 1700000000123456 "
 
 static const char *const kinds[CALL_KINDS] = {
-    SEEN "0 0 k 00ff 1 77 0 ab=1 mab=2 17000000000000031234567890 1 60000 0 1",
+    SEEN "0 0 k 00ff 1 77 0 ab=1 mab=2 17000000000000031234567890 1 60000 0 1 "
+         "ab:0:7",
     SEEN "0 0 m 1:run:m:0:n 1 77 1700000000000000 ab=1 mab=2 60000 "
          "9007199254740991 1:d:",
     SEEN "0 0 n 1:run:m:0:n 1 77 1700000000000000 ab=1 mab=2 1:f:n:old 1:d:",
@@ -140,7 +142,7 @@ TEST(what_a_call_borrows_is_copied)
     char admit[] = "1:f:n:run";
     char nonce[] = "00ff", found[] = "1:f:n:old", witnesses[] = "ab=1";
     char mark[] = "1:run:m:0:n", dead[] = "1:d:";
-    char latest[] = "17000000000000031234567890";
+    char latest[] = "17000000000000031234567890", trace[] = "ab:0:7";
     struct call call = call_of(CALL_ACQUIRE);
     call.resource.ptr = resource;
     call.token.ptr = token;
@@ -155,6 +157,7 @@ TEST(what_a_call_borrows_is_copied)
     call.mark.ptr = mark;
     call.dead.ptr = dead;
     call.latest.ptr = latest;
+    call.trace.ptr = trace;
     call.kind = CALL_READMIT;
     ck_assert(batch_add(&batch, &call));
     call.kind = CALL_LOOK;
@@ -163,7 +166,7 @@ TEST(what_a_call_borrows_is_copied)
     resource[0] = names[0] = names[2] = token[0] = admit[0] = nonce[0] =
         found[0] = 'X';
     /* cppcheck-suppress unreadVariable; likewise */
-    witnesses[0] = mark[0] = dead[0] = latest[0] = 'X';
+    witnesses[0] = mark[0] = dead[0] = latest[0] = trace[0] = 'X';
     ck_assert_ptr_null(strchr(command_words(), 'X'));
 }
 
@@ -188,7 +191,7 @@ TEST(calls_of_another_admission_wait_for_the_next_batch)
 TEST(what_is_left_out_is_an_empty_argument)
 {
     struct call call = call_of(CALL_LOOK);
-    call.nonce = call.witnesses = call.latest = span_of("");
+    call.nonce = call.witnesses = call.latest = call.trace = span_of("");
     call.is_durable = call.is_renewing = call.is_established = false;
     call.is_objecting = call.is_watching = true;
     call.floor = call.max_ttl_ms = 0;
@@ -198,7 +201,7 @@ TEST(what_is_left_out_is_an_empty_argument)
     ck_assert(batch_add(&batch, &call));
     ck_assert_str_eq(command_words(),
                      "EVALSHA " SHA " 1 p:redlockd:state 1:f:n:run 0 0 "
-                     "kv 0 0  0 0 1   0 0 1 0 00ff  ");
+                     "kv 0 0  0 0 1   0 0 1 0  00ff  ");
 }
 
 TEST(it_has_a_limit)
@@ -287,6 +290,7 @@ static struct call longest_call(enum call_kind kind, int names)
         (struct span){bytes, CALL_STATE_MAX};
     call.latest = (struct span){bytes, CALL_BIRTH_LEN};
     call.nonce = (struct span){bytes, CALL_NONCE_MAX};
+    call.trace = (struct span){bytes, CALL_TRACE_MAX};
     call.witnesses = (struct span){bytes, CALL_WITNESSES_MAX};
     call.ttl_ms = call.number = call.node_deadline_us = call.seen =
         call.tombstone_ms = INT64_MAX;

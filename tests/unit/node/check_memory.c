@@ -319,13 +319,199 @@ TEST(story_41_an_old_copy_under_the_same_run_id_gives_no_vote)
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "B"), VOTE_GRANTED);
 }
 
-/* A first replica makes another replication ID: the admission was given to a
- * memory that had no copy. */
-TEST(a_node_that_gets_its_first_replica_loses_its_admission)
+/* ---- another replication ID, and the same memory ------------------------- */
+
+/* Its only field of the state that is of this memory, before and after. */
+static void assert_follows(const char *before)
 {
+    char after[CALL_STATE_MAX + 1];
+    size_t len = strlen(before) - strlen(live.of_this_life);
+    live_learn_memory();
+    snprintf(after, sizeof after, "%.*s%s", (int)len, before,
+             live.of_this_life);
+    ck_assert_str_ne(after, before);
+    ck_assert_str_eq(permit_field("admit"), after);
+    strcpy(live.admission, after);
+}
+
+static void wait_for_other_id(void)
+{
+    for (int i = 0; i < 1000; i++) {
+        const char *info = master_text(&live.master, "INFO replication");
+        if (strstr(info, strrchr(live.of_this_life, ':') + 1) == NULL)
+            return;
+        usleep(10000);
+    }
+    ck_abort_msg("it keeps its replication backlog");
+}
+
+/* Redis makes another replication ID for the first replica, be it a backup, and
+ * when it frees the replication backlog. A probe sees that it is the same. */
+TEST_RANGE(story_74_a_first_replica_and_a_freed_backlog_cost_no_vote, 0, 2)
+{
+    char before[CALL_STATE_MAX + 1];
     live_admit();
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_ADMITTED);
+    strcpy(before, live.admission);
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
     follow(&other, listen_on_tcp(&live.master));
-    ck_assert_int_eq(live_run(CALL_ACQUIRE, "s", "A"), VOTE_NOT_ADMITTED);
-    PERMIT_ASSERT_WORD(permit_probe(), LOOK_BARE);
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_NOT_ADMITTED);
+    PERMIT_ASSERT_WORD(_i == 0 ? permit_probe() : permit_look(), LOOK_ADMITTED);
+    assert_follows(before);
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_EXTENDED);
+    strcpy(before, live.admission);
+    master_text(&live.master, "CONFIG SET repl-backlog-ttl 1");
+    detach(&other);
+    wait_for_other_id();
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_NOT_ADMITTED);
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_ADMITTED);
+    assert_follows(before);
+    ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_EXTENDED);
+}
+
+/* The mark of a node that waits, and what it was taken from, follow as well. */
+TEST(story_74_a_first_replica_begins_no_new_quarantine)
+{
+    char mark[CALL_STATE_MAX + 1], taken[CALL_STATE_MAX + 1];
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_FRESH);
+    live_learn_memory();
+    strcpy(mark, live.mark);
+    snprintf(taken, sizeof taken, "%s", live.mark);
+    permit_set("taken", taken);
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_MARKED);
+    follow(&other, listen_on_tcp(&live.master));
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_MARKED);
+    ck_assert_str_ne(live.mark, mark);
+    live_learn_memory();
+    snprintf(mark + strlen(mark) - strlen(live.of_this_life),
+             strlen(live.of_this_life) + 1, "%s", live.of_this_life);
+    ck_assert_str_eq(live.mark, mark);
+    ck_assert_str_eq(permit_field("taken"), mark);
+    ck_assert_int_eq(permit_admit(live.marked), VOTE_DONE);
+}
+
+/* A look that has seen nothing leaves it to others, once: by then, they had
+ * their heartbeat. */
+TEST(story_74_a_look_without_a_trace_marks_nothing_at_once)
+{
+    char before[CALL_STATE_MAX + 1];
+    live_admit();
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_ADMITTED);
+    strcpy(before, live.admission);
+    char seen[CALL_TRACE_MAX + 1];
+    strcpy(seen, live.trace);
+    follow(&other, listen_on_tcp(&live.master));
+    live.trace[0] = '\0';
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_BARE);
+    ck_assert_str_eq(live.admit, before);
+    strcpy(live.trace, seen);
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_ADMITTED);
+    assert_follows(before);
+}
+
+TEST(story_74_what_is_marked_meanwhile_waits)
+{
+    char before[CALL_STATE_MAX + 1], seen[CALL_TRACE_MAX + 1];
+    live_admit();
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_ADMITTED);
+    strcpy(before, live.admission);
+    strcpy(seen, live.trace);
+    follow(&other, listen_on_tcp(&live.master));
+    live.trace[0] = '\0';
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_BARE);
+    live_learn_memory();
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
+    strcpy(live.trace, seen);
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_MARKED);
+    ck_assert_str_eq(permit_field("admit"), before);
+}
+
+/* What does not show that the memory is the same: the trace with another ID,
+ * other bytes, another time; or none of ours. */
+static const struct {
+    const char *id, *read;
+    int64_t ago_us;
+    const char *text;
+    bool is_marked;
+} useless[] = {
+    {.ago_us = 0, .is_marked = false}, /* this one is as good as the true one */
+    {.ago_us = 4000000, .is_marked = false},
+    {.id = "00ff00ff00ff00ff00ff00ff00ff00ff00ff00ff", .is_marked = true},
+    {.read = "1", .is_marked = true},
+    {.read = "", .is_marked = true}, /* the node does not tell it */
+    {.ago_us = 5000000, .is_marked = true},
+    {.ago_us = -60000000, .is_marked = true},
+    {.text = "x", .is_marked = true},
+    {.text = "::", .is_marked = true},
+};
+
+TEST_EACH(story_74_only_a_recent_look_at_this_memory_counts, useless)
+{
+    live_admit();
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_ADMITTED);
+    const char *id = strrchr(live.admission, ':') + 1;
+    follow(&other, listen_on_tcp(&live.master));
+    live_learn_memory();
+    snprintf(live.trace, sizeof live.trace, "%s:%s:%lld",
+             useless[_i].id != NULL ? useless[_i].id : id,
+             useless[_i].read != NULL ? useless[_i].read : "0",
+             (long long)(live_node_now_us() - useless[_i].ago_us));
+    if (useless[_i].text != NULL)
+        strcpy(live.trace, useless[_i].text);
+    PERMIT_ASSERT_WORD(permit_look(),
+                       useless[_i].is_marked ? LOOK_CREATED : LOOK_ADMITTED);
+}
+
+/*
+ * It was a replica, and has the memory of its replica, which lacks a lock. Its
+ * second replication ID tells so until it frees its backlog, and what it has
+ * read until its statistics are reset: one of both is enough.
+ */
+TEST_RANGE(story_74_a_node_that_was_a_replica_is_marked, 0, 3)
+{
+    char before[CALL_STATE_MAX + 1], seen[CALL_TRACE_MAX + 1];
+    follow(&other, listen_on_tcp(&live.master));
+    live_learn_memory();
+    live_admit();
+    master_text(&live.master, "SET written later");
+    ck_assert_int_eq(master_integer(&live.master, "WAIT 1 5000"), 1);
+    detach(&other);
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_ADMITTED);
+    strcpy(before, live.admission);
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
+    int port = listen_on_tcp(&other);
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_ADMITTED);
+    strcpy(seen, live.trace);
+    master_text(&live.master, "CONFIG SET repl-backlog-ttl 1");
+    follow(&live.master, port);
+    detach(&live.master);
+    ck_assert_str_eq(permit_field("admit"), before);
+    live_learn_memory();
+    if (_i == 1)
+        ck_assert_str_eq(master_text(&live.master, "CONFIG RESETSTAT"), "OK");
+    if (_i == 2)
+        wait_for_other_id();
+    live_learn_memory();
+    /* as if no time had passed */
+    snprintf(strrchr(seen, ':') + 1, 17, "%lld", (long long)live_node_now_us());
+    strcpy(live.trace, seen);
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
+    ck_assert_str_eq(live.admit, before); /* like that of an older life */
+    ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "B"), VOTE_NOT_ADMITTED);
+}
+
+/* Whoever lets it write while it is a replica. */
+TEST(story_74_a_replica_is_not_the_master_that_it_was)
+{
+    live_admit();
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_ADMITTED);
+    char admit[CALL_STATE_MAX + 1];
+    strcpy(admit, live.admission);
+    master_text(&live.master, "CONFIG SET replica-read-only no");
+    follow(&live.master, listen_on_tcp(&other));
+    master_integer(&live.master, "HSET " PERMIT_STATE " admit %s durable 1",
+                   admit);
+    ck_assert_str_eq(master_text(&live.master, "CONFIG RESETSTAT"), "OK");
+    live_learn_memory();
+    PERMIT_ASSERT_WORD(permit_look(), LOOK_CREATED);
 }

@@ -176,7 +176,7 @@ static const char *const look_words[LOOK_WORDS] = {
     [LOOK_MARKED] = "MARKED",
 };
 
-enum { LOOK_COUNT = 12, LOOK_TEXTS = 5 };
+enum { LOOK_COUNT = 13, LOOK_TEXTS = 5, LOOK_WITNESSES = 11 };
 
 static enum vote look_vote(const struct script_field *fields, int count)
 {
@@ -196,7 +196,8 @@ TEST_RANGE(what_a_look_found_is_told, 0, LOOK_WORDS)
                                                     integer(6),
                                                     integer(NOW - 7),
                                                     integer(_i % 2),
-                                                    string("ab=3 cd=4")};
+                                                    string("ab=3 cd=4"),
+                                                    string("ab:0:7")};
     struct call_reply reply = script_decode(CALL_LOOK, NOW, fields, LOOK_COUNT);
     ck_assert_int_eq(reply.vote, VOTE_DONE);
     ck_assert_int_eq(reply.node_now_us, NOW);
@@ -213,6 +214,7 @@ TEST_RANGE(what_a_look_found_is_told, 0, LOOK_WORDS)
     ck_assert_int_eq(reply.look.is_full, _i % 2);
     ck_assert_uint_eq(reply.look.witnesses.len, 9);
     ck_assert_mem_eq(reply.look.witnesses.ptr, "ab=3 cd=4", 9);
+    ck_assert(span_is(reply.look.trace, "ab:0:7"));
     for (int kind = CALL_ADMIT; kind < CALL_KINDS; kind++)
         ck_assert_int_eq(
             script_decode((enum call_kind)kind, NOW, fields, LOOK_COUNT).vote,
@@ -323,24 +325,29 @@ TEST(slots_of_another_shape_are_garbage)
 
 TEST(a_look_of_another_shape_is_garbage)
 {
-    static char text[CALL_STATE_MAX + 2], witnesses[CALL_WITNESSES_MAX + 2];
+    static char text[CALL_STATE_MAX + 2], witnesses[CALL_WITNESSES_MAX + 2],
+        trace[CALL_TRACE_MAX + 2];
+    memset(trace, 'x', sizeof trace - 1);
     memset(text, 'x', sizeof text - 1);
     memset(witnesses, 'x', sizeof witnesses - 1);
     const struct script_field good[LOOK_COUNT] = {
         string("MARKED"), string(text + 1), string(text + 1),
         string(text + 1), string(text + 1), integer(1),
         integer(1),       integer(1),       integer(1),
-        integer(1),       integer(1),       string(witnesses + 1)};
+        integer(1),       integer(1),       string(witnesses + 1),
+        string(trace + 1)};
     struct script_field fields[LOOK_COUNT];
     memcpy(fields, good, sizeof good);
     ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_DONE);
     for (int count = 0; count < LOOK_COUNT; count++)
         ck_assert_int_eq(look_vote(fields, count), VOTE_UNREADABLE);
     for (int i = 0; i < LOOK_COUNT; i++) {
-        bool is_text = i < LOOK_TEXTS || i == LOOK_COUNT - 1;
+        bool is_text = i < LOOK_TEXTS || i >= LOOK_WITNESSES;
         fields[i] = is_text ? integer(1) : string("1");
         ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_UNREADABLE);
-        fields[i] = is_text ? string(i < LOOK_TEXTS ? text : witnesses)
+        fields[i] = is_text ? string(i < LOOK_TEXTS        ? text
+                                     : i == LOOK_WITNESSES ? witnesses
+                                                           : trace)
                             : (struct script_field){0};
         ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_UNREADABLE);
         fields[i] = good[i];
@@ -357,7 +364,8 @@ TEST_RANGE(who_says_that_it_is_marked_tells_the_mark, 0, 3)
         string(words[_i]), string(""), string("1:run:m:0:n"),
         string(""),        string(""), integer(1),
         integer(1),        integer(1), integer(1),
-        integer(1),        integer(1), string("")};
+        integer(1),        integer(1), string(""),
+        string("")};
     ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_DONE);
     fields[2].string = (struct span){"\0:run", 5};
     ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_UNREADABLE);
@@ -374,9 +382,10 @@ TEST(a_look_with_a_number_that_lua_cannot_tell_is_garbage)
     struct script_field fields[LOOK_COUNT] = {
         string("BARE"), string(""),     string(""),     string(""),
         string(""),     integer(exact), integer(exact), integer(exact),
-        integer(exact), integer(exact), integer(exact), string("")};
+        integer(exact), integer(exact), integer(exact), string(""),
+        string("")};
     ck_assert_int_eq(look_vote(fields, LOOK_COUNT), VOTE_DONE);
-    for (int i = LOOK_TEXTS; i < LOOK_COUNT - 1; i++) {
+    for (int i = LOOK_TEXTS; i < LOOK_WITNESSES; i++) {
         static const int64_t wrong[] = {-1, (INT64_C(1) << 53) + 1, INT64_MAX,
                                         INT64_MIN};
         for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {

@@ -73,6 +73,8 @@ static void on_reply(struct engine *engine, int node, uint64_t tag,
     if (live.mark[0] != '\0')
         memcpy(live.marked, live.mark, sizeof live.marked);
     live.witnesses[span_copy(live.witnesses, reply->look.witnesses)] = '\0';
+    if (reply->look.trace.len > 0)
+        live.trace[span_copy(live.trace, reply->look.trace)] = '\0';
     live.slots[span_copy(live.slots, reply->slots)] = '\0';
     live.replies++;
 }
@@ -85,6 +87,7 @@ static void flush(void *arg)
 
 void live_reconnect(void)
 {
+    live.trace[0] = '\0';
     static const struct link_events events = {on_up, on_confirmed, on_down,
                                               on_reply, NULL};
     const struct line_setup setup = {.loop = live.loop,
@@ -218,6 +221,7 @@ struct call live_call(enum call_kind kind, const char *resource,
         .mark = span_of(live.marked),
         .witnesses = span_of(""),
         .latest = span_of(""),
+        .trace = span_of(kind == CALL_LOOK ? live.trace : ""),
         .median_us = LIVE_MEDIAN_US,
         .max_ttl_ms = LIVE_TTL_MS,
         .is_durable = true,

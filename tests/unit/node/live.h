@@ -45,6 +45,7 @@ struct live {
     char taken[CALL_STATE_MAX + 1];
     char passed[CALL_STATE_MAX + 1];
     char witnesses[CALL_WITNESSES_MAX + 1];
+    char trace[CALL_TRACE_MAX + 1];
     char slots[POOL_SLOTS_MAX + 1];
 
     char marked[CALL_STATE_MAX + 1];    /* the last mark that a look found */
