@@ -254,10 +254,12 @@ static struct listing *must_find_listing(const struct engine *engine,
     return it;
 }
 
-const struct engine_page *engine_take_page(const struct engine *engine,
-                                           engine_op op)
+const struct engine_page *engine_take_page(struct engine *engine, engine_op op)
 {
-    return &must_find_listing(engine, op)->page;
+    const struct engine_page *page = &must_find_listing(engine, op)->page;
+    if (page->outcome == LIST_NO_QUORUM)
+        nodes_on_failed(&engine->nodes);
+    return page;
 }
 
 const struct engine_result *engine_page_lock(struct engine *engine,
@@ -295,6 +297,8 @@ const struct engine_result *engine_take(struct engine *engine, engine_op op,
     if (result->outcome == OUTCOME_GRANTED ||
         result->outcome == OUTCOME_RELEASED)
         watches_touch(&engine->watches, result->resource);
+    if (result->outcome == OUTCOME_NO_QUORUM)
+        nodes_on_failed(&engine->nodes);
     return result;
 }
 

@@ -145,8 +145,7 @@ engine_op engine_list(struct engine *engine, const struct engine_list *list,
 /* Permits of this pool that are waited for here. */
 int engine_pool_waiters(const struct engine *engine, struct span pool);
 
-const struct engine_page *engine_take_page(const struct engine *engine,
-                                           engine_op op);
+const struct engine_page *engine_take_page(struct engine *engine, engine_op op);
 const struct engine_result *engine_page_lock(struct engine *engine,
                                              engine_op op, int n);
 

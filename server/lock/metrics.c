@@ -453,6 +453,11 @@ static void print_nodes(const struct metrics *metrics, struct text *out)
     for (int i = 0; i < metrics->nodes; i++)
         print_of_node(out, "node_restarted", names[i],
                       metrics->node_is_restarted[i]);
+    head(out, "node_new", "gauge",
+         "1 if a node that does not vote yet never did, as far as it and this "
+         "server know.");
+    for (int i = 0; i < metrics->nodes; i++)
+        print_of_node(out, "node_new", names[i], metrics->node_is_new[i]);
     head(out, "node_durable", "gauge",
          "1 if the node said last that it keeps its memory across a restart.");
     for (int i = 0; i < metrics->nodes; i++)

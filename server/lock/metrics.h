@@ -140,6 +140,7 @@ struct metrics {
     int64_t quarantine_us[NODES_MAX];   /* now: until it may vote */
     bool node_is_known[NODES_MAX];      /* whether it is durable */
     bool node_is_durable[NODES_MAX];    /* as it said last */
+    bool node_is_new[NODES_MAX];        /* now: it never voted, nor does yet */
     bool node_is_restarted[NODES_MAX];  /* now: it has the memory from before */
     uint64_t clock_steps[NODES_MAX];
     int64_t node_certificate_until_s[NODES_MAX]; /* ends then, Unix time; 0: no

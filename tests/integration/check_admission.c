@@ -83,6 +83,20 @@ TEST(a_node_that_forgot_while_nothing_is_held_votes_again_at_once)
     world_stop(&world);
 }
 
+/* One of them starts the nodes; what the others say meanwhile is true. */
+TEST(servers_that_start_together_promise_no_quarantine)
+{
+    world_start_nodes(&world, 5);
+    start_servers(3, "--first-start yes");
+    for (int i = 0; i < 3; i++) {
+        const struct server *it = &world.servers[i];
+        ck_assert_int_eq(server_count_log(it, "has lost its data"), 0);
+        ck_assert_int_eq(server_count_log(it, "votes again in"), 0);
+        ck_assert_int_eq(server_count_log(it, "level=error"), 0);
+    }
+    world_stop(&world);
+}
+
 /* They look like a first start; a server's word is not enough. */
 TEST(story_28_five_nodes_that_forgot_are_no_first_start)
 {

@@ -226,9 +226,28 @@ TEST(three_dead_nodes_are_no_quorum_until_one_is_back)
     world_start(&world, N, "");
     world_kill_nodes(&world, 0, 3);
     WAIT_UNTIL(20000, are_voting(2));
-    expect_no_quorum();
+    for (int i = 0; i < 3; i++)
+        expect_no_quorum();
+    WAIT_UNTIL(1000,
+               server_count_log(&world.servers[0], "event=no_quorum") == 1);
     world_restart_nodes(&world, 0, 3);
     expect_recovery();
+    WAIT_UNTIL(1000, server_count_log(&world.servers[0], " failed=3\n") == 1);
+    ck_assert_int_eq(server_count_log(&world.servers[0], "event=no_quorum"), 1);
+    world_stop(&world);
+}
+
+/* They are probed again where a connection is new; nobody misses them. */
+TEST(votes_that_are_back_at_once_are_no_lost_quorum)
+{
+    world_start(&world, N, "");
+    for (int i = 0; i < 20; i++) {
+        for (int node = 0; node < 3; node++)
+            node_disconnect(&world.nodes[node]);
+        WAIT_UNTIL(20000, are_voting(N));
+    }
+    ck_assert_int_eq(server_count_log(&world.servers[0], "level=error"), 0);
+    ck_assert_int_eq(server_count_log(&world.servers[0], "event=quorum"), 1);
     world_stop(&world);
 }
 

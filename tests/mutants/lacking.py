@@ -70,8 +70,31 @@ LACKING = [
     Defect("new node said to have forgotten", "unit",
            "a_node_that_never_voted_is_new", [Edit(
                "server/engine/voting/status.c",
-               "it->is_only_marked && !it->has_voted)",
-               "it->is_only_marked && it->has_voted)")], tests="status"),
+               "it->is_only_marked && !it->has_voted;",
+               "it->is_only_marked && it->has_voted;")], tests="status"),
+    Defect("quorum that blinks told as lost", "unit",
+           "a_quorum_that_is_back_soon_and_failed_nobody_is_not_told", [Edit(
+               NODES, "    LOSS_US = HEARTBEAT_US,", "    LOSS_US = 0,")],
+           tests="nodes_log"),
+    Defect("request that fails while the loss is not told", "unit",
+           "a_quorum_that_a_request_missed_is_told_at_once", [Edit(
+               NODES, "    if (!nodes->loss.is_logged)\n        log_loss(",
+               "    if (nodes->loss.is_logged)\n        log_loss(")],
+           tests="nodes_log"),
+    Defect("quorum told as back that was not told as lost", "unit",
+           "a_quorum_that_is_back_soon_and_failed_nobody_is_not_told", [Edit(
+               NODES, "(nodes->loss.is_first || nodes->loss.is_logged))",
+               "(nodes->loss.is_first || !nodes->loss.is_first))")],
+           tests="nodes_log"),
+    Defect("late votes told as a lost quorum", "unit",
+           "nodes_that_vote_and_are_late_are_no_lost_quorum", [Edit(
+               NODES, "    if (has_quorum(nodes))\n"
+               "        return; /* they vote, but were late */\n", "")],
+           tests="nodes_log"),
+    Defect("first start by another server told as a quarantine", "unit",
+           "a_first_start_by_another_server_is_no_quarantine_yet", [Edit(
+               NODES, "status_is_starting(&nodes->admission, node)\n",
+               "nodes->voting < 0\n")], tests="nodes_log"),
     Defect("acquire lost with the scripts", "unit",
            "an_acquire_is_sent_again_once", [Edit(
                "server/engine/rounds/operation.c",

@@ -11,12 +11,23 @@
 enum {
     CLOCK_REPLY_US = 100000,
     REFUSED_US = 5000000, /* until then, nodes may only be late */
+    /*
+     * A loss of the quorum that no request met is logged only if it lasts so
+     * long. Where one node restarts, servers probe the others again, whose
+     * votes are back after a reply or two: a heartbeat is time for all probes.
+     */
+    LOSS_US = HEARTBEAT_US,
+    FIRST_START_US = 3 * HEARTBEAT_US, /* it lasts for little more than one */
 };
 
 void nodes_init(struct nodes *nodes, const struct environment *env)
 {
     const struct engine_settings *settings = &env->settings;
-    *nodes = (struct nodes){.env = env, .epoch = settings->config_epoch};
+    *nodes = (struct nodes){
+        .env = env,
+        .loss = {.since_us = environment_now(env), .is_first = true},
+        .epoch = settings->config_epoch,
+    };
     admission_init(&nodes->admission, settings);
     clocks_init(&nodes->clocks, settings->nodes, quorum_of(settings->nodes),
                 settings->max_ttl_ms, FENCE_WINDOW_US, CLOCK_REPLY_US);
@@ -94,38 +105,86 @@ static void log_state(const struct nodes *nodes, int node, int64_t now_us)
                   has_name ? LOG_S("address", address) : LOG_END, LOG_END});
 }
 
-static void count_voters(struct nodes *nodes)
+static bool has_quorum(const struct nodes *nodes)
+{
+    return nodes->voting >= quorum_of(nodes->env->settings.nodes);
+}
+
+/* How many vote, who does not, and what a loss that was logged has cost. */
+static void log_quorum(const struct nodes *nodes, int64_t now_us)
 {
     char others[256] = ""; /* names that do not vote, parted by commas */
     size_t len = 0;
-    int voting = 0;
-    for (int i = 0; i < nodes->env->settings.nodes; i++) {
-        bool is_voting = status_is_voting(nodes, i);
-        nodes->env->metrics->node_is_voting[i] = is_voting;
-        voting += is_voting;
-        if (!is_voting && len < sizeof others)
+    bool is_back = has_quorum(nodes);
+    bool was_lost = is_back && nodes->loss.is_logged;
+    for (int i = 0; i < nodes->env->settings.nodes; i++)
+        if (!status_is_voting(nodes, i) && len < sizeof others)
             len += (size_t)snprintf(others + len, sizeof others - len, "%s%s",
                                     len > 0 ? "," : "",
                                     nodes->env->settings.node_names[i]);
+    struct log_field fields[8] = {
+        LOG_N("voting", nodes->voting),
+        LOG_N("quorum", quorum_of(nodes->env->settings.nodes)),
+        LOG_N("total", nodes->env->settings.nodes),
+    };
+    int count = 3;
+    if (len > 0)
+        fields[count++] = LOG_S("not_voting", others);
+    if (was_lost) {
+        fields[count++] =
+            LOG_N("lasted_ms", (now_us - nodes->loss.since_us) / US_PER_MS);
+        fields[count++] = LOG_N("failed", nodes->loss.failed);
     }
-    int quorum = quorum_of(nodes->env->settings.nodes);
-    bool has_quorum = voting >= quorum;
-    bool had_quorum = nodes->voting >= quorum;
-    nodes->voting = voting;
-    if (has_quorum != had_quorum)
-        log_write(has_quorum ? LOG_INFO : LOG_ERROR,
-                  has_quorum ? "quorum" : "no_quorum",
-                  (struct log_field[]){
-                      LOG_N("voting", voting), LOG_N("quorum", quorum),
-                      LOG_N("total", nodes->env->settings.nodes),
-                      len > 0 ? LOG_S("not_voting", others) : LOG_END,
-                      LOG_END});
+    fields[count] = LOG_END;
+    log_write(is_back ? LOG_INFO : LOG_ERROR, is_back ? "quorum" : "no_quorum",
+              fields);
+}
+
+static void log_loss(struct nodes *nodes, int64_t now_us)
+{
+    nodes->loss.is_logged = true;
+    log_quorum(nodes, now_us);
+}
+
+static void count_voters(struct nodes *nodes, int64_t now_us)
+{
+    bool had_quorum = has_quorum(nodes);
+    nodes->voting = 0;
+    for (int i = 0; i < nodes->env->settings.nodes; i++) {
+        bool is_voting = status_is_voting(nodes, i);
+        nodes->env->metrics->node_is_voting[i] = is_voting;
+        nodes->voting += is_voting;
+    }
+    if (had_quorum && !has_quorum(nodes))
+        nodes->loss = (struct quorum_loss){.since_us = now_us};
+    else if (!had_quorum && has_quorum(nodes) &&
+             (nodes->loss.is_first || nodes->loss.is_logged))
+        log_quorum(nodes, now_us);
+}
+
+/* While nothing was ever granted, the states of the nodes say why. */
+static void judge_loss(struct nodes *nodes, int64_t now_us)
+{
+    const struct quorum_loss *loss = &nodes->loss;
+    if (!has_quorum(nodes) && !loss->is_first && !loss->is_logged &&
+        now_us - loss->since_us >= LOSS_US)
+        log_loss(nodes, now_us);
+}
+
+void nodes_on_failed(struct nodes *nodes)
+{
+    if (has_quorum(nodes))
+        return; /* they vote, but were late */
+    nodes->loss.failed++;
+    if (!nodes->loss.is_logged)
+        log_loss(nodes, environment_now(nodes->env));
 }
 
 /*
  * A node whose memory turns out to be whole leaves these states after an answer
  * or two, and one that starts with this server is not there at once: the log
- * reports them only if they last.
+ * reports them only if they last. So does a first start, through whichever
+ * server: its marks are held for a second before the nodes are admitted.
  */
 static bool is_worth_a_line(const struct nodes *nodes, int node, int64_t now_us)
 {
@@ -135,7 +194,10 @@ static bool is_worth_a_line(const struct nodes *nodes, int node, int64_t now_us)
                     (it->shown == STATE_UNREACHABLE && !it->was_logged);
     if (!it->is_up && it->down_reason == STATE_NONE)
         return false; /* the first attempt is under way */
-    return !may_pass || now_us - it->since_us >= HEARTBEAT_US;
+    int64_t patience_us = status_is_starting(&nodes->admission, node)
+                              ? FIRST_START_US
+                              : HEARTBEAT_US;
+    return !may_pass || now_us - it->since_us >= patience_us;
 }
 
 static void update(struct nodes *nodes, int node, int64_t now_us)
@@ -157,7 +219,7 @@ static void update(struct nodes *nodes, int node, int64_t now_us)
         log_state(nodes, node, now_us);
     }
     if (is_change)
-        count_voters(nodes);
+        count_voters(nodes, now_us);
 }
 
 /* ---- actions, judgements ------------------------------------------------- */
@@ -335,6 +397,7 @@ static void settle(struct nodes *nodes, int64_t now_us)
             admission_on_failure(&nodes->admission, &action, now_us);
     for (int i = 0; i < nodes->env->settings.nodes; i++)
         update(nodes, i, now_us);
+    judge_loss(nodes, now_us);
 }
 
 void nodes_tick(struct nodes *nodes, int64_t now_us)

@@ -51,6 +51,9 @@ enum node_state nodes_refusal(const struct nodes *nodes, int node,
 struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
                          int64_t deadline_us, uint64_t tag);
 
+/* A request is answered that too few nodes replied. */
+void nodes_on_failed(struct nodes *nodes);
+
 /* Ends quarantines, and sends looks that are due. */
 void nodes_tick(struct nodes *nodes, int64_t now_us);
 

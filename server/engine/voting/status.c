@@ -97,6 +97,19 @@ const char *status_name(const struct nodes *nodes, int node)
     return state_name(status_shown(nodes, node));
 }
 
+/* It has never voted, as far as it and this server know. */
+static bool is_new(const struct admission *admission, int node)
+{
+    const struct admission_node *it = &admission->node[node];
+    return it->is_only_marked && !it->has_voted;
+}
+
+bool status_is_starting(const struct admission *admission, int node)
+{
+    return is_new(admission, node) &&
+           strstr(admission->node[node].mark, ":first:") != NULL;
+}
+
 /* Adds more to a sentence, as far as it fits. */
 __attribute__((format(printf, 2, 3))) static void
 add_to(char detail[NODE_DETAIL_MAX], const char *format, ...)
@@ -127,10 +140,7 @@ static void describe_voting(const struct node *node,
         add_to(detail, "; %s", note);
 }
 
-/*
- * It has never voted, as far as it and this server know. A first start would
- * admit all nodes at once if all were durable.
- */
+/* A first start would admit all nodes at once if all were durable. */
 static void describe_new(const struct admission *admission, int64_t left_us,
                          char detail[NODE_DETAIL_MAX])
 {
@@ -214,7 +224,12 @@ static void describe_admission(const struct admission *admission, int node,
         snprintf(detail, NODE_DETAIL_MAX, "%s", state_detail(refusal));
     else if (left_us > 0 && it->is_restarted)
         describe_restarted(admission, node, left_us, detail);
-    else if (left_us > 0 && it->is_only_marked && !it->has_voted)
+    else if (left_us > 0 && status_is_starting(admission, node))
+        snprintf(detail, NODE_DETAIL_MAX,
+                 "is new; votes as soon as the server that marked it has "
+                 "marked all nodes, or in %d s",
+                 (int)divide_up(left_us, US_PER_S));
+    else if (left_us > 0 && is_new(admission, node))
         describe_new(admission, left_us, detail);
     else if (left_us > 0)
         snprintf(detail, NODE_DETAIL_MAX,
@@ -316,6 +331,7 @@ void status_measure(const struct nodes *nodes, int node, int64_t now_us)
     metrics->clock_offset_us[node] =
         clocks_offset_us(&nodes->clocks, node, now_us);
     metrics->quarantine_us[node] = left_us;
+    metrics->node_is_new[node] = left_us > 0 && is_new(admission, node);
     metrics->node_is_restarted[node] =
         left_us > 0 && admission->node[node].is_restarted;
 }

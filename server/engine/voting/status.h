@@ -38,13 +38,22 @@ struct node {
     char lacks[STATUS_FACT_MAX]; /* rights that it votes without, likewise */
 };
 
+/* Too few nodes vote. Before the first quorum it began with this server. */
+struct quorum_loss {
+    int64_t since_us;
+    int failed; /* requests that were answered so meanwhile */
+    bool is_first;
+    bool is_logged;
+};
+
 struct nodes {
     const struct environment *env;
     struct admission admission;
     struct clocks clocks;
     struct pace pace;
     int voting;
-    int epoch; /* of the configuration, as the log has it */
+    struct quorum_loss loss; /* while voting is below the quorum */
+    int epoch;               /* of the configuration, as the log has it */
     int64_t
         refused_us; /* its names replace no others since then; 0: they may */
     bool is_refusal_logged;
@@ -87,6 +96,10 @@ bool status_is_serving(const struct nodes *nodes, int node);
 
 /* True if it may vote for all calls, and answers no error. */
 bool status_is_voting(const struct nodes *nodes, int node);
+
+/* True if a server, this one or another, marked the node for a first start,
+ * which may be under way. */
+bool status_is_starting(const struct admission *admission, int node);
 
 /*
  * For people: the state's name ("voting", "quarantined", …; static), and one

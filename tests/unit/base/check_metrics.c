@@ -159,6 +159,7 @@ TEST(counters_are_told)
     metrics.clock_steps[1] = 6;
     metrics.quarantine_us[1] = 66650000;
     metrics.node_is_restarted[1] = true;
+    metrics.node_is_new[0] = true;
     metrics.node_certificate_until_s[1] = 1798761600;
     print();
     expect_line("redlockd_http_requests_accepted_total 7");
@@ -176,6 +177,8 @@ TEST(counters_are_told)
     expect_line("redlockd_node_clock_steps_total{node=\"h:2\"} 6");
     expect_line("redlockd_node_quarantine_seconds{node=\"h:1\"} 0.000");
     expect_line("redlockd_node_quarantine_seconds{node=\"h:2\"} 66.650");
+    expect_line("redlockd_node_new{node=\"h:1\"} 1");
+    expect_line("redlockd_node_new{node=\"h:2\"} 0");
     expect_line("redlockd_node_restarted{node=\"h:1\"} 0");
     expect_line("redlockd_node_restarted{node=\"h:2\"} 1");
     expect_line("redlockd_node_tls_certificate_expiry_timestamp_seconds{node="

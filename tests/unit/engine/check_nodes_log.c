@@ -58,18 +58,25 @@ TEST(a_node_is_told_by_what_it_means)
     expect_lines(text, "event=", 1);
 }
 
-TEST(a_quorum_is_told_when_it_goes_and_when_it_comes)
+static void lose_three(void)
 {
-    play_node_down(0);
-    play_node_down(1);
+    for (int i = 0; i < 3; i++)
+        play_node_down(i);
+}
+
+TEST(a_quorum_is_told_when_it_stays_away_and_when_it_comes)
+{
+    lose_three();
+    play_advance(SECOND - SECOND / 20);
     expect_lines(said(), "quorum", 0);
-    play_node_down(2);
+    play_advance(SECOND / 20);
     const char *text = said();
     expect_lines(text,
                  " level=error event=no_quorum voting=2 quorum=3 "
                  "total=5 not_voting=a,b,c\n",
                  1);
     play_node_down(3);
+    play_advance(3 * SECOND);
     expect_lines(said(), "quorum", 0);
     play_node_up(3);
     expect_lines(said(), "quorum", 0);
@@ -77,9 +84,73 @@ TEST(a_quorum_is_told_when_it_goes_and_when_it_comes)
     text = said();
     expect_lines(text,
                  " level=info event=quorum voting=3 quorum=3 total=5 "
-                 "not_voting=b,c\n",
+                 "not_voting=b,c lasted_ms=4000 failed=0\n",
                  1);
     play_node_up(1);
+    expect_lines(said(), "quorum", 0);
+}
+
+/* Where another node restarts, some are probed again, and vote a reply later.
+ */
+TEST(a_quorum_that_is_back_soon_and_failed_nobody_is_not_told)
+{
+    for (int times = 0; times < 3; times++) {
+        lose_three();
+        play_advance(SECOND / 100);
+        for (int i = 0; i < 3; i++)
+            play_node_up(i);
+        play_advance(3 * SECOND);
+    }
+    expect_lines(said(), "quorum", 0);
+    (void)play_result(play_win()); /* nobody misses it now */
+    expect_lines(said(), "quorum", 0);
+}
+
+/* However short it is. */
+TEST(a_quorum_that_a_request_missed_is_told_at_once)
+{
+    lose_three();
+    expect_lines(said(), "quorum", 0);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(play_outcome(play_acquire()), OUTCOME_NO_QUORUM);
+    const char *text = said();
+    expect_lines(text, " level=error event=no_quorum voting=2 ", 1);
+    expect_lines(text, "quorum ", 1);
+    play_advance(7000);
+    play_node_up(0);
+    text = said();
+    expect_lines(text, "event=quorum voting=3 quorum=3 total=5 ", 1);
+    expect_lines(text, " lasted_ms=7 failed=2\n", 1);
+}
+
+/* The next loss counts from its own beginning. */
+TEST(each_loss_of_the_quorum_is_counted_alone)
+{
+    lose_three();
+    ck_assert_int_eq(play_outcome(play_acquire()), OUTCOME_NO_QUORUM);
+    play_node_up(0);
+    expect_lines(said(), " failed=1\n", 1);
+    play_node_down(0);
+    expect_lines(said(), "quorum", 0);
+    play_advance(2 * SECOND);
+    play_node_up(0);
+    const char *text = said();
+    expect_lines(text, "event=no_quorum", 1);
+    expect_lines(text, " lasted_ms=2000 failed=0\n", 1);
+}
+
+/* They vote: that they were too late is said elsewhere. */
+TEST(nodes_that_vote_and_are_late_are_no_lost_quorum)
+{
+    struct engine_settings settings = play_settings;
+    settings.retry_count = 0;
+    play_begin_again(&settings);
+    play_nodes_up();
+    log_set_level(LOG_DEBUG);
+    (void)said();
+    engine_op op = play_acquire();
+    play_advance(SECOND / 10);
+    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
     expect_lines(said(), "quorum", 0);
 }
 
@@ -118,9 +189,27 @@ TEST(the_first_quorum_is_told)
     log_set_level(LOG_INFO);
     for (int i = 0; i < PLAY_NODES; i++) {
         play_node_up(i);
-        expect_lines(said(), " event=quorum voting=3 ", i == 2);
+        const char *text = said();
+        expect_lines(text, " event=quorum voting=3 ", i == 2);
+        expect_lines(text, "lasted_ms", 0);
+        play_advance(3 * SECOND);
+        expect_lines(said(), "no_quorum", 0);
     }
-    expect_lines(said(), "no_quorum", 0);
+}
+
+/* But who asks before it is there fails. */
+TEST(the_first_quorum_is_missed_by_a_request)
+{
+    play_begin_again(&play_settings);
+    log_set_level(LOG_INFO);
+    ck_assert_int_eq(play_outcome(play_acquire()), OUTCOME_NO_QUORUM);
+    expect_lines(said(),
+                 " level=error event=no_quorum voting=0 quorum=3 total=5 "
+                 "not_voting=a,b,c,d,e\n",
+                 1);
+    play_advance(4 * SECOND);
+    play_nodes_up();
+    expect_lines(said(), " lasted_ms=4000 failed=1\n", 1);
 }
 
 TEST(a_change_is_logged_once)
@@ -130,6 +219,7 @@ TEST(a_change_is_logged_once)
     play_lose_memory(1);
     expect_lines(said(), "event=node node=a state=quar", 1);
     play_lose_memory(2);
+    play_advance(3 * SECOND);
     expect_lines(said(), "event=no_quorum", 1);
     for (int i = 0; i < 3; i++) {
         play_node_down(i);
@@ -224,4 +314,48 @@ TEST(what_a_node_votes_without_is_told_once)
     expect_lines(text, "event=", 1);
     tell(true, "", "");
     expect_lines(said(), "event=node node=b state=voting detail=admitted", 1);
+}
+
+#define FIRST_MARK                                                             \
+    "1:" PLAY_FINGERPRINT ":name:" PLAY_BIRTH(1) ":first:run:" PLAY_MEMORY
+
+/* Two servers start together: the other one marks the nodes, and admits them a
+ * second later. That they wait for 66 s would be wrong. */
+TEST(a_first_start_by_another_server_is_no_quarantine_yet)
+{
+    struct engine_settings settings = play_settings;
+    settings.first_start = FIRST_START_AUTO;
+    play_begin_again(&settings);
+    log_set_level(LOG_INFO);
+    for (int i = 0; i < PLAY_NODES; i++) {
+        play_node_connect(i);
+        play_answer_look(i, LOOK_MARKED, "", FIRST_MARK);
+    }
+    struct engine_node_view view;
+    engine_view_node(play.engine, 1, &view);
+    ck_assert_has(view.detail,
+                  "is new; votes as soon as the server that marked it has "
+                  "marked all nodes, or in 6");
+    play_advance(3 * SECOND - SECOND / 10);
+    expect_lines(said(), "level=warn", 0);
+    play_advance(SECOND / 5); /* nothing came of it */
+    expect_lines(said(), "as soon as the server that marked it", PLAY_NODES);
+}
+
+/* Its own, too. */
+TEST(a_first_start_that_goes_well_is_no_warning)
+{
+    struct engine_settings settings = play_settings;
+    settings.first_start = FIRST_START_AUTO;
+    play_begin_again(&settings);
+    log_set_level(LOG_INFO);
+    for (int i = 0; i < PLAY_NODES; i++) {
+        play_node_connect(i);
+        play_answer_look(i, LOOK_EMPTY, "", "");
+    }
+    play_answer_look(0, LOOK_FRESH, "", FIRST_MARK);
+    for (int i = 1; i < PLAY_NODES; i++)
+        play_answer_look(i, LOOK_FRESH, "", FIRST_MARK);
+    play_advance(2 * SECOND);
+    expect_lines(said(), "level=warn", 0);
 }

@@ -117,6 +117,7 @@ TEST(the_countdown_is_that_of_the_quarantine)
     ck_assert_int_eq(play.metrics.quarantine_us[0] / SECOND, 0);
     ck_assert_int_gt(play.metrics.quarantine_us[0], 0);
     ck_assert(!play.metrics.node_is_restarted[0]);
+    ck_assert(!play.metrics.node_is_new[0]); /* it is known to have voted */
     play_advance(SECOND);
     ck_assert_str_eq(detail_of(0), "about to be admitted");
     ck_assert_int_eq(view.quarantine_us, 0);
@@ -483,6 +484,8 @@ TEST(a_node_that_never_voted_is_new)
         play_answer_look(i, LOOK_MARKED, "", PLAY_MARK(1));
     }
     ck_assert_has(detail_of(0), "is new, or has lost its data; votes in 6");
+    play_advance(SECOND / 10);
+    ck_assert(play.metrics.node_is_new[0]);
     ck_assert_has(
         detail_of(0),
         " s, as only new nodes that are all durable vote at once; not "
