@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from scenarios import SCENARIOS, samples
+from scenarios import OUTAGE, OUTAGE_S, PLANNED, SCENARIOS, Series, samples
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROMETHEUS = ROOT / "deploy/prometheus"
@@ -49,6 +49,36 @@ def scenario(alert: str, fires: bool) -> dict[str, Any]:
                              "value": 1}] if fires else []}]}
 
 
+def firing(name: str, series: Series,
+           expected: dict[int, list[str]]) -> dict[str, Any]:
+    """A test in promtool's format: which alarms fire after so many seconds."""
+    return {
+        "name": name, "interval": "15s",
+        "input_series": [{"series": key, "values": values}
+                         for key, values in series.items()],
+        "promql_expr_test": [{
+            "expr": "count by (alertname) (ALERTS{alertstate='firing'})",
+            "eval_time": f"{time_s}s",
+            "exp_samples": [{"labels": f'{{alertname="{alert}"}}', "value": 1}
+                            for alert in alarms]}
+            for time_s, alarms in expected.items()]}
+
+
+def test_rules(*tests: dict[str, Any]) -> None:
+    with tempfile.NamedTemporaryFile("w", suffix=".yml") as file:
+        yaml.safe_dump({"rule_files": [str(RULES)],
+                        "evaluation_interval": "15s", "tests": list(tests)},
+                       file)
+        file.flush()
+        promtool("test", "rules", file.name)
+
+
+def table(page: pathlib.Path) -> dict[str, str]:
+    """alarm: severity, as the page's table has it"""
+    return dict(re.findall(r"^\| \[?(Redlockd\w+)\S* \| (\w+) \|",
+                           page.read_text(), re.M))
+
+
 class Rules(unittest.TestCase):
     def test_configurations_are_valid(self) -> None:
         promtool("check", "rules", RULES)
@@ -66,13 +96,20 @@ class Rules(unittest.TestCase):
 
     def test_each_fires_and_does_not(self) -> None:
         self.assertEqual(set(SCENARIOS), {rule["alert"] for rule in alerts()})
-        text = {"rule_files": [str(RULES)], "evaluation_interval": "15s",
-                "tests": [scenario(name, fires) for name in SCENARIOS
-                          for fires in (True, False)]}
-        with tempfile.NamedTemporaryFile("w", suffix=".yml") as file:
-            yaml.safe_dump(text, file)
-            file.flush()
-            promtool("test", "rules", file.name)
+        test_rules(*[scenario(name, fires) for name in SCENARIOS
+                     for fires in (True, False)])
+
+    def test_what_is_planned_fires_nothing(self) -> None:
+        test_rules(*[
+            firing(name, series, {step * 15: [] for step in
+                                  range(samples(series))})
+            for name, series in PLANNED.items()])
+
+    def test_errors_end_the_alarm_soon(self) -> None:
+        alarm = ["RedlockdServerErrors"]
+        test_rules(firing("outage", OUTAGE, {
+            180: [], 240: alarm, OUTAGE_S: alarm, OUTAGE_S + 75: [],
+            OUTAGE_S + 300: []}))
 
     def test_links_lead_where_the_external_label_says(self) -> None:
         for labels, base in ({}, "docs"), ({"redlockd_docs": "https://w/x"},
@@ -85,7 +122,7 @@ class Rules(unittest.TestCase):
                         "alert_rule_test": [{
                             "eval_time": "3m", "alertname": "RedlockdAllDown",
                             "exp_alerts": [{
-                                "exp_labels": {"severity": "critical",
+                                "exp_labels": {"severity": "page",
                                                "job": "redlockd"},
                                 "exp_annotations": {
                                     "summary": "No redlockd answers",
@@ -106,8 +143,7 @@ class Rules(unittest.TestCase):
                    re.findall(r"^## (\w+)$", RUNBOOK.read_text(), re.M)}
         for rule in alerts():
             with self.subTest(rule["alert"]):
-                self.assertIn(rule["labels"]["severity"],
-                              ("critical", "warning"))
+                self.assertIn(rule["labels"]["severity"], ("page", "ticket"))
                 notes = rule["annotations"]
                 self.assertEqual(set(notes),
                                  {"summary", "description", "runbook_url"})
@@ -118,6 +154,14 @@ class Rules(unittest.TestCase):
                 self.assertEqual(anchor, rule["alert"].lower())
                 anchors.remove(anchor)
         self.assertEqual(anchors, set(), "sections without an alarm")
+
+    def test_the_tables_have_each_with_its_severity(self) -> None:
+        wanted = {rule["alert"]: rule["labels"]["severity"]
+                  for rule in alerts()}
+        self.assertEqual(table(RUNBOOK), wanted)
+        self.assertEqual(table(ROOT / "docs/operations.md"), {
+            name: severity for name, severity in wanted.items()
+            if severity == "page"})
 
     def test_the_runbook_answers_the_same_for_each(self) -> None:
         for section in RUNBOOK.read_text().split("\n## ")[1:]:

@@ -75,12 +75,16 @@ SCENARIOS: dict[str, tuple[Series, Series]] = {
                                      margin("-1x9", "-1x9")),
     "RedlockdNoNodeToSpare": (margin("0x21", "0x21"), margin("0x21", "1x21")),
     "RedlockdRestarts": (
-        on_both("process_start_time_seconds", "1x9 2x9 3x9 4x9 5x9", "1x50"),
-        on_both("process_start_time_seconds", "1x9 2x9 3x9 4x19", "1x50")),
+        on_both("process_start_time_seconds",
+                "1x9 2x9 3x9 4x9 5x9 6x9 7x9", "1x80"),
+        on_both("process_start_time_seconds", "1x9 2x9 3x9 4x9 5x9 6x19",
+                "1x80")),
     "RedlockdNodeNotVoting": (voting("1x4 0x21"), voting("1x4 0x10 1x11")),
     "RedlockdNodeLostItsMemory": (
         of_node("redlockd_node_quarantine_seconds", "0x4 66 51 36") |
-        of_node("redlockd_node_restarted", "0x7"),
+        of_node("redlockd_node_restarted", "0x7") |
+        # the other server was started meanwhile, and does not know better
+        on_both("redlockd_node_new", "0x40", "0x4 1x2", 'node="n:1"'),
         # it keeps the memory from before a restart
         of_node("redlockd_node_quarantine_seconds", "0x4 66 51 36") |
         of_node("redlockd_node_restarted", "0x4 1 1 1")),
@@ -142,6 +146,54 @@ SCENARIOS: dict[str, tuple[Series, Series]] = {
         on_both("redlockd_releases_dropped_total", "0x4 3x10", "0x14"),
         on_both("redlockd_releases_dropped_total", f"3x{HOUR}", "0x14")),
 }
+
+
+def starts(values: str) -> Series:
+    return on_both("process_start_time_seconds", values, values)
+
+
+# what an operator plans: nothing fires at any time
+PLANNED: dict[str, Series] = {
+    "servers restart one by one, five times within half an hour":
+        starts("1x19 2x19 3x19 4x19 5x19 6x60") |
+        up("1x19 0 1x18 0 1x120", "1x21 0 1x18 0 1x120") |
+        margin("2x20 -1 2x18 -1 2x18 -1 2x18 -1 2x18 -1 2x60", "2x160") |
+        voting("1x20 0 1x18 0 1x18 0 1x18 0 1x18 0 1x60") |
+        # each drain refuses a few
+        requests({"201": 1000}) | on_both(
+            "redlockd_http_requests_total", "0x19 30x20 0x40 30x40",
+            "0x22 30x20 0x40 30x40", 'status="503",call="acquire"'),
+    "nodes restart one by one with their memory":
+        up("1x60", "1x60") |
+        voting("1x9 0x1 1x40") | margin("2x9 1x1 2x40", "2x9 1x1 2x40") |
+        of_node("redlockd_node_quarantine_seconds", "0x9 66 51 0x40") |
+        of_node("redlockd_node_restarted", "0x9 1 1 0x40"),
+    "a node is replaced":
+        starts("1x9 2x60") | up("1x60", "1x60") | voting("1x9 0x5 1x40") |
+        margin("2x9 1x5 2x40", "2x9 1x5 2x40") |
+        on_both("redlockd_node_quarantine_seconds",
+                "0x9 66 51 36 21 6 0x40", "0x9 66 51 36 21 6 0x40",
+                'node="n:1"') |
+        on_both("redlockd_node_new", "0x9 1x4 0x40", "0x9 1x4 0x40",
+                'node="n:1"') |
+        on_both("redlockd_node_restarted", "0x60", "0x60", 'node="n:1"'),
+    "a node is replaced where locks last for ten minutes":
+        starts("1x9 2x90") | up("1x99", "1x99") | voting("1x9 0x41 1x40") |
+        margin("2x9 1x41 2x40", "2x9 1x41 2x40") |
+        on_both("redlockd_node_quarantine_seconds",
+                "0x9 606-15x40 0x40", "0x9 606-15x40 0x40", 'node="n:1"') |
+        on_both("redlockd_node_new", "0x9 1x40 0x40", "0x9 1x40 0x40",
+                'node="n:1"') |
+        on_both("redlockd_node_restarted", "0x90", "0x90", 'node="n:1"'),
+}
+
+# an outage of ten minutes; then all goes well
+OUTAGE: Series = on_both(
+    "redlockd_http_requests_total", "0+60x40 2400x40", "0+60x40 2400x40",
+    'status="503",call="acquire"') | on_both(
+    "redlockd_http_requests_total", "0x40 60+60x40", "0x40 60+60x40",
+    'status="201",call="acquire"') | up("1x99", "1x99")
+OUTAGE_S = 40 * 15
 
 
 def samples(series: Series) -> int:
