@@ -158,8 +158,8 @@ static void respond_unready(const struct service *service,
 
 /*
  * 200 if locks can be granted, or at least extended: no other server could do
- * more while nodes are above maxmemory. 503 while fewer nodes vote for that
- * than the quorum, or draining. ?verbose lists the nodes.
+ * more while nodes are above maxmemory. 503 while the quorum for that is lost,
+ * or draining. ?verbose lists the nodes.
  */
 static void respond_readyz(const struct service *service,
                            const struct http_request *request,
@@ -169,8 +169,7 @@ static void respond_readyz(const struct service *service,
     count_nodes(service, &nodes);
     if (query_has(&request->query, QUERY_VERBOSE))
         list_nodes(service, &nodes);
-    if (service->is_draining ||
-        engine_serving(service->engine) < nodes.quorum) {
+    if (service->is_draining || !engine_has_quorum(service->engine)) {
         respond_unready(service, request, &nodes, response);
         return;
     }

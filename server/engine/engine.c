@@ -418,6 +418,13 @@ int engine_quorum(const struct engine *engine)
     return quorum_of(engine->env.settings.nodes);
 }
 
+bool engine_has_quorum(const struct engine *engine)
+{
+    const struct quorum_loss *loss = &engine->nodes.loss;
+    return engine_serving(engine) >= engine_quorum(engine) ||
+           (!loss->is_first && !loss->is_logged);
+}
+
 int64_t engine_quorum_in_us(const struct engine *engine)
 {
     return status_quorum_in_us(&engine->nodes, environment_now(&engine->env));

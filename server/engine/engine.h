@@ -215,6 +215,13 @@ int engine_serving(const struct engine *engine);
 int engine_quorum(const struct engine *engine);
 
 /*
+ * False while fewer nodes serve than that, once it has lasted for a second or a
+ * request has failed for it: where a node restarts, the votes of others may be
+ * back a reply later.
+ */
+bool engine_has_quorum(const struct engine *engine);
+
+/*
  * How long until enough quarantines have ended for a quorum, µs; 0: there is
  * one, or the time is unknown.
  */

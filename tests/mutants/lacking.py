@@ -78,9 +78,17 @@ LACKING = [
            tests="nodes_log"),
     Defect("request that fails while the loss is not told", "unit",
            "a_quorum_that_a_request_missed_is_told_at_once", [Edit(
-               NODES, "    if (!nodes->loss.is_logged)\n        log_loss(",
-               "    if (nodes->loss.is_logged)\n        log_loss(")],
+               NODES, ": has_lasted || has_failed;", ": has_lasted;")],
            tests="nodes_log"),
+    Defect("restart told as a lost quorum", "unit",
+           "a_request_in_the_moment_of_the_start_is_no_lost_quorum", [Edit(
+               NODES, "? has_lasted && has_failed", "? has_failed")],
+           tests="nodes_log"),
+    Defect("unready while votes are probed again", "unit",
+           "a_quorum_that_is_back_soon_and_failed_nobody_is_not_told", [Edit(
+               "server/engine/engine.c",
+               "(!loss->is_first && !loss->is_logged)",
+               "(!loss->is_first && loss->is_logged)")], tests="nodes_log"),
     Defect("quorum told as back that was not told as lost", "unit",
            "a_quorum_that_is_back_soon_and_failed_nobody_is_not_told", [Edit(
                NODES, "(nodes->loss.is_first || nodes->loss.is_logged))",

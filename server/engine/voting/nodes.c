@@ -140,12 +140,6 @@ static void log_quorum(const struct nodes *nodes, int64_t now_us)
               fields);
 }
 
-static void log_loss(struct nodes *nodes, int64_t now_us)
-{
-    nodes->loss.is_logged = true;
-    log_quorum(nodes, now_us);
-}
-
 static void count_voters(struct nodes *nodes, int64_t now_us)
 {
     bool had_quorum = has_quorum(nodes);
@@ -162,13 +156,19 @@ static void count_voters(struct nodes *nodes, int64_t now_us)
         log_quorum(nodes, now_us);
 }
 
-/* While nothing was ever granted, the states of the nodes say why. */
+/* A server that has just started has not reached its nodes yet; and while
+ * nobody asks it for locks, their states say enough. */
 static void judge_loss(struct nodes *nodes, int64_t now_us)
 {
-    const struct quorum_loss *loss = &nodes->loss;
-    if (!has_quorum(nodes) && !loss->is_first && !loss->is_logged &&
-        now_us - loss->since_us >= LOSS_US)
-        log_loss(nodes, now_us);
+    struct quorum_loss *loss = &nodes->loss;
+    bool has_lasted = now_us - loss->since_us >= LOSS_US;
+    bool has_failed = loss->failed > 0;
+    if (has_quorum(nodes) || loss->is_logged)
+        return;
+    loss->is_logged =
+        loss->is_first ? has_lasted && has_failed : has_lasted || has_failed;
+    if (loss->is_logged)
+        log_quorum(nodes, now_us);
 }
 
 void nodes_on_failed(struct nodes *nodes)
@@ -176,8 +176,7 @@ void nodes_on_failed(struct nodes *nodes)
     if (has_quorum(nodes))
         return; /* they vote, but were late */
     nodes->loss.failed++;
-    if (!nodes->loss.is_logged)
-        log_loss(nodes, environment_now(nodes->env));
+    judge_loss(nodes, environment_now(nodes->env));
 }
 
 /*

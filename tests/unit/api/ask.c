@@ -236,7 +236,8 @@ void ask_expect_countdown(void (*look)(void))
     ask_quarantine();
     int64_t wait_us = engine_quorum_in_us(play.engine);
     ck_assert_int_gt(wait_us, 2000000);
-    play_advance(wait_us % 1000000); /* whole seconds are left */
+    /* whole seconds are left; the loss has lasted for one */
+    play_advance(1000000 + wait_us % 1000000);
     wait_us = engine_quorum_in_us(play.engine);
     ck_assert_int_eq(wait_us % 1000000, 0);
     look();

@@ -70,6 +70,7 @@ TEST(a_quorum_is_told_when_it_stays_away_and_when_it_comes)
     play_advance(SECOND - SECOND / 20);
     expect_lines(said(), "quorum", 0);
     play_advance(SECOND / 20);
+    ck_assert(!engine_has_quorum(play.engine));
     const char *text = said();
     expect_lines(text,
                  " level=error event=no_quorum voting=2 quorum=3 "
@@ -97,6 +98,7 @@ TEST(a_quorum_that_is_back_soon_and_failed_nobody_is_not_told)
     for (int times = 0; times < 3; times++) {
         lose_three();
         play_advance(SECOND / 100);
+        ck_assert(engine_has_quorum(play.engine));
         for (int i = 0; i < 3; i++)
             play_node_up(i);
         play_advance(3 * SECOND);
@@ -113,6 +115,7 @@ TEST(a_quorum_that_a_request_missed_is_told_at_once)
     expect_lines(said(), "quorum", 0);
     for (int i = 0; i < 2; i++)
         ck_assert_int_eq(play_outcome(play_acquire()), OUTCOME_NO_QUORUM);
+    ck_assert(!engine_has_quorum(play.engine));
     const char *text = said();
     expect_lines(text, " level=error event=no_quorum voting=2 ", 1);
     expect_lines(text, "quorum ", 1);
@@ -197,19 +200,38 @@ TEST(the_first_quorum_is_told)
     }
 }
 
-/* But who asks before it is there fails. */
+/* But who asks when it should be there fails. */
 TEST(the_first_quorum_is_missed_by_a_request)
 {
     play_begin_again(&play_settings);
     log_set_level(LOG_INFO);
     ck_assert_int_eq(play_outcome(play_acquire()), OUTCOME_NO_QUORUM);
+    play_advance(SECOND - SECOND / 10);
+    expect_lines(said(), "event=no_quorum", 0);
+    play_advance(SECOND / 10);
     expect_lines(said(),
                  " level=error event=no_quorum voting=0 quorum=3 total=5 "
                  "not_voting=a,b,c,d,e\n",
                  1);
     play_advance(4 * SECOND);
     play_nodes_up();
-    expect_lines(said(), " lasted_ms=4000 failed=1\n", 1);
+    expect_lines(said(), " lasted_ms=5000 failed=1\n", 1);
+}
+
+/* A server that restarts serves before it has reached its nodes. */
+TEST(a_request_in_the_moment_of_the_start_is_no_lost_quorum)
+{
+    play_begin_again(&play_settings);
+    log_set_level(LOG_INFO);
+    ck_assert(!engine_has_quorum(play.engine));
+    ck_assert_int_eq(play_outcome(play_acquire()), OUTCOME_NO_QUORUM);
+    play_advance(SECOND / 10);
+    play_nodes_up();
+    ck_assert(engine_has_quorum(play.engine));
+    const char *text = said();
+    expect_lines(text, "event=no_quorum", 0);
+    expect_lines(text, "event=quorum", 1);
+    expect_lines(text, "lasted_ms", 0);
 }
 
 TEST(a_change_is_logged_once)
