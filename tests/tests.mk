@@ -1,6 +1,6 @@
 # Everything that tests, measures or checks redlockd; included by ../Makefile
 
-.PHONY: test gate nightly check-tools release-check tests unit integration sim sim-long long readme runbooks asan lint analyse bench-tools \
+.PHONY: test gate nightly check-tools release-check tests unit integration sim sim-long long readme runbooks drills asan lint analyse bench-tools \
         bench bench-collected bench-contention bench-fairness bench-batch bench-watches bench-permits bench-readers bench-peers bench-clients bench-scale bench-fsync bench-flood bench-forgetting \
         bench-tenants bench-profile bench-options bench-tls soak crowd leavers compose-test deb-test fresh production \
         openapi-test generators page-test rights interop \
@@ -148,6 +148,10 @@ readme: $(OUT)/redlockd $(OUT)/redlockctl ## Paste the docs' commands, compare w
 
 runbooks: $(OUT)/redlockd $(OUT)/nemesis-shim.so $(MANUAL) ## Paste the runbooks on changing nodes or limits; ROWS="replace"
 	REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) tests/readme/runbooks.py $(ROWS)
+
+drills: $(OUT)/redlockd $(OUT)/nemesis-shim.so ## Break nodes and servers one by one under load: what clients, log and alarms notice; SHORT=1 DRILLS="pause"
+	@scripts/deps.sh build run
+	@REDLOCKD=$(OUT)/redlockd TOOLS=$(OUT) tests/drills/drills.py $(if $(SHORT),--short) $(if $(DRILLS),"$(DRILLS)")
 
 rights: $(OUT)/redlockd ## Every identity asks everything: scopes, prefixes, calls
 	REDLOCKD=$(OUT)/redlockd tests/rights/matrix.py

@@ -122,6 +122,7 @@ NIGHTLY = [
     night("node-test", "node-test TRIES=20", "waits"),
     night("go-test", "go-test TRIES=20", "waits"),
     night("starved", kind="waits"),
+    night("drills", kind="waits"),
     night("long", kind="waits", hours=3),
     *(night(suite, f"integration CK_RUN_SUITE={suite} ROLLING_TTL_MS=30000 "
             "CK_TIMEOUT_MULTIPLIER=10", "waits")
