@@ -164,7 +164,7 @@ static void judge_loss(struct nodes *nodes, int64_t now_us)
     bool has_lasted = now_us - loss->since_us >= LOSS_US;
     bool has_failed = loss->failed > 0;
     if (has_quorum(nodes) || loss->is_logged)
-        return;
+        return; /* they vote, but were late; or it is told */
     loss->is_logged =
         loss->is_first ? has_lasted && has_failed : has_lasted || has_failed;
     if (loss->is_logged)
@@ -173,9 +173,7 @@ static void judge_loss(struct nodes *nodes, int64_t now_us)
 
 void nodes_on_failed(struct nodes *nodes)
 {
-    if (has_quorum(nodes))
-        return; /* they vote, but were late */
-    nodes->loss.failed++;
+    nodes->loss.failed++; /* from 0 when a loss begins */
     judge_loss(nodes, environment_now(nodes->env));
 }
 

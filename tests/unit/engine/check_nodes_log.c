@@ -149,6 +149,7 @@ TEST(nodes_that_vote_and_are_late_are_no_lost_quorum)
     settings.retry_count = 0;
     play_begin_again(&settings);
     play_nodes_up();
+    play_advance(2 * SECOND); /* what fails is none of the start either */
     log_set_level(LOG_DEBUG);
     (void)said();
     engine_op op = play_acquire();
