@@ -7,7 +7,7 @@
 #include "node.h"
 #include "waiter.h"
 
-enum { N = 5, SOON_MS = 9000, TTL_MS = 50000 };
+enum { N = 5, SOON_MS = 9000, TTL_MS = 40000 };
 
 #define LEFTOVER "1795221641865000.8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5"
 

@@ -200,4 +200,4 @@ TESTS: list[Callable[[Audited], None]] = [
 ]
 
 if __name__ == "__main__":
-    sys.exit(play(TESTS, lambda world: world, Audited))
+    sys.exit(play(TESTS, lambda world: world, kind=Audited))

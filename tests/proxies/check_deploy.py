@@ -530,4 +530,4 @@ def of_each() -> list[Callable[[dict[str, Place]], None]]:
 
 if __name__ == "__main__":
     sys.exit(play(of_each(), lambda world: {
-        kind: Place(world, kind) for kind in KINDS}, Servers))
+        kind: Place(world, kind) for kind in KINDS}, kind=Servers))
