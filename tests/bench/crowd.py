@@ -69,7 +69,7 @@ def waiting(crowd: Crowd) -> None:
             raise RuntimeError("a free lock was not granted")
     for i, one in enumerate(crowd[1:]):
         post(one, {"resource": names[i % RESOURCES], "ttl_ms": 1000,
-                   "wait_ms": 50000})
+                   "wait_ms": 45000})
 
 
 def shaken(_: Crowd) -> None:

@@ -82,7 +82,7 @@ def begin_waits(port: int, token: str, count: int) -> list[socket.socket]:
     waiting = []
     for number in range(count):
         body = json.dumps({"resource": f"held:{number % 100}", "ttl_ms": 1000,
-                           "wait_ms": 50000})
+                           "wait_ms": 45000})
         connection = socket.create_connection(("127.0.0.1", port))
         connection.sendall(
             f"POST /locks HTTP/1.1\r\nHost: localhost\r\n"

@@ -110,7 +110,7 @@ def crowd(stack: Stack, results: Results, is_short: bool) -> None:
         lock = number % CROWD_LOCKS
         watcher = socket.create_connection(("127.0.0.1", port))
         watcher.sendall(f"GET /locks/crowd:{lock}?after={numbers[lock]}"
-                        "&wait_ms=50000 HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                        "&wait_ms=45000 HTTP/1.1\r\nHost: localhost\r\n\r\n"
                         .encode())
         watchers.append(watcher)
     time.sleep(1)

@@ -157,6 +157,7 @@ TOOLS = [
     short("sim-long", "SEEDS=10", r"^sim: 10 passed, 0 failed"),
     short("long", "GRANTS=100 TRIES=1", r"(?s)^100%: .*^100%: Checks: 6"),
     Tool("starved", STARVED, "CK_RUN_SUITE"),
+    short("drills", "DRILLS=pause", r"(?m)^drills: 1 passed, 0 failed"),
     short("mutants", "MUTANTS_ARGS=\"--only 'no drift'\"",
           r"^mutants: 1 passed, 0 failed"),
     # the suite that notices its mutant; the units read no file of the tree that

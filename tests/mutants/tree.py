@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = ("Makefile", "VERSION", "openapi.yaml", "server", "api", "tests")
+COPIED = ("Makefile", "VERSION", "openapi.yaml", "server", "api", "cli", "docs",
+          "tests")
 BUILT = ("gen", "release")  # of build/: only what is changed is built anew
 
 
