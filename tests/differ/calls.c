@@ -341,6 +341,8 @@ static void give_key(struct run *run, struct call *call, struct texts *texts)
                      : call->number - 1 - (hands_pick(run, 3) == 0) * 10;
     call->tombstone_ms = call->kind == CALL_REPAIR ? 60000 : 0;
     call->ttl_ms = any_ttl_ms(run, call);
+    if (call->kind == CALL_EXTEND && hands_pick(run, 6) == 0)
+        call->ttl_ms = 0; /* only a look */
     call->readers_max = any_readers_max(run, call->kind);
 }
 

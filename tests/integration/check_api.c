@@ -333,6 +333,15 @@ TEST(extend_beyond_max_hold_is_refused)
     a = answer_expect(lock_extend(&own.servers[0], &lock, 20000), 409,
                       "max_hold_reached");
     ck_assert_has(answer_text(a, "detail"), "--max-hold-ms 20000 (20 s)");
+    answer_expect(HTTP(&own.servers[0], .method = "PUT",
+                       .path = "/locks/m/extend",
+                       .json = textf("{\"token\":\"%s\",\"mode\":\"shared\","
+                                     "\"ttl_ms\":20000}",
+                                     lock.token)),
+                  409, "max_hold_reached");
+    a = answer_expect(
+        HTTP(&own.servers[0], .method = "GET", .path = "/locks/m"), 200, NULL);
+    ck_assert_str_eq(answer_text(a, "mode"), "exclusive"); /* as it was */
     a = answer_expect(lock_extend(&own.servers[0], &lock, 5000), 200, NULL);
     ck_assert_int_eq(answer_int(a, "max_hold_ms"), 20000);
     int64_t left_ms = answer_int(a, "hold_left_ms");

@@ -33,6 +33,10 @@ READERS = [
                "        if (attempt->is_repeat && "
                "!attempt->request->is_shared)\n",
                "        if (attempt->is_repeat)\n")], tests="shared"),
+    Defect("look that makes a lock shared", "differ", "batch", [Edit(
+        "server/node/scripts/extend.lua",
+        "    if tonumber(ARGV[b + 1]) == 0 then\n",
+        "    if tonumber(ARGV[b + 1]) < 0 then\n")]),
     Defect("reader below a writer's number", "differ", "batch", [Edit(
         SHARE, "        if not (number > least) then\n",
         "        if not (number > bar) then\n")]),

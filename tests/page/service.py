@@ -65,7 +65,7 @@ class Service:
 
     def wait_for(self, resource: str) -> Job:
         """A client that waits for the lock, and gives it back."""
-        client = Job(lambda: self.release(self.acquire(resource, wait_ms=50000)))
+        client = Job(lambda: self.release(self.acquire(resource, wait_ms=45000)))
         client.start()
         return client
 

@@ -463,8 +463,10 @@ static void step_holding(struct world *world, struct client *client)
     if (world_chance(world, believes ? 60 : 15) &&
         !world->clients->is_resting) {
         client->ttl_ms = random_ttl_ms(world);
-        if (world->has_shared && client->limit == 0 && world_chance(world, 30))
-            client_choose_mode(client, true); /* a downgrade */
+        client->is_downgrading = !client->is_shared && world->has_shared &&
+                                 client->limit == 0 && world_chance(world, 30);
+        if (client->is_downgrading)
+            client_choose_mode(client, true);
         ask(world, client, ASK_EXTEND);
         return;
     }
@@ -648,6 +650,9 @@ static void take_extend_answer(struct world *world, struct client *client,
         return;
     if (outcome == OUTCOME_EXTENDED)
         client->token_len = span_copy(client->token, result->token);
+    if (outcome == OUTCOME_MAX_HOLD && client->is_downgrading)
+        client_choose_mode(client, false); /* nothing has changed */
+    client->is_downgrading = false;
     if (outcome == OUTCOME_EXTENDED)
         believe(world, client, result);
     else if ((outcome == OUTCOME_NOT_OWNER || outcome == OUTCOME_NOT_FOUND) &&

@@ -56,6 +56,9 @@ if kind == 'e' then
     if missing > 0 then
         return {'FREE', missing}
     end
+    if tonumber(ARGV[b + 1]) == 0 then
+        return 'E' -- only a look: it promises nothing, and makes nothing shared
+    end
 
     local downgrade
     if is_shared then

@@ -352,6 +352,8 @@ enum vote simshared_extend(struct simbatch *batch, const struct simcall *call,
         return simkeys_look(batch, other, answer);
     if (missing > 0)
         return VOTE_FREE;
+    if (call->call.ttl_ms == 0) /* only a look */
+        return VOTE_EXTENDED;
     simkeys_promise(batch, call);
     for (int i = 0; i < call->names; i++) {
         struct simkey *key = &batch->memory->keys[call->resources[i]];
