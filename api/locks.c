@@ -438,9 +438,15 @@ static bool acquire(const struct service *service, struct http_call *call,
                        response) ||
         !access_allows(service->access, call, body->resource, response) ||
         !find_key_hash(call, body->resource, hash, &key_hash, response) ||
-        !claim(service, call, body, key_hash, response) ||
-        !take_place(service, call, body, response))
+        !claim(service, call, body, key_hash, response))
         return true;
+    if (!take_place(service, call, body, response)) {
+        /* its own waits may have all places, and nobody read their answers */
+        if (wait_of(call, body) == 0)
+            engine_withdraw(service->engine, body->resource, key_hash,
+                            body->limit > 0);
+        return true;
+    }
     const struct engine_acquire acquire = {
         .resource = body->resource,
         .owner = body->owner.ptr != NULL ? body->owner

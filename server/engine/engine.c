@@ -119,15 +119,15 @@ static void tell_release(struct engine *engine, struct span resource)
     watches_touch(&engine->watches, resource);
 }
 
-/* Its earlier requests wait no more. */
-static void withdraw(struct engine *engine,
-                     const struct engine_acquire *acquire)
+void engine_withdraw(struct engine *engine, struct span resource,
+                     struct span key_hash, bool is_permit)
 {
-    if (acquire->limit > 0)
-        permits_withdraw(&engine->permits, acquire->resource,
-                         acquire->key_hash);
+    if (key_hash.len == 0)
+        return;
+    if (is_permit)
+        permits_withdraw(&engine->permits, resource, key_hash);
     else
-        waits_withdraw(&engine->waits, acquire->resource, acquire->key_hash);
+        waits_withdraw(&engine->waits, resource, key_hash);
 }
 
 engine_op engine_acquire(struct engine *engine,
@@ -136,8 +136,9 @@ engine_op engine_acquire(struct engine *engine,
     assert(acquire->ttl_ms > 0);
     assert(acquire->wait_ms >= 0 && acquire->wait_ms <= WAIT_MAX_MS);
     wake(engine);
-    if (acquire->wait_ms == 0 && acquire->key_hash.len > 0)
-        withdraw(engine, acquire);
+    if (acquire->wait_ms == 0)
+        engine_withdraw(engine, acquire->resource, acquire->key_hash,
+                        acquire->limit > 0);
     int64_t now_us = environment_now(&engine->env);
     struct request request = {
         .call = LOCK_ACQUIRE,

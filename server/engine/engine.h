@@ -112,6 +112,15 @@ struct engine_acquire {
  */
 engine_op engine_acquire(struct engine *engine,
                          const struct engine_acquire *acquire, void *client);
+
+/*
+ * Ends the waits here for the resource, or for a permit of this pool, with this
+ * key hash: their client has asked again without a wait, and so has given them
+ * up. An acquire without a wait does so by itself; this is for one that cannot
+ * begin. key_hash empty: does nothing.
+ */
+void engine_withdraw(struct engine *engine, struct span resource,
+                     struct span key_hash, bool is_permit);
 engine_op engine_extend(struct engine *engine, struct span resource,
                         struct span token, int64_t ttl_ms, bool is_shared,
                         void *client);

@@ -118,6 +118,7 @@ enum {
     TOKENS_FIELDS = 3,
     NUMBER_FIELDS = 2
 };
+static_assert((int)LOOK_FIELDS < (int)SCRIPT_FIELDS_MAX, "and the array");
 
 /* A word and more fields. */
 static const struct {

@@ -30,7 +30,7 @@ enum {
     SCRIPT_ARGS_MAX = 11,   /* arguments of a call for one name */
     SCRIPT_NUMBERS_MAX = 7, /* those of them that are numbers */
     SCRIPT_NAME_ARGS = 2,   /* more for each further name: lock, slot */
-    SCRIPT_FIELDS_MAX = 12, /* of a call's reply, the array included */
+    SCRIPT_FIELDS_MAX = 14, /* of a call's reply, the array included */
     SCRIPT_WORD_MAX = 16,   /* "QUARANTINED" */
     SCRIPT_SHA_LEN = 40,
     SCRIPT_INFIX_MAX = sizeof "redlockd:state",

@@ -19,7 +19,7 @@ static int fds[LIMIT + 1];
 
 static void setup(void)
 {
-    world_start_small(&world, LIMIT);
+    world_start_small(&world, LIMIT, "");
     http_disconnect();
     WAIT_UNTIL(WAIT_MS, http_probe(server, "/livez") == 200);
 }

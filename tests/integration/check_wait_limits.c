@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "auth.h"
 #include "node.h"
 #include "waiter.h"
 
@@ -30,7 +31,7 @@ static void hold(const char *json, struct lock *lock)
 /* The lock w and the only permit of p are held, and those of the holders. */
 static void setup(void)
 {
-    world_start_small(&world, CONNECTIONS);
+    world_start_small(&world, CONNECTIONS, "");
     ck_assert_int_eq((int)http_metric(server, "redlockd_waiters_max"), HALF);
     hold("{\"resource\":\"w\",\"ttl_ms\":50000}", NULL);
     hold("{\"resource\":\"p\",\"ttl_ms\":50000,\"limit\":1}", NULL);
@@ -127,4 +128,59 @@ TEST(crowds_that_wait_leave_holders_their_half)
     ck_assert_int_eq((int)http_metric(server, "redlockd_waiters"), HALF);
     for (int i = 0; i < 2 * HALF; i++)
         close(fds[i]);
+}
+
+/* ---- identities --------------------------------------------------------- */
+
+static void start_with_identities(void)
+{
+    char path[PATH_SIZE];
+    auth_make(path, "green " AUTH_GREEN " lock prefix=*\n"
+                    "blue " AUTH_BLUE " lock,metrics prefix=*\n");
+    world_start_small(&world, CONNECTIONS, textf("--auth-file %s", path));
+}
+
+GROUP(wait_places, .timeout_s = 90, .set_up = start_with_identities,
+      .tear_down = teardown);
+
+/* A wait of blue's for the only permit of a pool, with a key of its own. */
+static int wait_for_permit(int number)
+{
+    static const char json[] =
+        "{\"resource\":\"pool\",\"limit\":1,\"wait_ms\":40000}";
+    int fd = raw_connect(server);
+    const char *asked = textf(
+        "POST /locks HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer blue\r\n"
+        "Idempotency-Key: ghost-%019d\r\nContent-Type: "
+        "application/json\r\nContent-Length: %zu\r\n\r\n%s",
+        number, sizeof json - 1, json);
+    raw_send(fd, asked, strlen(asked));
+    return fd;
+}
+
+/* Not even a request that gets no place leaves its own earlier ones waiting. */
+TEST(who_has_no_place_ends_its_own_wait)
+{
+    char out[2048];
+    struct lock lock;
+    static const char json[] =
+        "{\"resource\":\"pool\",\"limit\":1,\"ttl_ms\":50000}";
+    answer_expect(auth_acquire(server, "green", json, &lock), 201, NULL);
+    for (int i = 0; i < HALF; i++)
+        fds[i] = wait_for_permit(i);
+    WAIT_UNTIL(SOON_MS,
+               auth_metric(server, "blue", "\nredlockd_waiters ") >= HALF / 2);
+    for (int i = 0; i < 2; i++) { /* which frees the place of the first one */
+        const struct answer *a = AUTH(
+            server, "blue", .method = "POST", .path = "/locks", .json = json,
+            .headers = {textf("Idempotency-Key: ghost-%019d", 0)});
+        answer_expect(a, i == 0 ? 429 : 409,
+                      i == 0 ? "rate_limited" : "lock_held");
+        if (i == 0)
+            raw_read(fds[0], out, sizeof out, "}\n", SOON_MS);
+    }
+    ck_assert_ptr_nonnull(strstr(out, "lock_held"));
+    for (int i = 0; i < HALF; i++)
+        close(fds[i]);
+    answer_expect(auth_release(server, "green", &lock), 200, NULL);
 }

@@ -136,7 +136,8 @@ void world_start(struct world *world, int count, const char *options);
 void world_start_two(struct world *world, int count, const char *options);
 
 /* The same over one node, with room for so many connections only. */
-void world_start_small(struct world *world, int connections);
+void world_start_small(struct world *world, int connections,
+                       const char *options);
 
 /*
  * For nodes that are not all there, or take their time: with the guard they

@@ -388,15 +388,16 @@ void world_start_two(struct world *world, int count, const char *options)
     world_serve(world, 1, options);
 }
 
-void world_start_small(struct world *world, int connections)
+void world_start_small(struct world *world, int connections,
+                       const char *options)
 {
     rlim_t descriptors = (rlim_t)connections + OWN_DESCRIPTORS;
     const struct rlimit limit = {descriptors, descriptors};
 
     world_start_nodes(world, 1);
-    world_admit_nodes(world, "");
+    world_admit_nodes(world, options);
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    world_serve(world, 0, "");
+    world_serve(world, 0, options);
 }
 
 /* ---- the end ------------------------------------------------------------ */
