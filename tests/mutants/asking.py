@@ -67,8 +67,8 @@ ASKING = [
         "            return place->waiter;\n")]),
     Defect("ghost that goes on waiting for a permit", "sim", "withdrawal",
            [Edit("server/engine/engine.c",
-                 "    if (acquire->limit > 0)\n        permits_withdraw(",
-                 "    if (acquire->limit < 0)\n        permits_withdraw(")]),
+                 "    if (is_permit)\n        permits_withdraw(",
+                 "    if (engine == NULL)\n        permits_withdraw(")]),
     Defect("grant of a ghost that stays", "unit",
            "story_75_what_it_tries_is_released", [Edit(
         "server/engine/waiting/ticket.c",
