@@ -30,6 +30,20 @@ static const char options_reason[] =
     "options behind ? or # are not supported; a database is written as "
     "redis://host:port/n";
 
+static const char separator_reason[] =
+    "nodes are separated by a comma or a space";
+static const char dash_reason[] = "no host and no name begins with -; the "
+                                  "options of a command and the marks of a "
+                                  "list are no nodes";
+static const char quotes_reason[] =
+    "an address has no quotes; leave out the quotes around it, and the "
+    "brackets of a list";
+static const char dots_reason[] =
+    "a host has letters or digits between two dots, and in front of one";
+static const char option_reason[] =
+    "this is a word of another client's command or connection string, not a "
+    "node";
+
 static const char *parse_port(const char *text, int *port)
 {
     int64_t value = span_number(span_of(text), DIGITS);
@@ -61,6 +75,43 @@ static bool is_ipv6(const char *text)
     return inet_pton(AF_INET6, bare, &ignored) == 1;
 }
 
+static bool is_ipv4(const char *text)
+{
+    struct in_addr ignored;
+
+    return inet_pton(AF_INET, text, &ignored) == 1;
+}
+
+/*
+ * Why the name of a host is none (RFC 1123 section 2.1), or NULL. Some
+ * resolvers take "6379" for 0.0.24.235: what ends with a number is an address.
+ */
+static const char *find_wrong_host(const char *host)
+{
+    struct span rest = span_of(host);
+    struct span label;
+
+    if (*host == '-')
+        return dash_reason;
+    if (!is_host_name(host))
+        return "a host has only letters, digits and . _ -";
+    if (rest.ptr[rest.len - 1] == '.') /* of the root */
+        rest.len--;
+    if (rest.len == 0 || rest.ptr[rest.len - 1] == '.')
+        return dots_reason;
+    do {
+        label = span_take(&rest, '.');
+        if (label.len == 0)
+            return dots_reason;
+        if (label.ptr[0] == '-' || label.ptr[label.len - 1] == '-')
+            return "no part of a host begins or ends with -";
+    } while (rest.len > 0);
+    if (strspn(label.ptr, "0123456789") >= label.len && !is_ipv4(host))
+        return "a host that ends with a number must be an IPv4 address, as in "
+               "10.0.0.1; a port stands behind a colon";
+    return NULL;
+}
+
 /* Copies the host, the first len bytes of text. */
 static const char *take_host(const char *text, size_t len, char *host)
 {
@@ -78,12 +129,13 @@ static const char *parse_bracketed(const char *text, char *host, int *port)
     const char *end = strchr(text, ']');
 
     if (!end)
-        return "the closing ] is missing";
+        return "the closing ] is missing: brackets hold one IPv6 address, not "
+               "a list";
     const char *reason = take_host(text + 1, (size_t)(end - text) - 1, host);
     if (reason)
         return reason;
     if (!is_ipv6(host))
-        return "the text in [ ] must be an IPv6 address";
+        return "the text in [ ] must be an IPv6 address, not a list";
     if (end[1] == '\0')
         return NULL;
     return end[1] == ':' ? parse_port(end + 2, port) : port_reason;
@@ -103,8 +155,9 @@ const char *address_parse(const char *text, char host[ADDRESS_HOST_MAX + 1],
     const char *reason = take_host(text, len, host);
     if (reason)
         return reason;
-    if (!is_host_name(host))
-        return "a host has only letters, digits and . _ -";
+    reason = find_wrong_host(host);
+    if (reason)
+        return reason;
     return colon ? parse_port(colon + 1, port) : NULL;
 }
 
@@ -159,6 +212,8 @@ static const char *split_userinfo(char **rest, struct address_node *node)
     *at = '\0';
     char *info = *rest;
     *rest = at + 1;
+    if (strstr(info, "://"))
+        return separator_reason;
     if (strpbrk(info, "/?#"))
         return "a /, ? or # in the password must be written as %2F, %3F or %23";
     return parse_userinfo(info, node);
@@ -171,14 +226,26 @@ static const char *parse_db(const char *text, struct address_node *node)
                                              : NULL;
 }
 
+/* Why what stands behind a password is no address; the first sign counts. */
+static const char *find_stray(const char *text)
+{
+    const char *sign = strpbrk(text, ";|&?#\"'");
+
+    if (!sign)
+        return NULL;
+    if (strchr("?#", *sign))
+        return options_reason;
+    return strchr(";|&", *sign) ? separator_reason : quotes_reason;
+}
+
 static const char *parse_redis(char *rest, struct address_node *node)
 {
     const char *reason = split_userinfo(&rest, node);
 
+    if (!reason)
+        reason = find_stray(rest);
     if (reason)
         return reason;
-    if (strpbrk(rest, "?#"))
-        return options_reason;
     char *slash = strchr(rest, '/');
     if (slash)
         *slash = '\0';
@@ -194,7 +261,11 @@ static const char *parse_unix(char *rest, struct address_node *node)
 
     if (reason)
         return reason;
-    char *query = strchr(rest, '?');
+    if (strstr(rest, "://"))
+        return separator_reason;
+    char *query = strpbrk(rest, "?#");
+    bool is_query_wrong =
+        query && (strncmp(query, "?db=", 4) != 0 || strpbrk(query, "&#"));
     if (query)
         *query++ = '\0';
     if (*rest != '/')
@@ -205,10 +276,10 @@ static const char *parse_unix(char *rest, struct address_node *node)
                "bytes long";
     node->is_unix = true;
     node->port = 0;
+    if (is_query_wrong)
+        return "only db=n may follow the path, behind a ?";
     if (!query)
         return NULL;
-    if (strncmp(query, "db=", 3) != 0)
-        return "only db=n may follow the ?";
     return parse_db(query + 3, node);
 }
 
@@ -232,11 +303,59 @@ struct address_query address_query(int port, int flags)
     return query;
 }
 
+/* As .env files, lists of JSON and of YAML have them. */
+static bool is_quoted(const char *text)
+{
+    return strchr("\"'", text[strspn(text, "[{(")]) != NULL &&
+           text[strspn(text, "[{(")] != '\0';
+}
+
+/*
+ * Words of command lines and connection strings, without a = behind them: what
+ * follows may be a secret.
+ */
+static bool is_word_of_others(const char *text)
+{
+    static const char *const words[] = {
+        "auth", "masterauth", "pass",        "passwd",    "password",
+        "port", "pwd",        "requirepass", "redis-cli", "valkey-cli",
+    };
+    size_t len = strcspn(text, ":");
+
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (span_is_like((struct span){text, len}, span_of(words[i])))
+            return true;
+    return false;
+}
+
+/* Without a scheme. */
+static const char *parse_bare(const char *text, struct address_node *node)
+{
+    if (*text == '#')
+        return "a comment is no node; leave it out";
+    if (strchr(text, '@'))
+        return "an address with a password must begin with redis:// or "
+               "rediss://";
+    const char *reason = find_stray(text);
+    if (reason)
+        return reason;
+    if (*text == '/' || strncmp(text, "unix:/", 6) == 0)
+        return "a socket is written with its scheme, as in "
+               "unix:///run/redis.sock";
+    if (strchr(text, '/'))
+        return "a / belongs to a URL; a database is written as "
+               "redis://host:port/n";
+    if (is_word_of_others(text))
+        return option_reason;
+    return address_parse(text, node->host, &node->port);
+}
+
 static const char *parse_forms(char *text, struct address_node *node)
 {
-    if (strpbrk(text, ";|&") != NULL && strchr(text, '@') == NULL &&
-        strncmp(text, "unix://", 7) != 0)
-        return "nodes are separated by a comma or a space";
+    const char *scheme_end = strstr(text, "://");
+
+    if (is_quoted(text))
+        return quotes_reason;
     if (strncmp(text, "redis://", 8) == 0)
         return parse_redis(text + 8, node);
     if (strncmp(text, "unix://", 7) == 0)
@@ -245,18 +364,84 @@ static const char *parse_forms(char *text, struct address_node *node)
         node->is_tls = true;
         return parse_redis(text + 9, node);
     }
-    if (strstr(text, "://"))
-        return "only redis://, rediss:// and unix:// are supported";
-    if (strchr(text, '@'))
-        return "an address with a password must begin with redis:// or "
-               "rediss://";
-    if (strpbrk(text, "?#"))
-        return options_reason;
-    if (strchr(text, '/'))
-        return "a / belongs to a URL; a database is written as "
-               "redis://host:port/n";
-    return address_parse(text, node->host, &node->port);
+    if (!scheme_end)
+        return parse_bare(text, node);
+    return text + strcspn(text, ";|&?#") < scheme_end
+               ? find_stray(text)
+               : "only redis://, rediss:// and unix:// are supported";
 }
+
+/* Without - and _. */
+static const char *const options[] = {
+    "abortconnect",
+    "abortonconnectfail",
+    "accesskey",
+    "allowadmin",
+    "asynctimeout",
+    "auth",
+    "authtoken",
+    "channelprefix",
+    "clientname",
+    "configchannel",
+    "connectretry",
+    "connecttimeout",
+    "credential",
+    "credentials",
+    "database",
+    "db",
+    "defaultdatabase",
+    "keepalive",
+    "key",
+    "name",
+    "pass",
+    "passphrase",
+    "passwd",
+    "password",
+    "poolsize",
+    "prefix",
+    "protocol",
+    "proxy",
+    "pw",
+    "pwd",
+    "resolvedns",
+    "responsetimeout",
+    "retry",
+    "secret",
+    "servicename",
+    "ssl",
+    "sslhost",
+    "sslprotocols",
+    "sslpassword",
+    "synctimeout",
+    "tiebreaker",
+    "timeout",
+    "tls",
+    "token",
+    "user",
+    "username",
+    "usessl",
+    "version",
+    "writebuffer",
+    "id",
+    "idletimeout",
+    "maxpoolsize",
+    "minpoolsize",
+    "sentinel",
+    "setclientlibrary",
+    "connectionstring",
+    "endpoint",
+    "endpoints",
+    "host",
+    "hostname",
+    "masterauth",
+    "port",
+    "rediscliauth",
+    "redisurl",
+    "redlockdnodes",
+    "requirepass",
+    "uri",
+    "url",
+};
 
 /*
  * Whether the name is an option in the connection strings of other clients,
@@ -265,63 +450,7 @@ static const char *parse_forms(char *text, struct address_node *node)
  */
 static bool is_option(struct span name)
 {
-    static const char *const options[] = {
-        "abortconnect",
-        "abortonconnectfail",
-        "accesskey",
-        "allowadmin",
-        "asynctimeout",
-        "auth",
-        "authtoken",
-        "channelprefix",
-        "clientname",
-        "configchannel",
-        "connectretry",
-        "connecttimeout",
-        "credential",
-        "credentials",
-        "database",
-        "db",
-        "defaultdatabase",
-        "keepalive",
-        "key",
-        "name",
-        "pass",
-        "passphrase",
-        "passwd",
-        "password",
-        "poolsize",
-        "prefix",
-        "protocol",
-        "proxy",
-        "pw",
-        "pwd",
-        "resolvedns",
-        "responsetimeout",
-        "retry",
-        "secret",
-        "servicename",
-        "ssl",
-        "sslhost",
-        "sslprotocols",
-        "sslpassword",
-        "synctimeout",
-        "tiebreaker",
-        "timeout",
-        "tls",
-        "token",
-        "user",
-        "username",
-        "usessl",
-        "version",
-        "writebuffer",
-        "id",
-        "idletimeout",
-        "maxpoolsize",
-        "minpoolsize",
-        "sentinel",
-        "setclientlibrary",
-    };
+    static const char *const ends[] = {"password", "passwd", "secret"};
     char bare[32];
     size_t len = 0;
 
@@ -336,6 +465,11 @@ static bool is_option(struct span name)
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (strcmp(bare, options[i]) == 0)
             return true;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        size_t end_len = strlen(ends[i]);
+        if (len >= end_len && strcmp(bare + len - end_len, ends[i]) == 0)
+            return true;
+    }
     return false;
 }
 
@@ -353,8 +487,7 @@ static const char *take_name(const char **text, struct address_node *node)
         !span_has_only((struct span){*text, len}, "._-:[]"))
         return "a name has 1 to 255 letters, digits and . _ - : [ ]";
     if (is_option((struct span){*text, len}))
-        return "this is an option of another client's connection string, not "
-               "a node";
+        return option_reason;
     memcpy(node->name, *text, len);
     *text += len + 1;
     return NULL;
@@ -365,6 +498,10 @@ const char *address_parse_node(const char *text, struct address_node *node)
     char copy[TEXT_MAX];
 
     memset(node, 0, sizeof *node);
+    if (*text == '-')
+        return dash_reason;
+    if (is_quoted(text))
+        return quotes_reason;
     const char *reason = take_name(&text, node);
     if (reason)
         return reason;
@@ -384,7 +521,7 @@ const char *address_parse_node(const char *text, struct address_node *node)
     if (node->is_unix) {
         size_t scheme_len = span_copy(node->address, span_of("unix://"));
         address_escape(node->address + scheme_len,
-                       sizeof node->address - scheme_len, node->host, "?,@");
+                       sizeof node->address - scheme_len, node->host, "?#,@");
     } else {
         address_format(node->address, sizeof node->address, node->host,
                        node->port);

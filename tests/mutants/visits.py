@@ -15,6 +15,22 @@ VISITS = [
            "any_other_is_refused_with_a_reason", [Edit(
         "server/base/address.c", "    if (strpbrk(info, \"/?#\"))\n",
         "    if (strchr(info, '/'))\n")], tests="address"),
+    Defect("bare number that becomes the address of a node", "unit",
+           "any_other_is_refused_with_a_reason", [Edit(
+        "server/base/address.c", " && !is_ipv4(host))\n",
+        " && is_ipv4(host))\n")], tests="address"),
+    Defect("option of a command that becomes the address of a node", "unit",
+           "any_other_is_refused_with_a_reason", [Edit(
+        "server/base/address.c",
+        "    if (*text == '-')\n        return dash_reason;\n", ""), Edit(
+        "server/base/address.c",
+        "    if (*host == '-')\n        return dash_reason;\n", ""), Edit(
+        "server/base/address.c", "label.ptr[0] == '-' ||", "")],
+           tests="address"),
+    Defect("query of an address taken for a list", "unit",
+           "any_other_is_refused_with_a_reason", [Edit(
+        "server/base/address.c", "    if (strchr(\"?#\", *sign))\n",
+        "    if (!strpbrk(text, \";|&\"))\n")], tests="address"),
     Defect("pool that nobody uses is served", "sim", "alive", [Edit(
         "server/engine/permits/permits.c",
         "    if (pool->users == 0 || pool->is_running)\n",

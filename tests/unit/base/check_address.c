@@ -72,6 +72,12 @@ static const struct {
     {"unix://u:p@/r?db=3", "/r", "u", "p", "unix:///r", 0, 3},
     {"unix://:p:q@/r", "/r", "", "p:q", "unix:///r", 0, 0},
     /* a name is told in JSON */
+    {"unix:///r%23;&", "/r#;&", "", "", "unix:///r%23;&", 0, 0},
+    {"redis://:a;b&c|d@h", "h", "", "a;b&c|d", "h:6379", 6379, 0},
+    {"redis://:\"p'@h", "h", "", "\"p'", "h:6379", 6379, 0},
+    {"a--b.c-1.example.:7", "a--b.c-1.example.", "", "", "a--b.c-1.example.:7",
+     7, 0},
+    {"1-2.3a", "1-2.3a", "", "", "1-2.3a:6379", 6379, 0},
     {"unix:///%ff%2F%25%3f", "/\xff/%?", "", "", "unix:///%ff/%25%3f", 0, 0},
     {"unix:///%09%0a%0F%f0%A9%9f%01%10", "/\x09\x0a\x0f\xf0\xa9\x9f\x01\x10",
      "", "", "unix:///%09%0a%0f%f0%a9%9f%01%10", 0, 0},
@@ -157,6 +163,66 @@ static const char *const bad[][2] = {
     {"unix://r", "absolute path"},
     {"redisss://h", "only redis"},
     {"tcp://h", "only redis://, rediss:// and unix://"},
+    /* command lines, lists and their marks */
+    {"-a", "begins with -"},
+    {"--tls", "begins with -"},
+    {"-p6379", "begins with -"},
+    {"-aS&CRET", "begins with -"},
+    {"--host=h:1", "begins with -"},
+    {"-", "begins with -"},
+    {"redis://-h:1", "begins with -"},
+    {"n=-h:1", "begins with -"},
+    {"h-:1", "begins or ends with -"},
+    {"a.-b", "begins or ends with -"},
+    {"a-.b", "begins or ends with -"},
+    {"a..b", "between two dots"},
+    {".a", "between two dots"},
+    {"a..", "between two dots"},
+    {".", "between two dots"},
+    {"6379", "IPv4"},
+    {"0:6379", "IPv4"},
+    {"10.0.0", "IPv4"},
+    {"10.0.0.256:1", "IPv4"},
+    {"redis://h.1", "IPv4"},
+    {"port", "another client"},
+    {"PASSWORD", "another client"},
+    {"password:1234", "another client"},
+    {"auth", "another client"},
+    {"redis-cli", "another client"},
+    {"\"h:1\"", "quotes"},
+    {"'redis://:p@h:1'", "quotes"},
+    {"h:1\"", "quotes"},
+    {"redis://:p@h:1'", "quotes"},
+    {"n=\"h:1\"", "quotes"},
+    {"\"n=h:1", "quotes"},
+    {"[\"h:1\"]", "quotes"},
+    {"{\"host\":\"h\"}", "quotes"},
+    {"[h:1", "not a list"},
+    {"[h:1]", "not a list"},
+    {"#", "comment"},
+    {"#h:1", "comment"},
+    {"/run/redis.sock", "unix:///run"},
+    {"unix:/run/redis.sock", "unix:///run"},
+    /* other schemes, whatever comes behind them */
+    {"rediss+srv://h", "only redis"},
+    {"redis-sentinel://p@h:26379/0#mymaster", "only redis"},
+    {"redis-socket:///run/r.sock?a=1&b=2", "only redis"},
+    {"sentinel://h:26379;sentinel://i:26379", "only redis"},
+    {"tcp://h:1?auth=x&y=z", "only redis"},
+    /* the first sign that is wrong is blamed */
+    {"redis://h1:6379/0?password=x&ssl=true", "behind ? or #"},
+    {"redis://:p@h:1/0?a=1&b=2", "behind ? or #"},
+    {"rediss://h#a;b", "behind ? or #"},
+    {"h:1?a=1&b=2", "behind ? or #"},
+    {"h:1;i:2?x=1", "comma"},
+    {"h:1;redis://i:2", "comma"},
+    {"redis://:p@h:1;i:2", "comma"},
+    {"redis://:p@h:1;redis://:p@i:2", "comma"},
+    {"unix:///s;unix:///t", "comma"},
+    {"unix:///s?db=0&password=x", "only db=n"},
+    {"unix:///s?password=x&db=0", "only db=n"},
+    {"unix:///s?db=0#x", "only db=n"},
+    {"unix:///s#0", "only db=n"},
 };
 
 TEST_EACH(any_other_is_refused_with_a_reason, bad)
@@ -167,18 +233,38 @@ TEST_EACH(any_other_is_refused_with_a_reason, bad)
 /* What follows host:port in the connection strings of other clients: a password
  * is no node, and must not be shown as the address of one. */
 static const char *const options[] = {
-    "password=hunter2",   "password=hunter2:77",
-    "Password=hunter2",   "pwd=hunter2:1",
-    "pass=x:1",           "passwd=x:1",
-    "auth=x:1",           "token=x:1",
-    "accessKey=x:1",      "access_key=x:1",
-    "secret=x:1",         "ssl=True",
-    "ssl=redis.x:6380",   "tls=true:1",
-    "user=app:1",         "username=app:1",
-    "name=app:1",         "defaultDatabase=0:1",
-    "abortConnect=False", "db=0",
-    "syncTimeout=5000:1", "sslHost=redis.x:1",
+    "password=hunter2",
+    "password=hunter2:77",
+    "Password=hunter2",
+    "pwd=hunter2:1",
+    "pass=x:1",
+    "passwd=x:1",
+    "auth=x:1",
+    "token=x:1",
+    "accessKey=x:1",
+    "access_key=x:1",
+    "secret=x:1",
+    "ssl=True",
+    "ssl=redis.x:6380",
+    "tls=true:1",
+    "user=app:1",
+    "username=app:1",
+    "name=app:1",
+    "defaultDatabase=0:1",
+    "abortConnect=False",
+    "db=0",
+    "syncTimeout=5000:1",
+    "sslHost=redis.x:1",
     "ssl-host=redis.x:1",
+    "host=h1:6379",
+    "port=hunter2:1",
+    "url=redis://:hunter2@h",
+    "REDIS_PASSWORD=hunter2:1",
+    "redis-passwd=hunter2:1",
+    "REDISCLI_AUTH=hunter2:1",
+    "client_secret=hunter2:1",
+    "REDLOCKD_NODES=h1:6379",
+    "requirepass=hunter2:1",
 };
 
 TEST_EACH(an_option_of_another_client_is_no_node, options)
@@ -225,10 +311,11 @@ TEST(a_name_has_letters_digits_and_six_signs)
                                   "0123456789._-:[]";
     for (int byte = 1; byte <= 255; byte++) {
         char text[] = {(char)byte, 'y', '=', 'h', ':', '1', '\0'};
-        bool is_allowed = strchr(allowed, byte) != NULL;
+        bool is_allowed = strchr(allowed, byte) != NULL && byte != '-';
         ck_assert_msg((address_parse_node(text, &node) == NULL) == is_allowed,
                       "byte %d", byte);
     }
+    allow("y-=h:1");
     refuse("=h:1", "a name has 1 to 255");
     allow(fill("", 255, "=h:1"));
     ck_assert_uint_eq(strlen(node.name), 255);

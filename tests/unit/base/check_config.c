@@ -189,6 +189,10 @@ static const struct {
     {"--nodes a/0,redis://a/1", "node 1", "belongs to a URL"},
     {"--nodes b,a:6379x", "node 2:", "1 to 65535"},
     {"--nodes h:6379,password=hunter2,ssl=True", "node 2:", "another client"},
+    {"--nodes redis-cli,--tls,-h,h1", "node 1:", "another client"},
+    {"--nodes h1,-a,SECRET", "node 2:", "begins with -"},
+    {"--nodes host1,port,6379", "node 2:", "another client"},
+    {"--nodes host1,6379", "node 2:", "IPv4"},
 };
 
 TEST_EACH(bad_flag_is_refused_with_option_value_and_limit, bad_flags)
