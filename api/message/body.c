@@ -124,15 +124,14 @@ static const char *const reasons[] = {
     [json_error_numeric_overflow] = "a number is too large",
 };
 
-/* The object that the text is. NULL: errors tells why; if it tells nothing,
- * there is no memory. */
+static const char mark[] = "\xef\xbb\xbf";
+
 /*
  * A byte order mark is left out, as RFC 8259 §8.1 allows. False: the text is in
  * UTF-16 or UTF-32, whose first characters, which are ASCII, have zeros.
  */
 static bool take_mark(struct span *text)
 {
-    static const char mark[] = "\xef\xbb\xbf";
     if (text->len >= 3 && memcmp(text->ptr, mark, 3) == 0)
         *text = span_behind(*text, 3);
     if (text->len == 0)
@@ -141,17 +140,59 @@ static bool take_mark(struct span *text)
            (unsigned char)text->ptr[0] < 0xfe;
 }
 
+/* By what the text is compressed, as no JSON begins so; NULL: by nothing. */
+static const char *find_compression(struct span text)
+{
+    static const struct {
+        const char *begin, *name;
+    } kinds[] = {
+        {"\x1f\x8b", "gzip (1f 8b)"}, {"\x78\x01", "zlib (78 01)"},
+        {"\x78\x5e", "zlib (78 5e)"}, {"\x78\x9c", "zlib (78 9c)"},
+        {"\x78\xda", "zlib (78 da)"}, {"\x28\xb5", "zstd (28 b5)"},
+    };
+    for (size_t i = 0; text.len >= 2 && i < sizeof kinds / sizeof *kinds; i++)
+        if (memcmp(text.ptr, kinds[i].begin, 2) == 0)
+            return kinds[i].name;
+    return NULL;
+}
+
+/* Whether a byte order mark stands before the text's first sign. */
+static bool is_marked(struct span text)
+{
+    while (text.len > 0 && strchr(" \t\r\n", *text.ptr) != NULL &&
+           *text.ptr != '\0')
+        text = span_behind(text, 1);
+    return text.len >= 3 && memcmp(text.ptr, mark, 3) == 0;
+}
+
+/* Adds why a text is none of JSON, whatever it has. False: it may be one. */
+static bool refuse_text(struct span *text, struct faults *errors)
+{
+    const char *compression = find_compression(*text);
+    if (compression != NULL)
+        faults_add(errors, "",
+                   "the body is compressed by %s; send it unencoded",
+                   compression);
+    else if (!take_mark(text))
+        faults_add(errors, "", "the body is in UTF-16 or UTF-32; send UTF-8");
+    else if (is_marked(*text))
+        faults_add(errors, "",
+                   "the body has a byte order mark (ef bb bf) behind its first "
+                   "character; send none");
+    else if (text->len == 0)
+        faults_add(errors, "", "the body is empty; send a JSON object");
+    else
+        return false;
+    return true;
+}
+
+/* The object that the text is. NULL: errors tells why; if it tells nothing,
+ * there is no memory. */
 static json_t *load_object(struct span text, struct faults *errors)
 {
     json_error_t error;
-    if (!take_mark(&text)) {
-        faults_add(errors, "", "the body is in UTF-16 or UTF-32; send UTF-8");
+    if (refuse_text(&text, errors))
         return NULL;
-    }
-    if (text.len == 0) {
-        faults_add(errors, "", "the body is empty; send a JSON object");
-        return NULL;
-    }
     json_t *root = jsonload(text.ptr, text.len,
                             JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
     if (root != NULL && json_is_null(root)) {

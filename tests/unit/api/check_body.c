@@ -56,6 +56,45 @@ TEST_EACH(another_encoding_is_named, in_others)
                      "the body is in UTF-16 or UTF-32; send UTF-8");
 }
 
+static const struct {
+    struct span text;
+    const char *name;
+} compressed[] = {
+    {{"\x1f\x8b\x08\0\0\0\0\0", 8}, "gzip (1f 8b)"},
+    {{"\x1f\x8b\x08\x08xyzw", 8}, "gzip (1f 8b)"},
+    {{"\x1f\x8b", 2}, "gzip (1f 8b)"},
+    {{"\x78\x9c\xab\x56", 4}, "zlib (78 9c)"},
+    {{"\x78\x01\0\0", 4}, "zlib (78 01)"},
+    {{"\x78\xda\xab\x56", 4}, "zlib (78 da)"},
+    {{"\x28\xb5\x2f\xfd\x04\0", 6}, "zstd (28 b5)"},
+};
+
+TEST_EACH(a_compressed_body_is_named, compressed)
+{
+    ck_assert(!body_read(&body, compressed[_i].text, LOCK_ACQUIRE, MAX_TTL_MS,
+                         &errors));
+    ck_assert_int_eq(errors.count, 1);
+    ck_assert_str_eq(errors.list[0].detail,
+                     textf("the body is compressed by %s; send it unencoded",
+                           compressed[_i].name));
+}
+
+static const char *const marked[] = {
+    "\xef\xbb\xbf\xef\xbb\xbf{\"resource\":\"a\"}",
+    "\xef\xbb\xbf \n\xef\xbb\xbf{\"resource\":\"a\"}",
+    " \xef\xbb\xbf{\"resource\":\"a\"}",
+    "\xef\xbb\xbf\xef\xbb\xbf",
+};
+
+TEST_EACH(a_byte_order_mark_that_is_not_the_first_is_named, marked)
+{
+    ck_assert(!parse(marked[_i], LOCK_ACQUIRE));
+    ck_assert_int_eq(errors.count, 1);
+    ck_assert_str_eq(errors.list[0].detail,
+                     "the body has a byte order mark (ef bb bf) behind its "
+                     "first character; send none");
+}
+
 TEST(members_of_an_acquire_are_read)
 {
     ck_assert(parse("{\"resource\":\"caf\\u00e9\",\"ttl_ms\":1000,"
