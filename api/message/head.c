@@ -241,10 +241,19 @@ struct span head_client(const struct head *head, const char *proxies,
 
 /* ---- media types -------------------------------------------------------- */
 
+/* A proxy may have joined two lines: the type may come twice. */
 bool head_is_json(struct span content_type)
 {
-    return content_type.ptr != NULL &&
-           is_word(trim(span_take(&content_type, ';')), "application/json");
+    struct span type = span_take(&content_type, ';');
+    bool is_more = type.len > 0;
+    while (is_more) {
+        is_more = memchr(type.ptr, ',', type.len) != NULL;
+        if (!is_word(trim(span_take(&type, ',')), "application/json"))
+            return false;
+        if (!is_more)
+            return true;
+    }
+    return false;
 }
 
 /* ---- web pages ---------------------------------------------------------- */

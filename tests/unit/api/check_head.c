@@ -188,12 +188,20 @@ TEST(the_media_type_alone_tells_that_it_is_json)
         "application/json; charset",
         "application/json; odata.metadata=minimal;IEEE754Compatible=true",
         "application/json;x",
+        /* a proxy may join two lines */
+        "application/json,application/json",
+        "application/json, Application/JSON ,application/json; charset=utf-8",
+        "application/json; charset=utf-8, application/json; charset=utf-8",
     };
     static const char *const bad[] = {
         "",
         "application/jsonx",
         "application/json garbage",
         "application/json, text/plain",
+        "text/plain, application/json",
+        "application/json,",
+        ",application/json",
+        "application/json,,application/json",
         "; application/json",
         "text/plain; application/json",
         "text/json",
