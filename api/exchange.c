@@ -20,12 +20,18 @@ static enum exchange_step answer(const struct http_response *response)
 /* ---- the head ----------------------------------------------------------- */
 
 /* A key may be a string of RFC 8941, in quotes: the draft of the IETF on the
- * field wants that. */
+ * field wants that. Parameters are left out: none is defined. */
 static struct span unquoted(struct span value)
 {
-    bool is_quoted = value.len >= 2 && value.ptr[0] == '"' &&
-                     value.ptr[value.len - 1] == '"';
-    return is_quoted ? (struct span){value.ptr + 1, value.len - 2} : value;
+    if (value.len < 2 || value.ptr[0] != '"')
+        return value;
+    struct span rest = span_behind(value, 1);
+    struct span key = span_take(&rest, '"');
+    if (key.len + 1 == value.len) /* without an end */
+        return value;
+    while (rest.len > 0 && *rest.ptr == ' ')
+        rest = span_behind(rest, 1);
+    return rest.len == 0 || *rest.ptr == ';' ? key : value;
 }
 
 static void take_fields(const struct service *service,

@@ -39,7 +39,18 @@ TEST(a_good_head_is_read_on)
 TEST(a_key_may_be_in_quotes)
 {
     static const char *const keys[][2] = {
-        {"\"key\"", "key"}, {"\"\"", ""}, {"\"", "\""}, {"\"key", "\"key"}};
+        {"\"key\"", "key"},
+        {"\"\"", ""},
+        {"\"", "\""},
+        {"\"key", "\"key"},
+        /* parameters, which no one has defined (RFC 8941 section 3.1.2) */
+        {"\"key\";a=1", "key"},
+        {"\"key\" ; a", "key"},
+        {"\"key\";a=\"b\"", "key"},
+        /* two keys */
+        {"\"key\",\"key\"", "\"key\",\"key\""},
+        {"\"key\"x", "\"key\"x"},
+        {"key;a=1", "key;a=1"}};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         ck_assert_int_eq(
             exchanged_ask(textf("Host: x\nIdempotency-Key: %s", keys[i][0])),
