@@ -330,6 +330,38 @@ static bool announce(const struct service *service,
     return false;
 }
 
+/* Of the key: the first byte that none may have, and its place. */
+static void refuse_key(const struct http_call *call,
+                       struct http_response *response)
+{
+    const char *name =
+        call->item > 0 ? "idempotency_key" : "the header Idempotency-Key";
+    struct faults errors = {.item = call->item};
+    struct span key = call->idempotency_key;
+    char detail[PROBLEM_DETAIL_MAX];
+    char wrong[40] = "";
+    size_t place = digest_wrong_byte(key);
+    if (place < key.len) {
+        unsigned char byte = (unsigned char)key.ptr[place];
+        (void)snprintf(wrong, sizeof wrong,
+                       byte > ' ' && byte < 0x7f
+                           ? ", but its byte %zu is %c"
+                           : ", but its byte %zu is 0x%02x",
+                       place + 1, byte);
+    }
+    (void)snprintf(detail, sizeof detail,
+                   "%s must have 16 to 64 characters of A-Z a-z 0-9 _ -%s; a "
+                   "UUID%s is one",
+                   name, wrong, *wrong != '\0' ? " alone" : "");
+    if (call->item == 0) {
+        problem_respond_plain(PROBLEM_INVALID_REQUEST, detail,
+                              call->request->id, response);
+        return;
+    }
+    faults_add(&errors, "/idempotency_key", "%s", detail);
+    problem_respond_faults(&errors, call->request->id, response);
+}
+
 /* What needs no body. False: response says why not. */
 static bool check_acquire(const struct service *service,
                           const struct http_call *call,
@@ -346,19 +378,7 @@ static bool check_acquire(const struct service *service,
     struct span key = call->idempotency_key;
     if (key.ptr == NULL || digest_is_key(key))
         return true;
-    if (call->item > 0) {
-        struct faults errors = {.item = call->item};
-        faults_add(&errors, "/idempotency_key",
-                   "idempotency_key must have 16 to 64 characters of A-Z a-z "
-                   "0-9 _ -; a UUID is one");
-        problem_respond_faults(&errors, call->request->id, response);
-        return false;
-    }
-    problem_respond_plain(
-        PROBLEM_INVALID_REQUEST,
-        "the header Idempotency-Key must have 16 to 64 characters of A-Z "
-        "a-z 0-9 _ -; a UUID is one",
-        call->request->id, response);
+    refuse_key(call, response);
     return false;
 }
 

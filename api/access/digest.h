@@ -43,6 +43,9 @@ enum { DIGEST_KEY_MIN = 16, DIGEST_KEY_MAX = 64 };
 /* Whether it may be a key: DIGEST_KEY_MIN to _MAX of A–Z a–z 0–9 _ - */
 bool digest_is_key(struct span key);
 
+/* The place of the first byte that no key may have, from 0; key.len: none. */
+size_t digest_wrong_byte(struct span key);
+
 /*
  * What is kept of an Idempotency-Key in a lock's token: a hash of the key, of
  * who sent it and of what is locked, so that the same key of another identity,

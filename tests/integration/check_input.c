@@ -210,6 +210,38 @@ TEST_EACH(a_bad_idempotency_key_is_refused, bad_keys)
     next_request_works();
 }
 
+static const char *const places[][2] = {
+    {"Idempotency-Key: {0123456789abcdef}", "its byte 1 is {"},
+    {"Idempotency-Key: urn:uuid:0123456789abcdef", "its byte 4 is :"},
+    {"Idempotency-Key: W/\"0123456789abcdef\"", "its byte 2 is /"},
+    {"Idempotency-Key: '0123456789abcdef'", "its byte 1 is '"},
+};
+
+TEST_EACH(the_wrong_byte_of_an_idempotency_key_is_told, places)
+{
+    const struct answer *a = answer_expect(
+        HTTP(server, .method = "POST", .path = "/locks",
+             .json = "{\"resource\":\"x\"}", .headers = {places[_i][0]}),
+        400, "invalid_request");
+    ck_assert_has(answer_text(a, "detail"), places[_i][1]);
+    next_request_works();
+}
+
+static const char *const harmless[] = {
+    "Idempotency-Key: \"0123456789abcdef\";a=1",
+    "Idempotency-Key: \"0123456789abcdef\" ; a",
+    "Content-Type: application/json,application/json",
+    "Content-Type: application/json, application/json; charset=utf-8",
+};
+
+TEST_EACH(what_is_harmless_in_a_head_is_taken, harmless)
+{
+    answer_expect(HTTP(server, .method = "POST", .path = "/locks",
+                       .json = textf("{\"resource\":\"harmless:%d\"}", _i),
+                       .headers = {harmless[_i]}),
+                  201, NULL);
+}
+
 TEST(two_idempotency_keys_are_refused)
 {
     static const char key[] = "Idempotency-Key: 0123456789abcdef";

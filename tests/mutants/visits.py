@@ -31,6 +31,25 @@ VISITS = [
            "any_other_is_refused_with_a_reason", [Edit(
         "server/base/address.c", "    if (strchr(\"?#\", *sign))\n",
         "    if (!strpbrk(text, \";|&\"))\n")], tests="address"),
+    Defect("wrong byte of a key whose place is one too low", "unit",
+           "the_wrong_byte_of_an_idempotency_key_is_told", [Edit(
+        LOCKS, "place + 1, byte);", "place, byte);")], tests="locks_input"),
+    Defect("two keys of one line taken for the first", "unit",
+           "a_key_may_be_in_quotes", [Edit(
+        "api/exchange.c", " || *rest.ptr == ';' ? key", " || true ? key")],
+           tests="exchange"),
+    Defect("compressed body that is taken for text", "unit",
+           "a_compressed_body_is_named", [Edit(
+        "api/message/body.c", "text.len >= 2 && i <", "text.len > 2 && i <")],
+           tests="body"),
+    Defect("byte order mark that is not named behind a space", "unit",
+           "a_byte_order_mark_that_is_not_the_first_is_named", [Edit(
+        "api/message/body.c", "    while (text.len > 0 && strchr(",
+        "    while (text.len > 99 && strchr(")], tests="body"),
+    Defect("media type of which only the first of two counts", "unit",
+           "the_media_type_alone_tells_that_it_is_json", [Edit(
+        "api/message/head.c", "        is_more = memchr(type.ptr",
+        "        is_more = false && memchr(type.ptr")], tests="head"),
     Defect("pool that nobody uses is served", "sim", "alive", [Edit(
         "server/engine/permits/permits.c",
         "    if (pool->users == 0 || pool->is_running)\n",

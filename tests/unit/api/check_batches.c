@@ -255,6 +255,19 @@ TEST(each_has_its_own_key)
     ck_assert_ptr_null(strchr(play.sent[PLAY_NODES].token, '+'));
 }
 
+TEST(the_wrong_byte_of_a_key_is_told)
+{
+    ck_assert(!send_body(BATCH(
+        EXTEND("a", ASK_TOKEN) ","
+                               "{\"operation\":\"acquire\",\"resource\":\"b\","
+                               "\"idempotency_key\":\"{0123456789abcdef}\"}")));
+    vote(CALL_EXTEND, VOTE_EXTENDED);
+    ask_answer(play.now_us);
+    ck_assert_str_eq(text(1, "code"), "invalid_request");
+    ck_assert_ptr_nonnull(strstr(text(1, "detail"), "its byte 1 is {;"));
+    ck_assert_ptr_null(strstr(text(1, "detail"), "header"));
+}
+
 static const struct {
     const char *name, *value, *pointer;
 } headers[] = {
