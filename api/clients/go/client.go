@@ -62,6 +62,7 @@ type Client struct {
 	pool     *http.Client
 	clock    func() instant
 	keeper   keeper
+	cleaning chores
 	mutex    sync.Mutex
 	line     line
 }
@@ -109,8 +110,53 @@ func New(config Config) (*Client, error) {
 	return c, nil
 }
 
-// Close closes idle connections. Release the locks before.
-func (c *Client) Close() { c.pool.CloseIdleConnections() }
+// Close closes idle connections. Release the locks before. It waits, for up to two
+// seconds, for locks that are given back in the background, as their Acquire was
+// cancelled: call it before the program ends.
+func (c *Client) Close() {
+	c.cleaning.wait(cleanUpTimeout)
+	c.pool.CloseIdleConnections()
+}
+
+// chores are what is done in the background, and waited for.
+type chores struct {
+	mutex sync.Mutex
+	count int
+	none  chan struct{} // closed once there are none; nil: there were none yet
+}
+
+func (c *chores) begin() {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.count == 0 {
+		c.none = make(chan struct{})
+	}
+	c.count++
+}
+
+func (c *chores) end() {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if c.count--; c.count == 0 {
+		close(c.none)
+	}
+}
+
+// wait is for those that have begun.
+func (c *chores) wait(atMost time.Duration) {
+	c.mutex.Lock()
+	none, count := c.none, c.count
+	c.mutex.Unlock()
+	if count == 0 {
+		return
+	}
+	timer := time.NewTimer(atMost)
+	defer timer.Stop()
+	select {
+	case <-none:
+	case <-timer.C:
+	}
+}
 
 // Get returns the holder of a lock, nil if it is free. lock is a resource's name
 // or a lock's id; a lock of several resources has only an id.

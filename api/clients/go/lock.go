@@ -32,9 +32,9 @@ type lockKey struct{}
 //
 // If ctx ends meanwhile, Acquire returns its error, and releases what may have
 // been granted. That takes up to two seconds if no server answers; if the request
-// is part of a batch, it is done in the background. ctx is also the parent of the
-// lock's Context, so bound the wait with Options.Wait rather than with a timeout
-// of ctx.
+// is part of a batch, it is done in the background, and Close waits for it. ctx is
+// also the parent of the lock's Context, so bound the wait with Options.Wait
+// rather than with a timeout of ctx.
 func (c *Client) Acquire(ctx context.Context, options Options) (*Lock, error) {
 	if err := options.check(); err != nil {
 		return nil, err
@@ -54,6 +54,7 @@ func (c *Client) Acquire(ctx context.Context, options Options) (*Lock, error) {
 	}
 	if err != nil {
 		if t.asked != nil && t.asked.later != nil {
+			c.cleaning.begin()
 			go c.retractLater(t)
 		} else {
 			c.retract(t, ctx.Err() != nil)
@@ -65,6 +66,7 @@ func (c *Client) Acquire(ctx context.Context, options Options) (*Lock, error) {
 
 // retractLater waits for the answer to a request that went with others.
 func (c *Client) retractLater(t *acquiring) {
+	defer c.cleaning.end()
 	a := <-t.asked.later
 	t.asked = nil
 	t.take(a, c.clock())

@@ -475,6 +475,56 @@ func TestWhatIsCancelledLeavesNoGoroutine(t *testing.T) {
 	waitUntil(t, func() bool { return goroutines() <= before }, "none is left")
 }
 
+// givingBack returns once an acquire was cancelled whose batch is not answered
+// before answer is closed.
+func givingBack(t *testing.T, answer chan struct{}) *crowd {
+	for n := 0; n < 5; n++ { // on a busy machine its turn may come early, and alone
+		c := newCrowd(t, usual)
+		c.on("BATCH", nil, func(r *request) {
+			results := r.decide()
+			<-answer
+			r.answer(200, m{"results": results})
+		})
+		c.asks(nothing, several(3)...)
+		left := c.leaves()
+		time.Sleep(20 * time.Millisecond)
+		close(c.gate)
+		waitUntil(t, func() bool { return len(left.posts()) == 1 }, "it is sent")
+		isBatch := left.posts()[0].batch != nil
+		left.cancel()
+		<-left.ended
+		if isBatch {
+			equal(t, c.count("DELETE"), 0)
+			return c
+		}
+	}
+	t.Fatal("it never went with others")
+	return nil
+}
+
+func TestCloseWaitsForWhatIsGivenBack(t *testing.T) {
+	t.Parallel()
+	answer := make(chan struct{})
+	c := givingBack(t, answer)
+	time.AfterFunc(300*time.Millisecond, func() { close(answer) })
+	c.client.Close()
+	equal(t, c.count("DELETE"), 1)
+	began := time.Now()
+	c.client.Close()
+	isTrue(t, time.Since(began) < time.Second, "nothing is left to wait for")
+}
+
+func TestCloseWaitsForTwoSecondsAtMost(t *testing.T) {
+	t.Parallel()
+	answer := make(chan struct{})
+	defer close(answer)
+	c := givingBack(t, answer)
+	began := time.Now()
+	c.client.Close()
+	took := time.Since(began)
+	isTrue(t, took > 1900*time.Millisecond && took < 4*time.Second, took.String())
+}
+
 func TestARenewalThatIsQueuedEndsWithTheRelease(t *testing.T) {
 	t.Parallel()
 	renewals := 1
