@@ -4,7 +4,7 @@ import test from "node:test";
 
 import { Client, RequestRefused } from "redlockd-client";
 import { idOf } from "../node_modules/redlockd-client/src/ops.js";
-import { cut, json, problem, silent, usual } from "./fake.mjs";
+import { cut, json, page, problem, silent, usual } from "./fake.mjs";
 import {
   catchWarnings, endFakes, eventually, fake, rejection, sleep,
 } from "./lib.mjs";
@@ -81,6 +81,27 @@ test("wrong requests are told", async () => {
   await rejection(all(client.watch("a")), RequestRefused);
   await rejection(client.forceRelease("a", -1), RequestRefused);
   assert.throws(() => client.get([]), TypeError);
+});
+
+test("a refusal that is not from redlockd says where it is from", async () => {
+  for (const status of [302, 403, 404, 409]) {
+    for (const [kind, shown] of [["text/html", "text/html"], ["", "no Content-Type"],
+      [`a\tb${"c".repeat(99)}`, `a?b${"c".repeat(77)}`]]) {
+      const server = await fake();
+      const answer = page(status, '{"error":"no"}', { "Content-Type": kind });
+      server.always("POST", answer).always("GET", answer).always("DELETE", answer);
+      const client = new Client({
+        urls: server.url.replace("://", "://me:password@") });
+      const text = `${status} from ${server.url}, not from redlockd (${shown})`;
+      for (const [what, call] of [["a", () => client.acquire("a")],
+        ["a", () => client.get("a")], ["the list", () => all(client.locks())],
+        ["a", () => client.forceRelease("a", 7)]]) {
+        const { message } = await rejection(call(), RequestRefused);
+        assert.ok(message.endsWith(`: ${text}`), message);
+        assert.ok(status === 403 || message === `${what}: ${text}`, message);
+      }
+    }
+  }
 });
 
 test("a watch yields each new holder, and null", async () => {

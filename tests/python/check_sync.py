@@ -9,7 +9,7 @@ import time
 import unittest
 from unittest import mock
 
-from fake import Fake, WithFake, grant, late, problem, silent
+from fake import Fake, WithFake, grant, late, page, problem, silent
 from jobs import Job, together
 from redlockd import (Client, Lock, LockHeld, LockLost, RequestRefused,
                       Unavailable)
@@ -249,6 +249,26 @@ class Objects(Case):
             lock.__enter__()
         with lock:
             lock.check()
+
+    def test_a_refusal_that_is_not_from_redlockd_says_where_it_is_from(self):
+        for status in 302, 403, 404, 409:
+            for kind, shown in (("text/html", "text/html"),
+                                ("", "no Content-Type"),
+                                ("a\x9bb" + "c" * 99, "a?b" + "c" * 77)):
+                answer = page(status, '{"error":"no"}', Content_Type=kind)
+                fake = self.fake().on("POST", rest=answer)
+                fake.on("GET", rest=answer).on("DELETE", rest=answer)
+                url = fake.url.replace("://", "://me:password@")
+                text = f": {status} from {fake.url}, not from redlockd ({shown})"
+                with Client(url) as client:
+                    for call in (Lock("a", client=client).acquire,
+                                 lambda c=client: c.get("a"),
+                                 lambda c=client: list(c.locks()),
+                                 lambda c=client: c.force_release("a", 7)):
+                        with self.assertRaises(RequestRefused) as caught:
+                            call()
+                        self.assertTrue(str(caught.exception).endswith(text),
+                                        caught.exception)
 
     def test_a_lock_that_was_never_acquired(self):
         with self.assertRaises(RuntimeError):

@@ -14,6 +14,8 @@ const (
 	unsent    = "unsent" // no server has got the request
 
 	tooLate = "no answer: it did not come in time"
+
+	headerShown = 80 // characters
 )
 
 // answer is what came of a request. Status 0: no server answered, and code and
@@ -22,6 +24,7 @@ type answer struct {
 	status  int
 	body    fields
 	results []*answer // to a batch: one for each operation
+	kind    string    // the Content-Type, as it can be shown
 
 	url       string  // of the replica
 	sent      instant // a moment before the request was sent
@@ -125,19 +128,51 @@ func (a *answer) retryAfter() time.Duration {
 	return milliseconds(a.body.RetryAfterMs)
 }
 
+// isForeign: a gateway has refused it, or whatever is there in place of redlockd,
+// whose problems have a code.
+func (a *answer) isForeign() bool { return a.status >= 300 && a.code() == "" }
+
+func (a *answer) detail() string {
+	if !a.isForeign() {
+		return a.body.Detail
+	}
+	kind := a.kind
+	if kind == "" {
+		kind = "no Content-Type"
+	}
+	return "not from redlockd (" + kind + ")"
+}
+
 func (a *answer) String() string {
 	if a.status == 0 {
 		return a.body.Detail
 	}
-	return strings.TrimSpace(fmt.Sprintf("%d %s", a.status, a.body.Detail))
+	return strings.TrimSpace(fmt.Sprintf("%d %s", a.status, a.detail()))
+}
+
+// printable is a header as it can be shown, whoever sent it.
+func printable(text string) string {
+	if len(text) > headerShown {
+		text = text[:headerShown]
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, text)
 }
 
 func refusal(name string, a *answer) error {
 	if a.code() == untrusted {
 		return &UntrustedError{Name: name, Detail: a.body.Detail}
 	}
+	detail := a.detail()
+	if a.isForeign() {
+		detail = "from " + shown(a.url) + ", " + detail
+	}
 	return &RefusedError{Name: name, Status: a.status, Code: a.code(),
-		Detail: a.body.Detail}
+		Detail: detail}
 }
 
 func unavailable(name, reason string, a *answer) error {

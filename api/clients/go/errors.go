@@ -104,7 +104,7 @@ type RefusedError struct {
 	Name   string // the resources, or the request
 	Status int
 	Code   string // stable, such as "invalid_request"; "": not from redlockd
-	Detail string
+	Detail string // if it is not from redlockd: from where, and its Content-Type
 }
 
 func (e *RefusedError) Error() string {

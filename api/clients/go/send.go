@@ -232,6 +232,7 @@ func (c *Client) sendOnce(ctx context.Context, m *message) (*answer, string) {
 	} else {
 		a = readAnswer(a.status, content, response.Header.Get("Retry-After"))
 	}
+	a.kind = printable(response.Header.Get("Content-Type"))
 	a.isRepeated = connections.Load() > 1
 	return a, authorization
 }

@@ -194,6 +194,29 @@ func TestAWrongRequestIsNotRepeated(t *testing.T) {
 	equal(t, len(f.of("")), 1)
 }
 
+func TestARefusalThatIsNotFromRedlockdSaysWhereItIsFrom(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{302, 403, 404, 409} {
+		for kind, shown := range map[string]string{"text/html": "text/html",
+			"a\x9bb" + strings.Repeat("c", 99): "a?b" + strings.Repeat("c", 77)} {
+			act := func(r *request) {
+				r.writer.Header().Set("Content-Type", kind)
+				r.answerText(status, `{"error":"no"}`)
+			}
+			f := newFake(t, nil).on("POST", act).on("GET", act)
+			url := strings.Replace(f.URL, "://", "://me:password@", 1)
+			c, err := redlockd.New(redlockd.Config{URLs: []string{url}})
+			must(t, err)
+			_, err = c.Acquire(background, wanted())
+			text := fmt.Sprint(": ", status, " from ", f.URL,
+				", not from redlockd (", shown, ")")
+			equal(t, err.Error(), "a"+text)
+			_, err = c.Get(background, "a")
+			isTrue(t, strings.HasSuffix(err.Error(), text), err.Error())
+		}
+	}
+}
+
 func TestARedirectIsNotFollowed(t *testing.T) {
 	t.Parallel()
 	other := newFake(t, nil)

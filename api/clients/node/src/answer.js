@@ -7,6 +7,7 @@ const NO_ANSWER = "no_answer";
 const UNSENT = "unsent"; // no server has got the request
 /** The codes that say that a lock is no longer ours. */
 const ENDED = ["lock_not_found", "not_owner"];
+const HEADER_SHOWN = 80; // characters
 const NONE = Object.freeze([]);
 
 /** Whether it can be sent as it is, within a path or a header. */
@@ -16,12 +17,15 @@ function isWord(text) {
 
 class Answer {
   /** isRepeated: the server may have got the request twice. isOverdue: it took
-   * its time. */
-  constructor(status, body, { isRepeated = false, isOverdue = false } = {}) {
+   * its time. url: of the server. */
+  constructor(status, body, { isRepeated = false, isOverdue = false, url = "",
+    contentType = "" } = {}) {
     this.status = status;
     this.body = body;
     this.isRepeated = isRepeated;
     this.isOverdue = isOverdue;
+    this.url = url;
+    this.contentType = contentType;
   }
 
   /** The text may be no JSON: a proxy may have answered. */
@@ -90,8 +94,21 @@ class Answer {
     return ms > 0 ? ms : 0;
   }
 
+  /** Whether a gateway has refused it, or whatever is there in place of redlockd,
+   * whose problems have a code. */
+  get isForeign() {
+    return this.status >= 300 && !this.code;
+  }
+
+  get detail() {
+    if (!this.isForeign) return this.body.detail ?? "";
+    const kind = this.contentType.slice(0, HEADER_SHOWN)
+      .replace(/[^ -~]/g, "?");
+    return `not from redlockd (${kind || "no Content-Type"})`;
+  }
+
   toString() {
-    return `${this.status || ""} ${this.body.detail ?? ""}`.trim();
+    return `${this.status || ""} ${this.detail}`.trim();
   }
 }
 

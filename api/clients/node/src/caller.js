@@ -158,6 +158,7 @@ class Sending {
       this.#start();
       return;
     }
+    raw.url = this.#step.url;
     this.#done(Answer.read(raw));
   }
 

@@ -186,6 +186,7 @@ class Reader {
       status: this.#status,
       text: body.utf8Slice(0, body.length),
       retryAfter: this.#fields["retry-after"] ?? "",
+      contentType: this.#fields["content-type"] ?? "",
       isLast: this.#isLast || this.#next === this.#readToTheEnd,
       // how long the server keeps the connection, if it says so
       idleMs: idle ? Number(idle[1]) * 1000 : Infinity,

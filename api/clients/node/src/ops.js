@@ -2,7 +2,6 @@
 "use strict";
 
 const { now } = require("./clock.js");
-const { RequestRefused } = require("./errors.js");
 const {
   backoffMs, denial, refusal, shown, told, unavailable,
 } = require("./replicas.js");
@@ -70,10 +69,6 @@ function* ask(replicas, method, path, member, timeoutMs) {
   }
 }
 
-function refuse(what, answer) {
-  return new RequestRefused(`${what}: ${answer}`, answer.status, answer.code);
-}
-
 /** A page of locks, and the cursor of the next one, if there is one. */
 function* listPage(replicas, prefix, cursor, timeoutMs) {
   const query = new URLSearchParams({ page_size: String(PAGE) });
@@ -82,7 +77,7 @@ function* listPage(replicas, prefix, cursor, timeoutMs) {
   // servers take a + for a +
   const path = `/locks?${String(query).replaceAll("+", "%20")}`;
   const answer = yield* ask(replicas, "GET", path, "locks", timeoutMs);
-  if (answer.status !== 200) throw refuse("the list", answer);
+  if (answer.status !== 200) throw refusal("the list", answer);
   const { locks, next_cursor: next } = answer.body;
   return { locks: locks.map(readHeld), cursor: next };
 }
@@ -91,7 +86,7 @@ function* listPage(replicas, prefix, cursor, timeoutMs) {
 function* inspect(replicas, resources, timeoutMs) {
   const path = `/locks/${idOf(resources)}`;
   const answer = yield* ask(replicas, "GET", path, "held", timeoutMs);
-  if (answer.status !== 200) throw refuse(String(resources), answer);
+  if (answer.status !== 200) throw refusal(String(resources), answer);
   return readLock(answer.body);
 }
 
@@ -100,7 +95,7 @@ function* forceRelease(replicas, id, fencingToken, timeoutMs) {
   const path = `/locks/${encodeURIComponent(id)}?force=${fencingToken}`;
   const answer = yield* ask(replicas, "DELETE", path, "released", timeoutMs);
   if (answer.hasEnded) return false;
-  if (answer.status !== 200) throw refuse(id, answer);
+  if (answer.status !== 200) throw refusal(id, answer);
   return true;
 }
 

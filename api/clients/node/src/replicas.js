@@ -118,9 +118,16 @@ function backoffMs(failures, answer) {
   return Math.max(delay, answer?.retryAfterMs ?? 0);
 }
 
+/** A refusal. One that is not from redlockd says where it is from. */
+function refused(what, answer) {
+  if (!answer.isForeign) return `${what}: ${answer}`;
+  const url = shown(answer.url).replace(/\/(locks|batch)([/?].*)?$/, "");
+  return `${what}: ${answer.status} from ${url}, ${answer.detail}`;
+}
+
 /** What to throw when every server denies it. */
 function denial(what, answer) {
-  const text = `${what}: ${answer}`;
+  const text = refused(what, answer);
   if (answer.status === 401) return new Unauthorized(text, 401, answer.code);
   if (answer.status === 403) return new Forbidden(text, 403, answer.code);
   return new Untrusted(text);
@@ -128,7 +135,7 @@ function denial(what, answer) {
 
 function refusal(what, answer) {
   if (answer.isDenial) return denial(what, answer);
-  return new RequestRefused(`${what}: ${answer}`, answer.status, answer.code);
+  return new RequestRefused(refused(what, answer), answer.status, answer.code);
 }
 
 function unavailable(what, answer, why) {

@@ -273,6 +273,7 @@ function textOf(origin, step, headers) {
  * @property {number} status
  * @property {string} text
  * @property {string} retryAfter
+ * @property {string} contentType
  * @property {boolean} isRepeated the server may have got the request twice
  * @property {boolean} isOverdue
  */

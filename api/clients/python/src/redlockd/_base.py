@@ -118,6 +118,7 @@ class Caller:
         answer = Answer.read(
             reply.status, reply.content, reply.retry_after, url, sent
         )
+        answer.content_type = reply.content_type
         if answer.is_good and not shows_nothing:
             self._replicas.works(url)
         return answer

@@ -11,7 +11,6 @@ from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
 from ._clock import now
-from ._errors import RequestRefused
 from ._replicas import Replicas, shown
 from ._talk import (
     ENDED,
@@ -106,7 +105,7 @@ def list_page(
         replicas, "GET", f"/locks?{query}", "locks", timeout_s
     )
     if answer.status != 200:
-        raise RequestRefused(f"the list: {answer}", answer.status, answer.code)
+        raise refusal("the list", answer)
     locks = tuple(HeldLock.read(fields) for fields in answer.body["locks"])
     return Page(locks, answer.body.get("next_cursor", ""))
 
@@ -122,7 +121,7 @@ def force_release(
     if answer.code in ENDED:
         return False
     if answer.status != 200:
-        raise RequestRefused(f"{id}: {answer}", answer.status, answer.code)
+        raise refusal(id, answer)
     return True
 
 
@@ -148,9 +147,7 @@ def lock_id(resource: str) -> str:
 
 def _holder(resource: str, answer: Answer) -> HeldLock | None:
     if answer.status != 200:
-        raise RequestRefused(
-            f"{resource}: {answer}", answer.status, answer.code
-        )
+        raise refusal(resource, answer)
     return HeldLock.read(answer.body) if answer.body["held"] else None
 
 
@@ -174,9 +171,7 @@ def is_locked(replicas: Replicas, wish: Wish, timeout_s: float) -> Talk[bool]:
     path = f"/pools/{lock_id(resource)}?limit={wish.limit}"
     answer = yield from ask(replicas, "GET", path, "free", timeout_s)
     if answer.status != 200:
-        raise RequestRefused(
-            f"{resource}: {answer}", answer.status, answer.code
-        )
+        raise refusal(resource, answer)
     return len(answer.body["free"]) < wish.permits
 
 

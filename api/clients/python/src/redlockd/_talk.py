@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 from collections.abc import Generator, Iterable, Mapping
 from typing import Any, TypeVar
@@ -47,6 +48,8 @@ UNTRUSTED = "untrusted"
 UNSENT = "unsent"
 NO_ANSWER = "no_answer"
 STALE = "stale"  # a kept connection had ended: try again at once
+HEADER_SHOWN = 80  # characters
+_UNPRINTABLE = re.compile(r"[^ -~]")
 
 
 class Scope:
@@ -141,7 +144,7 @@ class Sleep:
 
 
 class Answer:
-    __slots__ = ("body", "sent", "status", "url")
+    __slots__ = ("body", "content_type", "sent", "status", "url")
 
     def __init__(
         self,
@@ -156,6 +159,7 @@ class Answer:
         self.body = body
         self.url = url
         self.sent = sent
+        self.content_type = ""
 
     @staticmethod
     def read(
@@ -227,9 +231,22 @@ class Answer:
             return 0.0
         return max(after_ms, 0) / 1000
 
+    @property
+    def is_foreign(self) -> bool:
+        """Whether a gateway has refused it, or whatever is there in place of
+        redlockd, whose problems have a code."""
+        return self.status >= 300 and not self.code
+
+    @property
+    def detail(self) -> str:
+        if not self.is_foreign:
+            return str(self.body.get("detail", ""))
+        kind = _UNPRINTABLE.sub("?", self.content_type[:HEADER_SHOWN])
+        return f"not from redlockd ({kind or 'no Content-Type'})"
+
     def __str__(self) -> str:
         status = f"{self.status} " if self.status else ""
-        return f"{status}{self.body.get('detail', '')}".rstrip()
+        return f"{status}{self.detail}".rstrip()
 
 
 Step = Send | Sleep
@@ -417,18 +434,27 @@ class Wish:
         return text
 
 
+def _refused(what: str, answer: Answer) -> str:
+    """A refusal that is not from redlockd says where it is from."""
+    if not answer.is_foreign:
+        return f"{what}: {answer}"
+    url = shown(answer.url)
+    return f"{what}: {answer.status} from {url}, {answer.detail}"
+
+
 def denial(what: str, answer: Answer) -> RedlockdError:
+    text = _refused(what, answer)
     if answer.status == 401:
-        return Unauthorized(f"{what}: {answer}", 401, answer.code)
+        return Unauthorized(text, 401, answer.code)
     if answer.status == 403:
-        return Forbidden(f"{what}: {answer}", 403, answer.code)
-    return Untrusted(f"{what}: {answer}")
+        return Forbidden(text, 403, answer.code)
+    return Untrusted(text)
 
 
 def refusal(what: str, answer: Answer) -> RedlockdError:
     if answer.is_denial:
         return denial(what, answer)
-    return RequestRefused(f"{what}: {answer}", answer.status, answer.code)
+    return RequestRefused(_refused(what, answer), answer.status, answer.code)
 
 
 def unavailable(what: str, answer: Answer | None, why: str) -> Unavailable:

@@ -224,12 +224,18 @@ class Ask:
 
 
 class Reply:
-    __slots__ = ("content", "is_kept", "retry_after", "status")
+    __slots__ = ("content", "content_type", "is_kept", "retry_after", "status")
 
     def __init__(
-        self, status: int, content: bytes, retry_after: str, is_kept: bool
+        self,
+        status: int,
+        content: bytes,
+        retry_after: str,
+        is_kept: bool,
+        content_type: str = "",
     ) -> None:
         """is_kept: the connection may be used again."""
+        self.content_type = content_type
         self.status = status
         self.content = content
         self.retry_after = retry_after
@@ -259,6 +265,7 @@ class Reader:
     def _clear(self) -> None:
         self._pieces: list[bytes] = []
         self._retry_after = ""
+        self._content_type = ""
         self._is_framed = False
 
     def feed(self, data: bytes) -> Reply | None:
@@ -297,6 +304,7 @@ class Reader:
             b"".join(self._pieces),
             self._retry_after,
             is_kept,
+            self._content_type,
         )
 
     # ---- called by the parser
@@ -312,6 +320,8 @@ class Reader:
             self._is_framed = b"chunked" in value.lower()
         elif name == b"retry-after":
             self._retry_after = value.decode("latin-1").strip()
+        elif name == b"content-type":
+            self._content_type = value.decode("latin-1").strip()
 
     def on_headers_complete(self) -> None:
         if self._reply:
