@@ -565,11 +565,11 @@ class Leaves(Case):
         self.interrupt_when(lambda: fake.batches)
         with self.assertRaises(KeyboardInterrupt):
             user.lock("a", wait=5).acquire()
+        self.assertEqual(len(fake.of("DELETE")), 1)
         self.results(*busy, *more)
         keys = {it["resource"]: it["idempotency_key"]
                 for it in fake.batches[0].body["operations"]}
         self.assertEqual(len(keys), 3)
-        wait_until(lambda: fake.of("DELETE"), "it is released")
         for one in fake.of("POST")[2:]:
             self.assertEqual(one.headers["idempotency-key"],
                              keys[one.body["resource"]])
@@ -584,15 +584,122 @@ class Leaves(Case):
         Job(lambda: wait_until(lambda: user.queued == 2, "both") or
             gate.set()).start()
         self.interrupt_when(lambda: fake.batches)
+        Job(lambda: wait_until(lambda: fake.batches, "it is sent") or
+            time.sleep(0.3) or inner.set()).start()
         with self.assertRaises(KeyboardInterrupt):
             user.lock("a", wait=5).acquire()
-        inner.set()
+        one, = fake.of("DELETE")  # the program may end now
         held, = self.results(*more)
         self.results(*busy)
-        wait_until(lambda: fake.of("DELETE"), "it is released")
-        self.assertNotEqual(fake.of("DELETE")[0].headers["x-lock-token"],
-                            held.token)
+        self.assertNotEqual(one.headers["x-lock-token"], held.token)
+        self.assertEqual(len(fake.of("POST")), 4)
         user.end()
+
+    def test_a_release_that_is_interrupted_in_the_queue_is_sent(self):
+        lock = Lock("a", urls=self.fake().url)
+        lock.acquire()
+        fake, user, gate, busy = self.held_up(Threads)
+        lock._client = user.client
+        self.interrupt_when(lambda: user.queued == 1)
+        Job(lambda: wait_until(lambda: user.queued == 1, "it is collected") or
+            time.sleep(0.3) or gate.set()).start()
+        with self.assertRaises(KeyboardInterrupt):
+            lock.release()
+        self.assertEqual(len(fake.of("DELETE")), 1)
+        self.assertFalse(lock._is_entered)
+        self.results(*busy)
+        user.end()
+
+    def test_a_release_that_is_interrupted_under_way_is_sent_again(self):
+        fake = self.fake().on("DELETE", silent, problem(404, "lock_not_found"))
+        with Client(fake.url) as client:
+            lock = Lock("a", client=client)
+            lock.acquire()
+            self.interrupt_when(lambda: fake.of("DELETE"))
+            with self.assertRaises(KeyboardInterrupt):
+                lock.release()
+        self.assertEqual(len(fake.of("DELETE")), 2)
+
+
+class Ends(Case):
+    """Programs for asyncio that end while locks are acquired together."""
+
+    async def hold(self, client, name):
+        async with AsyncLock(name, client=client, wait=0):
+            await asyncio.sleep(LIMIT_S)
+
+    async def fail(self, fake, is_warm, turns):
+        client = AsyncClient(fake.url)
+        if is_warm:  # a connection is idle
+            async with AsyncLock("warm", client=client):
+                pass
+        async with asyncio.TaskGroup() as group:
+            for name in "abcd":
+                group.create_task(self.hold(client, name))
+            if turns is None:
+                while not fake.batches:
+                    await asyncio.sleep(0.01)
+            for _ in range(turns or 0):
+                await asyncio.sleep(0)
+            raise ValueError
+
+    def assert_no_lock_is_left(self, fake):
+        keys = {one.headers["idempotency-key"] for one in fake.of("POST")}
+        self.assertEqual(len(fake.of("DELETE")), len(keys))
+
+    def test_a_task_of_their_group_fails(self):
+        for is_warm in False, True:
+            for turns in *range(1, 9), None:
+                with self.subTest(is_warm=is_warm, turns=turns):
+                    fake = self.fake()
+                    if turns is None:
+                        fake.on("BATCH", late(0.2, batch))
+                    with self.assertRaises(ExceptionGroup):
+                        asyncio.run(self.fail(fake, is_warm, turns))
+                    self.assert_no_lock_is_left(fake)
+                    if turns is None:
+                        self.assertEqual(len(fake.of("DELETE")), 4 + is_warm)
+
+    def test_a_server_that_gives_no_answer_is_left(self):
+        fake = self.fake().on("BATCH", silent)
+        began = time.monotonic()
+        with self.assertRaises(ExceptionGroup):
+            asyncio.run(self.fail(fake, True, None))
+        self.assertLess(time.monotonic() - began, 1.5)
+        self.assertEqual(len(fake.of("DELETE")), 1 + 4)
+
+    def test_one_of_them_waits_for_the_answer_to_all(self):
+        fake = self.fake().on("BATCH", late(0.3, batch))
+
+        async def main():
+            client = AsyncClient(fake.url)
+            one, *more = [asyncio.create_task(self.hold(client, name))
+                          for name in "abc"]
+            while not fake.batches:
+                await asyncio.sleep(0.01)
+            one.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await one
+            self.assertEqual(len(fake.of("DELETE")), 1)
+            for task in more:
+                self.assertFalse(task.done())
+        asyncio.run(main())
+        self.assertEqual(len(fake.of("POST")), 3)
+
+    def test_it_waits_two_seconds_at_most(self):
+        fake = self.fake().on("BATCH", rest=silent)
+
+        async def main():
+            client = AsyncClient(fake.url, timeout=LIMIT_S)
+            one, *_ = [asyncio.create_task(self.hold(client, name))
+                       for name in "abc"]
+            while not fake.batches:
+                await asyncio.sleep(0.01)
+            one.cancel()
+            began = time.monotonic()
+            await asyncio.wait([one])
+            self.assertLess(time.monotonic() - began, 2.8)
+        asyncio.run(main())
 
 
 class Close(Case):

@@ -103,6 +103,15 @@ class Trip:
         return [call for call in self.calls if has_to_be_undone(call)]
 
     @property
+    def is_deserted(self) -> bool:
+        """Whether nobody waits for it: then it is given up. Releases of a batch
+        are to be done all the same."""
+        calls = self.calls
+        return all([call.has_left for call in calls]) and (
+            len(calls) == 1 or all([call.send.is_acquire for call in calls])
+        )
+
+    @property
     def send(self) -> Send:
         """What is to be sent."""
         sends = [call.send for call in self.calls]

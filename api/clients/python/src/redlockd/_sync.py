@@ -236,6 +236,9 @@ class Lock(Holder[Client, Keeper]):
         except BaseException as error:
             try:
                 if not isinstance(error, RedlockdError):  # interrupted
+                    keeper, self._keeper = self._keeper, None
+                    if keeper:
+                        keeper.stop()
                     courier.give_back(attempt)
             finally:
                 self._leave()
@@ -247,12 +250,19 @@ class Lock(Holder[Client, Keeper]):
         if keeper is None or keeper.has_gone:
             self._is_entered = False
             return None
-        keeper.stop()
-        loss = self._held.find_loss()
+        courier = self._client._courier()
+        loss = None
         try:
-            self._client._run(self._releasing())
+            keeper.stop()
+            loss = self._held.find_loss()
+            courier.run(self._releasing())
         except LockLost as gone:
             loss = loss or gone
+        except BaseException as error:
+            if not isinstance(error, RedlockdError):  # interrupted
+                talk = self._releasing(is_again=True)
+                courier.finish(courier.run, talk)
+            raise
         finally:
             self._leave()
         return loss

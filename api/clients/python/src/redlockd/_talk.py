@@ -73,9 +73,9 @@ class Send:
         "headers",
         "is_probe",
         "is_repeatable",
-        "is_unheard",
         "is_urgent",
         "item",
+        "left",
         "method",
         "path",
         "patience",
@@ -118,7 +118,7 @@ class Send:
         self.timeout_s = timeout_s
         self.wait_s = wait_s
         self.url = url
-        self.is_unheard = False  # its caller was interrupted
+        self.left: Any = None  # the Call of it that was interrupted
         self.is_repeatable = is_repeatable
         self.is_probe = is_probe
         self.is_urgent = is_urgent
@@ -505,6 +505,7 @@ class Attempt:
         self._is_patient = False  # a try has found the lock held
         self.may_be_granted = False  # by a request whose answer does not tell
         self.asked: Send | None = None
+        self.is_open = False  # it was asked; there is no answer, or a grant
 
     def ask(self, wish: Wish, timeout_s: float, left_s: float) -> Send:
         """Whoever waits for a lock may wait long, so where there are other
@@ -513,6 +514,7 @@ class Attempt:
         self.asked = _acquiring(
             self._key, wish.members, timeout_s, wait_s, wish.scope
         )
+        self.is_open = True
         if self._is_patient:
             self.asked.wait()
         return self.asked
@@ -555,6 +557,7 @@ def acquire(
         assert answer
         if not answer.grants_nothing:
             attempt.may_be_granted = True
+        attempt.is_open = False
         left_s = deadline - now()
         denials = denials + 1 if answer.is_denial else 0
         if answer.is_held:

@@ -89,8 +89,8 @@ class Courier:
         self._queue = Queue()
         self._departs = False
         self._undoing: set[asyncio.Task[None]] = set()
-        # until they have ended
-        self._aborted: dict[Trip, asyncio.Future[None]] = {}
+        # with calls that have left; until they have ended
+        self._left: dict[Trip, asyncio.Future[None]] = {}
 
     @property
     def is_of_this_loop(self) -> bool:
@@ -119,12 +119,7 @@ class Courier:
         if send.wait_s:
             trip = self._queue.set_out_without_slot()
             try:
-                return await self._exchange(send, trip)
-            except asyncio.CancelledError:
-                # the answer may be on its way, and the grant with it
-                if send.method == "POST":
-                    self._undo(send, UNKNOWN)
-                raise
+                return await self._go_alone(send, trip)
             finally:
                 self._end(trip)
         call = Call(send, self.loop.create_future())
@@ -135,7 +130,16 @@ class Courier:
         except asyncio.CancelledError:
             self._leave(call)
             raise
-        return call.answer or await self._exchange(send)
+        return call.answer or await self._go_alone(send)
+
+    async def _go_alone(self, send: Send, trip: Trip | None = None) -> Answer:
+        try:
+            return await self._exchange(send, trip)
+        except asyncio.CancelledError:
+            # the answer may be on its way, and the grant with it
+            if send.is_acquire:
+                self._undo(send, UNKNOWN)
+            raise
 
     # ---- those that go together
 
@@ -157,6 +161,9 @@ class Courier:
         ask = next(asking)
 
         def carried(end: End) -> None:
+            if isinstance(end, Failure) and trip.is_deserted:
+                self._end(trip, INTERRUPTED)  # no server is to blame
+                return
             if isinstance(end, Stale) and send.is_repeatable:
                 self._carry_on(trip, asking, ask)
                 return
@@ -172,12 +179,16 @@ class Courier:
             self._carry_on(trip, asking, ask)
 
     def _carry_on(self, trip: Trip, asking: Asking, ask: Ask) -> None:
-        trip.abort = start(self._carry_slowly(trip, asking, ask)).cancel
+        task = start(self._finish(asking, ask))
+        task.add_done_callback(partial(self._carried, trip))
+        trip.abort = task.cancel
 
-    async def _carry_slowly(self, trip: Trip, asking: Asking, ask: Ask) -> None:
+    def _carried(self, trip: Trip, task: asyncio.Task[Answer]) -> None:
+        """The task may have been cancelled before it began."""
         answer = INTERRUPTED
         try:
-            answer = await self._finish(asking, ask)
+            if not task.cancelled():
+                answer = task.result()
         finally:
             self._end(trip, answer)
 
@@ -186,7 +197,7 @@ class Courier:
         if not answer:
             self._depart_soon()
             return
-        if ended := self._aborted.pop(trip, None):
+        if ended := self._left.pop(trip, None):
             ended.set_result(None)
         undone = trip.end(share(trip, answer))
         for call in trip.calls:
@@ -199,13 +210,16 @@ class Courier:
 
     def _leave(self, call: Call) -> None:
         self._queue.leave(call)
+        trip = call.trip
         if call.has_ended:
             if has_to_be_undone(call):
                 assert call.answer
                 self._undo(call.send, call.answer)
-        elif call.trip and call.trip.abort and len(call.trip.calls) == 1:
-            self._aborted[call.trip] = self.loop.create_future()
-            call.trip.abort()
+        elif trip:
+            if trip not in self._left:
+                self._left[trip] = self.loop.create_future()
+            if trip.abort and trip.is_deserted:
+                trip.abort()
 
     def give_back(self, attempt: Attempt) -> None:
         """Of an acquire that was given up: what an earlier request of it may
@@ -216,9 +230,11 @@ class Courier:
     async def finish_giving_back(self) -> None:
         """The event loop may be about to end. Another cancellation ends this at
         once."""
-        for kind in self._aborted.values(), self._undoing:
-            if kind:
-                await asyncio.wait(tuple(kind), timeout=GIVE_BACK_S)
+        until = self.loop.time() + GIVE_BACK_S
+        for kind in self._left.values(), self._undoing:
+            left_s = until - self.loop.time()
+            if kind and left_s > 0:
+                await asyncio.wait(tuple(kind), timeout=left_s)
 
     def _undo(self, send: Send, answer: Answer) -> None:
         replicas = self._caller._replicas

@@ -14,7 +14,6 @@ from ._batch import (
     Call,
     Queue,
     Trip,
-    has_to_be_undone,
     share,
 )
 from ._clock import LONGEST_SLEEP_S, now
@@ -111,9 +110,6 @@ class Courier:
             return self.ask_all([send])[0]
         try:
             return self._exchange(send, trip)
-        except BaseException:
-            send.is_unheard = True
-            raise
         finally:
             self._end(trip)
 
@@ -163,12 +159,10 @@ class Courier:
         """May be called twice."""
         with self._mutex:
             self._queue.end(trip)
-            undone = trip.end(answers)
+            trip.end(answers)
             for call in trip.calls:
                 call.waiter.ring()
             self._hand_over()
-        for call in undone:
-            self._undo(call)
 
     def _hand_over(self) -> None:
         """With the mutex: each free slot to a thread that waits."""
@@ -178,31 +172,38 @@ class Courier:
             trip.leader.waiter.ring()
 
     def _leave(self, calls: list[Call]) -> None:
+        """give_back() looks after what they may have been granted."""
         with self._mutex:
             for call in calls:
+                call.send.left = call
                 self._queue.leave(call)
+                call.waiter.leads.clear()
             self._hand_over()
-            # others are looked after when their batch ends
-            undone = [c for c in calls if c.has_ended and has_to_be_undone(c)]
-        for call in undone:
-            self._undo(call)
-
-    def _undo(self, call: Call) -> None:
-        assert call.answer
-        talk = undo(
-            self._caller._replicas, call.send, call.answer, call.send.timeout_s
-        )
-        with contextlib.suppress(RuntimeError):  # at exit: the lock expires
-            spawn("redlockd release", self.run, talk)
 
     def give_back(self, attempt: Attempt) -> None:
-        """Of an acquire that was interrupted: what a request of its own may
-        have been granted. Another interrupt ends this at once."""
+        """Of an acquire that was interrupted: what it may have been granted."""
         send = attempt.asked
-        if send and (send.is_unheard or attempt.may_be_granted):
-            talk = undo(self._caller._replicas, send, UNKNOWN, send.timeout_s)
-            with contextlib.suppress(RuntimeError):  # too many threads
-                spawn("redlockd release", self.run, talk).join(GIVE_BACK_S)
+        if send and (attempt.is_open or attempt.may_be_granted):
+            self.finish(self._give_back, send, attempt.may_be_granted)
+
+    def _give_back(self, send: Send, may_be_granted: bool) -> None:
+        answer: Answer | None = UNKNOWN
+        if call := send.left:
+            if call.trip:  # others go with it, and one of them sends it
+                self._wait(call.waiter, call)
+            answer = call.answer  # None: it was not asked
+            if may_be_granted and (answer is None or answer.grants_nothing):
+                answer = UNKNOWN
+        if answer:
+            replicas = self._caller._replicas
+            self.run(undo(replicas, send, answer, send.timeout_s))
+
+    @staticmethod
+    def finish(work: Callable[..., object], *words: object) -> None:
+        """What was interrupted: the program may be about to end. Another
+        interrupt ends this at once."""
+        with contextlib.suppress(RuntimeError):  # too many threads
+            spawn("redlockd release", work, *words).join(GIVE_BACK_S)
 
     def _exchange(self, send: Send, trip: Trip | None = None) -> Answer:
         asking = self._caller._asking(send, partial(self._overdue, trip))
