@@ -170,6 +170,17 @@ bool answer_may_pass(const struct http_answer *answer)
     return answer->status >= 400;
 }
 
+bool answer_may_be_done(const struct http_answer *answer, bool is_strict)
+{
+    if (answer->is_unsent || answer->status == HTTP_TOO_MANY)
+        return false;
+    if (answer->status == 0 || is_good(answer->status) ||
+        is_problem(answer->body))
+        return true;
+    /* with a 503 it says that it has asked nobody */
+    return !is_strict && answer->status != HTTP_NO_SERVICE;
+}
+
 /* ---- what people are told ------------------------------------------------ */
 
 /* What something else answered: status, type, where to, the first line. */

@@ -40,6 +40,13 @@ enum verdict answer_verdict(const struct http_answer *answer,
 bool answer_may_pass(const struct http_answer *answer);
 
 /*
+ * Whether the call may have been done nevertheless: the answer was lost, or is
+ * an error of a redlockd or of a gateway that has asked it. is_strict: what a
+ * gateway says does not suffice.
+ */
+bool answer_may_be_done(const struct http_answer *answer, bool is_strict);
+
+/*
  * Says in one line what is wrong: the answer to this question is no success.
  * advice: for those who are not known. is_shared: to a reader, whom other
  * readers do not keep out.

@@ -352,6 +352,15 @@ static bool speaks_no_tls(CURLcode result, const char *error)
     return false;
 }
 
+/* The codes would not tell: the first try of two may have been sent over a
+ * connection that was closed just then, and a timeout may be of any part. */
+static bool is_unsent(CURL *easy)
+{
+    long sent = 0;
+    return curl_easy_getinfo(easy, CURLINFO_REQUEST_SIZE, &sent) == CURLE_OK &&
+           sent == 0;
+}
+
 static void read_answer(struct http *http, const struct received *received,
                         struct http_answer *answer)
 {
@@ -372,6 +381,7 @@ static void read_answer(struct http *http, const struct received *received,
         return;
     }
     if (result != CURLE_OK) {
+        answer->is_unsent = is_unsent(http->easy);
         answer->is_no_tls = speaks_no_tls(result, received->error);
         answer->is_closed =
             result == CURLE_GOT_NOTHING || result == CURLE_RECV_ERROR;

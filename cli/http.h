@@ -23,6 +23,7 @@ enum {
     HTTP_UNAUTHORIZED = 401,
     HTTP_FORBIDDEN = 403,
     HTTP_TOO_MANY = 429,
+    HTTP_NO_SERVICE = 503,
 };
 
 struct http;
@@ -49,6 +50,7 @@ struct http_request {
 
 struct http_answer {
     long status;            /* 0: there is no answer */
+    bool is_unsent;         /* no answer: nothing was asked */
     bool is_stopped;        /* no answer: wake said to stop */
     bool is_untrusted;      /* no answer: our certificate or theirs is wrong */
     bool is_closed;         /* no answer: they closed the connection */

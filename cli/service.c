@@ -136,8 +136,9 @@ static bool may_try_again(const struct service *service,
     if (attempts->failed++ == 0 && !attempts->is_holders)
         attempts->tell_us = clock_now_us() + TELL_US;
     note_hopes(attempts, answer, *verdict);
-    if (attempts->hopeless == 0 && answer->status != HTTP_TOO_MANY)
-        attempts->may_have_done = true;
+    if (attempts->hopeless == 0)
+        attempts->may_have_done |= answer_may_be_done(
+            answer, service->options->command_id == COMMAND_RELEASE);
     if (attempts->failed % service->options->urls_count != 0)
         return true;
     int64_t now_us = clock_now_us();

@@ -23,11 +23,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from secure import play
-from world import World, free_ports
+from world import PassOn, Proxy, World, free_ports
 
 from certificates import Certificates  # where world has told
 
-UNAVAILABLE, FOREIGN, DENIED = 75, 76, 77
+LOST, UNAVAILABLE, FOREIGN, DENIED = 70, 75, 76, 77
 BEARER, TOKEN = "bearer-of-a-client", "9999999999999999.of-a-lock"
 JSON = "Content-Type: application/json"
 HTML = "Content-Type: text/html; charset=utf-8"
@@ -248,6 +248,84 @@ def a_replica_that_may_come_back_is_waited_for(world: World) -> None:
             "DOCTYPE" in done.stderr, done
 
 
+class Unheard(PassOn):
+    """Loses the answer to a release; with a status, answers that instead of
+    asking, as a gateway does."""
+
+    server: UnheardProxy
+
+    def release(self) -> None:
+        if self.server.status is not None:
+            self.answer(self.server.status, "<h1>no</h1>")
+            return
+        self.server.is_cut = True
+        self.pass_on()
+        self.server.is_cut = False
+
+    do_GET = do_POST = do_PUT = PassOn.pass_on
+    do_DELETE = release
+
+
+class UnheardProxy(Proxy):
+    def __init__(self, world: World, status: int | None = None) -> None:
+        self.status = status
+        super().__init__(0, world.server_ports[0], {}, Unheard)
+        self.url = f"http://127.0.0.1:{self.server_port}"
+
+
+def taken(url: str, *words: str) -> str:
+    """The token."""
+    done = ctl([url], "acquire", "-n", "-t", "4", *words)
+    assert done.returncode == 0, done
+    return done.stdout.partition("REDLOCKD_TOKEN='")[2].partition("'")[0]
+
+
+def what_was_not_released_is_not_called_so(world: World) -> None:
+    """By a replica that is not there, or a gateway that has no way to it; but
+    an answer that was lost may have been a release."""
+    good = world.urls[1]
+    [port] = free_ports(1)
+    own = taken(good, "forced")
+    for status in 502, 503, 504:
+        gateway = UnheardProxy(world, status)
+        for url in gateway.url, f"http://127.0.0.1:{port}":
+            done = ctl([url, good], "release", "--token", own, "never")
+            assert done.returncode == LOST and done.stderr, (url, done)
+        gateway.close()
+    unheard = UnheardProxy(world)
+    done = ctl([unheard.url, good], "release", "--token", own, "forced")
+    assert done.returncode == 0, done
+    unheard.close()
+
+
+def a_run_whose_lock_was_lost_says_so(world: World) -> None:
+    """Also if the replica in use, or the one behind a gateway, has gone."""
+    good = f"http://127.0.0.1:{world.server_ports[1]}"
+    first = f"http://127.0.0.1:{world.server_ports[0]}"
+    gateway, unheard = UnheardProxy(world, 503), UnheardProxy(world)
+    program = os.environ.get("REDLOCKCTL", "build/release/redlockctl")
+    for name, url, status in (("unheard", unheard.url, 0),
+                              ("behind", gateway.url, LOST), ("in-use", first, LOST)):
+        run = subprocess.Popen(
+            [program, "run", "-n", "-t", "4", "--url", url, "--url", good, name,
+             "--", "sh", "-c", "echo; sleep 1.2"], text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert run.stdout and run.stdout.readline() == "\n"
+        if status == LOST:
+            held = json.loads(ctl([good], "show", "--json", name).stdout)
+            number = str(held["fencing_token"])
+            assert ctl([good], "release", "--force", number, name).returncode == 0
+            taken(good, name)
+        if url == first:
+            world.kill_server(0)
+        _, said = run.communicate(timeout=40)
+        assert run.returncode == status, (name, run.returncode, said)
+        assert ("lost while the command ran" in said) == (status == LOST), said
+    world.restart_server(0)
+    gateway.close()
+    unheard.close()
+
+
 def a_redis_is_named(world: World) -> None:
     for command, words in COMMANDS.items():
         if command == "watch":
@@ -294,6 +372,8 @@ TESTS: list[Callable[[World], None]] = [
     a_waiting_run_tells_its_reason,
     another_replica_is_asked,
     a_replica_that_may_come_back_is_waited_for,
+    what_was_not_released_is_not_called_so,
+    a_run_whose_lock_was_lost_says_so,
     a_redis_is_named,
     tls_and_none_are_told_apart,
 ]

@@ -60,6 +60,25 @@ CTL = [
         "cli/run.c", "    if (run->is_token_open && run->lost != VERDICT_LOST) {\n",
         "    if (run->is_token_open && run->lost == VERDICT_LOST) {\n")],
            tests="limits"),
+    Defect("refused connection is a release", "ctl",
+           "what_was_not_released_is_not_called_so", [Edit(
+        "cli/http.c", "           sent == 0;\n", "           sent < 0;\n")],
+           tests="foreign"),
+    Defect("gateway's word is a release", "ctl",
+           "what_was_not_released_is_not_called_so", [Edit(
+        "cli/service.c",
+        "            answer, service->options->command_id == COMMAND_RELEASE);\n",
+        "            answer, service->options->command_id == COMMANDS);\n")],
+           tests="foreign"),
+    Defect("lost answer is no release", "ctl",
+           "what_was_not_released_is_not_called_so", [Edit(
+        "cli/answer.c", "    if (answer->status == 0 || is_good(answer->status) ||\n",
+        "    if (is_good(answer->status) ||\n")], tests="foreign"),
+    Defect("run takes a 503 for a release", "ctl",
+           "a_run_whose_lock_was_lost_says_so", [Edit(
+        "cli/answer.c",
+        "    return !is_strict && answer->status != HTTP_NO_SERVICE;\n",
+        "    return !is_strict;\n")], tests="foreign"),
     Defect("extends without limit refused", "sim", "limit", [Edit(
         "server/engine/rounds/attempt.c",
         "    if (max_us == 0 || !token_parse(token, &parts))\n",
