@@ -1,6 +1,5 @@
 #include "cancel.h"
 
-#include <signal.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -22,16 +21,20 @@ static bool on_ready(void *ctx)
     return cancel_look(ctx);
 }
 
+void cancel_add_obeyed(sigset_t *set, int number)
+{
+    struct sigaction before;
+    (void)sigaction(number, NULL, &before);
+    if (before.sa_handler != SIG_IGN)
+        (void)sigaddset(set, number);
+}
+
 bool cancel_open(struct cancel *cancel)
 {
     sigset_t set;
     (void)sigemptyset(&set);
-    for (size_t i = 0; i < sizeof ending / sizeof *ending; i++) {
-        struct sigaction before;
-        (void)sigaction(ending[i], NULL, &before);
-        if (before.sa_handler != SIG_IGN) /* as under nohup */
-            (void)sigaddset(&set, ending[i]);
-    }
+    for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
+        cancel_add_obeyed(&set, ending[i]);
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
     *cancel = (struct cancel){
         .wake = {.fds = {signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK)},

@@ -5,6 +5,8 @@
 #ifndef REDLOCKCTL_CANCEL_H
 #define REDLOCKCTL_CANCEL_H
 
+#include <signal.h>
+
 #include "service.h"
 
 struct cancel {
@@ -17,6 +19,10 @@ struct cancel {
  * to ignore, and catches them from now on. False: errno says why.
  */
 bool cancel_open(struct cancel *cancel);
+
+/* Adds the signal to the set, unless the process was told to ignore it, as
+ * under nohup: a signalfd would deliver it nevertheless. */
+void cancel_add_obeyed(sigset_t *set, int number);
 
 /* Whether one has come. */
 bool cancel_look(struct cancel *cancel);

@@ -174,7 +174,7 @@ static bool open_wake(struct run *run, sigset_t *before)
     sigset_t set;
     (void)sigemptyset(&set);
     for (size_t i = 0; i < sizeof forwarded / sizeof *forwarded; i++)
-        (void)sigaddset(&set, forwarded[i]);
+        cancel_add_obeyed(&set, forwarded[i]);
     (void)sigaddset(&set, SIGCHLD);
     (void)sigprocmask(SIG_BLOCK, &set, before);
     run->wake = (struct wake){

@@ -181,15 +181,19 @@ def what_is_ignored_does_not_end_it(world: World) -> None:
     def ignore() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    held = take(world, "nohup")
     url = f"http://127.0.0.1:{world.server_ports[0]}"
-    asks = ctl(world, url, "acquire", "nohup", before=ignore)
-    wait_until(lambda: waiters(world) == 1, "it waits", WAIT_S)
-    asks.send_signal(signal.SIGHUP)
-    asks.send_signal(signal.SIGINT)
-    release(world, held, "nohup")
-    assert asks.wait(WAIT_S) == 0
-    assert asks.stdout and "REDLOCKD_TOKEN" in asks.stdout.read()
+    for command, said in ("acquire", "REDLOCKD_TOKEN"), ("run", ""):
+        name = f"nohup-{command}"
+        held = take(world, name)
+        asks = ctl(world, url, command, name, before=ignore)
+        wait_until(lambda: waiters(world) == 1, "it waits", WAIT_S)
+        asks.send_signal(signal.SIGHUP)
+        asks.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        assert asks.poll() is None, (command, asks.returncode)
+        release(world, held, name)
+        assert asks.wait(WAIT_S) == 0, command
+        assert asks.stdout and said in asks.stdout.read()
 
 
 def timeout_ends_it(world: World) -> None:

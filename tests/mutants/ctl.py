@@ -79,6 +79,9 @@ CTL = [
         "cli/answer.c",
         "    return !is_strict && answer->status != HTTP_NO_SERVICE;\n",
         "    return !is_strict;\n")], tests="foreign"),
+    Defect("ignored signal ends a run", "ctl", "what_is_ignored_does_not_end_it", [
+        Edit("cli/run.c", "        cancel_add_obeyed(&set, forwarded[i]);\n",
+             "        (void)sigaddset(&set, forwarded[i]);\n")], tests="cancel"),
     Defect("extends without limit refused", "sim", "limit", [Edit(
         "server/engine/rounds/attempt.c",
         "    if (max_us == 0 || !token_parse(token, &parts))\n",
