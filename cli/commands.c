@@ -156,12 +156,28 @@ static enum verdict ask(struct command *command, const char *method,
 
 /* ---- commands of the holder ---------------------------------------------- */
 
+/* A lock whose token could not be told is of no use to anybody: gives it back.
+ * main says what is wrong with the output. */
+static int give_back_untold(struct command *command, const struct lock *lock)
+{
+    bool is_repeated;
+    enum verdict verdict =
+        service_release(&command->service, lock->id, lock->token,
+                        clock_now_us() + CANCEL_US, &is_repeated, NULL);
+    if (verdict != VERDICT_DONE && verdict != VERDICT_LOST)
+        verdict_complain(command->options,
+                         "not released, it ends with its TTL: %s",
+                         command->service.detail);
+    return EXIT_OS_ERROR;
+}
+
 int command_acquire(struct command *command)
 {
     const struct options *options = command->options;
     struct lock lock = {.until_us = 0};
     json_t *answer = NULL;
     struct cancel *cancel = &command->cancel;
+    (void)signal(SIGPIPE, SIG_IGN); /* or it could not give the lock back */
     enum verdict verdict = service_acquire(&command->service, &lock, &answer);
     if (cancel_look(cancel)) {
         command->service.may_be_granted |= verdict == VERDICT_DONE;
@@ -174,6 +190,8 @@ int command_acquire(struct command *command)
     else if (verdict == VERDICT_DONE)
         print_lock(command, &lock);
     json_decref(answer);
+    if (verdict == VERDICT_DONE && (fflush(stdout) != 0 || commands_are_cut()))
+        return give_back_untold(command, &lock);
     if (verdict == VERDICT_DONE)
         return EXIT_SUCCESS;
     return verdict_end_acquire(options, verdict, command->service.detail);

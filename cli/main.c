@@ -4,6 +4,7 @@
  */
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,9 +168,27 @@ static int flush_output(int status)
     return EXIT_OS_ERROR;
 }
 
+/*
+ * Keeps the numbers of streams that are closed from what is opened later: the
+ * output would go to a socket. Writing to stdout still fails, and commands get
+ * the streams closed. False: errno says why.
+ */
+static bool hold_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", O_RDONLY | O_CLOEXEC) != fd)
+            return false;
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     static struct options options;
+    if (!hold_streams()) {
+        perror("redlockctl: /dev/null");
+        return EXIT_OS_ERROR;
+    }
     if (!options_read(&options, argc, argv))
         return EXIT_USAGE_ERROR;
     switch (options.action) {

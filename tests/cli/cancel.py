@@ -196,6 +196,24 @@ def what_is_ignored_does_not_end_it(world: World) -> None:
         assert asks.stdout and said in asks.stdout.read()
 
 
+def what_could_not_be_printed_is_released(world: World) -> None:
+    """Nobody knows its token."""
+    url = f"http://127.0.0.1:{world.server_ports[0]}"
+    for i, to in enumerate((">/dev/full", ">&-", "| true")):
+        for words in "", "--json":
+            name = f"unseen{i}{words}"
+            script = (f"exec 3>&1; {{ sleep 0.2; {world.redlockctl} acquire -n -t {TTL} "
+                      f"--url {url} {words} {name} 3>&-; echo $? >&3; }} {to}")
+            if to == ">&-":
+                script = (f"{world.redlockctl} acquire -n -t {TTL} --url {url} "
+                          f"{words} {name} >&-; echo $?")
+            done = subprocess.run(["sh", "-c", script], capture_output=True,
+                                  text=True, timeout=WAIT_S, check=False)
+            assert done.stdout == "71\n", (to, words, done)
+            assert "standard output" in done.stderr, (to, words, done)
+            assert world.is_free(name), (to, words, done)
+
+
 def timeout_ends_it(world: World) -> None:
     with stock_haproxy(world.folder, world.server_ports[0]) as proxy:
         held = take(world, "timeout")
@@ -209,7 +227,8 @@ def timeout_ends_it(world: World) -> None:
 TESTS: list[Callable[[World], None]] = [
     who_waited_does_not_get_it, nor_at_any_server_behind_the_proxy, what_it_got_unheard_is_released,
     a_second_signal_ends_it_at_once, it_takes_two_seconds_at_most_and_says_so,
-    what_is_ignored_does_not_end_it, timeout_ends_it,
+    what_is_ignored_does_not_end_it, what_could_not_be_printed_is_released,
+    timeout_ends_it,
 ]
 
 if __name__ == "__main__":

@@ -82,6 +82,15 @@ CTL = [
     Defect("ignored signal ends a run", "ctl", "what_is_ignored_does_not_end_it", [
         Edit("cli/run.c", "        cancel_add_obeyed(&set, forwarded[i]);\n",
              "        (void)sigaddset(&set, forwarded[i]);\n")], tests="cancel"),
+    Defect("untold lock is kept", "ctl", "what_could_not_be_printed_is_released", [
+        Edit("cli/commands.c",
+             "(fflush(stdout) != 0 || commands_are_cut()))\n",
+             "fflush(stdout) != 0 && lock.id[0] == 0)\n")], tests="cancel"),
+    Defect("closed pipe ends an acquire", "ctl",
+           "what_could_not_be_printed_is_released", [Edit(
+        "cli/commands.c",
+        "    (void)signal(SIGPIPE, SIG_IGN); /* or it could not give the lock back */\n",
+        "")], tests="cancel"),
     Defect("extends without limit refused", "sim", "limit", [Edit(
         "server/engine/rounds/attempt.c",
         "    if (max_us == 0 || !token_parse(token, &parts))\n",
