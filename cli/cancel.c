@@ -6,7 +6,8 @@
 #include "../server/base/clock.h"
 #include "verdict.h"
 
-static const int ending[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+static const int ending[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,
+                             SIGUSR1, SIGUSR2, SIGALRM};
 
 bool cancel_look(struct cancel *cancel)
 {

@@ -97,6 +97,8 @@ WAYS = (
     ("acquire", signal.SIGTERM, ("--limit", "1")),
     ("run", signal.SIGTERM, ()), ("run", signal.SIGINT, ("--shared",)),
     ("run", signal.SIGINT, ("--limit", "1")),
+    ("acquire", signal.SIGUSR1, ()), ("acquire", signal.SIGUSR2, ()),
+    ("acquire", signal.SIGALRM, ()), ("run", signal.SIGALRM, ()),
 )
 
 
