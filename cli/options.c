@@ -287,6 +287,22 @@ static bool read_time(const char *text, const struct option_row *row,
     return true;
 }
 
+/* What would follow the ? or # may be a secret, and so may what is before @. */
+static bool check_url(const char *url)
+{
+    size_t len = strcspn(url, "?#");
+    const char *shown = strchr(url, '@') != NULL ? "(not shown)" : url;
+    if (url[len] != '\0')
+        return complain("\"%.*s\": a URL ends before the ? or #; a token belongs "
+                        "in --auth-token-file",
+                        shown == url ? (int)at_most((int64_t)len, 80) : 80,
+                        shown);
+    if (strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0)
+        return true;
+    return complain("\"%.80s\" is not a URL such as " OPTIONS_DEFAULT_URL,
+                    shown);
+}
+
 /* A slash at the end of a URL is dropped. */
 static bool add_urls(struct options *options, const char *text)
 {
@@ -305,10 +321,8 @@ static bool add_urls(struct options *options, const char *text)
             exit(EXIT_OS_ERROR);
         }
         options->urls[options->urls_count++] = url;
-        if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
-            return complain("\"%.80s\" is not a URL such "
-                            "as " OPTIONS_DEFAULT_URL,
-                            strchr(url, '@') != NULL ? "(not shown)" : url);
+        if (!check_url(url))
+            return false;
     }
     return true;
 }

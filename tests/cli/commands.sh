@@ -253,6 +253,15 @@ passwords_in_urls_are_not_shown() {
         [[ $said != *secret* ]]
 }
 
+urls_have_no_query_and_it_is_not_shown() {
+    local url
+    for url in "$REDLOCKD_URL/?token=secret" "$REDLOCKD_URL#secret" \
+        "me:secret@127.0.0.1:1?secret" "127.0.0.1:1/?a=1,secret"; do
+        gives 64 "ends before the ? or #" nodes --url "$url" || return
+        [[ $said != *secret* ]] || return
+    done
+}
+
 service_that_refuses_is_not_asked_again() {
     gives 64 "ttl_ms is" run -t 10h x1 -- true
 }
