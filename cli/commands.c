@@ -1,5 +1,6 @@
 #include "commands.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -161,6 +162,7 @@ static enum verdict ask(struct command *command, const char *method,
 static int give_back_untold(struct command *command, const struct lock *lock)
 {
     bool is_repeated;
+    int error = errno;
     enum verdict verdict =
         service_release(&command->service, lock->id, lock->token,
                         clock_now_us() + CANCEL_US, &is_repeated, NULL);
@@ -168,6 +170,7 @@ static int give_back_untold(struct command *command, const struct lock *lock)
         verdict_complain(command->options,
                          "not released, it ends with its TTL: %s",
                          command->service.detail);
+    errno = error; /* of the output */
     return EXIT_OS_ERROR;
 }
 

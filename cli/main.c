@@ -152,7 +152,9 @@ static int run(struct options *options)
         return EXIT_OS_ERROR;
     }
     int status = functions[options->command_id](&command);
+    int error = errno; /* of the output */
     service_close(&command.service);
+    errno = error;
     return status;
 }
 
