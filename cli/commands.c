@@ -349,6 +349,29 @@ static char *format_page(const char *prefix, const char *cursor)
     return path;
 }
 
+/*
+ * Asks for the page behind the cursor, which is of the page before: that is
+ * freed. A cache that leaves out the query would repeat one page for ever.
+ */
+static enum verdict ask_page(struct command *command, const char *path,
+                             json_t **page)
+{
+    json_t *before = *page;
+    *page = NULL;
+    enum verdict verdict = ask(command, "GET", path, ANSWER_PAGE, page);
+    const char *cursor = http_text(before, "next_cursor");
+    if (verdict == VERDICT_DONE && *cursor != '\0' &&
+        strcmp(http_text(*page, "next_cursor"), cursor) == 0) {
+        struct service *service = &command->service;
+        (void)snprintf(service->detail, sizeof service->detail,
+                       "the same page again; is there a cache in front of "
+                       "redlockd?");
+        verdict = VERDICT_FOREIGN;
+    }
+    json_decref(before);
+    return verdict;
+}
+
 /* Locks may change hands between two pages: each is printed only once. False:
  * no memory. */
 static bool print_page(const struct command *command, const json_t *page,
@@ -379,8 +402,8 @@ int command_list(struct command *command)
     const char *cursor = "";
     do {
         char *path = format_page(prefix, cursor);
-        verdict = path != NULL ? ask(command, "GET", path, ANSWER_PAGE, &page)
-                               : VERDICT_STARVED;
+        verdict =
+            path != NULL ? ask_page(command, path, &page) : VERDICT_STARVED;
         free(path);
         if (verdict == VERDICT_DONE && !print_page(command, page, seen))
             verdict = VERDICT_STARVED;

@@ -445,7 +445,8 @@ static bool is_next_due(const struct run *run, int status)
         return false;
     return status != EXIT_SUCCESS && status != EXIT_CANNOT_RUN &&
            status != EXIT_NOT_FOUND && status != EXIT_SIGNALLED + SIGINT &&
-           status != EXIT_SIGNALLED + SIGQUIT;
+           status != EXIT_SIGNALLED + SIGQUIT &&
+           status != EXIT_SIGNALLED + SIGHUP; /* or it was told to reload */
 }
 
 /*

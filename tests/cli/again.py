@@ -117,7 +117,7 @@ def it_ends_if_the_command_cannot_run(world: World) -> None:
 
 
 def a_signal_ends_it(world: World) -> None:
-    for number in signal.SIGTERM, signal.SIGINT:
+    for number in signal.SIGTERM, signal.SIGINT, signal.SIGHUP:
         leader = Leader(world, f"told{number}", "exec sleep 60")
         leader.wait_starts(1)
         assert leader.end(number) == 128 + number

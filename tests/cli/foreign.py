@@ -326,6 +326,14 @@ def a_run_whose_lock_was_lost_says_so(world: World) -> None:
     unheard.close()
 
 
+def a_page_that_comes_again_ends_the_list(_: World) -> None:
+    page = {"locks": [LOCK], "next_cursor": "more"}
+    with others(Row(http(200, page), FOREIGN, "")) as [cache]:
+        done = ctl([f"http://127.0.0.1:{cache.port}"], "list")
+    assert done.returncode == FOREIGN and "same page again" in done.stderr, done
+    assert done.stdout.count("\n") == 1, done
+
+
 def a_redis_is_named(world: World) -> None:
     for command, words in COMMANDS.items():
         if command == "watch":
@@ -374,6 +382,7 @@ TESTS: list[Callable[[World], None]] = [
     a_replica_that_may_come_back_is_waited_for,
     what_was_not_released_is_not_called_so,
     a_run_whose_lock_was_lost_says_so,
+    a_page_that_comes_again_ends_the_list,
     a_redis_is_named,
     tls_and_none_are_told_apart,
 ]
