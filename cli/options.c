@@ -293,10 +293,10 @@ static bool check_url(const char *url)
     size_t len = strcspn(url, "?#");
     const char *shown = strchr(url, '@') != NULL ? "(not shown)" : url;
     if (url[len] != '\0')
-        return complain("\"%.*s\": a URL ends before the ? or #; a token belongs "
-                        "in --auth-token-file",
-                        shown == url ? (int)at_most((int64_t)len, 80) : 80,
-                        shown);
+        return complain(
+            "\"%.*s\": a URL ends before the ? or #; a token belongs "
+            "in --auth-token-file",
+            shown == url ? (int)at_most((int64_t)len, 80) : 80, shown);
     if (strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0)
         return true;
     return complain("\"%.80s\" is not a URL such as " OPTIONS_DEFAULT_URL,

@@ -133,9 +133,8 @@ static void keeper_look(struct keeper *keeper)
 /* ---- signals and time ---------------------------------------------------- */
 
 /* Signals that would end redlockctl, or concern the command's terminal. */
-static const int forwarded[] = {SIGTERM, SIGINT,  SIGHUP,   SIGQUIT,
-                                SIGUSR1, SIGUSR2, SIGALRM,  SIGWINCH,
-                                SIGCONT};
+static const int forwarded[] = {SIGTERM, SIGINT,  SIGHUP,   SIGQUIT, SIGUSR1,
+                                SIGUSR2, SIGALRM, SIGWINCH, SIGCONT};
 
 /* For struct wake. True: there is nothing left to wait for. */
 static bool look_at_events(void *ctx)

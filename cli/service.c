@@ -71,7 +71,7 @@ static enum verdict ask_one(struct service *service, struct question *question,
         http_call(service->http, request, answer);
     }
     enum verdict verdict = answer_verdict(answer, question);
-    if (verdict != VERDICT_DONE)
+    if (verdict != VERDICT_DONE && verdict != VERDICT_STOPPED)
         answer_explain(answer, question,
                        credentials_advice(service->credentials),
                        options->is_shared, service->detail);
@@ -470,6 +470,23 @@ static bool is_of_other(const struct http_answer *answer,
            http_number(holder, "readers") == 0 && !attempts->may_have_done;
 }
 
+/* What a 409 to a repeat means for the holder. */
+static enum verdict judge_holder(struct service *service,
+                                 const struct lock *lock,
+                                 const struct http_answer *answer,
+                                 const struct attempts *attempts)
+{
+    size_t len = strlen(service->detail);
+    /* or clocks differ, or the access token's name was replaced: the service
+     * knows a key only together with the name that it came from */
+    if (*service->credentials->bearer)
+        (void)snprintf(service->detail + len, sizeof service->detail - len,
+                       ", or the access token is that of another identity than "
+                       "when the lock was acquired");
+    return is_of_other(answer, lock, attempts) ? VERDICT_LOST
+                                               : VERDICT_UNAVAILABLE;
+}
+
 enum verdict service_renew_hold(struct service *service, struct lock *lock,
                                 int64_t give_up_us)
 {
@@ -486,9 +503,7 @@ enum verdict service_renew_hold(struct service *service, struct lock *lock,
             if (verdict != VERDICT_FOREIGN)
                 *lock = fresh; /* also to release it */
         } else if (verdict == VERDICT_HELD) {
-            verdict = is_of_other(&answer, lock, &attempts)
-                          ? VERDICT_LOST
-                          : VERDICT_UNAVAILABLE; /* or clocks differ */
+            verdict = judge_holder(service, lock, &answer, &attempts);
         }
         bool is_again = may_others_help(verdict) &&
                         may_try_again(service, &attempts, &answer, &verdict);

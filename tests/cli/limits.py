@@ -204,6 +204,16 @@ def a_lock_that_was_free_meanwhile_is_lost(_: World) -> None:
         assert script.of("DELETE")[0][1] == token, (name, script.calls)
 
 
+def another_identity_is_named_as_a_reason(world: World) -> None:
+    """A key belongs to the identity: that of another token has none."""
+    token = world.folder / "token"
+    token.write_text("token-of-a-client\n")
+    held = problem(409, "lock_held", held_by={"fencing_token": 9, "owner": "me"})
+    for words in (), ("--auth-token-file", str(token)):
+        said = play_script(Script(lambda _: held), LOST, 6, "sleep 20", *words)
+        assert ("that of another identity" in said) == bool(words), said
+
+
 def a_repeat_that_fails_is_made_again(_: World) -> None:
     """Clocks that differ, no quorum, no answer: the next one has it."""
     own = problem(409, "lock_held", held_by={"fencing_token": 1})
@@ -259,6 +269,7 @@ TESTS: list[Callable[[World], None]] = [
     the_command_goes_on_without_a_gap,
     answers_that_are_lost_leave_no_trace,
     a_lock_that_was_free_meanwhile_is_lost,
+    another_identity_is_named_as_a_reason,
     a_repeat_that_fails_is_made_again,
     an_unknown_token_is_asked_for_before_the_release,
     without_any_success_the_command_ends_in_time,
