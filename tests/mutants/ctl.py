@@ -64,6 +64,10 @@ CTL = [
            "what_was_not_released_is_not_called_so", [Edit(
         "cli/http.c", "           sent == 0;\n", "           sent < 0;\n")],
            tests="foreign"),
+    Defect("run takes a refused connection for a release", "ctl",
+           "a_run_whose_lock_was_lost_says_so", [Edit(
+        "cli/http.c", "           sent == 0;\n", "           sent < 0;\n")],
+           tests="foreign"),
     Defect("gateway's word is a release", "ctl",
            "what_was_not_released_is_not_called_so", [Edit(
         "cli/service.c",
