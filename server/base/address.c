@@ -75,11 +75,12 @@ static bool is_ipv6(const char *text)
     return inet_pton(AF_INET6, bare, &ignored) == 1;
 }
 
-static bool is_ipv4(const char *text)
+/* Also in short, as resolvers take it: 127.1. A number alone is a port. */
+static bool is_address(const char *host)
 {
     struct in_addr ignored;
 
-    return inet_pton(AF_INET, text, &ignored) == 1;
+    return strchr(host, '.') != NULL && inet_aton(host, &ignored) != 0;
 }
 
 /*
@@ -106,7 +107,7 @@ static const char *find_wrong_host(const char *host)
         if (label.ptr[0] == '-' || label.ptr[label.len - 1] == '-')
             return "no part of a host begins or ends with -";
     } while (rest.len > 0);
-    if (strspn(label.ptr, "0123456789") >= label.len && !is_ipv4(host))
+    if (strspn(label.ptr, "0123456789") >= label.len && !is_address(host))
         return "a host that ends with a number must be an IPv4 address, as in "
                "10.0.0.1; a port stands behind a colon";
     return NULL;

@@ -216,7 +216,7 @@ def a_waiting_run_ends(_: World) -> None:
 
 def a_waiting_run_tells_its_reason(_: World) -> None:
     with others(ROWS["502"]) as [other]:
-        done = ctl([f"http://127.0.0.1:{other.port}"], "run", "-w", "6", "x",
+        done = ctl([f"http://127.0.0.1:{other.port}"], "run", "-w", "12", "x",
                    "--", "echo", "RAN")
         assert done.returncode == UNAVAILABLE and done.stdout == "", done
         assert "still trying: http://127.0.0.1" in done.stderr, done

@@ -86,8 +86,15 @@ class Service(Answers):
             wanted["X-Lock-Token"] = TOKEN
         if self.command.body is not None:
             wanted["Content-Type"] = "application/json"
+        # a lock is given back whose token could not be printed
+        gives_back = request.command == "DELETE" and \
+            self.command.asks == "POST /locks"
+        if gives_back:
+            del wanted["Content-Type"]
         found = [name for name, value in wanted.items()
                  if request.headers.get(name) != value]
+        if gives_back:
+            return found
         if request.command == "POST" and \
                 "Idempotency-Key" not in request.headers:
             found.append("Idempotency-Key")

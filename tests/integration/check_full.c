@@ -288,6 +288,7 @@ TEST(a_server_that_starts_extends)
 {
     struct lock lock;
     lock_take(server, "started", TTL_MS, &lock);
+    WAIT_UNTIL(SOON_MS, world_count_keys(&world, "started") == N);
     fill_and_look(N);
     world_start_server(&world, 1, "--node-timeout-ms 500");
     WAIT_UNTIL(SOON_MS, http_probe(&world.servers[1], "/readyz") == 200);

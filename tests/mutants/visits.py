@@ -17,8 +17,8 @@ VISITS = [
         "    if (strchr(info, '/'))\n")], tests="address"),
     Defect("bare number that becomes the address of a node", "unit",
            "any_other_is_refused_with_a_reason", [Edit(
-        "server/base/address.c", " && !is_ipv4(host))\n",
-        " && is_ipv4(host))\n")], tests="address"),
+        "server/base/address.c", " && !is_address(host))\n",
+        " && is_address(host))\n")], tests="address"),
     Defect("option of a command that becomes the address of a node", "unit",
            "any_other_is_refused_with_a_reason", [Edit(
         "server/base/address.c",

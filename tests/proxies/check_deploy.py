@@ -330,6 +330,8 @@ class Deaf(threading.Thread):
                 return
             with it:
                 text = it.recv(65536)
+                while b"{" not in text and text.startswith(b"POST"):
+                    text += it.recv(65536) or b"{"
                 if text.startswith(b"GET /readyz"):
                     it.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n"
                                b"Connection: close\r\n\r\n")

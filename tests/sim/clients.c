@@ -9,7 +9,8 @@
 #include "visitors.h"
 
 enum {
-    LIMIT_ERROR_MS = 10, /* by which a median of clocks may differ later */
+    LIMIT_ERROR_MS = 150, /* by which a median of clocks may differ later, as
+                             other nodes vote */
     HASTE_US = 3000,  /* from an extend to the release that overtakes it … */
     REST_US = 300000, /* … or its repair */
     TTL_MOST_MS = 3000, /* mostly */

@@ -617,15 +617,15 @@ static void on_looked(struct spreads *spreads, struct spread *it, int node,
 /*
  * Another server may have created it before, for less: the next look lengthens
  * it, and only then it has it. If something else came or went between the
- * looks, what held the lock up may be gone: the pauses begin anew.
+ * looks, what held the lock up may be gone: there are no pauses for a while.
  */
 static void on_created(struct spreads *spreads, struct spread *it, int node,
                        const struct call_reply *reply)
 {
     if (reply->vote == VOTE_HELD && (it->created & nodeset_of(node)) != 0)
         it->again |= nodeset_of(node);
-    if (reply->vote == VOTE_CHANGED && it->tries > TRIES_AT_ONCE)
-        it->tries = TRIES_AT_ONCE;
+    if (reply->vote == VOTE_CHANGED)
+        it->tries = 0;
     if (reply->vote != VOTE_GRANTED)
         return;
     it->lacks &= (uint16_t)~nodeset_of(node);
