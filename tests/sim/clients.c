@@ -146,6 +146,7 @@ static void send(struct world *world, struct client *client,
     client->server = server;
     client->state = CLIENT_ASKING;
     client->ask = what;
+    client->is_downgrading = false;
     client->is_asked = client->is_answered = client->has_left = false;
     client->batch = 0;
     client->serial++;
@@ -158,13 +159,14 @@ void client_ask(struct world *world, struct client *client,
     send(world, client, what, server, travel_us(world));
 }
 
-static void ask(struct world *world, struct client *client,
+/* True if a copy of the request comes later, perhaps to another server. */
+static bool ask(struct world *world, struct client *client,
                 enum client_ask what)
 {
     bool has_key = what == ASK_ACQUIRE && client->key != 0;
     client_ask(world, client, what, clients_any_server(world));
     if (world->clients->is_resting)
-        return;
+        return false;
     bool is_doubled =
         has_key ? world_chance(world, 15)
                 : world->clients->has_ghosts && world_chance(world, 3);
@@ -173,6 +175,7 @@ static void ask(struct world *world, struct client *client,
     if (is_doubled)
         ask_unheard(world, client, what,
                     world_random(world, has_key ? HELD_US : 1500000));
+    return is_doubled;
 }
 
 static void go_on(struct world *world, struct client *client, bool holds)
@@ -377,6 +380,7 @@ static bool join(struct world *world, struct client *client,
         return false;
     enum client_ask before = client->ask;
     client->ask = what;
+    client->is_downgrading = false;
     for (int i = 0; i < count; i++) {
         if (clash(client, batch[i])) {
             client->ask = before;
@@ -464,15 +468,15 @@ static void step_holding(struct world *world, struct client *client)
     if (world_chance(world, believes ? 60 : 15) &&
         !world->clients->is_resting) {
         client->ttl_ms = random_ttl_ms(world);
-        client->is_downgrading = !client->is_shared && world->has_shared &&
-                                 client->limit == 0 && world_chance(world, 30);
-        if (client->is_downgrading)
+        bool is_first = !client->is_shared && world->has_shared &&
+                        client->limit == 0 && world_chance(world, 30);
+        if (is_first)
             client_choose_mode(client, true);
-        ask(world, client, ASK_EXTEND);
+        client->is_downgrading = !ask(world, client, ASK_EXTEND) && is_first;
         return;
     }
     client->believes_until_us = 0;
-    ask(world, client, ASK_RELEASE);
+    (void)ask(world, client, ASK_RELEASE);
 }
 
 /* Until the end of a quiet spell, and holders a little longer. */
@@ -481,7 +485,7 @@ static void keep_quiet(struct world *world, struct client *client)
     if (client->state == CLIENT_HOLDING && !world->clients->is_silent &&
         world_chance(world, 20)) {
         client->ttl_ms = random_ttl_ms(world);
-        ask(world, client, ASK_EXTEND);
+        (void)ask(world, client, ASK_EXTEND);
         return;
     }
     int64_t left_us = world->clients->quiet_until_us - world->now_us;

@@ -143,7 +143,7 @@ struct client {
     int resources[SIM_RESOURCES];
     bool is_shared;      /* others may hold its lock as well; or it has asked
                             for that */
-    bool is_downgrading; /* with the request under way, the first one for it */
+    bool is_downgrading; /* with the request under way, the only one so far */
     int limit;           /* of the pool; 0: its lock is no permit */
     int permits;         /* with a limit: how many it wants */
     bool is_denied;      /* of another pool, whose keys no node lets servers
