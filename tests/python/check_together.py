@@ -376,10 +376,11 @@ class Trouble(Case):
         gate.set()
         self.results(*busy, *more)
         self.assertEqual(len(fake.of("POST")), 6)
-        names = [[it["resource"] for it in one.body["operations"]]
-                 for one in fake.batches]
-        self.assertEqual({tuple(sorted(one)) for one in names},
-                         {("other", "same"), ("same",)})
+        names = {tuple(sorted(it["resource"] for it in one.body["operations"]))
+                 for one in fake.batches}
+        self.assertIn(("other", "same"), names)
+        # one that no other request is under way beside goes as a single call
+        self.assertLessEqual(names, {("other", "same"), ("same",)})
         user.end()
 
 
