@@ -58,8 +58,7 @@ static enum outlook_kind kind_of(const struct nodes *nodes, int node)
         return nodes->node[node].down_reason == STATE_NO_PERMISSION
                    ? OUTLOOK_UNFIT
                    : OUTLOOK_DOWN;
-    if (it->looked_us == 0 || (nodes->node[node].condition != STATE_NONE &&
-                               !status_is_full(nodes, node)))
+    if (it->looked_us == 0 || status_is_broken(nodes, node))
         return OUTLOOK_UNFIT;
     if (status_twin_of(nodes, node) >= 0)
         return OUTLOOK_TWICE;
@@ -283,7 +282,7 @@ static bool is_settled(const struct outlook *outlook, const struct nodes *nodes,
     const struct outlook_node *seen = &outlook->node[node];
     if (!it->is_up)
         return it->down_reason != STATE_NONE;
-    if (it->condition != STATE_NONE && !status_is_full(nodes, node))
+    if (status_is_broken(nodes, node))
         return true;
     if (nodes->admission.node[node].looked_us <= since_us)
         return false;

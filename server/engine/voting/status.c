@@ -68,10 +68,16 @@ bool status_is_full(const struct nodes *nodes, int node)
     return nodes->node[node].condition == STATE_OUT_OF_MEMORY;
 }
 
+bool status_is_broken(const struct nodes *nodes, int node)
+{
+    return nodes->node[node].condition != STATE_NONE &&
+           !status_is_full(nodes, node);
+}
+
 bool status_is_serving(const struct nodes *nodes, int node)
 {
     return nodes->node[node].refusal == STATE_NONE &&
-           (status_is_voting(nodes, node) || status_is_full(nodes, node));
+           !status_is_broken(nodes, node);
 }
 
 /* An error that the node answers says more than its consequences; but one that
@@ -107,7 +113,9 @@ static bool is_new(const struct admission *admission, int node)
 bool status_is_starting(const struct admission *admission, int node)
 {
     return is_new(admission, node) &&
-           strstr(admission->node[node].mark, ":first:") != NULL;
+           span_is(call_state_part(span_of(admission->node[node].mark),
+                                   CALL_STATE_NEWS),
+                   "first");
 }
 
 /* Adds more to a sentence, as far as it fits. */

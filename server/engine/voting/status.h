@@ -91,6 +91,10 @@ enum node_state status_shown(const struct nodes *nodes, int node);
  */
 bool status_is_full(const struct nodes *nodes, int node);
 
+/* True if it answers an error that keeps it from all votes: not if it is full.
+ */
+bool status_is_broken(const struct nodes *nodes, int node);
+
 /* True if it votes, or would if it were not full. */
 bool status_is_serving(const struct nodes *nodes, int node);
 
