@@ -361,8 +361,7 @@ static int release_and_report(struct run *run)
     run->wake.count = 0;
     bool is_repeated = false;
     enum verdict verdict = release(run, &is_repeated);
-    if (verdict == VERDICT_UNAVAILABLE || verdict == VERDICT_DENIED ||
-        verdict == VERDICT_STARVED || verdict == VERDICT_FOREIGN)
+    if (verdict_may_others_help(verdict))
         verdict_complain(run->options, "not released, it ends with its TTL: %s",
                          run->service.detail);
     /* or the lock had ended before the command did */

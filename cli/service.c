@@ -46,12 +46,6 @@ void service_close(struct service *service)
 
 /* ---- one call ------------------------------------------------------------ */
 
-static bool may_others_help(enum verdict verdict)
-{
-    return verdict == VERDICT_UNAVAILABLE || verdict == VERDICT_DENIED ||
-           verdict == VERDICT_STARVED || verdict == VERDICT_FOREIGN;
-}
-
 /*
  * Asks the current replica; after a 401 again, if the file has a new token. If
  * it cannot help, the next one is current.
@@ -75,7 +69,7 @@ static enum verdict ask_one(struct service *service, struct question *question,
         answer_explain(answer, question,
                        credentials_advice(service->credentials),
                        options->is_shared, service->detail);
-    if (may_others_help(verdict))
+    if (verdict_may_others_help(verdict))
         service->current = (service->current + 1) % options->urls_count;
     return verdict;
 }
@@ -316,7 +310,7 @@ static void draw_key(struct service *service)
 static bool may_have_got(enum verdict verdict, const struct http_answer *answer)
 {
     return verdict == VERDICT_STOPPED ||
-           (may_others_help(verdict) && verdict != VERDICT_DENIED &&
+           (verdict_may_others_help(verdict) && verdict != VERDICT_DENIED &&
             answer->status != HTTP_TOO_MANY);
 }
 
@@ -348,7 +342,7 @@ enum verdict service_acquire(struct service *service, struct lock *lock,
             attempts.failed = attempts.hopeless = 0;
             is_again =
                 may_wait_on(service, attempts.give_up_us, &answer, &verdict);
-        } else if (may_others_help(verdict)) {
+        } else if (verdict_may_others_help(verdict)) {
             is_again = may_try_again(service, &attempts, &answer, &verdict);
         }
         give_body(&answer, body);
@@ -357,6 +351,14 @@ enum verdict service_acquire(struct service *service, struct lock *lock,
 }
 
 /* ---- extend and release -------------------------------------------------- */
+
+/* How long a replica may take: leaves time for the others, and for a second
+ * try. */
+static int64_t part_ms(int64_t give_up_us, int64_t most_ms)
+{
+    int64_t left_ms = (give_up_us - clock_now_us()) / US_PER_MS;
+    return at_most(most_ms, at_least(left_ms / 4, 100));
+}
 
 /* A call by the holder, to one replica after the other. */
 static enum verdict ask_all(struct service *service, struct question *question,
@@ -367,14 +369,10 @@ static enum verdict ask_all(struct service *service, struct question *question,
     struct http_request *request = &question->http;
     *attempts = (struct attempts){.is_holders = true, .give_up_us = give_up_us};
     for (;;) {
-        /* leaves time for the other replicas, and for a second try */
-        int64_t left_ms = (give_up_us - clock_now_us()) / US_PER_MS;
-        request->timeout_ms = timeout_ms;
-        if (give_up_us != 0)
-            request->timeout_ms =
-                at_most(timeout_ms, at_least(left_ms / 4, 100));
+        request->timeout_ms =
+            give_up_us != 0 ? part_ms(give_up_us, timeout_ms) : timeout_ms;
         enum verdict verdict = ask_one(service, question, answer);
-        if (!may_others_help(verdict) ||
+        if (!verdict_may_others_help(verdict) ||
             !may_try_again(service, attempts, answer, &verdict))
             return verdict;
         http_answer_free(answer);
@@ -494,10 +492,9 @@ enum verdict service_renew_hold(struct service *service, struct lock *lock,
     for (;;) {
         struct lock fresh = *lock;
         struct http_answer answer;
-        int64_t left_ms = (give_up_us - clock_now_us()) / US_PER_MS;
-        int64_t timeout_ms = at_most(EXTEND_MS, at_least(left_ms / 4, 100));
-        enum verdict verdict = acquire_once(service, service->options->ttl_ms,
-                                            0, timeout_ms, &answer);
+        enum verdict verdict =
+            acquire_once(service, service->options->ttl_ms, 0,
+                         part_ms(give_up_us, EXTEND_MS), &answer);
         if (verdict == VERDICT_DONE) {
             verdict = judge_repeat(service, lock, &answer, &fresh);
             if (verdict != VERDICT_FOREIGN)
@@ -505,7 +502,7 @@ enum verdict service_renew_hold(struct service *service, struct lock *lock,
         } else if (verdict == VERDICT_HELD) {
             verdict = judge_holder(service, lock, &answer, &attempts);
         }
-        bool is_again = may_others_help(verdict) &&
+        bool is_again = verdict_may_others_help(verdict) &&
                         may_try_again(service, &attempts, &answer, &verdict);
         http_answer_free(&answer);
         if (!is_again)
@@ -553,7 +550,7 @@ static bool take_back(struct service *service, int64_t give_up_us,
     /* the request that was given up may have come later, and taken its place */
     bool is_lost = verdict == VERDICT_LOST && !is_repeated && !*was_lost;
     *was_lost |= is_lost;
-    return !is_lost && !may_others_help(verdict) && !*is_stopped;
+    return !is_lost && !verdict_may_others_help(verdict) && !*is_stopped;
 }
 
 bool service_give_back(struct service *service, int64_t give_up_us)

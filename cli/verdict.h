@@ -22,6 +22,13 @@ enum verdict {
     VERDICT_STOPPED,     /* by wake */
 };
 
+/* Whether this replica could do nothing: another one, or a later try, may. */
+static inline bool verdict_may_others_help(enum verdict verdict)
+{
+    return verdict == VERDICT_UNAVAILABLE || verdict == VERDICT_DENIED ||
+           verdict == VERDICT_STARVED || verdict == VERDICT_FOREIGN;
+}
+
 /* Whether a look was answered: the lock is held, or free. */
 static inline bool verdict_is_answer(enum verdict verdict)
 {

@@ -39,7 +39,7 @@ CTL = [
         "cli/answer.c", "    return answer->status >= 400;\n",
         "    return answer->status >= 600;\n")], tests="foreign"),
     Defect("other replicas not asked", "ctl", "another_replica_is_asked", [Edit(
-        "cli/service.c",
+        "cli/verdict.h",
         "           verdict == VERDICT_STARVED || verdict == VERDICT_FOREIGN;\n",
         "           verdict == VERDICT_STARVED;\n")], tests="foreign"),
     Defect("end of the hold is the end", "ctl", "a_repeat_that_fails_is_made_again",
