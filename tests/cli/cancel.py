@@ -11,7 +11,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from urllib.request import urlopen
 
 from again import obey_signals
@@ -145,11 +146,17 @@ def what_it_got_unheard_is_released(world: World) -> None:
         proxy.close()
 
 
-def a_second_signal_ends_it_at_once(world: World) -> None:
+@contextmanager
+def silent_server() -> Iterator[str]:
+    """Takes connections, and answers nothing."""
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
-        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        yield f"http://127.0.0.1:{silent.getsockname()[1]}"
+
+
+def a_second_signal_ends_it_at_once(world: World) -> None:
+    with silent_server() as url:
         for command in "acquire", "run":
             asks = ctl(world, url, command, "second")
             time.sleep(0.4)
@@ -163,10 +170,7 @@ def a_second_signal_ends_it_at_once(world: World) -> None:
 
 
 def it_takes_two_seconds_at_most_and_says_so(world: World) -> None:
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+    with silent_server() as url:
         for command in "acquire", "run":
             asks = ctl(world, url, command, "silent")
             time.sleep(0.4)

@@ -44,13 +44,20 @@ static void expect_promise(long long beat)
     ck_assert_int_eq(live.reply.beat, beat + 1);
 }
 
+/* The first lock, for longer, once the node is full. */
+static void extend_full(const char *token)
+{
+    long long beat = permit_number("beat");
+    fill();
+    ck_assert_int_eq(holders_ask(CALL_EXTEND, 0, token, LONG_MS),
+                     VOTE_EXTENDED);
+    expect_promise(beat);
+}
+
 TEST(a_lock_is_extended)
 {
     several_set(0, "A", SHORT_MS);
-    long long beat = permit_number("beat");
-    fill();
-    ck_assert_int_eq(holders_ask(CALL_EXTEND, 0, "A", LONG_MS), VOTE_EXTENDED);
-    expect_promise(beat);
+    extend_full("A");
     ck_assert_int_gt(several_pttl(0), LONG_MS - SHORT_MS);
 }
 
@@ -58,10 +65,7 @@ TEST(a_lock_is_extended)
 TEST(an_extension_that_adds_nothing_is_recorded)
 {
     several_set(0, "A", 2 * LONG_MS);
-    long long beat = permit_number("beat");
-    fill();
-    ck_assert_int_eq(holders_ask(CALL_EXTEND, 0, "A", LONG_MS), VOTE_EXTENDED);
-    expect_promise(beat);
+    extend_full("A");
 }
 
 TEST(locks_of_several_resources_are_extended)
@@ -82,20 +86,14 @@ TEST(a_reader_is_extended)
 {
     holders_add(0, "~A", SHORT_MS);
     holders_add(0, "~B", SHORT_MS);
-    long long beat = permit_number("beat");
-    fill();
-    ck_assert_int_eq(holders_ask(CALL_EXTEND, 0, "~A", LONG_MS), VOTE_EXTENDED);
-    expect_promise(beat);
+    extend_full("~A");
     ck_assert_str_eq(holders_of(0), "BA");
 }
 
 TEST(a_lock_is_downgraded)
 {
     several_set(0, "A", SHORT_MS);
-    long long beat = permit_number("beat");
-    fill();
-    ck_assert_int_eq(holders_ask(CALL_EXTEND, 0, "~A", LONG_MS), VOTE_EXTENDED);
-    expect_promise(beat);
+    extend_full("~A");
     ck_assert_str_eq(holders_of(0), "A");
 }
 
