@@ -189,8 +189,9 @@ static bool check_weight(const struct http_request *request,
 /* ---- begin -------------------------------------------------------------- */
 
 /* False: response tells what is wrong with the request as a whole. */
-static bool read_list(const struct http_request *request,
-                      struct body_list *list, struct http_response *response)
+static bool batch_read_list(const struct http_request *request,
+                            struct body_list *list,
+                            struct http_response *response)
 {
     static const char text[] =
         "a batch has no header %s; send the field %s of each operation";
@@ -344,7 +345,7 @@ bool batch_begin(const struct service *service, struct http_request *request,
                  void *client, struct http_response *response)
 {
     struct body_list list = {.root = NULL};
-    bool is_answered = !read_list(request, &list, response) ||
+    bool is_answered = !batch_read_list(request, &list, response) ||
                        begin_list(service, request, &list, client, response);
     body_list_fini(&list);
     return is_answered;
@@ -454,7 +455,7 @@ static void count_answer(struct metrics *metrics, const struct item *item,
     metrics_observe(&metrics->request_duration[item->call.kind], took_us);
 }
 
-static void put_answer(struct json *json, const struct item *item)
+static void batch_put_answer(struct json *json, const struct item *item)
 {
     const char *name = item->status >= 300               ? "problem"
                        : item->call.kind == LOCK_RELEASE ? "release"
@@ -489,7 +490,7 @@ static char *join_answers(const struct http_batch *it, size_t size, size_t *len)
     json_open_array(&json, "results");
     (void)json_reserve(&json, size); /* at once; json_end tells */
     for (int i = 0; i < it->count; i++)
-        put_answer(&json, &it->items[i]);
+        batch_put_answer(&json, &it->items[i]);
     json_close_array(&json);
     return json_end(&json, len);
 }

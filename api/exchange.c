@@ -11,7 +11,7 @@
 #include "message/problem.h"
 
 /* Without memory for its body an answer cannot be sent. */
-static enum exchange_step answer(const struct http_response *response)
+static enum exchange_step exchange_answer(const struct http_response *response)
 {
     bool has_body = response->content_type == NULL || response->body != NULL;
     return has_body ? EXCHANGE_ANSWER : EXCHANGE_CLOSE;
@@ -60,9 +60,10 @@ static void take_fields(const struct service *service,
 }
 
 /* What is refused whoever asks. */
-static struct head_refusal check(const struct service *service,
-                                 const struct http_request *request,
-                                 const struct head *head, bool is_http_1_0)
+static struct head_refusal exchange_check(const struct service *service,
+                                          const struct http_request *request,
+                                          const struct head *head,
+                                          bool is_http_1_0)
 {
     struct head_refusal refusal = head_check(head, is_http_1_0);
     return refusal.reason != NULL
@@ -98,7 +99,7 @@ enum exchange_step exchange_begin(const struct service *service,
 {
     struct http_request *request = &it->request;
     const struct head_refusal refusal =
-        check(service, request, head, is_http_1_0);
+        exchange_check(service, request, head, is_http_1_0);
     take_fields(service, request, head);
     http_find_call(request);
     it->connection.body_max = http_body_max(&request->match);
@@ -108,7 +109,7 @@ enum exchange_step exchange_begin(const struct service *service,
         request->counted_as = METRICS_OTHER;
         problem_respond_plain(refusal.code, refusal.reason, request->id,
                               response);
-        return answer(response);
+        return exchange_answer(response);
     }
     int64_t length = head_content_length(head);
     bool is_worth_reading = head->values[HEAD_EXPECT].ptr == NULL &&
@@ -122,7 +123,7 @@ enum exchange_step exchange_begin(const struct service *service,
         handler_refuse_body(request, response);
     else
         return EXCHANGE_READ;
-    return answer(response);
+    return exchange_answer(response);
 }
 
 /* ---- the answer --------------------------------------------------------- */
@@ -141,7 +142,7 @@ static enum exchange_step refuse_stopped(const struct http_request *request,
                           "this server has stopped; the outcome of this "
                           "request is unknown; ask another server",
                           request->id, response);
-    return answer(response);
+    return exchange_answer(response);
 }
 
 /* The client does not know what it was granted, if anything: it is released. */
@@ -159,7 +160,7 @@ static enum exchange_step revoke(const struct service *service,
                                  struct http_response *response)
 {
     locks_revoke(service, &request->call, response);
-    return answer(response);
+    return exchange_answer(response);
 }
 
 /* Nobody needs it when its client has left, or may not ask any more. */
@@ -169,7 +170,7 @@ static bool is_for_client(const struct http_request *request)
                                   : locks_are_for_client(&request->call);
 }
 
-static bool is_trusted(struct exchange *it)
+static bool exchange_is_trusted(struct exchange *it)
 {
     return connection_is_trusted(&it->connection, it->request.target);
 }
@@ -190,14 +191,14 @@ static enum exchange_step answer_settled(const struct service *service,
 {
     struct http_request *request = &it->request;
     if (is_for_client(request)) {
-        if (connection_has_left(&it->connection) || !is_trusted(it))
+        if (connection_has_left(&it->connection) || !exchange_is_trusted(it))
             return close_left(service, request, now_us);
         /* what let it in may not hold any more; a batch looks itself */
         if (request->batch == NULL && !locks_stand(service, &request->call))
             return revoke(service, request, response);
     }
     handler_answer(service, request, now_us, response);
-    return answer(response);
+    return exchange_answer(response);
 }
 
 static enum exchange_step handle(const struct service *service,
@@ -218,14 +219,14 @@ static enum exchange_step handle(const struct service *service,
             return EXCHANGE_DELAY;
         }
         access_respond_refusal(&request->call, response);
-        return answer(response);
+        return exchange_answer(response);
     }
     request->body = (struct span){connection->body, connection->body_len};
     request->body_is_too_large = connection->body_is_too_large;
     bool is_answered = handler_begin(service, request, it, response);
     request->body = (struct span){0}; /* the engine has what it needs */
     if (is_answered)
-        return answer(response);
+        return exchange_answer(response);
     assert(is_begun(request)); /* or handler_begin has answered */
     /* the engine may have its outcome at once */
     return connection->state == CONNECTION_SETTLED
@@ -244,7 +245,7 @@ enum exchange_step exchange_go_on(const struct service *service,
     response->close = service->is_draining || it->request.is_chunked;
     switch (it->connection.state) {
     case CONNECTION_READING:
-        if (!is_trusted(it))
+        if (!exchange_is_trusted(it))
             return EXCHANGE_CLOSE;
         return handle(service, it, now_us, response);
     case CONNECTION_SETTLED:
@@ -322,7 +323,7 @@ void exchanges_review(struct service *service, struct connections *connections)
         if (it->connection.state != CONNECTION_WAITING ||
             !is_for_client(&it->request))
             continue;
-        if (!is_trusted(it))
+        if (!exchange_is_trusted(it))
             connection_leave(&it->connection);
         else if (it->request.batch == NULL &&
                  !access_stands(

@@ -139,10 +139,10 @@ static void suspend(struct front *front, struct connection *it)
  * resets it, so what goes on without its client is suspended at once: an
  * extend, and a release that somebody counts.
  */
-static enum MHD_Result take_step(struct front *front, struct exchange *it,
-                                 enum exchange_step step,
-                                 const struct http_response *response,
-                                 int64_t now_us)
+static enum MHD_Result front_take_step(struct front *front, struct exchange *it,
+                                       enum exchange_step step,
+                                       const struct http_response *response,
+                                       int64_t now_us)
 {
     struct connection *connection = &it->connection;
     switch (step) {
@@ -184,9 +184,9 @@ static enum MHD_Result note_value(void *cls, enum MHD_ValueKind kind,
 }
 
 /* The head was read. */
-static enum MHD_Result begin(struct front *front, struct exchange *it,
-                             const char *method, const char *target,
-                             const char *version)
+static enum MHD_Result front_begin(struct front *front, struct exchange *it,
+                                   const char *method, const char *target,
+                                   const char *version)
 {
     struct http_response response;
     struct head head;
@@ -203,7 +203,7 @@ static enum MHD_Result begin(struct front *front, struct exchange *it,
     enum exchange_step step =
         exchange_begin(&front->service, it, &head,
                        strcmp(version, "HTTP/1.0") == 0, &response);
-    return take_step(front, it, step, &response, now_us);
+    return front_take_step(front, it, step, &response, now_us);
 }
 
 /*
@@ -234,7 +234,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *http,
         *request = it = info != NULL ? info->socket_context : NULL;
         if (it == NULL || !connection_is_trusted(it, target))
             return MHD_NO;
-        return begin(front, exchange_of(it), method, target, version);
+        return front_begin(front, exchange_of(it), method, target, version);
     }
     if (*piece_len > 0) {
         struct span span = {piece, *piece_len};
@@ -245,7 +245,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *http,
     int64_t now_us = clock_now_us();
     enum exchange_step step =
         exchange_go_on(&front->service, exchange_of(it), now_us, &response);
-    return take_step(front, exchange_of(it), step, &response, now_us);
+    return front_take_step(front, exchange_of(it), step, &response, now_us);
 }
 
 static void on_completed(void *cls, struct MHD_Connection *http, void **request,
@@ -297,7 +297,7 @@ static void on_connection(void *cls, struct MHD_Connection *http,
 
 /* ---- the library in our loop -------------------------------------------- */
 
-static void wake(void *ctx, struct connection *it)
+static void front_wake(void *ctx, struct connection *it)
 {
     struct front *front = ctx;
     if (!it->is_held)
@@ -330,7 +330,7 @@ static void on_readable(void *arg, int events)
     front->is_due = true;
 }
 
-static void on_timer(void *arg)
+static void front_on_timer(void *arg)
 {
     struct front *front = arg;
     front->is_due = true;
@@ -492,11 +492,13 @@ bool front_check(const struct config *config, char error[FRONT_ERROR_MAX])
 
 /* ---- start and stop ----------------------------------------------------- */
 
-static const struct connection_events events = {
-    .wake = wake, .pause = pause_connection, .leave = on_leave, .end = on_end};
+static const struct connection_events events = {.wake = front_wake,
+                                                .pause = pause_connection,
+                                                .leave = on_leave,
+                                                .end = on_end};
 
-static bool start(struct front *front, const struct front_setup *setup,
-                  char error[FRONT_ERROR_MAX])
+static bool front_start(struct front *front, const struct front_setup *setup,
+                        char error[FRONT_ERROR_MAX])
 {
     const struct config *config = setup->config;
     front->connections_max = (uint64_t)setup->connections_max;
@@ -530,7 +532,7 @@ static bool start(struct front *front, const struct front_setup *setup,
     front->watch =
         loop_watch_new(front->loop, epoll->epoll_fd, on_readable, front);
     front->door = loop_watch_new(front->loop, fd, on_knock, front);
-    front->timer = loop_timer_new(front->loop, on_timer, front);
+    front->timer = loop_timer_new(front->loop, front_on_timer, front);
     return front->watch != NULL && front->door != NULL &&
            front->timer != NULL && loop_watch_set(front->watch, LOOP_READABLE);
 }
@@ -554,7 +556,7 @@ struct front *front_new(const struct front_setup *setup,
     front->ids.seed = (uint64_t)clock_wall_us() ^ (uint64_t)getpid() << 40;
     front->is_due = true;
     accesslog_init(&front->accesslog, setup->metrics);
-    if (!start(front, setup, error)) {
+    if (!front_start(front, setup, error)) {
         front_free(front);
         return NULL;
     }

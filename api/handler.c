@@ -52,7 +52,8 @@ static const struct page pages[] = {
     {ROUTE_OPENAPI, "application/yaml", TEXT(openapi)},
 };
 
-static void respond_page(enum route route, struct http_response *response)
+static void handler_respond_page(enum route route,
+                                 struct http_response *response)
 {
     const struct page *page = pages;
     while (page->route != route) {
@@ -89,8 +90,8 @@ static void respond_with(const char *content_type,
     response->content_type = content_type;
 }
 
-static void count_nodes(const struct service *service,
-                        struct render_nodes *nodes)
+static void handler_count_nodes(const struct service *service,
+                                struct render_nodes *nodes)
 {
     *nodes = (struct render_nodes){
         .quorum = engine_quorum(service->engine),
@@ -113,7 +114,7 @@ static void respond_nodes(const struct service *service,
                           struct http_response *response)
 {
     struct render_nodes nodes;
-    count_nodes(service, &nodes);
+    handler_count_nodes(service, &nodes);
     list_nodes(service, &nodes);
     response->body = render_nodes(&nodes, &response->body_len);
     respond_with(HTTP_JSON, request, response);
@@ -166,7 +167,7 @@ static void respond_readyz(const struct service *service,
                            struct http_response *response)
 {
     struct render_nodes nodes;
-    count_nodes(service, &nodes);
+    handler_count_nodes(service, &nodes);
     if (query_has(&request->query, QUERY_VERBOSE))
         list_nodes(service, &nodes);
     if (service->is_draining || !engine_has_quorum(service->engine)) {
@@ -244,7 +245,7 @@ static void answer_other(const struct service *service,
     case ROUTE_PAGE_ICON:
     case ROUTE_DOCS:
     case ROUTE_OPENAPI:
-        respond_page(match->route, response);
+        handler_respond_page(match->route, response);
         break;
     case ROUTE_OPTIONS:
         response->status = 204;

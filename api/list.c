@@ -50,9 +50,9 @@ static const char *read_argument(const struct query *query,
     }
 }
 
-static bool read_list(const struct http_request *request,
-                      struct engine_list *list, struct list_texts *texts,
-                      struct http_response *response)
+static bool list_read_list(const struct http_request *request,
+                           struct engine_list *list, struct list_texts *texts,
+                           struct http_response *response)
 {
     static const enum query_argument arguments[] = {
         QUERY_PREFIX, QUERY_PAGE_SIZE, QUERY_CURSOR};
@@ -117,9 +117,9 @@ static bool read_pool_limit(struct http_request *request,
     return false;
 }
 
-static bool begin_pool(const struct service *service,
-                       struct http_request *request, void *client,
-                       struct http_response *response)
+static bool list_begin_pool(const struct service *service,
+                            struct http_request *request, void *client,
+                            struct http_response *response)
 {
     char names[NAMES_LEN_MAX];
     struct span name = route_names(&request->match, names);
@@ -145,8 +145,8 @@ bool list_begin(const struct service *service, struct http_request *request,
     struct engine_list list;
     struct list_texts texts;
     if (request->match.route == ROUTE_POOL)
-        return begin_pool(service, request, client, response);
-    return !read_list(request, &list, &texts, response) ||
+        return list_begin_pool(service, request, client, response);
+    return !list_read_list(request, &list, &texts, response) ||
            !access_narrow(service->access, &request->call, &list.prefix,
                           response) ||
            ask_nodes(service, request, &list, client, response);
@@ -154,10 +154,10 @@ bool list_begin(const struct service *service, struct http_request *request,
 
 /* ---- answer ------------------------------------------------------------- */
 
-static void respond_page(const struct service *service,
-                         const struct http_request *request,
-                         const struct engine_page *page,
-                         struct http_response *response)
+static void list_respond_page(const struct service *service,
+                              const struct http_request *request,
+                              const struct engine_page *page,
+                              struct http_response *response)
 {
     char cursor[CURSOR_MAX];
     struct json json;
@@ -216,7 +216,7 @@ void list_answer(const struct service *service, struct http_request *request,
     if (page->outcome == LIST_PAGE && request->match.route == ROUTE_POOL) {
         respond_pool(service, request, page, response);
     } else if (page->outcome == LIST_PAGE) {
-        respond_page(service, request, page, response);
+        list_respond_page(service, request, page, response);
     } else if (page->outcome == LIST_LOST) {
         problem_respond_plain(PROBLEM_CURSOR_EXPIRED,
                               "the cursor has expired: a node that this list "

@@ -268,8 +268,8 @@ static void respond_unaudited(const struct http_call *call, bool has_begun,
 /* ---- checks ------------------------------------------------------------- */
 
 /* NULL: token is the one in the header or the body; else why there is none. */
-static const char *find_token(const struct http_call *call,
-                              const struct body *body, struct span *token)
+static const char *locks_find_token(const struct http_call *call,
+                                    const struct body *body, struct span *token)
 {
     struct span in_header = call->lock_token;
     if (in_header.ptr != NULL && !token_is_ours(in_header))
@@ -414,9 +414,9 @@ static void keep_owner(struct http_call *call, struct span owner)
     call->owner[span_copy(call->owner, owner)] = '\0';
 }
 
-static bool claim(const struct service *service, struct http_call *call,
-                  const struct body *body, struct span key_hash,
-                  struct http_response *response)
+static bool locks_claim(const struct service *service, struct http_call *call,
+                        const struct body *body, struct span key_hash,
+                        struct http_response *response)
 {
     if (body->limit > 0) /* its slots are not known before its grant */
         key_hash.len = 0;
@@ -458,7 +458,7 @@ static bool acquire(const struct service *service, struct http_call *call,
                        response) ||
         !access_allows(service->access, call, body->resource, response) ||
         !find_key_hash(call, body->resource, hash, &key_hash, response) ||
-        !claim(service, call, body, key_hash, response))
+        !locks_claim(service, call, body, key_hash, response))
         return true;
     if (!take_place(service, call, body, response)) {
         /* its own waits may have all places, and nobody read their answers */
@@ -576,7 +576,7 @@ static bool take_token(struct http_call *call, const struct body *body,
                        struct span *token, struct http_response *response)
 {
     struct token_parts parts;
-    const char *reason = find_token(call, body, token);
+    const char *reason = locks_find_token(call, body, token);
     if (reason != NULL) {
         bool is_in_body = body->token.ptr != NULL;
         struct faults errors = {.in = is_in_body ? "body" : "header",
@@ -593,9 +593,9 @@ static bool take_token(struct http_call *call, const struct body *body,
     return true;
 }
 
-static bool extend(const struct service *service, struct http_call *call,
-                   const struct body *body, void *client,
-                   struct http_response *response)
+static bool locks_extend(const struct service *service, struct http_call *call,
+                         const struct body *body, void *client,
+                         struct http_response *response)
 {
     struct span resource = body->resource, token;
     if (!take_token(call, body, &token, response))
@@ -619,9 +619,9 @@ static bool extend(const struct service *service, struct http_call *call,
                            response);
 }
 
-static bool release(const struct service *service, struct http_call *call,
-                    const struct body *body, void *client,
-                    struct http_response *response)
+static bool locks_release(const struct service *service, struct http_call *call,
+                          const struct body *body, void *client,
+                          struct http_response *response)
 {
     struct span token;
     if (!take_token(call, body, &token, response) ||
@@ -639,9 +639,9 @@ bool locks_start(const struct service *service, struct http_call *call,
 {
     bool is_answered = true;
     if (call->kind == LOCK_EXTEND)
-        is_answered = extend(service, call, body, client, response);
+        is_answered = locks_extend(service, call, body, client, response);
     else if (call->kind == LOCK_RELEASE)
-        is_answered = release(service, call, body, client, response);
+        is_answered = locks_release(service, call, body, client, response);
     else if (check_acquire(service, call, response))
         is_answered = acquire(service, call, body, client, response);
     return is_answered;

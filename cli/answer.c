@@ -40,7 +40,7 @@ static bool has_duration(const json_t *body, const char *name)
 }
 
 /* It is sent back in a header, as it came. */
-static bool is_token(const char *text)
+static bool answer_is_token(const char *text)
 {
     if (*text == '\0')
         return false;
@@ -52,7 +52,7 @@ static bool is_token(const char *text)
 
 static bool is_grant(const json_t *body)
 {
-    return is_token(http_text(body, "token")) &&
+    return answer_is_token(http_text(body, "token")) &&
            has_integer(body, "fencing_token", 1) &&
            has_integer(body, "validity_ms", 1) &&
            has_duration(body, "validity_ms") &&
@@ -78,7 +78,7 @@ static bool is_page(const json_t *body)
 static bool is_about(const json_t *body, const char *id)
 {
     const char *told = http_text(body, "id");
-    return id == NULL ? is_token(told) : strcmp(told, id) == 0;
+    return id == NULL ? answer_is_token(told) : strcmp(told, id) == 0;
 }
 
 /* Whether it has what an answer of a redlockd has. */

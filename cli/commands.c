@@ -144,9 +144,9 @@ static int end_call(const struct command *command, enum verdict verdict,
 }
 
 /* About the command's lock or pool, or all. */
-static enum verdict ask(struct command *command, const char *method,
-                        const char *path, enum answer_kind kind,
-                        json_t **answer)
+static enum verdict commands_ask(struct command *command, const char *method,
+                                 const char *path, enum answer_kind kind,
+                                 json_t **answer)
 {
     bool has_id = kind != ANSWER_PAGE && kind != ANSWER_NODES;
     struct question question = {.http = {.method = method, .path = path},
@@ -236,7 +236,7 @@ int command_release(struct command *command)
     (void)snprintf(path, sizeof path, "/locks/%s?force=%s", command->id, whom);
     enum verdict verdict =
         options->force != 0
-            ? ask(command, "DELETE", path, ANSWER_RELEASE, &answer)
+            ? commands_ask(command, "DELETE", path, ANSWER_RELEASE, &answer)
             : service_release(service, command->id, options->token,
                               clock_now_us() + TRY_US, &is_repeated, &answer);
     int status = end_call(command, verdict, answer, NULL);
@@ -301,7 +301,8 @@ static int show_pool(struct command *command)
     char path[ID_MAX + 32];
     (void)snprintf(path, sizeof path, "/pools/%s?limit=%" PRId64, command->id,
                    options->limit);
-    enum verdict verdict = ask(command, "GET", path, ANSWER_POOL, &answer);
+    enum verdict verdict =
+        commands_ask(command, "GET", path, ANSWER_POOL, &answer);
     bool has_slots = json_array_size(json_object_get(answer, "slots")) > 0;
     int status = end_call(command, verdict, answer, print_pool);
     return verdict == VERDICT_DONE && !has_slots ? EXIT_NOT_ACQUIRED : status;
@@ -358,7 +359,8 @@ static enum verdict ask_page(struct command *command, const char *path,
 {
     json_t *before = *page;
     *page = NULL;
-    enum verdict verdict = ask(command, "GET", path, ANSWER_PAGE, page);
+    enum verdict verdict =
+        commands_ask(command, "GET", path, ANSWER_PAGE, page);
     const char *cursor = http_text(before, "next_cursor");
     if (verdict == VERDICT_DONE && *cursor != '\0' &&
         strcmp(http_text(*page, "next_cursor"), cursor) == 0) {
@@ -418,7 +420,7 @@ int command_list(struct command *command)
     return verdict_status(options, verdict);
 }
 
-static void print_nodes(const json_t *answer)
+static void commands_print_nodes(const json_t *answer)
 {
     const json_t *nodes = json_object_get(answer, "nodes");
     (void)printf("%" PRId64 " of %" PRId64 " nodes vote; the quorum is %" PRId64
@@ -449,10 +451,11 @@ static void print_nodes(const json_t *answer)
 int command_nodes(struct command *command)
 {
     json_t *answer = NULL;
-    enum verdict verdict = ask(command, "GET", "/nodes", ANSWER_NODES, &answer);
+    enum verdict verdict =
+        commands_ask(command, "GET", "/nodes", ANSWER_NODES, &answer);
     bool has_quorum =
         http_number(answer, "voting") >= http_number(answer, "quorum");
-    int status = end_call(command, verdict, answer, print_nodes);
+    int status = end_call(command, verdict, answer, commands_print_nodes);
     return verdict == VERDICT_DONE && !has_quorum ? EXIT_NO_QUORUM : status;
 }
 

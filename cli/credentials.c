@@ -15,7 +15,8 @@ static const char token_variable[] = "REDLOCKD_AUTH_TOKEN";
 /* ---- files --------------------------------------------------------------- */
 
 /* Returns how much it has read, at most size; -1: errno says why. */
-static ssize_t read_file(const char *path, int flags, char *to, size_t size)
+static ssize_t credentials_read_file(const char *path, int flags, char *to,
+                                     size_t size)
 {
     size_t len = 0;
     ssize_t got = 0;
@@ -54,7 +55,7 @@ static bool take_path(const struct setting *setting)
     char byte = 0;
     const char *name = find_path(setting);
     return *setting->path == NULL ||
-           read_file(*setting->path, 0, &byte, 1) >= 0 ||
+           credentials_read_file(*setting->path, 0, &byte, 1) >= 0 ||
            complain("%s: %.150s cannot be read: %s", name, *setting->path,
                     strerror(errno));
 }
@@ -81,7 +82,7 @@ static const char *read_bearer(const char *path, int flags,
                                char bearer[BEARER_MAX + 1])
 {
     char text[BEARER_MAX + 3]; /* with a line end, or one too many */
-    ssize_t got = read_file(path, flags, text, sizeof text);
+    ssize_t got = credentials_read_file(path, flags, text, sizeof text);
     if (got < 0)
         return strerror(errno);
     size_t len = (size_t)got;

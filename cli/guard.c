@@ -179,7 +179,7 @@ static void go_on_ending(struct guard *guard)
         family_kill(guard->command, must_all_end(guard));
 }
 
-static bool is_over(const struct guard *guard)
+static bool guard_is_over(const struct guard *guard)
 {
     if (guard->state == RUNS || !guard->has_exited)
         return false;
@@ -229,7 +229,7 @@ static void watch_command(struct guard *guard)
         if (guard->state != RUNS)
             go_on_ending(guard);
         reap(guard);
-        if (is_over(guard))
+        if (guard_is_over(guard))
             break;
         wait_for_more(guard);
     }

@@ -132,7 +132,7 @@ static void find_owner(struct options *options,
 
 /* ---- the command --------------------------------------------------------- */
 
-static int run(struct options *options)
+static int command_run(struct options *options)
 {
     struct command command = {.options = options};
     struct credentials credentials;
@@ -203,5 +203,5 @@ int main(int argc, char **argv)
     case OPTIONS_RUN:
         break;
     }
-    return flush_output(run(&options));
+    return flush_output(command_run(&options));
 }

@@ -327,8 +327,8 @@ static bool add_urls(struct options *options, const char *text)
     return true;
 }
 
-static bool set_value(struct options *options, const struct option_row *row,
-                      char *value)
+static bool options_set_value(struct options *options,
+                              const struct option_row *row, char *value)
 {
     void *member = (char *)options + row->offset;
     int64_t number;
@@ -424,7 +424,7 @@ static bool read_flags(struct options *options, int argc, char **argv)
                             argv[optind - 1],
                             found == ':' ? "needs a value" : "no such option",
                             name);
-        if (!set_value(options, row, optarg))
+        if (!options_set_value(options, row, optarg))
             return false;
         if (options->action == OPTIONS_HELP)
             return true;
@@ -503,7 +503,7 @@ static bool read_environment(struct options *options)
 
 /* Without an argument: the names that acquire has printed, one per line, and
  * the slots if it is a permit. */
-static bool read_resources(struct options *options)
+static bool options_read_resources(struct options *options)
 {
     static char *list[NAMES_MAX];
     bool is_holder = options->command_id == COMMAND_EXTEND ||
@@ -575,5 +575,5 @@ bool options_read(struct options *options, int argc, char **argv)
     options->resources_count = end - optind;
     return check_counts(options) && check_again(options) &&
            check_limit(options) && check_grace(options) &&
-           read_environment(options) && read_resources(options);
+           read_environment(options) && options_read_resources(options);
 }

@@ -163,7 +163,7 @@ static bool look_at_events(void *ctx)
 }
 
 /* For when the guard must be looked at, and again while it lives. */
-static void set_timer(const struct run *run)
+static void run_set_timer(const struct run *run)
 {
     wake_set_timer(run->wake.fds[1], keeper_look_us(&run->keeper), AGAIN_NS);
 }
@@ -236,7 +236,7 @@ static bool start_guard(struct run *run, struct credentials *credentials)
 /* ---- while the command runs ---------------------------------------------- */
 
 /* ", 8 s", if the limit is known. */
-static void put_limit(const struct run *run, char text[LIMIT_SIZE])
+static void run_put_limit(const struct run *run, char text[LIMIT_SIZE])
 {
     int64_t ms = run->lock.max_hold_ms;
     text[0] = '\0';
@@ -252,7 +252,7 @@ static void put_limit(const struct run *run, char text[LIMIT_SIZE])
 static enum verdict renew_hold(struct run *run, int64_t end_us)
 {
     char limit[LIMIT_SIZE];
-    put_limit(run, limit);
+    run_put_limit(run, limit);
     enum verdict verdict =
         service_renew_hold(&run->service, &run->lock, end_us);
     run->is_token_open = verdict != VERDICT_DONE;
@@ -268,7 +268,7 @@ static enum verdict renew_hold(struct run *run, int64_t end_us)
     return verdict;
 }
 
-static void extend(struct run *run)
+static void run_extend(struct run *run)
 {
     struct guard_shared *shared = run->keeper.setup.shared;
     int64_t end_us = guard_term_us(&run->keeper.setup, run->lock.until_us);
@@ -284,7 +284,7 @@ static void extend(struct run *run)
         /* The guard reads it again before it acts on it: no need to wake it. */
         assert(shared->until_us != 0); /* the command was started */
         shared->until_us = run->lock.until_us;
-        set_timer(run);
+        run_set_timer(run);
         return;
     }
     run->lost = verdict;
@@ -315,7 +315,7 @@ static const char *reason_of(const struct run *run, bool was_held)
 
 /* A repeat without an answer may have given the lock another token: then it is
  * acquired once more. */
-static enum verdict release(struct run *run, bool *is_repeated)
+static enum verdict run_release(struct run *run, bool *is_repeated)
 {
     int64_t give_up_us = clock_now_us() + RELEASE_US;
     *is_repeated = false;
@@ -336,7 +336,7 @@ static void report_loss(const struct run *run, const char *reason,
                         const char *why)
 {
     char limit[LIMIT_SIZE];
-    put_limit(run, limit);
+    run_put_limit(run, limit);
     if (run->is_token_open)
         verdict_complain(
             run->options,
@@ -360,7 +360,7 @@ static int release_and_report(struct run *run)
     run->caught = 0;
     run->wake.count = 0;
     bool is_repeated = false;
-    enum verdict verdict = release(run, &is_repeated);
+    enum verdict verdict = run_release(run, &is_repeated);
     if (verdict_may_others_help(verdict))
         verdict_complain(run->options, "not released, it ends with its TTL: %s",
                          run->service.detail);
@@ -394,7 +394,7 @@ static int run_locked(struct run *run)
     run->began_us = clock_now_us();
     /* a token or a certificate may be about to be replaced */
     run->service.outlasts_denials = true;
-    set_timer(run);
+    run_set_timer(run);
     while (!run->keeper.has_ended) {
         int64_t now_us = clock_now_us(), until_us = INT64_MAX;
         int64_t end_us = guard_term_us(&run->keeper.setup, lock->until_us);
@@ -403,7 +403,7 @@ static int run_locked(struct run *run)
             until_us = at_most(lock->renew_us,
                                now_us + at_least(end_us - now_us, 0) / 2);
         if (wake_wait(&run->wake, until_us) && run->lost == VERDICT_DONE)
-            extend(run);
+            run_extend(run);
     }
     return release_and_report(run);
 }

@@ -57,13 +57,13 @@ struct server {
 /* ---- the stages of a turn ----------------------------------------------- */
 
 /* Of the engine's port. */
-static void answer(void *ctx, void *client)
+static void main_answer(void *ctx, void *client)
 {
     (void)ctx;
     exchange_on_answer(client);
 }
 
-static void serve(void *arg)
+static void main_serve(void *arg)
 {
     struct server *server = arg;
     front_serve(server->front);
@@ -163,7 +163,7 @@ static bool start_world(struct server *server, char error[TRUST_TEXT_MAX])
         .config = config,
         .settings = &settings,
         .metrics = &server->metrics,
-        .answer = answer,
+        .answer = main_answer,
     };
     server->world = world_new(&setup, error);
     return server->world != NULL;
@@ -174,7 +174,7 @@ static bool start_loop(struct server *server)
     server->loop = loop_new();
     if (server->loop == NULL)
         return false;
-    loop_set_stage(server->loop, LOOP_SERVE, serve, server);
+    loop_set_stage(server->loop, LOOP_SERVE, main_serve, server);
     server->drain_timer = loop_timer_new(server->loop, check_drained, server);
     return server->drain_timer != NULL &&
            loop_on_signal(server->loop, SIGTERM, on_terminate, server) &&
@@ -195,7 +195,7 @@ static bool start_front(struct server *server, char error[FRONT_ERROR_MAX])
     return server->front != NULL;
 }
 
-static bool start(struct server *server, char error[TRUST_TEXT_MAX])
+static bool main_start(struct server *server, char error[TRUST_TEXT_MAX])
 {
     if (!count_connections(server, error))
         return false;
@@ -243,13 +243,13 @@ static void ignore_signals(void)
         perror("redlockd: signals");
 }
 
-static int run(struct server *server)
+static int main_run(struct server *server)
 {
     char error[TRUST_TEXT_MAX];
     log_set_level((enum log_level)server->config.log_level);
     log_set_format((enum log_format)server->config.log_format);
     ignore_signals();
-    if (!start(server, error)) {
+    if (!main_start(server, error)) {
         fprintf(stderr, "redlockd: %s\n", error);
         stop(server);
         return EXIT_FAILURE;
@@ -267,7 +267,7 @@ static int run(struct server *server)
 }
 
 /* Reads the files that it names, too. */
-static bool check(const struct config *config)
+static bool main_check(const struct config *config)
 {
     char error[TRUST_TEXT_MAX];
     struct trust *trust = NULL;
@@ -293,13 +293,13 @@ int main(int argc, char **argv, char **envp)
     }
     switch (server.config.action) {
     case CONFIG_SERVE:
-        return run(&server);
+        return main_run(&server);
     case CONFIG_HEALTHCHECK:
         return healthcheck_run(server.config.listen_host,
                                server.config.listen_port,
                                *server.config.tls_cert != '\0');
     case CONFIG_CHECK:
-        if (!check(&server.config))
+        if (!main_check(&server.config))
             return EXIT_FAILURE;
         puts("configuration ok");
         break;

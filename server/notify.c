@@ -50,7 +50,7 @@ static void warn_of_passwords(const struct config *config)
     warn_if_open("node_key_is_open", config->node_key);
 }
 
-static void warn(const struct config *config, int64_t connections)
+static void notify_warn(const struct config *config, int64_t connections)
 {
     if (connections < CONNECTIONS_FEW)
         log_write(
@@ -93,7 +93,7 @@ void notify_start(const struct config *config, int64_t connections)
                              LOG_N("nodes", config->nodes_count),
                              LOG_N("quorum", quorum_of(config->nodes_count)),
                              LOG_N("connections", connections), LOG_END});
-    warn(config, connections);
+    notify_warn(config, connections);
 }
 
 /* ---- the service manager ------------------------------------------------- */

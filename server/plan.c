@@ -324,7 +324,7 @@ struct plan {
     struct outlook outlook;
 };
 
-static void check(void *arg)
+static void plan_check(void *arg)
 {
     struct plan *plan = arg;
     int64_t now_us = clock_now_us();
@@ -339,8 +339,8 @@ static void check(void *arg)
     loop_timer_set(plan->timer, now_us + LOOK_US);
 }
 
-static bool begin(struct plan *plan, const struct config *config,
-                  char error[TRUST_TEXT_MAX])
+static bool plan_begin(struct plan *plan, const struct config *config,
+                       char error[TRUST_TEXT_MAX])
 {
     static struct metrics metrics; /* which nobody reads */
     struct engine_settings settings;
@@ -354,12 +354,12 @@ static bool begin(struct plan *plan, const struct config *config,
                                       .config = config,
                                       .settings = &settings,
                                       .metrics = &metrics};
-    plan->timer = loop_timer_new(plan->loop, check, plan);
+    plan->timer = loop_timer_new(plan->loop, plan_check, plan);
     plan->world = plan->timer != NULL ? world_new(&setup, error) : NULL;
     return plan->world != NULL;
 }
 
-static void end(struct plan *plan)
+static void plan_end(struct plan *plan)
 {
     world_free(plan->world);
     loop_free(plan->loop);
@@ -370,21 +370,21 @@ enum plan_status plan_run(const struct config *config)
     struct plan plan = {0};
     char error[TRUST_TEXT_MAX];
     log_set_level(LOG_OFF); /* the plan says it */
-    if (!begin(&plan, config, error)) {
+    if (!plan_begin(&plan, config, error)) {
         (void)fprintf(stderr, "redlockd: %s\n", error);
-        end(&plan);
+        plan_end(&plan);
         return PLAN_FAILED;
     }
     plan.until_us =
         clock_now_us() + PATIENCE_US +
         at_least(2 * config->node_timeout_ms * US_PER_MS, CONNECTING_US);
-    check(&plan);
+    plan_check(&plan);
     loop_run(plan.loop);
     enum plan_status status = plan_print(&plan.outlook, config, stdout);
     if (!process_end_output())
         status = PLAN_FAILED;
     if (loop_is_resolving(plan.loop))
         _exit((int)status); /* without waiting for a name server that hangs */
-    end(&plan);
+    plan_end(&plan);
     return status;
 }

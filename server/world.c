@@ -72,7 +72,7 @@ static void fill_with_random(void *ctx, void *buf, size_t len)
     random_fill(buf, len);
 }
 
-static bool set_timer(void *ctx, uint32_t slot, int64_t at_us)
+static bool world_set_timer(void *ctx, uint32_t slot, int64_t at_us)
 {
     const struct world *world = ctx;
     return timers_set(world->timers, slot, at_us);
@@ -88,7 +88,8 @@ static void listen_to_all(void *ctx, bool is_on)
             subscription_close(world->subscriptions[i]);
 }
 
-static void subscribe(void *ctx, int node, struct span resource, bool is_on)
+static void world_subscribe(void *ctx, int node, struct span resource,
+                            bool is_on)
 {
     const struct world *world = ctx;
     assert(node >= 0 && node < world->nodes);
@@ -112,7 +113,7 @@ void world_flush_calls(struct world *world)
         link_flush(world->links[i]);
 }
 
-static void flush(void *arg)
+static void world_flush(void *arg)
 {
     struct world *world = arg;
     world_flush_calls(world);
@@ -148,7 +149,7 @@ void world_reload(struct world *world)
 /* ---- begin and end ------------------------------------------------------ */
 
 /* False: no memory. */
-static bool add_node(struct world *world, const struct config *config)
+static bool world_add_node(struct world *world, const struct config *config)
 {
     const struct link_events calls = {
         engine_on_node_up, engine_on_node_confirmed, engine_on_node_down,
@@ -175,19 +176,19 @@ static bool add_node(struct world *world, const struct config *config)
     return world->subscriptions[node] != NULL;
 }
 
-static bool start(struct world *world, const struct world_setup *setup,
-                  char error[TRUST_TEXT_MAX])
+static bool world_start(struct world *world, const struct world_setup *setup,
+                        char error[TRUST_TEXT_MAX])
 {
     const struct engine_port port = {.ctx = world,
                                      .send = send_call,
                                      .now = read_clock,
                                      .random = fill_with_random,
-                                     .timer = set_timer,
+                                     .timer = world_set_timer,
                                      .answer = setup->answer,
                                      .listen = listen_to_all,
-                                     .subscribe = subscribe};
+                                     .subscribe = world_subscribe};
     world->loop = setup->loop;
-    loop_set_stage(world->loop, LOOP_FLUSH, flush, world);
+    loop_set_stage(world->loop, LOOP_FLUSH, world_flush, world);
     world->timers = timers_new(world->loop, run_engine_timer, world);
     if (world->timers == NULL)
         return false;
@@ -196,7 +197,7 @@ static bool start(struct world *world, const struct world_setup *setup,
         !trust_make(&world->trust, setup->config, error))
         return false;
     while (world->nodes < setup->config->nodes_count)
-        if (!add_node(world, setup->config))
+        if (!world_add_node(world, setup->config))
             return false;
     warn_of_certificate(world);
     return true;
@@ -206,7 +207,7 @@ struct world *world_new(const struct world_setup *setup,
                         char error[TRUST_TEXT_MAX])
 {
     struct world *world = calloc(1, sizeof *world);
-    if (world == NULL || start(world, setup, error))
+    if (world == NULL || world_start(world, setup, error))
         return world;
     world_free(world);
     return NULL;

@@ -32,7 +32,7 @@ struct access {
 /* ---- the file ----------------------------------------------------------- */
 
 /* Reads the file and goes by it. False: error tells why not. */
-static bool update(struct access *access, char error[ACCESS_ERROR_MAX])
+static bool access_update(struct access *access, char error[ACCESS_ERROR_MAX])
 {
     struct identities *identities = identities_load(access->path, error);
     if (identities == NULL)
@@ -58,7 +58,7 @@ struct access *access_new(const char *path, char error[ACCESS_ERROR_MAX])
     access->path = path;
     access->holdings = holdings_new();
     bucket_init(&access->strangers, STRANGERS_BURST, clock_now_us());
-    if (access->holdings == NULL || !update(access, error)) {
+    if (access->holdings == NULL || !access_update(access, error)) {
         access_free(access);
         return NULL;
     }
@@ -77,7 +77,7 @@ void access_free(struct access *access)
 bool access_reload(struct access *access)
 {
     char error[ACCESS_ERROR_MAX];
-    if (access == NULL || update(access, error))
+    if (access == NULL || access_update(access, error))
         return true;
     const struct log_field fields[] = {
         LOG_S("reason", error),
@@ -93,7 +93,7 @@ bool access_reload(struct access *access)
 #define INVALID_TOKEN CHALLENGE ", error=\"invalid_token\""
 
 /* The token of "Bearer <token>", RFC 6750 §2.1; ptr NULL: another scheme. */
-static struct span token_of(struct span authorization)
+static struct span access_token_of(struct span authorization)
 {
     static const char scheme[] = "Bearer";
     size_t len = sizeof scheme - 1;
@@ -111,8 +111,8 @@ static struct span token_of(struct span authorization)
 }
 
 /* The number of the token's identity; -1: none has it. */
-static int find_token(const struct identities *identities, uint32_t file,
-                      struct login *login, struct span token)
+static int access_find_token(const struct identities *identities, uint32_t file,
+                             struct login *login, struct span token)
 {
     struct digest digest;
     if (token.len == 0)
@@ -131,8 +131,8 @@ static int find_token(const struct identities *identities, uint32_t file,
     return number;
 }
 
-static void refuse(struct http_call *call, enum problem_code code,
-                   const char *detail)
+static void access_refuse(struct http_call *call, enum problem_code code,
+                          const char *detail)
 {
     call->caller->refusal.code = code;
     call->caller->refusal.detail = detail;
@@ -142,7 +142,7 @@ static void refuse(struct http_call *call, enum problem_code code,
 static int refuse_401(struct http_call *call, const char *challenge,
                       const char *detail)
 {
-    refuse(call, PROBLEM_UNAUTHORIZED, detail);
+    access_refuse(call, PROBLEM_UNAUTHORIZED, detail);
     call->caller->refusal.challenge = challenge;
     return -1;
 }
@@ -165,13 +165,13 @@ static int find_identity(const struct access *access,
 {
     const struct identities *identities = access->accounts.identities;
     if (authorization.ptr != NULL) { /* it counts more than a certificate */
-        struct span token = token_of(authorization);
+        struct span token = access_token_of(authorization);
         if (token.ptr == NULL)
             return refuse_401(&request->call, CHALLENGE,
                               "the only supported authorization is "
                               "Authorization: Bearer <token>");
-        int number = find_token(identities, access->accounts.reads,
-                                request->login, token);
+        int number = access_find_token(identities, access->accounts.reads,
+                                       request->login, token);
         return number >= 0 ? number
                            : refuse_401(&request->call, INVALID_TOKEN,
                                         "this access token is not known here");
@@ -256,9 +256,9 @@ static bool take_requests(struct account *account, struct http_call *call,
         bucket_take(&account->requests, identity->rate, identity->burst, count,
                     now_us, &wait_us))
         return true;
-    refuse(call, PROBLEM_RATE_LIMITED,
-           "this identity makes more requests than it may; wait "
-           "retry_after_ms");
+    access_refuse(call, PROBLEM_RATE_LIMITED,
+                  "this identity makes more requests than it may; wait "
+                  "retry_after_ms");
     call->caller->refusal.retry_after_ms =
         divide_up(wait_us, US_PER_MS) + retry_within_ms(RETRY_MAX_MS);
     call->caller->refusal.is_late =
@@ -292,7 +292,7 @@ static void note_result(struct http_call *call, enum account_result result)
     call->caller->result = result;
 }
 
-static bool is_over(int64_t expires_s)
+static bool access_is_over(int64_t expires_s)
 {
     return expires_s != 0 && clock_wall_us() / US_PER_S >= expires_s;
 }
@@ -309,17 +309,18 @@ static bool check_rights(const struct access *access,
         names.len > 0 ? names : route_names(&call->request->match, of_path);
     call->caller->auth_file = access->accounts.reads;
     call->caller->expires_s = identity->expires_s;
-    if (is_over(identity->expires_s))
+    if (access_is_over(identity->expires_s))
         (void)refuse_401(call, INVALID_TOKEN, expired);
     else if ((identity->scopes & 1u << scope) == 0)
-        refuse(call, PROBLEM_FORBIDDEN, lacks_scope[scope]);
+        access_refuse(call, PROBLEM_FORBIDDEN, lacks_scope[scope]);
     else if (wanted.len > 0 && !identity_covers(identity, wanted))
-        refuse(call, PROBLEM_FORBIDDEN, outside);
+        access_refuse(call, PROBLEM_FORBIDDEN, outside);
     return call->caller->refusal.detail == NULL;
 }
 
-static enum account_result judge(struct access *access, struct account *account,
-                                 struct http_call *call)
+static enum account_result access_judge(struct access *access,
+                                        struct account *account,
+                                        struct http_call *call)
 {
     const struct route_match *match = &call->request->match;
     struct refusal *refusal = &call->caller->refusal;
@@ -332,11 +333,11 @@ static enum account_result judge(struct access *access, struct account *account,
         account->holder.most != 0 && call->idempotency_key.ptr == NULL &&
         holdings_is_full(access->holdings, &account->holder,
                          call->request->head_read_us))
-        refuse(call, PROBLEM_LOCK_QUOTA_EXCEEDED, too_many_locks);
+        access_refuse(call, PROBLEM_LOCK_QUOTA_EXCEEDED, too_many_locks);
     /* list_begin looks again */
     if ((match->route == ROUTE_LIST || match->route == ROUTE_POOL) &&
         !has_place(access, account, PLACE_LIST, ENGINE_LISTS_MAX)) {
-        refuse(call, PROBLEM_RATE_LIMITED, no_place[PLACE_LIST]);
+        access_refuse(call, PROBLEM_RATE_LIMITED, no_place[PLACE_LIST]);
         refusal->is_late = true;
     }
     if (refusal->detail == NULL)
@@ -362,7 +363,7 @@ void access_admit(struct access *access, struct http_request *request,
     struct account *account = access->accounts.list[number];
     memcpy(request->identity, account->identity->name,
            sizeof request->identity);
-    note_result(&request->call, judge(access, account, &request->call));
+    note_result(&request->call, access_judge(access, account, &request->call));
 }
 
 /* ---- once more ---------------------------------------------------------- */
@@ -388,7 +389,7 @@ bool access_stands(struct access *access, struct http_call *call,
 {
     if (access == NULL || call->caller->auth_file == 0 ||
         (call->caller->auth_file == access->accounts.reads &&
-         !is_over(call->caller->expires_s)))
+         !access_is_over(call->caller->expires_s)))
         return true;
     const struct account *account = account_of(access, call);
     if (account == NULL || account->since > call->caller->auth_file)
@@ -413,7 +414,7 @@ static bool refuse_now(const struct account *account, struct http_call *call,
                        struct http_response *response)
 {
     if (account != NULL)
-        refuse(call, PROBLEM_FORBIDDEN, outside);
+        access_refuse(call, PROBLEM_FORBIDDEN, outside);
     else
         (void)refuse_401(call, INVALID_TOKEN, removed);
     return respond_late(call, ACCOUNT_FORBIDDEN, response);
@@ -482,9 +483,9 @@ void access_refuse_claim(struct http_call *call, struct http_response *response)
                        response);
 }
 
-static bool claim(struct access *access, struct http_call *call,
-                  const struct holding_lock *lock,
-                  struct http_response *response)
+static bool access_claim_lock(struct access *access, struct http_call *call,
+                              const struct holding_lock *lock,
+                              struct http_response *response)
 {
     struct account *account = account_of(access, call);
     if (account == NULL || account->holder.most == 0)
@@ -507,8 +508,8 @@ static bool claim(struct access *access, struct http_call *call,
 bool access_claim(struct access *access, struct http_call *call,
                   struct span names, struct http_response *response)
 {
-    return claim(access, call, &(struct holding_lock){.names = names},
-                 response);
+    return access_claim_lock(access, call,
+                             &(struct holding_lock){.names = names}, response);
 }
 
 bool access_claim_one_more(struct access *access, struct http_call *call,
@@ -531,7 +532,7 @@ bool access_claim_one_more(struct access *access, struct http_call *call,
         .names = names,
         .reader = key_hash.len > 0 ? key_hash : number,
     };
-    return claim(access, call, &lock, response);
+    return access_claim_lock(access, call, &lock, response);
 }
 
 /* Of a token of ours. */
@@ -545,7 +546,7 @@ static struct span random_of(struct span token)
  * A reader is another one than those with other tokens; but a repeat replaces
  * the one with its key.
  */
-static struct holding_lock lock_of(struct span names, struct span token)
+static struct holding_lock access_lock_of(struct span names, struct span token)
 {
     struct token_parts parts;
     bool is_ours = token_parse(token, &parts);
@@ -562,8 +563,8 @@ bool access_claim_token(struct access *access, struct http_call *call,
                         struct span names, struct span token,
                         struct http_response *response)
 {
-    const struct holding_lock lock = lock_of(names, token);
-    return claim(access, call, &lock, response);
+    const struct holding_lock lock = access_lock_of(names, token);
+    return access_claim_lock(access, call, &lock, response);
 }
 
 /* It claims the lock, if that counts for its identity. */
@@ -579,7 +580,7 @@ static void claim_known(struct access *access, struct http_call *call,
 void access_claim_release(struct access *access, struct http_call *call,
                           struct span names, struct span token)
 {
-    const struct holding_lock lock = lock_of(names, token);
+    const struct holding_lock lock = access_lock_of(names, token);
     struct caller *caller = call->caller;
     claim_known(access, call, &lock);
     caller->shows_token =
@@ -614,7 +615,7 @@ bool access_take_place(struct access *access, struct http_call *call,
  * force, and the others are now. But they know no token that they do not find,
  * so that has to be the one that counts here.
  */
-static bool is_gone(const struct http_call *call, enum outcome outcome)
+static bool access_is_gone(const struct http_call *call, enum outcome outcome)
 {
     switch (outcome) {
     case OUTCOME_RELEASED:
@@ -639,14 +640,16 @@ static void note_release(struct access *access, const struct http_call *call,
 }
 
 /* Granted, or extended. */
-static void note_grant(struct access *access, struct http_call *call,
-                       const struct engine_result *result, int64_t now_us)
+static void access_note_grant(struct access *access, struct http_call *call,
+                              const struct engine_result *result,
+                              int64_t now_us)
 {
     struct caller *caller = call->caller;
     if (caller->claim == NULL && !caller->claims_late)
         return;
     if (result->is_shared || call->limit > 0) { /* which one is known now */
-        struct holding_lock lock = lock_of(result->resource, result->token);
+        struct holding_lock lock =
+            access_lock_of(result->resource, result->token);
         if (!result->is_shared)
             lock.reader.len = 0;
         if (caller->claims_late) /* unless it does not count here */
@@ -671,11 +674,11 @@ void access_note(struct access *access, struct http_call *call,
 {
     if (access == NULL)
         return;
-    if (is_gone(call, result->outcome))
+    if (access_is_gone(call, result->outcome))
         note_release(access, call, result);
     else if (result->outcome == OUTCOME_GRANTED ||
              result->outcome == OUTCOME_EXTENDED)
-        note_grant(access, call, result, now_us);
+        access_note_grant(access, call, result, now_us);
 }
 
 void access_note_abandoned(struct access *access, struct http_call *call,

@@ -66,9 +66,9 @@ static struct account *make_account(int64_t now_us,
 }
 
 /* Fills list; false: no memory, and what was made is freed. */
-static bool fill(const struct accounts *all,
-                 const struct identities *identities, int64_t now_us,
-                 struct account **list)
+static bool accounts_fill(const struct accounts *all,
+                          const struct identities *identities, int64_t now_us,
+                          struct account **list)
 {
     int i = 0;
     for (; i < identities->count; i++) {
@@ -141,7 +141,7 @@ bool accounts_set(struct accounts *all, struct identities *identities,
     int count = identities->count;
     struct account **list = calloc((size_t)count, sizeof(struct account *));
     struct account *candidates = all->gone;
-    if (list == NULL || !fill(all, identities, now_us, list)) {
+    if (list == NULL || !accounts_fill(all, identities, now_us, list)) {
         free(list);
         return false;
     }
@@ -197,7 +197,7 @@ static bool print_head(FILE *out, const char *name, const char *type,
                    help, name, type) >= 0;
 }
 
-static bool print_requests(const struct account *account, FILE *out)
+static bool accounts_print_requests(const struct account *account, FILE *out)
 {
     static const char *const results[ACCOUNT_RESULTS] = {
         [ACCOUNT_ALLOWED] = "allowed",
@@ -222,7 +222,7 @@ bool accounts_print(const struct accounts *all, FILE *out)
                                "Requests by identity, and whether it may make "
                                "them.");
     for (int i = 0; i < count; i++)
-        is_whole &= print_requests(all->list[i], out);
+        is_whole &= accounts_print_requests(all->list[i], out);
     is_whole &= print_head(out, "identity_locks", "gauge",
                            "Locks that an identity with a limit holds "
                            "through this server.");

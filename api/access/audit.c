@@ -33,7 +33,7 @@ struct audit {
 /* ---- the file ----------------------------------------------------------- */
 
 /* True: all lines are in the file. */
-static bool flush(struct audit *audit)
+static bool audit_flush(struct audit *audit)
 {
     bool is_done = linefile_flush(audit->file);
     int error = linefile_error(audit->file);
@@ -55,10 +55,10 @@ static void on_retry(void *arg)
 {
     struct audit *audit = arg;
     audit->is_waiting = false;
-    (void)flush(audit);
+    (void)audit_flush(audit);
 }
 
-static void lose(struct audit *audit, int64_t count)
+static void audit_lose(struct audit *audit, int64_t count)
 {
     audit->missing += count;
     audit->means.metrics->audit_lost += (uint64_t)count;
@@ -73,7 +73,7 @@ static void lose(struct audit *audit, int64_t count)
 
 /* ---- lines -------------------------------------------------------------- */
 
-static void begin(struct json *json, const char *event)
+static void audit_begin(struct json *json, const char *event)
 {
     char ts[TIMESTAMP_SIZE];
     timestamp_write(ts, clock_wall_us());
@@ -94,19 +94,19 @@ static bool take(struct audit *audit, struct json *json)
 }
 
 /* True: the line is in the file. */
-static bool end(struct audit *audit, struct json *json)
+static bool audit_end(struct audit *audit, struct json *json)
 {
     if (audit->missing > 0) { /* in front of the first line behind a hole */
         struct json hole;
-        begin(&hole, "lines_lost");
+        audit_begin(&hole, "lines_lost");
         json_put_integer(&hole, "lost", audit->missing);
         if (take(audit, &hole))
             audit->missing = 0;
     }
     bool is_taken = take(audit, json);
     if (!is_taken)
-        lose(audit, 1);
-    return flush(audit) && is_taken;
+        audit_lose(audit, 1);
+    return audit_flush(audit) && is_taken;
 }
 
 static void put_known(struct json *json, const char *name, const char *text)
@@ -118,7 +118,7 @@ static void put_known(struct json *json, const char *name, const char *text)
 static void begin_request(struct json *json, const char *event,
                           const struct http_call *of, int call)
 {
-    begin(json, event);
+    audit_begin(json, event);
     json_put_text(json, "request_id", span_of(of->request->id));
     put_known(json, "trace_id", of->request->trace.id);
     put_known(json, "parent_id", of->request->trace.parent);
@@ -133,7 +133,8 @@ static void put_names(struct json *json, struct span names)
         render_lock_as_list(json, names);
 }
 
-static void put_answer(struct json *json, const struct http_response *response)
+static void audit_put_answer(struct json *json,
+                             const struct http_response *response)
 {
     json_put_integer(json, "status", response->status);
     put_known(json, "code", response->code);
@@ -162,8 +163,8 @@ static const char *event_of(const struct http_call *call,
 }
 
 /* What the lock is, if it was granted; else what was asked for. */
-static void put_lock(struct json *json, const struct http_call *call,
-                     const struct engine_result *result)
+static void audit_put_lock(struct json *json, const struct http_call *call,
+                           const struct engine_result *result)
 {
     bool is_held = result->outcome == OUTCOME_GRANTED ||
                    result->outcome == OUTCOME_EXTENDED;
@@ -188,14 +189,14 @@ bool audit_announce(struct audit *audit, const struct http_call *call,
     struct json json;
     if (audit == NULL || !audit->means.is_required)
         return true;
-    if (!flush(audit)) /* nor would it take this one */
+    if (!audit_flush(audit)) /* nor would it take this one */
         return false;
     begin_request(&json, "asked", call, (int)call->kind);
     put_names(&json, names);
     if (call->number > 0)
         json_put_integer(&json, "fencing_token", call->number);
     put_known(&json, "owner", call->owner);
-    return end(audit, &json);
+    return audit_end(audit, &json);
 }
 
 bool audit_note(struct audit *audit, struct http_call *call,
@@ -209,18 +210,18 @@ bool audit_note(struct audit *audit, struct http_call *call,
     call->is_audited = true;
     begin_request(&json, event_of(call, result, response), call,
                   (int)call->kind);
-    put_lock(&json, call, result);
+    audit_put_lock(&json, call, result);
     if (result->outcome == OUTCOME_GRANTED && response->status >= 500)
         json_put_boolean(&json, "released", !result->is_repeat);
     if (call->wait_ms > 0)
         json_put_integer(&json, "waited_ms", result->waited_ms);
-    put_answer(&json, response);
+    audit_put_answer(&json, response);
     if (result->outcome == OUTCOME_HELD && result->has_holder) {
         json_open_object(&json, "held_by");
         render_holder(&json, result);
         json_close_object(&json);
     }
-    return end(audit, &json) || !audit->means.is_required;
+    return audit_end(audit, &json) || !audit->means.is_required;
 }
 
 void audit_note_list(struct audit *audit, const struct http_call *call,
@@ -236,8 +237,8 @@ void audit_note_list(struct audit *audit, const struct http_call *call,
         query_read(&call->request->query, QUERY_PREFIX, room, sizeof room,
                    &prefix) == NULL)
         json_put_text(&json, "prefix", prefix);
-    put_answer(&json, response);
-    (void)end(audit, &json);
+    audit_put_answer(&json, response);
+    (void)audit_end(audit, &json);
 }
 
 void audit_note_abandoned(struct audit *audit, const struct http_call *call,
@@ -250,11 +251,11 @@ void audit_note_abandoned(struct audit *audit, const struct http_call *call,
         return;
     begin_request(&json, is_granted ? "undelivered" : "abandoned", call,
                   (int)call->kind);
-    put_lock(&json, call, result);
+    audit_put_lock(&json, call, result);
     /* a lock that was granted before stays: its client may have that answer */
     if (is_granted)
         json_put_boolean(&json, "released", !result->is_repeat);
-    (void)end(audit, &json);
+    (void)audit_end(audit, &json);
 }
 
 /* ---- who is not let in -------------------------------------------------- */
@@ -286,10 +287,10 @@ void audit_note_refusal(struct audit *audit, struct http_call *call,
     begin_request(&json, "refused", call,
                   is_of_lock ? (int)call->kind : call->request->counted_as);
     put_names(&json, told);
-    put_answer(&json, response);
+    audit_put_answer(&json, response);
     if (limit->dropped > 0)
         json_put_integer(&json, "dropped", limit->dropped);
-    (void)end(audit, &json);
+    (void)audit_end(audit, &json);
 }
 
 /* ---- beginning and end -------------------------------------------------- */
@@ -328,7 +329,7 @@ void audit_reopen(struct audit *audit)
         return;
     if (!linefile_reopen(audit->file, &reason))
         log_tell(LOG_ERROR, "audit_not_reopened", reason);
-    (void)flush(audit);
+    (void)audit_flush(audit);
 }
 
 void audit_free(struct audit *audit)
@@ -336,7 +337,7 @@ void audit_free(struct audit *audit)
     if (audit == NULL)
         return;
     if (audit->file != NULL && !linefile_flush(audit->file))
-        lose(audit, linefile_pending(audit->file));
+        audit_lose(audit, linefile_pending(audit->file));
     loop_timer_free(audit->retry);
     linefile_free(audit->file);
     free(audit);

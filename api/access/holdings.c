@@ -58,7 +58,8 @@ static void put(struct holdings *all, size_t place, struct holding *it)
 }
 
 /* Moves it from a free place towards the first, and away from it. */
-static void settle(struct holdings *all, size_t place, struct holding *it)
+static void holdings_settle(struct holdings *all, size_t place,
+                            struct holding *it)
 {
     struct holding *other;
     while (place > 0 &&
@@ -79,11 +80,11 @@ static void settle(struct holdings *all, size_t place, struct holding *it)
     put(all, place, it);
 }
 
-static void end(struct holdings *all, struct holding *it)
+static void holdings_end(struct holdings *all, struct holding *it)
 {
     struct holding *last = all->heap[--all->held];
     if (last != it)
-        settle(all, it->place, last);
+        holdings_settle(all, it->place, last);
     it->until_us = 0;
 }
 
@@ -122,9 +123,10 @@ static struct holding *look_up(const struct holdings *all,
  * may be known by the exclusive lock that it was, as another server shared it.
  * False: no memory.
  */
-static bool find(const struct holdings *all, const struct holder *holder,
-                 const struct holding_lock *lock, struct holding *wanted,
-                 struct holding **found)
+static bool holdings_find(const struct holdings *all,
+                          const struct holder *holder,
+                          const struct holding_lock *lock,
+                          struct holding *wanted, struct holding **found)
 {
     struct digest names;
     struct holding exclusive;
@@ -144,8 +146,9 @@ static bool find(const struct holdings *all, const struct holder *holder,
     return true;
 }
 
-static struct holding *add(struct holdings *all, struct holder *holder,
-                           const struct holding *wanted, struct span names)
+static struct holding *holdings_add(struct holdings *all, struct holder *holder,
+                                    const struct holding *wanted,
+                                    struct span names)
 {
     char *heap = (char *)all->heap;
     bool has_place = bytes_reserve(&heap, &all->heap_size,
@@ -183,7 +186,7 @@ void holdings_expire(struct holdings *all, int64_t now_us)
 {
     while (all->held > 0 && all->heap[0]->until_us <= now_us) {
         struct holding *it = all->heap[0];
-        end(all, it);
+        holdings_end(all, it);
         forget_unless_used(all, it);
     }
 }
@@ -195,12 +198,12 @@ enum holdings_verdict holdings_claim(struct holdings *all,
 {
     struct holding wanted, *it;
     holdings_expire(all, now_us);
-    if (!find(all, holder, lock, &wanted, &it))
+    if (!holdings_find(all, holder, lock, &wanted, &it))
         return HOLDINGS_NO_MEMORY;
     if (it == NULL && holder->count >= holder->most)
         return HOLDINGS_FULL;
     if (it == NULL)
-        it = add(all, holder, &wanted, lock->names);
+        it = holdings_add(all, holder, &wanted, lock->names);
     if (it == NULL)
         return HOLDINGS_NO_MEMORY;
     it->claims++;
@@ -213,7 +216,7 @@ struct holding *holdings_claim_known(struct holdings *all,
                                      const struct holding_lock *lock)
 {
     struct holding wanted, *it;
-    if (!find(all, holder, lock, &wanted, &it) || it == NULL)
+    if (!holdings_find(all, holder, lock, &wanted, &it) || it == NULL)
         return NULL;
     it->claims++;
     return it;
@@ -237,7 +240,7 @@ void holdings_grant(struct holdings *all, struct holding *claim, int64_t number,
         return; /* nothing shortens the life of a key on the nodes */
     size_t place = claim->until_us != 0 ? claim->place : all->held++;
     claim->until_us = until_us;
-    settle(all, place, claim);
+    holdings_settle(all, place, claim);
 }
 
 void holdings_keep(struct holdings *all, struct holding *claim,
@@ -274,7 +277,7 @@ struct holding *holdings_move(struct holdings *all, struct holding *claim,
         if (it == claim)
             return claim;
         if (it == NULL)
-            it = add(all, claim->holder, &wanted, lock->names);
+            it = holdings_add(all, claim->holder, &wanted, lock->names);
     }
     if (it != NULL)
         it->claims++;
@@ -300,7 +303,7 @@ void holdings_release(struct holdings *all, struct holding *claim,
 {
     assert(claim->claims > 0);
     if (claim->until_us != 0 && claim->number <= number)
-        end(all, claim);
+        holdings_end(all, claim);
 }
 
 static bool has_name(struct span names, struct span name)
@@ -339,7 +342,7 @@ void holdings_force(struct holdings *all, struct span names, int64_t number)
     if (kept == before)
         return;
     for (all->held = 0; all->held < kept; all->held++)
-        settle(all, all->held, all->heap[all->held]);
+        holdings_settle(all, all->held, all->heap[all->held]);
     for (size_t i = kept; i < before; i++) {
         all->heap[i]->until_us = 0;
         forget_unless_used(all, all->heap[i]);

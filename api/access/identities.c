@@ -24,7 +24,7 @@ const char *const scope_names[SCOPES] = {
 
 /* ---- words -------------------------------------------------------------- */
 
-static bool is_blank(char c)
+static bool identities_is_blank(char c)
 {
     return c == ' ' || c == '\t';
 }
@@ -32,12 +32,12 @@ static bool is_blank(char c)
 /* Takes what stands in front of the next blank off rest; empty: no more. */
 static struct span next_word(struct span *rest)
 {
-    while (rest->len > 0 && is_blank(*rest->ptr)) {
+    while (rest->len > 0 && identities_is_blank(*rest->ptr)) {
         rest->ptr++;
         rest->len--;
     }
     struct span word = {rest->ptr, 0};
-    while (word.len < rest->len && !is_blank(rest->ptr[word.len]))
+    while (word.len < rest->len && !identities_is_blank(rest->ptr[word.len]))
         word.len++;
     *rest = span_behind(*rest, word.len);
     return word;
@@ -54,7 +54,7 @@ static bool take_start(struct span *word, const char *start)
 }
 
 /* In place: what is decoded is no longer than the code. */
-static bool decode(struct span *word)
+static bool identities_decode(struct span *word)
 {
     return percent_decode(*word, (char *)word->ptr, word->len, &word->len) &&
            word->len > 0 && memchr(word->ptr, '\0', word->len) == NULL;
@@ -62,7 +62,7 @@ static bool decode(struct span *word)
 
 /* ---- a line: NULL, or why it is refused (static) ------------------------ */
 
-static const char *read_name(struct span word, struct identity *it)
+static const char *identities_read_name(struct span word, struct identity *it)
 {
     if (word.len > IDENTITY_NAME_MAX || !span_has_only(word, "._-"))
         return "the name must have 1 to 64 characters of A-Z a-z 0-9 . _ -";
@@ -77,7 +77,7 @@ static const char *read_certificate(struct span word, struct identity *it)
         struct span name = word;
         if (!take_start(&name, kinds[i]))
             continue;
-        if (!decode(&name))
+        if (!identities_decode(&name))
             return "cert: and the kind must be followed by the name in the "
                    "certificate, '%' as %25";
         it->certificate = (struct span){word.ptr, strlen(kinds[i]) + name.len};
@@ -132,7 +132,7 @@ static const char *read_prefix(struct span word, struct identity *it)
     if (it->prefixes_count == IDENTITY_PREFIXES_MAX)
         return "it has more than 16 prefixes; give it a shorter one that "
                "covers several, or two identities";
-    if (!decode(&word) || id_check_resource(word) != NULL)
+    if (!identities_decode(&word) || id_check_resource(word) != NULL)
         return "prefix= must be followed by a prefix of resources, with "
                "spaces as %20 and '%' as %25, or by * for all resources";
     it->prefixes[it->prefixes_count++] = word;
@@ -148,7 +148,7 @@ static bool read_number(struct span word, int64_t most, int64_t *number)
     return *number >= 1 && *number <= most;
 }
 
-static const char *read_key(struct span word, struct identity *it)
+static const char *identities_read_key(struct span word, struct identity *it)
 {
     if (take_start(&word, "prefix="))
         return read_prefix(word, it);
@@ -186,14 +186,14 @@ enum {
 
 static const char *read_identity(struct span line, struct identity *it)
 {
-    const char *reason = read_name(next_word(&line), it);
+    const char *reason = identities_read_name(next_word(&line), it);
     if (reason == NULL)
         reason = read_credential(next_word(&line), it);
     if (reason == NULL)
         reason = read_scopes(next_word(&line), it);
     struct span word = {0};
     while (reason == NULL && (word = next_word(&line)).len > 0)
-        reason = read_key(word, it);
+        reason = identities_read_key(word, it);
     if (reason != NULL)
         return reason;
     if (it->has_all_resources && it->prefixes_count > 0)
@@ -213,7 +213,7 @@ static const char *read_identity(struct span line, struct identity *it)
 /* ---- all lines ---------------------------------------------------------- */
 
 __attribute__((format(printf, 2, 3))) static bool
-fail(char error[IDENTITIES_ERROR_MAX], const char *format, ...)
+identities_fail(char error[IDENTITIES_ERROR_MAX], const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -237,43 +237,46 @@ static bool add_line(struct identities *all, struct span line, int number,
             line.ptr[i] == 0x7f)
             reason = "the line contains a control character";
     if (reason != NULL)
-        return fail(error, "%d: %s", number, reason);
+        return identities_fail(error, "%d: %s", number, reason);
     if (word.len == 0 || *word.ptr == '#')
         return true;
     if (all->count == IDENTITIES_MAX)
-        return fail(error, "%d: there are more than %d identities", number,
-                    IDENTITIES_MAX);
+        return identities_fail(error, "%d: there are more than %d identities",
+                               number, IDENTITIES_MAX);
     char *list = (char *)all->list;
     bool has_room = bytes_reserve(&list, &all->size,
                                   ((size_t)all->count + 1) * sizeof *all->list);
     all->list = (struct identity *)(void *)list;
     if (!has_room)
-        return fail(error, "no memory");
+        return identities_fail(error, "no memory");
     struct identity *it = &all->list[all->count++];
     *it = (struct identity){.line = number};
     reason = read_identity(line, it);
-    return reason == NULL || fail(error, "%d: %s", number, reason);
+    return reason == NULL || identities_fail(error, "%d: %s", number, reason);
 }
 
 static bool read_lines(struct identities *all, struct span text,
                        char error[IDENTITIES_ERROR_MAX])
 {
     if (text.len >= 3 && memcmp(text.ptr, "\xef\xbb\xbf", 3) == 0)
-        return fail(error, "1: the file begins with a byte order mark; save it "
-                           "as UTF-8 without one");
+        return identities_fail(
+            error, "1: the file begins with a byte order mark; save it "
+                   "as UTF-8 without one");
     for (int number = 1; text.len > 0; number++) {
         if (memchr(text.ptr, '\n', text.len) == NULL)
-            return fail(error,
-                        "%d: the last line has no end; the file may be half "
-                        "written",
-                        number);
+            return identities_fail(
+                error,
+                "%d: the last line has no end; the file may be half "
+                "written",
+                number);
         if (!add_line(all, span_take(&text, '\n'), number, error))
             return false;
     }
     return all->count > 0 ||
-           fail(error,
-                "it names no identity, so every request would be refused; "
-                "without --auth-file anybody may do anything");
+           identities_fail(
+               error,
+               "it names no identity, so every request would be refused; "
+               "without --auth-file anybody may do anything");
 }
 
 /* ---- what must differ --------------------------------------------------- */
@@ -314,10 +317,10 @@ static bool check_distinct(const struct identities *all,
             const struct identity *earlier = &all->list[j];
             const char *common = find_common(later, earlier);
             if (common != NULL)
-                return fail(error,
-                            "%d: the %s is that of line %d; each "
-                            "identity needs its own",
-                            later->line, common, earlier->line);
+                return identities_fail(error,
+                                       "%d: the %s is that of line %d; each "
+                                       "identity needs its own",
+                                       later->line, common, earlier->line);
         }
     }
     return true;
@@ -330,7 +333,7 @@ struct identities *identities_parse(struct span text,
     if (all != NULL)
         all->text = malloc(text.len + 1);
     if (all == NULL || all->text == NULL) {
-        (void)fail(error, "no memory");
+        (void)identities_fail(error, "no memory");
         identities_free(all);
         return NULL;
     }
@@ -395,8 +398,8 @@ static bool read_all(struct file *file, int fd,
 }
 
 /* False: reason tells why, and there is no text. */
-static bool read_file(struct file *file, const char *path,
-                      char reason[IDENTITIES_ERROR_MAX])
+static bool identities_read_file(struct file *file, const char *path,
+                                 char reason[IDENTITIES_ERROR_MAX])
 {
     *file = (struct file){.text = NULL};
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -424,7 +427,7 @@ struct identities *identities_load(const char *path,
 {
     struct file file;
     char reason[IDENTITIES_ERROR_MAX];
-    if (!read_file(&file, path, reason)) {
+    if (!identities_read_file(&file, path, reason)) {
         identities_explain(path, reason, error);
         return NULL;
     }

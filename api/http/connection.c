@@ -218,7 +218,7 @@ static void end_delay(struct connection *it)
     it->all->events->wake(it->all->ctx, it);
 }
 
-static void on_due(void *arg)
+static void connection_on_due(void *arg)
 {
     struct connections *all = arg;
     int64_t now_us = clock_now_us();
@@ -253,7 +253,7 @@ bool connection_has_left(struct connection *it)
     return it->has_left || (it->tls != NULL && tls_session_has_ended(it->tls));
 }
 
-static void on_watch(void *arg, int events)
+static void connection_on_watch(void *arg, int events)
 {
     struct connection *it = arg;
     struct connections *all = it->all;
@@ -312,7 +312,7 @@ bool connections_init(struct connections *all, struct loop *loop,
     deadlines_init(&all->deadlines, metrics);
     all->sweep_timer = loop_timer_new(loop, on_sweep, all);
     TAILQ_INIT(&all->delayed);
-    all->delay_timer = loop_timer_new(loop, on_due, all);
+    all->delay_timer = loop_timer_new(loop, connection_on_due, all);
     return all->sweep_timer != NULL && all->delay_timer != NULL;
 }
 
@@ -333,7 +333,7 @@ struct connection *connection_new(struct connections *all, int fd, void *http,
         return NULL;
     it->all = all;
     it->http = http;
-    it->watch = loop_watch_new(all->loop, fd, on_watch, it);
+    it->watch = loop_watch_new(all->loop, fd, connection_on_watch, it);
     if (it->watch == NULL || !loop_watch_set(it->watch, LOOP_DISCONNECT)) {
         loop_watch_free(it->watch);
         free(it);

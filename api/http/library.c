@@ -40,8 +40,8 @@ static int open_at(const struct addrinfo *at, bool reuse_port)
 }
 
 /* "listen host:port: reason", the reason in lower case. */
-static void explain(const char *host, int port, const char *reason, char *error,
-                    size_t error_size)
+static void library_explain(const char *host, int port, const char *reason,
+                            char *error, size_t error_size)
 {
     char address[ADDRESS_TEXT_MAX];
     address_format(address, sizeof address, host, port);
@@ -57,9 +57,10 @@ int library_listen(const char *host, int port, bool reuse_port, char *error,
     struct addrinfo *list;
     int code = getaddrinfo(host, query.port, &query.hints, &list);
     if (code != 0) {
-        explain(host, port,
-                code == EAI_SYSTEM ? strerror(errno) : gai_strerror(code),
-                error, error_size);
+        library_explain(host, port,
+                        code == EAI_SYSTEM ? strerror(errno)
+                                           : gai_strerror(code),
+                        error, error_size);
         return -1;
     }
     int fd = -1;
@@ -67,7 +68,7 @@ int library_listen(const char *host, int port, bool reuse_port, char *error,
          at = at->ai_next)
         fd = open_at(at, reuse_port);
     if (fd < 0)
-        explain(host, port, strerror(errno), error, error_size);
+        library_explain(host, port, strerror(errno), error, error_size);
     freeaddrinfo(list);
     return fd;
 }

@@ -61,7 +61,7 @@ static int64_t now_s(void)
     return clock_wall_us() / US_PER_S;
 }
 
-static void warn(const char *event, const char *path, const char *detail)
+static void tls_warn(const char *event, const char *path, const char *detail)
 {
     log_write(LOG_WARN, event,
               (struct log_field[]){LOG_S("file", path), LOG_S("detail", detail),
@@ -72,26 +72,27 @@ static void warn(const char *event, const char *path, const char *detail)
  * Takes what was loaded, and lets go of what was served before. What is unwise,
  * but works, is logged.
  */
-static void serve(struct tls *tls, struct certificates *loaded)
+static void tls_serve(struct tls *tls, struct certificates *loaded)
 {
     certificates_drop(tls->current);
     tls->current = loaded;
     tls->metrics->tls_until_s = loaded->until_s;
     tls->metrics->crl_until_s = loaded->crl_until_s;
     if (loaded->is_key_open)
-        warn("tls_key_is_open", tls->files.key.path,
-             "others can read this private key; chmod 600 it");
+        tls_warn("tls_key_is_open", tls->files.key.path,
+                 "others can read this private key; chmod 600 it");
     if (loaded->crl_until_s != 0 && now_s() >= loaded->crl_until_s)
-        warn("tls_client_crl_outdated", tls->files.crl.path,
-             "certificates revoked since then are accepted; get a newer list "
-             "and reload (SIGHUP)");
+        tls_warn(
+            "tls_client_crl_outdated", tls->files.crl.path,
+            "certificates revoked since then are accepted; get a newer list "
+            "and reload (SIGHUP)");
     if (now_s() >= loaded->until_s)
-        warn("tls_certificate_expired", tls->files.chain.path,
-             "clients that verify it will not connect; renew it and reload "
-             "(SIGHUP)");
+        tls_warn("tls_certificate_expired", tls->files.chain.path,
+                 "clients that verify it will not connect; renew it and reload "
+                 "(SIGHUP)");
     else if (now_s() < loaded->since_s)
-        warn("tls_certificate_not_yet_valid", tls->files.chain.path,
-             "clients that verify it will not connect; look at the clocks");
+        tls_warn("tls_certificate_not_yet_valid", tls->files.chain.path,
+                 "clients that verify it will not connect; look at the clocks");
 }
 
 struct tls *tls_new(const struct config *config, struct metrics *metrics,
@@ -115,7 +116,7 @@ struct tls *tls_new(const struct config *config, struct metrics *metrics,
         free(tls);
         return NULL;
     }
-    serve(tls, loaded);
+    tls_serve(tls, loaded);
     return tls;
 }
 
@@ -134,7 +135,7 @@ bool tls_reload(struct tls *tls)
                       LOG_END});
         return false;
     }
-    serve(tls, loaded);
+    tls_serve(tls, loaded);
     log_write(LOG_INFO, "tls_reloaded",
               (struct log_field[]){
                   LOG_S("file", tls->files.chain.path),
@@ -161,7 +162,7 @@ struct name_list {
 };
 
 /* Nothing that a log line or a file of identities could take for another. */
-static bool is_plain(const unsigned char *name, size_t len)
+static bool tls_is_plain(const unsigned char *name, size_t len)
 {
     for (size_t i = 0; i < len; i++)
         if (!isgraph(name[i]))
@@ -173,7 +174,7 @@ static void add_name(struct name_list *list, const char *kind,
                      const gnutls_datum_t *name)
 {
     size_t left = list->size - list->len;
-    if (!is_plain(name->data, name->size))
+    if (!tls_is_plain(name->data, name->size))
         return;
     int len = snprintf(list->text + list->len, left, "%s%s%.*s",
                        list->len > 0 ? "\n" : "", kind, (int)name->size,
@@ -184,7 +185,7 @@ static void add_name(struct name_list *list, const char *kind,
         list->len += (size_t)len;
 }
 
-static const char *kind_of(unsigned type)
+static const char *tls_kind_of(unsigned type)
 {
     switch (type) {
     case GNUTLS_SAN_DNSNAME:
@@ -209,8 +210,8 @@ static bool add_alternatives(struct name_list *list, const gnutls_datum_t *der)
     for (unsigned i = 0; is_read && gnutls_subject_alt_names_get(
                                         names, i, &type, &name, NULL) >= 0;
          i++)
-        if (kind_of(type) != NULL)
-            add_name(list, kind_of(type), &name);
+        if (tls_kind_of(type) != NULL)
+            add_name(list, tls_kind_of(type), &name);
     if (names != NULL)
         gnutls_subject_alt_names_deinit(names);
     return is_read;
@@ -258,14 +259,14 @@ void tls_read_names(struct span der, char *names, size_t size)
 
 /* ---- who the client is -------------------------------------------------- */
 
-static void log_refusal(const char *reason)
+static void tls_log_refusal(const char *reason)
 {
     const struct log_field fields[] = {LOG_S("reason", reason), LOG_END};
     log_write(LOG_DEBUG, "tls_refused", fields);
 }
 
 /* Whether the certificate was made for clients, by whom we trust. */
-static bool is_trusted(gnutls_session_t library)
+static bool tls_is_trusted(gnutls_session_t library)
 {
     gnutls_typed_vdata_st purpose = {
         .type = GNUTLS_DT_KEY_PURPOSE_OID,
@@ -276,20 +277,20 @@ static bool is_trusted(gnutls_session_t library)
     if (rc >= 0 && status == 0)
         return true;
     if (rc < 0) {
-        log_refusal(gnutls_strerror(rc));
+        tls_log_refusal(gnutls_strerror(rc));
     } else if (log_is_enabled(LOG_DEBUG)) {
         gnutls_datum_t text = {NULL, 0};
         rc = gnutls_certificate_verification_status_print(
             status, GNUTLS_CRT_X509, &text, 0);
-        log_refusal(rc >= 0 ? (const char *)text.data : "no memory");
+        tls_log_refusal(rc >= 0 ? (const char *)text.data : "no memory");
         gnutls_free(text.data);
     }
     return false;
 }
 
 /* The library closes without a word: so the client is told here. */
-static int refuse(struct tls_session *it, gnutls_alert_description_t alert,
-                  int reason)
+static int tls_refuse(struct tls_session *it, gnutls_alert_description_t alert,
+                      int reason)
 {
     it->result = HANDSHAKE_BAD_CERTIFICATE;
     (void)gnutls_alert_send(it->library, GNUTLS_AL_FATAL, alert);
@@ -305,12 +306,13 @@ static int verify_client(gnutls_session_t library)
     if (chain == NULL || count == 0) {
         if (it->is_local)
             return 0;
-        log_refusal("the client has shown no certificate");
-        return refuse(it, GNUTLS_A_CERTIFICATE_REQUIRED,
-                      GNUTLS_E_CERTIFICATE_REQUIRED);
+        tls_log_refusal("the client has shown no certificate");
+        return tls_refuse(it, GNUTLS_A_CERTIFICATE_REQUIRED,
+                          GNUTLS_E_CERTIFICATE_REQUIRED);
     }
-    if (!is_trusted(library))
-        return refuse(it, GNUTLS_A_BAD_CERTIFICATE, GNUTLS_E_CERTIFICATE_ERROR);
+    if (!tls_is_trusted(library))
+        return tls_refuse(it, GNUTLS_A_BAD_CERTIFICATE,
+                          GNUTLS_E_CERTIFICATE_ERROR);
     it->is_trusted = true;
     it->until_s = certificates_next_end_s(chain, count, now_s());
     tls_read_names((struct span){(const char *)chain[0].data, chain[0].size},
@@ -325,7 +327,8 @@ bool tls_session_may_ask(struct tls_session *it, const char *target)
         bool is_set =
             gnutls_credentials_set(it->library, GNUTLS_CRD_CERTIFICATE,
                                    current->credentials) >= 0;
-        it->is_trusted = it->is_trusted && is_set && is_trusted(it->library);
+        it->is_trusted =
+            it->is_trusted && is_set && tls_is_trusted(it->library);
         certificates_drop(it->certificates);
         it->certificates = certificates_hold(current);
     }
@@ -335,10 +338,10 @@ bool tls_session_may_ask(struct tls_session *it, const char *target)
         unsigned count = 0;
         const gnutls_datum_t *chain =
             gnutls_certificate_get_peers(it->library, &count);
-        it->is_trusted = is_trusted(it->library);
+        it->is_trusted = tls_is_trusted(it->library);
         it->until_s = certificates_next_end_s(chain, count, it->until_s);
         if (!it->is_trusted)
-            log_refusal("the client certificate has expired");
+            tls_log_refusal("the client certificate has expired");
     }
     if (!it->certificates->has_ca || it->is_trusted)
         return true;
@@ -346,8 +349,8 @@ bool tls_session_may_ask(struct tls_session *it, const char *target)
         strcmp(target, "/livez") == 0 || strcmp(target, "/readyz") == 0;
     if (it->is_local && is_probe)
         return true;
-    log_refusal("without a client certificate only probes of this machine "
-                "are answered");
+    tls_log_refusal("without a client certificate only probes of this machine "
+                    "are answered");
     return false;
 }
 
@@ -395,7 +398,7 @@ static ssize_t pause_handshake(struct tls_session *it)
 }
 
 /* gnutls_pull_func: reads as recv does. */
-static ssize_t pull(gnutls_transport_ptr_t ptr, void *data, size_t size)
+static ssize_t tls_pull(gnutls_transport_ptr_t ptr, void *data, size_t size)
 {
     struct tls_session *it = ptr;
     if (it->is_aborted) {
@@ -421,7 +424,7 @@ static ssize_t pull(gnutls_transport_ptr_t ptr, void *data, size_t size)
 }
 
 /* Whether the client is on this machine. */
-static bool is_local(int fd)
+static bool tls_is_local(int fd)
 {
     char peer[PEER_MAX];
     struct span address;
@@ -453,11 +456,11 @@ struct tls_session *tls_session_new(struct tls *tls,
     /* NOLINTNEXTLINE(performance-no-int-to-ptr): the library wants it so */
     gnutls_transport_ptr_t descriptor = (void *)(intptr_t)fd;
     gnutls_transport_set_ptr2(library, it, descriptor);
-    gnutls_transport_set_pull_function(library, pull);
+    gnutls_transport_set_pull_function(library, tls_pull);
     gnutls_handshake_set_hook_function(library, GNUTLS_HANDSHAKE_FINISHED,
                                        GNUTLS_HOOK_POST, on_finished);
     if (tls->current->has_ca) {
-        it->is_local = is_local(fd);
+        it->is_local = tls_is_local(fd);
         gnutls_certificate_server_set_request(library, GNUTLS_CERT_REQUEST);
         gnutls_session_set_verify_function(library, verify_client);
     }
@@ -488,7 +491,7 @@ void tls_session_free(struct tls_session *it)
     if (it->result != HANDSHAKE_DONE)
         it->tls->metrics->tls_handshakes[it->result]++;
     if (reasons[it->result] != NULL)
-        log_refusal(reasons[it->result]);
+        tls_log_refusal(reasons[it->result]);
     certificates_drop(it->certificates);
     free(it);
 }

@@ -269,8 +269,8 @@ static void read_resource(struct reader *reader, const json_t *value)
 /* ---- several resources -------------------------------------------------- */
 
 /* The n-th of the array; false: an error was added. */
-static bool read_name(struct reader *reader, const json_t *value,
-                      struct span list[NAMES_MAX], size_t n)
+static bool body_read_name(struct reader *reader, const json_t *value,
+                           struct span list[NAMES_MAX], size_t n)
 {
     const json_t *item = json_array_get(value, n);
     char pointer[FAULT_POINTER_MAX + 1];
@@ -317,7 +317,7 @@ static void join(struct reader *reader, struct span *list, int count)
     }
 }
 
-static void read_resources(struct reader *reader, const json_t *value)
+static void body_read_resources(struct reader *reader, const json_t *value)
 {
     struct span list[NAMES_MAX];
     bool is_good = true;
@@ -337,7 +337,7 @@ static void read_resources(struct reader *reader, const json_t *value)
         return;
     }
     for (size_t i = 0; i < count; i++)
-        is_good &= read_name(reader, value, list, i);
+        is_good &= body_read_name(reader, value, list, i);
     if (is_good)
         join(reader, list, (int)count);
 }
@@ -465,7 +465,7 @@ static void read_operation(struct reader *reader, const json_t *value)
     (void)value; /* it was read before the others */
 }
 
-static void read_key(struct reader *reader, const json_t *value)
+static void body_read_key(struct reader *reader, const json_t *value)
 {
     (void)read_text(value, "/idempotency_key", &reader->body->key,
                     reader->errors);
@@ -516,14 +516,14 @@ static const struct member {
 } members[] = {
     {LOCK_ACQUIRE, AMONG, "operation", read_operation},
     {LOCK_ACQUIRE, ALONE | AMONG, "resource", read_resource},
-    {LOCK_ACQUIRE, ALONE | AMONG, "resources", read_resources},
+    {LOCK_ACQUIRE, ALONE | AMONG, "resources", body_read_resources},
     {LOCK_ACQUIRE, ALONE | AMONG, "ttl_ms", read_ttl},
     {LOCK_ACQUIRE, ALONE, "wait_ms", read_wait},
     {LOCK_ACQUIRE, ALONE | AMONG, "owner", read_owner},
     {LOCK_ACQUIRE, ALONE | AMONG, "mode", read_mode},
     {LOCK_ACQUIRE, ALONE | AMONG, "limit", read_limit},
     {LOCK_ACQUIRE, ALONE | AMONG, "permits", read_permits},
-    {LOCK_ACQUIRE, AMONG, "idempotency_key", read_key},
+    {LOCK_ACQUIRE, AMONG, "idempotency_key", body_read_key},
     {LOCK_EXTEND, AMONG, "operation", read_operation},
     {LOCK_EXTEND, AMONG, "id", read_id},
     {LOCK_EXTEND, ALONE, "token", read_token},

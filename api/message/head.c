@@ -40,16 +40,16 @@ static const struct field {
 
 /* ---- texts -------------------------------------------------------------- */
 
-static bool is_blank(char c)
+static bool head_is_blank(char c)
 {
     return c == ' ' || c == '\t';
 }
 
-static struct span trim(struct span text)
+static struct span head_trim(struct span text)
 {
-    while (text.len > 0 && is_blank(text.ptr[text.len - 1]))
+    while (text.len > 0 && head_is_blank(text.ptr[text.len - 1]))
         text.len--;
-    while (text.len > 0 && is_blank(*text.ptr)) {
+    while (text.len > 0 && head_is_blank(*text.ptr)) {
         text.ptr++;
         text.len--;
     }
@@ -63,7 +63,7 @@ static bool is_word(struct span text, const char *word)
 }
 
 /* RFC 9110 §5.6.2 */
-static bool is_token(struct span text)
+static bool head_is_token(struct span text)
 {
     return text.len > 0 && span_has_only(text, "!#$%&'*+-.^_`|~");
 }
@@ -76,7 +76,8 @@ void head_init(struct head *head, size_t bytes, size_t path_len)
     *head = (struct head){.cost = bytes > uncounted ? bytes - uncounted : 0};
 }
 
-static void pick(struct head *head, enum head_field field, struct span value)
+static void head_pick(struct head *head, enum head_field field,
+                      struct span value)
 {
     if (head->values[field].ptr == NULL) {
         head->values[field] = value;
@@ -90,7 +91,7 @@ static void pick(struct head *head, enum head_field field, struct span value)
 
 void head_add(struct head *head, struct span name, struct span value)
 {
-    value = trim(value);
+    value = head_trim(value);
     head->cost += VALUE_COST;
     /* the library copies them, and splits them at each ';' */
     if (is_word(name, "Cookie")) {
@@ -99,7 +100,7 @@ void head_add(struct head *head, struct span name, struct span value)
             head->cost += value.ptr[i] == ';' ? VALUE_COST : 0;
     }
     /* "Content-Length : 5" is read by some and skipped by others */
-    head->has_bad_name |= !is_token(name);
+    head->has_bad_name |= !head_is_token(name);
     /* RFC 9110 §5.5: nothing that controls, but TAB */
     for (size_t i = 0; i < value.len; i++) {
         unsigned char c = (unsigned char)value.ptr[i];
@@ -115,7 +116,7 @@ void head_add(struct head *head, struct span name, struct span value)
     }
     for (int i = 0; i < HEAD_FIELDS; i++)
         if (is_word(name, fields[i].name))
-            pick(head, (enum head_field)i, value);
+            head_pick(head, (enum head_field)i, value);
 }
 
 void head_add_line(struct head *head, struct span name, struct span value)
@@ -156,7 +157,7 @@ static const char *find_doubt(const struct head *head, bool is_http_1_0)
     if (head->has_bad_value)
         return "a header field's value contains a control character";
     for (size_t i = 0; i < host.len; i++)
-        if (is_blank(host.ptr[i]) || host.ptr[i] == ',')
+        if (head_is_blank(host.ptr[i]) || host.ptr[i] == ',')
             return "the header field Host is not a valid host";
     if (head->has_twice)
         return fields[head->twice].twice;
@@ -214,7 +215,7 @@ static bool take_last(struct span *list, struct span *entry)
     size_t skipped = comma != NULL ? before + 1 : 0;
     if (list->len == 0)
         return false;
-    *entry = trim((struct span){list->ptr + skipped, list->len - skipped});
+    *entry = head_trim((struct span){list->ptr + skipped, list->len - skipped});
     list->len = before;
     return true;
 }
@@ -248,7 +249,7 @@ bool head_is_json(struct span content_type)
     bool is_more = type.len > 0;
     while (is_more) {
         is_more = memchr(type.ptr, ',', type.len) != NULL;
-        if (!is_word(trim(span_take(&type, ',')), "application/json"))
+        if (!is_word(head_trim(span_take(&type, ',')), "application/json"))
             return false;
         if (!is_more)
             return true;
@@ -271,7 +272,7 @@ static struct span host_of(struct span authority)
     return authority;
 }
 
-static bool is_local(struct span host)
+static bool head_is_local(struct span host)
 {
     char text[INET_ADDRSTRLEN];
     struct in_addr v4;
@@ -285,8 +286,8 @@ static bool is_local(struct span host)
     return inet_pton(AF_INET, text, &v4) == 1;
 }
 
-static bool is_foreign(struct span origin, struct span host,
-                       const char *allowed_hosts)
+static bool head_is_foreign(struct span origin, struct span host,
+                            const char *allowed_hosts)
 {
     const char *mark = memmem(origin.ptr, origin.len, "://", 3);
     if (mark == NULL)
@@ -313,12 +314,12 @@ struct head_refusal head_check_page(const struct head *head,
         is_get &&
         span_is_like(head->values[HEAD_SEC_FETCH_MODE], span_of("navigate")) &&
         span_is_like(head->values[HEAD_SEC_FETCH_DEST], span_of("document"));
-    if (is_open && !is_local(name) && !hosts_have(allowed_hosts, name))
+    if (is_open && !head_is_local(name) && !hosts_have(allowed_hosts, name))
         return (struct head_refusal){
             PROBLEM_HOST_NOT_ALLOWED,
             "Host is neither an IP address, localhost, a name without a dot, "
             "nor one of --allowed-hosts"};
-    if ((origin.ptr != NULL && is_foreign(origin, host, allowed_hosts)) ||
+    if ((origin.ptr != NULL && head_is_foreign(origin, host, allowed_hosts)) ||
         (span_is_like(site, span_of("cross-site")) && !opens_page))
         return (struct head_refusal){
             PROBLEM_FOREIGN_ORIGIN,

@@ -109,7 +109,7 @@ enum {
     LEN = FLAGS_AT + FLAGS_LEN,
 };
 
-static bool is_valid(struct span value)
+static bool http_is_valid(struct span value)
 {
     static const char digits[] = "0123456789abcdef";
     static const char zeros[TRACE_ID_LEN + 1] =
@@ -134,7 +134,7 @@ static bool is_valid(struct span value)
 void trace_read(struct trace *trace, struct span value)
 {
     *trace = (struct trace){0};
-    if (!is_valid(value))
+    if (!http_is_valid(value))
         return;
     memcpy(trace->id, value.ptr + ID_AT, TRACE_ID_LEN);
     memcpy(trace->parent, value.ptr + PARENT_AT, TRACE_PARENT_LEN);
@@ -142,8 +142,8 @@ void trace_read(struct trace *trace, struct span value)
 
 /* ---- the header fields of an answer ------------------------------------- */
 
-static void add_field(struct http_fields *fields, const char *name,
-                      const char *value)
+static void http_add_field(struct http_fields *fields, const char *name,
+                           const char *value)
 {
     if (value == NULL)
         return;
@@ -157,28 +157,28 @@ void http_fill_fields(struct http_fields *fields,
                       const struct http_response *response)
 {
     fields->count = 0;
-    add_field(fields, "X-Request-Id", request->id);
-    add_field(fields, "Cache-Control", "no-store");
-    add_field(fields, "Content-Type", response->content_type);
+    http_add_field(fields, "X-Request-Id", request->id);
+    http_add_field(fields, "Cache-Control", "no-store");
+    http_add_field(fields, "Content-Type", response->content_type);
     /* a text is what its type says */
-    add_field(fields, "X-Content-Type-Options",
-              response->content_type != NULL ? "nosniff" : NULL);
-    add_field(fields, "Location",
-              response->location[0] != '\0' ? response->location : NULL);
-    add_field(fields, "Allow", response->allow);
-    add_field(fields, "WWW-Authenticate", response->challenge);
+    http_add_field(fields, "X-Content-Type-Options",
+                   response->content_type != NULL ? "nosniff" : NULL);
+    http_add_field(fields, "Location",
+                   response->location[0] != '\0' ? response->location : NULL);
+    http_add_field(fields, "Allow", response->allow);
+    http_add_field(fields, "WWW-Authenticate", response->challenge);
     if (response->retry_after_ms > 0) { /* whole seconds, and no sooner */
         (void)snprintf(
             fields->retry_after, sizeof fields->retry_after, "%lld",
             (long long)divide_up(response->retry_after_ms, MS_PER_S));
-        add_field(fields, "Retry-After", fields->retry_after);
+        http_add_field(fields, "Retry-After", fields->retry_after);
     }
     /* a page takes everything from this server and sends nothing elsewhere; no
      * other page may show it in a frame */
     if (response->is_page)
-        add_field(
+        http_add_field(
             fields, "Content-Security-Policy",
             "default-src 'self'; base-uri 'none'; frame-ancestors 'none'; "
             "form-action 'none'");
-    add_field(fields, "Connection", response->close ? "close" : NULL);
+    http_add_field(fields, "Connection", response->close ? "close" : NULL);
 }

@@ -12,7 +12,7 @@ static bool is_dots(struct span text)
     return span_is(text, ".") || span_is(text, "..");
 }
 
-static bool is_plain(struct span text)
+static bool id_is_plain(struct span text)
 {
     return text.len > 0 && text.len <= RESOURCE_MAX && !is_dots(text) &&
            span_has_only(text, "._:-");
@@ -44,7 +44,7 @@ static bool are_several(struct span names)
 
 size_t id_encode(char id[ID_MAX], struct span names)
 {
-    if (is_plain(names))
+    if (id_is_plain(names))
         return span_copy(id, names);
     size_t len = span_copy(id, span_of(names_are_several(names) ? "~~" : "~"));
     return len + base64url_encode(id + len, names);
@@ -53,7 +53,7 @@ size_t id_encode(char id[ID_MAX], struct span names)
 bool id_decode(struct span id, char names[NAMES_LEN_MAX], size_t *len)
 {
     if (id.len == 0 || id.ptr[0] != '~') {
-        if (!is_plain(id) || id_check_resource(id) != NULL)
+        if (!id_is_plain(id) || id_check_resource(id) != NULL)
             return false;
         *len = span_copy(names, id);
         return true;
@@ -65,7 +65,7 @@ bool id_decode(struct span id, char names[NAMES_LEN_MAX], size_t *len)
         return false;
     struct span decoded = {names, *len};
     return mark_len == 2 ? are_several(decoded)
-                         : !is_plain(decoded) && id_is_name(decoded);
+                         : !id_is_plain(decoded) && id_is_name(decoded);
 }
 
 struct span id_find_names(struct span text, char names[NAMES_LEN_MAX])

@@ -50,7 +50,7 @@ const struct problem_kind problem_kinds[PROBLEM_CODES] = {
 /* ---- faults ------------------------------------------------------------- */
 
 /* A text that was cut must not end within a character. */
-static void trim(char *text)
+static void problem_trim(char *text)
 {
     struct span rest = span_of(text);
     for (size_t len; (len = utf8_len(rest)) > 0; rest.len -= len)
@@ -74,8 +74,8 @@ void faults_add(struct faults *errors, const char *pointer, const char *format,
     va_start(args, format);
     (void)vsnprintf(error->detail, sizeof error->detail, format, args);
     va_end(args);
-    trim(error->pointer);
-    trim(error->detail);
+    problem_trim(error->pointer);
+    problem_trim(error->detail);
 }
 
 /* ---- members ------------------------------------------------------------ */

@@ -22,7 +22,7 @@ static void put_resources(struct json *json, struct span names)
 }
 
 /* No name of a slot leaves the server: clients know its pool and its number. */
-static void put_lock(struct json *json, struct span names, bool as_list)
+static void render_put_lock(struct json *json, struct span names, bool as_list)
 {
     struct span pool;
     int slots[NAMES_MAX], count = names_slots(names, &pool, slots);
@@ -42,12 +42,12 @@ static void put_lock(struct json *json, struct span names, bool as_list)
 
 void render_lock(struct json *json, struct span names)
 {
-    put_lock(json, names, false);
+    render_put_lock(json, names, false);
 }
 
 void render_lock_as_list(struct json *json, struct span names)
 {
-    put_lock(json, names, true);
+    render_put_lock(json, names, true);
 }
 
 static void put_mode(struct json *json, const struct engine_result *result)
@@ -84,8 +84,9 @@ static void put_count(struct json *json, const char *done,
 }
 
 /* max_hold_ms: 0: without limit. */
-static void put_limit(struct json *json, const struct engine_result *result,
-                      int64_t max_hold_ms)
+static void render_put_limit(struct json *json,
+                             const struct engine_result *result,
+                             int64_t max_hold_ms)
 {
     if (max_hold_ms == 0)
         return;
@@ -110,7 +111,7 @@ char *render_grant(const struct engine_result *result,
     json_put_integer(&json, "validity_ms", result->validity_ms);
     json_put_integer(&json, "elapsed_ms", times->elapsed_ms);
     json_put_integer(&json, "renew_after_ms", times->renew_after_ms);
-    put_limit(&json, result, times->max_hold_ms);
+    render_put_limit(&json, result, times->max_hold_ms);
     if (times->waited_ms != NULL)
         json_put_integer(&json, "waited_ms", *times->waited_ms);
     if (result->owner.len > 0)
@@ -138,7 +139,7 @@ static void put_found(struct json *json, const struct engine_result *result,
     json_put_text(json, "version", span_of(result->version.text));
     render_holder(json, result);
     json_put_integer(json, "waiters", result->waiters);
-    put_limit(json, result, max_hold_ms);
+    render_put_limit(json, result, max_hold_ms);
     put_count(json, "held", result);
 }
 

@@ -107,8 +107,8 @@ static int split(const char *path, struct span segments[SEGMENTS_MAX])
     return *path == '\0' && count > 0 ? count : -1;
 }
 
-static bool fits(const struct path *path, const struct span segments[],
-                 int count)
+static bool route_fits(const struct path *path, const struct span segments[],
+                       int count)
 {
     int wanted = 1 + path->has_id + (path->last != NULL);
     if (count != wanted || !span_is(segments[0], path->first))
@@ -129,8 +129,8 @@ struct span route_names(const struct route_match *match,
     return id_find_names((struct span){text, text_len}, names);
 }
 
-static void ask(struct route_match *match, const struct path *path,
-                const char *name, struct span id)
+static void route_ask(struct route_match *match, const struct path *path,
+                      const char *name, struct span id)
 {
     const struct method *method = path->methods;
     const struct method *end = method + METHODS_MAX;
@@ -172,8 +172,8 @@ void route_find(struct route_match *match, const char *method,
     }
     int count = split(path_of(target), segments);
     for (int i = 0; i < PATHS; i++) {
-        if (fits(&paths[i], segments, count)) {
-            ask(match, &paths[i], method, segments[1]);
+        if (route_fits(&paths[i], segments, count)) {
+            route_ask(match, &paths[i], method, segments[1]);
             return;
         }
     }

@@ -163,7 +163,7 @@ const char *address_parse(const char *text, char host[ADDRESS_HOST_MAX + 1],
 }
 
 /* Percent-decodes text into out. False: bad escape, %00, or too long. */
-static bool decode(const char *text, char *out, size_t size)
+static bool address_decode(const char *text, char *out, size_t size)
 {
     size_t len;
 
@@ -196,8 +196,8 @@ static const char *parse_userinfo(char *info, struct address_node *node)
     if (!colon || colon[1] == '\0')
         return "the text before @ must be user:password or :password";
     *colon = '\0';
-    if (!decode(info, node->user, sizeof node->user) ||
-        !decode(colon + 1, node->password, sizeof node->password))
+    if (!address_decode(info, node->user, sizeof node->user) ||
+        !address_decode(colon + 1, node->password, sizeof node->password))
         return "user and password must be percent-encoded, and at most 255 "
                "and 511 bytes long";
     return NULL;
@@ -271,7 +271,7 @@ static const char *parse_unix(char *rest, struct address_node *node)
         *query++ = '\0';
     if (*rest != '/')
         return "a socket needs an absolute path, as in unix:///run/redis.sock";
-    if (!decode(rest, node->host, sizeof node->host) ||
+    if (!address_decode(rest, node->host, sizeof node->host) ||
         strlen(node->host) >= sizeof((struct sockaddr_un *)0)->sun_path)
         return "the socket's path must be percent-encoded, and at most 107 "
                "bytes long";

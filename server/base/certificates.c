@@ -16,8 +16,9 @@ struct reader {
 };
 
 /* "--option file: reason" */
-static bool fail(const struct reader *reader,
-                 const struct certificate_file *file, const char *reason)
+static bool certificates_fail(const struct reader *reader,
+                              const struct certificate_file *file,
+                              const char *reason)
 {
     (void)snprintf(reader->error, reader->error_size, "--%s \"%.200s\": %s",
                    file->option, file->path, reason);
@@ -27,9 +28,9 @@ static bool fail(const struct reader *reader,
 /* ---- files -------------------------------------------------------------- */
 
 /* Terminates the text. mode: of the file, or NULL. */
-static bool read_file(const struct reader *reader,
-                      const struct certificate_file *named, gnutls_datum_t *out,
-                      mode_t *mode)
+static bool certificates_read_file(const struct reader *reader,
+                                   const struct certificate_file *named,
+                                   gnutls_datum_t *out, mode_t *mode)
 {
     struct stat info;
     FILE *file = fopen(named->path, "re");
@@ -46,7 +47,7 @@ static bool read_file(const struct reader *reader,
     if (file != NULL)
         (void)fclose(file); /* only read */
     if (text == NULL)
-        return fail(reader, named, strerror(reason));
+        return certificates_fail(reader, named, strerror(reason));
     text[len] = '\0';
     out->data = (unsigned char *)text;
     out->size = (unsigned)len;
@@ -62,7 +63,7 @@ struct parsed {
 };
 
 /* Of PEM. False: there is none, or no memory. */
-static bool parse(struct parsed *it, const gnutls_datum_t *text)
+static bool certificates_parse(struct parsed *it, const gnutls_datum_t *text)
 {
     *it = (struct parsed){NULL, 0};
     return gnutls_x509_crt_list_import2(&it->list, &it->count, text,
@@ -101,24 +102,26 @@ static bool load_pair(const struct reader *reader, struct certificates *it)
     it->has_own = *files->chain.path != '\0';
     if (!it->has_own)
         return true;
-    if (!read_file(reader, &files->chain, &chain, NULL))
+    if (!certificates_read_file(reader, &files->chain, &chain, NULL))
         return false;
-    bool is_done = parse(&certificates, &chain);
+    bool is_done = certificates_parse(&certificates, &chain);
     if (is_done) { /* the first of the chain is the own one */
         it->since_s = gnutls_x509_crt_get_activation_time(certificates.list[0]);
         it->until_s = gnutls_x509_crt_get_expiration_time(certificates.list[0]);
         drop(&certificates);
     } else {
-        (void)fail(reader, &files->chain,
-                   "holds no certificate in PEM; want the own one, then those "
-                   "that signed it");
+        (void)certificates_fail(
+            reader, &files->chain,
+            "holds no certificate in PEM; want the own one, then those "
+            "that signed it");
     }
-    if (is_done && read_file(reader, &files->key, &key, &mode)) {
+    if (is_done && certificates_read_file(reader, &files->key, &key, &mode)) {
         int rc = gnutls_certificate_set_x509_key_mem2(
             it->credentials, &chain, &key, GNUTLS_X509_FMT_PEM, NULL, 0);
         /* it must not stay in memory that others are given */
         gnutls_memset(key.data, 0, key.size);
-        is_done = rc >= 0 || fail(reader, &files->key, key_reason(rc));
+        is_done =
+            rc >= 0 || certificates_fail(reader, &files->key, key_reason(rc));
     } else {
         is_done = false;
     }
@@ -145,10 +148,10 @@ static bool use_list(const struct reader *reader, struct certificates *it,
         char reason[80];
         (void)snprintf(reason, sizeof reason, "is not signed by one of --%s",
                        reader->files->ca.option);
-        return fail(reader, file, reason);
+        return certificates_fail(reader, file, reason);
     }
     if (gnutls_certificate_set_x509_crl(it->credentials, &list, 1) < 0)
-        return fail(reader, file, "no memory");
+        return certificates_fail(reader, file, "no memory");
     int64_t until_s = gnutls_x509_crl_get_next_update(list);
     if (until_s > 0 && (it->crl_until_s == 0 || until_s < it->crl_until_s))
         it->crl_until_s = until_s;
@@ -165,16 +168,17 @@ static bool load_crl(const struct reader *reader, struct certificates *it,
     unsigned count = 0;
     if (*file->path == '\0')
         return true;
-    if (!read_file(reader, file, &text, NULL))
+    if (!certificates_read_file(reader, file, &text, NULL))
         return false;
-    bool is_done = parse(&authorities, ca) || fail(reader, file, "no memory");
+    bool is_done = certificates_parse(&authorities, ca) ||
+                   certificates_fail(reader, file, "no memory");
     if (is_done && (gnutls_x509_crl_list_import2(&lists, &count, &text,
                                                  GNUTLS_X509_FMT_PEM, 0) < 0 ||
                     count == 0)) {
         lists = NULL;
         count = 0;
-        is_done =
-            fail(reader, file, "holds no list of revoked certificates in PEM");
+        is_done = certificates_fail(
+            reader, file, "holds no list of revoked certificates in PEM");
     }
     for (unsigned i = 0; i < count; i++) {
         is_done = is_done && use_list(reader, it, lists[i], &authorities);
@@ -194,22 +198,24 @@ static bool load_ca(const struct reader *reader, struct certificates *it)
     if (!it->has_ca && reader->files->has_system_ca) {
         int count = gnutls_certificate_set_x509_system_trust(it->credentials);
         return count > 0 ||
-               fail(reader, file,
-                    count == GNUTLS_E_MEMORY_ERROR
-                        ? "no memory"
-                        : "names no file, and the system has no CAs: install "
-                          "ca-certificates, or name the PEM file of your CA");
+               certificates_fail(
+                   reader, file,
+                   count == GNUTLS_E_MEMORY_ERROR
+                       ? "no memory"
+                       : "names no file, and the system has no CAs: install "
+                         "ca-certificates, or name the PEM file of your CA");
     }
     if (!it->has_ca)
         return true;
-    if (!read_file(reader, file, &text, NULL))
+    if (!certificates_read_file(reader, file, &text, NULL))
         return false;
     int count = gnutls_certificate_set_x509_trust_mem(it->credentials, &text,
                                                       GNUTLS_X509_FMT_PEM);
-    bool is_done = count > 0 ? load_crl(reader, it, &text)
-                             : fail(reader, file,
-                                    "holds no certificate in PEM; want the "
-                                    "CAs of the other side's certificates");
+    bool is_done =
+        count > 0 ? load_crl(reader, it, &text)
+                  : certificates_fail(reader, file,
+                                      "holds no certificate in PEM; want the "
+                                      "CAs of the other side's certificates");
     free(text.data);
     return is_done;
 }

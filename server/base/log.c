@@ -23,7 +23,7 @@ static size_t room(const struct log_line *line)
 }
 
 /* Adds all of the bytes or none, so that no escape is cut in two. */
-static bool add(struct log_line *line, const char *bytes, size_t len)
+static bool log_add(struct log_line *line, const char *bytes, size_t len)
 {
     if (len > room(line))
         return false;
@@ -34,7 +34,7 @@ static bool add(struct log_line *line, const char *bytes, size_t len)
 
 static bool add_text(struct log_line *line, const char *text)
 {
-    return add(line, text, strlen(text));
+    return log_add(line, text, strlen(text));
 }
 
 /* ---- texts --------------------------------------------------------------- */
@@ -57,7 +57,7 @@ static bool add_quoted(struct log_line *line, const char *text)
             form.ptr = escape;
             form.len = jsontext_escape(escape, utf8_code(rest, len));
         }
-        if (!add(line, form.ptr, form.len))
+        if (!log_add(line, form.ptr, form.len))
             break;
         rest = span_behind(rest, len);
     }
@@ -80,7 +80,7 @@ static bool needs_quotes(struct span text)
 }
 
 /* False: there is no room for it. */
-static bool add_field(struct log_line *line, const struct log_field *field)
+static bool log_add_field(struct log_line *line, const struct log_field *field)
 {
     bool is_json = line->format == LOG_JSON;
     const char *before = line->len > 0 ? " " : "";
@@ -99,7 +99,7 @@ static bool add_field(struct log_line *line, const struct log_field *field)
     if (needs_quotes(span_of(field->text)))
         (void)add_quoted(line, field->text);
     else
-        (void)add(line, field->text, strnlen(field->text, room(line)));
+        (void)log_add(line, field->text, strnlen(field->text, room(line)));
     return true;
 }
 
@@ -116,7 +116,7 @@ void log_line_begin(struct log_line *line, enum log_format format)
 void log_line_add(struct log_line *line, const struct log_field *field)
 {
     size_t before = line->len;
-    if (!add_field(line, field))
+    if (!log_add_field(line, field))
         line->len = before;
 }
 

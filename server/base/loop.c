@@ -217,7 +217,7 @@ static void do_nothing(uv_idle_t *hurry)
     (void)hurry;
 }
 
-static void on_due(uv_timer_t *uv)
+static void loop_on_due(uv_timer_t *uv)
 {
     struct loop_timer *timer = uv->data;
     timer->is_due = true;
@@ -274,7 +274,7 @@ void loop_timer_set(struct loop_timer *timer, int64_t at_us)
         delay_ms = 0;
     take_from_due(timer);
     /* Fails only on a handle that is closing, or without a callback. */
-    int rc = uv_timer_start(&timer->timer, on_due, (uint64_t)delay_ms, 0);
+    int rc = uv_timer_start(&timer->timer, loop_on_due, (uint64_t)delay_ms, 0);
     assert(rc == 0);
 }
 

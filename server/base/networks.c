@@ -6,7 +6,8 @@
 enum { BITS_V4 = 32, BITS_V6 = 128, MAPPED = BITS_V6 - BITS_V4 };
 
 /* An IPv4 address is ::ffff:… in here. */
-static bool parse(struct span text, struct in6_addr *address, bool *is_v4)
+static bool networks_parse(struct span text, struct in6_addr *address,
+                           bool *is_v4)
 {
     char copy[NETWORKS_ADDRESS_MAX];
     unsigned char *bytes = address->s6_addr;
@@ -33,7 +34,7 @@ static bool parse_network(struct span text, struct network *network)
     struct span address = {text.ptr, slash != NULL ? (size_t)(slash - text.ptr)
                                                    : text.len};
     network->bits = BITS_V6;
-    if (!parse(address, &network->address, &is_v4))
+    if (!networks_parse(address, &network->address, &is_v4))
         return false;
     if (slash == NULL)
         return true;
@@ -61,7 +62,7 @@ bool networks_have(const char *list, struct span address)
     struct network network = {.bits = 0};
     struct span entry;
     bool is_v4;
-    if (!parse(address, &wanted, &is_v4))
+    if (!networks_parse(address, &wanted, &is_v4))
         return false;
     const unsigned char *a = network.address.s6_addr, *b = wanted.s6_addr;
     while (span_next_entry(&list, &entry)) {
@@ -88,5 +89,5 @@ bool networks_read_address(struct span text, struct span *address)
             (struct span){text.ptr + 1, (size_t)(bracket - text.ptr) - 1};
     else if (colon != NULL && colon == memrchr(text.ptr, ':', text.len))
         address->len = (size_t)(colon - text.ptr); /* IPv6 has several */
-    return parse(*address, &ignored, &is_v4);
+    return networks_parse(*address, &ignored, &is_v4);
 }

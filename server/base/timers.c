@@ -34,7 +34,7 @@ struct timers *timers_new(struct loop *loop, timers_fn *fn, void *arg)
     return timers;
 }
 
-static void start(struct timer *timer)
+static void timers_start(struct timer *timer)
 {
     timer->set_us = timer->at_us;
     loop_timer_set(timer->timer, timer->at_us);
@@ -47,7 +47,7 @@ static void run_timer(void *arg)
     bool is_due = timer->at_us == timer->set_us;
     timer->set_us = 0;
     if (!is_due && timer->at_us != 0)
-        start(timer);
+        timers_start(timer);
     if (!is_due)
         return;
     timer->at_us = 0;
@@ -68,7 +68,7 @@ static bool make_room(struct timers *timers, uint32_t slot)
 }
 
 /* NULL: no memory. */
-static struct timer *make(struct timers *timers, uint32_t slot)
+static struct timer *timers_make(struct timers *timers, uint32_t slot)
 {
     struct timer *timer = malloc(sizeof *timer);
     if (timer == NULL)
@@ -87,12 +87,12 @@ bool timers_set(struct timers *timers, uint32_t slot, int64_t at_us)
         return false;
     struct timer *timer = timers->slots[slot];
     if (timer == NULL)
-        timer = timers->slots[slot] = make(timers, slot);
+        timer = timers->slots[slot] = timers_make(timers, slot);
     if (timer == NULL)
         return false;
     timer->at_us = at_us;
     if (at_us != 0 && (timer->set_us == 0 || at_us < timer->set_us))
-        start(timer);
+        timers_start(timer);
     return true;
 }
 

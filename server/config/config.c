@@ -222,7 +222,7 @@ struct reader {
 
 /* Writes a line that begins with the origin to error. Returns false. */
 __attribute__((format(printf, 2, 3))) static bool
-refuse(struct reader *reader, const char *format, ...)
+config_refuse(struct reader *reader, const char *format, ...)
 {
     char text[CONFIG_ERROR_MAX - NAME_SIZE - 8];
     va_list args;
@@ -247,7 +247,8 @@ static const char *show(const char *value)
 static bool refuse_value(struct reader *reader, const char *value,
                          const char *must)
 {
-    return refuse(reader, "\"%.80s\" is not valid; it %s", show(value), must);
+    return config_refuse(reader, "\"%.80s\" is not valid; it %s", show(value),
+                         must);
 }
 
 /* ---- one value ----------------------------------------------------------- */
@@ -266,10 +267,11 @@ static bool set_listen(struct reader *reader, const char *value)
     if (!reason && config->listen_port == 0)
         reason = "the port is missing";
     if (reason)
-        return refuse(reader,
-                      "\"%.80s\" is not valid: %s; it must be host:port, "
-                      "as in 127.0.0.1:8080",
-                      show(value), reason);
+        return config_refuse(
+            reader,
+            "\"%.80s\" is not valid: %s; it must be host:port, "
+            "as in 127.0.0.1:8080",
+            show(value), reason);
     return true;
 }
 
@@ -293,10 +295,11 @@ static bool set_integer(struct reader *reader, const struct option *option,
     for (; isdigit((unsigned char)*c) && number <= option->max; c++)
         number = number * 10 + (*c - '0');
     if (c == value || *c || number < option->min || number > option->max)
-        return refuse(reader,
-                      "\"%.80s\" is not valid; it must be a whole number from "
-                      "%" PRId64 " to %" PRId64,
-                      show(value), option->min, option->max);
+        return config_refuse(
+            reader,
+            "\"%.80s\" is not valid; it must be a whole number from "
+            "%" PRId64 " to %" PRId64,
+            show(value), option->min, option->max);
     *(int64_t *)member(reader->config, option) = number;
     return true;
 }
@@ -351,30 +354,30 @@ static bool set_choice(struct reader *reader, const struct option *option,
 }
 
 /* Identifies the node by its number: the text may hold a password. */
-static bool add_node(struct reader *reader, const char *text)
+static bool config_add_node(struct reader *reader, const char *text)
 {
     struct config *config = reader->config;
     int count = config->nodes_count;
 
     if (count == NODES_MAX)
-        return refuse(reader, "more than %d nodes; give 1 to %d", NODES_MAX,
-                      NODES_MAX);
+        return config_refuse(reader, "more than %d nodes; give 1 to %d",
+                             NODES_MAX, NODES_MAX);
     struct address_node *node = &config->nodes[count];
     const char *reason = address_parse_node(text, node);
     if (reason)
-        return refuse(reader, "node %d: %s; want " ADDRESS_NODE_FORMS,
-                      count + 1, reason);
+        return config_refuse(reader, "node %d: %s; want " ADDRESS_NODE_FORMS,
+                             count + 1, reason);
     for (int i = 0; i < count; i++)
         if (address_is_same(node, &config->nodes[i]))
-            return refuse(reader,
-                          "node %d is the same server as node %d; each "
-                          "must be a separate master",
-                          count + 1, i + 1);
+            return config_refuse(reader,
+                                 "node %d is the same server as node %d; each "
+                                 "must be a separate master",
+                                 count + 1, i + 1);
         else if (strcmp(node->name, config->nodes[i].name) == 0)
-            return refuse(reader,
-                          "node %d has the name of node %d; each needs "
-                          "a name of its own",
-                          count + 1, i + 1);
+            return config_refuse(reader,
+                                 "node %d has the name of node %d; each needs "
+                                 "a name of its own",
+                                 count + 1, i + 1);
     config->nodes_count++;
     return true;
 }
@@ -387,20 +390,20 @@ static bool set_nodes(struct reader *reader, const char *value)
     bool is_done = true;
 
     if (!copy)
-        return refuse(reader, "out of memory");
+        return config_refuse(reader, "out of memory");
     reader->config->nodes_count = 0;
     for (const char *text = strtok_r(copy, separators, &rest); text && is_done;
          text = strtok_r(NULL, separators, &rest))
-        is_done = add_node(reader, text);
+        is_done = config_add_node(reader, text);
     free(copy);
     if (is_done && reader->config->nodes_count == 0)
-        return refuse(reader, "no node given; want " ADDRESS_NODE_FORMS);
+        return config_refuse(reader, "no node given; want " ADDRESS_NODE_FORMS);
     return is_done;
 }
 
 /* Reads value into the config. False: error says why. */
-static bool set_value(struct reader *reader, const struct option *option,
-                      const char *value)
+static bool config_set_value(struct reader *reader, const struct option *option,
+                             const char *value)
 {
     switch (option->kind) {
     case IS_LISTEN:
@@ -572,10 +575,10 @@ static bool check_env(struct reader *reader, char **envp)
             env_is_known(text) || env_is_foreign(*envp))
             continue;
         const char *name = *envp + sizeof env_prefix - 1;
-        return refuse(reader,
-                      "%s: no such variable; each mirrors an option; see --%s",
-                      show_name(*envp, text.len, shown),
-                      closest_flag(name, strcspn(name, "=")));
+        return config_refuse(
+            reader, "%s: no such variable; each mirrors an option; see --%s",
+            show_name(*envp, text.len, shown),
+            closest_flag(name, strcspn(name, "=")));
     }
     return true;
 }
@@ -588,15 +591,15 @@ static bool load_file(struct reader *reader, const struct option *option,
     FILE *file = fopen(path, "r");
 
     if (!file)
-        return refuse(reader, "%.200s: %s", show(path), strerror(errno));
+        return config_refuse(reader, "%.200s: %s", show(path), strerror(errno));
     size_t len = fread(text, 1, sizeof text - 1, file);
     bool is_whole = !ferror(file) && feof(file) && !memchr(text, '\0', len);
     (void)fclose(file); /* only read: nothing can be lost */
     if (!is_whole)
-        return refuse(reader, "%.200s must be a text file below 8 KiB",
-                      show(path));
+        return config_refuse(reader, "%.200s must be a text file below 8 KiB",
+                             show(path));
     text[len] = '\0';
-    return set_value(reader, option, text);
+    return config_set_value(reader, option, text);
 }
 
 /* Nodes come from their variable, or from the file that another one names. */
@@ -611,11 +614,11 @@ static bool load_env_option(struct reader *reader, int i, char **envp)
     const char *path =
         option->kind == IS_NODES ? env_get(envp, nodes_file) : NULL;
     if (value && path)
-        return refuse(reader, "%s is set too; give only one of them",
-                      nodes_file);
+        return config_refuse(reader, "%s is set too; give only one of them",
+                             nodes_file);
     reader->is_given[i] = value || path;
     if (!path)
-        return !value || set_value(reader, option, value);
+        return !value || config_set_value(reader, option, value);
     memcpy(reader->origin, nodes_file, sizeof nodes_file);
     (void)snprintf(reader->config->nodes_file, CONFIG_PATH_MAX + 1, "%s", path);
     return load_file(reader, option, path);
@@ -654,23 +657,23 @@ static bool load_flag(struct reader *reader, char **argv, int *at)
     *reader->origin = '\0';
     if (i < 0) {
         char shown[NAME_SIZE];
-        return refuse(reader, "%s: no such option; see --%s",
-                      show_name(arg, name_len, shown),
-                      closest_flag(arg + 2, name_len - 2));
+        return config_refuse(reader, "%s: no such option; see --%s",
+                             show_name(arg, name_len, shown),
+                             closest_flag(arg + 2, name_len - 2));
     }
     (void)snprintf(reader->origin, NAME_SIZE, "--%s", options[i].flag);
     reader->is_given[i] = true;
     if (equals && options[i].kind == IS_ACTION)
-        return refuse(reader, "takes no value");
+        return config_refuse(reader, "takes no value");
     if (equals)
-        return set_value(reader, &options[i], equals + 1);
+        return config_set_value(reader, &options[i], equals + 1);
     bool is_alone = !argv[*at + 1] || strncmp(argv[*at + 1], "--", 2) == 0;
     if (options[i].kind == IS_ACTION ||
         (options[i].kind == IS_SWITCH && is_alone))
-        return set_value(reader, &options[i], "on");
+        return config_set_value(reader, &options[i], "on");
     if (is_alone)
-        return refuse(reader, "needs a value: %s", options[i].form);
-    return set_value(reader, &options[i], argv[++*at]);
+        return config_refuse(reader, "needs a value: %s", options[i].form);
+    return config_set_value(reader, &options[i], argv[++*at]);
 }
 
 static bool load_argv(struct reader *reader, int argc, char **argv)
@@ -682,8 +685,8 @@ static bool load_argv(struct reader *reader, int argc, char **argv)
             continue;
         }
         *reader->origin = '\0';
-        return refuse(reader, "argument %d: options begin with --; see --help",
-                      at);
+        return config_refuse(
+            reader, "argument %d: options begin with --; see --help", at);
     }
     return true;
 }
@@ -708,18 +711,19 @@ static bool check_limits(struct reader *reader)
 
     if (config->default_ttl_ms > config->max_ttl_ms) {
         if (is_given(reader, &config->default_ttl_ms))
-            return refuse(reader,
-                          "--default-ttl-ms: %" PRId64
-                          " is above --max-ttl-ms (%" PRId64 ")",
-                          config->default_ttl_ms, config->max_ttl_ms);
+            return config_refuse(reader,
+                                 "--default-ttl-ms: %" PRId64
+                                 " is above --max-ttl-ms (%" PRId64 ")",
+                                 config->default_ttl_ms, config->max_ttl_ms);
         config->default_ttl_ms = config->max_ttl_ms;
     }
     if (config->max_hold_ms == 0 || config->max_hold_ms >= config->max_ttl_ms)
         return true;
-    return refuse(reader,
-                  "--max-hold-ms: %" PRId64 " is below --max-ttl-ms (%" PRId64
-                  "); 0: without limit",
-                  config->max_hold_ms, config->max_ttl_ms);
+    return config_refuse(reader,
+                         "--max-hold-ms: %" PRId64
+                         " is below --max-ttl-ms (%" PRId64
+                         "); 0: without limit",
+                         config->max_hold_ms, config->max_ttl_ms);
 }
 
 /* It was said of one change, and must not stay for the next one. */
@@ -729,12 +733,12 @@ static bool check_take_over(struct reader *reader)
 
     return config->take_over == 0 ||
            config->take_over == config->config_epoch ||
-           refuse(reader,
-                  "--take-over: %" PRId64 " is not --config-epoch (%" PRId64
-                  "); take it away, unless all servers of the "
-                  "old names are stopped: then give %" PRId64,
-                  config->take_over, config->config_epoch,
-                  config->config_epoch);
+           config_refuse(
+               reader,
+               "--take-over: %" PRId64 " is not --config-epoch (%" PRId64
+               "); take it away, unless all servers of the "
+               "old names are stopped: then give %" PRId64,
+               config->take_over, config->config_epoch, config->config_epoch);
 }
 
 /* A certificate proves nothing without its key. */
@@ -744,9 +748,10 @@ static bool check_pair(struct reader *reader, const char *whose,
     bool has_cert = *cert != '\0', has_key = *key != '\0';
 
     return has_cert == has_key ||
-           refuse(reader, "--%s-%s is given without --%s-%s; give both or none",
-                  whose, has_cert ? "cert" : "key", whose,
-                  has_cert ? "key" : "cert");
+           config_refuse(reader,
+                         "--%s-%s is given without --%s-%s; give both or none",
+                         whose, has_cert ? "cert" : "key", whose,
+                         has_cert ? "key" : "cert");
 }
 
 static bool check_tls(struct reader *reader)
@@ -757,10 +762,10 @@ static bool check_tls(struct reader *reader)
         !check_pair(reader, "tls", config->tls_cert, config->tls_key))
         return false;
     if (*config->tls_client_ca && !*config->tls_cert)
-        return refuse(reader, "--tls-client-ca: needs TLS; give "
-                              "--tls-cert and --tls-key too");
+        return config_refuse(reader, "--tls-client-ca: needs TLS; give "
+                                     "--tls-cert and --tls-key too");
     return *config->tls_client_ca || !*config->tls_client_crl ||
-           refuse(reader, "--tls-client-crl: needs --tls-client-ca");
+           config_refuse(reader, "--tls-client-crl: needs --tls-client-ca");
 }
 
 static bool check_audit(struct reader *reader)
@@ -769,8 +774,8 @@ static bool check_audit(struct reader *reader)
 
     return *config->audit_log ||
            !(config->audit_required || config->audit_reads) ||
-           refuse(reader, "--audit-%s: needs --audit-log",
-                  config->audit_required ? "required" : "reads");
+           config_refuse(reader, "--audit-%s: needs --audit-log",
+                         config->audit_required ? "required" : "reads");
 }
 
 /* Whether the process is to serve, or what it would do then is asked. */
@@ -788,22 +793,22 @@ static bool check_anonymous(struct reader *reader)
     return *config->auth_file || *config->tls_client_ca ||
            config->allow_anonymous || !is_for_serving(config) ||
            address_is_loopback(config->listen_host) ||
-           refuse(reader,
-                  "--listen: %.100s is not only this machine: whoever "
-                  "connects could take, and force the release of, every "
-                  "lock; set --auth-file or --tls-client-ca, listen on "
-                  "127.0.0.1, or say --allow-anonymous yes",
-                  config->listen_host);
+           config_refuse(reader,
+                         "--listen: %.100s is not only this machine: whoever "
+                         "connects could take, and force the release of, every "
+                         "lock; set --auth-file or --tls-client-ca, listen on "
+                         "127.0.0.1, or say --allow-anonymous yes",
+                         config->listen_host);
 }
 
 static bool check_nodes(struct reader *reader)
 {
     if (reader->config->nodes_count > 0 || !is_for_serving(reader->config))
         return true;
-    return refuse(reader,
-                  "--nodes: no Redis masters given, and REDLOCKD_NODES is not "
-                  "set; for example --nodes "
-                  "10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379");
+    return config_refuse(
+        reader, "--nodes: no Redis masters given, and REDLOCKD_NODES is not "
+                "set; for example --nodes "
+                "10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379");
 }
 
 /* Help and version are answered even if the other options are wrong. */
@@ -829,7 +834,7 @@ bool config_load(struct config *config, int argc, char **argv, char **envp,
         return true;
     for (int i = 0; i < OPTIONS; i++)
         if (options[i].standard &&
-            !set_value(&reader, &options[i], options[i].standard))
+            !config_set_value(&reader, &options[i], options[i].standard))
             return false;
     if (!load_env(&reader, envp) || !load_argv(&reader, argc, argv))
         return false;
@@ -848,7 +853,7 @@ static const char *scheme_of(const struct address_node *node)
     return node->is_tls ? "rediss://" : "redis://";
 }
 
-static void print_nodes(const struct config *config, FILE *out)
+static void config_print_nodes(const struct config *config, FILE *out)
 {
     for (int i = 0; i < config->nodes_count; i++) {
         const struct address_node *node = &config->nodes[i];
@@ -895,7 +900,7 @@ static void print_value(const struct option *option,
         (void)fputs(address, out);
         break;
     case IS_NODES:
-        print_nodes(config, out);
+        config_print_nodes(config, out);
         break;
     case IS_SWITCH:
         (void)fputs(*(const bool *)value ? "on" : "off", out);

@@ -43,7 +43,7 @@ static bool set_tick(struct engine *engine)
 
 /* Before a client's call. The last tick of a server at rest may be long ago:
  * whether the nodes may vote is judged anew. */
-static void wake(struct engine *engine)
+static void engine_wake(struct engine *engine)
 {
     if (!engine->is_resting)
         return;
@@ -59,7 +59,7 @@ static void wake(struct engine *engine)
 static void wake_if_due(struct engine *engine)
 {
     if (engine->is_resting && !is_at_rest(engine))
-        wake(engine);
+        engine_wake(engine);
 }
 
 /* ---- life --------------------------------------------------------------- */
@@ -135,7 +135,7 @@ engine_op engine_acquire(struct engine *engine,
 {
     assert(acquire->ttl_ms > 0);
     assert(acquire->wait_ms >= 0 && acquire->wait_ms <= WAIT_MAX_MS);
-    wake(engine);
+    engine_wake(engine);
     if (acquire->wait_ms == 0)
         engine_withdraw(engine, acquire->resource, acquire->key_hash,
                         acquire->limit > 0);
@@ -175,7 +175,7 @@ engine_op engine_extend(struct engine *engine, struct span resource,
                         struct span token, int64_t ttl_ms, bool is_shared,
                         void *client)
 {
-    wake(engine);
+    engine_wake(engine);
     assert(token_is_ours(token) && ttl_ms > 0);
     return operation_start(&engine->operations, &(struct request){
                                                     .call = LOCK_EXTEND,
@@ -190,7 +190,7 @@ engine_op engine_extend(struct engine *engine, struct span resource,
 engine_op engine_release(struct engine *engine, struct span resource,
                          struct span token, void *client)
 {
-    wake(engine);
+    engine_wake(engine);
     assert(token_is_ours(token));
     engine_op op =
         operation_start(&engine->operations, &(struct request){
@@ -207,7 +207,7 @@ engine_op engine_force(struct engine *engine, struct span resource,
                        int64_t number, void *client)
 {
     assert(number >= 0);
-    wake(engine);
+    engine_wake(engine);
     return operation_start(&engine->operations, &(struct request){
                                                     .call = LOCK_FORCE,
                                                     .resource = resource,
@@ -219,7 +219,7 @@ engine_op engine_force(struct engine *engine, struct span resource,
 engine_op engine_inspect(struct engine *engine, struct span resource,
                          void *client)
 {
-    wake(engine);
+    engine_wake(engine);
     return operation_start(&engine->operations, &(struct request){
                                                     .call = LOCK_INSPECT,
                                                     .resource = resource,
@@ -230,14 +230,14 @@ engine_op engine_inspect(struct engine *engine, struct span resource,
 engine_op engine_watch(struct engine *engine, struct span resource,
                        struct span known, int64_t wait_ms, void *client)
 {
-    wake(engine);
+    engine_wake(engine);
     return watches_start(&engine->watches, resource, known, wait_ms, client);
 }
 
 engine_op engine_list(struct engine *engine, const struct engine_list *list,
                       void *client)
 {
-    wake(engine);
+    engine_wake(engine);
     return listing_start(&engine->listings, list, client);
 }
 
@@ -274,7 +274,8 @@ const struct engine_result *engine_page_lock(struct engine *engine,
     return &it->result;
 }
 
-static struct operation *must_find(const struct engine *engine, engine_op op)
+static struct operation *engine_must_find(const struct engine *engine,
+                                          engine_op op)
 {
     assert(handle_kind_of(op) == HANDLE_OPERATION);
     struct operation *it = operation_find(&engine->operations, op);
@@ -289,7 +290,7 @@ const struct engine_result *engine_take(struct engine *engine, engine_op op,
     if (handle_kind_of(op) == HANDLE_TICKET) {
         result = ticket_take(&engine->tickets, op, now_us);
     } else {
-        struct operation *it = must_find(engine, op);
+        struct operation *it = engine_must_find(engine, op);
         if (it->request.call == LOCK_INSPECT)
             it->result.waiters =
                 waits_count(&engine->waits, it->request.resource);
@@ -308,14 +309,14 @@ const struct engine_result *engine_peek(const struct engine *engine,
 {
     return handle_kind_of(op) == HANDLE_TICKET
                ? ticket_peek(&engine->tickets, op)
-               : &must_find(engine, op)->result;
+               : &engine_must_find(engine, op)->result;
 }
 
 void engine_close(struct engine *engine, engine_op op)
 {
     switch (handle_kind_of(op)) {
     case HANDLE_OPERATION:
-        operation_close(must_find(engine, op));
+        operation_close(engine_must_find(engine, op));
         return;
     case HANDLE_TICKET:
         ticket_close(&engine->tickets, op);
@@ -330,7 +331,7 @@ void engine_close(struct engine *engine, engine_op op)
 static bool abandon_operation(struct engine *engine, engine_op op)
 {
     char text[NAMES_LEN_MAX];
-    struct operation *it = must_find(engine, op);
+    struct operation *it = engine_must_find(engine, op);
     struct span resource = {text, span_copy(text, it->request.resource)};
     bool is_acquire = it->request.call == LOCK_ACQUIRE;
     bool is_granted = operation_abandon(it);

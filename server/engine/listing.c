@@ -7,7 +7,7 @@
 
 enum { INSPECTIONS_MAX = 32 }; /* begun in one turn */
 
-static void on_settled(void *client);
+static void listing_on_settled(void *client);
 static void give_turns(struct listings *listings);
 
 void listings_init(struct listings *listings, struct nodes *nodes,
@@ -19,7 +19,7 @@ void listings_init(struct listings *listings, struct nodes *nodes,
     TAILQ_INIT(&listings->list);
     listings->active = NULL;
     listings->is_held = false;
-    operations->on_settled[OWNER_LISTING] = on_settled;
+    operations->on_settled[OWNER_LISTING] = listing_on_settled;
 }
 
 void listings_fini(struct listings *listings)
@@ -156,7 +156,7 @@ static void end_turn(struct listing *it)
     TAILQ_INSERT_TAIL(&listings->list, it, link);
 }
 
-static void settle(struct listing *it, enum list_outcome outcome)
+static void listing_settle(struct listing *it, enum list_outcome outcome)
 {
     const struct engine_port *port = &it->listings->nodes->env->port;
     /* one that has settled has no turn, and ignores replies */
@@ -168,15 +168,15 @@ static void settle(struct listing *it, enum list_outcome outcome)
     port->answer(port->ctx, it->client);
 }
 
-static void fail(struct listing *it, enum list_outcome outcome)
+static void listing_fail(struct listing *it, enum list_outcome outcome)
 {
     drop_operations(it);
-    settle(it, outcome);
+    listing_settle(it, outcome);
 }
 
 enum judgement { SHOWN, LEFT_OUT, UNKNOWN };
 
-static bool has_quorum(const struct engine_result *result)
+static bool listing_has_quorum(const struct engine_result *result)
 {
     int answers = 0;
     for (int i = 0; i < result->total; i++)
@@ -188,11 +188,11 @@ static bool has_quorum(const struct engine_result *result)
  * A lock that would need unreachable nodes for its majority is left out:
  * otherwise there would be no list while two of five are unreachable.
  */
-static enum judgement judge(const struct listing *it,
-                            const struct engine_result *result)
+static enum judgement listing_judge(const struct listing *it,
+                                    const struct engine_result *result)
 {
     if (result->outcome == OUTCOME_NO_QUORUM)
-        return has_quorum(result) ? LEFT_OUT : UNKNOWN;
+        return listing_has_quorum(result) ? LEFT_OUT : UNKNOWN;
     if (result->outcome != OUTCOME_FOUND || result->votes_for < result->quorum)
         return LEFT_OUT;
     for (int i = 0; i < result->total; i++) {
@@ -216,7 +216,7 @@ static bool keep_shown(struct listing *it)
     bool is_known = true;
     for (int i = it->shown; i < it->count; i++) {
         struct operation *operation = operation_of(it, i);
-        enum judgement judgement = judge(it, &operation->result);
+        enum judgement judgement = listing_judge(it, &operation->result);
         is_known &= judgement != UNKNOWN;
         if (judgement == SHOWN)
             it->operations[it->shown++] = it->operations[i];
@@ -235,12 +235,12 @@ static void finish(struct listing *it)
 {
     bool goes_on = it->page.has_next && it->page.next.at > it->cursor.at;
     if (!keep_shown(it)) {
-        fail(it, LIST_NO_QUORUM);
+        listing_fail(it, LIST_NO_QUORUM);
     } else if (goes_on && it->shown < it->wish.limit) {
         it->cursor = it->page.next;
         it->state = LISTING_SCANNING;
     } else {
-        settle(it, LIST_PAGE); /* the next page reports the error */
+        listing_settle(it, LIST_PAGE); /* the next page reports the error */
     }
 }
 
@@ -307,14 +307,14 @@ static void inspect(struct listing *it)
         }
     it->is_starting = false;
     if (!has_memory)
-        fail(it, LIST_NO_MEMORY);
+        listing_fail(it, LIST_NO_MEMORY);
     else if (it->pending == 0)
         on_inspected(it);
 }
 
 /* ---- turns -------------------------------------------------------------- */
 
-static void on_settled(void *client)
+static void listing_on_settled(void *client)
 {
     struct listing *it = client;
     struct listings *listings = it->listings;
@@ -334,9 +334,9 @@ static void take_turn(struct listing *it)
     }
     enum list_outcome outcome = send_scan(it);
     if (outcome != LIST_PENDING && it->page.has_next)
-        settle(it, LIST_PAGE); /* the next page reports the error */
+        listing_settle(it, LIST_PAGE); /* the next page reports the error */
     else if (outcome != LIST_PENDING)
-        fail(it, outcome);
+        listing_fail(it, outcome);
 }
 
 /* The listing that has waited longest for a turn; NULL: none waits. */
@@ -393,11 +393,11 @@ void listings_on_reply(struct listings *listings, uint64_t tag,
     }
     it->is_repeated = false;
     if (reply->vote == VOTE_KEY_REFUSED) {
-        fail(it, LIST_REFUSED);
+        listing_fail(it, LIST_REFUSED);
     } else if (reply->vote != VOTE_DONE) {
-        fail(it, LIST_NO_QUORUM);
+        listing_fail(it, LIST_NO_QUORUM);
     } else if (!keep_names(it, reply->names)) {
-        fail(it, LIST_NO_MEMORY);
+        listing_fail(it, LIST_NO_MEMORY);
     } else {
         struct engine_page *page = &it->page;
         page->next = it->cursor;
@@ -415,7 +415,7 @@ void listings_tick(struct listings *listings, int64_t now_us)
     struct listing *it = listings->active;
     if (it == NULL || !is_scanning(it) || now_us < it->deadline_us)
         return;
-    fail(it, LIST_NO_QUORUM);
+    listing_fail(it, LIST_NO_QUORUM);
     give_turns(listings);
 }
 
@@ -436,7 +436,8 @@ static size_t write_slots(const struct engine_list *list, char *to)
 }
 
 /* Nothing need be scanned: the slots of a pool are known. False: no memory. */
-static bool begin_pool(struct listing *it, const struct engine_list *list)
+static bool listing_begin_pool(struct listing *it,
+                               const struct engine_list *list)
 {
     enum { HEAD_MAX = sizeof "1024:" - 1 };
     size_t each = HEAD_MAX + list->pool.len + NAMES_SLOT_MAX;
@@ -470,7 +471,7 @@ uint64_t listing_start(struct listings *listings,
     TAILQ_INSERT_TAIL(&listings->list, it, link);
     it->wish.prefix =
         (struct span){it->prefix, span_copy(it->prefix, list->prefix)};
-    if (list->pool.len > 0 && !begin_pool(it, list)) {
+    if (list->pool.len > 0 && !listing_begin_pool(it, list)) {
         listing_end(it);
         return 0;
     }

@@ -237,7 +237,8 @@ static void print_plains(const struct metrics *metrics, struct text *out)
     }
 }
 
-static void print_requests(const struct metrics *metrics, struct text *out)
+static void metrics_print_requests(const struct metrics *metrics,
+                                   struct text *out)
 {
     head(out, "http_requests_total", "counter",
          "Answered requests, and the operations of batches, by call and "
@@ -413,7 +414,7 @@ static void print_clocks(const struct metrics *metrics,
                           names[i], metrics->node_certificate_until_s[i]);
 }
 
-static void print_nodes(const struct metrics *metrics, struct text *out)
+static void metrics_print_nodes(const struct metrics *metrics, struct text *out)
 {
     char names[NODES_MAX][LABEL_MAX + 1];
     int voting = 0;
@@ -539,12 +540,12 @@ bool metrics_print(const struct metrics *metrics, FILE *stream)
 {
     struct text out = {stream, true};
     print_plains(metrics, &out);
-    print_requests(metrics, &out);
+    metrics_print_requests(metrics, &out);
     print_files(metrics, &out);
     print_tls(metrics, &out);
     print_operations(metrics, &out);
     print_waiting(metrics, &out);
-    print_nodes(metrics, &out);
+    metrics_print_nodes(metrics, &out);
     print_process(metrics, &out);
     return out.is_whole;
 }

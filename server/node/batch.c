@@ -54,7 +54,7 @@ static bool is_listing(enum call_kind kind)
 }
 
 /* Whether the call agrees with what a batch has once. */
-static bool fits(const struct batch *batch, const struct call *call)
+static bool batch_fits(const struct batch *batch, const struct call *call)
 {
     bool is_admit_same = batch->admit.len == 0 || call->admit.len == 0 ||
                          span_is_same(batch->admit, call->admit);
@@ -80,7 +80,7 @@ static struct span copy(struct batch *batch, struct span span)
     return (struct span){to, span.len};
 }
 
-static void add(struct batch *batch, struct span arg)
+static void batch_push(struct batch *batch, struct span arg)
 {
     assert(batch->args_count < BATCH_ARGS_MAX);
     batch->args[batch->args_count++] = arg;
@@ -95,7 +95,7 @@ static struct span copy_number(struct batch *batch, int64_t number)
 
 static void add_number(struct batch *batch, int64_t number)
 {
-    add(batch, copy_number(batch, number));
+    batch_push(batch, copy_number(batch, number));
 }
 
 /* prefix + name */
@@ -109,7 +109,7 @@ static struct span copy_lock(struct batch *batch, struct span name)
 static void add_locks(struct batch *batch, struct span names)
 {
     for (int left = names_count(names); left > 0; left--)
-        add(batch, copy_lock(batch, names_next(&names)));
+        batch_push(batch, copy_lock(batch, names_next(&names)));
 }
 
 /*
@@ -144,8 +144,8 @@ static void add_single(struct batch *batch, const struct call *call,
         batch->tokens[batch->releases++] = token;
         return;
     }
-    add(batch, lock);
-    add(batch, token);
+    batch_push(batch, lock);
+    batch_push(batch, token);
     add_number(batch, call->ttl_ms);
     if (letter == SCRIPT_SHARE)
         add_number(batch, call->readers_max);
@@ -155,26 +155,26 @@ static void add_single(struct batch *batch, const struct call *call,
 /* The part of an admission about the node's memory. */
 static void add_memory(struct batch *batch, const struct call *call)
 {
-    add(batch, copy(batch, call->mark));
+    batch_push(batch, copy(batch, call->mark));
     add_number(batch, call->is_durable);
     add_number(batch, call->floor);
     add_number(batch, call->median_us);
-    add(batch, copy(batch, call->witnesses));
+    batch_push(batch, copy(batch, call->witnesses));
 }
 
 static void add_look(struct batch *batch, const struct call *call)
 {
-    add(batch, copy(batch, call->nonce));
+    batch_push(batch, copy(batch, call->nonce));
     add_number(batch, call->is_durable);
     add_number(batch, call->floor);
     add_number(batch, call->is_objecting);
-    add(batch, copy(batch, call->witnesses));
-    add(batch, copy(batch, call->latest));
+    batch_push(batch, copy(batch, call->witnesses));
+    batch_push(batch, copy(batch, call->latest));
     add_number(batch, call->is_renewing);
     add_number(batch, call->max_ttl_ms);
     add_number(batch, call->is_watching);
     add_number(batch, call->is_established);
-    add(batch, copy(batch, call->trace));
+    batch_push(batch, copy(batch, call->trace));
 }
 
 /* What was seen before a repeat or a repair, and what limits who joins. */
@@ -212,24 +212,24 @@ static void add_args(struct batch *batch, const struct call *call)
         add_memory(batch, call);
         add_number(batch, call->max_ttl_ms);
         add_number(batch, call->number);
-        add(batch, copy(batch, call->dead));
+        batch_push(batch, copy(batch, call->dead));
         return;
     case CALL_READMIT:
         add_memory(batch, call);
-        add(batch, copy(batch, call->found));
-        add(batch, copy(batch, call->dead));
+        batch_push(batch, copy(batch, call->found));
+        batch_push(batch, copy(batch, call->dead));
         return;
     case CALL_REVOKE:
-        add(batch, copy(batch, call->nonce));
-        add(batch, copy(batch, call->latest));
-        add(batch, copy(batch, call->found));
+        batch_push(batch, copy(batch, call->nonce));
+        batch_push(batch, copy(batch, call->latest));
+        batch_push(batch, copy(batch, call->found));
         return;
     case CALL_ACQUIRE:
     case CALL_REPEAT:
     case CALL_EXTEND:
     case CALL_REPAIR:
         add_locks(batch, call->resource);
-        add(batch, copy(batch, call->token));
+        batch_push(batch, copy(batch, call->token));
         add_number(batch, call->ttl_ms);
         for (int i = 0; i < names; i++)
             add_number(batch, call->slots[i]);
@@ -240,7 +240,7 @@ static void add_args(struct batch *batch, const struct call *call)
     case CALL_TOKENS:
         add_locks(batch, call->resource);
         if (call->kind == CALL_RELEASE)
-            add(batch, copy(batch, call->token));
+            batch_push(batch, copy(batch, call->token));
         if (call->kind == CALL_RELEASE && call->tombstone_ms > 0)
             add_number(batch, call->tombstone_ms);
         if (call->kind == CALL_TOKENS)
@@ -252,13 +252,13 @@ static void add_args(struct batch *batch, const struct call *call)
     case CALL_SCAN:
         add_number(batch, call->cursor);
         add_number(batch, call->count);
-        add(batch, copy(batch, call->resource));
+        batch_push(batch, copy(batch, call->resource));
         return;
     case CALL_SLOTS:
         assert(call->count > 0 && call->count <= POOL_SLOTS_MAX);
-        add(batch, copy_lock(batch, call->resource));
+        batch_push(batch, copy_lock(batch, call->resource));
         add_number(batch, call->count);
-        add(batch, copy(batch, call->key_hash));
+        batch_push(batch, copy(batch, call->key_hash));
         batch->slots_told += call->count;
         return;
     case CALL_KINDS:
@@ -269,7 +269,7 @@ static void add_args(struct batch *batch, const struct call *call)
 bool batch_add(struct batch *batch, const struct call *call)
 {
     assert(call->kind < CALL_KINDS);
-    if (!has_room(batch, call) || !fits(batch, call))
+    if (!has_room(batch, call) || !batch_fits(batch, call))
         return false;
     if (batch->admit.len == 0)
         batch->admit = copy(batch, call->admit);

@@ -21,7 +21,7 @@ enum { PERSISTENCE_COUNT = sizeof persistence / sizeof *persistence };
 
 /* ---- commands ----------------------------------------------------------- */
 
-static void add(struct handshake_command *command, const char *word)
+static void handshake_add(struct handshake_command *command, const char *word)
 {
     assert(command->count < HANDSHAKE_ARGS_MAX);
     command->args[command->count++] = span_of(word);
@@ -48,7 +48,7 @@ static void add_rights(struct handshake_command *command, struct span prefix)
     size_t len = span_copy(command->state_key, prefix);
     len += span_copy(command->state_key + len, span_of(SCRIPT_STATE));
     command->args[command->count++] = script_rights_sha();
-    add(command, "0");
+    handshake_add(command, "0");
     command->args[command->count++] = (struct span){command->state_key, len};
 }
 
@@ -62,19 +62,19 @@ void handshake_command(struct handshake_command *command,
         prefix == NULL)
         return;
     for (const char *const *word = fixed[step]; *word != NULL; word++)
-        add(command, *word);
+        handshake_add(command, *word);
     if (step == HANDSHAKE_AUTH && node->password[0] != '\0') {
-        add(command, "AUTH");
+        handshake_add(command, "AUTH");
         if (node->user[0] != '\0')
-            add(command, node->user);
-        add(command, node->password);
+            handshake_add(command, node->user);
+        handshake_add(command, node->password);
     } else if (step == HANDSHAKE_SELECT && node->db != 0) {
         snprintf(command->digits, sizeof command->digits, "%d", node->db);
-        add(command, "SELECT");
-        add(command, command->digits);
+        handshake_add(command, "SELECT");
+        handshake_add(command, command->digits);
     } else if (step == HANDSHAKE_PERSISTENCE) {
         for (int i = 0; i < PERSISTENCE_COUNT; i++)
-            add(command, persistence[i][0]);
+            handshake_add(command, persistence[i][0]);
     } else if (step == HANDSHAKE_LOAD_RIGHTS) {
         command->args[command->count++] = script_rights_text();
     } else if (step == HANDSHAKE_RIGHTS) {
@@ -86,8 +86,8 @@ void handshake_command(struct handshake_command *command,
 
 /* ---- replies ------------------------------------------------------------ */
 
-static enum node_state refuse(struct handshake *handshake,
-                              enum node_state state, const char *why)
+static enum node_state handshake_refuse(struct handshake *handshake,
+                                        enum node_state state, const char *why)
 {
     snprintf(handshake->detail, sizeof handshake->detail, "%s", why);
     return state;
@@ -95,8 +95,9 @@ static enum node_state refuse(struct handshake *handshake,
 
 static enum node_state refuse_garbage(struct handshake *handshake)
 {
-    return refuse(handshake, STATE_GARBAGE,
-                  "the answers to the handshake are not those of Redis");
+    return handshake_refuse(
+        handshake, STATE_GARBAGE,
+        "the answers to the handshake are not those of Redis");
 }
 
 /* Adds another reason why the node is not durable. */
@@ -241,7 +242,7 @@ static enum node_state refuse_auth(struct handshake *handshake,
         why = "it does not know AUTH (rename-command?)";
     else if (ballot.state == STATE_FAILED)
         why = "the node does not accept AUTH";
-    return refuse(handshake, ballot.state, why);
+    return handshake_refuse(handshake, ballot.state, why);
 }
 
 /* The node's own words tell most. */
@@ -283,7 +284,7 @@ static struct span find_info(struct span info, const char *name)
     return (struct span){"", 0};
 }
 
-static bool is_hex(struct span span)
+static bool handshake_is_hex(struct span span)
 {
     for (size_t i = 0; i < span.len; i++)
         if (span.ptr[i] == '\0' ||
@@ -300,7 +301,8 @@ static enum node_state take_server(struct handshake *handshake,
     bool is_valkey = version.len > 0;
     if (!is_valkey)
         version = find_info(info, "redis_version");
-    if (run_id.len != RUN_ID_LEN || !is_hex(run_id) || version.len == 0)
+    if (run_id.len != RUN_ID_LEN || !handshake_is_hex(run_id) ||
+        version.len == 0)
         return refuse_garbage(handshake);
     span_print(handshake->run_id, sizeof handshake->run_id, run_id);
     span_print(handshake->version, sizeof handshake->version, version);
@@ -315,11 +317,13 @@ static enum node_state take_server(struct handshake *handshake,
         return STATE_TOO_OLD;
     }
     if (span_is(find_info(info, "redis_mode"), "cluster"))
-        return refuse(handshake, STATE_CLUSTER,
-                      "is a node of a Redis Cluster: independent masters are "
-                      "needed (cluster-enabled no)");
+        return handshake_refuse(
+            handshake, STATE_CLUSTER,
+            "is a node of a Redis Cluster: independent masters are "
+            "needed (cluster-enabled no)");
     if (span_is(find_info(info, "redis_mode"), "sentinel"))
-        return refuse(handshake, STATE_FAILED, "is a Sentinel, not a master");
+        return handshake_refuse(handshake, STATE_FAILED,
+                                "is a Sentinel, not a master");
     return STATE_NONE;
 }
 
@@ -460,7 +464,7 @@ enum node_state handshake_take(struct handshake *handshake,
     case HANDSHAKE_MEMORY:
         return take_memory(handshake, text);
     default:
-        if (text.len != SCRIPT_SHA_LEN || !is_hex(text))
+        if (text.len != SCRIPT_SHA_LEN || !handshake_is_hex(text))
             return refuse_garbage(handshake);
         handshake->sha[span_copy(handshake->sha, text)] = '\0';
         return STATE_NONE;

@@ -263,7 +263,7 @@ static bool line_begin_handshake(struct line *line)
     return line_send_steps(line);
 }
 
-static void on_watch(void *arg, int events)
+static void line_on_watch(void *arg, int events)
 {
     struct line *line = arg;
     if (line->is_failing)
@@ -306,8 +306,8 @@ static void line_connect(struct line *line, const struct line_address *address,
         line_fail_with_wire(line);
         return;
     }
-    line->watch =
-        loop_watch_new(line->setup.loop, wire_fd(line->wire), on_watch, line);
+    line->watch = loop_watch_new(line->setup.loop, wire_fd(line->wire),
+                                 line_on_watch, line);
     line_watch_for(line, LOOP_READABLE | LOOP_WRITABLE);
 }
 
@@ -450,7 +450,7 @@ static void line_check_silence(struct line *line)
         line_fail_silent(line);
 }
 
-static void on_timer(void *arg)
+static void line_on_timer(void *arg)
 {
     struct line *line = arg;
     if (line->is_failing) {
@@ -479,7 +479,7 @@ bool line_init(struct line *line, const struct line_setup *setup,
     line->events = *events;
     line->names =
         setup->beside != NULL ? setup->beside->names : &line->own_names;
-    line->timer = loop_timer_new(setup->loop, on_timer, line);
+    line->timer = loop_timer_new(setup->loop, line_on_timer, line);
     return line->timer != NULL;
 }
 

@@ -30,7 +30,7 @@ struct link {
 /* ---- going down --------------------------------------------------------- */
 
 /* The line is down already: what the callbacks send on this link is refused. */
-static void on_down(void *ctx, enum node_state reason, const char *detail)
+static void link_on_down(void *ctx, enum node_state reason, const char *detail)
 {
     struct link *link = ctx;
     struct pipeline_reply reply;
@@ -89,7 +89,8 @@ static void doubt_rights(struct link *link)
 }
 
 /* False: the link went down. */
-static bool take_call(struct link *link, const struct pipeline_reply *reply)
+static bool link_take_call(struct link *link,
+                           const struct pipeline_reply *reply)
 {
     /*
      * Somebody flushed the node's scripts: loads ours again, once, however many
@@ -118,14 +119,14 @@ static bool take_call(struct link *link, const struct pipeline_reply *reply)
 }
 
 /* False: no more replies, or the link went down. */
-static bool take_reply(struct link *link)
+static bool link_take_reply(struct link *link)
 {
     struct pipeline_reply reply;
     enum node_state state = STATE_GARBAGE;
     const char *detail = "sent what is no reply, or too long a one";
     switch (pipeline_next(&link->pipeline, link->line.heard_us, &reply)) {
     case PIPELINE_CALL:
-        return take_call(link, &reply);
+        return link_take_call(link, &reply);
     case PIPELINE_STEP:
         link->is_reloading = false;
         state = handshake_take(&link->line.handshake, HANDSHAKE_LOAD,
@@ -147,14 +148,14 @@ static bool take_reply(struct link *link)
 }
 
 /* One reading of the clock is right for all. */
-static void on_heard(void *ctx)
+static void link_on_heard(void *ctx)
 {
-    while (take_reply(ctx))
+    while (link_take_reply(ctx))
         continue;
 }
 
 /* When the oldest call without a reply was sent. */
-static int64_t owed_us(void *ctx)
+static int64_t link_owed_us(void *ctx)
 {
     const struct link *link = ctx;
     return pipeline_oldest_us(&link->pipeline);
@@ -181,7 +182,7 @@ static bool has_moved(struct link *link)
             memcmp(&last.storage, &link->address.storage, last.len) != 0);
 }
 
-static void on_up(void *ctx, const struct node_facts *facts)
+static void link_on_up(void *ctx, const struct node_facts *facts)
 {
     struct link *link = ctx;
     struct node_facts with_move = *facts;
@@ -249,8 +250,8 @@ struct link *link_new(int node, const struct line_setup *setup,
     struct line_setup for_calls = *setup, for_probes = *setup;
     for_calls.has_script = true;
     for_probes.beside = &link->line;
-    const struct line_events of_calls = {on_up, on_heard, on_down, owed_us,
-                                         link};
+    const struct line_events of_calls = {link_on_up, link_on_heard,
+                                         link_on_down, link_owed_us, link};
     const struct line_events of_probes = {
         .up = on_probe_up, .down = on_probe_down, .ctx = link};
     if (!line_init(&link->line, &for_calls, &of_calls) ||

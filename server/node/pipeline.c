@@ -37,7 +37,8 @@ static struct pipeline_entry *entry_at(const struct pipeline *pipeline,
 }
 
 /* False: no memory. */
-static bool push(struct pipeline *pipeline, struct pipeline_entry entry)
+static bool pipeline_push(struct pipeline *pipeline,
+                          struct pipeline_entry entry)
 {
     if (pipeline->count == pipeline->room) {
         uint32_t room = pipeline->room > 0 ? 2 * pipeline->room : 64;
@@ -86,7 +87,7 @@ enum vote pipeline_call(struct pipeline *pipeline, const struct call *call,
                                    .is_first = pipeline->batch.calls == 1};
     if (entry.is_first)
         entry.sent_us = clock_now_us();
-    if (push(pipeline, entry))
+    if (pipeline_push(pipeline, entry))
         return VOTE_PENDING;
     pipeline->is_broken = true; /* the batch has a call that the ring lacks */
     return VOTE_STALLED;
@@ -99,7 +100,7 @@ bool pipeline_step(struct pipeline *pipeline, int step, const struct span *args,
                                    .command = COMMAND_STEP + step,
                                    .is_first = true};
     assert(step >= 0);
-    return pipeline_append(pipeline) && push(pipeline, entry) &&
+    return pipeline_append(pipeline) && pipeline_push(pipeline, entry) &&
            wire_append(pipeline->wire, args, count);
 }
 
@@ -126,8 +127,8 @@ static bool take_oldest(struct pipeline *pipeline, struct pipeline_entry *entry,
     return true;
 }
 
-static enum pipeline_next take_call(struct pipeline *pipeline,
-                                    struct pipeline_reply *reply)
+static enum pipeline_next pipeline_take_call(struct pipeline *pipeline,
+                                             struct pipeline_reply *reply)
 {
     struct pipeline_entry entry;
     bool is_there = take_oldest(pipeline, &entry, reply);
@@ -138,9 +139,9 @@ static enum pipeline_next take_call(struct pipeline *pipeline,
     return PIPELINE_CALL;
 }
 
-static enum pipeline_next take_step(struct pipeline *pipeline,
-                                    const struct wire_reply *from,
-                                    struct pipeline_reply *reply)
+static enum pipeline_next pipeline_take_step(struct pipeline *pipeline,
+                                             const struct wire_reply *from,
+                                             struct pipeline_reply *reply)
 {
     struct pipeline_entry entry;
     bool is_there = take_oldest(pipeline, &entry, reply);
@@ -157,7 +158,7 @@ enum pipeline_next pipeline_next(struct pipeline *pipeline, int64_t heard_us,
 {
     const struct wire_reply *from;
     if (pipeline->unread > 0)
-        return take_call(pipeline, reply);
+        return pipeline_take_call(pipeline, reply);
     enum wire_next next = wire_next(pipeline->wire, &from);
     if (next != WIRE_REPLY)
         return next == WIRE_NONE ? PIPELINE_NONE : PIPELINE_GARBAGE;
@@ -166,14 +167,14 @@ enum pipeline_next pipeline_next(struct pipeline *pipeline, int64_t heard_us,
         entry_at(pipeline, 0)->sent_us >= heard_us)
         return PIPELINE_UNASKED;
     if (entry_at(pipeline, 0)->command >= COMMAND_STEP)
-        return take_step(pipeline, from, reply);
+        return pipeline_take_step(pipeline, from, reply);
     uint32_t answered = 1; /* the oldest, up to the next that is_first */
     while (answered < pipeline->count &&
            !entry_at(pipeline, answered)->is_first)
         answered++;
     pipeline->unread = (int)answered;
     batch_read(&pipeline->reader, from->fields, from->count, pipeline->unread);
-    return take_call(pipeline, reply);
+    return pipeline_take_call(pipeline, reply);
 }
 
 bool pipeline_drop(struct pipeline *pipeline, struct pipeline_reply *reply)

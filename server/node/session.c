@@ -131,7 +131,8 @@ static ssize_t set_io_error(struct session *session, int error)
     return -1;
 }
 
-static ssize_t pull(gnutls_transport_ptr_t arg, void *bytes, size_t size)
+static ssize_t session_pull(gnutls_transport_ptr_t arg, void *bytes,
+                            size_t size)
 {
     struct session *session = arg;
     if (session->in_at == session->in_len) {
@@ -158,7 +159,8 @@ static ssize_t pull(gnutls_transport_ptr_t arg, void *bytes, size_t size)
     return (ssize_t)len;
 }
 
-static ssize_t push(gnutls_transport_ptr_t arg, const void *bytes, size_t size)
+static ssize_t session_push(gnutls_transport_ptr_t arg, const void *bytes,
+                            size_t size)
 {
     struct session *session = arg;
     ssize_t sent = send(session->fd, bytes, size, MSG_NOSIGNAL);
@@ -282,7 +284,7 @@ static void explain_end(struct session *session, bool is_cut)
 }
 
 /* code: an error of GnuTLS after which nothing works. */
-static void explain(struct session *session, int code)
+static void session_explain(struct session *session, int code)
 {
     if (session->error[0] != '\0')
         return; /* what came first is the cause */
@@ -342,7 +344,7 @@ enum session_shake session_shake(struct session *session)
         return gnutls_record_get_direction(session->tls) == 1
                    ? SESSION_WANTS_WRITE
                    : SESSION_WANTS_READ;
-    explain(session, code);
+    session_explain(session, code);
     return SESSION_BROKEN;
 }
 
@@ -375,7 +377,7 @@ static ssize_t write_once(struct session *session, const char *bytes,
         return 0;
     }
     /* Were other bytes sent than it was given, commands would be torn. */
-    explain(session, sent < 0 ? (int)sent : GNUTLS_E_INTERNAL_ERROR);
+    session_explain(session, sent < 0 ? (int)sent : GNUTLS_E_INTERNAL_ERROR);
     return -1;
 }
 
@@ -398,7 +400,8 @@ ssize_t session_write(struct session *session, const char *bytes, size_t len)
  * GnuTLS comes back after each message that is no data (a ticket, new keys),
  * though more may lie here that the socket does not show any more.
  */
-static ssize_t read_once(struct session *session, char *bytes, size_t size)
+static ssize_t session_read_once(struct session *session, char *bytes,
+                                 size_t size)
 {
     ssize_t got;
     session->is_waiting = false;
@@ -410,7 +413,7 @@ static ssize_t read_once(struct session *session, char *bytes, size_t size)
     if (got == 0)
         explain_end(session, false);
     else
-        explain(session, (int)got);
+        session_explain(session, (int)got);
     return -1;
 }
 
@@ -421,7 +424,7 @@ ssize_t session_read(struct session *session, char *bytes, size_t size)
     assert(session->is_ready);
     for (; done < size && got > 0 && session->error[0] == '\0';
          done += got > 0 ? (size_t)got : 0)
-        got = read_once(session, bytes + done, size - done);
+        got = session_read_once(session, bytes + done, size - done);
     if (done < size)
         begin_turn(session);
     if (done > 0)
@@ -443,8 +446,8 @@ static bool set_up(struct session *session, const struct trust *trust)
         .type = GNUTLS_DT_KEY_PURPOSE_OID, .data = (unsigned char *)purpose};
     gnutls_session_set_verify_cert2(tls, session->checks, CHECKS, 0);
     gnutls_transport_set_ptr(tls, session);
-    gnutls_transport_set_pull_function(tls, pull);
-    gnutls_transport_set_push_function(tls, push);
+    gnutls_transport_set_pull_function(tls, session_pull);
+    gnutls_transport_set_push_function(tls, session_push);
     return gnutls_priority_set(tls, trust->priority) >= 0 &&
            gnutls_credentials_set(tls, GNUTLS_CRD_CERTIFICATE,
                                   session->certificates->credentials) >= 0 &&

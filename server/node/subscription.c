@@ -85,8 +85,8 @@ static struct span take_slot(struct span text, char copy[RESOURCE_MAX],
  * kind channel text | kind channel count, as an array. False: it is no
  * announcement.
  */
-static bool take_reply(struct subscription *subscription,
-                       const struct wire_reply *reply)
+static bool subscription_take_reply(struct subscription *subscription,
+                                    const struct wire_reply *reply)
 {
     const struct subscription_events *events = &subscription->events;
     const struct script_field *fields = reply->fields + 1;
@@ -116,7 +116,7 @@ static bool take_reply(struct subscription *subscription,
 }
 
 /* Stops when a callback closes the line. */
-static void on_heard(void *ctx)
+static void subscription_on_heard(void *ctx)
 {
     struct subscription *subscription = ctx;
     struct line *line = &subscription->line;
@@ -125,13 +125,14 @@ static void on_heard(void *ctx)
     while (next == WIRE_REPLY && line->state == LINE_UP) {
         next = wire_next(line->wire, &reply);
         if (next == WIRE_GARBAGE ||
-            (next == WIRE_REPLY && !take_reply(subscription, reply)))
+            (next == WIRE_REPLY &&
+             !subscription_take_reply(subscription, reply)))
             line_fail(line, STATE_GARBAGE, "sent an invalid announcement");
     }
 }
 
 /* Heartbeats, ever since. */
-static int64_t owed_us(void *ctx)
+static int64_t subscription_owed_us(void *ctx)
 {
     const struct subscription *subscription = ctx;
     return subscription->line.state_us;
@@ -139,7 +140,7 @@ static int64_t owed_us(void *ctx)
 
 /* ---- up and down -------------------------------------------------------- */
 
-static void on_up(void *ctx, const struct node_facts *facts)
+static void subscription_on_up(void *ctx, const struct node_facts *facts)
 {
     struct subscription *subscription = ctx;
     (void)facts;
@@ -149,7 +150,8 @@ static void on_up(void *ctx, const struct node_facts *facts)
 }
 
 /* A user that may not subscribe now may hardly do so in a moment. */
-static void on_down(void *ctx, enum node_state reason, const char *detail)
+static void subscription_on_down(void *ctx, enum node_state reason,
+                                 const char *detail)
 {
     struct subscription *subscription = ctx;
     bool was_up = subscription->is_up;
@@ -189,8 +191,9 @@ struct subscription *subscription_new(int node, const struct line_setup *setup,
     size_t len = span_copy(subscription->channel, span_of(prefix));
     len += span_copy(subscription->channel + len, span_of(SCRIPT_RELEASED));
     subscription->head_len = len;
-    const struct line_events listening = {on_up, on_heard, on_down, owed_us,
-                                          subscription};
+    const struct line_events listening = {
+        subscription_on_up, subscription_on_heard, subscription_on_down,
+        subscription_owed_us, subscription};
     if (!line_init(&subscription->line, setup, &listening)) {
         subscription_free(subscription);
         return NULL;

@@ -41,8 +41,8 @@ struct wire {
  * parser only compares it with NULL.
  */
 
-static struct script_field *add_field(const redisReadTask *task,
-                                      enum script_field_type type)
+static struct script_field *wire_add_field(const redisReadTask *task,
+                                           enum script_field_type type)
 {
     struct wire *wire = task->privdata;
     if (task->parent == NULL) {
@@ -60,8 +60,8 @@ static void *on_string(const redisReadTask *task, char *bytes, size_t len)
 {
     struct wire *wire = task->privdata;
     bool is_error = task->type == REDIS_REPLY_ERROR;
-    struct script_field *field =
-        add_field(task, is_error ? SCRIPT_FIELD_ERROR : SCRIPT_FIELD_STRING);
+    struct script_field *field = wire_add_field(
+        task, is_error ? SCRIPT_FIELD_ERROR : SCRIPT_FIELD_STRING);
     if (is_error && len > WIRE_ERROR_MAX)
         len = WIRE_ERROR_MAX;
     if (field == NULL || len > sizeof wire->text - wire->text_len)
@@ -85,7 +85,7 @@ static void *on_array(const redisReadTask *task, int elements)
     if (depth > DEPTH_MAX || task->type != REDIS_REPLY_ARRAY ||
         elements >= WIRE_FIELDS_MAX)
         return NULL;
-    struct script_field *field = add_field(task, SCRIPT_FIELD_ARRAY);
+    struct script_field *field = wire_add_field(task, SCRIPT_FIELD_ARRAY);
     if (field != NULL)
         field->integer = (int64_t)elements;
     return field;
@@ -93,7 +93,7 @@ static void *on_array(const redisReadTask *task, int elements)
 
 static void *on_integer(const redisReadTask *task, long long value)
 {
-    struct script_field *field = add_field(task, SCRIPT_FIELD_INTEGER);
+    struct script_field *field = wire_add_field(task, SCRIPT_FIELD_INTEGER);
     if (field != NULL)
         field->integer = value;
     return field;
@@ -101,7 +101,7 @@ static void *on_integer(const redisReadTask *task, long long value)
 
 static void *on_nil(const redisReadTask *task)
 {
-    return add_field(task, SCRIPT_FIELD_NIL);
+    return wire_add_field(task, SCRIPT_FIELD_NIL);
 }
 
 #if HIREDIS_MAJOR >= 1
@@ -315,7 +315,7 @@ bool wire_write(struct wire *wire)
  * Returns how much it has read, 0: nothing now, -1: an error or the end. Less
  * than size: there is no more that the descriptor would not show.
  */
-static ssize_t read_once(struct wire *wire, char *bytes, size_t size)
+static ssize_t wire_read_once(struct wire *wire, char *bytes, size_t size)
 {
     if (wire->session != NULL)
         return session_read(wire->session, bytes, size);
@@ -343,7 +343,7 @@ bool wire_read(struct wire *wire, bool *has_read)
     *has_read = false;
     for (int i = 0; (i < READS_MAX || is_tls) && got == (ssize_t)sizeof bytes;
          i++) {
-        got = read_once(wire, bytes, sizeof bytes);
+        got = wire_read_once(wire, bytes, sizeof bytes);
         if (got <= 0)
             break;
         *has_read = true;

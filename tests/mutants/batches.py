@@ -9,8 +9,8 @@ LOAD = "api/message/jsonload.c"
 BATCHES = [
     Defect("an operation answered with another's result", "unit",
            "each_operation_is_done_as_if_it_were_alone", [Edit(
-               BATCH, "        put_answer(&json, &it->items[i]);\n",
-               "        put_answer(&json, &it->items[0]);\n")],
+               BATCH, "        batch_put_answer(&json, &it->items[i]);\n",
+               "        batch_put_answer(&json, &it->items[0]);\n")],
            tests="batches"),
     Defect("an acquire in a batch that pauses", "unit",
            "split_votes_for_a_lock_delay_nobody", [Edit(

@@ -22,8 +22,8 @@ CTL = [
         "            *code) &&\n")], tests="foreign"),
     Defect("answer about another lock", "ctl", FOREIGN_ANSWER, [Edit(
         "cli/answer.c",
-        "    return id == NULL ? is_token(told) : strcmp(told, id) == 0;\n",
-        "    return id == NULL ? is_token(told) : *told != '\\0';\n")],
+        "    return id == NULL ? answer_is_token(told) : strcmp(told, id) == 0;\n",
+        "    return id == NULL ? answer_is_token(told) : *told != '\\0';\n")],
            tests="foreign"),
     Defect("token of any characters", "ctl", FOREIGN_ANSWER, [Edit(
         "cli/answer.c", "        if (*text < '!' || *text > '~')\n",

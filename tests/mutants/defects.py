@@ -63,7 +63,7 @@ DEFECTS = [
     # asked twice: at the verdict, and when the answer is written
     Defect("expired extension counted", "sim", "exclusion", [Edit(
         "server/engine/rounds/operation.c",
-        "    return is_valid(it) ? OUTCOME_EXTENDED : OUTCOME_VALIDITY_EXHAUSTED;\n",
+        "    return operation_is_valid(it) ? OUTCOME_EXTENDED : OUTCOME_VALIDITY_EXHAUSTED;\n",
         "    return OUTCOME_EXTENDED;\n"), Edit(
         "server/engine/rounds/operation.c", "    if (result->validity_ms > 0)\n",
         "    if (result->outcome == OUTCOME_EXTENDED && result->validity_ms < 1)\n"
@@ -80,11 +80,11 @@ DEFECTS = [
         "            vote->vote != VOTE_GRANTED)")]),
     Defect("failed extend that releases", "sim", "own", [Edit(
         "server/engine/rounds/operation.c",
-        "        settle(it, OUTCOME_NO_QUORUM);\n"
+        "        operation_settle(it, OUTCOME_NO_QUORUM);\n"
         "        return false;\n",
         "        if (it->request.call == LOCK_EXTEND)\n"
         "            attempt_undo(&it->attempt);\n"
-        "        settle(it, OUTCOME_NO_QUORUM);\n"
+        "        operation_settle(it, OUTCOME_NO_QUORUM);\n"
         "        return false;\n")]),
     # ---- spreads: spreading.py has more ---------------------------------------
     Defect("repair counted at once", "sim", "kept", [Edit(

@@ -96,7 +96,7 @@ LACKING = [
            tests="nodes_log"),
     Defect("late votes told as a lost quorum", "unit",
            "nodes_that_vote_and_are_late_are_no_lost_quorum", [Edit(
-               NODES, "has_quorum(nodes) || loss->is_logged", "loss->is_logged")],
+               NODES, "nodes_has_quorum(nodes) || loss->is_logged", "loss->is_logged")],
            tests="nodes_log"),
     Defect("first start by another server told as a quarantine", "unit",
            "a_first_start_by_another_server_is_no_quarantine_yet", [Edit(

@@ -156,18 +156,18 @@ IN_UNITS_AND_MODEL = [
     Defect("a first start needs nodes of the base", "unit",
            "a_first_start_needs_no_node_of_the_base", [Edit(
         "server/engine/voting/takeover.c",
-        "(epoch_of(configuration) > 1 &&",
-        "(epoch_of(configuration) > 0 &&")], tests="takeover"),
+        "(takeover_epoch_of(configuration) > 1 &&",
+        "(takeover_epoch_of(configuration) > 0 &&")], tests="takeover"),
     Defect("a first start of a lower epoch is dead", "unit",
            "a_first_start_goes_on_below_the_base", [Edit(
         "server/engine/voting/takeover.c",
-        "(is_alive && epoch_of(other) == 1)",
-        "(is_alive && epoch_of(other) == 0)")], tests="takeover"),
+        "(is_alive && takeover_epoch_of(other) == 1)",
+        "(is_alive && takeover_epoch_of(other) == 0)")], tests="takeover"),
     Defect("epoch of what was passed ignored", "unit",
            "the_epoch_of_lists_that_were_passed_counts", [Edit(
         "server/engine/voting/takeover.c",
-        "if (epoch_of(past) < epoch && epoch_of(past) > below)",
-        "if (epoch_of(past) < 0)")], tests="takeover"),
+        "if (takeover_epoch_of(past) < epoch && takeover_epoch_of(past) > below)",
+        "if (takeover_epoch_of(past) < 0)")], tests="takeover"),
     Defect("epoch of one node followed", "unit",
            "once_a_majority_told_it_one_node_changes_it_no_more", [Edit(
         "server/engine/voting/epoch.c",
@@ -255,8 +255,8 @@ IN_UNITS_AND_MODEL = [
     Defect("rival of the same epoch taken for dead", "unit",
            "story_65_a_rival_that_was_replaced_may_still_vote", [Edit(
         "server/engine/voting/takeover.c",
-        "            epoch_of(configuration) < epoch_of(ours));",
-        "            epoch_of(configuration) <= epoch_of(ours));")],
+        "            takeover_epoch_of(configuration) < takeover_epoch_of(ours));",
+        "            takeover_epoch_of(configuration) <= takeover_epoch_of(ours));")],
         tests="takeover"),
     Defect("no way back before a new name votes", "unit",
            "story_65_back_before_a_new_name_votes", [Edit(
@@ -309,16 +309,16 @@ IN_UNITS_AND_MODEL = [
            "story_65_a_list_of_a_lower_epoch_may_live", [Edit(
         "server/engine/voting/takeover.c",
         ": is_alive;",
-        ": epoch_of(other) >= epoch_of(count->base);")], tests="takeover"),
+        ": takeover_epoch_of(other) >= takeover_epoch_of(count->base);")], tests="takeover"),
     Defect("who is dead not heard by other names", "unit",
            "story_65_a_list_of_a_lower_epoch_may_live", [Edit(
         "server/engine/voting/takeover.c",
-        "epoch_of(it->taken));",
+        "takeover_epoch_of(it->taken));",
         "0);")], tests="takeover"),
     Defect("marks that a node passed taken for dead", "unit",
            "story_65_a_list_is_not_dead_as_a_node_passed_its_mark", [Edit(
         "server/engine/voting/takeover.c",
-        "epoch_of(it->taken));",
+        "takeover_epoch_of(it->taken));",
         "EPOCH_MOST);")], tests="takeover"),
     Defect("plan without the promises of the second of two lists", "unit",
            "what_the_second_of_two_lists_holds_is_waited_for", [Edit(

@@ -54,7 +54,7 @@ PERMITS = [
                "    attempt_undo(&it->attempt);\n"
                "    it->result = result_plain(",
                "    attempt_undo(&it->attempt);\n"
-               "    count_outcome(it);\n"
+               "    operation_count_outcome(it);\n"
                "    it->result = result_plain(")], tests="permits"),
     Defect("a repeat that finds a leftover takes another slot", "sim", "same",
            [Edit("server/engine/permits/pool.c",

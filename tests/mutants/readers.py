@@ -281,7 +281,7 @@ READERS = [
     Defect("reader that replaces at once what may be later", "unit",
            "a_repeat_that_waits_replaces_what_may_be_earlier_after_a_while", [
                Edit("server/engine/waiting/waits.c",
-                    "        find(it, number, now_us);\n"
+                    "        waits_find(it, number, now_us);\n"
                     "        schedule_claim(it, now_us);\n"
                     "    } else",
                     "        claim_know(&it->claim, number, now_us);\n"

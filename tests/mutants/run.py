@@ -93,15 +93,28 @@ class Mutant(Tree):
         return text
 
 
+def applied(edit: Edit, text: str) -> str | None:
+    """The text with the edit, or None unless it fits exactly once. White space
+    counts only if that is needed to tell two places apart: the formatter breaks
+    lines anew whenever a name changes its length."""
+    if text.count(edit.old) == 1:
+        return text.replace(edit.old, edit.new)
+    found = list(re.finditer(r"\s+".join(map(re.escape, edit.old.split())), text))
+    if len(found) != 1:
+        return None
+    return text[:found[0].start()] + edit.new.strip() + text[found[0].end():]
+
+
 def edited(name: str, edits: Iterable[Edit]) -> dict[str, str]:
     """The files with the edits. Each must fit exactly once, and change it."""
     files: dict[str, str] = {}
     for edit in edits:
         text = files.get(edit.path) or (ROOT / edit.path).read_text()
-        if text.count(edit.old) != 1 or edit.old == edit.new:
+        changed = applied(edit, text)
+        if changed is None or edit.old == edit.new:
             sys.exit(f"mutants: {name}: {edit.path} has not exactly "
                      f"once:\n{edit.old}")
-        files[edit.path] = text.replace(edit.old, edit.new)
+        files[edit.path] = changed
     return files
 
 

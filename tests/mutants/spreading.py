@@ -31,7 +31,7 @@ SPREADING = [
                  "(it->created & nodeset_of(node)) != 0)\n"
                  "        it->again |= nodeset_of(node);\n",
                  "    if (reply->vote == VOTE_HELD) {\n"
-                 "        forget(spreads, it);\n        return;\n    }\n")]),
+                 "        spreads_forget(spreads, it);\n        return;\n    }\n")]),
     unit("creation that is not looked at", "what_a_creation_found_is_looked_at",
          "    if (it->look == 0) /* of the fill */\n", ""),
     unit("several that others hold do not lack",

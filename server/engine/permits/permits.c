@@ -133,7 +133,7 @@ static void permit_settle_held(struct permit *it)
     ticket_settle(&it->ticket, &result);
 }
 
-static void settle_late(struct ticket *ticket, int64_t now_us)
+static void permits_settle_late(struct ticket *ticket, int64_t now_us)
 {
     struct permit *it = (struct permit *)ticket;
     (void)now_us;
@@ -306,7 +306,7 @@ static uint32_t hash_key(const struct permit *it)
 }
 
 /* So many of these as it wants, mostly at random: others choose, too. */
-static struct slotset pick(const struct permit *it, struct slotset open)
+static struct slotset permits_pick(const struct permit *it, struct slotset open)
 {
     struct slotset slots = {{0}};
     for (int i = 0; i < it->wanted; i++) {
@@ -366,7 +366,7 @@ static void try_later(struct permit *it, const struct engine_result *result,
     (void)ticket_goes_on(&it->ticket, now_us);
 }
 
-static void lose(struct permit *it, bool is_split, int64_t now_us)
+static void permits_lose(struct permit *it, bool is_split, int64_t now_us)
 {
     const struct environment *env = it->permits->env;
     queue_again(it);
@@ -389,7 +389,8 @@ static void lose(struct permit *it, bool is_split, int64_t now_us)
         permit_set_timer(it);
 }
 
-static void note_grant(struct permit *it, const struct engine_result *result)
+static void permits_note_grant(struct permit *it,
+                               const struct engine_result *result)
 {
     struct pool *pool = it->pool;
     struct metrics *metrics = it->permits->env->metrics;
@@ -403,7 +404,7 @@ static void note_grant(struct permit *it, const struct engine_result *result)
         pool->news[slot].number = result->number;
 }
 
-static void take_outcome(struct permit *it)
+static void permits_take_outcome(struct permit *it)
 {
     struct pool *pool = it->pool;
     int64_t now_us = environment_now(it->permits->env);
@@ -423,7 +424,7 @@ static void take_outcome(struct permit *it)
     if (it->is_blind && (is_won || is_held))
         pool_note_first_try(pool, is_won);
     if (is_won)
-        note_grant(it, result);
+        permits_note_grant(it, result);
     if (is_won || outcome == OUTCOME_KEY_REFUSED ||
         (!ticket_waits(&it->ticket) && !is_held)) {
         ticket_leave(&it->ticket, now_us);
@@ -431,14 +432,15 @@ static void take_outcome(struct permit *it)
         return;
     }
     if (is_held)
-        lose(it, round_count(&operation->attempt.round, VOTE_GRANTED) > 0,
-             now_us);
+        permits_lose(it,
+                     round_count(&operation->attempt.round, VOTE_GRANTED) > 0,
+                     now_us);
     else
         try_later(it, result, now_us);
     operation_discard(operation);
 }
 
-static void try(struct permit *it, const struct slotset *slots)
+static void permits_try(struct permit *it, const struct slotset *slots)
 {
     struct permits *permits = it->permits;
     char text[NAMES_LEN_MAX];
@@ -455,7 +457,7 @@ static void try(struct permit *it, const struct slotset *slots)
                             });
     if (it->ticket.operation != 0) {
         if (it->ticket.is_answered)
-            take_outcome(it);
+            permits_take_outcome(it);
         return;
     }
     const struct engine_result none = /* no memory */
@@ -479,8 +481,8 @@ static struct permit *choose_payer(struct permit *payer, struct permit *it)
 }
 
 /* What is to be done next: with *who, who pays for a survey, and *slots. */
-static enum act choose(const struct permits *permits, struct pool *pool,
-                       struct permit **who, struct slotset *slots)
+static enum act permits_choose(const struct permits *permits, struct pool *pool,
+                               struct permit **who, struct slotset *slots)
 {
     int64_t now_us = environment_now(permits->env);
     struct slotset open = slotset_below(POOL_SLOTS_MAX);
@@ -510,7 +512,7 @@ static enum act choose(const struct permits *permits, struct pool *pool,
         bool is_open = slotset_count(&mine) >= it->wanted;
         if (is_open && (is_informed || it->is_blocked ||
                         (it->losses == 0 && pool_is_trusted(pool)))) {
-            *slots = pick(it, mine);
+            *slots = permits_pick(it, mine);
             return ACT_TRY;
         }
         if (is_informed && !ticket_waits(&it->ticket))
@@ -578,9 +580,9 @@ static void permits_run(struct permits *permits, struct pool *pool)
         return;
     pool->is_running = true;
     pool->users++; /* its last permit may leave meanwhile */
-    while ((act = choose(permits, pool, &it, &slots)) != ACT_NONE) {
+    while ((act = permits_choose(permits, pool, &it, &slots)) != ACT_NONE) {
         if (act == ACT_TRY)
-            try(it, &slots);
+            permits_try(it, &slots);
         else if (act == ACT_REFUSE)
             permit_settle_held(it);
         else if (survey_may_begin(permits, pool, it))
@@ -598,10 +600,10 @@ static void permits_run(struct permits *permits, struct pool *pool)
     pools_unuse(&permits->pools, pool);
 }
 
-static void on_tried(struct ticket *ticket)
+static void permits_on_tried(struct ticket *ticket)
 {
     struct permit *it = (struct permit *)ticket;
-    take_outcome(it);
+    permits_take_outcome(it);
     permits_run(it->permits, it->pool);
 }
 
@@ -645,7 +647,7 @@ void permits_on_reply(struct permits *permits, int node, uint64_t tag,
 
 /* ---- calls of clients --------------------------------------------------- */
 
-static void dismiss(struct ticket *ticket)
+static void permits_dismiss(struct ticket *ticket)
 {
     const struct permit *it = (struct permit *)ticket;
     struct pools *pools = &it->permits->pools;
@@ -716,7 +718,8 @@ uint64_t permits_start(struct permits *permits, const struct request *asked,
     return handle;
 }
 
-static void on_left(struct ticket *ticket, bool has_asked, int64_t now_us)
+static void permits_on_left(struct ticket *ticket, bool has_asked,
+                            int64_t now_us)
 {
     struct permit *it = (struct permit *)ticket;
     (void)now_us;
@@ -728,8 +731,8 @@ static void on_left(struct ticket *ticket, bool has_asked, int64_t now_us)
 }
 
 /* One that waits, with this key; NULL: there is none. */
-static struct permit *find_with_key(const struct pool *pool,
-                                    struct span key_hash)
+static struct permit *permits_find_with_key(const struct pool *pool,
+                                            struct span key_hash)
 {
     struct permit *it = pool != NULL ? TAILQ_FIRST(&pool->queue) : NULL;
     while (it != NULL && (!ticket_waits(&it->ticket) ||
@@ -744,7 +747,7 @@ void permits_withdraw(struct permits *permits, struct span name,
     const struct pool *pool = pools_find(&permits->pools, name);
     int64_t now_us = environment_now(permits->env);
     struct permit *it;
-    while ((it = find_with_key(pool, key_hash)) != NULL)
+    while ((it = permits_find_with_key(pool, key_hash)) != NULL)
         ticket_withdraw(&it->ticket, now_us);
 }
 
@@ -797,7 +800,8 @@ void permits_on_release(struct permits *permits, struct span names)
  * True if this is news: of the present lock of the slot, or of a later one. It
  * counts the nodes that told of this release.
  */
-static bool is_news(const struct pool *pool, int slot, int64_t number, int node)
+static bool permits_is_news(const struct pool *pool, int slot, int64_t number,
+                            int node)
 {
     struct slotnews *news = &pool->news[slot];
     if ((number != 0 && number < news->number) ||
@@ -820,7 +824,7 @@ void permits_on_announced(struct permits *permits, int node,
     int slot;
     struct pool *pool = find_pool(permits, resource, &slot);
     if (pool == NULL || pool->waiting == 0 || slot >= pool->news_count ||
-        !is_news(pool, slot, number, node))
+        !permits_is_news(pool, slot, number, node))
         return;
     int64_t now_us = environment_now(permits->env);
     int told = nodeset_count(pool->news[slot].nodes);
@@ -845,7 +849,7 @@ void permits_on_announced(struct permits *permits, int node,
 
 /* ---- time --------------------------------------------------------------- */
 
-static void on_timer(struct ticket *ticket, int64_t now_us)
+static void permits_on_timer(struct ticket *ticket, int64_t now_us)
 {
     const struct permit *it = (struct permit *)ticket;
     (void)now_us;
@@ -901,8 +905,9 @@ void permits_init(struct permits *permits, struct nodes *nodes,
                   struct tickets *tickets, struct waits *waits)
 {
     static const struct ticket_rules rules = {
-        permit_leave, dismiss, OWNER_PERMIT, on_tried,
-        settle_late,  on_left, on_timer,
+        permit_leave,     permits_dismiss,     OWNER_PERMIT,
+        permits_on_tried, permits_settle_late, permits_on_left,
+        permits_on_timer,
     };
     *permits = (struct permits){
         .env = nodes->env,

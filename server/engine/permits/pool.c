@@ -230,7 +230,7 @@ void pools_init(struct pools *pools)
     TAILQ_INIT(&pools->waited_for);
 }
 
-static void give(struct pools *pools, struct pool *pool)
+static void pool_give(struct pools *pools, struct pool *pool)
 {
     (void)tdelete(&pool->name, &pools->index, names_compare);
     free(pool->news);
@@ -242,7 +242,7 @@ void pools_fini(struct pools *pools)
     for (uint32_t i = 0; i < pools->slots.count; i++) {
         struct pool *pool = slots_at(&pools->slots, i);
         if (pool != NULL)
-            give(pools, pool);
+            pool_give(pools, pool);
     }
     slots_fini(&pools->slots);
 }
@@ -254,7 +254,7 @@ struct pool *pools_find(const struct pools *pools, struct span name)
                          : NULL;
 }
 
-static struct pool *make(struct pools *pools, struct span name)
+static struct pool *pool_make(struct pools *pools, struct span name)
 {
     struct pool *pool = slots_take(&pools->slots);
     if (pool == NULL)
@@ -279,7 +279,7 @@ struct pool *pools_use(struct pools *pools, struct span name)
     struct pool *pool = pools_find(pools, name);
     assert(name.len < RESOURCE_MAX); /* body.c: the slots' names fit */
     if (pool == NULL)
-        pool = make(pools, name);
+        pool = pool_make(pools, name);
     else if (pool->users == 0) {
         TAILQ_REMOVE(&pools->idle, pool, link);
         pools->idle_count--;
@@ -304,7 +304,7 @@ void pools_unuse(struct pools *pools, struct pool *pool)
         return;
     TAILQ_REMOVE(&pools->idle, oldest, link);
     pools->idle_count--;
-    give(pools, oldest);
+    pool_give(pools, oldest);
 }
 
 /* ---- hints -------------------------------------------------------------- */

@@ -54,7 +54,7 @@ static unsigned is_in(char c, char first, char last)
     return (unsigned char)(c - first) <= (unsigned char)(last - first);
 }
 
-static bool is_hex(char c)
+static bool token_is_hex(char c)
 {
     return (is_in(c, '0', '9') | is_in(c, 'a', 'f')) != 0;
 }
@@ -85,7 +85,7 @@ bool token_parse(struct span text, struct token_parts *parts)
     parts->is_shared = token_is_shared(text);
     if (text.len < FIXED_LEN ||
         (at[TOKEN_NUMBER_LEN] != '.' && !parts->is_shared) ||
-        !all_of(at + TOKEN_NUMBER_LEN + 1, RANDOM_HEX, is_hex))
+        !all_of(at + TOKEN_NUMBER_LEN + 1, RANDOM_HEX, token_is_hex))
         return false;
     parts->number =
         span_number((struct span){at, TOKEN_NUMBER_LEN}, TOKEN_NUMBER_LEN);

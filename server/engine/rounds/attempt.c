@@ -74,7 +74,7 @@ bool attempt_is_held_too_long(const struct attempt_means *means,
     return now_us != 0 && end_us - parts.number > max_us;
 }
 
-static struct call make_call(const struct attempt *attempt)
+static struct call attempt_make_call(const struct attempt *attempt)
 {
     const struct request *request = attempt->request;
     struct call call = fence_call(
@@ -99,7 +99,8 @@ static void note_asked(struct attempt *attempt, int node, struct ballot ballot)
         round_note_ballot(&attempt->round, node, ballot);
 }
 
-static void send_to(struct attempt *attempt, int node, struct call *call)
+static void attempt_send_to(struct attempt *attempt, int node,
+                            struct call *call)
 {
     struct nodes *nodes = attempt->means->nodes;
     struct round *round = &attempt->round;
@@ -210,7 +211,7 @@ void attempt_widen(struct attempt *attempt)
 {
     struct round *round = &attempt->round;
     uint16_t rest = round->unasked;
-    struct call call = make_call(attempt);
+    struct call call = attempt_make_call(attempt);
     round->unasked = 0;
     for (int i = 0; i < round->total; i++) {
         if ((rest & 1u << i) == 0)
@@ -218,11 +219,11 @@ void attempt_widen(struct attempt *attempt)
         if (status_is_looked_at(attempt->means->nodes, i))
             round->votes[i].is_refused = true; /* asked once that is read */
         else
-            send_to(attempt, i, &call);
+            attempt_send_to(attempt, i, &call);
     }
 }
 
-static struct spread_lock lock_of(const struct attempt *attempt)
+static struct spread_lock attempt_lock_of(const struct attempt *attempt)
 {
     return (struct spread_lock){
         .resource = attempt->request->resource,
@@ -234,13 +235,13 @@ static struct spread_lock lock_of(const struct attempt *attempt)
 
 void attempt_begin_spread(struct attempt *attempt)
 {
-    const struct spread_lock lock = lock_of(attempt);
+    const struct spread_lock lock = attempt_lock_of(attempt);
     spreads_on_granted(attempt->means->spreads, &attempt->round, &lock);
 }
 
 void attempt_spread(struct attempt *attempt)
 {
-    const struct spread_lock lock = lock_of(attempt);
+    const struct spread_lock lock = attempt_lock_of(attempt);
     if (attempt->round.kind == LOCK_EXTEND)
         spreads_on_extended(attempt->means->spreads, &attempt->round, &lock);
     else
@@ -278,10 +279,10 @@ void attempt_begin(struct attempt *attempt)
         spreads_hurry(attempt->means->spreads, attempt->request->resource,
                       attempt_token(attempt));
     hold_back(attempt);
-    struct call call = make_call(attempt);
+    struct call call = attempt_make_call(attempt);
     for (int i = 0; i < round->total; i++)
         if (is_to_be_asked(round, i) && (round->unasked & 1u << i) == 0)
-            send_to(attempt, i, &call);
+            attempt_send_to(attempt, i, &call);
 }
 
 bool attempt_ask_again(struct attempt *attempt, int node, bool is_decided)
@@ -289,13 +290,13 @@ bool attempt_ask_again(struct attempt *attempt, int node, bool is_decided)
     struct round_vote *vote = &attempt->round.votes[node];
     if (!vote->is_refused || vote->vote != VOTE_PENDING)
         return false;
-    struct call call = make_call(attempt);
+    struct call call = attempt_make_call(attempt);
     vote->is_refused = false;
     if (is_decided)
         round_note_ballot(&attempt->round, node,
                           ballot_unfit(STATE_QUARANTINED));
     else
-        send_to(attempt, node, &call);
+        attempt_send_to(attempt, node, &call);
     return true;
 }
 
@@ -554,9 +555,9 @@ bool attempt_repeat(struct attempt *attempt, int node,
     if (reply->state != STATE_NO_SCRIPT || vote->vote != VOTE_PENDING ||
         vote->is_repeated || !is_one_call(attempt))
         return false;
-    struct call call = make_call(attempt);
+    struct call call = attempt_make_call(attempt);
     vote->is_repeated = true;
-    send_to(attempt, node, &call);
+    attempt_send_to(attempt, node, &call);
     return true;
 }
 

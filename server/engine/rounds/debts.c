@@ -57,7 +57,7 @@ static struct span resource_of(const struct debt_head *head)
     return (struct span){(const char *)(head + 1), head->resource_len};
 }
 
-static struct span token_of(const struct debt_head *head)
+static struct span debts_token_of(const struct debt_head *head)
 {
     const char *text = (const char *)(head + 1);
     return (struct span){text + head->resource_len, head->token_len};
@@ -160,7 +160,7 @@ static void pass_next(struct debt_queue *queue, struct debt_head *head)
 }
 
 /* Drops answered ones. If none is under way, lost ones are next again. */
-static void settle(struct debts *debts, struct debt_queue *queue)
+static void debts_settle(struct debts *debts, struct debt_queue *queue)
 {
     while (queue->first_number != queue->next_number &&
            queue->sent[queue->first_number % DEBTS_WINDOW]->is_done) {
@@ -186,27 +186,27 @@ static struct debt_head *find_due(struct debts *debts, struct debt_queue *queue,
         head->is_done = true;
         pass_next(queue, head);
         if (queue->in_flight == 0)
-            settle(debts, queue);
+            debts_settle(debts, queue);
     }
     return NULL;
 }
 
 /* Drops the oldest ones whose time has passed. */
-static void expire(struct debts *debts, struct debt_queue *queue,
-                   int64_t now_us)
+static void debts_expire(struct debts *debts, struct debt_queue *queue,
+                         int64_t now_us)
 {
     while (queue->in_flight == 0 && queue->first != NULL &&
            now_us >= head_at(queue->first, queue->first_at)->until_us) {
         drop_oldest(debts, queue);
-        settle(debts, queue);
+        debts_settle(debts, queue);
     }
 }
 
 /* ---- what is owed ------------------------------------------------------- */
 
 /* A token's number is the median of the clocks at the time of its acquire. */
-static enum debt_kind kind_of(const struct debts *debts, int node,
-                              struct span token, int64_t now_us)
+static enum debt_kind debts_kind_of(const struct debts *debts, int node,
+                                    struct span token, int64_t now_us)
 {
     const struct nodes *nodes = debts->nodes;
     struct token_parts parts;
@@ -234,7 +234,7 @@ void debts_add(struct debts *debts, int node, struct span resource,
     assert(resource.len <= NAMES_LEN_MAX && token.len <= TOKEN_MAX);
     if (now_us >= until_us)
         return;
-    enum debt_kind kind = kind_of(debts, node, token, now_us);
+    enum debt_kind kind = debts_kind_of(debts, node, token, now_us);
     struct debt_head *head = reserve(
         debts, &debts->queue[node][kind], size_of(resource.len, token.len),
         kind == DEBT_SURE ? debts->limit : debts->limit / 2);
@@ -263,7 +263,7 @@ static bool send_next(struct debts *debts, int node, enum debt_kind kind,
     if (head == NULL)
         return false;
     struct call call =
-        fence_call(CALL_RELEASE, resource_of(head), token_of(head));
+        fence_call(CALL_RELEASE, resource_of(head), debts_token_of(head));
     if (nodes_send(debts->nodes, node, &call, 0,
                    tag_debt((unsigned)kind, queue->next_number))
             .vote != VOTE_PENDING)
@@ -316,7 +316,7 @@ void debts_on_reply(struct debts *debts, int node, uint64_t tag, enum vote vote,
         if (!owe_again(debts, queue, head))
             note_dropped(debts, kind);
     }
-    settle(debts, queue);
+    debts_settle(debts, queue);
     send_all(debts, node, now_us);
 }
 
@@ -332,7 +332,7 @@ void debts_tick(struct debts *debts, int64_t now_us)
         if (nodes_refusal(debts->nodes, i, CALL_RELEASE) == STATE_NONE)
             debts->seen_us[i] = now_us;
         for (int kind = 0; kind < DEBT_KINDS; kind++)
-            expire(debts, &debts->queue[i][kind], now_us);
+            debts_expire(debts, &debts->queue[i][kind], now_us);
         send_all(debts, i, now_us);
     }
     uint64_t dropped = debts->env->metrics->releases_dropped;

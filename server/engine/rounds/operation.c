@@ -18,7 +18,7 @@ void operations_init(struct operations *operations, struct nodes *nodes,
     slots_init(&operations->slots, sizeof(struct operation), OPERATIONS_MAX);
 }
 
-static void give(struct operation *it)
+static void operation_give(struct operation *it)
 {
     attempt_fini(&it->attempt);
     texts_drop(&it->texts);
@@ -30,7 +30,7 @@ void operations_fini(struct operations *operations)
     for (uint32_t i = 0; i < operations->slots.count; i++) {
         struct operation *it = slots_at(&operations->slots, i);
         if (it != NULL)
-            give(it);
+            operation_give(it);
     }
     slots_fini(&operations->slots);
 }
@@ -46,7 +46,7 @@ static const struct environment *env_of(const struct operation *it)
     return it->operations->means.env;
 }
 
-static void set_timer(const struct operation *it, int64_t at_us)
+static void operation_set_timer(const struct operation *it, int64_t at_us)
 {
     const struct engine_port *port = &env_of(it)->port;
     /* cannot fail: operation_new made the timer */
@@ -56,7 +56,7 @@ static void set_timer(const struct operation *it, int64_t at_us)
 
 /* ---- the outcome -------------------------------------------------------- */
 
-static void settle(struct operation *it, enum outcome outcome)
+static void operation_settle(struct operation *it, enum outcome outcome)
 {
     const struct engine_port *port = &env_of(it)->port;
     void (*on_settled)(void *) =
@@ -64,7 +64,7 @@ static void settle(struct operation *it, enum outcome outcome)
     /* only a round has a verdict, and only one */
     assert(it->state == OPERATION_ROUND);
     if (outcome != OUTCOME_EXTENDED) /* its last votes are needed */
-        set_timer(it, TIMER_OFF);
+        operation_set_timer(it, TIMER_OFF);
     it->state = OPERATION_SETTLED;
     it->operations->in_flight--;
     it->result.outcome = outcome;
@@ -86,7 +86,7 @@ static bool has_attempts_left(const struct operation *it)
 }
 
 /* True if a won round has any validity left. */
-static bool is_valid(const struct operation *it)
+static bool operation_is_valid(const struct operation *it)
 {
     return attempt_validity_ms(&it->attempt, environment_now(env_of(it))) > 0;
 }
@@ -102,13 +102,13 @@ static bool is_valid(const struct operation *it)
 static bool on_no_quorum(struct operation *it)
 {
     if (!has_attempts_left(it) || !round_is_lost_to_time(&it->attempt.round)) {
-        settle(it, OUTCOME_NO_QUORUM);
+        operation_settle(it, OUTCOME_NO_QUORUM);
         return false;
     }
     if (it->attempt.round.kind != LOCK_RELEASE)
         return true;
     attempt_wait_on(&it->attempt);
-    set_timer(it, it->attempt.round.deadline_us);
+    operation_set_timer(it, it->attempt.round.deadline_us);
     return false;
 }
 
@@ -118,7 +118,8 @@ static enum outcome outcome_of_won(const struct operation *it)
         return OUTCOME_RELEASED;
     if (it->request.only_looks)
         return OUTCOME_MAX_HOLD;
-    return is_valid(it) ? OUTCOME_EXTENDED : OUTCOME_VALIDITY_EXHAUSTED;
+    return operation_is_valid(it) ? OUTCOME_EXTENDED
+                                  : OUTCOME_VALIDITY_EXHAUSTED;
 }
 
 static bool on_verdict(struct operation *it, enum verdict verdict)
@@ -141,7 +142,8 @@ static bool on_verdict(struct operation *it, enum verdict verdict)
     if (it->request.call == LOCK_INSPECT && verdict != VERDICT_REFUSED)
         result_tell_version(&it->result, &it->attempt.round,
                             verdict == VERDICT_NOT_FOUND);
-    settle(it, verdict == VERDICT_WON ? outcome_of_won(it) : outcomes[verdict]);
+    operation_settle(it, verdict == VERDICT_WON ? outcome_of_won(it)
+                                                : outcomes[verdict]);
     return false;
 }
 
@@ -154,7 +156,7 @@ static bool on_look_verdict(struct operation *it, enum verdict verdict)
     }
     if (forced->has_released &&
         (verdict == VERDICT_NOT_FOUND || verdict == VERDICT_NOT_OWNER)) {
-        settle(it, OUTCOME_RELEASED);
+        operation_settle(it, OUTCOME_RELEASED);
         return false;
     }
     return on_verdict(it, verdict);
@@ -181,9 +183,9 @@ static bool on_force_verdict(struct operation *it, enum verdict verdict)
         return true;
     }
     if (has_more)
-        settle(it, OUTCOME_NO_QUORUM);
+        operation_settle(it, OUTCOME_NO_QUORUM);
     else if (forced->has_released)
-        settle(it, OUTCOME_RELEASED);
+        operation_settle(it, OUTCOME_RELEASED);
     else
         return on_verdict(it, verdict);
     return false;
@@ -199,7 +201,7 @@ static bool on_lost_race(struct operation *it, enum verdict verdict)
                              verdict == VERDICT_SPLIT;
     bool is_left = it->request.is_choice && verdict == VERDICT_SPLIT;
     if (!has_attempts_left(it) || is_lost_to_repeat || is_left) {
-        settle(it, it->was_held ? OUTCOME_HELD : OUTCOME_NO_QUORUM);
+        operation_settle(it, it->was_held ? OUTCOME_HELD : OUTCOME_NO_QUORUM);
         return false;
     }
     if (verdict == VERDICT_STALE)
@@ -207,16 +209,16 @@ static bool on_lost_race(struct operation *it, enum verdict verdict)
     uint64_t delays = (uint64_t)env->settings.retry_delay_us + 1;
     int64_t delay_us = (int64_t)(environment_random(env) % delays);
     it->state = OPERATION_PAUSE;
-    set_timer(it, environment_now(env) + delay_us);
+    operation_set_timer(it, environment_now(env) + delay_us);
     return false;
 }
 
 static bool on_acquire_verdict(struct operation *it, enum verdict verdict)
 {
     struct attempt *attempt = &it->attempt;
-    if (verdict == VERDICT_WON && is_valid(it)) {
+    if (verdict == VERDICT_WON && operation_is_valid(it)) {
         it->result.is_repeat |= attempt_has_replaced(attempt);
-        settle(it, OUTCOME_GRANTED);
+        operation_settle(it, OUTCOME_GRANTED);
         return false;
     }
     /* a reader that it replaced is not there for the next attempt */
@@ -231,7 +233,7 @@ static bool on_acquire_verdict(struct operation *it, enum verdict verdict)
         attempt->seen_number =
             at_least(attempt->seen_number, attempt->round.highest);
     if (verdict == VERDICT_WON) {
-        settle(it, OUTCOME_VALIDITY_EXHAUSTED);
+        operation_settle(it, OUTCOME_VALIDITY_EXHAUSTED);
         return false;
     }
     if (attempt_make_repeat(attempt))
@@ -248,7 +250,7 @@ static void widen(struct operation *it, enum metrics_widening cause)
     attempt_widen(&it->attempt);
 }
 
-static enum verdict judge(struct operation *it)
+static enum verdict operation_judge(struct operation *it)
 {
     const struct round *round = &it->attempt.round;
     attempt_drop_outdated(&it->attempt);
@@ -259,11 +261,11 @@ static enum verdict judge(struct operation *it)
     return round_verdict(round);
 }
 
-static bool decide(struct operation *it)
+static bool operation_decide(struct operation *it)
 {
     const struct environment *env = env_of(it);
     struct round *round = &it->attempt.round;
-    enum verdict verdict = judge(it);
+    enum verdict verdict = operation_judge(it);
     if (verdict == VERDICT_OPEN ||
         round_is_pending_on(round, it->request.heard))
         return false;
@@ -306,17 +308,17 @@ static bool begin_attempt(struct operation *it)
         is_begun = attempt_release(&it->attempt);
     else
         attempt_begin(&it->attempt);
-    set_timer(it, timer_us(it));
+    operation_set_timer(it, timer_us(it));
     return is_begun;
 }
 
 /* Begins attempts until one is not decided at its start. */
-static void try(struct operation *it)
+static void operation_try(struct operation *it)
 {
     do {
         if (!begin_attempt(it))
             round_note_rest(&it->attempt.round, VOTE_STALLED);
-    } while (decide(it));
+    } while (operation_decide(it));
 }
 
 /* ---- events ------------------------------------------------------------- */
@@ -328,11 +330,11 @@ static void note_ended(const struct operation *it)
         it->state == OPERATION_ROUND || it->state == OPERATION_PAUSE;
 }
 
-static void end(struct operation *it)
+static void operation_end(struct operation *it)
 {
     note_ended(it);
-    set_timer(it, TIMER_OFF);
-    give(it);
+    operation_set_timer(it, TIMER_OFF);
+    operation_give(it);
 }
 
 static void end_if_complete(struct operation *it)
@@ -344,7 +346,7 @@ static void end_if_complete(struct operation *it)
         attempt_spread(&it->attempt);
     else
         attempt_undo(&it->attempt);
-    end(it);
+    operation_end(it);
 }
 
 /* So many wait for stragglers that requests might find no place. */
@@ -360,24 +362,24 @@ static void close(struct operation *it, bool needs_votes)
     bool is_kept = it->result.outcome == OUTCOME_GRANTED ||
                    it->result.outcome == OUTCOME_EXTENDED;
     if (!needs_votes) {
-        end(it);
+        operation_end(it);
         return;
     }
     if (is_kept && is_crowded(it->operations))
         round_note_rest(&it->attempt.round, VOTE_UNANSWERED);
     note_ended(it);
     it->state = OPERATION_CLOSED;
-    set_timer(it, it->attempt.round.deadline_us);
+    operation_set_timer(it, it->attempt.round.deadline_us);
     end_if_complete(it);
 }
 
 /* After each noted vote. */
-static void go_on(struct operation *it)
+static void operation_go_on(struct operation *it)
 {
     if (it->state == OPERATION_CLOSED)
         end_if_complete(it);
-    else if (it->state == OPERATION_ROUND && decide(it))
-        try(it);
+    else if (it->state == OPERATION_ROUND && operation_decide(it))
+        operation_try(it);
 }
 
 void operation_on_reply(struct operations *operations, int node, uint64_t tag,
@@ -390,7 +392,7 @@ void operation_on_reply(struct operations *operations, int node, uint64_t tag,
     if (it->state != OPERATION_ROUND ||
         !attempt_repeat(&it->attempt, node, reply))
         attempt_note_reply(&it->attempt, node, reply);
-    go_on(it);
+    operation_go_on(it);
 }
 
 void operations_on_looked(struct operations *operations, int node)
@@ -401,7 +403,7 @@ void operations_on_looked(struct operations *operations, int node)
         struct operation *it = slots_at(&operations->slots, i);
         if (it != NULL &&
             attempt_ask_again(&it->attempt, node, it->state != OPERATION_ROUND))
-            go_on(it);
+            operation_go_on(it);
     }
 }
 
@@ -412,7 +414,7 @@ void operation_on_release(struct operations *operations, int node,
     if (it == NULL)
         return;
     if (attempt_note_release(&it->attempt, node, tag_round_of(handle), reply))
-        go_on(it);
+        operation_go_on(it);
 }
 
 void operation_on_timer(struct operations *operations, uint32_t index)
@@ -422,15 +424,15 @@ void operation_on_timer(struct operations *operations, uint32_t index)
         return;
     int64_t deadline_us = it->attempt.round.deadline_us;
     if (it->state == OPERATION_PAUSE) {
-        try(it);
+        operation_try(it);
     } else if (environment_now(env_of(it)) < deadline_us) {
-        set_timer(it, deadline_us);
+        operation_set_timer(it, deadline_us);
         if (it->state == OPERATION_ROUND && it->attempt.round.unasked != 0)
             widen(it, WIDENING_SLOW);
-        go_on(it);
+        operation_go_on(it);
     } else {
         round_note_rest(&it->attempt.round, VOTE_UNANSWERED);
-        go_on(it);
+        operation_go_on(it);
     }
 }
 
@@ -451,7 +453,7 @@ static struct operation *operation_new(struct operations *operations,
     }
     if (!port->timer(port->ctx, timer_slot(TIMER_OPERATION, it->head.index),
                      TIMER_OFF)) {
-        give(it);
+        operation_give(it);
         return NULL;
     }
     assert(asked->resource.len <= NAMES_LEN_MAX);
@@ -471,7 +473,7 @@ static struct operation *operation_new(struct operations *operations,
     attempt_init(&it->attempt, &operations->means, &it->request, it,
                  asked->token);
     if (asked->call == LOCK_FORCE && !attempt_init_force(&it->attempt)) {
-        give(it);
+        operation_give(it);
         return NULL;
     }
     it->result = (struct engine_result){
@@ -494,10 +496,10 @@ uint64_t operation_start(struct operations *operations,
     operations->in_flight++;
     uint64_t handle = slots_handle(it, HANDLE_OPERATION);
     if (!begin_attempt(it)) {
-        end(it);
+        operation_end(it);
         return 0;
     }
-    go_on(it);
+    operation_go_on(it);
     return handle;
 }
 
@@ -525,7 +527,7 @@ const struct engine_result *operation_take(struct operation *it, int64_t now_us)
 }
 
 /* Called at the end: until then engine_take may find a grant expired. */
-static void count_outcome(const struct operation *it)
+static void operation_count_outcome(const struct operation *it)
 {
     enum lock_call call = it->request.call;
     /* it is closed when it is settled, and settled by the verdicts above */
@@ -536,7 +538,7 @@ static void count_outcome(const struct operation *it)
 void operation_close(struct operation *it)
 {
     enum outcome outcome = it->result.outcome;
-    count_outcome(it);
+    operation_count_outcome(it);
     bool has_stragglers = outcome == OUTCOME_GRANTED &&
                           it->attempt.round.unasked == 0 &&
                           it->attempt.round.pending > 0;
@@ -576,7 +578,7 @@ bool operation_abandon(struct operation *it)
     if (is_granted || may_hold)
         attempt_undo(&it->attempt);
     if (it->state == OPERATION_SETTLED)
-        count_outcome(it);
+        operation_count_outcome(it);
     if (is_granted) /* its last votes are undone, too */
         it->result.outcome = OUTCOME_VALIDITY_EXHAUSTED;
     close(it, it->attempt.is_repeat);

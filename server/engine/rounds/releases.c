@@ -24,7 +24,7 @@ static void show_pending(const struct releases *releases)
         releases->slots.used + releases->debts.items;
 }
 
-static void forget(struct releases *releases, struct release *it)
+static void releases_forget(struct releases *releases, struct release *it)
 {
     TAILQ_REMOVE(&releases->list, it, link);
     texts_drop(&it->texts);
@@ -34,7 +34,7 @@ static void forget(struct releases *releases, struct release *it)
 void releases_fini(struct releases *releases)
 {
     while (!TAILQ_EMPTY(&releases->list))
-        forget(releases, TAILQ_FIRST(&releases->list));
+        releases_forget(releases, TAILQ_FIRST(&releases->list));
     slots_fini(&releases->slots);
     debts_fini(&releases->debts);
 }
@@ -42,8 +42,9 @@ void releases_fini(struct releases *releases)
 /* ---- begin -------------------------------------------------------------- */
 
 /* Copies the texts. NULL: no memory, or RELEASES_MAX is reached. */
-static struct release *remember(struct releases *releases, struct span resource,
-                                struct span token)
+static struct release *releases_remember(struct releases *releases,
+                                         struct span resource,
+                                         struct span token)
 {
     assert(resource.len <= NAMES_LEN_MAX && token.len <= TOKEN_MAX);
     struct release *it = slots_take(&releases->slots);
@@ -59,8 +60,8 @@ static struct release *remember(struct releases *releases, struct span resource,
 }
 
 /* it NULL: the answer is ignored. */
-static struct ballot send_to(struct releases *releases, int node,
-                             struct call *call, struct release *it)
+static struct ballot releases_send_to(struct releases *releases, int node,
+                                      struct call *call, struct release *it)
 {
     uint64_t tag = it != NULL ? slots_handle(it, tag_bits(TAG_RELEASE, 0))
                               : tag_forgotten();
@@ -84,9 +85,10 @@ void releases_undo(struct releases *releases, const struct round *round,
             ballot_is_harmless(round_ballot(vote)))
             continue;
         if (it == NULL)
-            it = remember(releases, resource, token);
+            it = releases_remember(releases, resource, token);
         if (!vote->is_broken)
-            is_sent = send_to(releases, i, &call, it).vote == VOTE_PENDING;
+            is_sent =
+                releases_send_to(releases, i, &call, it).vote == VOTE_PENDING;
         if (it != NULL)
             it->owed |= nodeset_of(i);
         else if (!is_sent)
@@ -104,7 +106,7 @@ bool releases_ask(struct releases *releases, struct release_ask *ask)
 {
     const struct nodes *nodes = releases->nodes;
     const struct round *round = ask->round;
-    struct release *it = remember(releases, ask->resource, ask->token);
+    struct release *it = releases_remember(releases, ask->resource, ask->token);
     struct call call = fence_call(CALL_RELEASE, ask->resource, ask->token);
     int64_t widest_us = 0;
     call.tombstone_ms = ask->tombstone_ms;
@@ -113,7 +115,7 @@ bool releases_ask(struct releases *releases, struct release_ask *ask)
     for (int i = 0; i < round->total; i++) {
         struct ballot ballot = {.vote = VOTE_UNASKED};
         if (ask->scope.nodes & nodeset_of(i))
-            ballot = send_to(releases, i, &call, it);
+            ballot = releases_send_to(releases, i, &call, it);
         int64_t uncertainty_us =
             clocks_uncertainty_us(&nodes->clocks, i, round->start_us);
         if (ballot.vote == VOTE_PENDING && uncertainty_us > widest_us)
@@ -132,7 +134,8 @@ bool releases_ask(struct releases *releases, struct release_ask *ask)
 
 /* ---- answers ------------------------------------------------------------ */
 
-static bool is_majority(const struct releases *releases, uint16_t nodes)
+static bool releases_is_majority(const struct releases *releases,
+                                 uint16_t nodes)
 {
     return nodeset_count(nodes) >= quorum_of(releases->env->settings.nodes);
 }
@@ -140,7 +143,7 @@ static bool is_majority(const struct releases *releases, uint16_t nodes)
 /* A majority has deleted the key in time: no repair sets it there again. */
 static bool is_closed(const struct releases *releases, const struct release *it)
 {
-    return is_majority(releases, it->deleted & it->in_time);
+    return releases_is_majority(releases, it->deleted & it->in_time);
 }
 
 /*
@@ -148,13 +151,14 @@ static bool is_closed(const struct releases *releases, const struct release *it)
  * from a repair; and then others, as an extend finds it there. A node that has
  * the key when asked again got it that way.
  */
-static void judge(const struct releases *releases, struct release *it, int node,
-                  const struct call_reply *reply, int64_t received_us)
+static void releases_judge(const struct releases *releases, struct release *it,
+                           int node, const struct call_reply *reply,
+                           int64_t received_us)
 {
     const struct nodes *nodes = releases->nodes;
     bool had_key = reply->vote == VOTE_DELETED;
     bool is_past =
-        is_majority(releases, it->asked & (uint16_t)~it->owed) &&
+        releases_is_majority(releases, it->asked & (uint16_t)~it->owed) &&
         nodes_is_past(nodes, node, reply->node_now_us, it->set_ends_us);
     if (received_us <= it->in_time_us ||
         nodes_is_before(nodes, node, reply->node_now_us, it->in_time_us))
@@ -189,7 +193,7 @@ static void ask_again(struct releases *releases, struct release *it,
     it->again = 0;
     for (int i = 0; i < releases->env->settings.nodes; i++)
         if (nodes & nodeset_of(i))
-            (void)send_to(releases, i, &call, it);
+            (void)releases_send_to(releases, i, &call, it);
 }
 
 /* The nodes that a client's release must ask again. */
@@ -203,7 +207,8 @@ static uint16_t due_again(const struct releases *releases,
 }
 
 /* The next step; ends the release if there is none. */
-static void go_on(struct releases *releases, struct release *it, int64_t now_us)
+static void releases_go_on(struct releases *releases, struct release *it,
+                           int64_t now_us)
 {
     bool is_clients = it->operation != 0;
     bool is_time = now_us >= it->set_ends_us;
@@ -218,7 +223,7 @@ static void go_on(struct releases *releases, struct release *it, int64_t now_us)
     if (is_time)
         hand_over(releases, it);
     if (it->owed == 0 && it->in_flight == 0)
-        forget(releases, it);
+        releases_forget(releases, it);
 }
 
 /*
@@ -233,7 +238,7 @@ static bool repeat(struct releases *releases, struct release *it, int node)
         return false;
     it->repeated |= nodeset_of(node);
     call.tombstone_ms = it->tombstone_ms;
-    return send_to(releases, node, &call, it).vote == VOTE_PENDING;
+    return releases_send_to(releases, node, &call, it).vote == VOTE_PENDING;
 }
 
 uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
@@ -255,10 +260,10 @@ uint64_t releases_on_reply(struct releases *releases, int node, uint64_t tag,
         return 0;
     if (vote_ends_release(reply->vote)) {
         if (it->operation != 0)
-            judge(releases, it, node, reply, received_us);
+            releases_judge(releases, it, node, reply, received_us);
         it->owed &= (uint16_t)~nodeset_of(node);
     }
-    go_on(releases, it, received_us);
+    releases_go_on(releases, it, received_us);
     show_pending(releases);
     return operation;
 }
@@ -277,7 +282,7 @@ void releases_tick(struct releases *releases, int64_t now_us)
     for (struct release *it = TAILQ_FIRST(&releases->list); it; it = next) {
         next = TAILQ_NEXT(it, link);
         if (now_us >= it->set_ends_us)
-            go_on(releases, it, now_us);
+            releases_go_on(releases, it, now_us);
     }
     debts_tick(&releases->debts, now_us);
     show_pending(releases);

@@ -163,7 +163,7 @@ int round_common_value(const struct round *round, int *node)
 }
 
 /* Held with a value that is no token of ours. */
-static bool is_foreign(const struct round *round, int node)
+static bool round_is_foreign(const struct round *round, int node)
 {
     return round->votes[node].vote == VOTE_HELD &&
            round->votes[node].holders == 0 &&
@@ -174,7 +174,7 @@ int round_foreign(const struct round *round)
 {
     int count = 0;
     for (int i = 0; i < round->total; i++)
-        count += is_foreign(round, i);
+        count += round_is_foreign(round, i);
     return count;
 }
 
@@ -231,7 +231,7 @@ int64_t round_remaining_ms(const struct round *round)
         int64_t pttl_ms = round->votes[i].pttl_ms;
         bool is_the_holders = same >= round->quorum
                                   ? is_same_value(round, common, i)
-                                  : is_foreign(round, i);
+                                  : round_is_foreign(round, i);
         if (is_the_holders)
             ends_ms[count++] = pttl_ms >= 0 ? pttl_ms : INT64_MAX;
     }
@@ -267,7 +267,7 @@ struct row {
 enum { ALWAYS = 0 };
 
 /* The first row that fits, once no row above it can fit any more. */
-static enum verdict decide(const struct row *row, int pending)
+static enum verdict round_decide(const struct row *row, int pending)
 {
     for (;; row++) {
         if (row->have >= row->need)
@@ -301,7 +301,7 @@ static enum verdict judge_acquire(const struct round *round)
         {VERDICT_STALE, round_count(round, VOTE_STALE), 1},
         {VERDICT_SPLIT, 0, ALWAYS},
     };
-    return decide(rows, round->pending);
+    return round_decide(rows, round->pending);
 }
 
 /*
@@ -321,7 +321,7 @@ static enum verdict judge_extend(const struct round *round)
         {VERDICT_NOT_OWNER, round_count(round, VOTE_HELD), 1},
         {VERDICT_NOT_FOUND, 0, ALWAYS},
     };
-    return decide(rows, round->pending);
+    return round_decide(rows, round->pending);
 }
 
 /*
@@ -339,7 +339,7 @@ static enum verdict judge_release(const struct round *round)
         {VERDICT_NOT_OWNER, round_count(round, VOTE_HELD), 1},
         {VERDICT_NOT_FOUND, 0, ALWAYS},
     };
-    return decide(rows, round->pending);
+    return round_decide(rows, round->pending);
 }
 
 /*
@@ -362,7 +362,7 @@ static enum verdict judge_inspect(const struct round *round)
         {VERDICT_NO_QUORUM, common + missing, round->quorum},
         {VERDICT_NOT_FOUND, 0, ALWAYS},
     };
-    return decide(rows, round->pending);
+    return round_decide(rows, round->pending);
 }
 
 /*
@@ -381,7 +381,7 @@ static enum verdict judge_force(const struct round *round)
         {VERDICT_NOT_OWNER, round_count(round, VOTE_HELD), 1},
         {VERDICT_NOT_FOUND, 0, ALWAYS},
     };
-    return decide(rows, round->pending);
+    return round_decide(rows, round->pending);
 }
 
 enum verdict round_verdict(const struct round *round)

@@ -58,7 +58,7 @@ static void take_out(struct spreads *spreads, struct spread *it)
     }
 }
 
-static void forget(struct spreads *spreads, struct spread *it)
+static void spreads_forget(struct spreads *spreads, struct spread *it)
 {
     take_out(spreads, it);
     LIST_REMOVE(it, in_bucket);
@@ -72,7 +72,7 @@ void spreads_fini(struct spreads *spreads)
                                          &spreads->waiting};
     for (int i = 0; i < 3; i++)
         while (!TAILQ_EMPTY(lists[i]))
-            forget(spreads, TAILQ_FIRST(lists[i]));
+            spreads_forget(spreads, TAILQ_FIRST(lists[i]));
     slots_fini(&spreads->slots);
 }
 
@@ -131,8 +131,9 @@ static struct spread_bucket *bucket_of(struct spreads *spreads,
 
 /* Of several resources, one is enough: without it, the lock is none. after:
  * where to go on; NULL: begin. */
-static struct spread *find(struct spreads *spreads, struct span resource,
-                           struct span token, struct spread *after)
+static struct spread *spreads_find(struct spreads *spreads,
+                                   struct span resource, struct span token,
+                                   struct spread *after)
 {
     struct spread *it = after != NULL ? LIST_NEXT(after, in_bucket)
                                       : LIST_FIRST(bucket_of(spreads, token));
@@ -147,7 +148,8 @@ static struct spread *find_same(struct spreads *spreads,
                                 const struct spread_lock *lock)
 {
     struct spread *it = NULL;
-    while ((it = find(spreads, lock->resource, lock->token, it)) != NULL)
+    while ((it = spreads_find(spreads, lock->resource, lock->token, it)) !=
+           NULL)
         if (span_is_same(texts_first(&it->texts), lock->resource) &&
             span_is_same(texts_second(&it->texts), lock->token))
             return it;
@@ -233,8 +235,8 @@ static uint64_t tag_of(const struct spread *it, bool is_look)
 }
 
 /* The lock ends there when it does on the other nodes. False: it has ended. */
-static bool make_call(const struct spread *it, enum call_kind kind,
-                      int64_t now_us, struct call *call)
+static bool spreads_make_call(const struct spread *it, enum call_kind kind,
+                              int64_t now_us, struct call *call)
 {
     struct token_parts parts;
     int64_t passed_ms = (now_us - it->start_us) / 1000;
@@ -252,7 +254,8 @@ static void send_fill(struct spreads *spreads, const struct spread *it,
                       uint64_t tag)
 {
     struct call call;
-    if (!make_call(it, CALL_ACQUIRE, environment_now(spreads->env), &call))
+    if (!spreads_make_call(it, CALL_ACQUIRE, environment_now(spreads->env),
+                           &call))
         return;
     call.is_fill = true;
     spreads->env->metrics->fills++;
@@ -261,7 +264,7 @@ static void send_fill(struct spreads *spreads, const struct spread *it,
             (void)nodes_send(spreads->nodes, i, &call, it->deadline_us, tag);
 }
 
-static void fill(struct spreads *spreads, struct spread *it)
+static void spreads_fill(struct spreads *spreads, struct spread *it)
 {
     send_fill(spreads, it, tag_of(it, false));
     take_out(spreads, it);
@@ -275,14 +278,15 @@ static void fill(struct spreads *spreads, struct spread *it)
  * What this look finds to be missing may be created behind the next one. If
  * that comes too late, it counts as a first one.
  */
-static void look(struct spreads *spreads, struct spread *it, int64_t now_us)
+static void spreads_look(struct spreads *spreads, struct spread *it,
+                         int64_t now_us)
 {
     int64_t timeout_us = spreads->env->settings.node_timeout_us;
     bool is_second = it->answered_us != 0 &&
                      now_us > it->answered_us + wait_us(spreads) &&
                      now_us <= it->look_us + LOOKS_APART * apart_us(spreads);
     struct call call;
-    if (!make_call(it, CALL_EXTEND, now_us, &call))
+    if (!spreads_make_call(it, CALL_EXTEND, now_us, &call))
         return;
     if (it->lacks != 0 && !is_second)
         it->tries++;
@@ -324,7 +328,7 @@ static void create(struct spreads *spreads, struct spread *it, uint16_t on,
     int64_t until_us = window_end_us(spreads, it);
     struct call call;
     if (now_us >= until_us || ends_before_next_look(spreads, it, now_us) ||
-        !make_call(it, CALL_REPAIR, now_us, &call))
+        !spreads_make_call(it, CALL_REPAIR, now_us, &call))
         return;
     call.tombstone_ms = spreads_tombstone_ms(spreads, 0);
     for (int i = 0; i < spreads->env->settings.nodes; i++) {
@@ -360,12 +364,12 @@ static void give_way(struct spreads *spreads)
     if (first == NULL)
         return;
     spreads->env->metrics->locks_thin++;
-    forget(spreads, first);
+    spreads_forget(spreads, first);
 }
 
 /* A record that is in no list but its bucket; NULL: there is no place. */
-static struct spread *make(struct spreads *spreads, struct spread *from,
-                           const struct spread_lock *lock)
+static struct spread *spreads_make(struct spreads *spreads, struct spread *from,
+                                   const struct spread_lock *lock)
 {
     if (spreads->slots.used == spreads->slots.limit)
         give_way(spreads);
@@ -411,7 +415,7 @@ bool spreads_may_follow(const struct round *round)
 }
 
 /* Calls to the other nodes may take as long as the round did. */
-static int64_t due_us(const struct round *round, int64_t now_us)
+static int64_t spreads_due_us(const struct round *round, int64_t now_us)
 {
     int64_t half_us = (round->deadline_us - round->start_us) / 2;
     int64_t flight_us = round->won_us - round->start_us;
@@ -427,11 +431,11 @@ static void add_young(struct spreads *spreads, struct spread *young,
                       const struct spread_lock *lock)
 {
     int64_t now_us = environment_now(spreads->env);
-    struct spread *it = make(spreads, young, lock);
+    struct spread *it = spreads_make(spreads, young, lock);
     if (it != NULL) {
         put_in_young(spreads, it);
         if (it->at_us <= now_us)
-            fill(spreads, it);
+            spreads_fill(spreads, it);
     } else if (texts_keep(&young->texts, lock->resource, lock->token)) {
         send_fill(spreads, young, tag_forgotten());
         texts_drop(&young->texts);
@@ -448,7 +452,7 @@ void spreads_on_granted(struct spreads *spreads, const struct round *round,
     record.has = granted;
     if (round->unasked != 0) {
         record.step = SPREAD_YOUNG;
-        record.at_us = due_us(round, environment_now(spreads->env));
+        record.at_us = spreads_due_us(round, environment_now(spreads->env));
         record.asked = 0;
         for (int i = 0; i < round->total; i++)
             if (round->votes[i].is_sent)
@@ -456,7 +460,7 @@ void spreads_on_granted(struct spreads *spreads, const struct round *round,
         add_young(spreads, &record, lock);
         return;
     }
-    struct spread *it = make(spreads, &record, lock);
+    struct spread *it = spreads_make(spreads, &record, lock);
     if (it != NULL)
         put_in(spreads, it);
 }
@@ -475,7 +479,7 @@ void spreads_on_stragglers(struct spreads *spreads, const struct round *round,
         return;
     it->has |= nodes_with(round, VOTE_GRANTED);
     if (is_done(spreads, it))
-        forget(spreads, it);
+        spreads_forget(spreads, it);
 }
 
 /* ---- extends ------------------------------------------------------------ */
@@ -498,7 +502,7 @@ static void renew(struct spreads *spreads, struct spread *it,
     it->start_us = from->start_us;
     it->ttl_ms = from->ttl_ms;
     if (is_done(spreads, it))
-        forget(spreads, it);
+        spreads_forget(spreads, it);
 }
 
 void spreads_on_extended(struct spreads *spreads, const struct round *round,
@@ -514,7 +518,7 @@ void spreads_on_extended(struct spreads *spreads, const struct round *round,
         renew(spreads, it, &record);
         return;
     }
-    it = make(spreads, &record, lock);
+    it = spreads_make(spreads, &record, lock);
     if (it != NULL)
         put_in(spreads, it);
 }
@@ -523,9 +527,9 @@ void spreads_hurry(struct spreads *spreads, struct span resource,
                    struct span token)
 {
     struct spread *it = NULL;
-    while ((it = find(spreads, resource, token, it)) != NULL)
+    while ((it = spreads_find(spreads, resource, token, it)) != NULL)
         if (it->step == SPREAD_YOUNG)
-            fill(spreads, it);
+            spreads_fill(spreads, it);
 }
 
 /* ---- releases ----------------------------------------------------------- */
@@ -542,7 +546,7 @@ void spreads_scope(struct spreads *spreads, struct span resource,
                    struct span token, struct release_scope *scope)
 {
     struct spread *it = NULL;
-    while ((it = find(spreads, resource, token, it)) != NULL)
+    while ((it = spreads_find(spreads, resource, token, it)) != NULL)
         if (is_unfilled(spreads, it))
             *scope = (struct release_scope){it->asked, it->deadline_us};
 }
@@ -551,8 +555,8 @@ void spreads_cancel(struct spreads *spreads, struct span resource,
                     struct span token)
 {
     struct spread *it;
-    while ((it = find(spreads, resource, token, NULL)) != NULL)
-        forget(spreads, it);
+    while ((it = spreads_find(spreads, resource, token, NULL)) != NULL)
+        spreads_forget(spreads, it);
 }
 
 /* ---- answers ------------------------------------------------------------ */
@@ -579,13 +583,13 @@ static void note_has(struct spread *it, int node)
 }
 
 /* Ends the record if there is nothing more to do. */
-static void judge(struct spreads *spreads, struct spread *it)
+static void spreads_judge(struct spreads *spreads, struct spread *it)
 {
     int nodes = spreads->env->settings.nodes;
     int quorum = quorum_of(nodes);
     if (is_done(spreads, it) ||
         nodeset_count(it->lacks) >= nodes - quorum + 1) {
-        forget(spreads, it);
+        spreads_forget(spreads, it);
         return;
     }
     uint16_t due = it->before & (uint16_t) ~(it->found | it->created);
@@ -596,8 +600,8 @@ static void judge(struct spreads *spreads, struct spread *it)
     create(spreads, it, due, environment_now(spreads->env));
 }
 
-static void on_looked(struct spreads *spreads, struct spread *it, int node,
-                      const struct call_reply *reply)
+static void spreads_on_looked(struct spreads *spreads, struct spread *it,
+                              int node, const struct call_reply *reply)
 {
     if (it->step != SPREAD_LOOKING || (it->answered & nodeset_of(node)) != 0)
         return;
@@ -611,7 +615,7 @@ static void on_looked(struct spreads *spreads, struct spread *it, int node,
         it->has &= (uint16_t)~nodeset_of(node);
         it->missing[node] = missing_of(it, reply);
     }
-    judge(spreads, it);
+    spreads_judge(spreads, it);
 }
 
 /*
@@ -631,7 +635,7 @@ static void on_created(struct spreads *spreads, struct spread *it, int node,
     it->lacks &= (uint16_t)~nodeset_of(node);
     if (it->look == 0) /* of the fill */
         note_has(it, node);
-    judge(spreads, it);
+    spreads_judge(spreads, it);
 }
 
 void spreads_on_reply(struct spreads *spreads, int node, uint64_t tag,
@@ -645,7 +649,7 @@ void spreads_on_reply(struct spreads *spreads, int node, uint64_t tag,
     if (tag != tag_of(it, is_look) || sent_us < it->look_us)
         return;
     if (is_look)
-        on_looked(spreads, it, node, reply);
+        spreads_on_looked(spreads, it, node, reply);
     else
         on_created(spreads, it, node, reply);
 }
@@ -653,10 +657,10 @@ void spreads_on_reply(struct spreads *spreads, int node, uint64_t tag,
 /* ---- time --------------------------------------------------------------- */
 
 /* Ends a record with the validity of its lock. */
-static void expire(struct spreads *spreads, struct spread *it)
+static void spreads_expire(struct spreads *spreads, struct spread *it)
 {
     spreads->env->metrics->locks_thin += lacking_voters(spreads, it) != 0;
-    forget(spreads, it);
+    spreads_forget(spreads, it);
 }
 
 /* A look that found nothing to be missing, or created something, may be
@@ -684,10 +688,11 @@ static bool is_look_over(const struct spreads *spreads, const struct spread *it,
            (it->answered == it->sent && it->before == 0);
 }
 
-static void go_on(struct spreads *spreads, struct spread *it, int64_t now_us)
+static void spreads_go_on(struct spreads *spreads, struct spread *it,
+                          int64_t now_us)
 {
     if (now_us >= it->until_us) {
-        expire(spreads, it);
+        spreads_expire(spreads, it);
         return;
     }
     if (it->step == SPREAD_LOOKING) {
@@ -703,7 +708,7 @@ static void go_on(struct spreads *spreads, struct spread *it, int64_t now_us)
         take_out(spreads, it);
         put_in(spreads, it);
     } else if (now_us >= it->at_us) {
-        look(spreads, it, now_us);
+        spreads_look(spreads, it, now_us);
     }
 }
 
@@ -715,7 +720,7 @@ static void sweep(struct spreads *spreads, int64_t now_us)
     for (; left > 0; left--) {
         struct spread *it = TAILQ_FIRST(&spreads->waiting);
         if (now_us >= it->until_us) {
-            expire(spreads, it);
+            spreads_expire(spreads, it);
             continue;
         }
         take_out(spreads, it);
@@ -727,16 +732,16 @@ void spreads_tick(struct spreads *spreads, int64_t now_us)
 {
     struct spread *it, *next;
     while ((it = TAILQ_FIRST(&spreads->young)) != NULL && now_us >= it->at_us)
-        fill(spreads, it);
+        spreads_fill(spreads, it);
     sweep(spreads, now_us);
     for (it = TAILQ_FIRST(&spreads->active); it != NULL; it = next) {
         next = TAILQ_NEXT(it, link);
-        go_on(spreads, it, now_us);
+        spreads_go_on(spreads, it, now_us);
     }
 }
 
 void spreads_flush(struct spreads *spreads)
 {
     while (!TAILQ_EMPTY(&spreads->young))
-        fill(spreads, TAILQ_FIRST(&spreads->young));
+        spreads_fill(spreads, TAILQ_FIRST(&spreads->young));
 }

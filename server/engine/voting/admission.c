@@ -88,8 +88,8 @@ static bool may_mark(const struct admission *admission, int node,
 }
 
 /* False: nothing to do on this node. */
-static bool choose(const struct admission *admission, int node, int64_t now_us,
-                   enum admission_action_kind *kind)
+static bool admission_choose(const struct admission *admission, int node,
+                             int64_t now_us, enum admission_action_kind *kind)
 {
     const struct admission_node *it = &admission->node[node];
     if (it->phase == ADMISSION_DOWN || it->is_busy ||
@@ -152,7 +152,7 @@ bool admission_next(struct admission *admission, int64_t now_us,
     for (int i = 0; i < admission->settings.nodes; i++)
         spread_news(admission, i, now_us);
     for (int i = 0; i < admission->settings.nodes; i++) {
-        if (!choose(admission, i, now_us, &action->kind))
+        if (!admission_choose(admission, i, now_us, &action->kind))
             continue;
         action->node = i;
         admission->node[i].is_busy = true;
@@ -165,7 +165,7 @@ bool admission_next(struct admission *admission, int64_t now_us,
 
 /* ---- events ------------------------------------------------------------- */
 
-static void look_soon(struct admission_node *node, int64_t now_us)
+static void admission_look_soon(struct admission_node *node, int64_t now_us)
 {
     node->phase = ADMISSION_UNSEEN;
     node->look_due_us = now_us;
@@ -195,7 +195,7 @@ static void begin_epoch(struct admission *admission, int64_t now_us)
         if (it->phase == ADMISSION_DOWN)
             continue;
         expect_admission(admission, i);
-        look_soon(it, now_us);
+        admission_look_soon(it, now_us);
     }
 }
 
@@ -214,7 +214,7 @@ void admission_on_up(struct admission *admission, int node,
     takeover_on_lost(&admission->takeover, node);
     it->looked_us = 0;
     it->not_before_us = 0;
-    look_soon(it, now_us);
+    admission_look_soon(it, now_us);
     witness_on_lost(&admission->witness, node);
     firststart_on_up(&admission->start, now_us);
 }
@@ -228,7 +228,8 @@ void admission_on_down(struct admission *admission, int node)
     firststart_on_trouble(&admission->start, node);
 }
 
-static void copy_state(char to[ADMISSION_STATE_MAX + 1], struct span from)
+static void admission_copy_state(char to[ADMISSION_STATE_MAX + 1],
+                                 struct span from)
 {
     assert(from.len <= ADMISSION_STATE_MAX); /* script.c reads no longer */
     to[span_copy(to, from)] = '\0';
@@ -299,7 +300,7 @@ static void on_ours(struct admission *admission, int node, struct span mark,
         note_established(admission, now_us);
     it->moved_us = 0;
     bool is_new = !is_same_mark(it, mark);
-    copy_state(it->mark, mark);
+    admission_copy_state(it->mark, mark);
     if (is_new) {
         it->sighted_us = it->news_us = now_us;
         it->asked = (struct admission_asked){0};
@@ -411,7 +412,7 @@ void admission_on_look(struct admission *admission, int node,
     it->held_us = now_us + look->rest_us;
     it->was_durable = look->is_durable;
     it->beat = look->beat;
-    copy_state(it->found, look->admit);
+    admission_copy_state(it->found, look->admit);
     assert(look->trace.len <= CALL_TRACE_MAX); /* script.c reads no longer */
     it->trace[span_copy(it->trace, look->trace)] = '\0';
     const struct takeover_look from = {
@@ -467,7 +468,7 @@ void admission_on_done(struct admission *admission,
     if (action->kind == ADMISSION_REVOKE)
         it->must_revoke = false;
     firststart_forget(&admission->start, action->node);
-    look_soon(it, now_us);
+    admission_look_soon(it, now_us);
 }
 
 /* The action may have been carried out: a look shows it. If this was a look,
@@ -483,7 +484,7 @@ void admission_on_failure(struct admission *admission,
     if (action->kind == ADMISSION_PROBE || action->kind == ADMISSION_LOOK)
         it->is_mute = true;
     else
-        look_soon(it, now_us);
+        admission_look_soon(it, now_us);
     firststart_on_trouble(&admission->start, action->node);
 }
 
@@ -492,7 +493,7 @@ void admission_on_quarantined(struct admission *admission, int node,
 {
     struct admission_node *it = &admission->node[node];
     if (it->phase == ADMISSION_ADMITTED)
-        look_soon(it, now_us);
+        admission_look_soon(it, now_us);
 }
 
 void admission_on_step(struct admission *admission, int node)

@@ -74,7 +74,8 @@ bool eligibility_may_renew(const struct admission *admission, int node,
 
 /* ---- promises of the other nodes ---------------------------------------- */
 
-static bool is_majority(const struct admission *admission, uint16_t nodes)
+static bool eligibility_is_majority(const struct admission *admission,
+                                    uint16_t nodes)
 {
     return nodeset_count(nodes) >= admission->quorum;
 }
@@ -94,7 +95,7 @@ static uint16_t members_beside(const struct admission *admission, int node)
 
 static bool has_others(const struct admission *admission, int node)
 {
-    return is_majority(admission, members_beside(admission, node));
+    return eligibility_is_majority(admission, members_beside(admission, node));
 }
 
 /* Those members that carry the node's birth as the latest. */
@@ -108,8 +109,8 @@ static uint16_t carriers_of(const struct admission *admission, int node)
 
 /* After each new carrier of the birth all are asked again: a look counts only
  * if it was sent after all counted nodes carried the birth. */
-static void ask(struct admission *admission, int node, int teller,
-                const struct call_look *look, int64_t now_us)
+static void eligibility_ask(struct admission *admission, int node, int teller,
+                            const struct call_look *look, int64_t now_us)
 {
     struct admission_node *it = &admission->node[node];
     struct admission_asked *asked = &it->asked;
@@ -119,7 +120,7 @@ static void ask(struct admission *admission, int node, int teller,
     asked->again &= carriers;
     if (asked->joins != joins) {
         *asked = (struct admission_asked){.joins = joins, .since_us = now_us};
-        if (is_majority(admission, carriers))
+        if (eligibility_is_majority(admission, carriers))
             it->news_us = now_us;
     } else if ((carriers & bit) != 0 &&
                admission->node[teller].looked_us >= asked->since_us) {
@@ -135,8 +136,8 @@ void eligibility_on_told(struct admission *admission, int node,
 {
     for (int i = 0; i < admission->settings.nodes; i++)
         if (i != node && admission->node[i].phase == ADMISSION_MARKED &&
-            !is_majority(admission, admission->node[i].asked.again))
-            ask(admission, i, node, look, now_us);
+            !eligibility_is_majority(admission, admission->node[i].asked.again))
+            eligibility_ask(admission, i, node, look, now_us);
 }
 
 /* ---- quarantine --------------------------------------------------------- */
@@ -194,7 +195,7 @@ bool eligibility_is_taking_over(const struct admission *admission)
  * epoch it begins when a node votes: until then the old names may have granted
  * locks, with higher numbers than such a node has.
  */
-static int64_t due_us(const struct admission *admission, int node)
+static int64_t eligibility_due_us(const struct admission *admission, int node)
 {
     int64_t since_us = admission->node[node].sighted_us;
     if (admission->epoch > 1)
@@ -227,9 +228,9 @@ static bool has_ended(const struct admission *admission, int node,
         return now_us >= taken_until_us(admission, node);
     if (eligibility_is_taking_over(admission))
         return false;
-    if (is_majority(admission, asked->again))
+    if (eligibility_is_majority(admission, asked->again))
         return now_us >= asked->end_us;
-    int64_t due = due_us(admission, node);
+    int64_t due = eligibility_due_us(admission, node);
     return !has_others(admission, node) && !admission->is_succeeded &&
            now_us >= due && eligibility_looked_us(admission) >= due;
 }
@@ -292,10 +293,10 @@ int64_t eligibility_remaining_us(const struct admission *admission, int node,
         return 0;
     if (eligibility_is_taking_over(admission) && !is_taken(admission, node))
         return 0;
-    int64_t end_us = due_us(admission, node);
+    int64_t end_us = eligibility_due_us(admission, node);
     if (is_taken(admission, node))
         end_us = taken_until_us(admission, node);
-    else if (is_majority(admission, it->asked.again))
+    else if (eligibility_is_majority(admission, it->asked.again))
         end_us = it->asked.end_us;
     else if (has_others(admission, node))
         end_us = now_us + HEARTBEAT_US;

@@ -7,7 +7,7 @@
 enum { EPOCH_MOST = 1000000 }; /* one written by hand must not overflow */
 
 /* The epoch at the start of an admission or a mark; 0: there is none. */
-static int epoch_of(const char *state)
+static int epoch_of_node(const char *state)
 {
     long epoch = strtol(state, NULL, 10);
     return epoch >= 1 && epoch <= EPOCH_MOST ? (int)epoch : 0;
@@ -25,7 +25,7 @@ void epoch_note(struct admission *admission, int node, struct span mark)
     char text[ADMISSION_STATE_MAX + 1];
     assert(mark.len <= ADMISSION_STATE_MAX); /* script.c reads no longer */
     text[span_copy(text, mark)] = '\0';
-    int admitted = epoch_of(it->found), marked = epoch_of(text);
+    int admitted = epoch_of_node(it->found), marked = epoch_of_node(text);
     it->epoch_ours = it->epoch_other = it->epoch_mark = 0;
     if (epoch_is_ours(admission, it->found))
         it->epoch_ours = admitted;

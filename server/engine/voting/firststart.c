@@ -19,7 +19,7 @@ void firststart_init(struct firststart *start, int nodes, int leader,
     };
 }
 
-static void end(struct firststart *start)
+static void firststart_end(struct firststart *start)
 {
     start->step = FIRSTSTART_OVER;
     memset(start->is_marked, 0, sizeof start->is_marked);
@@ -29,7 +29,7 @@ static void end(struct firststart *start)
 static void yield(struct firststart *start, int64_t now_us)
 {
     start->yield_until_us = now_us + YIELD_US;
-    end(start);
+    firststart_end(start);
 }
 
 static int count_marked(const struct firststart *start)
@@ -54,7 +54,7 @@ static uint16_t wait_for_all(struct firststart *start,
     bool is_over = start->since_us != 0 &&
                    firststart_remaining_us(start, view->now_us) == 0;
     if (!view->is_possible || is_over) {
-        end(start);
+        firststart_end(start);
         return 0;
     }
     if (!view->are_all_empty)
@@ -93,7 +93,7 @@ uint16_t firststart_advance(struct firststart *start,
         return 0;
     case FIRSTSTART_ADMIT:
         if (count_marked(start) == 0)
-            end(start);
+            firststart_end(start);
         return 0;
     case FIRSTSTART_OVER:
         return 0;
@@ -117,7 +117,8 @@ void firststart_on_look(struct firststart *start, int node,
         if (word == LOOK_MARKED)
             yield(start, now_us);
         else if (word != LOOK_EMPTY)
-            end(start); /* it was used before: there is no first start */
+            firststart_end(
+                start); /* it was used before: there is no first start */
         return;
     case FIRSTSTART_LEAD:
     case FIRSTSTART_REST:
@@ -129,7 +130,7 @@ void firststart_on_look(struct firststart *start, int node,
     case FIRSTSTART_HOLD:
     case FIRSTSTART_CHECK:
         if (!is_own)
-            end(start);
+            firststart_end(start);
         return;
     case FIRSTSTART_ADMIT:
         start->is_marked[node] = is_own;
@@ -146,7 +147,7 @@ void firststart_on_trouble(struct firststart *start, int node)
     else if (start->step == FIRSTSTART_ADMIT)
         start->is_marked[node] = false;
     else if (start->step != FIRSTSTART_WAITING)
-        end(start);
+        firststart_end(start);
 }
 
 void firststart_forget(struct firststart *start, int node)

@@ -105,7 +105,7 @@ static void log_state(const struct nodes *nodes, int node, int64_t now_us)
                   has_name ? LOG_S("address", address) : LOG_END, LOG_END});
 }
 
-static bool has_quorum(const struct nodes *nodes)
+static bool nodes_has_quorum(const struct nodes *nodes)
 {
     return nodes->voting >= quorum_of(nodes->env->settings.nodes);
 }
@@ -115,7 +115,7 @@ static void log_quorum(const struct nodes *nodes, int64_t now_us)
 {
     char others[256] = ""; /* names that do not vote, parted by commas */
     size_t len = 0;
-    bool is_back = has_quorum(nodes);
+    bool is_back = nodes_has_quorum(nodes);
     bool was_lost = is_back && nodes->loss.is_logged;
     for (int i = 0; i < nodes->env->settings.nodes; i++)
         if (!status_is_voting(nodes, i) && len < sizeof others)
@@ -142,16 +142,16 @@ static void log_quorum(const struct nodes *nodes, int64_t now_us)
 
 static void count_voters(struct nodes *nodes, int64_t now_us)
 {
-    bool had_quorum = has_quorum(nodes);
+    bool had_quorum = nodes_has_quorum(nodes);
     nodes->voting = 0;
     for (int i = 0; i < nodes->env->settings.nodes; i++) {
         bool is_voting = status_is_voting(nodes, i);
         nodes->env->metrics->node_is_voting[i] = is_voting;
         nodes->voting += is_voting;
     }
-    if (had_quorum && !has_quorum(nodes))
+    if (had_quorum && !nodes_has_quorum(nodes))
         nodes->loss = (struct quorum_loss){.since_us = now_us};
-    else if (!had_quorum && has_quorum(nodes) &&
+    else if (!had_quorum && nodes_has_quorum(nodes) &&
              (nodes->loss.is_first || nodes->loss.is_logged))
         log_quorum(nodes, now_us);
 }
@@ -163,7 +163,7 @@ static void judge_loss(struct nodes *nodes, int64_t now_us)
     struct quorum_loss *loss = &nodes->loss;
     bool has_lasted = now_us - loss->since_us >= LOSS_US;
     bool has_failed = loss->failed > 0;
-    if (has_quorum(nodes) || loss->is_logged)
+    if (nodes_has_quorum(nodes) || loss->is_logged)
         return; /* they vote, but were late; or it is told */
     loss->is_logged =
         loss->is_first ? has_lasted && has_failed : has_lasted || has_failed;
@@ -197,7 +197,7 @@ static bool is_worth_a_line(const struct nodes *nodes, int node, int64_t now_us)
     return !may_pass || now_us - it->since_us >= patience_us;
 }
 
-static void update(struct nodes *nodes, int node, int64_t now_us)
+static void nodes_update(struct nodes *nodes, int node, int64_t now_us)
 {
     struct node *it = &nodes->node[node];
     it->refusal = status_refusal(nodes, node, now_us);
@@ -326,7 +326,7 @@ static void log_epoch(struct nodes *nodes)
 }
 
 /* New names that cannot replace the old ones are mostly a mistake. */
-static void log_refusal(struct nodes *nodes, int64_t now_us)
+static void nodes_log_refusal(struct nodes *nodes, int64_t now_us)
 {
     const struct admission *admission = &nodes->admission;
     if (!admission->is_surveyed || !eligibility_is_refused(admission)) {
@@ -374,7 +374,7 @@ static void log_taken_over(struct nodes *nodes)
 }
 
 /* To be called after everything that may change which nodes vote. */
-static void settle(struct nodes *nodes, int64_t now_us)
+static void nodes_settle(struct nodes *nodes, int64_t now_us)
 {
     struct admission_action action;
     judge_clocks(nodes, now_us);
@@ -387,13 +387,13 @@ static void settle(struct nodes *nodes, int64_t now_us)
     admission_on_median(&nodes->admission, clocks_are_known(&nodes->clocks),
                         clocks_median_at(&nodes->clocks, now_us) - now_us);
     log_epoch(nodes);
-    log_refusal(nodes, now_us);
+    nodes_log_refusal(nodes, now_us);
     log_taken_over(nodes);
     while (admission_next(&nodes->admission, now_us, &action))
         if (!send_action(nodes, &action))
             admission_on_failure(&nodes->admission, &action, now_us);
     for (int i = 0; i < nodes->env->settings.nodes; i++)
-        update(nodes, i, now_us);
+        nodes_update(nodes, i, now_us);
     judge_loss(nodes, now_us);
 }
 
@@ -402,7 +402,7 @@ void nodes_tick(struct nodes *nodes, int64_t now_us)
     for (int i = 0; i < nodes->env->settings.nodes; i++)
         status_measure(nodes, i, now_us);
     pace_tick(&nodes->pace);
-    settle(nodes, now_us);
+    nodes_settle(nodes, now_us);
 }
 
 int64_t nodes_look_due_us(const struct nodes *nodes)
@@ -494,8 +494,8 @@ static void note_facts(struct nodes *nodes, int node,
 }
 
 /* It is not asked for votes any more. */
-static void leave(struct nodes *nodes, int node, enum node_state reason,
-                  const char *detail)
+static void nodes_leave(struct nodes *nodes, int node, enum node_state reason,
+                        const char *detail)
 {
     struct node *it = &nodes->node[node];
     /* a call met it, and now there is a better detail */
@@ -506,7 +506,7 @@ static void leave(struct nodes *nodes, int node, enum node_state reason,
     clocks_note_up(&nodes->clocks, node, false);
     pace_on_down(&nodes->pace, node);
     admission_on_down(&nodes->admission, node);
-    settle(nodes, environment_now(nodes->env));
+    nodes_settle(nodes, environment_now(nodes->env));
 }
 
 void nodes_on_up(struct nodes *nodes, int node, const struct node_facts *facts)
@@ -514,7 +514,7 @@ void nodes_on_up(struct nodes *nodes, int node, const struct node_facts *facts)
     struct node *it = &nodes->node[node];
     int64_t now_us = environment_now(nodes->env);
     if (facts->evicts != NULL && facts->evicts[0] != '\0') {
-        leave(nodes, node, STATE_EVICTS, facts->evicts);
+        nodes_leave(nodes, node, STATE_EVICTS, facts->evicts);
         it->is_open = true;
         return;
     }
@@ -528,14 +528,14 @@ void nodes_on_up(struct nodes *nodes, int node, const struct node_facts *facts)
     (void)clocks_observe(&nodes->clocks, node, facts->node_now_us,
                          facts->sent_us, facts->received_us);
     admission_on_up(&nodes->admission, node, facts, now_us);
-    settle(nodes, now_us);
+    nodes_settle(nodes, now_us);
 }
 
 void nodes_on_down(struct nodes *nodes, int node, enum node_state reason,
                    const char *detail)
 {
     nodes->env->metrics->reconnects[node]++;
-    leave(nodes, node, reason, detail);
+    nodes_leave(nodes, node, reason, detail);
 }
 
 void nodes_on_confirmed(struct nodes *nodes, int node,
@@ -551,7 +551,7 @@ void nodes_on_confirmed(struct nodes *nodes, int node,
                          facts->sent_us, facts->received_us);
     note_facts(nodes, node, facts);
     admission_on_durable(&nodes->admission, node, facts->is_durable, now_us);
-    settle(nodes, now_us);
+    nodes_settle(nodes, now_us);
 }
 
 static void on_admission_reply(struct nodes *nodes, int node,
@@ -599,9 +599,9 @@ static bool is_condition(enum node_state state)
  * its admission is being read again: the script compared the admission. "No
  * such lock" counts only from a node that cannot have forgotten locks.
  */
-static struct ballot judge(const struct nodes *nodes, int node,
-                           const struct call_reply *reply, bool is_same,
-                           int64_t received_us)
+static struct ballot nodes_judge(const struct nodes *nodes, int node,
+                                 const struct call_reply *reply, bool is_same,
+                                 int64_t received_us)
 {
     const struct node *it = &nodes->node[node];
     struct ballot ballot = call_ballot(reply);
@@ -627,15 +627,15 @@ static struct ballot judge(const struct nodes *nodes, int node,
  * Whether a node that evicts says that it has not what is being released: for
  * that it need not have kept its memory, as the lock is not to be there.
  */
-static bool is_gone(const struct node *it, uint64_t tag,
-                    const struct call_reply *reply)
+static bool nodes_is_gone(const struct node *it, uint64_t tag,
+                          const struct call_reply *reply)
 {
     return it->is_open && tag_kind_of(tag) == TAG_RELEASE &&
            (reply->vote == VOTE_FREE || reply->vote == VOTE_NOT_ADMITTED);
 }
 
 /* True if a ballot may change which nodes vote. */
-static bool is_news(struct ballot ballot)
+static bool nodes_is_news(struct ballot ballot)
 {
     return ballot.vote == VOTE_NOT_ADMITTED || ballot.vote == VOTE_DISTRUSTED ||
            ballot.state == STATE_QUARANTINED || is_condition(ballot.state);
@@ -667,12 +667,12 @@ struct ballot nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
         span_print(it->words, sizeof it->words, reply->words);
     }
     struct ballot ballot = call_ballot(reply);
-    if (is_gone(it, tag, reply))
+    if (nodes_is_gone(it, tag, reply))
         ballot.vote = VOTE_FREE;
     else if (!is_admission)
-        ballot = judge(nodes, node, reply, is_same, received_us);
+        ballot = nodes_judge(nodes, node, reply, is_same, received_us);
     nodes->env->metrics->votes[node][ballot_number(ballot)]++;
-    if (is_admission || !is_same || is_news(ballot))
-        settle(nodes, received_us);
+    if (is_admission || !is_same || nodes_is_news(ballot))
+        nodes_settle(nodes, received_us);
     return ballot;
 }

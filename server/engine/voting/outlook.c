@@ -50,7 +50,7 @@ static bool is_of_others(const struct admission *admission, int node)
            is_of_lower(admission, node);
 }
 
-static enum outlook_kind kind_of(const struct nodes *nodes, int node)
+static enum outlook_kind outlook_kind_of(const struct nodes *nodes, int node)
 {
     const struct admission *admission = &nodes->admission;
     const struct admission_node *it = &admission->node[node];
@@ -86,7 +86,7 @@ static void describe(struct outlook_node *it, const struct nodes *nodes,
 {
     const struct admission_node *seen = &nodes->admission.node[node];
     const char *state = seen->found[0] != '\0' ? seen->found : seen->mark;
-    it->kind = kind_of(nodes, node);
+    it->kind = outlook_kind_of(nodes, node);
     it->under = -1;
     it->is_lower =
         it->kind == OUTLOOK_OTHERS && is_of_lower(&nodes->admission, node);

@@ -25,7 +25,7 @@ static bool is_of(const char *text, const char *configuration)
     return span_is(configuration_of(text), configuration);
 }
 
-static int epoch_of(const char *text)
+static int takeover_epoch_of(const char *text)
 {
     return (int)strtol(text, NULL, 10);
 }
@@ -57,7 +57,7 @@ static bool has(const char *list, const char *text)
 
 /* ---- what looks find ----------------------------------------------------- */
 
-static void copy_state(char to[CALL_STATE_MAX + 1], struct span from)
+static void takeover_copy_state(char to[CALL_STATE_MAX + 1], struct span from)
 {
     assert(from.len <= CALL_STATE_MAX);
     to[span_copy(to, from)] = '\0';
@@ -67,13 +67,13 @@ static void copy_state(char to[CALL_STATE_MAX + 1], struct span from)
 static void note_dead(struct takeover *takeover, struct span told, int epoch)
 {
     char list[CALL_STATE_MAX + 1];
-    copy_state(list, told);
+    takeover_copy_state(list, told);
     for (const char *at = list; configuration_of(at).len > 0;) {
         struct span each = configuration_of(at);
         size_t len = strlen(takeover->dead);
         at += each.len;
-        if (epoch_of(each.ptr) < epoch && !has(takeover->dead, each.ptr) &&
-            len + each.len <= CALL_STATE_MAX)
+        if (takeover_epoch_of(each.ptr) < epoch &&
+            !has(takeover->dead, each.ptr) && len + each.len <= CALL_STATE_MAX)
             takeover->dead[len + span_copy(takeover->dead + len, each)] = '\0';
     }
 }
@@ -97,12 +97,12 @@ void takeover_on_look(struct takeover *takeover, const struct witness *witness,
     it->is_able = is_marked || look->word == LOOK_BARE;
     it->looked_us = from->sent_us;
     it->number = look->number;
-    copy_state(it->admit, look->admit);
-    copy_state(it->mark, look->mark);
-    copy_state(it->taken, look->taken);
-    copy_state(it->passed, from->is_ours ? span_of("") : look->passed);
+    takeover_copy_state(it->admit, look->admit);
+    takeover_copy_state(it->mark, look->mark);
+    takeover_copy_state(it->taken, look->taken);
+    takeover_copy_state(it->passed, from->is_ours ? span_of("") : look->passed);
     note_dead(takeover, look->passed,
-              from->is_ours ? EPOCH_MOST : epoch_of(it->taken));
+              from->is_ours ? EPOCH_MOST : takeover_epoch_of(it->taken));
     if (look->passed.len > CALL_STATE_MAX - CONFIGURATION_MAX)
         it->taken[0] = '\0'; /* some may have been cut off */
     witness_births_told(witness, node, look, it->heard);
@@ -132,11 +132,11 @@ bool takeover_tells(const struct takeover *takeover, int node)
 int takeover_epoch_below(const struct takeover *takeover, int node, int epoch)
 {
     const struct takeover_node *it = &takeover->node[node];
-    int taken = epoch_of(it->taken), below = taken < epoch ? taken : 0;
+    int taken = takeover_epoch_of(it->taken), below = taken < epoch ? taken : 0;
     for (const char *past = it->passed; configuration_of(past).len > 0;
          past += configuration_of(past).len)
-        if (epoch_of(past) < epoch && epoch_of(past) > below)
-            below = epoch_of(past);
+        if (takeover_epoch_of(past) < epoch && takeover_epoch_of(past) > below)
+            below = takeover_epoch_of(past);
     return below;
 }
 
@@ -180,7 +180,7 @@ static uint16_t tellers_of(const struct takeover *takeover,
     return tellers;
 }
 
-static bool is_majority(const char *configuration, uint16_t tellers)
+static bool takeover_is_majority(const char *configuration, uint16_t tellers)
 {
     int names = names_of(configuration);
     return names > 0 && nodeset_count(tellers) >= quorum_of(names);
@@ -215,10 +215,10 @@ static bool is_harmless(const struct takeover *takeover, const char *ours,
     int names = names_of(configuration);
     int carriers = count_carriers(takeover, count, configuration);
     int silent = count->names - nodeset_count(count->tellers);
-    return (epoch_of(configuration) > 1 &&
+    return (takeover_epoch_of(configuration) > 1 &&
             carriers + silent < quorum_of(count->names)) ||
            (names > 0 && names - carriers < quorum_of(names) &&
-            epoch_of(configuration) < epoch_of(ours));
+            takeover_epoch_of(configuration) < takeover_epoch_of(ours));
 }
 
 /*
@@ -235,12 +235,14 @@ static void compare(const struct takeover *takeover, const char *ours,
     char other[CALL_STATE_MAX + 1];
     if (found.len == 0 || span_is(found, ours) || span_is(found, count->base))
         return;
-    copy_state(other, found);
+    takeover_copy_state(other, found);
     bool is_alive = !has(takeover->dead, other);
-    bool counts = is_mark ? epoch_of(other) >= epoch_of(count->base) ||
-                                (is_alive && epoch_of(other) == 1)
-                          : is_alive;
-    if (counts && !is_majority(other, tellers_of(takeover, other, nodes)) &&
+    bool counts =
+        is_mark ? takeover_epoch_of(other) >= takeover_epoch_of(count->base) ||
+                      (is_alive && takeover_epoch_of(other) == 1)
+                : is_alive;
+    if (counts &&
+        !takeover_is_majority(other, tellers_of(takeover, other, nodes)) &&
         !(is_mark && is_harmless(takeover, ours, count, other)))
         count->has_others = true;
 }
@@ -253,19 +255,20 @@ static void find_base(const struct takeover *takeover, const char *ours,
         const char *const found[] = {it->admit, it->taken};
         for (size_t k = 0; k < sizeof found / sizeof *found; k++)
             if (configuration_of(found[k]).len > 0 && !is_of(found[k], ours) &&
-                epoch_of(found[k]) > epoch_of(count->base))
-                copy_state(count->base, configuration_of(found[k]));
+                takeover_epoch_of(found[k]) > takeover_epoch_of(count->base))
+                takeover_copy_state(count->base, configuration_of(found[k]));
     }
 }
 
-static void count_nodes(const struct takeover *takeover, const char *ours,
-                        uint16_t nodes, struct takeover_count *count)
+static void takeover_count_nodes(const struct takeover *takeover,
+                                 const char *ours, uint16_t nodes,
+                                 struct takeover_count *count)
 {
     *count = (struct takeover_count){0};
     find_base(takeover, ours, count);
     count->names = names_of(count->base);
     count->tellers = tellers_of(takeover, count->base, nodes);
-    if (!is_majority(count->base, count->tellers))
+    if (!takeover_is_majority(count->base, count->tellers))
         return;
     for (int i = 0; i < NODES_MAX; i++) {
         const struct takeover_node *it = &takeover->node[i];
@@ -287,7 +290,7 @@ void takeover_count_possible(const struct takeover *takeover, const char *ours,
     for (int i = 0; i < NODES_MAX; i++)
         if (takeover->node[i].is_able && takeover->node[i].taken[0] != '\0')
             able |= (uint16_t)(1u << i);
-    count_nodes(takeover, ours, nodes & able, count);
+    takeover_count_nodes(takeover, ours, nodes & able, count);
 }
 
 void takeover_count_now(const struct takeover *takeover, const char *ours,
@@ -302,7 +305,7 @@ void takeover_count_now(const struct takeover *takeover, const char *ours,
         if (takeover_tells(takeover, i) &&
             takeover->node[i].looked_us >= since_us)
             marked |= (uint16_t)(1u << i);
-    count_nodes(takeover, ours, nodes & marked, count);
+    takeover_count_nodes(takeover, ours, nodes & marked, count);
 }
 
 void takeover_end(struct takeover *takeover, const struct takeover_count *count)

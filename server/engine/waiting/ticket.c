@@ -29,13 +29,13 @@ static const struct ticket_rules *rules_of(const struct ticket *it)
     return it->all->rules[it->kind];
 }
 
-static void end(struct ticket *it)
+static void ticket_end(struct ticket *it)
 {
     rules_of(it)->dismiss(it);
     ticket_drop(it);
 }
 
-static void on_settled(void *client)
+static void ticket_on_settled(void *client)
 {
     struct ticket *it = client;
     it->is_answered = true;
@@ -60,7 +60,7 @@ void tickets_add_kind(struct tickets *tickets, enum metrics_waiting kind,
 {
     tickets->rules[kind] = rules;
     if (rules->on_tried != NULL)
-        tickets->operations->on_settled[rules->tries_as] = on_settled;
+        tickets->operations->on_settled[rules->tries_as] = ticket_on_settled;
     if (size > tickets->slots.object_size)
         slots_init(&tickets->slots, size, TICKETS_MAX);
 }
@@ -70,7 +70,7 @@ void tickets_fini(struct tickets *tickets)
     for (uint32_t i = 0; i < tickets->slots.count; i++) {
         struct ticket *it = slots_at(&tickets->slots, i);
         if (it != NULL)
-            end(it);
+            ticket_end(it);
     }
     slots_fini(&tickets->slots);
 }
@@ -218,7 +218,7 @@ static bool is_full(const struct tickets *all)
     return count >= all->env->settings.waiters_max;
 }
 
-static void refuse(struct ticket *it, bool is_queue_full)
+static void ticket_refuse(struct ticket *it, bool is_queue_full)
 {
     struct engine_result result =
         result_plain(OUTCOME_TOO_MANY_WAITERS, it->all->env->settings.nodes);
@@ -238,7 +238,7 @@ bool ticket_is_refused(struct ticket *it, bool is_queue_full)
 {
     if (!ticket_waits(it) || !(is_full(it->all) || is_queue_full))
         return false;
-    refuse(it, is_queue_full);
+    ticket_refuse(it, is_queue_full);
     return true;
 }
 
@@ -247,14 +247,15 @@ void ticket_linger(struct ticket *it)
     if (it->list != &it->all->passing)
         return; /* it counts already */
     if (is_full(it->all))
-        refuse(it, false);
+        ticket_refuse(it, false);
     else
         move(it, &it->all->waiting[it->kind]);
 }
 
 /* ---- calls of clients --------------------------------------------------- */
 
-static struct ticket *must_find(const struct tickets *tickets, uint64_t handle)
+static struct ticket *ticket_must_find(const struct tickets *tickets,
+                                       uint64_t handle)
 {
     struct ticket *it = slots_find(&tickets->slots, handle);
     assert(it != NULL); /* a request ends its operation once: exchange.c */
@@ -273,7 +274,7 @@ static struct operation *settled_by(const struct ticket *it)
 const struct engine_result *ticket_take(struct tickets *tickets,
                                         uint64_t handle, int64_t now_us)
 {
-    struct ticket *it = must_find(tickets, handle);
+    struct ticket *it = ticket_must_find(tickets, handle);
     struct operation *operation = settled_by(it);
     if (operation != NULL) {
         int64_t waited_ms = it->result.waited_ms;
@@ -288,12 +289,12 @@ const struct engine_result *ticket_take(struct tickets *tickets,
 const struct engine_result *ticket_peek(const struct tickets *tickets,
                                         uint64_t handle)
 {
-    const struct ticket *it = must_find(tickets, handle);
+    const struct ticket *it = ticket_must_find(tickets, handle);
     const struct operation *operation = settled_by(it);
     return operation != NULL ? &operation->result : &it->result;
 }
 
-static void count_outcome(const struct ticket *it)
+static void ticket_count_outcome(const struct ticket *it)
 {
     enum lock_call call =
         it->kind == WAITING_WATCH ? LOCK_INSPECT : LOCK_ACQUIRE;
@@ -302,20 +303,20 @@ static void count_outcome(const struct ticket *it)
 
 void ticket_close(struct tickets *tickets, uint64_t handle)
 {
-    struct ticket *it = must_find(tickets, handle);
+    struct ticket *it = ticket_must_find(tickets, handle);
     struct operation *operation = settled_by(it);
     assert(it->state == TICKET_SETTLED); /* closed when answered:
                                             exchange_on_end */
     if (operation != NULL)
         operation_close(operation);
     else
-        count_outcome(it);
-    end(it);
+        ticket_count_outcome(it);
+    ticket_end(it);
 }
 
 bool ticket_abandon(struct tickets *tickets, uint64_t handle)
 {
-    struct ticket *it = must_find(tickets, handle);
+    struct ticket *it = ticket_must_find(tickets, handle);
     struct operation *operation =
         operation_find(tickets->operations, it->operation);
     int64_t now_us = environment_now(tickets->env);
@@ -323,12 +324,12 @@ bool ticket_abandon(struct tickets *tickets, uint64_t handle)
     if (operation != NULL)
         is_granted = operation_abandon(operation);
     else if (it->state == TICKET_SETTLED)
-        count_outcome(it);
+        ticket_count_outcome(it);
     if (it->state != TICKET_SETTLED)
         ticket_leave(it, now_us);
     if (rules_of(it)->on_left != NULL)
         rules_of(it)->on_left(it, operation != NULL, now_us);
-    end(it);
+    ticket_end(it);
     return is_granted;
 }
 

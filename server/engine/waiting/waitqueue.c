@@ -70,7 +70,8 @@ struct waitqueue *waitqueues_next(const struct waitqueues *queues,
     return queue;
 }
 
-static struct waitqueue *make(struct waitqueues *queues, struct span resource)
+static struct waitqueue *waitqueue_make(struct waitqueues *queues,
+                                        struct span resource)
 {
     struct waitqueue *queue = calloc(1, sizeof *queue + resource.len);
     if (queue == NULL)
@@ -97,7 +98,7 @@ struct waitqueue *waitqueues_use(struct waitqueues *queues,
 {
     struct waitqueue *queue = waitqueues_find(queues, resource);
     if (queue == NULL)
-        queue = make(queues, resource);
+        queue = waitqueue_make(queues, resource);
     if (queue != NULL)
         queue->users++;
     return queue;
@@ -224,8 +225,8 @@ static struct waiter *find_contender(struct waitqueues *queues,
  * Finds contenders for vacant queues, until it has looked often enough. Ends in
  * any case, as only later ones give way.
  */
-static void fill(struct waitqueues *queues,
-                 void (*begin)(struct waitqueues *, struct waiter *))
+static void waitqueue_fill(struct waitqueues *queues,
+                           void (*begin)(struct waitqueues *, struct waiter *))
 {
     struct waitqueue *queue;
     while (queues->looks > 0 &&
@@ -253,7 +254,7 @@ static void fill_by_next(struct waitqueues *queues, const struct waiter *left)
 void waitqueues_tick(struct waitqueues *queues)
 {
     queues->looks = WAITQUEUES_LOOKS;
-    fill(queues, contend_late);
+    waitqueue_fill(queues, contend_late);
 }
 
 /* True if it overtakes nobody whose turn may come once the queue is filled. */
@@ -289,7 +290,7 @@ void waitqueues_leave(struct waitqueues *queues, struct waiter *waiter)
             make_vacant(queues, queue);
     }
     if (queues->looks > 0)
-        fill(queues, contend);
+        waitqueue_fill(queues, contend);
     else
         fill_by_next(queues, waiter);
 }
@@ -457,8 +458,8 @@ static uint16_t bit(int node)
     return (uint16_t)(1u << node);
 }
 
-static void subscribe(const struct announcements *it, int node,
-                      const struct waitqueue *queue, bool is_on)
+static void waitqueue_subscribe(const struct announcements *it, int node,
+                                const struct waitqueue *queue, bool is_on)
 {
     const struct engine_port *port = &it->env->port;
     port->subscribe(port->ctx, node, queue->resource, is_on);
@@ -493,7 +494,7 @@ void announcements_want(struct announcements *it, struct waitqueue *queue,
     queue->is_subscribed = true;
     TAILQ_INSERT_TAIL(&it->queues->listened, queue, listened);
     for (int i = 0; i < nodes_of(it); i++)
-        subscribe(it, i, queue, true);
+        waitqueue_subscribe(it, i, queue, true);
 }
 
 static bool is_heard(const struct announcements *it, int node, int64_t now_us)
@@ -525,7 +526,7 @@ void announcements_on_up(struct announcements *it, int node)
     const struct waitqueue *queue;
     for (queue = TAILQ_FIRST(&it->queues->listened); queue != NULL;
          queue = TAILQ_NEXT(queue, listened))
-        subscribe(it, node, queue, true);
+        waitqueue_subscribe(it, node, queue, true);
 }
 
 void announcements_on_down(struct announcements *it, int node)
@@ -562,7 +563,7 @@ bool announcements_on_heartbeat(struct announcements *it, int node,
 static void unsubscribe(struct announcements *it, struct waitqueue *queue)
 {
     for (int i = 0; i < nodes_of(it); i++)
-        subscribe(it, i, queue, false);
+        waitqueue_subscribe(it, i, queue, false);
     TAILQ_REMOVE(&it->queues->listened, queue, listened);
     queue->is_subscribed = queue->is_covered = false;
     queue->subscribed = 0;

@@ -143,7 +143,7 @@ static void look_date(struct waiter *it, int64_t now_us)
                clocks_apart_us(clocks, now_us));
 }
 
-static void find(struct waiter *it, int64_t number, int64_t now_us)
+static void waits_find(struct waiter *it, int64_t number, int64_t now_us)
 {
     look_date(it, now_us);
     claim_find(&it->claim, number, now_us);
@@ -151,8 +151,8 @@ static void find(struct waiter *it, int64_t number, int64_t now_us)
 
 /* ---- arrival ------------------------------------------------------------ */
 
-static void remember(struct waiter *it, const struct waitplan *plan,
-                     int64_t now_us)
+static void waits_remember(struct waiter *it, const struct waitplan *plan,
+                           int64_t now_us)
 {
     if (plan->last.outcome == OUTCOME_HELD &&
         waiter_has_key(it, plan->last.key_hash))
@@ -164,9 +164,9 @@ static void look_remember(struct waiter *it, int64_t now_us)
 {
     for (int i = 0; i < it->count; i++) {
         const struct waitqueue *queue = it->places[i].queue;
-        remember(it, &queue->plan, now_us);
+        waits_remember(it, &queue->plan, now_us);
         if (queue->contender != NULL)
-            remember(it, queue->contender->plan, now_us);
+            waits_remember(it, queue->contender->plan, now_us);
     }
 }
 
@@ -214,7 +214,7 @@ static void look_take(struct waiter *it, int64_t now_us)
     const struct engine_result *result = &operation->result;
     int64_t number = own_number(it, operation);
     if (number != 0)
-        find(it, number, now_us);
+        waits_find(it, number, now_us);
     else if (result->has_holder || result->outcome == OUTCOME_NOT_FOUND)
         claim_miss(&it->claim);
     else
@@ -223,7 +223,7 @@ static void look_take(struct waiter *it, int64_t now_us)
     schedule_claim(it, now_us);
 }
 
-static void look(struct waiter *it, int64_t now_us)
+static void waits_look(struct waiter *it, int64_t now_us)
 {
     struct operations *operations = it->waits->operations;
     it->claim.try_us = 0;
@@ -260,7 +260,7 @@ static void tell_of_loss(const struct waiter *tried, struct waiter *it,
     bool is_about_it = it == tried || tried->count == 1;
     int64_t number = own_number(it, operation);
     if (number != 0) {
-        find(it, number, now_us);
+        waits_find(it, number, now_us);
         schedule_claim(it, now_us);
     } else if (operation->result.has_holder && is_about_it && !it->is_shared &&
                it->arrival <= tried->begun) {
@@ -299,7 +299,8 @@ enum event {
 
 /* Lets the contenders of its queues try, or plans that, unless they do so
  * already. After one that left, a contender keeps the plan, if there is one. */
-static void go_on(const struct waiter *after, enum event event, int64_t now_us)
+static void waits_go_on(const struct waiter *after, enum event event,
+                        int64_t now_us)
 {
     for (int i = 0; i < after->count; i++) {
         struct waiter *it = after->places[i].queue->contender;
@@ -327,7 +328,7 @@ static void set_trying(const struct waiter *it, struct waiter *trying)
         it->places[i].queue->trying = trying;
 }
 
-static void leave(struct ticket *ticket, int64_t now_us)
+static void waits_leave(struct ticket *ticket, int64_t now_us)
 {
     struct waiter *it = (struct waiter *)ticket;
     schedule_not_ready(it);
@@ -340,7 +341,7 @@ static void leave(struct ticket *ticket, int64_t now_us)
             it->places[i].queue->empty_us = now_us;
 }
 
-static void settle_late(struct ticket *ticket, int64_t now_us)
+static void waits_settle_late(struct ticket *ticket, int64_t now_us)
 {
     const struct waitplan *plan = ((struct waiter *)ticket)->plan;
     struct engine_result result = plan->last;
@@ -359,8 +360,8 @@ static void settle_late(struct ticket *ticket, int64_t now_us)
 /* ---- attempts ----------------------------------------------------------- */
 
 /* Notes the holder, so that the next ones need not ask the nodes. */
-static void note_grant(const struct waiter *it,
-                       const struct engine_result *result, int64_t now_us)
+static void waits_note_grant(const struct waiter *it,
+                             const struct engine_result *result, int64_t now_us)
 {
     struct engine_result held =
         result_plain(OUTCOME_HELD, it->waits->env->settings.nodes);
@@ -450,7 +451,7 @@ static void take_loss(struct waiter *it, const struct operation *operation,
     look_tell_of_loss(it, operation, now_us);
     if (ticket_goes_on(&it->ticket, now_us) && !waiter_is_contender(it))
         schedule_timer(it);
-    go_on(it, is_held ? EVENT_LOST_HELD : EVENT_LOST, now_us);
+    waits_go_on(it, is_held ? EVENT_LOST_HELD : EVENT_LOST, now_us);
 }
 
 /* What the next try knows of the earlier ones. */
@@ -461,7 +462,7 @@ static void keep_tries(struct waiter *it, const struct attempt *attempt)
     memcpy(it->nonce, attempt->nonce, sizeof it->nonce);
 }
 
-static void take_outcome(struct waiter *it)
+static void waits_take_outcome(struct waiter *it)
 {
     int64_t now_us = environment_now(it->waits->env);
     struct operation *operation =
@@ -472,10 +473,10 @@ static void take_outcome(struct waiter *it)
     if (is_granted || result->outcome == OUTCOME_KEY_REFUSED) {
         ticket_leave(&it->ticket, now_us);
         if (is_granted) {
-            note_grant(it, result, now_us);
+            waits_note_grant(it, result, now_us);
             turn_away(it);
         }
-        go_on(it, is_granted ? EVENT_GRANTED : EVENT_LOST, now_us);
+        waits_go_on(it, is_granted ? EVENT_GRANTED : EVENT_LOST, now_us);
         ticket_answer(&it->ticket, now_us);
     } else {
         it->ticket.operation = 0;
@@ -486,7 +487,7 @@ static void take_outcome(struct waiter *it)
 }
 
 /* True: it has its outcome already. */
-static bool begin(struct waiter *it)
+static bool waits_begin(struct waiter *it)
 {
     struct waits *waits = it->waits;
     struct waitplan *plan = it->plan;
@@ -519,13 +520,13 @@ static bool begin(struct waiter *it)
     set_trying(it, NULL);
     if (!ticket_waits(&it->ticket)) {
         ticket_settle_plainly(&it->ticket, OUTCOME_NO_QUORUM);
-        go_on(it, EVENT_LEFT, now_us);
+        waits_go_on(it, EVENT_LEFT, now_us);
         return false;
     }
     if (it->claim.number != 0)
         claim_wait(&it->claim, now_us);
     schedule_timer(it);
-    go_on(it, EVENT_LOST, now_us);
+    waits_go_on(it, EVENT_LOST, now_us);
     return false;
 }
 
@@ -533,18 +534,18 @@ static void waits_run(struct waits *waits)
 {
     struct waiter *it;
     while ((it = schedule_next(waits)) != NULL)
-        if (begin(it))
-            take_outcome(it);
+        if (waits_begin(it))
+            waits_take_outcome(it);
 }
 
-static void on_tried(struct ticket *ticket)
+static void waits_on_tried(struct ticket *ticket)
 {
     struct waiter *it = (struct waiter *)ticket;
-    take_outcome(it);
+    waits_take_outcome(it);
     waits_run(it->waits);
 }
 
-static void on_looked(void *client)
+static void waits_on_looked(void *client)
 {
     struct waiter *it = client;
     if (it->look == 0)
@@ -574,7 +575,7 @@ static bool yields(struct waiter *it, int64_t now_us)
 static void wait_behind(struct waiter *it, int64_t now_us)
 {
     if (look_is_needed(it)) {
-        look(it, now_us);
+        waits_look(it, now_us);
         return;
     }
     if (it->is_shared && it->ticket.key_hash.len > 0)
@@ -633,7 +634,7 @@ uint64_t waits_start(struct waits *waits, const struct request *asked,
     return handle;
 }
 
-static void on_left(struct ticket *ticket, bool has_asked, int64_t now_us)
+static void waits_on_left(struct ticket *ticket, bool has_asked, int64_t now_us)
 {
     const struct waiter *it = (struct waiter *)ticket;
     for (int i = 0; has_asked && i < it->count; i++) {
@@ -641,13 +642,14 @@ static void on_left(struct ticket *ticket, bool has_asked, int64_t now_us)
         if (next != NULL) /* behind the release of what it may have got */
             schedule_ready(next, HANDOVER_RELEASE);
     }
-    go_on(it, EVENT_LEFT, now_us);
+    waits_go_on(it, EVENT_LEFT, now_us);
     waits_run(it->waits);
 }
 
 /* One that waits, with this key; NULL: there is none. */
-static struct waiter *find_with_key(const struct waits *waits,
-                                    struct span resource, struct span key_hash)
+static struct waiter *waits_find_with_key(const struct waits *waits,
+                                          struct span resource,
+                                          struct span key_hash)
 {
     struct waitqueue *queue = waitqueues_next(&waits->queues, &resource);
     struct place *place = queue != NULL ? TAILQ_FIRST(&queue->places) : NULL;
@@ -663,11 +665,11 @@ void waits_withdraw(struct waits *waits, struct span resource,
 {
     int64_t now_us = environment_now(waits->env);
     struct waiter *it;
-    while ((it = find_with_key(waits, resource, key_hash)) != NULL)
+    while ((it = waits_find_with_key(waits, resource, key_hash)) != NULL)
         ticket_withdraw(&it->ticket, now_us);
 }
 
-static void dismiss(struct ticket *ticket)
+static void waits_dismiss(struct ticket *ticket)
 {
     struct waiter *it = (struct waiter *)ticket;
     waitqueues_dismiss(&it->waits->queues, it);
@@ -812,7 +814,7 @@ void waits_on_announced(struct waits *waits, int node, struct span resource,
     }
 }
 
-static void on_timer(struct ticket *ticket, int64_t now_us)
+static void waits_on_timer(struct ticket *ticket, int64_t now_us)
 {
     struct waiter *it = (struct waiter *)ticket;
     if (waiter_is_contender(it) && it->plan->is_woken && !waiter_is_barred(it))
@@ -822,7 +824,7 @@ static void on_timer(struct ticket *ticket, int64_t now_us)
     else if (!claim_is_due(&it->claim, now_us))
         schedule_timer(it);
     else if (it->claim.number == 0 && !it->is_shared)
-        look(it, now_us);
+        waits_look(it, now_us);
     else
         schedule_claim(it, now_us);
     waits_run(it->waits);
@@ -841,7 +843,8 @@ void waits_init(struct waits *waits, struct nodes *nodes,
                 struct tickets *tickets)
 {
     static const struct ticket_rules rules = {
-        leave, dismiss, OWNER_WAITER, on_tried, settle_late, on_left, on_timer,
+        waits_leave,       waits_dismiss, OWNER_WAITER,   waits_on_tried,
+        waits_settle_late, waits_on_left, waits_on_timer,
     };
     *waits = (struct waits){
         .env = nodes->env,
@@ -852,7 +855,7 @@ void waits_init(struct waits *waits, struct nodes *nodes,
     waitqueues_init(&waits->queues);
     TAILQ_INIT(&waits->ready);
     tickets_add_kind(tickets, WAITING_LOCK, sizeof(struct waiter), &rules);
-    waits->operations->on_settled[OWNER_LOOK] = on_looked;
+    waits->operations->on_settled[OWNER_LOOK] = waits_on_looked;
 }
 
 void waits_fini(struct waits *waits)

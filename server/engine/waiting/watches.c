@@ -42,7 +42,8 @@ struct watched {
 
 /* ---- locks -------------------------------------------------------------- */
 
-static struct watched *find(const struct watches *watches, struct span resource)
+static struct watched *watches_find(const struct watches *watches,
+                                    struct span resource)
 {
     struct watched *const *found =
         tfind(&resource, &watches->index, names_compare);
@@ -53,7 +54,7 @@ static struct watched *find(const struct watches *watches, struct span resource)
 static struct watched *find_or_make(struct watches *watches,
                                     struct span resource)
 {
-    struct watched *it = find(watches, resource);
+    struct watched *it = watches_find(watches, resource);
     if (it != NULL)
         return it;
     it = calloc(1, sizeof *it + resource.len);
@@ -72,7 +73,7 @@ static struct watched *find_or_make(struct watches *watches,
     return it;
 }
 
-static void forget(struct watched *it)
+static void watches_forget(struct watched *it)
 {
     look_end(it->watches->tickets->operations, &it->look);
     (void)tdelete(it, &it->watches->index, names_compare);
@@ -83,7 +84,7 @@ static void forget(struct watched *it)
 
 /* ---- clients ------------------------------------------------------------ */
 
-static void settle(struct watcher *it)
+static void watches_settle(struct watcher *it)
 {
     const struct watched *watched = it->watched;
     const struct watches *watches = watched->watches;
@@ -96,7 +97,7 @@ static void settle(struct watcher *it)
     ticket_settle(&it->ticket, &result);
 }
 
-static void leave(struct ticket *ticket, int64_t now_us)
+static void watches_leave(struct ticket *ticket, int64_t now_us)
 {
     struct watcher *it = (struct watcher *)ticket;
     (void)now_us;
@@ -121,7 +122,7 @@ static const struct version *version_of(struct watched *it)
     return is_known && (!may_pass || may_have_passed) ? &result->version : NULL;
 }
 
-static void answer(struct watched *it, const struct version *version)
+static void watches_answer(struct watched *it, const struct version *version)
 {
     bool is_refused = it->result.outcome == OUTCOME_KEY_REFUSED;
     struct watcher *one = TAILQ_FIRST(&it->waiting), *next;
@@ -130,7 +131,7 @@ static void answer(struct watched *it, const struct version *version)
         if (one->ticket.since_us <= it->began_us &&
             (is_refused ||
              (version != NULL && !version_is(version, span_of(one->known)))))
-            settle(one);
+            watches_settle(one);
     }
 }
 
@@ -141,17 +142,17 @@ static void take_look(struct watched *it)
     result_keep(&it->result, it->owner, &operation->result);
     it->began_us = it->look_us;
     look_end(operations, &it->look);
-    answer(it, version_of(it));
+    watches_answer(it, version_of(it));
 }
 
-static void on_looked(void *client)
+static void watches_on_looked(void *client)
 {
     struct watched *it = client;
     if (it->look != 0) /* or it has just begun */
         take_look(it);
 }
 
-static void look(struct watched *it, int64_t now_us)
+static void watches_look(struct watched *it, int64_t now_us)
 {
     int64_t share_us = it->watches->names * (int64_t)SHARE_US;
     it->look_us = now_us;
@@ -162,7 +163,7 @@ static void look(struct watched *it, int64_t now_us)
 }
 
 /* Soon, but not too soon after the last one. */
-static void look_soon(struct watched *it, int64_t now_us)
+static void watches_look_soon(struct watched *it, int64_t now_us)
 {
     int64_t at_us = at_least(now_us, it->look_us + LEAST_US);
     it->next_us = at_most(it->next_us, at_us);
@@ -192,12 +193,12 @@ uint64_t watches_start(struct watches *watches, struct span resource,
         ticket_join(&it->ticket);
         TAILQ_INSERT_TAIL(&watched->waiting, it, link);
         watched->until_us = at_most(watched->until_us, it->ticket.until_us);
-        look_soon(watched, it->ticket.since_us);
+        watches_look_soon(watched, it->ticket.since_us);
     }
     return handle;
 }
 
-static void dismiss(struct ticket *ticket)
+static void watches_dismiss(struct ticket *ticket)
 {
     const struct watcher *it = (struct watcher *)ticket;
     assert(it->watched->users > 0);
@@ -208,13 +209,13 @@ void watches_init(struct watches *watches, struct tickets *tickets,
                   const struct waits *waits)
 {
     /* the lock is inspected for others, too, and the tick answers */
-    static const struct ticket_rules rules = {.leave = leave,
-                                              .dismiss = dismiss};
+    static const struct ticket_rules rules = {.leave = watches_leave,
+                                              .dismiss = watches_dismiss};
     *watches = (struct watches){
         .env = tickets->env, .tickets = tickets, .waits = waits};
     TAILQ_INIT(&watches->list);
     tickets_add_kind(tickets, WAITING_WATCH, sizeof(struct watcher), &rules);
-    tickets->operations->on_settled[OWNER_WATCH] = on_looked;
+    tickets->operations->on_settled[OWNER_WATCH] = watches_on_looked;
 }
 
 void watches_fini(struct watches *watches)
@@ -222,7 +223,7 @@ void watches_fini(struct watches *watches)
     struct watched *it = TAILQ_FIRST(&watches->list), *next;
     for (; it != NULL; it = next) {
         next = TAILQ_NEXT(it, link);
-        forget(it);
+        watches_forget(it);
     }
 }
 
@@ -230,13 +231,13 @@ void watches_touch(struct watches *watches, struct span resource)
 {
     int64_t now_us = environment_now(watches->env);
     bool is_several = names_are_several(resource);
-    struct watched *it = find(watches, resource);
+    struct watched *it = watches_find(watches, resource);
     if (it != NULL)
-        look_soon(it, now_us);
+        watches_look_soon(it, now_us);
     while (is_several && resource.len > 0) {
-        it = find(watches, names_next(&resource));
+        it = watches_find(watches, names_next(&resource));
         if (it != NULL)
-            look_soon(it, now_us);
+            watches_look_soon(it, now_us);
     }
 }
 
@@ -249,14 +250,14 @@ static bool is_told(const struct watched *it, const struct ticket *ticket)
 }
 
 /* Those whose time is up; an inspection comes first if the last one is old. */
-static void expire(struct watched *it, int64_t now_us)
+static void watches_expire(struct watched *it, int64_t now_us)
 {
     struct watcher *one = TAILQ_FIRST(&it->waiting), *next;
     int64_t until_us = INT64_MAX;
     for (; one != NULL; one = next) {
         next = TAILQ_NEXT(one, link);
         if (now_us >= one->ticket.until_us && is_told(it, &one->ticket)) {
-            settle(one);
+            watches_settle(one);
             continue;
         }
         if (now_us >= one->ticket.until_us + LATE_US) {
@@ -264,7 +265,7 @@ static void expire(struct watched *it, int64_t now_us)
             continue;
         }
         if (now_us >= one->ticket.until_us)
-            look_soon(it, now_us);
+            watches_look_soon(it, now_us);
         until_us = at_most(until_us, one->ticket.until_us);
     }
     it->until_us = until_us;
@@ -276,13 +277,13 @@ void watches_tick(struct watches *watches, int64_t now_us)
     for (; it != NULL; it = next) {
         next = TAILQ_NEXT(it, link);
         if (it->users == 0) {
-            forget(it);
+            watches_forget(it);
             continue;
         }
         if (it->look == 0 && now_us >= it->next_us &&
             !TAILQ_EMPTY(&it->waiting))
-            look(it, now_us);
+            watches_look(it, now_us);
         if (now_us >= it->until_us)
-            expire(it, now_us);
+            watches_expire(it, now_us);
     }
 }
