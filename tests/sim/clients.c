@@ -573,7 +573,12 @@ void clients_on_answer(struct world *world, struct client *client)
                 simnode_resource_numbers(result->resource, client->resources);
         if (result->outcome == OUTCOME_GRANTED) {
             client->number = result->number;
+            /* A release of all readers may have found it on its first node,
+             * while it was on its way: its token is released on the others,
+             * too. */
             client->is_revived = false;
+            client->is_revived = ledger_is_forced(
+                world, client, began_at(world, client, result));
         }
         if (result->outcome == OUTCOME_GRANTED && client->limit > 0 &&
             !is_ghost(world, client))
