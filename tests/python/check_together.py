@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import gc
 import logging
 import os
 import signal
@@ -701,6 +702,30 @@ class Ends(Case):
             await asyncio.wait([one])
             self.assertLess(time.monotonic() - began, 2.8)
         asyncio.run(main())
+
+
+class Memory(Case):
+    @each_kind
+    def test_what_was_asked_together_is_freed_without_a_collection(self, kind):
+        fake, user, gate, busy = self.held_up(kind)
+        more = self.collect(user, *[user.acquire(f"{number}", wait=0)
+                                    for number in range(20)])
+        gc.collect()
+        flags = gc.get_debug()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        self.addCleanup(gc.garbage.clear)
+        self.addCleanup(gc.set_debug, flags)
+        gate.set()
+        locks = self.results(*busy, *more)
+        self.results(*map(user.release, locks))
+        self.assertGreater(len(fake.batches), 0)
+        user.end()
+        del busy, more, locks, user
+        gc.collect()
+        left = {type(one).__qualname__ for one in gc.garbage
+                if type(one).__module__.startswith("redlockd")}
+        # what there is once for each client may be collected
+        self.assertEqual(left & {"Call", "Trip", "Send", "Answer"}, set())
 
 
 class Close(Case):

@@ -64,7 +64,7 @@ class Call:
         """waiter: the driver's: who is told."""
         self.send = send
         self.waiter = waiter
-        self.trip: Trip | None = None  # with which it goes
+        self.trip: Trip | None = None  # with which it goes, until it has ended
         self.has_left = False
         self.has_ended = False
         # None when it has ended: the batch was refused, and it is to go alone
@@ -100,6 +100,12 @@ class Trip:
         for call, answer in zip(self.calls, answers, strict=True):
             call.answer = answer
             call.has_ended = True
+            # No cycle of references is left: what a call has is freed at
+            # once, not by a collection, which stops the program for
+            # milliseconds.
+            call.trip = None
+        self.abort = None
+        self.leader = None
         return [call for call in self.calls if has_to_be_undone(call)]
 
     @property
@@ -295,7 +301,7 @@ class Queue:
     def leave(self, call: Call) -> None:
         """Its caller has no use for it any more."""
         call.has_left = True
-        if call.trip is None:
+        if call.trip is None and not call.has_ended:
             (self._urgent if call.send.is_urgent else self._calls).remove(call)
         if self._led and self._led.leader is call:
             self.end(self._led)
