@@ -55,8 +55,7 @@ unfuzzed := $(addprefix server/,world plan notify healthcheck \
                 subscription)) \
             $(addprefix api/,accesslog batch exchange front handler list \
               locks http/% \
-              $(addprefix access/,access accounts audit \
-                holdings))
+              $(addprefix access/,access accounts audit))
 fuzzed := $(filter-out $(unfuzzed:%=$(OUT)/%.o),$(OBJ))
 $(fuzzers): $(OUT)/fuzz/%: $(OUT)/tests/fuzz/fuzz_%.o $(fuzz_shared) $(fuzzed)
 	@mkdir -p $(@D)

@@ -9,7 +9,6 @@
 #include <stdio.h>
 
 #include "../../server/base/log.h"
-#include "holdings.h"
 #include "identities.h"
 
 /* ---- token buckets ------------------------------------------------------ */
@@ -30,6 +29,118 @@ void bucket_init(struct bucket *it, int64_t burst, int64_t now_us);
  */
 bool bucket_take(struct bucket *it, int64_t rate, int64_t burst, int64_t count,
                  int64_t now_us, int64_t *wait_us);
+
+/* ---- locks held --------------------------------------------------------- */
+
+/*
+ * The locks that identities hold through this server, so that none holds more
+ * than it may. One is known from the call that may get or extend it, until it
+ * is released or its TTL ends:
+ *
+ *            claim                    grant
+ *   unknown ───────→ claimed by some ───────→ held ──→ unknown
+ *              ↑       calls             │       release, expiry
+ *              └──── drop: the last ─────┘
+ *
+ * Calls for the exclusive lock of the same resources are one lock, as only one
+ * of them can get it. Each reader holds one of its own.
+ */
+
+/* Of one identity; set most, the others begin as 0. */
+struct holder {
+    char name[64 + 1];
+    int64_t most; /* 0: it is not counted */
+    int64_t count;
+};
+
+struct holdings;
+struct holding; /* one lock of one holder */
+
+/* Which lock of a holder. */
+struct holding_lock {
+    struct span names;  /* as in names.h */
+    struct span reader; /* what no other reader of them has, at most
+                           HOLDING_READER_MAX bytes; empty: no reader's */
+    bool may_be_either; /* it may be a reader's or, as before a downgrade, not
+                           yet: whichever is known, or else not yet */
+    int64_t number;     /* its fencing number; 0: none yet */
+};
+
+enum { HOLDING_READER_MAX = 40 };
+
+/* NULL: no memory. */
+struct holdings *holdings_new(void);
+
+/* NULL is ignored. */
+void holdings_free(struct holdings *all);
+
+enum holdings_verdict { HOLDINGS_CLAIMED, HOLDINGS_FULL, HOLDINGS_NO_MEMORY };
+
+/* Forgets the locks whose TTL has ended, as claims do. */
+void holdings_expire(struct holdings *all, int64_t now_us);
+
+/*
+ * An acquire or an extend is about to try. HOLDINGS_CLAIMED: *claim is its
+ * claim, to be dropped.
+ */
+enum holdings_verdict holdings_claim(struct holdings *all,
+                                     struct holder *holder,
+                                     const struct holding_lock *lock,
+                                     int64_t now_us, struct holding **claim);
+
+/* The same for a release, which counts nothing; NULL: it is not known. */
+struct holding *holdings_claim_known(struct holdings *all,
+                                     const struct holder *holder,
+                                     const struct holding_lock *lock);
+
+/* If what was claimed is held, it is until then, at least. */
+void holdings_keep(struct holdings *all, struct holding *claim,
+                   int64_t until_us);
+
+/*
+ * What was claimed is held with a token that has this number and these random
+ * digits, HOLDING_READER_MAX of them. Who shows them has the token: the number
+ * alone may be guessed.
+ */
+void holdings_set_token(struct holding *claim, int64_t number,
+                        struct span random);
+bool holdings_has_token(const struct holding *claim, int64_t number,
+                        struct span random);
+
+/* Whether a claim of a lock that is not held yet would be refused. */
+bool holdings_is_full(struct holdings *all, const struct holder *holder,
+                      int64_t now_us);
+
+/*
+ * What was claimed turns out to be this lock, whatever the holder may hold: a
+ * permit's slots, a reader that has a token now. Takes the claim, and returns
+ * the one to be dropped instead; NULL: no memory, and it does not count.
+ */
+struct holding *holdings_move(struct holdings *all, struct holding *claim,
+                              const struct holding_lock *lock);
+
+/*
+ * What was claimed is held with this fencing number, until then, or until it
+ * was held already.
+ */
+void holdings_grant(struct holdings *all, struct holding *claim, int64_t number,
+                    int64_t until_us);
+
+/* The call is over. */
+void holdings_drop(struct holdings *all, struct holding *claim);
+
+/*
+ * What was claimed is not held any more, unless it was granted again since,
+ * with a higher number.
+ */
+void holdings_release(struct holdings *all, struct holding *claim,
+                      int64_t number);
+
+/*
+ * Nor what anybody holds of names with this number; 0: what readers hold. A
+ * lock that has other names, too, is held until each of them is forced.
+ */
+void holdings_force(struct holdings *all, struct span names, int64_t number);
 
 /* ---- accounts ----------------------------------------------------------- */
 

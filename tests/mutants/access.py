@@ -36,17 +36,17 @@ ACCESS = [
            tests="access_limits"),
     Defect("all readers of a lock counted once", "unit",
            "each_reader_counts_from_its_acquire", [Edit(
-               "api/access/holdings.c",
+               "api/access/accounts.c",
                "    len += span_copy(text + len, reader);\n", "")],
            tests="access_limits"),
     Defect("a downgraded lock counted twice", "unit",
            "a_downgraded_lock_is_one_of_both", [Edit(
-               "api/access/holdings.c",
+               "api/access/accounts.c",
                "        holdings_release(all, claim, lock->number);\n", "")],
            tests="holdings"),
     Defect("a release that ends the count of a later grant", "unit",
            "a_release_ends_no_later_grant", [Edit(
-               "api/access/holdings.c",
+               "api/access/accounts.c",
                "    if (claim->until_us != 0 && claim->number <= number)\n",
                "    if (claim->until_us != 0)\n")], tests="holdings"),
     Defect("a lost answer that ends the count of a later lock", "unit",
@@ -69,7 +69,7 @@ ACCESS = [
            tests="exchange_strangers"),
     Defect("a count that ends without the token", "unit",
            "what_its_token_does_not_find_counts_no_longer", [Edit(
-               "api/access/holdings.c",
+               "api/access/accounts.c",
                "    return claim->number == number &&\n"
                "           span_is_same(random,\n"
                "                        (struct span){claim->random, "
@@ -85,12 +85,12 @@ ACCESS = [
            tests="access_limits"),
     Defect("what was forced once and granted anew", "unit",
            "what_was_forced_in_part_is_granted_anew", [Edit(
-               "api/access/holdings.c", "        claim->forced = 0;\n",
+               "api/access/accounts.c", "        claim->forced = 0;\n",
                "        claim->claims += 0;\n")],
            tests="holdings"),
     Defect("parts that were forced forgotten", "unit",
            "what_is_forced_part_by_part_counts_until_the_last", [Edit(
-               "api/access/holdings.c", "            it->forced |= bit;\n",
+               "api/access/accounts.c", "            it->forced |= bit;\n",
                "            it->forced = bit;\n")],
            tests="holdings"),
     Defect("readers with one key that are all granted", "unit",
@@ -100,7 +100,7 @@ ACCESS = [
            tests="waits_repeats"),
     Defect("a repeat that counts only for who is told", "unit",
            "a_repeat_that_nobody_is_told_of_counts", [Edit(
-               "api/access/holdings.c",
+               "api/access/accounts.c",
                "        holdings_grant(all, claim, claim->number, until_us);\n",
                "        claim->claims += 0;\n")],
            tests="exchange_strangers"),

@@ -1,6 +1,6 @@
 #include <stdio.h>
 
-#include "../../../api/access/holdings.h"
+#include "../../../api/access/accounts.h"
 #include "../../lib/suite/suite.h"
 #include "../starve.h"
 
@@ -450,7 +450,7 @@ TEST(at_random_it_is_what_a_simple_one_is)
 
 /* ---- at random, with readers -------------------------------------------- */
 
-enum { READERS = 4, PLACES = 6 * READERS };
+enum { READERS = 4, LOCKS = 6 * READERS };
 
 /* What a simple model knows of one lock; the writer is that of READERS. */
 static struct {
@@ -503,7 +503,7 @@ static void downgrade(int name, int reader, int64_t now_us)
 TEST(at_random_readers_are_what_a_simple_model_says)
 {
     unsigned seed = 11;
-    holder.most = PLACES / 2;
+    holder.most = LOCKS / 2;
     for (int64_t now_us = 1; now_us < STEPS; now_us++) {
         char text[2][2];
         int name = rand_r(&seed) % 6, reader = rand_r(&seed) % (READERS + 1);
