@@ -53,8 +53,8 @@ unfuzzed := $(addprefix server/,world plan notify healthcheck \
               $(addprefix base/,linefile loop peer process timers) \
               $(addprefix node/,confirm dial line link resolver \
                 subscription)) \
-            $(addprefix api/,accesslog batch exchange front handler list \
-              locks http/% \
+            $(addprefix api/,accesslog batch exchange front handler locks \
+              http/% \
               $(addprefix access/,access accounts audit))
 fuzzed := $(filter-out $(unfuzzed:%=$(OUT)/%.o),$(OBJ))
 $(fuzzers): $(OUT)/fuzz/%: $(OUT)/tests/fuzz/fuzz_%.o $(fuzz_shared) $(fuzzed)

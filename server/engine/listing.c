@@ -441,7 +441,7 @@ static bool listing_begin_pool(struct listing *it,
 {
     enum { HEAD_MAX = sizeof "1024:" - 1 };
     size_t each = HEAD_MAX + list->pool.len + NAMES_SLOT_MAX;
-    assert(list->pool.len + NAMES_SLOT_MAX <= RESOURCE_MAX); /* list.c */
+    assert(list->pool.len + NAMES_SLOT_MAX <= RESOURCE_MAX); /* handler.c */
     char *text = malloc((size_t)list->limit * each);
     if (text == NULL)
         return false;

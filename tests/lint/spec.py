@@ -285,8 +285,7 @@ def texts():
                  "api/message/body.c",
                  "api/message/head.c",
                  "api/message/problem.c",
-                 "api/exchange.c", "api/handler.c",
-                 "api/list.c", "api/locks.c"):
+                 "api/exchange.c", "api/handler.c", "api/locks.c"):
         code = re.sub(r'" PRId64\b(\s*")?', "d", source(name))
         for run in re.findall(r'"(?:[^"\\]|\\.)*"(?:\s+"(?:[^"\\]|\\.)*")*',
                               code):
