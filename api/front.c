@@ -411,7 +411,7 @@ void front_serve(struct front *front)
 
 static bool open_files(struct service *service, char error[FRONT_ERROR_MAX])
 {
-    static_assert((int)ACCESS_ERROR_MAX <= (int)FRONT_ERROR_MAX, "");
+    static_assert((int)IDENTITIES_TEXT_MAX <= (int)FRONT_ERROR_MAX, "");
     const struct config *config = service->config;
     if (*config->auth_file != '\0') {
         service->access = access_new(config->auth_file, error);

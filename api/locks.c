@@ -59,18 +59,13 @@ static void tell_held(const struct engine_result *result, int limit,
 }
 
 /* What the client may still rely on. */
-static const char *meaning_of(enum lock_call call)
-{
-    if (call == LOCK_ACQUIRE)
-        return "nothing was granted; ";
-    if (call == LOCK_EXTEND)
-        return "the outcome is unknown; the old validity still stands; ";
-    if (call == LOCK_RELEASE)
-        return "the outcome is unknown; treat the lock as gone; ";
-    if (call == LOCK_FORCE)
-        return "the outcome is unknown; ask again; ";
-    return "";
-}
+static const char *const meanings[LOCK_CALLS] = {
+    [LOCK_ACQUIRE] = "nothing was granted; ",
+    [LOCK_EXTEND] = "the outcome is unknown; the old validity still stands; ",
+    [LOCK_RELEASE] = "the outcome is unknown; treat the lock as gone; ",
+    [LOCK_INSPECT] = "",
+    [LOCK_FORCE] = "the outcome is unknown; ask again; ",
+};
 
 /*
  * Adds which nodes are above maxmemory, and what helps. Only new locks need
@@ -112,10 +107,9 @@ static void describe_no_quorum(const struct service *service,
         missing += result->votes[i].vote != VOTE_PENDING &&
                    !vote_is_answer(result->votes[i].vote);
     int64_t wait_us = engine_quorum_in_us(service->engine);
-    int len =
-        snprintf(detail, PROBLEM_DETAIL_MAX,
-                 "%s%d of %d nodes did not vote, %d votes are needed",
-                 meaning_of(call), missing, result->total, result->quorum);
+    int len = snprintf(detail, PROBLEM_DETAIL_MAX,
+                       "%s%d of %d nodes did not vote, %d votes are needed",
+                       meanings[call], missing, result->total, result->quorum);
     if (result->barred_us > 0)
         (void)snprintf(detail, PROBLEM_DETAIL_MAX,
                        "nothing was granted: the nodes' clocks were once ahead "
@@ -128,20 +122,6 @@ static void describe_no_quorum(const struct service *service,
                        (int)divide_up(wait_us, US_PER_S));
     if (call == LOCK_ACQUIRE && result->barred_us == 0)
         describe_full(service, result, detail);
-}
-
-static void tell_exhausted(enum lock_call call,
-                           const struct engine_result *result,
-                           struct problem *problem)
-{
-    problem->code = PROBLEM_VALIDITY_EXHAUSTED;
-    problem->retry_after_ms = retry_blindly_ms(call, result);
-    problem->detail =
-        call == LOCK_ACQUIRE
-            ? "the nodes granted the lock so late that none of its TTL is "
-              "left; it was released again; ask for a longer ttl_ms"
-            : "the nodes extended the lock so late that none of the new TTL is "
-              "left; the old validity still stands";
 }
 
 /* Names the limit that was reached. */
@@ -162,25 +142,14 @@ static void tell_full(const struct service *service,
 
 static const char *why_not_owner(const struct http_call *call)
 {
-    if (call->kind != LOCK_FORCE)
-        return "the lock is held with another lock token; the grant of this "
-               "one has ended";
-    if (call->number != 0)
-        return "the lock is held with another fencing token, or with a value "
-               "that has none";
-    return "no reader has the lock, but a writer; send a fencing token "
-           "instead of all";
-}
-
-static void tell_limit(int64_t max_hold_ms, char detail[PROBLEM_DETAIL_MAX])
-{
-    (void)snprintf(
-        detail, PROBLEM_DETAIL_MAX,
-        "the lock would be held for longer than --max-hold-ms %" PRId64
-        " (%g s) allows; finish within your validity, acquire it "
-        "anew with its Idempotency-Key, or have the option raised "
-        "(0: without limit)",
-        max_hold_ms, (double)max_hold_ms / (double)MS_PER_S);
+    return call->kind != LOCK_FORCE
+               ? "the lock is held with another lock token; the grant of this "
+                 "one has ended"
+           : call->number != 0
+               ? "the lock is held with another fencing token, or with a value "
+                 "that has none"
+               : "no reader has the lock, but a writer; send a fencing token "
+                 "instead of all";
 }
 
 /* Fills response from a result that is no success. */
@@ -201,11 +170,25 @@ static void respond_failure(const struct service *service,
                   &problem);
         break;
     case OUTCOME_VALIDITY_EXHAUSTED:
-        tell_exhausted(call->kind, result, &problem);
+        problem.code = PROBLEM_VALIDITY_EXHAUSTED;
+        problem.retry_after_ms = retry_blindly_ms(call->kind, result);
+        problem.detail =
+            call->kind == LOCK_ACQUIRE
+                ? "the nodes granted the lock so late that none of its TTL is "
+                  "left; it was released again; ask for a longer ttl_ms"
+                : "the nodes extended the lock so late that none of the new "
+                  "TTL is left; the old validity still stands";
         break;
     case OUTCOME_MAX_HOLD:
         problem.code = PROBLEM_MAX_HOLD_REACHED;
-        tell_limit(service->config->max_hold_ms, detail);
+        (void)snprintf(
+            detail, sizeof detail,
+            "the lock would be held for longer than --max-hold-ms %" PRId64
+            " (%g s) allows; finish within your validity, acquire it "
+            "anew with its Idempotency-Key, or have the option raised "
+            "(0: without limit)",
+            service->config->max_hold_ms,
+            (double)service->config->max_hold_ms / (double)MS_PER_S);
         break;
     case OUTCOME_NOT_OWNER:
         problem.code = PROBLEM_NOT_OWNER;
@@ -261,7 +244,7 @@ static void respond_unaudited(const struct http_call *call, bool has_begun,
     (void)snprintf(detail, sizeof detail,
                    "%sthe audit log takes no lines, and without one no lock is "
                    "changed here",
-                   has_begun ? meaning_of(call->kind) : "nothing was done; ");
+                   has_begun ? meanings[call->kind] : "nothing was done; ");
     problem_respond(&problem, call->request->id, response);
 }
 
@@ -414,97 +397,59 @@ static void keep_owner(struct http_call *call, struct span owner)
     call->owner[span_copy(call->owner, owner)] = '\0';
 }
 
-static bool locks_claim(const struct service *service, struct http_call *call,
-                        const struct body *body, struct span key_hash,
-                        struct http_response *response)
-{
-    if (body->limit > 0) /* its slots are not known before its grant */
-        key_hash.len = 0;
-    return body->limit > 0 || body->is_shared
-               ? access_claim_one_more(service->access, call, body->resource,
-                                       key_hash, response)
-               : access_claim(service->access, call, body->resource, response);
-}
-
-/* A repeat need not wait: the permit is its own. */
-static int64_t wait_of(const struct http_call *call, const struct body *body)
-{
-    return call->caller->claims_late ? 0 : body->wait_ms;
-}
-
-/* One that waits, or may linger: a permit, until the nodes are asked which are
- * free. */
-static bool take_place(const struct service *service, struct http_call *call,
-                       const struct body *body, struct http_response *response)
-{
-    return (wait_of(call, body) == 0 && body->limit == 0) ||
-           access_take_place(service->access, call, PLACE_WAIT,
-                             engine_waiters_max(service->engine), response);
-}
-
 int locks_weight(const struct body *body)
 {
     return names_count(body->resource) + (int)body->limit / SLOTS_EACH;
 }
 
 /* The body was read, and is good. */
-static bool acquire(const struct service *service, struct http_call *call,
-                    const struct body *body, void *client,
-                    struct http_response *response)
+static bool locks_acquire(const struct service *service, struct http_call *call,
+                          const struct body *body, void *client,
+                          struct http_response *response)
 {
     char hash[KEY_HASH_LEN];
-    struct span key_hash;
-    if (!access_charge(service->access, call, locks_weight(body) - 1,
-                       response) ||
-        !access_allows(service->access, call, body->resource, response) ||
-        !find_key_hash(call, body->resource, hash, &key_hash, response) ||
-        !locks_claim(service, call, body, key_hash, response))
-        return true;
-    if (!take_place(service, call, body, response)) {
-        /* its own waits may have all places, and nobody read their answers */
-        if (wait_of(call, body) == 0)
-            engine_withdraw(service->engine, body->resource, key_hash,
-                            body->limit > 0);
-        return true;
-    }
-    const struct engine_acquire acquire = {
+    struct engine_acquire acquire = {
         .resource = body->resource,
         .owner = body->owner.ptr != NULL ? body->owner
                                          : span_of(call->request->identity),
-        .key_hash = key_hash,
         .ttl_ms = ttl_of(service, body),
-        .wait_ms = wait_of(call, body),
+        .wait_ms = body->wait_ms,
         .is_shared = body->is_shared,
         .limit = (int)body->limit,
         .permits = (int)body->permits,
-        .asker = access_number(service->access, call),
         .is_tried_once = call->item > 0, /* a batch is as slow as its slowest */
-        .only_repeats = call->caller->claims_late,
     };
-    call->wait_ms = body->wait_ms;
-    call->limit = (int)body->limit;
-    call->ttl_ms = acquire.ttl_ms;
+    call->limit = acquire.limit;
     call->is_shared = body->is_shared;
+    if (!access_charge(service->access, call, locks_weight(body) - 1,
+                       response) ||
+        !access_allows(service->access, call, body->resource, response) ||
+        !find_key_hash(call, body->resource, hash, &acquire.key_hash,
+                       response) ||
+        !access_claim(service->access, call, body->resource, acquire.key_hash,
+                      response))
+        return true;
+    acquire.asker = access_number(service->access, call);
+    acquire.only_repeats = call->caller->claims_late;
+    if (acquire.only_repeats)
+        acquire.wait_ms = 0; /* the permit is its own, if it is one */
+    /* a permit may linger until the nodes are asked which are free */
+    if ((acquire.wait_ms > 0 || acquire.limit > 0) &&
+        !access_take_place(service->access, call, PLACE_WAIT,
+                           engine_waiters_max(service->engine), response)) {
+        /* its own waits may have all places, and nobody read their answers */
+        if (acquire.wait_ms == 0)
+            engine_withdraw(service->engine, acquire.resource, acquire.key_hash,
+                            acquire.limit > 0);
+        return true;
+    }
+    call->wait_ms = body->wait_ms;
+    call->ttl_ms = acquire.ttl_ms;
     keep_owner(call, acquire.owner);
     return !announce(service, call, body->resource, response) ||
            !keep_operation(call,
                            engine_acquire(service->engine, &acquire, client),
                            response);
-}
-
-static bool begin_acquire(const struct service *service, struct http_call *call,
-                          void *client, struct http_response *response)
-{
-    struct body body = {0};
-    bool is_answered = true;
-    if (!check_acquire(service, call, response))
-        return true;
-    if (read_body(service, call, &body, response))
-        is_answered = acquire(service, call, &body, client, response);
-    if (is_answered) /* while the resource is known */
-        audit_note_refusal(service->audit, call, body.resource, response);
-    body_fini(&body);
-    return is_answered;
 }
 
 /* The number to force; 0: all readers. False: response tells why there is none.
@@ -643,87 +588,85 @@ bool locks_start(const struct service *service, struct http_call *call,
     else if (call->kind == LOCK_RELEASE)
         is_answered = locks_release(service, call, body, client, response);
     else if (check_acquire(service, call, response))
-        is_answered = acquire(service, call, body, client, response);
+        is_answered = locks_acquire(service, call, body, client, response);
     return is_answered;
 }
 
-/* Extend and release: both need the token, in the header or in a body. */
-static bool begin_with_token(const struct service *service,
-                             struct http_call *call, void *client,
-                             struct http_response *response)
+/* Acquire, and extend and release, which may do without a body. */
+static bool begin_with_body(const struct service *service,
+                            struct http_call *call, void *client,
+                            struct http_response *response)
 {
+    char names[NAMES_LEN_MAX];
     struct body body = {0};
+    bool is_acquire = call->kind == LOCK_ACQUIRE;
     bool is_answered = true;
-    if (call->request->body.len == 0 ||
+    if (is_acquire && !check_acquire(service, call, response))
+        return true; /* whatever the body says */
+    if ((!is_acquire && call->request->body.len == 0) ||
         read_body(service, call, &body, response)) {
-        char names[NAMES_LEN_MAX];
-        body.resource = route_names(&call->request->match, names);
+        if (!is_acquire)
+            body.resource = route_names(&call->request->match, names);
         is_answered = locks_start(service, call, &body, client, response);
     }
+    if (is_answered) /* while the resource is known */
+        audit_note_refusal(service->audit, call, body.resource, response);
     body_fini(&body);
     return is_answered;
 }
 
-/* What the arguments of a watch say. */
-struct watch {
-    char version[VERSION_MAX];
-    struct span known; /* lies in version */
-    int64_t wait_ms;   /* 0: it does not wait, or does not say for what */
-};
-
-/* False: response tells which is wrong. */
-static bool read_watch(const struct http_call *call, struct watch *watch,
+/*
+ * What the arguments of a watch say: the version that is known, which is read
+ * into room, and how long to wait for another; 0: it does not wait, or does not
+ * say for what. False: response tells which is wrong.
+ */
+static bool read_watch(const struct http_call *call, char room[VERSION_MAX],
+                       struct span *known, int64_t *wait_ms,
                        struct http_response *response)
 {
+    const struct query *query = &call->request->query;
     struct faults errors = {.in = "query"};
-    bool has_after = query_has(&call->request->query, QUERY_AFTER);
-    bool has_wait = query_has(&call->request->query, QUERY_WAIT);
-    char text[TOKEN_NUMBER_LEN];
+    char digits[TOKEN_NUMBER_LEN];
     struct span wait; /* empty if it is refused, as known is */
-    *watch = (struct watch){.wait_ms = 0};
-    (void)query_read(&call->request->query, QUERY_AFTER, watch->version,
-                     sizeof watch->version, &watch->known);
-    if (has_after && !version_is_wellformed(watch->known))
+    (void)query_read(query, QUERY_AFTER, room, VERSION_MAX, known);
+    (void)query_read(query, QUERY_WAIT, digits, sizeof digits, &wait);
+    if (query_has(query, QUERY_AFTER) && !version_is_wellformed(*known))
         faults_add(&errors, "/after",
                    "the argument after must be the field version of an earlier "
                    "answer");
-    (void)query_read(&call->request->query, QUERY_WAIT, text, sizeof text,
-                     &wait);
-    if (has_wait)
-        watch->wait_ms = span_number(wait, TOKEN_NUMBER_LEN);
-    if (watch->wait_ms < 0 || watch->wait_ms > WAIT_MAX_MS)
+    *wait_ms =
+        query_has(query, QUERY_WAIT) ? span_number(wait, TOKEN_NUMBER_LEN) : 0;
+    if (*wait_ms < 0 || *wait_ms > WAIT_MAX_MS)
         faults_add(&errors, "/wait_ms",
                    "the argument wait_ms must be an integer from 0 to %d "
                    "(milliseconds)",
                    WAIT_MAX_MS);
-    if (!has_after)
-        watch->wait_ms = 0; /* nothing that it could wait for */
-    if (errors.count == 0)
-        return true;
-    problem_respond_faults(&errors, call->request->id, response);
-    return false;
+    if (!query_has(query, QUERY_AFTER))
+        *wait_ms = 0;
+    if (errors.count > 0)
+        problem_respond_faults(&errors, call->request->id, response);
+    return errors.count == 0;
 }
 
 static bool begin_inspect(const struct service *service, struct http_call *call,
                           void *client, struct http_response *response)
 {
-    char names[NAMES_LEN_MAX];
-    struct span resource = route_names(&call->request->match, names);
-    struct watch watch;
-    if (!read_watch(call, &watch, response))
+    char names[NAMES_LEN_MAX], version[VERSION_MAX];
+    struct span resource = route_names(&call->request->match, names), known;
+    int64_t wait_ms;
+    if (!read_watch(call, version, &known, &wait_ms, response))
         return true;
-    if (watch.wait_ms == 0)
+    if (wait_ms == 0)
         return !keep_operation(
             call, engine_inspect(service->engine, resource, client), response);
     if (!access_take_place(service->access, call, PLACE_WAIT,
                            engine_waiters_max(service->engine), response))
         return true;
-    call->wait_ms = watch.wait_ms;
+    call->wait_ms = wait_ms;
     call->is_watch = true;
-    return !keep_operation(call,
-                           engine_watch(service->engine, resource, watch.known,
-                                        watch.wait_ms, client),
-                           response);
+    return !keep_operation(
+        call, engine_watch(service->engine, resource, known, wait_ms, client),
+        response);
 }
 
 bool locks_begin(const struct service *service, struct http_call *call,
@@ -731,10 +674,9 @@ bool locks_begin(const struct service *service, struct http_call *call,
 {
     switch (call->kind) {
     case LOCK_ACQUIRE:
-        return begin_acquire(service, call, client, response);
     case LOCK_EXTEND:
     case LOCK_RELEASE:
-        return begin_with_token(service, call, client, response);
+        return begin_with_body(service, call, client, response);
     case LOCK_FORCE:
         return begin_force(service, call, client, response);
     case LOCK_INSPECT:

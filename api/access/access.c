@@ -2,18 +2,12 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "../../server/base/clock.h"
 #include "../../server/base/log.h"
 #include "../../server/engine/port/token.h"
-#include "../message/head.h"
-#include "../message/problem.h"
-#include "accounts.h"
-#include "identities.h"
 
-static_assert((int)IDENTITY_NAME_MAX == (int)HTTP_IDENTITY_MAX, "");
 static_assert((int)IDENTITIES_MAX < (int)ASKERS_MAX, "");
 
 /* 401s at once, for all who are not known together. */
@@ -25,14 +19,15 @@ struct access {
     struct holdings *holdings;
     struct bucket strangers;
     uint64_t unauthorized; /* requests */
-    struct places places;  /* that are taken */
+    int places[PLACES];    /* that are taken */
     uint64_t claims;       /* of locks that had no name of their own yet */
 };
 
 /* ---- the file ----------------------------------------------------------- */
 
 /* Reads the file and goes by it. False: error tells why not. */
-static bool access_update(struct access *access, char error[ACCESS_ERROR_MAX])
+static bool access_update(struct access *access,
+                          char error[IDENTITIES_TEXT_MAX])
 {
     struct identities *identities = identities_load(access->path, error);
     if (identities == NULL)
@@ -49,7 +44,7 @@ static bool access_update(struct access *access, char error[ACCESS_ERROR_MAX])
     return true;
 }
 
-struct access *access_new(const char *path, char error[ACCESS_ERROR_MAX])
+struct access *access_new(const char *path, char error[IDENTITIES_TEXT_MAX])
 {
     struct access *access = calloc(1, sizeof *access);
     identities_explain(path, "no memory", error);
@@ -76,7 +71,7 @@ void access_free(struct access *access)
 
 bool access_reload(struct access *access)
 {
-    char error[ACCESS_ERROR_MAX];
+    char error[IDENTITIES_TEXT_MAX];
     if (access == NULL || access_update(access, error))
         return true;
     const struct log_field fields[] = {
@@ -164,33 +159,33 @@ static int find_identity(const struct access *access,
                          struct span authorization)
 {
     const struct identities *identities = access->accounts.identities;
+    const char *names = request->peer_names;
+    int number;
     if (authorization.ptr != NULL) { /* it counts more than a certificate */
         struct span token = access_token_of(authorization);
         if (token.ptr == NULL)
             return refuse_401(&request->call, CHALLENGE,
                               "the only supported authorization is "
                               "Authorization: Bearer <token>");
-        int number = access_find_token(identities, access->accounts.reads,
-                                       request->login, token);
+        number = access_find_token(identities, access->accounts.reads,
+                                   request->login, token);
         return number >= 0 ? number
                            : refuse_401(&request->call, INVALID_TOKEN,
                                         "this access token is not known here");
     }
-    if (request->peer_names == NULL || request->peer_names[0] == '\0')
+    if (names == NULL || names[0] == '\0')
         return refuse_401(&request->call, CHALLENGE,
                           "send an access token, as in Authorization: "
                           "Bearer <token>");
-    int number =
-        identities_find_certificate(identities, span_of(request->peer_names));
-    if (number == IDENTITIES_SEVERAL)
-        return refuse_401(&request->call, CHALLENGE,
-                          "the client certificate has the names of "
-                          "several identities; show one with the name of "
-                          "one of them, or send an access token");
-    return number >= 0
-               ? number
-               : refuse_401(&request->call, CHALLENGE,
-                            "no name in the client certificate is known here; "
+    number = identities_find_certificate(identities, span_of(names));
+    if (number >= 0)
+        return number;
+    return refuse_401(&request->call, CHALLENGE,
+                      number == IDENTITIES_SEVERAL
+                          ? "the client certificate has the names of "
+                            "several identities; show one with the name of "
+                            "one of them, or send an access token"
+                          : "no name in the client certificate is known here; "
                             "send an access token, as in Authorization: Bearer "
                             "<token>");
 }
@@ -202,8 +197,6 @@ static const char outside[] =
 static const char too_many_locks[] =
     "this identity holds as many locks on this server as it may; release one, "
     "or wait until one expires";
-static const char expired[] =
-    "this identity has expired: its end in the auth file has passed";
 static const char removed[] =
     "this identity was removed while its request was on its way";
 
@@ -283,7 +276,7 @@ static const char *const no_place[PLACES] = {
 static bool has_place(const struct access *access,
                       const struct account *account, enum place place, int most)
 {
-    return account->places.taken[place] < most - access->places.taken[place];
+    return account->places[place] < most - access->places[place];
 }
 
 static void note_result(struct http_call *call, enum account_result result)
@@ -310,7 +303,9 @@ static bool check_rights(const struct access *access,
     call->caller->auth_file = access->accounts.reads;
     call->caller->expires_s = identity->expires_s;
     if (access_is_over(identity->expires_s))
-        (void)refuse_401(call, INVALID_TOKEN, expired);
+        (void)refuse_401(
+            call, INVALID_TOKEN,
+            "this identity has expired: its end in the auth file has passed");
     else if ((identity->scopes & 1u << scope) == 0)
         access_refuse(call, PROBLEM_FORBIDDEN, lacks_scope[scope]);
     else if (wanted.len > 0 && !identity_covers(identity, wanted))
@@ -428,26 +423,30 @@ bool access_shows(const struct access *access, const struct http_call *call,
            (account != NULL && identity_covers(account->identity, name));
 }
 
+/* count 0: nothing more. */
+static bool charge(struct account *account, struct http_call *call, int count,
+                   struct http_response *response)
+{
+    return count == 0 || take_requests(account, call, count) ||
+           respond_late(call, ACCOUNT_LIMITED, response);
+}
+
 bool access_charge(struct access *access, struct http_call *call, int count,
                    struct http_response *response)
 {
     struct account *account = account_of(access, call);
-    if (account != NULL && account->identity->rate != 0) {
-        /* the head was one of them: a full bucket must be enough */
-        int64_t most = account->identity->burst - 1;
-        count = count < most ? count : (int)most;
-    }
-    return account == NULL || count == 0 ||
-           take_requests(account, call, count) ||
-           respond_late(call, ACCOUNT_LIMITED, response);
+    if (account == NULL || account->identity->rate == 0)
+        return true;
+    /* the head was one of them: a full bucket must be enough */
+    int64_t most = account->identity->burst - 1;
+    return charge(account, call, count < most ? count : (int)most, response);
 }
 
 bool access_charge_item(struct access *access, struct http_call *call,
                         struct http_response *response)
 {
     struct account *account = account_of(access, call);
-    return account == NULL || take_requests(account, call, 1) ||
-           respond_late(call, ACCOUNT_LIMITED, response);
+    return account == NULL || charge(account, call, 1, response);
 }
 
 bool access_allows(struct access *access, struct http_call *call,
@@ -506,32 +505,27 @@ static bool access_claim_lock(struct access *access, struct http_call *call,
 }
 
 bool access_claim(struct access *access, struct http_call *call,
-                  struct span names, struct http_response *response)
-{
-    return access_claim_lock(access, call,
-                             &(struct holding_lock){.names = names}, response);
-}
-
-bool access_claim_one_more(struct access *access, struct http_call *call,
-                           struct span names, struct span key_hash,
-                           struct http_response *response)
+                  struct span names, struct span key_hash,
+                  struct http_response *response)
 {
     const struct account *account = account_of(access, call);
+    struct holding_lock lock = {.names = names};
+    char digits[DIGITS_MAX];
+    bool is_permit = call->limit > 0;
     if (account == NULL || account->holder.most == 0)
         return true;
-    if (key_hash.len == 0 && call->idempotency_key.ptr != NULL &&
+    if (is_permit && call->idempotency_key.ptr != NULL &&
         holdings_is_full(access->holdings, &account->holder,
                          call->request->head_read_us)) {
         call->caller->claims_late = true;
         return true;
     }
-    /* a number for this request only; no token has so few digits */
-    char digits[DIGITS_MAX];
-    struct span number = span_of_number(digits, ++access->claims);
-    const struct holding_lock lock = {
-        .names = names,
-        .reader = key_hash.len > 0 ? key_hash : number,
-    };
+    /* its slots are not known before its grant, nor a reader's token: a number
+     * for this request only; no token has so few digits */
+    if (is_permit || (call->is_shared && key_hash.len == 0))
+        lock.reader = span_of_number(digits, ++access->claims);
+    else if (call->is_shared)
+        lock.reader = key_hash;
     return access_claim_lock(access, call, &lock, response);
 }
 
@@ -600,8 +594,8 @@ bool access_take_place(struct access *access, struct http_call *call,
     if (!has_place(access, account, place, most))
         return respond_busy(call, PROBLEM_RATE_LIMITED, no_place[place],
                             response);
-    access->places.taken[place]++;
-    account->places.taken[place]++;
+    access->places[place]++;
+    account->places[place]++;
     call->caller->placed = account;
     call->caller->place = place;
     return true;
@@ -702,10 +696,10 @@ void access_end(struct access *access, struct http_call *call, bool is_answered)
     if (account != NULL)
         account->results[caller->result]++;
     if (caller->placed != NULL) { /* its account is kept for that long */
-        assert(access->places.taken[caller->place] > 0 &&
-               caller->placed->places.taken[caller->place] > 0);
-        access->places.taken[caller->place]--;
-        caller->placed->places.taken[caller->place]--;
+        assert(access->places[caller->place] > 0 &&
+               caller->placed->places[caller->place] > 0);
+        access->places[caller->place]--;
+        caller->placed->places[caller->place]--;
     }
     caller->placed = NULL;
     if (caller->claim != NULL && caller->granted != 0 && !is_answered)

@@ -1,17 +1,14 @@
 /*
  * Who may ask what, and how much of it: the identities of --auth-file, and what
  * they did here. In all calls but access_new, access may be NULL: then anybody
- * may ask anything.
+ * may ask anything. What returns false has refused: response tells.
  *
  * A request is judged when its head was read, and once more when it is whole;
  * an acquire also before its lock is told, and while it waits whenever the file
- * was read again. One whose identity has expired by then is granted
- * nothing.
+ * was read again. One whose identity has expired by then is granted nothing.
  */
 #ifndef REDLOCKD_ACCESS_H
 #define REDLOCKD_ACCESS_H
-
-#include <stdio.h>
 
 #include "../message/http.h"
 #include "../message/problem.h"
@@ -67,29 +64,24 @@ void access_respond_refusal(const struct http_call *call,
 
 /* ---- what it may do ----------------------------------------------------- */
 
-enum { ACCESS_ERROR_MAX = 350 };
-
 struct access;
 
 /*
  * Reads the file. NULL: error is one line for people. Warns if others may read
  * or write the file.
  */
-struct access *access_new(const char *path, char error[ACCESS_ERROR_MAX]);
+struct access *access_new(const char *path, char error[IDENTITIES_TEXT_MAX]);
 
 /* After the last request has ended. NULL is ignored. */
 void access_free(struct access *access);
 
-/*
- * Reads the file again. Logs what came of it; false: the file cannot be used,
- * and all stays as it is.
- */
+/* Reads the file again, and logs what came of it. False: it cannot be used, and
+ * all stays as it is. */
 bool access_reload(struct access *access);
 
 /*
- * The head was read: sets call->request->identity, or
- * call->caller->refusal. authorization: the field's value; ptr NULL: it was
- * not sent.
+ * The head was read: sets call->request->identity, or call->caller->refusal.
+ * authorization: the field's value; ptr NULL: it was not sent.
  */
 void access_admit(struct access *access, struct http_request *request,
                   struct span authorization);
@@ -102,29 +94,22 @@ void access_admit(struct access *access, struct http_request *request,
 bool access_stands(struct access *access, struct http_call *call,
                    struct span names);
 
-/*
- * The body was read, and shows that the request counts as so many more, but no
- * more than the burst. False: its identity may not make so many, and response
- * tells.
- */
+/* The body shows that the request counts as so many more, but no more than the
+ * burst. */
 bool access_charge(struct access *access, struct http_call *call, int count,
                    struct http_response *response);
 
-/*
- * One more request, which has no head of its own: an operation of a batch
- * beside the first. False: as above.
- */
+/* One more request, which has no head of its own: an operation of a batch
+ * beside the first. */
 bool access_charge_item(struct access *access, struct http_call *call,
                         struct http_response *response);
 
-/* Whether the identity may name them, as in names.h; else response tells. */
+/* Whether the identity may name them, as in names.h. */
 bool access_allows(struct access *access, struct http_call *call,
                    struct span names, struct http_response *response);
 
-/*
- * A list: narrows the prefix to what the identity may see, as far as one prefix
- * can. False: it may see none of it, and response tells.
- */
+/* A list: narrows the prefix to what the identity may see, as far as one prefix
+ * can. False: it may see none of it. */
 bool access_narrow(struct access *access, struct http_call *call,
                    struct span *prefix, struct http_response *response);
 
@@ -137,24 +122,16 @@ bool access_shows(const struct access *access, const struct http_call *call,
                   struct span name);
 
 /*
- * An acquire of an exclusive lock is about to begin: its lock counts among the
- * locks that the identity holds, until access_end. False: there are too many,
- * and response tells.
+ * An acquire is about to begin: its lock counts among those that the identity
+ * holds, until access_end. Acquires of one exclusive lock count once, those of
+ * permits and readers each, except readers with one key: key_hash, empty
+ * without a key. A permit too many that has a key sets
+ * call->caller->claims_late: it may only repeat, and if it turns out not to,
+ * access_refuse_claim tells.
  */
 bool access_claim(struct access *access, struct http_call *call,
-                  struct span names, struct http_response *response);
-
-/*
- * The same for a permit, whichever slots it gets, and for a reader: of calls at
- * once for the same names each may get another lock. Those with the same key
- * get one; key_hash is empty if there is none, and of a permit. One permit too
- * many that has a key sets call->caller->claims_late: it may only repeat. If
- * it turns out not to, access_refuse_claim tells.
- */
-bool access_claim_one_more(struct access *access, struct http_call *call,
-                           struct span names, struct span key_hash,
-                           struct http_response *response);
-
+                  struct span names, struct span key_hash,
+                  struct http_response *response);
 void access_refuse_claim(struct http_call *call,
                          struct http_response *response);
 
@@ -167,11 +144,8 @@ bool access_claim_token(struct access *access, struct http_call *call,
 void access_claim_release(struct access *access, struct http_call *call,
                           struct span names, struct span token);
 
-/*
- * A wait or a list is about to begin: takes one of most places, until
- * access_end. False: its identity has as many as are left to the others, and
- * response tells.
- */
+/* A wait or a list is about to begin: takes one of most places, until
+ * access_end. False: its identity has as many as are left to the others. */
 bool access_take_place(struct access *access, struct http_call *call,
                        enum place place, int most,
                        struct http_response *response);
@@ -181,10 +155,8 @@ bool access_take_place(struct access *access, struct http_call *call,
 void access_note(struct access *access, struct http_call *call,
                  const struct engine_result *result, int64_t now_us);
 
-/*
- * The call is abandoned, with this result so far: nobody is told, but what it
- * did counts.
- */
+/* The call is abandoned, with this result so far: nobody is told, but what it
+ * did counts. */
 void access_note_abandoned(struct access *access, struct http_call *call,
                            const struct engine_result *result, int64_t now_us);
 
@@ -192,10 +164,8 @@ void access_note_abandoned(struct access *access, struct http_call *call,
 void access_end(struct access *access, struct http_call *call,
                 bool is_answered);
 
-/*
- * How many refusals of the identity the audit log tells of; NULL: it is not
- * known.
- */
+/* How many refusals of the identity the audit log tells of; NULL: it is not
+ * known. */
 struct log_limit *access_refusals(struct access *access,
                                   const struct http_call *call);
 

@@ -458,7 +458,7 @@ static bool is_used(const struct account *it)
 {
     int taken = 0;
     for (int i = 0; i < PLACES; i++)
-        taken += it->places.taken[i];
+        taken += it->places[i];
     return taken > 0 || it->holder.count > 0;
 }
 

@@ -157,11 +157,6 @@ enum account_result {
  */
 enum place { PLACE_WAIT, PLACE_LIST, PLACES };
 
-/* Those that one identity has, or all together. */
-struct places {
-    int taken[PLACES];
-};
-
 struct account {
     const struct identity *identity; /* NULL: it is not in the file any more */
     int number; /* from 1 to IDENTITIES_MAX; its own while it is in the file */
@@ -171,7 +166,7 @@ struct account {
     struct log_limit told;  /* of refusals that the audit log tells of */
     struct holder holder;
     uint64_t results[ACCOUNT_RESULTS]; /* requests */
-    struct places places;
+    int places[PLACES];                /* that are taken */
     struct account *next_gone;
 };
 

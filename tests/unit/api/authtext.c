@@ -26,7 +26,7 @@ const char *authtext_write(const char *text)
 
 struct access *authtext_access(const char *text)
 {
-    char error[ACCESS_ERROR_MAX];
+    char error[IDENTITIES_TEXT_MAX];
     struct access *access = access_new(authtext_write(text), error);
     ck_assert_msg(access != NULL, "%s", error);
     return access;
