@@ -44,10 +44,11 @@ static void keep_answer(struct item *item, const struct http_response *response)
 
 /* ---- two operations of one lock ----------------------------------------- */
 
-/* What an operation names; n is its place in the batch. */
+/* What an operation names. */
 struct claim {
     struct span text; /* a resource, or a token */
-    int n;
+    bool is_token;
+    int n; /* the operation's place in the batch */
 };
 
 /* Several of one kind may be of one lock. */
@@ -62,82 +63,45 @@ static enum sharing sharing_of(const struct body *body)
     return is_reader ? SHARING_READERS : SHARING_NONE;
 }
 
-/* By text, and those with the same one by their order. */
+/* Names before tokens, by text, and those with the same one by their order. */
 static int compare_claims(const void *left, const void *right)
 {
     const struct claim *a = left, *b = right;
-    int order = names_compare(&a->text, &b->text);
+    int order = a->is_token - b->is_token;
+    if (order == 0)
+        order = names_compare(&a->text, &b->text);
     return order != 0 ? order : a->n - b->n;
 }
 
-/*
- * The claims on one name, in their order: the first that clashes with one in
- * front of it. count: there is none.
- */
-static int find_clash(const struct claim *claims, int count,
-                      const struct body *bodies)
+/* Whether the first claim on a text leaves room for a later one. */
+static bool batch_may_share(const struct claim *first,
+                            const struct claim *later,
+                            const struct body *bodies)
 {
-    enum sharing sharing = sharing_of(&bodies[claims[0].n]);
-    for (int i = 1; i < count; i++)
-        if (sharing == SHARING_NONE ||
-            sharing_of(&bodies[claims[i].n]) != sharing)
-            return i;
-    return count;
+    enum sharing sharing = sharing_of(&bodies[first->n]);
+    return !first->is_token && sharing != SHARING_NONE &&
+           sharing_of(&bodies[later->n]) == sharing;
 }
 
-/* How many claims at the beginning have the same text. */
-static int run_of(const struct claim *claims, int count)
-{
-    int len = 1;
-    while (len < count && span_is_same(claims[len].text, claims[0].text))
-        len++;
-    return len;
-}
+/* Each name has a weight, and each operation with a token has a name. */
+enum { CLAIMS_MAX = 2 * WEIGHT_MAX };
 
-/* Two operations that clash, by their places. */
-struct clash {
-    int first;
-    int second; /* as small as there is one; -1: none clashes */
-};
-
-static void note_clash(struct clash *clash, int first, int second)
-{
-    if (clash->second < 0 || second < clash->second)
-        *clash = (struct clash){first, second};
-}
-
-/* bodies NULL: of tokens, each of which may occur once. */
-static void find_clashes(struct claim *claims, int count,
-                         const struct body *bodies, struct clash *clash)
-{
-    qsort(claims, (size_t)count, sizeof *claims, compare_claims);
-    for (int len, i = 0; i < count; i += len) {
-        len = run_of(claims + i, count - i);
-        int at = bodies != NULL ? find_clash(claims + i, len, bodies) : 1;
-        if (len > 1 && at < len)
-            note_clash(clash, claims[i].n, claims[i + at].n);
-    }
-}
-
-/*
- * Those of the names, or else of the tokens; returns how many: check_weight let
- * no more names pass, and each operation with a token has a name.
- */
+/* Returns how many; of what is refused none. */
 static int list_claims(const struct http_batch *it, const struct body *bodies,
-                       bool of_names, struct claim claims[WEIGHT_MAX])
+                       struct claim claims[CLAIMS_MAX])
 {
     int count = 0;
     for (int n = 0; n < it->count; n++) {
         struct span names = bodies[n].resource, token = bodies[n].token;
-        if (it->items[n].status != 0) /* it is refused, and names nothing */
+        if (it->items[n].status != 0)
             continue;
-        while (of_names && names.len > 0)
-            claims[count++] = (struct claim){names_next(&names), n};
+        while (names.len > 0)
+            claims[count++] = (struct claim){names_next(&names), false, n};
         /* whichever of its two forms it has: see token.h */
-        if (!of_names && token.ptr != NULL)
-            claims[count++] =
-                (struct claim){span_behind(token, TOKEN_NUMBER_LEN + 1), n};
-        assert(count <= WEIGHT_MAX);
+        if (token.ptr != NULL)
+            claims[count++] = (struct claim){
+                span_behind(token, TOKEN_NUMBER_LEN + 1), true, n};
+        assert(count <= CLAIMS_MAX); /* check_weight let no more pass */
     }
     return count;
 }
@@ -148,19 +112,27 @@ static bool check_clashes(const struct http_request *request,
                           const struct body *bodies,
                           struct http_response *response)
 {
-    struct clash clash = {0, -1};
-    struct claim claims[WEIGHT_MAX];
-    int count = list_claims(it, bodies, true, claims);
-    find_clashes(claims, count, bodies, &clash);
-    count = list_claims(it, bodies, false, claims);
-    find_clashes(claims, count, NULL, &clash);
-    if (clash.second < 0)
+    struct claim claims[CLAIMS_MAX];
+    const struct claim *first = claims, *clash = NULL; /* as early as can be */
+    int count = list_claims(it, bodies, claims), other = 0;
+    qsort(claims, (size_t)count, sizeof *claims, compare_claims);
+    for (const struct claim *at = claims + 1; at < claims + count; at++) {
+        if (at->is_token != first->is_token ||
+            !span_is_same(at->text, first->text)) {
+            first = at;
+        } else if (!batch_may_share(first, at, bodies) &&
+                   (clash == NULL || at->n < clash->n)) {
+            clash = at;
+            other = first->n;
+        }
+    }
+    if (clash == NULL)
         return true;
-    struct faults errors = {.item = clash.second + 1};
+    struct faults errors = {.item = clash->n + 1};
     faults_add(&errors, "",
                "this operation and operations/%d are of one lock; send one of "
                "them in another request",
-               clash.first);
+               other);
     problem_respond_faults(&errors, request->id, response);
     return false;
 }

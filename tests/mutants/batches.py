@@ -59,8 +59,8 @@ BATCHES = [
                "request->answers_due--;")], tests="exchange"),
     Defect("two operations of one lock in a batch", "unit",
            "two_operations_of_one_lock_are_refused_and_nothing_is_done", [Edit(
-               BATCH, "            sharing_of(&bodies[claims[i].n]) != sharing)\n",
-               "            false)\n")], tests="batches"),
+               BATCH, "           sharing_of(&bodies[later->n]) == sharing;\n",
+               "           true;\n")], tests="batches"),
     Defect("one token in two forms in a batch", "unit",
            "two_operations_of_one_lock_are_refused_and_nothing_is_done", [Edit(
                BATCH, "span_behind(token, TOKEN_NUMBER_LEN + 1)", "token")],

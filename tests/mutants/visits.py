@@ -106,8 +106,8 @@ VISITS = [
         "                   result->outcome == OUTCOME_KINDS;")],
            tests="locks_watch"),
     Defect("watch after any text", "unit", "a_wrong_argument_is_told", [Edit(
-        LOCKS, "    if (has_after && !version_is_wellformed(watch->known))\n",
-        "    if (has_after && watch->known.len == 0)\n")],
+        LOCKS, " && !version_is_wellformed(*known))\n",
+        " && known->len == 0)\n")],
            tests="locks_watch"),
     Defect("batch whose answer is written in pieces", "unit",
            "the_answer_to_a_batch_is_written_at_once", [Edit(
