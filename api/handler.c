@@ -70,24 +70,16 @@ static void handler_respond_page(enum route route,
 
 /* ---- what operators ask: nodes, probes, metrics ------------------------- */
 
-static void respond_memory(const struct http_request *request,
-                           struct http_response *response)
-{
-    problem_respond_overloaded("not enough memory for the answer", request->id,
-                               response);
-}
-
 /* Answers 200 with the body, which is of this type; without one, 503. */
 static void respond_with(const char *content_type,
                          const struct http_request *request,
                          struct http_response *response)
 {
-    if (response->body == NULL) {
-        respond_memory(request, response);
-        return;
-    }
     response->status = 200;
     response->content_type = content_type;
+    if (response->body == NULL)
+        problem_respond_overloaded("not enough memory for the answer",
+                                   request->id, response);
 }
 
 static void handler_count_nodes(const struct service *service,
@@ -184,165 +176,129 @@ static void respond_metrics(const struct service *service,
                             struct http_response *response)
 {
     FILE *out = open_memstream(&response->body, &response->body_len);
-    if (out == NULL) {
-        response->body = NULL;
-        respond_memory(request, response);
-        return;
-    }
-    bool is_whole = metrics_print(service->metrics, out) &&
+    bool is_whole = out != NULL && metrics_print(service->metrics, out) &&
                     access_print(service->access, request->head_read_us, out);
     /* the C library succeeds even without memory to hand the text over */
-    if (fclose(out) != 0 || !is_whole || response->body == NULL) {
+    if (out == NULL) {
+        response->body = NULL;
+    } else if (fclose(out) != 0 || !is_whole) {
         free(response->body);
-        respond_memory(request, response);
-        return;
+        response->body = NULL;
     }
-    response->status = 200;
-    response->content_type = "text/plain; version=0.0.4; charset=utf-8";
+    respond_with("text/plain; version=0.0.4; charset=utf-8", request, response);
 }
 
-/* ---- lists: a page of locks
- * ------------------------------------------------------------- */
+/* ---- lists: of locks, and of the permits of a pool ---------------------- */
 
-/* The texts that the spans of a list lie in. */
-struct list_texts {
-    char prefix[RESOURCE_MAX];
-    char other[CURSOR_MAX];
-};
-
-static const char *read_size(struct span text, int *size)
+/* reason NULL: the argument is good. */
+static void list_note_fault(struct faults *errors, enum query_argument argument,
+                            const char *reason)
 {
-    *size = http_list_size(text);
-    return *size > 0 ? NULL : "must be from 1 to 1000";
+    char pointer[FAULT_POINTER_MAX];
+    (void)snprintf(pointer, sizeof pointer, "/%s", query_names[argument]);
+    if (reason != NULL)
+        faults_add(errors, pointer, "the argument %s %s", query_names[argument],
+                   reason);
 }
 
 static_assert((int)PAGE_SIZE_MAX == (int)POOL_SLOTS_MAX, "one text is enough");
 
-/*
- * Reads an argument that is there into room, and what it means into list. NULL,
- * or why it is refused.
- */
-static const char *read_argument(const struct query *query,
-                                 enum query_argument argument, struct span room,
-                                 struct engine_list *list)
+/* Of text as long as room. NULL, or why it is refused. */
+static const char *list_read_size(const struct query *query,
+                                  enum query_argument argument,
+                                  struct span room, int *size)
 {
     struct span text;
     const char *reason =
         query_read(query, argument, (char *)room.ptr, room.len, &text);
     if (reason != NULL)
         return reason;
-    switch (argument) {
-    case QUERY_PREFIX:
-        list->prefix = text;
-        return text.len > 0 ? id_check_resource(text) : NULL;
-    case QUERY_PAGE_SIZE:
-        return read_size(text, &list->limit);
-    default:
-        return cursor_decode(text, &list->cursor)
-                   ? NULL
-                   : "is none; take it from the page before, unchanged";
-    }
+    *size = http_list_size(text);
+    return *size > 0 ? NULL : "must be from 1 to 1000";
 }
 
-static bool list_read_list(const struct http_request *request,
-                           struct engine_list *list, struct list_texts *texts,
+/* False: response tells why not, as below. The prefix lies in text. */
+static bool list_read_page(const struct http_request *request,
+                           char text[RESOURCE_MAX], struct engine_list *list,
                            struct http_response *response)
 {
-    static const enum query_argument arguments[] = {
-        QUERY_PREFIX, QUERY_PAGE_SIZE, QUERY_CURSOR};
+    const struct query *query = &request->query;
     struct faults errors = {.in = "query"};
+    char cursor[CURSOR_MAX];
+    struct span room = {cursor, sizeof cursor}, value;
+    const char *reason;
     *list =
         (struct engine_list){.limit = PAGE_SIZE_DEFAULT, .is_name = id_is_name};
-    for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++) {
-        enum query_argument argument = arguments[i];
-        struct span room = {texts->other, sizeof texts->other};
-        if (argument == QUERY_PREFIX)
-            room = (struct span){texts->prefix, sizeof texts->prefix};
-        const char *reason =
-            query_has(&request->query, argument)
-                ? read_argument(&request->query, argument, room, list)
-                : NULL;
-        if (reason == NULL)
-            continue;
-        char pointer[FAULT_POINTER_MAX];
-        (void)snprintf(pointer, sizeof pointer, "/%s", query_names[argument]);
-        faults_add(&errors, pointer, "the argument %s %s",
-                   query_names[argument], reason);
+    if (query_has(query, QUERY_PREFIX)) {
+        reason =
+            query_read(query, QUERY_PREFIX, text, RESOURCE_MAX, &list->prefix);
+        if (reason == NULL && list->prefix.len > 0)
+            reason = id_check_resource(list->prefix);
+        list_note_fault(&errors, QUERY_PREFIX, reason);
+    }
+    if (query_has(query, QUERY_PAGE_SIZE))
+        list_note_fault(
+            &errors, QUERY_PAGE_SIZE,
+            list_read_size(query, QUERY_PAGE_SIZE, room, &list->limit));
+    if (query_has(query, QUERY_CURSOR)) {
+        reason = query_read(query, QUERY_CURSOR, cursor, sizeof cursor, &value);
+        if (reason == NULL && !cursor_decode(value, &list->cursor))
+            reason = "is none; take it from the page before, unchanged";
+        list_note_fault(&errors, QUERY_CURSOR, reason);
     }
     if (errors.count > 0)
         problem_respond_faults(&errors, request->id, response);
     return errors.count == 0;
 }
 
-/* Asks the nodes; true: it could not, which it has answered. */
-static bool ask_nodes(const struct service *service,
-                      struct http_request *request,
-                      const struct engine_list *list, void *client,
-                      struct http_response *response)
+/* The pool's name lies in text. */
+static bool list_read_pool(struct http_request *request,
+                           char text[NAMES_LEN_MAX], struct engine_list *list,
+                           struct http_response *response)
 {
-    if (!access_take_place(service->access, &request->call, PLACE_LIST,
-                           ENGINE_LISTS_MAX, response))
+    struct faults errors = {.in = "query"};
+    char digits[4];
+    *list = (struct engine_list){.pool = route_names(&request->match, text)};
+    list_note_fault(&errors, QUERY_LIMIT,
+                    list_read_size(&request->query, QUERY_LIMIT,
+                                   (struct span){digits, sizeof digits},
+                                   &request->call.limit));
+    list->limit = request->call.limit;
+    if (errors.count > 0)
+        problem_respond_faults(&errors, request->id, response);
+    else if (id_check_pool(list->pool) != NULL)
+        problem_respond_plain(PROBLEM_INVALID_REQUEST,
+                              "the id in the path must be that of a pool: of "
+                              "one resource of at most 251 characters",
+                              request->id, response);
+    else
         return true;
-    request->call.op = engine_list(service->engine, list, client);
+    return false;
+}
+
+static_assert((int)RESOURCE_MAX <= (int)NAMES_LEN_MAX, "");
+
+/* As locks_begin. */
+static bool list_begin(const struct service *service,
+                       struct http_request *request, void *client,
+                       struct http_response *response)
+{
+    char text[NAMES_LEN_MAX];
+    struct engine_list list;
+    bool is_good = request->match.route == ROUTE_POOL
+                       ? list_read_pool(request, text, &list, response)
+                       : list_read_page(request, text, &list, response) &&
+                             access_narrow(service->access, &request->call,
+                                           &list.prefix, response);
+    if (!is_good || !access_take_place(service->access, &request->call,
+                                       PLACE_LIST, ENGINE_LISTS_MAX, response))
+        return true;
+    request->call.op = engine_list(service->engine, &list, client);
     if (request->call.op == 0)
         problem_respond_overloaded(
             "too many lists at once, or no memory; try again later",
             request->id, response);
     return request->call.op == 0;
-}
-
-/* ---- the slots of a pool ------------------------------------------------ */
-
-/* False: there is no limit, and response tells why. */
-static bool read_pool_limit(struct http_request *request,
-                            struct http_response *response)
-{
-    char digits[4];
-    struct span text;
-    struct faults errors = {.in = "query"};
-    const char *reason =
-        query_read(&request->query, QUERY_LIMIT, digits, sizeof digits, &text);
-    if (reason == NULL)
-        reason = read_size(text, &request->call.limit);
-    if (reason == NULL)
-        return true;
-    faults_add(&errors, "/limit", "the argument limit %s", reason);
-    problem_respond_faults(&errors, request->id, response);
-    return false;
-}
-
-static bool list_begin_pool(const struct service *service,
-                            struct http_request *request, void *client,
-                            struct http_response *response)
-{
-    char names[NAMES_LEN_MAX];
-    struct span name = route_names(&request->match, names);
-    if (!read_pool_limit(request, response))
-        return true;
-    if (id_check_pool(name) != NULL) {
-        problem_respond_plain(PROBLEM_INVALID_REQUEST,
-                              "the id in the path must be that of a pool: of "
-                              "one resource of at most 251 characters",
-                              request->id, response);
-        return true;
-    }
-    const struct engine_list list = {.pool = name,
-                                     .limit = request->call.limit};
-    return ask_nodes(service, request, &list, client, response);
-}
-
-static bool list_begin(const struct service *service,
-                       struct http_request *request, void *client,
-                       struct http_response *response)
-{
-    struct engine_list list;
-    struct list_texts texts;
-    if (request->match.route == ROUTE_POOL)
-        return list_begin_pool(service, request, client, response);
-    return !list_read_list(request, &list, &texts, response) ||
-           !access_narrow(service->access, &request->call, &list.prefix,
-                          response) ||
-           ask_nodes(service, request, &list, client, response);
 }
 
 static void list_respond_page(const struct service *service,
@@ -403,19 +359,24 @@ static void list_answer(const struct service *service,
                         struct http_response *response)
 {
     char detail[PROBLEM_DETAIL_MAX];
+    struct engine_node_view view;
     const struct engine_page *page =
         engine_take_page(service->engine, request->call.op);
-    if (page->outcome == LIST_PAGE && request->match.route == ROUTE_POOL) {
-        respond_pool(service, request, page, response);
-    } else if (page->outcome == LIST_PAGE) {
-        list_respond_page(service, request, page, response);
-    } else if (page->outcome == LIST_LOST) {
+    switch (page->outcome) {
+    case LIST_PAGE:
+        if (request->match.route == ROUTE_POOL)
+            respond_pool(service, request, page, response);
+        else
+            list_respond_page(service, request, page, response);
+        break;
+    case LIST_LOST:
         problem_respond_plain(PROBLEM_CURSOR_EXPIRED,
                               "the cursor has expired: a node that this list "
                               "reads has disconnected or restarted; start the "
                               "list again, without cursor",
                               request->id, response);
-    } else if (page->outcome == LIST_NO_QUORUM) {
+        break;
+    case LIST_NO_QUORUM:
         (void)snprintf(
             detail, sizeof detail,
             "too few nodes answered; %d of %d may vote, %d are needed; "
@@ -423,8 +384,8 @@ static void list_answer(const struct service *service,
             engine_voting(service->engine), service->config->nodes_count,
             engine_quorum(service->engine));
         problem_respond_busy(PROBLEM_NO_QUORUM, detail, request->id, response);
-    } else if (page->outcome == LIST_REFUSED) {
-        struct engine_node_view view;
+        break;
+    case LIST_REFUSED:
         engine_view_node(service->engine, page->node, &view);
         (void)snprintf(detail, sizeof detail,
                        "the node %s does not let its user list keys; add +scan "
@@ -432,6 +393,9 @@ static void list_answer(const struct service *service,
                        view.name);
         problem_respond_plain(PROBLEM_KEY_REFUSED, detail, request->id,
                               response);
+        break;
+    default:
+        break;
     }
     if (response->body == NULL) /* there is no memory for a page */
         problem_respond_overloaded("not enough memory to look at the locks",
