@@ -139,34 +139,35 @@ static const char *read_prefix(struct span word, struct identity *it)
     return NULL;
 }
 
-/* A number of 1 to most, which must not be set already. */
-static bool read_number(struct span word, int64_t most, int64_t *number)
-{
-    if (*number != 0)
-        return false;
-    *number = span_number(word, 7);
-    return *number >= 1 && *number <= most;
-}
+/* Keys with a number from 1 to most. */
+static const struct {
+    const char *key;
+    size_t at; /* of an int64_t in struct identity */
+    int64_t most;
+    const char *reason;
+} numbers[] = {
+    {"rate=", offsetof(struct identity, rate), IDENTITY_RATE_MAX,
+     "rate= must occur once, with the requests a second: 1 to 1000000"},
+    {"burst=", offsetof(struct identity, burst), IDENTITY_RATE_MAX,
+     "burst= must occur once, with the requests at once: 1 to 1000000"},
+    {"locks=", offsetof(struct identity, locks), IDENTITY_LOCKS_MAX,
+     "locks= must occur once, with the locks held at once: 1 to 1000000"},
+};
 
 static const char *identities_read_key(struct span word, struct identity *it)
 {
     if (take_start(&word, "prefix="))
         return read_prefix(word, it);
-    if (take_start(&word, "rate="))
-        return read_number(word, IDENTITY_RATE_MAX, &it->rate)
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        int64_t *number = (int64_t *)(void *)((char *)it + numbers[i].at);
+        if (!take_start(&word, numbers[i].key))
+            continue;
+        bool is_first = *number == 0;
+        *number = span_number(word, 7);
+        return is_first && *number >= 1 && *number <= numbers[i].most
                    ? NULL
-                   : "rate= must occur once, with the requests a second: 1 to "
-                     "1000000";
-    if (take_start(&word, "burst="))
-        return read_number(word, IDENTITY_RATE_MAX, &it->burst)
-                   ? NULL
-                   : "burst= must occur once, with the requests at once: 1 to "
-                     "1000000";
-    if (take_start(&word, "locks="))
-        return read_number(word, IDENTITY_LOCKS_MAX, &it->locks)
-                   ? NULL
-                   : "locks= must occur once, with the locks held at once: 1 "
-                     "to 1000000";
+                   : numbers[i].reason;
+    }
     if (take_start(&word, "expires=")) {
         bool is_first = it->expires_s == 0;
         it->expires_s = timestamp_read(word);
@@ -358,13 +359,6 @@ void identities_free(struct identities *all)
 
 /* ---- the file ----------------------------------------------------------- */
 
-/* A file as it was read. */
-struct file {
-    char *text; /* malloc'ed */
-    size_t len;
-    bool is_open_to_others; /* they may read or write it */
-};
-
 static bool fail_file(char reason[IDENTITIES_ERROR_MAX], const char *text)
 {
     (void)snprintf(reason, IDENTITIES_ERROR_MAX, "%c%s",
@@ -372,46 +366,43 @@ static bool fail_file(char reason[IDENTITIES_ERROR_MAX], const char *text)
     return false;
 }
 
-/* All of it; the size is only what it was a moment ago. */
-static bool read_all(struct file *file, int fd,
+/* All of it into text, which has room for one byte too many: its size is only
+ * what it was a moment ago. False: reason tells why not. */
+static bool read_all(int fd, struct span *text,
                      char reason[IDENTITIES_ERROR_MAX])
 {
-    size_t size = IDENTITIES_SIZE_MAX + 1;
-    struct stat info;
-    if (fstat(fd, &info) != 0)
-        return fail_file(reason, strerror(errno));
-    if (!S_ISREG(info.st_mode))
-        return fail_file(reason, "it is not a regular file");
-    file->is_open_to_others = (info.st_mode & (S_IROTH | S_IWOTH)) != 0;
-    file->text = malloc(size);
-    if (file->text == NULL)
-        return fail_file(reason, "no memory");
-    while (file->len < size) {
-        ssize_t got = read(fd, file->text + file->len, size - file->len);
+    char *to = (char *)text->ptr;
+    while (text->len <= IDENTITIES_SIZE_MAX) {
+        ssize_t got = read(fd, to + text->len,
+                           (size_t)IDENTITIES_SIZE_MAX + 1 - text->len);
         if (got < 0)
             return fail_file(reason, strerror(errno));
         if (got == 0)
             return true;
-        file->len += (size_t)got;
+        text->len += (size_t)got;
     }
     return fail_file(reason, "it is larger than 1 MiB");
 }
 
-/* False: reason tells why, and there is no text. */
-static bool identities_read_file(struct file *file, const char *path,
-                                 char reason[IDENTITIES_ERROR_MAX])
+/* NULL: reason tells why. */
+static struct identities *read_file(const char *path, struct stat *info,
+                                    char reason[IDENTITIES_ERROR_MAX])
 {
-    *file = (struct file){.text = NULL};
+    struct identities *identities = NULL;
+    struct span text = {NULL, 0};
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (fd < 0)
-        return fail_file(reason, strerror(errno));
-    bool is_read = read_all(file, fd, reason);
-    (void)close(fd); /* only read */
-    if (!is_read) {
-        free(file->text);
-        file->text = NULL;
-    }
-    return is_read;
+    if (fd < 0 || fstat(fd, info) != 0)
+        (void)fail_file(reason, strerror(errno));
+    else if (!S_ISREG(info->st_mode))
+        (void)fail_file(reason, "it is not a regular file");
+    else if ((text.ptr = malloc((size_t)IDENTITIES_SIZE_MAX + 1)) == NULL)
+        (void)fail_file(reason, "no memory");
+    else if (read_all(fd, &text, reason))
+        identities = identities_parse(text, reason);
+    free((char *)text.ptr);
+    if (fd >= 0)
+        (void)close(fd); /* only read */
+    return identities;
 }
 
 void identities_explain(const char *path, const char *reason,
@@ -425,18 +416,12 @@ void identities_explain(const char *path, const char *reason,
 struct identities *identities_load(const char *path,
                                    char error[IDENTITIES_TEXT_MAX])
 {
-    struct file file;
+    struct stat info;
     char reason[IDENTITIES_ERROR_MAX];
-    if (!identities_read_file(&file, path, reason)) {
-        identities_explain(path, reason, error);
-        return NULL;
-    }
-    struct identities *identities =
-        identities_parse((struct span){file.text, file.len}, reason);
-    free(file.text);
+    struct identities *identities = read_file(path, &info, reason);
     if (identities == NULL)
         identities_explain(path, reason, error);
-    else if (file.is_open_to_others)
+    else if ((info.st_mode & (S_IROTH | S_IWOTH)) != 0)
         log_write(LOG_WARN, "auth_file_open",
                   (struct log_field[]){
                       LOG_S("file", path),

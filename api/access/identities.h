@@ -58,17 +58,15 @@ struct identities {
 };
 
 /*
- * Reads a whole file. NULL: error is "LINE: reason", or only the reason if no
- * line is at fault; it repeats nothing of the file, which may hold a secret
- * where none belongs.
+ * Reads the text of a file. NULL: error is "LINE: reason", or only the reason
+ * if no line is at fault; it repeats nothing of the file, which may hold a
+ * secret where none belongs.
  */
 struct identities *identities_parse(struct span text,
                                     char error[IDENTITIES_ERROR_MAX]);
 
-/*
- * NULL: error is one line for people; it repeats nothing of the file. Never
- * waits for a writer. Warns in the log if others may read or write the file.
- */
+/* Reads a file, without waiting for a writer of a FIFO. NULL: error is one line
+ * for people. Warns in the log if others may read or write the file. */
 struct identities *identities_load(const char *path,
                                    char error[IDENTITIES_TEXT_MAX]);
 
@@ -79,19 +77,14 @@ void identities_explain(const char *path, const char *reason,
 /* NULL is ignored. */
 void identities_free(struct identities *all);
 
-/*
- * The identity with this name, credential; -1: there is none. Looking for a
- * digest takes the same time whatever it is.
- */
+/* The identity with this name, token; -1: there is none. Looking for a digest
+ * takes the same time whatever it is. */
 int identities_find_name(const struct identities *all, const char *name);
 int identities_find_digest(const struct identities *all,
                            const struct digest *digest);
 
-/*
- * The identity that has one of the names, each with its kind, as in names.h.
- * -1: none has; IDENTITIES_SEVERAL: more than one, so that it is unclear who it
- * is.
- */
+/* The identity with one of the names, each with its kind, as in names.h; -1:
+ * none has one; IDENTITIES_SEVERAL: it is unclear who it is. */
 int identities_find_certificate(const struct identities *all,
                                 struct span names);
 
@@ -102,10 +95,8 @@ bool identity_has_same_credential(const struct identity *a,
 /* Whether each of the names (as in names.h) begins with one of its prefixes. */
 bool identity_covers(const struct identity *it, struct span names);
 
-/*
- * Narrows a prefix to what it may use, as far as one prefix can. False: it may
- * use nothing that begins so.
- */
+/* Narrows a prefix to what it may use, as far as one prefix can. False: it may
+ * use nothing that begins so. */
 bool identity_narrow(const struct identity *it, struct span *prefix);
 
 #endif
