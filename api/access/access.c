@@ -325,8 +325,8 @@ static enum account_result access_judge(struct access *access,
         return ACCOUNT_FORBIDDEN;
     /* a repeat may be of a lock that is counted already: locks_begin looks */
     if (match->route == ROUTE_LOCK && match->call == LOCK_ACQUIRE &&
-        account->holder.most != 0 && call->idempotency_key.ptr == NULL &&
-        holdings_is_full(access->holdings, &account->holder,
+        account->locks_most != 0 && call->idempotency_key.ptr == NULL &&
+        holdings_is_full(access->holdings, account,
                          call->request->head_read_us))
         access_refuse(call, PROBLEM_LOCK_QUOTA_EXCEEDED, too_many_locks);
     /* list_begin looks again */
@@ -487,9 +487,9 @@ static bool access_claim_lock(struct access *access, struct http_call *call,
                               struct http_response *response)
 {
     struct account *account = account_of(access, call);
-    if (account == NULL || account->holder.most == 0)
+    if (account == NULL || account->locks_most == 0)
         return true;
-    switch (holdings_claim(access->holdings, &account->holder, lock,
+    switch (holdings_claim(access->holdings, account, lock,
                            call->request->head_read_us, &call->caller->claim)) {
     case HOLDINGS_CLAIMED:
         return true;
@@ -512,10 +512,10 @@ bool access_claim(struct access *access, struct http_call *call,
     struct holding_lock lock = {.names = names};
     char digits[DIGITS_MAX];
     bool is_permit = call->limit > 0;
-    if (account == NULL || account->holder.most == 0)
+    if (account == NULL || account->locks_most == 0)
         return true;
     if (is_permit && call->idempotency_key.ptr != NULL &&
-        holdings_is_full(access->holdings, &account->holder,
+        holdings_is_full(access->holdings, account,
                          call->request->head_read_us)) {
         call->caller->claims_late = true;
         return true;
@@ -566,9 +566,9 @@ static void claim_known(struct access *access, struct http_call *call,
                         const struct holding_lock *lock)
 {
     const struct account *account = account_of(access, call);
-    if (account != NULL && account->holder.count > 0)
+    if (account != NULL && account->locks > 0)
         call->caller->claim =
-            holdings_claim_known(access->holdings, &account->holder, lock);
+            holdings_claim_known(access->holdings, account, lock);
 }
 
 void access_claim_release(struct access *access, struct http_call *call,

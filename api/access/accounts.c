@@ -42,8 +42,8 @@ bool bucket_take(struct bucket *it, int64_t rate, int64_t burst, int64_t count,
 /* ---- locks held --------------------------------------------------------- */
 
 struct holding {
-    struct digest key; /* of the holder, the names and the reader */
-    struct holder *holder;
+    struct digest key; /* of the account, the names and the reader */
+    struct account *account;
     bool is_reader;
     int64_t number;                  /* the highest that was granted; 0: none */
     char random[HOLDING_READER_MAX]; /* of the token with that number */
@@ -131,16 +131,16 @@ static int by_key(const void *a, const void *b)
 }
 
 /* Fills key, and what lies in it. */
-static bool make_key(const struct holder *holder, const struct digest *names,
+static bool make_key(const struct account *account, const struct digest *names,
                      struct span reader, struct holding *wanted)
 {
-    char text[DIGEST_BYTES + HOLDING_READER_MAX + 1 + sizeof holder->name];
+    char text[DIGEST_BYTES + HOLDING_READER_MAX + 1 + sizeof account->name];
     assert(reader.len <= HOLDING_READER_MAX);
     size_t len = sizeof names->words;
     memcpy(text, names->words, len);
     len += span_copy(text + len, reader);
     text[len++] = '\n'; /* neither has one behind */
-    len += span_copy(text + len, span_of(holder->name));
+    len += span_copy(text + len, span_of(account->name));
     *wanted = (struct holding){.is_reader = reader.len > 0};
     return digest_make(&wanted->key, (struct span){text, len});
 }
@@ -158,19 +158,19 @@ static struct holding *look_up(const struct holdings *all,
  * False: no memory.
  */
 static bool holdings_find(const struct holdings *all,
-                          const struct holder *holder,
+                          const struct account *account,
                           const struct holding_lock *lock,
                           struct holding *wanted, struct holding **found)
 {
     struct digest names;
     struct holding exclusive;
     if (!digest_make(&names, lock->names) ||
-        !make_key(holder, &names, lock->reader, wanted))
+        !make_key(account, &names, lock->reader, wanted))
         return false;
     *found = look_up(all, wanted);
     if (*found != NULL || lock->reader.len == 0 || lock->number == 0)
         return true;
-    if (!make_key(holder, &names, (struct span){0}, &exclusive))
+    if (!make_key(account, &names, (struct span){0}, &exclusive))
         return false;
     *found = look_up(all, &exclusive);
     if (lock->may_be_either)
@@ -180,7 +180,8 @@ static bool holdings_find(const struct holdings *all,
     return true;
 }
 
-static struct holding *holdings_add(struct holdings *all, struct holder *holder,
+static struct holding *holdings_add(struct holdings *all,
+                                    struct account *account,
                                     const struct holding *wanted,
                                     struct span names)
 {
@@ -192,13 +193,13 @@ static struct holding *holdings_add(struct holdings *all, struct holder *holder,
     if (it == NULL)
         return NULL;
     *it = *wanted;
-    it->holder = holder;
+    it->account = account;
     it->names_len = span_copy(it->names, names);
     if (tsearch(it, &all->tree, by_key) == NULL) {
         free(it);
         return NULL;
     }
-    holder->count++;
+    account->locks++;
     all->count++;
     return it;
 }
@@ -209,7 +210,7 @@ static void forget_unless_used(struct holdings *all, struct holding *it)
     if (it->claims > 0 || it->until_us != 0)
         return;
     (void)tdelete(it, &all->tree, by_key); /* it is there */
-    it->holder->count--;
+    it->account->locks--;
     all->count--;
     free(it);
 }
@@ -226,18 +227,18 @@ void holdings_expire(struct holdings *all, int64_t now_us)
 }
 
 enum holdings_verdict holdings_claim(struct holdings *all,
-                                     struct holder *holder,
+                                     struct account *account,
                                      const struct holding_lock *lock,
                                      int64_t now_us, struct holding **claim)
 {
     struct holding wanted, *it;
     holdings_expire(all, now_us);
-    if (!holdings_find(all, holder, lock, &wanted, &it))
+    if (!holdings_find(all, account, lock, &wanted, &it))
         return HOLDINGS_NO_MEMORY;
-    if (it == NULL && holder->count >= holder->most)
+    if (it == NULL && account->locks >= account->locks_most)
         return HOLDINGS_FULL;
     if (it == NULL)
-        it = holdings_add(all, holder, &wanted, lock->names);
+        it = holdings_add(all, account, &wanted, lock->names);
     if (it == NULL)
         return HOLDINGS_NO_MEMORY;
     it->claims++;
@@ -246,21 +247,21 @@ enum holdings_verdict holdings_claim(struct holdings *all,
 }
 
 struct holding *holdings_claim_known(struct holdings *all,
-                                     const struct holder *holder,
+                                     const struct account *account,
                                      const struct holding_lock *lock)
 {
     struct holding wanted, *it;
-    if (!holdings_find(all, holder, lock, &wanted, &it) || it == NULL)
+    if (!holdings_find(all, account, lock, &wanted, &it) || it == NULL)
         return NULL;
     it->claims++;
     return it;
 }
 
-bool holdings_is_full(struct holdings *all, const struct holder *holder,
+bool holdings_is_full(struct holdings *all, const struct account *account,
                       int64_t now_us)
 {
     holdings_expire(all, now_us);
-    return holder->count >= holder->most;
+    return account->locks >= account->locks_most;
 }
 
 void holdings_grant(struct holdings *all, struct holding *claim, int64_t number,
@@ -306,12 +307,12 @@ struct holding *holdings_move(struct holdings *all, struct holding *claim,
     struct digest names;
     struct holding wanted, *it = NULL;
     if (digest_make(&names, lock->names) &&
-        make_key(claim->holder, &names, lock->reader, &wanted)) {
+        make_key(claim->account, &names, lock->reader, &wanted)) {
         it = look_up(all, &wanted);
         if (it == claim)
             return claim;
         if (it == NULL)
-            it = holdings_add(all, claim->holder, &wanted, lock->names);
+            it = holdings_add(all, claim->account, &wanted, lock->names);
     }
     if (it != NULL)
         it->claims++;
@@ -394,7 +395,7 @@ static struct account *find_old(const struct accounts *all, const char *name)
     if (i >= 0)
         return all->list[i];
     struct account *it = all->gone;
-    while (it != NULL && strcmp(it->holder.name, name) != 0)
+    while (it != NULL && strcmp(it->name, name) != 0)
         it = it->next_gone;
     return it;
 }
@@ -405,8 +406,8 @@ static struct account *make_account(int64_t now_us,
     struct account *it = calloc(1, sizeof *it);
     if (it == NULL)
         return NULL;
-    static_assert(sizeof it->holder.name == sizeof identity->name, "");
-    memcpy(it->holder.name, identity->name, sizeof identity->name);
+    static_assert(sizeof it->name == sizeof identity->name, "");
+    memcpy(it->name, identity->name, sizeof identity->name);
     bucket_init(&it->requests, identity->burst, now_us);
     bucket_init(&it->refusals, identity->burst, now_us);
     return it;
@@ -429,7 +430,7 @@ static bool accounts_fill(const struct accounts *all,
     if (i == identities->count)
         return true;
     while (--i >= 0)
-        if (find_old(all, list[i]->holder.name) == NULL)
+        if (find_old(all, list[i]->name) == NULL)
             free(list[i]);
     return false;
 }
@@ -459,7 +460,7 @@ static bool is_used(const struct account *it)
     int taken = 0;
     for (int i = 0; i < PLACES; i++)
         taken += it->places[i];
-    return taken > 0 || it->holder.count > 0;
+    return taken > 0 || it->locks > 0;
 }
 
 /* Those that the new file does not name go, as soon as no lock is counted, and
@@ -512,7 +513,7 @@ bool accounts_set(struct accounts *all, struct identities *identities,
     for (int i = 0; i < count; i++) {
         assert(list[i] != NULL);
         list[i]->identity = &identities->list[i];
-        list[i]->holder.most = list[i]->identity->locks;
+        list[i]->locks_most = list[i]->identity->locks;
     }
     sort_out(all, candidates);
     identities_free(all->identities);
@@ -557,7 +558,7 @@ static bool accounts_print_requests(const struct account *account, FILE *out)
             fprintf(out,
                     "redlockd_identity_requests_total{identity=\"%s\","
                     "result=\"%s\"} %" PRIu64 "\n",
-                    account->holder.name, results[i], account->results[i]) >= 0;
+                    account->name, results[i], account->results[i]) >= 0;
     return is_whole;
 }
 
@@ -574,13 +575,13 @@ bool accounts_print(const struct accounts *all, FILE *out)
                            "Locks that an identity with a limit holds "
                            "through this server.");
     for (int i = 0; i < count; i++) {
-        const struct holder *it = &all->list[i]->holder;
-        if (it->most != 0)
+        const struct account *it = all->list[i];
+        if (it->locks_most != 0)
             is_whole &=
                 fprintf(out,
                         "redlockd_identity_locks{identity=\"%s\"} %" PRId64
                         "\n",
-                        it->name, it->count) >= 0;
+                        it->name, it->locks) >= 0;
     }
     is_whole &= print_head(out, "identity_expiry_timestamp_seconds", "gauge",
                            "When an identity expires, in Unix time.");

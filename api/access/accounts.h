@@ -30,6 +30,55 @@ void bucket_init(struct bucket *it, int64_t burst, int64_t now_us);
 bool bucket_take(struct bucket *it, int64_t rate, int64_t burst, int64_t count,
                  int64_t now_us, int64_t *wait_us);
 
+/* ---- accounts ----------------------------------------------------------- */
+
+enum account_result {
+    ACCOUNT_ALLOWED,
+    ACCOUNT_FORBIDDEN,
+    ACCOUNT_LIMITED,
+    ACCOUNT_RESULTS
+};
+
+/*
+ * Places that a server has a limited number of: acquires that wait, lists that
+ * are under way.
+ */
+enum place { PLACE_WAIT, PLACE_LIST, PLACES };
+
+struct account {
+    const struct identity *identity; /* NULL: it is not in the file any more */
+    char name[IDENTITY_NAME_MAX + 1];
+    int number; /* from 1 to IDENTITIES_MAX; its own while it is in the file */
+    uint32_t since; /* the reading of the file that brought its credential */
+    struct bucket requests;
+    struct bucket refusals; /* those that were answered at once */
+    struct log_limit told;  /* of refusals that the audit log tells of */
+    int64_t locks_most;     /* held at once; 0: they are not counted */
+    int64_t locks;          /* held */
+    uint64_t results[ACCOUNT_RESULTS]; /* requests */
+    int places[PLACES];                /* that are taken */
+    struct account *next_gone;
+};
+
+struct accounts {
+    struct identities *identities; /* owned; NULL: none yet */
+    uint32_t reads;                /* of the file, with success */
+    struct account **list;         /* by the identities' numbers */
+    struct account *gone;          /* that are still used */
+    int last_number;               /* that was given to a new one */
+};
+
+/* Takes identities, which it frees later. New ones get an account, those that
+ * were there keep theirs. False: no memory, and nothing has changed. */
+bool accounts_set(struct accounts *all, struct identities *identities,
+                  int64_t now_us);
+
+/* Writes their metrics. False: some are missing. */
+bool accounts_print(const struct accounts *all, FILE *out);
+
+/* Frees all; no lock is counted any more. */
+void accounts_fini(struct accounts *all);
+
 /* ---- locks held --------------------------------------------------------- */
 
 /*
@@ -46,17 +95,10 @@ bool bucket_take(struct bucket *it, int64_t rate, int64_t burst, int64_t count,
  * of them can get it. Each reader holds one of its own.
  */
 
-/* Of one identity; set most, the others begin as 0. */
-struct holder {
-    char name[64 + 1];
-    int64_t most; /* 0: it is not counted */
-    int64_t count;
-};
-
 struct holdings;
-struct holding; /* one lock of one holder */
+struct holding; /* one lock of one account */
 
-/* Which lock of a holder. */
+/* Which lock of an account. */
 struct holding_lock {
     struct span names;  /* as in names.h */
     struct span reader; /* what no other reader of them has, at most
@@ -79,18 +121,16 @@ enum holdings_verdict { HOLDINGS_CLAIMED, HOLDINGS_FULL, HOLDINGS_NO_MEMORY };
 /* Forgets the locks whose TTL has ended, as claims do. */
 void holdings_expire(struct holdings *all, int64_t now_us);
 
-/*
- * An acquire or an extend is about to try. HOLDINGS_CLAIMED: *claim is its
- * claim, to be dropped.
- */
+/* An acquire or an extend is about to try. HOLDINGS_CLAIMED: *claim is its
+ * claim, to be dropped. */
 enum holdings_verdict holdings_claim(struct holdings *all,
-                                     struct holder *holder,
+                                     struct account *account,
                                      const struct holding_lock *lock,
                                      int64_t now_us, struct holding **claim);
 
 /* The same for a release, which counts nothing; NULL: it is not known. */
 struct holding *holdings_claim_known(struct holdings *all,
-                                     const struct holder *holder,
+                                     const struct account *account,
                                      const struct holding_lock *lock);
 
 /* If what was claimed is held, it is until then, at least. */
@@ -108,87 +148,32 @@ bool holdings_has_token(const struct holding *claim, int64_t number,
                         struct span random);
 
 /* Whether a claim of a lock that is not held yet would be refused. */
-bool holdings_is_full(struct holdings *all, const struct holder *holder,
+bool holdings_is_full(struct holdings *all, const struct account *account,
                       int64_t now_us);
 
 /*
- * What was claimed turns out to be this lock, whatever the holder may hold: a
+ * What was claimed turns out to be this lock, whatever the account may hold: a
  * permit's slots, a reader that has a token now. Takes the claim, and returns
  * the one to be dropped instead; NULL: no memory, and it does not count.
  */
 struct holding *holdings_move(struct holdings *all, struct holding *claim,
                               const struct holding_lock *lock);
 
-/*
- * What was claimed is held with this fencing number, until then, or until it
- * was held already.
- */
+/* What was claimed is held with this fencing number, until then, or until it
+ * was held already. */
 void holdings_grant(struct holdings *all, struct holding *claim, int64_t number,
                     int64_t until_us);
 
 /* The call is over. */
 void holdings_drop(struct holdings *all, struct holding *claim);
 
-/*
- * What was claimed is not held any more, unless it was granted again since,
- * with a higher number.
- */
+/* What was claimed is not held any more, unless it was granted again since,
+ * with a higher number. */
 void holdings_release(struct holdings *all, struct holding *claim,
                       int64_t number);
 
-/*
- * Nor what anybody holds of names with this number; 0: what readers hold. A
- * lock that has other names, too, is held until each of them is forced.
- */
+/* Nor what anybody holds of names with this number; 0: what readers hold. A
+ * lock that has other names, too, is held until each of them is forced. */
 void holdings_force(struct holdings *all, struct span names, int64_t number);
-
-/* ---- accounts ----------------------------------------------------------- */
-
-enum account_result {
-    ACCOUNT_ALLOWED,
-    ACCOUNT_FORBIDDEN,
-    ACCOUNT_LIMITED,
-    ACCOUNT_RESULTS
-};
-
-/*
- * Places that a server has a limited number of: acquires that wait, lists that
- * are under way.
- */
-enum place { PLACE_WAIT, PLACE_LIST, PLACES };
-
-struct account {
-    const struct identity *identity; /* NULL: it is not in the file any more */
-    int number; /* from 1 to IDENTITIES_MAX; its own while it is in the file */
-    uint32_t since; /* the reading of the file that brought its credential */
-    struct bucket requests;
-    struct bucket refusals; /* those that were answered at once */
-    struct log_limit told;  /* of refusals that the audit log tells of */
-    struct holder holder;
-    uint64_t results[ACCOUNT_RESULTS]; /* requests */
-    int places[PLACES];                /* that are taken */
-    struct account *next_gone;
-};
-
-struct accounts {
-    struct identities *identities; /* owned; NULL: none yet */
-    uint32_t reads;                /* of the file, with success */
-    struct account **list;         /* by the identities' numbers */
-    struct account *gone;          /* that are still used */
-    int last_number;               /* that was given to a new one */
-};
-
-/*
- * Takes identities, which it frees later. New ones get an account, those that
- * were there keep theirs. False: no memory, and nothing has changed.
- */
-bool accounts_set(struct accounts *all, struct identities *identities,
-                  int64_t now_us);
-
-/* Writes their metrics. False: some are missing. */
-bool accounts_print(const struct accounts *all, FILE *out);
-
-/* Frees all; no lock is counted any more. */
-void accounts_fini(struct accounts *all);
 
 #endif

@@ -58,8 +58,8 @@ ACCESS = [
     Defect("places forgotten with who is removed", "unit",
            "who_is_removed_while_it_waits_and_returns_has_its_share", [Edit(
                "api/access/accounts.c",
-               "    return taken > 0 || it->holder.count > 0;\n",
-               "    return it->holder.count > 0;\n")],
+               "    return taken > 0 || it->locks > 0;\n",
+               "    return it->locks > 0;\n")],
            tests="access_limits"),
     Defect("a release that counts only for who is told", "unit",
            "a_release_that_nobody_is_told_of_counts", [Edit(

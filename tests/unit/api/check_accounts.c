@@ -42,9 +42,8 @@ static void hold(struct account *it, const char *name)
 {
     struct holding *claim;
     const struct holding_lock lock = {.names = span_of(name)};
-    ck_assert_int_eq(
-        (int)holdings_claim(holdings, &it->holder, &lock, 0, &claim),
-        (int)HOLDINGS_CLAIMED);
+    ck_assert_int_eq((int)holdings_claim(holdings, it, &lock, 0, &claim),
+                     (int)HOLDINGS_CLAIMED);
     holdings_grant(holdings, claim, 1, 100);
     holdings_drop(holdings, claim);
 }
@@ -53,10 +52,10 @@ SUITE(accounts, .set_up = set_up, .tear_down = tear_down);
 
 TEST(each_identity_has_its_account)
 {
-    ck_assert_str_eq(all.list[0]->holder.name, "a");
-    ck_assert_int_eq(all.list[0]->holder.most, 5);
-    ck_assert_str_eq(all.list[1]->holder.name, "b");
-    ck_assert_int_eq(all.list[1]->holder.most, 0);
+    ck_assert_str_eq(all.list[0]->name, "a");
+    ck_assert_int_eq(all.list[0]->locks_most, 5);
+    ck_assert_str_eq(all.list[1]->name, "b");
+    ck_assert_int_eq(all.list[1]->locks_most, 0);
     ck_assert_int_eq(all.list[1]->requests.level, 2000000);
 }
 
@@ -71,8 +70,8 @@ TEST(a_reload_keeps_what_was_done)
     ck_assert_ptr_eq(all.list[1], b);
     ck_assert_int_eq(b->requests.level, 5);
     ck_assert_uint_eq(b->results[ACCOUNT_LIMITED], 7);
-    ck_assert_int_eq(a->holder.count, 1);
-    ck_assert_int_eq(a->holder.most, 1);
+    ck_assert_int_eq(a->locks, 1);
+    ck_assert_int_eq(a->locks_most, 1);
     ck_assert_ptr_eq(a->identity, &all.identities->list[0]);
 }
 
@@ -108,8 +107,8 @@ TEST(who_comes_back_to_its_locks_has_a_number_of_its_own)
     ck_assert_int_eq(all.list[1]->number, a);
     set(B "c " AUTHTEXT_SECRET " lock prefix=*\n"
           "a " AUTHTEXT_THIRD " lock prefix=*\n");
-    ck_assert_str_eq(all.list[0]->holder.name, "a");
-    ck_assert_int_eq(all.list[0]->holder.count, 1);
+    ck_assert_str_eq(all.list[0]->name, "a");
+    ck_assert_int_eq(all.list[0]->locks, 1);
     ck_assert_int_ne(all.list[0]->number, a);
     ck_assert_int_ne(all.list[0]->number, all.list[1]->number);
     ck_assert_int_eq(all.list[2]->number, a);
@@ -136,9 +135,9 @@ TEST(who_is_removed_and_holds_locks_is_kept)
     set(A B);
     ck_assert_ptr_null(all.gone);
     ck_assert_ptr_eq(all.list[0], a);
-    ck_assert_int_eq(a->holder.count, 1);
+    ck_assert_int_eq(a->locks, 1);
     set(B);
-    ck_assert(!holdings_is_full(holdings, &a->holder, 100));
+    ck_assert(!holdings_is_full(holdings, a, 100));
     set(B);
     ck_assert_ptr_null(all.gone);
 }

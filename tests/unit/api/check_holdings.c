@@ -7,15 +7,15 @@
 enum { CROWD = 3000, STEPS = 20000, NAMES = 24 };
 
 static struct holdings *all;
-static struct holder holder, other;
+static struct account holder, other;
 static struct holding *claim;
 
 static void set_up(void)
 {
     all = holdings_new();
     ck_assert_ptr_nonnull(all);
-    holder = (struct holder){.name = "a", .most = 2};
-    other = (struct holder){.name = "b", .most = 2};
+    holder = (struct account){.name = "a", .locks_most = 2};
+    other = (struct account){.name = "b", .locks_most = 2};
 }
 
 static void tear_down(void)
@@ -30,7 +30,7 @@ static enum holdings_verdict try_claim(const char *names, int64_t now_us)
 }
 
 static struct holding *
-claim_lock(struct holder *its, const struct holding_lock *lock, int64_t now_us)
+claim_lock(struct account *its, const struct holding_lock *lock, int64_t now_us)
 {
     struct holding *claimed;
     ck_assert_int_eq(holdings_claim(all, its, lock, now_us, &claimed),
@@ -57,7 +57,7 @@ static void hold(const char *names, int64_t now_us, int64_t until_us)
 }
 
 /* Without a number: with a high one. */
-static void release_of(const struct holder *its,
+static void release_of(const struct account *its,
                        const struct holding_lock *lock)
 {
     struct holding *known = holdings_claim_known(all, its, lock);
@@ -81,7 +81,7 @@ TEST(no_more_than_the_most_are_held)
     ck_assert(holdings_is_full(all, &holder, 0));
     ck_assert_int_eq(try_claim("z", 0), HOLDINGS_FULL);
     ck_assert_int_eq(try_claim("x\ny", 0), HOLDINGS_FULL);
-    ck_assert_int_eq(holder.count, 2);
+    ck_assert_int_eq(holder.locks, 2);
 }
 
 TEST(each_holder_has_its_own)
@@ -90,11 +90,11 @@ TEST(each_holder_has_its_own)
     hold("x", 0, 100);
     hold("y", 0, 100);
     struct holding *its = claim_lock(&other, &x, 0);
-    ck_assert_int_eq(other.count, 1);
+    ck_assert_int_eq(other.locks, 1);
     holdings_drop(all, its);
     release_of(&other, &x);
-    ck_assert_int_eq(holder.count, 2);
-    ck_assert_int_eq(other.count, 0);
+    ck_assert_int_eq(holder.locks, 2);
+    ck_assert_int_eq(other.locks, 0);
 }
 
 TEST(what_expires_makes_room)
@@ -103,18 +103,18 @@ TEST(what_expires_makes_room)
     hold("y", 0, 200);
     ck_assert(holdings_is_full(all, &holder, 99));
     ck_assert(!holdings_is_full(all, &holder, 100));
-    ck_assert_int_eq(holder.count, 1);
+    ck_assert_int_eq(holder.locks, 1);
     ck_assert(!holdings_is_full(all, &holder, 200));
-    ck_assert_int_eq(holder.count, 0);
+    ck_assert_int_eq(holder.locks, 0);
 }
 
 TEST(what_is_released_makes_room)
 {
     hold("x", 0, 100);
     release("y");
-    ck_assert_int_eq(holder.count, 1);
+    ck_assert_int_eq(holder.locks, 1);
     release("x");
-    ck_assert_int_eq(holder.count, 0);
+    ck_assert_int_eq(holder.locks, 0);
 }
 
 TEST(the_end_moves_only_forward)
@@ -124,31 +124,31 @@ TEST(the_end_moves_only_forward)
     hold("x", 1, 300);
     hold("x", 2, 50);
     ck_assert(!holdings_is_full(all, &holder, 299));
-    ck_assert_int_eq(holder.count, 1);
+    ck_assert_int_eq(holder.locks, 1);
     ck_assert(!holdings_is_full(all, &holder, 300));
-    ck_assert_int_eq(holder.count, 0);
+    ck_assert_int_eq(holder.locks, 0);
 }
 
 TEST(a_repeat_counts_once)
 {
     hold("x", 0, 100);
     hold("x", 0, 150);
-    ck_assert_int_eq(holder.count, 1);
+    ck_assert_int_eq(holder.locks, 1);
     hold("y", 0, 100);
     hold("x", 0, 170); /* though it is full */
-    ck_assert_int_eq(holder.count, 2);
+    ck_assert_int_eq(holder.locks, 2);
 }
 
 TEST(what_is_under_way_counts)
 {
     struct holding *first = claim_x(), *second = claim_x();
-    ck_assert_int_eq(holder.count, 1);
+    ck_assert_int_eq(holder.locks, 1);
     release("x");
-    ck_assert_int_eq(holder.count, 1);
+    ck_assert_int_eq(holder.locks, 1);
     holdings_drop(all, first);
-    ck_assert_int_eq(holder.count, 1);
+    ck_assert_int_eq(holder.locks, 1);
     holdings_drop(all, second);
-    ck_assert_int_eq(holder.count, 0);
+    ck_assert_int_eq(holder.locks, 0);
 }
 
 TEST(what_is_undone_is_not_held)
@@ -157,10 +157,10 @@ TEST(what_is_undone_is_not_held)
     holdings_grant(all, undone, 1, 100);
     holdings_release(all, undone, 1);
     holdings_drop(all, undone);
-    ck_assert_int_eq(holder.count, 1);
+    ck_assert_int_eq(holder.locks, 1);
     holdings_release(all, waits, 1);
     holdings_drop(all, waits);
-    ck_assert_int_eq(holder.count, 0);
+    ck_assert_int_eq(holder.locks, 0);
 }
 
 TEST(a_claim_outlives_what_expires_and_what_is_released)
@@ -168,12 +168,12 @@ TEST(a_claim_outlives_what_expires_and_what_is_released)
     hold("x", 0, 100);
     struct holding *claimed = claim_x();
     ck_assert(!holdings_is_full(all, &holder, 100));
-    ck_assert_int_eq(holder.count, 1);
+    ck_assert_int_eq(holder.locks, 1);
     holdings_grant(all, claimed, 1, 200);
     release("x");
-    ck_assert_int_eq(holder.count, 1);
+    ck_assert_int_eq(holder.locks, 1);
     holdings_drop(all, claimed);
-    ck_assert_int_eq(holder.count, 0);
+    ck_assert_int_eq(holder.locks, 0);
 }
 
 /* ---- readers ------------------------------------------------------------ */
@@ -220,20 +220,20 @@ TEST(each_reader_counts)
 {
     read_x("r", 1, 100);
     read_x("s", 2, 200);
-    ck_assert_int_eq(holder.count, 2);
+    ck_assert_int_eq(holder.locks, 2);
     expect_full("t");
     expect_full(NULL);
     read_x("r", 3, 150); /* a repeat, or an extend */
-    ck_assert_int_eq(holder.count, 2);
+    ck_assert_int_eq(holder.locks, 2);
     leave_x("t", 4);
     leave_x(NULL, 4);
-    ck_assert_int_eq(holder.count, 2);
+    ck_assert_int_eq(holder.locks, 2);
     leave_x("r", 4);
-    ck_assert_int_eq(holder.count, 1);
+    ck_assert_int_eq(holder.locks, 1);
     holdings_expire(all, 199);
-    ck_assert_int_eq(holder.count, 1);
+    ck_assert_int_eq(holder.locks, 1);
     holdings_expire(all, 200);
-    ck_assert_int_eq(holder.count, 0);
+    ck_assert_int_eq(holder.locks, 0);
 }
 
 /* Its release is told after the next grant. */
@@ -242,9 +242,9 @@ TEST(a_release_ends_no_later_grant)
     hold("x", 0, 100);
     read_x(NULL, 10, 100);
     leave_x(NULL, 9);
-    ck_assert_int_eq(holder.count, 1);
+    ck_assert_int_eq(holder.locks, 1);
     leave_x(NULL, 10);
-    ck_assert_int_eq(holder.count, 0);
+    ck_assert_int_eq(holder.locks, 0);
 }
 
 /* The writer's token, with which a downgrade is asked for. */
@@ -262,13 +262,13 @@ TEST(a_downgraded_lock_is_one_of_both)
     read_x("s", 6, 100);          /* full */
     for (int i = 0; i < 2; i++) { /* and again, as the answer was lost */
         move(&lock, &shared, 100);
-        ck_assert_int_eq(holder.count, 2);
+        ck_assert_int_eq(holder.locks, 2);
     }
     expect_full(NULL);
     release_of(&holder, &lock); /* in either form */
-    ck_assert_int_eq(holder.count, 1);
+    ck_assert_int_eq(holder.locks, 1);
     read_x(NULL, 7, 100);
-    ck_assert_int_eq(holder.count, 2);
+    ck_assert_int_eq(holder.locks, 2);
 }
 
 TEST(a_lock_that_another_server_shared_is_known_by_its_number)
@@ -278,7 +278,7 @@ TEST(a_lock_that_another_server_shared_is_known_by_its_number)
     read_x("s", 6, 100);
     expect_full("t"); /* of another number */
     move(&shared, &shared, 100);
-    ck_assert_int_eq(holder.count, 2);
+    ck_assert_int_eq(holder.locks, 2);
 }
 
 /* A downgrade keeps the time that the writer was given. */
@@ -288,9 +288,9 @@ TEST(a_downgraded_lock_ends_no_earlier)
     read_x(NULL, 5, 100);
     move(&lock, &shared, 50);
     holdings_expire(all, 99);
-    ck_assert_int_eq(holder.count, 1);
+    ck_assert_int_eq(holder.locks, 1);
     holdings_expire(all, 100);
-    ck_assert_int_eq(holder.count, 0);
+    ck_assert_int_eq(holder.locks, 0);
 }
 
 /* The limit does not matter any more: it is granted. */
@@ -298,14 +298,14 @@ TEST(what_is_moved_counts_whatever_is_held)
 {
     const struct holding_lock shared = lock_of("r", 5);
     struct holding *moves = claim_x(), *waits = claim_x();
-    holder.most = 1;
+    holder.locks_most = 1;
     grant(holdings_move(all, moves, &shared), 5, 100);
-    ck_assert_int_eq(holder.count, 2);
+    ck_assert_int_eq(holder.locks, 2);
     holdings_drop(all, waits);
-    ck_assert_int_eq(holder.count, 1);
+    ck_assert_int_eq(holder.locks, 1);
 }
 
-static void hold_as(struct holder *its, const char *names, const char *reader,
+static void hold_as(struct account *its, const char *names, const char *reader,
                     int64_t number)
 {
     const struct holding_lock lock = {
@@ -315,23 +315,23 @@ static void hold_as(struct holder *its, const char *names, const char *reader,
 
 TEST(what_is_forced_counts_for_nobody)
 {
-    holder.most = other.most = 9;
+    holder.locks_most = other.locks_most = 9;
     hold_as(&holder, "x", "r", 1);
     hold_as(&other, "x", "s", 2);
     hold_as(&other, "x", "t", 3);
     hold_as(&holder, "y", "u", 3);
     hold_as(&other, "z", "", 4);
     holdings_force(all, span_of("x"), 3);
-    ck_assert_int_eq(holder.count, 2);
-    ck_assert_int_eq(other.count, 2);
+    ck_assert_int_eq(holder.locks, 2);
+    ck_assert_int_eq(other.locks, 2);
     holdings_force(all, span_of("z"), 0); /* there are no readers */
     holdings_force(all, span_of("x"), 0);
-    ck_assert_int_eq(holder.count, 1);
-    ck_assert_int_eq(other.count, 1);
+    ck_assert_int_eq(holder.locks, 1);
+    ck_assert_int_eq(other.locks, 1);
     holdings_expire(all, 103); /* y's: the heap is still one */
-    ck_assert_int_eq(holder.count, 0);
+    ck_assert_int_eq(holder.locks, 0);
     holdings_force(all, span_of("z"), 4);
-    ck_assert_int_eq(other.count, 0);
+    ck_assert_int_eq(other.locks, 0);
 }
 
 TEST(what_is_forced_part_by_part_counts_until_the_last)
@@ -341,13 +341,13 @@ TEST(what_is_forced_part_by_part_counts_until_the_last)
     holdings_force(all, span_of("y"), 1);
     holdings_force(all, span_of("x\nxx"), 1);
     holdings_force(all, span_of("y"), 1); /* again */
-    ck_assert_int_eq(holder.count, 2);
+    ck_assert_int_eq(holder.locks, 2);
     holdings_force(all, span_of("z"), 1);
-    ck_assert_int_eq(holder.count, 1);
+    ck_assert_int_eq(holder.locks, 1);
     holdings_force(all, span_of("x"), 0);
-    ck_assert_int_eq(holder.count, 1);
+    ck_assert_int_eq(holder.locks, 1);
     holdings_force(all, span_of("y"), 0);
-    ck_assert_int_eq(holder.count, 0);
+    ck_assert_int_eq(holder.locks, 0);
 }
 
 /* All of it. */
@@ -357,9 +357,9 @@ TEST(what_was_forced_in_part_is_granted_anew)
     holdings_force(all, span_of("x"), 1);
     hold_as(&holder, "x\ny", "", 2);
     holdings_force(all, span_of("y"), 2);
-    ck_assert_int_eq(holder.count, 1);
+    ck_assert_int_eq(holder.locks, 1);
     holdings_force(all, span_of("x"), 2);
-    ck_assert_int_eq(holder.count, 0);
+    ck_assert_int_eq(holder.locks, 0);
 }
 
 /* Claims outlive it. */
@@ -368,9 +368,9 @@ TEST(what_is_forced_may_be_asked_for)
     read_x(NULL, 1, 100);
     struct holding *claimed = claim_x();
     holdings_force(all, span_of("x"), 1);
-    ck_assert_int_eq(holder.count, 1);
+    ck_assert_int_eq(holder.locks, 1);
     holdings_drop(all, claimed);
-    ck_assert_int_eq(holder.count, 0);
+    ck_assert_int_eq(holder.locks, 0);
 }
 
 /* Some of a crowd, at random; the others expire in order. */
@@ -379,7 +379,7 @@ TEST(the_rest_of_a_crowd_expires_in_order)
     char reader[16];
     int left = 0;
     unsigned seed = 3;
-    holder.most = CROWD;
+    holder.locks_most = CROWD;
     for (int i = 0; i < CROWD; i++) {
         bool is_x = rand_r(&seed) % 2 == 0;
         snprintf(reader, sizeof reader, "%d", i);
@@ -389,25 +389,25 @@ TEST(the_rest_of_a_crowd_expires_in_order)
         left += !is_x;
     }
     holdings_force(all, span_of("x"), 0);
-    ck_assert_int_eq(holder.count, left);
+    ck_assert_int_eq(holder.locks, left);
     for (int64_t now_us = 1000; now_us < 1000 + CROWD; now_us++) {
         holdings_expire(all, now_us);
-        ck_assert_int_le(left - holder.count, 1);
-        left = (int)holder.count;
+        ck_assert_int_le(left - holder.locks, 1);
+        left = (int)holder.locks;
     }
     ck_assert_int_eq(left, 0);
 }
 
 TEST(a_crowd_fits)
 {
-    holder.most = CROWD;
+    holder.locks_most = CROWD;
     for (int i = 0; i < CROWD; i++) {
         hold(textf("%d", i), 0, 1000 + i * 7919 % CROWD);
     }
     ck_assert(holdings_is_full(all, &holder, 999));
     for (int i = 1; i <= CROWD; i++) {
         (void)holdings_is_full(all, &holder, 1000 + i - 1);
-        ck_assert_int_eq(holder.count, CROWD - i);
+        ck_assert_int_eq(holder.locks, CROWD - i);
     }
 }
 
@@ -416,7 +416,7 @@ TEST(at_random_it_is_what_a_simple_one_is)
 {
     int64_t until_us[NAMES] = {0};
     unsigned seed = 7;
-    holder.most = NAMES / 2;
+    holder.locks_most = NAMES / 2;
     for (int64_t now_us = 1; now_us < STEPS; now_us++) {
         int at = rand_r(&seed) % NAMES;
         int64_t end_us = now_us + rand_r(&seed) % 40;
@@ -432,15 +432,15 @@ TEST(at_random_it_is_what_a_simple_one_is)
             break;
         case 1:
             ck_assert(holdings_is_full(all, &holder, now_us) ==
-                      (held >= holder.most));
-            ck_assert_int_eq(holder.count, held);
+                      (held >= holder.locks_most));
+            ck_assert_int_eq(holder.locks, held);
             break;
         default:
             if (try_claim(name, now_us) == HOLDINGS_FULL) {
-                ck_assert(!is_known && held >= holder.most);
+                ck_assert(!is_known && held >= holder.locks_most);
                 break;
             }
-            ck_assert(is_known || held < holder.most);
+            ck_assert(is_known || held < holder.locks_most);
             grant(claim, 1, end_us);
             until_us[at] =
                 is_known && until_us[at] > end_us ? until_us[at] : end_us;
@@ -503,7 +503,7 @@ static void downgrade(int name, int reader, int64_t now_us)
 TEST(at_random_readers_are_what_a_simple_model_says)
 {
     unsigned seed = 11;
-    holder.most = LOCKS / 2;
+    holder.locks_most = LOCKS / 2;
     for (int64_t now_us = 1; now_us < STEPS; now_us++) {
         char text[2][2];
         int name = rand_r(&seed) % 6, reader = rand_r(&seed) % (READERS + 1);
@@ -512,7 +512,7 @@ TEST(at_random_readers_are_what_a_simple_model_says)
         int64_t number = known[name][reader].number;
         bool is_known = known[name][reader].until_us > now_us;
         holdings_expire(all, now_us);
-        ck_assert_int_eq(holder.count, count_known(now_us));
+        ck_assert_int_eq(holder.locks, count_known(now_us));
         switch (rand_r(&seed) % 8) {
         case 0:
             release_of(&holder, &lock);
@@ -531,10 +531,10 @@ TEST(at_random_readers_are_what_a_simple_model_says)
         default:
             if (holdings_claim(all, &holder, &lock, now_us, &claim) ==
                 HOLDINGS_FULL) {
-                ck_assert(!is_known && holder.count >= holder.most);
+                ck_assert(!is_known && holder.locks >= holder.locks_most);
                 break;
             }
-            ck_assert(is_known || count_known(now_us) < holder.most);
+            ck_assert(is_known || count_known(now_us) < holder.locks_most);
             number = now_us;
             grant(claim, number, end_us);
             known[name][reader].number = number;
@@ -546,7 +546,7 @@ TEST(at_random_readers_are_what_a_simple_model_says)
 
 TEST(without_memory_nothing_is_claimed)
 {
-    holder.most = CROWD;
+    holder.locks_most = CROWD;
     starve.is_on = true;
     for (int i = 0; i < 200; i++) {
         const char *name = textf("%d", i);
@@ -554,7 +554,7 @@ TEST(without_memory_nothing_is_claimed)
             starve.left = left;
             enum holdings_verdict verdict = try_claim(name, 0);
             ck_assert_int_eq((int)verdict, HOLDINGS_NO_MEMORY);
-            ck_assert_int_eq(holder.count, i);
+            ck_assert_int_eq(holder.locks, i);
         }
         starve.left = 0;
         ck_assert_int_eq(try_claim(name, 0), HOLDINGS_CLAIMED);
@@ -565,10 +565,10 @@ TEST(without_memory_nothing_is_claimed)
     ck_assert_int_eq(try_claim("x", 0), HOLDINGS_CLAIMED);
     starve.left = 1;
     ck_assert_ptr_null(holdings_move(all, claim, &reader));
-    ck_assert_int_eq(holder.count, 200);
+    ck_assert_int_eq(holder.locks, 200);
     starve.left = 1;
     ck_assert_ptr_null(holdings_new());
     starve.is_on = false;
     ck_assert(!holdings_is_full(all, &holder, 10 + 199));
-    ck_assert_int_eq(holder.count, 0);
+    ck_assert_int_eq(holder.locks, 0);
 }
