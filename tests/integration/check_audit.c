@@ -206,12 +206,8 @@ static const struct {
     const char *options, *field, *client; /* NULL: the address of the peer */
 } forwarded[] = {
     {"", "X-Forwarded-For: 203.0.113.9", NULL},
-    {"--trusted-proxies 127.0.0.0/8", "X-Forwarded-For: 203.0.113.9",
-     "203.0.113.9"},
     {"--trusted-proxies 127.0.0.0/8",
      "X-Forwarded-For: 198.51.100.1, 203.0.113.9, 127.0.0.5", "203.0.113.9"},
-    {"--trusted-proxies 127.0.0.0/8", "X-Forwarded-For: unknown", NULL},
-    {"--trusted-proxies 192.0.2.0/24", "X-Forwarded-For: 203.0.113.9", NULL},
 };
 
 TEST_EACH(the_client_behind_a_trusted_proxy_is_told, forwarded)

@@ -28,21 +28,6 @@ SUITE(audit_file, .timeout_s = 120);
 
 /* ---- the file ----------------------------------------------------------- */
 
-TEST(without_a_new_file_the_old_one_goes_on)
-{
-    auditlog_name(dir, path);
-    auditlog_start(&world, N, path, "");
-    lock_expect_cycle(server, "before");
-    const char *moved = textf("%s.1", path);
-    ck_assert_int_eq(rename(path, moved), 0);
-    ck_assert_int_eq(mkdir(path, 0700), 0);
-    ck_assert_int_eq(kill(server->pid, SIGHUP), 0);
-    WAIT_UNTIL(SOON_MS, server_count_log(server, "event=audit_not_reopened"));
-    lock_expect_cycle(server, "after");
-    ck_assert_int_eq(tally_file(moved).grants, 2);
-    world_stop(&world);
-}
-
 /* ---- files that take no lines ------------------------------------------- */
 
 /* An acquire and a release whose lines are long: 10 KB each. */
@@ -162,23 +147,6 @@ static void limit_file(bool is_full)
     ck_assert_int_eq(prlimit(server->pid, RLIMIT_FSIZE, &limit, NULL), 0);
 }
 
-/* Nor does the limit of the size of its files end the server. */
-TEST(a_limit_of_file_sizes_keeps_nobody_from_locking)
-{
-    auditlog_name(dir, path);
-    auditlog_start(&world, N, path, "--log-level off");
-    lock_expect_cycle(server, "before");
-    limit_file(true);
-    lock_expect_cycle(server, "meanwhile");
-    limit_file(false);
-    lock_expect_cycle(server, "after");
-    struct tally tally = tally_file(path);
-    ck_assert_int_eq(tally.grants, 3);
-    ck_assert_int_eq(tally.releases, 3);
-    ck_assert_int_eq(lost(), 0);
-    world_stop(&world);
-}
-
 /* Under --audit-required it does; what is held can be looked at. */
 TEST(a_required_line_that_is_not_taken_stops_changes)
 {
@@ -224,18 +192,15 @@ TEST(lines_go_to_stdout)
     ck_assert_int_eq(tally.releases, 2);
 }
 
-static const char *const bad_files[] = {"/", "/nowhere/audit",
-                                        "/dev/null/audit"};
-
-TEST_EACH(what_is_no_file_is_refused_in_one_line, bad_files)
+TEST(what_is_no_file_is_refused_in_one_line)
 {
     char *output;
     char *argv[] = {
         (char *)harness_binary(), "--nodes", "127.0.0.1:1", "--audit-log",
-        (char *)bad_files[_i],    NULL};
+        "/nowhere/audit",         NULL};
     ck_assert_int_eq(harness_run(argv, NULL, &output), 1);
     ck_assert_ptr_eq(strstr(output, "redlockd: --audit-log: \""), output);
-    ck_assert_has(output, bad_files[_i]);
+    ck_assert_has(output, "/nowhere/audit");
     ck_assert_str_eq(strchr(output, '\n'), "\n");
     free(output);
 }

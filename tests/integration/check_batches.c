@@ -135,57 +135,6 @@ TEST(a_hundred_of_each_kind_are_done)
     answer_expect(lock_inspect(&world.servers[0], "taken%2F99"), 200, NULL);
 }
 
-TEST(a_paused_node_delays_nobody)
-{
-    hold(3, "paused", TTL_MS);
-    node_pause(&world.nodes[1]);
-    node_pause(&world.nodes[3]);
-    const struct answer *answer =
-        answer_expect(ask(0, make(3, put_extend)), 200, NULL);
-    for (int i = 0; i < 3; i++)
-        expect_extended(answer, i);
-    node_resume(&world.nodes[1]);
-    node_resume(&world.nodes[3]);
-}
-
-TEST(without_a_quorum_each_lock_is_told_so)
-{
-    hold(3, "quorum", TTL_MS);
-    world_pause_nodes(&world, 0, 3);
-    const struct answer *answer =
-        answer_expect(ask(0, make(3, put_extend)), 200, NULL);
-    for (int i = 0; i < 3; i++) {
-        ck_assert_int_eq(status(answer, i), 503);
-        ck_assert_int_gt(member(answer, i, "retry_after_ms"), 0);
-    }
-    world_resume_nodes(&world, 0, 3);
-    world_wait_ready(&world, 0);
-    answer = ask(0, make(3, put_extend));
-    for (int i = 0; i < 3; i++)
-        expect_extended(answer, i);
-}
-
-/* A lock that somebody else has by now is not taken from him. */
-TEST(what_is_lost_stays_lost)
-{
-    struct lock next;
-    hold(3, "lost", TTL_MS);
-    answer_expect(lock_release(&world.servers[1], &locks[0]), 200, NULL);
-    answer_expect(lock_release(&world.servers[1], &locks[1]), 200, NULL);
-    lock_take(&world.servers[1], "lost/1", TTL_MS, &next);
-    /* slow nodes may still have what a majority has deleted */
-    const struct answer *answer = ask(0, make(3, put_extend));
-    for (int i = 0; i < 50 && status(answer, 0) == 200; i++) {
-        harness_pause_ms(100);
-        answer = ask(0, make(3, put_extend));
-    }
-    ck_assert_int_eq(status(answer, 0), 404);
-    ck_assert_int_eq(status(answer, 1), 409);
-    expect_extended(answer, 2);
-    answer_expect(lock_release(&world.servers[0], &next), 200, NULL);
-    answer_expect_free(lock_inspect(&world.servers[0], "lost%2F0"));
-}
-
 static const char *put_early(int n)
 {
     return n == 0 ? textf("{\"operation\":\"acquire\",\"resource\":\"early\","

@@ -9,9 +9,6 @@
 #include "secure.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-#define UNKNOWN "no name in the client certificate is known here"
-#define SEVERAL "the client certificate has the names of several identities"
-
 enum { N = 3, SOON_MS = 9000 };
 
 static const char standard[] =
@@ -80,28 +77,10 @@ static const struct {
       .email = "a@mail.example",
       .is_client = true},
      NULL}, /* it would be three */
-    {{.uri = "spiffe://mesh/a", .email = "a@mail.example", .is_client = true},
-     NULL},
-    {{.uri = "spiffe://mesh/a", .dns = "x.example", .is_client = true}, "mesh"},
     /* a name of another kind */
     {{.common = "team.example", .is_client = true}, NULL},
-    {{.uri = "team.example", .is_client = true}, NULL},
-    {{.email = "team.example", .is_client = true}, NULL},
-    {{.dns = "plain", .is_client = true}, NULL},
-    {{.dns = "mesh.example", .common = "spiffe://mesh/a", .is_client = true},
-     NULL},
     /* beside other names the common one does not count */
     {{.common = "plain", .dns = "x.example", .is_client = true}, NULL},
-    {{.common = "plain", .uri = "spiffe://x", .is_client = true}, NULL},
-    {{.common = "plain", .email = "x@x.example", .is_client = true}, NULL},
-    /* no name is near enough to another one */
-    {{.common = "team", .is_client = true}, NULL},
-    {{.common = "blue", .is_client = true}, NULL},
-    {{.common = "Plain", .is_client = true}, NULL},
-    {{.common = "plain ", .is_client = true}, NULL},
-    {{.dns = "team.example.", .is_client = true}, NULL},
-    {{.dns = "*.example", .is_client = true}, NULL},
-    {{.common = AUTH_BLUE, .is_client = true}, NULL},
     {{.is_client = true}, NULL},
 };
 
@@ -138,39 +117,6 @@ TEST(a_token_counts_more_than_the_certificate)
     answer_expect(HTTP(server, .method = "GET", .path = "/nodes",
                        .headers = {"Authorization: Basic dGVhbTp0ZWFt"}),
                   401, "unauthorized");
-}
-
-TEST(who_is_trusted_but_not_known_needs_a_token)
-{
-    static const struct subject other = {.dns = "x.example", .is_client = true};
-    ask_as(&other);
-    const struct answer *a = acquire(NULL, NULL);
-    answer_expect(a, 401, "unauthorized");
-    ck_assert_has(answer_text(a, "detail"), UNKNOWN);
-    answer_expect(AUTH(server, "blue", .method = "GET", .path = "/nodes"), 200,
-                  NULL);
-    answer_expect(HTTP(server, .method = "GET", .path = "/readyz"), 200, NULL);
-}
-
-TEST(who_would_be_several_is_told)
-{
-    static const struct subject both = {
-        .dns = "team.example", .uri = "spiffe://mesh/a", .is_client = true};
-    ask_as(&both);
-    const struct answer *a = acquire(NULL, NULL);
-    answer_expect(a, 401, "unauthorized");
-    ck_assert_has(answer_text(a, "detail"), SEVERAL);
-}
-
-TEST(a_certificates_identity_has_scopes_and_prefixes)
-{
-    ask_as(&team);
-    answer_expect(auth_acquire(server, NULL, "{\"resource\":\"u/1\"}", NULL),
-                  403, "forbidden");
-    answer_expect(HTTP(server, .method = "GET", .path = "/nodes"), 200, NULL);
-    ask_as(&clients[0].subject);
-    answer_expect(HTTP(server, .method = "GET", .path = "/nodes"), 403,
-                  "forbidden");
 }
 
 TEST(a_reload_changes_what_a_certificate_may_on_its_connection)

@@ -215,29 +215,6 @@ TEST(a_lock_is_shown_as_by_its_inspection)
     answer_expect(lock_release(server, &lock), 200, NULL);
 }
 
-TEST(bad_arguments_are_refused)
-{
-    static const char *const arguments[] = {"page_size=0",
-                                            "page_size=1001",
-                                            "page_size=",
-                                            "page_size=x",
-                                            "page_size=1&page_size=2",
-                                            "prefix=%00",
-                                            "prefix=%ff",
-                                            "prefix=%",
-                                            "prefix=redlockd:",
-                                            "cursor=",
-                                            "cursor=x",
-                                            "cursor=1.2.3.4"};
-    for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++) {
-        char path[128];
-        snprintf(path, sizeof path, "/locks?%s", arguments[i]);
-        const struct answer *a = HTTP(server, .method = "GET", .path = path);
-        answer_expect(a, 400, "invalid_request");
-        ck_assert_msg(answer_has(a, "errors"), "%s", a->body);
-    }
-}
-
 TEST(a_node_that_denies_it_goes_on_voting)
 {
     node_do(&world.nodes[0], "ACL SETUSER default -scan");

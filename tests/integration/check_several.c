@@ -89,18 +89,6 @@ TEST(one_that_the_nodes_refuse_leaves_none)
 
 /* ---- by their id -------------------------------------------------------- */
 
-TEST(a_list_of_one_is_that_one)
-{
-    struct lock one;
-    const struct answer *a =
-        grant_ask(server, "{\"resources\":[\"single\"]}", NULL, &one);
-    answer_expect(a, 201, NULL);
-    ck_assert_str_eq(answer_text(a, "resource"), "single");
-    ck_assert(!answer_has(a, "resources"));
-    ck_assert_str_eq(one.path, "/locks/single");
-    answer_expect(lock_release(server, &one), 200, NULL);
-}
-
 TEST(the_id_stands_for_all)
 {
     struct lock all, one;
@@ -174,65 +162,6 @@ TEST(the_longest_works_by_its_id_however_that_is_written)
     answer_expect(lock_release(server, &all), 200, NULL);
     grant_take(server, longest(), NULL, &all);
     answer_expect(lock_release(server, &all), 200, NULL);
-}
-
-TEST(other_ids_of_several_are_refused)
-{
-    static const char *const bad[] = {
-        "/locks/~~Ygph",  /* b before a */
-        "/locks/~~YQph",  /* a twice */
-        "/locks/~~YQ",    /* one */
-        "/locks/~YQpi",   /* two as one */
-        "/locks/~~YQpi=", /* with padding */
-    };
-    for (int i = 0; i < COUNT(bad); i++)
-        answer_expect(HTTP(server, .method = "GET", .path = bad[i]), 400,
-                      "invalid_request");
-}
-
-/* ---- bad lists ---------------------------------------------------------- */
-
-static const struct {
-    const char *json, *pointer;
-} lists[] = {
-    {"{\"resource\":\"x\",\"resources\":[\"y\"]}", "/resources"},
-    {"{}", "/resource"},
-    {"{\"resources\":\"x\"}", "/resources"},
-    {"{\"resources\":{}}", "/resources"},
-    {"{\"resources\":null}", "/resource"},
-    {"{\"resources\":[]}", "/resources"},
-    {"{\"resources\":[\"1\",\"2\",\"3\",\"4\",\"5\",\"6\",\"7\",\"8\",\"9\","
-     "\"10\",\"11\",\"12\",\"13\",\"14\",\"15\",\"16\",\"17\"]}",
-     "/resources"},
-    {"{\"resources\":[\"a\",\"b\",\"c\",\"b\"]}", "/resources/3"},
-    {"{\"resources\":[\"a\",\"b\",\"\"]}", "/resources/2"},
-    {"{\"resources\":[\"a\",\"b\",\"c\\nd\"]}", "/resources/2"},
-    {"{\"resources\":[\"redlockd:x\",\"b\"]}", "/resources/0"},
-    {"{\"resources\":[\"a\",7]}", "/resources/1"},
-};
-
-static void expect_pointer(const struct answer *a, const char *pointer)
-{
-    answer_expect(a, 400, "invalid_request");
-    const json_t *error = json_array_get(json_object_get(a->json, "errors"), 0);
-    ck_assert_str_eq(json_string_value(json_object_get(error, "pointer")),
-                     pointer);
-}
-
-TEST_EACH(a_bad_list_is_pointed_at, lists)
-{
-    expect_pointer(grant_ask(server, lists[_i].json, NULL, NULL),
-                   lists[_i].pointer);
-}
-
-TEST(a_byte_too_much_is_refused)
-{
-    char json[8192];
-    strcpy(json, longest());
-    char *zeros = strstr(json, "000");
-    memmove(zeros + 2, zeros + 1, strlen(zeros));
-    memcpy(zeros, "\xc3\xa9", 2);
-    expect_pointer(grant_ask(server, json, NULL, NULL), "/resources");
 }
 
 /* ---- rivals ------------------------------------------------------------- */

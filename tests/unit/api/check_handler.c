@@ -92,6 +92,37 @@ TEST(a_wrong_path_is_told_the_right_ones)
     ask_expect_detail("POST /locks");
 }
 
+/* ---- lists --------------------------------------------------------------- */
+
+static const struct {
+    const char *name, *value;
+} arguments[] = {
+    {"page_size", "0"}, {"page_size", "1001"}, {"page_size", ""},
+    {"page_size", "x"}, {"prefix", "%00"},     {"prefix", "%ff"},
+    {"prefix", "%"},    {"cursor", ""},        {"prefix", "redlockd:"},
+    {"cursor", "x"},    {"cursor", "1.2.3.4"}, {"cursor", "%"},
+};
+
+GROUP(lists, .set_up = ask_begin, .tear_down = ask_end);
+
+TEST_EACH(a_bad_argument_of_a_list_is_refused, arguments)
+{
+    query_add(&ask.request.query, span_of(arguments[_i].name),
+              span_of(arguments[_i].value));
+    ck_assert(ask_send("GET", "/locks", NULL));
+    ask_expect(400, "invalid_request");
+    ask_expect_pointer("query", textf("/%s", arguments[_i].name));
+    ck_assert_int_eq(play.sent_count, 0);
+}
+
+TEST(an_argument_of_a_list_that_occurs_twice_is_refused)
+{
+    for (int i = 0; i < 2; i++)
+        query_add(&ask.request.query, span_of("page_size"), span_of("1"));
+    ck_assert(ask_send("GET", "/locks", NULL));
+    ask_expect_pointer("query", "/page_size");
+}
+
 /* ---- pages --------------------------------------------------------------- */
 
 static const struct {
