@@ -100,6 +100,7 @@ static const struct {
     int scope;
 } calls[] = {
     {"POST", "/locks", NULL, SCOPE_LOCK},
+    {"POST", "/batch", NULL, SCOPE_LOCK},
     {"PUT", "/locks/a/extend", NULL, SCOPE_LOCK},
     {"DELETE", "/locks/a", NULL, SCOPE_LOCK},
     {"DELETE", "/locks/a", "7", SCOPE_ADMIN},

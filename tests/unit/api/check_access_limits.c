@@ -16,8 +16,6 @@
     "\"token\":\"1795221642000000."                                            \
     "8f1c27a5b9d04e6e8f1c27a5b9d04e6e8f1c27a5\""
 #define TOKEN_A "{" TOKEN_MEMBER "}"
-#define SHORT_A "{" TOKEN_MEMBER ",\"ttl_ms\":100}"
-
 static int64_t ahead_us; /* of the nodes' time: buckets begin in ours */
 
 static void end(bool is_answered)
@@ -157,14 +155,6 @@ TEST(an_inspection_counts_as_many_requests_as_it_has_names)
     }
 }
 
-TEST(what_is_open_does_not_count)
-{
-    judged_use("a " AUTHTEXT_SECRET " read prefix=* rate=1\n");
-    for (int i = 0; i < 5; i++)
-        ck_assert_ptr_null(admit("GET", "/readyz")->detail);
-    ck_assert_ptr_null(admit("GET", "/nodes")->detail);
-}
-
 TEST(crowds_of_strangers_are_answered_late)
 {
     int late = 0;
@@ -283,14 +273,6 @@ TEST(more_locks_than_allowed_are_refused)
     expect_full(X);
 }
 
-TEST(locks_that_have_expired_are_not_shown)
-{
-    hold(X);
-    hold(Y);
-    play_advance(10000000); /* x ends, and nobody acquires */
-    expect_metric("redlockd_identity_locks{identity=\"a\"} 1\n");
-}
-
 TEST(a_release_makes_room_and_a_refused_one_does_not)
 {
     hold(X);
@@ -325,16 +307,6 @@ TEST(an_extension_counts_longer)
 }
 
 #define PERMIT "{\"resource\":\"p\",\"limit\":9,\"ttl_ms\":20000}"
-#define TWO_PERMITS "{\"resource\":\"p\",\"limit\":9,\"permits\":2}"
-
-/* Of one pool, too: each is a lock of its own. */
-TEST(each_permit_counts_as_one_lock)
-{
-    hold(PERMIT);
-    hold(TWO_PERMITS);
-    expect_full(PERMIT);
-    expect_metric("redlockd_identity_locks{identity=\"a\"} 2\n");
-}
 
 TEST(a_released_permit_makes_room)
 {
@@ -346,16 +318,6 @@ TEST(a_released_permit_makes_room)
     ask_expect(200, NULL);
     end(true);
     hold(PERMIT);
-}
-
-/* The key lives on: the extension is shorter than what it has. */
-TEST(a_short_extension_makes_no_room)
-{
-    hold(X);
-    hold(Y);
-    extend("/locks/x/extend", SHORT_A);
-    play_advance(5000000);
-    expect_full(Z);
 }
 
 /* It was acquired through another server. */
@@ -440,16 +402,6 @@ TEST(readers_from_other_servers_are_told_apart)
     ck_assert(ask_send("PUT", "/locks/x/extend", READER("0", "1")));
     ask_expect(429, "lock_quota_exceeded");
     end(true);
-}
-
-TEST(a_reader_whose_answer_is_lost_does_not_count)
-{
-    hold(READ);
-    ck_assert(acquire(READ));
-    grant(201);
-    end(false);
-    expect_metric("redlockd_identity_locks{identity=\"a\"} 1\n");
-    hold(READ);
 }
 
 static void release_with(const char *id, const char *token, int ballot)
@@ -545,15 +497,6 @@ TEST(a_permit_counts_by_the_limit_of_its_pool)
     end(true);
 }
 
-/* Else nobody could ask for a permit of a large pool. */
-TEST(a_permit_counts_as_a_full_bucket_at_most)
-{
-    judged_use("a " AUTHTEXT_SECRET " lock,read prefix=* rate=5\n");
-    ck_assert(acquire(OF_LIMIT(1000)));
-    end(false);
-    expect_limited(false);
-}
-
 /* Whether the nodes are asked which slots are free. */
 static bool ask_with_key(const char *bearer, const char *body)
 {
@@ -568,17 +511,6 @@ static bool ask_with_key(const char *bearer, const char *body)
     ask.request.call.op = 0; /* it stays under way */
     end(true);
     return is_asked;
-}
-
-TEST(the_engine_is_told_which_identity_asks)
-{
-    judged_use("a " AUTHTEXT_SECRET " lock prefix=*\n"
-               "b " AUTHTEXT_OTHER " lock prefix=*\n");
-    for (int i = 0; i < 9; i++) {
-        const char *body = textf("{\"resource\":\"p%d\",\"limit\":1000}", i);
-        ck_assert(ask_with_key("Bearer secret", body) == (i < 1));
-    }
-    ck_assert(ask_with_key("Bearer other", OF_LIMIT(3)));
 }
 
 TEST(after_a_reload_the_engine_is_told_the_same)
@@ -704,14 +636,6 @@ TEST(a_list_too_many_is_refused_late)
     ck_assert_ptr_null(admit("GET", "/locks")->detail);
 }
 
-TEST(who_is_removed_leaves_no_place_taken)
-{
-    ck_assert_int_eq(take_all("a", PLACE_LIST), 4);
-    judged_change("b " AUTHTEXT_OTHER " read prefix=*\n");
-    leave_all();
-    ck_assert_int_eq(take_all("b", PLACE_LIST), 4);
-}
-
 /* As if they were still taken, or had not been. */
 static void expect_four_for_a(enum place place)
 {
@@ -751,14 +675,6 @@ TEST(who_is_removed_with_its_locks_leaves_no_place_taken)
     leave_all();
     judged_change(HOLDS_ONE);
     expect_four_for_a(PLACE_WAIT);
-}
-
-TEST(without_a_file_all_places_are_anybodys)
-{
-    struct http_call call = {0};
-    for (int i = 0; i < 2 * ALL; i++)
-        ck_assert(
-            access_take_place(NULL, &call, PLACE_LIST, ALL, &ask.response));
 }
 
 GROUP(streams, .set_up = use_two, .tear_down = tear_down);

@@ -50,15 +50,6 @@ static void hold(struct account *it, const char *name)
 
 SUITE(accounts, .set_up = set_up, .tear_down = tear_down);
 
-TEST(each_identity_has_its_account)
-{
-    ck_assert_str_eq(all.list[0]->name, "a");
-    ck_assert_int_eq(all.list[0]->locks_most, 5);
-    ck_assert_str_eq(all.list[1]->name, "b");
-    ck_assert_int_eq(all.list[1]->locks_most, 0);
-    ck_assert_int_eq(all.list[1]->requests.level, 2000000);
-}
-
 TEST(a_reload_keeps_what_was_done)
 {
     const struct account *a = all.list[0], *b = all.list[1];
@@ -114,15 +105,6 @@ TEST(who_comes_back_to_its_locks_has_a_number_of_its_own)
     ck_assert_int_eq(all.list[2]->number, a);
 }
 
-TEST(who_is_removed_is_forgotten)
-{
-    all.list[0]->results[ACCOUNT_ALLOWED] = 7;
-    set(B);
-    ck_assert_ptr_null(all.gone);
-    set(A B);
-    ck_assert_uint_eq(all.list[0]->results[ACCOUNT_ALLOWED], 0);
-}
-
 TEST(who_is_removed_and_holds_locks_is_kept)
 {
     struct account *a = all.list[0];
@@ -159,16 +141,6 @@ TEST(without_memory_nothing_changes)
     starve.is_on = false;
     ck_assert(accounts_set(&all, three, 0));
     ck_assert_ptr_eq(all.list[0], a);
-}
-
-TEST(a_stream_without_room_is_told)
-{
-    char room[200];
-    FILE *out = fmemopen(room, sizeof room, "w");
-    ck_assert_ptr_nonnull(out);
-    setbuf(out, NULL);
-    ck_assert(!accounts_print(&all, out));
-    (void)fclose(out);
 }
 
 /* ---- token buckets ------------------------------------------------------- */

@@ -197,16 +197,6 @@ TEST(a_bad_operation_does_not_stop_the_others)
                      "/operations/4");
 }
 
-/* As clients send it whose type for all operations has a list for each. */
-TEST(a_list_that_is_empty_is_as_if_left_out)
-{
-    ck_assert(!send_body(BATCH(
-        "{\"operation\":\"extend\",\"resources\":[]," OF("a", ASK_TOKEN))));
-    vote(CALL_EXTEND, VOTE_EXTENDED);
-    ask_expect_now(200, NULL);
-    ck_assert_int_eq(status(0), 200);
-}
-
 /* It would pause alone. */
 TEST(split_votes_for_a_lock_delay_nobody)
 {
@@ -253,19 +243,6 @@ TEST(each_has_its_own_key)
     ck_assert(!send_body(keyed));
     ck_assert_ptr_nonnull(strchr(play.sent[0].token, '+'));
     ck_assert_ptr_null(strchr(play.sent[PLAY_NODES].token, '+'));
-}
-
-TEST(the_wrong_byte_of_a_key_is_told)
-{
-    ck_assert(!send_body(BATCH(
-        EXTEND("a", ASK_TOKEN) ","
-                               "{\"operation\":\"acquire\",\"resource\":\"b\","
-                               "\"idempotency_key\":\"{0123456789abcdef}\"}")));
-    vote(CALL_EXTEND, VOTE_EXTENDED);
-    ask_answer(play.now_us);
-    ck_assert_str_eq(text(1, "code"), "invalid_request");
-    ck_assert_ptr_nonnull(strstr(text(1, "detail"), "its byte 1 is {;"));
-    ck_assert_ptr_null(strstr(text(1, "detail"), "header"));
 }
 
 static const struct {
@@ -438,15 +415,6 @@ TEST_EACH(a_batch_has_two_hundred_resources_at_most, crowds)
     ck_assert_str_eq(ask_text("errors.0.pointer"), "/operations");
 }
 
-TEST(the_first_of_the_two_is_told)
-{
-    ck_assert(send_body(BATCH(
-        ACQUIRE("b") "," ACQUIRE("a") "," ACQUIRE("c") "," ACQUIRE("a"))));
-    ask_expect_detail(
-        "this operation and operations/1 are of one lock; send one of them in "
-        "another request");
-}
-
 /* ---- who may ------------------------------------------------------------ */
 
 static void tear_down_judged(void)
@@ -474,12 +442,6 @@ static const struct refusal *admit(void)
 }
 
 GROUP(rights, .set_up = ask_begin, .tear_down = tear_down_judged);
-
-TEST(it_needs_the_scope_lock)
-{
-    judged_use("a " AUTHTEXT_SECRET " read,admin prefix=*\n");
-    ck_assert_int_eq(admit()->code, (int)PROBLEM_FORBIDDEN);
-}
 
 TEST(a_lock_outside_of_the_prefixes_is_refused_alone)
 {
@@ -517,18 +479,6 @@ TEST(locks_beyond_those_that_it_may_hold_are_refused_alone)
     batch_end(&ask.service, &ask.request, true, play.now_us);
     authtext_expect_metric(judged_access, play.now_us,
                            "redlockd_identity_locks{identity=\"a\"} 1\n");
-}
-
-TEST(a_grant_that_is_not_written_counts_as_no_lock)
-{
-    judged_use("a " AUTHTEXT_SECRET " lock prefix=* locks=2\n");
-    ck_assert_ptr_null(admit()->detail);
-    ck_assert(!send_body(many(1)));
-    grant();
-    ask_answer(play.now_us);
-    batch_end(&ask.service, &ask.request, false, play.now_us);
-    authtext_expect_metric(judged_access, play.now_us,
-                           "redlockd_identity_locks{identity=\"a\"} 0\n");
 }
 
 /* Each is a request; those beyond the burst are refused, and the others not. */

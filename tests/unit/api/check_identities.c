@@ -64,18 +64,6 @@ TEST(a_line_with_everything)
     ck_assert(span_is(it->prefixes[1], "a b"));
 }
 
-TEST(a_line_with_as_little_as_possible)
-{
-    const struct identity *it =
-        only("# who\n\n \t\na " SECRET " admin prefix=*\n");
-    ck_assert_uint_eq(it->scopes, 1u << SCOPE_ADMIN);
-    ck_assert_int_eq(it->rate, 0);
-    ck_assert_int_eq(it->burst, 0);
-    ck_assert_int_eq(it->locks, 0);
-    ck_assert_int_eq(it->expires_s, 0);
-    ck_assert_int_eq(it->prefixes_count, 0);
-}
-
 TEST(without_burst_it_is_the_rate)
 {
     ck_assert_int_eq(only("a " SECRET " lock prefix=* rate=7\n")->burst, 7);
@@ -364,12 +352,6 @@ TEST(all_is_covered_if_that_is_said)
     ck_assert(!identity_covers(it, span_of("a")));
 }
 
-TEST(scopes_have_names)
-{
-    ck_assert_str_eq(scope_names[SCOPE_LOCK], "lock");
-    ck_assert_str_eq(scope_names[SCOPE_ADMIN], "admin");
-}
-
 TEST(without_memory_there_is_none)
 {
     char *text = make_many(20);
@@ -404,14 +386,6 @@ static void expect(const char *path, const char *reason)
 }
 
 GROUP(file, .tear_down = tear_down_file);
-
-TEST(a_good_file_is_read)
-{
-    all = identities_load(authtext_write(GOOD), error);
-    ck_assert_msg(all != NULL, "%s", error);
-    ck_assert_int_eq(all->count, 1);
-    tear_down();
-}
 
 TEST(an_error_has_file_and_line)
 {
