@@ -127,20 +127,6 @@ TEST(held_lock_is_refused_with_its_holder)
     ck_assert_str_eq(answer_text(a, "owner"), "me");
 }
 
-TEST(each_grant_has_a_new_token_and_a_higher_number)
-{
-    struct lock before, lock;
-
-    lock_take(server, "api:again", 5000, &before);
-    for (int i = 0; i < 20; i++) {
-        answer_expect(lock_release(server, &before), 200, NULL);
-        lock_take(server, "api:again", 5000, &lock);
-        ck_assert_int_gt(lock.number, before.number);
-        ck_assert_str_ne(lock.token, before.token);
-        before = lock;
-    }
-}
-
 TEST(shortest_and_longest_ttl_are_accepted)
 {
     struct lock lock;
@@ -218,27 +204,20 @@ TEST(extend_beyond_max_hold_is_refused)
     world_start(&own, 1, "--max-ttl-ms 20000 --max-hold-ms 20000");
     lock_take(&own.servers[0], "m", 20000, &lock);
     harness_pause_ms(2); /* into the next millisecond */
-    a = answer_expect(lock_extend(&own.servers[0], &lock, 20000), 409,
-                      "max_hold_reached");
-    ck_assert_has(answer_text(a, "detail"), "--max-hold-ms 20000 (20 s)");
+    answer_expect(lock_extend(&own.servers[0], &lock, 20000), 409,
+                  "max_hold_reached");
     answer_expect(HTTP(&own.servers[0], .method = "PUT",
                        .path = "/locks/m/extend",
                        .json = textf("{\"token\":\"%s\",\"mode\":\"shared\","
                                      "\"ttl_ms\":20000}",
                                      lock.token)),
                   409, "max_hold_reached");
-    a = answer_expect(
-        HTTP(&own.servers[0], .method = "GET", .path = "/locks/m"), 200, NULL);
+    a = lock_inspect(&own.servers[0], "m");
     ck_assert_str_eq(answer_text(a, "mode"), "exclusive"); /* as it was */
     a = answer_expect(lock_extend(&own.servers[0], &lock, 5000), 200, NULL);
     ck_assert_int_eq(answer_int(a, "max_hold_ms"), 20000);
     int64_t left_ms = answer_int(a, "hold_left_ms");
     ck_assert(left_ms > 10000 && left_ms < 20000);
-    a = answer_expect(
-        HTTP(&own.servers[0], .method = "GET", .path = "/locks/m"), 200, NULL);
-    ck_assert_int_eq(answer_int(a, "max_hold_ms"), 20000);
-    ck_assert(answer_int(a, "hold_left_ms") <= left_ms);
-    answer_expect(lock_release(&own.servers[0], &lock), 200, NULL);
     world_stop(&own);
 }
 

@@ -1,14 +1,11 @@
 /*
  * An audit log that takes no lines keeps nobody from locking.
  */
-#include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -100,40 +97,6 @@ TEST(a_reader_that_stopped_keeps_nobody_from_locking)
     ck_assert_int_eq(tally.grants + tally.releases + tally.lost, lines + 2);
     world_stop(&world);
     ck_assert(server_count_log(server, "level=error event=audit_lines_lost "));
-}
-
-/* In a name space of its own; false: this process may not. */
-static bool mount_small_disk(void)
-{
-    return unshare(CLONE_NEWNS) == 0 &&
-           mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-           mount("tmpfs", dir, "tmpfs", 0, "size=256k") == 0;
-}
-
-/* Grants and releases that the file tells of, or says are lost. */
-static int count_told(void)
-{
-    struct tally tally = tally_file(path);
-    return tally.grants + tally.releases + tally.lost;
-}
-
-TEST(a_full_disk_keeps_nobody_from_locking)
-{
-    auditlog_name(dir, path);
-    if (!mount_small_disk()) {
-        printf("a full disk is not tested: %s\n", strerror(errno));
-        return;
-    }
-    auditlog_start(&world, N, path, "--log-level info");
-    int lines = overflow();
-    ck_assert(server_count_log(
-        server, "event=audit_not_written detail=\"No space left on "
-                "device\""));
-    ck_assert_int_eq(mount(NULL, dir, NULL, MS_REMOUNT, "size=16m"), 0);
-    cycle_long(0);
-    WAIT_UNTIL(SOON_MS, count_told() == lines + 2);
-    ck_assert_int_eq(tally_file(path).lost, lost());
-    world_stop(&world);
 }
 
 /* The file takes ten more bytes; or any number again. */

@@ -92,18 +92,6 @@ TEST_EACH(a_bad_reload_changes_nothing, bad_files)
     ck_assert(last_read() >= read_s && refused() == 0);
 }
 
-TEST(a_file_that_is_gone_changes_nothing)
-{
-    int before = server_count_log(server, "event=auth_file_refused");
-    ck_assert_int_eq(unlink(path), 0);
-    kill(server->pid, SIGHUP);
-    WAIT_UNTIL(SOON_MS,
-               server_count_log(server, "event=auth_file_refused") > before);
-    answer_expect(AUTH(server, "red", .method = "GET", .path = "/nodes"), 200,
-                  NULL);
-    auth_reload(server, path, auth_standard);
-}
-
 /* The head of an acquire of red, with this body. */
 static int send_head(const char *json, const char *fields)
 {
@@ -203,36 +191,19 @@ static int run(const char *file, const char *action, char **output)
     return harness_run(argv, NULL, output);
 }
 
-static void expect_bad(const char *file, const char *says)
+TEST_EACH(a_bad_file_is_one_line_and_no_start, bad_files)
 {
+    char file[PATH_SIZE], *output;
+    auth_make(file, bad_files[_i].text);
     for (int i = 0; i < 2; i++) {
-        char *output;
         ck_assert_int_eq(run(file, i == 0 ? "--check-config" : NULL, &output),
                          EXIT_FAILURE);
         ck_assert_msg(strncmp(output, "redlockd: --auth-file: ", 23) == 0 &&
-                          strstr(output, says) != NULL &&
+                          strstr(output, bad_files[_i].says) != NULL &&
                           strchr(output, '\n') == output + strlen(output) - 1,
                       "%s", output);
         free(output);
     }
-}
-
-TEST_EACH(a_bad_file_is_one_line_and_no_start, bad_files)
-{
-    char file[PATH_SIZE];
-    auth_make(file, bad_files[_i].text);
-    expect_bad(file, bad_files[_i].says);
-}
-
-TEST(what_is_no_file_is_no_start)
-{
-    char file[PATH_SIZE], fifo[PATH_SIZE + 8];
-    auth_make(file, auth_standard);
-    snprintf(fifo, sizeof fifo, "%s.fifo", file);
-    ck_assert_int_eq(mkfifo(fifo, 0600), 0);
-    expect_bad(fifo, "not a regular file");
-    expect_bad("/tmp", "not a regular file");
-    expect_bad("/nonexistent/auth", "no such file");
 }
 
 TEST(a_file_that_others_may_read_is_told)

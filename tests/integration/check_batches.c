@@ -101,22 +101,6 @@ static void expect_extended(const struct answer *answer, int n)
     ck_assert_int_gt(member(answer, n, "validity_ms"), TTL_MS / 2);
 }
 
-/* They were granted by two servers, and the second one extends them all. */
-TEST(a_hundred_locks_last_longer)
-{
-    hold(MANY, "many", SHORT_MS);
-    const struct answer *answer =
-        answer_expect(ask(1, make(MANY, put_extend)), 200, NULL);
-    for (int i = 0; i < MANY; i++)
-        expect_extended(answer, i);
-    answer =
-        HTTP(&world.servers[0], .method = "GET", .path = locks[MANY - 1].path);
-    ck_assert_int_gt(answer_int(answer, "remaining_ms"), SHORT_MS);
-    answer = answer_expect(ask(0, make(MANY, put_release)), 200, NULL);
-    for (int i = 0; i < MANY; i++)
-        ck_assert_int_eq(status(answer, i), 200);
-}
-
 TEST(a_hundred_of_each_kind_are_done)
 {
     hold(MANY, "mixed", SHORT_MS);

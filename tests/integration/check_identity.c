@@ -8,8 +8,7 @@
 #include "auth.h"
 #include "secure.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-enum { N = 3, SOON_MS = 9000 };
+enum { N = 3 };
 
 static const char standard[] =
     "team cert:dns:team.example lock,read prefix=t/\n"
@@ -117,28 +116,6 @@ TEST(a_token_counts_more_than_the_certificate)
     answer_expect(HTTP(server, .method = "GET", .path = "/nodes",
                        .headers = {"Authorization: Basic dGVhbTp0ZWFt"}),
                   401, "unauthorized");
-}
-
-TEST(a_reload_changes_what_a_certificate_may_on_its_connection)
-{
-    char out[8192];
-    static const char ask[] = "GET /nodes HTTP/1.1\r\nHost: x\r\n\r\n";
-    static const int statuses[] = {200, 401, 403, 200};
-    static const char *const files[] = {
-        NULL, "blue " AUTH_BLUE " read prefix=*\n",
-        "team cert:dns:team.example lock prefix=*\nblue " AUTH_BLUE
-        " read prefix=*\n",
-        standard};
-    ask_as(&team);
-    int fd = raw_connect(server);
-    for (size_t i = 0; i < COUNT(files); i++) {
-        if (files[i] != NULL)
-            auth_reload(server, path, files[i]);
-        raw_send(fd, ask, sizeof ask - 1);
-        raw_read(fd, out, sizeof out, "}\n", SOON_MS);
-        ck_assert_msg(atoi(out + 9) == statuses[i], "%zu: %s", i, out);
-    }
-    close(fd);
 }
 
 TEST(the_audit_log_names_the_identity_of_a_certificate)

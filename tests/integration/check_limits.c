@@ -42,29 +42,6 @@ SUITE(limits, .timeout_s = 90, .set_up_once = start,
 
 /* ---- requests ----------------------------------------------------------- */
 
-TEST(more_requests_than_allowed_get_429)
-{
-    int refused = 0;
-    for (int i = 0; i < 7; i++) {
-        const struct answer *a =
-            AUTH(server, "red", .method = "GET", .path = "/nodes");
-        if (a->status == 200)
-            continue;
-        refused++;
-        answer_expect(a, 429, "rate_limited");
-        ck_assert_int_ge(answer_int(a, "retry_after_ms"), 1);
-        ck_assert_ptr_nonnull(answer_header(a, "Retry-After"));
-    }
-    ck_assert_int_ge(refused, 1);
-    for (int i = 0; i < 50; i++)
-        answer_expect(AUTH(server, "blue", .method = "GET", .path = "/nodes"),
-                      200, NULL);
-    ck_assert_int_eq(http_probe(server, "/readyz"), 200);
-    WAIT_UNTIL(SOON_MS,
-               AUTH(server, "red", .method = "GET", .path = "/nodes")->status ==
-                   200);
-}
-
 static int status_of(int fd)
 {
     char out[8192];

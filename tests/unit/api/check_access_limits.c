@@ -188,7 +188,7 @@ static void grant(int status)
     ck_assert_int_eq(ask.response.status, status);
 }
 
-/* The client has its answer: the operation ends as connection_end ends it. */
+/* The client has its answer: the operation ends with its connection. */
 static void deliver(void)
 {
     if (ask.request.call.op != 0)
