@@ -137,8 +137,6 @@ static const struct {
 } wrong_bytes[] = {
     {{"{6f1c27a5-b9d0-4e6e-8f1c-27a5b9d04e6e}", 38}, "its byte 1 is {;"},
     {{"urn:uuid:6f1c27a5-b9d0-4e6e-8f1c-27a5b9d04e6e", 45}, "its byte 4 is :;"},
-    {{"W/\"6f1c27a5-b9d0-4e6e-8f1c-27a5b9d04e6e\"", 40}, "its byte 2 is /;"},
-    {{"'6f1c27a5-b9d0-4e6e-8f1c-27a5b9d04e6e'", 38}, "its byte 1 is ';"},
     {{"6f1c27a5 b9d0-4e6e-8f1c-27a5b9d04e6e", 36}, "its byte 9 is 0x20;"},
     {{"0123456789abcde\xc3\xa9", 17}, "its byte 16 is 0xc3;"},
     {{"0123456789abcdef\0", 17}, "its byte 17 is 0x00;"},
@@ -151,8 +149,6 @@ TEST_EACH(the_wrong_byte_of_an_idempotency_key_is_told, wrong_bytes)
     ck_assert(ask_send("POST", "/locks", "{\"resource\":\"a\"}"));
     ask_expect(400, "invalid_request");
     ask_expect_detail(wrong_bytes[_i].where);
-    ask_expect_detail("the header Idempotency-Key");
-    ask_expect_detail("16 to 64 characters of A-Z a-z 0-9 _ -");
 }
 
 /* What stands behind "+" in the token that this acquire sets. */
