@@ -20,7 +20,7 @@ enum { FRAME_MAX = sizeof "{\"status\":503,\"problem\":}," };
 /* Of all operations: a node runs nothing else while it sets so many locks. */
 enum { WEIGHT_MAX = 200 };
 
-/* One operation. A response is large: only its status and body are kept. */
+/* One operation. An answer is large: only its status and body are kept. */
 struct item {
     struct http_call call; /* op 0: it has its answer, or was undone */
     struct caller caller;
@@ -31,15 +31,16 @@ struct item {
 
 struct http_batch {
     int count;
-    bool has_left; /* the client; its acquires were undone */
+    bool has_left;               /* the client; its acquires were undone */
+    struct http_response answer; /* of the one that is read, begun, answered */
     struct item items[];
 };
 
-static void keep_answer(struct item *item, const struct http_response *response)
+static void keep_answer(struct item *item)
 {
-    item->body = response->body;
-    item->body_len = response->body_len;
-    item->status = response->status;
+    item->body = item->call.response->body;
+    item->body_len = item->call.response->body_len;
+    item->status = item->call.response->status;
 }
 
 /* ---- two operations of one lock ----------------------------------------- */
@@ -188,11 +189,15 @@ static bool batch_read_list(const struct http_request *request,
 }
 
 /* It is asked for by the same client, in the same request. */
-static void open_item(struct item *item, const struct http_request *request,
-                      int n)
+static void open_item(struct http_batch *it, int n,
+                      const struct http_request *request)
 {
+    struct item *item = &it->items[n];
     *item = (struct item){
-        .call = {.request = request, .caller = &item->caller, .item = n + 1},
+        .call = {.request = request,
+                 .caller = &item->caller,
+                 .response = &it->answer,
+                 .item = n + 1},
         .caller = *request->call.caller,
     };
 }
@@ -201,7 +206,7 @@ static void open_item(struct item *item, const struct http_request *request,
 static void read_item(const struct service *service, struct item *item,
                       const struct body_list *list, struct body *body)
 {
-    struct http_response response;
+    struct http_response *response = item->call.response;
     struct faults errors;
     bool is_read = body_read_item(list, item->call.item - 1, body,
                                   service->config->max_ttl_ms, &errors);
@@ -209,9 +214,9 @@ static void read_item(const struct service *service, struct item *item,
     item->call.idempotency_key = body->key;
     if (is_read)
         return;
-    http_response_init(&response);
-    problem_respond_body(&errors, item->call.request->id, &response);
-    keep_answer(item, &response);
+    http_response_init(response);
+    problem_respond_body(&errors, item->call.request->id, response);
+    keep_answer(item);
 }
 
 static struct http_batch *open_batch(const struct http_request *request,
@@ -224,7 +229,7 @@ static struct http_batch *open_batch(const struct http_request *request,
     it->count = count;
     it->has_left = false;
     for (int i = 0; i < count; i++)
-        open_item(&it->items[i], request, i);
+        open_item(it, i, request);
     return it;
 }
 
@@ -243,23 +248,21 @@ static bool begin_item(const struct service *service, struct item *item,
                        const struct body *body, void *client)
 {
     struct http_call *call = &item->call;
-    struct http_response response;
-    http_response_init(&response);
+    http_response_init(call->response);
     /* the head of the request was charged as the first */
-    if (call->item == 1 ||
-        access_charge_item(service->access, call, &response)) {
+    if (call->item == 1 || access_charge_item(service->access, call)) {
         if (item->status != 0)
             return true;
         if ((call->kind == LOCK_ACQUIRE || /* which looks itself */
-             access_allows(service->access, call, body->resource, &response)) &&
-            !locks_start(service, call, body, client, &response))
+             access_allows(service->access, call, body->resource)) &&
+            !locks_start(service, call, body, client))
             return false;
     }
     audit_note_refusal(service->audit, call,
                        item->status == 0 ? body->resource : (struct span){0},
-                       &response);
+                       call->response);
     free(item->body);
-    keep_answer(item, &response);
+    keep_answer(item);
     return true;
 }
 
@@ -334,13 +337,12 @@ static bool has_outcome(const struct service *service, const struct item *item)
 static void answer_item(const struct service *service, struct item *item,
                         int64_t now_us)
 {
-    struct http_response response;
-    http_response_init(&response);
+    http_response_init(item->call.response);
     if (item->call.kind == LOCK_ACQUIRE && !locks_stand(service, &item->call))
-        locks_revoke(service, &item->call, &response);
+        locks_revoke(service, &item->call, item->call.response);
     else
-        locks_answer(service, &item->call, now_us, &response);
-    keep_answer(item, &response);
+        locks_answer(service, &item->call, now_us);
+    keep_answer(item);
 }
 
 /* Nobody is told; what came of it is audited and counted. */

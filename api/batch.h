@@ -32,17 +32,13 @@
 bool batch_begin(const struct service *service, struct http_request *request,
                  void *client, struct http_response *response);
 
-/*
- * Fills response with the answers of all, none of which is due. Grants stay
- * open until batch_end; without any, the batch has ended.
- */
+/* Fills response with the answers of all, none of which is due. Grants stay
+ * open until batch_end; without any, the batch has ended. */
 void batch_answer(const struct service *service, struct http_request *request,
                   int64_t now_us, struct http_response *response);
 
-/*
- * Whether it has something that its client needs, and nobody else: an acquire,
- * or its grant.
- */
+/* Whether it has something that its client needs, and nobody else: an acquire,
+ * or its grant. */
 bool batch_is_for_client(const struct http_batch *it);
 
 /* Whether it has something that is to go on if its client resets its

@@ -285,13 +285,13 @@ static bool list_begin(const struct service *service,
 {
     char text[NAMES_LEN_MAX];
     struct engine_list list;
-    bool is_good = request->match.route == ROUTE_POOL
-                       ? list_read_pool(request, text, &list, response)
-                       : list_read_page(request, text, &list, response) &&
-                             access_narrow(service->access, &request->call,
-                                           &list.prefix, response);
+    bool is_good =
+        request->match.route == ROUTE_POOL
+            ? list_read_pool(request, text, &list, response)
+            : list_read_page(request, text, &list, response) &&
+                  access_narrow(service->access, &request->call, &list.prefix);
     if (!is_good || !access_take_place(service->access, &request->call,
-                                       PLACE_LIST, ENGINE_LISTS_MAX, response))
+                                       PLACE_LIST, ENGINE_LISTS_MAX))
         return true;
     request->call.op = engine_list(service->engine, &list, client);
     if (request->call.op == 0)
@@ -482,12 +482,13 @@ bool handler_begin(const struct service *service, struct http_request *request,
                    void *client, struct http_response *response)
 {
     const struct route_match *match = &request->match;
+    request->call.response = response;
     if (request->body_is_too_large) {
         handler_refuse_body(request, response);
         return true;
     }
     if (match->route == ROUTE_LOCK)
-        return locks_begin(service, &request->call, client, response);
+        return locks_begin(service, &request->call, client);
     if (match->route == ROUTE_LIST || match->route == ROUTE_POOL)
         return list_begin(service, request, client, response);
     if (match->route == ROUTE_BATCH)
@@ -500,12 +501,13 @@ void handler_answer(const struct service *service, struct http_request *request,
                     int64_t now_us, struct http_response *response)
 {
     const enum route route = request->match.route;
+    request->call.response = response;
     if (route == ROUTE_LIST || route == ROUTE_POOL)
         list_answer(service, request, response);
     else if (route == ROUTE_BATCH)
         batch_answer(service, request, now_us, response);
     else
-        locks_answer(service, &request->call, now_us, response);
+        locks_answer(service, &request->call, now_us);
 }
 
 void handler_refuse_body(const struct http_request *request,

@@ -152,11 +152,10 @@ static const char *why_not_owner(const struct http_call *call)
                  "instead of all";
 }
 
-/* Fills response from a result that is no success. */
+/* Answers with a result that is no success. */
 static void respond_failure(const struct service *service,
                             const struct http_call *call,
-                            const struct engine_result *result,
-                            struct http_response *response)
+                            const struct engine_result *result)
 {
     char detail[PROBLEM_DETAIL_MAX];
     struct problem problem = {.detail = detail,
@@ -224,15 +223,14 @@ static void respond_failure(const struct service *service,
         describe_no_quorum(service, call->kind, result, detail);
         problem.votes = result;
     }
-    problem_respond(&problem, call->request->id, response);
+    problem_respond(&problem, call->request->id, call->response);
 }
 
 /*
  * The audit log takes no lines, and a change must have one. has_begun: the
  * change was asked of the nodes.
  */
-static void respond_unaudited(const struct http_call *call, bool has_begun,
-                              struct http_response *response)
+static void respond_unaudited(const struct http_call *call, bool has_begun)
 {
     char detail[PROBLEM_DETAIL_MAX];
     struct problem problem = {
@@ -245,7 +243,7 @@ static void respond_unaudited(const struct http_call *call, bool has_begun,
                    "%sthe audit log takes no lines, and without one no lock is "
                    "changed here",
                    has_begun ? meanings[call->kind] : "nothing was done; ");
-    problem_respond(&problem, call->request->id, response);
+    problem_respond(&problem, call->request->id, call->response);
 }
 
 /* ---- checks ------------------------------------------------------------- */
@@ -271,51 +269,47 @@ static const char *locks_find_token(const struct http_call *call,
     return NULL;
 }
 
-/* Reads the body; false: response tells why it is refused. */
+/* Reads the body; false: the answer tells why it is refused. */
 static bool read_body(const struct service *service,
-                      const struct http_call *call, struct body *body,
-                      struct http_response *response)
+                      const struct http_call *call, struct body *body)
 {
     struct faults errors;
     if (!head_is_json(call->request->content_type)) {
-        problem_respond_not_json(call->request->id, response);
+        problem_respond_not_json(call->request->id, call->response);
         return false;
     }
     if (body_read(body, call->request->body, call->kind,
                   service->config->max_ttl_ms, &errors))
         return true;
-    problem_respond_body(&errors, call->request->id, response);
+    problem_respond_body(&errors, call->request->id, call->response);
     return false;
 }
 
 /* ---- begin -------------------------------------------------------------- */
 
 /* op: what was begun; 0: there is no memory. False: answered by 503. */
-static bool keep_operation(struct http_call *call, engine_op op,
-                           struct http_response *response)
+static bool keep_operation(struct http_call *call, engine_op op)
 {
     call->op = op;
     if (op == 0)
         problem_respond_overloaded(
             "not enough memory for another operation; nothing was done",
-            call->request->id, response);
+            call->request->id, call->response);
     return op != 0;
 }
 
-/* Tells the audit log what begins. False: it does not, response says why. */
+/* Tells the audit log what begins. False: it does not, the answer says why. */
 static bool announce(const struct service *service,
-                     const struct http_call *call, struct span resource,
-                     struct http_response *response)
+                     const struct http_call *call, struct span resource)
 {
     if (audit_announce(service->audit, call, resource))
         return true;
-    respond_unaudited(call, false, response);
+    respond_unaudited(call, false);
     return false;
 }
 
 /* Of the key: the first byte that none may have, and its place. */
-static void refuse_key(const struct http_call *call,
-                       struct http_response *response)
+static void refuse_key(const struct http_call *call)
 {
     const char *name =
         call->item > 0 ? "idempotency_key" : "the header Idempotency-Key";
@@ -338,30 +332,29 @@ static void refuse_key(const struct http_call *call,
                    name, wrong, *wrong != '\0' ? " alone" : "");
     if (call->item == 0) {
         problem_respond_plain(PROBLEM_INVALID_REQUEST, detail,
-                              call->request->id, response);
+                              call->request->id, call->response);
         return;
     }
     faults_add(&errors, "/idempotency_key", "%s", detail);
-    problem_respond_faults(&errors, call->request->id, response);
+    problem_respond_faults(&errors, call->request->id, call->response);
 }
 
-/* What needs no body. False: response says why not. */
+/* What needs no body. False: the answer says why. */
 static bool check_acquire(const struct service *service,
-                          const struct http_call *call,
-                          struct http_response *response)
+                          const struct http_call *call)
 {
     if (service->is_drained) {
         problem_respond_busy(
             PROBLEM_SHUTTING_DOWN,
             "this server is about to stop and grants no new locks; ask another "
             "one",
-            call->request->id, response);
+            call->request->id, call->response);
         return false;
     }
     struct span key = call->idempotency_key;
     if (key.ptr == NULL || digest_is_key(key))
         return true;
-    refuse_key(call, response);
+    refuse_key(call);
     return false;
 }
 
@@ -370,8 +363,7 @@ static bool check_acquire(const struct service *service,
  * tells that it cannot be made.
  */
 static bool find_key_hash(const struct http_call *call, struct span resource,
-                          char text[KEY_HASH_LEN], struct span *hash,
-                          struct http_response *response)
+                          char text[KEY_HASH_LEN], struct span *hash)
 {
     *hash = (struct span){text, 0};
     if (call->idempotency_key.ptr == NULL)
@@ -382,7 +374,7 @@ static bool find_key_hash(const struct http_call *call, struct span resource,
         return true;
     problem_respond_overloaded(
         "the header Idempotency-Key cannot be hashed; nothing was done",
-        call->request->id, response);
+        call->request->id, call->response);
     return false;
 }
 
@@ -404,8 +396,7 @@ int locks_weight(const struct body *body)
 
 /* The body was read, and is good. */
 static bool locks_acquire(const struct service *service, struct http_call *call,
-                          const struct body *body, void *client,
-                          struct http_response *response)
+                          const struct body *body, void *client)
 {
     char hash[KEY_HASH_LEN];
     struct engine_acquire acquire = {
@@ -421,13 +412,10 @@ static bool locks_acquire(const struct service *service, struct http_call *call,
     };
     call->limit = acquire.limit;
     call->is_shared = body->is_shared;
-    if (!access_charge(service->access, call, locks_weight(body) - 1,
-                       response) ||
-        !access_allows(service->access, call, body->resource, response) ||
-        !find_key_hash(call, body->resource, hash, &acquire.key_hash,
-                       response) ||
-        !access_claim(service->access, call, body->resource, acquire.key_hash,
-                      response))
+    if (!access_charge(service->access, call, locks_weight(body) - 1) ||
+        !access_allows(service->access, call, body->resource) ||
+        !find_key_hash(call, body->resource, hash, &acquire.key_hash) ||
+        !access_claim(service->access, call, body->resource, acquire.key_hash))
         return true;
     acquire.asker = access_number(service->access, call);
     acquire.only_repeats = call->caller->claims_late;
@@ -436,7 +424,7 @@ static bool locks_acquire(const struct service *service, struct http_call *call,
     /* a permit may linger until the nodes are asked which are free */
     if ((acquire.wait_ms > 0 || acquire.limit > 0) &&
         !access_take_place(service->access, call, PLACE_WAIT,
-                           engine_waiters_max(service->engine), response)) {
+                           engine_waiters_max(service->engine))) {
         /* its own waits may have all places, and nobody read their answers */
         if (acquire.wait_ms == 0)
             engine_withdraw(service->engine, acquire.resource, acquire.key_hash,
@@ -446,16 +434,15 @@ static bool locks_acquire(const struct service *service, struct http_call *call,
     call->wait_ms = body->wait_ms;
     call->ttl_ms = acquire.ttl_ms;
     keep_owner(call, acquire.owner);
-    return !announce(service, call, body->resource, response) ||
+    return !announce(service, call, body->resource) ||
            !keep_operation(call,
-                           engine_acquire(service->engine, &acquire, client),
-                           response);
+                           engine_acquire(service->engine, &acquire, client));
 }
 
-/* The number to force; 0: all readers. False: response tells why there is none.
+/* The number to force; 0: all readers. False: the answer tells why there is
+ * none.
  */
-static bool read_force(const struct http_call *call, int64_t *number,
-                       struct http_response *response)
+static bool read_force(const struct http_call *call, int64_t *number)
 {
     char digits[TOKEN_NUMBER_LEN];
     struct span text;
@@ -474,7 +461,7 @@ static bool read_force(const struct http_call *call, int64_t *number,
         reason = "is not a fencing token; take the field fencing_token of "
                  "GET /locks/<id>, or all: all readers of a shared lock";
     faults_add(&errors, "/force", "the argument force %s", reason);
-    problem_respond_faults(&errors, call->request->id, response);
+    problem_respond_faults(&errors, call->request->id, call->response);
     return false;
 }
 
@@ -499,26 +486,26 @@ static void log_force(const struct http_call *call, struct span resource)
 }
 
 static bool begin_force(const struct service *service, struct http_call *call,
-                        void *client, struct http_response *response)
+                        void *client)
 {
     char names[NAMES_LEN_MAX];
     struct span resource = route_names(&call->request->match, names);
     int64_t number;
-    if (!read_force(call, &number, response))
+    if (!read_force(call, &number))
         return true;
     call->number = number;
     call->is_shared = number == 0;
-    if (!announce(service, call, resource, response))
+    if (!announce(service, call, resource))
         return true;
     engine_op op = engine_force(service->engine, resource, number, client);
     if (op != 0)
         log_force(call, resource);
-    return !keep_operation(call, op, response);
+    return !keep_operation(call, op);
 }
 
-/* False: there is no good token, and response tells why. */
+/* False: there is no good token, and the answer tells why. */
 static bool take_token(struct http_call *call, const struct body *body,
-                       struct span *token, struct http_response *response)
+                       struct span *token)
 {
     struct token_parts parts;
     const char *reason = locks_find_token(call, body, token);
@@ -527,7 +514,7 @@ static bool take_token(struct http_call *call, const struct body *body,
         struct faults errors = {.in = is_in_body ? "body" : "header",
                                 .item = call->item};
         faults_add(&errors, "/token", "%s", reason);
-        problem_respond_faults(&errors, call->request->id, response);
+        problem_respond_faults(&errors, call->request->id, call->response);
         return false;
     }
     if (token_parse(*token, &parts)) {
@@ -539,11 +526,10 @@ static bool take_token(struct http_call *call, const struct body *body,
 }
 
 static bool locks_extend(const struct service *service, struct http_call *call,
-                         const struct body *body, void *client,
-                         struct http_response *response)
+                         const struct body *body, void *client)
 {
     struct span resource = body->resource, token;
-    if (!take_token(call, body, &token, response))
+    if (!take_token(call, body, &token))
         return true;
     if (!body->is_shared && body->has_mode && token_is_shared(token)) {
         problem_respond_plain(
@@ -551,66 +537,59 @@ static bool locks_extend(const struct service *service, struct http_call *call,
             "a shared lock cannot become an exclusive one: two readers that "
             "both waited for that would wait for ever; release it, and acquire "
             "an exclusive one",
-            call->request->id, response);
+            call->request->id, call->response);
         return true;
     }
-    return !access_claim_token(service->access, call, resource, token,
-                               response) ||
-           !announce(service, call, resource, response) ||
-           !keep_operation(call,
-                           engine_extend(service->engine, resource, token,
-                                         ttl_of(service, body), body->is_shared,
-                                         client),
-                           response);
+    return !access_claim_token(service->access, call, resource, token) ||
+           !announce(service, call, resource) ||
+           !keep_operation(call, engine_extend(service->engine, resource, token,
+                                               ttl_of(service, body),
+                                               body->is_shared, client));
 }
 
 static bool locks_release(const struct service *service, struct http_call *call,
-                          const struct body *body, void *client,
-                          struct http_response *response)
+                          const struct body *body, void *client)
 {
     struct span token;
-    if (!take_token(call, body, &token, response) ||
-        !announce(service, call, body->resource, response))
+    if (!take_token(call, body, &token) ||
+        !announce(service, call, body->resource))
         return true;
     access_claim_release(service->access, call, body->resource, token);
     return !keep_operation(
-        call, engine_release(service->engine, body->resource, token, client),
-        response);
+        call, engine_release(service->engine, body->resource, token, client));
 }
 
 bool locks_start(const struct service *service, struct http_call *call,
-                 const struct body *body, void *client,
-                 struct http_response *response)
+                 const struct body *body, void *client)
 {
     bool is_answered = true;
     if (call->kind == LOCK_EXTEND)
-        is_answered = locks_extend(service, call, body, client, response);
+        is_answered = locks_extend(service, call, body, client);
     else if (call->kind == LOCK_RELEASE)
-        is_answered = locks_release(service, call, body, client, response);
-    else if (check_acquire(service, call, response))
-        is_answered = locks_acquire(service, call, body, client, response);
+        is_answered = locks_release(service, call, body, client);
+    else if (check_acquire(service, call))
+        is_answered = locks_acquire(service, call, body, client);
     return is_answered;
 }
 
 /* Acquire, and extend and release, which may do without a body. */
 static bool begin_with_body(const struct service *service,
-                            struct http_call *call, void *client,
-                            struct http_response *response)
+                            struct http_call *call, void *client)
 {
     char names[NAMES_LEN_MAX];
     struct body body = {0};
     bool is_acquire = call->kind == LOCK_ACQUIRE;
     bool is_answered = true;
-    if (is_acquire && !check_acquire(service, call, response))
+    if (is_acquire && !check_acquire(service, call))
         return true; /* whatever the body says */
     if ((!is_acquire && call->request->body.len == 0) ||
-        read_body(service, call, &body, response)) {
+        read_body(service, call, &body)) {
         if (!is_acquire)
             body.resource = route_names(&call->request->match, names);
-        is_answered = locks_start(service, call, &body, client, response);
+        is_answered = locks_start(service, call, &body, client);
     }
     if (is_answered) /* while the resource is known */
-        audit_note_refusal(service->audit, call, body.resource, response);
+        audit_note_refusal(service->audit, call, body.resource, call->response);
     body_fini(&body);
     return is_answered;
 }
@@ -618,11 +597,10 @@ static bool begin_with_body(const struct service *service,
 /*
  * What the arguments of a watch say: the version that is known, which is read
  * into room, and how long to wait for another; 0: it does not wait, or does not
- * say for what. False: response tells which is wrong.
+ * say for what. False: the answer tells which is wrong.
  */
 static bool read_watch(const struct http_call *call, char room[VERSION_MAX],
-                       struct span *known, int64_t *wait_ms,
-                       struct http_response *response)
+                       struct span *known, int64_t *wait_ms)
 {
     const struct query *query = &call->request->query;
     struct faults errors = {.in = "query"};
@@ -644,45 +622,44 @@ static bool read_watch(const struct http_call *call, char room[VERSION_MAX],
     if (!query_has(query, QUERY_AFTER))
         *wait_ms = 0;
     if (errors.count > 0)
-        problem_respond_faults(&errors, call->request->id, response);
+        problem_respond_faults(&errors, call->request->id, call->response);
     return errors.count == 0;
 }
 
 static bool begin_inspect(const struct service *service, struct http_call *call,
-                          void *client, struct http_response *response)
+                          void *client)
 {
     char names[NAMES_LEN_MAX], version[VERSION_MAX];
     struct span resource = route_names(&call->request->match, names), known;
     int64_t wait_ms;
-    if (!read_watch(call, version, &known, &wait_ms, response))
+    if (!read_watch(call, version, &known, &wait_ms))
         return true;
     if (wait_ms == 0)
         return !keep_operation(
-            call, engine_inspect(service->engine, resource, client), response);
+            call, engine_inspect(service->engine, resource, client));
     if (!access_take_place(service->access, call, PLACE_WAIT,
-                           engine_waiters_max(service->engine), response))
+                           engine_waiters_max(service->engine)))
         return true;
     call->wait_ms = wait_ms;
     call->is_watch = true;
     return !keep_operation(
-        call, engine_watch(service->engine, resource, known, wait_ms, client),
-        response);
+        call, engine_watch(service->engine, resource, known, wait_ms, client));
 }
 
 bool locks_begin(const struct service *service, struct http_call *call,
-                 void *client, struct http_response *response)
+                 void *client)
 {
     switch (call->kind) {
     case LOCK_ACQUIRE:
     case LOCK_EXTEND:
     case LOCK_RELEASE:
-        return begin_with_body(service, call, client, response);
+        return begin_with_body(service, call, client);
     case LOCK_FORCE:
-        return begin_force(service, call, client, response);
+        return begin_force(service, call, client);
     case LOCK_INSPECT:
         break;
     }
-    return begin_inspect(service, call, client, response);
+    return begin_inspect(service, call, client);
 }
 
 /* ---- answer ------------------------------------------------------------- */
@@ -690,9 +667,9 @@ bool locks_begin(const struct service *service, struct http_call *call,
 /* False: no memory; the client must not be left with a lock unknown to it. */
 static bool answer_success(const struct service *service,
                            const struct http_call *call,
-                           const struct engine_result *result, int64_t now_us,
-                           struct http_response *response)
+                           const struct engine_result *result, int64_t now_us)
 {
+    struct http_response *response = call->response;
     bool is_grant = result->outcome == OUTCOME_GRANTED;
     /* A third of the TTL leaves two more attempts before the lock ends; of a
      * grant that was long under way, half of what is left. */
@@ -724,8 +701,9 @@ static bool answer_success(const struct service *service,
 }
 
 void locks_answer(const struct service *service, struct http_call *call,
-                  int64_t now_us, struct http_response *response)
+                  int64_t now_us)
 {
+    struct http_response *response = call->response;
     struct engine *engine = service->engine;
     const struct engine_result *result = engine_take(engine, call->op, now_us);
     assert(result->outcome != OUTCOME_PENDING); /* after exchange_on_answer */
@@ -738,11 +716,11 @@ void locks_answer(const struct service *service, struct http_call *call,
     bool is_told = true;
     call->waited_ms = result->waited_ms;
     if (result->outcome == OUTCOME_HELD && call->caller->claims_late)
-        access_refuse_claim(call, response);
+        access_refuse_claim(call);
     else if (!is_good)
-        respond_failure(service, call, result, response);
+        respond_failure(service, call, result);
     else
-        is_told = answer_success(service, call, result, now_us, response);
+        is_told = answer_success(service, call, result, now_us);
     if (!is_told)
         problem_respond_overloaded("not enough memory for the answer",
                                    call->request->id, response);
@@ -752,7 +730,7 @@ void locks_answer(const struct service *service, struct http_call *call,
         free(response->body);
         response->body = NULL;
         response->location[0] = '\0';
-        respond_unaudited(call, true, response);
+        respond_unaudited(call, true);
         if (is_grant) /* it is released */
             (void)audit_note(service->audit, call, result, response);
         is_told = false;

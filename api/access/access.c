@@ -396,23 +396,21 @@ bool access_stands(struct access *access, struct http_call *call,
 }
 
 /* It was refused when its body was read; false. */
-static bool respond_late(struct http_call *call, enum account_result result,
-                         struct http_response *response)
+static bool respond_late(struct http_call *call, enum account_result result)
 {
     note_result(call, result);
-    access_respond_refusal(call, response);
+    access_respond_refusal(call, call->response);
     return false;
 }
 
 /* For the second time, with the body. */
-static bool refuse_now(const struct account *account, struct http_call *call,
-                       struct http_response *response)
+static bool refuse_now(const struct account *account, struct http_call *call)
 {
     if (account != NULL)
         access_refuse(call, PROBLEM_FORBIDDEN, outside);
     else
         (void)refuse_401(call, INVALID_TOKEN, removed);
-    return respond_late(call, ACCOUNT_FORBIDDEN, response);
+    return respond_late(call, ACCOUNT_FORBIDDEN);
 }
 
 bool access_shows(const struct access *access, const struct http_call *call,
@@ -424,67 +422,62 @@ bool access_shows(const struct access *access, const struct http_call *call,
 }
 
 /* count 0: nothing more. */
-static bool charge(struct account *account, struct http_call *call, int count,
-                   struct http_response *response)
+static bool charge(struct account *account, struct http_call *call, int count)
 {
     return count == 0 || take_requests(account, call, count) ||
-           respond_late(call, ACCOUNT_LIMITED, response);
+           respond_late(call, ACCOUNT_LIMITED);
 }
 
-bool access_charge(struct access *access, struct http_call *call, int count,
-                   struct http_response *response)
+bool access_charge(struct access *access, struct http_call *call, int count)
 {
     struct account *account = account_of(access, call);
     if (account == NULL || account->identity->rate == 0)
         return true;
     /* the head was one of them: a full bucket must be enough */
     int64_t most = account->identity->burst - 1;
-    return charge(account, call, count < most ? count : (int)most, response);
+    return charge(account, call, count < most ? count : (int)most);
 }
 
-bool access_charge_item(struct access *access, struct http_call *call,
-                        struct http_response *response)
+bool access_charge_item(struct access *access, struct http_call *call)
 {
     struct account *account = account_of(access, call);
-    return account == NULL || charge(account, call, 1, response);
+    return account == NULL || charge(account, call, 1);
 }
 
 bool access_allows(struct access *access, struct http_call *call,
-                   struct span names, struct http_response *response)
+                   struct span names)
 {
     return access_shows(access, call, names) ||
-           refuse_now(account_of(access, call), call, response);
+           refuse_now(account_of(access, call), call);
 }
 
 bool access_narrow(struct access *access, struct http_call *call,
-                   struct span *prefix, struct http_response *response)
+                   struct span *prefix)
 {
     const struct account *account = account_of(access, call);
     return access == NULL ||
            (account != NULL && identity_narrow(account->identity, prefix)) ||
-           refuse_now(account, call, response);
+           refuse_now(account, call);
 }
 
 /* ---- locks held --------------------------------------------------------- */
 
 /* It may not have one more of these; false. */
 static bool respond_busy(struct http_call *call, enum problem_code code,
-                         const char *detail, struct http_response *response)
+                         const char *detail)
 {
     note_result(call, ACCOUNT_LIMITED);
-    problem_respond_busy(code, detail, call->request->id, response);
+    problem_respond_busy(code, detail, call->request->id, call->response);
     return false;
 }
 
-void access_refuse_claim(struct http_call *call, struct http_response *response)
+void access_refuse_claim(struct http_call *call)
 {
-    (void)respond_busy(call, PROBLEM_LOCK_QUOTA_EXCEEDED, too_many_locks,
-                       response);
+    (void)respond_busy(call, PROBLEM_LOCK_QUOTA_EXCEEDED, too_many_locks);
 }
 
 static bool access_claim_lock(struct access *access, struct http_call *call,
-                              const struct holding_lock *lock,
-                              struct http_response *response)
+                              const struct holding_lock *lock)
 {
     struct account *account = account_of(access, call);
     if (account == NULL || account->locks_most == 0)
@@ -494,19 +487,17 @@ static bool access_claim_lock(struct access *access, struct http_call *call,
     case HOLDINGS_CLAIMED:
         return true;
     case HOLDINGS_FULL:
-        return respond_busy(call, PROBLEM_LOCK_QUOTA_EXCEEDED, too_many_locks,
-                            response);
+        return respond_busy(call, PROBLEM_LOCK_QUOTA_EXCEEDED, too_many_locks);
     default:
         problem_respond_overloaded(
             "not enough memory to count this lock; nothing was done",
-            call->request->id, response);
+            call->request->id, call->response);
         return false;
     }
 }
 
 bool access_claim(struct access *access, struct http_call *call,
-                  struct span names, struct span key_hash,
-                  struct http_response *response)
+                  struct span names, struct span key_hash)
 {
     const struct account *account = account_of(access, call);
     struct holding_lock lock = {.names = names};
@@ -526,7 +517,7 @@ bool access_claim(struct access *access, struct http_call *call,
         lock.reader = span_of_number(digits, ++access->claims);
     else if (call->is_shared)
         lock.reader = key_hash;
-    return access_claim_lock(access, call, &lock, response);
+    return access_claim_lock(access, call, &lock);
 }
 
 /* Of a token of ours. */
@@ -554,11 +545,10 @@ static struct holding_lock access_lock_of(struct span names, struct span token)
 }
 
 bool access_claim_token(struct access *access, struct http_call *call,
-                        struct span names, struct span token,
-                        struct http_response *response)
+                        struct span names, struct span token)
 {
     const struct holding_lock lock = access_lock_of(names, token);
-    return access_claim_lock(access, call, &lock, response);
+    return access_claim_lock(access, call, &lock);
 }
 
 /* It claims the lock, if that counts for its identity. */
@@ -585,15 +575,13 @@ void access_claim_release(struct access *access, struct http_call *call,
 /* ---- places ------------------------------------------------------------- */
 
 bool access_take_place(struct access *access, struct http_call *call,
-                       enum place place, int most,
-                       struct http_response *response)
+                       enum place place, int most)
 {
     struct account *account = account_of(access, call);
     if (account == NULL)
         return true;
     if (!has_place(access, account, place, most))
-        return respond_busy(call, PROBLEM_RATE_LIMITED, no_place[place],
-                            response);
+        return respond_busy(call, PROBLEM_RATE_LIMITED, no_place[place]);
     access->places[place]++;
     account->places[place]++;
     call->caller->placed = account;

@@ -1,7 +1,7 @@
 /*
  * Who may ask what, and how much of it: the identities of --auth-file, and what
  * they did here. In all calls but access_new, access may be NULL: then anybody
- * may ask anything. What returns false has refused: response tells.
+ * may ask anything. What returns false has refused: call->response tells.
  *
  * A request is judged when its head was read, and once more when it is whole;
  * an acquire also before its lock is told, and while it waits whenever the file
@@ -96,22 +96,20 @@ bool access_stands(struct access *access, struct http_call *call,
 
 /* The body shows that the request counts as so many more, but no more than the
  * burst. */
-bool access_charge(struct access *access, struct http_call *call, int count,
-                   struct http_response *response);
+bool access_charge(struct access *access, struct http_call *call, int count);
 
 /* One more request, which has no head of its own: an operation of a batch
  * beside the first. */
-bool access_charge_item(struct access *access, struct http_call *call,
-                        struct http_response *response);
+bool access_charge_item(struct access *access, struct http_call *call);
 
 /* Whether the identity may name them, as in names.h. */
 bool access_allows(struct access *access, struct http_call *call,
-                   struct span names, struct http_response *response);
+                   struct span names);
 
 /* A list: narrows the prefix to what the identity may see, as far as one prefix
  * can. False: it may see none of it. */
 bool access_narrow(struct access *access, struct http_call *call,
-                   struct span *prefix, struct http_response *response);
+                   struct span *prefix);
 
 /* The number of the identity, below ASKERS_MAX, which it keeps while it is in
  * the file; 0: it has none. */
@@ -130,15 +128,12 @@ bool access_shows(const struct access *access, const struct http_call *call,
  * access_refuse_claim tells.
  */
 bool access_claim(struct access *access, struct http_call *call,
-                  struct span names, struct span key_hash,
-                  struct http_response *response);
-void access_refuse_claim(struct http_call *call,
-                         struct http_response *response);
+                  struct span names, struct span key_hash);
+void access_refuse_claim(struct http_call *call);
 
 /* The same for an extend, by the token. */
 bool access_claim_token(struct access *access, struct http_call *call,
-                        struct span names, struct span token,
-                        struct http_response *response);
+                        struct span names, struct span token);
 
 /* A release is about to begin: its lock may count no more when it is over. */
 void access_claim_release(struct access *access, struct http_call *call,
@@ -147,8 +142,7 @@ void access_claim_release(struct access *access, struct http_call *call,
 /* A wait or a list is about to begin: takes one of most places, until
  * access_end. False: its identity has as many as are left to the others. */
 bool access_take_place(struct access *access, struct http_call *call,
-                       enum place place, int most,
-                       struct http_response *response);
+                       enum place place, int most);
 
 /* What came of a call on a lock. A grant that is released again is not noted.
  */

@@ -37,18 +37,13 @@ void audit_free(struct audit *audit);
 /* The file was moved away: a new one is made. */
 void audit_reopen(struct audit *audit);
 
-/*
- * An acquire, extend, release or force is about to begin. False: it must have a
- * line, and the file takes none. Nothing is written if none is needed.
- */
+/* A change is about to begin. False: it must have a line, and the file takes
+ * none. Nothing is written if none is needed. */
 bool audit_announce(struct audit *audit, const struct http_call *call,
                     struct span names);
 
-/*
- * What came of an acquire, extend, release or force, as the response tells it;
- * of an inspect if reads are told. False: it must have a line, which the file
- * has not taken yet.
- */
+/* What came of a change, as the response tells it; of an inspect if reads are
+ * told. False: it must have a line, which the file has not taken yet. */
 bool audit_note(struct audit *audit, struct http_call *call,
                 const struct engine_result *result,
                 const struct http_response *response);

@@ -75,6 +75,7 @@ struct login;
 struct http_call {
     const struct http_request *request; /* that it came in */
     struct caller *caller;              /* what access keeps of it */
+    struct http_response *response; /* to it, while it is begun or answered */
     enum lock_call kind;
     int item; /* of a batch, from 1; 0: it is the only one */
 

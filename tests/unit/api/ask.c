@@ -46,8 +46,10 @@ void ask_anew(void)
     if (ask.request.batch != NULL)
         batch_end(&ask.service, &ask.request, false, play.now_us);
     ask.caller = (struct caller){0};
-    ask.request = (struct http_request){
-        .id = "r-1", .call = {.request = &ask.request, .caller = &ask.caller}};
+    ask.request = (struct http_request){.id = "r-1",
+                                        .call = {.request = &ask.request,
+                                                 .caller = &ask.caller,
+                                                 .response = &ask.response}};
     play.sent_count = 0;
 }
 

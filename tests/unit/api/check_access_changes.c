@@ -42,8 +42,7 @@ TEST(who_is_removed_before_the_body_came_is_refused)
     ck_assert_str_eq(ask.response.challenge, INVALID);
     struct span prefix = span_of("");
     free(ask.response.body);
-    ck_assert(!access_narrow(judged_access, &ask.request.call, &prefix,
-                             &ask.response));
+    ck_assert(!access_narrow(judged_access, &ask.request.call, &prefix));
     ck_assert(!access_shows(judged_access, &ask.request.call, span_of("a")));
 }
 

@@ -555,12 +555,11 @@ static bool take(const char *identity, enum place place)
     struct http_request *request = &placed[placed_count];
     struct caller *caller = &placers[placed_count];
     *caller = (struct caller){.has_result = true};
-    *request =
-        (struct http_request){.call = {.request = request, .caller = caller}};
-    request->identity[span_copy(request->identity, span_of(identity))] = '\0';
     struct http_response response = {0};
-    if (access_take_place(judged_access, &request->call, place, ALL,
-                          &response)) {
+    *request = (struct http_request){
+        .call = {.request = request, .caller = caller, .response = &response}};
+    request->identity[span_copy(request->identity, span_of(identity))] = '\0';
+    if (access_take_place(judged_access, &request->call, place, ALL)) {
         placed_count++;
         return true;
     }
@@ -620,13 +619,12 @@ TEST(a_list_too_many_is_refused_late)
 {
     while (placed_count < ENGINE_LISTS_MAX / 2) {
         struct http_request *request = &placed[placed_count];
-        struct http_response response = {0};
         struct caller *caller = &placers[placed_count++];
         *caller = (struct caller){.claim = NULL};
         *request = (struct http_request){
             .identity = "a", .call = {.request = request, .caller = caller}};
         ck_assert(access_take_place(judged_access, &request->call, PLACE_LIST,
-                                    ENGINE_LISTS_MAX, &response));
+                                    ENGINE_LISTS_MAX));
     }
     const struct refusal *refusal = admit("GET", "/locks");
     ck_assert_int_eq(refusal->code, (int)PROBLEM_RATE_LIMITED);
