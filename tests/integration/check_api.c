@@ -106,27 +106,6 @@ TEST(life_of_a_lock)
     WAIT_UNTIL(5000, world_count_keys(&world, "api:life") == 0);
 }
 
-TEST(held_lock_is_refused_with_its_holder)
-{
-    struct lock other;
-    const struct answer *a = HTTP(
-        server, .method = "POST", .path = "/locks",
-        .json =
-            "{\"resource\":\"api:held\",\"ttl_ms\":20000,\"owner\":\"me\"}");
-
-    answer_expect(a, 201, NULL);
-    json_int_t number = answer_int(a, "fencing_token");
-    a = lock_acquire(server, "api:held", 1000, &other);
-    answer_expect(a, 409, "lock_held");
-    ck_assert_int_eq(answer_int(a, "held_by.fencing_token"), number);
-    ck_assert_str_eq(answer_text(a, "held_by.owner"), "me");
-    ck_assert_int_gt(answer_int(a, "held_by.remaining_ms"), 0);
-    ck_assert_int_le(answer_int(a, "held_by.remaining_ms"), 20000);
-    ck_assert(answer_has(a, "retry_after_ms"));
-    a = answer_expect_held(lock_inspect(server, "api:held"));
-    ck_assert_str_eq(answer_text(a, "owner"), "me");
-}
-
 TEST(shortest_and_longest_ttl_are_accepted)
 {
     struct lock lock;
@@ -140,20 +119,6 @@ TEST(shortest_and_longest_ttl_are_accepted)
                             "\"held\":false") != NULL);
     /* on some nodes a little later */
     WAIT_UNTIL(5000, world_count_keys(&world, "api:short") == 0);
-}
-
-TEST(shorter_extend_shortens_the_answer_not_the_key)
-{
-    struct lock lock;
-
-    lock_take(server, "api:shrink", 30000, &lock);
-    const struct answer *a = lock_extend(server, &lock, 1000);
-    answer_expect(a, 200, NULL);
-    ck_assert_int_eq(answer_int(a, "ttl_ms"), 1000);
-    ck_assert_int_lt(answer_int(a, "validity_ms"), 1000);
-    for (int i = 0; i < N; i++)
-        ck_assert_int_gt(node_integer(&world.nodes[i], "PTTL api:shrink"),
-                         10000);
 }
 
 /* ---- ids ---------------------------------------------------------------- */

@@ -224,31 +224,6 @@ TEST_EACH(the_client_behind_a_trusted_proxy_is_told, forwarded)
     json_decref(line);
 }
 
-/* As many as the metrics count, and of each grant that was told before. */
-TEST(grants_that_nobody_took_are_told)
-{
-    auditlog_name(dir, path);
-    auditlog_start(&world, N, path, "");
-    for (int i = 0; i < 200; i++) {
-        int fd = grant_send(server,
-                            i % 3 == 0 ? "{\"resource\":\"reset\","
-                                         "\"ttl_ms\":1000}"
-                                       : "{\"resource\":\"reset\","
-                                         "\"ttl_ms\":1000,\"wait_ms\":1000}",
-                            NULL);
-        if (i % 2 == 0)
-            harness_pause_ms(1);
-        raw_reset(fd);
-    }
-    WAIT_UNTIL(SOON_MS,
-               lock_acquire(server, "reset", 9000, NULL)->status == 201);
-    struct tally tally = tally_file(path);
-    ck_assert_double_eq(
-        http_metric(server, "redlockd_undelivered_grants_total"),
-        tally.undelivered);
-    world_stop(&world);
-}
-
 /* ---- rotation ----------------------------------------------------------- */
 
 /* What a client has counted. */

@@ -49,28 +49,6 @@ TEST(one_that_is_held_holds_up_all)
                             0);
 }
 
-TEST(several_hold_up_one_and_others)
-{
-    static const char *const others[] = {
-        "{\"resource\":\"o:a\"}",
-        "{\"resource\":\"o:b\"}",
-        "{\"resources\":[\"o:b\",\"o:a\"]}",
-        "{\"resources\":[\"o:z\",\"o:b\"]}",
-        "{\"resources\":[\"o:a\",\"o:b\",\"o:z\"]}",
-    };
-    struct lock all;
-    grant_take(server, "{\"resources\":[\"o:a\",\"o:b\"]}", NULL, &all);
-    for (int i = 0; i < COUNT(others); i++) {
-        const struct answer *a = grant_ask(server, others[i], NULL, NULL);
-        answer_expect(a, 409, "lock_held");
-        ck_assert_int_eq(answer_int(a, "held_by.fencing_token"), all.number);
-    }
-    ck_assert_int_eq(world_count_keys(&world, "o:z"), 0);
-    answer_expect(lock_release(server, &all), 200, NULL);
-    grant_take(server, others[4], NULL, &all);
-    answer_expect(lock_release(server, &all), 200, NULL);
-}
-
 /* A node refuses the second key: the first must not stay. */
 TEST(one_that_the_nodes_refuse_leaves_none)
 {
