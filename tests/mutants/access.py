@@ -25,12 +25,12 @@ ACCESS = [
                "        if (found >= 0)\n"
                "            return found;\n")], tests="identities"),
     Defect("a list at the price of a page of usual size", "unit",
-           "a_list_counts_as_several_requests", [Edit(
+           "requests_count_by_what_they_ask", [Edit(
                "api/message/http.c",
                "match->route == ROUTE_POOL ? QUERY_LIMIT : QUERY_PAGE_SIZE;",
                "QUERY_LIMIT;")], tests="access_limits"),
     Defect("an acquire of several at the price of one", "unit",
-           "an_acquire_counts_as_many_requests_as_it_has_names", [Edit(
+           "requests_count_by_what_they_ask", [Edit(
                "api/locks.c",
         "names_count(body->resource) + ", "1 + ")],
            tests="access_limits"),

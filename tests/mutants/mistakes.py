@@ -32,7 +32,7 @@ IN_UNITS_AND_MODEL = [
         "           engine->operations.slots.used == 0 &&\n", "")],
            tests="rest"),
     Defect("inspection whose names are free of charge", "unit",
-           "an_inspection_counts_as_many_requests_as_it_has_names", [Edit(
+           "requests_count_by_what_they_ask", [Edit(
         "api/message/http.c",
         "        return names_count(route_names(match, names));\n",
         "        return route_names(match, names).len > 0 ? 1 : 0;\n")],

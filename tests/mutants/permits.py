@@ -95,7 +95,7 @@ PERMITS = [
                  "payer->line->until_us <= it->line->until_us ? payer",
                  "true ? payer")], tests="permits"),
     Defect("large pools for the price of small ones", "unit",
-           "a_permit_counts_by_the_limit_of_its_pool", [Edit(
+           "requests_count_by_what_they_ask", [Edit(
                "api/locks.c", " + (int)body->limit / SLOTS_EACH;", ";")], tests="access_limits"),
     Defect("pool idle twice", "unit",
            "story_63_a_pool_that_is_used_again_is_not_idle", [Edit(

@@ -58,6 +58,12 @@ static void expect_limited(bool is_late)
     end(true);
 }
 
+static void expect_allowed(void)
+{
+    ck_assert_ptr_null(admit("GET", "/nodes")->detail);
+    end(true);
+}
+
 static void set_up(void)
 {
     ask_begin();
@@ -71,16 +77,13 @@ GROUP(requests, .set_up = set_up, .tear_down = tear_down);
 TEST(more_requests_than_allowed_are_refused)
 {
     judged_use("a " AUTHTEXT_SECRET " read prefix=* rate=2 burst=3\n");
-    for (int i = 0; i < 3; i++) {
-        ck_assert_ptr_null(admit("GET", "/nodes")->detail);
-        end(true);
-    }
+    for (int i = 0; i < 3; i++)
+        expect_allowed();
     for (int i = 0; i < 3; i++)
         expect_limited(false);
     expect_limited(true);
     ahead_us += 500000;
-    ck_assert_ptr_null(admit("GET", "/nodes")->detail);
-    end(true);
+    expect_allowed();
     expect_limited(false);
     expect_limited(true);
     expect_metric("{identity=\"a\",result=\"allowed\"} 4\n");
@@ -96,63 +99,73 @@ TEST(what_is_forbidden_counts_among_the_requests)
     expect_metric("{identity=\"a\",result=\"forbidden\"} 1\n");
 }
 
-static const struct refusal *list(const char *page_size)
-{
-    query_add(&ask.request.query, span_of("page_size"), span_of(page_size));
-    return admit("GET", "/locks");
-}
-
-/* One for each ten locks, but no more than the burst. */
-TEST(a_list_counts_as_several_requests)
-{
-    static const struct {
-        const char *page_size;
-        int lists;
-    } rows[] = {{"1", 100},  {"19", 100}, {"20", 50},   {"500", 2},
-                {"1000", 1}, {"x", 100},  {"1001", 100}};
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        judged_use("a " AUTHTEXT_SECRET " read prefix=* rate=100\n");
-        for (int n = 0; n < rows[i].lists; n++) {
-            ck_assert_msg(list(rows[i].page_size)->detail == NULL, "%d of %s",
-                          n, rows[i].page_size);
-            end(true);
-        }
-        expect_limited(false);
-        access_free(judged_access);
-    }
-    judged_use("a " AUTHTEXT_SECRET " read prefix=* rate=10\n");
-    ck_assert_ptr_null(admit("GET", "/locks")->detail);
-    end(true);
-    expect_limited(false);
-    ahead_us += 1000000;
-    ck_assert_ptr_null(list("1000")->detail);
-}
-
 #define ID_OF_A_TO_D "/locks/~~YQpiCmMKZA"
+#define OF_LIMIT(limit) "{\"resource\":\"p\",\"limit\":" #limit "}"
+#define FIVE                                                                   \
+    "{\"resources\":[\"a\",\"b\",\"c\",\"d\",\"e\"],\"mode\":\"shared\"}"
 
-/* A watch is one, too. A holder is not charged for the names once more. */
-TEST(an_inspection_counts_as_many_requests_as_it_has_names)
+static const struct {
+    const char *method, *target, *page_size, *body;
+    int rate;
+    int times; /* that it may be asked at once */
+} prices[] = {
+    /* one for each ten locks, but no more than the burst */
+    {"GET", "/locks", "1", NULL, 100, 100},
+    {"GET", "/locks", "19", NULL, 100, 100},
+    {"GET", "/locks", "20", NULL, 100, 50},
+    {"GET", "/locks", "500", NULL, 100, 2},
+    {"GET", "/locks", "1000", NULL, 100, 1},
+    {"GET", "/locks", "x", NULL, 100, 100},
+    {"GET", "/locks", "1001", NULL, 100, 100},
+    {"GET", "/locks", NULL, NULL, 10, 1},
+    {"GET", "/locks", "1000", NULL, 10, 1},
+    /* one for each name; a holder is not charged for the names once more */
+    {"GET", ID_OF_A_TO_D, NULL, NULL, 8, 2},
+    {"HEAD", ID_OF_A_TO_D, NULL, NULL, 8, 2},
+    {"GET", "/locks/a", NULL, NULL, 8, 8},
+    {"DELETE", ID_OF_A_TO_D, NULL, NULL, 8, 8},
+    {"PUT", ID_OF_A_TO_D "/extend", NULL, NULL, 8, 8},
+    {"POST", "/locks", NULL, "{\"resource\":\"a\"}", 20, 20},
+    {"POST", "/locks", NULL, "{\"resources\":[\"a\",\"b\"]}", 20, 10},
+    {"POST", "/locks", NULL, FIVE, 20, 4},
+    {"POST", "/locks", NULL, FIVE, 2, 1},
+    /* and one more for each hundred permits of the pool */
+    {"POST", "/locks", NULL, OF_LIMIT(99), 14, 14},
+    {"POST", "/locks", NULL, OF_LIMIT(199), 14, 7},
+    {"POST", "/locks", NULL, OF_LIMIT(1000), 21, 1},
+    {"POST", "/locks", NULL, OF_LIMIT(1000), 22, 2},
+    {"POST", "/locks", NULL, OF_LIMIT(1000), 5, 1},
+};
+
+/* False: it was one too many. */
+static bool ask_for(int row)
 {
-    static const struct {
-        const char *method, *target;
-        int price;
-    } rows[] = {
-        {"GET", ID_OF_A_TO_D, 4},
-        {"HEAD", ID_OF_A_TO_D, 4},
-        {"GET", "/locks/a", 1},
-        {"DELETE", ID_OF_A_TO_D, 1},
-        {"PUT", ID_OF_A_TO_D "/extend", 1},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        judged_use("a " AUTHTEXT_SECRET " read,lock prefix=* rate=8\n");
-        for (int left = 8; left > 0; left -= rows[i].price) {
-            ck_assert_ptr_null(admit(rows[i].method, rows[i].target)->detail);
-            end(true);
-        }
-        expect_limited(false);
-        tear_down();
-        set_up();
+    if (prices[row].page_size != NULL)
+        query_add(&ask.request.query, span_of("page_size"),
+                  span_of(prices[row].page_size));
+    const struct refusal *refusal =
+        admit(prices[row].method, prices[row].target);
+    bool may = refusal->detail == NULL;
+    if (!may)
+        ck_assert_int_eq(refusal->code, (int)PROBLEM_RATE_LIMITED);
+    if (may && prices[row].body != NULL) {
+        may =
+            !ask_send(prices[row].method, prices[row].target, prices[row].body);
+        if (!may)
+            ask_expect(429, "rate_limited");
     }
+    end(false);
+    return may;
+}
+
+TEST_EACH(requests_count_by_what_they_ask, prices)
+{
+    int times = 0;
+    judged_use(textf("a " AUTHTEXT_SECRET " lock,read prefix=* rate=%d\n",
+                     prices[_i].rate));
+    while (ask_for(_i))
+        times++;
+    ck_assert_int_eq(times, prices[_i].times);
 }
 
 TEST(crowds_of_strangers_are_answered_late)
@@ -219,35 +232,6 @@ static void expect_full(const char *body)
     expect_refused(body, PROBLEM_LOCK_QUOTA_EXCEEDED);
 }
 
-/* One for each name, but no more than the burst. */
-TEST(an_acquire_counts_as_many_requests_as_it_has_names)
-{
-    static const struct {
-        const char *body;
-        int asked;
-    } rows[] = {
-        {"{\"resource\":\"a\"}", 20},
-        {"{\"resources\":[\"a\",\"b\"]}", 10},
-        {"{\"resources\":[\"a\",\"b\",\"c\",\"d\",\"e\"],"
-         "\"mode\":\"shared\"}",
-         4},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        judged_use("a " AUTHTEXT_SECRET " lock prefix=* rate=20\n");
-        for (int n = 0; n < rows[i].asked; n++) {
-            ck_assert(acquire(rows[i].body));
-            play_answer_range(CALL_ACQUIRE, 0, 3, VOTE_GRANTED);
-            ask_answer(play.now_us);
-            ck_assert_int_eq(ask.response.status, 201);
-            deliver();
-        }
-        expect_refused(rows[i].body, PROBLEM_RATE_LIMITED);
-        access_free(judged_access);
-    }
-    judged_use("a " AUTHTEXT_SECRET " lock prefix=* rate=2\n");
-    ck_assert(acquire(rows[2].body));
-}
-
 #define X "{\"resource\":\"x\",\"ttl_ms\":10000}"
 #define Y "{\"resource\":\"y\",\"ttl_ms\":20000}"
 #define Z "{\"resource\":\"z\",\"ttl_ms\":20000}"
@@ -266,8 +250,7 @@ TEST(more_locks_than_allowed_are_refused)
     hold(Y);
     expect_full(Z);
     expect_metric("redlockd_identity_locks{identity=\"a\"} 2\n");
-    ck_assert_ptr_null(admit("GET", "/nodes")->detail);
-    end(true);
+    expect_allowed();
     play_advance(10000000); /* x ends */
     hold(Z);
     expect_full(X);
@@ -478,24 +461,6 @@ TEST(without_memory_nothing_is_acquired)
 /* ---- what a large pool costs --------------------------------------------- */
 
 GROUP(pools, .set_up = set_up, .tear_down = tear_down);
-
-#define OF_LIMIT(limit) "{\"resource\":\"p\",\"limit\":" #limit "}"
-
-TEST(a_permit_counts_by_the_limit_of_its_pool)
-{
-    judged_use("a " AUTHTEXT_SECRET " lock,read prefix=* rate=1 burst=14\n");
-    ck_assert(acquire(OF_LIMIT(1000))); /* 11 */
-    end(false);
-    ck_assert(acquire(OF_LIMIT(99)));
-    end(false);
-    ck_assert(acquire(OF_LIMIT(199))); /* 2 */
-    end(false);
-    expect_limited(false);
-    ahead_us += 1000000;
-    ck_assert(!acquire(OF_LIMIT(1000)));
-    ask_expect(429, "rate_limited");
-    end(true);
-}
 
 /* Whether the nodes are asked which slots are free. */
 static bool ask_with_key(const char *bearer, const char *body)

@@ -8,7 +8,6 @@
 #include "../../../api/access/access.h"
 #include "../../../api/batch.h"
 #include "../../../api/message/body.h"
-#include "../../../server/base/clock.h"
 #include "../../lib/suite/suite.h"
 #include "../starve.h"
 #include "audited.h"
@@ -441,12 +440,17 @@ static const struct refusal *admit(void)
     return &ask.caller.refusal;
 }
 
+static void begin_judged(const char *text)
+{
+    judged_use(text);
+    ck_assert_ptr_null(admit()->detail);
+}
+
 GROUP(rights, .set_up = ask_begin, .tear_down = tear_down_judged);
 
 TEST(a_lock_outside_of_the_prefixes_is_refused_alone)
 {
-    judged_use("a " AUTHTEXT_SECRET " lock prefix=b/\n");
-    ck_assert_ptr_null(admit()->detail);
+    begin_judged("a " AUTHTEXT_SECRET " lock prefix=b/\n");
     ck_assert(!send_body(MIXED));
     ck_assert_int_eq(play_count(CALL_EXTEND), PLAY_NODES);
     ck_assert_int_eq(play.sent_count, PLAY_NODES);
@@ -465,8 +469,7 @@ TEST(a_lock_outside_of_the_prefixes_is_refused_alone)
 
 TEST(locks_beyond_those_that_it_may_hold_are_refused_alone)
 {
-    judged_use("a " AUTHTEXT_SECRET " lock prefix=* locks=2\n");
-    ck_assert_ptr_null(admit()->detail);
+    begin_judged("a " AUTHTEXT_SECRET " lock prefix=* locks=2\n");
     ck_assert(!send_body(many(3)));
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 2 * PLAY_NODES);
     grant();
@@ -484,8 +487,7 @@ TEST(locks_beyond_those_that_it_may_hold_are_refused_alone)
 /* Each is a request; those beyond the burst are refused, and the others not. */
 TEST(each_is_charged_as_far_as_the_burst_goes)
 {
-    judged_use("a " AUTHTEXT_SECRET " lock prefix=* rate=5\n");
-    ck_assert_ptr_null(admit()->detail);
+    begin_judged("a " AUTHTEXT_SECRET " lock prefix=* rate=5\n");
     ck_assert(!send_body(many(8)));
     ck_assert_int_eq(play_count(CALL_ACQUIRE), 5 * PLAY_NODES);
     for (int i = 0; i < 5; i++)
@@ -505,9 +507,7 @@ TEST(each_is_charged_as_far_as_the_burst_goes)
 /* As it would be alone. */
 TEST(a_bad_operation_is_charged_too)
 {
-    judged_use("a " AUTHTEXT_SECRET " lock prefix=* rate=2\n");
-    play.now_us = clock_now_us();
-    ck_assert_ptr_null(admit()->detail);
+    begin_judged("a " AUTHTEXT_SECRET " lock prefix=* rate=2\n");
     ck_assert(send_body(BATCH("7,7,7")));
     ck_assert_int_eq(status(1), 400);
     ck_assert_int_eq(status(2), 429);
@@ -516,8 +516,7 @@ TEST(a_bad_operation_is_charged_too)
 /* What let it in does not hold any more. */
 TEST(an_acquire_that_lost_its_right_is_undone_alone)
 {
-    judged_use("a " AUTHTEXT_SECRET " lock prefix=*\n");
-    ck_assert_ptr_null(admit()->detail);
+    begin_judged("a " AUTHTEXT_SECRET " lock prefix=*\n");
     ck_assert(!send_body(many(2)));
     grant();
     grant();
