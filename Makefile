@@ -42,7 +42,7 @@ OBJ := $(patsubst %.c,$(OUT)/%.o,$(filter-out server/main.c,$(sort $(wildcard \
 # redlockctl, and what it shares with redlockd
 CLI_PKGS := libcurl jansson
 CLI_OBJ := $(patsubst %.c,$(OUT)/%.o,$(sort $(wildcard cli/*.c))) \
-           $(patsubst %,$(OUT)/server/base/%.o,clock encoding jsontext random utf8) \
+           $(patsubst %,$(OUT)/server/base/%.o,clock encoding process types) \
            $(patsubst %,$(OUT)/%.o,server/lock/names api/message/id \
              api/message/jsonload)
 lua := $(patsubst %,server/node/scripts/%.lua,\

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../server/base/utf8.h"
+#include "../server/base/encoding.h"
 
 void shown_put(const char *text, FILE *out)
 {

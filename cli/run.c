@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "../server/base/clock.h"
-#include "../server/base/random.h"
+#include "../server/base/process.h"
 #include "cancel.h"
 #include "complain.h"
 #include "family.h"

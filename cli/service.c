@@ -8,7 +8,7 @@
 
 #include "../api/message/jsonload.h"
 #include "../server/base/clock.h"
-#include "../server/base/random.h"
+#include "../server/base/process.h"
 #include "../server/lock/names.h"
 #include "answer.h"
 #include "complain.h"

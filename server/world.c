@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/random.h"
+#include "base/process.h"
 #include "base/timers.h"
 #include "node/link.h"
 #include "node/subscription.h"

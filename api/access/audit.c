@@ -6,7 +6,6 @@
 #include "../../server/base/clock.h"
 #include "../../server/base/linefile.h"
 #include "../../server/base/log.h"
-#include "../../server/base/timestamp.h"
 #include "../message/json.h"
 #include "../message/render.h"
 #include "access.h"

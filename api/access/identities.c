@@ -9,9 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../../server/base/clock.h"
 #include "../../server/base/encoding.h"
 #include "../../server/base/log.h"
-#include "../../server/base/timestamp.h"
 #include "../../server/lock/names.h"
 #include "../message/id.h"
 

@@ -45,8 +45,8 @@
 
 #include <sys/queue.h>
 
+#include "../../server/base/address.h"
 #include "../../server/base/loop.h"
-#include "../../server/base/peer.h"
 #include "../../server/base/types.h"
 #include "../../server/lock/metrics.h"
 #include "tls.h"

@@ -12,11 +12,10 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "../../server/base/address.h"
 #include "../../server/base/certificates.h"
 #include "../../server/base/clock.h"
 #include "../../server/base/log.h"
-#include "../../server/base/networks.h"
-#include "../../server/base/peer.h"
 
 #define ALTERNATIVE_NAMES_OID "2.5.29.17" /* RFC 5280 §4.2.1.6 */
 

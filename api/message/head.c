@@ -4,8 +4,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "../../server/base/hosts.h"
-#include "../../server/base/networks.h"
+#include "../../server/base/address.h"
 
 /* What the library takes for each field, argument and cookie, beside its text.
  */

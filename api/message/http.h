@@ -5,7 +5,7 @@
 #ifndef REDLOCKD_HTTP_H
 #define REDLOCKD_HTTP_H
 
-#include "../../server/base/networks.h"
+#include "../../server/base/address.h"
 #include "../../server/base/types.h"
 #include "../../server/engine/engine.h"
 #include "../../server/lock/lock.h"

@@ -3,7 +3,6 @@
 #include <assert.h>
 
 #include "../../server/base/encoding.h"
-#include "../../server/base/utf8.h"
 #include "../../server/lock/names.h"
 
 /* Would be taken for steps in a path by clients and proxies. */

@@ -1,6 +1,6 @@
 #include "json.h"
 
-#include "../../server/base/jsontext.h"
+#include "../../server/base/encoding.h"
 
 /*
  * The first size is room for most answers at once. For a larger block the C

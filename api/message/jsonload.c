@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/queue.h>
 
-#include "../../server/base/jsontext.h"
+#include "../../server/base/encoding.h"
 
 /* In front of what jansson has: the latest first. */
 struct block {

@@ -3,8 +3,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "../../server/base/random.h"
-#include "../../server/base/utf8.h"
+#include "../../server/base/encoding.h"
+#include "../../server/base/process.h"
 #include "render.h"
 
 const struct problem_kind problem_kinds[PROBLEM_CODES] = {

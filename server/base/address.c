@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 #include <sys/un.h>
 
 #include "encoding.h"
@@ -549,4 +550,151 @@ bool address_is_same(const struct address_node *a, const struct address_node *b)
     if (a->is_unix != b->is_unix || a->port != b->port)
         return false;
     return (a->is_unix ? strcmp : strcasecmp)(a->host, b->host) == 0;
+}
+
+/* ---- lists of hosts ------------------------------------------------------ */
+
+static bool is_entry(struct span entry)
+{
+    return span_has_only(entry, "-_.:[]") &&
+           (entry.len > 1 || (entry.len == 1 && entry.ptr[0] != '.'));
+}
+
+bool hosts_are_valid(const char *list)
+{
+    struct span entry;
+    if (*list == '\0')
+        return true;
+    while (span_next_entry(&list, &entry))
+        if (!is_entry(entry))
+            return false;
+    return true;
+}
+
+static bool is_host(struct span entry, struct span host)
+{
+    if (*entry.ptr == '.' && host.len > entry.len) {
+        host.ptr += host.len - entry.len;
+        host.len = entry.len;
+    }
+    return span_is_like(host, entry);
+}
+
+bool hosts_have(const char *list, struct span host)
+{
+    struct span entry;
+    while (span_next_entry(&list, &entry))
+        if (entry.len > 0 && is_host(entry, host))
+            return true;
+    return false;
+}
+
+/* ---- lists of networks --------------------------------------------------- */
+
+enum { BITS_V4 = 32, BITS_V6 = 128, MAPPED = BITS_V6 - BITS_V4 };
+
+/* An IPv4 address is ::ffff:… in here. */
+static bool networks_parse(struct span text, struct in6_addr *address,
+                           bool *is_v4)
+{
+    char copy[NETWORKS_ADDRESS_MAX];
+    unsigned char *bytes = address->s6_addr;
+    if (text.len >= sizeof copy || memchr(text.ptr, '\0', text.len) != NULL)
+        return false;
+    copy[span_copy(copy, text)] = '\0';
+    *is_v4 = inet_pton(AF_INET, copy, bytes + MAPPED / 8) == 1;
+    if (!*is_v4)
+        return inet_pton(AF_INET6, copy, bytes) == 1;
+    memset(bytes, 0, MAPPED / 8 - 2);
+    memset(bytes + MAPPED / 8 - 2, 0xff, 2);
+    return true;
+}
+
+struct network {
+    struct in6_addr address;
+    int bits; /* of it that count */
+};
+
+static bool parse_network(struct span text, struct network *network)
+{
+    bool is_v4;
+    const char *slash = memchr(text.ptr, '/', text.len);
+    struct span address = {text.ptr, slash != NULL ? (size_t)(slash - text.ptr)
+                                                   : text.len};
+    network->bits = BITS_V6;
+    if (!networks_parse(address, &network->address, &is_v4))
+        return false;
+    if (slash == NULL)
+        return true;
+    int64_t bits =
+        span_number((struct span){slash + 1, text.len - address.len - 1}, 3);
+    network->bits = (int)bits + (is_v4 ? MAPPED : 0);
+    return bits >= 0 && network->bits <= BITS_V6;
+}
+
+bool networks_are_valid(const char *list)
+{
+    struct network network;
+    struct span entry;
+    if (*list == '\0')
+        return true;
+    while (span_next_entry(&list, &entry))
+        if (!parse_network(entry, &network))
+            return false;
+    return true;
+}
+
+bool networks_have(const char *list, struct span address)
+{
+    struct in6_addr wanted;
+    struct network network = {.bits = 0};
+    struct span entry;
+    bool is_v4;
+    if (!networks_parse(address, &wanted, &is_v4))
+        return false;
+    const unsigned char *a = network.address.s6_addr, *b = wanted.s6_addr;
+    while (span_next_entry(&list, &entry)) {
+        bool is_network = parse_network(entry, &network);
+        int whole = network.bits / 8, rest = network.bits % 8;
+        if (is_network && memcmp(a, b, (size_t)whole) == 0 &&
+            (rest == 0 || (a[whole] ^ b[whole]) >> (8 - rest) == 0))
+            return true;
+    }
+    return false;
+}
+
+bool networks_read_address(struct span text, struct span *address)
+{
+    struct in6_addr ignored;
+    bool is_v4;
+    *address = text;
+    if (text.len == 0)
+        return false;
+    const char *bracket = memchr(text.ptr, ']', text.len);
+    const char *colon = memchr(text.ptr, ':', text.len);
+    if (*text.ptr == '[' && bracket != NULL)
+        *address =
+            (struct span){text.ptr + 1, (size_t)(bracket - text.ptr) - 1};
+    else if (colon != NULL && colon == memrchr(text.ptr, ':', text.len))
+        address->len = (size_t)(colon - text.ptr); /* IPv6 has several */
+    return networks_parse(*address, &ignored, &is_v4);
+}
+
+/* ---- the other end of a socket ------------------------------------------- */
+
+enum { HOST_MAX = PEER_MAX - 8 };
+
+void peer_describe(char text[PEER_MAX], int fd)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t len = sizeof address;
+    char host[HOST_MAX], port[ADDRESS_PORT_MAX];
+    text[0] = '\0';
+    if (getpeername(fd, (struct sockaddr *)&address, &len) != 0 ||
+        (address.ss_family != AF_INET && address.ss_family != AF_INET6))
+        return;
+    if (getnameinfo((struct sockaddr *)&address, len, host, sizeof host, port,
+                    sizeof port, NI_NUMERICHOST | NI_NUMERICSERV) == 0)
+        address_format(text, PEER_MAX, host,
+                       (int)strtol(port, NULL, 10)); /* digits */
 }

@@ -1,13 +1,15 @@
 /*
- * Reads the addresses of the configuration and prepares their lookup. Pure:
- * nothing is resolved.
+ * Addresses: those of nodes, lists of hosts and of networks, and who is at the
+ * other end of a socket. Nothing is resolved.
  */
 #ifndef REDLOCKD_ADDRESS_H
 #define REDLOCKD_ADDRESS_H
 
 #include <netdb.h>
-#include <stdbool.h>
-#include <stddef.h>
+
+#include "types.h"
+
+/* ---- nodes --------------------------------------------------------------- */
 
 enum {
     ADDRESS_HOST_MAX = 255,
@@ -77,5 +79,50 @@ bool address_is_loopback(const char *host);
 /* True if both must be the same server, whatever their databases and TLS. */
 bool address_is_same(const struct address_node *a,
                      const struct address_node *b);
+
+/* ---- lists of hosts ------------------------------------------------------ */
+
+/*
+ * A list of hosts, as in "locks.example.com,.example.org": names and addresses,
+ * without ports. One that begins with a dot stands for all names that end so.
+ * Case does not count.
+ */
+
+/* Whether the text is such a list; the empty one is, too. */
+bool hosts_are_valid(const char *list);
+
+/* Whether the list has this host. */
+bool hosts_have(const char *list, struct span host);
+
+/* ---- lists of networks --------------------------------------------------- */
+
+/*
+ * A list of networks, as in "10.0.0.0/8,2001:db8::/32,192.0.2.1": addresses,
+ * each with the length of its prefix (RFC 4632, RFC 4291 §2.3), or alone.
+ */
+
+enum { NETWORKS_ADDRESS_MAX = 46 }; /* the text of an address, with its NUL */
+
+/* Whether the text is such a list; the empty one is, too. */
+bool networks_are_valid(const char *list);
+
+/*
+ * Whether one of them has the address, without a port. An IPv4 address in the
+ * form of IPv6, ::ffff:192.0.2.1, is that of IPv4.
+ */
+bool networks_have(const char *list, struct span address);
+
+/*
+ * Takes the address out of "192.0.2.1", "192.0.2.1:80", "2001:db8::1",
+ * "[2001:db8::1]" or "[2001:db8::1]:80". False: it is none of them.
+ */
+bool networks_read_address(struct span text, struct span *address);
+
+/* ---- the other end of a socket ------------------------------------------- */
+
+enum { PEER_MAX = 80 }; /* "[address%interface]:65535", with its NUL */
+
+/* Writes address:port; "" if fd is no TCP socket, or is not connected. */
+void peer_describe(char text[PEER_MAX], int fd);
 
 #endif

@@ -8,10 +8,8 @@
 #include <unistd.h>
 
 #include "clock.h"
-#include "jsontext.h"
-#include "timestamp.h"
+#include "encoding.h"
 #include "types.h"
-#include "utf8.h"
 
 /* Kept free for what closes a line: '"', '}' and the newline. */
 static const size_t endings[] = {[LOG_LOGFMT] = 2, [LOG_JSON] = 3};

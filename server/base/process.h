@@ -1,11 +1,16 @@
 /*
- * Descriptors and limits that the process inherits, and its stdout.
+ * What a process has of the kernel: random bytes, descriptors, limits, its
+ * stdout.
  */
 #ifndef REDLOCKD_PROCESS_H
 #define REDLOCKD_PROCESS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+/* Fills buf with len bytes of getrandom(2), through a small buffer. */
+void random_fill(void *buf, size_t len);
 
 /*
  * Opens those of the descriptors 0, 1 and 2 that are closed, so that no socket

@@ -181,4 +181,43 @@ static inline bool bytes_reserve(char **bytes, size_t *size, size_t wanted)
     return true;
 }
 
+/* ---- two texts ----------------------------------------------------------- */
+
+/* Two texts that are kept together: within the struct while they are short,
+ * otherwise in memory of their own. */
+
+enum { TEXTS_SMALL = 160 };
+
+/* Must not be moved while it keeps something. */
+struct texts {
+    size_t first_len;
+    size_t second_len;
+    char *bytes;
+    char small[TEXTS_SMALL];
+};
+
+/* Copies both. False: no memory, and nothing is kept. */
+bool texts_keep(struct texts *texts, struct span first, struct span second);
+
+/* Frees what texts_keep took. */
+void texts_drop(struct texts *texts);
+
+static inline struct span texts_first(const struct texts *texts)
+{
+    return (struct span){texts->bytes, texts->first_len};
+}
+
+static inline struct span texts_second(const struct texts *texts)
+{
+    return (struct span){texts->bytes + texts->first_len, texts->second_len};
+}
+
+/* ---- numbers ------------------------------------------------------------- */
+
+/*
+ * The smallest of count numbers for rank 0, the largest for count - 1. Sorts
+ * them in place; rank must be in this range.
+ */
+int64_t order_statistic(int64_t numbers[], int count, int rank);
+
 #endif

@@ -11,8 +11,7 @@
 #include <regex.h>
 #include <stdarg.h>
 
-#include "../base/hosts.h"
-#include "../base/networks.h"
+#include "../base/address.h"
 
 enum { DAY_MS = 24 * 60 * 60 * 1000, RATIO_CHARS = 17, NAME_SIZE = 64 };
 

@@ -7,7 +7,7 @@
 #include <sys/un.h>
 
 #include "../base/clock.h"
-#include "../base/random.h"
+#include "../base/process.h"
 
 enum { STABLE_US = 1000000 }; /* up for so long: backoff starts anew */
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "../base/clock.h"
-#include "../base/random.h"
+#include "../base/process.h"
 #include "pipeline.h"
 
 enum {

@@ -192,7 +192,7 @@ struct shared {
 };
 
 /* What its spans may borrow from. */
-struct texts {
+struct call_texts {
     char names[SIM_NAMES_MAX];
     char token[SIM_TOKEN_MAX], number[SIM_TOKEN_MAX];
     state_text found, mark;
@@ -315,7 +315,8 @@ static void choose_slots(struct run *run, struct call *call)
 }
 
 /* It has a key: what it does is mostly a repeat of its own. */
-static void give_key(struct run *run, struct call *call, struct texts *texts)
+static void give_key(struct run *run, struct call *call,
+                     struct call_texts *texts)
 {
     struct span there =
         token_there(run, simnode_resource_number(call->resource));
@@ -349,7 +350,7 @@ static void give_key(struct run *run, struct call *call, struct texts *texts)
 /* Comes to the readers of a lock, or leaves them: what one command may do for
  * many, if most is in order. */
 static void make_reader(struct run *run, const struct shared *shared,
-                        struct call *call, struct texts *texts)
+                        struct call *call, struct call_texts *texts)
 {
     int64_t highest = run->memory.highest[shared->crowd];
     bool is_late = highest == 0 || hands_pick(run, 3) == 0;
@@ -393,7 +394,7 @@ static struct span any_trace(const struct run *run, const struct call *call,
 }
 
 static void make_call(struct run *run, const struct shared *shared,
-                      struct call *call, struct texts *texts)
+                      struct call *call, struct call_texts *texts)
 {
     bool has_lock = shared->is_of_locks || hands_pick(run, 9) == 0;
     enum call_kind kind = has_lock
@@ -471,7 +472,7 @@ void calls_make(struct run *run, int count, struct call calls[CALLS_MAX],
     bool has_tokens = false;
     hands_make_room(run, CALLS_MAX * CALLS_NAMES_MAX);
     for (int i = 0; i < count; i++) {
-        struct texts texts;
+        struct call_texts texts;
         bool is_reader = is_crowd && hands_pick(run, 24) != 0;
         (is_reader ? make_reader : make_call)(run, &shared, &calls[i], &texts);
         if (calls[i].kind == CALL_TOKENS && has_tokens) /* one in a batch */

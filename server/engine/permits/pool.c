@@ -4,7 +4,7 @@
 #include <search.h>
 #include <stdlib.h>
 
-#include "../../base/order.h"
+#include "../../base/types.h"
 #include "../../lock/names.h"
 
 enum {

@@ -28,7 +28,7 @@
 #define REDLOCKD_OPERATION_H
 
 #include "../../base/slots.h"
-#include "../../base/texts.h"
+#include "../../base/types.h"
 #include "../../lock/lock.h"
 #include "attempt.h"
 #include "result.h"

@@ -22,7 +22,7 @@
 #include <sys/queue.h>
 
 #include "../../base/slots.h"
-#include "../../base/texts.h"
+#include "../../base/types.h"
 #include "debts.h"
 #include "round.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../base/order.h"
+#include "../../base/types.h"
 #include "../port/token.h"
 #include "../voting/nodeclock.h"
 

@@ -26,7 +26,7 @@
 #include <sys/queue.h>
 
 #include "../../base/slots.h"
-#include "../../base/texts.h"
+#include "../../base/types.h"
 #include "releases.h"
 #include "round.h"
 

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "../../base/order.h"
+#include "../../base/types.h"
 
 void clocks_init(struct clocks *clocks, int count, int quorum,
                  int64_t max_ttl_ms, int64_t window_us, int64_t timeout_us)

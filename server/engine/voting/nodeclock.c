@@ -2,7 +2,7 @@
 
 #include <assert.h>
 
-#include "../../base/order.h"
+#include "../../base/types.h"
 
 enum { DRIFT_DIVISOR = 200 }; /* 0.5% */
 

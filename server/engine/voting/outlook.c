@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "../../base/order.h"
+#include "../../base/types.h"
 
 enum {
     /* a restarted node is back after two heartbeats, and a look */

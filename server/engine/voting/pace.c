@@ -1,6 +1,6 @@
 #include "pace.h"
 
-#include "../../base/order.h"
+#include "../../base/types.h"
 
 enum {
     SMOOTHING = 8,   /* round trips that an average remembers */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../base/order.h"
+#include "../../base/types.h"
 
 bool status_is_confirmed(const struct node *node, int64_t now_us)
 {

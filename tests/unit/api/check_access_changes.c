@@ -6,7 +6,6 @@
 #include "../../../api/access/access.h"
 #include "../../../api/message/problem.h"
 #include "../../../server/base/clock.h"
-#include "../../../server/base/timestamp.h"
 #include "../../lib/suite/suite.h"
 #include "ask.h"
 #include "authtext.h"

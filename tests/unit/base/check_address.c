@@ -1,9 +1,8 @@
-/*
- * Addresses: their forms, how long each part may be, which characters it may
- * have, and when two are one server.
- */
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "../../../server/base/address.h"
 #include "../../lib/suite/suite.h"
@@ -449,4 +448,203 @@ TEST_EACH(loopback_is_told_from_elsewhere, hosts)
 {
     ck_assert_msg(address_is_loopback(hosts[_i].host) == hosts[_i].is_loopback,
                   "%s", hosts[_i].host);
+}
+
+/* ---- hosts -------------------------------------------------------------- */
+
+GROUP(hosts);
+
+static const struct {
+    const char *list;
+    bool is_valid;
+} host_lists[] = {
+    {"", true},          {"a", true},    {"a.b,c-d,.e", true},
+    {"[::1],::1", true}, {"a,", false},  {",a", false},
+    {"a,,b", false},     {".", false},   {"a b", false},
+    {"a/b", false},      {"a*", false},  {"*", false},
+    {"http://a", false}, {"a@b", false},
+};
+
+TEST_EACH(a_list_has_names_only, host_lists)
+{
+    ck_assert(hosts_are_valid(host_lists[_i].list) == host_lists[_i].is_valid);
+}
+
+static const struct {
+    const char *list, *host;
+    bool is_there;
+} listed_hosts[] = {
+    {"", "a", false},           {"", "", false},
+    {"a.b", "a.b", true},       {"a.b", "A.B", true},
+    {"a.b,c", "c", true},       {"a.b,c", "a.b,c", false},
+    {"a.b", "a.bc", false},     {"a.b", "x.a.b", false},
+    {".b.c", "a.b.c", true},    {".b.c", "z.a.b.c", true},
+    {".b.c", "ab.c", false},    {".b.c", "b.c", false},
+    {".b.c", "a.b.c.d", false},
+};
+
+TEST_EACH(a_host_is_in_the_list_or_not, listed_hosts)
+{
+    ck_assert(
+        hosts_have(listed_hosts[_i].list, span_of(listed_hosts[_i].host)) ==
+        listed_hosts[_i].is_there);
+}
+
+/* ---- networks ----------------------------------------------------------- */
+
+GROUP(networks);
+
+static const struct {
+    const char *list;
+    bool is_valid;
+} network_lists[] = {
+    {"", true},
+    {"192.0.2.1", true},
+    {"10.0.0.0/8,2001:db8::/32,::1", true},
+    {"0.0.0.0/0,::/0", true},
+    {"10.0.0.0/32,::1/128", true},
+    {"10.0.0.0/33", false},
+    {"::1/129", false},
+    {"10.0.0.0/", false},
+    {"10.0.0.0/-1", false},
+    {"10.0.0.0/0008", false},
+    {"10.0.0/8", false},
+    {"localhost", false},
+    {"[::1]", false},
+    {"10.0.0.1:80", false},
+    {"10.0.0.1,", false},
+    {",10.0.0.1", false},
+    {"10.0.0.1, 10.0.0.2", false},
+    {"/8", false},
+};
+
+TEST_EACH(a_list_has_networks_only, network_lists)
+{
+    ck_assert(networks_are_valid(network_lists[_i].list) ==
+              network_lists[_i].is_valid);
+}
+
+static const struct {
+    const char *list, *address;
+    bool is_there;
+} addresses[] = {
+    {"", "10.0.0.1", false},
+    {"10.0.0.1", "10.0.0.1", true},
+    {"10.0.0.1", "10.0.0.2", false},
+    {"10.0.0.0/8", "10.255.255.255", true},
+    {"10.0.0.0/8", "11.0.0.0", false},
+    {"10.0.0.0/9", "10.127.0.1", true},
+    {"10.0.0.0/9", "10.128.0.1", false},
+    {"10.1.2.3/8", "10.0.0.1", true},
+    {"0.0.0.0/0", "203.0.113.9", true},
+    {"0.0.0.0/0", "2001:db8::1", false},
+    {"::/0", "2001:db8::1", true},
+    {"10.0.0.0/8", "::ffff:10.0.0.1", true},
+    {"::ffff:10.0.0.0/104", "10.0.0.1", true},
+    {"2001:db8::/32", "2001:db8:ffff::1", true},
+    {"2001:db8::/32", "2001:db9::1", false},
+    {"192.0.2.0/24,::1", "::1", true},
+    {"192.0.2.0/24,::1", "0:0:0:0:0:0:0:1", true},
+    {"192.0.2.0/24", "192.0.2.1:80", false},
+    {"192.0.2.0/24", "", false},
+    {"192.0.2.0/24", "unknown", false},
+};
+
+TEST_EACH(an_address_is_in_one_of_them_or_not, addresses)
+{
+    ck_assert(
+        networks_have(addresses[_i].list, span_of(addresses[_i].address)) ==
+        addresses[_i].is_there);
+}
+
+static const struct {
+    const char *text, *address; /* NULL: it has none */
+} texts[] = {
+    {"192.0.2.1", "192.0.2.1"},
+    {"192.0.2.1:80", "192.0.2.1"},
+    {"2001:db8::1", "2001:db8::1"},
+    {"[2001:db8::1]", "2001:db8::1"},
+    {"[2001:db8::1]:80", "2001:db8::1"},
+    {"", NULL},
+    {"[", NULL},
+    {"[]", NULL},
+    {":80", NULL},
+    {"unknown", NULL},
+    {"_hidden", NULL},
+    {"example.com", NULL},
+    {"fe80::1%eth0", NULL},
+    {"192.0.2.1\n", NULL},
+    {"1111:2222:3333:4444:5555:6666:7777:8888:9999:aaaa:bbbb", NULL},
+};
+
+TEST_EACH(an_address_may_have_a_port, texts)
+{
+    struct span address;
+    bool is_there = networks_read_address(span_of(texts[_i].text), &address);
+    ck_assert(is_there == (texts[_i].address != NULL));
+    if (is_there)
+        ck_assert(span_is(address, texts[_i].address));
+}
+
+/* ---- peer --------------------------------------------------------------- */
+
+static int bind_loopback(int fd, int family)
+{
+    struct sockaddr_in in = {.sin_family = AF_INET,
+                             .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    struct sockaddr_in6 in6 = {.sin6_family = AF_INET6,
+                               .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    socklen_t len = sizeof in6;
+    if (family == AF_INET)
+        ck_assert_int_eq(bind(fd, (struct sockaddr *)&in, sizeof in), 0);
+    else if (bind(fd, (struct sockaddr *)&in6, sizeof in6) != 0)
+        return 0; /* this machine has no IPv6 */
+    ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&in6, &len), 0);
+    return ntohs(in6.sin6_port); /* at the same place in both */
+}
+
+static const struct {
+    int family;
+    const char *form;
+} families[] = {{AF_INET, "127.0.0.1:%d"}, {AF_INET6, "[::1]:%d"}};
+
+GROUP(peer);
+
+TEST_RANGE(the_other_end_is_told, 0, 2)
+{
+    char text[PEER_MAX];
+    struct sockaddr_storage at;
+    socklen_t len = sizeof at;
+    int listener = socket(families[_i].family, SOCK_STREAM, 0);
+    if (listener < 0)
+        return; /* as below */
+    if (bind_loopback(listener, families[_i].family) == 0) {
+        close(listener);
+        return;
+    }
+    int client = socket(families[_i].family, SOCK_STREAM, 0);
+    ck_assert_int_eq(listen(listener, 1), 0);
+    int port = bind_loopback(client, families[_i].family);
+    ck_assert_int_eq(getsockname(listener, (struct sockaddr *)&at, &len), 0);
+    ck_assert_int_eq(connect(client, (struct sockaddr *)&at, len), 0);
+    int fd = accept(listener, NULL, NULL);
+    peer_describe(text, fd);
+    ck_assert_str_eq(text, textf(families[_i].form, port));
+    close(fd);
+    close(client);
+    close(listener);
+}
+
+TEST(what_has_no_address_has_no_text)
+{
+    char text[PEER_MAX] = "before";
+    int ends[2];
+    peer_describe(text, -1);
+    ck_assert_str_eq(text, "");
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    peer_describe(text, ends[0]);
+    ck_assert_str_eq(text, "");
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    peer_describe(text, fd);
+    ck_assert_str_eq(text, "");
 }

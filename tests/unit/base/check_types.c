@@ -1,8 +1,9 @@
-
-#include "../../../server/base/order.h"
+#include "../../../server/base/types.h"
 #include "../../lib/suite/suite.h"
 
-SUITE(order);
+/* ---- order -------------------------------------------------------------- */
+
+SUITE(types);
 
 TEST(each_rank_has_its_number)
 {

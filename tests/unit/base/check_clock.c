@@ -1,7 +1,8 @@
-
-#include "../../../server/base/timestamp.h"
+#include "../../../server/base/clock.h"
 #include "../../../server/base/types.h"
 #include "../../lib/suite/suite.h"
+
+/* ---- timestamp ---------------------------------------------------------- */
 
 static const struct {
     int64_t wall_us;
@@ -48,7 +49,7 @@ static const struct {
     {"", -1},
 };
 
-SUITE(timestamp);
+SUITE(clock);
 
 TEST_EACH(moments_are_read_in_utc, moments)
 {
