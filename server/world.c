@@ -5,20 +5,28 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/process.h"
-#include "base/timers.h"
 #include "node/link.h"
 #include "node/subscription.h"
 
 enum {
     SILENCE_US = 1000000,    /* a node may owe a reply at least this long */
     HEARTBEATS_US = 5000000, /* the same for heartbeats, one each second */
+    TIMERS_GROWTH = 64,
+};
+
+/* Of the engine. */
+struct world_timer {
+    struct world *world;
+    uint32_t slot;
+    struct loop_timer *timer;
 };
 
 struct world {
     struct loop *loop;
     struct engine *engine;
-    struct timers *timers; /* of the engine */
-    struct trust *trust;   /* NULL: no node speaks TLS */
+    struct world_timer **timers; /* by slot; NULL: never set yet */
+    uint32_t timers_count;
+    struct trust *trust; /* NULL: no node speaks TLS */
     int nodes;
     struct link *links[NODES_MAX];
     struct subscription *subscriptions[NODES_MAX];
@@ -72,10 +80,65 @@ static void fill_with_random(void *ctx, void *buf, size_t len)
     random_fill(buf, len);
 }
 
+static void run_engine_timer(void *arg)
+{
+    const struct world_timer *it = arg;
+    engine_on_timer(it->world->engine, it->slot);
+}
+
+/* The slots are small and dense. */
+static bool make_room(struct world *world, uint32_t slot)
+{
+    uint32_t count = (slot / TIMERS_GROWTH + 1) * TIMERS_GROWTH;
+    struct world_timer **timers =
+        realloc(world->timers, count * sizeof(struct world_timer *));
+    if (timers == NULL)
+        return false;
+    for (; world->timers_count < count; world->timers_count++)
+        timers[world->timers_count] = NULL;
+    world->timers = timers;
+    return true;
+}
+
+/* NULL: no memory. */
+static struct world_timer *make_timer(struct world *world, uint32_t slot)
+{
+    struct world_timer *it = malloc(sizeof *it);
+    if (it == NULL)
+        return NULL;
+    *it = (struct world_timer){world, slot, NULL};
+    it->timer = loop_timer_new(world->loop, run_engine_timer, it);
+    if (it->timer != NULL)
+        return it;
+    free(it);
+    return NULL;
+}
+
 static bool world_set_timer(void *ctx, uint32_t slot, int64_t at_us)
 {
-    const struct world *world = ctx;
-    return timers_set(world->timers, slot, at_us);
+    struct world *world = ctx;
+    if (slot >= world->timers_count && !make_room(world, slot))
+        return false;
+    struct world_timer *it = world->timers[slot];
+    if (it == NULL)
+        it = world->timers[slot] = make_timer(world, slot);
+    if (it == NULL)
+        return false;
+    if (at_us != 0)
+        loop_timer_set(it->timer, at_us);
+    else
+        loop_timer_stop(it->timer);
+    return true;
+}
+
+static void free_timers(struct world *world)
+{
+    for (uint32_t i = 0; i < world->timers_count; i++) {
+        if (world->timers[i] != NULL)
+            loop_timer_free(world->timers[i]->timer);
+        free(world->timers[i]);
+    }
+    free(world->timers);
 }
 
 static void listen_to_all(void *ctx, bool is_on)
@@ -94,15 +157,6 @@ static void world_subscribe(void *ctx, int node, struct span resource,
     const struct world *world = ctx;
     assert(node >= 0 && node < world->nodes);
     subscription_set(world->subscriptions[node], resource, is_on);
-}
-
-/* ---- what the engine is told --------------------------------------------- */
-
-/* The timers are made before the engine: so ctx is the world. */
-static void run_engine_timer(void *ctx, uint32_t slot)
-{
-    const struct world *world = ctx;
-    engine_on_timer(world->engine, slot);
 }
 
 /* ---- at the end of a turn ----------------------------------------------- */
@@ -189,9 +243,6 @@ static bool world_start(struct world *world, const struct world_setup *setup,
                                      .subscribe = world_subscribe};
     world->loop = setup->loop;
     loop_set_stage(world->loop, LOOP_FLUSH, world_flush, world);
-    world->timers = timers_new(world->loop, run_engine_timer, world);
-    if (world->timers == NULL)
-        return false;
     world->engine = engine_new(setup->settings, &port, setup->metrics);
     if (world->engine == NULL ||
         !trust_make(&world->trust, setup->config, error))
@@ -228,7 +279,7 @@ void world_free(struct world *world)
         subscription_free(world->subscriptions[i]);
     }
     trust_free(world->trust);
-    timers_free(world->timers);
+    free_timers(world);
     loop_set_stage(world->loop, LOOP_FLUSH, NULL, NULL);
     free(world);
 }

@@ -50,7 +50,7 @@ fuzz_shared := $(patsubst %.c,$(OUT)/%.o,\
                  $(filter-out tests/fuzz/fuzz_%,$(wildcard tests/fuzz/*.c)))
 # What no fuzzer needs; whoever lists too much is told by the linker
 unfuzzed := $(addprefix server/,world plan notify healthcheck \
-              $(addprefix base/,linefile loop timers) \
+              $(addprefix base/,linefile loop) \
               $(addprefix node/,confirm dial line link resolver \
                 subscription)) \
             $(addprefix api/,accesslog batch exchange front handler locks \

@@ -20,6 +20,8 @@ struct stage {
     void *arg;
 };
 
+#define NEVER INT64_MAX
+
 /* cppcheck-suppress unusedStructMember; it does not know the macros' members */
 TAILQ_HEAD(timers, loop_timer);
 
@@ -40,9 +42,15 @@ struct loop_watch {
     int events; /* currently waited for */
 };
 
+/*
+ * Most timers are stopped or put off long before their time: then that of libuv
+ * stays as it is, and is set anew only when its own time has come.
+ */
 struct loop_timer {
     uv_timer_t timer;
     struct loop *loop;
+    int64_t at_us;  /* NEVER: stopped */
+    int64_t set_us; /* of libuv's timer, not later; NEVER: it does not run */
     bool is_due;
     TAILQ_ENTRY(loop_timer) link; /* while it is due */
     loop_timer_fn *fn;
@@ -217,9 +225,20 @@ static void do_nothing(uv_idle_t *hurry)
     (void)hurry;
 }
 
+static void loop_start_timer(struct loop_timer *timer);
+
+/* One that was put off starts again, even if its time has come by now. */
 static void loop_on_due(uv_timer_t *uv)
 {
     struct loop_timer *timer = uv->data;
+    bool is_put_off = timer->at_us != timer->set_us;
+    timer->set_us = NEVER;
+    if (is_put_off) {
+        if (timer->at_us != NEVER)
+            loop_start_timer(timer);
+        return;
+    }
+    timer->at_us = NEVER;
     timer->is_due = true;
     TAILQ_INSERT_TAIL(&timer->loop->due, timer, link);
     /* Cannot fail. While it runs, libuv does not sleep. */
@@ -254,6 +273,7 @@ struct loop_timer *loop_timer_new(struct loop *loop, loop_timer_fn *fn,
     (void)uv_timer_init(&loop->uv, &timer->timer); /* cannot fail */
     timer->timer.data = timer;
     timer->loop = loop;
+    timer->at_us = timer->set_us = NEVER;
     timer->fn = fn;
     timer->arg = arg;
     return timer;
@@ -264,24 +284,32 @@ struct loop_timer *loop_timer_new(struct loop *loop, loop_timer_fn *fn,
  * delay from now would end too early, by the age of the turn. So at_us itself
  * is converted to that clock, and rounded up; unless it has come.
  */
-void loop_timer_set(struct loop_timer *timer, int64_t at_us)
+static void loop_start_timer(struct loop_timer *timer)
 {
-    int64_t left_us = at_us - clock_now_us();
+    int64_t left_us = timer->at_us - clock_now_us();
     int64_t uv_at_us = (int64_t)(uv_hrtime() / 1000) + left_us;
     int64_t uv_now_ms = (int64_t)uv_now(&timer->loop->uv);
     int64_t delay_ms = at_least(divide_up(uv_at_us, US_PER_MS) - uv_now_ms, 0);
     if (left_us <= 0)
         delay_ms = 0;
-    take_from_due(timer);
+    timer->set_us = timer->at_us;
     /* Fails only on a handle that is closing, or without a callback. */
     int rc = uv_timer_start(&timer->timer, loop_on_due, (uint64_t)delay_ms, 0);
     assert(rc == 0);
 }
 
+void loop_timer_set(struct loop_timer *timer, int64_t at_us)
+{
+    take_from_due(timer);
+    timer->at_us = at_us;
+    if (at_us < timer->set_us)
+        loop_start_timer(timer);
+}
+
 void loop_timer_stop(struct loop_timer *timer)
 {
     take_from_due(timer);
-    (void)uv_timer_stop(&timer->timer); /* always 0 */
+    timer->at_us = NEVER;
 }
 
 void loop_timer_free(struct loop_timer *timer)

@@ -328,6 +328,23 @@ TEST(a_timer_is_replaced_and_stopped)
     ck_assert_int_eq(calls, 1);
 }
 
+/* Neither before its time, nor for what it was before. */
+TEST(a_timer_that_was_put_off_runs_once_and_in_time)
+{
+    struct moment moment = {.at_us = clock_now_us() + 30000};
+    moment.timer = loop_timer_new(loop, check_moment, &moment);
+    loop_timer_set(moment.timer, moment.at_us - 25000);
+    loop_timer_stop(moment.timer);
+    loop_timer_set(moment.timer, moment.at_us);
+    turns_until_count(loop, &calls, 1);
+    moment.at_us = clock_now_us() + 1000;
+    loop_timer_set(moment.timer, moment.at_us + 60000000);
+    loop_timer_set(moment.timer, moment.at_us);
+    turns_until_count(loop, &calls, 2);
+    turns_pass(loop, 5000);
+    ck_assert_int_eq(calls, 2);
+}
+
 static void set_to_the_past(void *arg)
 {
     (void)arg;

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "../../../server/base/clock.h"
-#include "../../../server/base/timers.h"
 #include "../../lib/suite/suite.h"
 #include "../growth.h"
 #include "../play.h"
@@ -93,19 +92,6 @@ static void use_lookups(void)
     turn();
 }
 
-static void ignore_slot(void *arg, uint32_t slot)
-{
-    (void)arg, (void)slot;
-}
-
-static void use_slots_of_timers(void)
-{
-    struct timers *timers = timers_new(loop, ignore_slot, NULL);
-    ck_assert(timers_set(timers, 3, clock_now_us() + 1000000));
-    timers_free(timers);
-    turn();
-}
-
 static void use_a_loop(void)
 {
     begin_loop();
@@ -126,13 +112,6 @@ TEST(lookups_leave_nothing)
 {
     begin_loop();
     growth_expect_none(use_lookups);
-    end_loop();
-}
-
-TEST(slots_of_timers_leave_nothing)
-{
-    begin_loop();
-    growth_expect_none(use_slots_of_timers);
     end_loop();
 }
 
