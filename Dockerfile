@@ -43,7 +43,7 @@ EXPOSE 8080
 USER 65532:65532
 # asks /readyz: without a quorum of nodes the container is unhealthy
 HEALTHCHECK --interval=5s --timeout=6s --start-period=10s --retries=2 \
-    CMD ["/usr/bin/redlockd", "--healthcheck"]
+    CMD ["/usr/bin/redlockctl", "ready"]
 # no shell between: SIGTERM reaches redlockd, which drains for 12 s, and up to
 # 8 s more; `docker stop` waits 10 s unless the container has a --stop-timeout
 ENTRYPOINT ["/usr/bin/redlockd"]

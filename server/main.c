@@ -23,7 +23,6 @@
 #include "base/process.h"
 #include "config/config.h"
 #include "engine/engine.h"
-#include "healthcheck.h"
 #include "node/session.h"
 #include "notify.h"
 #include "plan.h"
@@ -294,10 +293,6 @@ int main(int argc, char **argv, char **envp)
     switch (server.config.action) {
     case CONFIG_SERVE:
         return main_run(&server);
-    case CONFIG_HEALTHCHECK:
-        return healthcheck_run(server.config.listen_host,
-                               server.config.listen_port,
-                               *server.config.tls_cert != '\0');
     case CONFIG_CHECK:
         if (!main_check(&server.config))
             return EXIT_FAILURE;

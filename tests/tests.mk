@@ -49,7 +49,7 @@ fuzzers := $(patsubst tests/fuzz/fuzz_%.c,$(OUT)/fuzz/%,\
 fuzz_shared := $(patsubst %.c,$(OUT)/%.o,\
                  $(filter-out tests/fuzz/fuzz_%,$(wildcard tests/fuzz/*.c)))
 # What no fuzzer needs; whoever lists too much is told by the linker
-unfuzzed := $(addprefix server/,world plan notify healthcheck \
+unfuzzed := $(addprefix server/,world plan notify \
               $(addprefix base/,linefile loop) \
               $(addprefix node/,confirm dial line link resolver \
                 subscription)) \

@@ -27,7 +27,6 @@ enum config_action {
     CONFIG_PLAN,
     CONFIG_HELP,
     CONFIG_VERSION,
-    CONFIG_HEALTHCHECK,
 };
 
 struct config {

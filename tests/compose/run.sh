@@ -284,7 +284,7 @@ serves_nodes_of_a_file() {
         -v "$dir/nodes:/nodes:ro" -e REDLOCKD_NODES_FILE=/nodes \
         -e REDLOCKD_ALLOW_ANONYMOUS=yes \
         "$REDLOCKD_IMAGE") || return
-    eventually 20 docker exec "$id" redlockd --healthcheck
+    eventually 20 docker exec "$id" redlockctl ready
     local is_served=$?
     docker rm -f "$id"
     return $is_served

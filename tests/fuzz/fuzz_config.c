@@ -131,8 +131,7 @@ void fuzz(struct input *input)
     } else if (config.action != CONFIG_HELP &&
                config.action != CONFIG_VERSION) {
         check_limits(&config);
-        /* a health check listens nowhere, so it may be told to anywhere */
-        if (config.nodes_count > 0 && config.action != CONFIG_HEALTHCHECK)
+        if (config.nodes_count > 0)
             read_again(&config);
     }
 }

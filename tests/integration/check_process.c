@@ -191,27 +191,6 @@ TEST(starts_with_no_node_and_turns_ready)
     world_stop(&world);
 }
 
-TEST(healthcheck_tells_readiness)
-{
-    char *output;
-
-    world_start(&world, 1, "");
-    const char *options =
-        textf("--healthcheck --listen 127.0.0.1:%d", server->port);
-    ck_assert_int_eq(run(options, &output), 0);
-    free(output);
-    options = textf("--healthcheck --listen 0.0.0.0:%d", server->port);
-    ck_assert_int_eq(run(options, &output), 0);
-    free(output);
-    node_kill(&world.nodes[0]);
-    WAIT_UNTIL(10000, http_probe(server, "/readyz") == 503);
-    ck_assert_int_eq(run(options, &output), 1);
-    free(output);
-    world_stop(&world);
-    ck_assert_int_eq(run(options, &output), 1);
-    free(output);
-}
-
 /* ---- what it says -------------------------------------------------------- */
 
 /* world_stop looks for tokens; here at debug level, with errors on the way. */

@@ -13,7 +13,7 @@ LIBRARIES = {
     "gnutls/": {"api/access/digest.c", "api/http/library.c",
                 "api/http/tls.c",
                 "server/base/certificates.c", "server/base/certificates.h",
-                "server/healthcheck.c", "server/node/session.c"},
+                "server/node/session.c"},
     "microhttpd.h": {"api/front.c", "api/http/library.h"},
     "jansson.h": {"api/message/body.c", "api/message/jsonload.c",
                   "cli/http.h"},

@@ -549,9 +549,6 @@ TEST(defaults_follow_a_lower_max_ttl)
                "--max-hold-ms 7000");
     ck_assert_int_eq(config.default_ttl_ms, 7000);
     ck_assert_int_eq(config.max_hold_ms, 7000);
-    expect("", "--nodes a --healthcheck");
-    ck_assert_int_eq(config.action, CONFIG_HEALTHCHECK);
-    expect("", "--healthcheck");
     expect("", "--print-config");
     expect("", "--check-config --nodes a");
     ck_assert_int_eq(config.action, CONFIG_CHECK);
