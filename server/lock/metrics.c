@@ -1,5 +1,6 @@
 #include "metrics.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <string.h>
@@ -103,10 +104,16 @@ void metrics_note_file(struct metrics *metrics, enum metrics_file file,
 
 /* ---- text --------------------------------------------------------------- */
 
-/* A memory stream does not remember that there was no room for a piece. */
+enum { LABEL_MAX = 2 * 512 };
+
+/* What is written. A memory stream does not remember that there was no room for
+ * a piece. */
 struct text {
     FILE *stream;
     bool is_whole;
+    const struct metrics *metrics;
+    char nodes[NODES_MAX]
+              [LABEL_MAX + 1]; /* their names, as values of a label */
 };
 
 __attribute__((format(printf, 2, 3))) static void print(struct text *out,
@@ -118,249 +125,6 @@ __attribute__((format(printf, 2, 3))) static void print(struct text *out,
         out->is_whole = false;
     va_end(args);
 }
-
-static void head(struct text *out, const char *name, const char *type,
-                 const char *help)
-{
-    print(out, "# HELP redlockd_%s %s\n# TYPE redlockd_%s %s\n", name, help,
-          name, type);
-}
-
-/* The samples of one histogram. */
-struct series {
-    const char *name;
-    const char *label; /* NULL: none */
-    const char *value; /* of the label */
-    const struct bound *bounds;
-};
-
-/* A sample's name and labels; le: the bucket's bound, NULL: it is no bucket. */
-static void print_name(struct text *out, const struct series *series,
-                       const char *suffix, const char *le)
-{
-    print(out, "redlockd_%s_%s", series->name, suffix);
-    if (series->label != NULL)
-        print(out, "{%s=\"%s\"%s", series->label, series->value,
-              le != NULL ? "," : "}");
-    if (le != NULL)
-        print(out, "%sle=\"%s\"}", series->label != NULL ? "" : "{", le);
-}
-
-static void print_series(struct text *out, const struct series *series,
-                         const struct metrics_histogram *histogram)
-{
-    uint64_t below = 0;
-    for (int i = 0; i < METRICS_BUCKETS; i++) {
-        below += histogram->buckets[i];
-        print_name(out, series, "bucket", series->bounds[i].seconds);
-        print(out, " %" PRIu64 "\n", below);
-    }
-    print_name(out, series, "bucket", "+Inf");
-    print(out, " %" PRIu64 "\n", histogram->count);
-    print_name(out, series, "sum", NULL);
-    print(out, " %.6f\n", (double)histogram->sum_us / 1e6);
-    print_name(out, series, "count", NULL);
-    print(out, " %" PRIu64 "\n", histogram->count);
-}
-
-static void print_histogram(struct text *out, const char *name,
-                            const char *label, const char *value,
-                            const struct metrics_histogram *histogram)
-{
-    const struct series series = {name, label, value, usual_bounds};
-    print_series(out, &series, histogram);
-}
-
-/* The metrics without labels. */
-static const struct plain {
-    const char *name;
-    const char *type;
-    const char *help;
-    size_t offset; /* of a uint64_t in struct metrics */
-} plains[] = {
-#define PLAIN(member, name, type, help)                                        \
-    {                                                                          \
-        name, type, help, offsetof(struct metrics, member)                     \
-    }
-    PLAIN(requests_accepted, "http_requests_accepted_total", "counter",
-          "Requests whose head was read."),
-    PLAIN(requests_answered, "http_requests_answered_total", "counter",
-          "Requests that were answered."),
-    PLAIN(requests_abandoned, "http_requests_abandoned_total", "counter",
-          "Requests whose client disconnected before the answer."),
-    PLAIN(connections, "connections", "gauge", "Open client connections."),
-    PLAIN(connections_max, "connections_max", "gauge",
-          "Client connections that may be open at once."),
-    PLAIN(connections_cut, "connections_cut_total", "counter",
-          "Client connections that were cut by a deadline."),
-    PLAIN(audit_lost, "audit_lost_total", "counter",
-          "Lines that could not be written to the audit log."),
-    PLAIN(undelivered_grants, "undelivered_grants_total", "counter",
-          "Grants that were released because the client had disconnected, or "
-          "lost its right to them."),
-    PLAIN(fills, "fills_total", "counter",
-          "Locks that were still held when the nodes that had not been asked "
-          "got them."),
-    PLAIN(locks_thin, "locks_thin_total", "counter",
-          "Locks whose validity ended while a voting node lacked them, or that "
-          "were given up as too many did."),
-    PLAIN(releases_pending, "releases_pending", "gauge",
-          "Releases under way, and those that a node has yet to receive."),
-    PLAIN(
-        releases_dropped, "releases_dropped_total", "counter",
-        "Releases that a node will not get, for lack of memory: its key stays "
-        "until the TTL ends."),
-    PLAIN(releases_forgone, "releases_forgone_total", "counter",
-          "Releases that a node will not get, for the same reason: it was "
-          "unreachable when the lock was acquired, and has the key only if "
-          "another server reached it."),
-    PLAIN(waiters_max, "waiters_max", "gauge",
-          "How many clients may wait at once."),
-    PLAIN(permit_grants, "permit_grants_total", "counter",
-          "Permits granted: acquires with a limit."),
-    PLAIN(permit_tries, "permit_tries_total", "counter",
-          "Acquires of slots for permits: a round or more each."),
-    PLAIN(permit_surveys, "permit_surveys_total", "counter",
-          "Rounds that asked which slots of a pool are free."),
-    PLAIN(permit_refusals, "permit_refusals_total", "counter",
-          "Acquires with a limit that found no slot free."),
-#undef PLAIN
-};
-
-static void print_plains(const struct metrics *metrics, struct text *out)
-{
-    for (size_t i = 0; i < sizeof plains / sizeof *plains; i++) {
-        uint64_t value;
-        memcpy(&value, (const char *)metrics + plains[i].offset, sizeof value);
-        head(out, plains[i].name, plains[i].type, plains[i].help);
-        print(out, "redlockd_%s %" PRIu64 "\n", plains[i].name, value);
-    }
-}
-
-static void metrics_print_requests(const struct metrics *metrics,
-                                   struct text *out)
-{
-    head(out, "http_requests_total", "counter",
-         "Answered requests, and the operations of batches, by call and "
-         "status.");
-    for (int call = 0; call < METRICS_CALLS; call++)
-        for (int status = 0; status < METRICS_STATUSES; status++)
-            if (metrics->responses[call][status] > 0)
-                print(out,
-                      "redlockd_http_requests_total{call=\"%s\","
-                      "status=\"%d\"} %" PRIu64 "\n",
-                      metrics_call_names[call], status,
-                      metrics->responses[call][status]);
-    head(out, "http_request_duration_seconds", "histogram",
-         "From the head of a request to its answer, except acquires that "
-         "may wait; of operations in batches, too.");
-    for (int call = 0; call < METRICS_CALLS; call++)
-        print_histogram(out, "http_request_duration_seconds", "call",
-                        metrics_call_names[call],
-                        &metrics->request_duration[call]);
-}
-
-static void print_tls(const struct metrics *metrics, struct text *out)
-{
-    head(out, "tls_handshakes_total", "counter",
-         "TLS handshakes of clients by their result.");
-    for (int i = 0; i < HANDSHAKE_RESULTS; i++)
-        print(out, "redlockd_tls_handshakes_total{result=\"%s\"} %" PRIu64 "\n",
-              handshake_names[i], metrics->tls_handshakes[i]);
-    head(out, "tls_certificate_expiry_timestamp_seconds", "gauge",
-         "When the certificate of --tls-cert expires, in Unix time.");
-    if (metrics->tls_until_s != 0)
-        print(out,
-              "redlockd_tls_certificate_expiry_timestamp_seconds %" PRId64 "\n",
-              metrics->tls_until_s);
-    head(out, "tls_client_crl_next_update_timestamp_seconds", "gauge",
-         "When the list of --tls-client-crl is outdated, in Unix time.");
-    if (metrics->crl_until_s != 0)
-        print(out,
-              "redlockd_tls_client_crl_next_update_timestamp_seconds %" PRId64
-              "\n",
-              metrics->crl_until_s);
-}
-
-static void print_files(const struct metrics *metrics, struct text *out)
-{
-    head(out, "file_read_timestamp_seconds", "gauge",
-         "When a file of the configuration was last read successfully, in "
-         "Unix time.");
-    for (int i = 0; i < METRICS_FILES; i++)
-        if (metrics->file_read_s[i] != 0)
-            print(out,
-                  "redlockd_file_read_timestamp_seconds{file=\"%s\"} %" PRId64
-                  "\n",
-                  file_names[i], metrics->file_read_s[i]);
-    head(out, "file_refused", "gauge",
-         "1 if a file was unusable when it was last read: its previous "
-         "content stays in effect.");
-    for (int i = 0; i < METRICS_FILES; i++)
-        if (metrics->file_read_s[i] != 0)
-            print(out, "redlockd_file_refused{file=\"%s\"} %d\n", file_names[i],
-                  metrics->file_is_refused[i]);
-}
-
-/* Outcomes start at 0: a rate needs a value from before the first event. */
-static void print_operations(const struct metrics *metrics, struct text *out)
-{
-    head(out, "operations_total", "counter",
-         "Finished operations by their outcome.");
-    for (int call = 0; call < LOCK_CALLS; call++)
-        for (int i = 0; i < METRICS_OUTCOMES; i++) {
-            const char *name = metrics->names->outcome((enum lock_call)call, i);
-            if (name != NULL)
-                print(out,
-                      "redlockd_operations_total{operation=\"%s\","
-                      "outcome=\"%s\"} %" PRIu64 "\n",
-                      metrics_call_names[call], name,
-                      metrics->outcomes[call][i]);
-        }
-    head(out, "round_duration_seconds", "histogram",
-         "From the sending of a round to its verdict.");
-    for (int call = 0; call < LOCK_CALLS; call++)
-        print_histogram(out, "round_duration_seconds", "operation",
-                        metrics_call_names[call],
-                        &metrics->round_duration[call]);
-    head(out, "rounds_widened_total", "counter",
-         "Acquire rounds that asked more than a quorum, by the reason.");
-    for (int i = 0; i < WIDENING_CAUSES; i++)
-        print(out, "redlockd_rounds_widened_total{cause=\"%s\"} %" PRIu64 "\n",
-              widening_names[i], metrics->widenings[i]);
-}
-
-uint64_t metrics_waiters(const struct metrics *metrics)
-{
-    uint64_t count = 0;
-    for (int i = 0; i < WAITING_KINDS; i++)
-        count += metrics->waiting[i];
-    return count;
-}
-
-static void print_waiting(const struct metrics *metrics, struct text *out)
-{
-    static const struct series waits = {"wait_duration_seconds", NULL, NULL,
-                                        wait_bounds};
-    head(out, "waiters", "gauge", "Clients that wait now.");
-    print(out, "redlockd_waiters %" PRIu64 "\n", metrics_waiters(metrics));
-    head(out, "waiters_by_kind", "gauge",
-         "Clients that wait now, by what they wait for.");
-    for (int i = 0; i < WAITING_KINDS; i++)
-        print(out, "redlockd_waiters_by_kind{kind=\"%s\"} %" PRIu64 "\n",
-              waiting_names[i], metrics->waiting[i]);
-    head(out, "wait_duration_seconds", "histogram",
-         "From an acquire that may wait to its outcome.");
-    print_series(out, &waits, &metrics->wait_duration);
-    head(out, "handovers_total", "counter",
-         "Grants to waiting acquires, by how they learned that the lock was "
-         "free.");
-    for (int i = 0; i < HANDOVER_CAUSES; i++)
-        print(out, "redlockd_handovers_total{cause=\"%s\"} %" PRIu64 "\n",
-              handover_names[i], metrics->handovers[i]);
-}
-
-enum { LABEL_MAX = 2 * 512 };
 
 /* A label's value: '\\', '"' and line feed are escaped. */
 static void escape(const char *text, char out[LABEL_MAX + 1])
@@ -376,101 +140,337 @@ static void escape(const char *text, char out[LABEL_MAX + 1])
     out[len] = '\0';
 }
 
-static void print_votes(const struct metrics *metrics, int node,
-                        const char *name, struct text *out)
+/* An array of struct metrics, or one member of it. */
+struct field {
+    size_t offset; /* 0: none */
+    size_t size;   /* of an item: a flag, a 64-bit number or a histogram */
+};
+
+/*
+ * A metric. Without a function of its own it has a sample for each item of its
+ * field: for each node, for each value of the label, or only one.
+ */
+struct family {
+    const char *name; /* behind redlockd_ */
+    const char *type;
+    const char *help;
+    struct field field;
+    struct field shown; /* has a 0 where there is no sample; none: all are */
+    const char *label;
+    const char *const *values; /* of the label; NULL: the nodes */
+    int count;                 /* of them; 0: there is no label */
+    int decimals; /* the numbers are µs, and these told of the s */
+    const struct bound *bounds; /* of histograms */
+    void (*print)(struct text *out, const struct family *it);
+};
+
+static const void *field_at(const struct text *out, struct field field, int i)
 {
-    for (int vote = 0; vote < METRICS_VOTES; vote++)
-        if (metrics->votes[node][vote] > 0)
-            print(out,
-                  "redlockd_votes_total{node=\"%s\",vote=\"%s\"} %" PRIu64 "\n",
-                  name, metrics->names->vote(vote), metrics->votes[node][vote]);
+    return (const char *)out->metrics + field.offset + (size_t)i * field.size;
 }
 
-/* A sample that has no other label. */
-static void print_of_node(struct text *out, const char *metric,
-                          const char *node, int64_t value)
+static int64_t field_number(const struct text *out, struct field field, int i)
 {
-    print(out, "redlockd_%s{node=\"%s\"} %" PRId64 "\n", metric, node, value);
+    const void *at = field_at(out, field, i);
+    int64_t number;
+    if (field.size == sizeof(bool))
+        return *(const bool *)at;
+    assert(field.size == sizeof number);
+    memcpy(&number, at, sizeof number); /* of either sign */
+    return number;
 }
 
-static void print_clocks(const struct metrics *metrics,
-                         char names[][LABEL_MAX + 1], struct text *out)
+/* A sample's name and labels. value: of the label; le: the bucket's bound,
+ * NULL: it is no bucket. */
+static void print_name(struct text *out, const struct family *it,
+                       const char *suffix, const char *value, const char *le)
 {
-    head(out, "node_clock_lead_seconds", "gauge",
-         "How far a node's clock is ahead of the median of all.");
-    for (int i = 0; i < metrics->nodes; i++)
-        print(out, "redlockd_node_clock_lead_seconds{node=\"%s\"} %.6f\n",
-              names[i], (double)metrics->clock_offset_us[i] / 1e6);
-    head(out, "node_clock_steps_total", "counter",
-         "Steps of a node's clock; each costs it its vote for a while.");
-    for (int i = 0; i < metrics->nodes; i++)
-        print_of_node(out, "node_clock_steps_total", names[i],
-                      (int64_t)metrics->clock_steps[i]);
-    head(out, "node_tls_certificate_expiry_timestamp_seconds", "gauge",
-         "When the certificate that a node shows expires, in Unix time.");
-    for (int i = 0; i < metrics->nodes; i++)
-        if (metrics->node_certificate_until_s[i] != 0)
-            print_of_node(out, "node_tls_certificate_expiry_timestamp_seconds",
-                          names[i], metrics->node_certificate_until_s[i]);
+    print(out, "redlockd_%s%s", it->name, suffix);
+    if (value != NULL)
+        print(out, "{%s=\"%s\"%s", it->label, value, le != NULL ? "," : "}");
+    if (le != NULL)
+        print(out, "%sle=\"%s\"}", value != NULL ? "" : "{", le);
 }
 
-static void metrics_print_nodes(const struct metrics *metrics, struct text *out)
+static void print_histogram(struct text *out, const struct family *it,
+                            const char *value,
+                            const struct metrics_histogram *histogram)
 {
-    char names[NODES_MAX][LABEL_MAX + 1];
-    int voting = 0;
+    uint64_t below = 0;
+    for (int i = 0; i < METRICS_BUCKETS; i++) {
+        below += histogram->buckets[i];
+        print_name(out, it, "_bucket", value, it->bounds[i].seconds);
+        print(out, " %" PRIu64 "\n", below);
+    }
+    print_name(out, it, "_bucket", value, "+Inf");
+    print(out, " %" PRIu64 "\n", histogram->count);
+    print_name(out, it, "_sum", value, NULL);
+    print(out, " %.6f\n", (double)histogram->sum_us / 1e6);
+    print_name(out, it, "_count", value, NULL);
+    print(out, " %" PRIu64 "\n", histogram->count);
+}
+
+static void print_item(struct text *out, const struct family *it,
+                       const char *value, int i)
+{
+    if (it->shown.offset != 0 && field_number(out, it->shown, i) == 0)
+        return;
+    if (it->bounds != NULL) {
+        print_histogram(out, it, value, field_at(out, it->field, i));
+        return;
+    }
+    int64_t number = field_number(out, it->field, i);
+    print_name(out, it, "", value, NULL);
+    if (it->decimals > 0)
+        print(out, " %.*f\n", it->decimals, (double)number / 1e6);
+    else
+        print(out, " %" PRId64 "\n", number);
+}
+
+static void print_items(struct text *out, const struct family *it)
+{
+    bool is_of_nodes = it->label != NULL && it->values == NULL;
+    int count = is_of_nodes ? out->metrics->nodes : it->count;
+    if (it->label == NULL)
+        print_item(out, it, NULL, 0);
+    for (int i = 0; i < count; i++)
+        print_item(out, it, is_of_nodes ? out->nodes[i] : it->values[i], i);
+}
+
+/* ---- metrics of another shape -------------------------------------------- */
+
+static void print_requests(struct text *out, const struct family *it)
+{
+    for (int call = 0; call < METRICS_CALLS; call++)
+        for (int status = 0; status < METRICS_STATUSES; status++) {
+            uint64_t count = out->metrics->responses[call][status];
+            if (count > 0)
+                print(out,
+                      "redlockd_%s{call=\"%s\",status=\"%d\"} %" PRIu64 "\n",
+                      it->name, metrics_call_names[call], status, count);
+        }
+}
+
+/* Outcomes start at 0: a rate needs a value from before the first event. */
+static void print_operations(struct text *out, const struct family *it)
+{
+    const struct metrics *metrics = out->metrics;
+    for (int call = 0; call < LOCK_CALLS; call++)
+        for (int i = 0; i < METRICS_OUTCOMES; i++) {
+            const char *name = metrics->names->outcome((enum lock_call)call, i);
+            if (name != NULL)
+                print(out,
+                      "redlockd_%s{operation=\"%s\",outcome=\"%s\"} %" PRIu64
+                      "\n",
+                      it->name, metrics_call_names[call], name,
+                      metrics->outcomes[call][i]);
+        }
+}
+
+static void print_votes(struct text *out, const struct family *it)
+{
+    const struct metrics *metrics = out->metrics;
     for (int i = 0; i < metrics->nodes; i++)
-        escape(metrics->node_names[i], names[i]);
-    head(out, "node_info", "gauge", "1; each node with its address.");
-    for (int i = 0; i < metrics->nodes; i++) {
+        for (int vote = 0; vote < METRICS_VOTES; vote++)
+            if (metrics->votes[i][vote] > 0)
+                print(out, "redlockd_%s{node=\"%s\",vote=\"%s\"} %" PRIu64 "\n",
+                      it->name, out->nodes[i], metrics->names->vote(vote),
+                      metrics->votes[i][vote]);
+}
+
+static void print_addresses(struct text *out, const struct family *it)
+{
+    for (int i = 0; i < out->metrics->nodes; i++) {
         char address[LABEL_MAX + 1];
-        escape(metrics->node_addresses[i], address);
-        print(out, "redlockd_node_info{node=\"%s\",address=\"%s\"} 1\n",
-              names[i], address);
+        escape(out->metrics->node_addresses[i], address);
+        print(out, "redlockd_%s{node=\"%s\",address=\"%s\"} 1\n", it->name,
+              out->nodes[i], address);
     }
-    head(out, "node_voting", "gauge", "1 if the node may vote now.");
-    for (int i = 0; i < metrics->nodes; i++) {
-        voting += metrics->node_is_voting[i];
-        print_of_node(out, "node_voting", names[i], metrics->node_is_voting[i]);
+}
+
+static void print_margin(struct text *out, const struct family *it)
+{
+    int voting = 0;
+    for (int i = 0; i < out->metrics->nodes; i++)
+        voting += out->metrics->node_is_voting[i];
+    print(out, "redlockd_%s %d\n", it->name, voting - out->metrics->quorum);
+}
+
+uint64_t metrics_waiters(const struct metrics *metrics)
+{
+    uint64_t count = 0;
+    for (int i = 0; i < WAITING_KINDS; i++)
+        count += metrics->waiting[i];
+    return count;
+}
+
+static void print_waiters(struct text *out, const struct family *it)
+{
+    print(out, "redlockd_%s %" PRIu64 "\n", it->name,
+          metrics_waiters(out->metrics));
+}
+
+static void print_version(struct text *out, const struct family *it)
+{
+    print(out, "redlockd_%s{version=\"%s\"} 1\n", it->name, REDLOCKD_VERSION);
+}
+
+/* ---- the table ----------------------------------------------------------- */
+
+#define FIELD(member, item)                                                    \
+    {                                                                          \
+        offsetof(struct metrics, member), sizeof((struct metrics *)NULL)->item \
     }
-    head(out, "quorum_margin", "gauge",
-         "Voting nodes above the quorum; below 0 nothing is granted.");
-    print(out, "redlockd_quorum_margin %d\n", voting - metrics->quorum);
-    head(out, "votes_total", "counter", "Replies by node and vote.");
-    for (int i = 0; i < metrics->nodes; i++)
-        print_votes(metrics, i, names[i], out);
-    head(out, "node_reconnects_total", "counter",
-         "Connections that broke, and attempts that failed.");
-    for (int i = 0; i < metrics->nodes; i++)
-        print_of_node(out, "node_reconnects_total", names[i],
-                      (int64_t)metrics->reconnects[i]);
-    head(out, "node_quarantine_seconds", "gauge",
-         "Until a node that may have forgotten locks votes; 0: no quarantine.");
-    for (int i = 0; i < metrics->nodes; i++)
-        print(out, "redlockd_node_quarantine_seconds{node=\"%s\"} %.3f\n",
-              names[i], (double)metrics->quarantine_us[i] / 1e6);
-    head(out, "node_restarted", "gauge",
-         "1 if a node that does not vote yet was restarted, and has the memory "
-         "from before.");
-    for (int i = 0; i < metrics->nodes; i++)
-        print_of_node(out, "node_restarted", names[i],
-                      metrics->node_is_restarted[i]);
-    head(out, "node_new", "gauge",
-         "1 if a node that does not vote yet never did, as far as it and this "
-         "server know.");
-    for (int i = 0; i < metrics->nodes; i++)
-        print_of_node(out, "node_new", names[i], metrics->node_is_new[i]);
-    head(out, "node_durable", "gauge",
-         "1 if the node said last that it keeps its memory across a restart.");
-    for (int i = 0; i < metrics->nodes; i++)
-        if (metrics->node_is_known[i])
-            print_of_node(out, "node_durable", names[i],
-                          metrics->node_is_durable[i]);
-    print_clocks(metrics, names, out);
-    head(out, "node_round_trip_seconds", "histogram",
-         "From the queueing of a command to its reply.");
-    for (int i = 0; i < metrics->nodes; i++)
-        print_histogram(out, "node_round_trip_seconds", "node", names[i],
-                        &metrics->node_rtt[i]);
+#define ONE(member) .field = FIELD(member, member)
+#define EACH(member, of, list)                                                 \
+    .field = FIELD(member, member[0]), .label = (of), .values = (list),        \
+    .count = sizeof(list) / sizeof *(list)
+#define NODES(member) .field = FIELD(member, member[0]), .label = "node"
+
+static const struct family families[] = {
+    {"http_requests_accepted_total", "counter", "Requests whose head was read.",
+     ONE(requests_accepted)},
+    {"http_requests_answered_total", "counter", "Requests that were answered.",
+     ONE(requests_answered)},
+    {"http_requests_abandoned_total", "counter",
+     "Requests whose client disconnected before the answer.",
+     ONE(requests_abandoned)},
+    {"connections", "gauge", "Open client connections.", ONE(connections)},
+    {"connections_max", "gauge", "Client connections that may be open at once.",
+     ONE(connections_max)},
+    {"connections_cut_total", "counter",
+     "Client connections that were cut by a deadline.", ONE(connections_cut)},
+    {"audit_lost_total", "counter",
+     "Lines that could not be written to the audit log.", ONE(audit_lost)},
+    {"undelivered_grants_total", "counter",
+     "Grants that were released because the client had disconnected, or lost "
+     "its right to them.",
+     ONE(undelivered_grants)},
+    {"fills_total", "counter",
+     "Locks that were still held when the nodes that had not been asked got "
+     "them.",
+     ONE(fills)},
+    {"locks_thin_total", "counter",
+     "Locks whose validity ended while a voting node lacked them, or that were "
+     "given up as too many did.",
+     ONE(locks_thin)},
+    {"releases_pending", "gauge",
+     "Releases under way, and those that a node has yet to receive.",
+     ONE(releases_pending)},
+    {"releases_dropped_total", "counter",
+     "Releases that a node will not get, for lack of memory: its key stays "
+     "until the TTL ends.",
+     ONE(releases_dropped)},
+    {"releases_forgone_total", "counter",
+     "Releases that a node will not get, for the same reason: it was "
+     "unreachable when the lock was acquired, and has the key only if another "
+     "server reached it.",
+     ONE(releases_forgone)},
+    {"waiters_max", "gauge", "How many clients may wait at once.",
+     ONE(waiters_max)},
+    {"permit_grants_total", "counter",
+     "Permits granted: acquires with a limit.", ONE(permit_grants)},
+    {"permit_tries_total", "counter",
+     "Acquires of slots for permits: a round or more each.", ONE(permit_tries)},
+    {"permit_surveys_total", "counter",
+     "Rounds that asked which slots of a pool are free.", ONE(permit_surveys)},
+    {"permit_refusals_total", "counter",
+     "Acquires with a limit that found no slot free.", ONE(permit_refusals)},
+    {"http_requests_total", "counter",
+     "Answered requests, and the operations of batches, by call and status.",
+     .print = print_requests},
+    {"http_request_duration_seconds", "histogram",
+     "From the head of a request to its answer, except acquires that may wait; "
+     "of operations in batches, too.",
+     .bounds = usual_bounds,
+     EACH(request_duration, "call", metrics_call_names)},
+    {"file_read_timestamp_seconds", "gauge",
+     "When a file of the configuration was last read successfully, in Unix "
+     "time.",
+     .shown = FIELD(file_read_s, file_read_s[0]),
+     EACH(file_read_s, "file", file_names)},
+    {"file_refused", "gauge",
+     "1 if a file was unusable when it was last read: its previous content "
+     "stays in effect.",
+     .shown = FIELD(file_read_s, file_read_s[0]),
+     EACH(file_is_refused, "file", file_names)},
+    {"tls_handshakes_total", "counter",
+     "TLS handshakes of clients by their result.",
+     EACH(tls_handshakes, "result", handshake_names)},
+    {"tls_certificate_expiry_timestamp_seconds", "gauge",
+     "When the certificate of --tls-cert expires, in Unix time.",
+     .shown = FIELD(tls_until_s, tls_until_s), ONE(tls_until_s)},
+    {"tls_client_crl_next_update_timestamp_seconds", "gauge",
+     "When the list of --tls-client-crl is outdated, in Unix time.",
+     .shown = FIELD(crl_until_s, crl_until_s), ONE(crl_until_s)},
+    {"operations_total", "counter", "Finished operations by their outcome.",
+     .print = print_operations},
+    {"round_duration_seconds", "histogram",
+     "From the sending of a round to its verdict.", .bounds = usual_bounds,
+     .field = FIELD(round_duration, round_duration[0]), .label = "operation",
+     .values = metrics_call_names, .count = LOCK_CALLS},
+    {"rounds_widened_total", "counter",
+     "Acquire rounds that asked more than a quorum, by the reason.",
+     EACH(widenings, "cause", widening_names)},
+    {"waiters", "gauge", "Clients that wait now.", .print = print_waiters},
+    {"waiters_by_kind", "gauge",
+     "Clients that wait now, by what they wait for.",
+     EACH(waiting, "kind", waiting_names)},
+    {"wait_duration_seconds", "histogram",
+     "From an acquire that may wait to its outcome.", .bounds = wait_bounds,
+     ONE(wait_duration)},
+    {"handovers_total", "counter",
+     "Grants to waiting acquires, by how they learned that the lock was free.",
+     EACH(handovers, "cause", handover_names)},
+    {"node_info", "gauge", "1; each node with its address.",
+     .print = print_addresses},
+    {"node_voting", "gauge", "1 if the node may vote now.",
+     NODES(node_is_voting)},
+    {"quorum_margin", "gauge",
+     "Voting nodes above the quorum; below 0 nothing is granted.",
+     .print = print_margin},
+    {"votes_total", "counter", "Replies by node and vote.",
+     .print = print_votes},
+    {"node_reconnects_total", "counter",
+     "Connections that broke, and attempts that failed.", NODES(reconnects)},
+    {"node_quarantine_seconds", "gauge",
+     "Until a node that may have forgotten locks votes; 0: no quarantine.",
+     NODES(quarantine_us), .decimals = 3},
+    {"node_restarted", "gauge",
+     "1 if a node that does not vote yet was restarted, and has the memory "
+     "from before.",
+     NODES(node_is_restarted)},
+    {"node_new", "gauge",
+     "1 if a node that does not vote yet never did, as far as it and this "
+     "server know.",
+     NODES(node_is_new)},
+    {"node_durable", "gauge",
+     "1 if the node said last that it keeps its memory across a restart.",
+     NODES(node_is_durable), .shown = FIELD(node_is_known, node_is_known[0])},
+    {"node_clock_lead_seconds", "gauge",
+     "How far a node's clock is ahead of the median of all.",
+     NODES(clock_offset_us), .decimals = 6},
+    {"node_clock_steps_total", "counter",
+     "Steps of a node's clock; each costs it its vote for a while.",
+     NODES(clock_steps)},
+    {"node_tls_certificate_expiry_timestamp_seconds", "gauge",
+     "When the certificate that a node shows expires, in Unix time.",
+     NODES(node_certificate_until_s),
+     .shown = FIELD(node_certificate_until_s, node_certificate_until_s[0])},
+    {"node_round_trip_seconds", "histogram",
+     "From the queueing of a command to its reply.", .bounds = usual_bounds,
+     NODES(node_rtt)},
+    {"build_info", "gauge", "The running version.", .print = print_version},
+};
+
+/* ---- the process --------------------------------------------------------- */
+
+static void print_process_value(struct text *out, const char *name,
+                                const char *type, const char *help,
+                                int decimals, double value)
+{
+    print(out, "# HELP process_%s %s\n# TYPE process_%s %s\nprocess_%s %.*f\n",
+          name, help, name, type, name, decimals, value);
 }
 
 /* Resident pages of this process; 0 if the kernel does not report it. */
@@ -487,65 +487,46 @@ static uint64_t resident_pages(void)
     return pages;
 }
 
-static void print_descriptors(struct text *out)
-{
-    struct rlimit limit;
-    struct stat status;
-    /* Reading the folder would hold up the loop while there are thousands.
-     * Before Linux 6.2 the size is 0. */
-    int64_t open =
-        stat("/proc/self/fd", &status) == 0 ? (int64_t)status.st_size : 0;
-    if (open > 0)
-        print(out,
-              "# HELP process_open_fds Open file descriptors.\n"
-              "# TYPE process_open_fds gauge\n"
-              "process_open_fds %" PRId64 "\n",
-              open);
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-        print(out,
-              "# HELP process_max_fds Most open file descriptors.\n"
-              "# TYPE process_max_fds gauge\n"
-              "process_max_fds %" PRIu64 "\n",
-              (uint64_t)limit.rlim_cur);
-}
-
-static void print_process(const struct metrics *metrics, struct text *out)
+static void print_process(struct text *out)
 {
     struct rusage usage;
-    head(out, "build_info", "gauge", "The running version.");
-    print(out, "redlockd_build_info{version=\"%s\"} 1\n", REDLOCKD_VERSION);
+    struct rlimit limit;
+    struct stat status;
     if (getrusage(RUSAGE_SELF, &usage) == 0) {
         int64_t s = usage.ru_utime.tv_sec + usage.ru_stime.tv_sec;
         int64_t us = usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
-        print(out,
-              "# HELP process_cpu_seconds_total CPU time, user and system.\n"
-              "# TYPE process_cpu_seconds_total counter\n"
-              "process_cpu_seconds_total %.6f\n",
-              (double)(s * US_PER_S + us) / 1e6);
+        print_process_value(out, "cpu_seconds_total", "counter",
+                            "CPU time, user and system.", 6,
+                            (double)(s * US_PER_S + us) / 1e6);
     }
-    print(out,
-          "# HELP process_start_time_seconds When it started, since 1970.\n"
-          "# TYPE process_start_time_seconds gauge\n"
-          "process_start_time_seconds %.3f\n",
-          (double)metrics->started_us / 1e6);
-    print_descriptors(out);
-    print(out,
-          "# HELP process_resident_memory_bytes Resident memory size.\n"
-          "# TYPE process_resident_memory_bytes gauge\n"
-          "process_resident_memory_bytes %" PRIu64 "\n",
-          resident_pages() * (uint64_t)sysconf(_SC_PAGESIZE));
+    print_process_value(out, "start_time_seconds", "gauge",
+                        "When it started, since 1970.", 3,
+                        (double)out->metrics->started_us / 1e6);
+    /* Reading the folder would hold up the loop while there are thousands.
+     * Before Linux 6.2 the size is 0. */
+    if (stat("/proc/self/fd", &status) == 0 && status.st_size > 0)
+        print_process_value(out, "open_fds", "gauge", "Open file descriptors.",
+                            0, (double)status.st_size);
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        print_process_value(out, "max_fds", "gauge",
+                            "Most open file descriptors.", 0,
+                            (double)limit.rlim_cur);
+    print_process_value(
+        out, "resident_memory_bytes", "gauge", "Resident memory size.", 0,
+        (double)(resident_pages() * (uint64_t)sysconf(_SC_PAGESIZE)));
 }
 
 bool metrics_print(const struct metrics *metrics, FILE *stream)
 {
-    struct text out = {stream, true};
-    print_plains(metrics, &out);
-    metrics_print_requests(metrics, &out);
-    print_files(metrics, &out);
-    print_tls(metrics, &out);
-    print_operations(metrics, &out);
-    print_waiting(metrics, &out);
-    metrics_print_nodes(metrics, &out);
-    print_process(metrics, &out);
+    struct text out = {.stream = stream, .is_whole = true, .metrics = metrics};
+    for (int i = 0; i < metrics->nodes; i++)
+        escape(metrics->node_names[i], out.nodes[i]);
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+        const struct family *it = &families[i];
+        print(&out, "# HELP redlockd_%s %s\n# TYPE redlockd_%s %s\n", it->name,
+              it->help, it->name, it->type);
+        (it->print != NULL ? it->print : print_items)(&out, it);
+    }
+    print_process(&out);
     return out.is_whole;
 }

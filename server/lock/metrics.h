@@ -133,7 +133,7 @@ struct metrics {
     int quorum;
     const char *node_names[NODES_MAX];        /* borrowed */
     const char *node_addresses[NODES_MAX];    /* borrowed */
-    int node_is_voting[NODES_MAX];            /* now */
+    bool node_is_voting[NODES_MAX];           /* now */
     uint64_t votes[NODES_MAX][METRICS_VOTES]; /* by ballot_number */
     struct metrics_histogram node_rtt[NODES_MAX];
     int64_t clock_offset_us[NODES_MAX]; /* now: ahead of the median */
