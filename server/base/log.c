@@ -11,12 +11,41 @@
 #include "encoding.h"
 #include "types.h"
 
+static enum log_level lowest = LOG_INFO;
+static enum log_format format = LOG_LOGFMT;
+static int64_t lost; /* lines that stderr did not accept */
+
+void log_set_level(enum log_level level)
+{
+    lowest = level;
+}
+
+bool log_is_enabled(enum log_level level)
+{
+    return level >= lowest && level < LOG_OFF;
+}
+
+void log_set_format(enum log_format wanted)
+{
+    format = wanted;
+}
+
+/* ---- a line -------------------------------------------------------------- */
+
+enum { LINE_MAX_LEN = 2048 }; /* with its newline */
+
+/* It takes no memory; whatever is added, it ends up as one whole line. */
+struct log_line {
+    size_t len;
+    char text[LINE_MAX_LEN];
+};
+
 /* Kept free for what closes a line: '"', '}' and the newline. */
 static const size_t endings[] = {[LOG_LOGFMT] = 2, [LOG_JSON] = 3};
 
 static size_t room(const struct log_line *line)
 {
-    size_t most = sizeof line->text - endings[line->format];
+    size_t most = sizeof line->text - endings[format];
     return line->len < most ? most - line->len : 0;
 }
 
@@ -35,8 +64,6 @@ static bool add_text(struct log_line *line, const char *text)
     return log_add(line, text, strlen(text));
 }
 
-/* ---- texts --------------------------------------------------------------- */
-
 /* In quotes, as much as there is room for; false: there is none. */
 static bool add_quoted(struct log_line *line, const char *text)
 {
@@ -46,16 +73,16 @@ static bool add_quoted(struct log_line *line, const char *text)
     while (rest.len > 0) {
         char escape[JSONTEXT_ESCAPE_MAX];
         size_t len = utf8_len(rest);
-        struct span form = {rest.ptr, len};
+        struct span shown = {rest.ptr, len};
         if (len == 0) {
             len = 1;
-            form = span_of("\xef\xbf\xbd"); /* U+FFFD: it is none */
+            shown = span_of("\xef\xbf\xbd"); /* U+FFFD: it is none */
         } else if (*rest.ptr == '"' || *rest.ptr == '\\' ||
                    utf8_is_obeyed(rest)) {
-            form.ptr = escape;
-            form.len = jsontext_escape(escape, utf8_code(rest, len));
+            shown.ptr = escape;
+            shown.len = jsontext_escape(escape, utf8_code(rest, len));
         }
-        if (!log_add(line, form.ptr, form.len))
+        if (!log_add(line, shown.ptr, shown.len))
             break;
         rest = span_behind(rest, len);
     }
@@ -78,9 +105,9 @@ static bool needs_quotes(struct span text)
 }
 
 /* False: there is no room for it. */
-static bool log_add_field(struct log_line *line, const struct log_field *field)
+static bool log_add_whole(struct log_line *line, const struct log_field *field)
 {
-    bool is_json = line->format == LOG_JSON;
+    bool is_json = format == LOG_JSON;
     const char *before = line->len > 0 ? " " : "";
     if (is_json)
         before = line->len > 1 ? ",\"" : "\"";
@@ -101,49 +128,11 @@ static bool log_add_field(struct log_line *line, const struct log_field *field)
     return true;
 }
 
-/* ---- a line -------------------------------------------------------------- */
-
-void log_line_begin(struct log_line *line, enum log_format format)
-{
-    line->format = format;
-    line->len = 0;
-    if (format == LOG_JSON)
-        (void)add_text(line, "{");
-}
-
-void log_line_add(struct log_line *line, const struct log_field *field)
+static void log_add_field(struct log_line *line, const struct log_field *field)
 {
     size_t before = line->len;
-    if (!log_add_field(line, field))
+    if (!log_add_whole(line, field))
         line->len = before;
-}
-
-void log_line_end(struct log_line *line)
-{
-    if (line->format == LOG_JSON)
-        line->text[line->len++] = '}';
-    line->text[line->len++] = '\n';
-}
-
-/* ---- the log ------------------------------------------------------------- */
-
-static enum log_level lowest = LOG_INFO;
-static enum log_format form = LOG_LOGFMT;
-static int64_t lost; /* lines that stderr did not accept */
-
-void log_set_level(enum log_level level)
-{
-    lowest = level;
-}
-
-bool log_is_enabled(enum log_level level)
-{
-    return level >= lowest && level < LOG_OFF;
-}
-
-void log_set_format(enum log_format format)
-{
-    form = format;
 }
 
 void log_write(enum log_level level, const char *event,
@@ -156,15 +145,19 @@ void log_write(enum log_level level, const char *event,
     if (!log_is_enabled(level))
         return;
     timestamp_write(ts, clock_wall_us());
-    log_line_begin(&line, form);
-    log_line_add(&line, &LOG_S("ts", ts));
-    log_line_add(&line, &LOG_S("level", names[level]));
-    log_line_add(&line, &LOG_S("event", event));
+    line.len = 0;
+    if (format == LOG_JSON)
+        (void)add_text(&line, "{");
+    log_add_field(&line, &LOG_S("ts", ts));
+    log_add_field(&line, &LOG_S("level", names[level]));
+    log_add_field(&line, &LOG_S("event", event));
     for (; fields != NULL && fields->key != NULL; fields++)
-        log_line_add(&line, fields);
+        log_add_field(&line, fields);
     if (lost > 0)
-        log_line_add(&line, &LOG_N("lines_lost", lost));
-    log_line_end(&line);
+        log_add_field(&line, &LOG_N("lines_lost", lost));
+    if (format == LOG_JSON)
+        line.text[line.len++] = '}';
+    line.text[line.len++] = '\n';
     /*
      * A reader that stalls must not stall the locks: a line is written only if
      * stderr accepts it now. A pipe that polls as writable has room for a line.

@@ -37,7 +37,9 @@ struct log_field {
 
 /*
  * Writes one line. fields ends with LOG_END; NULL: none. Values are quoted and
- * escaped where necessary. A line that stderr does not accept is lost.
+ * escaped where necessary. A text that is too long is cut, but not within an
+ * escape or a character; a field that has no room at all is left out. A line
+ * that stderr does not accept is lost.
  */
 void log_write(enum log_level level, const char *event,
                const struct log_field *fields);
@@ -63,27 +65,5 @@ struct log_limit {
  * how many were refused before it. now_us from clock_now_us().
  */
 bool log_limit_take(struct log_limit *limit, int64_t now_us);
-
-/* ---- one line ------------------------------------------------------------ */
-
-enum { LOG_LINE_MAX = 2048 }; /* with its newline */
-
-/* It takes no memory; whatever is added, it ends up as one whole line. */
-struct log_line {
-    enum log_format format;
-    size_t len;
-    char text[LOG_LINE_MAX];
-};
-
-void log_line_begin(struct log_line *line, enum log_format format);
-
-/*
- * Cuts a text that is too long, but not within an escape or a character. Leaves
- * out a field that has no room at all.
- */
-void log_line_add(struct log_line *line, const struct log_field *field);
-
-/* Ends it with a newline. */
-void log_line_end(struct log_line *line);
 
 #endif
