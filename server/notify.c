@@ -11,18 +11,22 @@
 
 enum { CONNECTIONS_FEW = 1000 }; /* fewer than this may be a mistake */
 
+/* field: what it is about. */
+static void warn(const char *event, struct log_field field, const char *detail)
+{
+    log_write(LOG_WARN, event,
+              (struct log_field[]){field, LOG_S("detail", detail), LOG_END});
+}
+
 /* A file that holds a secret, and that others may read or write. */
 static void warn_if_open(const char *event, const char *path)
 {
     struct stat info;
     if (*path != '\0' && stat(path, &info) == 0 &&
         (info.st_mode & (S_IROTH | S_IWOTH)) != 0)
-        log_write(LOG_WARN, event,
-                  (struct log_field[]){
-                      LOG_S("file", path),
-                      LOG_S("detail", "every user of this machine may read or "
-                                      "write this secret; chmod 640"),
-                      LOG_END});
+        warn(event, LOG_S("file", path),
+             "every user of this machine may read or write this secret; chmod "
+             "640");
 }
 
 static void warn_of_passwords(const struct config *config)
@@ -37,14 +41,9 @@ static void warn_of_passwords(const struct config *config)
             !node->is_tls && !node->is_unix && !address_is_loopback(node->host);
     }
     if (in_the_clear > 0)
-        log_write(
-            LOG_WARN, "nodes_in_the_clear",
-            (struct log_field[]){
-                LOG_N("nodes", in_the_clear),
-                LOG_S("detail",
-                      "others on the network can read their passwords, and "
-                      "forge locks with them; write rediss://"),
-                LOG_END});
+        warn("nodes_in_the_clear", LOG_N("nodes", in_the_clear),
+             "others on the network can read their passwords, and forge locks "
+             "with them; write rediss://");
     if (have > 0)
         warn_if_open("nodes_file_is_open", config->nodes_file);
     warn_if_open("node_key_is_open", config->node_key);
@@ -52,31 +51,23 @@ static void warn_of_passwords(const struct config *config)
 
 static void notify_warn(const struct config *config, int64_t connections)
 {
+    bool is_local = address_is_loopback(config->listen_host);
     if (connections < CONNECTIONS_FEW)
-        log_write(
-            LOG_WARN, "few_connections",
-            (struct log_field[]){
-                LOG_N("connections", connections),
-                LOG_S("detail",
-                      "to serve more clients, raise the limit of open files "
-                      "(ulimit -n)"),
-                LOG_END});
-    if (*config->tls_cert == '\0' && !address_is_loopback(config->listen_host))
+        warn(
+            "few_connections", LOG_N("connections", connections),
+            "to serve more clients, raise the limit of open files (ulimit -n)");
+    if (*config->tls_cert == '\0' && !is_local)
         log_tell(LOG_WARN, "clients_in_the_clear",
                  "others on the network can read tokens and use them; set "
                  "--tls-cert and --tls-key, or listen on 127.0.0.1");
-    if (*config->auth_file == '\0' && !address_is_loopback(config->listen_host))
+    if (*config->auth_file == '\0' && !is_local)
         log_tell(LOG_WARN, "open_to_all",
                  "whoever can connect may acquire, and force the release of, "
                  "every lock; set --auth-file, or listen on 127.0.0.1");
     warn_of_passwords(config);
     if (config->nodes_count % 2 == 0)
-        log_write(LOG_WARN, "even_number_of_nodes",
-                  (struct log_field[]){
-                      LOG_N("nodes", config->nodes_count),
-                      LOG_S("detail", "one node fewer would survive as many "
-                                      "failures"),
-                      LOG_END});
+        warn("even_number_of_nodes", LOG_N("nodes", config->nodes_count),
+             "one node fewer would survive as many failures");
     if (!config->restart_guard)
         log_tell(LOG_WARN, "restart_guard_off",
                  "nodes that lost their memory vote at once: a lock may have "

@@ -1,5 +1,6 @@
 #include "plan.h"
 
+#include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,6 +25,15 @@ struct page {
     FILE *out;
 };
 
+__attribute__((format(printf, 2, 3))) static void say(const struct page *page,
+                                                      const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)vfprintf(page->out, format, args); /* the end looks for errors */
+    va_end(args);
+}
+
 static const char *name_of(const struct page *page, int node)
 {
     return page->config->nodes[node].name;
@@ -37,47 +47,43 @@ static int seconds(int64_t us)
 static void print_now(const struct page *page, int node)
 {
     const struct outlook_node *it = &page->outlook->node[node];
-    FILE *out = page->out;
     switch (it->kind) {
     case OUTLOOK_VOTES:
-        (void)fputs("votes", out);
+        say(page, "votes");
         break;
     case OUTLOOK_DOWN:
-        (void)fprintf(out, "is out of reach (%s)", it->detail);
+        say(page, "is out of reach (%s)", it->detail);
         break;
     case OUTLOOK_UNFIT:
-        (void)fprintf(out, "may not vote (%s)", it->detail);
+        say(page, "may not vote (%s)", it->detail);
         break;
     case OUTLOOK_TWICE:
-        (void)fprintf(out, "is the same machine as %s",
-                      name_of(page, it->under));
+        say(page, "is the same machine as %s", name_of(page, it->under));
         break;
     case OUTLOOK_MISPLACED:
-        (void)fprintf(out, "this machine %s used under the name %s",
-                      it->is_in_use ? "is" : "was", name_of(page, it->under));
+        say(page, "this machine %s used under the name %s",
+            it->is_in_use ? "is" : "was", name_of(page, it->under));
         break;
     case OUTLOOK_OTHERS:
-        (void)fprintf(out, "carries %s names, of epoch %d",
-                      it->is_lower ? "these" : "other", it->epoch);
+        say(page, "carries %s names, of epoch %d",
+            it->is_lower ? "these" : "other", it->epoch);
         if (it->under >= 0 && it->under != node)
-            (void)fprintf(out, ", and is %s there", name_of(page, it->under));
+            say(page, ", and is %s there", name_of(page, it->under));
         break;
     case OUTLOOK_OUTDATED:
-        (void)fputs(it->is_in_use ? "another machine votes under this name"
-                                  : "another machine has had this name since, "
-                                    "or this one has lost its memory",
-                    out);
+        say(page, it->is_in_use ? "another machine votes under this name"
+                                : "another machine has had this name since, or "
+                                  "this one has lost its memory");
         break;
     case OUTLOOK_MARKED:
-        (void)fputs("waits, as it may have forgotten locks", out);
+        say(page, "waits, as it may have forgotten locks");
         break;
     case OUTLOOK_RESTARTED:
-        (void)fprintf(out, "was restarted, and %s",
-                      it->is_whole ? "has all its memory"
-                                   : "may have forgotten locks");
+        say(page, "was restarted, and %s",
+            it->is_whole ? "has all its memory" : "may have forgotten locks");
         break;
     case OUTLOOK_EMPTY:
-        (void)fputs("is new, or has lost its memory", out);
+        say(page, "is new, or has lost its memory");
         break;
     }
 }
@@ -87,47 +93,42 @@ static void print_then(const struct page *page, int node)
     const struct outlook_node *it = &page->outlook->node[node];
     bool is_idle = it->kind == OUTLOOK_RESTARTED || it->kind == OUTLOOK_EMPTY ||
                    it->kind == OUTLOOK_OUTDATED || it->kind == OUTLOOK_MARKED;
-    FILE *out = page->out;
     if (it->kind == OUTLOOK_VOTES)
-        (void)fputs("goes on", out);
+        say(page, "goes on");
     else if (it->will_vote && it->kind == OUTLOOK_OUTDATED && it->is_in_use)
-        (void)fprintf(out,
-                      "votes within %d s after the last server has left that "
-                      "machine",
-                      seconds(it->wait_us));
+        say(page,
+            "votes within %d s after the last server has left that machine",
+            seconds(it->wait_us));
     else if (it->will_vote)
-        (void)fprintf(out, "%svotes within %d s",
-                      it->kind == OUTLOOK_OTHERS ? "is taken from them, and "
-                                                 : "",
-                      seconds(it->wait_us));
+        say(page, "%svotes within %d s",
+            it->kind == OUTLOOK_OTHERS ? "is taken from them, and " : "",
+            seconds(it->wait_us));
     else if (it->kind == OUTLOOK_DOWN)
-        (void)fputs("does not vote before it is reached", out);
+        say(page, "does not vote before it is reached");
     else if (it->kind == OUTLOOK_TWICE)
-        (void)fputs("votes under neither name", out);
+        say(page, "votes under neither name");
     else if (it->kind == OUTLOOK_MISPLACED || it->kind == OUTLOOK_OTHERS)
-        (void)fputs("does not vote, and is left alone", out);
+        say(page, "does not vote, and is left alone");
     else if (page->outlook->is_blocked && is_idle)
-        (void)fputs("is not admitted beside a node that carries other names",
-                    out);
+        say(page, "is not admitted beside a node that carries other names");
     else
-        (void)fputs("does not vote", out);
+        say(page, "does not vote");
 }
 
 static void print_node(const struct page *page, int node)
 {
     const char *name = name_of(page, node);
     const char *address = page->config->nodes[node].address;
-    (void)fprintf(page->out, "node %s", name);
+    say(page, "node %s", name);
     if (strcmp(name, address) != 0)
-        (void)fprintf(page->out, " at %s", address);
-    (void)fputs(": ", page->out);
+        say(page, " at %s", address);
+    say(page, ": ");
     print_now(page, node);
-    (void)fputs("; ", page->out);
+    say(page, "; ");
     print_then(page, node);
-    (void)fputc('\n', page->out);
+    say(page, "\n");
     if (page->outlook->node[node].note[0] != '\0')
-        (void)fprintf(page->out, "note: %s: %s\n", name,
-                      page->outlook->node[node].note);
+        say(page, "note: %s: %s\n", name, page->outlook->node[node].note);
 }
 
 /* The names that do not vote, each with its wait. */
@@ -138,13 +139,13 @@ static void print_without(const struct page *page)
         const struct outlook_node *it = &page->outlook->node[i];
         if (it->kind == OUTLOOK_VOTES)
             continue;
-        (void)fprintf(page->out, "%s%s", before, name_of(page, i));
+        say(page, "%s%s", before, name_of(page, i));
         if (it->will_vote && !it->is_in_use)
-            (void)fprintf(page->out, " (within %d s)", seconds(it->wait_us));
+            say(page, " (within %d s)", seconds(it->wait_us));
         before = ", ";
     }
     if (*before == ',')
-        (void)fputc('\n', page->out);
+        say(page, "\n");
 }
 
 static const char *whose_names(const struct outlook *outlook)
@@ -160,39 +161,25 @@ static void print_epoch(const struct page *page)
 {
     const struct outlook *outlook = page->outlook;
     int given = outlook->epoch_given;
-    FILE *out = page->out;
     if (outlook->change == OUTLOOK_WRONG_EPOCH)
-        (void)fprintf(out,
-                      "epoch: %d is too %s to replace %s names, which carry "
-                      "%d; if the addresses are right, give --config-epoch "
-                      "%d\n",
-                      given, given < outlook->epoch_needed ? "low" : "high",
-                      whose_names(outlook), outlook->epoch_needed - 1,
-                      outlook->epoch_needed);
+        say(page,
+            "epoch: %d is too %s to replace %s names, which carry %d; if the "
+            "addresses are right, give --config-epoch %d\n",
+            given, given < outlook->epoch_needed ? "low" : "high",
+            whose_names(outlook), outlook->epoch_needed - 1,
+            outlook->epoch_needed);
     else if (outlook->epoch_needed != 0 &&
              (outlook->change == OUTLOOK_TAKE_OVER ||
               outlook->change == OUTLOOK_REFUSED))
-        (void)fprintf(out, "epoch: %d replaces %s names, which carry %d\n",
-                      outlook->epoch, whose_names(outlook),
-                      outlook->epoch_needed - 1);
+        say(page, "epoch: %d replaces %s names, which carry %d\n",
+            outlook->epoch, whose_names(outlook), outlook->epoch_needed - 1);
     else if (outlook->epoch != given)
-        (void)fprintf(out,
-                      "epoch: %d, which the nodes carry; %d, which was given, "
-                      "does not count\n",
-                      outlook->epoch, given);
+        say(page,
+            "epoch: %d, which the nodes carry; %d, which was given, does not "
+            "count\n",
+            outlook->epoch, given);
     else
-        (void)fprintf(out, "epoch: %d\n", outlook->epoch);
-}
-
-static void print_held(const struct page *page)
-{
-    if (page->outlook->held_us == 0)
-        (void)fputs("held: nothing\n", page->out);
-    else
-        (void)fprintf(
-            page->out,
-            "held: the locks that were granted so far end within %d s\n",
-            seconds(page->outlook->held_us));
+        say(page, "epoch: %d\n", outlook->epoch);
 }
 
 /* The nodes that were not reached. */
@@ -202,89 +189,72 @@ static void print_missing(const struct page *page)
     for (int i = 0; i < page->outlook->nodes; i++)
         if (page->outlook->node[i].kind == OUTLOOK_DOWN ||
             page->outlook->node[i].kind == OUTLOOK_UNFIT) {
-            (void)fprintf(page->out, "%s%s", before, name_of(page, i));
+            say(page, "%s%s", before, name_of(page, i));
             before = ", ";
         }
     if (*before == ',')
-        (void)fputc('\n', page->out);
-}
-
-static void print_length(const struct page *page)
-{
-    int now = seconds(page->outlook->pause_us);
-    int most = seconds(page->outlook->most_us);
-    (void)fputs("pause: ", page->out);
-    if (now < most)
-        (void)fprintf(page->out, "%d s if it begins now, ", now);
-    (void)fprintf(page->out, "%d s at most", most);
+        say(page, "\n");
 }
 
 /* Why nothing is replaced, and what helps. */
 static void print_refusal(const struct page *page)
 {
     const struct outlook *outlook = page->outlook;
-    FILE *out = page->out;
-    (void)fputs("refused: ", out);
+    say(page, "refused: ");
     if (outlook->old_names == 0)
-        (void)fprintf(out,
-                      "no node carries the names that epoch %d is to replace",
-                      outlook->epoch);
+        say(page, "no node carries the names that epoch %d is to replace",
+            outlook->epoch);
     else if (outlook->has_rivals)
-        (void)fputs("the nodes carry, or were taken by, a third list of names "
-                    "that may go on: flush those that another installation "
-                    "has used",
-                    out);
+        say(page,
+            "the nodes carry, or were taken by, a third list of names that may "
+            "go on: flush those that another installation has used");
     else
-        (void)fprintf(out,
-                      "of the %d old names, %d are here with all their memory, "
-                      "and %d are needed: the others may go on without these",
-                      outlook->old_names, nodeset_count(outlook->tellers),
-                      quorum_of(outlook->old_names));
-    (void)fprintf(out,
-                  ". Nothing is changed, this server grants no lock, and the "
-                  "old ones go on. Keep a majority of the old names in the "
-                  "list, and change it in several steps; or stop all old "
-                  "servers, and give --take-over %d\n",
-                  outlook->epoch);
+        say(page,
+            "of the %d old names, %d are here with all their memory, and %d "
+            "are needed: the others may go on without these",
+            outlook->old_names, nodeset_count(outlook->tellers),
+            quorum_of(outlook->old_names));
+    say(page,
+        ". Nothing is changed, this server grants no lock, and the old ones go "
+        "on. Keep a majority of the old names in the list, and change it in "
+        "several steps; or stop all old servers, and give --take-over %d\n",
+        outlook->epoch);
 }
 
 static void print_pause(const struct page *page)
 {
     const struct outlook *outlook = page->outlook;
-    FILE *out = page->out;
+    int now = seconds(outlook->pause_us), most = seconds(outlook->most_us);
     if (outlook->change == OUTLOOK_REFUSED) {
         print_refusal(page);
         return;
     }
     if (outlook->voting >= outlook->quorum)
-        (void)fputs("pause: none; acquires and extends go on", out);
+        say(page, "pause: none; acquires and extends go on");
     else if (outlook->pause_us == 0)
-        (void)fputs("pause: nothing is granted or extended until more nodes "
-                    "vote",
-                    out);
+        say(page,
+            "pause: nothing is granted or extended until more nodes vote");
+    else if (now < most)
+        say(page, "pause: %d s if it begins now, %d s at most", now, most);
     else
-        print_length(page);
+        say(page, "pause: %d s at most", most);
     if (outlook->change == OUTLOOK_TAKE_OVER)
-        (void)fputs("; meanwhile no server grants or extends a lock, and those "
-                    "of the old names never again",
-                    out);
+        say(page, "; meanwhile no server grants or extends a lock, and those "
+                  "of the old names never again");
     else if (outlook->change == OUTLOOK_WRONG_EPOCH)
-        (void)fputs(" with that epoch; with this one, nothing is replaced, and "
-                    "this server grants no lock",
-                    out);
+        say(page, " with that epoch; with this one, nothing is replaced, and "
+                  "this server grants no lock");
     else if (outlook->change == OUTLOOK_FIRST_START)
-        (void)fputs("; all nodes are new, and are admitted together", out);
+        say(page, "; all nodes are new, and are admitted together");
     else if (outlook->pause_us > 0)
-        (void)fputs("; nothing is granted or extended then", out);
-    (void)fputc('\n', out);
+        say(page, "; nothing is granted or extended then");
+    say(page, "\n");
     if (outlook->are_empty)
-        (void)fputs("note: all nodes are empty; if they were never used, "
-                    "--first-start yes admits them at once\n",
-                    out);
+        say(page, "note: all nodes are empty; if they were never used, "
+                  "--first-start yes admits them at once\n");
     if (outlook->change <= OUTLOOK_FIRST_START && outlook->voting > 0 &&
         page->config->take_over != 0)
-        (void)fputs("note: --take-over is not needed any more: take it away\n",
-                    out);
+        say(page, "note: --take-over is not needed any more: take it away\n");
 }
 
 enum plan_status plan_print(const struct outlook *outlook,
@@ -294,19 +264,22 @@ enum plan_status plan_print(const struct outlook *outlook,
     for (int i = 0; i < outlook->nodes; i++)
         print_node(&page, i);
     if (outlook->change == OUTLOOK_UNKNOWN) {
-        (void)fprintf(out,
-                      "cannot tell: %d of %d nodes were reached, and %d are "
-                      "needed\n",
-                      outlook->reached, outlook->nodes, outlook->quorum);
+        say(&page,
+            "cannot tell: %d of %d nodes were reached, and %d are needed\n",
+            outlook->reached, outlook->nodes, outlook->quorum);
         return PLAN_UNKNOWN;
     }
-    (void)fprintf(out, "votes: %d of %d, and %d are needed\n", outlook->voting,
-                  outlook->nodes, outlook->quorum);
+    say(&page, "votes: %d of %d, and %d are needed\n", outlook->voting,
+        outlook->nodes, outlook->quorum);
     print_without(&page);
     print_epoch(&page);
     if (outlook->epoch_needed != 0 && !outlook->is_blocked)
         print_missing(&page);
-    print_held(&page);
+    if (outlook->held_us == 0)
+        say(&page, "held: nothing\n");
+    else
+        say(&page, "held: the locks that were granted so far end within %d s\n",
+            seconds(outlook->held_us));
     print_pause(&page);
     if (outlook->change == OUTLOOK_REFUSED)
         return PLAN_REFUSED;
