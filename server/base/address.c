@@ -48,7 +48,6 @@ static const char option_reason[] =
 static const char *parse_port(const char *text, int *port)
 {
     int64_t value = span_number(span_of(text), DIGITS);
-
     if (value < 1 || value > PORT_MAX)
         return port_reason;
     *port = (int)value;
@@ -67,7 +66,6 @@ static bool is_ipv6(const char *text)
     struct in6_addr ignored;
     size_t len = strcspn(text, "%");
     const char *zone = text + len;
-
     if (len >= sizeof bare || strcmp(zone, "%") == 0 ||
         (*zone && !is_host_name(zone + 1)))
         return false;
@@ -80,7 +78,6 @@ static bool is_ipv6(const char *text)
 static bool is_address(const char *host)
 {
     struct in_addr ignored;
-
     return strchr(host, '.') != NULL && inet_aton(host, &ignored) != 0;
 }
 
@@ -92,7 +89,6 @@ static const char *find_wrong_host(const char *host)
 {
     struct span rest = span_of(host);
     struct span label;
-
     if (*host == '-')
         return dash_reason;
     if (!is_host_name(host))
@@ -129,7 +125,6 @@ static const char *take_host(const char *text, size_t len, char *host)
 static const char *parse_bracketed(const char *text, char *host, int *port)
 {
     const char *end = strchr(text, ']');
-
     if (!end)
         return "the closing ] is missing: brackets hold one IPv6 address, not "
                "a list";
@@ -167,7 +162,6 @@ const char *address_parse(const char *text, char host[ADDRESS_HOST_MAX + 1],
 static bool address_decode(const char *text, char *out, size_t size)
 {
     size_t len;
-
     if (!percent_decode(span_of(text), out, size - 1, &len))
         return false;
     out[len] = '\0';
@@ -178,7 +172,6 @@ void address_escape(char *out, size_t size, const char *text,
                     const char *special)
 {
     size_t len = 0;
-
     for (; *text && len + 3 < size; text++) {
         bool is_plain = isgraph((unsigned char)*text) && *text != '%' &&
                         !strchr(special, *text);
@@ -193,7 +186,6 @@ void address_escape(char *out, size_t size, const char *text,
 static const char *parse_userinfo(char *info, struct address_node *node)
 {
     char *colon = strchr(info, ':');
-
     if (!colon || colon[1] == '\0')
         return "the text before @ must be user:password or :password";
     *colon = '\0';
@@ -208,7 +200,6 @@ static const char *parse_userinfo(char *info, struct address_node *node)
 static const char *split_userinfo(char **rest, struct address_node *node)
 {
     char *at = strrchr(*rest, '@');
-
     if (!at)
         return NULL;
     *at = '\0';
@@ -232,7 +223,6 @@ static const char *parse_db(const char *text, struct address_node *node)
 static const char *find_stray(const char *text)
 {
     const char *sign = strpbrk(text, ";|&?#\"'");
-
     if (!sign)
         return NULL;
     if (strchr("?#", *sign))
@@ -243,7 +233,6 @@ static const char *find_stray(const char *text)
 static const char *parse_redis(char *rest, struct address_node *node)
 {
     const char *reason = split_userinfo(&rest, node);
-
     if (!reason)
         reason = find_stray(rest);
     if (reason)
@@ -260,7 +249,6 @@ static const char *parse_redis(char *rest, struct address_node *node)
 static const char *parse_unix(char *rest, struct address_node *node)
 {
     const char *reason = split_userinfo(&rest, node);
-
     if (reason)
         return reason;
     if (strstr(rest, "://"))
@@ -288,7 +276,6 @@ static const char *parse_unix(char *rest, struct address_node *node)
 void address_format(char *out, size_t size, const char *host, int port)
 {
     bool is_six = strchr(host, ':') != NULL;
-
     /* the callers' buffers hold the longest host and port */
     (void)snprintf(out, size, "%s%s%s:%d", is_six ? "[" : "", host,
                    is_six ? "]" : "", port);
@@ -323,7 +310,6 @@ static bool is_word_of_others(const char *text)
         "port", "pwd",        "requirepass", "redis-cli", "valkey-cli",
     };
     size_t len = strcspn(text, ":");
-
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (span_is_like((struct span){text, len}, span_of(words[i])))
             return true;
@@ -355,7 +341,6 @@ static const char *parse_bare(const char *text, struct address_node *node)
 static const char *parse_forms(char *text, struct address_node *node)
 {
     const char *scheme_end = strstr(text, "://");
-
     if (is_quoted(text))
         return quotes_reason;
     if (strncmp(text, "redis://", 8) == 0)
@@ -373,77 +358,20 @@ static const char *parse_forms(char *text, struct address_node *node)
                : "only redis://, rediss:// and unix:// are supported";
 }
 
-/* Without - and _. */
-static const char *const options[] = {
-    "abortconnect",
-    "abortonconnectfail",
-    "accesskey",
-    "allowadmin",
-    "asynctimeout",
-    "auth",
-    "authtoken",
-    "channelprefix",
-    "clientname",
-    "configchannel",
-    "connectretry",
-    "connecttimeout",
-    "credential",
-    "credentials",
-    "database",
-    "db",
-    "defaultdatabase",
-    "keepalive",
-    "key",
-    "name",
-    "pass",
-    "passphrase",
-    "passwd",
-    "password",
-    "poolsize",
-    "prefix",
-    "protocol",
-    "proxy",
-    "pw",
-    "pwd",
-    "resolvedns",
-    "responsetimeout",
-    "retry",
-    "secret",
-    "servicename",
-    "ssl",
-    "sslhost",
-    "sslprotocols",
-    "sslpassword",
-    "synctimeout",
-    "tiebreaker",
-    "timeout",
-    "tls",
-    "token",
-    "user",
-    "username",
-    "usessl",
-    "version",
-    "writebuffer",
-    "id",
-    "idletimeout",
-    "maxpoolsize",
-    "minpoolsize",
-    "sentinel",
-    "setclientlibrary",
-    "connectionstring",
-    "endpoint",
-    "endpoints",
-    "host",
-    "hostname",
-    "masterauth",
-    "port",
-    "rediscliauth",
-    "redisurl",
-    "redlockdnodes",
-    "requirepass",
-    "uri",
-    "url",
-};
+/* Without - and _; each between two blanks. */
+static const char options[] =
+    " "
+    "abortconnect abortonconnectfail accesskey allowadmin asynctimeout "
+    "auth authtoken channelprefix clientname configchannel connectretry "
+    "connecttimeout credential credentials database db defaultdatabase "
+    "keepalive key name pass passphrase passwd password poolsize prefix "
+    "protocol proxy pw pwd resolvedns responsetimeout retry secret "
+    "servicename ssl sslhost sslprotocols sslpassword synctimeout "
+    "tiebreaker timeout tls token user username usessl version "
+    "writebuffer id idletimeout maxpoolsize minpoolsize sentinel "
+    "setclientlibrary connectionstring endpoint endpoints host hostname "
+    "masterauth port rediscliauth redisurl redlockdnodes requirepass uri "
+    "url ";
 
 /*
  * Whether the name is an option in the connection strings of other clients,
@@ -453,20 +381,19 @@ static const char *const options[] = {
 static bool is_option(struct span name)
 {
     static const char *const ends[] = {"password", "passwd", "secret"};
-    char bare[32];
+    char word[34] = " ", *bare = word + 1;
     size_t len = 0;
-
     for (size_t i = 0; i < name.len; i++) {
         if (name.ptr[i] == '-' || name.ptr[i] == '_')
             continue;
-        if (len == sizeof bare - 1)
+        if (len == sizeof word - 3)
             return false;
         bare[len++] = (char)tolower((unsigned char)name.ptr[i]);
     }
+    memcpy(bare + len, " ", 2);
+    if (len > 0 && strstr(options, word) != NULL)
+        return true;
     bare[len] = '\0';
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        if (strcmp(bare, options[i]) == 0)
-            return true;
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         size_t end_len = strlen(ends[i]);
         if (len >= end_len && strcmp(bare + len - end_len, ends[i]) == 0)
@@ -482,7 +409,6 @@ static bool is_option(struct span name)
 static const char *take_name(const char **text, struct address_node *node)
 {
     size_t len = strcspn(*text, "=/?#");
-
     if ((*text)[len] != '=')
         return NULL;
     if (len < 1 || len > NAME_MAX_LEN ||
@@ -498,7 +424,6 @@ static const char *take_name(const char **text, struct address_node *node)
 const char *address_parse_node(const char *text, struct address_node *node)
 {
     char copy[TEXT_MAX];
-
     memset(node, 0, sizeof *node);
     if (*text == '-')
         return dash_reason;
@@ -508,7 +433,6 @@ const char *address_parse_node(const char *text, struct address_node *node)
     if (reason)
         return reason;
     size_t len = strlen(text);
-
     if (len >= sizeof copy)
         return "the address is too long";
     memcpy(copy, text, len + 1);
@@ -537,7 +461,6 @@ bool address_is_loopback(const char *host)
 {
     struct in6_addr v6;
     struct in_addr v4;
-
     if (inet_pton(AF_INET, host, &v4) == 1)
         return ntohl(v4.s_addr) >> 24 == IN_LOOPBACKNET;
     if (inet_pton(AF_INET6, host, &v6) == 1)
@@ -554,6 +477,20 @@ bool address_is_same(const struct address_node *a, const struct address_node *b)
 
 /* ---- lists of hosts ------------------------------------------------------ */
 
+/*
+ * Takes the entry in front of the next comma out of a list, which is NULL once
+ * that was the last. False: there is none.
+ */
+static bool address_next_entry(const char **list, struct span *entry)
+{
+    if (*list == NULL)
+        return false;
+    *entry = (struct span){*list, strcspn(*list, ",")};
+    const char *behind = *list + entry->len;
+    *list = *behind == ',' ? behind + 1 : NULL;
+    return true;
+}
+
 static bool is_entry(struct span entry)
 {
     return span_has_only(entry, "-_.:[]") &&
@@ -565,7 +502,7 @@ bool hosts_are_valid(const char *list)
     struct span entry;
     if (*list == '\0')
         return true;
-    while (span_next_entry(&list, &entry))
+    while (address_next_entry(&list, &entry))
         if (!is_entry(entry))
             return false;
     return true;
@@ -583,7 +520,7 @@ static bool is_host(struct span entry, struct span host)
 bool hosts_have(const char *list, struct span host)
 {
     struct span entry;
-    while (span_next_entry(&list, &entry))
+    while (address_next_entry(&list, &entry))
         if (entry.len > 0 && is_host(entry, host))
             return true;
     return false;
@@ -638,7 +575,7 @@ bool networks_are_valid(const char *list)
     struct span entry;
     if (*list == '\0')
         return true;
-    while (span_next_entry(&list, &entry))
+    while (address_next_entry(&list, &entry))
         if (!parse_network(entry, &network))
             return false;
     return true;
@@ -653,7 +590,7 @@ bool networks_have(const char *list, struct span address)
     if (!networks_parse(address, &wanted, &is_v4))
         return false;
     const unsigned char *a = network.address.s6_addr, *b = wanted.s6_addr;
-    while (span_next_entry(&list, &entry)) {
+    while (address_next_entry(&list, &entry)) {
         bool is_network = parse_network(entry, &network);
         int whole = network.bits / 8, rest = network.bits % 8;
         if (is_network && memcmp(a, b, (size_t)whole) == 0 &&

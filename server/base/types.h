@@ -95,20 +95,6 @@ static inline int64_t span_number(struct span text, size_t most)
     return number;
 }
 
-/*
- * Takes the entry in front of the next comma out of a list, which is NULL once
- * that was the last. False: there is none.
- */
-static inline bool span_next_entry(const char **list, struct span *entry)
-{
-    if (*list == NULL)
-        return false;
-    *entry = (struct span){*list, strcspn(*list, ",")};
-    const char *behind = *list + entry->len;
-    *list = *behind == ',' ? behind + 1 : NULL;
-    return true;
-}
-
 /* Whether it has only letters and digits of ASCII, and these others. */
 static inline bool span_has_only(struct span text, const char *others)
 {

@@ -311,7 +311,6 @@ static bool set_ratio(struct reader *reader, const struct option *option,
         isdigit((unsigned char)*value) && !value[strspn(value, "0123456789.")];
     char *end = NULL;
     double ratio = is_plain ? strtod(value, &end) : 0;
-
     if (!is_plain || *end || ratio * 100 > (double)option->max ||
         strlen(value) > RATIO_CHARS)
         return refuse_value(
@@ -336,7 +335,6 @@ static bool set_choice(struct reader *reader, const struct option *option,
 {
     char must[64] = "must be ";
     size_t len = strlen(must);
-
     for (int i = 0; option->words[i]; i++) {
         if (strcmp(value, option->words[i]) == 0) {
             *(int *)member(reader->config, option) = i;
@@ -354,7 +352,6 @@ static bool config_add_node(struct reader *reader, const char *text)
 {
     struct config *config = reader->config;
     int count = config->nodes_count;
-
     if (count == NODES_MAX)
         return config_refuse(reader, "more than %d nodes; give 1 to %d",
                              NODES_MAX, NODES_MAX);
@@ -384,7 +381,6 @@ static bool set_nodes(struct reader *reader, const char *value)
     char *copy = strdup(value);
     char *rest = NULL;
     bool is_done = true;
-
     if (!copy)
         return config_refuse(reader, "out of memory");
     reader->config->nodes_count = 0;
@@ -437,7 +433,6 @@ static int likeness(const char *name, size_t len, const char *flag)
 {
     const char *end = name + len;
     int alike = 0;
-
     while (name < end && *flag) {
         if (is_separator(*name)) {
             name++;
@@ -472,7 +467,6 @@ static const char *closest_flag(const char *name, size_t len)
 {
     const char *closest = "help";
     int best = 2; /* two letters in common are chance */
-
     for (int i = 0; i < OPTIONS; i++) {
         int alike = likeness(name, len, options[i].flag);
         if (alike > best) {
@@ -508,7 +502,6 @@ static bool env_is_foreign(const char *entry)
         "(SERVICE_HOST=|SERVICE_PORT(_[A-Z0-9_]+)?=|PORT=(tcp|udp|sctp)://|"
         "PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?=)";
     regex_t regex;
-
     if (regcomp(&regex, form, REG_EXTENDED | REG_NOSUB) != 0)
         return false; /* no memory: it is treated as one of ours */
     bool is_foreign = regexec(&regex, entry, 0, NULL, 0) == 0;
@@ -520,7 +513,6 @@ static bool env_is_foreign(const char *entry)
 static const char *env_get(char **envp, const char *name)
 {
     size_t len = strlen(name);
-
     for (; *envp; envp++)
         if (strncmp(*envp, name, len) == 0 && (*envp)[len] == '=' &&
             !env_is_foreign(*envp))
@@ -547,7 +539,6 @@ static const char *const other_variables[] = {nodes_file,
 static bool env_is_known(struct span text)
 {
     char name[NAME_SIZE];
-
     for (size_t i = 0; i < sizeof other_variables / sizeof *other_variables;
          i++)
         if (span_is(text, other_variables[i]))
@@ -585,7 +576,6 @@ static bool load_file(struct reader *reader, const struct option *option,
 {
     char text[8192];
     FILE *file = fopen(path, "r");
-
     if (!file)
         return config_refuse(reader, "%.200s: %s", show(path), strerror(errno));
     size_t len = fread(text, 1, sizeof text - 1, file);
@@ -602,7 +592,6 @@ static bool load_file(struct reader *reader, const struct option *option,
 static bool load_env_option(struct reader *reader, int i, char **envp)
 {
     const struct option *option = &options[i];
-
     if (option->kind == IS_ACTION)
         return true;
     env_name(option, reader->origin);
@@ -623,7 +612,6 @@ static bool load_env_option(struct reader *reader, int i, char **envp)
 static bool load_env(struct reader *reader, char **envp)
 {
     bool is_done = check_env(reader, envp);
-
     for (int i = 0; is_done && i < OPTIONS; i++)
         is_done = load_env_option(reader, i, envp);
     return is_done;
@@ -635,7 +623,6 @@ static bool load_env(struct reader *reader, char **envp)
 static int find_flag(const char *arg)
 {
     size_t len = strcspn(arg, "=");
-
     for (int i = 0; i < OPTIONS && len > 2; i++)
         if (span_is((struct span){arg + 2, len - 2}, options[i].flag))
             return i;
@@ -649,7 +636,6 @@ static bool load_flag(struct reader *reader, char **argv, int *at)
     const char *equals = strchr(arg, '=');
     size_t name_len = strcspn(arg, "=");
     int i = find_flag(arg);
-
     *reader->origin = '\0';
     if (i < 0) {
         char shown[NAME_SIZE];
@@ -704,7 +690,6 @@ static bool is_given(const struct reader *reader, const void *field)
 static bool check_limits(struct reader *reader)
 {
     struct config *config = reader->config;
-
     if (config->default_ttl_ms > config->max_ttl_ms) {
         if (is_given(reader, &config->default_ttl_ms))
             return config_refuse(reader,
@@ -726,7 +711,6 @@ static bool check_limits(struct reader *reader)
 static bool check_take_over(struct reader *reader)
 {
     const struct config *config = reader->config;
-
     return config->take_over == 0 ||
            config->take_over == config->config_epoch ||
            config_refuse(
@@ -742,7 +726,6 @@ static bool check_pair(struct reader *reader, const char *whose,
                        const char *cert, const char *key)
 {
     bool has_cert = *cert != '\0', has_key = *key != '\0';
-
     return has_cert == has_key ||
            config_refuse(reader,
                          "--%s-%s is given without --%s-%s; give both or none",
@@ -753,7 +736,6 @@ static bool check_pair(struct reader *reader, const char *whose,
 static bool check_tls(struct reader *reader)
 {
     const struct config *config = reader->config;
-
     if (!check_pair(reader, "node", config->node_cert, config->node_key) ||
         !check_pair(reader, "tls", config->tls_cert, config->tls_key))
         return false;
@@ -767,7 +749,6 @@ static bool check_tls(struct reader *reader)
 static bool check_audit(struct reader *reader)
 {
     const struct config *config = reader->config;
-
     return *config->audit_log ||
            !(config->audit_required || config->audit_reads) ||
            config_refuse(reader, "--audit-%s: needs --audit-log",
@@ -785,7 +766,6 @@ static bool is_for_serving(const struct config *config)
 static bool check_anonymous(struct reader *reader)
 {
     const struct config *config = reader->config;
-
     return *config->auth_file || *config->tls_client_ca ||
            config->allow_anonymous || !is_for_serving(config) ||
            address_is_loopback(config->listen_host) ||
@@ -823,7 +803,6 @@ bool config_load(struct config *config, int argc, char **argv, char **envp,
                  char error[CONFIG_ERROR_MAX])
 {
     struct reader reader = {.config = config, .error = error};
-
     memset(config, 0, sizeof *config);
     *error = '\0';
     if (find_help(config, argc, argv))
@@ -875,7 +854,6 @@ static void print_ratio(FILE *out, double ratio)
 {
     char text[RATIO_CHARS + 8];
     int decimals = 0;
-
     do
         (void)snprintf(text, sizeof text, "%.*f", decimals, ratio);
     while (strtod(text, NULL) != ratio && ++decimals < RATIO_CHARS);
@@ -888,7 +866,6 @@ static void print_value(const struct option *option,
 {
     const void *value = (const char *)config + option->offset;
     char address[ADDRESS_TEXT_MAX];
-
     switch (option->kind) {
     case IS_LISTEN:
         address_format(address, sizeof address, config->listen_host,
