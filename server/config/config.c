@@ -690,35 +690,29 @@ static bool is_given(const struct reader *reader, const void *field)
 static bool check_limits(struct reader *reader)
 {
     struct config *config = reader->config;
-    if (config->default_ttl_ms > config->max_ttl_ms) {
+    int64_t most = config->max_ttl_ms, epoch = config->config_epoch;
+    if (config->default_ttl_ms > most) {
         if (is_given(reader, &config->default_ttl_ms))
             return config_refuse(reader,
                                  "--default-ttl-ms: %" PRId64
                                  " is above --max-ttl-ms (%" PRId64 ")",
-                                 config->default_ttl_ms, config->max_ttl_ms);
-        config->default_ttl_ms = config->max_ttl_ms;
+                                 config->default_ttl_ms, most);
+        config->default_ttl_ms = most;
     }
-    if (config->max_hold_ms == 0 || config->max_hold_ms >= config->max_ttl_ms)
-        return true;
-    return config_refuse(reader,
-                         "--max-hold-ms: %" PRId64
-                         " is below --max-ttl-ms (%" PRId64
-                         "); 0: without limit",
-                         config->max_hold_ms, config->max_ttl_ms);
-}
-
-/* It was said of one change, and must not stay for the next one. */
-static bool check_take_over(struct reader *reader)
-{
-    const struct config *config = reader->config;
-    return config->take_over == 0 ||
-           config->take_over == config->config_epoch ||
-           config_refuse(
-               reader,
-               "--take-over: %" PRId64 " is not --config-epoch (%" PRId64
-               "); take it away, unless all servers of the "
-               "old names are stopped: then give %" PRId64,
-               config->take_over, config->config_epoch, config->config_epoch);
+    if (config->max_hold_ms != 0 && config->max_hold_ms < most)
+        return config_refuse(reader,
+                             "--max-hold-ms: %" PRId64
+                             " is below --max-ttl-ms (%" PRId64
+                             "); 0: without limit",
+                             config->max_hold_ms, most);
+    /* It was said of one change, and must not stay for the next one. */
+    return config->take_over == 0 || config->take_over == epoch ||
+           config_refuse(reader,
+                         "--take-over: %" PRId64
+                         " is not --config-epoch (%" PRId64
+                         "); take it away, unless all servers of the "
+                         "old names are stopped: then give %" PRId64,
+                         config->take_over, epoch, epoch);
 }
 
 /* A certificate proves nothing without its key. */
@@ -733,7 +727,7 @@ static bool check_pair(struct reader *reader, const char *whose,
                          has_cert ? "key" : "cert");
 }
 
-static bool check_tls(struct reader *reader)
+static bool check_files(struct reader *reader)
 {
     const struct config *config = reader->config;
     if (!check_pair(reader, "node", config->node_cert, config->node_key) ||
@@ -742,32 +736,29 @@ static bool check_tls(struct reader *reader)
     if (*config->tls_client_ca && !*config->tls_cert)
         return config_refuse(reader, "--tls-client-ca: needs TLS; give "
                                      "--tls-cert and --tls-key too");
-    return *config->tls_client_ca || !*config->tls_client_crl ||
-           config_refuse(reader, "--tls-client-crl: needs --tls-client-ca");
-}
-
-static bool check_audit(struct reader *reader)
-{
-    const struct config *config = reader->config;
+    if (*config->tls_client_crl && !*config->tls_client_ca)
+        return config_refuse(reader, "--tls-client-crl: needs --tls-client-ca");
     return *config->audit_log ||
            !(config->audit_required || config->audit_reads) ||
            config_refuse(reader, "--audit-%s: needs --audit-log",
                          config->audit_required ? "required" : "reads");
 }
 
-/* Whether the process is to serve, or what it would do then is asked. */
-static bool is_for_serving(const struct config *config)
-{
-    return config->action == CONFIG_SERVE || config->action == CONFIG_CHECK ||
-           config->action == CONFIG_PLAN;
-}
-
-/* Redis' protected mode does the same. */
-static bool check_anonymous(struct reader *reader)
+/* What a process needs that is to serve, or is asked what it would do then. */
+static bool check_serving(struct reader *reader)
 {
     const struct config *config = reader->config;
+    if (config->action != CONFIG_SERVE && config->action != CONFIG_CHECK &&
+        config->action != CONFIG_PLAN)
+        return true;
+    if (config->nodes_count == 0)
+        return config_refuse(
+            reader, "--nodes: no Redis masters given, and REDLOCKD_NODES is "
+                    "not set; for example --nodes "
+                    "10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379");
+    /* Redis' protected mode does the same. */
     return *config->auth_file || *config->tls_client_ca ||
-           config->allow_anonymous || !is_for_serving(config) ||
+           config->allow_anonymous ||
            address_is_loopback(config->listen_host) ||
            config_refuse(reader,
                          "--listen: %.100s is not only this machine: whoever "
@@ -775,16 +766,6 @@ static bool check_anonymous(struct reader *reader)
                          "lock; set --auth-file or --tls-client-ca, listen on "
                          "127.0.0.1, or say --allow-anonymous yes",
                          config->listen_host);
-}
-
-static bool check_nodes(struct reader *reader)
-{
-    if (reader->config->nodes_count > 0 || !is_for_serving(reader->config))
-        return true;
-    return config_refuse(
-        reader, "--nodes: no Redis masters given, and REDLOCKD_NODES is not "
-                "set; for example --nodes "
-                "10.0.0.1:6379,10.0.0.2:6379,10.0.0.3:6379");
 }
 
 /* Help and version are answered even if the other options are wrong. */
@@ -814,9 +795,8 @@ bool config_load(struct config *config, int argc, char **argv, char **envp,
     if (!load_env(&reader, envp) || !load_argv(&reader, argc, argv))
         return false;
     *reader.origin = '\0'; /* from now on it is about several options */
-    return check_limits(&reader) && check_take_over(&reader) &&
-           check_tls(&reader) && check_nodes(&reader) && check_audit(&reader) &&
-           check_anonymous(&reader);
+    return check_limits(&reader) && check_files(&reader) &&
+           check_serving(&reader);
 }
 
 /* ---- printing ------------------------------------------------------------ */

@@ -139,32 +139,6 @@ TEST(what_is_held)
     expect_line("held: nothing");
 }
 
-TEST(the_epoch_of_the_nodes_counts)
-{
-    settings.config_epoch = 20;
-    begin_again();
-    come_all(0, LOOK_BARE, "1:" PLAY_FINGERPRINT ":@:" PLAY_BIRTH(1) ":0:+",
-             "");
-    (void)plan();
-    expect_line("epoch: 1, which the nodes carry; 20, which was given, does "
-                "not count");
-}
-
-/* Names between may have taken the others. */
-TEST(a_lower_epoch_of_a_few_nodes_does_not_count)
-{
-    settings.config_epoch = 3;
-    settings.first_start = FIRST_START_NO;
-    begin_again();
-    come_all(2, LOOK_EMPTY, "", "");
-    for (int i = 0; i < 2; i++)
-        come(i, LOOK_BARE, "1:" PLAY_FINGERPRINT ":@:" PLAY_BIRTH(1) ":0:+",
-             "");
-    ck_assert_int_eq(plan(), PLAN_PAUSE);
-    expect_line("epoch: 3 is too high to replace these names, which carry 1; "
-                "if the addresses are right, give --config-epoch 2");
-}
-
 /* ---- one node ------------------------------------------------------------ */
 
 static const struct {
@@ -234,142 +208,7 @@ TEST(a_restarted_node_that_was_not_durable)
                 "votes within 2 s");
 }
 
-TEST(a_node_out_of_reach)
-{
-    come_all(1, LOOK_ADMITTED, "", "");
-    engine_on_node_down(play.engine, 0, STATE_UNREACHABLE, "refused");
-    ck_assert_int_eq(plan(), PLAN_GOES_ON);
-    expect_line("node a at h:1: is out of reach (refused); does not vote "
-                "before it is reached");
-    expect_line("without a vote: a");
-}
-
-/* ---- a majority is missing ------------------------------------------------
- */
-
-TEST(no_majority_is_reached)
-{
-    come_all(3, LOOK_ADMITTED, "", "");
-    ck_assert_int_eq(plan(), PLAN_UNKNOWN);
-    expect_line("cannot tell: 2 of 5 nodes were reached, and 3 are needed");
-    expect_no_line("pause");
-    expect_no_line("held");
-}
-
-TEST(three_have_forgotten)
-{
-    come_all(3, LOOK_ADMITTED, "", "");
-    for (int i = 0; i < 3; i++)
-        come(i, LOOK_EMPTY, "", "");
-    ck_assert_int_eq(plan(), PLAN_PAUSE);
-    expect_line("node c: is new, or has lost its memory; votes within 67 s");
-    expect_line(
-        "without a vote: a (within 67 s), b (within 67 s), c (within 67 s)");
-    expect_line("pause: 67 s at most; nothing is granted or extended then");
-}
-
-TEST(three_are_out_of_reach_after_the_looks)
-{
-    come_all(0, LOOK_ADMITTED, "", "");
-    for (int i = 0; i < 2; i++)
-        come(i, LOOK_MISNAMED, "1:" PLAY_FINGERPRINT ":&:" PLAY_BIRTH(1) ":0:+",
-             "");
-    engine_on_node_down(play.engine, 2, STATE_UNREACHABLE, "refused");
-    ck_assert_int_eq(plan(), PLAN_PAUSE);
-    expect_line("votes: 2 of 5, and 3 are needed");
-    expect_line("without a vote: a, b, c");
-    expect_line("pause: nothing is granted or extended until more nodes vote");
-}
-
-/* Nothing is admitted beside nodes of other names. */
-TEST(a_wrong_address_keeps_a_new_node_from_voting)
-{
-    come_all(2, LOOK_ADMITTED, "", "");
-    come(0, LOOK_FOREIGN, OTHERS_ADMIT, "");
-    come(1, LOOK_EMPTY, "", "");
-    ck_assert_int_eq(plan(), PLAN_GOES_ON);
-    expect_line("node b at h:2: is new, or has lost its memory; is not "
-                "admitted beside a node that carries other names");
-    expect_line("without a vote: a, b");
-}
-
-/* ---- all nodes are empty ------------------------------------------------- */
-
-TEST(a_first_start_is_quick)
-{
-    settings.first_start = FIRST_START_YES;
-    begin_again();
-    come_all(0, LOOK_EMPTY, "", "");
-    ck_assert_int_eq(plan(), PLAN_PAUSE);
-    expect_line("pause: 4 s at most; all nodes are new, and are admitted "
-                "together");
-    expect_no_line("note");
-}
-
-TEST(without_a_first_start_empty_nodes_wait)
-{
-    settings.first_start = FIRST_START_NO;
-    begin_again();
-    come_all(0, LOOK_EMPTY, "", "");
-    ck_assert_int_eq(plan(), PLAN_PAUSE);
-    expect_line("pause: 67 s at most; nothing is granted or extended then");
-    expect_line("note: all nodes are empty; if they were never used, "
-                "--first-start yes admits them at once");
-}
-
-/* ---- other names --------------------------------------------------------- */
-
-#define REFUSED                                                                \
-    ". Nothing is changed, this server grants no lock, and the old ones go "   \
-    "on. "                                                                     \
-    "Keep a majority of the old names in the list, and change it in several "  \
-    "steps; or stop all old servers, and give --take-over 2"
-
-static const struct {
-    int epoch;
-    const char *admit, *line, *pause;
-} epochs[] = {
-    {1, OTHERS_ADMIT,
-     "epoch: 1 is too low to replace other names, which carry 1; if the "
-     "addresses are right, give --config-epoch 2",
-     "pause: 67 s at most with that epoch; with this one, nothing is replaced, "
-     "and this server grants no lock"},
-    {7, OTHERS_ADMIT,
-     "epoch: 7 is too high to replace other names, which carry 1; if the "
-     "addresses are right, give --config-epoch 2",
-     "pause: 67 s at most with that epoch; with this one, nothing is replaced, "
-     "and this server grants no lock"},
-    {2, "5:" OTHERS ":x:" PLAY_BIRTH(1) ":0:+",
-     "epoch: 2 is too low to replace other names, which carry 5; if the "
-     "addresses are right, give --config-epoch 6",
-     "pause: 67 s at most with that epoch; with this one, nothing is replaced, "
-     "and this server grants no lock"},
-    {2, OTHERS_ADMIT, "epoch: 2 replaces other names, which carry 1",
-     "refused: of the 5 old names, 0 are here with all their memory, and 3 are "
-     "needed: the others may go on without these" REFUSED},
-};
-
-static enum call_look_word word_of(int row)
-{
-    int carried = atoi(epochs[row].admit);
-    if (carried > epochs[row].epoch)
-        return LOOK_SUPERSEDED;
-    return carried == epochs[row].epoch ? LOOK_FOREIGN : LOOK_BARE;
-}
-
-TEST_EACH(other_names_need_the_next_epoch, epochs)
-{
-    settings.config_epoch = epochs[_i].epoch;
-    begin_again();
-    play.rest_us = 0;
-    come_all(0, word_of(_i), epochs[_i].admit, "");
-    ck_assert_int_eq(plan(), epochs[_i].epoch == 2 && epochs[_i].admit[0] == '1'
-                                 ? PLAN_REFUSED
-                                 : PLAN_PAUSE);
-    expect_line(epochs[_i].line);
-    expect_line(epochs[_i].pause);
-    expect_no_line("missing");
-}
+/* ---- all nodes ----------------------------------------------------------- */
 
 /* The node carries its name among others, with all its memory. */
 static void come_with(int node, const char *names, int64_t rest_us)
@@ -390,132 +229,179 @@ static void come_with(int node, const char *names, int64_t rest_us)
     play_reply(play_find(CALL_LOOK, node), reply);
 }
 
-/*
- * A majority of the old names tells what they promised: that is waited for. If
- * these are a majority of the new ones, it is all.
- */
-static const struct {
-    int from;
-    const char *names;
-    int64_t rest_us;
+/* What a letter stands for. */
+static void come_as(int node, char letter)
+{
+    static const char ours[] = "1:" PLAY_FINGERPRINT ":@:" PLAY_BIRTH(1) ":0:+";
+    static const char under_e[] =
+        "1:" PLAY_FINGERPRINT ":&:" PLAY_BIRTH(1) ":0:+";
+    if (letter == 'v' || letter == 'x')
+        come(node, LOOK_ADMITTED, "", "");
+    else if (letter == 'e')
+        come(node, LOOK_EMPTY, "", "");
+    else if (letter == 'b') /* restarted */
+        come(node, LOOK_BARE, ours, "");
+    else if (letter == 'm')
+        come(node, LOOK_MISNAMED, under_e, "");
+    else if (letter == 'f') /* other names, of the epoch that was given, */
+        come(node, LOOK_FOREIGN, OTHERS_ADMIT, "");
+    else if (letter == 'g') /* of a lower one, */
+        come(node, LOOK_BARE, OTHERS_ADMIT, "");
+    else if (letter == 's') /* of a higher one */
+        come(node, LOOK_SUPERSEDED, "5:" OTHERS ":x:" PLAY_BIRTH(1) ":0:+", "");
+    else if (letter == 'o' || letter == 'O') /* of five others; with locks */
+        come_with(node, OTHERS, letter == 'O' ? 30 * SECOND : 0);
+    else if (letter == 't' || letter == 'T') /* of three others */
+        come_with(node, "ffffffffffffff03", letter == 'T' ? 30 * SECOND : 0);
+    if (letter == 'x' || letter == 'd') /* after a look, or before it */
+        engine_on_node_down(play.engine, node, STATE_UNREACHABLE, "refused");
+}
+
+#define REFUSED                                                                \
+    ". Nothing is changed, this server grants no lock, and the old ones go "   \
+    "on. Keep a majority of the old names in the list, and change it in "      \
+    "several steps; or stop all old servers, and give --take-over 2"
+#define WRONG_EPOCH                                                            \
+    "pause: 67 s at most with that epoch; with this one, nothing is "          \
+    "replaced, and this server grants no lock"
+#define TAKE_OVER                                                              \
+    "; meanwhile no server grants or extends a lock, and those of the old "    \
+    "names never again"
+
+enum { LINES_MAX = 5 };
+
+static const struct scene {
+    const char *nodes; /* as above; -: it has not come */
+    enum plan_status status;
+    const char *lines[LINES_MAX];
+    const char *absent; /* no line begins so */
+    int epoch;          /* given; 0: 1 */
+    enum first_start first_start;
     bool has_take_over;
-    const char *pause;
-} pauses[] = {
-    {2, "ffffffffffffff05", 30 * SECOND, false,
-     "31 s if it begins now, 67 s at most"},
-    {2, "ffffffffffffff05", 30 * SECOND, true, "67 s at most"},
-    {2, "ffffffffffffff03", 0, false, "2 s if it begins now, 67 s at most"},
-    {3, "ffffffffffffff03", 0, false, "69 s at most"},
+} scenes[] = {
+    {"bbbbb", PLAN_PAUSE,
+     .lines = {"epoch: 1, which the nodes carry; 20, which was given, does not "
+               "count"},
+     .epoch = 20},
+    /* a lower epoch of a few nodes does not count: names between may have
+     * taken the others */
+    {"bbeee", PLAN_PAUSE,
+     .lines = {"epoch: 3 is too high to replace these names, which carry 1; if "
+               "the addresses are right, give --config-epoch 2"},
+     .epoch = 3, .first_start = FIRST_START_NO},
+    {"dvvvv", PLAN_GOES_ON,
+     .lines = {"node a at h:1: is out of reach (refused); does not vote before "
+               "it is reached",
+               "without a vote: a"}},
+    {"---vv", PLAN_UNKNOWN,
+     .lines = {"cannot tell: 2 of 5 nodes were reached, and 3 are needed"},
+     .absent = "pause"},
+    {"eeevv", PLAN_PAUSE,
+     .lines =
+         {"node c: is new, or has lost its memory; votes within 67 s",
+          "without a vote: a (within 67 s), b (within 67 s), c (within 67 s)",
+          "pause: 67 s at most; nothing is granted or extended then"}},
+    {"mmxvv", PLAN_PAUSE,
+     .lines = {"votes: 2 of 5, and 3 are needed", "without a vote: a, b, c",
+               "pause: nothing is granted or extended until more nodes vote"}},
+    /* nothing is admitted beside nodes of other names */
+    {"fevvv", PLAN_GOES_ON,
+     .lines = {"node b at h:2: is new, or has lost its memory; is not admitted "
+               "beside a node that carries other names",
+               "without a vote: a, b"}},
+    {"eeeee", PLAN_PAUSE,
+     .lines =
+         {"pause: 4 s at most; all nodes are new, and are admitted together"},
+     .absent = "note", .first_start = FIRST_START_YES},
+    {"eeeee", PLAN_PAUSE,
+     .lines = {"pause: 67 s at most; nothing is granted or extended then",
+               "note: all nodes are empty; if they were never used, "
+               "--first-start yes admits them at once"},
+     .first_start = FIRST_START_NO},
+    /* other names need the next epoch */
+    {"fffff", PLAN_PAUSE,
+     .lines = {"epoch: 1 is too low to replace other names, which carry 1; if "
+               "the addresses are right, give --config-epoch 2",
+               WRONG_EPOCH},
+     .absent = "missing"},
+    {"ggggg", PLAN_PAUSE,
+     .lines = {"epoch: 7 is too high to replace other names, which carry 1; if "
+               "the addresses are right, give --config-epoch 2",
+               WRONG_EPOCH},
+     .absent = "missing", .epoch = 7},
+    {"sssss", PLAN_PAUSE,
+     .lines = {"epoch: 2 is too low to replace other names, which carry 5; if "
+               "the addresses are right, give --config-epoch 6",
+               WRONG_EPOCH},
+     .absent = "missing", .epoch = 2},
+    {"ggggg", PLAN_REFUSED,
+     .lines = {"epoch: 2 replaces other names, which carry 1",
+               "refused: of the 5 old names, 0 are here with all their memory, "
+               "and 3 are needed: the others may go on without these" REFUSED},
+     .absent = "missing", .epoch = 2},
+    /* A majority of the old names tells what they promised: that is waited for.
+     * If these are a majority of the new ones, it is all. */
+    {"eeOOO", PLAN_PAUSE,
+     .lines = {"pause: 31 s if it begins now, 67 s at most" TAKE_OVER},
+     .epoch = 2},
+    {"eeOOO", PLAN_PAUSE, .lines = {"pause: 67 s at most" TAKE_OVER},
+     .epoch = 2, .has_take_over = true},
+    /* three nodes become five: the new ones ask those that were taken */
+    {"eettt", PLAN_PAUSE,
+     .lines =
+         {"pause: 2 s if it begins now, 67 s at most" TAKE_OVER,
+          "node a at h:1: is new, or has lost its memory; votes within 4 s",
+          "node c: carries other names, of epoch 1; is taken from them, and "
+          "votes within 2 s"},
+     .epoch = 2},
+    {"eeett", PLAN_PAUSE, .lines = {"pause: 69 s at most" TAKE_OVER},
+     .epoch = 2},
+    /* whichever of two lists is counted */
+    {"OOOtt", PLAN_PAUSE,
+     .lines = {"pause: 31 s if it begins now, 67 s at most" TAKE_OVER},
+     .epoch = 2},
+    {"oooTT", PLAN_PAUSE,
+     .lines = {"pause: 31 s if it begins now, 67 s at most" TAKE_OVER},
+     .epoch = 2},
+    {"-oooo", PLAN_PAUSE,
+     .lines = {"missing: a",
+               "pause: 2 s if it begins now, 67 s at most" TAKE_OVER},
+     .epoch = 2},
+    /* story 65: the old names could go on, unless somebody says otherwise */
+    {"eeeoo", PLAN_REFUSED,
+     .lines = {"node d: carries other names, of epoch 1; does not vote, and is "
+               "left alone",
+               "refused: of the 5 old names, 2 are here with all their memory, "
+               "and 3 are needed: the others may go on without these" REFUSED},
+     .absent = "pause", .epoch = 2},
+    {"eeeoo", PLAN_PAUSE, .lines = {"pause: 67 s at most" TAKE_OVER},
+     .epoch = 2, .has_take_over = true},
+    /* story 65: no old name is here */
+    {"eeeee", PLAN_REFUSED,
+     .lines = {"refused: no node carries the names that epoch 2 is to "
+               "replace" REFUSED},
+     .epoch = 2, .first_start = FIRST_START_NO},
+    /* story 65: it was said of a change that is over */
+    {"vvvvv", PLAN_GOES_ON,
+     .lines = {"note: --take-over is not needed any more: take it away"},
+     .has_take_over = true},
+    {"vvvvv", PLAN_GOES_ON, .lines = {"held: nothing"}, .absent = "note: "},
 };
 
-TEST_EACH(what_the_old_names_hold_is_waited_for, pauses)
+TEST_EACH(a_start_is_foretold, scenes)
 {
-    settings.config_epoch = 2;
-    settings.has_take_over = pauses[_i].has_take_over;
+    const struct scene *scene = &scenes[_i];
+    settings.config_epoch = scene->epoch > 0 ? scene->epoch : 1;
+    settings.first_start = scene->first_start;
+    settings.has_take_over = scene->has_take_over;
     begin_again();
-    for (int i = 0; i < pauses[_i].from; i++)
-        come(i, LOOK_EMPTY, "", "");
-    for (int i = pauses[_i].from; i < PLAY_NODES; i++)
-        come_with(i, pauses[_i].names, pauses[_i].rest_us);
-    ck_assert_int_eq(plan(), PLAN_PAUSE);
-    expect_line(
-        textf("pause: %s; meanwhile no server grants or extends a lock, and "
-              "those of the old names never again",
-              pauses[_i].pause));
-}
-
-/* Whichever of two lists is counted. */
-TEST_RANGE(what_the_second_of_two_lists_holds_is_waited_for, 0, 2)
-{
-    settings.config_epoch = 2;
-    begin_again();
-    for (int i = 0; i < 3; i++)
-        come_with(i, OTHERS, _i == 0 ? 30 * SECOND : 0);
-    for (int i = 3; i < PLAY_NODES; i++)
-        come_with(i, "eeeeeeeeeeeeee03", _i == 1 ? 30 * SECOND : 0);
-    ck_assert_int_eq(plan(), PLAN_PAUSE);
-    expect_line("pause: 31 s if it begins now, 67 s at most; meanwhile no "
-                "server grants or extends a lock, and those of the old names "
-                "never again");
-}
-
-/* The two new ones ask those that were taken. */
-TEST(three_nodes_become_five)
-{
-    settings.config_epoch = 2;
-    begin_again();
-    come(0, LOOK_EMPTY, "", "");
-    come(1, LOOK_EMPTY, "", "");
-    for (int i = 2; i < PLAY_NODES; i++)
-        come_with(i, "ffffffffffffff03", 0);
-    ck_assert_int_eq(plan(), PLAN_PAUSE);
-    expect_line("node a at h:1: is new, or has lost its memory; votes within "
-                "4 s");
-    expect_line("node c: carries other names, of epoch 1; is taken from them, "
-                "and votes within 2 s");
-}
-
-/* A node may be away. */
-TEST(not_all_nodes_are_needed_to_replace_other_names)
-{
-    settings.config_epoch = 2;
-    begin_again();
-    for (int i = 1; i < PLAY_NODES; i++)
-        come_with(i, OTHERS, 0);
-    ck_assert_int_eq(plan(), PLAN_PAUSE);
-    expect_line("missing: a");
-    expect_line(
-        "pause: 2 s if it begins now, 67 s at most; meanwhile no server "
-        "grants or extends a lock, and those of the old names never "
-        "again");
-}
-
-TEST_RANGE(story_65_the_old_names_could_go_on, 0, 2)
-{
-    settings.config_epoch = 2;
-    settings.has_take_over = _i == 1;
-    begin_again();
-    for (int i = 0; i < 3; i++)
-        come(i, LOOK_EMPTY, "", "");
-    for (int i = 3; i < PLAY_NODES; i++)
-        come_with(i, OTHERS, 0);
-    if (_i == 1) {
-        ck_assert_int_eq(plan(), PLAN_PAUSE);
-        expect_line("pause: 67 s at most; meanwhile no server grants or "
-                    "extends a lock, and those of the old names never again");
-        return;
-    }
-    ck_assert_int_eq(plan(), PLAN_REFUSED);
-    expect_line("node d: carries other names, of epoch 1; does not vote, and "
-                "is left alone");
-    expect_line("refused: of the 5 old names, 2 are here with all their "
-                "memory, and 3 are needed: the others may go on without "
-                "these" REFUSED);
-    expect_no_line("pause");
-}
-
-TEST(story_65_no_old_name_is_here)
-{
-    settings.config_epoch = 2;
-    settings.first_start = FIRST_START_NO;
-    begin_again();
-    come_all(0, LOOK_EMPTY, "", "");
-    ck_assert_int_eq(plan(), PLAN_REFUSED);
-    expect_line("refused: no node carries the names that epoch 2 is to "
-                "replace" REFUSED);
-}
-
-/* It was said of a change that is over. */
-TEST_RANGE(story_65_a_word_that_is_not_needed_any_more, 0, 2)
-{
-    settings.has_take_over = _i == 1;
-    begin_again();
-    come_all(0, LOOK_ADMITTED, "", "");
-    ck_assert_int_eq(plan(), PLAN_GOES_ON);
-    if (_i == 1)
-        expect_line("note: --take-over is not needed any more: take it away");
-    else
-        expect_no_line("note: ");
+    for (int i = 0; i < PLAY_NODES; i++)
+        come_as(i, scene->nodes[i]);
+    ck_assert_int_eq(plan(), scene->status);
+    for (int i = 0; i < LINES_MAX && scene->lines[i] != NULL; i++)
+        expect_line(scene->lines[i]);
+    if (scene->absent != NULL)
+        expect_no_line(scene->absent);
 }
 
 /* ---- two looks ----------------------------------------------------------- */
