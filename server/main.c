@@ -181,8 +181,16 @@ static bool start_loop(struct server *server)
            loop_on_signal(server->loop, SIGHUP, on_hangup, server);
 }
 
-static bool start_front(struct server *server, char error[FRONT_ERROR_MAX])
+static bool main_start(struct server *server, char error[TRUST_TEXT_MAX])
 {
+    if (!count_connections(server, error))
+        return false;
+    server->metrics.started_us = clock_wall_us();
+    server->metrics.connections_max = (uint64_t)server->connections_max;
+    snprintf(error, FRONT_ERROR_MAX, "no memory or no descriptors");
+    /* the listener last: a client that connects finds everything running */
+    if (!start_loop(server) || !start_world(server, error))
+        return false;
     const struct front_setup setup = {
         .loop = server->loop,
         .engine = world_engine(server->world),
@@ -192,18 +200,6 @@ static bool start_front(struct server *server, char error[FRONT_ERROR_MAX])
     };
     server->front = front_new(&setup, error);
     return server->front != NULL;
-}
-
-static bool main_start(struct server *server, char error[TRUST_TEXT_MAX])
-{
-    if (!count_connections(server, error))
-        return false;
-    server->metrics.started_us = clock_wall_us();
-    server->metrics.connections_max = (uint64_t)server->connections_max;
-    snprintf(error, FRONT_ERROR_MAX, "no memory or no descriptors");
-    /* the listener last: a client that connects finds everything running */
-    return start_loop(server) && start_world(server, error) &&
-           start_front(server, error);
 }
 
 /* Answers every client, and releases what that abandons. */

@@ -9,8 +9,6 @@
 
 #include "types.h"
 
-/* ---- nodes --------------------------------------------------------------- */
-
 enum {
     ADDRESS_HOST_MAX = 255,
     ADDRESS_NAME_MAX = 351, /* a socket's path, all of it percent-encoded */
@@ -39,18 +37,12 @@ struct address_node {
     "rediss://user:password@host:port/db for TLS, or unix:///path?db=n; each " \
     "may begin with name="
 
-/*
- * Splits "host:port" or "[::1]:port" into host, without brackets, and port.
- * port keeps its value if the text has none. NULL: done; otherwise why not
- * (static, contains nothing of text).
- */
+/* Splits "host:port" or "[::1]:port"; port keeps its value if the text has
+ * none. NULL, or why not: static, with nothing of the text. */
 const char *address_parse(const char *text, char host[ADDRESS_HOST_MAX + 1],
                           int *port);
 
-/*
- * Reads one of ADDRESS_NODE_FORMS, with or without "name=" before it. NULL:
- * done; otherwise why not, as above.
- */
+/* Reads one of ADDRESS_NODE_FORMS. NULL, or why not, as above. */
 const char *address_parse_node(const char *text, struct address_node *node);
 
 /* Writes host:port, the host in brackets if it is an IPv6 address. */
@@ -65,11 +57,8 @@ struct address_query {
 /* For stream sockets of any family; flags: additional AI_…, or 0. */
 struct address_query address_query(int port, int flags);
 
-/*
- * Writes text in a form that a URL may hold: everything but visible ASCII, '%'
- * and the special characters are percent-encoded. Cut if size is less than
- * three times its length plus 1.
- */
+/* Percent-encodes all but visible ASCII, and '%' and the special characters.
+ * Cut if size is less than three times the length plus 1. */
 void address_escape(char *out, size_t size, const char *text,
                     const char *special);
 
@@ -85,37 +74,28 @@ bool address_is_same(const struct address_node *a,
 /*
  * A list of hosts, as in "locks.example.com,.example.org": names and addresses,
  * without ports. One that begins with a dot stands for all names that end so.
- * Case does not count.
+ * Case does not count. The empty list is valid, too.
  */
-
-/* Whether the text is such a list; the empty one is, too. */
 bool hosts_are_valid(const char *list);
-
-/* Whether the list has this host. */
 bool hosts_have(const char *list, struct span host);
 
 /* ---- lists of networks --------------------------------------------------- */
 
-/*
- * A list of networks, as in "10.0.0.0/8,2001:db8::/32,192.0.2.1": addresses,
- * each with the length of its prefix (RFC 4632, RFC 4291 §2.3), or alone.
- */
-
 enum { NETWORKS_ADDRESS_MAX = 46 }; /* the text of an address, with its NUL */
 
-/* Whether the text is such a list; the empty one is, too. */
+/*
+ * A list of networks, as in "10.0.0.0/8,2001:db8::/32,192.0.2.1": addresses,
+ * each with the length of its prefix (RFC 4632, RFC 4291 §2.3), or alone. The
+ * empty list is valid, too.
+ */
 bool networks_are_valid(const char *list);
 
-/*
- * Whether one of them has the address, without a port. An IPv4 address in the
- * form of IPv6, ::ffff:192.0.2.1, is that of IPv4.
- */
+/* Whether one of them has the address, without a port; ::ffff:192.0.2.1 is an
+ * IPv4 address. */
 bool networks_have(const char *list, struct span address);
 
-/*
- * Takes the address out of "192.0.2.1", "192.0.2.1:80", "2001:db8::1",
- * "[2001:db8::1]" or "[2001:db8::1]:80". False: it is none of them.
- */
+/* Takes the address out of it and a port, as in "[2001:db8::1]:80"; both may
+ * stand alone. False: there is none. */
 bool networks_read_address(struct span text, struct span *address);
 
 /* ---- the other end of a socket ------------------------------------------- */

@@ -17,18 +17,14 @@
 /* Writes BASE64URL_LEN characters, without a NUL, and returns how many. */
 size_t base64url_encode(char *out, struct span bytes);
 
-/*
- * Writes the bytes and returns true; out must have room for as many as have
- * such a text. False: a foreign character, a length that no text has, or bits
- * that are left over.
- */
+/* out must have room for as many bytes as have such a text. False: a foreign
+ * character, a length that no text has, or bits that are left over. */
 bool base64url_decode(struct span text, char *out, size_t *len);
 
 /* Of a digit of either case; -1: it is none. */
 int hex_value(char c);
 
-/* Decodes into out, which has room for size bytes. False: not a code, or too
- * long. */
+/* False: not a code, or too long. */
 bool percent_decode(struct span text, char *out, size_t size, size_t *len);
 
 /* ---- UTF-8 --------------------------------------------------------------- */

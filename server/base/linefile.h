@@ -1,7 +1,8 @@
 /*
  * A file, pipe or terminal that whole lines are appended to, whether or not it
  * takes them now. The rest is kept for later, up to a limit. The caller never
- * waits, unless a disk hangs.
+ * waits, unless a disk hangs. Only the audit log needs one; apart from it, full
+ * disks and pipes without a reader can be tested.
  */
 #ifndef REDLOCKD_LINEFILE_H
 #define REDLOCKD_LINEFILE_H

@@ -53,20 +53,16 @@ enum loop_events {
 struct loop_watch;
 typedef void loop_watch_fn(void *arg, int events);
 
-/*
- * Watches fd; nothing is reported before loop_watch_set. NULL: no memory, or
- * fd cannot be watched. The descriptor stays the caller's.
- */
+/* Reports nothing before loop_watch_set. NULL: no memory, or fd, which stays
+ * the caller's, cannot be watched. */
 struct loop_watch *loop_watch_new(struct loop *loop, int fd, loop_watch_fn *fn,
                                   void *arg);
 
 /* From now on reports these events (0: none). False: the kernel refused. */
 bool loop_watch_set(struct loop_watch *watch, int events);
 
-/*
- * Detaches at once: no more callbacks, and the descriptor may be closed. NULL
- * is ignored. May be called from its own callback.
- */
+/* Detaches at once, also in its own callback: no more callbacks, and the
+ * descriptor may be closed. NULL is ignored. */
 void loop_watch_free(struct loop_watch *watch);
 
 struct loop_timer;
@@ -108,10 +104,8 @@ typedef void loop_lookup_fn(void *arg, const struct addrinfo *found,
 struct loop_lookup *loop_lookup_new(struct loop *loop, const char *host,
                                     int port, loop_lookup_fn *fn, void *arg);
 
-/*
- * Cancels it: fn is no longer called. Only before fn was called. NULL is
- * ignored. All lookups must be cancelled or answered before loop_free.
- */
+/* fn is no longer called; only before it was. NULL is ignored. All lookups must
+ * be cancelled or answered before loop_free. */
 void loop_lookup_cancel(struct loop_lookup *lookup);
 
 /*

@@ -22,9 +22,7 @@ bool process_fill_descriptors(void);
 /* Raises the limit of open files as far as allowed; returns the limit. */
 int64_t process_raise_descriptors(void);
 
-/*
- * Flushes stdout. False: some output could not be written; stderr says why.
- */
+/* Flushes stdout. False: some could not be written; stderr says why. */
 bool process_end_output(void);
 
 #endif

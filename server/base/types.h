@@ -13,19 +13,17 @@
 
 enum { US_PER_MS = 1000, US_PER_S = 1000000, MS_PER_S = 1000 };
 
-/* The number of units in value, which is 0 or more, rounded up. */
+/* value is 0 or more. */
 static inline int64_t divide_up(int64_t value, int64_t unit)
 {
     return value / unit + (value % unit > 0);
 }
 
-/* The value, but not below least. */
 static inline int64_t at_least(int64_t value, int64_t least)
 {
     return value > least ? value : least;
 }
 
-/* The value, but not above most. */
 static inline int64_t at_most(int64_t value, int64_t most)
 {
     return value < most ? value : most;
@@ -37,20 +35,17 @@ struct span {
     size_t len;
 };
 
-/* The bytes of a NUL-terminated text. */
 static inline struct span span_of(const char *text)
 {
     return (struct span){text, strlen(text)};
 }
 
-/* Whether they are the bytes of the text. */
 static inline bool span_is(struct span span, const char *text)
 {
     return span.len == strlen(text) &&
            (span.len == 0 || memcmp(span.ptr, text, span.len) == 0);
 }
 
-/* Whether both have the same bytes. */
 static inline bool span_is_same(struct span a, struct span b)
 {
     return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
@@ -167,14 +162,10 @@ static inline bool bytes_reserve(char **bytes, size_t *size, size_t wanted)
     return true;
 }
 
-/* ---- two texts ----------------------------------------------------------- */
-
-/* Two texts that are kept together: within the struct while they are short,
- * otherwise in memory of their own. */
-
 enum { TEXTS_SMALL = 160 };
 
-/* Must not be moved while it keeps something. */
+/* Two texts that are kept together: within the struct while they are short,
+ * otherwise in memory of their own. Must not be moved meanwhile. */
 struct texts {
     size_t first_len;
     size_t second_len;
@@ -198,12 +189,8 @@ static inline struct span texts_second(const struct texts *texts)
     return (struct span){texts->bytes + texts->first_len, texts->second_len};
 }
 
-/* ---- numbers ------------------------------------------------------------- */
-
-/*
- * The smallest of count numbers for rank 0, the largest for count - 1. Sorts
- * them in place; rank must be in this range.
- */
+/* The smallest of count numbers for rank 0, the largest for count - 1. Sorts
+ * them in place. */
 int64_t order_statistic(int64_t numbers[], int count, int rank);
 
 #endif

@@ -16,39 +16,6 @@ const char *const metrics_call_names[METRICS_CALLS] = {
     [METRICS_SCRAPE] = "metrics", [METRICS_OTHER] = "other",
 };
 
-static const char *const handover_names[HANDOVER_CAUSES] = {
-    [HANDOVER_RELEASE] = "release",
-    [HANDOVER_ANNOUNCEMENT] = "announcement",
-    [HANDOVER_EXPIRY] = "expiry",
-    [HANDOVER_RETRY] = "retry",
-};
-
-static const char *const waiting_names[WAITING_KINDS] = {
-    [WAITING_LOCK] = "lock",
-    [WAITING_PERMIT] = "permit",
-    [WAITING_WATCH] = "watch",
-};
-
-static const char *const widening_names[WIDENING_CAUSES] = {
-    [WIDENING_SPLIT] = "split",
-    [WIDENING_NO_ANSWER] = "no_answer",
-    [WIDENING_SLOW] = "slow",
-};
-
-static const char *const handshake_names[HANDSHAKE_RESULTS] = {
-    [HANDSHAKE_DONE] = "done",
-    [HANDSHAKE_CLOSED] = "closed",
-    [HANDSHAKE_NOT_TLS] = "not_tls",
-    [HANDSHAKE_BAD_CERTIFICATE] = "bad_certificate",
-    [HANDSHAKE_FAILED] = "failed",
-};
-
-static const char *const file_names[METRICS_FILES] = {
-    [FILE_AUTH] = "auth",
-    [FILE_CERTIFICATES] = "certificates",
-    [FILE_CRL] = "crl",
-};
-
 /* ---- durations ---------------------------------------------------------- */
 
 /* Upper bounds of the buckets, in µs, and in seconds for Prometheus. */
@@ -322,9 +289,11 @@ static void print_version(struct text *out, const struct family *it)
         offsetof(struct metrics, member), sizeof((struct metrics *)NULL)->item \
     }
 #define ONE(member) .field = FIELD(member, member)
-#define EACH(member, of, list)                                                 \
-    .field = FIELD(member, member[0]), .label = (of), .values = (list),        \
-    .count = sizeof(list) / sizeof *(list)
+/* With the values of the label, in the order of their enum. */
+#define EACH(member, of, ...)                                                  \
+    .field = FIELD(member, member[0]), .label = (of),                          \
+    .values = (const char *const[]){__VA_ARGS__},                              \
+    .count = sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)
 #define NODES(member) .field = FIELD(member, member[0]), .label = "node"
 
 static const struct family families[] = {
@@ -383,20 +352,22 @@ static const struct family families[] = {
      "From the head of a request to its answer, except acquires that may wait; "
      "of operations in batches, too.",
      .bounds = usual_bounds,
-     EACH(request_duration, "call", metrics_call_names)},
+     .field = FIELD(request_duration, request_duration[0]), .label = "call",
+     .values = metrics_call_names, .count = METRICS_CALLS},
     {"file_read_timestamp_seconds", "gauge",
      "When a file of the configuration was last read successfully, in Unix "
      "time.",
      .shown = FIELD(file_read_s, file_read_s[0]),
-     EACH(file_read_s, "file", file_names)},
+     EACH(file_read_s, "file", "auth", "certificates", "crl")},
     {"file_refused", "gauge",
      "1 if a file was unusable when it was last read: its previous content "
      "stays in effect.",
      .shown = FIELD(file_read_s, file_read_s[0]),
-     EACH(file_is_refused, "file", file_names)},
+     EACH(file_is_refused, "file", "auth", "certificates", "crl")},
     {"tls_handshakes_total", "counter",
      "TLS handshakes of clients by their result.",
-     EACH(tls_handshakes, "result", handshake_names)},
+     EACH(tls_handshakes, "result", "done", "closed", "not_tls",
+          "bad_certificate", "failed")},
     {"tls_certificate_expiry_timestamp_seconds", "gauge",
      "When the certificate of --tls-cert expires, in Unix time.",
      .shown = FIELD(tls_until_s, tls_until_s), ONE(tls_until_s)},
@@ -411,17 +382,17 @@ static const struct family families[] = {
      .values = metrics_call_names, .count = LOCK_CALLS},
     {"rounds_widened_total", "counter",
      "Acquire rounds that asked more than a quorum, by the reason.",
-     EACH(widenings, "cause", widening_names)},
+     EACH(widenings, "cause", "split", "no_answer", "slow")},
     {"waiters", "gauge", "Clients that wait now.", .print = print_waiters},
     {"waiters_by_kind", "gauge",
      "Clients that wait now, by what they wait for.",
-     EACH(waiting, "kind", waiting_names)},
+     EACH(waiting, "kind", "lock", "permit", "watch")},
     {"wait_duration_seconds", "histogram",
      "From an acquire that may wait to its outcome.", .bounds = wait_bounds,
      ONE(wait_duration)},
     {"handovers_total", "counter",
      "Grants to waiting acquires, by how they learned that the lock was free.",
-     EACH(handovers, "cause", handover_names)},
+     EACH(handovers, "cause", "release", "announcement", "expiry", "retry")},
     {"node_info", "gauge", "1; each node with its address.",
      .print = print_addresses},
     {"node_voting", "gauge", "1 if the node may vote now.",

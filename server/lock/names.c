@@ -12,13 +12,8 @@ struct span names_next(struct span *rest)
 int names_count(struct span names)
 {
     int count = 1;
-    const char *end;
-    while (names.len > 0 &&
-           (end = memchr(names.ptr, SEPARATOR, names.len)) != NULL) {
-        names.len -= (size_t)(end + 1 - names.ptr);
-        names.ptr = end + 1;
-        count++;
-    }
+    for (; names.len > 0 && names_are_several(names); count++)
+        (void)names_next(&names);
     return count;
 }
 
