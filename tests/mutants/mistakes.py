@@ -321,7 +321,7 @@ IN_UNITS_AND_MODEL = [
         "takeover_epoch_of(it->taken));",
         "EPOCH_MOST);")], tests="takeover"),
     Defect("plan without the promises of the second of two lists", "unit",
-           "what_the_second_of_two_lists_holds_is_waited_for", [Edit(
+           "a_start_is_foretold", [Edit(
         "server/engine/voting/outlook.c",
         "if (admission->takeover.node[i].taken[0] != '\\0')",
         "if ((count.tellers & 1u << i) != 0)")], tests="plan"),
