@@ -5,7 +5,7 @@
 #ifndef DIFFER_HANDS_H
 #define DIFFER_HANDS_H
 
-#include "real.h"
+#include "../lib/node/real.h"
 
 #define HANDS_STATE_KEY REAL_PREFIX "redlockd:state"
 

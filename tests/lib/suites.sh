@@ -26,8 +26,9 @@ export runner work times failed
 # The largest first: most of them take the longest.
 list_suites() {
     local name
-    find "$folder" -name 'check_*.c' -printf '%s %f\n' | sort -rn |
-        sed 's/.*check_\(.*\)\.c/\1/' |
+    find "$folder" '(' -name 'check_*.c' -o -path '*/transcripts/*.txt' ')' \
+        -printf '%s %f\n' | sort -rn |
+        sed 's/^[0-9]* //; s/^check_//; s/\.[^.]*$//' |
         awk -v first=" ${FIRST:-} " '
             index(first, " " $0 " ") {print; next}
             {rest = rest $0 "\n"}

@@ -17,14 +17,19 @@ static void demand(bool is_so, const struct suite *suite, const char *rule)
     abort();
 }
 
+static bool ends(const char *text, const char *format, const char *name)
+{
+    char end[80];
+    snprintf(end, sizeof end, format, name);
+    size_t len = strlen(text);
+    return len >= strlen(end) && strcmp(text + len - strlen(end), end) == 0;
+}
+
 /* suites.sh runs the suites that the files name: another would never run. */
 static bool is_named_as_file(const struct suite *suite)
 {
-    char end[80];
-    snprintf(end, sizeof end, "/check_%s.c", suite->name);
-    size_t len = strlen(suite->file);
-    return len >= strlen(end) &&
-           strcmp(suite->file + len - strlen(end), end) == 0;
+    return ends(suite->file, "/check_%s.c", suite->name) ||
+           ends(suite->file, "/transcripts/%s.txt", suite->name);
 }
 
 void suite_begin(struct suite *suite)
@@ -34,7 +39,7 @@ void suite_begin(struct suite *suite)
         at = &(*at)->next;
     demand(!*at || strcmp((*at)->name, suite->name) != 0, suite,
            "another file has a suite of that name");
-    demand(is_named_as_file(suite), suite, "its file must be check_NAME.c");
+    demand(is_named_as_file(suite), suite, "its file must be check_NAME.c, or NAME.txt of transcripts");
     suite->check = suite_create(suite->name);
     suite->next = *at;
     *at = suite;

@@ -14,7 +14,7 @@ enum { TRIES = 1000, TRY_US = 10000 };
 
 static void fail(const char *what, const char *why)
 {
-    fprintf(stderr, "differ: %s: %s\n", what, why);
+    fprintf(stderr, "a real node: %s: %s\n", what, why);
     exit(EXIT_FAILURE);
 }
 
@@ -76,8 +76,16 @@ void real_start(struct real *real)
     load_script(real);
 }
 
+static void forget_said(struct real *real)
+{
+    for (int i = 0; i < real->batches; i++)
+        freeReplyObject(real->said[i]);
+    real->batches = 0;
+}
+
 void real_stop(struct real *real)
 {
+    forget_said(real);
     redisFree(real->redis);
     redisFree(real->ears);
     kill(real->pid, SIGKILL);
@@ -196,18 +204,12 @@ static void flatten(struct fields *fields, const redisReply *reply)
     }
 }
 
-static redisReply *ask(struct real *real, const struct call *calls, int count)
+static redisReply *send_batch(struct real *real, const struct batch *batch)
 {
-    static struct batch batch;
     static const char *argv[BATCH_COMMAND_MAX];
     static size_t len[BATCH_COMMAND_MAX];
     struct batch_command command;
-    batch_reset(&batch);
-    batch.prefix = span_of(REAL_PREFIX);
-    for (int i = 0; i < count; i++)
-        if (!batch_add(&batch, &calls[i]))
-            fail("a batch", "has no room");
-    batch_command(&batch, real->sha, &command);
+    batch_command(batch, real->sha, &command);
     for (int i = 0; i < command.count; i++) {
         len[i] = command.args[i].len;
         argv[i] = len[i] > 0 ? command.args[i].ptr : "";
@@ -218,18 +220,47 @@ static redisReply *ask(struct real *real, const struct call *calls, int count)
     return reply;
 }
 
+/* As many of the calls as one batch holds; returns how many. */
+static int ask_batch(struct real *real, const struct call *calls, int count,
+                     struct call_reply *replies)
+{
+    static struct batch batch;
+    static struct fields fields;
+    struct batch_reader reader;
+    int taken = 0;
+    batch_reset(&batch);
+    batch.prefix = span_of(REAL_PREFIX);
+    while (taken < count && batch_add(&batch, &calls[taken]))
+        taken++;
+    if (taken == 0 || real->batches == REAL_BATCHES_MAX)
+        fail("a batch", "has no room");
+    redisReply *reply = send_batch(real, &batch);
+    real->said[real->batches++] = reply;
+    fields.count = 0;
+    flatten(&fields, reply);
+    batch_read(&reader, fields.field, fields.count, taken);
+    for (int i = 0; i < taken; i++)
+        replies[i] = batch_next(&reader, calls[i].kind);
+    return taken;
+}
+
+int real_ask(struct real *real, const struct call *calls, int count,
+             struct call_reply *replies)
+{
+    forget_said(real);
+    for (int at = 0; at < count;)
+        at += ask_batch(real, calls + at, count - at, replies + at);
+    return real->batches;
+}
+
 void real_run(struct real *real, const struct call *calls, int count,
               struct simreply *replies)
 {
-    static struct fields fields;
-    struct batch_reader reader;
-    redisReply *reply = ask(real, calls, count);
-    fields.count = 0;
-    flatten(&fields, reply);
-    batch_read(&reader, fields.field, fields.count, count);
+    struct call_reply said[BATCH_CALLS_MAX];
+    if (real_ask(real, calls, count, said) != 1)
+        fail("a batch", "has no room");
     for (int i = 0; i < count; i++) {
-        replies[i].reply = batch_next(&reader, calls[i].kind);
+        replies[i].reply = said[i];
         simreply_keep(&replies[i]);
     }
-    freeReplyObject(reply);
 }

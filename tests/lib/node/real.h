@@ -1,17 +1,20 @@
 /*
  * A real redis-server that runs the real script.
  */
-#ifndef DIFFER_REAL_H
-#define DIFFER_REAL_H
+#ifndef REDLOCKD_TEST_REAL_H
+#define REDLOCKD_TEST_REAL_H
 
 #include <sys/types.h>
 
-#include "../../server/node/batch.h"
-#include "../lib/node/simnode.h"
+#include "../../../server/node/batch.h"
+#include "simnode.h"
 
 enum { REAL_HEARD_MAX = 512 };
 
 struct redisContext;
+struct redisReply;
+
+enum { REAL_BATCHES_MAX = 64 };
 
 struct real {
     pid_t pid;
@@ -20,6 +23,8 @@ struct real {
     struct redisContext *redis;
     struct redisContext *ears; /* subscribes to announcements */
     char sha[SCRIPT_SHA_LEN + 1];
+    int batches; /* of the last calls, and what was said to them */
+    struct redisReply *said[REAL_BATCHES_MAX];
 };
 
 /* Starts it and loads the script. Prints why and exits if it cannot. */
@@ -42,7 +47,15 @@ void real_subscribe(struct real *real, const char *resource, bool is_on);
 /* " resource=message" of each announcement since the last time. */
 void real_hear(struct real *real, char text[REAL_HEARD_MAX]);
 
-/* Runs count calls as one batch; REAL_PREFIX is the prefix of all keys. */
+/*
+ * Runs count calls in as few batches as hold them; REAL_PREFIX is the prefix of
+ * all keys. What the replies borrow lasts until the next call; returns how many
+ * batches there were.
+ */
+int real_ask(struct real *real, const struct call *calls, int count,
+             struct call_reply *replies);
+
+/* The same, and keeps what the replies borrow. */
 void real_run(struct real *real, const struct call *calls, int count,
               struct simreply *replies);
 

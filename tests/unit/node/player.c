@@ -1,0 +1,1182 @@
+/*
+ * Plays the transcripts: calls to a node, what it answers and what it keeps,
+ * each fact written once and checked on two nodes, the real one and the
+ * simulator's (stage.h). transcripts/README.md is the language. A file is a
+ * suite of Check, and each of its tests a test, so that both are picked and
+ * reported like those in C.
+ */
+#include <assert.h>
+#include <ctype.h>
+#include <dirent.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "../../../server/base/types.h"
+#include "../../../server/engine/port/fence.h"
+#include "../../../server/engine/port/token.h"
+#include "../../../server/lock/names.h"
+#include "../../lib/node/simholders.h"
+#include "../../lib/suite/suite.h"
+#include "stage.h"
+#include "tokens.h"
+
+#define FOLDER "tests/unit/node/transcripts/"
+
+#define NAME "1:fingerprint:0123456789abcdef:"
+#define NONCE "0011223344:"
+#define OLD_BIRTH "16000000000000001234567890"
+#define OLD                                                                    \
+    NAME OLD_BIRTH ":3:old:"                                                   \
+                   "ffffffffffffffffffffffffffffffffffffffff"
+#define MEDIAN_US INT64_C(1700000000000001)
+
+enum {
+    TTL_MS = 60000,
+    TOMBSTONE_MS = 50000,
+    WINDOW_US = 15000000,
+    DEADLINE_US = 5000000,
+    WORDS_MAX = 80,
+    COLUMNS_MAX = 12,
+    LETS_MAX = 24,
+};
+
+/* ---- files ---------------------------------------------------------------- */
+
+struct file {
+    const char *path;
+    char **lines;
+    int count;
+    struct suite suite;
+    struct group group;
+};
+
+/* A test, with a row of its table, on a stage. */
+struct take {
+    const struct file *file;
+    const char *name;
+    int line;    /* the next one of the test */
+    int columns; /* the line that names them; 0: it has no table */
+    int row;
+    bool is_admitted;
+    const struct stage *stage;
+};
+
+static struct take *takes;
+static int takes_count;
+
+/* The transcript that plays; a test has a process of its own, or begins anew. */
+static struct {
+    const struct take *take;
+    const struct stage *stage;
+    int line;
+    struct {
+        char name[32];
+        const char *value;
+    } lets[LETS_MAX];
+    const char *marked, *trace, *life, *admission;
+    struct call calls[STAGE_CALLS_MAX];
+    char **expected[STAGE_CALLS_MAX];
+    int lines[STAGE_CALLS_MAX];
+    int count, batches;
+} play;
+
+#define fail_line(...)                                                         \
+    ck_abort_msg("%s:%d (%s node): %s", play.take->file->path, play.line + 1,  \
+                 play.stage->name, textf(__VA_ARGS__))
+
+static bool is_blank(const char *line)
+{
+    line += strspn(line, " ");
+    return *line == '\0' || *line == '#';
+}
+
+static bool begins_with(const char *line, const char *word)
+{
+    size_t len = strlen(word);
+    return strncmp(line, word, len) == 0 &&
+           (line[len] == ' ' || line[len] == '\0');
+}
+
+static char *read_all(const char *path)
+{
+    FILE *in = fopen(path, "r");
+    char *text = NULL;
+    size_t size = 0;
+    if (in == NULL || getdelim(&text, &size, '\0', in) < 0) {
+        fprintf(stderr, "%s: cannot be read\n", path);
+        abort();
+    }
+    (void)fclose(in);
+    return text;
+}
+
+/* Joins a line that ends in a backslash with the next one. */
+static void split_lines(struct file *file, char *text)
+{
+    char *rest = text, *line;
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        while (rest != NULL && rest > line + 1 && rest[-2] == '\\') {
+            rest[-2] = rest[-1] = ' ';
+            (void)strsep(&rest, "\n");
+        }
+        file->lines =
+            realloc(file->lines, (size_t)(file->count + 1) * sizeof(char *));
+        file->lines[file->count++] = line;
+    }
+}
+
+static void add_take(const struct take *take)
+{
+    takes = realloc(takes, (size_t)(takes_count + 1) * sizeof *takes);
+    takes[takes_count++] = *take;
+}
+
+static void add_takes(const struct take *take, bool is_real)
+{
+    struct take it = *take;
+    it.stage = &stage_real;
+    add_take(&it);
+    it.stage = &stage_sim;
+    if (!is_real)
+        add_take(&it);
+}
+
+static void play_take(int i);
+
+/* The test whose head is this line; with its table, a take for each row. */
+static void add_test(struct file *file, int head, bool is_admitted)
+{
+    char *rest = strdup(file->lines[head]);
+    (void)strsep(&rest, " ");
+    const char *name = strsep(&rest, " ");
+    bool is_real = rest != NULL && strstr(rest, "real") != NULL;
+    struct take take = {.file = file, .name = name, .line = head + 1};
+    take.is_admitted =
+        is_admitted && (rest == NULL || strstr(rest, "bare") == NULL);
+    int first = takes_count;
+    for (int i = head + 1; i < file->count; i++) {
+        const char *line = file->lines[i] + strspn(file->lines[i], " ");
+        if (begins_with(line, "test"))
+            break;
+        if (begins_with(line, "each"))
+            take.columns = i;
+        if (!begins_with(line, "row"))
+            continue;
+        take.row = i;
+        add_takes(&take, is_real);
+    }
+    if (take.columns == 0)
+        add_takes(&take, is_real);
+    TTest *test = malloc(sizeof *test);
+    *test = (TTest){name, play_take, file->path, head + 1};
+    suite_add(&file->suite, test, first, takes_count);
+}
+
+static void add_file(const char *name)
+{
+    struct file *file = calloc(1, sizeof *file);
+    char path[300];
+    bool is_admitted = false;
+    snprintf(path, sizeof path, FOLDER "%s", name);
+    file->path = strdup(path);
+    split_lines(file, read_all(path));
+    char *suite = strndup(name, strlen(name) - strlen(".txt"));
+    file->suite = (struct suite){.name = suite, .file = file->path};
+    file->group = (struct group){.name = suite, .timeout_s = 60};
+    suite_begin(&file->suite);
+    suite_begin_group(&file->suite, &file->group);
+    for (int i = 0; i < file->count; i++) {
+        if (begins_with(file->lines[i], "admitted"))
+            is_admitted = true;
+        if (!begins_with(file->lines[i], "test"))
+            continue;
+        add_test(file, i, is_admitted);
+    }
+}
+
+static __attribute__((constructor)) void player_register(void)
+{
+    DIR *folder = opendir(FOLDER);
+    if (folder == NULL) {
+        fprintf(stderr, FOLDER ": run it in the project's folder\n");
+        abort();
+    }
+    for (const struct dirent *it; (it = readdir(folder)) != NULL;) {
+        const char *dot = strrchr(it->d_name, '.');
+        if (dot != NULL && strcmp(dot, ".txt") == 0)
+            add_file(it->d_name);
+    }
+    (void)closedir(folder);
+}
+
+/* ---- words ---------------------------------------------------------------- */
+
+/* One word, which ends at a space or in quotes; NULL: there is none. */
+static char *take_word(const char **rest)
+{
+    const char *at = *rest + strspn(*rest, " ");
+    size_t len;
+    if (*at == '\0')
+        return NULL;
+    if (*at == '"') {
+        len = strcspn(++at, "\"");
+        *rest = at + len + (at[len] == '"');
+    } else {
+        len = strcspn(at, " ");
+        *rest = at + len;
+    }
+    return strndup(at, len);
+}
+
+/* The word at this place of a line. */
+static const char *word_at(const char *line, int place)
+{
+    char *word = NULL;
+    for (int i = 0; i <= place; i++)
+        word = take_word(&line);
+    return word;
+}
+
+/* The value of $name: of the row's column, or of a definition of the file. */
+static const char *value_of(const char *name, size_t len)
+{
+    const struct take *take = play.take;
+    const char *const *lines = (const char *const *)take->file->lines;
+    for (int i = 1; take->columns != 0 && i <= COLUMNS_MAX; i++) {
+        const char *column = word_at(lines[take->columns], i);
+        if (column == NULL)
+            break;
+        if (strlen(column) == len && memcmp(column, name, len) == 0) {
+            const char *value = word_at(lines[take->row], i);
+            if (value == NULL)
+                fail_line("the row lacks %s", column);
+            return value;
+        }
+    }
+    for (int i = 0; i < take->file->count; i++) {
+        const char *word;
+        if (begins_with(lines[i], "define") &&
+            (word = word_at(lines[i], 1)) != NULL && strlen(word) == len &&
+            memcmp(word, name, len) == 0)
+            return word_at(lines[i], 2);
+    }
+    fail_line("nothing is called $%.*s", (int)len, name);
+}
+
+/* With the values of all $names; they may have some themselves. */
+static const char *fill_in(const char *line)
+{
+    const char *dollar;
+    while ((dollar = strchr(line, '$')) != NULL) {
+        size_t len = 1;
+        while (isalnum((unsigned char)dollar[len]) || dollar[len] == '_')
+            len++;
+        line = textf("%.*s%s%s", (int)(dollar - line), line,
+                     value_of(dollar + 1, len - 1), dollar + len);
+    }
+    return line;
+}
+
+/* The letters a to f are resources of the simulated node; other names stay. */
+static const char *resource_of(const char *name)
+{
+    bool is_letter = name[0] >= 'a' && name[0] <= 'f' && name[1] == '\0';
+    return is_letter ? simnode_resource(name[0] - 'a') : name;
+}
+
+static const char *resources_of(const char *names)
+{
+    static char text[NAMES_LEN_MAX + 1];
+    struct span list[NAMES_MAX];
+    char *rest = strdup(names);
+    int count = 0;
+    for (char *name; (name = strsep(&rest, ",")) != NULL;)
+        list[count++] = span_of(resource_of(name));
+    return textf("%.*s", (int)names_join(text, list, count), text);
+}
+
+static const char *slot_of(const char *name)
+{
+    return textf("%d", fence_slot(span_of(resource_of(name))));
+}
+
+/* The token that a name stands for. */
+static const char *token_of(const char *name)
+{
+    char text[TOKEN_MAX + 1];
+    struct span span = span_of(name);
+    struct span token = tokens_make(
+        span, tokens_number(span, play.stage->now_us()), text);
+    return textf("%.*s", (int)token.len, token.ptr);
+}
+
+static const char *mark_part(const char *mark, enum call_state_part part)
+{
+    struct span span = call_state_part(span_of(mark), part);
+    return textf("%.*s", (int)span.len, span.ptr);
+}
+
+static const char *admission_of(const char *mark, int64_t news)
+{
+    return textf(NAME "%s:%lld%s", mark_part(mark, CALL_STATE_BIRTH),
+                 (long long)news, play.life);
+}
+
+static const char *life_now(void)
+{
+    return textf(":run:%s", play.stage->replid());
+}
+
+static const char *base_value(const char *name)
+{
+    char *colon = strchr(name, ':');
+    const char *of = colon != NULL ? colon + 1 : "";
+    for (int i = 0; i < LETS_MAX && play.lets[i].value != NULL; i++)
+        if (strcmp(play.lets[i].name, name) == 0)
+            return play.lets[i].value;
+    if (strcmp(name, "now") == 0)
+        return textf("%lld", (long long)play.stage->now_us());
+    if (strcmp(name, "median") == 0)
+        return textf("%lld", (long long)MEDIAN_US);
+    if (strcmp(name, "name") == 0)
+        return NAME;
+    if (strcmp(name, "old") == 0)
+        return OLD;
+    if (strcmp(name, "old_birth") == 0)
+        return OLD_BIRTH;
+    if (strcmp(name, "life") == 0)
+        return play.life;
+    if (strcmp(name, "marked") == 0)
+        return play.marked;
+    if (strcmp(name, "born") == 0)
+        return mark_part(play.marked, CALL_STATE_BIRTH);
+    if (strcmp(name, "trace") == 0)
+        return play.trace;
+    if (strcmp(name, "admission") == 0)
+        return play.admission;
+    if (strncmp(name, "news:", 5) == 0)
+        return admission_of(play.marked, atoll(of));
+    if (strncmp(name, "token:", 6) == 0)
+        return token_of(of);
+    if (strncmp(name, "number:", 7) == 0)
+        return textf("%lld", (long long)tokens_number(span_of(of), 0));
+    if (strncmp(name, "field:", 6) == 0)
+        return play.stage->field(of);
+    if (strncmp(name, "slot:", 5) == 0)
+        return slot_of(of);
+    if (strncmp(name, "key:", 4) == 0)
+        return textf("p:%s", resource_of(of));
+    if (strncmp(name, "end:", 4) == 0) /* of a lock, in ms since 1970 */
+        return textf("%lld",
+                     play.stage->lock(resource_of(of)).pttl_ms +
+                         (long long)play.stage->now_us() / 1000);
+    if (strncmp(name, "x:", 2) == 0) /* so many times x */
+        return textf("%.*s", atoi(of), textf("%0*d", atoi(of), 0));
+    fail_line("nothing is called {%s}", name);
+}
+
+/* {name}, {name+5}, {name-5}: of a longer one, only the last digit changes. */
+static const char *evaluate(const char *text)
+{
+    const char *sign = text + strlen(text);
+    while (sign > text && isdigit((unsigned char)sign[-1]))
+        sign--;
+    if (sign == text || *sign == '\0' || strchr("+-", *--sign) == NULL)
+        return base_value(text);
+    const char *base = base_value(textf("%.*s", (int)(sign - text), text));
+    if (strlen(base) <= 18)
+        return textf("%lld", atoll(base) + atoll(sign));
+    const char *last = base + strlen(base) - 1;
+    return textf("%.*s%c", (int)(last - base), base, *last + atoi(sign));
+}
+
+static const char *expand(const char *word)
+{
+    const char *open, *close;
+    while ((open = strchr(word, '{')) != NULL &&
+           (close = strchr(open, '}')) != NULL)
+        word = textf("%.*s%s%s", (int)(open - word), word,
+                     evaluate(textf("%.*s", (int)(close - open - 1), open + 1)),
+                     close + 1);
+    return word;
+}
+
+/* ---- comparing ------------------------------------------------------------ */
+
+static const char *between(const char *text, const char **high)
+{
+    const char *dots = strstr(text, "..");
+    if (dots == NULL)
+        return NULL;
+    *high = dots + 2;
+    return textf("%.*s", (int)(dots - text), text);
+}
+
+/* A mark that was made just now, in this memory. */
+static bool is_new_mark(const char *mark, const char *nonce)
+{
+    const char *birth = mark_part(mark, CALL_STATE_BIRTH);
+    int64_t born_us = span_number((struct span){birth, 16}, 16);
+    int64_t now_us = play.stage->now_us();
+    return born_us > now_us - WINDOW_US && born_us <= now_us + 1000000 &&
+           strcmp(mark, textf(NAME "%lld%s%s", (long long)born_us, nonce,
+                              life_now())) == 0;
+}
+
+/* Expected: a text; !text: another one; from..to, each of which may be missing;
+ * new:nonce: a mark; -: nothing. */
+static bool is_as(const char *is, const char *expected)
+{
+    const char *high = "", *low = between(expected, &high);
+    if (strcmp(expected, "-") == 0)
+        return is[0] == '\0';
+    if (expected[0] == '!')
+        return strcmp(is, strcmp(expected, "!-") == 0 ? "" : expected + 1) != 0;
+    if (strncmp(expected, "new:", 4) == 0)
+        return is_new_mark(is, expected + 4);
+    if (low == NULL || is[0] == '\0')
+        return strcmp(is, expected) == 0;
+    return (low[0] == '\0' || atoll(is) >= atoll(low)) &&
+           (high[0] == '\0' || atoll(is) <= atoll(high));
+}
+
+static void compare(const char *what, const char *is, const char *expected)
+{
+    expected = expand(expected);
+    if (!is_as(is, expected))
+        fail_line("%s is %s, not %s", what, is[0] != '\0' ? is : "nothing",
+                  expected);
+}
+
+/* ---- calls ---------------------------------------------------------------- */
+
+enum member { SPAN, INT64, INT, BOOL };
+
+#define OF(type, member) offsetof(struct type, member)
+
+static const struct option {
+    const char *name;
+    enum member type;
+    size_t at;
+} options[] = {
+    {"admit", SPAN, OF(call, admit)},
+    {"nonce", SPAN, OF(call, nonce)},
+    {"found", SPAN, OF(call, found)},
+    {"mark", SPAN, OF(call, mark)},
+    {"dead", SPAN, OF(call, dead)},
+    {"witnesses", SPAN, OF(call, witnesses)},
+    {"latest", SPAN, OF(call, latest)},
+    {"trace", SPAN, OF(call, trace)},
+    {"key", SPAN, OF(call, key_hash)},
+    {"max_ttl", INT64, OF(call, max_ttl_ms)},
+    {"floor", INT64, OF(call, floor)},
+    {"median", INT64, OF(call, median_us)},
+    {"durable", BOOL, OF(call, is_durable)},
+    {"objecting", BOOL, OF(call, is_objecting)},
+    {"renewing", BOOL, OF(call, is_renewing)},
+    {"watching", BOOL, OF(call, is_watching)},
+    {"established", BOOL, OF(call, is_established)},
+    {"fill", BOOL, OF(call, is_fill)},
+    {"ttl", INT64, OF(call, ttl_ms)},
+    {"number", INT64, OF(call, number)},
+    {"deadline", INT64, OF(call, node_deadline_us)},
+    {"seen", INT64, OF(call, seen)},
+    {"most", INT, OF(call, readers_max)},
+    {"tombstone", INT64, OF(call, tombstone_ms)},
+    {"listen", INT64, OF(call, listen_us)},
+    {"cursor", INT64, OF(call, cursor)},
+    {"count", INT, OF(call, count)},
+};
+
+static const struct option answers[] = {
+    {"pttl", INT64, OF(call_reply, pttl_ms)},
+    {"highest", INT64, OF(call_reply, highest)},
+    {"listeners", INT64, OF(call_reply, listeners)},
+    {"holders", INT64, OF(call_reply, holders)},
+    {"free", BOOL, OF(call_reply, was_free)},
+    {"beat", INT64, OF(call_reply, beat)},
+    {"left", INT64, OF(call_reply, left)},
+    {"cursor", INT64, OF(call_reply, cursor)},
+    {"value", SPAN, OF(call_reply, value)},
+    {"slots", SPAN, OF(call_reply, slots)},
+    {"admit", SPAN, OF(call_reply, look.admit)},
+    {"mark", SPAN, OF(call_reply, look.mark)},
+    {"taken", SPAN, OF(call_reply, look.taken)},
+    {"passed", SPAN, OF(call_reply, look.passed)},
+    {"witnesses", SPAN, OF(call_reply, look.witnesses)},
+    {"trace", SPAN, OF(call_reply, look.trace)},
+    {"max_ttl", INT64, OF(call_reply, look.max_ttl_ms)},
+    {"durable", BOOL, OF(call_reply, look.is_durable)},
+    {"its_beat", INT64, OF(call_reply, look.beat)},
+    {"rest", INT64, OF(call_reply, look.rest_us)},
+    {"number", INT64, OF(call_reply, look.number)},
+    {"full", BOOL, OF(call_reply, look.is_full)},
+};
+
+static const struct option *option_of(const struct option *list, size_t count,
+                                      const char *word, const char **value)
+{
+    const char *equals = strchr(word, '=');
+    size_t len = equals != NULL ? (size_t)(equals - word) : 0;
+    for (size_t i = 0; equals != NULL && i < count; i++) {
+        *value = equals + 1;
+        if (strlen(list[i].name) == len && memcmp(list[i].name, word, len) == 0)
+            return &list[i];
+    }
+    return NULL;
+}
+
+static void set_option(struct call *call, const struct option *option,
+                       const char *value)
+{
+    void *at = (char *)call + option->at;
+    const char *text = expand(value);
+    if (option->type == SPAN) {
+        struct span span = span_of(text);
+        memcpy(at, &span, sizeof span);
+    } else if (option->type == BOOL) {
+        bool is_on = atoi(text) != 0;
+        memcpy(at, &is_on, sizeof is_on);
+    } else if (option->type == INT) {
+        int number = atoi(text);
+        memcpy(at, &number, sizeof number);
+    } else {
+        int64_t number = atoll(text);
+        memcpy(at, &number, sizeof number);
+    }
+}
+
+static const char *answer_text(const struct call_reply *reply,
+                               const struct option *option)
+{
+    const void *at = (const char *)reply + option->at;
+    if (option->type == SPAN) {
+        struct span span;
+        memcpy(&span, at, sizeof span);
+        return textf("%.*s", (int)span.len, span.ptr != NULL ? span.ptr : "");
+    }
+    if (option->type == BOOL) {
+        bool is_on;
+        memcpy(&is_on, at, sizeof is_on);
+        return is_on ? "1" : "0";
+    }
+    int64_t number;
+    memcpy(&number, at, sizeof number);
+    return textf("%lld", (long long)number);
+}
+
+static const char *const kinds[CALL_KINDS] = {
+    [CALL_LOOK] = "look",       [CALL_ADMIT] = "admit",
+    [CALL_READMIT] = "readmit", [CALL_REVOKE] = "revoke",
+    [CALL_ACQUIRE] = "acquire", [CALL_REPEAT] = "repeat",
+    [CALL_EXTEND] = "extend",   [CALL_REPAIR] = "repair",
+    [CALL_RELEASE] = "release", [CALL_INSPECT] = "inspect",
+    [CALL_TOKENS] = "tokens",   [CALL_LISTEN] = "listen",
+    [CALL_SCAN] = "scan",       [CALL_SLOTS] = "slots",
+};
+
+static const char *const looks[LOOK_WORDS] = {
+    [LOOK_ADMITTED] = "ADMITTED", [LOOK_SUPERSEDED] = "SUPERSEDED",
+    [LOOK_FOREIGN] = "FOREIGN",   [LOOK_MISNAMED] = "MISNAMED",
+    [LOOK_EMPTY] = "EMPTY",       [LOOK_BARE] = "BARE",
+    [LOOK_FRESH] = "FRESH",       [LOOK_CREATED] = "CREATED",
+    [LOOK_MARKED] = "MARKED",
+};
+
+static bool is_setter(enum call_kind kind)
+{
+    return kind == CALL_ACQUIRE || kind == CALL_REPEAT || kind == CALL_REPAIR;
+}
+
+/* The number that a call has: of an acquire the time, of others that of the
+ * token, whether it is a name or not. */
+static int64_t number_of(enum call_kind kind, const char *token, int64_t now_us)
+{
+    struct token_parts parts;
+    if (kind == CALL_ADMIT || kind == CALL_TOKENS)
+        return 0;
+    if (kind == CALL_ACQUIRE || kind == CALL_REPEAT)
+        return now_us;
+    if (token_parse(span_of(token), &parts))
+        return parts.number;
+    int64_t known = tokens_number(span_of(token), now_us);
+    return known != 0 ? known : now_us;
+}
+
+/* One that is granted on a free lock, that looks, marks and is durable, and
+ * that admits what is marked. */
+static struct call make_call(enum call_kind kind, const char *names,
+                             const char *token)
+{
+    bool is_of_locks = kind >= CALL_ACQUIRE && kind != CALL_SCAN;
+    int64_t now_us = play.stage->now_us();
+    struct call call = {
+        .kind = kind,
+        .resource = span_of(kind == CALL_SCAN ? names : resources_of(names)),
+        .token = span_of(token),
+        .admit = span_of(kind < CALL_ACQUIRE ? NAME "run"
+                         : kind == CALL_LISTEN || kind == CALL_SCAN
+                             ? ""
+                             : play.admission),
+        .nonce = span_of(NONCE),
+        .mark = span_of(play.marked),
+        .trace = span_of(kind == CALL_LOOK ? play.trace : ""),
+        .median_us = MEDIAN_US,
+        .max_ttl_ms = TTL_MS,
+        .is_durable = true,
+        .ttl_ms = TTL_MS,
+        .number = number_of(kind, token, now_us),
+        .seen = kind == CALL_REPAIR ? (1 << NAMES_MAX) - 1 : 0,
+        .readers_max = READERS_MAX,
+        .tombstone_ms = kind == CALL_REPAIR ? TOMBSTONE_MS : 0,
+        .node_deadline_us = now_us + DEADLINE_US,
+        .window_us = WINDOW_US,
+        .listen_us = CALL_LISTEN_US,
+        .count = 100,
+    };
+    if (is_of_locks && kind != CALL_SLOTS)
+        fence_slots(call.resource, call.slots);
+    return call;
+}
+
+/* As its name stands for with its number. */
+static void give_token(struct call *call)
+{
+    char text[TOKEN_MAX + 1];
+    struct span name = call->token;
+    int64_t number = is_setter(call->kind)
+                         ? call->number
+                         : tokens_number(name, call->number);
+    struct span token = tokens_make(name, number, text);
+    call->token = span_of(textf("%.*s", (int)token.len, token.ptr));
+}
+
+static const char *told(struct span rest)
+{
+    const char *text = "";
+    struct span name;
+    while (call_next_name(&rest, &name))
+        text = textf("%s%s%s", text, text[0] != '\0' ? "," : "",
+                     tokens_name(textf("%.*s", (int)name.len, name.ptr)));
+    return text;
+}
+
+static int count_told(struct span rest)
+{
+    struct span name;
+    int count = 0;
+    while (call_next_name(&rest, &name))
+        count++;
+    return count;
+}
+
+/* What it says besides the vote. */
+static void expect_field(const struct call_reply *reply, const char *word)
+{
+    const char *value;
+    const struct option *option =
+        option_of(answers, sizeof answers / sizeof *answers, word, &value);
+    if (strncmp(word, "told=", 5) == 0)
+        compare("told", told(reply->names), word + 5);
+    else if (strncmp(word, "told_count=", 11) == 0)
+        compare("told_count", textf("%d", count_told(reply->names)), word + 11);
+    else if (option == NULL)
+        fail_line("no reply has %s", word);
+    else if (strcmp(option->name, "value") == 0)
+        compare("value", tokens_name(answer_text(reply, option)), value);
+    else
+        compare(option->name, answer_text(reply, option), value);
+}
+
+static void expect_reply(const struct call *call,
+                         const struct call_reply *reply, char **words)
+{
+    bool is_look = call->kind == CALL_LOOK && reply->vote == VOTE_DONE;
+    const char *is = is_look ? looks[reply->look.word]
+                             : ballot_name(call_ballot(reply));
+    const char *expected = words[0] != NULL ? words[0] : "";
+    if (!is_as(is, expected))
+        fail_line("%s %.*s: %s %.*s, not %s", kinds[call->kind],
+                  (int)call->token.len,
+                  call->token.ptr, is, (int)reply->value.len,
+                  reply->value.ptr != NULL ? reply->value.ptr : "", expected);
+    for (int i = 1; words[0] != NULL && words[i] != NULL; i++)
+        expect_field(reply, words[i]);
+}
+
+/* What a test refers to later. */
+static void note_reply(const struct call *call, const struct call_reply *reply)
+{
+    const struct call_look *look = &reply->look;
+    if (look->mark.len > 0)
+        play.marked = textf("%.*s", (int)look->mark.len, look->mark.ptr);
+    if (look->trace.len > 0)
+        play.trace = textf("%.*s", (int)look->trace.len, look->trace.ptr);
+    if (reply->vote == VOTE_DONE &&
+        (call->kind == CALL_ADMIT || call->kind == CALL_READMIT))
+        play.admission = admission_of(
+            textf("%.*s", (int)call->mark.len, call->mark.ptr), 0);
+}
+
+/* Asks what is gathered, as one. */
+static void ask_all(void)
+{
+    static struct call_reply replies[STAGE_CALLS_MAX];
+    struct span names[STAGE_CALLS_MAX];
+    int count = play.count, line = play.line;
+    play.count = 0;
+    if (count == 0)
+        return;
+    for (int i = 0; i < count; i++) {
+        names[i] = play.calls[i].token;
+        if (count > 1 && is_setter(play.calls[i].kind))
+            tokens_renumber(names[i], play.calls[i].number);
+        give_token(&play.calls[i]);
+    }
+    play.batches = play.stage->ask(play.calls, count, replies);
+    for (int i = 0; i < count; i++) {
+        play.line = play.lines[i];
+        if (replies[i].vote == VOTE_GRANTED)
+            tokens_renumber(names[i], play.calls[i].number);
+        note_reply(&play.calls[i], &replies[i]);
+        expect_reply(&play.calls[i], &replies[i], play.expected[i]);
+    }
+    play.line = line;
+}
+
+/* slots=a,b: they have the slots of these. */
+static void set_slots(struct call *call, const char *names)
+{
+    char *rest = strdup(names);
+    int i = 0;
+    for (char *name; (name = strsep(&rest, ",")) != NULL;)
+        call->slots[i++] = (uint16_t)atoi(slot_of(name));
+}
+
+static void gather_call(enum call_kind kind, char **words)
+{
+    const char *texts[2] = {"", ""}, *value;
+    int given = 0, first = 1, at = 1;
+    while (words[first] != NULL && strchr(words[first], '=') == NULL &&
+           strcmp(words[first], "->") != 0) {
+        if (given == 2)
+            fail_line("what is %s?", words[first]);
+        texts[given++] = expand(words[first++]);
+    }
+    if (play.count == STAGE_CALLS_MAX)
+        fail_line("too many calls");
+    struct call call = make_call(kind, texts[0], texts[1]);
+    for (at = first; words[at] != NULL && strcmp(words[at], "->") != 0; at++) {
+        const struct option *option = option_of(
+            options, sizeof options / sizeof *options, words[at], &value);
+        if (strncmp(words[at], "slots=", 6) == 0)
+            set_slots(&call, words[at] + 6);
+        else if (option == NULL)
+            fail_line("no call has %s", words[at]);
+        else
+            set_option(&call, option, value);
+    }
+    if (words[at] == NULL)
+        fail_line("-> and what is answered are missing");
+    play.calls[play.count] = call;
+    play.lines[play.count] = play.line;
+    play.expected[play.count++] = words + at + 1;
+}
+
+/* ---- other lines ----------------------------------------------------------- */
+
+static const char *need(char **words, int place)
+{
+    for (int i = 0; i <= place; i++)
+        if (words[i] == NULL)
+            fail_line("something is missing");
+    return expand(words[place]);
+}
+
+static int64_t time_of(const char *text)
+{
+    return strcmp(text, "-") == 0 ? STAGE_ENDLESS_MS : atoll(text);
+}
+
+static void do_set(char **words)
+{
+    const char *ttl = words[2] != NULL && words[3] != NULL ? need(words, 3) : "60000";
+    const char *value = words[2] != NULL ? need(words, 2) : "";
+    play.stage->set(resource_of(need(words, 1)), token_of(value), time_of(ttl));
+}
+
+static void do_drop(char **words)
+{
+    for (int i = 1; words[i] != NULL; i++)
+        play.stage->drop(resource_of(words[i]));
+}
+
+static void do_join(char **words)
+{
+    const char *token = need(words, 2);
+    play.stage->join(resource_of(need(words, 1)),
+                     strcmp(token, "wish") == 0 ? SIM_WISH : token_of(token),
+                     words[3] != NULL ? atoll(need(words, 3)) : TTL_MS);
+}
+
+/* lock a = value [how long it is left]; lock a = -: there is none. */
+static void do_lock(char **words)
+{
+    struct stage_lock it = play.stage->lock(resource_of(need(words, 1)));
+    const char *value = need(words, 3);
+    if (strcmp(value, "-") == 0)
+        compare("pttl", textf("%lld", it.pttl_ms), "-2");
+    else if (strcmp(value, "?") != 0)
+        compare("value", tokens_name(it.value), value);
+    if (words[4] != NULL)
+        compare("pttl", textf("%lld", it.pttl_ms), words[4]);
+}
+
+/* readers a = ~A,~B [how long the lock is left] */
+static void do_readers(char **words)
+{
+    struct stage_lock it = play.stage->lock(resource_of(need(words, 1)));
+    char *rest = strdup(it.members);
+    const char *text = "";
+    for (char *member; (member = strsep(&rest, " ")) != NULL;)
+        if (strcmp(member, SIM_WISH) != 0 && member[0] != '\0')
+            text = textf("%s%s%s", text, text[0] != '\0' ? "," : "",
+                         tokens_name(member));
+    compare("readers", text, need(words, 3));
+    if (words[4] != NULL)
+        compare("pttl", textf("%lld", it.pttl_ms), words[4]);
+}
+
+/* left a ~A = how long, in ms; below 0: it ended */
+static void do_left(char **words)
+{
+    const char *lock = resource_of(need(words, 1)), *token = need(words, 2);
+    bool is_wish = strcmp(token, "wish") == 0;
+    int64_t ends_ms =
+        play.stage->ends_ms(lock, is_wish ? SIM_WISH : token_of(token));
+    compare("left",
+            ends_ms == 0
+                ? ""
+                : textf("%lld",
+                        (long long)(ends_ms - play.stage->now_us() / 1000)),
+            need(words, 4));
+}
+
+/* field name = value; field name value: writes it, "-" deletes it. #a is the
+ * slot of a, and #a~ what readers recorded of it. */
+static void do_field(char **words)
+{
+    const char *name = need(words, 1);
+    bool is_check = strcmp(need(words, 2), "=") == 0;
+    if (name[0] == '#') {
+        bool is_of_readers = name[strlen(name) - 1] == '~';
+        name = textf("%s%s",
+                     slot_of(textf("%.*s",
+                                   (int)strlen(name) - 1 - is_of_readers,
+                                   name + 1)),
+                     is_of_readers ? "s" : "");
+    }
+    if (is_check)
+        compare(words[1], play.stage->field(name), need(words, 3));
+    else
+        play.stage->write(name, need(words, 2));
+}
+
+static void do_let(char **words)
+{
+    const char *name = need(words, 1), *value = need(words, 3);
+    for (int i = 0; i < LETS_MAX; i++)
+        if (play.lets[i].value == NULL ||
+            strcmp(play.lets[i].name, name) == 0) {
+            PRINT_TO(play.lets[i].name, "%s", name);
+            play.lets[i].value = value;
+            return;
+        }
+    fail_line("too many names");
+}
+
+/* is X = Y */
+static void do_is(char **words)
+{
+    compare(words[1], need(words, 1), need(words, 3));
+}
+
+/* number A 5: from then on, that of the name. */
+static void do_number(char **words)
+{
+    tokens_renumber(span_of(need(words, 1)), atoll(need(words, 2)));
+}
+
+static void do_flush(char **words)
+{
+    (void)words;
+    play.stage->flush();
+}
+
+static void do_memory(char **words)
+{
+    play.stage->fill(strcmp(need(words, 1), "full") == 0);
+}
+
+static void do_evict(char **words)
+{
+    (void)words;
+    play.stage->evict();
+}
+
+static void do_follow(char **words)
+{
+    (void)words;
+    play.stage->follow();
+}
+
+/* The node's replication ID counts from now on. */
+static void do_learn(char **words)
+{
+    (void)words;
+    play.life = life_now();
+}
+
+static void do_wait(char **words)
+{
+    play.stage->pass(atoll(need(words, 1)));
+}
+
+static void do_hear(char **words)
+{
+    if (words[1] == NULL)
+        play.stage->subscribe("");
+    for (int i = 1; words[i] != NULL; i++)
+        play.stage->subscribe(resource_of(words[i]));
+}
+
+/* heard a=A c=A: all that was announced since, with the names of numbers. */
+static void do_heard(char **words)
+{
+    const char *heard = play.stage->heard();
+    char *rest = strdup(heard);
+    int at = 1;
+    for (char *word; (word = strsep(&rest, " ")) != NULL;) {
+        char *equals = strchr(word, '=');
+        if (equals == NULL)
+            continue;
+        const char *name = tokens_named(atoll(equals + 1));
+        const char *slot = strchr(equals, NAMES_SLOT[0]);
+        const char *expected = words[at] != NULL ? expand(words[at]) : "-";
+        *equals = '\0';
+        const char *says = textf("%s=%s%s", word, name != NULL ? name : equals + 1,
+                                 name != NULL && slot != NULL ? slot : "");
+        const char *wanted = strchr(expected, '=');
+        if (wanted == NULL ||
+            strcmp(says, textf("%s%s",
+                               resource_of(textf("%.*s",
+                                                 (int)(wanted - expected),
+                                                 expected)),
+                               wanted)) != 0)
+            fail_line("heard %s, not %s", says, expected);
+        at++;
+    }
+    if (words[at] != NULL)
+        fail_line("did not hear %s", words[at]);
+}
+
+static void do_batches(char **words)
+{
+    compare("batches", textf("%d", play.batches), need(words, 2));
+}
+
+/* redis COMMAND … [-> reply]; what begins so. */
+static void do_redis(char **words)
+{
+    const char *all[WORDS_MAX] = {0}, *expected = NULL;
+    char reply[4096];
+    int count = 0;
+    if (play.stage->command == NULL)
+        fail_line("the simulated node takes no commands");
+    for (int i = 1; words[i] != NULL && expected == NULL; i++)
+        if (strcmp(words[i], "->") == 0)
+            expected = words[i + 1] != NULL ? words[i + 1] : "-";
+        else
+            all[count++] = expand(words[i]);
+    play.stage->command(all, count, reply, sizeof reply);
+    if (expected != NULL)
+        compare("the reply", reply, expected);
+}
+
+static void tell_redis(const char *const *words, int count)
+{
+    char reply[200];
+    play.stage->command(words, count, reply, sizeof reply);
+    if (strcmp(reply, "OK") != 0)
+        fail_line("%s: %s", words[0], reply);
+}
+
+/* deny zadd, allow zadd: the user may not run it any more, or may again. */
+static void change_right(char **words, const char *sign)
+{
+    const char *all[] = {"ACL", "SETUSER", "default",
+                         textf("%s%s", sign, need(words, 1))};
+    tell_redis(all, 4);
+}
+
+static void do_deny(char **words)
+{
+    change_right(words, "-");
+}
+
+static void do_allow(char **words)
+{
+    change_right(words, "+");
+}
+
+/* keys all; keys a %R~b: besides the state, the user may use only these. */
+static void do_keys(char **words)
+{
+    const char *all[WORDS_MAX] = {"ACL", "SETUSER", "default", "allkeys"};
+    int count = 4;
+    if (strcmp(need(words, 1), "all") != 0) {
+        all[3] = "resetkeys";
+        all[count++] = "~p:redlockd:state";
+        for (int i = 1; words[i] != NULL; i++) {
+            const char *name = words[i];
+            const char *right = strncmp(name, "%R", 2) == 0 ? "%R" : "";
+            all[count++] = textf("%s~p:%s", right,
+                                 resource_of(expand(name + strlen(right))));
+        }
+    }
+    tell_redis(all, count);
+}
+
+/* locks AB- [ms]: what a, b and c have; locks = AB-: whether they have it. */
+static void do_locks(char **words)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    bool is_check = strcmp(need(words, 1), "=") == 0;
+    const char *values = need(words, 1 + is_check);
+    for (int i = 0; i < 3; i++) {
+        const char *lock = resource_of(names[i]);
+        const char *name = textf("%c", values[i]);
+        if (is_check && *name == '-')
+            compare(names[i], textf("%lld", play.stage->lock(lock).pttl_ms),
+                    "-2");
+        else if (is_check)
+            compare(names[i], tokens_name(play.stage->lock(lock).value), name);
+        else if (*name == '-')
+            play.stage->drop(lock);
+        else
+            play.stage->set(lock, token_of(name),
+                            words[2] != NULL ? atoll(need(words, 2)) : TTL_MS);
+    }
+}
+
+/* A durable node after a restart, with this beat. */
+static void do_restart(char **words)
+{
+    const struct stage *on = play.stage;
+    on->write("mark", "-");
+    on->write("admit", OLD);
+    on->write("durable", "1");
+    on->write("until", "0");
+    on->write("top", "0");
+    on->write("beat", need(words, 1));
+    on->write("max_ttl", "60000");
+    char *created[] = {strdup("look"), strdup("->"), strdup("CREATED"), NULL};
+    gather_call(CALL_LOOK, created);
+    ask_all();
+}
+
+static const struct {
+    const char *word;
+    void (*run)(char **words);
+} verbs[] = {
+    {"set", do_set},         {"drop", do_drop},       {"join", do_join},
+    {"lock", do_lock},       {"readers", do_readers}, {"left", do_left},
+    {"field", do_field},     {"let", do_let},         {"is", do_is},
+    {"number", do_number},   {"flush", do_flush},     {"memory", do_memory},
+    {"evict", do_evict},     {"follow", do_follow},   {"learn", do_learn},
+    {"wait", do_wait},       {"hear", do_hear},       {"heard", do_heard},
+    {"batches", do_batches}, {"redis", do_redis},     {"restart", do_restart},
+    {"deny", do_deny},       {"allow", do_allow},     {"keys", do_keys},
+    {"locks", do_locks},
+};
+
+/* ---- playing --------------------------------------------------------------- */
+
+static bool is_call(const char *word, enum call_kind *kind)
+{
+    for (int i = 0; i < CALL_KINDS; i++) {
+        *kind = (enum call_kind)i;
+        if (strcmp(word, kinds[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* "& call" is asked together with the next line, if that is another one. */
+static void play_line(const char *line)
+{
+    char **words = calloc(WORDS_MAX + 1, sizeof *words);
+    enum call_kind kind;
+    const char *rest = fill_in(line + strspn(line, " "));
+    bool is_gathered = rest[0] == '&';
+    rest += is_gathered;
+    for (int i = 0; i < WORDS_MAX; i++)
+        if ((words[i] = take_word(&rest)) == NULL)
+            break;
+    if (!is_gathered)
+        ask_all();
+    if (words[0] == NULL || is_blank(words[0]) || strcmp(words[0], "-") == 0)
+        return;
+    if (strcmp(words[0], "only") == 0) { /* only - …: not in this row */
+        if (strcmp(need(words, 1), "-") == 0)
+            return;
+        words += 2;
+    }
+    if (is_call(words[0], &kind)) {
+        gather_call(kind, words);
+        if (!is_gathered)
+            ask_all();
+        return;
+    }
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+        if (strcmp(words[0], verbs[i].word) == 0) {
+            verbs[i].run(words);
+            return;
+        }
+    fail_line("what is %s?", words[0]);
+}
+
+static bool is_of_table(const char *line)
+{
+    line += strspn(line, " ");
+    return begins_with(line, "each") || begins_with(line, "row") ||
+           begins_with(line, "define");
+}
+
+static void play_take(int i)
+{
+    const struct take *take = &takes[i];
+    memset(&play, 0, sizeof play);
+    play.take = take;
+    play.stage = take->stage;
+    play.line = take->line - 1;
+    play.marked = play.trace = "";
+    tokens_begin();
+    play.stage->begin();
+    play.life = life_now();
+    play.admission = textf(NAME "0:0%s", play.life); /* as no node has it */
+    if (take->is_admitted) {
+        play_line("look -> FRESH");
+        play_line("admit -> done");
+    }
+    for (int at = take->line; at < take->file->count; at++) {
+        const char *line = take->file->lines[at];
+        play.line = at;
+        if (begins_with(line, "test"))
+            break;
+        if (!is_blank(line) && !is_of_table(line))
+            play_line(line);
+    }
+    ask_all();
+    play.stage->end();
+}
