@@ -360,7 +360,8 @@ enum vote simshared_extend(struct simbatch *batch, const struct simcall *call,
         int64_t ends_ms = now_ms(batch) + call->call.ttl_ms;
         bool is_downgrade = is_writing(batch, call, i);
         if (is_downgrade) {
-            ends_ms = key->expires_ms > ends_ms ? key->expires_ms : ends_ms;
+            if (key->expires_ms != SIM_ENDLESS) /* none of ours is without */
+                ends_ms = at_least(ends_ms, key->expires_ms);
             key->is_set = false;
         }
         join(batch, call, i, ends_ms);

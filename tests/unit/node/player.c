@@ -277,10 +277,15 @@ static const char *fill_in(const char *line)
     return line;
 }
 
-/* The letters a to f are resources of the simulated node; other names stay. */
+/* The letters a to f are resources of the simulated node; behind a colon stands
+ * the slot of a pool; other names stay. */
 static const char *resource_of(const char *name)
 {
     bool is_letter = name[0] >= 'a' && name[0] <= 'f' && name[1] == '\0';
+    const char *colon = strchr(name, ':');
+    if (colon != NULL)
+        return textf("%.*s" NAMES_SLOT "%s", (int)(colon - name), name,
+                     colon + 1);
     return is_letter ? simnode_resource(name[0] - 'a') : name;
 }
 
@@ -964,8 +969,10 @@ static void do_heard(char **words)
         const char *slot = strchr(equals, NAMES_SLOT[0]);
         const char *expected = words[at] != NULL ? expand(words[at]) : "-";
         *equals = '\0';
-        const char *says = textf("%s=%s%s", word, name != NULL ? name : equals + 1,
-                                 name != NULL && slot != NULL ? slot : "");
+        const char *says =
+            textf("%s=%s%s%s", word, name != NULL ? name : equals + 1,
+                  name != NULL && slot != NULL ? ":" : "",
+                  name != NULL && slot != NULL ? slot + 1 : "");
         const char *wanted = strchr(expected, '=');
         if (wanted == NULL ||
             strcmp(says, textf("%s%s",
@@ -1117,7 +1124,8 @@ static void play_line(const char *line)
 {
     char **words = calloc(WORDS_MAX + 1, sizeof *words);
     enum call_kind kind;
-    const char *rest = fill_in(line + strspn(line, " "));
+    const char *rest = fill_in(line);
+    rest += strspn(rest, " ");
     bool is_gathered = rest[0] == '&';
     rest += is_gathered;
     for (int i = 0; i < WORDS_MAX; i++)
