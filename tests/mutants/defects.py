@@ -384,7 +384,7 @@ DEFECTS = [
            "a_node_that_was_a_replica_for_a_moment_has_no_vote", [Edit(
                "server/node/scripts/lone.lua",
                "'master_replid:' .. string.sub(admit, -40), 1, true) then",
-               "'master_replid:', 1, true) then")], tests="memory"),
+               "'master_replid:', 1, true) then")], tests="floors"),
     Defect("lone acquire that leaves the top", "differ", "batch", [Edit(
         "server/node/scripts/lone.lua", "digits, 'top', digits,",
         "digits, 'top', found[4],")]),

@@ -39,7 +39,8 @@ void suite_begin(struct suite *suite)
         at = &(*at)->next;
     demand(!*at || strcmp((*at)->name, suite->name) != 0, suite,
            "another file has a suite of that name");
-    demand(is_named_as_file(suite), suite, "its file must be check_NAME.c, or NAME.txt of transcripts");
+    demand(is_named_as_file(suite), suite,
+           "its file must be check_NAME.c, or NAME.txt of transcripts");
     suite->check = suite_create(suite->name);
     suite->next = *at;
     *at = suite;

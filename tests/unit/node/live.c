@@ -58,24 +58,12 @@ static void on_reply(struct engine *engine, int node, uint64_t tag,
     ck_assert_uint_lt(tag, LIVE_VOTES_MAX);
     live.votes[tag] = ballot_of_reply(reply);
     live.reply = *reply;
-    live.token[span_copy(live.token, reply->value)] = '\0';
-    live.value = tokens_name(live.token);
-    live.answers[tag] = (struct live_answer){
-        .pttl_ms = reply->pttl_ms,
-        .highest = reply->highest,
-        .listeners = reply->listeners,
-    };
-    PRINT_TO(live.answers[tag].value, "%s", live.value);
     live.admit[span_copy(live.admit, reply->look.admit)] = '\0';
-    live.taken[span_copy(live.taken, reply->look.taken)] = '\0';
-    live.passed[span_copy(live.passed, reply->look.passed)] = '\0';
     live.mark[span_copy(live.mark, reply->look.mark)] = '\0';
     if (live.mark[0] != '\0')
         memcpy(live.marked, live.mark, sizeof live.marked);
-    live.witnesses[span_copy(live.witnesses, reply->look.witnesses)] = '\0';
     if (reply->look.trace.len > 0)
         live.trace[span_copy(live.trace, reply->look.trace)] = '\0';
-    live.slots[span_copy(live.slots, reply->slots)] = '\0';
     live.replies++;
 }
 
@@ -128,37 +116,6 @@ int64_t live_node_now_us(void)
     return clock_now_us() + live.clock_offset_us;
 }
 
-const char *live_token(const char *name)
-{
-    static char texts[4][TOKEN_MAX + 1];
-    static int next;
-    char *text = texts[next++ % 4];
-    struct span span = span_of(name);
-    return tokens_make(span, tokens_number(span, live_node_now_us()), text).ptr;
-}
-
-const char *live_holder(const char *resource)
-{
-    return tokens_name(master_text(&live.master, "GET p:%s", resource));
-}
-
-const char *live_hear(void)
-{
-    static char text[RESOURCE_MAX + TOKEN_MAX];
-    PRINT_TO(text, "%s", master_hear(&live.master));
-    char *equals = strrchr(text, '=');
-    if (equals == NULL)
-        return text;
-    const char *name = tokens_named(atoll(equals + 1));
-    char slot[8] = "";
-    if (strchr(equals, NAMES_SLOT[0]) != NULL)
-        PRINT_TO(slot, "%s", strchr(equals, NAMES_SLOT[0]));
-    if (name != NULL)
-        snprintf(equals + 1, sizeof text - (size_t)(equals + 1 - text), "%s%s",
-                 name, slot);
-    return text;
-}
-
 void live_learn_memory(void)
 {
     const char *info = master_text(&live.master, "INFO replication");
@@ -180,11 +137,11 @@ static const char *birth_in(const char *mark)
     return mark;
 }
 
-void live_make_admission(char admission[CALL_STATE_MAX + 1], const char *mark,
-                         int news)
+/* The admission that follows this mark. */
+static void make_admission(char admission[CALL_STATE_MAX + 1], const char *mark)
 {
-    snprintf(admission, CALL_STATE_MAX + 1, LIVE_NAME "%.*s:%d%s",
-             CALL_BIRTH_LEN, birth_in(mark), news, live.of_this_life);
+    snprintf(admission, CALL_STATE_MAX + 1, LIVE_NAME "%.*s:0%s",
+             CALL_BIRTH_LEN, birth_in(mark), live.of_this_life);
 }
 
 bool live_is_mark_of(const char *mark, const char *nonce)
@@ -266,7 +223,7 @@ int live_ask(const struct call *call)
         tokens_renumber(call->token, call->number);
     if (live.reply.vote == VOTE_DONE &&
         (call->kind == CALL_ADMIT || call->kind == CALL_READMIT))
-        live_make_admission(live.admission, call->mark.ptr, 0);
+        make_admission(live.admission, call->mark.ptr);
     return ballot_of_reply(&live.reply);
 }
 
@@ -306,20 +263,4 @@ void live_listen(int64_t us)
     call.admit = span_of("");
     call.listen_us = us;
     ck_assert_int_eq(live_ask(&call), VOTE_DONE);
-}
-
-void live_write_slot(int slot, const char *text)
-{
-    (void)master_integer(&live.master, "HSET p:redlockd:state %d %b", slot,
-                         text, strlen(text));
-    (void)master_integer(&live.master, "HDEL p:redlockd:state top");
-}
-
-long long live_count_of(const char *command)
-{
-    return master_integer(&live.master, "EVAL %s 0 %s",
-                          "local stats = redis.call('INFO', 'commandstats') "
-                          "return tonumber(string.match(stats, "
-                          "'cmdstat_' .. ARGV[1] .. ':calls=(%d+)') or 0)",
-                          command);
 }

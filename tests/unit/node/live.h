@@ -38,24 +38,14 @@ struct live {
     char not_durable[NODE_DETAIL_MAX], lacks[NODE_DETAIL_MAX];
     char evicts[NODE_DETAIL_MAX];
     struct call_reply reply;        /* the last */
-    char token[VALUE_MAX + 1];      /* its value … */
-    const char *value;              /* … or its name, as in tokens.h */
     char admit[CALL_STATE_MAX + 1]; /* what the last look returned */
     char mark[CALL_STATE_MAX + 1];
-    char taken[CALL_STATE_MAX + 1];
-    char passed[CALL_STATE_MAX + 1];
-    char witnesses[CALL_WITNESSES_MAX + 1];
     char trace[CALL_TRACE_MAX + 1];
-    char slots[POOL_SLOTS_MAX + 1];
 
     char marked[CALL_STATE_MAX + 1];    /* the last mark that a look found */
     char of_this_life[64];              /* how admissions end on this node */
     char admission[CALL_STATE_MAX + 1]; /* what calls carry that need a vote */
-    int votes[LIVE_VOTES_MAX]; /* by tag, which live_ask_all counts … */
-    struct live_answer {
-        int64_t pttl_ms, highest, listeners;
-        char value[VALUE_MAX + 1]; /* or its name, as in tokens.h */
-    } answers[LIVE_VOTES_MAX];     /* … and what came with them */
+    int votes[LIVE_VOTES_MAX];          /* by tag, which live_ask_all counts */
 };
 
 extern struct live live;
@@ -75,10 +65,6 @@ int64_t live_node_now_us(void);
 /* Reads the node's replication ID again, after it was a replica. */
 void live_learn_memory(void);
 
-/* The admission that follows this mark, after so many births of others. */
-void live_make_admission(char admission[CALL_STATE_MAX + 1], const char *mark,
-                         int news);
-
 /* Whether it is a mark that was made just now, in this memory. */
 bool live_is_mark_of(const char *mark, const char *nonce);
 
@@ -89,16 +75,6 @@ bool live_is_mark_of(const char *mark, const char *nonce);
  */
 struct call live_call(enum call_kind kind, const char *resource,
                       const char *token);
-
-/* The token that a name stands for (tokens.h); a few at once. */
-const char *live_token(const char *name);
-
-/* The name of the lock's value on the node, or the value. */
-const char *live_holder(const char *resource);
-
-/* Like master_hear; a name stands for its number, and a slot
- * follows. */
-const char *live_hear(void);
 
 /*
  * Sends the call and returns the ballot; the reply is in live. A name stands
@@ -121,11 +97,5 @@ void live_admit(void);
 
 /* A server listens for so long from now on. */
 void live_listen(int64_t us);
-
-/* Writes into a slot as somebody else might; so the node has no top. */
-void live_write_slot(int slot, const char *text);
-
-/* How often the node has run a command. */
-long long live_count_of(const char *command);
 
 #endif

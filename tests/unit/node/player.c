@@ -40,7 +40,8 @@ enum {
     LETS_MAX = 24,
 };
 
-/* ---- files ---------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------
+ */
 
 struct file {
     const char *path;
@@ -64,7 +65,8 @@ struct take {
 static struct take *takes;
 static int takes_count;
 
-/* The transcript that plays; a test has a process of its own, or begins anew. */
+/* The transcript that plays; a test has a process of its own, or begins anew.
+ */
 static struct {
     const struct take *take;
     const struct stage *stage;
@@ -209,7 +211,8 @@ static __attribute__((constructor)) void player_register(void)
     (void)closedir(folder);
 }
 
-/* ---- words ---------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------
+ */
 
 /* One word, which ends at a space or in quotes; NULL: there is none. */
 static char *take_word(const char **rest)
@@ -310,8 +313,8 @@ static const char *token_of(const char *name)
 {
     char text[TOKEN_MAX + 1];
     struct span span = span_of(name);
-    struct span token = tokens_make(
-        span, tokens_number(span, play.stage->now_us()), text);
+    struct span token =
+        tokens_make(span, tokens_number(span, play.stage->now_us()), text);
     return textf("%.*s", (int)token.len, token.ptr);
 }
 
@@ -372,9 +375,8 @@ static const char *base_value(const char *name)
     if (strncmp(name, "key:", 4) == 0)
         return textf("p:%s", resource_of(of));
     if (strncmp(name, "end:", 4) == 0) /* of a lock, in ms since 1970 */
-        return textf("%lld",
-                     play.stage->lock(resource_of(of)).pttl_ms +
-                         (long long)play.stage->now_us() / 1000);
+        return textf("%lld", play.stage->lock(resource_of(of)).pttl_ms +
+                                 (long long)play.stage->now_us() / 1000);
     if (strncmp(name, "x:", 2) == 0) /* so many times x */
         return textf("%.*s", atoi(of), textf("%0*d", atoi(of), 0));
     fail_line("nothing is called {%s}", name);
@@ -406,7 +408,8 @@ static const char *expand(const char *word)
     return word;
 }
 
-/* ---- comparing ------------------------------------------------------------ */
+/* ---- comparing ------------------------------------------------------------
+ */
 
 static const char *between(const char *text, const char **high)
 {
@@ -453,7 +456,8 @@ static void compare(const char *what, const char *is, const char *expected)
                   expected);
 }
 
-/* ---- calls ---------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------
+ */
 
 enum member { SPAN, INT64, INT, BOOL };
 
@@ -649,9 +653,8 @@ static void give_token(struct call *call)
 {
     char text[TOKEN_MAX + 1];
     struct span name = call->token;
-    int64_t number = is_setter(call->kind)
-                         ? call->number
-                         : tokens_number(name, call->number);
+    int64_t number = is_setter(call->kind) ? call->number
+                                           : tokens_number(name, call->number);
     struct span token = tokens_make(name, number, text);
     call->token = span_of(textf("%.*s", (int)token.len, token.ptr));
 }
@@ -697,13 +700,13 @@ static void expect_reply(const struct call *call,
                          const struct call_reply *reply, char **words)
 {
     bool is_look = call->kind == CALL_LOOK && reply->vote == VOTE_DONE;
-    const char *is = is_look ? looks[reply->look.word]
-                             : ballot_name(call_ballot(reply));
+    const char *is =
+        is_look ? looks[reply->look.word] : ballot_name(call_ballot(reply));
     const char *expected = words[0] != NULL ? words[0] : "";
     if (!is_as(is, expected))
         fail_line("%s %.*s: %s %.*s, not %s", kinds[call->kind],
-                  (int)call->token.len,
-                  call->token.ptr, is, (int)reply->value.len,
+                  (int)call->token.len, call->token.ptr, is,
+                  (int)reply->value.len,
                   reply->value.ptr != NULL ? reply->value.ptr : "", expected);
     for (int i = 1; words[0] != NULL && words[i] != NULL; i++)
         expect_field(reply, words[i]);
@@ -719,8 +722,8 @@ static void note_reply(const struct call *call, const struct call_reply *reply)
         play.trace = textf("%.*s", (int)look->trace.len, look->trace.ptr);
     if (reply->vote == VOTE_DONE &&
         (call->kind == CALL_ADMIT || call->kind == CALL_READMIT))
-        play.admission = admission_of(
-            textf("%.*s", (int)call->mark.len, call->mark.ptr), 0);
+        play.admission =
+            admission_of(textf("%.*s", (int)call->mark.len, call->mark.ptr), 0);
 }
 
 /* Asks what is gathered, as one. */
@@ -788,7 +791,8 @@ static void gather_call(enum call_kind kind, char **words)
     play.expected[play.count++] = words + at + 1;
 }
 
-/* ---- other lines ----------------------------------------------------------- */
+/* ---- other lines -----------------------------------------------------------
+ */
 
 static const char *need(char **words, int place)
 {
@@ -805,7 +809,8 @@ static int64_t time_of(const char *text)
 
 static void do_set(char **words)
 {
-    const char *ttl = words[2] != NULL && words[3] != NULL ? need(words, 3) : "60000";
+    const char *ttl =
+        words[2] != NULL && words[3] != NULL ? need(words, 3) : "60000";
     const char *value = words[2] != NULL ? need(words, 2) : "";
     play.stage->set(resource_of(need(words, 1)), token_of(value), time_of(ttl));
 }
@@ -859,12 +864,12 @@ static void do_left(char **words)
     bool is_wish = strcmp(token, "wish") == 0;
     int64_t ends_ms =
         play.stage->ends_ms(lock, is_wish ? SIM_WISH : token_of(token));
-    compare("left",
-            ends_ms == 0
-                ? ""
-                : textf("%lld",
-                        (long long)(ends_ms - play.stage->now_us() / 1000)),
-            need(words, 4));
+    compare(
+        "left",
+        ends_ms == 0
+            ? ""
+            : textf("%lld", (long long)(ends_ms - play.stage->now_us() / 1000)),
+        need(words, 4));
 }
 
 /* field name = value; field name value: writes it, "-" deletes it. #a is the
@@ -875,11 +880,11 @@ static void do_field(char **words)
     bool is_check = strcmp(need(words, 2), "=") == 0;
     if (name[0] == '#') {
         bool is_of_readers = name[strlen(name) - 1] == '~';
-        name = textf("%s%s",
-                     slot_of(textf("%.*s",
-                                   (int)strlen(name) - 1 - is_of_readers,
-                                   name + 1)),
-                     is_of_readers ? "s" : "");
+        name =
+            textf("%s%s",
+                  slot_of(textf("%.*s", (int)strlen(name) - 1 - is_of_readers,
+                                name + 1)),
+                  is_of_readers ? "s" : "");
     }
     if (is_check)
         compare(words[1], play.stage->field(name), need(words, 3));
@@ -976,9 +981,8 @@ static void do_heard(char **words)
         const char *wanted = strchr(expected, '=');
         if (wanted == NULL ||
             strcmp(says, textf("%s%s",
-                               resource_of(textf("%.*s",
-                                                 (int)(wanted - expected),
-                                                 expected)),
+                               resource_of(textf(
+                                   "%.*s", (int)(wanted - expected), expected)),
                                wanted)) != 0)
             fail_line("heard %s, not %s", says, expected);
         at++;
@@ -1107,7 +1111,8 @@ static const struct {
     {"locks", do_locks},
 };
 
-/* ---- playing --------------------------------------------------------------- */
+/* ---- playing ---------------------------------------------------------------
+ */
 
 static bool is_call(const char *word, enum call_kind *kind)
 {

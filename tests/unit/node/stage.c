@@ -31,9 +31,9 @@ static const char *real_text(const redisReply *reply)
     if (reply->type == REDIS_REPLY_INTEGER)
         return textf("%lld", reply->integer);
     for (size_t i = 0; i < reply->elements; i++)
-        text = textf("%s%s%s", text, i > 0 ? " " : "",
-                     reply->element[i]->str != NULL ? reply->element[i]->str
-                                                    : "");
+        text =
+            textf("%s%s%s", text, i > 0 ? " " : "",
+                  reply->element[i]->str != NULL ? reply->element[i]->str : "");
     return reply->str != NULL ? textf("%s", reply->str) : text;
 }
 
@@ -106,15 +106,15 @@ static void real_drop(const char *lock)
 static void real_join(const char *lock, const char *token, int64_t left_ms)
 {
     const char *key = real_key(lock), *plus = strchr(token, '+');
-    const char *ends = textf("%lld", (long long)(real_now_us() / 1000 + left_ms));
+    const char *ends =
+        textf("%lld", (long long)(real_now_us() / 1000 + left_ms));
     REAL_DO("ZADD", key, ends, token);
     if (plus != NULL)
-        REAL_DO("HSET",
-                textf(REAL_PREFIX "redlockd:repeat:%.*s", KEY_HASH_LEN,
-                      plus + 1),
-                key, token);
-    const char *last =
-        REAL_DO("ZRANGE", key, "0", "0", "REV", "WITHSCORES");
+        REAL_DO(
+            "HSET",
+            textf(REAL_PREFIX "redlockd:repeat:%.*s", KEY_HASH_LEN, plus + 1),
+            key, token);
+    const char *last = REAL_DO("ZRANGE", key, "0", "0", "REV", "WITHSCORES");
     if (left_ms > 0)
         REAL_DO("PEXPIREAT", key, strrchr(last, ' ') + 1);
 }
@@ -205,9 +205,9 @@ static void real_other(const char *const *words, int count, char *reply,
 }
 
 const struct stage stage_real = {
-    "real",     real_begin, real_end,    real_now_us, real_replid, real_calls,
-    real_set,   real_drop,  real_join,   real_lock,   real_ends_ms,  real_field,
-    real_write, real_flush, real_fill,   real_evict,  real_follow, real_pass,
+    "real",      real_begin, real_end,   real_now_us, real_replid,  real_calls,
+    real_set,    real_drop,  real_join,  real_lock,   real_ends_ms, real_field,
+    real_write,  real_flush, real_fill,  real_evict,  real_follow,  real_pass,
     real_listen, real_heard, real_other,
 };
 
@@ -283,11 +283,11 @@ static struct simkey *sim_key(const char *lock)
 static void sim_set(const char *lock, const char *value, int64_t ttl_ms)
 {
     struct simkey *key = sim_key(lock);
-    *key = (struct simkey){
-        .is_set = true,
-        .expires_ms = ttl_ms == STAGE_ENDLESS_MS ? SIM_ENDLESS
-                                                 : sim.clock_us / 1000 + ttl_ms,
-        .token_len = strlen(value)};
+    *key = (struct simkey){.is_set = true,
+                           .expires_ms = ttl_ms == STAGE_ENDLESS_MS
+                                             ? SIM_ENDLESS
+                                             : sim.clock_us / 1000 + ttl_ms,
+                           .token_len = strlen(value)};
     ck_assert_uint_le(key->token_len, SIM_TOKEN_MAX);
     memcpy(key->token, value, key->token_len);
 }
@@ -302,7 +302,8 @@ static void sim_join(const char *lock, const char *token, int64_t left_ms)
     int resource = simnode_resource_number(span_of(lock));
     struct simkey *key = sim_key(lock);
     bool was_set = key->is_set && key->is_shared;
-    struct simholder *it = simholders_find(&sim.memory, resource, span_of(token));
+    struct simholder *it =
+        simholders_find(&sim.memory, resource, span_of(token));
     int64_t ends_ms = sim.clock_us / 1000 + left_ms;
     const char *plus = strchr(token, '+');
     if (it != NULL)
@@ -327,8 +328,7 @@ static void sim_join(const char *lock, const char *token, int64_t left_ms)
 static struct stage_lock sim_lock(const char *lock)
 {
     int resource = simnode_resource_number(span_of(lock));
-    const struct simkey *key =
-        simnode_key(&sim.memory, resource, sim.clock_us);
+    const struct simkey *key = simnode_key(&sim.memory, resource, sim.clock_us);
     const struct simholder *it = NULL;
     const char *members = "";
     if (key == NULL)
@@ -362,9 +362,12 @@ static struct simnumber *sim_number(const char *name)
         const char *name;
         struct simnumber *number;
     } numbers[] = {
-        {"top", &sim.memory.top},         {"bar", &sim.memory.bar},
-        {"until", &sim.memory.until_us},  {"max_ttl", &sim.memory.max_ttl_ms},
-        {"beat", &sim.memory.beat},       {"evicted", &sim.memory.evicted},
+        {"top", &sim.memory.top},
+        {"bar", &sim.memory.bar},
+        {"until", &sim.memory.until_us},
+        {"max_ttl", &sim.memory.max_ttl_ms},
+        {"beat", &sim.memory.beat},
+        {"evicted", &sim.memory.evicted},
         {"listened_until", &sim.memory.listened_until_us},
     };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -492,9 +495,8 @@ static void sim_pass(int64_t ms)
 
 static void sim_listen(const char *resource)
 {
-    int number = resource[0] == '\0'
-                     ? -1
-                     : simnode_resource_number(span_of(resource));
+    int number =
+        resource[0] == '\0' ? -1 : simnode_resource_number(span_of(resource));
     sim.is_heard[number + 1] = true;
 }
 
@@ -506,8 +508,8 @@ static const char *sim_heard(void)
 }
 
 const struct stage stage_sim = {
-    "simulated", sim_begin, sim_end,    sim_now_us, sim_replid, sim_ask,
-    sim_set,     sim_drop,  sim_join,   sim_lock,   sim_ends_ms,  sim_field,
-    sim_write,   sim_flush, sim_fill,   sim_evict,  sim_follow, sim_pass,
+    "simulated", sim_begin, sim_end,  sim_now_us, sim_replid,  sim_ask,
+    sim_set,     sim_drop,  sim_join, sim_lock,   sim_ends_ms, sim_field,
+    sim_write,   sim_flush, sim_fill, sim_evict,  sim_follow,  sim_pass,
     sim_listen,  sim_heard, NULL,
 };

@@ -31,7 +31,8 @@ struct stage {
     /* Adds a reader that ended or ends then, and its key hash. */
     void (*join)(const char *lock, const char *token, int64_t left_ms);
     struct stage_lock (*lock)(const char *lock);
-    int64_t (*ends_ms)(const char *lock, const char *member); /* 0: it is none */
+    int64_t (*ends_ms)(const char *lock,
+                       const char *member); /* 0: it is none */
     const char *(*field)(const char *name); /* of the state; "": not there */
     void (*write)(const char *name, const char *text); /* "-": deletes it */
     void (*flush)(void);
