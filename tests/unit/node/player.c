@@ -153,8 +153,10 @@ static void add_test(struct file *file, int head, bool is_admitted)
     const char *name = strsep(&rest, " ");
     bool is_real = rest != NULL && strstr(rest, "real") != NULL;
     struct take take = {.file = file, .name = name, .line = head + 1};
+    if (rest != NULL && strstr(rest, "bare") != NULL)
+        is_admitted = false;
     take.is_admitted =
-        is_admitted && (rest == NULL || strstr(rest, "bare") == NULL);
+        is_admitted || (rest != NULL && strstr(rest, "admitted") != NULL);
     int first = takes_count;
     for (int i = head + 1; i < file->count; i++) {
         const char *line = file->lines[i] + strspn(file->lines[i], " ");
@@ -1124,26 +1126,17 @@ static bool is_call(const char *word, enum call_kind *kind)
     return false;
 }
 
-/* "& call" is asked together with the next line, if that is another one. */
-static void play_line(const char *line)
+static void play_words(char **words, bool is_gathered)
 {
-    char **words = calloc(WORDS_MAX + 1, sizeof *words);
     enum call_kind kind;
-    const char *rest = fill_in(line);
-    rest += strspn(rest, " ");
-    bool is_gathered = rest[0] == '&';
-    rest += is_gathered;
-    for (int i = 0; i < WORDS_MAX; i++)
-        if ((words[i] = take_word(&rest)) == NULL)
-            break;
     if (!is_gathered)
         ask_all();
-    if (words[0] == NULL || is_blank(words[0]) || strcmp(words[0], "-") == 0)
+    if (words[0] == NULL || strcmp(words[0], "-") == 0)
         return;
     if (strcmp(words[0], "only") == 0) { /* only - …: not in this row */
-        if (strcmp(need(words, 1), "-") == 0)
-            return;
-        words += 2;
+        if (strcmp(need(words, 1), "-") != 0)
+            play_words(words + 2, is_gathered);
+        return;
     }
     if (is_call(words[0], &kind)) {
         gather_call(kind, words);
@@ -1157,6 +1150,28 @@ static void play_line(const char *line)
             return;
         }
     fail_line("what is %s?", words[0]);
+}
+
+/* "&call" is asked together with the next line, if that is another one. A
+ * semicolon parts what a definition or a row says in one line. */
+static void play_line(const char *line)
+{
+    const char *rest = fill_in(line), *word = "";
+    while (word != NULL) {
+        char **words = calloc(WORDS_MAX + 1, sizeof *words);
+        rest += strspn(rest, " ");
+        bool is_gathered = rest[0] == '&';
+        rest += is_gathered;
+        for (int i = 0; i < WORDS_MAX; i++) {
+            word = words[i] = take_word(&rest);
+            if (word == NULL || strcmp(word, ";") == 0)
+                break;
+        }
+        for (int i = 0; word != NULL && words[i] != NULL; i++)
+            if (words[i] == word)
+                words[i] = NULL;
+        play_words(words, is_gathered);
+    }
 }
 
 static bool is_of_table(const char *line)
