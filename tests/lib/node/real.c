@@ -1,6 +1,7 @@
 #include "real.h"
 
 #include <fcntl.h>
+#include <ftw.h>
 #include <hiredis/hiredis.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -83,6 +84,13 @@ static void forget_said(struct real *real)
     real->batches = 0;
 }
 
+static int remove_one(const char *path, const struct stat *status, int type,
+                      struct FTW *at)
+{
+    (void)status, (void)type, (void)at;
+    return remove(path);
+}
+
 void real_stop(struct real *real)
 {
     forget_said(real);
@@ -90,20 +98,54 @@ void real_stop(struct real *real)
     redisFree(real->ears);
     kill(real->pid, SIGKILL);
     waitpid(real->pid, NULL, 0);
-    unlink(real->path);
-    if (rmdir(real->dir) != 0)
+    if (nftw(real->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS) != 0)
         fail(real->dir, "cannot be removed");
+}
+
+static redisReply *say(struct real *real, const char *format, va_list args)
+{
+    redisReply *reply = redisvCommand(real->redis, format, args);
+    if (reply == NULL)
+        fail(format, real->redis->errstr);
+    return reply;
 }
 
 void real_command(struct real *real, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    redisReply *reply = redisvCommand(real->redis, format, args);
+    redisReply *reply = say(real, format, args);
     va_end(args);
-    if (reply == NULL || reply->type == REDIS_REPLY_ERROR)
-        fail(format, reply != NULL ? reply->str : real->redis->errstr);
+    if (reply->type == REDIS_REPLY_ERROR)
+        fail(format, reply->str);
     freeReplyObject(reply);
+}
+
+const char *real_text(struct real *real, const char *format, ...)
+{
+    static char texts[4][4096];
+    static int next;
+    char *text = texts[next++ % 4];
+    va_list args;
+    va_start(args, format);
+    redisReply *reply = say(real, format, args);
+    va_end(args);
+    snprintf(text, sizeof *texts, "%s", reply->str != NULL ? reply->str : "");
+    freeReplyObject(reply);
+    return text;
+}
+
+long long real_integer(struct real *real, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    redisReply *reply = say(real, format, args);
+    va_end(args);
+    if (reply->type != REDIS_REPLY_INTEGER)
+        fail(format, reply->str != NULL ? reply->str : "no integer");
+    long long integer = reply->integer;
+    freeReplyObject(reply);
+    return integer;
 }
 
 void real_info(struct real *real, const char *section, const char *name,

@@ -34,6 +34,11 @@ void real_stop(struct real *real);
 /* Runs a plain command, and checks that its reply is no error. */
 void real_command(struct real *real, const char *format, ...);
 
+/* The same; a string, status or error, which lasts for four calls; an integer.
+ */
+const char *real_text(struct real *real, const char *format, ...);
+long long real_integer(struct real *real, const char *format, ...);
+
 /*
  * The text after the name ("evicted_keys:") in a section of INFO, at most
  * SIM_REPLID_LEN bytes.

@@ -1,6 +1,6 @@
 /*
- * Batches as commands; check_batch_replies.c has their replies, and what they
- * do on a node is in check_lua.c and check_lua_several.c.
+ * How much a batch holds, and whose calls; check_batch_replies.c has the
+ * replies. That the script reads what is written here: transcripts/.
  */
 
 #include "../../../server/node/batch.h"
@@ -76,64 +76,7 @@ static const char *command_words(void)
     return words;
 }
 
-/* The head of a batch whose calls have an admission, … */
-#define SEEN "1:f:n:run "
-/* … and that of one whose calls have a deadline, too. */
-#define SETS SEEN "15000000 1700000000123456 "
-
-static const char *const kinds[CALL_KINDS] = {
-    SEEN "0 0 k 00ff 1 77 0 ab=1 mab=2 17000000000000031234567890 1 60000 0 1 "
-         "ab:0:7",
-    SEEN "0 0 m 1:run:m:0:n 1 77 1700000000000000 ab=1 mab=2 60000 "
-         "9007199254740991 1:d:",
-    SEEN "0 0 n 1:run:m:0:n 1 77 1700000000000000 ab=1 mab=2 1:f:n:old 1:d:",
-    SEEN "0 0 v 00ff 17000000000000031234567890 1:f:n:old",
-    SETS "a 0 p:r T 30000",
-    SETS "g p:r T 30000 0 1700000000000005 1000",
-    SETS "e p:r T 30000 0",
-    SETS "p p:r T 30000 0 1700000000000005 1001",
-    " 0 0 r p:r T",
-    " 0 0 i p:r",
-    " 0 0 t p:r 9007199254740991",
-    " 0 0 l 3000000",
-    " 0 0 s 12 100 r",
-    SEEN "0 0 f p:r 100 h",
-};
-
 SUITE(batch, .set_up = setup);
-
-TEST_RANGE(a_call_is_encoded, 0, CALL_KINDS)
-{
-    struct call call = call_of((enum call_kind)_i);
-    const char *expected =
-        textf("EVALSHA " SHA " 1 p:redlockd:state %s", kinds[_i]);
-    ck_assert(batch_add(&batch, &call));
-    ck_assert_str_eq(command_words(), expected);
-    batch_reset(&batch);
-    ck_assert(batch_add(&batch, &call));
-    ck_assert_str_eq(command_words(), expected);
-}
-
-TEST(several_calls_are_one_command)
-{
-    struct call release = call_of(CALL_RELEASE);
-    struct call acquire = call_of(CALL_ACQUIRE);
-    release.resource = span_of("q");
-    release.slots[0] = 1;
-    ck_assert(batch_add(&batch, &release));
-    ck_assert(batch_add(&batch, &acquire));
-    acquire.resource = span_of("s");
-    acquire.token = span_of("U");
-    acquire.slots[0] = FENCE_SLOTS - 1;
-    ck_assert(batch_add(&batch, &acquire));
-    acquire.resource = span_of("t");
-    acquire.slots[0] = 7;
-    acquire.ttl_ms = 500;
-    ck_assert(batch_add(&batch, &acquire));
-    ck_assert_str_eq(command_words(), "EVALSHA " SHA " 1 p:redlockd:state " SETS
-                                      "raaa 3 1 0 16383 7 p:q T "
-                                      "p:r T 30000 p:s U 30000 p:t U 500");
-}
 
 /* The spans of a call may be gone when the batch is sent. */
 TEST(what_a_call_borrows_is_copied)
@@ -187,23 +130,6 @@ TEST(calls_of_another_admission_wait_for_the_next_batch)
     ck_assert(batch_add(&batch, &call));
 }
 
-/* A probe marks nothing; a revocation need not know a mark. */
-TEST(what_is_left_out_is_an_empty_argument)
-{
-    struct call call = call_of(CALL_LOOK);
-    call.nonce = call.witnesses = call.latest = call.trace = span_of("");
-    call.is_durable = call.is_renewing = call.is_established = false;
-    call.is_objecting = call.is_watching = true;
-    call.floor = call.max_ttl_ms = 0;
-    ck_assert(batch_add(&batch, &call));
-    call = call_of(CALL_REVOKE);
-    call.found = call.latest = span_of("");
-    ck_assert(batch_add(&batch, &call));
-    ck_assert_str_eq(command_words(),
-                     "EVALSHA " SHA " 1 p:redlockd:state 1:f:n:run 0 0 "
-                     "kv 0 0  0 0 1   0 0 1 0  00ff  ");
-}
-
 TEST(it_has_a_limit)
 {
     struct call call = call_of(CALL_ACQUIRE);
@@ -215,41 +141,8 @@ TEST(it_has_a_limit)
 
 /* ---- several names ------------------------------------------------------- */
 
-static const struct {
-    char letter;
-    const char *args;
-} several[CALL_KINDS] = {
-    [CALL_ACQUIRE] = {'A', "p:a p:bc p:d T 30000 0 5 16383"},
-    [CALL_REPEAT] = {'G',
-                     "p:a p:bc p:d T 30000 0 5 16383 1700000000000005 1000"},
-    [CALL_EXTEND] = {'E', "p:a p:bc p:d T 30000 0 5 16383"},
-    [CALL_REPAIR] = {'P',
-                     "p:a p:bc p:d T 30000 0 5 16383 1700000000000005 1001"},
-    [CALL_RELEASE] = {'X', "p:a p:bc p:d T 1001"}, /* by force */
-    [CALL_INSPECT] = {'I', "p:a p:bc p:d"},
-    [CALL_TOKENS] = {'T', "p:a p:bc p:d 9007199254740991"},
-};
-
 /* Of the kinds with names, of which a batch has more than one. */
 enum { FIRST = CALL_ACQUIRE, END = CALL_TOKENS };
-
-TEST_RANGE(a_call_begins_with_the_count_of_its_names, FIRST, END + 1)
-{
-    struct call call = any, one = any;
-    bool has_deadline = _i < CALL_RELEASE;
-    one.kind = CALL_RELEASE;
-    one.tombstone_ms = 0;
-    call.kind = (enum call_kind)_i;
-    call.resource = span_of("a\nbc\nd");
-    const char *expected = textf("EVALSHA " SHA " 1 p:redlockd:state " SEEN
-                                 "15000000 %s r%cr 0 2 p:r p:r T T 3 %s",
-                                 has_deadline ? "1700000000123456" : "0",
-                                 several[_i].letter, several[_i].args);
-    ck_assert(batch_add(&batch, &one));
-    ck_assert(batch_add(&batch, &call));
-    ck_assert(batch_add(&batch, &one));
-    ck_assert_str_eq(command_words(), expected);
-}
 
 /* Short names: it is not the bytes that are too many. */
 TEST_RANGE(the_arguments_have_room, FIRST, END)

@@ -24,27 +24,27 @@ SUITE(link_live, .timeout_s = 60, .set_up = begin, .tear_down = live_teardown);
 TEST(errors_of_a_node_have_their_names)
 {
     live_admit();
-    ck_assert_str_eq(master_text(&live.master, "CONFIG SET maxmemory 1"), "OK");
+    ck_assert_str_eq(real_text(&live.real, "CONFIG SET maxmemory 1"), "OK");
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), UNFIT(OUT_OF_MEMORY));
-    master_text(&live.master, "CONFIG SET maxmemory 0");
+    real_text(&live.real, "CONFIG SET maxmemory 0");
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
-    master_text(&live.master, "CONFIG SET maxmemory 1");
+    real_text(&live.real, "CONFIG SET maxmemory 1");
     ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_DELETED);
-    master_text(&live.master, "CONFIG SET maxmemory 0");
-    master_text(&live.master, "REPLICAOF 127.0.0.1 1");
+    real_text(&live.real, "CONFIG SET maxmemory 0");
+    real_text(&live.real, "REPLICAOF 127.0.0.1 1");
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), UNFIT(READ_ONLY));
-    master_text(&live.master, "CLIENT KILL TYPE normal SKIPME yes");
+    real_text(&live.real, "CLIENT KILL TYPE normal SKIPME yes");
     turns_until_count(live.loop, &live.downs, 2);
     ck_assert_int_eq(live.reason, STATE_READ_ONLY);
     ck_assert_str_eq(live.detail, "is a replica of 127.0.0.1:1");
-    master_text(&live.master, "REPLICAOF NO ONE");
+    real_text(&live.real, "REPLICAOF NO ONE");
     turns_until_count(live.loop, &live.ups, 2);
 }
 
 static bool has_failed_to_save(void *arg)
 {
     (void)arg;
-    return strstr(master_text(&live.master, "INFO persistence"),
+    return strstr(real_text(&live.real, "INFO persistence"),
                   "rdb_last_bgsave_status:err") != NULL;
 }
 
@@ -54,9 +54,9 @@ TEST(a_node_that_cannot_save_is_named_by_a_whole_batch)
     static char names[BATCH_CALLS_MAX][12];
     struct call calls[BATCH_CALLS_MAX];
     live_admit();
-    ck_assert_int_eq(mkdir(textf("%s/dump.rdb", live.master.dir), 0700), 0);
-    master_text(&live.master, "CONFIG SET save %s", "3600 1");
-    master_text(&live.master, "BGSAVE");
+    ck_assert_int_eq(mkdir(textf("%s/dump.rdb", live.real.dir), 0700), 0);
+    real_text(&live.real, "CONFIG SET save %s", "3600 1");
+    real_text(&live.real, "BGSAVE");
     turns_until(live.loop, has_failed_to_save, NULL);
     for (int i = 0; i < BATCH_CALLS_MAX; i++) {
         snprintf(names[i], sizeof names[i], "%d", i);
@@ -75,8 +75,8 @@ TEST(a_key_that_an_acl_refuses_is_told_from_a_command)
     enum call_kind kinds[] = {CALL_ACQUIRE, CALL_EXTEND, CALL_RELEASE,
                               CALL_INSPECT};
     live_admit();
-    master_text(&live.master,
-                "ACL SETUSER default resetkeys ~p:redlockd:* ~p:app:*");
+    real_text(&live.real,
+              "ACL SETUSER default resetkeys ~p:redlockd:* ~p:app:*");
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         ck_assert_int_eq(live_run(kinds[i], "other", "A"), VOTE_KEY_REFUSED);
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "app:1", "A"), VOTE_GRANTED);
@@ -106,7 +106,7 @@ static const struct {
 TEST_EACH(rights_that_are_taken_away_take_the_link_down, taken)
 {
     live_admit();
-    ck_assert_str_eq(master_text(&live.master, taken[_i].change), "OK");
+    ck_assert_str_eq(real_text(&live.real, taken[_i].change), "OK");
     if (_i % 2 == 0) {
         struct call call = live_call(CALL_ACQUIRE, "app:1", "A");
         (void)link_send(live.link, &call, 0);
@@ -115,7 +115,7 @@ TEST_EACH(rights_that_are_taken_away_take_the_link_down, taken)
     ck_assert_str_eq(state_name(live.reason), "no_permission");
     ck_assert_str_eq(live.detail, taken[_i].detail);
     ck_assert_int_eq(live.ups, 1);
-    ck_assert_str_eq(master_text(&live.master, taken[_i].back), "OK");
+    ck_assert_str_eq(real_text(&live.real, taken[_i].back), "OK");
     turns_until_count(live.loop, &live.ups, 2);
     ck_assert_str_eq(live.lacks, "");
 }
@@ -123,7 +123,7 @@ TEST_EACH(rights_that_are_taken_away_take_the_link_down, taken)
 TEST(flushed_scripts_come_back)
 {
     live_admit();
-    master_text(&live.master, "SCRIPT FLUSH");
+    real_text(&live.real, "SCRIPT FLUSH");
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), UNFIT(NO_SCRIPT));
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
     ck_assert_int_eq(live.downs, 0);
@@ -131,11 +131,11 @@ TEST(flushed_scripts_come_back)
 
 TEST(a_node_at_its_maxclients_is_named)
 {
-    master_text(&live.master, "CONFIG SET maxclients 1");
-    master_text(&live.master, "CLIENT KILL TYPE normal SKIPME yes");
+    real_text(&live.real, "CONFIG SET maxclients 1");
+    real_text(&live.real, "CLIENT KILL TYPE normal SKIPME yes");
     turns_until_count(live.loop, &live.downs, 2);
     ck_assert_msg(live.reason == STATE_TOO_MANY, "%s", live.detail);
-    master_text(&live.master, "CONFIG SET maxclients 100");
+    real_text(&live.real, "CONFIG SET maxclients 100");
     turns_until_count(live.loop, &live.ups, 2);
 }
 
@@ -156,12 +156,12 @@ static const struct {
 TEST_EACH(a_node_that_becomes_unfit_is_left, unfit)
 {
     int64_t begin_us = clock_now_us();
-    ck_assert_str_eq(master_text(&live.master, unfit[_i].damage), "OK");
+    ck_assert_str_eq(real_text(&live.real, unfit[_i].damage), "OK");
     turns_until_count(live.loop, &live.downs, 1);
     ck_assert_int_lt(clock_now_us() - begin_us, CONFIRMED_US);
     ck_assert_str_eq(state_name(live.reason), state_name(unfit[_i].reason));
     ck_assert_msg(strstr(live.detail, unfit[_i].detail), "%s", live.detail);
-    ck_assert_str_eq(master_text(&live.master, unfit[_i].mend), "OK");
+    ck_assert_str_eq(real_text(&live.real, unfit[_i].mend), "OK");
     turns_until_count(live.loop, &live.ups, 2);
 }
 
@@ -171,36 +171,36 @@ TEST(a_node_that_evicts_is_left_and_comes_back)
     live_admit();
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
     ck_assert_str_eq(live.evicts, "");
-    master_text(&live.master, "CONFIG SET maxmemory 100mb maxmemory-policy "
-                              "allkeys-lru");
+    real_text(&live.real, "CONFIG SET maxmemory 100mb maxmemory-policy "
+                          "allkeys-lru");
     turns_until_count(live.loop, &live.downs, 1);
     turns_until_count(live.loop, &live.ups, 2);
     ck_assert(strstr(live.evicts, "allkeys-lru"));
     int confirmed = live.confirmed;
     turns_until_count(live.loop, &live.confirmed, confirmed + 1);
     ck_assert_int_eq(live_run(CALL_RELEASE, "r", "A"), VOTE_DELETED);
-    master_text(&live.master, "CONFIG SET maxmemory-policy noeviction");
+    real_text(&live.real, "CONFIG SET maxmemory-policy noeviction");
     turns_until_count(live.loop, &live.downs, 2);
     turns_until_count(live.loop, &live.ups, 3);
     ck_assert_str_eq(live.evicts, "");
 }
 
 /* This test's and the link's. */
-static bool has_two_clients(void *arg)
+static bool has_three_clients(void *arg)
 {
     (void)arg;
-    return strstr(master_text(&live.master, "INFO clients"),
-                  "connected_clients:2\r\n") != NULL;
+    return strstr(real_text(&live.real, "INFO clients"),
+                  "connected_clients:3\r\n") != NULL;
 }
 
 TEST(a_change_of_persistence_is_told_by_a_confirmation)
 {
     ck_assert(!live.is_durable);
-    master_text(&live.master, "CONFIG SET appendonly yes appendfsync always");
+    real_text(&live.real, "CONFIG SET appendonly yes appendfsync always");
     turns_until_count(live.loop, &live.confirmed, 1);
     ck_assert(live.is_durable);
     ck_assert_int_eq(live.downs, 0);
-    turns_until(live.loop, has_two_clients, NULL);
+    turns_until(live.loop, has_three_clients, NULL);
 }
 
 static const struct {
@@ -223,11 +223,11 @@ static const struct {
 /* Redis loads its append-only file as the user default. */
 TEST_EACH(durable_needs_all_rights_of_the_user_default, rights)
 {
-    master_text(&live.master, "CONFIG SET appendonly yes appendfsync always");
-    master_text(&live.master, "ACL SETUSER other on >secret ~* &* +@all");
+    real_text(&live.real, "CONFIG SET appendonly yes appendfsync always");
+    real_text(&live.real, "ACL SETUSER other on >secret ~* &* +@all");
     snprintf(live.config.user, sizeof live.config.user, "other");
     snprintf(live.config.password, sizeof live.config.password, "secret");
-    ck_assert_str_eq(master_text(&live.master, rights[_i].change), "OK");
+    ck_assert_str_eq(real_text(&live.real, rights[_i].change), "OK");
     live_reconnect();
     turns_until_count(live.loop, &live.ups, 2);
     ck_assert_int_eq(live.is_durable, rights[_i].is_durable);
@@ -236,10 +236,10 @@ TEST_EACH(durable_needs_all_rights_of_the_user_default, rights)
 
 TEST(rights_that_nobody_may_see_are_not_there)
 {
-    master_text(&live.master, "CONFIG SET appendonly yes appendfsync always");
+    real_text(&live.real, "CONFIG SET appendonly yes appendfsync always");
     turns_until_count(live.loop, &live.confirmed, 1);
     ck_assert(live.is_durable);
-    master_text(&live.master, "ACL SETUSER default -acl|getuser");
+    real_text(&live.real, "ACL SETUSER default -acl|getuser");
     turns_until_count(live.loop, &live.confirmed, 2);
     ck_assert(!live.is_durable);
     ck_assert_int_eq(live.downs, 0);
@@ -247,7 +247,7 @@ TEST(rights_that_nobody_may_see_are_not_there)
 
 TEST(passwords_and_databases_work)
 {
-    master_text(&live.master, "CONFIG SET requirepass s3cret");
+    real_text(&live.real, "CONFIG SET requirepass s3cret");
     live_reconnect();
     turns_until_count(live.loop, &live.downs, 1);
     ck_assert_int_eq(live.reason, STATE_NO_PERMISSION);
@@ -259,7 +259,7 @@ TEST(passwords_and_databases_work)
     turns_until_count(live.loop, &live.ups, 2);
     live_admit();
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
-    ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);
-    master_text(&live.master, "SELECT 5");
-    ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 1);
+    ck_assert_int_eq(real_integer(&live.real, "EXISTS p:r"), 0);
+    real_text(&live.real, "SELECT 5");
+    ck_assert_int_eq(real_integer(&live.real, "EXISTS p:r"), 1);
 }

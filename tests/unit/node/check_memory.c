@@ -14,7 +14,7 @@
 
 static const char *field(const char *name)
 {
-    return master_text(&live.master, "HGET " STATE " %s", name);
+    return real_text(&live.real, "HGET " STATE " %s", name);
 }
 
 static enum call_look_word look_with(const char *nonce)
@@ -31,7 +31,7 @@ static void look(enum call_look_word word)
 }
 
 /* On a port of its own: REPLICAOF does not take a Unix path. */
-static int listen_on_tcp(struct master *master)
+static int listen_on_tcp(struct real *real)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -42,18 +42,17 @@ static int listen_on_tcp(struct master *master)
     close(fd);
     int port = ntohs(address.sin_port);
     ck_assert_str_eq(
-        master_text(master, "CONFIG SET port %d repl-diskless-sync-delay 0",
-                    port),
+        real_text(real, "CONFIG SET port %d repl-diskless-sync-delay 0", port),
         "OK");
     return port;
 }
 
-/* Copies the memory of that master, and follows its writes. */
-static void follow(struct master *master, int port)
+/* Copies the memory of that real, and follows its writes. */
+static void follow(struct real *real, int port)
 {
-    master_text(master, "REPLICAOF 127.0.0.1 %d", port);
+    real_text(real, "REPLICAOF 127.0.0.1 %d", port);
     for (int i = 0; i < 1000; i++) {
-        const char *info = master_text(master, "INFO replication");
+        const char *info = real_text(real, "INFO replication");
         if (strstr(info, "master_link_status:up") != NULL)
             return;
         usleep(10000);
@@ -61,22 +60,22 @@ static void follow(struct master *master, int port)
     ck_abort_msg("it does not copy the other one");
 }
 
-static void detach(struct master *master)
+static void detach(struct real *real)
 {
-    master_text(master, "REPLICAOF NO ONE");
+    real_text(real, "REPLICAOF NO ONE");
 }
 
-static struct master other;
+static struct real other;
 
 static void setup_two(void)
 {
     live_setup();
-    master_start(&other);
+    real_start(&other);
 }
 
 static void teardown_two(void)
 {
-    master_stop(&other);
+    real_stop(&other);
     live_teardown();
 }
 
@@ -89,11 +88,11 @@ TEST(story_37_a_replica_of_another_lock_node_has_no_admission)
                                  "16000000000000001234567890"
                                  ":0:other:m";
     live_admit();
-    master_integer(&other,
-                   "HSET " STATE " admit %s durable 1 beat 1000 until 0 top 0",
-                   theirs);
-    follow(&live.master, listen_on_tcp(&other));
-    detach(&live.master);
+    real_integer(&other,
+                 "HSET " STATE " admit %s durable 1 beat 1000 until 0 top 0",
+                 theirs);
+    follow(&live.real, listen_on_tcp(&other));
+    detach(&live.real);
     ck_assert_str_eq(field("admit"), theirs);
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_NOT_ADMITTED);
     live_learn_memory();
@@ -109,18 +108,17 @@ TEST(story_41_an_old_copy_under_the_same_run_id_gives_no_vote)
     static const enum call_kind kinds[] = {CALL_ACQUIRE, CALL_EXTEND,
                                            CALL_RELEASE};
     char before[CALL_STATE_MAX + 1];
-    follow(&other, listen_on_tcp(&live.master));
+    follow(&other, listen_on_tcp(&live.real));
     live_learn_memory(); /* that it has a replica makes another ID, too */
     live_admit();
-    master_text(&live.master,
-                "SET written later"); /* and wait for the replica */
-    ck_assert_int_eq(master_integer(&live.master, "WAIT 1 5000"), 1);
+    real_text(&live.real, "SET written later"); /* and wait for the replica */
+    ck_assert_int_eq(real_integer(&live.real, "WAIT 1 5000"), 1);
     detach(&other);
     strcpy(before, live.admission);
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
-    follow(&live.master, listen_on_tcp(&other));
-    detach(&live.master);
-    ck_assert_int_eq(master_integer(&live.master, "EXISTS p:r"), 0);
+    follow(&live.real, listen_on_tcp(&other));
+    detach(&live.real);
+    ck_assert_int_eq(real_integer(&live.real, "EXISTS p:r"), 0);
     ck_assert_str_eq(field("admit"), before);
     for (int i = 0; i < 3; i++)
         ck_assert_int_eq(live_run(kinds[i], "r", "B"), VOTE_NOT_ADMITTED);
@@ -149,7 +147,7 @@ static void assert_follows(const char *before)
 static void wait_for_other_id(void)
 {
     for (int i = 0; i < 1000; i++) {
-        const char *info = master_text(&live.master, "INFO replication");
+        const char *info = real_text(&live.real, "INFO replication");
         if (strstr(info, strrchr(live.of_this_life, ':') + 1) == NULL)
             return;
         usleep(10000);
@@ -166,13 +164,13 @@ TEST_RANGE(story_74_a_first_replica_and_a_freed_backlog_cost_no_vote, 0, 2)
     look(LOOK_ADMITTED);
     strcpy(before, live.admission);
     ck_assert_int_eq(live_run(CALL_ACQUIRE, "r", "A"), VOTE_GRANTED);
-    follow(&other, listen_on_tcp(&live.master));
+    follow(&other, listen_on_tcp(&live.real));
     ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_NOT_ADMITTED);
     ck_assert_int_eq((int)look_with(_i == 0 ? "" : LIVE_NONCE), LOOK_ADMITTED);
     assert_follows(before);
     ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_EXTENDED);
     strcpy(before, live.admission);
-    master_text(&live.master, "CONFIG SET repl-backlog-ttl 1");
+    real_text(&live.real, "CONFIG SET repl-backlog-ttl 1");
     detach(&other);
     wait_for_other_id();
     ck_assert_int_eq(live_run(CALL_EXTEND, "r", "A"), VOTE_NOT_ADMITTED);
@@ -189,9 +187,9 @@ TEST(story_74_a_first_replica_begins_no_new_quarantine)
     live_learn_memory();
     strcpy(mark, live.mark);
     snprintf(taken, sizeof taken, "%s", live.mark);
-    master_integer(&live.master, "HSET " STATE " taken %s", taken);
+    real_integer(&live.real, "HSET " STATE " taken %s", taken);
     look(LOOK_MARKED);
-    follow(&other, listen_on_tcp(&live.master));
+    follow(&other, listen_on_tcp(&live.real));
     look(LOOK_MARKED);
     ck_assert_str_ne(live.mark, mark);
     live_learn_memory();
@@ -212,7 +210,7 @@ TEST(story_74_a_look_without_a_trace_marks_nothing_at_once)
     strcpy(before, live.admission);
     char seen[CALL_TRACE_MAX + 1];
     strcpy(seen, live.trace);
-    follow(&other, listen_on_tcp(&live.master));
+    follow(&other, listen_on_tcp(&live.real));
     live.trace[0] = '\0';
     look(LOOK_BARE);
     ck_assert_str_eq(live.admit, before);
@@ -228,7 +226,7 @@ TEST(story_74_what_is_marked_meanwhile_waits)
     look(LOOK_ADMITTED);
     strcpy(before, live.admission);
     strcpy(seen, live.trace);
-    follow(&other, listen_on_tcp(&live.master));
+    follow(&other, listen_on_tcp(&live.real));
     live.trace[0] = '\0';
     look(LOOK_BARE);
     live_learn_memory();
@@ -262,7 +260,7 @@ TEST_EACH(story_74_only_a_recent_look_at_this_memory_counts, useless)
     live_admit();
     look(LOOK_ADMITTED);
     const char *id = strrchr(live.admission, ':') + 1;
-    follow(&other, listen_on_tcp(&live.master));
+    follow(&other, listen_on_tcp(&live.real));
     live_learn_memory();
     snprintf(live.trace, sizeof live.trace, "%s:%s:%lld",
              useless[_i].id != NULL ? useless[_i].id : id,
@@ -281,11 +279,11 @@ TEST_EACH(story_74_only_a_recent_look_at_this_memory_counts, useless)
 TEST_RANGE(story_74_a_node_that_was_a_replica_is_marked, 0, 3)
 {
     char before[CALL_STATE_MAX + 1], seen[CALL_TRACE_MAX + 1];
-    follow(&other, listen_on_tcp(&live.master));
+    follow(&other, listen_on_tcp(&live.real));
     live_learn_memory();
     live_admit();
-    master_text(&live.master, "SET written later");
-    ck_assert_int_eq(master_integer(&live.master, "WAIT 1 5000"), 1);
+    real_text(&live.real, "SET written later");
+    ck_assert_int_eq(real_integer(&live.real, "WAIT 1 5000"), 1);
     detach(&other);
     look(LOOK_ADMITTED);
     strcpy(before, live.admission);
@@ -293,13 +291,13 @@ TEST_RANGE(story_74_a_node_that_was_a_replica_is_marked, 0, 3)
     int port = listen_on_tcp(&other);
     look(LOOK_ADMITTED);
     strcpy(seen, live.trace);
-    master_text(&live.master, "CONFIG SET repl-backlog-ttl 1");
-    follow(&live.master, port);
-    detach(&live.master);
+    real_text(&live.real, "CONFIG SET repl-backlog-ttl 1");
+    follow(&live.real, port);
+    detach(&live.real);
     ck_assert_str_eq(field("admit"), before);
     live_learn_memory();
     if (_i == 1)
-        ck_assert_str_eq(master_text(&live.master, "CONFIG RESETSTAT"), "OK");
+        ck_assert_str_eq(real_text(&live.real, "CONFIG RESETSTAT"), "OK");
     if (_i == 2)
         wait_for_other_id();
     live_learn_memory();
@@ -318,10 +316,10 @@ TEST(story_74_a_replica_is_not_the_master_that_it_was)
     look(LOOK_ADMITTED);
     char admit[CALL_STATE_MAX + 1];
     strcpy(admit, live.admission);
-    master_text(&live.master, "CONFIG SET replica-read-only no");
-    follow(&live.master, listen_on_tcp(&other));
-    master_integer(&live.master, "HSET " STATE " admit %s durable 1", admit);
-    ck_assert_str_eq(master_text(&live.master, "CONFIG RESETSTAT"), "OK");
+    real_text(&live.real, "CONFIG SET replica-read-only no");
+    follow(&live.real, listen_on_tcp(&other));
+    real_integer(&live.real, "HSET " STATE " admit %s durable 1", admit);
+    ck_assert_str_eq(real_text(&live.real, "CONFIG RESETSTAT"), "OK");
     live_learn_memory();
     look(LOOK_CREATED);
 }

@@ -102,8 +102,7 @@ TEST(a_killed_connection_comes_back)
 {
     pass_a_beat();
     set_and_wait("r");
-    ck_assert_int_eq(master_integer(&live.master, "CLIENT KILL TYPE pubsub"),
-                     1);
+    ck_assert_int_eq(real_integer(&live.real, "CLIENT KILL TYPE pubsub"), 1);
     heard_until_down(1);
     heard_until_up(2);
     catch_up();
@@ -126,14 +125,14 @@ static const struct {
 TEST_EACH(who_may_not_subscribe_is_down, denials)
 {
     pass_a_beat();
-    master_text(&live.master, denials[_i].deny);
+    real_text(&live.real, denials[_i].deny);
     heard_set("s", true);
     heard_until_down(1);
     int ups = heard.ups;
     turns_pass(live.loop, 2 * (int64_t)LINE_BACKOFF_LAST_US);
     ck_assert_int_le(heard.ups, ups + 1); /* if the server closed it first */
     ck_assert_int_eq(heard.downs, heard.ups);
-    master_text(&live.master, denials[_i].allow);
+    real_text(&live.real, denials[_i].allow);
     heard_close();
     heard_open();
     heard_until_up(heard.downs + 1);
@@ -144,10 +143,10 @@ TEST_EACH(who_may_not_subscribe_is_down, denials)
 /* As docs/operations.md tells, but for what only a link needs. */
 TEST(a_user_needs_few_rights)
 {
-    master_text(&live.master,
-                "ACL SETUSER few on >secret -@all +time +info +config|get "
-                "+client|setname &p:redlockd:released:* +subscribe "
-                "+unsubscribe");
+    real_text(&live.real,
+              "ACL SETUSER few on >secret -@all +time +info +config|get "
+              "+client|setname &p:redlockd:released:* +subscribe "
+              "+unsubscribe");
     heard_end();
     struct address_node config = live.config;
     snprintf(config.user, sizeof config.user, "few");
@@ -172,10 +171,10 @@ TEST(a_flood_is_read_in_pieces)
     pass_a_beat();
     set_and_wait("r");
     ck_assert_int_eq(
-        master_integer(&live.master, "EVAL %s 0",
-                       "for i = 1, 100000 do "
-                       "redis.call('PUBLISH', 'p:redlockd:released:r', '') "
-                       "end return 1"),
+        real_integer(&live.real, "EVAL %s 0",
+                     "for i = 1, 100000 do "
+                     "redis.call('PUBLISH', 'p:redlockd:released:r', '') "
+                     "end return 1"),
         1);
     turns_until_count(live.loop, &heard.announced, FLOOD);
     ck_assert_int_gt(heard.most_in_a_turn, 0);

@@ -93,8 +93,8 @@ void live_setup(void)
     signal(SIGPIPE, SIG_IGN);
     memset(&live, 0, sizeof live);
     tokens_begin();
-    master_start(&live.master);
-    PRINT_TO(live.config.host, "%s", live.master.path);
+    real_start(&live.real);
+    PRINT_TO(live.config.host, "%s", live.real.path);
     live.config.is_unix = true;
     live.loop = loop_new();
     ck_assert_ptr_nonnull(live.loop);
@@ -108,7 +108,7 @@ void live_teardown(void)
 {
     link_free(live.link);
     loop_free(live.loop);
-    master_stop(&live.master);
+    real_stop(&live.real);
 }
 
 int64_t live_node_now_us(void)
@@ -118,7 +118,7 @@ int64_t live_node_now_us(void)
 
 void live_learn_memory(void)
 {
-    const char *info = master_text(&live.master, "INFO replication");
+    const char *info = real_text(&live.real, "INFO replication");
     const char *at = strstr(info, "master_replid:");
     ck_assert_ptr_nonnull(at);
     PRINT_TO(live.of_this_life, ":run:%.*s", RUN_ID_DIGITS,

@@ -6,8 +6,8 @@
 
 #include "../../../server/lock/lock.h"
 #include "../../../server/node/link.h"
+#include "../../lib/node/real.h"
 #include "../ballot.h"
-#include "master.h"
 #include "tokens.h"
 
 #define LIVE_NAME "1:fingerprint:0123456789abcdef:"
@@ -23,7 +23,7 @@ enum {
 };
 
 struct live {
-    struct master master;
+    struct real real;
     struct address_node config;
     struct loop *loop;
     struct link *link;

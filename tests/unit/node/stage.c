@@ -25,7 +25,7 @@ static redisReply *real_say(int count, const char **words)
 
 /* An integer in digits, a text, the elements of an array with spaces; an error
  * ends the test if it must_do. */
-static const char *real_text(const redisReply *reply)
+static const char *reply_text(const redisReply *reply)
 {
     const char *text = "";
     if (reply->type == REDIS_REPLY_INTEGER)
@@ -46,7 +46,7 @@ static const char *real_do(size_t count, const char **words)
     redisReply *reply = real_say((int)count, words);
     ck_assert_msg(reply->type != REDIS_REPLY_ERROR, "%s: %s", words[0],
                   reply->str);
-    const char *text = real_text(reply);
+    const char *text = reply_text(reply);
     freeReplyObject(reply);
     return text;
 }
@@ -200,7 +200,7 @@ static void real_other(const char *const *words, int count, char *reply,
                        size_t size)
 {
     redisReply *said = real_say(count, (const char **)words);
-    snprintf(reply, size, "%s", real_text(said));
+    snprintf(reply, size, "%s", reply_text(said));
     freeReplyObject(said);
 }
 
