@@ -1,13 +1,10 @@
 /*
  * Plays the transcripts: calls to a node, what it answers and what it keeps,
  * each fact written once and checked on two nodes, the real one and the
- * simulator's (stage.h). transcripts/README.md is the language. A file is a
- * suite of Check, and each of its tests a test, so that both are picked and
- * reported like those in C.
+ * simulator's (stage.h). transcripts/README.md is the language.
  */
 #include <assert.h>
 #include <ctype.h>
-#include <dirent.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -16,11 +13,8 @@
 #include "../../../server/engine/port/token.h"
 #include "../../../server/lock/names.h"
 #include "../../lib/node/simholders.h"
-#include "../../lib/suite/suite.h"
-#include "stage.h"
 #include "tokens.h"
-
-#define FOLDER "tests/unit/node/transcripts/"
+#include "transcripts.h"
 
 #define NAME "1:fingerprint:0123456789abcdef:"
 #define NONCE "0011223344:"
@@ -36,34 +30,8 @@ enum {
     WINDOW_US = 15000000,
     DEADLINE_US = 5000000,
     WORDS_MAX = 80,
-    COLUMNS_MAX = 12,
     LETS_MAX = 24,
 };
-
-/* ---- files ----------------------------------------------------------------
- */
-
-struct file {
-    const char *path;
-    char **lines;
-    int count;
-    struct suite suite;
-    struct group group;
-};
-
-/* A test, with a row of its table, on a stage. */
-struct take {
-    const struct file *file;
-    const char *name;
-    int line;    /* the next one of the test */
-    int columns; /* the line that names them; 0: it has no table */
-    int row;
-    bool is_admitted;
-    const struct stage *stage;
-};
-
-static struct take *takes;
-static int takes_count;
 
 /* The transcript that plays; a test has a process of its own, or begins anew.
  */
@@ -85,202 +53,6 @@ static struct {
 #define fail_line(...)                                                         \
     ck_abort_msg("%s:%d (%s node): %s", play.take->file->path, play.line + 1,  \
                  play.stage->name, textf(__VA_ARGS__))
-
-static bool is_blank(const char *line)
-{
-    line += strspn(line, " ");
-    return *line == '\0' || *line == '#';
-}
-
-static bool begins_with(const char *line, const char *word)
-{
-    size_t len = strlen(word);
-    return strncmp(line, word, len) == 0 &&
-           (line[len] == ' ' || line[len] == '\0');
-}
-
-static char *read_all(const char *path)
-{
-    FILE *in = fopen(path, "r");
-    char *text = NULL;
-    size_t size = 0;
-    if (in == NULL || getdelim(&text, &size, '\0', in) < 0) {
-        fprintf(stderr, "%s: cannot be read\n", path);
-        abort();
-    }
-    (void)fclose(in);
-    return text;
-}
-
-/* Joins a line that ends in a backslash with the next one. */
-static void split_lines(struct file *file, char *text)
-{
-    char *rest = text, *line;
-    while ((line = strsep(&rest, "\n")) != NULL) {
-        while (rest != NULL && rest > line + 1 && rest[-2] == '\\') {
-            rest[-2] = rest[-1] = ' ';
-            (void)strsep(&rest, "\n");
-        }
-        file->lines =
-            realloc(file->lines, (size_t)(file->count + 1) * sizeof(char *));
-        file->lines[file->count++] = line;
-    }
-}
-
-static void add_take(const struct take *take)
-{
-    takes = realloc(takes, (size_t)(takes_count + 1) * sizeof *takes);
-    takes[takes_count++] = *take;
-}
-
-static void add_takes(const struct take *take, bool is_real)
-{
-    struct take it = *take;
-    it.stage = &stage_real;
-    add_take(&it);
-    it.stage = &stage_sim;
-    if (!is_real)
-        add_take(&it);
-}
-
-static void play_take(int i);
-
-/* The test whose head is this line; with its table, a take for each row. */
-static void add_test(struct file *file, int head, bool is_admitted)
-{
-    char *rest = strdup(file->lines[head]);
-    (void)strsep(&rest, " ");
-    const char *name = strsep(&rest, " ");
-    bool is_real = rest != NULL && strstr(rest, "real") != NULL;
-    struct take take = {.file = file, .name = name, .line = head + 1};
-    if (rest != NULL && strstr(rest, "bare") != NULL)
-        is_admitted = false;
-    take.is_admitted =
-        is_admitted || (rest != NULL && strstr(rest, "admitted") != NULL);
-    int first = takes_count;
-    for (int i = head + 1; i < file->count; i++) {
-        const char *line = file->lines[i] + strspn(file->lines[i], " ");
-        if (begins_with(line, "test"))
-            break;
-        if (begins_with(line, "each"))
-            take.columns = i;
-        if (!begins_with(line, "row"))
-            continue;
-        take.row = i;
-        add_takes(&take, is_real);
-    }
-    if (take.columns == 0)
-        add_takes(&take, is_real);
-    TTest *test = malloc(sizeof *test);
-    *test = (TTest){name, play_take, file->path, head + 1};
-    suite_add(&file->suite, test, first, takes_count);
-}
-
-static void add_file(const char *name)
-{
-    struct file *file = calloc(1, sizeof *file);
-    char path[300];
-    bool is_admitted = false;
-    snprintf(path, sizeof path, FOLDER "%s", name);
-    file->path = strdup(path);
-    split_lines(file, read_all(path));
-    char *suite = strndup(name, strlen(name) - strlen(".txt"));
-    file->suite = (struct suite){.name = suite, .file = file->path};
-    file->group = (struct group){.name = suite, .timeout_s = 60};
-    suite_begin(&file->suite);
-    suite_begin_group(&file->suite, &file->group);
-    for (int i = 0; i < file->count; i++) {
-        if (begins_with(file->lines[i], "admitted"))
-            is_admitted = true;
-        if (!begins_with(file->lines[i], "test"))
-            continue;
-        add_test(file, i, is_admitted);
-    }
-}
-
-static __attribute__((constructor)) void player_register(void)
-{
-    DIR *folder = opendir(FOLDER);
-    if (folder == NULL) {
-        fprintf(stderr, FOLDER ": run it in the project's folder\n");
-        abort();
-    }
-    for (const struct dirent *it; (it = readdir(folder)) != NULL;) {
-        const char *dot = strrchr(it->d_name, '.');
-        if (dot != NULL && strcmp(dot, ".txt") == 0)
-            add_file(it->d_name);
-    }
-    (void)closedir(folder);
-}
-
-/* ---- words ----------------------------------------------------------------
- */
-
-/* One word, which ends at a space or in quotes; NULL: there is none. */
-static char *take_word(const char **rest)
-{
-    const char *at = *rest + strspn(*rest, " ");
-    size_t len;
-    if (*at == '\0')
-        return NULL;
-    if (*at == '"') {
-        len = strcspn(++at, "\"");
-        *rest = at + len + (at[len] == '"');
-    } else {
-        len = strcspn(at, " ");
-        *rest = at + len;
-    }
-    return strndup(at, len);
-}
-
-/* The word at this place of a line. */
-static const char *word_at(const char *line, int place)
-{
-    char *word = NULL;
-    for (int i = 0; i <= place; i++)
-        word = take_word(&line);
-    return word;
-}
-
-/* The value of $name: of the row's column, or of a definition of the file. */
-static const char *value_of(const char *name, size_t len)
-{
-    const struct take *take = play.take;
-    const char *const *lines = (const char *const *)take->file->lines;
-    for (int i = 1; take->columns != 0 && i <= COLUMNS_MAX; i++) {
-        const char *column = word_at(lines[take->columns], i);
-        if (column == NULL)
-            break;
-        if (strlen(column) == len && memcmp(column, name, len) == 0) {
-            const char *value = word_at(lines[take->row], i);
-            if (value == NULL)
-                fail_line("the row lacks %s", column);
-            return value;
-        }
-    }
-    for (int i = 0; i < take->file->count; i++) {
-        const char *word;
-        if (begins_with(lines[i], "define") &&
-            (word = word_at(lines[i], 1)) != NULL && strlen(word) == len &&
-            memcmp(word, name, len) == 0)
-            return word_at(lines[i], 2);
-    }
-    fail_line("nothing is called $%.*s", (int)len, name);
-}
-
-/* With the values of all $names; they may have some themselves. */
-static const char *fill_in(const char *line)
-{
-    const char *dollar;
-    while ((dollar = strchr(line, '$')) != NULL) {
-        size_t len = 1;
-        while (isalnum((unsigned char)dollar[len]) || dollar[len] == '_')
-            len++;
-        line = textf("%.*s%s%s", (int)(dollar - line), line,
-                     value_of(dollar + 1, len - 1), dollar + len);
-    }
-    return line;
-}
 
 /* The letters a to f are resources of the simulated node; behind a colon stands
  * the slot of a pool; other names stay. */
@@ -356,6 +128,8 @@ static const char *base_value(const char *name)
         return OLD_BIRTH;
     if (strcmp(name, "life") == 0)
         return play.life;
+    if (strcmp(name, "replid") == 0)
+        return play.stage->replid();
     if (strcmp(name, "marked") == 0)
         return play.marked;
     if (strcmp(name, "born") == 0)
@@ -942,6 +716,12 @@ static void do_follow(char **words)
     play.stage->follow();
 }
 
+static void do_lead(char **words)
+{
+    (void)words;
+    play.stage->lead();
+}
+
 /* The node's replication ID counts from now on. */
 static void do_learn(char **words)
 {
@@ -1106,11 +886,11 @@ static const struct {
     {"lock", do_lock},       {"readers", do_readers}, {"left", do_left},
     {"field", do_field},     {"let", do_let},         {"is", do_is},
     {"number", do_number},   {"flush", do_flush},     {"memory", do_memory},
-    {"evict", do_evict},     {"follow", do_follow},   {"learn", do_learn},
-    {"wait", do_wait},       {"hear", do_hear},       {"heard", do_heard},
-    {"batches", do_batches}, {"redis", do_redis},     {"restart", do_restart},
-    {"deny", do_deny},       {"allow", do_allow},     {"keys", do_keys},
-    {"locks", do_locks},
+    {"evict", do_evict},     {"follow", do_follow},   {"lead", do_lead},
+    {"learn", do_learn},     {"wait", do_wait},       {"hear", do_hear},
+    {"heard", do_heard},     {"batches", do_batches}, {"redis", do_redis},
+    {"restart", do_restart}, {"deny", do_deny},       {"allow", do_allow},
+    {"keys", do_keys},       {"locks", do_locks},
 };
 
 /* ---- playing ---------------------------------------------------------------
@@ -1156,14 +936,14 @@ static void play_words(char **words, bool is_gathered)
  * semicolon parts what a definition or a row says in one line. */
 static void play_line(const char *line)
 {
-    const char *rest = fill_in(line), *word = "";
+    const char *rest = transcripts_fill_in(play.take, line), *word = "";
     while (word != NULL) {
         char **words = calloc(WORDS_MAX + 1, sizeof *words);
         rest += strspn(rest, " ");
         bool is_gathered = rest[0] == '&';
         rest += is_gathered;
         for (int i = 0; i < WORDS_MAX; i++) {
-            word = words[i] = take_word(&rest);
+            word = words[i] = transcripts_word(&rest);
             if (word == NULL || strcmp(word, ";") == 0)
                 break;
         }
@@ -1174,16 +954,9 @@ static void play_line(const char *line)
     }
 }
 
-static bool is_of_table(const char *line)
+void transcripts_play(int number)
 {
-    line += strspn(line, " ");
-    return begins_with(line, "each") || begins_with(line, "row") ||
-           begins_with(line, "define");
-}
-
-static void play_take(int i)
-{
-    const struct take *take = &takes[i];
+    const struct take *take = transcripts_take(number);
     memset(&play, 0, sizeof play);
     play.take = take;
     play.stage = take->stage;
@@ -1200,9 +973,9 @@ static void play_take(int i)
     for (int at = take->line; at < take->file->count; at++) {
         const char *line = take->file->lines[at];
         play.line = at;
-        if (begins_with(line, "test"))
+        if (transcripts_begins(line, "test"))
             break;
-        if (!is_blank(line) && !is_of_table(line))
+        if (!transcripts_is_skipped(line))
             play_line(line);
     }
     ask_all();

@@ -179,6 +179,11 @@ static void real_follow(void)
     REAL_DO("REPLICAOF", "NO", "ONE");
 }
 
+static void real_lead(void)
+{
+    REAL_DO("DEBUG", "CHANGE-REPL-ID"); /* as Redis does then */
+}
+
 static void real_pass(int64_t ms)
 {
     (void)usleep((unsigned)ms * 1000);
@@ -205,10 +210,10 @@ static void real_other(const char *const *words, int count, char *reply,
 }
 
 const struct stage stage_real = {
-    "real",      real_begin, real_end,   real_now_us, real_replid,  real_calls,
-    real_set,    real_drop,  real_join,  real_lock,   real_ends_ms, real_field,
-    real_write,  real_flush, real_fill,  real_evict,  real_follow,  real_pass,
-    real_listen, real_heard, real_other,
+    "real",     real_begin,  real_end,   real_now_us, real_replid,  real_calls,
+    real_set,   real_drop,   real_join,  real_lock,   real_ends_ms, real_field,
+    real_write, real_flush,  real_fill,  real_evict,  real_follow,  real_lead,
+    real_pass,  real_listen, real_heard, real_other,
 };
 
 /* ---- the simulator's ----------------------------------------------------- */
@@ -488,6 +493,11 @@ static void sim_follow(void)
     sim.process.was_replica = true;
 }
 
+static void sim_lead(void)
+{
+    sim.process.replid[0]++;
+}
+
 static void sim_pass(int64_t ms)
 {
     sim.clock_us += ms * 1000;
@@ -508,8 +518,8 @@ static const char *sim_heard(void)
 }
 
 const struct stage stage_sim = {
-    "simulated", sim_begin, sim_end,  sim_now_us, sim_replid,  sim_ask,
-    sim_set,     sim_drop,  sim_join, sim_lock,   sim_ends_ms, sim_field,
-    sim_write,   sim_flush, sim_fill, sim_evict,  sim_follow,  sim_pass,
-    sim_listen,  sim_heard, NULL,
+    "simulated", sim_begin,  sim_end,   sim_now_us, sim_replid,  sim_ask,
+    sim_set,     sim_drop,   sim_join,  sim_lock,   sim_ends_ms, sim_field,
+    sim_write,   sim_flush,  sim_fill,  sim_evict,  sim_follow,  sim_lead,
+    sim_pass,    sim_listen, sim_heard, NULL,
 };

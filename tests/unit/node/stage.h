@@ -39,6 +39,7 @@ struct stage {
     void (*fill)(bool is_full);
     void (*evict)(void);
     void (*follow)(void); /* is a replica for a moment */
+    void (*lead)(void);   /* gets a first replica, so another replication ID */
     void (*pass)(int64_t ms);
     void (*subscribe)(const char *resource);
     const char *(*heard)(void); /* " resource=message" each, since last time */
