@@ -30,6 +30,7 @@ enum {
     WINDOW_US = 15000000,
     DEADLINE_US = 5000000,
     WORDS_MAX = 80,
+    PLAYED_WORDS_MAX = 4096,
     LETS_MAX = 24,
 };
 
@@ -48,11 +49,19 @@ static struct {
     char **expected[STAGE_CALLS_MAX];
     int lines[STAGE_CALLS_MAX];
     int count, batches;
+    char *words[PLAYED_WORDS_MAX]; /* of the lines so far */
+    int words_count;
 } play;
 
 #define fail_line(...)                                                         \
     ck_abort_msg("%s:%d (%s node): %s", play.take->file->path, play.line + 1,  \
                  play.stage->name, textf(__VA_ARGS__))
+
+/* Lasts for the test. */
+static char *copy_of(const char *text)
+{
+    return (char *)textf("%s", text);
+}
 
 /* The letters a to f are resources of the simulated node; behind a colon stands
  * the slot of a pool; other names stay. */
@@ -70,7 +79,7 @@ static const char *resources_of(const char *names)
 {
     static char text[NAMES_LEN_MAX + 1];
     struct span list[NAMES_MAX];
-    char *rest = strdup(names);
+    char *rest = copy_of(names);
     int count = 0;
     for (char *name; (name = strsep(&rest, ",")) != NULL;)
         list[count++] = span_of(resource_of(name));
@@ -531,7 +540,7 @@ static void ask_all(void)
 /* slots=a,b: they have the slots of these. */
 static void set_slots(struct call *call, const char *names)
 {
-    char *rest = strdup(names);
+    char *rest = copy_of(names);
     int i = 0;
     for (char *name; (name = strsep(&rest, ",")) != NULL;)
         call->slots[i++] = (uint16_t)atoi(slot_of(name));
@@ -622,7 +631,7 @@ static void do_lock(char **words)
 static void do_readers(char **words)
 {
     struct stage_lock it = play.stage->lock(resource_of(need(words, 1)));
-    char *rest = strdup(it.members);
+    char *rest = copy_of(it.members);
     const char *text = "";
     for (char *member; (member = strsep(&rest, " ")) != NULL;)
         if (strcmp(member, SIM_WISH) != 0 && member[0] != '\0')
@@ -746,7 +755,7 @@ static void do_hear(char **words)
 static void do_heard(char **words)
 {
     const char *heard = play.stage->heard();
-    char *rest = strdup(heard);
+    char *rest = copy_of(heard);
     int at = 1;
     for (char *word; (word = strsep(&rest, " ")) != NULL;) {
         char *equals = strchr(word, '=');
@@ -873,7 +882,8 @@ static void do_restart(char **words)
     on->write("top", "0");
     on->write("beat", need(words, 1));
     on->write("max_ttl", "60000");
-    char *created[] = {strdup("look"), strdup("->"), strdup("CREATED"), NULL};
+    char *created[] = {copy_of("look"), copy_of("->"), copy_of("CREATED"),
+                       NULL};
     gather_call(CALL_LOOK, created);
     ask_all();
 }
@@ -938,12 +948,15 @@ static void play_line(const char *line)
 {
     const char *rest = transcripts_fill_in(play.take, line), *word = "";
     while (word != NULL) {
-        char **words = calloc(WORDS_MAX + 1, sizeof *words);
+        char **words = play.words + play.words_count;
+        if (play.words_count + WORDS_MAX >= PLAYED_WORDS_MAX)
+            fail_line("the test is too long");
         rest += strspn(rest, " ");
         bool is_gathered = rest[0] == '&';
         rest += is_gathered;
         for (int i = 0; i < WORDS_MAX; i++) {
             word = words[i] = transcripts_word(&rest);
+            play.words_count++;
             if (word == NULL || strcmp(word, ";") == 0)
                 break;
         }

@@ -104,6 +104,7 @@ static void add_test(struct transcript *file, int head, bool is_admitted)
         add_takes(&take, is_real);
     TTest *test = malloc(sizeof *test);
     *test = (TTest){name, transcripts_play, file->path, head + 1};
+    takes[first].test = test;
     suite_add(&file->suite, test, first, takes_count);
 }
 
@@ -160,7 +161,7 @@ char *transcripts_word(const char **rest)
         len = strcspn(at, " ");
         *rest = at + len;
     }
-    return strndup(at, len);
+    return (char *)textf("%.*s", (int)len, at);
 }
 
 /* The word at this place of a line. */

@@ -25,6 +25,7 @@ struct take {
     int row;
     bool is_admitted;
     const struct stage *stage;
+    const TTest *test; /* of the first: keeps it */
 };
 
 const struct take *transcripts_take(int number);
