@@ -34,21 +34,6 @@ struct span script_rights_sha(void)
     return (struct span){rights_sha, SCRIPT_SHA_LEN};
 }
 
-const char *script_name(enum call_kind kind)
-{
-    static const char *const names[CALL_KINDS] = {
-        [CALL_LOOK] = "look",       [CALL_ADMIT] = "admit",
-        [CALL_READMIT] = "readmit", [CALL_REVOKE] = "revoke",
-        [CALL_ACQUIRE] = "acquire", [CALL_REPEAT] = "repeat",
-        [CALL_EXTEND] = "extend",   [CALL_REPAIR] = "repair",
-        [CALL_RELEASE] = "release", [CALL_INSPECT] = "inspect",
-        [CALL_TOKENS] = "tokens",   [CALL_LISTEN] = "listen",
-        [CALL_SCAN] = "scan",       [CALL_SLOTS] = "slots",
-    };
-    assert(kind < CALL_KINDS);
-    return names[kind];
-}
-
 char script_letter(enum call_kind kind)
 {
     static const char letters[CALL_KINDS] = {

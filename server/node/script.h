@@ -53,9 +53,6 @@ struct span script_text(void);
 struct span script_rights_text(void);
 struct span script_rights_sha(void);
 
-/* The kind's name ("acquire"). Static. */
-const char *script_name(enum call_kind kind);
-
 /* The letter by which the text knows it, in lower case; and that of a call. */
 char script_letter(enum call_kind kind);
 char script_letter_of(const struct call *call);

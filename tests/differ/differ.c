@@ -296,7 +296,7 @@ static bool run_batch(struct run *run)
         if (is_same(&real[i].reply, &sim[i].reply))
             continue;
         printf("  call %d of %d: %s %.*s\n", i + 1, count,
-               script_name(calls[i].kind), (int)calls[i].token.len,
+               simcall_name(calls[i].kind), (int)calls[i].token.len,
                calls[i].token.ptr);
         print_reply("real", &real[i].reply);
         print_reply("sim ", &sim[i].reply);
@@ -330,18 +330,18 @@ static void print_counts(const struct run *run)
         "admitted", "superseded", "foreign", "misnamed", "empty",
         "bare",     "fresh",      "created", "marked"};
     for (int i = 0; i < CALL_SCAN; i++)
-        printf("  %-20s %llu\n", script_name((enum call_kind)i),
+        printf("  %-20s %llu\n", simcall_name((enum call_kind)i),
                (unsigned long long)run->calls[i]);
-    printf("  %-20s %llu\n", script_name(CALL_SLOTS),
+    printf("  %-20s %llu\n", simcall_name(CALL_SLOTS),
            (unsigned long long)run->calls[CALL_SLOTS]);
     for (int i = CALL_LOOK; i < CALL_ACQUIRE; i++)
-        printf("  done: %-14s %llu\n", script_name((enum call_kind)i),
+        printf("  done: %-14s %llu\n", simcall_name((enum call_kind)i),
                (unsigned long long)run->done[i]);
     for (int i = CALL_ACQUIRE; i < CALL_INSPECT; i++)
-        printf("  several: %-11s %llu\n", script_name((enum call_kind)i),
+        printf("  several: %-11s %llu\n", simcall_name((enum call_kind)i),
                (unsigned long long)run->several[i]);
     for (int i = CALL_ACQUIRE; i < CALL_INSPECT; i++)
-        printf("  shared: %-12s %llu\n", script_name((enum call_kind)i),
+        printf("  shared: %-12s %llu\n", simcall_name((enum call_kind)i),
                (unsigned long long)run->shared[i]);
     printf("  shared: replaced     %llu\n  shared: downgrades   %llu\n"
            "  shared: other form   %llu\n  shared: by hand      %llu\n"

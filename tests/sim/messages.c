@@ -130,13 +130,13 @@ static void trace(const struct world *world, const struct message *message)
     if (is_of_lock)
         world_trace(
             world, "server %d machine %d %s %d %.*s number %lld: %s",
-            message->server, message->machine, script_name(call->call.kind),
+            message->server, message->machine, simcall_name(call->call.kind),
             call->resource, (int)call->call.token.len, call->token,
             (long long)call->call.number, ballot_name(call_ballot(reply)));
     else
         world_trace(world, "server %d machine %d %s: %s %d beat %lld admit %s",
                     message->server, message->machine,
-                    script_name(call->call.kind),
+                    simcall_name(call->call.kind),
                     ballot_name(call_ballot(reply)), (int)reply->look.word,
                     (long long)world->machines[message->machine].memory.beat.it,
                     world->machines[message->machine].memory.admit);

@@ -1,5 +1,5 @@
 /*
- * Copies of calls and replies.
+ * Copies of calls and replies, and what calls are called.
  */
 #include <assert.h>
 
@@ -63,4 +63,19 @@ void simreply_keep(struct simreply *answer)
     keep(&reply->look.passed, answer->passed, sizeof answer->passed);
     keep(&reply->look.witnesses, answer->witnesses, sizeof answer->witnesses);
     keep(&reply->look.trace, answer->trace, sizeof answer->trace);
+}
+
+const char *simcall_name(enum call_kind kind)
+{
+    static const char *const names[CALL_KINDS] = {
+        [CALL_LOOK] = "look",       [CALL_ADMIT] = "admit",
+        [CALL_READMIT] = "readmit", [CALL_REVOKE] = "revoke",
+        [CALL_ACQUIRE] = "acquire", [CALL_REPEAT] = "repeat",
+        [CALL_EXTEND] = "extend",   [CALL_REPAIR] = "repair",
+        [CALL_RELEASE] = "release", [CALL_INSPECT] = "inspect",
+        [CALL_TOKENS] = "tokens",   [CALL_LISTEN] = "listen",
+        [CALL_SCAN] = "scan",       [CALL_SLOTS] = "slots",
+    };
+    assert(kind < CALL_KINDS);
+    return names[kind];
 }

@@ -186,6 +186,9 @@ int simnode_resource_numbers(struct span all, int numbers[SIM_RESOURCES]);
 /* Joins count different ones, as names_join does; returns the length. */
 size_t simnode_join(char text[SIM_NAMES_MAX], const int *numbers, int count);
 
+/* The kind's name ("acquire"). Static. */
+const char *simcall_name(enum call_kind kind);
+
 /* Copies what the spans of call borrow. */
 void simcall_copy(struct simcall *copy, const struct call *call);
 

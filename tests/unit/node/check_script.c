@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../../server/node/script.h"
+#include "../../lib/node/simnode.h"
 #include "../../lib/suite/suite.h"
 #include "../ballot.h"
 
@@ -24,10 +24,9 @@ TEST(the_text_knows_each_kind_by_its_letter)
         ck_assert_ptr_null(strchr(letters, letter));
         letters[kind] = letter;
         const char *line =
-            textf(" %c %s", letter, script_name((enum call_kind)kind));
+            textf(" %c %s", letter, simcall_name((enum call_kind)kind));
         ck_assert_has(text.ptr, line);
     }
-    ck_assert_str_eq(script_name(CALL_ACQUIRE), "acquire");
     ck_assert_int_eq(script_letter(CALL_ACQUIRE), 'a');
 }
 

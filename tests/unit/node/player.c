@@ -359,16 +359,6 @@ static const char *answer_text(const struct call_reply *reply,
     return textf("%lld", (long long)number);
 }
 
-static const char *const kinds[CALL_KINDS] = {
-    [CALL_LOOK] = "look",       [CALL_ADMIT] = "admit",
-    [CALL_READMIT] = "readmit", [CALL_REVOKE] = "revoke",
-    [CALL_ACQUIRE] = "acquire", [CALL_REPEAT] = "repeat",
-    [CALL_EXTEND] = "extend",   [CALL_REPAIR] = "repair",
-    [CALL_RELEASE] = "release", [CALL_INSPECT] = "inspect",
-    [CALL_TOKENS] = "tokens",   [CALL_LISTEN] = "listen",
-    [CALL_SCAN] = "scan",       [CALL_SLOTS] = "slots",
-};
-
 static const char *const looks[LOOK_WORDS] = {
     [LOOK_ADMITTED] = "ADMITTED", [LOOK_SUPERSEDED] = "SUPERSEDED",
     [LOOK_FOREIGN] = "FOREIGN",   [LOOK_MISNAMED] = "MISNAMED",
@@ -489,7 +479,7 @@ static void expect_reply(const struct call *call,
         is_look ? looks[reply->look.word] : ballot_name(call_ballot(reply));
     const char *expected = words[0] != NULL ? words[0] : "";
     if (!is_as(is, expected))
-        fail_line("%s %.*s: %s %.*s, not %s", kinds[call->kind],
+        fail_line("%s %.*s: %s %.*s, not %s", simcall_name(call->kind),
                   (int)call->token.len, call->token.ptr, is,
                   (int)reply->value.len,
                   reply->value.ptr != NULL ? reply->value.ptr : "", expected);
@@ -910,7 +900,7 @@ static bool is_call(const char *word, enum call_kind *kind)
 {
     for (int i = 0; i < CALL_KINDS; i++) {
         *kind = (enum call_kind)i;
-        if (strcmp(word, kinds[i]) == 0)
+        if (strcmp(word, simcall_name(*kind)) == 0)
             return true;
     }
     return false;
