@@ -51,9 +51,11 @@ class Stage:
 def suites(stage: str, root: Path, env: dict[str, str]) -> list[Piece]:
     """Only one, if CK_RUN_SUITE names it, as Check does."""
     only = os.environ.get("CK_RUN_SUITE")
+    folder = root / "tests" / stage
+    files = [*folder.rglob("check_*.c"), *folder.rglob("transcripts/*.txt")]
     return [Piece(name, [f"{OUT}/{stage}"], env | {"CK_RUN_SUITE": name})
-            for name in (file.stem.removeprefix("check_") for file in
-                         sorted((root / "tests" / stage).rglob("check_*.c")))
+            for name in sorted(file.stem.removeprefix("check_")
+                               for file in files)
             if only in (None, "", name)]
 
 
