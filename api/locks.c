@@ -580,12 +580,15 @@ static bool begin_with_body(const struct service *service,
     struct body body = {0};
     bool is_acquire = call->kind == LOCK_ACQUIRE;
     bool is_answered = true;
+    struct span of_path = is_acquire
+                              ? (struct span){0}
+                              : route_names(&call->request->match, names);
     if (is_acquire && !check_acquire(service, call))
         return true; /* whatever the body says */
     if ((!is_acquire && call->request->body.len == 0) ||
         read_body(service, call, &body)) {
         if (!is_acquire)
-            body.resource = route_names(&call->request->match, names);
+            body.resource = of_path;
         is_answered = locks_start(service, call, &body, client);
     }
     if (is_answered) /* while the resource is known */

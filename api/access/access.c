@@ -20,7 +20,7 @@ struct access {
     struct bucket strangers;
     uint64_t unauthorized; /* requests */
     int places[PLACES];    /* that are taken */
-    uint64_t claims;       /* of locks that had no name of their own yet */
+    uint64_t claims;       /* of acquires: tells them apart */
 };
 
 /* ---- the file ----------------------------------------------------------- */
@@ -511,12 +511,11 @@ bool access_claim(struct access *access, struct http_call *call,
         call->caller->claims_late = true;
         return true;
     }
-    /* its slots are not known before its grant, nor a reader's token: a number
-     * for this request only; no token has so few digits */
-    if (is_permit || (call->is_shared && key_hash.len == 0))
-        lock.reader = span_of_number(digits, ++access->claims);
-    else if (call->is_shared)
-        lock.reader = key_hash;
+    /* a permit's slots are not known before its grant, nor a reader's token: a
+     * number for this request only; no token has so few digits */
+    struct span number = span_of_number(digits, ++access->claims);
+    if (is_permit || call->is_shared)
+        lock.reader = is_permit || key_hash.len == 0 ? number : key_hash;
     return access_claim_lock(access, call, &lock);
 }
 
