@@ -580,9 +580,8 @@ static bool begin_with_body(const struct service *service,
     struct body body = {0};
     bool is_acquire = call->kind == LOCK_ACQUIRE;
     bool is_answered = true;
-    struct span of_path = is_acquire
-                              ? (struct span){0}
-                              : route_names(&call->request->match, names);
+    struct span of_path =
+        is_acquire ? span_of("") : route_names(&call->request->match, names);
     if (is_acquire && !check_acquire(service, call))
         return true; /* whatever the body says */
     if ((!is_acquire && call->request->body.len == 0) ||

@@ -514,23 +514,29 @@ static struct http_request placed[2 * ALL];
 static struct caller placers[2 * ALL];
 static int placed_count;
 
-/* One more for the identity, of ALL. */
-static bool take(const char *identity, enum place place)
+/* One more for the identity, of most. */
+static bool take_of(const char *identity, enum place place, int most)
 {
     struct http_request *request = &placed[placed_count];
     struct caller *caller = &placers[placed_count];
+    static struct http_response response; /* the request points to it */
     *caller = (struct caller){.has_result = true};
-    struct http_response response = {0};
+    http_response_init(&response);
     *request = (struct http_request){
         .call = {.request = request, .caller = caller, .response = &response}};
     request->identity[span_copy(request->identity, span_of(identity))] = '\0';
-    if (access_take_place(judged_access, &request->call, place, ALL)) {
+    if (access_take_place(judged_access, &request->call, place, most)) {
         placed_count++;
         return true;
     }
     ck_assert_int_eq(response.status, 429);
     free(response.body);
     return false;
+}
+
+static bool take(const char *identity, enum place place)
+{
+    return take_of(identity, place, ALL);
 }
 
 static int take_all(const char *identity, enum place place)
@@ -582,15 +588,8 @@ TEST(nobody_takes_more_places_than_are_left)
 /* Or who asks again at once would keep the server busy with refusals. */
 TEST(a_list_too_many_is_refused_late)
 {
-    while (placed_count < ENGINE_LISTS_MAX / 2) {
-        struct http_request *request = &placed[placed_count];
-        struct caller *caller = &placers[placed_count++];
-        *caller = (struct caller){.claim = NULL};
-        *request = (struct http_request){
-            .identity = "a", .call = {.request = request, .caller = caller}};
-        ck_assert(access_take_place(judged_access, &request->call, PLACE_LIST,
-                                    ENGINE_LISTS_MAX));
-    }
+    for (int i = 0; i < ENGINE_LISTS_MAX / 2; i++)
+        ck_assert(take_of("a", PLACE_LIST, ENGINE_LISTS_MAX));
     const struct refusal *refusal = admit("GET", "/locks");
     ck_assert_int_eq(refusal->code, (int)PROBLEM_RATE_LIMITED);
     ck_assert(refusal->is_late);
