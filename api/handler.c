@@ -52,20 +52,23 @@ static const struct page pages[] = {
     {ROUTE_OPENAPI, "application/yaml", TEXT(openapi)},
 };
 
-static void handler_respond_page(enum route route,
+/* False: it is no page. */
+static bool handler_respond_page(enum route route,
                                  struct http_response *response)
 {
     const struct page *page = pages;
-    while (page->route != route) {
+    const struct page *end = pages + sizeof pages / sizeof *pages;
+    while (page < end && page->route != route)
         page++;
-        assert(page < pages + sizeof pages / sizeof *pages);
-    }
+    if (page == end)
+        return false;
     response->status = 200;
     response->content_type = page->content_type;
     response->body = (char *)page->text;
     response->body_len = page->len;
     response->is_static = true;
     response->is_page = true;
+    return true;
 }
 
 /* ---- what operators ask: nodes, probes, metrics ------------------------- */
@@ -443,14 +446,6 @@ static void answer_other(const struct service *service,
     case ROUTE_METRICS:
         respond_metrics(service, request, response);
         break;
-    case ROUTE_PAGE:
-    case ROUTE_PAGE_CSS:
-    case ROUTE_PAGE_JS:
-    case ROUTE_PAGE_ICON:
-    case ROUTE_DOCS:
-    case ROUTE_OPENAPI:
-        handler_respond_page(match->route, response);
-        break;
     case ROUTE_OPTIONS:
         response->status = 204;
         response->allow = match->allow;
@@ -473,8 +468,10 @@ static void answer_other(const struct service *service,
             request->id, response);
         break;
     default:
-        problem_respond_plain(PROBLEM_NOT_FOUND, why_not_found(request->target),
-                              request->id, response);
+        if (!handler_respond_page(match->route, response))
+            problem_respond_plain(PROBLEM_NOT_FOUND,
+                                  why_not_found(request->target), request->id,
+                                  response);
     }
 }
 
