@@ -1,13 +1,17 @@
 /*
- * Who asks, as heads over a socket say it; tests/rights/matrix.py asks what
- * each identity may.
+ * Who asks, as heads over a socket say it, and the auth file: what is refused
+ * of it, and how it is changed. tests/rights/matrix.py asks what each identity
+ * may.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "auth.h"
+#include "waiter.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -222,4 +226,204 @@ TEST(lists_show_what_lies_inside)
         "forbidden");
     for (size_t i = 0; i < COUNT(resources); i++)
         answer_expect(auth_release(server, "blue", &locks[i]), 200, NULL);
+}
+
+/* ---- reload ------------------------------------------------------------- */
+
+TEST(a_reload_changes_who_may_ask)
+{
+    char out[8192];
+    static const char ask[] = ASK("Authorization: Bearer red\r\n");
+    int fd = raw_connect(server);
+    raw_send(fd, ask, sizeof ask - 1);
+    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
+    ck_assert_msg(strncmp(out, "HTTP/1.1 200 ", 13) == 0, "%s", out);
+    auth_reload(server, path, "blue " AUTH_BLUE " read,metrics prefix=*\n");
+    ck_assert_int_eq(server_count_log(server, "identities=1"), 1);
+    raw_send(fd, ask, sizeof ask - 1); /* the connection is as it was */
+    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
+    ck_assert_msg(strncmp(out, "HTTP/1.1 401 ", 13) == 0, "%s", out);
+    close(fd);
+    answer_expect(AUTH(server, "blue", .method = "GET", .path = "/nodes"), 200,
+                  NULL);
+    auth_reload(server, path, auth_standard);
+    answer_expect(AUTH(server, "red", .method = "GET", .path = "/nodes"), 200,
+                  NULL);
+}
+
+static const struct {
+    const char *text, *says;
+} bad_files[] = {
+    {"", "names no identity"},
+    {"# ok\n\nred " AUTH_RED " lock prefix=*\nred " AUTH_BLUE
+     " lock prefix=*\n",
+     ":4: the name"},
+};
+
+static double refused(void)
+{
+    return auth_metric(server, "blue",
+                       "\nredlockd_file_refused{file=\"auth\"} ");
+}
+
+static double last_read(void)
+{
+    return auth_metric(
+        server, "blue",
+        "\nredlockd_file_read_timestamp_seconds{file=\"auth\"} ");
+}
+
+TEST_EACH(a_bad_reload_changes_nothing, bad_files)
+{
+    double read_s = last_read();
+    ck_assert(read_s > 0 && refused() == 0);
+    int before = server_count_log(server, bad_files[_i].says);
+    auth_reload(server, path, bad_files[_i].text);
+    ck_assert_int_eq(server_count_log(server, bad_files[_i].says), before + 1);
+    answer_expect(AUTH(server, "red", .method = "GET", .path = "/nodes"), 200,
+                  NULL);
+    ck_assert(last_read() == read_s && refused() == 1);
+    auth_reload(server, path, auth_standard);
+    ck_assert(last_read() >= read_s && refused() == 0);
+}
+
+/* The head of an acquire of red, with this body. */
+static int send_head(const char *json, const char *fields)
+{
+    int fd = raw_connect(server);
+    const char *text =
+        textf("POST /locks HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer red\r\n"
+              "Content-Type: application/json\r\nContent-Length: %zu\r\n%s\r\n",
+              strlen(json), fields);
+    raw_send(fd, text, strlen(text));
+    return fd;
+}
+
+static int send_waiting(void)
+{
+    static const char json[] = "{\"resource\":\"r/w\",\"wait_ms\":45000}";
+    int fd = send_head(json, "");
+    raw_send(fd, json, sizeof json - 1);
+    WAIT_UNTIL(SOON_MS,
+               auth_metric(server, "blue", "\nredlockd_waiters ") == 1);
+    return fd;
+}
+
+static void expect_start(int fd, const char *start)
+{
+    char out[8192];
+    raw_read(fd, out, sizeof out, "}\n", SOON_MS);
+    ck_assert_msg(strncmp(out, start, strlen(start)) == 0, "%s", out);
+    close(fd);
+}
+
+static const struct {
+    const char *text, *answer;
+} losses[] = {
+    {"blue " AUTH_BLUE " lock,read,metrics prefix=*\n", "HTTP/1.1 401 "},
+    {"red " AUTH_RED " lock prefix=g/\nblue " AUTH_BLUE
+     " lock,read,metrics prefix=*\n",
+     "HTTP/1.1 403 "},
+};
+
+/* The lock is not released before that is told. */
+TEST_EACH(who_may_not_any_more_waits_no_longer, losses)
+{
+    struct lock lock;
+    answer_expect(auth_acquire(server, "red", "{\"resource\":\"r/w\"}", &lock),
+                  201, NULL);
+    int fd = send_waiting();
+    auth_reload(server, path, losses[_i].text);
+    expect_start(fd, losses[_i].answer);
+    ck_assert(auth_metric(server, "blue", "\nredlockd_waiters ") == 0);
+    answer_expect(auth_release(server, "blue", &lock), 200, NULL);
+    auth_reload(server, path, auth_standard);
+}
+
+TEST(who_may_wait_still_waits_on)
+{
+    struct lock lock;
+    answer_expect(auth_acquire(server, "red", "{\"resource\":\"r/w\"}", &lock),
+                  201, NULL);
+    int fd = send_waiting();
+    auth_reload(server, path,
+                "red " AUTH_RED " lock prefix=r/w\n"
+                "blue " AUTH_BLUE " lock,read,metrics prefix=*\n");
+    answer_expect(auth_release(server, "blue", &lock), 200, NULL);
+    struct verdict verdict = waiter_expect_grant(fd, "r/w", SOON_MS);
+    ck_assert_int_eq(verdict.status, 201);
+    answer_expect(auth_release(server, "blue", &verdict.lock), 200, NULL);
+    auth_reload(server, path, auth_standard);
+}
+
+/* Its head was let in. */
+TEST_EACH(a_request_is_judged_again_when_it_is_whole, losses)
+{
+    static const char json[] = "{\"resource\":\"r/b\"}";
+    char out[512];
+    int fd = send_head(json, "Expect: 100-continue\r\n");
+    raw_read(fd, out, sizeof out, "\r\n\r\n", SOON_MS);
+    ck_assert_msg(strncmp(out, "HTTP/1.1 100 ", 13) == 0, "%s", out);
+    auth_reload(server, path, losses[_i].text);
+    raw_send(fd, json, sizeof json - 1);
+    expect_start(fd, losses[_i].answer);
+    answer_expect_free(
+        AUTH(server, "blue", .method = "GET", .path = "/locks/~ci9i"));
+    auth_reload(server, path, auth_standard);
+}
+
+/* ---- the start ---------------------------------------------------------- */
+
+static int run(const char *file, const char *action, char **output)
+{
+    char *argv[] = {(char *)harness_binary(),
+                    "--nodes",
+                    "127.0.0.1:1",
+                    "--auth-file",
+                    (char *)file,
+                    (char *)action,
+                    NULL};
+    return harness_run(argv, NULL, output);
+}
+
+TEST_EACH(a_bad_file_is_one_line_and_no_start, bad_files)
+{
+    char file[PATH_SIZE], *output;
+    auth_make(file, bad_files[_i].text);
+    for (int i = 0; i < 2; i++) {
+        ck_assert_int_eq(run(file, i == 0 ? "--check-config" : NULL, &output),
+                         EXIT_FAILURE);
+        ck_assert_msg(strncmp(output, "redlockd: --auth-file: ", 23) == 0 &&
+                          strstr(output, bad_files[_i].says) != NULL &&
+                          strchr(output, '\n') == output + strlen(output) - 1,
+                      "%s", output);
+        free(output);
+    }
+}
+
+TEST(a_file_that_others_may_read_is_told)
+{
+    char file[PATH_SIZE], *output;
+    auth_make(file, auth_standard);
+    ck_assert_int_eq(run(file, "--check-config", &output), 0);
+    ck_assert_lacks(output, "auth_file_open");
+    free(output);
+    ck_assert_int_eq(chmod(file, 0644), 0);
+    ck_assert_int_eq(run(file, "--check-config", &output), 0);
+    ck_assert_has(output, "auth_file_open");
+    ck_assert_has(output, "configuration ok");
+    free(output);
+}
+
+/* Here it is only this machine that could connect; 127.1 does not show it. */
+TEST(an_open_server_is_told)
+{
+    struct server *open = &world.servers[1];
+    open->port = harness_free_port();
+    world_start_server(
+        &world, 1, textf("--allow-anonymous --listen 127.1:%d", open->port));
+    world_wait_ready(&world, 1);
+    ck_assert_int_eq(server_count_log(open, "event=open_to_all"), 1);
+    ck_assert_int_eq(server_count_log(server, "event=open_to_all"), 0);
+    world_stop_server(&world, 1);
 }
