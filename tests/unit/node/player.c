@@ -413,7 +413,9 @@ static struct call make_call(enum call_kind kind, const char *names,
         .seen = kind == CALL_REPAIR ? (1 << NAMES_MAX) - 1 : 0,
         .readers_max = READERS_MAX,
         .tombstone_ms = kind == CALL_REPAIR ? TOMBSTONE_MS : 0,
-        .node_deadline_us = now_us + DEADLINE_US,
+        /* calls whose deadlines are far apart share no batch */
+        .node_deadline_us = play.count > 0 ? play.calls[0].node_deadline_us
+                                           : now_us + DEADLINE_US,
         .window_us = WINDOW_US,
         .listen_us = CALL_LISTEN_US,
         .count = 100,
