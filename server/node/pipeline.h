@@ -6,7 +6,8 @@
  *   pipeline_call ──→ batch ──→ wire ──→ node ──→ wire ──→ pipeline_next
  *         └───────────────── ring of pending calls ─────────────↑
  *
- * It has no callbacks.
+ * It has no callbacks. A header of its own, and not in link.c: the fuzzers and
+ * the unit tests run it over any socket.
  */
 #ifndef REDLOCKD_PIPELINE_H
 #define REDLOCKD_PIPELINE_H
