@@ -469,7 +469,9 @@ enum simleft simshared_leave(struct simbatch *batch, const struct simcall *call,
 
 static bool is_token(struct span token)
 {
-    char form = token.len > TOKEN_NUMBER_LEN ? token.ptr[TOKEN_NUMBER_LEN] : 0;
+    char form = '\0';
+    if (token.len > TOKEN_NUMBER_LEN)
+        form = token.ptr[TOKEN_NUMBER_LEN];
     return (form == '.' || form == TOKEN_SHARED) && token.len <= TOKEN_MAX &&
            !span_is(token, SIM_WISH);
 }
