@@ -443,6 +443,20 @@ TEST(a_repeat_is_let_through)
     expect_metric("redlockd_identity_locks{identity=\"a\"} 2\n");
 }
 
+/* It is the reader with its key, which is counted already. */
+TEST(a_repeat_of_a_reader_is_let_through)
+{
+    hold(READ);
+    ask.request.call.idempotency_key = span_of("0123456789abcdef");
+    ck_assert(acquire(READ));
+    grant(200);
+    deliver();
+    expect_full(READ);
+    ask.request.call.idempotency_key = span_of("0123456789abcdef");
+    ck_assert(acquire(READ));
+    end(false);
+}
+
 TEST(without_memory_nothing_is_acquired)
 {
     (void)admit("POST", "/locks");
