@@ -6,9 +6,7 @@
 #include "parts.h"
 #include "port/tag.h"
 #include "port/token.h"
-#include "voting/eligibility.h"
 #include "voting/outlook.h"
-#include "voting/status.h"
 
 /* Each tick does all that is due: rarer ticks would take longer, and delay
  * other calls. */

@@ -20,7 +20,7 @@ WINDOW_OFF = Edit(
 STEPS_BELIEVED = [
     Edit("server/engine/voting/clocks.c", "if (llabs(step_us) > NODECLOCK_STEP_US) {",
          "if (llabs(step_us) > (int64_t)1 << 52) {"),
-    Edit("server/engine/voting/nodeclock.c",
+    Edit("server/engine/voting/clocks.c",
          "    if (nodeclock_step_us(clock, seen) != 0)\n        return;\n",
          "    if (nodeclock_step_us(clock, seen) != 0) {\n"
          "        *clock = *seen;\n        return;\n    }\n")]

@@ -118,7 +118,7 @@ IN_UNITS_AND_MODEL = [
         "now_us > 0;")], tests="epoch"),
     Defect("given epoch counts", "unit",
            "story_60_the_epoch_of_the_nodes_counts", [Edit(
-        "server/engine/voting/epoch.c",
+        "server/engine/voting/eligibility.c",
         "    bool counts = epoch != 0 && (",
         "    bool counts = epoch < 0 && (")], tests="epoch"),
     Defect("take-over of another epoch accepted", "unit",
@@ -128,12 +128,12 @@ IN_UNITS_AND_MODEL = [
         "    return config->take_over >= 0 ||\n")], tests="config"),
     Defect("who takes over falls back", "unit",
            "story_65_who_takes_over_follows_no_lower_epoch", [Edit(
-        "server/engine/voting/epoch.c",
+        "server/engine/voting/eligibility.c",
         "(admission->settings.has_take_over || !is_highest ||",
         "(")], tests="epoch"),
     Defect("lower epoch of a few nodes followed", "unit",
            "story_65_a_lower_epoch_of_a_few_nodes_is_not_followed", [Edit(
-        "server/engine/voting/epoch.c",
+        "server/engine/voting/eligibility.c",
         "         count_certain(admission, epoch) < admission->quorum))",
         "         admission->epoch == 0))")], tests="epoch"),
     Defect("the word of the operator makes a first start", "unit",
@@ -170,7 +170,7 @@ IN_UNITS_AND_MODEL = [
         "if (takeover_epoch_of(past) < 0)")], tests="takeover"),
     Defect("epoch of one node followed", "unit",
            "once_a_majority_told_it_one_node_changes_it_no_more", [Edit(
-        "server/engine/voting/epoch.c",
+        "server/engine/voting/eligibility.c",
         "    bool is_common = most >= admission->quorum;\n",
         "    bool is_common = most >= 1;\n")], tests="epoch"),
     Defect("other nodes replaced by any higher epoch", "unit",

@@ -6,7 +6,6 @@
 #include "../port/fence.h"
 #include "../port/tag.h"
 #include "../port/token.h"
-#include "../voting/status.h"
 
 /* Of forced looks: so many times as are needed if nobody comes meanwhile. */
 enum { PATIENCE = 4, LOOKS_MAX = 1 << 20 };

@@ -5,7 +5,6 @@
 #include "../../lock/names.h"
 #include "../port/tag.h"
 #include "../port/token.h"
-#include "../voting/status.h"
 
 enum { OPERATIONS_MAX = 100000, TIMER_OFF = 0 };
 

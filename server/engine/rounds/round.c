@@ -6,7 +6,7 @@
 
 #include "../../base/types.h"
 #include "../port/token.h"
-#include "../voting/nodeclock.h"
+#include "../voting/clocks.h"
 
 enum { DRIFT_FIXED_US = 2000 }; /* of the text */
 

@@ -6,7 +6,6 @@
 #include "../port/fence.h"
 #include "../port/tag.h"
 #include "../port/token.h"
-#include "../voting/status.h"
 
 enum {
     SPREADS_MAX = 60000,     /* at once */

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "epoch.h"
-
 enum {
     HOLD_TIMEOUTS = 4,          /* a first start holds for so many timeouts */
     HOLD_US = 2 * HEARTBEAT_US, /* at least, so that others can object */

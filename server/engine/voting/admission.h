@@ -12,7 +12,7 @@
  *   DOWN ────────→ UNSEEN ─────────┬→ EMPTY ──┐ all nodes are: first start
  *    ↑ down          ↑             │          ↓
  *    └── from any    │ a vote says ├→ MARKED ───→ admit, readmit ──┐
- *                    │ quarantined │   eligibility.h says when     │
+ *                    │ quarantined │   eligibility.c says when     │
  *                    │             ├→ FOREIGN, SUPERSEDED, MISNAMED│
  *                    │             ↓                               │
  *                    └────────── ADMITTED ←────────────────────────┘
@@ -21,7 +21,104 @@
 #ifndef REDLOCKD_ADMISSION_H
 #define REDLOCKD_ADMISSION_H
 
-#include "eligibility.h"
+#include "../port/port.h"
+#include "firststart.h"
+#include "takeover.h"
+#include "witness.h"
+
+enum {
+    ADMISSION_STATE_MAX = CALL_STATE_MAX, /* bytes of an admission or a mark */
+    HEARTBEAT_US = 1000000,               /* between two looks at a node */
+    /* a machine whose beats do not rise for so long is gone */
+    SILENT_US = 10 * HEARTBEAT_US,
+    /* what a look saw of the memory shows nothing after this time */
+    TRACE_US = 5 * HEARTBEAT_US,
+};
+
+enum admission_phase {
+    ADMISSION_DOWN,
+    ADMISSION_UNSEEN,
+    ADMISSION_EMPTY,
+    ADMISSION_MARKED,
+    ADMISSION_ADMITTED,
+    ADMISSION_FOREIGN,
+    ADMISSION_SUPERSEDED,
+    ADMISSION_MISNAMED,
+};
+
+/*
+ * What the other nodes have promised, asked on behalf of a marked node. Only
+ * carriers of its birth are asked, and only looks count that were sent after
+ * all of them carried it.
+ */
+struct admission_asked {
+    uint32_t joins;   /* of the witness, when the last carrier joined */
+    int64_t since_us; /* when it joined */
+    uint16_t again;   /* bit per node: answered a look that was sent since
+                         then; complete with a majority of all nodes */
+    int64_t end_us;   /* the last of their promises ends */
+    int64_t number;   /* the greatest that they have accepted */
+};
+
+struct admission_node {
+    enum admission_phase phase;
+    bool is_durable;    /* now, according to the handshake */
+    bool was_durable;   /* ever since its admission, according to its memory */
+    bool is_clock_good; /* for a readmission */
+    bool is_known;      /* it has once answered a look */
+    bool has_voted;     /* a look has once found it admitted */
+    bool is_busy;       /* an action is under way */
+    bool is_mute;       /* the last look at it failed */
+    bool must_revoke;   /* its locks may have ended too early */
+    bool is_restarted;  /* found is its own admission, from before a restart */
+    bool is_outdated;   /* a later birth of the node is known */
+    char admit[ADMISSION_STATE_MAX +
+               1]; /* what it must carry, without the replication ID */
+    char run_id[ADMISSION_STATE_MAX + 1];
+    char found[ADMISSION_STATE_MAX + 1]; /* the admission that it has */
+    char mark[ADMISSION_STATE_MAX + 1];  /* of its quarantine; "": none */
+    char birth[CALL_BIRTH_LEN + 1]; /* of its admission or mark; "": none */
+    char trace[CALL_TRACE_MAX + 1]; /* of the last look on this connection; "":
+                                       none */
+    uint32_t life;                  /* counts the births that were seen here */
+    struct admission_asked asked;   /* while it is marked */
+    int64_t sighted_us;             /* when the mark was first seen */
+    int64_t news_us; /* looks at the other nodes must be later than this */
+    int64_t look_due_us;
+    int64_t not_before_us; /* no action before then: the last one failed */
+    int64_t moved_us;   /* came up at another address, and has no memory of its
+                           name; 0: no */
+    int64_t looked_us;  /* when the last answered look was sent; 0: none */
+    int64_t left_us;    /* it seems to be left over, unused since then; 0: no */
+    int64_t left_beat;  /* at that time */
+    int64_t foreign_us; /* last seen with another configuration; 0: never */
+    int epoch_ours;     /* of an admission or a mark of our nodes; 0: none */
+    int epoch_other;    /* of an admission of other nodes */
+    int epoch_mark;     /* of a mark of other nodes */
+    bool is_only_marked;  /* epoch_ours is of a mark, and it has never voted */
+    bool is_marked_above; /* of our nodes, with a mark of a higher epoch */
+    int64_t max_ttl_ms;   /* as stored on the node by each admission; 0: none */
+    int64_t held_us;      /* all it has promised has ended by then */
+    int64_t beat;         /* of its memory, at the last look */
+};
+
+struct admission {
+    struct engine_settings settings;
+    int quorum;
+    struct admission_node node[NODES_MAX];
+    struct firststart start;
+    struct witness witness;
+    struct takeover takeover;
+    int epoch;               /* of the configuration */
+    bool is_epoch_known;     /* a node has told it */
+    bool is_succeeded;       /* newer names have taken nodes from ours */
+    bool is_surveyed;        /* a majority has once answered looks */
+    int64_t established_us;  /* first saw an admission of our nodes; 0: never */
+    int established_epoch;   /* the last epoch in which it saw one */
+    int64_t epoch_us;        /* first saw one in that epoch; 0: never */
+    bool has_median;         /* a majority of the clocks is known */
+    int64_t median_ahead_us; /* their median minus our clock */
+};
 
 /* An action on a node. */
 enum admission_action_kind {
@@ -104,5 +201,157 @@ bool admission_is_unseen(const struct admission *admission, int node);
  */
 bool admission_has_memory(const struct admission *admission, int node,
                           uint32_t life);
+
+/* ---- the rules: eligibility.c -------------------------------------------- */
+
+/*
+ * A node gets its permission to vote if one of these holds.
+ *
+ *   asked    a majority of all nodes, not counting this one, knew its mark and
+ *            told when their last promise ends; that time has passed
+ *   taken    it has new names, and has not voted since it was taken from the
+ *            old ones; a majority of these is dead, and told when their last
+ *            promise ends, and that time has passed
+ *   in time  nobody can be asked, and Q has passed since the mark was seen
+ *   back     its memory is durable, and no server has reported a later one,
+ *            although each had two heartbeats to do so
+ *
+ * In each case no later birth is known under the node's name.
+ * docs/guarantees.md tells why this is enough.
+ */
+
+/* The greatest TTL that any server is known to allow, ms. */
+int64_t eligibility_greatest_ttl_ms(const struct admission *admission);
+
+/* Q, µs: the quarantine of a node that may have lost its memory, if too few
+ * other nodes can be asked. */
+int64_t eligibility_quarantine_us(const struct admission *admission);
+
+/*
+ * The rest of the node's quarantine, at most, with the wait for a first start
+ * before it; 0: there is none.
+ */
+int64_t eligibility_remaining_us(const struct admission *admission, int node,
+                                 int64_t now_us);
+
+/*
+ * No node is admitted while another configuration was seen on some node within
+ * Q (foreign), or before the old names are dead (taken over).
+ */
+bool eligibility_has_foreign(const struct admission *admission, int64_t now_us);
+bool eligibility_has_taken_over(const struct admission *admission);
+
+/* True if the old servers are stopped. That was said of one epoch: the marks of
+ * another, which is followed, may be of a change whose old servers go on. */
+bool eligibility_has_word(const struct admission *admission);
+
+/* True while new names have no admitted node, and nobody has said that the old
+ * servers are stopped. */
+bool eligibility_is_taking_over(const struct admission *admission);
+
+/* True if the admission there is from before, but of this run_id: of the node's
+ * life only the replication ID has changed. */
+bool eligibility_is_in_this_life(const struct admission *admission, int node);
+
+/* True if this server has seen an admission of the epoch that it has now. */
+bool eligibility_is_established(const struct admission *admission);
+
+/* Whether the old names would be dead, once all nodes are marked that may be.
+ */
+void eligibility_count(const struct admission *admission,
+                       struct takeover_count *count);
+
+/*
+ * True if this server may replace the configuration that the nodes carry: its
+ * epoch is the next one, and the old names will be dead.
+ */
+bool eligibility_may_take_over(const struct admission *admission);
+
+/* True if it may not, whatever clocks turn out to be. */
+bool eligibility_is_refused(const struct admission *admission);
+
+/* After a look: perhaps the old names are dead now. */
+void eligibility_on_taken(struct admission *admission);
+
+/*
+ * The epoch that this node carries with our names; 0: none that counts. A mark
+ * on a node that has never voted replaced nobody, and may be by a server with a
+ * wrong epoch. So it counts only if the nodes are not bound: if they carry
+ * nothing but such marks.
+ */
+int eligibility_epoch_of(const struct admission *admission, int node);
+bool eligibility_is_bound(const struct admission *admission);
+
+/* The greatest epoch below ours that a node carries; 0: there is none. */
+int eligibility_epoch_below(const struct admission *admission);
+
+/*
+ * outdated  a later birth than that of its admission or mark is known under its
+ *           name: another machine has that name, and this one does not count
+ * elsewhere the name led here only lately, and the machine that it led to
+ *           before may still vote for other servers
+ * renew     the other machine has been silent for so long that this one may be
+ *           marked; or its mark has a higher epoch, but a majority is admitted
+ *           with ours; or it has never voted, and ours is right
+ */
+bool eligibility_is_outdated(const struct admission *admission, int node);
+
+/*
+ * After a look: true if the node is left over. It carries an admission under
+ * its name here, but with other names beside it, of a lower epoch than one that
+ * our nodes have voted in: its memory is from before the names changed. And no
+ * server has used that for a while, or its beat would rise; or they are dead.
+ */
+bool eligibility_note_left_over(struct admission *admission, int node,
+                                int64_t now_us);
+
+/* True if the node has other names, whose servers may use it. */
+bool eligibility_is_others(const struct admission *admission, int node,
+                           int64_t now_us);
+bool eligibility_may_be_elsewhere(const struct admission *admission, int node,
+                                  int64_t now_us);
+bool eligibility_may_renew(const struct admission *admission, int node,
+                           int64_t now_us);
+
+/* A look at an admitted node told its promises, and, through witness, the
+ * births of others. */
+void eligibility_on_told(struct admission *admission, int node,
+                         const struct call_look *look, int64_t now_us);
+
+/*
+ * The earliest of the last looks at the connected nodes; INT64_MAX: none is
+ * connected. Nodes that answer with errors are left out.
+ */
+int64_t eligibility_looked_us(const struct admission *admission);
+
+/* The node accepted none above this number before it forgot, or was taken. */
+int64_t eligibility_number(const struct admission *admission, int node);
+
+/* True if a marked node is to be admitted (due), or readmitted (back). */
+bool eligibility_is_due(const struct admission *admission, int node,
+                        int64_t now_us);
+bool eligibility_is_back(const struct admission *admission, int node,
+                         int64_t now_us);
+
+/* ---- the epoch of the configuration: eligibility.c ----------------------- */
+
+/*
+ * If the nodes carry the names of this server, their epoch counts, and not the
+ * one that was given, which is for a change of the names. Once a majority has
+ * told it, only a higher one of a majority is followed. docs/guarantees.md has
+ * the rule.
+ */
+
+/* A look found this mark on the node, and the admission that it has. */
+void epoch_note(struct admission *admission, int node, struct span mark);
+
+/* Whether an admission or a mark is of our nodes. */
+bool epoch_is_ours(const struct admission *admission, const char *state);
+
+/*
+ * True if the epoch of the nodes is another one: it is that of this server from
+ * now on.
+ */
+bool epoch_follow(struct admission *admission);
 
 #endif

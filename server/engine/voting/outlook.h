@@ -5,7 +5,7 @@
 #ifndef REDLOCKD_OUTLOOK_H
 #define REDLOCKD_OUTLOOK_H
 
-#include "status.h"
+#include "nodes.h"
 
 /* What the machine at a node's address is. */
 enum outlook_kind {
@@ -33,7 +33,7 @@ struct outlook_node {
     int64_t wait_us;
     char detail[NODE_DETAIL_MAX];
     char
-        note[NODE_DETAIL_MAX]; /* as in status.h, of a node that is connected */
+        note[NODE_DETAIL_MAX]; /* as status_note, of a node that is connected */
 };
 
 /* What the nodes as a whole come to. */

@@ -1,4 +1,7 @@
-#include "status.h"
+/*
+ * Why a node does not vote: one reason, with a name and a sentence.
+ */
+#include "nodes.h"
 
 #include <stdarg.h>
 #include <stdio.h>

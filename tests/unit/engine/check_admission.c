@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../../server/engine/voting/eligibility.h"
+#include "../../../server/engine/voting/admission.h"
 #include "../../lib/suite/suite.h"
 #include "voters.h"
 

@@ -3,7 +3,7 @@
  * when all has ended that they have promised. By time: check_quarantine.c.
  */
 
-#include "../../../server/engine/voting/eligibility.h"
+#include "../../../server/engine/voting/admission.h"
 #include "../../lib/suite/suite.h"
 #include "voters.h"
 

@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "../../../server/engine/voting/epoch.h"
+#include "../../../server/engine/voting/admission.h"
 #include "../../lib/suite/suite.h"
 #include "voters.h"
 

@@ -2,7 +2,7 @@
  * Servers of different configurations on the same nodes.
  */
 
-#include "../../../server/engine/voting/eligibility.h"
+#include "../../../server/engine/voting/admission.h"
 #include "../../lib/suite/suite.h"
 #include "voters.h"
 

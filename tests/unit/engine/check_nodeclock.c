@@ -1,5 +1,5 @@
 
-#include "../../../server/engine/voting/nodeclock.h"
+#include "../../../server/engine/voting/clocks.h"
 #include "../../lib/suite/suite.h"
 
 /* What a link does with each reply; returns the step. */

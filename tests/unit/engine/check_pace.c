@@ -1,4 +1,4 @@
-#include "../../../server/engine/voting/pace.h"
+#include "../../../server/engine/voting/nodes.h"
 #include "../../lib/suite/suite.h"
 
 static struct pace pace;

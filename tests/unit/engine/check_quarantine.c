@@ -3,7 +3,7 @@
  * others can be asked: by time. With others: check_eligibility.c.
  */
 
-#include "../../../server/engine/voting/eligibility.h"
+#include "../../../server/engine/voting/admission.h"
 #include "../../lib/suite/suite.h"
 #include "voters.h"
 

@@ -2,7 +2,7 @@
  * How nodes that were restarted with their memory get their vote back.
  */
 
-#include "../../../server/engine/voting/eligibility.h"
+#include "../../../server/engine/voting/admission.h"
 #include "../../lib/suite/suite.h"
 #include "voters.h"
 

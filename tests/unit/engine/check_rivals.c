@@ -12,7 +12,7 @@
  */
 #include <stdlib.h>
 
-#include "../../../server/engine/voting/eligibility.h"
+#include "../../../server/engine/voting/admission.h"
 #include "../../lib/suite/suite.h"
 #include "rivals.h"
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "../../../server/engine/port/fence.h"
-#include "../../../server/engine/voting/eligibility.h"
 
 enum {
     SERVERS = RIVALS,

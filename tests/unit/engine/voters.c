@@ -3,7 +3,6 @@
 #include <check.h>
 #include <stdio.h>
 
-#include "../../../server/engine/voting/eligibility.h"
 
 struct voters voters;
 
