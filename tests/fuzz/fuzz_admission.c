@@ -317,11 +317,12 @@ static void happen(struct play *play, struct input *input, char event, int node)
         admission_on_beat(admission, node, some(input));
         return;
     case 'c':
-        admission_on_clock(admission, node, some(input) % 2);
+        admission->node[node].is_clock_good = some(input) % 2;
         return;
     case 'm': {
         int64_t ahead_us = some(input);
-        admission_on_median(admission, ahead_us != 0, ahead_us);
+        admission->has_median = ahead_us != 0;
+        admission->median_ahead_us = ahead_us;
         return;
     }
     default:

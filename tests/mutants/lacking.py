@@ -131,10 +131,11 @@ LACKING = [
              "    if not ok and is_oom(reply) and not",
              "    if ok and is_oom(reply) and not")], tests="full"),
     Defect("full nodes not asked for extends", "sim", "full", [Edit(
-        STATUS, "    case CLOCK_GOOD:\n        return STATE_NONE;\n",
-        "    case CLOCK_GOOD:\n        return status_is_full(nodes, node)\n"
-        "                   ? STATE_OUT_OF_MEMORY\n"
-        "                   : STATE_NONE;\n")], faults="full"),
+        STATUS, "    return clocks_refusal(&nodes->clocks, node);\n",
+        "    refusal = clocks_refusal(&nodes->clocks, node);\n"
+        "    return refusal == STATE_NONE && status_is_full(nodes, node)\n"
+        "               ? STATE_OUT_OF_MEMORY\n"
+        "               : refusal;\n")], faults="full"),
     Defect("new lock behind a release on a full node", "unit",
            "neighbours_in_a_batch_change_nothing", [Edit(
                SCRIPTS + "batch.lua", "then\n    is_memory_short()\n",

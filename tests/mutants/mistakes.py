@@ -139,8 +139,8 @@ IN_UNITS_AND_MODEL = [
     Defect("the word of the operator makes a first start", "unit",
            "new_names_on_new_machines_are_no_first_start", [Edit(
         "server/engine/voting/admission.c",
-        ".is_possible = admission->epoch == 1,",
-        ".is_possible = !eligibility_is_taking_over(admission),")],
+        "bool is_possible = admission->epoch == 1;",
+        "bool is_possible = !eligibility_is_taking_over(admission);")],
            tests="firststart"),
     Defect("list forgotten while its node is away", "unit",
            "a_list_that_was_seen_goes_on_while_its_node_is_away", [Edit(
@@ -291,8 +291,8 @@ IN_UNITS_AND_MODEL = [
     Defect("who is dead not believed after a restart", "unit",
            "story_65_who_is_dead_is_known_after_a_restart", [Edit(
         "server/engine/voting/takeover.c",
-        "from->is_ours ? EPOCH_MOST :",
-        "look->word == LOOK_ADMITTED ? EPOCH_MOST :")],
+        "from->is_ours ? ABOVE_ALL :",
+        "look->word == LOOK_ADMITTED ? ABOVE_ALL :")],
         tests="takeover"),
     Defect("who is dead deleted by a server that does not know", "unit",
            "story_65_who_is_dead_is_told_while_the_node_votes", [Edit(
@@ -319,7 +319,7 @@ IN_UNITS_AND_MODEL = [
            "story_65_a_list_is_not_dead_as_a_node_passed_its_mark", [Edit(
         "server/engine/voting/takeover.c",
         "takeover_epoch_of(it->taken));",
-        "EPOCH_MOST);")], tests="takeover"),
+        "ABOVE_ALL);")], tests="takeover"),
     Defect("plan without the promises of the second of two lists", "unit",
            "a_start_is_foretold", [Edit(
         "server/engine/voting/outlook.c",
@@ -353,8 +353,8 @@ IN_UNITS_AND_MODEL = [
     Defect("who is dead known to one server only", "unit",
            "story_65_a_server_that_restarts_knows_who_is_dead", [Edit(
         "server/engine/voting/takeover.c",
-        "from->is_ours ? EPOCH_MOST :",
-        "look->word == LOOK_WORDS ? EPOCH_MOST :")], tests="takeover"),
+        "from->is_ours ? ABOVE_ALL :",
+        "look->word == LOOK_WORDS ? ABOVE_ALL :")], tests="takeover"),
     Defect("marks that took nodes replaced by a rival", "unit",
            "story_65_of_two_that_take_over_at_once_neither_takes_from_the_other", [Edit(
         "server/node/scripts/permission.lua",

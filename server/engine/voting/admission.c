@@ -48,10 +48,6 @@ void admission_want_look(struct admission *admission, int node, int64_t now_us)
 
 /* ---- actions ------------------------------------------------------------ */
 
-/*
- * A server that has seen an admission objects to first starts, after a
- * heartbeat: it may have been the first admission of a first start.
- */
 bool admission_is_objecting(const struct admission *admission, int64_t now_us)
 {
     return admission->established_us != 0 &&
@@ -114,21 +110,18 @@ static bool admission_choose(const struct admission *admission, int node,
 
 static void advance_start(struct admission *admission, int64_t now_us)
 {
-    struct firststart_view view = {
-        .is_possible = admission->epoch == 1, /* no names were before */
-        .are_all_empty = true,
-        .looked_us = eligibility_looked_us(admission),
-        .now_us = now_us,
-    };
+    bool is_possible = admission->epoch == 1; /* no names were before */
+    bool are_all_empty = true;
     for (int i = 0; i < admission->settings.nodes; i++) {
         const struct admission_node *it = &admission->node[i];
-        if (it->phase != ADMISSION_EMPTY)
-            view.are_all_empty = false;
+        are_all_empty &= it->phase == ADMISSION_EMPTY;
         if (it->phase != ADMISSION_DOWN && !it->is_durable &&
             admission->settings.first_start == FIRST_START_AUTO)
-            view.is_possible = false;
+            is_possible = false;
     }
-    uint16_t wanted = firststart_advance(&admission->start, &view);
+    uint16_t wanted =
+        firststart_advance(&admission->start, is_possible, are_all_empty,
+                           eligibility_looked_us(admission), now_us);
     for (int i = 0; i < admission->settings.nodes; i++)
         if (wanted & 1u << i)
             admission_want_look(admission, i, now_us);
@@ -226,13 +219,6 @@ void admission_on_down(struct admission *admission, int node)
     firststart_on_trouble(&admission->start, node);
 }
 
-static void admission_copy_state(char to[ADMISSION_STATE_MAX + 1],
-                                 struct span from)
-{
-    assert(from.len <= ADMISSION_STATE_MAX); /* script.c reads no longer */
-    to[span_copy(to, from)] = '\0';
-}
-
 /* "": there is none, or it was written by hand; other nodes are told births. */
 static void read_birth(const char *state, char birth[CALL_BIRTH_LEN + 1])
 {
@@ -298,7 +284,7 @@ static void on_ours(struct admission *admission, int node, struct span mark,
         note_established(admission, now_us);
     it->moved_us = 0;
     bool is_new = !is_same_mark(it, mark);
-    admission_copy_state(it->mark, mark);
+    takeover_copy(it->mark, mark);
     if (is_new) {
         it->sighted_us = it->news_us = now_us;
         it->asked = (struct admission_asked){0};
@@ -378,6 +364,14 @@ static void on_bare(struct admission *admission, int node, int64_t now_us)
         admission_want_look(admission, node, at_us);
 }
 
+/*
+ * The order matters, as each step reads what those before it noted: the first
+ * start, the mark of the look before; the epochs and who was left over, the
+ * lists that takeover keeps. A new birth voids what the node told, so it comes
+ * before the witness; who is outdated follows from all births, and outdated
+ * machines have neither beats nor promises, and are not marked. An epoch that
+ * is followed begins all anew, so it comes last.
+ */
 void admission_on_look(struct admission *admission, int node,
                        const struct call_look *look, int64_t sent_us,
                        int64_t now_us)
@@ -405,23 +399,22 @@ void admission_on_look(struct admission *admission, int node,
     it->is_known = true;
     it->has_voted |= is_admitted;
     it->looked_us = sent_us;
-    it->max_ttl_ms =
-        look->max_ttl_ms < MAX_TTL_MOST_MS ? look->max_ttl_ms : MAX_TTL_MOST_MS;
+    it->max_ttl_ms = at_most(look->max_ttl_ms, MAX_TTL_MOST_MS);
     it->held_us = now_us + look->rest_us;
     it->was_durable = look->is_durable;
     it->beat = look->beat;
-    admission_copy_state(it->found, look->admit);
+    takeover_copy(it->found, look->admit);
     assert(look->trace.len <= CALL_TRACE_MAX); /* script.c reads no longer */
     it->trace[span_copy(it->trace, look->trace)] = '\0';
     const struct takeover_look from = {
         .found = look,
         .is_marked = it->phase == ADMISSION_MARKED,
-        .is_ours = epoch_is_ours(admission, it->found),
+        .is_ours = eligibility_is_ours(admission, it->found),
         .sent_us = sent_us,
         .now_us = now_us,
     };
     takeover_on_look(&admission->takeover, &admission->witness, node, &from);
-    epoch_note(admission, node, look->mark);
+    eligibility_note_epochs(admission, node, look->mark);
     admission->is_succeeded |= is_succeeding(admission, node);
     bool is_left_over = eligibility_note_left_over(admission, node, now_us);
     if (is_admitted || it->phase == ADMISSION_MARKED) {
@@ -450,7 +443,7 @@ void admission_on_look(struct admission *admission, int node,
     }
     if (it->phase == ADMISSION_EMPTY)
         on_bare(admission, node, now_us);
-    if (epoch_follow(admission))
+    if (eligibility_follow_epoch(admission))
         begin_epoch(admission, now_us);
     eligibility_on_taken(admission);
 }
@@ -522,18 +515,6 @@ void admission_on_beat(struct admission *admission, int node, int64_t beat)
         witness_on_beat(&admission->witness, node, beat);
 }
 
-void admission_on_clock(struct admission *admission, int node, bool is_good)
-{
-    admission->node[node].is_clock_good = is_good;
-}
-
-void admission_on_median(struct admission *admission, bool is_known,
-                         int64_t ahead_us)
-{
-    admission->has_median = is_known;
-    admission->median_ahead_us = ahead_us;
-}
-
 /* ---- the vote ----------------------------------------------------------- */
 
 enum node_state admission_refusal(const struct admission *admission, int node)
@@ -543,8 +524,8 @@ enum node_state admission_refusal(const struct admission *admission, int node)
     case ADMISSION_DOWN:
         return STATE_UNREACHABLE;
     case ADMISSION_MARKED:
-        return admission->start.is_marked[node] ? STATE_WAITING
-                                                : STATE_QUARANTINED;
+        return admission->start.marked & nodeset_of(node) ? STATE_WAITING
+                                                          : STATE_QUARANTINED;
     case ADMISSION_UNSEEN:
         return STATE_QUARANTINED;
     case ADMISSION_EMPTY:

@@ -12,7 +12,7 @@
  *   DOWN ────────→ UNSEEN ─────────┬→ EMPTY ──┐ all nodes are: first start
  *    ↑ down          ↑             │          ↓
  *    └── from any    │ a vote says ├→ MARKED ───→ admit, readmit ──┐
- *                    │ quarantined │   eligibility.c says when     │
+ *                    │ quarantined │   one of the rules holds      │
  *                    │             ├→ FOREIGN, SUPERSEDED, MISNAMED│
  *                    │             ↓                               │
  *                    └────────── ADMITTED ←────────────────────────┘
@@ -27,8 +27,7 @@
 #include "witness.h"
 
 enum {
-    ADMISSION_STATE_MAX = CALL_STATE_MAX, /* bytes of an admission or a mark */
-    HEARTBEAT_US = 1000000,               /* between two looks at a node */
+    HEARTBEAT_US = 1000000, /* between two looks at a node */
     /* a machine whose beats do not rise for so long is gone */
     SILENT_US = 10 * HEARTBEAT_US,
     /* what a look saw of the memory shows nothing after this time */
@@ -37,7 +36,7 @@ enum {
 
 enum admission_phase {
     ADMISSION_DOWN,
-    ADMISSION_UNSEEN,
+    ADMISSION_UNSEEN, /* after a connection, an action or a refusal */
     ADMISSION_EMPTY,
     ADMISSION_MARKED,
     ADMISSION_ADMITTED,
@@ -54,52 +53,59 @@ enum admission_phase {
 struct admission_asked {
     uint32_t joins;   /* of the witness, when the last carrier joined */
     int64_t since_us; /* when it joined */
-    uint16_t again;   /* bit per node: answered a look that was sent since
-                         then; complete with a majority of all nodes */
+    uint16_t again;   /* the nodes that answered a look sent since then;
+                         complete with a majority of all nodes */
     int64_t end_us;   /* the last of their promises ends */
     int64_t number;   /* the greatest that they have accepted */
 };
 
 struct admission_node {
     enum admission_phase phase;
-    bool is_durable;    /* now, according to the handshake */
-    bool was_durable;   /* ever since its admission, according to its memory */
-    bool is_clock_good; /* for a readmission */
-    bool is_known;      /* it has once answered a look */
-    bool has_voted;     /* a look has once found it admitted */
-    bool is_busy;       /* an action is under way */
-    bool is_mute;       /* the last look at it failed */
-    bool must_revoke;   /* its locks may have ended too early */
-    bool is_restarted;  /* found is its own admission, from before a restart */
-    bool is_outdated;   /* a later birth of the node is known */
-    char admit[ADMISSION_STATE_MAX +
-               1]; /* what it must carry, without the replication ID */
-    char run_id[ADMISSION_STATE_MAX + 1];
-    char found[ADMISSION_STATE_MAX + 1]; /* the admission that it has */
-    char mark[ADMISSION_STATE_MAX + 1];  /* of its quarantine; "": none */
-    char birth[CALL_BIRTH_LEN + 1]; /* of its admission or mark; "": none */
-    char trace[CALL_TRACE_MAX + 1]; /* of the last look on this connection; "":
-                                       none */
-    uint32_t life;                  /* counts the births that were seen here */
-    struct admission_asked asked;   /* while it is marked */
-    int64_t sighted_us;             /* when the mark was first seen */
-    int64_t news_us; /* looks at the other nodes must be later than this */
+    bool is_busy;     /* an action is under way */
+    bool is_mute;     /* the last look at it failed */
+    bool must_revoke; /* its locks may have ended too early */
     int64_t look_due_us;
     int64_t not_before_us; /* no action before then: the last one failed */
-    int64_t moved_us;   /* came up at another address, and has no memory of its
-                           name; 0: no */
-    int64_t looked_us;  /* when the last answered look was sent; 0: none */
+
+    /* from its connection and its clock */
+    char run_id[CALL_STATE_MAX + 1];
+    char admit[CALL_STATE_MAX + 1]; /* what it must carry, without the
+                                       replication ID */
+    bool is_durable;                /* now */
+    bool is_clock_good;
+    int64_t moved_us; /* came up at another address, and has no memory of its
+                         name; 0: no */
+
+    /* the last look at it */
+    int64_t looked_us;              /* was sent, on this connection; 0: none */
+    char found[CALL_STATE_MAX + 1]; /* the admission that it has */
+    char mark[CALL_STATE_MAX + 1];  /* of its quarantine; "": none */
+    char birth[CALL_BIRTH_LEN + 1]; /* of its admission or mark; "": none */
+    char trace[CALL_TRACE_MAX + 1]; /* "": none on this connection */
+    bool was_durable;               /* ever since its admission */
+    bool is_restarted;  /* found is its own, from before a restart; marked */
+    bool is_outdated;   /* a later birth of the node is known */
+    int64_t max_ttl_ms; /* as stored there by each admission; 0: none */
+    int64_t held_us;    /* all it has promised has ended by then */
+    int64_t beat;
+
+    /* the epochs there; 0: none */
+    int epoch_ours;       /* of an admission or a mark of our nodes */
+    int epoch_other;      /* of an admission of other nodes */
+    int epoch_mark;       /* of a mark of other nodes */
+    bool is_only_marked;  /* epoch_ours is of a mark, and it has never voted */
+    bool is_marked_above; /* of our nodes, with a mark of a higher epoch */
+
+    /* all looks at it */
+    bool is_known;                /* it has once answered one */
+    bool has_voted;               /* one has once found it admitted */
+    uint32_t life;                /* counts the births that were seen */
+    int64_t sighted_us;           /* when the mark was first seen */
+    int64_t news_us;              /* looks at the others must be later */
+    struct admission_asked asked; /* while it is marked */
     int64_t left_us;    /* it seems to be left over, unused since then; 0: no */
     int64_t left_beat;  /* at that time */
     int64_t foreign_us; /* last seen with another configuration; 0: never */
-    int epoch_ours;     /* of an admission or a mark of our nodes; 0: none */
-    int epoch_other;    /* of an admission of other nodes */
-    int epoch_mark;     /* of a mark of other nodes */
-    bool is_only_marked;  /* epoch_ours is of a mark, and it has never voted */
-    bool is_marked_above; /* of our nodes, with a mark of a higher epoch */
-    int64_t max_ttl_ms;   /* as stored on the node by each admission; 0: none */
-    int64_t held_us;      /* all it has promised has ended by then */
-    int64_t beat;         /* of its memory, at the last look */
 };
 
 struct admission {
@@ -110,7 +116,7 @@ struct admission {
     struct witness witness;
     struct takeover takeover;
     int epoch;               /* of the configuration */
-    bool is_epoch_known;     /* a node has told it */
+    bool is_epoch_known;     /* a majority has told it */
     bool is_succeeded;       /* newer names have taken nodes from ours */
     bool is_surveyed;        /* a majority has once answered looks */
     int64_t established_us;  /* first saw an admission of our nodes; 0: never */
@@ -140,8 +146,8 @@ void admission_init(struct admission *admission,
 
 /*
  * The next action at now_us; false: there is none. It counts as begun: the
- * caller reports its end by admission_on_look, admission_on_done,
- * admission_on_failure or admission_on_down.
+ * caller reports its end by admission_on_look, _on_done, _on_failure or
+ * _on_down.
  */
 bool admission_next(struct admission *admission, int64_t now_us,
                     struct admission_action *action);
@@ -158,8 +164,6 @@ bool admission_next(struct admission *admission, int64_t now_us,
  * step         its clock stepped: its locks may have ended too early
  * durable      a later check of whether it is durable
  * beat         a reply carried its beat
- * clock        the node's clock is good, or not
- * median       the median of the clocks minus ours; repeated while it is known
  */
 void admission_on_up(struct admission *admission, int node,
                      const struct node_facts *facts, int64_t now_us);
@@ -178,21 +182,17 @@ void admission_on_step(struct admission *admission, int node);
 void admission_on_durable(struct admission *admission, int node,
                           bool is_durable, int64_t now_us);
 void admission_on_beat(struct admission *admission, int node, int64_t beat);
-void admission_on_clock(struct admission *admission, int node, bool is_good);
-void admission_on_median(struct admission *admission, bool is_known,
-                         int64_t ahead_us);
-
-/* True if this server objects to any first start. */
-bool admission_is_objecting(const struct admission *admission, int64_t now_us);
 
 /* Asks for a look as soon as no other action is under way on the node. */
 void admission_want_look(struct admission *admission, int node, int64_t now_us);
 
+/* True if this server objects to any first start: it saw an admission a
+ * heartbeat ago. A later one may be the first of a first start. */
+bool admission_is_objecting(const struct admission *admission, int64_t now_us);
+
 /* Why the node is not asked for votes; STATE_NONE: it is. */
 enum node_state admission_refusal(const struct admission *admission, int node);
 
-/* True while its admission is unknown: after a connection, an action or a
- * refusal. */
 bool admission_is_unseen(const struct admission *admission, int node);
 
 /*
@@ -205,7 +205,8 @@ bool admission_has_memory(const struct admission *admission, int node,
 /* ---- the rules: eligibility.c -------------------------------------------- */
 
 /*
- * A node gets its permission to vote if one of these holds.
+ * A node gets its permission to vote if one of these holds, and no later birth
+ * is known under its name. docs/guarantees.md tells why this is enough.
  *
  *   asked    a majority of all nodes, not counting this one, knew its mark and
  *            told when their last promise ends; that time has passed
@@ -216,15 +217,22 @@ bool admission_has_memory(const struct admission *admission, int node,
  *   back     its memory is durable, and no server has reported a later one,
  *            although each had two heartbeats to do so
  *
- * In each case no later birth is known under the node's name.
- * docs/guarantees.md tells why this is enough.
+ * due: it is to be admitted, by one of the first three. back: readmitted.
  */
+bool eligibility_is_due(const struct admission *admission, int node,
+                        int64_t now_us);
+bool eligibility_is_back(const struct admission *admission, int node,
+                         int64_t now_us);
 
 /* The greatest TTL that any server is known to allow, ms. */
 int64_t eligibility_greatest_ttl_ms(const struct admission *admission);
 
-/* Q, µs: the quarantine of a node that may have lost its memory, if too few
- * other nodes can be asked. */
+/*
+ * Q, µs: all that a node may have forgotten has expired. That are its locks,
+ * even if our clock runs 1% fast; its numbers, within four windows; and the
+ * grants of servers for which its name leads to another machine
+ * (CONFIRMED_US).
+ */
 int64_t eligibility_quarantine_us(const struct admission *admission);
 
 /*
@@ -235,55 +243,18 @@ int64_t eligibility_remaining_us(const struct admission *admission, int node,
                                  int64_t now_us);
 
 /*
- * No node is admitted while another configuration was seen on some node within
- * Q (foreign), or before the old names are dead (taken over).
+ * The earliest of the last looks at the connected nodes; INT64_MAX: none is
+ * connected. Nodes that answer with errors are left out.
  */
-bool eligibility_has_foreign(const struct admission *admission, int64_t now_us);
-bool eligibility_has_taken_over(const struct admission *admission);
+int64_t eligibility_looked_us(const struct admission *admission);
 
-/* True if the old servers are stopped. That was said of one epoch: the marks of
- * another, which is followed, may be of a change whose old servers go on. */
-bool eligibility_has_word(const struct admission *admission);
+/* The node accepted none above this number before it forgot, or was taken. */
+int64_t eligibility_number(const struct admission *admission, int node);
 
-/* True while new names have no admitted node, and nobody has said that the old
- * servers are stopped. */
-bool eligibility_is_taking_over(const struct admission *admission);
-
-/* True if the admission there is from before, but of this run_id: of the node's
- * life only the replication ID has changed. */
-bool eligibility_is_in_this_life(const struct admission *admission, int node);
-
-/* True if this server has seen an admission of the epoch that it has now. */
-bool eligibility_is_established(const struct admission *admission);
-
-/* Whether the old names would be dead, once all nodes are marked that may be.
- */
-void eligibility_count(const struct admission *admission,
-                       struct takeover_count *count);
-
-/*
- * True if this server may replace the configuration that the nodes carry: its
- * epoch is the next one, and the old names will be dead.
- */
-bool eligibility_may_take_over(const struct admission *admission);
-
-/* True if it may not, whatever clocks turn out to be. */
-bool eligibility_is_refused(const struct admission *admission);
-
-/* After a look: perhaps the old names are dead now. */
-void eligibility_on_taken(struct admission *admission);
-
-/*
- * The epoch that this node carries with our names; 0: none that counts. A mark
- * on a node that has never voted replaced nobody, and may be by a server with a
- * wrong epoch. So it counts only if the nodes are not bound: if they carry
- * nothing but such marks.
- */
-int eligibility_epoch_of(const struct admission *admission, int node);
-bool eligibility_is_bound(const struct admission *admission);
-
-/* The greatest epoch below ours that a node carries; 0: there is none. */
-int eligibility_epoch_below(const struct admission *admission);
+/* A look at an admitted node told its promises, and, through witness, the
+ * births of others. */
+void eligibility_on_told(struct admission *admission, int node,
+                         const struct call_look *look, int64_t now_us);
 
 /*
  * outdated  a later birth than that of its admission or mark is known under its
@@ -293,8 +264,80 @@ int eligibility_epoch_below(const struct admission *admission);
  * renew     the other machine has been silent for so long that this one may be
  *           marked; or its mark has a higher epoch, but a majority is admitted
  *           with ours; or it has never voted, and ours is right
+ * others    it has other names, whose servers may use it
+ * this life the admission there is from before, but of this run_id: only the
+ *           replication ID has changed
  */
 bool eligibility_is_outdated(const struct admission *admission, int node);
+bool eligibility_may_be_elsewhere(const struct admission *admission, int node,
+                                  int64_t now_us);
+bool eligibility_may_renew(const struct admission *admission, int node,
+                           int64_t now_us);
+bool eligibility_is_others(const struct admission *admission, int node,
+                           int64_t now_us);
+bool eligibility_is_in_this_life(const struct admission *admission, int node);
+
+/* ---- configurations: eligibility.c --------------------------------------- */
+
+/* Notes which epochs the node carries, with this mark and what was found. */
+void eligibility_note_epochs(struct admission *admission, int node,
+                             struct span mark);
+
+/*
+ * If the nodes carry the names of this server, their epoch counts, and not the
+ * one that was given, which is for a change of the names. Once a majority has
+ * told it, only a higher one of a majority is followed. True: the epoch is
+ * another one from now on.
+ */
+bool eligibility_follow_epoch(struct admission *admission);
+
+/* Whether an admission or a mark is of our nodes. */
+bool eligibility_is_ours(const struct admission *admission, const char *state);
+
+/*
+ * The epoch that this node carries with our names; 0: none that counts. A mark
+ * on a node that has never voted replaced nobody, and may be by a server with a
+ * wrong epoch. So it counts only if no node carries anything but such marks.
+ */
+int eligibility_epoch_of(const struct admission *admission, int node);
+
+/* The greatest epoch below ours that a node carries; 0: there is none. */
+int eligibility_epoch_below(const struct admission *admission);
+
+/* True if this server has seen an admission of the epoch that it has now. */
+bool eligibility_is_established(const struct admission *admission);
+
+/*
+ * No node is admitted while another configuration was seen on some node within
+ * Q (foreign), or before the old names are dead (taken over).
+ */
+bool eligibility_has_foreign(const struct admission *admission, int64_t now_us);
+bool eligibility_has_taken_over(const struct admission *admission);
+
+/*
+ * word         the operator says that the old servers are stopped. That is said
+ *              of one epoch: the marks of another, which is followed, may be of
+ *              a change whose old servers go on
+ * taking over  new names have no admitted node yet, and there is no such word
+ */
+bool eligibility_has_word(const struct admission *admission);
+bool eligibility_is_taking_over(const struct admission *admission);
+
+/* Whether the old names would be dead once all nodes are marked that may be;
+ * is_early: and once the clocks are known. */
+void eligibility_count(const struct admission *admission, bool is_early,
+                       struct takeover_count *count);
+
+/*
+ * True if this server may replace the configuration that the nodes carry: its
+ * epoch is the next one, and the old names will be dead. Refused: it may not,
+ * whatever clocks turn out to be.
+ */
+bool eligibility_may_take_over(const struct admission *admission);
+bool eligibility_is_refused(const struct admission *admission);
+
+/* After a look: perhaps the old names are dead now. */
+void eligibility_on_taken(struct admission *admission);
 
 /*
  * After a look: true if the node is left over. It carries an admission under
@@ -304,54 +347,5 @@ bool eligibility_is_outdated(const struct admission *admission, int node);
  */
 bool eligibility_note_left_over(struct admission *admission, int node,
                                 int64_t now_us);
-
-/* True if the node has other names, whose servers may use it. */
-bool eligibility_is_others(const struct admission *admission, int node,
-                           int64_t now_us);
-bool eligibility_may_be_elsewhere(const struct admission *admission, int node,
-                                  int64_t now_us);
-bool eligibility_may_renew(const struct admission *admission, int node,
-                           int64_t now_us);
-
-/* A look at an admitted node told its promises, and, through witness, the
- * births of others. */
-void eligibility_on_told(struct admission *admission, int node,
-                         const struct call_look *look, int64_t now_us);
-
-/*
- * The earliest of the last looks at the connected nodes; INT64_MAX: none is
- * connected. Nodes that answer with errors are left out.
- */
-int64_t eligibility_looked_us(const struct admission *admission);
-
-/* The node accepted none above this number before it forgot, or was taken. */
-int64_t eligibility_number(const struct admission *admission, int node);
-
-/* True if a marked node is to be admitted (due), or readmitted (back). */
-bool eligibility_is_due(const struct admission *admission, int node,
-                        int64_t now_us);
-bool eligibility_is_back(const struct admission *admission, int node,
-                         int64_t now_us);
-
-/* ---- the epoch of the configuration: eligibility.c ----------------------- */
-
-/*
- * If the nodes carry the names of this server, their epoch counts, and not the
- * one that was given, which is for a change of the names. Once a majority has
- * told it, only a higher one of a majority is followed. docs/guarantees.md has
- * the rule.
- */
-
-/* A look found this mark on the node, and the admission that it has. */
-void epoch_note(struct admission *admission, int node, struct span mark);
-
-/* Whether an admission or a mark is of our nodes. */
-bool epoch_is_ours(const struct admission *admission, const char *state);
-
-/*
- * True if the epoch of the nodes is another one: it is that of this server from
- * now on.
- */
-bool epoch_follow(struct admission *admission);
 
 #endif

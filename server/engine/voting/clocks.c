@@ -11,24 +11,14 @@ enum { DRIFT_DIVISOR = 200 }; /* 0.5% */
 
 static int64_t widening_us(const struct nodeclock *clock, int64_t moment_us)
 {
-    int64_t age_us = moment_us - clock->at_us;
-    return age_us > 0 ? age_us / DRIFT_DIVISOR : 0;
+    return at_least(moment_us - clock->at_us, 0) / DRIFT_DIVISOR;
 }
 
-void nodeclock_read(struct nodeclock *clock, int64_t node_us, int64_t sent_us,
-                    int64_t received_us)
-{
-    assert(sent_us <= received_us);
-    *clock = (struct nodeclock){
-        .is_known = true,
-        .low_us = node_us - received_us,
-        .high_us = node_us - sent_us,
-        .at_us = received_us,
-    };
-}
-
-int64_t nodeclock_step_us(const struct nodeclock *clock,
-                          const struct nodeclock *seen)
+/*
+ * How far a reply is outside of the known bounds, widened, µs; 0: they agree.
+ */
+static int64_t nodeclock_step_us(const struct nodeclock *clock,
+                                 const struct nodeclock *seen)
 {
     int64_t wider_us = widening_us(clock, seen->at_us);
     int64_t above_us = seen->low_us - (clock->high_us + wider_us);
@@ -36,7 +26,12 @@ int64_t nodeclock_step_us(const struct nodeclock *clock,
     return at_least(above_us, 0) + at_most(below_us, 0);
 }
 
-void nodeclock_narrow(struct nodeclock *clock, const struct nodeclock *seen)
+/*
+ * Narrows the bounds, widened likewise, by a reply. If the two disagree, they
+ * stay: otherwise many small steps would be accepted one by one.
+ */
+static void nodeclock_narrow(struct nodeclock *clock,
+                             const struct nodeclock *seen)
 {
     int64_t wider_us = widening_us(clock, seen->at_us);
     if (nodeclock_step_us(clock, seen) != 0)
@@ -46,9 +41,9 @@ void nodeclock_narrow(struct nodeclock *clock, const struct nodeclock *seen)
     clock->at_us = seen->at_us;
 }
 
-int64_t nodeclock_at(const struct nodeclock *clock, int64_t moment_us)
+/* The node's time at our moment: the middle of the bounds. */
+static int64_t nodeclock_at(const struct nodeclock *clock, int64_t moment_us)
 {
-    assert(clock->is_known);
     return moment_us + clock->low_us + (clock->high_us - clock->low_us) / 2;
 }
 
@@ -64,35 +59,32 @@ int64_t nodeclock_latest_at(const struct nodeclock *clock, int64_t moment_us)
     return moment_us + clock->high_us + widening_us(clock, moment_us);
 }
 
-int64_t nodeclock_uncertainty_us(const struct nodeclock *clock,
-                                 int64_t moment_us)
+/* How far apart the bounds are at our moment. */
+static int64_t nodeclock_uncertainty_us(const struct nodeclock *clock,
+                                        int64_t moment_us)
 {
-    if (!clock->is_known)
-        return 0;
     return clock->high_us - clock->low_us + 2 * widening_us(clock, moment_us);
 }
 
-int64_t nodeclock_median_at(const struct nodeclock *const clocks[], int count,
-                            int64_t moment_us)
+/* Median of these clocks' times, the lower of two middle ones; 0: of none. */
+static int64_t nodeclock_median_at(const struct nodeclock *const clocks[],
+                                   int count, int64_t moment_us)
 {
     int64_t times_us[NODES_MAX];
-    int known = 0;
-    assert(count <= NODES_MAX);
     for (int i = 0; i < count; i++)
-        if (clocks[i]->is_known)
-            times_us[known++] = nodeclock_at(clocks[i], moment_us);
-    return known == 0 ? 0 : order_statistic(times_us, known, (known - 1) / 2);
+        times_us[i] = nodeclock_at(clocks[i], moment_us);
+    return count == 0 ? 0 : order_statistic(times_us, count, (count - 1) / 2);
 }
 
 /* ---- all of them --------------------------------------------------------- */
 
-void clocks_init(struct clocks *clocks, int count, int quorum,
-                 int64_t max_ttl_ms, int64_t window_us, int64_t timeout_us)
+void clocks_init(struct clocks *clocks, int count, int64_t max_ttl_ms,
+                 int64_t window_us, int64_t timeout_us)
 {
     assert(count >= 1 && count <= NODES_MAX);
     *clocks = (struct clocks){
         .count = count,
-        .quorum = quorum,
+        .quorum = quorum_of(count),
         .steady_us = max_ttl_ms * 1000,
         .far_us = window_us / 2,
         .timeout_us = timeout_us,
@@ -106,21 +98,26 @@ void clocks_note_up(struct clocks *clocks, int node, bool is_up)
 
 /* ---- the median --------------------------------------------------------- */
 
-/* The connected nodes whose clocks are known; returns how many. */
-static int list_known(const struct clocks *clocks,
+/* The connected nodes' clocks that are known this precisely; returns how many.
+ */
+static int list_known(const struct clocks *clocks, int64_t uncertainty_us,
+                      int64_t moment_us,
                       const struct nodeclock *known[NODES_MAX])
 {
     int count = 0;
-    for (int i = 0; i < clocks->count; i++)
-        if (clocks->node[i].is_up && clocks->node[i].base.is_known)
-            known[count++] = &clocks->node[i].base;
+    for (int i = 0; i < clocks->count; i++) {
+        const struct nodeclock *it = &clocks->node[i].base;
+        if (clocks->node[i].is_up && it->is_known &&
+            nodeclock_uncertainty_us(it, moment_us) <= uncertainty_us)
+            known[count++] = it;
+    }
     return count;
 }
 
 int64_t clocks_median_at(const struct clocks *clocks, int64_t moment_us)
 {
-    const struct nodeclock *known[NODES_MAX];
-    int count = list_known(clocks, known);
+    const struct nodeclock *known[NODES_MAX] = {NULL};
+    int count = list_known(clocks, INT64_MAX, moment_us, known);
     return nodeclock_median_at(known, count, moment_us);
 }
 
@@ -143,7 +140,8 @@ int64_t clocks_offset_us(const struct clocks *clocks, int node,
 int64_t clocks_uncertainty_us(const struct clocks *clocks, int node,
                               int64_t moment_us)
 {
-    return nodeclock_uncertainty_us(&clocks->node[node].base, moment_us);
+    const struct nodeclock *it = &clocks->node[node].base;
+    return it->is_known ? nodeclock_uncertainty_us(it, moment_us) : 0;
 }
 
 bool clocks_are_known(const struct clocks *clocks)
@@ -164,11 +162,11 @@ int64_t clocks_apart_us(const struct clocks *clocks, int64_t moment_us)
         if (!it->base.is_known || it->is_far)
             continue;
         int64_t at_us = nodeclock_at(&it->base, moment_us);
-        least_us = at_us < least_us ? at_us : least_us;
+        least_us = at_most(at_us, least_us);
         most_us = at_least(most_us, at_us);
     }
-    int64_t spread_us = most_us > least_us ? most_us - least_us : 0;
-    return spread_us + clocks->timeout_us; /* half of it for each server */
+    /* half of the timeout is for each server */
+    return clocks->timeout_us + (most_us > least_us ? most_us - least_us : 0);
 }
 
 /* ---- proof -------------------------------------------------------------- */
@@ -208,8 +206,8 @@ static bool agrees(const struct majority *majority,
 static bool find_majority(const struct clocks *clocks, int64_t now_us,
                           struct majority *majority)
 {
-    const struct nodeclock *known[NODES_MAX], *sharp[NODES_MAX] = {NULL};
-    int count = list_known(clocks, known);
+    const struct nodeclock *known[NODES_MAX] = {NULL};
+    int count = list_known(clocks, INT64_MAX, now_us, known);
     if (count < clocks->quorum)
         return false;
     int64_t usual_us =
@@ -218,15 +216,11 @@ static bool find_majority(const struct clocks *clocks, int64_t now_us,
         return false;
     majority->far_us = NODECLOCK_STEP_US + usual_us / 2;
     majority->uncertainty_us = usual_us + 2 * (int64_t)NODECLOCK_STEP_US;
-    int sharp_count = 0;
-    for (int i = 0; i < count; i++)
-        if (nodeclock_uncertainty_us(known[i], now_us) <=
-            majority->uncertainty_us)
-            sharp[sharp_count++] = known[i];
-    majority->median_us = nodeclock_median_at(sharp, sharp_count, now_us);
+    count = list_known(clocks, majority->uncertainty_us, now_us, known);
+    majority->median_us = nodeclock_median_at(known, count, now_us);
     int near = 0;
-    for (int i = 0; i < sharp_count; i++)
-        near += agrees(majority, sharp[i], now_us);
+    for (int i = 0; i < count; i++)
+        near += agrees(majority, known[i], now_us);
     return near >= clocks->quorum;
 }
 
@@ -272,10 +266,10 @@ bool clocks_observe(struct clocks *clocks, int node, int64_t node_us,
 {
     assert(node >= 0 && node < clocks->count);
     struct clock_node *it = &clocks->node[node];
-    struct nodeclock seen;
-    nodeclock_read(&seen, node_us, sent_us, received_us);
-    if (sent_us > it->read_us)
-        it->read_us = sent_us;
+    const struct nodeclock seen = {true, node_us - received_us,
+                                   node_us - sent_us, received_us};
+    assert(sent_us <= received_us);
+    it->read_us = at_least(sent_us, it->read_us);
     if (!it->base.is_known) {
         learn(it, &seen);
         return true;
@@ -330,7 +324,7 @@ bool clocks_judge(struct clocks *clocks, int64_t now_us,
         struct clock_node *it = &clocks->node[i];
         judgement->step_us[i] = it->step_us;
         if (it->step_us != 0 && !judgement->is_own)
-            judgement->stepped |= (uint16_t)(1u << i);
+            judgement->stepped |= nodeset_of(i);
         if (it->step_us != 0)
             learn(it, &it->last);
         else if (judgement->is_own)
@@ -343,22 +337,19 @@ bool clocks_judge(struct clocks *clocks, int64_t now_us,
 
 /* ---- state -------------------------------------------------------------- */
 
-enum clock_state clocks_state(const struct clocks *clocks, int node)
+enum node_state clocks_refusal(const struct clocks *clocks, int node)
 {
     const struct clock_node *it = &clocks->node[node];
-    if (!it->base.is_known)
-        return CLOCK_UNKNOWN;
-    if (it->step_us != 0)
-        return CLOCK_STEPPED;
-    if (!it->is_proven)
-        return CLOCK_UNPROVEN;
-    return it->is_far ? CLOCK_FAR : CLOCK_GOOD;
+    if (it->base.is_known && it->step_us != 0)
+        return STATE_STEPPED;
+    if (!it->base.is_known || !it->is_proven)
+        return STATE_UNPROVEN;
+    return it->is_far ? STATE_SKEWED : STATE_NONE;
 }
 
 int64_t clocks_remaining_us(const struct clocks *clocks, int node,
                             int64_t now_us)
 {
-    int64_t left_us =
-        clocks->node[node].steady_since_us + clocks->steady_us - now_us;
-    return left_us > 0 ? left_us : 0;
+    return at_least(
+        clocks->node[node].steady_since_us + clocks->steady_us - now_us, 0);
 }

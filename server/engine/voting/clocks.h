@@ -9,7 +9,7 @@
  * a node's time is µs since 1970.
  *
  *             first reply           agrees with a majority, or
- *   UNKNOWN ──────────────→ UNPROVEN ───────────────────────→ GOOD
+ *   unknown ──────────────→ UNPROVEN ───────────────────────→ good
  *                            ↑      was steady for a max TTL   │
  *            judged: revoked │                                 │
  *                            └──────────── STEPPED ←───────────┘
@@ -23,70 +23,30 @@
 
 #include "../../base/types.h"
 #include "../../lock/lock.h"
-
-/* ---- one clock ----------------------------------------------------------- */
+#include "../port/vote.h"
 
 /* Smaller steps of a clock are not detected: each validity allows for them. */
 enum { NODECLOCK_STEP_US = 5000 };
 
+/* One clock: bounds of its offset, the node's time minus ours. */
 struct nodeclock {
     bool is_known;
-    int64_t low_us;  /* lower bound of the offset, the node's time minus ours */
-    int64_t high_us; /* upper bound */
-    int64_t at_us;   /* the moment at which both were measured */
+    int64_t low_us;
+    int64_t high_us;
+    int64_t at_us; /* the moment at which both were measured */
 };
 
-/* The clock as one reply shows it. */
-void nodeclock_read(struct nodeclock *clock, int64_t node_us, int64_t sent_us,
-                    int64_t received_us);
-
-/*
- * How far a reply is outside of the known bounds, µs; 0: they agree. The bounds
- * are first widened for drift, by 0.5% of their age.
- */
-int64_t nodeclock_step_us(const struct nodeclock *clock,
-                          const struct nodeclock *seen);
-
-/*
- * Narrows the bounds, widened likewise, by a reply. If the two disagree, they
- * stay: otherwise many small steps would be accepted one by one.
- */
-void nodeclock_narrow(struct nodeclock *clock, const struct nodeclock *seen);
-
-/* The node's time at our moment: the middle of the bounds. */
-int64_t nodeclock_at(const struct nodeclock *clock, int64_t moment_us);
-
-/* The earliest and the latest time that the node may show at our moment. */
+/* The earliest and the latest time that a known clock may show at our moment:
+ * for drift, the bounds are widened by 0.5% of their age. */
 int64_t nodeclock_earliest_at(const struct nodeclock *clock, int64_t moment_us);
 int64_t nodeclock_latest_at(const struct nodeclock *clock, int64_t moment_us);
-
-/* How far apart the bounds are at our moment; 0 if nothing is known. */
-int64_t nodeclock_uncertainty_us(const struct nodeclock *clock,
-                                 int64_t moment_us);
-
-/*
- * Median of the known clocks' times at our moment, the lower of two middle
- * ones; 0 if no clock is known. count at most NODES_MAX.
- */
-int64_t nodeclock_median_at(const struct nodeclock *const clocks[], int count,
-                            int64_t moment_us);
-
-/* ---- all of them --------------------------------------------------------- */
-
-enum clock_state {
-    CLOCK_UNKNOWN,
-    CLOCK_UNPROVEN,
-    CLOCK_GOOD,
-    CLOCK_FAR, /* good, but too far from the median for our numbers */
-    CLOCK_STEPPED,
-};
 
 struct clock_node {
     struct nodeclock base; /* the baseline */
     struct nodeclock last; /* the last reply that deviated */
     bool is_up;
     bool is_proven;
-    bool is_far;
+    bool is_far; /* too far from the median for our numbers */
     int64_t steady_since_us;
     int64_t read_us; /* when the last answered call was sent */
     int64_t step_us; /* deviation of the last reply; 0: none to judge */
@@ -102,9 +62,10 @@ struct clocks {
     struct clock_node node[NODES_MAX];
 };
 
-/* max_ttl_ms and window_us of the configuration; timeout_us as above. */
-void clocks_init(struct clocks *clocks, int count, int quorum,
-                 int64_t max_ttl_ms, int64_t window_us, int64_t timeout_us);
+/* max_ttl_ms of the configuration; window_us of its numbers; timeout_us as
+ * above. */
+void clocks_init(struct clocks *clocks, int count, int64_t max_ttl_ms,
+                 int64_t window_us, int64_t timeout_us);
 
 void clocks_note_up(struct clocks *clocks, int node, bool is_up);
 
@@ -132,7 +93,8 @@ bool clocks_judge(struct clocks *clocks, int64_t now_us,
 /* Compares each clock with the median. Called often. */
 void clocks_tick(struct clocks *clocks, int64_t now_us);
 
-enum clock_state clocks_state(const struct clocks *clocks, int node);
+/* Why the node's clock keeps it from voting; STATE_NONE: it is good. */
+enum node_state clocks_refusal(const struct clocks *clocks, int node);
 
 /* The rest of the time that an unproven clock is watched, at most, µs. */
 int64_t clocks_remaining_us(const struct clocks *clocks, int node,

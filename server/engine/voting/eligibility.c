@@ -1,6 +1,6 @@
 /*
- * The rules by which a node gets its permission to vote, and which configuration
- * counts.
+ * The rules by which a node gets its permission to vote, and which
+ * configuration counts.
  */
 #include "admission.h"
 
@@ -86,7 +86,7 @@ static bool eligibility_is_majority(const struct admission *admission,
     return nodeset_count(nodes) >= admission->quorum;
 }
 
-/* The other nodes, a bit each, that vote and have a good clock. */
+/* The other nodes that vote and have a good clock. */
 static uint16_t members_beside(const struct admission *admission, int node)
 {
     uint16_t members = 0;
@@ -94,7 +94,7 @@ static uint16_t members_beside(const struct admission *admission, int node)
         const struct admission_node *it = &admission->node[i];
         if (i != node && it->phase == ADMISSION_ADMITTED && !it->must_revoke &&
             it->is_clock_good && !eligibility_is_outdated(admission, i))
-            members |= (uint16_t)(1u << i);
+            members |= nodeset_of(i);
     }
     return members;
 }
@@ -122,16 +122,15 @@ static void eligibility_ask(struct admission *admission, int node, int teller,
     struct admission_asked *asked = &it->asked;
     uint32_t joins = admission->witness.node[node].joins;
     uint16_t carriers = carriers_of(admission, node);
-    uint16_t bit = (uint16_t)(1u << teller);
     asked->again &= carriers;
     if (asked->joins != joins) {
         *asked = (struct admission_asked){.joins = joins, .since_us = now_us};
         if (eligibility_is_majority(admission, carriers))
             it->news_us = now_us;
-    } else if ((carriers & bit) != 0 &&
+    } else if ((carriers & nodeset_of(teller)) != 0 &&
                admission->node[teller].looked_us >= asked->since_us) {
         int64_t end_us = now_us + look->rest_us + look->rest_us / 100 + 1;
-        asked->again |= bit;
+        asked->again |= nodeset_of(teller);
         asked->end_us = at_least(end_us, asked->end_us);
         asked->number = at_least(look->number, asked->number);
     }
@@ -156,11 +155,6 @@ int64_t eligibility_greatest_ttl_ms(const struct admission *admission)
     return greatest_ms;
 }
 
-/*
- * All that the node has forgotten must have expired: its locks, even if our
- * clock runs 1% fast; its numbers, within four windows; and the grants of
- * servers for which its name still leads to another machine (CONFIRMED_US).
- */
 int64_t eligibility_quarantine_us(const struct admission *admission)
 {
     if (admission->settings.is_guard_off)
@@ -295,7 +289,8 @@ int64_t eligibility_remaining_us(const struct admission *admission, int node,
     int64_t first_us = firststart_remaining_us(&admission->start, now_us);
     if (it->phase == ADMISSION_EMPTY && first_us > 0)
         return first_us + eligibility_quarantine_us(admission);
-    if (it->mark[0] == '\0' || admission->start.is_marked[node])
+    if (it->mark[0] == '\0' ||
+        (admission->start.marked & nodeset_of(node)) != 0)
         return 0;
     if (eligibility_is_taking_over(admission) && !is_taken(admission, node))
         return 0;
@@ -313,7 +308,7 @@ int64_t eligibility_remaining_us(const struct admission *admission, int node,
 
 /* ---- another configuration ---------------------------------------------- */
 
-bool eligibility_is_bound(const struct admission *admission)
+static bool eligibility_is_bound(const struct admission *admission)
 {
     for (int i = 0; i < admission->settings.nodes; i++) {
         const struct admission_node *it = &admission->node[i];
@@ -366,24 +361,18 @@ static uint16_t reliable_nodes(const struct admission *admission, bool is_early)
             (it->is_clock_good || (is_early && !admission->has_median) ||
              admission->settings.is_observer) &&
             !it->is_outdated)
-            nodes |= (uint16_t)(1u << i);
+            nodes |= nodeset_of(i);
     }
     return nodes;
 }
 
-static void count_possible(const struct admission *admission, bool is_early,
-                           struct takeover_count *count)
+void eligibility_count(const struct admission *admission, bool is_early,
+                       struct takeover_count *count)
 {
     char ours[CALL_STATE_MAX + 1];
     print_ours(admission, ours);
     takeover_count_possible(&admission->takeover, ours,
                             reliable_nodes(admission, is_early), count);
-}
-
-void eligibility_count(const struct admission *admission,
-                       struct takeover_count *count)
-{
-    count_possible(admission, false, count);
 }
 
 static bool may_take_over(const struct admission *admission, bool is_early)
@@ -399,7 +388,7 @@ static bool may_take_over(const struct admission *admission, bool is_early)
                  admission->node[i].looked_us != 0;
     if (!eligibility_is_taking_over(admission))
         return there >= admission->quorum;
-    count_possible(admission, is_early, &count);
+    eligibility_count(admission, is_early, &count);
     return count.is_dead;
 }
 
@@ -544,37 +533,29 @@ bool eligibility_is_back(const struct admission *admission, int node,
 
 /* ---- the epoch of the configuration -------------------------------------- */
 
-enum { EPOCH_MOST = 1000000 }; /* one written by hand must not overflow */
-
-/* The epoch at the start of an admission or a mark; 0: there is none. */
-static int epoch_of_node(const char *state)
-{
-    long epoch = strtol(state, NULL, 10);
-    return epoch >= 1 && epoch <= EPOCH_MOST ? (int)epoch : 0;
-}
-
-bool epoch_is_ours(const struct admission *admission, const char *state)
+bool eligibility_is_ours(const struct admission *admission, const char *state)
 {
     return span_is(call_state_part(span_of(state), CALL_STATE_FINGERPRINT),
                    admission->settings.fingerprint);
 }
 
-void epoch_note(struct admission *admission, int node, struct span mark)
+void eligibility_note_epochs(struct admission *admission, int node,
+                             struct span mark)
 {
     struct admission_node *it = &admission->node[node];
-    char text[ADMISSION_STATE_MAX + 1];
-    assert(mark.len <= ADMISSION_STATE_MAX); /* script.c reads no longer */
-    text[span_copy(text, mark)] = '\0';
-    int admitted = epoch_of_node(it->found), marked = epoch_of_node(text);
+    char text[CALL_STATE_MAX + 1];
+    takeover_copy(text, mark);
+    int admitted = takeover_epoch_of(it->found);
+    int marked = takeover_epoch_of(text);
     it->epoch_ours = it->epoch_other = it->epoch_mark = 0;
-    if (epoch_is_ours(admission, it->found))
+    if (eligibility_is_ours(admission, it->found))
         it->epoch_ours = admitted;
     else
         it->epoch_other = admitted;
-    it->is_marked_above = epoch_is_ours(admission, text) &&
+    it->is_marked_above = eligibility_is_ours(admission, text) &&
                           marked > admission->epoch &&
                           admitted <= admission->epoch;
-    if (!epoch_is_ours(admission, text))
+    if (!eligibility_is_ours(admission, text))
         it->epoch_mark = marked;
     else if (marked > it->epoch_ours)
         it->epoch_ours = marked;
@@ -609,7 +590,7 @@ static int common_epoch(const struct admission *admission, int *most)
     return common;
 }
 
-bool epoch_follow(struct admission *admission)
+bool eligibility_follow_epoch(struct admission *admission)
 {
     int most, epoch = common_epoch(admission, &most);
     bool is_common = most >= admission->quorum;

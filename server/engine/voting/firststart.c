@@ -22,7 +22,12 @@ void firststart_init(struct firststart *start, int nodes, int leader,
 static void firststart_end(struct firststart *start)
 {
     start->step = FIRSTSTART_OVER;
-    memset(start->is_marked, 0, sizeof start->is_marked);
+    start->marked = 0;
+}
+
+void firststart_forget(struct firststart *start, int node)
+{
+    start->marked &= (uint16_t)~nodeset_of(node);
 }
 
 /* Another server marks the nodes, perhaps for a first start of its own. */
@@ -30,14 +35,6 @@ static void yield(struct firststart *start, int64_t now_us)
 {
     start->yield_until_us = now_us + YIELD_US;
     firststart_end(start);
-}
-
-static int count_marked(const struct firststart *start)
-{
-    int marked = 0;
-    for (int i = 0; i < start->nodes; i++)
-        marked += start->is_marked[i];
-    return marked;
 }
 
 int64_t firststart_remaining_us(const struct firststart *start, int64_t now_us)
@@ -48,51 +45,44 @@ int64_t firststart_remaining_us(const struct firststart *start, int64_t now_us)
     return left_us > 0 ? left_us : 0;
 }
 
-static uint16_t wait_for_all(struct firststart *start,
-                             const struct firststart_view *view)
-{
-    bool is_over = start->since_us != 0 &&
-                   firststart_remaining_us(start, view->now_us) == 0;
-    if (!view->is_possible || is_over) {
-        firststart_end(start);
-        return 0;
-    }
-    if (!view->are_all_empty)
-        return 0;
-    start->step = FIRSTSTART_LEAD;
-    return nodeset_of(start->leader);
-}
-
-uint16_t firststart_advance(struct firststart *start,
-                            const struct firststart_view *view)
+uint16_t firststart_advance(struct firststart *start, bool is_possible,
+                            bool are_all_empty, int64_t looked_us,
+                            int64_t now_us)
 {
     const uint16_t all = nodeset_all(start->nodes);
     switch (start->step) {
     case FIRSTSTART_WAITING:
-        return wait_for_all(start, view);
+        if (!is_possible || (start->since_us != 0 &&
+                             firststart_remaining_us(start, now_us) == 0))
+            firststart_end(start);
+        else if (are_all_empty) {
+            start->step = FIRSTSTART_LEAD;
+            return nodeset_of(start->leader);
+        }
+        return 0;
     case FIRSTSTART_LEAD:
-        if (!start->is_marked[start->leader])
+        if ((start->marked & nodeset_of(start->leader)) == 0)
             return 0;
         start->step = FIRSTSTART_REST;
         return all;
     case FIRSTSTART_REST:
-        if (count_marked(start) < start->nodes)
+        if (start->marked != all)
             return 0;
         start->step = FIRSTSTART_HOLD;
-        start->hold_until_us = view->now_us + start->hold_us;
+        start->hold_until_us = now_us + start->hold_us;
         return 0;
     case FIRSTSTART_HOLD:
-        if (view->now_us < start->hold_until_us)
+        if (now_us < start->hold_until_us)
             return 0;
         start->step = FIRSTSTART_CHECK;
-        start->since_us = view->now_us;
+        start->since_us = now_us;
         return all;
     case FIRSTSTART_CHECK:
-        if (view->looked_us >= start->since_us)
+        if (looked_us >= start->since_us)
             start->step = FIRSTSTART_ADMIT;
         return 0;
     case FIRSTSTART_ADMIT:
-        if (count_marked(start) == 0)
+        if (start->marked == 0)
             firststart_end(start);
         return 0;
     case FIRSTSTART_OVER:
@@ -111,7 +101,8 @@ void firststart_on_look(struct firststart *start, int node,
                         enum call_look_word word, bool is_same_mark,
                         int64_t now_us)
 {
-    bool is_own = start->is_marked[node] && word == LOOK_MARKED && is_same_mark;
+    bool is_own = (start->marked & nodeset_of(node)) != 0 &&
+                  word == LOOK_MARKED && is_same_mark;
     switch (start->step) {
     case FIRSTSTART_WAITING:
         if (word == LOOK_MARKED)
@@ -123,7 +114,7 @@ void firststart_on_look(struct firststart *start, int node,
     case FIRSTSTART_LEAD:
     case FIRSTSTART_REST:
         if (word == LOOK_FRESH)
-            start->is_marked[node] = true;
+            start->marked |= nodeset_of(node);
         else if (word != LOOK_EMPTY && !is_own)
             yield(start, now_us);
         return;
@@ -133,7 +124,8 @@ void firststart_on_look(struct firststart *start, int node,
             firststart_end(start);
         return;
     case FIRSTSTART_ADMIT:
-        start->is_marked[node] = is_own;
+        if (!is_own)
+            firststart_forget(start, node);
         return;
     case FIRSTSTART_OVER:
         return;
@@ -145,14 +137,9 @@ void firststart_on_trouble(struct firststart *start, int node)
     if (start->step == FIRSTSTART_LEAD)
         start->step = FIRSTSTART_WAITING; /* nothing is known to be marked */
     else if (start->step == FIRSTSTART_ADMIT)
-        start->is_marked[node] = false;
+        firststart_forget(start, node);
     else if (start->step != FIRSTSTART_WAITING)
         firststart_end(start);
-}
-
-void firststart_forget(struct firststart *start, int node)
-{
-    start->is_marked[node] = false;
 }
 
 bool firststart_may_mark(const struct firststart *start, int node,
@@ -177,5 +164,6 @@ bool firststart_is_marking(const struct firststart *start)
 
 bool firststart_may_admit(const struct firststart *start, int node)
 {
-    return start->step == FIRSTSTART_ADMIT && start->is_marked[node];
+    return start->step == FIRSTSTART_ADMIT &&
+           (start->marked & nodeset_of(node)) != 0;
 }

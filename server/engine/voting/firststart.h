@@ -39,25 +39,22 @@ struct firststart {
     int64_t hold_us;  /* how long HOLD lasts */
     int64_t since_us; /* WAITING: the first node came; CHECK: began */
     int64_t hold_until_us;
-    int64_t yield_until_us;    /* another server may lead a first start */
-    bool is_marked[NODES_MAX]; /* by this first start, and not yet admitted */
+    int64_t yield_until_us; /* another server may lead a first start */
+    uint16_t marked;        /* by this first start, and not yet admitted */
 };
 
 /* is_allowed: false if there must be no first start. */
 void firststart_init(struct firststart *start, int nodes, int leader,
                      int64_t hold_us, bool is_allowed);
 
-/* The nodes, as the caller sees them. */
-struct firststart_view {
-    bool is_possible;   /* no connected node forbids it */
-    bool are_all_empty; /* all N are connected, and have no state */
-    int64_t looked_us;  /* all connected nodes were looked at since then */
-    int64_t now_us;
-};
-
-/* The next step, if it is time. Returns the nodes (bits) to look at soon. */
-uint16_t firststart_advance(struct firststart *start,
-                            const struct firststart_view *view);
+/*
+ * The next step, if it is time. is_possible: no connected node forbids it;
+ * are_all_empty: all N are connected, and have no state; looked_us: all
+ * connected nodes were looked at since then. Returns the nodes to look at soon.
+ */
+uint16_t firststart_advance(struct firststart *start, bool is_possible,
+                            bool are_all_empty, int64_t looked_us,
+                            int64_t now_us);
 
 /*
  * up       a node connected

@@ -102,8 +102,8 @@ void nodes_init(struct nodes *nodes, const struct environment *env)
         .epoch = settings->config_epoch,
     };
     admission_init(&nodes->admission, settings);
-    clocks_init(&nodes->clocks, settings->nodes, quorum_of(settings->nodes),
-                settings->max_ttl_ms, FENCE_WINDOW_US, CLOCK_REPLY_US);
+    clocks_init(&nodes->clocks, settings->nodes, settings->max_ttl_ms,
+                FENCE_WINDOW_US, CLOCK_REPLY_US);
     pace_init(&nodes->pace, settings->nodes);
     for (int i = 0; i < settings->nodes; i++) {
         struct node *it = &nodes->node[i];
@@ -412,7 +412,7 @@ static void nodes_log_refusal(struct nodes *nodes, int64_t now_us)
     if (nodes->is_refusal_logged || now_us - nodes->refused_us < REFUSED_US)
         return;
     struct takeover_count count;
-    eligibility_count(admission, &count);
+    eligibility_count(admission, false, &count);
     log_write(
         LOG_WARN, "names_refused",
         (struct log_field[]){
@@ -453,12 +453,13 @@ static void nodes_settle(struct nodes *nodes, int64_t now_us)
     judge_clocks(nodes, now_us);
     clocks_tick(&nodes->clocks, now_us);
     for (int i = 0; i < nodes->env->settings.nodes; i++)
-        admission_on_clock(&nodes->admission, i,
-                           clocks_state(&nodes->clocks, i) == CLOCK_GOOD);
+        nodes->admission.node[i].is_clock_good =
+            clocks_refusal(&nodes->clocks, i) == STATE_NONE;
     nodes->clocks.steady_us =
         eligibility_greatest_ttl_ms(&nodes->admission) * 1000;
-    admission_on_median(&nodes->admission, clocks_are_known(&nodes->clocks),
-                        clocks_median_at(&nodes->clocks, now_us) - now_us);
+    nodes->admission.has_median = clocks_are_known(&nodes->clocks);
+    nodes->admission.median_ahead_us =
+        clocks_median_at(&nodes->clocks, now_us) - now_us;
     log_epoch(nodes);
     nodes_log_refusal(nodes, now_us);
     log_taken_over(nodes);

@@ -158,7 +158,7 @@ static void take_over(struct outlook *outlook,
 {
     int64_t most_us = at_least(eligibility_quarantine_us(admission), LOOKS_US);
     struct takeover_count count;
-    eligibility_count(admission, &count);
+    eligibility_count(admission, false, &count);
     outlook->old_names = count.names;
     outlook->tellers = count.tellers;
     outlook->has_rivals = count.has_others;

@@ -5,7 +5,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "../../base/types.h"
 
@@ -24,7 +23,6 @@ int status_twin_of(const struct nodes *nodes, int node)
     return -1;
 }
 
-/* The first reason why the node is not asked for votes. */
 enum node_state status_refusal(const struct nodes *nodes, int node,
                                int64_t now_us)
 {
@@ -39,25 +37,15 @@ enum node_state status_refusal(const struct nodes *nodes, int node,
         return refusal;
     if (!status_is_confirmed(it, now_us))
         return STATE_UNCONFIRMED;
-    switch (clocks_state(&nodes->clocks, node)) {
-    case CLOCK_UNKNOWN:
-    case CLOCK_UNPROVEN:
-        return STATE_UNPROVEN;
-    case CLOCK_STEPPED:
-        return STATE_STEPPED;
-    case CLOCK_FAR:
-        return STATE_SKEWED;
-    case CLOCK_GOOD:
-        return STATE_NONE;
-    }
-    abort();
+    return clocks_refusal(&nodes->clocks, node);
 }
 
 bool status_is_looked_at(const struct nodes *nodes, int node)
 {
     const struct admission_node *it = &nodes->admission.node[node];
     return admission_is_unseen(&nodes->admission, node) && it->is_busy &&
-           !it->must_revoke && clocks_state(&nodes->clocks, node) == CLOCK_GOOD;
+           !it->must_revoke &&
+           clocks_refusal(&nodes->clocks, node) == STATE_NONE;
 }
 
 bool status_is_voting(const struct nodes *nodes, int node)
@@ -83,8 +71,8 @@ bool status_is_serving(const struct nodes *nodes, int node)
            !status_is_broken(nodes, node);
 }
 
-/* An error that the node answers says more than its consequences; but one that
- * is full extends and releases all the same. */
+/* An error says more than its consequences; but a full node extends and
+ * releases all the same. */
 enum node_state status_shown(const struct nodes *nodes, int node)
 {
     const struct node *it = &nodes->node[node];
@@ -121,9 +109,9 @@ bool status_is_starting(const struct admission *admission, int node)
                    "first");
 }
 
-/* Adds more to a sentence, as far as it fits. */
+/* Adds this to a sentence, as far as it fits. */
 __attribute__((format(printf, 2, 3))) static void
-add_to(char detail[NODE_DETAIL_MAX], const char *format, ...)
+say(char detail[NODE_DETAIL_MAX], const char *format, ...)
 {
     size_t len = strlen(detail);
     va_list args;
@@ -136,49 +124,39 @@ void status_note(const struct node *node, char note[NODE_DETAIL_MAX])
 {
     note[0] = '\0';
     if (node->not_durable[0] != '\0')
-        add_to(note, "not durable: %s", node->not_durable);
+        say(note, "not durable: %s", node->not_durable);
     if (node->lacks[0] != '\0')
-        add_to(note, "%s%s", note[0] != '\0' ? "; " : "", node->lacks);
+        say(note, "%s%s", note[0] != '\0' ? "; " : "", node->lacks);
 }
 
-static void describe_voting(const struct node *node,
-                            char detail[NODE_DETAIL_MAX])
+static void describe_quarantine(const struct admission *admission, int node,
+                                int left_s, char detail[NODE_DETAIL_MAX])
 {
-    char note[NODE_DETAIL_MAX];
-    status_note(node, note);
-    snprintf(detail, NODE_DETAIL_MAX, "admitted");
-    if (note[0] != '\0')
-        add_to(detail, "; %s", note);
-}
-
-/* A first start would admit all nodes at once if all were durable. */
-static void describe_new(const struct admission *admission, int64_t left_us,
-                         char detail[NODE_DETAIL_MAX])
-{
-    bool is_first = !eligibility_is_established(admission);
-    snprintf(detail, NODE_DETAIL_MAX,
-             "is new, or has lost its data; votes in %d s",
-             (int)divide_up(left_us, US_PER_S));
-    if (is_first && admission->settings.first_start == FIRST_START_AUTO)
-        add_to(detail, ", as only new nodes that are all durable vote at once");
-}
-
-/* It has an admission from before: of another life, or as its replication ID
- * has changed. */
-static void describe_restarted(const struct admission *admission, int node,
-                               int64_t left_us, char detail[NODE_DETAIL_MAX])
-{
-    bool is_in_this_life = eligibility_is_in_this_life(admission, node);
-    snprintf(detail, NODE_DETAIL_MAX,
-             "%s; votes again in %d s, or as soon as the other nodes confirm "
-             "its memory",
-             is_in_this_life
-                 ? "may have been a replica: its replication ID has changed, "
-                   "and no redlockd saw why (a first replica, such as a backup "
-                   "with redis-cli --rdb, or a freed replication backlog "
-                   "change it, too)"
-                 : "was restarted",
-             (int)divide_up(left_us, US_PER_S));
+    if (admission->node[node].is_restarted) {
+        say(detail,
+            "%s; votes again in %d s, or as soon as the other nodes confirm "
+            "its memory",
+            eligibility_is_in_this_life(admission, node)
+                ? "may have been a replica: its replication ID has changed, "
+                  "and no redlockd saw why (a first replica, such as a backup "
+                  "with redis-cli --rdb, or a freed replication backlog "
+                  "change it, too)"
+                : "was restarted",
+            left_s);
+    } else if (status_is_starting(admission, node)) {
+        say(detail,
+            "is new; votes as soon as the server that marked it has marked "
+            "all nodes, or in %d s",
+            left_s);
+    } else if (is_new(admission, node)) {
+        say(detail, "is new, or has lost its data; votes in %d s", left_s);
+        if (!eligibility_is_established(admission) &&
+            admission->settings.first_start == FIRST_START_AUTO)
+            say(detail,
+                ", as only new nodes that are all durable vote at once");
+    } else {
+        say(detail, "may have forgotten locks; votes again in %d s", left_s);
+    }
 }
 
 static void describe_admission(const struct admission *admission, int node,
@@ -186,78 +164,65 @@ static void describe_admission(const struct admission *admission, int node,
 {
     const struct admission_node *it = &admission->node[node];
     enum node_state refusal = admission_refusal(admission, node);
-    int64_t left_us = eligibility_remaining_us(admission, node, now_us);
+    int left_s = (int)divide_up(
+        eligibility_remaining_us(admission, node, now_us), US_PER_S);
     int epoch = admission->epoch;
     if (refusal == STATE_SUPERSEDED && it->epoch_ours > epoch &&
         eligibility_epoch_of(admission, node) == 0)
-        snprintf(detail, NODE_DETAIL_MAX,
-                 "has never voted; its mark of epoch %d does not count, and is "
-                 "replaced by the right epoch",
-                 it->epoch_ours);
+        say(detail,
+            "has never voted; its mark of epoch %d does not count, and is "
+            "replaced by the right epoch",
+            it->epoch_ours);
     else if (refusal == STATE_SUPERSEDED)
-        snprintf(detail, NODE_DETAIL_MAX,
-                 "carries configuration epoch %d, this server has %d; restart "
-                 "it with the new configuration",
-                 it->epoch_other > epoch
-                     ? it->epoch_other
-                     : (int)at_least(it->epoch_mark, it->epoch_ours),
-                 epoch);
+        say(detail,
+            "carries configuration epoch %d, this server has %d; restart "
+            "it with the new configuration",
+            it->epoch_other > epoch
+                ? it->epoch_other
+                : (int)at_least(it->epoch_mark, it->epoch_ours),
+            epoch);
     else if (refusal == STATE_FOREIGN && it->epoch_other < epoch &&
              !eligibility_is_established(admission) &&
              epoch == eligibility_epoch_below(admission) + 1)
-        snprintf(detail, NODE_DETAIL_MAX,
-                 "serves another configuration of epoch %d; it is replaced "
-                 "once a majority of its nodes is connected here, and tells "
-                 "what it promised; redlockd --plan tells more",
-                 it->epoch_other);
+        say(detail,
+            "serves another configuration of epoch %d; it is replaced "
+            "once a majority of its nodes is connected here, and tells "
+            "what it promised; redlockd --plan tells more",
+            it->epoch_other);
     else if (refusal == STATE_FOREIGN)
-        snprintf(detail, NODE_DETAIL_MAX,
-                 "serves another configuration (other nodes) of epoch %d; if "
-                 "the address is right, replace it by --config-epoch %d",
-                 (int)at_least(it->epoch_mark, it->epoch_other),
-                 (int)at_least(it->epoch_mark, it->epoch_other) + 1);
+        say(detail,
+            "serves another configuration (other nodes) of epoch %d; if "
+            "the address is right, replace it by --config-epoch %d",
+            (int)at_least(it->epoch_mark, it->epoch_other),
+            (int)at_least(it->epoch_mark, it->epoch_other) + 1);
     else if (admission_is_unseen(admission, node))
-        snprintf(detail, NODE_DETAIL_MAX, "%s", state_detail(STATE_ADMITTING));
+        say(detail, "%s", state_detail(STATE_ADMITTING));
     else if (it->left_us != 0)
-        snprintf(detail, NODE_DETAIL_MAX,
-                 "has an old memory of other names; is taken over if nobody "
-                 "uses it for %d s",
-                 (int)(SILENT_US / US_PER_S));
+        say(detail,
+            "has an old memory of other names; is taken over if nobody "
+            "uses it for %d s",
+            (int)(SILENT_US / US_PER_S));
     else if (eligibility_is_outdated(admission, node))
-        snprintf(detail, NODE_DETAIL_MAX,
-                 "waits: another machine still answers to this name");
-    else if (it->phase == ADMISSION_EMPTY && left_us > 0)
-        snprintf(detail, NODE_DETAIL_MAX,
-                 "is new; votes as soon as all nodes are connected and new, or "
-                 "in %d s",
-                 (int)divide_up(left_us, US_PER_S));
+        say(detail, "waits: another machine still answers to this name");
+    else if (it->phase == ADMISSION_EMPTY && left_s > 0)
+        say(detail,
+            "is new; votes as soon as all nodes are connected and new, or in "
+            "%d s",
+            left_s);
     else if (refusal != STATE_QUARANTINED)
-        snprintf(detail, NODE_DETAIL_MAX, "%s", state_detail(refusal));
-    else if (left_us > 0 && it->is_restarted)
-        describe_restarted(admission, node, left_us, detail);
-    else if (left_us > 0 && status_is_starting(admission, node))
-        snprintf(detail, NODE_DETAIL_MAX,
-                 "is new; votes as soon as the server that marked it has "
-                 "marked all nodes, or in %d s",
-                 (int)divide_up(left_us, US_PER_S));
-    else if (left_us > 0 && is_new(admission, node))
-        describe_new(admission, left_us, detail);
-    else if (left_us > 0)
-        snprintf(detail, NODE_DETAIL_MAX,
-                 "may have forgotten locks; votes again in %d s",
-                 (int)divide_up(left_us, US_PER_S));
+        say(detail, "%s", state_detail(refusal));
+    else if (left_s > 0)
+        describe_quarantine(admission, node, left_s, detail);
     else if (eligibility_has_foreign(admission, now_us))
-        snprintf(detail, NODE_DETAIL_MAX,
-                 "waits: another node serves, or recently served, another "
-                 "configuration");
+        say(detail, "waits: another node serves, or recently served, another "
+                    "configuration");
     else if (!eligibility_has_taken_over(admission))
-        snprintf(
-            detail, NODE_DETAIL_MAX,
+        say(detail,
             "waits until a majority of the old names is taken by epoch %d; if "
             "it is gone for good, stop the old servers and give --take-over %d",
             epoch, epoch);
     else
-        snprintf(detail, NODE_DETAIL_MAX, "about to be admitted");
+        say(detail, "about to be admitted");
 }
 
 static void describe_clock(const struct nodes *nodes, int node, int64_t now_us,
@@ -266,18 +231,16 @@ static void describe_clock(const struct nodes *nodes, int node, int64_t now_us,
     const struct clocks *clocks = &nodes->clocks;
     int64_t offset_ms = clocks_offset_us(clocks, node, now_us) / 1000;
     if (shown == STATE_UNPROVEN)
-        snprintf(detail, NODE_DETAIL_MAX,
-                 "its clock is %lld ms ahead of the others; it counts once it "
-                 "agrees, or was steady for another %d s",
-                 (long long)offset_ms,
-                 (int)(clocks_remaining_us(clocks, node, now_us) / 1000000) +
-                     1);
+        say(detail,
+            "its clock is %lld ms ahead of the others; it counts once it "
+            "agrees, or was steady for another %d s",
+            (long long)offset_ms,
+            (int)(clocks_remaining_us(clocks, node, now_us) / 1000000) + 1);
     else if (shown == STATE_SKEWED)
-        snprintf(detail, NODE_DETAIL_MAX,
-                 "its clock is %lld ms ahead of the others; set it right",
-                 (long long)offset_ms);
+        say(detail, "its clock is %lld ms ahead of the others; set it right",
+            (long long)offset_ms);
     else
-        snprintf(detail, NODE_DETAIL_MAX, "%s", state_detail(shown));
+        say(detail, "%s", state_detail(shown));
 }
 
 void status_describe(const struct nodes *nodes, int node, int64_t now_us,
@@ -285,19 +248,21 @@ void status_describe(const struct nodes *nodes, int node, int64_t now_us,
 {
     const struct node *it = &nodes->node[node];
     enum node_state shown = status_shown(nodes, node);
+    char note[NODE_DETAIL_MAX];
+    detail[0] = '\0';
     if (!it->is_up) {
-        snprintf(detail, NODE_DETAIL_MAX, "%s", it->down_detail);
+        say(detail, "%s", it->down_detail);
         return;
     }
     if (shown != STATE_NONE && shown == it->condition &&
         shown != STATE_OUT_OF_MEMORY && it->words[0] != '\0') {
-        snprintf(detail, NODE_DETAIL_MAX, "%s: %s", state_detail(shown),
-                 it->words);
+        say(detail, "%s: %s", state_detail(shown), it->words);
         return;
     }
     switch (shown) {
     case STATE_NONE:
-        describe_voting(it, detail);
+        status_note(it, note);
+        say(detail, "admitted%s%s", note[0] != '\0' ? "; " : "", note);
         return;
     case STATE_SUPERSEDED:
     case STATE_FOREIGN:
@@ -311,11 +276,11 @@ void status_describe(const struct nodes *nodes, int node, int64_t now_us,
     }
     if ((shown == STATE_QUARANTINED || shown == STATE_ADMITTING) &&
         it->lost_by_us != 0)
-        add_to(detail, " (its clock stepped by %lld ms)",
-               (long long)(it->lost_by_us / 1000));
+        say(detail, " (its clock stepped by %lld ms)",
+            (long long)(it->lost_by_us / 1000));
     if (shown == STATE_QUARANTINED && it->not_durable[0] != '\0' &&
         eligibility_remaining_us(&nodes->admission, node, now_us) > 0)
-        add_to(detail, "; not durable: %s", it->not_durable);
+        say(detail, "; not durable: %s", it->not_durable);
 }
 
 int64_t status_quorum_in_us(const struct nodes *nodes, int64_t now_us)

@@ -5,7 +5,8 @@
 #include <string.h>
 
 enum {
-    EPOCH_MOST = 10000000, /* above all of them */
+    EPOCH_MOST = 1000000, /* one written by hand must not overflow */
+    ABOVE_ALL = EPOCH_MOST + 1,
     /* "epoch:fingerprint:", with an epoch of 7 digits */
     CONFIGURATION_MAX = 7 + 1 + FINGERPRINT_LEN + 1,
 };
@@ -25,9 +26,16 @@ static bool is_of(const char *text, const char *configuration)
     return span_is(configuration_of(text), configuration);
 }
 
-static int takeover_epoch_of(const char *text)
+int takeover_epoch_of(const char *text)
 {
-    return (int)strtol(text, NULL, 10);
+    long epoch = strtol(text, NULL, 10);
+    return epoch >= 1 && epoch <= EPOCH_MOST ? (int)epoch : 0;
+}
+
+void takeover_copy(char to[CALL_STATE_MAX + 1], struct span from)
+{
+    assert(from.len <= CALL_STATE_MAX); /* script.c reads no longer */
+    to[span_copy(to, from)] = '\0';
 }
 
 /* How many names it has; 0: nobody knows. */
@@ -57,17 +65,11 @@ static bool has(const char *list, const char *text)
 
 /* ---- what looks find ----------------------------------------------------- */
 
-static void takeover_copy_state(char to[CALL_STATE_MAX + 1], struct span from)
-{
-    assert(from.len <= CALL_STATE_MAX);
-    to[span_copy(to, from)] = '\0';
-}
-
 /* Those who are dead stay so: of what is told, all below this epoch. */
 static void note_dead(struct takeover *takeover, struct span told, int epoch)
 {
     char list[CALL_STATE_MAX + 1];
-    takeover_copy_state(list, told);
+    takeover_copy(list, told);
     for (const char *at = list; configuration_of(at).len > 0;) {
         struct span each = configuration_of(at);
         size_t len = strlen(takeover->dead);
@@ -97,12 +99,12 @@ void takeover_on_look(struct takeover *takeover, const struct witness *witness,
     it->is_able = is_marked || look->word == LOOK_BARE;
     it->looked_us = from->sent_us;
     it->number = look->number;
-    takeover_copy_state(it->admit, look->admit);
-    takeover_copy_state(it->mark, look->mark);
-    takeover_copy_state(it->taken, look->taken);
-    takeover_copy_state(it->passed, from->is_ours ? span_of("") : look->passed);
+    takeover_copy(it->admit, look->admit);
+    takeover_copy(it->mark, look->mark);
+    takeover_copy(it->taken, look->taken);
+    takeover_copy(it->passed, from->is_ours ? span_of("") : look->passed);
     note_dead(takeover, look->passed,
-              from->is_ours ? EPOCH_MOST : takeover_epoch_of(it->taken));
+              from->is_ours ? ABOVE_ALL : takeover_epoch_of(it->taken));
     if (look->passed.len > CALL_STATE_MAX - CONFIGURATION_MAX)
         it->taken[0] = '\0'; /* some may have been cut off */
     witness_births_told(witness, node, look, it->heard);
@@ -173,10 +175,10 @@ static uint16_t tellers_of(const struct takeover *takeover,
     for (int i = 0; i < NODES_MAX; i++)
         if ((nodes & 1u << i) != 0 &&
             is_of(takeover->node[i].taken, configuration))
-            told |= (uint16_t)(1u << i);
+            told |= nodeset_of(i);
     for (int i = 0; i < NODES_MAX; i++)
         if ((told & 1u << i) != 0 && !is_replaced(takeover, i, told))
-            tellers |= (uint16_t)(1u << i);
+            tellers |= nodeset_of(i);
     return tellers;
 }
 
@@ -235,7 +237,7 @@ static void compare(const struct takeover *takeover, const char *ours,
     char other[CALL_STATE_MAX + 1];
     if (found.len == 0 || span_is(found, ours) || span_is(found, count->base))
         return;
-    takeover_copy_state(other, found);
+    takeover_copy(other, found);
     bool is_alive = !has(takeover->dead, other);
     bool counts =
         is_mark ? takeover_epoch_of(other) >= takeover_epoch_of(count->base) ||
@@ -256,7 +258,7 @@ static void find_base(const struct takeover *takeover, const char *ours,
         for (size_t k = 0; k < sizeof found / sizeof *found; k++)
             if (configuration_of(found[k]).len > 0 && !is_of(found[k], ours) &&
                 takeover_epoch_of(found[k]) > takeover_epoch_of(count->base))
-                takeover_copy_state(count->base, configuration_of(found[k]));
+                takeover_copy(count->base, configuration_of(found[k]));
     }
 }
 
@@ -289,7 +291,7 @@ void takeover_count_possible(const struct takeover *takeover, const char *ours,
     uint16_t able = 0;
     for (int i = 0; i < NODES_MAX; i++)
         if (takeover->node[i].is_able && takeover->node[i].taken[0] != '\0')
-            able |= (uint16_t)(1u << i);
+            able |= nodeset_of(i);
     takeover_count_nodes(takeover, ours, nodes & able, count);
 }
 
@@ -304,7 +306,7 @@ void takeover_count_now(const struct takeover *takeover, const char *ours,
     for (int i = 0; i < NODES_MAX; i++)
         if (takeover_tells(takeover, i) &&
             takeover->node[i].looked_us >= since_us)
-            marked |= (uint16_t)(1u << i);
+            marked |= nodeset_of(i);
     takeover_count_nodes(takeover, ours, nodes & marked, count);
 }
 
@@ -315,8 +317,8 @@ void takeover_end(struct takeover *takeover, const struct takeover_count *count)
     char before[CALL_STATE_MAX + 1];
     memcpy(before, takeover->dead, sizeof before);
     takeover->dead[0] = '\0';
-    note_dead(takeover, span_of(count->base), EPOCH_MOST);
-    note_dead(takeover, span_of(before), EPOCH_MOST);
+    note_dead(takeover, span_of(count->base), ABOVE_ALL);
+    note_dead(takeover, span_of(before), ABOVE_ALL);
     for (int i = 0; i < NODES_MAX; i++) {
         const struct takeover_node *it = &takeover->node[i];
         if (!takeover_tells(takeover, i))

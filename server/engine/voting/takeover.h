@@ -47,9 +47,9 @@ struct takeover {
 struct takeover_count {
     char base[CALL_STATE_MAX + 1]; /* "epoch:fingerprint:"; "": none was seen */
     int names;                     /* that it has; 0: nobody knows */
-    uint16_t tellers;              /* a bit per node */
-    bool has_others; /* another configuration may have counted them, or goes on
-                      */
+    uint16_t tellers;              /* these nodes tell what they promised */
+    bool has_others;               /* other names may have counted them, too,
+                                      or go on */
     bool is_dead;
 };
 
@@ -60,6 +60,12 @@ struct takeover_look {
     bool is_ours;   /* it admitted the node, perhaps before a restart */
     int64_t sent_us, now_us;
 };
+
+/* The epoch at the start of an admission or a mark; 0: there is none. */
+int takeover_epoch_of(const char *text);
+
+/* An admission or a mark as a string. */
+void takeover_copy(char to[CALL_STATE_MAX + 1], struct span from);
 
 void takeover_on_look(struct takeover *takeover, const struct witness *witness,
                       int node, const struct takeover_look *from);
@@ -72,8 +78,8 @@ void takeover_on_lost(struct takeover *takeover, int node);
 void takeover_begin(struct takeover *takeover);
 
 /*
- * What comes of these nodes, a bit each. ours: "epoch:fingerprint:", which
- * replaces the others.
+ * What comes of these nodes. ours: "epoch:fingerprint:", which replaces the
+ * others.
  *
  * possible  once those are marked that may be
  * now       all those count that were marked at one instant: a look at each was

@@ -95,7 +95,7 @@ static void hear_beat(struct witness_node *it, int64_t beat, int64_t now_us)
 
 static void note_carrier(struct witness_node *it, int teller, const char *birth)
 {
-    uint16_t bit = (uint16_t)(1u << teller);
+    uint16_t bit = nodeset_of(teller);
     if (strcmp(birth, it->latest) < 0) {
         it->carriers &= (uint16_t)~bit;
     } else if ((it->carriers & bit) == 0) {

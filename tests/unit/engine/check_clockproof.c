@@ -10,7 +10,7 @@ TEST(nothing_is_known_of_a_clock_without_a_reply)
 {
     clocks_note_up(&five.clocks, 0, true);
     clocks_tick(&five.clocks, five.now_us);
-    FIVE_ASSERT_STATE(0, CLOCK_UNKNOWN);
+    FIVE_ASSERT_STATE(0, STATE_UNPROVEN);
     ck_assert_int_eq(clocks_median_at(&five.clocks, five.now_us), 0);
     ck_assert_int_eq(clocks_offset_us(&five.clocks, 0, five.now_us), 0);
     ck_assert_int_eq(clocks_uncertainty_us(&five.clocks, 0, five.now_us), 0);
@@ -21,13 +21,13 @@ TEST(a_majority_that_agrees_is_good_at_once)
 {
     five_up(0);
     five_up(1);
-    FIVE_ASSERT_STATE(0, CLOCK_UNPROVEN);
-    FIVE_ASSERT_STATE(1, CLOCK_UNPROVEN);
+    FIVE_ASSERT_STATE(0, STATE_UNPROVEN);
+    FIVE_ASSERT_STATE(1, STATE_UNPROVEN);
     five_up(2);
     clocks_tick(&five.clocks, five.now_us);
     for (int i = 0; i < 3; i++)
-        FIVE_ASSERT_STATE(i, CLOCK_GOOD);
-    FIVE_ASSERT_STATE(3, CLOCK_UNKNOWN);
+        FIVE_ASSERT_STATE(i, STATE_NONE);
+    FIVE_ASSERT_STATE(3, STATE_UNPROVEN);
     ck_assert_int_eq(clocks_median_at(&five.clocks, five.now_us) / FIVE_MS,
                      (FIVE_EPOCH_US + five.now_us) / FIVE_MS);
 }
@@ -36,16 +36,16 @@ TEST(story_30_a_clock_that_differs_is_watched_for_the_greatest_ttl)
 {
     five.offset_us[4] = FIVE_SECOND;
     five_all_up();
-    FIVE_ASSERT_STATE(3, CLOCK_GOOD);
-    FIVE_ASSERT_STATE(4, CLOCK_UNPROVEN);
+    FIVE_ASSERT_STATE(3, STATE_NONE);
+    FIVE_ASSERT_STATE(4, STATE_UNPROVEN);
     ck_assert_int_le(clocks_remaining_us(&five.clocks, 4, five.now_us),
                      60 * FIVE_SECOND);
     five_watch(58 * FIVE_SECOND);
-    FIVE_ASSERT_STATE(4, CLOCK_UNPROVEN);
+    FIVE_ASSERT_STATE(4, STATE_UNPROVEN);
     ck_assert_int_le(clocks_remaining_us(&five.clocks, 4, five.now_us),
                      2 * FIVE_SECOND);
     five_watch(3 * FIVE_SECOND);
-    FIVE_ASSERT_STATE(4, CLOCK_GOOD);
+    FIVE_ASSERT_STATE(4, STATE_NONE);
     ck_assert_int_eq(clocks_remaining_us(&five.clocks, 4, five.now_us), 0);
 }
 
@@ -53,12 +53,12 @@ TEST(a_clock_that_comes_to_agree_is_good)
 {
     five.offset_us[4] = 40 * FIVE_MS;
     five_all_up();
-    FIVE_ASSERT_STATE(4, CLOCK_UNPROVEN);
+    FIVE_ASSERT_STATE(4, STATE_UNPROVEN);
     for (int i = 0; i < 9; i++) { /* slewed, each time too little to see */
         five.offset_us[4] -= 4 * FIVE_MS;
         five_watch(FIVE_SECOND);
     }
-    FIVE_ASSERT_STATE(4, CLOCK_GOOD);
+    FIVE_ASSERT_STATE(4, STATE_NONE);
 }
 
 /* Time alone proves nothing: replies do. */
@@ -70,19 +70,19 @@ TEST(a_clock_that_was_not_watched_is_not_steady)
     for (int i = 0; i < 4; i++)
         (void)five_reply(i);
     clocks_tick(&five.clocks, five.now_us);
-    FIVE_ASSERT_STATE(4, CLOCK_UNPROVEN);
+    FIVE_ASSERT_STATE(4, STATE_UNPROVEN);
 }
 
 TEST_RANGE(five_milliseconds_from_the_median_still_agree, 0, 4)
 {
     static const struct {
         int64_t offset_us;
-        enum clock_state state;
+        enum node_state state;
     } leads[] = {
-        {4500, CLOCK_GOOD},
-        {-4500, CLOCK_GOOD},
-        {5500, CLOCK_UNPROVEN},
-        {-5500, CLOCK_UNPROVEN},
+        {4500, STATE_NONE},
+        {-4500, STATE_NONE},
+        {5500, STATE_UNPROVEN},
+        {-5500, STATE_UNPROVEN},
     };
     five.offset_us[4] = leads[_i].offset_us;
     five_all_up();
@@ -97,11 +97,11 @@ TEST(a_slow_reply_proves_nothing)
     clocks_note_up(&five.clocks, 4, true);
     ck_assert(five_reply_after(4, 50 * FIVE_MS));
     clocks_tick(&five.clocks, five.now_us);
-    FIVE_ASSERT_STATE(4, CLOCK_UNPROVEN);
+    FIVE_ASSERT_STATE(4, STATE_UNPROVEN);
     ck_assert_int_ge(clocks_uncertainty_us(&five.clocks, 4, five.now_us),
                      50 * FIVE_MS);
     ck_assert(five_reply(4));
-    FIVE_ASSERT_STATE(4, CLOCK_GOOD);
+    FIVE_ASSERT_STATE(4, STATE_NONE);
 }
 
 /* A long way is no slow reply; but one of more than two timeouts tells nothing.
@@ -110,10 +110,10 @@ TEST_RANGE(replies_that_are_all_slow_prove_something_within_limits, 0, 2)
 {
     static const struct {
         int64_t trip_us;
-        enum clock_state state;
+        enum node_state state;
     } trips[] = {
-        {80 * FIVE_MS, CLOCK_GOOD},
-        {101 * FIVE_MS, CLOCK_UNPROVEN},
+        {80 * FIVE_MS, STATE_NONE},
+        {101 * FIVE_MS, STATE_UNPROVEN},
     };
     for (int i = 0; i < FIVE_NODES; i++) {
         clocks_note_up(&five.clocks, i, true);
@@ -132,7 +132,7 @@ TEST(story_11_a_median_that_nobody_shares_proves_nothing)
         five_up(i);
     clocks_tick(&five.clocks, five.now_us);
     for (int i = 0; i < 3; i++)
-        FIVE_ASSERT_STATE(i, CLOCK_UNPROVEN);
+        FIVE_ASSERT_STATE(i, STATE_UNPROVEN);
 }
 
 /* Two stepped, two did not, and the fifth may show what both pairs do. */
@@ -147,11 +147,11 @@ TEST(story_11_a_slow_reply_in_the_middle_joins_nobody)
         (void)five_reply(i);
     clocks_tick(&five.clocks, five.now_us);
     for (int i = 0; i < FIVE_NODES; i++)
-        FIVE_ASSERT_STATE(i, CLOCK_UNPROVEN);
+        FIVE_ASSERT_STATE(i, STATE_UNPROVEN);
     (void)five_reply(4);
-    FIVE_ASSERT_STATE(0, CLOCK_GOOD);
-    FIVE_ASSERT_STATE(4, CLOCK_GOOD);
-    FIVE_ASSERT_STATE(2, CLOCK_UNPROVEN);
+    FIVE_ASSERT_STATE(0, STATE_NONE);
+    FIVE_ASSERT_STATE(4, STATE_NONE);
+    FIVE_ASSERT_STATE(2, STATE_UNPROVEN);
 }
 
 TEST(a_node_that_is_down_is_no_part_of_the_majority)
@@ -161,8 +161,8 @@ TEST(a_node_that_is_down_is_no_part_of_the_majority)
     clocks_note_up(&five.clocks, 1, false);
     five_up(2);
     clocks_tick(&five.clocks, five.now_us);
-    FIVE_ASSERT_STATE(0, CLOCK_UNPROVEN);
+    FIVE_ASSERT_STATE(0, STATE_UNPROVEN);
     clocks_note_up(&five.clocks, 1, true);
     clocks_tick(&five.clocks, five.now_us);
-    FIVE_ASSERT_STATE(0, CLOCK_GOOD);
+    FIVE_ASSERT_STATE(0, STATE_NONE);
 }

@@ -4,10 +4,82 @@
 #include "../../lib/suite/suite.h"
 #include "five.h"
 
-static void assert_all(enum clock_state state)
+static void assert_all(enum node_state state)
 {
     for (int i = 0; i < FIVE_NODES; i++)
         FIVE_ASSERT_STATE(i, state);
+}
+
+/* ---- one clock ----------------------------------------------------------- */
+
+static const struct nodeclock *base_of(int node)
+{
+    return &five.clocks.node[node].base;
+}
+
+static bool read(int64_t node_us, int64_t sent_us, int64_t received_us)
+{
+    return clocks_observe(&five.clocks, 0, node_us, sent_us, received_us);
+}
+
+SUITE(clocks, .set_up = five_begin);
+
+TEST(replies_bound_the_offset_and_quicker_ones_narrow_it)
+{
+    ck_assert(read(10500, 100, 300));
+    ck_assert_int_eq(base_of(0)->low_us, 10200);
+    ck_assert_int_eq(base_of(0)->high_us, 10400);
+    ck_assert_int_eq(clocks_uncertainty_us(&five.clocks, 0, 300 + 2000), 220);
+    ck_assert_int_eq(nodeclock_latest_at(base_of(0), 1000), 11403);
+    ck_assert_int_eq(nodeclock_earliest_at(base_of(0), 1000), 11197);
+    /* bounds widen by half a percent of their age, and never in the past */
+    ck_assert_int_eq(nodeclock_earliest_at(base_of(0), -2000), -2000 + 10200);
+    ck_assert(read(10650, 330, 350));
+    ck_assert_int_eq(base_of(0)->low_us, 10300);
+    ck_assert_int_eq(base_of(0)->high_us, 10320);
+    ck_assert(read(10900, 400, 1400));
+    ck_assert_int_ge(base_of(0)->low_us, 10290);
+    ck_assert_int_le(base_of(0)->high_us, 10330);
+}
+
+/* Of a clock known as 100000 … 100200 at 0: offsets that a reply shows, and how
+ * far they are beyond the bounds, which are then as before. */
+static const struct {
+    int64_t low_us, high_us, at_us, step_us;
+} replies[] = {
+    {105200, 105300, 0, 0},       {105201, 105300, 0, 5001},
+    {94900, 95000, 0, 0},         {94900, 94999, 0, -5001},
+    {90000, 120000, 0, 0},        {105205, 105205, 1000, 0},
+    {105206, 105206, 1000, 5001}, {94995, 94995, 1000, 0},
+    {94994, 94994, 1000, -5001},
+};
+
+TEST_EACH(what_lies_beyond_the_widened_bounds_is_a_step, replies)
+{
+    five.clocks.node[0].base = (struct nodeclock){true, 100000, 100200, 0};
+    int64_t received_us = replies[_i].at_us;
+    int64_t node_us = replies[_i].low_us + received_us;
+    ck_assert_int_eq(read(node_us, node_us - replies[_i].high_us, received_us),
+                     replies[_i].step_us == 0);
+    ck_assert_int_eq(five.clocks.node[0].step_us, replies[_i].step_us);
+    if (replies[_i].low_us > 100200 || replies[_i].high_us < 100000) {
+        ck_assert_int_eq(base_of(0)->low_us, 100000);
+        ck_assert_int_eq(base_of(0)->high_us, 100200);
+        ck_assert_int_eq(base_of(0)->at_us, 0);
+    }
+}
+
+TEST(the_median_is_the_lower_of_two_middle_ones)
+{
+    static const int64_t offsets_us[] = {10, 3000, 20, 30};
+    static const int64_t medians_us[] = {10, 10, 20, 20};
+    for (int i = 0; i < 4; i++) {
+        clocks_note_up(&five.clocks, i, true);
+        five.clocks.node[i].base =
+            (struct nodeclock){true, offsets_us[i], offsets_us[i], 0};
+        ck_assert_int_eq(clocks_median_at(&five.clocks, 100),
+                         100 + medians_us[i]);
+    }
 }
 
 /* ---- steps ------------------------------------------------------------------
@@ -18,14 +90,12 @@ static const int64_t steps[] = {6 * FIVE_MS, 3600 * (int64_t)FIVE_SECOND,
 
 enum { STEPS = sizeof steps / sizeof *steps };
 
-SUITE(clocks, .set_up = five_begin);
-
 TEST_RANGE(story_11_a_step_is_told_and_its_reply_is_no_vote, 0, STEPS)
 {
     five_all_up();
     five.offset_us[1] = steps[_i];
     ck_assert(!five_reply(1));
-    FIVE_ASSERT_STATE(1, CLOCK_STEPPED);
+    FIVE_ASSERT_STATE(1, STATE_STEPPED);
     ck_assert(!clocks_judge(&five.clocks, five.now_us, &five.judgement));
     for (int i = 0; i < FIVE_NODES; i++)
         ck_assert(clocks_wants_reply(&five.clocks, i) == (i != 1));
@@ -38,8 +108,8 @@ TEST_RANGE(story_11_a_step_is_told_and_its_reply_is_no_vote, 0, STEPS)
     ck_assert_int_le(llabs(five.judgement.step_us[1] - steps[_i]), FIVE_MS);
     ck_assert(!clocks_judge(&five.clocks, five.now_us, &five.judgement));
     clocks_tick(&five.clocks, five.now_us);
-    FIVE_ASSERT_STATE(0, CLOCK_GOOD);
-    FIVE_ASSERT_STATE(1, CLOCK_UNPROVEN); /* and learned anew */
+    FIVE_ASSERT_STATE(0, STATE_NONE);
+    FIVE_ASSERT_STATE(1, STATE_UNPROVEN); /* and learned anew */
     ck_assert(five_reply(1));
 }
 
@@ -50,7 +120,7 @@ TEST_RANGE(a_step_below_five_milliseconds_is_none, 0, 2)
     ck_assert(five_reply(1));
     ck_assert(!clocks_judge(&five.clocks, five.now_us + FIVE_SECOND,
                             &five.judgement));
-    FIVE_ASSERT_STATE(1, CLOCK_GOOD);
+    FIVE_ASSERT_STATE(1, STATE_NONE);
 }
 
 /* A clock that runs fast: no reply is far from the one before. */
@@ -64,7 +134,7 @@ TEST_RANGE(many_small_steps_in_a_row_are_one_that_is_seen, 0, 2)
         is_same = five_reply(1);
     }
     ck_assert(!is_same);
-    FIVE_ASSERT_STATE(1, CLOCK_STEPPED);
+    FIVE_ASSERT_STATE(1, STATE_STEPPED);
 }
 
 /* One that stays is believed once drift explains it. */
@@ -78,7 +148,7 @@ TEST(a_small_step_that_stays_is_believed_a_second_later)
     }
     five.offset_us[1] = 9700;
     ck_assert(five_reply(1));
-    FIVE_ASSERT_STATE(1, CLOCK_GOOD);
+    FIVE_ASSERT_STATE(1, STATE_NONE);
 }
 
 TEST(story_30_the_baseline_is_kept_over_a_lost_connection)
@@ -89,7 +159,7 @@ TEST(story_30_the_baseline_is_kept_over_a_lost_connection)
     five.now_us += FIVE_SECOND;
     clocks_note_up(&five.clocks, 2, true);
     ck_assert(!five_reply(2));
-    FIVE_ASSERT_STATE(2, CLOCK_STEPPED);
+    FIVE_ASSERT_STATE(2, STATE_STEPPED);
 }
 
 TEST(a_judgement_waits_no_longer_than_its_patience)
@@ -131,11 +201,11 @@ TEST(a_clock_that_stepped_there_and_back_has_stepped_twice)
     ck_assert(!five_reply(1));
     five.offset_us[1] = 0;
     ck_assert(!five_reply(1));
-    FIVE_ASSERT_STATE(1, CLOCK_STEPPED);
+    FIVE_ASSERT_STATE(1, STATE_STEPPED);
     five.now_us += FIVE_PATIENCE_US;
     ck_assert(clocks_judge(&five.clocks, five.now_us, &five.judgement));
     ck_assert_uint_eq(five.judgement.stepped, 1u << 1);
-    FIVE_ASSERT_STATE(1, CLOCK_GOOD); /* where the others are */
+    FIVE_ASSERT_STATE(1, STATE_NONE); /* where the others are */
 }
 
 TEST(two_of_five_that_step_together_are_two_steps)
@@ -161,13 +231,13 @@ TEST_RANGE(a_majority_that_steps_at_once_makes_our_own_clock_suspect, 0, 3)
     ck_assert(five.judgement.is_own);
     ck_assert_uint_eq(five.judgement.stepped, 0);
     for (int i = 0; i < 3 + _i; i++)
-        FIVE_ASSERT_STATE(i, CLOCK_GOOD); /* they agree with each other */
+        FIVE_ASSERT_STATE(i, STATE_NONE); /* they agree with each other */
     for (int i = 3 + _i; i < FIVE_NODES; i++)
-        FIVE_ASSERT_STATE(i, CLOCK_UNKNOWN); /* learned anew as well */
+        FIVE_ASSERT_STATE(i, STATE_UNPROVEN); /* learned anew as well */
     five_all_reply();
     clocks_tick(&five.clocks, five.now_us);
     for (int i = 3 + _i; i < FIVE_NODES; i++)
-        FIVE_ASSERT_STATE(i, CLOCK_UNPROVEN);
+        FIVE_ASSERT_STATE(i, STATE_UNPROVEN);
 }
 
 TEST(a_majority_whose_clocks_are_all_over_the_place_is_watched)
@@ -181,10 +251,10 @@ TEST(a_majority_whose_clocks_are_all_over_the_place_is_watched)
     int good = 0;
     clocks_tick(&five.clocks, five.now_us);
     for (int i = 0; i < FIVE_NODES; i++)
-        good += clocks_state(&five.clocks, i) == CLOCK_GOOD;
+        good += clocks_refusal(&five.clocks, i) == STATE_NONE;
     ck_assert_int_le(good, 1); /* the median itself */
     five_watch(62 * FIVE_SECOND);
-    assert_all(CLOCK_GOOD);
+    assert_all(STATE_NONE);
 }
 
 /* ---- no steps
@@ -199,7 +269,7 @@ TEST_RANGE(story_35_a_node_that_was_paused_has_not_stepped, 0, 2)
     int64_t node_us =
         FIVE_EPOCH_US + (_i == 0 ? five.now_us - 10 : sent_us + 10);
     ck_assert(clocks_observe(&five.clocks, 1, node_us, sent_us, five.now_us));
-    FIVE_ASSERT_STATE(1, CLOCK_GOOD);
+    FIVE_ASSERT_STATE(1, STATE_NONE);
     ck_assert(five_reply(1));
 }
 
@@ -214,9 +284,9 @@ TEST(story_35_a_server_that_was_stopped_has_seen_no_step)
         ck_assert(clocks_observe(&five.clocks, i,
                                  FIVE_EPOCH_US + sent_us[i] + 100, sent_us[i],
                                  five.now_us));
-    assert_all(CLOCK_GOOD);
+    assert_all(STATE_NONE);
     five_all_reply();
-    assert_all(CLOCK_GOOD);
+    assert_all(STATE_NONE);
     ck_assert(!clocks_judge(&five.clocks, five.now_us, &five.judgement));
 }
 
@@ -243,8 +313,8 @@ TEST(a_clock_far_from_the_median_is_known_but_far)
     five.offset_us[0] = -FIVE_WINDOW_US / 2 - 10 * FIVE_MS;
     five_all_up();
     five_watch(62 * FIVE_SECOND);
-    FIVE_ASSERT_STATE(4, CLOCK_GOOD);
-    FIVE_ASSERT_STATE(0, CLOCK_FAR);
+    FIVE_ASSERT_STATE(4, STATE_NONE);
+    FIVE_ASSERT_STATE(0, STATE_SKEWED);
     ck_assert_int_eq(
         clocks_offset_us(&five.clocks, 0, five.now_us) / FIVE_SECOND, -7);
     clocks_note_up(&five.clocks, 1,
@@ -252,8 +322,8 @@ TEST(a_clock_far_from_the_median_is_known_but_far)
     clocks_note_up(&five.clocks, 2, false);
     clocks_note_up(&five.clocks, 3, false);
     clocks_tick(&five.clocks, five.now_us);
-    FIVE_ASSERT_STATE(0, CLOCK_GOOD);
-    FIVE_ASSERT_STATE(4, CLOCK_FAR);
+    FIVE_ASSERT_STATE(0, STATE_NONE);
+    FIVE_ASSERT_STATE(4, STATE_SKEWED);
 }
 
 /* A repeat that comes then counts from it how old another lock may be. */

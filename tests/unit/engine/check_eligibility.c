@@ -88,7 +88,7 @@ static void bring(int node, char letter)
     else
         voters_found(node, LOOK_ADMITTED, VOTERS_ADMIT, "");
     if (letter == 'c' || letter == 'r') /* else it would be readmitted */
-        admission_on_clock(&voters.admission, node, false);
+        voters.admission.node[node].is_clock_good = false;
 }
 
 TEST_EACH(a_quorum_of_others_that_vote_must_know_of_its_birth, sets)
@@ -113,7 +113,7 @@ TEST_EACH(a_quorum_of_others_that_vote_must_know_of_its_birth, sets)
 /* The second look at each leaves when a majority of all knows of the birth. */
 TEST(each_is_looked_at_again_once_all_of_them_know)
 {
-    admission_on_clock(&voters.admission, 4, false);
+    voters.admission.node[4].is_clock_good = false;
     voters_admit_from(1);
     mark(0);
     look_at(1);

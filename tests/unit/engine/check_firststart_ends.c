@@ -26,7 +26,7 @@ TEST_RANGE(another_node_was_marked_by_somebody_else, 0, STARTED_SIGNS)
                  started_signs[_i].mark);
     STARTED_ASSERT_STEP(FIRSTSTART_OVER);
     VOTERS_ASSERT_REFUSAL(STARTED_LEAD, STATE_QUARANTINED);
-    ck_assert(!voters.admission.start.is_marked[STARTED_LEAD]);
+    ck_assert(voters.admission.start.marked == 0);
 }
 
 TEST(a_mark_that_was_replaced_before_the_hold_ends_it)

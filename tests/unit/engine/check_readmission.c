@@ -120,7 +120,7 @@ TEST(one_whose_memory_does_not_last_tells_nothing)
 {
     voters_admit_from(3);
     voters_come(2, LOOK_CREATED, "", VOTERS_MARK);
-    admission_on_clock(&voters.admission, 1, false); /* it stays as it is */
+    voters.admission.node[1].is_clock_good = false; /* it stays as it is */
     voters.is_durable = false;
     restart(1);
     voters.is_durable = true;
@@ -159,13 +159,13 @@ TEST(while_one_is_away_only_those_who_vote_tell)
 /* Behind a new connection there may be another memory. */
 TEST(one_that_has_come_back_tells_nothing_before_a_look)
 {
-    admission_on_clock(&voters.admission, 0, false);
+    voters.admission.node[0].is_clock_good = false;
     voters_admit_from(2);
     restart(0);
     voters_pass_without(ADMISSION_READMIT, 10 * VOTERS_SECOND);
     voters_down(2);
     voters_up(2);
-    admission_on_clock(&voters.admission, 0, true);
+    voters.admission.node[0].is_clock_good = true;
     voters_expect(ADMISSION_LOOK, 2);
     voters_expect_nothing();
     voters_found(2, LOOK_ADMITTED, VOTERS_ADMIT, "");
@@ -174,11 +174,11 @@ TEST(one_that_has_come_back_tells_nothing_before_a_look)
 
 TEST(a_clock_that_is_not_known_well_hinders)
 {
-    admission_on_clock(&voters.admission, 0, false);
+    voters.admission.node[0].is_clock_good = false;
     voters_admit_from(1);
     restart(0);
     voters_pass_without(ADMISSION_READMIT, 10 * VOTERS_SECOND);
-    admission_on_clock(&voters.admission, 0, true);
+    voters.admission.node[0].is_clock_good = true;
     voters_give(ADMISSION_READMIT, 0);
 }
 

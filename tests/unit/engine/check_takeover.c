@@ -332,13 +332,13 @@ TEST(a_machine_whose_clock_steps_has_told_a_wrong_end)
 
 TEST(a_machine_whose_clock_is_unknown_tells_nothing)
 {
-    admission_on_clock(&voters.admission, 1, false);
+    voters.admission.node[1].is_clock_good = false;
     take(0, 1, ADMIT(OF_THREE, 1));
     mark(2, 4);
     voters_pass_without(ADMISSION_ADMIT, 4 * HEARTBEAT_US);
     ck_assert(!eligibility_may_take_over(&voters.admission));
     ck_assert(eligibility_is_refused(&voters.admission));
-    admission_on_clock(&voters.admission, 1, true);
+    voters.admission.node[1].is_clock_good = true;
     look_again();
     expect_admits(3);
 }

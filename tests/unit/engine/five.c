@@ -7,7 +7,7 @@ struct five five;
 void five_begin(void)
 {
     five = (struct five){.now_us = 10 * FIVE_SECOND};
-    clocks_init(&five.clocks, FIVE_NODES, FIVE_QUORUM, FIVE_TTL_MS,
+    clocks_init(&five.clocks, FIVE_NODES, FIVE_TTL_MS,
                 FIVE_WINDOW_US, FIVE_PATIENCE_US);
 }
 

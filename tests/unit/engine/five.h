@@ -43,6 +43,6 @@ void five_all_up(void);
 void five_watch(int64_t us);
 
 #define FIVE_ASSERT_STATE(node, it)                                            \
-    ck_assert_int_eq((int)clocks_state(&five.clocks, node), (int)(it))
+    ck_assert_int_eq((int)clocks_refusal(&five.clocks, node), (int)(it))
 
 #endif

@@ -76,7 +76,8 @@ static void begin_server(int server)
     if (server == 1 && rivals.is_other)
         memset(settings.fingerprint, 'f', FINGERPRINT_LEN - 2);
     admission_init(&it->admission, &settings);
-    admission_on_median(&it->admission, true, EPOCH_US);
+    it->admission.has_median = true;
+    it->admission.median_ahead_us = EPOCH_US;
     it->round_us = rivals.now_us;
     for (int i = 0; i < NODES; i++) {
         if (rivals.node[i].has_stepped)
@@ -127,8 +128,8 @@ static void connect_to(int server, int node)
     const struct node_facts facts = {.run_id = run_id, .is_durable = true};
     admission_on_up(&rivals.server[server].admission, node, &facts,
                     rivals.now_us);
-    admission_on_clock(&rivals.server[server].admission, node,
-                       rivals_chance(90));
+    rivals.server[server].admission.node[node].is_clock_good =
+        rivals_chance(90);
 }
 
 /* As a connection does. */
@@ -263,7 +264,7 @@ static void tick(int server)
         if (!to->is_up && rivals.now_us >= to->up_us)
             connect_to(server, i);
         if (to->is_up && it->admission.node[i].phase != ADMISSION_DOWN)
-            admission_on_clock(&it->admission, i, true);
+            it->admission.node[i].is_clock_good = true;
     }
     act(server);
     rivals_keep_copies();

@@ -3,7 +3,6 @@
 #include <check.h>
 #include <stdio.h>
 
-
 struct voters voters;
 
 static struct {
@@ -14,7 +13,8 @@ static struct {
 
 void voters_know_clocks(bool is_known)
 {
-    admission_on_median(&voters.admission, is_known, VOTERS_EPOCH_US);
+    voters.admission.has_median = is_known;
+    voters.admission.median_ahead_us = VOTERS_EPOCH_US;
 }
 
 void voters_begin_again(void)
@@ -25,7 +25,7 @@ void voters_begin_again(void)
         voters.admission.node[i].is_known = true;
     voters_know_clocks(true);
     for (int i = 0; i < VOTERS_NODES; i++)
-        admission_on_clock(&voters.admission, i, true);
+        voters.admission.node[i].is_clock_good = true;
 }
 
 void voters_begin(void)
