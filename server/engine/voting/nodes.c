@@ -131,11 +131,9 @@ bool nodes_is_past(const struct nodes *nodes, int node, int64_t node_us,
 
 int64_t nodes_next_number(struct nodes *nodes, int64_t median_us, int64_t seen)
 {
-    /* attempt_begin: a quorum is up, and each node told its time when it came
+    assert(median_us != 0); /* each of a quorum told its time as it came up */
+    /* clocks were far ahead and have been corrected: none accepts a higher one
      */
-    assert(median_us != 0);
-    /* all clocks were far ahead and have been corrected: no node would accept
-       a higher one */
     if (nodes->last_number > median_us + nodes->clocks.far_us)
         nodes->last_number = 0;
     nodes->last_number = fence_next(median_us, nodes->last_number);

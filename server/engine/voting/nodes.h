@@ -15,13 +15,10 @@
 /* ---- pace ---------------------------------------------------------------- */
 
 /*
- * How fast the nodes answer: which of them a round asks first, and when it
- * asks the others.
- *
- * A call is slow if it takes much longer than those to a quorum do. A round
- * that waits for a slow call asks the other nodes. A node whose calls are slow,
- * or that owes the answer to a slow one, is asked last until it is quick again.
- * Times are CLOCK_BOOTTIME in µs.
+ * How fast the nodes answer. A call is slow if it takes much longer than those
+ * to a quorum do. A round that waits for a slow call asks the other nodes. A
+ * node whose calls are slow, or that owes the answer to a slow one, is asked
+ * last until it is quick again.
  */
 struct pace_node {
     int64_t trip_us;  /* smoothed round trip; 0: none is known */
@@ -37,10 +34,7 @@ struct pace {
 
 void pace_init(struct pace *pace, int total);
 
-/*
- * A call of a round was sent to the node; a call was answered, of a round or
- * not: that the node owes answers counts only for those of rounds.
- */
+/* A call of a round was sent; a call was answered, of a round or not. */
 void pace_on_sent(struct pace *pace, int node, int64_t now_us);
 void pace_on_reply(struct pace *pace, int node, bool is_round, int64_t sent_us,
                    int64_t received_us);
@@ -51,10 +45,8 @@ void pace_on_down(struct pace *pace, int node);
 /* To be called every few milliseconds: compares the nodes. */
 void pace_tick(struct pace *pace);
 
-/*
- * True if a round with this timeout can find that a call is slow, and then
- * still ask another node.
- */
+/* True if a round with this timeout can wait for a slow call, and then still
+ * ask another node. */
 bool pace_leaves_time(const struct pace *pace, int64_t timeout_us);
 
 bool pace_is_slow(const struct pace *pace, int node, int64_t now_us);
@@ -104,8 +96,7 @@ struct nodes {
     int voting;
     struct quorum_loss loss; /* while voting is below the quorum */
     int epoch;               /* of the configuration, as the log has it */
-    int64_t
-        refused_us; /* its names replace no others since then; 0: they may */
+    int64_t refused_us; /* its names replace no others since; 0: they may */
     bool is_refusal_logged;
     bool is_word_logged; /* that --take-over is not needed any more */
     int64_t last_number; /* last fencing number made from the clocks */
@@ -142,10 +133,7 @@ bool nodes_is_before(const struct nodes *nodes, int node, int64_t node_us,
 bool nodes_is_past(const struct nodes *nodes, int node, int64_t node_us,
                    int64_t moment_us);
 
-/*
- * Why the node is not sent such a call; STATE_NONE: it is. An acquire, extend
- * or repair goes only to a node that may vote.
- */
+/* Why the node is not sent such a call; STATE_NONE: it is. */
 enum node_state nodes_refusal(const struct nodes *nodes, int node,
                               enum call_kind kind);
 
@@ -172,7 +160,7 @@ void nodes_on_down(struct nodes *nodes, int node, enum node_state reason,
 void nodes_on_confirmed(struct nodes *nodes, int node,
                         const struct node_facts *facts);
 
-/* To be called with every reply. Returns its vote, or why it does not count. */
+/* Takes every reply. Returns its vote, or why it does not count. */
 struct ballot nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
                              const struct call_reply *reply, int64_t sent_us,
                              int64_t received_us);
@@ -197,35 +185,28 @@ int status_twin_of(const struct nodes *nodes, int node);
 bool status_is_confirmed(const struct node *node, int64_t now_us);
 
 /*
+ * full     above maxmemory: it votes for what is held, whose extension needs no
+ *          memory, but it grants nothing
+ * broken   it answers an error that keeps it from all votes
+ * serving  it votes, or would if it were not full
+ * voting   it may vote for all calls, and answers no error
+ */
+bool status_is_full(const struct nodes *nodes, int node);
+bool status_is_broken(const struct nodes *nodes, int node);
+bool status_is_serving(const struct nodes *nodes, int node);
+bool status_is_voting(const struct nodes *nodes, int node);
+
+/*
  * The state shown to people: the refusal, or an error that the node answers;
  * ADMITTING between a new connection and the answer to its first look.
  */
 enum node_state status_shown(const struct nodes *nodes, int node);
 
-/*
- * True if it is above maxmemory. It votes for what is held, whose extension
- * needs no memory, but it grants nothing.
- */
-bool status_is_full(const struct nodes *nodes, int node);
-
-/* True if it answers an error that keeps it from all votes: not if it is full.
- */
-bool status_is_broken(const struct nodes *nodes, int node);
-
-/* True if it votes, or would if it were not full. */
-bool status_is_serving(const struct nodes *nodes, int node);
-
-/* True if it may vote for all calls, and answers no error. */
-bool status_is_voting(const struct nodes *nodes, int node);
-
 /* True if a server, this one or another, marked the node for a first start,
  * which may be under way. */
 bool status_is_starting(const struct admission *admission, int node);
 
-/*
- * For people: the state's name ("voting", "quarantined", …; static), and one
- * sentence.
- */
+/* For people: the state's name (static), and one sentence. */
 const char *status_name(const struct nodes *nodes, int node);
 void status_describe(const struct nodes *nodes, int node, int64_t now_us,
                      char detail[NODE_DETAIL_MAX]);

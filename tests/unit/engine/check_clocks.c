@@ -1,13 +1,96 @@
-/* The nodes' clocks: what is a step, and whose it is. */
+/*
+ * Five nodes' clocks, as one server hears of them: what is a step, and whose it
+ * is; and which are believed by a server without a history.
+ */
 #include <stdlib.h>
 
+#include "../../../server/engine/voting/clocks.h"
 #include "../../lib/suite/suite.h"
-#include "five.h"
+
+enum {
+    NODES = 5,
+    QUORUM = 3,
+    MS = 1000,
+    SECOND = 1000000,
+    TTL_MS = 60000,
+    WINDOW_US = 15 * SECOND,
+    PATIENCE_US = 100 * MS,
+    TRIP_US = 200,
+};
+
+/* The nodes' clocks minus ours, but for offset_us. */
+#define EPOCH_US INT64_C(1795221641000000)
+
+static struct five {
+    struct clocks clocks;
+    struct clocks_judgement judgement;
+    int64_t now_us;
+    int64_t offset_us[NODES]; /* of each node's clock */
+} five;
+
+static void begin(void)
+{
+    five = (struct five){.now_us = 10 * SECOND};
+    clocks_init(&five.clocks, NODES, TTL_MS, WINDOW_US, PATIENCE_US);
+}
+
+/* A reply after a round trip of so long; as clocks_observe. */
+static bool reply_after(int node, int64_t trip_us)
+{
+    int64_t sent_us = five.now_us;
+    five.now_us += trip_us;
+    return clocks_observe(&five.clocks, node,
+                          EPOCH_US + five.offset_us[node] + sent_us +
+                              trip_us / 2,
+                          sent_us, five.now_us);
+}
+
+static bool reply(int node)
+{
+    return reply_after(node, TRIP_US);
+}
+
+static void all_reply(void)
+{
+    for (int i = 0; i < NODES; i++)
+        (void)reply(i);
+}
+
+/* It connects, and replies. */
+static void up(int node)
+{
+    clocks_note_up(&five.clocks, node, true);
+    ck_assert(reply(node));
+}
+
+static void all_up(void)
+{
+    for (int i = 0; i < NODES; i++)
+        up(i);
+    clocks_tick(&five.clocks, five.now_us);
+}
+
+/* So long, with a reply of each connected node every second. */
+static void watch(int64_t us)
+{
+    for (int64_t until_us = five.now_us + us; five.now_us < until_us;) {
+        five.now_us += SECOND;
+        for (int i = 0; i < NODES; i++)
+            if (five.clocks.node[i].is_up)
+                ck_assert(reply(i));
+    }
+    clocks_tick(&five.clocks, five.now_us);
+}
+
+#define ASSERT_STATE(node, it)                                                 \
+    ck_assert_int_eq((int)clocks_refusal(&five.clocks, node), (int)(it))
+
+SUITE(clocks, .set_up = begin);
 
 static void assert_all(enum node_state state)
 {
-    for (int i = 0; i < FIVE_NODES; i++)
-        FIVE_ASSERT_STATE(i, state);
+    for (int i = 0; i < NODES; i++)
+        ASSERT_STATE(i, state);
 }
 
 /* ---- one clock ----------------------------------------------------------- */
@@ -21,8 +104,6 @@ static bool read(int64_t node_us, int64_t sent_us, int64_t received_us)
 {
     return clocks_observe(&five.clocks, 0, node_us, sent_us, received_us);
 }
-
-SUITE(clocks, .set_up = five_begin);
 
 TEST(replies_bound_the_offset_and_quicker_ones_narrow_it)
 {
@@ -85,135 +166,134 @@ TEST(the_median_is_the_lower_of_two_middle_ones)
 /* ---- steps ------------------------------------------------------------------
  */
 
-static const int64_t steps[] = {6 * FIVE_MS, 3600 * (int64_t)FIVE_SECOND,
-                                -6 * FIVE_MS, -3600 * (int64_t)FIVE_SECOND};
+static const int64_t steps[] = {6 * MS, 3600 * (int64_t)SECOND, -6 * MS,
+                                -3600 * (int64_t)SECOND};
 
 enum { STEPS = sizeof steps / sizeof *steps };
 
 TEST_RANGE(story_11_a_step_is_told_and_its_reply_is_no_vote, 0, STEPS)
 {
-    five_all_up();
+    all_up();
     five.offset_us[1] = steps[_i];
-    ck_assert(!five_reply(1));
-    FIVE_ASSERT_STATE(1, STATE_STEPPED);
+    ck_assert(!reply(1));
+    ASSERT_STATE(1, STATE_STEPPED);
     ck_assert(!clocks_judge(&five.clocks, five.now_us, &five.judgement));
-    for (int i = 0; i < FIVE_NODES; i++)
+    for (int i = 0; i < NODES; i++)
         ck_assert(clocks_wants_reply(&five.clocks, i) == (i != 1));
-    for (int i = 0; i < FIVE_NODES; i++)
+    for (int i = 0; i < NODES; i++)
         if (i != 1)
-            ck_assert(five_reply(i));
+            ck_assert(reply(i));
     ck_assert(clocks_judge(&five.clocks, five.now_us, &five.judgement));
     ck_assert(!five.judgement.is_own);
     ck_assert_uint_eq(five.judgement.stepped, 1u << 1);
-    ck_assert_int_le(llabs(five.judgement.step_us[1] - steps[_i]), FIVE_MS);
+    ck_assert_int_le(llabs(five.judgement.step_us[1] - steps[_i]), MS);
     ck_assert(!clocks_judge(&five.clocks, five.now_us, &five.judgement));
     clocks_tick(&five.clocks, five.now_us);
-    FIVE_ASSERT_STATE(0, STATE_NONE);
-    FIVE_ASSERT_STATE(1, STATE_UNPROVEN); /* and learned anew */
-    ck_assert(five_reply(1));
+    ASSERT_STATE(0, STATE_NONE);
+    ASSERT_STATE(1, STATE_UNPROVEN); /* and learned anew */
+    ck_assert(reply(1));
 }
 
 TEST_RANGE(a_step_below_five_milliseconds_is_none, 0, 2)
 {
-    five_all_up();
+    all_up();
     five.offset_us[1] = _i == 0 ? 4900 : -4900;
-    ck_assert(five_reply(1));
-    ck_assert(!clocks_judge(&five.clocks, five.now_us + FIVE_SECOND,
-                            &five.judgement));
-    FIVE_ASSERT_STATE(1, STATE_NONE);
+    ck_assert(reply(1));
+    ck_assert(
+        !clocks_judge(&five.clocks, five.now_us + SECOND, &five.judgement));
+    ASSERT_STATE(1, STATE_NONE);
 }
 
 /* A clock that runs fast: no reply is far from the one before. */
 TEST_RANGE(many_small_steps_in_a_row_are_one_that_is_seen, 0, 2)
 {
     bool is_same = true;
-    five_all_up();
+    all_up();
     for (int i = 0; i < 20 && is_same; i++) {
         five.now_us += 10000;
         five.offset_us[1] += _i == 0 ? 1000 : -1000;
-        is_same = five_reply(1);
+        is_same = reply(1);
     }
     ck_assert(!is_same);
-    FIVE_ASSERT_STATE(1, STATE_STEPPED);
+    ASSERT_STATE(1, STATE_STEPPED);
 }
 
 /* One that stays is believed once drift explains it. */
 TEST(a_small_step_that_stays_is_believed_a_second_later)
 {
-    five_all_up();
+    all_up();
     five.offset_us[1] = 4900;
     for (int i = 0; i < 150; i++) {
         five.now_us += 10000;
-        ck_assert(five_reply(1));
+        ck_assert(reply(1));
     }
     five.offset_us[1] = 9700;
-    ck_assert(five_reply(1));
-    FIVE_ASSERT_STATE(1, STATE_NONE);
+    ck_assert(reply(1));
+    ASSERT_STATE(1, STATE_NONE);
 }
 
 TEST(story_30_the_baseline_is_kept_over_a_lost_connection)
 {
-    five_all_up();
+    all_up();
     clocks_note_up(&five.clocks, 2, false);
-    five.offset_us[2] = FIVE_SECOND;
-    five.now_us += FIVE_SECOND;
+    five.offset_us[2] = SECOND;
+    five.now_us += SECOND;
     clocks_note_up(&five.clocks, 2, true);
-    ck_assert(!five_reply(2));
-    FIVE_ASSERT_STATE(2, STATE_STEPPED);
+    ck_assert(!reply(2));
+    ASSERT_STATE(2, STATE_STEPPED);
 }
 
 TEST(a_judgement_waits_no_longer_than_its_patience)
 {
-    five_all_up();
-    five.offset_us[1] = FIVE_SECOND;
-    (void)five_reply(1);
+    all_up();
+    five.offset_us[1] = SECOND;
+    (void)reply(1);
     int64_t since_us = five.now_us;
-    ck_assert(!clocks_judge(&five.clocks, since_us + FIVE_PATIENCE_US - 1,
+    ck_assert(!clocks_judge(&five.clocks, since_us + PATIENCE_US - 1,
                             &five.judgement));
-    ck_assert(clocks_judge(&five.clocks, since_us + FIVE_PATIENCE_US,
-                           &five.judgement));
+    ck_assert(
+        clocks_judge(&five.clocks, since_us + PATIENCE_US, &five.judgement));
     ck_assert_uint_eq(five.judgement.stepped, 1u << 1);
 }
 
 TEST(a_judgement_waits_for_connected_nodes_and_for_later_replies_only)
 {
-    five_all_up();
+    all_up();
     clocks_note_up(&five.clocks, 4, false);
     int64_t before_us = five.now_us - 1;
-    five.offset_us[1] = FIVE_SECOND;
-    (void)five_reply(1);
-    ck_assert(five_reply(0));
-    ck_assert(five_reply(2));
+    five.offset_us[1] = SECOND;
+    (void)reply(1);
+    ck_assert(reply(0));
+    ck_assert(reply(2));
     /* this one's call had left before the step was seen */
-    ck_assert(clocks_observe(&five.clocks, 3,
-                             FIVE_EPOCH_US + five.now_us - FIVE_TRIP_US,
+    ck_assert(clocks_observe(&five.clocks, 3, EPOCH_US + five.now_us - TRIP_US,
                              before_us, five.now_us));
     ck_assert(!clocks_judge(&five.clocks, five.now_us, &five.judgement));
     ck_assert(clocks_wants_reply(&five.clocks, 3));
-    ck_assert(five_reply(3));
+    ck_assert(reply(3));
     ck_assert(clocks_judge(&five.clocks, five.now_us, &five.judgement));
 }
 
 TEST(a_clock_that_stepped_there_and_back_has_stepped_twice)
 {
-    five_all_up();
-    five.offset_us[1] = FIVE_SECOND;
-    ck_assert(!five_reply(1));
+    all_up();
+    five.offset_us[1] = SECOND;
+    ck_assert(!reply(1));
     five.offset_us[1] = 0;
-    ck_assert(!five_reply(1));
-    FIVE_ASSERT_STATE(1, STATE_STEPPED);
-    five.now_us += FIVE_PATIENCE_US;
+    ck_assert(!reply(1));
+    ASSERT_STATE(1, STATE_STEPPED);
+    five.now_us += PATIENCE_US;
     ck_assert(clocks_judge(&five.clocks, five.now_us, &five.judgement));
     ck_assert_uint_eq(five.judgement.stepped, 1u << 1);
-    FIVE_ASSERT_STATE(1, STATE_NONE); /* where the others are */
+    ASSERT_STATE(1, STATE_NONE); /* where the others are */
 }
 
 TEST(two_of_five_that_step_together_are_two_steps)
 {
-    five_all_up();
-    five.offset_us[1] = five.offset_us[3] = -FIVE_SECOND;
-    five_all_reply();
-    five_all_reply();
+    all_up();
+    five.offset_us[1] = five.offset_us[3] = -SECOND;
+    all_reply();
+    all_reply();
     ck_assert(clocks_judge(&five.clocks, five.now_us, &five.judgement));
     ck_assert(!five.judgement.is_own);
     ck_assert_uint_eq(five.judgement.stepped, 1u << 1 | 1u << 3);
@@ -222,38 +302,38 @@ TEST(two_of_five_that_step_together_are_two_steps)
 /* Then it is our clock, or all is lost anyway: nobody is revoked. */
 TEST_RANGE(a_majority_that_steps_at_once_makes_our_own_clock_suspect, 0, 3)
 {
-    five_all_up();
+    all_up();
     for (int i = 0; i < 3 + _i; i++)
-        five.offset_us[i] = FIVE_SECOND;
-    five_all_reply();
-    five_all_reply();
+        five.offset_us[i] = SECOND;
+    all_reply();
+    all_reply();
     ck_assert(clocks_judge(&five.clocks, five.now_us, &five.judgement));
     ck_assert(five.judgement.is_own);
     ck_assert_uint_eq(five.judgement.stepped, 0);
     for (int i = 0; i < 3 + _i; i++)
-        FIVE_ASSERT_STATE(i, STATE_NONE); /* they agree with each other */
-    for (int i = 3 + _i; i < FIVE_NODES; i++)
-        FIVE_ASSERT_STATE(i, STATE_UNPROVEN); /* learned anew as well */
-    five_all_reply();
+        ASSERT_STATE(i, STATE_NONE); /* they agree with each other */
+    for (int i = 3 + _i; i < NODES; i++)
+        ASSERT_STATE(i, STATE_UNPROVEN); /* learned anew as well */
+    all_reply();
     clocks_tick(&five.clocks, five.now_us);
-    for (int i = 3 + _i; i < FIVE_NODES; i++)
-        FIVE_ASSERT_STATE(i, STATE_UNPROVEN);
+    for (int i = 3 + _i; i < NODES; i++)
+        ASSERT_STATE(i, STATE_UNPROVEN);
 }
 
 TEST(a_majority_whose_clocks_are_all_over_the_place_is_watched)
 {
-    five_all_up();
-    for (int i = 0; i < FIVE_NODES; i++)
-        five.offset_us[i] = (i + 1) * FIVE_SECOND;
-    five_all_reply();
+    all_up();
+    for (int i = 0; i < NODES; i++)
+        five.offset_us[i] = (i + 1) * SECOND;
+    all_reply();
     ck_assert(clocks_judge(&five.clocks, five.now_us, &five.judgement));
     ck_assert(five.judgement.is_own);
     int good = 0;
     clocks_tick(&five.clocks, five.now_us);
-    for (int i = 0; i < FIVE_NODES; i++)
+    for (int i = 0; i < NODES; i++)
         good += clocks_refusal(&five.clocks, i) == STATE_NONE;
     ck_assert_int_le(good, 1); /* the median itself */
-    five_watch(62 * FIVE_SECOND);
+    watch(62 * SECOND);
     assert_all(STATE_NONE);
 }
 
@@ -262,30 +342,28 @@ TEST(a_majority_whose_clocks_are_all_over_the_place_is_watched)
 
 TEST_RANGE(story_35_a_node_that_was_paused_has_not_stepped, 0, 2)
 {
-    five_all_up();
+    all_up();
     int64_t sent_us = five.now_us;
-    five.now_us += 30 * FIVE_SECOND;
+    five.now_us += 30 * SECOND;
     /* it read its clock when it woke up, or before it fell asleep */
-    int64_t node_us =
-        FIVE_EPOCH_US + (_i == 0 ? five.now_us - 10 : sent_us + 10);
+    int64_t node_us = EPOCH_US + (_i == 0 ? five.now_us - 10 : sent_us + 10);
     ck_assert(clocks_observe(&five.clocks, 1, node_us, sent_us, five.now_us));
-    FIVE_ASSERT_STATE(1, STATE_NONE);
-    ck_assert(five_reply(1));
+    ASSERT_STATE(1, STATE_NONE);
+    ck_assert(reply(1));
 }
 
 TEST(story_35_a_server_that_was_stopped_has_seen_no_step)
 {
-    int64_t sent_us[FIVE_NODES];
-    five_all_up();
-    for (int i = 0; i < FIVE_NODES; i++)
+    int64_t sent_us[NODES];
+    all_up();
+    for (int i = 0; i < NODES; i++)
         sent_us[i] = five.now_us + i;
-    five.now_us += 3600 * (int64_t)FIVE_SECOND;
-    for (int i = 0; i < FIVE_NODES; i++)
-        ck_assert(clocks_observe(&five.clocks, i,
-                                 FIVE_EPOCH_US + sent_us[i] + 100, sent_us[i],
-                                 five.now_us));
+    five.now_us += 3600 * (int64_t)SECOND;
+    for (int i = 0; i < NODES; i++)
+        ck_assert(clocks_observe(&five.clocks, i, EPOCH_US + sent_us[i] + 100,
+                                 sent_us[i], five.now_us));
     assert_all(STATE_NONE);
-    five_all_reply();
+    all_reply();
     assert_all(STATE_NONE);
     ck_assert(!clocks_judge(&five.clocks, five.now_us, &five.judgement));
 }
@@ -294,46 +372,46 @@ TEST_RANGE(a_clock_that_drifts_by_a_two_hundred_and_fiftieth_has_not_stepped, 0,
            2)
 {
     int sign = _i == 0 ? 1 : -1;
-    five_all_up();
+    all_up();
     for (int i = 0; i < 600; i++) {
-        five.now_us += FIVE_SECOND;
-        five.offset_us[1] += sign * 4 * FIVE_MS;
-        ck_assert(five_reply(1));
+        five.now_us += SECOND;
+        five.offset_us[1] += sign * 4 * MS;
+        ck_assert(reply(1));
     }
     clocks_note_up(&five.clocks, 1, false);
-    five.now_us += 600 * FIVE_SECOND;
-    five.offset_us[1] += sign * 600 * 4 * FIVE_MS;
+    five.now_us += 600 * SECOND;
+    five.offset_us[1] += sign * 600 * 4 * MS;
     clocks_note_up(&five.clocks, 1, true);
-    ck_assert(five_reply(1));
+    ck_assert(reply(1));
 }
 
 TEST(a_clock_far_from_the_median_is_known_but_far)
 {
-    five.offset_us[4] = FIVE_WINDOW_US / 2 - 10 * FIVE_MS;
-    five.offset_us[0] = -FIVE_WINDOW_US / 2 - 10 * FIVE_MS;
-    five_all_up();
-    five_watch(62 * FIVE_SECOND);
-    FIVE_ASSERT_STATE(4, STATE_NONE);
-    FIVE_ASSERT_STATE(0, STATE_SKEWED);
-    ck_assert_int_eq(
-        clocks_offset_us(&five.clocks, 0, five.now_us) / FIVE_SECOND, -7);
+    five.offset_us[4] = WINDOW_US / 2 - 10 * MS;
+    five.offset_us[0] = -WINDOW_US / 2 - 10 * MS;
+    all_up();
+    watch(62 * SECOND);
+    ASSERT_STATE(4, STATE_NONE);
+    ASSERT_STATE(0, STATE_SKEWED);
+    ck_assert_int_eq(clocks_offset_us(&five.clocks, 0, five.now_us) / SECOND,
+                     -7);
     clocks_note_up(&five.clocks, 1,
                    false); /* the median is of those that are there */
     clocks_note_up(&five.clocks, 2, false);
     clocks_note_up(&five.clocks, 3, false);
     clocks_tick(&five.clocks, five.now_us);
-    FIVE_ASSERT_STATE(0, STATE_NONE);
-    FIVE_ASSERT_STATE(4, STATE_SKEWED);
+    ASSERT_STATE(0, STATE_NONE);
+    ASSERT_STATE(4, STATE_SKEWED);
 }
 
 /* A repeat that comes then counts from it how old another lock may be. */
 TEST(a_clock_that_is_far_is_so_while_no_node_is_up)
 {
-    five.offset_us[0] = -2 * FIVE_WINDOW_US;
-    five_all_up();
-    five_watch(62 * FIVE_SECOND);
+    five.offset_us[0] = -2 * WINDOW_US;
+    all_up();
+    watch(62 * SECOND);
     int64_t apart_us = clocks_apart_us(&five.clocks, five.now_us);
-    ck_assert_int_lt(apart_us, FIVE_WINDOW_US);
+    ck_assert_int_lt(apart_us, WINDOW_US);
     for (int i = 0; i < 5; i++)
         clocks_note_up(&five.clocks, i, false);
     clocks_tick(&five.clocks, five.now_us);
@@ -345,10 +423,10 @@ TEST(a_clock_that_is_far_is_so_while_no_node_is_up)
 TEST(the_median_is_known_once_a_majority_is_proven)
 {
     ck_assert(!clocks_are_known(&five.clocks));
-    for (int i = 0; i < FIVE_NODES; i++) {
-        five_up(i);
+    for (int i = 0; i < NODES; i++) {
+        up(i);
         clocks_tick(&five.clocks, five.now_us);
-        ck_assert(clocks_are_known(&five.clocks) == (i + 1 >= FIVE_QUORUM));
+        ck_assert(clocks_are_known(&five.clocks) == (i + 1 >= QUORUM));
     }
     clocks_note_up(&five.clocks, 0, false);
     clocks_note_up(&five.clocks, 1, false);
@@ -357,18 +435,18 @@ TEST(the_median_is_known_once_a_majority_is_proven)
     ck_assert(!clocks_are_known(&five.clocks));
     clocks_note_up(&five.clocks, 2, true);
     ck_assert(clocks_are_known(&five.clocks));
-    five.offset_us[3] += FIVE_SECOND; /* which of them has stepped? */
-    ck_assert(!five_reply(3));
+    five.offset_us[3] += SECOND; /* which of them has stepped? */
+    ck_assert(!reply(3));
     ck_assert(!clocks_are_known(&five.clocks));
 }
 
 TEST(of_clocks_that_agree_with_nobody_none_is_known)
 {
-    for (int i = 0; i < FIVE_NODES; i++)
-        five.offset_us[i] = i * FIVE_SECOND;
-    five_all_up();
+    for (int i = 0; i < NODES; i++)
+        five.offset_us[i] = i * SECOND;
+    all_up();
     ck_assert(!clocks_are_known(&five.clocks));
-    five_watch(62 * FIVE_SECOND);
+    watch(62 * SECOND);
     ck_assert(clocks_are_known(&five.clocks));
 }
 
@@ -376,13 +454,176 @@ TEST(of_clocks_that_agree_with_nobody_none_is_known)
  */
 TEST(medians_differ_by_no_more_than_near_clocks_and_slow_replies)
 {
-    five.offset_us[0] = -400 * FIVE_MS;
-    five.offset_us[1] = 20 * FIVE_SECOND; /* votes for nobody */
-    five_all_up();
+    five.offset_us[0] = -400 * MS;
+    five.offset_us[1] = 20 * SECOND; /* votes for nobody */
+    all_up();
     clocks_tick(&five.clocks, five.now_us);
     ck_assert_int_eq(clocks_apart_us(&five.clocks, five.now_us),
-                     400 * FIVE_MS + FIVE_PATIENCE_US);
+                     400 * MS + PATIENCE_US);
     clocks_note_up(&five.clocks, 0, false); /* but others may reach it */
     ck_assert_int_eq(clocks_apart_us(&five.clocks, five.now_us),
-                     400 * FIVE_MS + FIVE_PATIENCE_US);
+                     400 * MS + PATIENCE_US);
+}
+
+/* ---- without a history --------------------------------------------------- */
+
+TEST(nothing_is_known_of_a_clock_without_a_reply)
+{
+    clocks_note_up(&five.clocks, 0, true);
+    clocks_tick(&five.clocks, five.now_us);
+    ASSERT_STATE(0, STATE_UNPROVEN);
+    ck_assert_int_eq(clocks_median_at(&five.clocks, five.now_us), 0);
+    ck_assert_int_eq(clocks_offset_us(&five.clocks, 0, five.now_us), 0);
+    ck_assert_int_eq(clocks_uncertainty_us(&five.clocks, 0, five.now_us), 0);
+    ck_assert(!clocks_judge(&five.clocks, five.now_us, &five.judgement));
+}
+
+TEST(a_majority_that_agrees_is_good_at_once)
+{
+    up(0);
+    up(1);
+    ASSERT_STATE(0, STATE_UNPROVEN);
+    ASSERT_STATE(1, STATE_UNPROVEN);
+    up(2);
+    clocks_tick(&five.clocks, five.now_us);
+    for (int i = 0; i < 3; i++)
+        ASSERT_STATE(i, STATE_NONE);
+    ASSERT_STATE(3, STATE_UNPROVEN);
+    ck_assert_int_eq(clocks_median_at(&five.clocks, five.now_us) / MS,
+                     (EPOCH_US + five.now_us) / MS);
+}
+
+TEST(story_30_a_clock_that_differs_is_watched_for_the_greatest_ttl)
+{
+    five.offset_us[4] = SECOND;
+    all_up();
+    ASSERT_STATE(3, STATE_NONE);
+    ASSERT_STATE(4, STATE_UNPROVEN);
+    ck_assert_int_le(clocks_remaining_us(&five.clocks, 4, five.now_us),
+                     60 * SECOND);
+    watch(58 * SECOND);
+    ASSERT_STATE(4, STATE_UNPROVEN);
+    ck_assert_int_le(clocks_remaining_us(&five.clocks, 4, five.now_us),
+                     2 * SECOND);
+    watch(3 * SECOND);
+    ASSERT_STATE(4, STATE_NONE);
+    ck_assert_int_eq(clocks_remaining_us(&five.clocks, 4, five.now_us), 0);
+}
+
+TEST(a_clock_that_comes_to_agree_is_good)
+{
+    five.offset_us[4] = 40 * MS;
+    all_up();
+    ASSERT_STATE(4, STATE_UNPROVEN);
+    for (int i = 0; i < 9; i++) { /* slewed, each time too little to see */
+        five.offset_us[4] -= 4 * MS;
+        watch(SECOND);
+    }
+    ASSERT_STATE(4, STATE_NONE);
+}
+
+/* Time alone proves nothing: replies do. */
+TEST(a_clock_that_was_not_watched_is_not_steady)
+{
+    five.offset_us[4] = SECOND;
+    all_up();
+    five.now_us += 90 * SECOND;
+    for (int i = 0; i < 4; i++)
+        (void)reply(i);
+    clocks_tick(&five.clocks, five.now_us);
+    ASSERT_STATE(4, STATE_UNPROVEN);
+}
+
+TEST_RANGE(five_milliseconds_from_the_median_still_agree, 0, 4)
+{
+    static const struct {
+        int64_t offset_us;
+        enum node_state state;
+    } leads[] = {
+        {4500, STATE_NONE},
+        {-4500, STATE_NONE},
+        {5500, STATE_UNPROVEN},
+        {-5500, STATE_UNPROVEN},
+    };
+    five.offset_us[4] = leads[_i].offset_us;
+    all_up();
+    ASSERT_STATE(4, leads[_i].state);
+}
+
+/* It may have stepped by as much as it took. */
+TEST(a_slow_reply_proves_nothing)
+{
+    for (int i = 0; i < 4; i++)
+        up(i);
+    clocks_note_up(&five.clocks, 4, true);
+    ck_assert(reply_after(4, 50 * MS));
+    clocks_tick(&five.clocks, five.now_us);
+    ASSERT_STATE(4, STATE_UNPROVEN);
+    ck_assert_int_ge(clocks_uncertainty_us(&five.clocks, 4, five.now_us),
+                     50 * MS);
+    ck_assert(reply(4));
+    ASSERT_STATE(4, STATE_NONE);
+}
+
+/* A long way is no slow reply; but one of more than two timeouts tells nothing.
+ */
+TEST_RANGE(replies_that_are_all_slow_prove_something_within_limits, 0, 2)
+{
+    static const struct {
+        int64_t trip_us;
+        enum node_state state;
+    } trips[] = {
+        {80 * MS, STATE_NONE},
+        {101 * MS, STATE_UNPROVEN},
+    };
+    for (int i = 0; i < NODES; i++) {
+        clocks_note_up(&five.clocks, i, true);
+        ck_assert(reply_after(i, trips[_i].trip_us));
+    }
+    clocks_tick(&five.clocks, five.now_us);
+    ASSERT_STATE(4, trips[_i].state);
+}
+
+/* The median of three that differ is one of them: it agrees with itself. */
+TEST(story_11_a_median_that_nobody_shares_proves_nothing)
+{
+    five.offset_us[0] = 1965 * MS;
+    five.offset_us[2] = 470 * MS;
+    for (int i = 0; i < 3; i++)
+        up(i);
+    clocks_tick(&five.clocks, five.now_us);
+    for (int i = 0; i < 3; i++)
+        ASSERT_STATE(i, STATE_UNPROVEN);
+}
+
+/* Two stepped, two did not, and the fifth may show what both pairs do. */
+TEST(story_11_a_slow_reply_in_the_middle_joins_nobody)
+{
+    five.offset_us[2] = five.offset_us[3] = 470 * MS;
+    for (int i = 0; i < 4; i++)
+        up(i);
+    clocks_note_up(&five.clocks, 4, true);
+    (void)reply_after(4, 2 * SECOND);
+    for (int i = 0; i < 4; i++)
+        (void)reply(i);
+    clocks_tick(&five.clocks, five.now_us);
+    for (int i = 0; i < NODES; i++)
+        ASSERT_STATE(i, STATE_UNPROVEN);
+    (void)reply(4);
+    ASSERT_STATE(0, STATE_NONE);
+    ASSERT_STATE(4, STATE_NONE);
+    ASSERT_STATE(2, STATE_UNPROVEN);
+}
+
+TEST(a_node_that_is_down_is_no_part_of_the_majority)
+{
+    up(0);
+    up(1);
+    clocks_note_up(&five.clocks, 1, false);
+    up(2);
+    clocks_tick(&five.clocks, five.now_us);
+    ASSERT_STATE(0, STATE_UNPROVEN);
+    clocks_note_up(&five.clocks, 1, true);
+    clocks_tick(&five.clocks, five.now_us);
+    ASSERT_STATE(0, STATE_NONE);
 }

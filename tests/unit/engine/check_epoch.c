@@ -564,3 +564,159 @@ TEST(a_server_in_service_leaves_other_nodes_alone)
         voters_found(0, LOOK_BARE, OTHERS("1"), "");
     }
 }
+
+/* ---- other servers: the same epoch ----------------------------------------
+ */
+
+#define OTHER_MARK_2 "2:ffffffffffffffff:name:" VOTERS_BIRTH(2) "::" VOTERS_LIFE
+
+/* Four nodes are marked, and their time is up. */
+static void quarantine_four(void)
+{
+    for (int i = 0; i < 4; i++)
+        voters_come(i, LOOK_CREATED, "", VOTERS_MARK);
+    voters_pass(VOTERS_QUARANTINE_US);
+    ck_assert_int_ge(voters_look_around(), 4);
+}
+
+/* So many each second, and nothing else. */
+static void expect_looks_only(int looks)
+{
+    for (int i = 0; i < 200; i++) {
+        voters_pass(VOTERS_SECOND);
+        ck_assert_int_eq(voters_look_around(), looks);
+        voters_expect_nothing();
+    }
+}
+
+TEST(story_10_another_configuration_of_this_epoch_is_never_touched)
+{
+    voters_come(0, LOOK_FOREIGN, OTHERS("1"), "");
+    VOTERS_ASSERT_PHASE(0, ADMISSION_FOREIGN);
+    VOTERS_ASSERT_REFUSAL(0, STATE_FOREIGN);
+    admission_on_step(&voters.admission, 0);
+    voters.admission.node[0].is_clock_good = true;
+    expect_looks_only(1);
+}
+
+static const struct {
+    enum call_look_word word;
+    const char *admit, *mark;
+} strangers[] = {
+    {LOOK_FOREIGN, OTHERS("1"), ""},
+    {LOOK_SUPERSEDED, OTHERS("2"), ""},
+    {LOOK_SUPERSEDED, "", OTHER_MARK_2},
+};
+
+enum { STRANGERS = sizeof strangers / sizeof *strangers };
+
+/* It admits nobody by time alone from then on: see takeover. */
+static bool is_newer(int i)
+{
+    return strangers[i % STRANGERS].word == LOOK_SUPERSEDED &&
+           strangers[i % STRANGERS].admit[0] != '\0';
+}
+
+static void find_stranger(int i)
+{
+    voters_come(4, strangers[i].word, strangers[i].admit, strangers[i].mark);
+}
+
+TEST_RANGE(story_10_while_one_node_is_foreign_none_is_admitted, 0, STRANGERS)
+{
+    find_stranger(_i);
+    quarantine_four();
+    voters_expect_nothing();
+    ck_assert(eligibility_has_foreign(&voters.admission, voters.now_us));
+    ck_assert_int_eq(voters_remaining_us(0), 0);
+    expect_looks_only(VOTERS_NODES);
+}
+
+/* Out of sight is not out of mind: whatever it promised there until now may
+ * also lie on a node that is to be admitted. So for a while, also if its memory
+ * is gone; and anew if it comes back. */
+TEST_RANGE(story_10_a_configuration_that_is_gone_counts_for_a_quarantine, 0,
+           3 * STRANGERS)
+{
+    find_stranger(_i % STRANGERS);
+    quarantine_four();
+    voters_down(4);
+    if (_i / STRANGERS == 1) {
+        voters_come(4, LOOK_FRESH, "", VOTERS_MARK);
+    } else if (_i / STRANGERS == 2) {
+        voters_pass_without(ADMISSION_ADMIT, VOTERS_QUARANTINE_US / 2);
+        voters_pass(1);
+        (void)voters_look_around();
+        find_stranger(_i % STRANGERS);
+        voters_down(4);
+    }
+    if (is_newer(_i)) {
+        voters_pass_without(ADMISSION_ADMIT, 2 * VOTERS_QUARANTINE_US);
+        return;
+    }
+    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
+    ck_assert(!eligibility_has_foreign(&voters.admission, voters.now_us));
+    voters_expect(ADMISSION_ADMIT, 0);
+}
+
+TEST_RANGE(while_one_node_is_foreign_none_is_readmitted, 0, STRANGERS)
+{
+    find_stranger(_i);
+    for (int i = 1; i < 4; i++)
+        voters_come(i, LOOK_ADMITTED, VOTERS_ADMIT, "");
+    voters_come(0, LOOK_CREATED, VOTERS_OLD_ADMIT, VOTERS_MARK);
+    voters_pass_without(ADMISSION_READMIT, VOTERS_QUARANTINE_US);
+    admission_want_look(&voters.admission, 4, voters.now_us);
+    (void)voters_look_around();
+    voters_down(4);
+    voters_pass_until(ADMISSION_READMIT, VOTERS_QUARANTINE_US);
+    voters_expect(ADMISSION_READMIT, 0);
+}
+
+/* ---- a higher one ----------------------------------------------------------
+ */
+
+static const struct {
+    enum call_look_word word;
+    const char *admit, *mark;
+    int epoch;
+} higher[] = {
+    {LOOK_SUPERSEDED, OURS("2"), "", 2},
+    {LOOK_SUPERSEDED, "", MARK("2"), 2},
+    {LOOK_SUPERSEDED, VOTERS_ADMIT, "3:run:x", 3},
+    {LOOK_SUPERSEDED, "7:f:run", "12:run:x", 12},
+    {LOOK_SUPERSEDED, "1000000:f:run", "", 1000000},
+    {LOOK_FOREIGN, OTHERS("1"), "", 1},
+};
+
+/* A staging server with one production node in its list is not the end. */
+TEST_EACH(story_47_one_node_of_a_higher_epoch_costs_one_vote, higher)
+{
+    voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
+    voters_pass(VOTERS_SECOND);
+    voters_expect(ADMISSION_LOOK, 0);
+    voters_found(0, higher[_i].word, higher[_i].admit, higher[_i].mark);
+    const struct admission_node *it = &voters.admission.node[0];
+    ck_assert(it->epoch_ours == higher[_i].epoch ||
+              it->epoch_other == higher[_i].epoch ||
+              it->epoch_mark == higher[_i].epoch);
+    ck_assert_int_eq(voters.admission.epoch, 1);
+    VOTERS_ASSERT_REFUSAL(
+        0, higher[_i].word == LOOK_FOREIGN ? STATE_FOREIGN : STATE_SUPERSEDED);
+    for (int i = 1; i < VOTERS_NODES; i++)
+        VOTERS_ASSERT_REFUSAL(i, STATE_NONE);
+    admission_on_step(&voters.admission, 0);
+    (void)voters_look_around();
+    expect_looks_only(VOTERS_NODES);
+}
+
+/* By the operator, who saw the mistake. */
+TEST(story_47_a_node_that_is_taken_back_is_admitted_again)
+{
+    voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
+    voters_found(0, LOOK_SUPERSEDED, OURS("2"), "");
+    voters_found(0, LOOK_FRESH, "", VOTERS_MARK); /* FLUSHALL */
+    VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
+    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
+    voters_give(ADMISSION_ADMIT, 0);
+}

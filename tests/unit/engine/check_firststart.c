@@ -1,29 +1,123 @@
 /*
- * The first start, step by step, and when there is none. The ways out are in
- * check_firststart_ends.c, servers that race for one in check_rivals.c.
+ * The first start, step by step; when there is none; and each way out of it.
  */
-
 #include "../../lib/suite/suite.h"
-#include "started.h"
+#include "voters.h"
 
-SUITE(firststart, .set_up = started_begin);
+enum {
+    LEAD = 2,
+    HOLD_US = 2 * HEARTBEAT_US,
+    YIELD_US = 2000000,
+    PATIENCE_US = 30000000,
+    SIGNS = 5,
+};
+
+/* What is marked in two of the steps says so, for whoever objects. */
+static void assert_step(enum firststart_step step)
+{
+    const struct firststart *start = &voters.admission.start;
+    ck_assert_int_eq((int)start->step, (int)step);
+    ck_assert(firststart_is_marking(start) ==
+              (step == FIRSTSTART_LEAD || step == FIRSTSTART_REST));
+}
+
+/* What tells that a node was used before. */
+static const struct {
+    enum call_look_word word;
+    const char *admit, *mark;
+} signs[SIGNS] = {
+    {LOOK_ADMITTED, VOTERS_ADMIT, ""},
+    {LOOK_MARKED, "", VOTERS_OTHER_MARK},
+    {LOOK_BARE, "", ""},
+    {LOOK_BARE, VOTERS_OLD_ADMIT, ""},
+    {LOOK_FOREIGN, "1:ffffffffffffffff:run", ""},
+};
+
+/* A first start is possible, and no node is connected. */
+static void begin(void)
+{
+    voters_begin();
+    voters.settings.first_start = FIRST_START_AUTO;
+    voters.settings.node_names[LEAD] = "A:1"; /* the least */
+    voters_begin_again();
+}
+
+/* So many nodes are there, and empty. */
+static void find_empty(int count)
+{
+    for (int i = 0; i < count; i++) {
+        voters_up(i);
+        voters_expect(ADMISSION_PROBE, i);
+        voters_found(i, LOOK_EMPTY, "", "");
+        VOTERS_ASSERT_REFUSAL(i, STATE_WAITING);
+    }
+}
+
+/* All of them, and the first is marked by us. */
+static void lead(void)
+{
+    find_empty(VOTERS_NODES);
+    assert_step(FIRSTSTART_WAITING);
+    voters_expect(ADMISSION_LOOK, LEAD);
+    assert_step(FIRSTSTART_LEAD);
+    voters_expect_nothing();
+    voters_found(LEAD, LOOK_FRESH, "", VOTERS_MARK);
+}
+
+static void mark_all(void)
+{
+    lead();
+    for (int i = 0; i < VOTERS_NODES; i++) {
+        voters_expect(ADMISSION_LOOK, i);
+        assert_step(FIRSTSTART_REST);
+        voters_found(i, i == LEAD ? LOOK_MARKED : LOOK_FRESH, "", VOTERS_MARK);
+    }
+    voters_expect_nothing();
+    assert_step(FIRSTSTART_HOLD);
+}
+
+/* So long they are looked at, and marked no other time. */
+static void hold(int64_t us)
+{
+    for (int64_t until_us = voters.now_us + us; voters.now_us < until_us;) {
+        int64_t left_us = until_us - voters.now_us;
+        voters_pass(left_us < HEARTBEAT_US ? left_us : HEARTBEAT_US);
+        if (voters.now_us < until_us)
+            (void)voters_look_around();
+    }
+}
+
+/* All were looked at again, but for the last one, which is asked. */
+static void check_most(void)
+{
+    mark_all();
+    hold(HOLD_US);
+    for (int i = 0; i < VOTERS_NODES; i++)
+        voters_expect(ADMISSION_PROBE, i);
+    assert_step(FIRSTSTART_CHECK);
+    for (int i = 0; i < VOTERS_NODES - 1; i++)
+        voters_found(i, LOOK_MARKED, "", VOTERS_MARK);
+    voters_expect_nothing();
+    assert_step(FIRSTSTART_CHECK);
+}
+
+SUITE(firststart, .set_up = begin);
 
 TEST(empty_nodes_are_admitted_within_a_few_looks)
 {
-    started_check_most();
+    check_most();
     voters_found(4, LOOK_MARKED, "", VOTERS_MARK);
     for (int i = 0; i < VOTERS_NODES; i++) {
         voters_give(ADMISSION_ADMIT, i);
-        STARTED_ASSERT_STEP(i < VOTERS_NODES - 1 ? FIRSTSTART_ADMIT
-                                                 : FIRSTSTART_OVER);
+        assert_step(i < VOTERS_NODES - 1 ? FIRSTSTART_ADMIT : FIRSTSTART_OVER);
     }
     voters_expect_nothing();
-    STARTED_ASSERT_STEP(FIRSTSTART_OVER);
+    assert_step(FIRSTSTART_OVER);
 }
 
 TEST(marked_nodes_wait_for_the_first_start_without_a_countdown)
 {
-    started_mark_all();
+    mark_all();
     for (int i = 0; i < VOTERS_NODES; i++) {
         VOTERS_ASSERT_REFUSAL(i, STATE_WAITING);
         ck_assert_int_eq(voters_remaining_us(i), 0);
@@ -37,53 +131,28 @@ TEST(marked_nodes_wait_for_the_first_start_without_a_countdown)
 TEST_RANGE(story_46_the_hold_is_two_heartbeats_or_four_node_timeouts, 0, 4)
 {
     static const int64_t timeouts_us[] = {50000, 500000, 500001, 2000000};
-    static const int64_t holds_us[] = {STARTED_HOLD_US, STARTED_HOLD_US,
-                                       2000004, 8000000};
+    static const int64_t holds_us[] = {HOLD_US, HOLD_US, 2000004, 8000000};
     voters.settings.node_timeout_us = timeouts_us[_i];
     voters_begin_again();
-    started_mark_all();
-    started_hold(holds_us[_i] - 1);
+    mark_all();
+    hold(holds_us[_i] - 1);
     (void)voters_look_around();
-    STARTED_ASSERT_STEP(FIRSTSTART_HOLD);
+    assert_step(FIRSTSTART_HOLD);
     voters_expect_nothing();
     voters_pass(1);
     voters_expect(ADMISSION_PROBE, 0);
-    STARTED_ASSERT_STEP(FIRSTSTART_CHECK);
-}
-
-/* What is marked then says so, for whoever objects. */
-TEST(story_46_it_marks_while_it_leads_and_while_it_marks_the_rest)
-{
-    const struct firststart *start = &voters.admission.start;
-    ck_assert(!firststart_is_marking(start));
-    started_find_empty(VOTERS_NODES);
-    ck_assert(!firststart_is_marking(start));
-    voters_expect(ADMISSION_LOOK, STARTED_LEAD);
-    ck_assert(firststart_is_marking(start));
-    voters_found(STARTED_LEAD, LOOK_FRESH, "", VOTERS_MARK);
-    voters_expect(ADMISSION_LOOK, 0);
-    STARTED_ASSERT_STEP(FIRSTSTART_REST);
-    ck_assert(firststart_is_marking(start));
-    voters_found(0, LOOK_FRESH, "", VOTERS_MARK);
-    for (int i = 1; i < VOTERS_NODES; i++) {
-        voters_expect(ADMISSION_LOOK, i);
-        voters_found(i, i == STARTED_LEAD ? LOOK_MARKED : LOOK_FRESH, "",
-                     VOTERS_MARK);
-    }
-    voters_expect_nothing();
-    STARTED_ASSERT_STEP(FIRSTSTART_HOLD);
-    ck_assert(!firststart_is_marking(start));
+    assert_step(FIRSTSTART_CHECK);
 }
 
 /* The mark is a plain one now: somebody saw this node vote before. */
 TEST_RANGE(story_46_an_objection_ends_it, 0, 2)
 {
     static const enum call_look_word words[] = {LOOK_MARKED, LOOK_CREATED};
-    started_mark_all();
-    started_hold(HEARTBEAT_US);
+    mark_all();
+    hold(HEARTBEAT_US);
     voters_expect(ADMISSION_PROBE, 0);
     voters_found(0, words[_i], "", VOTERS_OTHER_MARK);
-    STARTED_ASSERT_STEP(FIRSTSTART_OVER);
+    assert_step(FIRSTSTART_OVER);
     for (int i = 0; i < VOTERS_NODES; i++)
         VOTERS_ASSERT_REFUSAL(i, STATE_QUARANTINED);
     voters_pass_without(ADMISSION_ADMIT,
@@ -99,13 +168,13 @@ TEST_RANGE(story_28_nodes_that_are_not_durable_wait_for_the_operators_word,
     voters.settings.first_start = (enum first_start)_i;
     voters_begin_again();
     voters.is_durable = false;
-    voters_up(STARTED_LEAD);
+    voters_up(LEAD);
     struct admission_action action;
     ck_assert(admission_next(&voters.admission, voters.now_us, &action));
     bool is_possible = _i == FIRST_START_YES;
     ck_assert_int_eq((int)action.kind,
                      is_possible ? ADMISSION_PROBE : ADMISSION_LOOK);
-    STARTED_ASSERT_STEP(is_possible ? FIRSTSTART_WAITING : FIRSTSTART_OVER);
+    assert_step(is_possible ? FIRSTSTART_WAITING : FIRSTSTART_OVER);
 }
 
 /* The old servers are stopped, but what they granted may still be held. */
@@ -115,22 +184,22 @@ TEST(new_names_on_new_machines_are_no_first_start)
     voters.settings.has_take_over = true;
     voters_begin_again();
     voters_come(0, LOOK_EMPTY, "", "");
-    STARTED_ASSERT_STEP(FIRSTSTART_OVER);
+    assert_step(FIRSTSTART_OVER);
 }
 
 TEST(one_node_that_is_not_durable_is_enough_for_no_first_start)
 {
-    started_find_empty(4);
+    find_empty(4);
     voters.is_durable = false;
     voters_up(4);
     voters_expect(ADMISSION_LOOK, 4);
-    STARTED_ASSERT_STEP(FIRSTSTART_OVER);
+    assert_step(FIRSTSTART_OVER);
 }
 
 TEST(the_last_node_is_waited_for_half_a_minute)
 {
-    started_find_empty(4);
-    voters_pass(STARTED_PATIENCE_US - 1);
+    find_empty(4);
+    voters_pass(PATIENCE_US - 1);
     for (int i = 0; i < 4; i++) {
         voters_expect(ADMISSION_PROBE, i);
         voters_found(i, LOOK_EMPTY, "", "");
@@ -138,7 +207,7 @@ TEST(the_last_node_is_waited_for_half_a_minute)
     voters_expect_nothing();
     voters_pass(VOTERS_SECOND);
     voters_expect(ADMISSION_LOOK, 0);
-    STARTED_ASSERT_STEP(FIRSTSTART_OVER);
+    assert_step(FIRSTSTART_OVER);
     voters_found(0, LOOK_FRESH, "", VOTERS_MARK);
     VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
 }
@@ -146,11 +215,11 @@ TEST(the_last_node_is_waited_for_half_a_minute)
 static void find_four_empty_and(enum call_look_word word, const char *admit,
                                 const char *mark)
 {
-    started_find_empty(4);
+    find_empty(4);
     voters_up(4);
     voters_expect(ADMISSION_PROBE, 4);
     voters_found(4, word, admit, mark);
-    STARTED_ASSERT_STEP(FIRSTSTART_OVER);
+    assert_step(FIRSTSTART_OVER);
 }
 
 /* By somebody who may be in the middle of a first start of its own: nothing is
@@ -159,7 +228,7 @@ TEST(a_node_that_was_marked_before_ends_it)
 {
     find_four_empty_and(LOOK_MARKED, "", VOTERS_OTHER_MARK);
     voters_expect_nothing();
-    voters_pass(STARTED_YIELD_US - 1);
+    voters_pass(YIELD_US - 1);
     struct admission_action action;
     while (admission_next(&voters.admission, voters.now_us, &action)) {
         ck_assert_int_eq((int)action.kind, ADMISSION_PROBE);
@@ -173,16 +242,173 @@ TEST(a_node_that_was_marked_before_ends_it)
 }
 
 /* Then nobody has a first start, and nobody is disturbed. */
-TEST_RANGE(a_node_that_was_used_before_ends_it, 0, STARTED_SIGNS)
+TEST_RANGE(a_node_that_was_used_before_ends_it, 0, SIGNS)
 {
-    if (started_signs[_i].word == LOOK_MARKED)
+    if (signs[_i].word == LOOK_MARKED)
         return;
-    find_four_empty_and(started_signs[_i].word, started_signs[_i].admit,
-                        started_signs[_i].mark);
+    find_four_empty_and(signs[_i].word, signs[_i].admit, signs[_i].mark);
     voters_pass(HEARTBEAT_US);
     for (int i = 0; i < 4; i++) {
         voters_expect(ADMISSION_LOOK, i);
         voters_found(i, LOOK_FRESH, "", VOTERS_MARK);
         VOTERS_ASSERT_REFUSAL(i, STATE_QUARANTINED);
     }
+}
+
+/* ---- the ways out -------------------------------------------------------- */
+
+TEST(the_first_node_was_marked_by_somebody_else)
+{
+    find_empty(VOTERS_NODES);
+    voters_expect(ADMISSION_LOOK, LEAD);
+    voters_found(LEAD, LOOK_MARKED, "", VOTERS_OTHER_MARK);
+    assert_step(FIRSTSTART_OVER);
+    voters_expect_nothing();
+    voters_pass(YIELD_US);
+    voters_expect(ADMISSION_LOOK, 0);
+}
+
+TEST_RANGE(another_node_was_marked_by_somebody_else, 0, SIGNS)
+{
+    lead();
+    voters_expect(ADMISSION_LOOK, 0);
+    voters_found(0, signs[_i].word, signs[_i].admit, signs[_i].mark);
+    assert_step(FIRSTSTART_OVER);
+    VOTERS_ASSERT_REFUSAL(LEAD, STATE_QUARANTINED);
+    ck_assert(voters.admission.start.marked == 0);
+}
+
+TEST(a_mark_that_was_replaced_before_the_hold_ends_it)
+{
+    lead();
+    voters_expect(ADMISSION_LOOK, 0);
+    voters_expect(ADMISSION_LOOK, 1);
+    voters_expect(ADMISSION_LOOK, LEAD);
+    voters_found(LEAD, LOOK_MARKED, "", VOTERS_OTHER_MARK);
+    assert_step(FIRSTSTART_OVER);
+}
+
+/* Whether the node was marked is not known. */
+TEST_RANGE(a_lead_without_an_answer_begins_anew, 0, 2)
+{
+    find_empty(VOTERS_NODES);
+    voters_expect(ADMISSION_LOOK, LEAD);
+    if (_i == 0)
+        voters_fail(ADMISSION_LOOK, LEAD);
+    else
+        voters_down(LEAD);
+    assert_step(FIRSTSTART_WAITING);
+    voters_pass(VOTERS_SECOND);
+    if (_i == 1)
+        voters_up(LEAD);
+    struct admission_action action;
+    while (admission_next(&voters.admission, voters.now_us, &action)) {
+        if (action.kind == ADMISSION_LOOK)
+            break;
+        voters_found(action.node, LOOK_EMPTY, "", "");
+    }
+    ck_assert_int_eq((int)action.kind, ADMISSION_LOOK);
+    ck_assert_int_eq(action.node, LEAD);
+    voters_found(LEAD, LOOK_MARKED, "", VOTERS_OTHER_MARK);
+    assert_step(FIRSTSTART_OVER);
+}
+
+TEST_RANGE(trouble_at_any_node_later_ends_it, 0, 6)
+{
+    static void (*const reach[])(void) = {lead, mark_all, check_most};
+    reach[_i / 2]();
+    if (_i / 2 == 0)
+        voters_expect(ADMISSION_LOOK, 0); /* the others' turn */
+    if (_i % 2 == 0)
+        voters_down(4);
+    else
+        voters_fail(ADMISSION_PROBE, 4);
+    assert_step(FIRSTSTART_OVER);
+}
+
+static const struct {
+    enum call_look_word word;
+    const char *mark;
+} changes[] = {
+    {LOOK_EMPTY, ""},
+    {LOOK_MARKED, VOTERS_OTHER_MARK},
+    {LOOK_ADMITTED, ""},
+    {LOOK_BARE, ""},
+};
+
+TEST_RANGE(a_mark_that_changed_during_the_hold_ends_it, 0, 4)
+{
+    mark_all();
+    voters_pass(HEARTBEAT_US);
+    voters_expect(ADMISSION_PROBE, 0); /* which marks nothing */
+    voters_found(0, LOOK_MARKED, "", VOTERS_MARK);
+    voters_expect(ADMISSION_PROBE, 1);
+    voters_found(1, changes[_i].word, "", changes[_i].mark);
+    assert_step(FIRSTSTART_OVER);
+}
+
+TEST_RANGE(story_27_a_mark_that_changed_at_the_second_look_ends_it, 0, 4)
+{
+    check_most();
+    voters_found(4, changes[_i].word, "", changes[_i].mark);
+    assert_step(FIRSTSTART_OVER);
+    struct admission_action action;
+    while (admission_next(&voters.admission, voters.now_us, &action))
+        ck_assert_int_eq((int)action.kind, ADMISSION_LOOK);
+}
+
+/* One node less; the others were marked by us alone, and still are. */
+TEST_RANGE(story_27_a_node_that_was_lost_while_others_are_admitted_waits, 0, 3)
+{
+    check_most();
+    voters_found(4, LOOK_MARKED, "", VOTERS_MARK);
+    voters_expect(ADMISSION_ADMIT, 0);
+    if (_i == 0) {
+        voters_down(0);
+    } else if (_i == 1) {
+        voters_fail(ADMISSION_ADMIT, 0);
+    } else {
+        admission_on_done(&voters.admission,
+                          &(struct admission_action){ADMISSION_ADMIT, 0},
+                          voters.now_us);
+        voters_expect(ADMISSION_PROBE, 0);
+        voters_found(0, LOOK_MARKED, "", VOTERS_OTHER_MARK);
+    }
+    for (int i = 1; i < VOTERS_NODES; i++)
+        voters_give(ADMISSION_ADMIT, i);
+    voters_expect_nothing();
+    assert_step(FIRSTSTART_OVER);
+    ck_assert_int_ne((int)admission_refusal(&voters.admission, 0), STATE_NONE);
+}
+
+/* The answer to a look that was on its way when the last check came in. */
+TEST(story_27_a_mark_that_changed_at_the_last_moment_waits)
+{
+    check_most();
+    admission_want_look(&voters.admission, 0, voters.now_us);
+    voters_expect(ADMISSION_PROBE, 0);
+    voters_found(4, LOOK_MARKED, "", VOTERS_MARK);
+    voters_give(ADMISSION_ADMIT, 1);
+    assert_step(FIRSTSTART_ADMIT);
+    voters_found(0, LOOK_MARKED, "", VOTERS_OTHER_MARK);
+    for (int i = 2; i < VOTERS_NODES; i++)
+        voters_give(ADMISSION_ADMIT, i);
+    voters_expect_nothing();
+    VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
+}
+
+TEST(story_28_a_process_that_saw_an_admission_never_begins_one)
+{
+    voters_up(0);
+    voters_expect(ADMISSION_PROBE, 0);
+    voters_found(0, LOOK_ADMITTED, VOTERS_ADMIT, "");
+    voters_pass(YIELD_US);
+    for (int i = 0; i < VOTERS_NODES; i++) {
+        voters_down(i);
+        voters_up(i);
+        voters_expect(ADMISSION_LOOK, i);
+        voters_found(i, LOOK_FRESH, "", VOTERS_MARK);
+        VOTERS_ASSERT_REFUSAL(i, STATE_QUARANTINED);
+    }
+    voters_expect_nothing();
 }

@@ -65,7 +65,7 @@ TEST_RANGE(only_probes, 0, 2 * FOUND)
     expect_probes();
 }
 
-/* The next epoch would take over these; see check_epochs.c. */
+/* The next epoch would take over these; see check_epoch.c. */
 TEST(takes_over_nothing)
 {
     voters.settings.config_epoch = 2;
