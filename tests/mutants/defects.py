@@ -432,8 +432,8 @@ DEFECTS = [
     # ---- what the others have promised --------------------------------------
     Defect("others' promises not waited for", "sim", "exclusion", [Edit(
         "server/engine/voting/eligibility.c",
-        "        int64_t end_us = now_us + look->rest_us + look->rest_us / 100 + 1;\n",
-        "        int64_t end_us = now_us;\n")], faults="flush,block,slow"),
+        "        asked->end_us = at_least(takeover_end_of(look, now_us), asked->end_us);\n",
+        "        asked->end_us = now_us;\n")], faults="flush,block,slow"),
     Defect("extend without until", "sim", "exclusion", [Edit(
         "tests/lib/node/simkeys.c",
         "    if (until_us > memory->until_us.it)\n",

@@ -300,9 +300,8 @@ static void on_ours(struct admission *admission, int node, struct span mark,
 static bool is_succeeding(const struct admission *admission, int node)
 {
     const struct admission_node *it = &admission->node[node];
-    struct span name = call_state_part(span_of(it->found), CALL_STATE_NAME);
     return (it->epoch_other > admission->epoch &&
-            span_is(name, admission->witness.node[node].name)) ||
+            witness_is_named(&admission->witness, node, it->found)) ||
            (it->epoch_mark > admission->epoch &&
             admission->takeover.node[node].taken[0] != '\0');
 }
@@ -317,8 +316,7 @@ static void read_other_birth(const struct admission *admission, int node,
     birth[0] = '\0';
     for (size_t i = 0; i < sizeof found / sizeof *found; i++)
         if (birth[0] == '\0' &&
-            span_is(call_state_part(span_of(found[i]), CALL_STATE_NAME),
-                    admission->witness.node[node].name))
+            witness_is_named(&admission->witness, node, found[i]))
             read_birth(found[i], birth);
 }
 

@@ -59,10 +59,6 @@ static bool may_lower(const struct admission *admission, int node)
                               eligibility_may_take_over(admission))));
 }
 
-/*
- * The later machine has no beats while it waits to be admitted; once it was,
- * its beat is above the time of its birth.
- */
 bool eligibility_may_renew(const struct admission *admission, int node,
                            int64_t now_us)
 {
@@ -71,9 +67,9 @@ bool eligibility_may_renew(const struct admission *admission, int node,
         return may_lower(admission, node);
     if (!admission->node[node].is_outdated)
         return false;
-    bool is_waiting = it->floor < witness_born_at(it->latest);
-    int64_t patience_us =
-        is_waiting ? eligibility_quarantine_us(admission) : SILENT_US;
+    int64_t patience_us = witness_is_waiting(&admission->witness, node)
+                              ? eligibility_quarantine_us(admission)
+                              : SILENT_US;
     return now_us >= it->rose_us + SILENT_US &&
            now_us >= it->born_us + patience_us;
 }
@@ -129,9 +125,8 @@ static void eligibility_ask(struct admission *admission, int node, int teller,
             it->news_us = now_us;
     } else if ((carriers & nodeset_of(teller)) != 0 &&
                admission->node[teller].looked_us >= asked->since_us) {
-        int64_t end_us = now_us + look->rest_us + look->rest_us / 100 + 1;
         asked->again |= nodeset_of(teller);
-        asked->end_us = at_least(end_us, asked->end_us);
+        asked->end_us = at_least(takeover_end_of(look, now_us), asked->end_us);
         asked->number = at_least(look->number, asked->number);
     }
 }
@@ -444,11 +439,10 @@ bool eligibility_note_left_over(struct admission *admission, int node,
                                 int64_t now_us)
 {
     struct admission_node *it = &admission->node[node];
-    struct span name = call_state_part(span_of(it->found), CALL_STATE_NAME);
     if (it->epoch_other == 0 || it->epoch_other >= admission->epoch ||
         it->epoch_mark >= admission->epoch ||
         !eligibility_is_established(admission) ||
-        !span_is(name, admission->witness.node[node].name)) {
+        !witness_is_named(&admission->witness, node, it->found)) {
         it->left_us = 0;
         return false;
     }

@@ -215,6 +215,10 @@ void status_describe(const struct nodes *nodes, int node, int64_t now_us,
  * durable, and what its user lacks; "": nothing. */
 void status_note(const struct node *node, char note[NODE_DETAIL_MAX]);
 
+/* How long so many of the nodes that wait are missing, µs; 0: none is, or more
+ * than wait. */
+int64_t status_wait_us(int64_t waits_us[], int count, int missing);
+
 /* As engine_quorum_in_us. */
 int64_t status_quorum_in_us(const struct nodes *nodes, int64_t now_us);
 

@@ -2,8 +2,6 @@
 
 #include <stdio.h>
 
-#include "../../base/types.h"
-
 enum {
     /* a restarted node is back after two heartbeats, and a look */
     BACK_US = 3 * HEARTBEAT_US,
@@ -18,9 +16,8 @@ enum {
 /* Which of our names the admission or mark has; -1: none of them. */
 static int name_in(const struct admission *admission, const char *state)
 {
-    struct span name = call_state_part(span_of(state), CALL_STATE_NAME);
     for (int i = 0; i < admission->settings.nodes; i++)
-        if (span_is(name, admission->witness.node[i].name))
+        if (witness_is_named(&admission->witness, i, state))
             return i;
     return -1;
 }
@@ -30,9 +27,7 @@ static bool is_misplaced(const struct admission *admission, int node)
 {
     const char *found = admission->node[node].found;
     int name = name_in(admission, found);
-    struct span names = call_state_part(span_of(found), CALL_STATE_FINGERPRINT);
-    return span_is(names, admission->settings.fingerprint) && name >= 0 &&
-           name != node;
+    return eligibility_is_ours(admission, found) && name >= 0 && name != node;
 }
 
 /* It carries these names, but a lower epoch than this server was given. */
@@ -130,9 +125,7 @@ static int64_t marked_us(const struct outlook *outlook,
 /* After another machine with its name has fallen silent. */
 static int64_t renewed_us(const struct admission *admission, int node)
 {
-    const struct witness_node *it = &admission->witness.node[node];
-    bool is_waiting = it->floor < witness_born_at(it->latest);
-    return is_waiting
+    return witness_is_waiting(&admission->witness, node)
                ? at_least(eligibility_quarantine_us(admission), SILENT_US)
                : SILENT_US;
 }
@@ -262,16 +255,14 @@ static enum outlook_change change_of(const struct outlook *outlook,
 static int64_t quorum_us(const struct outlook *outlook)
 {
     int64_t waits_us[NODES_MAX];
-    int count = 0, missing = outlook->quorum - outlook->voting;
+    int count = 0;
     for (int i = 0; i < outlook->nodes; i++) {
         const struct outlook_node *it = &outlook->node[i];
         bool is_open = it->kind == OUTLOOK_OUTDATED && it->is_in_use;
         if (it->kind != OUTLOOK_VOTES && it->will_vote && !is_open)
             waits_us[count++] = it->wait_us;
     }
-    return missing > 0 && missing <= count
-               ? order_statistic(waits_us, count, missing - 1)
-               : 0;
+    return status_wait_us(waits_us, count, outlook->quorum - outlook->voting);
 }
 
 /* Whether the node needs no further look. */

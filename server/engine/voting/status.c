@@ -283,20 +283,25 @@ void status_describe(const struct nodes *nodes, int node, int64_t now_us,
         say(detail, "; not durable: %s", it->not_durable);
 }
 
+int64_t status_wait_us(int64_t waits_us[], int count, int missing)
+{
+    return missing > 0 && missing <= count
+               ? order_statistic(waits_us, count, missing - 1)
+               : 0;
+}
+
 int64_t status_quorum_in_us(const struct nodes *nodes, int64_t now_us)
 {
     int64_t waits_us[NODES_MAX];
     int count = 0;
-    int missing = quorum_of(nodes->env->settings.nodes) - nodes->voting;
     for (int i = 0; i < nodes->env->settings.nodes; i++) {
         int64_t wait_us =
             eligibility_remaining_us(&nodes->admission, i, now_us);
         if (wait_us != 0 && nodes->node[i].is_up)
             waits_us[count++] = wait_us;
     }
-    return missing > 0 && missing <= count
-               ? order_statistic(waits_us, count, missing - 1)
-               : 0;
+    return status_wait_us(
+        waits_us, count, quorum_of(nodes->env->settings.nodes) - nodes->voting);
 }
 
 void status_measure(const struct nodes *nodes, int node, int64_t now_us)

@@ -32,6 +32,11 @@ int takeover_epoch_of(const char *text)
     return epoch >= 1 && epoch <= EPOCH_MOST ? (int)epoch : 0;
 }
 
+int64_t takeover_end_of(const struct call_look *look, int64_t now_us)
+{
+    return now_us + look->rest_us + look->rest_us / 100 + 1;
+}
+
 void takeover_copy(char to[CALL_STATE_MAX + 1], struct span from)
 {
     assert(from.len <= CALL_STATE_MAX); /* script.c reads no longer */
@@ -87,7 +92,7 @@ void takeover_on_look(struct takeover *takeover, const struct witness *witness,
     const bool is_marked = from->is_marked;
     const int64_t now_us = from->now_us;
     struct takeover_node *it = &takeover->node[node];
-    int64_t end_us = now_us + look->rest_us + look->rest_us / 100 + 1;
+    int64_t end_us = takeover_end_of(look, now_us);
     bool is_same = it->is_seen && span_is(look->mark, it->mark);
     if (!is_same)
         it->since_us = now_us;

@@ -64,6 +64,10 @@ struct takeover_look {
 /* The epoch at the start of an admission or a mark; 0: there is none. */
 int takeover_epoch_of(const char *text);
 
+/* When all that a node promised has ended, told by a look that comes back now:
+ * our clock may be 1% fast. */
+int64_t takeover_end_of(const struct call_look *look, int64_t now_us);
+
 /* An admission or a mark as a string. */
 void takeover_copy(char to[CALL_STATE_MAX + 1], struct span from);
 

@@ -26,16 +26,22 @@ void witness_init(struct witness *witness, const char *const names[], int count)
 void witness_on_beat(struct witness *witness, int node, int64_t beat)
 {
     struct witness_node *it = &witness->node[node];
-    if (beat > it->floor)
-        it->floor = beat;
+    it->floor = at_least(beat, it->floor);
 }
 
-int64_t witness_born_at(const char *birth)
+bool witness_is_waiting(const struct witness *witness, int node)
 {
-    char digits[BIRTH_TIME_LEN + 1];
-    memcpy(digits, birth, BIRTH_TIME_LEN);
-    digits[BIRTH_TIME_LEN] = '\0';
-    return strtoll(digits, NULL, 10);
+    const struct witness_node *it = &witness->node[node];
+    /* the time in it is that of the node's clock, µs */
+    return it->floor < span_number((struct span){it->latest, BIRTH_TIME_LEN},
+                                   BIRTH_TIME_LEN);
+}
+
+bool witness_is_named(const struct witness *witness, int node,
+                      const char *state)
+{
+    return span_is(call_state_part(span_of(state), CALL_STATE_NAME),
+                   witness->node[node].name);
 }
 
 bool witness_knows_later(const struct witness *witness, int node,

@@ -19,7 +19,7 @@ struct witness_node {
     char name[CALL_NAME_LEN + 1];    /* hash of its name */
     int64_t floor;                   /* greatest beat known of it; 0: none */
     char latest[CALL_BIRTH_LEN + 1]; /* its latest known birth; zeros: none */
-    uint16_t carriers; /* bit per node: admitted, and reports this birth */
+    uint16_t carriers; /* these nodes are admitted, and report this birth */
     uint32_t joins;    /* counts the nodes that became carriers */
     int64_t born_us;   /* when it became known here */
     int64_t rose_us;   /* when another node last told a higher floor */
@@ -57,8 +57,13 @@ void witness_births_told(const struct witness *witness, int teller,
 /* The node's memory no longer counts, or the connection is new. */
 void witness_on_lost(struct witness *witness, int node);
 
-/* When the mark of this birth was made, by the node's clock, µs. */
-int64_t witness_born_at(const char *birth);
+/* True if the machine that was born last has no beats yet, as it waits to be
+ * admitted: once it was, its beat is above the time of its birth. */
+bool witness_is_waiting(const struct witness *witness, int node);
+
+/* True if an admission or a mark is of this node's name. */
+bool witness_is_named(const struct witness *witness, int node,
+                      const char *state);
 
 /* True if a later birth of the node than this one is known. */
 bool witness_knows_later(const struct witness *witness, int node,

@@ -440,16 +440,6 @@ TEST(the_median_is_known_once_a_majority_is_proven)
     ck_assert(!clocks_are_known(&five.clocks));
 }
 
-TEST(of_clocks_that_agree_with_nobody_none_is_known)
-{
-    for (int i = 0; i < NODES; i++)
-        five.offset_us[i] = i * SECOND;
-    all_up();
-    ck_assert(!clocks_are_known(&five.clocks));
-    watch(62 * SECOND);
-    ck_assert(clocks_are_known(&five.clocks));
-}
-
 /* A server that reaches the lowest measures by slow replies, one by quick ones.
  */
 TEST(medians_differ_by_no_more_than_near_clocks_and_slow_replies)

@@ -391,32 +391,3 @@ TEST_EACH(story_45_a_machine_is_marked_anew_when_the_other_one_is_gone, twins)
     admission_want_look(&voters.admission, 0, voters.now_us);
     voters_expect(ADMISSION_LOOK, 0);
 }
-
-/* ---- what hinders -------------------------------------------------------- */
-
-GROUP(hindered, .set_up = voters_begin);
-
-TEST(a_node_that_is_not_marked_has_nothing_to_wait_for)
-{
-    voters_admit_from(0);
-    ck_assert_int_eq(voters_remaining_us(0), 0);
-    ck_assert(!eligibility_is_due(&voters.admission, 0, voters.now_us));
-    ck_assert(!eligibility_is_back(&voters.admission, 0, voters.now_us));
-}
-
-TEST(nodes_that_are_down_or_mute_were_looked_at_long_enough)
-{
-    ck_assert_int_eq(eligibility_looked_us(&voters.admission), INT64_MAX);
-    voters_up(0);
-    ck_assert_int_eq(eligibility_looked_us(&voters.admission), 0);
-    voters_expect(ADMISSION_LOOK, 0);
-    voters_found(0, LOOK_FRESH, "", VOTERS_MARK);
-    int64_t first_us = voters.now_us;
-    voters_pass(1);
-    voters_come(1, LOOK_FRESH, "", VOTERS_MARK);
-    ck_assert_int_eq(eligibility_looked_us(&voters.admission), first_us);
-    voters_pass(SECOND);
-    voters_expect(ADMISSION_LOOK, 0);
-    voters_fail(ADMISSION_LOOK, 0);
-    ck_assert_int_eq(eligibility_looked_us(&voters.admission), first_us + 1);
-}

@@ -534,37 +534,6 @@ TEST(a_machine_of_other_names_is_no_outdated_one)
     expect_next(ADMISSION_PROBE, 0);
 }
 
-/* A majority of the old names, or an operator says that the rest is gone. */
-TEST_RANGE(story_65_other_nodes_are_replaced_by_a_majority, 0, 2)
-{
-    voters.settings.has_take_over = _i == 1;
-    given(2);
-    for (int i = 0; i < 2; i++)
-        find(i, LOOK_BARE, OTHERS("1"), "");
-    find(2, LOOK_BARE, "", "");
-    expect_next(_i == 1 ? ADMISSION_LOOK : ADMISSION_PROBE, 0);
-    if (_i == 1)
-        return;
-    voters_found(0, LOOK_BARE, OTHERS("1"), "");
-    find(4, LOOK_BARE, OTHERS("1"), "");
-    expect_next(ADMISSION_LOOK, 0);
-}
-
-/* A node that another installation uses, which has a lower epoch. */
-TEST(a_server_in_service_leaves_other_nodes_alone)
-{
-    given(2);
-    for (int i = 1; i < VOTERS_NODES; i++)
-        find(i, LOOK_ADMITTED, OURS("2"), "");
-    find(0, LOOK_BARE, OTHERS("1"), "");
-    VOTERS_ASSERT_REFUSAL(0, STATE_FOREIGN);
-    for (int i = 0; i < 100; i++) {
-        expect_next(ADMISSION_PROBE, 0);
-        voters.memory[0].beat++;
-        voters_found(0, LOOK_BARE, OTHERS("1"), "");
-    }
-}
-
 /* ---- other servers: the same epoch ----------------------------------------
  */
 

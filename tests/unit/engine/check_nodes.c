@@ -18,25 +18,6 @@ TEST(nothing_is_asked_of_nodes_without_admission)
     ck_assert_int_eq(play_result(op)->votes[0].state, STATE_QUARANTINED);
 }
 
-TEST(a_lost_admission_is_looked_at_at_once)
-{
-    (void)play_acquire();
-    play_answer(CALL_ACQUIRE, 0, VOTE_NOT_ADMITTED);
-    ck_assert_int_eq(engine_voting(play.engine), 4);
-    play_answer_look(0, LOOK_ADMITTED, "", "");
-    ck_assert_int_eq(engine_voting(play.engine), 5);
-}
-
-TEST(heartbeats_look_at_the_admissions)
-{
-    play_advance(1500000);
-    for (int i = 0; i < PLAY_NODES; i++)
-        play_answer_look(i, LOOK_ADMITTED, "", "");
-    ck_assert_int_eq(play_count(CALL_LOOK), PLAY_NODES);
-    play_advance(1200000);
-    ck_assert_int_eq(play_count(CALL_LOOK), 2 * PLAY_NODES);
-}
-
 TEST(story_09_numbers_follow_the_median_of_the_nodes_clocks)
 {
     play_node_down(4);
@@ -344,7 +325,7 @@ TEST(a_call_that_cannot_be_sent_is_tried_again_a_second_later)
 }
 
 /* Before that its nodes are only peeked at, which marks nothing. */
-TEST(a_first_start_admits_all_nodes_by_the_first_of_their_names)
+TEST(a_first_start_begins_with_the_first_of_the_names)
 {
     struct engine_settings settings = play_settings;
     settings.node_names[0] = "z";
@@ -356,22 +337,6 @@ TEST(a_first_start_admits_all_nodes_by_the_first_of_their_names)
     }
     ck_assert(play_find(CALL_LOOK, 0) == NULL);
     ck_assert_str_eq(play_find(CALL_LOOK, 1)->nonce + NONCE_LEN, "first");
-    play_answer_look(1, LOOK_FRESH, "", "1:run:1");
-    static const char *const marks[] = {"1:run:0", "1:run:1", "1:run:2",
-                                        "1:run:3", "1:run:4"};
-    for (int i = 0; i < PLAY_NODES; i++)
-        play_answer_look(i, i == 1 ? LOOK_MARKED : LOOK_FRESH, "", marks[i]);
-    for (int s = 0; s < 3; s++) {
-        play_advance(1000000);
-        for (int i = 0; i < PLAY_NODES; i++)
-            play_answer_looks(i, LOOK_MARKED, marks[i]);
-    }
-    for (int i = 0; i < PLAY_NODES; i++) {
-        ck_assert_str_eq(play_find(CALL_ADMIT, i)->mark, marks[i]);
-        play_answer(CALL_ADMIT, i, VOTE_DONE);
-        play_answer_look(i, LOOK_ADMITTED, "", "");
-    }
-    ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES);
 }
 
 /* ---- memory -----------------------------------------------------------------
@@ -576,27 +541,31 @@ TEST(the_last_round_trip_is_shown_and_each_one_counted)
 }
 
 /* The clock of node 0 has passed its confirmation, and no tick has come. */
-static void let_confirmation_pass(void)
+static engine_op let_confirmation_pass(void)
 {
     play.is_unconfirmed[0] = true;
     play_advance(4970000);
-    (void)play_acquire();
+    engine_op op = play_acquire();
     play.now_us += 40000;
     ck_assert(play.metrics.node_is_voting[0]);
+    return op;
 }
 
-TEST(a_vote_that_is_distrusted_tells_who_votes_at_once)
+TEST(story_31_a_vote_that_is_distrusted_tells_who_votes_at_once)
 {
-    let_confirmation_pass();
+    engine_op op = let_confirmation_pass();
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
     ck_assert(!play.metrics.node_is_voting[0]);
     ck_assert_int_eq(engine_voting(play.engine), PLAY_NODES - 1);
+    play_answer_range(CALL_ACQUIRE, 1, 4, VOTE_GRANTED);
+    ck_assert_int_eq(play_result(op)->votes[0].vote, VOTE_DISTRUSTED);
+    ck_assert_int_eq(play_result(op)->votes_for, 3);
 }
 
 /* So that each vote need not look at all nodes. */
 TEST(a_vote_that_counts_changes_nothing_of_who_votes)
 {
-    let_confirmation_pass();
+    (void)let_confirmation_pass();
     play_answer(CALL_ACQUIRE, 1, VOTE_GRANTED);
     ck_assert(play.metrics.node_is_voting[0]);
     play_advance(400000); /* the tick sees it, too */

@@ -108,18 +108,6 @@ TEST(story_25_every_loss_has_a_timer_of_its_own)
     voters_expect(ADMISSION_ADMIT, 0);
 }
 
-TEST(story_06_memory_lost_on_a_live_connection_is_a_loss_like_any_other)
-{
-    voters_admit_from(2);
-    voters_pass(1);
-    admission_on_quarantined(&voters.admission, 2, voters.now_us);
-    voters_expect(ADMISSION_LOOK, 2);
-    voters_found(2, LOOK_FRESH, "", VOTERS_MARK);
-    VOTERS_ASSERT_REFUSAL(2, STATE_QUARANTINED);
-    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
-    voters_expect(ADMISSION_ADMIT, 2);
-}
-
 /* Any of them may know of a promise that it would wait for. */
 TEST(while_a_quorum_of_others_votes_time_alone_admits_nobody)
 {
@@ -148,45 +136,6 @@ TEST_RANGE(story_45_news_of_a_twin_at_the_last_moment_begin_it_anew, 0, 2)
     voters_pass_without(ADMISSION_ADMIT, VOTERS_SECOND);
     ck_assert_int_eq(voters_remaining_us(0),
                      VOTERS_QUARANTINE_US - VOTERS_SECOND);
-}
-
-/* S2 takes the vote away, S1 comes back with its timer run out long ago. */
-TEST(story_26_an_old_timer_admits_no_node_that_was_lost_again)
-{
-    mark(0, VOTERS_MARK);
-    voters_down(0);
-    voters_pass(10 * (int64_t)VOTERS_QUARANTINE_US);
-    voters_come(0, LOOK_MARKED, "", VOTERS_OTHER_MARK);
-    voters_wait();
-    ck_assert_int_eq(voters_remaining_us(0), VOTERS_QUARANTINE_US);
-}
-
-TEST(an_admission_that_came_too_late_begins_with_a_look)
-{
-    mark(0, VOTERS_MARK);
-    voters_pass(VOTERS_QUARANTINE_US);
-    (void)voters_look_around();
-    voters_do(ADMISSION_ADMIT, 0);
-    VOTERS_ASSERT_PHASE(0, ADMISSION_UNSEEN);
-    VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
-    voters_expect(ADMISSION_LOOK, 0);
-    voters_found(0, LOOK_MARKED, "", VOTERS_OTHER_MARK);
-    voters_wait();
-}
-
-TEST(an_admission_without_an_answer_is_looked_at_and_tried_again)
-{
-    mark(0, VOTERS_MARK);
-    voters_pass(VOTERS_QUARANTINE_US);
-    (void)voters_look_around();
-    voters_expect(ADMISSION_ADMIT, 0);
-    voters_fail(ADMISSION_ADMIT, 0);
-    VOTERS_ASSERT_PHASE(0, ADMISSION_UNSEEN);
-    voters_expect_nothing();
-    voters_pass(VOTERS_SECOND);
-    voters_expect(ADMISSION_LOOK, 0);
-    voters_found(0, LOOK_MARKED, "", VOTERS_MARK);
-    voters_expect(ADMISSION_ADMIT, 0);
 }
 
 /* A node whose clock stepped by an hour says it had run for an hour. */

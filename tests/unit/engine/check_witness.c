@@ -295,10 +295,3 @@ TEST(how_long_a_memory_counts_is_kept)
     tell(1, "", 360); /* it begins anew */
     ck_assert_int_eq(witness.node[1].counts_us, 360);
 }
-
-TEST(what_was_told_by_a_memory_that_is_lost_was_true)
-{
-    tell(2, "a=7", 10);
-    witness_on_lost(&witness, 2);
-    expect_floors(7, 0, 0, 0, 0);
-}
