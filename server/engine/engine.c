@@ -391,11 +391,10 @@ void engine_view_node(const struct engine *engine, int node,
         .has_clock = it->is_up && nodes->clocks.node[node].base.is_known,
         .clock_offset_us = clocks_offset_us(&nodes->clocks, node, now_us),
         .clock_steps = nodes->env->metrics->clock_steps[node],
-        .quarantine_us =
-            eligibility_remaining_us(&nodes->admission, node, now_us),
+        .quarantine_us = rules_remaining_us(&nodes->members, node, now_us),
         .rtt_us = it->rtt_us,
         .is_connected = it->is_up || it->is_open,
-        .is_durable = nodes->admission.node[node].is_durable,
+        .is_durable = nodes->members.node[node].is_durable,
     };
     status_describe(nodes, node, now_us, view->detail);
 }
@@ -507,7 +506,7 @@ void engine_on_reply(struct engine *engine, int node, uint64_t tag,
     assert_node(engine, node);
     struct call_reply counted = *reply;
     /* only then may operations wait for its admission to be read */
-    bool was_unseen = admission_is_unseen(&engine->nodes.admission, node);
+    bool was_unseen = members_is_unseen(&engine->nodes.members, node);
     struct ballot ballot =
         nodes_on_reply(&engine->nodes, node, tag, reply, sent_us, received_us);
     counted.vote = ballot.vote;

@@ -11,7 +11,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "../../server/engine/voting/admission.h"
+#include "../../server/engine/voting/members.h"
 #include "../../server/node/script.h"
 #include "input.h"
 
@@ -29,10 +29,10 @@ enum {
 #define REST_MOST_US (EXACT_MAX + EXACT_MAX / 100 + 1)
 
 struct play {
-    struct admission admission;
+    struct members members;
     int64_t now_us;
     bool is_pending[NODES_MAX];
-    struct admission_action pending[NODES_MAX];
+    struct member_action pending[NODES_MAX];
     bool was_admitted[NODES_MAX]; /* by the last look */
     /* looks at each node that told the latest birth of each, and that birth */
     int told[NODES_MAX][NODES_MAX];
@@ -71,7 +71,7 @@ static size_t put_number(char *room, size_t len, char digit)
 static struct span expand_admit(const struct play *play, int node,
                                 struct span text, char room[CALL_WITNESSES_MAX])
 {
-    const struct admission_node *it = &play->admission.node[node];
+    const struct member *it = &play->members.node[node];
     bool is_old = text.len > 0 && text.ptr[0] == '~';
     if (text.len == 0 || text.len > 2 || (!is_old && text.ptr[0] != '='))
         return text;
@@ -94,7 +94,7 @@ static struct span expand_admit(const struct play *play, int node,
 static struct span expand_mark(const struct play *play, int node,
                                struct span text, char room[CALL_WITNESSES_MAX])
 {
-    const char *admit = play->admission.node[node].admit;
+    const char *admit = play->members.node[node].admit;
     if (text.len != 2 || text.ptr[0] != '*' || admit[0] == '\0')
         return text;
     const char *run_id = strrchr(admit, ':');
@@ -112,7 +112,7 @@ static struct span expand_witnesses(const struct play *play, int node,
                                     struct span text,
                                     char room[CALL_WITNESSES_MAX])
 {
-    const struct witness *witness = &play->admission.witness;
+    const struct witness *witness = &play->members.witness;
     size_t len = 0, at = 1;
     if (text.len == 0 || text.ptr[0] != '*')
         return text;
@@ -131,9 +131,9 @@ static struct script_field field(enum script_field_type type, struct span text,
     return (struct script_field){type, number, text};
 }
 
-static bool is_look(const struct admission_action *action)
+static bool is_look(const struct member_action *action)
 {
-    return action->kind == ADMISSION_PROBE || action->kind == ADMISSION_LOOK;
+    return action->kind == MEMBER_PROBE || action->kind == MEMBER_LOOK;
 }
 
 /*
@@ -142,9 +142,9 @@ static bool is_look(const struct admission_action *action)
  */
 static void note_told(struct play *play, int node)
 {
-    const struct admission *admission = &play->admission;
-    for (int i = 0; i < admission->settings.nodes; i++) {
-        const struct witness_node *known = &admission->witness.node[i];
+    const struct members *members = &play->members;
+    for (int i = 0; i < members->settings.nodes; i++) {
+        const struct witness_node *known = &members->witness.node[i];
         if (strcmp(play->latest[i], known->latest) != 0)
             memset(play->told[i], 0, sizeof play->told[i]);
         strcpy(play->latest[i], known->latest);
@@ -189,8 +189,8 @@ static void look(struct play *play, struct input *input, int node)
     if (!play->is_pending[node] || !is_look(&play->pending[node]) ||
         reply.vote != VOTE_DONE)
         return;
-    admission_on_look(&play->admission, node, &reply.look, play->now_us,
-                      play->now_us);
+    members_on_look(&play->members, node, &reply.look, play->now_us,
+                    play->now_us);
     play->was_admitted[node] = reply.look.word == LOOK_ADMITTED;
     play->is_pending[node] = false;
     note_told(play, node);
@@ -202,49 +202,48 @@ static void look(struct play *play, struct input *input, int node)
  * quarantine, and fewer of them vote. */
 static void check_time(const struct play *play, int node)
 {
-    const struct admission *admission = &play->admission;
-    const struct admission_node *it = &admission->node[node];
-    bool is_latest =
-        strcmp(admission->witness.node[node].latest, it->birth) == 0;
-    int told_twice = 0, members = 0;
-    for (int i = 0; i < admission->settings.nodes; i++) {
+    const struct members *members = &play->members;
+    const struct member *it = &members->node[node];
+    bool is_latest = strcmp(members->witness.node[node].latest, it->birth) == 0;
+    int told_twice = 0, voting = 0;
+    for (int i = 0; i < members->settings.nodes; i++) {
         bool is_other = i != node;
         told_twice += is_other && is_latest && play->told[node][i] >= 2;
-        members += is_other && admission->node[i].is_clock_good &&
-                   admission_refusal(admission, i) == STATE_NONE;
+        voting += is_other && members->node[i].is_clock_good &&
+                   members_refusal(members, i) == STATE_NONE;
     }
     bool is_time =
-        play->now_us >= it->sighted_us + eligibility_quarantine_us(admission);
-    assert(told_twice >= admission->quorum ||
-           (is_time && members < admission->quorum));
+        play->now_us >= it->sighted_us + rules_quarantine_us(members);
+    assert(told_twice >= members->quorum ||
+           (is_time && voting < members->quorum));
 }
 
 static void check_action(const struct play *play,
-                         const struct admission_action *action)
+                         const struct member_action *action)
 {
-    const struct admission *admission = &play->admission;
-    const struct admission_node *it = &admission->node[action->node];
+    const struct members *members = &play->members;
+    const struct member *it = &members->node[action->node];
     bool is_admission =
-        action->kind == ADMISSION_ADMIT || action->kind == ADMISSION_READMIT;
-    assert(it->phase != ADMISSION_DOWN && !play->is_pending[action->node]);
+        action->kind == MEMBER_ADMIT || action->kind == MEMBER_READMIT;
+    assert(it->phase != MEMBER_DOWN && !play->is_pending[action->node]);
     if (!is_admission)
         return;
-    assert(it->phase == ADMISSION_MARKED && it->mark[0] != '\0');
-    assert(!eligibility_has_foreign(admission, play->now_us));
-    assert(action->kind != ADMISSION_READMIT || it->is_restarted);
+    assert(it->phase == MEMBER_MARKED && it->mark[0] != '\0');
+    assert(!rules_has_foreign(members, play->now_us));
+    assert(action->kind != MEMBER_READMIT || it->is_restarted);
     assert(!it->is_outdated);
     /* a birth under other names may count instead */
     assert(it->birth[0] == '\0' ||
-           !witness_knows_later(&admission->witness, action->node, it->birth));
-    if (action->kind == ADMISSION_ADMIT && !admission->settings.is_guard_off &&
-        !firststart_may_admit(&admission->start, action->node))
+           !witness_knows_later(&members->witness, action->node, it->birth));
+    if (action->kind == MEMBER_ADMIT && !members->settings.is_guard_off &&
+        !firststart_may_admit(&members->start, action->node))
         check_time(play, action->node);
 }
 
 static void act(struct play *play)
 {
-    struct admission_action action;
-    while (admission_next(&play->admission, play->now_us, &action)) {
+    struct member_action action;
+    while (members_next(&play->members, play->now_us, &action)) {
         check_action(play, &action);
         play->is_pending[action.node] = true;
         play->pending[action.node] = action;
@@ -253,14 +252,14 @@ static void act(struct play *play)
 
 static void end_action(struct play *play, int node, bool is_done)
 {
-    const struct admission_action *action = &play->pending[node];
+    const struct member_action *action = &play->pending[node];
     if (!play->is_pending[node] || (is_done && is_look(action)))
         return;
     play->is_pending[node] = false;
     if (is_done)
-        admission_on_done(&play->admission, action, play->now_us);
+        members_on_done(&play->members, action, play->now_us);
     else
-        admission_on_failure(&play->admission, action, play->now_us);
+        members_on_failure(&play->members, action, play->now_us);
 }
 
 /* ---- events ------------------------------------------------------------- */
@@ -275,20 +274,20 @@ static void come_up(struct play *play, struct input *input, int node)
     run_id[40] = '\0';
     const struct node_facts facts = {.run_id = run_id,
                                      .is_durable = from % 2 == 0};
-    admission_on_up(&play->admission, node, &facts, play->now_us);
+    members_on_up(&play->members, node, &facts, play->now_us);
     play->is_pending[node] = play->was_admitted[node] = false;
 }
 
 static void go_down(struct play *play, int node)
 {
-    admission_on_down(&play->admission, node);
+    members_on_down(&play->members, node);
     play->is_pending[node] = play->was_admitted[node] = false;
 }
 
 static void happen(struct play *play, struct input *input, char event, int node)
 {
-    struct admission *admission = &play->admission;
-    bool is_up = admission->node[node].phase != ADMISSION_DOWN;
+    struct members *members = &play->members;
+    bool is_up = members->node[node].phase != MEMBER_DOWN;
     switch (event) {
     case 'u':
         come_up(play, input, node);
@@ -307,22 +306,22 @@ static void happen(struct play *play, struct input *input, char event, int node)
         end_action(play, node, event == 'k');
         return;
     case 'q':
-        admission_on_quarantined(admission, node, play->now_us);
+        members_on_quarantined(members, node, play->now_us);
         return;
     case 's':
         if (is_up)
-            admission_on_step(admission, node);
+            members_on_step(members, node);
         return;
     case 'b':
-        admission_on_beat(admission, node, some(input));
+        members_on_beat(members, node, some(input));
         return;
     case 'c':
-        admission->node[node].is_clock_good = some(input) % 2;
+        members->node[node].is_clock_good = some(input) % 2;
         return;
     case 'm': {
         int64_t ahead_us = some(input);
-        admission->has_median = ahead_us != 0;
-        admission->median_ahead_us = ahead_us;
+        members->has_median = ahead_us != 0;
+        members->median_ahead_us = ahead_us;
         return;
     }
     default:
@@ -334,31 +333,31 @@ static void happen(struct play *play, struct input *input, char event, int node)
 
 static void check_node(const struct play *play, int node)
 {
-    const struct admission *admission = &play->admission;
-    const struct admission_node *it = &admission->node[node];
+    const struct members *members = &play->members;
+    const struct member *it = &members->node[node];
     char text[CALL_WITNESSES_MAX + 1];
-    if (admission_refusal(admission, node) == STATE_NONE)
-        assert(it->phase == ADMISSION_ADMITTED && !it->must_revoke &&
+    if (members_refusal(members, node) == STATE_NONE)
+        assert(it->phase == MEMBER_ADMITTED && !it->must_revoke &&
                play->was_admitted[node]);
     assert(strnlen(it->admit, sizeof it->admit) < sizeof it->admit);
     assert(strnlen(it->found, sizeof it->found) < sizeof it->found);
     assert(strnlen(it->mark, sizeof it->mark) < sizeof it->mark);
-    int64_t left_us = eligibility_remaining_us(admission, node, play->now_us);
+    int64_t left_us = rules_remaining_us(members, node, play->now_us);
     assert(left_us >= 0 && left_us <= REST_MOST_US);
     if (it->asked.again == 0)
         assert(left_us <= QUARANTINE_MOST_US + PATIENCE_US);
-    int64_t floor = admission->witness.node[node].floor;
+    int64_t floor = members->witness.node[node].floor;
     assert(floor >= 0 && floor <= EXACT_MAX);
     struct span words =
-        witness_text(&admission->witness, node, text, sizeof text);
+        witness_text(&members->witness, node, text, sizeof text);
     assert(words.len <= CALL_WITNESSES_MAX);
 }
 
 static void check(const struct play *play)
 {
-    int64_t quarantine_us = eligibility_quarantine_us(&play->admission);
+    int64_t quarantine_us = rules_quarantine_us(&play->members);
     assert(quarantine_us >= 0 && quarantine_us <= QUARANTINE_MOST_US);
-    for (int i = 0; i < play->admission.settings.nodes; i++)
+    for (int i = 0; i < play->members.settings.nodes; i++)
         check_node(play, i);
 }
 
@@ -380,7 +379,7 @@ static void begin(struct play *play, struct input *input)
     memcpy(settings.node_names, names, sizeof names);
     memset(play, 0, sizeof *play);
     play->now_us = INT64_C(1000000000);
-    admission_init(&play->admission, &settings);
+    members_init(&play->members, &settings);
 }
 
 void fuzz(struct input *input)
@@ -390,7 +389,7 @@ void fuzz(struct input *input)
     for (int i = 0; i < EVENTS_MAX && input_has_more(input); i++) {
         struct span event = input_line(input);
         int node = event.len == 2 ? event.ptr[1] - '0' : 0;
-        if (event.len == 0 || node < 0 || node >= play.admission.settings.nodes)
+        if (event.len == 0 || node < 0 || node >= play.members.settings.nodes)
             continue;
         happen(&play, input, event.ptr[0], node);
         act(&play);

@@ -43,7 +43,7 @@ BACKUPS = [
                "if nonce == '' then")], tests="floors"),
     Defect("trace of another connection", "unit",
            "story_74_a_trace_ends_with_its_connection", [Edit(
-               "server/engine/voting/admission.c",
+               "server/engine/voting/members.c",
                "    it->trace[0] = '\\0';", "    (void)0;")],
            tests="nodes"),
     Defect("trace of a server that stood still", "unit",
@@ -53,13 +53,13 @@ BACKUPS = [
                "now_us >= it->looked_us ? it->trace")], tests="nodes"),
     Defect("quarantine that each backup begins anew", "unit",
            "story_74_a_mark_with_another_replication_id_is_the_same", [Edit(
-               "server/engine/voting/admission.c",
+               "server/engine/voting/members.c",
                "    bool is_new = !is_same_mark(it, mark);\n",
                "    bool is_new = !span_is(mark, it->mark);\n")],
            tests="nodes"),
     Defect("bare node marked before others looked", "unit",
            "story_74_others_have_a_heartbeat_to_follow", [Edit(
-               "server/engine/voting/admission.c",
-               " &&\n        !eligibility_is_in_this_life(admission, node))",
+               "server/engine/voting/members.c",
+               " &&\n        !rules_is_in_this_life(members, node))",
                ")")], tests="nodes"),
 ]

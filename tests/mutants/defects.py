@@ -263,13 +263,13 @@ DEFECTS = [
         ".far_us = (int64_t)1 << 52,")], faults="flush,step"),
     # ---- who may vote -------------------------------------------------------
     Defect("answers kept for a new mark", "sim", "exclusion", [Edit(
-        "server/engine/voting/admission.c",
-        "        it->asked = (struct admission_asked){0};\n", "")],
+        "server/engine/voting/members.c",
+        "        it->asked = (struct member_asked){0};\n", "")],
         faults="flush,break,block,slow"),
     Defect("no quarantine", "sim", "exclusion", [Edit(
-        "server/engine/voting/eligibility.c",
-        "    if (admission->settings.is_guard_off)\n        return true;\n",
-        "    if (admission)\n        return true;\n")]),
+        "server/engine/voting/rules.c",
+        "    if (members->settings.is_guard_off)\n        return true;\n",
+        "    if (members)\n        return true;\n")]),
     # The code has a second safeguard: a server asks only nodes that it has seen
     # admitted, and a majority of them does not forget. The model has only one.
     Defect("first start without hold", "model", "two_holders",
@@ -285,10 +285,10 @@ DEFECTS = [
         "else if (word != LOOK_EMPTY && word != LOOK_BARE && !is_own)")],
         faults="next,block,slow,pause"),
     Defect("readmission without beat", "sim", "exclusion", [Edit(
-        "server/engine/voting/nodes.c", ".floor = admission->witness.node[action->node].floor",
+        "server/engine/voting/nodes.c", ".floor = members->witness.node[action->node].floor",
         ".floor = 0"), Edit(
-        "server/engine/voting/eligibility.c",
-        "it->beat >= admission->witness.node[node].floor", "it->beat >= 0")],
+        "server/engine/voting/rules.c",
+        "it->beat >= members->witness.node[node].floor", "it->beat >= 0")],
         faults="restore,promote,break,block,slow"),
     Defect("evictions not detected", "sim", "exclusion", [Edit(
         "tests/lib/node/simstate.c",
@@ -304,10 +304,10 @@ DEFECTS = [
            model="memory", rule="NO_DURABLE"),
     Defect("admission before the old names are dead", "unit",
            "story_65_no_majority_of_the_old_names_is_dead", [
-        Edit("server/engine/voting/eligibility.c",
-             "           admission->takeover.is_over;\n", "           true;\n"),
-        Edit("server/engine/voting/eligibility.c",
-             "    if (eligibility_is_taking_over(admission))\n"
+        Edit("server/engine/voting/rules.c",
+             "           members->takeover.is_over;\n", "           true;\n"),
+        Edit("server/engine/voting/rules.c",
+             "    if (rules_is_taking_over(members))\n"
              "        return false;\n", "")], tests="takeover"),
     Defect("quarantined votes counted", "sim", "kept", [Edit(
         "server/engine/rounds/round.c",
@@ -408,12 +408,12 @@ DEFECTS = [
     # ---- what nodes say of each other ---------------------------------------
     Defect("floor not compared by a look", "sim", "exclusion", [
         BEATS_UNTOLD, Edit(
-        "server/engine/voting/eligibility.c",
-        "    return it->beat >= admission->witness.node[node].floor;",
+        "server/engine/voting/rules.c",
+        "    return it->beat >= members->witness.node[node].floor;",
         "    return it->beat >= 0;")],
         faults="restore,promote,rollback,break,block,slow"),
     Defect("no node name in the admission", "sim", "exclusion", [Edit(
-        "server/engine/voting/admission.c",
+        "server/engine/voting/members.c",
         "    size_t len = (size_t)(strrchr(node->admit, ':') - node->admit) + 1;\n",
         "    const char *name = strchr(strchr(node->admit, ':') + 1, ':');\n"
         "    size_t len = (size_t)(name - node->admit) + 1;\n")],
@@ -431,7 +431,7 @@ DEFECTS = [
            model="memory", rule="NO_RAISE"),
     # ---- what the others have promised --------------------------------------
     Defect("others' promises not waited for", "sim", "exclusion", [Edit(
-        "server/engine/voting/eligibility.c",
+        "server/engine/voting/rules.c",
         "        asked->end_us = at_least(takeover_end_of(look, now_us), asked->end_us);\n",
         "        asked->end_us = now_us;\n")], faults="flush,block,slow"),
     Defect("extend without until", "sim", "exclusion", [Edit(
@@ -445,9 +445,9 @@ DEFECTS = [
         "    if (until_us > memory->until_us.it)\n", "    if (until_us > 0)\n")],
         faults="flush,block,slow"),
     Defect("a minority is asked", "sim", "exclusion", [Edit(
-        "server/engine/voting/eligibility.c",
-        "return nodeset_count(nodes) >= admission->quorum;",
-        "return nodeset_count(nodes) >= admission->quorum - 1;")],
+        "server/engine/voting/rules.c",
+        "return nodeset_count(nodes) >= members->quorum;",
+        "return nodeset_count(nodes) >= members->quorum - 1;")],
         faults="lag,cut,options,quiet"),
     # A node forgets between its vote and those of the others, which are late.
     Defect("births that change no admission", "sim", "exclusion", [Edit(
@@ -456,7 +456,7 @@ DEFECTS = [
         "    write_admit(batch, call, birth, atoll(news.ptr));\n")],
         faults="lag,cut,options,quiet", seed=700),
     Defect("votes of an earlier birth counted", "sim", "exclusion", [Edit(
-        "server/engine/voting/admission.c",
+        "server/engine/voting/members.c",
         "    return it->life == life && !it->is_outdated;\n",
         "    return it->life >= life;\n")],
         faults="lag,cut,options,quiet", seed=353),
@@ -479,35 +479,35 @@ DEFECTS = [
         "math.max(number_of(fields[3]), bar)", "number_of(fields[3])")]),
     Defect("asked once", "unit",
            "each_is_looked_at_again_once_all_of_them_know", [Edit(
-        "server/engine/voting/eligibility.c",
+        "server/engine/voting/rules.c",
         "    if (asked->joins != joins) {\n",
         "    if (asked->joins != joins && now_us < 0) {\n")], tests="eligibility"),
     Defect("later births ignored", "unit",
            "story_45_a_machine_with_an_earlier_birth_has_no_say", [Edit(
-        "server/engine/voting/admission.c",
-        "        it->is_outdated = is_outdated(admission, i);\n",
-        "        it->is_outdated = i < 0 && is_outdated(admission, i);\n")],
+        "server/engine/voting/members.c",
+        "        it->is_outdated = is_outdated(members, i);\n",
+        "        it->is_outdated = i < 0 && is_outdated(members, i);\n")],
         tests="eligibility"),
     Defect("nodes that wait are asked", "unit",
            "a_quorum_of_others_that_vote_must_know_of_its_birth", [Edit(
-        "server/engine/voting/admission.c",
+        "server/engine/voting/members.c",
         "    if (is_admitted || (it->is_restarted &&",
-        "    is_admitted |= it->phase == ADMISSION_MARKED;\n"
+        "    is_admitted |= it->phase == MEMBER_MARKED;\n"
         "    if (is_admitted || (it->is_restarted &&"), Edit(
         "server/engine/voting/witness.c", "look->word == LOOK_ADMITTED",
         "look->word <= LOOK_MARKED"), Edit(
-        "server/engine/voting/eligibility.c",
-        "i != node && it->phase == ADMISSION_ADMITTED &&",
-        "i != node && it->phase != ADMISSION_DOWN &&")], tests="eligibility"),
+        "server/engine/voting/rules.c",
+        "i != node && it->phase == MEMBER_ADMITTED &&",
+        "i != node && it->phase != MEMBER_DOWN &&")], tests="eligibility"),
     Defect("outdated nodes are asked", "unit",
            "a_quorum_of_others_that_vote_must_know_of_its_birth", [Edit(
-        "server/engine/voting/eligibility.c",
-        "            it->is_clock_good && !eligibility_is_outdated(admission, i))\n",
+        "server/engine/voting/rules.c",
+        "            it->is_clock_good && !rules_is_outdated(members, i))\n",
         "            it->is_clock_good)\n")], tests="eligibility"),
     Defect("second look before all knew of the birth", "unit",
            "each_is_looked_at_again_once_all_of_them_know", [Edit(
-        "server/engine/voting/eligibility.c",
-        "admission->node[teller].looked_us >= asked->since_us) {\n",
-        "admission->node[teller].looked_us > 0) {\n")],
+        "server/engine/voting/rules.c",
+        "members->node[teller].looked_us >= asked->since_us) {\n",
+        "members->node[teller].looked_us > 0) {\n")],
         tests="eligibility"),
 ] + ASKING + SPREADING + MISTAKES + LACKING + BACKUPS

@@ -11,48 +11,48 @@ from defects import Defect, Edit
 # The others are looked at when this server would have ended its own rounds, not
 # when they know of the birth.
 LOOK_AFTER_OWN_ROUNDS = Edit(
-    "server/engine/voting/admission.c",
+    "server/engine/voting/members.c",
     "        it->sighted_us = it->news_us = now_us;\n",
     "        it->sighted_us = now_us;\n"
-    "        for (int i = 0; i < admission->settings.nodes; i++)\n"
+    "        for (int i = 0; i < members->settings.nodes; i++)\n"
     "            if (i != node)\n"
-    "                admission_want_look(\n"
-    "                    admission, i,\n"
-    "                    now_us + admission->settings.node_timeout_us);\n")
+    "                members_want_look(\n"
+    "                    members, i,\n"
+    "                    now_us + members->settings.node_timeout_us);\n")
 
 IN_SIMULATOR = [
     # Rounds of a server with a longer timeout still go on.
     Defect("own timeout taken for everybody's", "sim", "exclusion", [
         LOOK_AFTER_OWN_ROUNDS, Edit(
-            "server/engine/voting/eligibility.c",
-            "    uint16_t carriers = carriers_of(admission, node);\n",
-            "    uint16_t carriers = carriers_of(admission, node);\n"
-            "    carriers = members_beside(admission, node);\n"), Edit(
-            "server/engine/voting/eligibility.c",
+            "server/engine/voting/rules.c",
+            "    uint16_t carriers = carriers_of(members, node);\n",
+            "    uint16_t carriers = carriers_of(members, node);\n"
+            "    carriers = voters_beside(members, node);\n"), Edit(
+            "server/engine/voting/rules.c",
             "    if (asked->joins != joins) {\n",
             "    if (asked->joins != joins && now_us < 0) {\n"), Edit(
-            "server/engine/voting/eligibility.c",
-            "admission->node[teller].looked_us >= asked->since_us) {\n",
-            "admission->node[teller].looked_us >=\n"
+            "server/engine/voting/rules.c",
+            "members->node[teller].looked_us >= asked->since_us) {\n",
+            "members->node[teller].looked_us >=\n"
             "                   it->sighted_us +\n"
-            "                       admission->settings.node_timeout_us) {\n"),
+            "                       members->settings.node_timeout_us) {\n"),
         Edit(
             "tests/lib/node/simstate.c",
             "    write_admit(batch, call, birth, atoll(news.ptr) + 1);\n",
             "    write_admit(batch, call, birth, atoll(news.ptr));\n"), Edit(
-            "server/engine/voting/admission.c",
+            "server/engine/voting/members.c",
             "    return it->life == life && !it->is_outdated;\n",
             "    return it->life >= life;\n")]),
     # The server that knows of a later promise had no time to report it.
     Defect("last promise not told yet", "sim", "exclusion", [
         LOOK_AFTER_OWN_ROUNDS, Edit(
-            "server/engine/voting/eligibility.c",
+            "server/engine/voting/rules.c",
             "    return it->is_restarted && it->is_durable && it->was_durable &&\n",
             "    return it->is_restarted &&\n"), Edit(
-            "server/engine/voting/eligibility.c",
-            "admission->node[node].sighted_us + SAID_US;",
-            "admission->node[node].sighted_us +\n"
-            "                       admission->settings.node_timeout_us;")]),
+            "server/engine/voting/rules.c",
+            "members->node[node].sighted_us + SAID_US;",
+            "members->node[node].sighted_us +\n"
+            "                       members->settings.node_timeout_us;")]),
 ]
 STRIKES = ("under-way", "untold")  # of each, see tests/nemesis/strikes.py
 EARLIER = IN_SIMULATOR + [

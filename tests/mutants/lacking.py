@@ -100,7 +100,7 @@ LACKING = [
            tests="nodes_log"),
     Defect("first start by another server told as a quarantine", "unit",
            "a_first_start_by_another_server_is_no_quarantine_yet", [Edit(
-               NODES, "status_is_starting(&nodes->admission, node)\n",
+               NODES, "status_is_starting(&nodes->members, node)\n",
                "nodes->voting < 0\n")], tests="nodes_log"),
     Defect("acquire lost with the scripts", "unit",
            "an_acquire_is_sent_again_once", [Edit(

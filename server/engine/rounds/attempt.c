@@ -92,8 +92,7 @@ static void note_asked(struct attempt *attempt, int node, struct ballot ballot)
 {
     const struct nodes *nodes = attempt->means->nodes;
     if (ballot.vote == VOTE_PENDING)
-        round_note_sent(&attempt->round, node,
-                        nodes->admission.node[node].life);
+        round_note_sent(&attempt->round, node, nodes->members.node[node].life);
     else
         round_note_ballot(&attempt->round, node, ballot);
 }
@@ -305,7 +304,7 @@ void attempt_drop_outdated(struct attempt *attempt)
     struct round *round = &attempt->round;
     for (int i = 0; i < round->total; i++)
         if (round->votes[i].is_sent &&
-            !admission_has_memory(&nodes->admission, i, round->votes[i].life))
+            !members_has_memory(&nodes->members, i, round->votes[i].life))
             round_note_outdated(round, i);
 }
 

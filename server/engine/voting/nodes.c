@@ -101,7 +101,7 @@ void nodes_init(struct nodes *nodes, const struct environment *env)
         .loss = {.since_us = environment_now(env), .is_first = true},
         .epoch = settings->config_epoch,
     };
-    admission_init(&nodes->admission, settings);
+    members_init(&nodes->members, settings);
     clocks_init(&nodes->clocks, settings->nodes, settings->max_ttl_ms,
                 FENCE_WINDOW_US, CLOCK_REPLY_US);
     pace_init(&nodes->pace, settings->nodes);
@@ -262,7 +262,7 @@ static bool is_worth_a_line(const struct nodes *nodes, int node, int64_t now_us)
                     (it->shown == STATE_UNREACHABLE && !it->was_logged);
     if (!it->is_up && it->down_reason == STATE_NONE)
         return false; /* the first attempt is under way */
-    int64_t patience_us = status_is_starting(&nodes->admission, node)
+    int64_t patience_us = status_is_starting(&nodes->members, node)
                               ? FIRST_START_US
                               : HEARTBEAT_US;
     return !may_pass || now_us - it->since_us >= patience_us;
@@ -298,7 +298,7 @@ static struct span make_nonce(const struct nodes *nodes,
                               char nonce[CALL_NONCE_MAX + 1])
 {
     const uint64_t digits = 10000000000;
-    bool is_first = firststart_is_marking(&nodes->admission.start);
+    bool is_first = firststart_is_marking(&nodes->members.start);
     snprintf(nonce, CALL_NONCE_MAX + 1, "%010llu:%s",
              (unsigned long long)(environment_random(nodes->env) % digits),
              is_first ? "first" : "");
@@ -306,17 +306,16 @@ static struct span make_nonce(const struct nodes *nodes,
 }
 
 static const enum call_kind script_of[] = {
-    [ADMISSION_PROBE] = CALL_LOOK,    [ADMISSION_LOOK] = CALL_LOOK,
-    [ADMISSION_ADMIT] = CALL_ADMIT,   [ADMISSION_READMIT] = CALL_READMIT,
-    [ADMISSION_REVOKE] = CALL_REVOKE,
+    [MEMBER_PROBE] = CALL_LOOK,    [MEMBER_LOOK] = CALL_LOOK,
+    [MEMBER_ADMIT] = CALL_ADMIT,   [MEMBER_READMIT] = CALL_READMIT,
+    [MEMBER_REVOKE] = CALL_REVOKE,
 };
 
 /* False: it was not sent. */
-static bool send_action(struct nodes *nodes,
-                        const struct admission_action *action)
+static bool send_action(struct nodes *nodes, const struct member_action *action)
 {
-    const struct admission *admission = &nodes->admission;
-    const struct admission_node *it = &admission->node[action->node];
+    const struct members *members = &nodes->members;
+    const struct member *it = &members->node[action->node];
     int64_t now_us = environment_now(nodes->env);
     /* cppcheck-suppress variableScope; the call points to it */
     char nonce[CALL_NONCE_MAX + 1];
@@ -326,30 +325,30 @@ static bool send_action(struct nodes *nodes,
         .kind = script_of[action->kind],
         .admit = span_of(it->admit),
         .max_ttl_ms = nodes->env->settings.max_ttl_ms,
-        .floor = admission->witness.node[action->node].floor,
-        .latest = span_of(admission->witness.node[action->node].latest),
+        .floor = members->witness.node[action->node].floor,
+        .latest = span_of(members->witness.node[action->node].latest),
         .trace = span_of(now_us - it->looked_us < TRACE_US ? it->trace : ""),
-        .witnesses = witness_text(&admission->witness, action->node, witnesses,
+        .witnesses = witness_text(&members->witness, action->node, witnesses,
                                   sizeof witnesses),
         .median_us =
-            admission->has_median ? now_us + admission->median_ahead_us : 0,
+            members->has_median ? now_us + members->median_ahead_us : 0,
         .is_durable = it->is_durable,
-        .is_objecting = admission_is_objecting(admission, now_us),
-        .is_renewing = eligibility_may_renew(admission, action->node, now_us),
+        .is_objecting = members_is_objecting(members, now_us),
+        .is_renewing = rules_may_renew(members, action->node, now_us),
         .is_watching = nodes->env->settings.is_observer,
-        .is_established = eligibility_is_established(admission) ||
-                          eligibility_has_word(admission),
-        .number = eligibility_number(admission, action->node),
+        .is_established =
+            rules_is_established(members) || rules_has_word(members),
+        .number = rules_number(members, action->node),
         .window_us = FENCE_WINDOW_US,
     };
-    assert(!call.is_watching || action->kind == ADMISSION_PROBE);
-    if (action->kind == ADMISSION_LOOK || action->kind == ADMISSION_REVOKE)
+    assert(!call.is_watching || action->kind == MEMBER_PROBE);
+    if (action->kind == MEMBER_LOOK || action->kind == MEMBER_REVOKE)
         call.nonce = make_nonce(nodes, nonce);
-    if (action->kind == ADMISSION_ADMIT || action->kind == ADMISSION_READMIT) {
+    if (action->kind == MEMBER_ADMIT || action->kind == MEMBER_READMIT) {
         call.mark = span_of(it->mark);
-        call.dead = span_of(admission->takeover.dead);
+        call.dead = span_of(members->takeover.dead);
     }
-    if (action->kind == ADMISSION_READMIT || action->kind == ADMISSION_REVOKE)
+    if (action->kind == MEMBER_READMIT || action->kind == MEMBER_REVOKE)
         call.found = span_of(it->found);
     nodes->node[action->node].action = *action;
     return nodes->node[action->node].is_up &&
@@ -362,7 +361,7 @@ static void judge_clocks(struct nodes *nodes, int64_t now_us)
     struct clocks_judgement judgement;
     for (int i = 0; i < nodes->env->settings.nodes; i++)
         if (clocks_wants_reply(&nodes->clocks, i))
-            admission_want_look(&nodes->admission, i, now_us);
+            members_want_look(&nodes->members, i, now_us);
     if (!clocks_judge(&nodes->clocks, now_us, &judgement))
         return;
     if (judgement.is_own)
@@ -378,13 +377,13 @@ static void judge_clocks(struct nodes *nodes, int64_t now_us)
                       LOG_N("step_us", judgement.step_us[i]), LOG_END});
         nodes->env->metrics->clock_steps[i]++;
         nodes->node[i].lost_by_us = judgement.step_us[i];
-        admission_on_step(&nodes->admission, i);
+        members_on_step(&nodes->members, i);
     }
 }
 
 static void log_epoch(struct nodes *nodes)
 {
-    int epoch = nodes->admission.epoch;
+    int epoch = nodes->members.epoch;
     if (epoch == nodes->epoch)
         return;
     log_write(LOG_INFO, "config_epoch",
@@ -399,8 +398,8 @@ static void log_epoch(struct nodes *nodes)
 /* New names that cannot replace the old ones are mostly a mistake. */
 static void nodes_log_refusal(struct nodes *nodes, int64_t now_us)
 {
-    const struct admission *admission = &nodes->admission;
-    if (!admission->is_surveyed || !eligibility_is_refused(admission)) {
+    const struct members *members = &nodes->members;
+    if (!members->is_surveyed || !rules_is_refused(members)) {
         nodes->refused_us = 0;
         nodes->is_refusal_logged = false;
         return;
@@ -410,11 +409,11 @@ static void nodes_log_refusal(struct nodes *nodes, int64_t now_us)
     if (nodes->is_refusal_logged || now_us - nodes->refused_us < REFUSED_US)
         return;
     struct takeover_count count;
-    eligibility_count(admission, false, &count);
+    rules_count(members, false, &count);
     log_write(
         LOG_WARN, "names_refused",
         (struct log_field[]){
-            LOG_N("epoch", admission->epoch), LOG_N("old_names", count.names),
+            LOG_N("epoch", members->epoch), LOG_N("old_names", count.names),
             LOG_N("found", nodeset_count(count.tellers)),
             LOG_S("detail",
                   count.has_others
@@ -431,13 +430,13 @@ static void nodes_log_refusal(struct nodes *nodes, int64_t now_us)
 /* What was said of the old servers holds for one change only. */
 static void log_taken_over(struct nodes *nodes)
 {
-    const struct admission *admission = &nodes->admission;
-    if (nodes->is_word_logged || !admission->settings.has_take_over ||
-        !eligibility_is_established(admission))
+    const struct members *members = &nodes->members;
+    if (nodes->is_word_logged || !members->settings.has_take_over ||
+        !rules_is_established(members))
         return;
     log_write(LOG_WARN, "take_over_done",
               (struct log_field[]){
-                  LOG_N("epoch", admission->epoch),
+                  LOG_N("epoch", members->epoch),
                   LOG_S("detail", "the nodes vote with these names: take "
                                   "--take-over away"),
                   LOG_END});
@@ -447,23 +446,22 @@ static void log_taken_over(struct nodes *nodes)
 /* To be called after everything that may change which nodes vote. */
 static void nodes_settle(struct nodes *nodes, int64_t now_us)
 {
-    struct admission_action action;
+    struct member_action action;
     judge_clocks(nodes, now_us);
     clocks_tick(&nodes->clocks, now_us);
     for (int i = 0; i < nodes->env->settings.nodes; i++)
-        nodes->admission.node[i].is_clock_good =
+        nodes->members.node[i].is_clock_good =
             clocks_refusal(&nodes->clocks, i) == STATE_NONE;
-    nodes->clocks.steady_us =
-        eligibility_greatest_ttl_ms(&nodes->admission) * 1000;
-    nodes->admission.has_median = clocks_are_known(&nodes->clocks);
-    nodes->admission.median_ahead_us =
+    nodes->clocks.steady_us = rules_greatest_ttl_ms(&nodes->members) * 1000;
+    nodes->members.has_median = clocks_are_known(&nodes->clocks);
+    nodes->members.median_ahead_us =
         clocks_median_at(&nodes->clocks, now_us) - now_us;
     log_epoch(nodes);
     nodes_log_refusal(nodes, now_us);
     log_taken_over(nodes);
-    while (admission_next(&nodes->admission, now_us, &action))
+    while (members_next(&nodes->members, now_us, &action))
         if (!send_action(nodes, &action))
-            admission_on_failure(&nodes->admission, &action, now_us);
+            members_on_failure(&nodes->members, &action, now_us);
     for (int i = 0; i < nodes->env->settings.nodes; i++)
         nodes_update(nodes, i, now_us);
     judge_loss(nodes, now_us);
@@ -481,7 +479,7 @@ int64_t nodes_look_due_us(const struct nodes *nodes)
 {
     int64_t due_us = INT64_MAX;
     for (int i = 0; i < nodes->env->settings.nodes; i++)
-        due_us = at_most(due_us, nodes->admission.node[i].look_due_us);
+        due_us = at_most(due_us, nodes->members.node[i].look_due_us);
     return due_us;
 }
 
@@ -519,7 +517,7 @@ struct ballot nodes_send(struct nodes *nodes, int node, struct call *call,
     enum node_state refusal = nodes_refusal(nodes, node, call->kind);
     if (refusal != STATE_NONE)
         return ballot_unfit(refusal);
-    call->admit = span_of(nodes->admission.node[node].found);
+    call->admit = span_of(nodes->members.node[node].found);
     if (call_asks_for_vote(call->kind)) {
         assert(deadline_us > 0);
         call->node_deadline_us = deadline_of(nodes, node, call, deadline_us);
@@ -544,7 +542,7 @@ static void note_facts(struct nodes *nodes, int node,
     struct node *it = &nodes->node[node];
     const char *why = facts->not_durable != NULL ? facts->not_durable : "";
     const char *lacks = facts->lacks != NULL ? facts->lacks : "";
-    bool was_durable = nodes->admission.node[node].is_durable;
+    bool was_durable = nodes->members.node[node].is_durable;
     bool is_change = facts->is_durable != was_durable && it->is_known;
     if (is_change)
         log_write(
@@ -577,7 +575,7 @@ static void nodes_leave(struct nodes *nodes, int node, enum node_state reason,
     snprintf(it->down_detail, sizeof it->down_detail, "%s", detail);
     clocks_note_up(&nodes->clocks, node, false);
     pace_on_down(&nodes->pace, node);
-    admission_on_down(&nodes->admission, node);
+    members_on_down(&nodes->members, node);
     nodes_settle(nodes, environment_now(nodes->env));
 }
 
@@ -599,7 +597,7 @@ void nodes_on_up(struct nodes *nodes, int node, const struct node_facts *facts)
     clocks_note_up(&nodes->clocks, node, true);
     (void)clocks_observe(&nodes->clocks, node, facts->node_now_us,
                          facts->sent_us, facts->received_us);
-    admission_on_up(&nodes->admission, node, facts, now_us);
+    members_on_up(&nodes->members, node, facts, now_us);
     nodes_settle(nodes, now_us);
 }
 
@@ -622,7 +620,7 @@ void nodes_on_confirmed(struct nodes *nodes, int node,
     (void)clocks_observe(&nodes->clocks, node, facts->node_now_us,
                          facts->sent_us, facts->received_us);
     note_facts(nodes, node, facts);
-    admission_on_durable(&nodes->admission, node, facts->is_durable, now_us);
+    members_on_durable(&nodes->members, node, facts->is_durable, now_us);
     nodes_settle(nodes, now_us);
 }
 
@@ -630,11 +628,10 @@ static void on_admission_reply(struct nodes *nodes, int node,
                                const struct call_reply *reply, int64_t sent_us,
                                int64_t received_us)
 {
-    struct admission_action action = nodes->node[node].action;
-    bool is_look =
-        action.kind == ADMISSION_PROBE || action.kind == ADMISSION_LOOK;
+    struct member_action action = nodes->node[node].action;
+    bool is_look = action.kind == MEMBER_PROBE || action.kind == MEMBER_LOOK;
     if (reply->vote != VOTE_DONE && reply->vote != VOTE_CHANGED) {
-        admission_on_failure(&nodes->admission, &action, received_us);
+        members_on_failure(&nodes->members, &action, received_us);
         return;
     }
     if (is_look)
@@ -643,10 +640,10 @@ static void on_admission_reply(struct nodes *nodes, int node,
     else if (!status_is_full(nodes, node)) /* only a look tells that */
         nodes->node[node].condition = STATE_NONE;
     if (is_look)
-        admission_on_look(&nodes->admission, node, &reply->look, sent_us,
-                          received_us);
+        members_on_look(&nodes->members, node, &reply->look, sent_us,
+                        received_us);
     else
-        admission_on_done(&nodes->admission, &action, received_us);
+        members_on_done(&nodes->members, &action, received_us);
 }
 
 /* Errors that concern the node as a whole, not one command. */
@@ -729,11 +726,11 @@ struct ballot nodes_on_reply(struct nodes *nodes, int node, uint64_t tag,
         is_same = clocks_observe(&nodes->clocks, node, reply->node_now_us,
                                  sent_us, received_us);
     if (vote_is_answer(reply->vote))
-        admission_on_beat(&nodes->admission, node, reply->beat);
+        members_on_beat(&nodes->members, node, reply->beat);
     if (is_admission)
         on_admission_reply(nodes, node, reply, sent_us, received_us);
     if (reply->vote == VOTE_NOT_ADMITTED)
-        admission_on_quarantined(&nodes->admission, node, received_us);
+        members_on_quarantined(&nodes->members, node, received_us);
     if (is_condition(reply->state)) {
         it->condition = reply->state;
         span_print(it->words, sizeof it->words, reply->words);

@@ -9,8 +9,8 @@
 
 #include "../../lock/lock.h"
 #include "../port/port.h"
-#include "admission.h"
 #include "clocks.h"
+#include "members.h"
 
 /* ---- pace ---------------------------------------------------------------- */
 
@@ -71,9 +71,9 @@ struct node {
     bool is_known;                /* a handshake has once succeeded */
     int64_t confirmed_us;         /* when its name last led to this server */
     int64_t lost_by_us; /* the step of its clock that cost its vote; 0: none */
-    struct admission_action action; /* under way */
-    int64_t since_us;               /* when its state last changed */
-    int64_t rtt_us;                 /* last round trip; 0 unknown */
+    struct member_action action; /* under way */
+    int64_t since_us;            /* when its state last changed */
+    int64_t rtt_us;              /* last round trip; 0 unknown */
     char run_id[CALL_STATE_MAX];
     char down_detail[NODE_DETAIL_MAX];
     char not_durable[STATUS_FACT_MAX]; /* why, as its last handshake told */
@@ -90,7 +90,7 @@ struct quorum_loss {
 
 struct nodes {
     const struct environment *env;
-    struct admission admission;
+    struct members members;
     struct clocks clocks;
     struct pace pace;
     int voting;
@@ -204,7 +204,7 @@ enum node_state status_shown(const struct nodes *nodes, int node);
 
 /* True if a server, this one or another, marked the node for a first start,
  * which may be under way. */
-bool status_is_starting(const struct admission *admission, int node);
+bool status_is_starting(const struct members *members, int node);
 
 /* For people: the state's name (static), and one sentence. */
 const char *status_name(const struct nodes *nodes, int node);

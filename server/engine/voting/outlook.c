@@ -14,41 +14,41 @@ enum {
 /* ---- one node ------------------------------------------------------------ */
 
 /* Which of our names the admission or mark has; -1: none of them. */
-static int name_in(const struct admission *admission, const char *state)
+static int name_in(const struct members *members, const char *state)
 {
-    for (int i = 0; i < admission->settings.nodes; i++)
-        if (witness_is_named(&admission->witness, i, state))
+    for (int i = 0; i < members->settings.nodes; i++)
+        if (witness_is_named(&members->witness, i, state))
             return i;
     return -1;
 }
 
 /* It was admitted for these names, but under another one than the node's. */
-static bool is_misplaced(const struct admission *admission, int node)
+static bool is_misplaced(const struct members *members, int node)
 {
-    const char *found = admission->node[node].found;
-    int name = name_in(admission, found);
-    return eligibility_is_ours(admission, found) && name >= 0 && name != node;
+    const char *found = members->node[node].found;
+    int name = name_in(members, found);
+    return rules_is_ours(members, found) && name >= 0 && name != node;
 }
 
 /* It carries these names, but a lower epoch than this server was given. */
-static bool is_of_lower(const struct admission *admission, int node)
+static bool is_of_lower(const struct members *members, int node)
 {
-    int epoch = eligibility_epoch_of(admission, node);
-    return epoch != 0 && epoch < admission->epoch &&
-           !eligibility_is_established(admission);
+    int epoch = rules_epoch_of(members, node);
+    return epoch != 0 && epoch < members->epoch &&
+           !rules_is_established(members);
 }
 
-static bool is_of_others(const struct admission *admission, int node)
+static bool is_of_others(const struct members *members, int node)
 {
-    const struct admission_node *it = &admission->node[node];
+    const struct member *it = &members->node[node];
     return it->epoch_other != 0 || it->epoch_mark != 0 ||
-           is_of_lower(admission, node);
+           is_of_lower(members, node);
 }
 
 static enum outlook_kind outlook_kind_of(const struct nodes *nodes, int node)
 {
-    const struct admission *admission = &nodes->admission;
-    const struct admission_node *it = &admission->node[node];
+    const struct members *members = &nodes->members;
+    const struct member *it = &members->node[node];
     if (!nodes->node[node].is_up)
         return nodes->node[node].down_reason == STATE_NO_PERMISSION
                    ? OUTLOOK_UNFIT
@@ -57,20 +57,20 @@ static enum outlook_kind outlook_kind_of(const struct nodes *nodes, int node)
         return OUTLOOK_UNFIT;
     if (status_twin_of(nodes, node) >= 0)
         return OUTLOOK_TWICE;
-    if (is_of_others(admission, node))
+    if (is_of_others(members, node))
         return OUTLOOK_OTHERS;
-    if (is_misplaced(admission, node))
+    if (is_misplaced(members, node))
         return OUTLOOK_MISPLACED;
-    if (eligibility_is_outdated(admission, node))
+    if (rules_is_outdated(members, node))
         return OUTLOOK_OUTDATED;
     switch (it->phase) {
-    case ADMISSION_ADMITTED:
+    case MEMBER_ADMITTED:
         return status_is_voting(nodes, node) ? OUTLOOK_VOTES : OUTLOOK_UNFIT;
-    case ADMISSION_MARKED:
+    case MEMBER_MARKED:
         return OUTLOOK_MARKED;
-    case ADMISSION_EMPTY:
-        return name_in(admission, it->found) == node ? OUTLOOK_RESTARTED
-                                                     : OUTLOOK_EMPTY;
+    case MEMBER_EMPTY:
+        return name_in(members, it->found) == node ? OUTLOOK_RESTARTED
+                                                   : OUTLOOK_EMPTY;
     default:
         return OUTLOOK_UNFIT;
     }
@@ -79,22 +79,22 @@ static enum outlook_kind outlook_kind_of(const struct nodes *nodes, int node)
 static void describe(struct outlook_node *it, const struct nodes *nodes,
                      int node, int64_t now_us)
 {
-    const struct admission_node *seen = &nodes->admission.node[node];
+    const struct member *seen = &nodes->members.node[node];
     const char *state = seen->found[0] != '\0' ? seen->found : seen->mark;
     it->kind = outlook_kind_of(nodes, node);
     it->under = -1;
     it->is_lower =
-        it->kind == OUTLOOK_OTHERS && is_of_lower(&nodes->admission, node);
+        it->kind == OUTLOOK_OTHERS && is_of_lower(&nodes->members, node);
     if (it->kind == OUTLOOK_TWICE)
         it->under = status_twin_of(nodes, node);
     else if (it->kind == OUTLOOK_MISPLACED || it->kind == OUTLOOK_OTHERS)
-        it->under = name_in(&nodes->admission, state);
+        it->under = name_in(&nodes->members, state);
     it->epoch = seen->epoch_other != 0  ? seen->epoch_other
                 : seen->epoch_mark != 0 ? seen->epoch_mark
                                         : seen->epoch_ours;
     it->is_whole = seen->is_durable && seen->was_durable &&
-                   seen->beat >= nodes->admission.witness.node[node].floor;
-    it->is_in_use = seen->phase == ADMISSION_MISNAMED;
+                   seen->beat >= nodes->members.witness.node[node].floor;
+    it->is_in_use = seen->phase == MEMBER_MISNAMED;
     status_describe(nodes, node, now_us, it->detail);
     if (nodes->node[node].is_up)
         status_note(&nodes->node[node], it->note);
@@ -115,27 +115,27 @@ static int64_t marked_us(const struct outlook *outlook,
         if (i == node || outlook->node[i].kind != OUTLOOK_VOTES)
             continue;
         others++;
-        end_us = at_least(nodes->admission.node[i].held_us, end_us);
+        end_us = at_least(nodes->members.node[i].held_us, end_us);
     }
     if (others < outlook->quorum)
-        return at_least(eligibility_quarantine_us(&nodes->admission), LOOKS_US);
+        return at_least(rules_quarantine_us(&nodes->members), LOOKS_US);
     return at_least((end_us - now_us) + (end_us - now_us) / 100, LOOKS_US);
 }
 
 /* After another machine with its name has fallen silent. */
-static int64_t renewed_us(const struct admission *admission, int node)
+static int64_t renewed_us(const struct members *members, int node)
 {
-    return witness_is_waiting(&admission->witness, node)
-               ? at_least(eligibility_quarantine_us(admission), SILENT_US)
+    return witness_is_waiting(&members->witness, node)
+               ? at_least(rules_quarantine_us(members), SILENT_US)
                : SILENT_US;
 }
 
 /* How long it takes until the rest votes beside those that are taken. */
 static int64_t rest_us(const struct outlook *outlook,
-                       const struct admission *admission)
+                       const struct members *members)
 {
-    int64_t most_us = at_least(eligibility_quarantine_us(admission), LOOKS_US);
-    if (eligibility_has_word(admission))
+    int64_t most_us = at_least(rules_quarantine_us(members), LOOKS_US);
+    if (rules_has_word(members))
         return most_us;
     return nodeset_count(outlook->tellers) >= outlook->quorum
                ? outlook->told_us + LOOKS_US
@@ -146,22 +146,21 @@ static int64_t rest_us(const struct outlook *outlook,
  * How long other names are replaced: until what they promised has ended, if a
  * majority of these nodes tells it; otherwise the rest waits as well.
  */
-static void take_over(struct outlook *outlook,
-                      const struct admission *admission, int64_t now_us)
+static void take_over(struct outlook *outlook, const struct members *members,
+                      int64_t now_us)
 {
-    int64_t most_us = at_least(eligibility_quarantine_us(admission), LOOKS_US);
+    int64_t most_us = at_least(rules_quarantine_us(members), LOOKS_US);
     struct takeover_count count;
-    eligibility_count(admission, false, &count);
+    rules_count(members, false, &count);
     outlook->old_names = count.names;
     outlook->tellers = count.tellers;
     outlook->has_rivals = count.has_others;
     outlook->told_us = LOOKS_US;
     for (int i = 0; i < outlook->nodes; i++)
-        if (admission->takeover.node[i].taken[0] != '\0')
+        if (members->takeover.node[i].taken[0] != '\0')
             outlook->told_us = at_least(
-                admission->takeover.node[i].end_us - now_us, outlook->told_us);
-    if (outlook->change != OUTLOOK_TAKE_OVER ||
-        eligibility_has_word(admission)) {
+                members->takeover.node[i].end_us - now_us, outlook->told_us);
+    if (outlook->change != OUTLOOK_TAKE_OVER || rules_has_word(members)) {
         outlook->pause_us = outlook->most_us = most_us; /* by time alone */
         outlook->told_us = most_us;
         return;
@@ -175,7 +174,7 @@ static void take_over(struct outlook *outlook,
 static void wait(struct outlook *outlook, const struct nodes *nodes, int node,
                  int64_t now_us)
 {
-    const struct admission *admission = &nodes->admission;
+    const struct members *members = &nodes->members;
     struct outlook_node *it = &outlook->node[node];
     bool is_change = outlook->change == OUTLOOK_REFUSED ||
                      outlook->change == OUTLOOK_WRONG_EPOCH;
@@ -185,19 +184,19 @@ static void wait(struct outlook *outlook, const struct nodes *nodes, int node,
          it->kind == OUTLOOK_MARKED))
         it->wait_us = (outlook->tellers & 1u << node) != 0
                           ? outlook->told_us
-                          : rest_us(outlook, admission);
+                          : rest_us(outlook, members);
     else if (outlook->change == OUTLOOK_FIRST_START)
-        it->wait_us = admission->start.hold_us + LOOKS_US;
+        it->wait_us = members->start.hold_us + LOOKS_US;
     else if (it->kind == OUTLOOK_RESTARTED && it->is_whole)
         it->wait_us = BACK_US;
     else if (it->kind == OUTLOOK_RESTARTED || it->kind == OUTLOOK_EMPTY)
         it->wait_us = marked_us(outlook, nodes, node, now_us);
     else if (it->kind == OUTLOOK_MARKED)
-        it->wait_us = at_least(
-            eligibility_remaining_us(admission, node, now_us), HEARTBEAT_US);
+        it->wait_us =
+            at_least(rules_remaining_us(members, node, now_us), HEARTBEAT_US);
     else if (it->kind == OUTLOOK_OUTDATED)
-        it->wait_us = renewed_us(admission, node) +
-                      marked_us(outlook, nodes, node, now_us);
+        it->wait_us =
+            renewed_us(members, node) + marked_us(outlook, nodes, node, now_us);
     else
         it->will_vote = it->kind == OUTLOOK_VOTES;
 }
@@ -212,10 +211,10 @@ static bool are_all(const struct outlook *outlook, enum outlook_kind kind)
     return true;
 }
 
-static bool are_durable(const struct admission *admission)
+static bool are_durable(const struct members *members)
 {
-    for (int i = 0; i < admission->settings.nodes; i++)
-        if (!admission->node[i].is_durable)
+    for (int i = 0; i < members->settings.nodes; i++)
+        if (!members->node[i].is_durable)
             return false;
     return true;
 }
@@ -231,24 +230,23 @@ static int next_epoch(const struct outlook *outlook)
 }
 
 static enum outlook_change change_of(const struct outlook *outlook,
-                                     const struct admission *admission)
+                                     const struct members *members)
 {
-    enum first_start first = admission->settings.first_start;
+    enum first_start first = members->settings.first_start;
     if (outlook->reached < outlook->quorum)
         return OUTLOOK_UNKNOWN;
-    if (outlook->epoch_needed == 0 && eligibility_is_taking_over(admission))
-        return eligibility_may_take_over(admission) ? OUTLOOK_TAKE_OVER
-                                                    : OUTLOOK_REFUSED;
+    if (outlook->epoch_needed == 0 && rules_is_taking_over(members))
+        return rules_may_take_over(members) ? OUTLOOK_TAKE_OVER
+                                            : OUTLOOK_REFUSED;
     if (are_all(outlook, OUTLOOK_EMPTY) &&
         (first == FIRST_START_YES ||
-         (first == FIRST_START_AUTO && are_durable(admission))))
+         (first == FIRST_START_AUTO && are_durable(members))))
         return OUTLOOK_FIRST_START;
-    if (outlook->epoch_needed == 0 || eligibility_is_established(admission))
+    if (outlook->epoch_needed == 0 || rules_is_established(members))
         return OUTLOOK_SAME;
     if (outlook->epoch != outlook->epoch_needed)
         return OUTLOOK_WRONG_EPOCH;
-    return eligibility_may_take_over(admission) ? OUTLOOK_TAKE_OVER
-                                                : OUTLOOK_REFUSED;
+    return rules_may_take_over(members) ? OUTLOOK_TAKE_OVER : OUTLOOK_REFUSED;
 }
 
 /* How long until a quorum votes; 0: it does, or not by waiting alone. */
@@ -275,7 +273,7 @@ static bool is_settled(const struct outlook *outlook, const struct nodes *nodes,
         return it->down_reason != STATE_NONE;
     if (status_is_broken(nodes, node))
         return true;
-    if (nodes->admission.node[node].looked_us <= since_us)
+    if (nodes->members.node[node].looked_us <= since_us)
         return false;
     if (since_us == 0)
         return true;
@@ -287,12 +285,12 @@ static bool is_settled(const struct outlook *outlook, const struct nodes *nodes,
 void outlook_make(struct outlook *outlook, const struct nodes *nodes,
                   int64_t since_us, int64_t now_us)
 {
-    const struct admission *admission = &nodes->admission;
+    const struct members *members = &nodes->members;
     *outlook = (struct outlook){
         .nodes = nodes->env->settings.nodes,
         .quorum = quorum_of(nodes->env->settings.nodes),
         .epoch_given = nodes->env->settings.config_epoch,
-        .epoch = admission->epoch,
+        .epoch = members->epoch,
         .is_settled = true,
     };
     for (int i = 0; i < outlook->nodes; i++) {
@@ -300,27 +298,27 @@ void outlook_make(struct outlook *outlook, const struct nodes *nodes,
         describe(it, nodes, i, now_us);
         if (it->kind == OUTLOOK_OUTDATED)
             it->is_in_use =
-                since_us != 0 && admission->witness.node[i].rose_us > since_us;
+                since_us != 0 && members->witness.node[i].rose_us > since_us;
         outlook->reached +=
-            nodes->node[i].is_up && admission->node[i].looked_us != 0;
+            nodes->node[i].is_up && members->node[i].looked_us != 0;
         outlook->voting += it->kind == OUTLOOK_VOTES;
         outlook->is_settled &= is_settled(outlook, nodes, i, since_us, now_us);
     }
     outlook->epoch_needed = next_epoch(outlook);
-    outlook->change = change_of(outlook, admission);
+    outlook->change = change_of(outlook, members);
     outlook->is_blocked =
         outlook->change == OUTLOOK_SAME && outlook->epoch_needed != 0;
     outlook->are_empty =
         are_all(outlook, OUTLOOK_EMPTY) && outlook->change == OUTLOOK_SAME;
     if (outlook->change > OUTLOOK_FIRST_START)
-        take_over(outlook, admission, now_us);
+        take_over(outlook, members, now_us);
     for (int i = 0; i < outlook->nodes; i++) {
         bool is_counted =
             nodes->node[i].is_up &&
             (!outlook->is_blocked || outlook->node[i].kind != OUTLOOK_OTHERS);
-        if (is_counted && admission->node[i].held_us > now_us)
+        if (is_counted && members->node[i].held_us > now_us)
             outlook->held_us =
-                at_least(admission->node[i].held_us - now_us, outlook->held_us);
+                at_least(members->node[i].held_us - now_us, outlook->held_us);
         wait(outlook, nodes, i, now_us);
     }
     if (outlook->change <= OUTLOOK_FIRST_START)

@@ -32,7 +32,7 @@ enum node_state status_refusal(const struct nodes *nodes, int node,
                                              : STATE_UNREACHABLE;
     if (status_twin_of(nodes, node) >= 0)
         return STATE_DUPLICATE;
-    enum node_state refusal = admission_refusal(&nodes->admission, node);
+    enum node_state refusal = members_refusal(&nodes->members, node);
     if (refusal != STATE_NONE)
         return refusal;
     if (!status_is_confirmed(it, now_us))
@@ -42,8 +42,8 @@ enum node_state status_refusal(const struct nodes *nodes, int node,
 
 bool status_is_looked_at(const struct nodes *nodes, int node)
 {
-    const struct admission_node *it = &nodes->admission.node[node];
-    return admission_is_unseen(&nodes->admission, node) && it->is_busy &&
+    const struct member *it = &nodes->members.node[node];
+    return members_is_unseen(&nodes->members, node) && it->is_busy &&
            !it->must_revoke &&
            clocks_refusal(&nodes->clocks, node) == STATE_NONE;
 }
@@ -81,7 +81,7 @@ enum node_state status_shown(const struct nodes *nodes, int node)
         (!status_is_full(nodes, node) || it->refusal == STATE_NONE))
         return it->condition;
     if (it->refusal == STATE_QUARANTINED &&
-        admission_is_unseen(&nodes->admission, node))
+        members_is_unseen(&nodes->members, node))
         return STATE_ADMITTING;
     return it->refusal;
 }
@@ -95,16 +95,16 @@ const char *status_name(const struct nodes *nodes, int node)
 }
 
 /* It has never voted, as far as it and this server know. */
-static bool is_new(const struct admission *admission, int node)
+static bool is_new(const struct members *members, int node)
 {
-    const struct admission_node *it = &admission->node[node];
+    const struct member *it = &members->node[node];
     return it->is_only_marked && !it->has_voted;
 }
 
-bool status_is_starting(const struct admission *admission, int node)
+bool status_is_starting(const struct members *members, int node)
 {
-    return is_new(admission, node) &&
-           span_is(call_state_part(span_of(admission->node[node].mark),
+    return is_new(members, node) &&
+           span_is(call_state_part(span_of(members->node[node].mark),
                                    CALL_STATE_NEWS),
                    "first");
 }
@@ -129,29 +129,29 @@ void status_note(const struct node *node, char note[NODE_DETAIL_MAX])
         say(note, "%s%s", note[0] != '\0' ? "; " : "", node->lacks);
 }
 
-static void describe_quarantine(const struct admission *admission, int node,
+static void describe_quarantine(const struct members *members, int node,
                                 int left_s, char detail[NODE_DETAIL_MAX])
 {
-    if (admission->node[node].is_restarted) {
+    if (members->node[node].is_restarted) {
         say(detail,
             "%s; votes again in %d s, or as soon as the other nodes confirm "
             "its memory",
-            eligibility_is_in_this_life(admission, node)
+            rules_is_in_this_life(members, node)
                 ? "may have been a replica: its replication ID has changed, "
                   "and no redlockd saw why (a first replica, such as a backup "
                   "with redis-cli --rdb, or a freed replication backlog "
                   "change it, too)"
                 : "was restarted",
             left_s);
-    } else if (status_is_starting(admission, node)) {
+    } else if (status_is_starting(members, node)) {
         say(detail,
             "is new; votes as soon as the server that marked it has marked "
             "all nodes, or in %d s",
             left_s);
-    } else if (is_new(admission, node)) {
+    } else if (is_new(members, node)) {
         say(detail, "is new, or has lost its data; votes in %d s", left_s);
-        if (!eligibility_is_established(admission) &&
-            admission->settings.first_start == FIRST_START_AUTO)
+        if (!rules_is_established(members) &&
+            members->settings.first_start == FIRST_START_AUTO)
             say(detail,
                 ", as only new nodes that are all durable vote at once");
     } else {
@@ -159,16 +159,16 @@ static void describe_quarantine(const struct admission *admission, int node,
     }
 }
 
-static void describe_admission(const struct admission *admission, int node,
+static void describe_admission(const struct members *members, int node,
                                int64_t now_us, char detail[NODE_DETAIL_MAX])
 {
-    const struct admission_node *it = &admission->node[node];
-    enum node_state refusal = admission_refusal(admission, node);
-    int left_s = (int)divide_up(
-        eligibility_remaining_us(admission, node, now_us), US_PER_S);
-    int epoch = admission->epoch;
+    const struct member *it = &members->node[node];
+    enum node_state refusal = members_refusal(members, node);
+    int left_s =
+        (int)divide_up(rules_remaining_us(members, node, now_us), US_PER_S);
+    int epoch = members->epoch;
     if (refusal == STATE_SUPERSEDED && it->epoch_ours > epoch &&
-        eligibility_epoch_of(admission, node) == 0)
+        rules_epoch_of(members, node) == 0)
         say(detail,
             "has never voted; its mark of epoch %d does not count, and is "
             "replaced by the right epoch",
@@ -182,8 +182,8 @@ static void describe_admission(const struct admission *admission, int node,
                 : (int)at_least(it->epoch_mark, it->epoch_ours),
             epoch);
     else if (refusal == STATE_FOREIGN && it->epoch_other < epoch &&
-             !eligibility_is_established(admission) &&
-             epoch == eligibility_epoch_below(admission) + 1)
+             !rules_is_established(members) &&
+             epoch == rules_epoch_below(members) + 1)
         say(detail,
             "serves another configuration of epoch %d; it is replaced "
             "once a majority of its nodes is connected here, and tells "
@@ -195,16 +195,16 @@ static void describe_admission(const struct admission *admission, int node,
             "the address is right, replace it by --config-epoch %d",
             (int)at_least(it->epoch_mark, it->epoch_other),
             (int)at_least(it->epoch_mark, it->epoch_other) + 1);
-    else if (admission_is_unseen(admission, node))
+    else if (members_is_unseen(members, node))
         say(detail, "%s", state_detail(STATE_ADMITTING));
     else if (it->left_us != 0)
         say(detail,
             "has an old memory of other names; is taken over if nobody "
             "uses it for %d s",
             (int)(SILENT_US / US_PER_S));
-    else if (eligibility_is_outdated(admission, node))
+    else if (rules_is_outdated(members, node))
         say(detail, "waits: another machine still answers to this name");
-    else if (it->phase == ADMISSION_EMPTY && left_s > 0)
+    else if (it->phase == MEMBER_EMPTY && left_s > 0)
         say(detail,
             "is new; votes as soon as all nodes are connected and new, or in "
             "%d s",
@@ -212,11 +212,11 @@ static void describe_admission(const struct admission *admission, int node,
     else if (refusal != STATE_QUARANTINED)
         say(detail, "%s", state_detail(refusal));
     else if (left_s > 0)
-        describe_quarantine(admission, node, left_s, detail);
-    else if (eligibility_has_foreign(admission, now_us))
+        describe_quarantine(members, node, left_s, detail);
+    else if (rules_has_foreign(members, now_us))
         say(detail, "waits: another node serves, or recently served, another "
                     "configuration");
-    else if (!eligibility_has_taken_over(admission))
+    else if (!rules_has_taken_over(members))
         say(detail,
             "waits until a majority of the old names is taken by epoch %d; if "
             "it is gone for good, stop the old servers and give --take-over %d",
@@ -269,7 +269,7 @@ void status_describe(const struct nodes *nodes, int node, int64_t now_us,
     case STATE_WAITING:
     case STATE_QUARANTINED:
     case STATE_ADMITTING:
-        describe_admission(&nodes->admission, node, now_us, detail);
+        describe_admission(&nodes->members, node, now_us, detail);
         break;
     default:
         describe_clock(nodes, node, now_us, shown, detail);
@@ -279,7 +279,7 @@ void status_describe(const struct nodes *nodes, int node, int64_t now_us,
         say(detail, " (its clock stepped by %lld ms)",
             (long long)(it->lost_by_us / 1000));
     if (shown == STATE_QUARANTINED && it->not_durable[0] != '\0' &&
-        eligibility_remaining_us(&nodes->admission, node, now_us) > 0)
+        rules_remaining_us(&nodes->members, node, now_us) > 0)
         say(detail, "; not durable: %s", it->not_durable);
 }
 
@@ -295,8 +295,7 @@ int64_t status_quorum_in_us(const struct nodes *nodes, int64_t now_us)
     int64_t waits_us[NODES_MAX];
     int count = 0;
     for (int i = 0; i < nodes->env->settings.nodes; i++) {
-        int64_t wait_us =
-            eligibility_remaining_us(&nodes->admission, i, now_us);
+        int64_t wait_us = rules_remaining_us(&nodes->members, i, now_us);
         if (wait_us != 0 && nodes->node[i].is_up)
             waits_us[count++] = wait_us;
     }
@@ -307,12 +306,12 @@ int64_t status_quorum_in_us(const struct nodes *nodes, int64_t now_us)
 void status_measure(const struct nodes *nodes, int node, int64_t now_us)
 {
     struct metrics *metrics = nodes->env->metrics;
-    const struct admission *admission = &nodes->admission;
-    int64_t left_us = eligibility_remaining_us(admission, node, now_us);
+    const struct members *members = &nodes->members;
+    int64_t left_us = rules_remaining_us(members, node, now_us);
     metrics->clock_offset_us[node] =
         clocks_offset_us(&nodes->clocks, node, now_us);
     metrics->quarantine_us[node] = left_us;
-    metrics->node_is_new[node] = left_us > 0 && is_new(admission, node);
+    metrics->node_is_new[node] = left_us > 0 && is_new(members, node);
     metrics->node_is_restarted[node] =
-        left_us > 0 && admission->node[node].is_restarted;
+        left_us > 0 && members->node[node].is_restarted;
 }

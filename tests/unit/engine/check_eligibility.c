@@ -3,7 +3,7 @@
  * when all has ended that they have promised. By time: check_quarantine.c.
  */
 
-#include "../../../server/engine/voting/admission.h"
+#include "../../../server/engine/voting/members.h"
 #include "../../lib/suite/suite.h"
 #include "voters.h"
 
@@ -23,7 +23,7 @@ static void tell(void)
 {
     voters_pass(1);
     for (int i = 0; i < voters.settings.nodes; i++)
-        admission_want_look(&voters.admission, i, voters.now_us);
+        members_want_look(&voters.members, i, voters.now_us);
     (void)voters_look_around();
 }
 
@@ -88,7 +88,7 @@ static void bring(int node, char letter)
     else
         voters_found(node, LOOK_ADMITTED, VOTERS_ADMIT, "");
     if (letter == 'c' || letter == 'r') /* else it would be readmitted */
-        voters.admission.node[node].is_clock_good = false;
+        voters.members.node[node].is_clock_good = false;
 }
 
 TEST_EACH(a_quorum_of_others_that_vote_must_know_of_its_birth, sets)
@@ -99,13 +99,13 @@ TEST_EACH(a_quorum_of_others_that_vote_must_know_of_its_birth, sets)
         bring(i, sets[_i].others[i - 1]);
     mark(0);
     if (sets[_i].end == ASKED)
-        voters_pass_until(ADMISSION_ADMIT, ASKED_US);
+        voters_pass_until(MEMBER_ADMIT, ASKED_US);
     else if (sets[_i].end == IN_TIME)
-        voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
+        voters_pass_until(MEMBER_ADMIT, VOTERS_QUARANTINE_US);
     else
-        voters_pass_without(ADMISSION_ADMIT, 2 * (int64_t)VOTERS_QUARANTINE_US);
+        voters_pass_without(MEMBER_ADMIT, 2 * (int64_t)VOTERS_QUARANTINE_US);
     if (sets[_i].end != NEVER)
-        voters_give(ADMISSION_ADMIT, 0);
+        voters_give(MEMBER_ADMIT, 0);
 }
 
 /* ---- looks --------------------------------------------------------------- */
@@ -113,7 +113,7 @@ TEST_EACH(a_quorum_of_others_that_vote_must_know_of_its_birth, sets)
 /* The second look at each leaves when a majority of all knows of the birth. */
 TEST(each_is_looked_at_again_once_all_of_them_know)
 {
-    voters.admission.node[4].is_clock_good = false;
+    voters.members.node[4].is_clock_good = false;
     voters_admit_from(1);
     mark(0);
     look_at(1);
@@ -127,10 +127,10 @@ TEST(each_is_looked_at_again_once_all_of_them_know)
     voters_pass(1);
     voters.trip_us = voters.now_us - together_us + 1; /* had left before */
     voters_found(2, LOOK_ADMITTED, VOTERS_ADMIT, "");
-    ck_assert(!eligibility_is_due(&voters.admission, 0, voters.now_us + 1));
+    ck_assert(!rules_is_due(&voters.members, 0, voters.now_us + 1));
     voters.trip_us--;
     voters_found(2, LOOK_ADMITTED, VOTERS_ADMIT, "");
-    ck_assert(eligibility_is_due(&voters.admission, 0, voters.now_us + 1));
+    ck_assert(rules_is_due(&voters.members, 0, voters.now_us + 1));
 }
 
 /* Else 1 and 2 would have been asked before a majority with 4 knew. */
@@ -144,10 +144,10 @@ TEST(one_that_comes_to_know_it_later_makes_all_be_asked_again)
     look_at(2);
     look_at(4);
     look_at(4);
-    ck_assert(!eligibility_is_due(&voters.admission, 0, voters.now_us + 1));
+    ck_assert(!rules_is_due(&voters.members, 0, voters.now_us + 1));
     look_at(1);
     look_at(2);
-    ck_assert(eligibility_is_due(&voters.admission, 0, voters.now_us + 1));
+    ck_assert(rules_is_due(&voters.members, 0, voters.now_us + 1));
 }
 
 TEST(a_node_that_is_about_to_lose_its_vote_tells_nothing)
@@ -155,17 +155,17 @@ TEST(a_node_that_is_about_to_lose_its_vote_tells_nothing)
     voters_admit_from(1);
     voters_down(4);
     mark(0);
-    admission_on_step(&voters.admission, 1);
+    members_on_step(&voters.members, 1);
     for (int i = 0; i < 6; i++)
         look_at(1 + i % 3);
-    ck_assert(!eligibility_is_due(&voters.admission, 0, voters.now_us + 1));
+    ck_assert(!rules_is_due(&voters.members, 0, voters.now_us + 1));
 }
 
 /* Each of the others, which answers a microsecond later. */
 static void expect_looks(void)
 {
     for (int i = 1; i < VOTERS_NODES; i++)
-        voters_expect(ADMISSION_LOOK, i);
+        voters_expect(MEMBER_LOOK, i);
     voters_expect_nothing();
     voters_pass(1);
     voters.trip_us = 1;
@@ -182,8 +182,8 @@ TEST(the_others_are_asked_at_once_and_told_of_its_admission)
     expect_looks();
     expect_looks();
     voters_pass(1);
-    voters_do(ADMISSION_ADMIT, 0);
-    voters_expect(ADMISSION_LOOK, 0);
+    voters_do(MEMBER_ADMIT, 0);
+    voters_expect(MEMBER_LOOK, 0);
     voters_pass(1);
     voters_found(0, LOOK_ADMITTED, VOTERS_ADMIT, "");
     expect_looks();
@@ -191,10 +191,10 @@ TEST(the_others_are_asked_at_once_and_told_of_its_admission)
 
 static void step(int node)
 {
-    admission_on_step(&voters.admission, node);
-    admission_on_done(&voters.admission,
-                      &(struct admission_action){ADMISSION_REVOKE, node},
-                      voters.now_us); /* which another server did, too */
+    members_on_step(&voters.members, node);
+    members_on_done(&voters.members,
+                    &(struct member_action){MEMBER_REVOKE, node},
+                    voters.now_us); /* which another server did, too */
     voters_found(node, LOOK_ADMITTED, VOTERS_ADMIT, "");
 }
 
@@ -228,7 +228,7 @@ TEST_EACH(who_may_not_be_the_same_any_more_begins_anew, losses)
     losses[_i].happens(1);
     look_at(2);
     look_at(3);
-    ck_assert(!eligibility_is_due(&voters.admission, 0, voters.now_us + 1));
+    ck_assert(!rules_is_due(&voters.members, 0, voters.now_us + 1));
 }
 
 /* Behind the second one it may forget what it likes. */
@@ -241,7 +241,7 @@ TEST_EACH(what_was_told_by_all_stays_told, losses)
     tell_twice();
     losses[_i].happens(1);
     voters_pass(SECOND + SECOND / 100 + 1);
-    ck_assert(eligibility_is_due(&voters.admission, 0, voters.now_us) ==
+    ck_assert(rules_is_due(&voters.members, 0, voters.now_us) ==
               losses[_i].counts_behind_it);
 }
 
@@ -255,8 +255,8 @@ TEST(story_25_every_loss_asks_anew)
     voters_pass(1);
     voters_found(0, LOOK_FRESH, "", VOTERS_OTHER_MARK); /* a FLUSHALL */
     voters.memory[2].rest_us = 10 * SECOND;
-    voters_pass_until(ADMISSION_ADMIT, ASKED_US + 10 * SECOND + SECOND / 10);
-    voters_give(ADMISSION_ADMIT, 0);
+    voters_pass_until(MEMBER_ADMIT, ASKED_US + 10 * SECOND + SECOND / 10);
+    voters_give(MEMBER_ADMIT, 0);
 }
 
 /* ---- what they tell ------------------------------------------------------ */
@@ -285,8 +285,8 @@ TEST_EACH(all_that_they_have_promised_ends_first, rests)
         voters.memory[i].rest_us = rests[_i].second_us[i];
     tell();
     ck_assert_int_eq(voters_remaining_us(0), rests[_i].end_us);
-    voters_pass_until(ADMISSION_ADMIT, rests[_i].end_us);
-    voters_give(ADMISSION_ADMIT, 0);
+    voters_pass_until(MEMBER_ADMIT, rests[_i].end_us);
+    voters_give(MEMBER_ADMIT, 0);
 }
 
 /* By then one of them may have promised more, which it cannot have forgotten.
@@ -298,7 +298,7 @@ TEST(what_is_promised_behind_the_second_look_is_not_waited_for)
     mark(0);
     tell_twice();
     voters.memory[1].rest_us = voters.memory[2].rest_us = 60 * SECOND;
-    voters_pass_until(ADMISSION_ADMIT, 3 * SECOND + 3 * SECOND / 100 + 1);
+    voters_pass_until(MEMBER_ADMIT, 3 * SECOND + 3 * SECOND / 100 + 1);
 }
 
 TEST(the_highest_number_of_a_second_look_is_the_bar)
@@ -313,8 +313,8 @@ TEST(the_highest_number_of_a_second_look_is_the_bar)
     voters.memory[4].number = 0;
     tell();
     voters_pass(1);
-    voters_expect(ADMISSION_ADMIT, 0);
-    ck_assert_int_eq(voters.admission.node[0].asked.number, 8);
+    voters_expect(MEMBER_ADMIT, 0);
+    ck_assert_int_eq(voters.members.node[0].asked.number, 8);
 }
 
 /* Nobody knows above which beat an admission is to begin. */
@@ -323,9 +323,9 @@ TEST(without_the_clocks_none_is_admitted)
     voters_know_clocks(false);
     voters_admit_from(1);
     mark(0);
-    voters_pass_without(ADMISSION_ADMIT, 2 * (int64_t)VOTERS_QUARANTINE_US);
+    voters_pass_without(MEMBER_ADMIT, 2 * (int64_t)VOTERS_QUARANTINE_US);
     voters_know_clocks(true);
-    voters_give(ADMISSION_ADMIT, 0);
+    voters_give(MEMBER_ADMIT, 0);
 }
 
 /* ---- machines under one name --------------------------------------------- */
@@ -344,13 +344,13 @@ TEST_RANGE(story_45_a_machine_with_an_earlier_birth_has_no_say, 0, 2)
     voters_pass(HEARTBEAT_US);
     (void)voters_look_around();
     VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
-    ck_assert(eligibility_is_outdated(&voters.admission, 0));
-    admission_on_step(&voters.admission, 0);
-    admission_on_beat(&voters.admission, 0, 77); /* it is of that machine */
-    ck_assert_int_eq(voters.admission.witness.node[0].floor, 0);
+    ck_assert(rules_is_outdated(&voters.members, 0));
+    members_on_step(&voters.members, 0);
+    members_on_beat(&voters.members, 0, 77); /* it is of that machine */
+    ck_assert_int_eq(voters.members.witness.node[0].floor, 0);
     for (int s = 0; s < 30; s++) {
         voters_pass(HEARTBEAT_US);
-        voters_expect(ADMISSION_PROBE, 0);
+        voters_expect(MEMBER_PROBE, 0);
         voters_found(0, _i == 0 ? LOOK_ADMITTED : LOOK_MARKED, VOTERS_ADMIT,
                      _i == 0 ? "" : VOTERS_MARK);
         voters_wait();
@@ -374,20 +374,20 @@ TEST_EACH(story_45_a_machine_is_marked_anew_when_the_other_one_is_gone, twins)
 {
     int64_t begin_us = voters.now_us;
     voters_admit_from(0);
-    struct witness_node *it = &voters.admission.witness.node[0];
+    struct witness_node *it = &voters.members.witness.node[0];
     for (int64_t us = 0; us < twins[_i].renewed_us; us += SECOND / 2) {
         if (us == twins[_i].born_us)
-            witness_on_birth(&voters.admission.witness, 0, VOTERS_BIRTH(9),
+            witness_on_birth(&voters.members.witness, 0, VOTERS_BIRTH(9),
                              voters.now_us);
         if (us <= twins[_i].rose_us)
             voters.memory[2].floor[0] = us + 1;
-        ck_assert(!eligibility_is_outdated(&voters.admission, 0) ||
-                  !eligibility_may_renew(&voters.admission, 0, voters.now_us));
+        ck_assert(!rules_is_outdated(&voters.members, 0) ||
+                  !rules_may_renew(&voters.members, 0, voters.now_us));
         (void)voters_look_around();
         voters_pass(SECOND / 2);
     }
     voters.now_us =
         at_least(it->rose_us + 10 * SECOND, begin_us + twins[_i].renewed_us);
-    admission_want_look(&voters.admission, 0, voters.now_us);
-    voters_expect(ADMISSION_LOOK, 0);
+    members_want_look(&voters.members, 0, voters.now_us);
+    voters_expect(MEMBER_LOOK, 0);
 }

@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "../../../server/engine/voting/admission.h"
+#include "../../../server/engine/voting/members.h"
 #include "../../lib/suite/suite.h"
 #include "voters.h"
 
@@ -24,19 +24,19 @@ static void given(int epoch)
 static void find(int node, enum call_look_word word, const char *admit,
                  const char *mark)
 {
-    if (voters.admission.node[node].phase == ADMISSION_DOWN)
+    if (voters.members.node[node].phase == MEMBER_DOWN)
         voters_up(node);
     voters_found(node, word, admit, mark);
 }
 
 /* The next look at the node, a heartbeat later. */
-static void expect_next(enum admission_action_kind kind, int node)
+static void expect_next(enum member_action_kind kind, int node)
 {
     voters_pass(HEARTBEAT_US);
-    admission_want_look(&voters.admission, node, voters.now_us);
+    members_want_look(&voters.members, node, voters.now_us);
     for (int i = 0; i < voters.settings.nodes; i++)
         if (i != node)
-            voters.admission.node[i].look_due_us = INT64_MAX;
+            voters.members.node[i].look_due_us = INT64_MAX;
     voters_expect(kind, node);
 }
 
@@ -59,7 +59,7 @@ TEST(story_60_a_machine_is_not_marked_while_its_name_is_in_use)
     tell_of_another(1000);
     voters_admit_from(1);
     voters_up(0);
-    voters_expect(ADMISSION_PROBE, 0); /* though nothing is known of it */
+    voters_expect(MEMBER_PROBE, 0); /* though nothing is known of it */
     voters_found(0, LOOK_EMPTY, "", "");
     for (int beat = 1001; beat < 1100; beat++) {
         tell_of_another(beat);
@@ -69,7 +69,7 @@ TEST(story_60_a_machine_is_not_marked_while_its_name_is_in_use)
     }
     voters_pass(9 * VOTERS_SECOND);
     (void)voters_look_around();
-    expect_next(ADMISSION_LOOK, 0);
+    expect_next(MEMBER_LOOK, 0);
 }
 
 /* The server itself saw it with that name. */
@@ -77,10 +77,10 @@ TEST(a_machine_that_lost_its_memory_is_marked_at_once)
 {
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
     voters_pass(HEARTBEAT_US);
-    voters_expect(ADMISSION_LOOK, 0);
+    voters_expect(MEMBER_LOOK, 0);
     voters_down(0);
     voters_up(0);
-    voters_expect(ADMISSION_LOOK, 0);
+    voters_expect(MEMBER_LOOK, 0);
 }
 
 /* From before a restart: an admission under its own name. */
@@ -89,23 +89,23 @@ TEST(a_machine_that_kept_its_memory_is_marked_at_once)
     tell_of_another(1000);
     voters_admit_from(1);
     voters_up(0);
-    voters_expect(ADMISSION_PROBE, 0);
+    voters_expect(MEMBER_PROBE, 0);
     voters_found(0, LOOK_BARE,
                  "1:" VOTERS_FINGERPRINT
                  ":@:" VOTERS_BIRTH(5) ":0:" VOTERS_OTHER_RUN ":" VOTERS_MEMORY,
                  "");
-    voters_expect(ADMISSION_LOOK, 0);
+    voters_expect(MEMBER_LOOK, 0);
 }
 
 TEST(nothing_is_marked_before_a_majority_was_looked_at)
 {
-    voters.admission.is_surveyed = false;
+    voters.members.is_surveyed = false;
     for (int i = 0; i < 3; i++) {
         voters_up(i);
-        voters_expect(ADMISSION_PROBE, i);
+        voters_expect(MEMBER_PROBE, i);
         voters_found(i, LOOK_BARE, "", "");
     }
-    expect_next(ADMISSION_LOOK, 0);
+    expect_next(MEMBER_LOOK, 0);
 }
 
 /* ---- the epoch of the nodes ---------------------------------------------- */
@@ -115,7 +115,7 @@ TEST_RANGE(story_60_the_epoch_of_the_nodes_counts, 1, 30)
     given(_i);
     for (int i = 0; i < VOTERS_NODES; i++)
         find(i, _i > 7 ? LOOK_BARE : LOOK_SUPERSEDED, OURS("7"), "");
-    ck_assert_int_eq(voters.admission.epoch, 7);
+    ck_assert_int_eq(voters.members.epoch, 7);
     for (int i = 0; i < VOTERS_NODES; i++) {
         voters_found(i, LOOK_ADMITTED, OURS("7"), "");
         VOTERS_ASSERT_REFUSAL(i, STATE_NONE);
@@ -133,9 +133,9 @@ TEST_RANGE(story_65_who_takes_over_follows_no_lower_epoch, 0, 3)
     for (int i = 1; i < VOTERS_NODES; i++)
         find(i, _i == 2 ? LOOK_SUPERSEDED : LOOK_BARE,
              _i == 2 ? OURS("7") : OURS("3"), "");
-    ck_assert_int_eq(voters.admission.epoch, _i == 2 ? 7 : 5);
+    ck_assert_int_eq(voters.members.epoch, _i == 2 ? 7 : 5);
     if (_i == 1)
-        expect_next(ADMISSION_LOOK, 1);
+        expect_next(MEMBER_LOOK, 1);
 }
 
 /* As above, but the node that was taken is not seen. */
@@ -144,7 +144,7 @@ TEST_RANGE(story_65_a_lower_epoch_of_a_few_nodes_is_not_followed, 2, 4)
     given(5);
     for (int i = 0; i < _i; i++)
         find(i, LOOK_BARE, OURS("3"), "");
-    ck_assert_int_eq(voters.admission.epoch, _i == 2 ? 5 : 3);
+    ck_assert_int_eq(voters.members.epoch, _i == 2 ? 5 : 3);
 }
 
 /* Nor is one of marks, which a server with a wrong epoch may have left. */
@@ -155,7 +155,7 @@ TEST(story_65_a_lower_epoch_of_marks_is_not_followed)
         voters.memory[i].has_never_voted = true;
         find(i, LOOK_BARE, "", OURS("3"));
     }
-    ck_assert_int_eq(voters.admission.epoch, 5);
+    ck_assert_int_eq(voters.members.epoch, 5);
 }
 
 /* What was above before it followed does not hinder admissions. */
@@ -163,19 +163,19 @@ TEST(nodes_of_an_epoch_that_is_followed_are_not_foreign)
 {
     for (int i = 0; i < VOTERS_NODES; i++)
         find(i, i == 0 ? LOOK_SUPERSEDED : LOOK_ADMITTED, OURS("3"), "");
-    ck_assert(!eligibility_has_foreign(&voters.admission, voters.now_us));
+    ck_assert(!rules_has_foreign(&voters.members, voters.now_us));
     find(0, LOOK_SUPERSEDED, OTHERS("4"), "");
-    ck_assert(eligibility_has_foreign(&voters.admission, voters.now_us));
+    ck_assert(rules_has_foreign(&voters.members, voters.now_us));
 }
 
 TEST(the_epoch_of_most_counts_among_several)
 {
     find(0, LOOK_SUPERSEDED, OURS("9"), "");
-    ck_assert_int_eq(voters.admission.epoch, 9);
+    ck_assert_int_eq(voters.members.epoch, 9);
     for (int i = 1; i < 3; i++)
         find(i, LOOK_BARE, OURS("4"), "");
-    ck_assert_int_eq(voters.admission.epoch, 4);
-    ck_assert(!voters.admission.is_epoch_known);
+    ck_assert_int_eq(voters.members.epoch, 4);
+    ck_assert(!voters.members.is_epoch_known);
 }
 
 /* One node of another installation that has the same names. */
@@ -183,16 +183,16 @@ TEST(once_a_majority_told_it_one_node_changes_it_no_more)
 {
     for (int i = 0; i < 3; i++)
         find(i, LOOK_ADMITTED, VOTERS_ADMIT, "");
-    ck_assert(voters.admission.is_epoch_known);
+    ck_assert(voters.members.is_epoch_known);
     find(3, LOOK_SUPERSEDED, OURS("2"), "");
     find(4, LOOK_SUPERSEDED, OURS("2"), "");
-    ck_assert_int_eq(voters.admission.epoch, 1);
+    ck_assert_int_eq(voters.members.epoch, 1);
     VOTERS_ASSERT_REFUSAL(3, STATE_SUPERSEDED);
     VOTERS_ASSERT_REFUSAL(0, STATE_NONE);
     find(0, LOOK_EMPTY, "", ""); /* not even if they are more for a while */
     find(1, LOOK_EMPTY, "", "");
     find(3, LOOK_SUPERSEDED, OURS("2"), "");
-    ck_assert_int_eq(voters.admission.epoch, 1);
+    ck_assert_int_eq(voters.members.epoch, 1);
 }
 
 TEST_RANGE(a_higher_one_of_other_nodes_is_not_followed_past, 0, 2)
@@ -202,7 +202,7 @@ TEST_RANGE(a_higher_one_of_other_nodes_is_not_followed_past, 0, 2)
          _i == 0 ? ""
                  : "2:ffffffffffffffff:name:" VOTERS_BIRTH(2) "::" VOTERS_LIFE);
     find(1, LOOK_BARE, OURS("1"), "");
-    ck_assert_int_eq(voters.admission.epoch, 3);
+    ck_assert_int_eq(voters.members.epoch, 3);
 }
 
 /*
@@ -215,13 +215,13 @@ TEST(an_epoch_that_is_followed_is_taken_over_anew)
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
     for (int i = 0; i < 3; i++)
         voters_found(i, LOOK_SUPERSEDED, "", MARK("3"));
-    ck_assert_int_eq(voters.admission.epoch, 3);
-    ck_assert(!eligibility_is_established(&voters.admission));
+    ck_assert_int_eq(voters.members.epoch, 3);
+    ck_assert(!rules_is_established(&voters.members));
     for (int i = 0; i < 4; i++)
         voters_found(i, LOOK_MARKED, "", MARK("3"));
-    voters.admission.node[4].look_due_us = INT64_MAX;
-    ck_assert(!eligibility_has_taken_over(&voters.admission));
-    voters_pass_without(ADMISSION_ADMIT, 2 * VOTERS_QUARANTINE_US);
+    voters.members.node[4].look_due_us = INT64_MAX;
+    ck_assert(!rules_has_taken_over(&voters.members));
+    voters_pass_without(MEMBER_ADMIT, 2 * VOTERS_QUARANTINE_US);
 }
 
 /* ---- marks of a wrong epoch ---------------------------------------------- */
@@ -249,10 +249,10 @@ TEST_RANGE(story_60_marks_of_nodes_that_never_voted_do_not_bind, 0, 3)
     given(2);
     for (int i = 0; i < 3; i++)
         find_only_marked(i, MARK("20"));
-    ck_assert_int_eq(voters.admission.epoch, 20);
-    ck_assert(!voters.admission.is_epoch_known);
+    ck_assert_int_eq(voters.members.epoch, 20);
+    ck_assert(!voters.members.is_epoch_known);
     find(3, found[_i].word, found[_i].admit, found[_i].mark);
-    ck_assert_int_eq(voters.admission.epoch, found[_i].epoch);
+    ck_assert_int_eq(voters.members.epoch, found[_i].epoch);
 }
 
 /* The right epoch replaces them, and no other does. */
@@ -263,15 +263,15 @@ TEST_RANGE(story_60_the_next_epoch_replaces_marks_that_do_not_bind, 1, 22)
         find_only_marked(i, MARK("20"));
     for (int i = 3; i < VOTERS_NODES; i++)
         find(i, LOOK_BARE, OF_EPOCH("1", "ffffffffffffff03"), "");
-    ck_assert_int_eq(voters.admission.epoch, _i);
+    ck_assert_int_eq(voters.members.epoch, _i);
     for (int i = 0; i < 3; i++)
         find_only_marked(i, MARK("20"));
     for (int i = 3; i < VOTERS_NODES; i++)
         find(i, LOOK_BARE, OF_EPOCH("1", "ffffffffffffff03"), "");
-    ck_assert_int_eq(eligibility_may_renew(&voters.admission, 0, voters.now_us),
+    ck_assert_int_eq(rules_may_renew(&voters.members, 0, voters.now_us),
                      _i == 2);
     if (_i > 1) /* with the same epoch as the others it marks, but not these */
-        expect_next(_i == 2 ? ADMISSION_LOOK : ADMISSION_PROBE, 0);
+        expect_next(_i == 2 ? MEMBER_LOOK : MEMBER_PROBE, 0);
 }
 
 /* Two nodes vote in the right epoch: too few to decide, but it is in use. */
@@ -282,9 +282,9 @@ TEST(story_60_an_epoch_in_use_replaces_marks_that_do_not_bind)
         find(i, LOOK_ADMITTED, OURS("2"), "");
     for (int i = 0; i < 3; i++)
         find_only_marked(i, MARK("20"));
-    ck_assert_int_eq(voters.admission.epoch, 2);
-    ck_assert(eligibility_may_renew(&voters.admission, 0, voters.now_us));
-    expect_next(ADMISSION_LOOK, 0);
+    ck_assert_int_eq(voters.members.epoch, 2);
+    ck_assert(rules_may_renew(&voters.members, 0, voters.now_us));
+    expect_next(MEMBER_LOOK, 0);
 }
 
 /* Those whom it replaced must not come back: their epoch may be 3. */
@@ -294,13 +294,13 @@ TEST(the_mark_of_a_node_that_has_voted_is_not_replaced_by_marks)
     for (int i = 1; i < 4; i++)
         find(i, LOOK_CREATED, "", MARK("2"));
     find(0, LOOK_SUPERSEDED, "", MARK("4"));
-    ck_assert_int_eq(voters.admission.epoch, 2);
-    ck_assert(!eligibility_may_renew(&voters.admission, 0, voters.now_us));
+    ck_assert_int_eq(voters.members.epoch, 2);
+    ck_assert(!rules_may_renew(&voters.members, 0, voters.now_us));
     given(2);
     for (int i = 1; i < 4; i++)
         find(i, LOOK_ADMITTED, OURS("2"), "");
     find(0, LOOK_SUPERSEDED, "", MARK("4"));
-    ck_assert(eligibility_may_renew(&voters.admission, 0, voters.now_us));
+    ck_assert(rules_may_renew(&voters.members, 0, voters.now_us));
 }
 
 /* ---- other machines ------------------------------------------------------ */
@@ -314,7 +314,7 @@ TEST_RANGE(story_60_a_name_that_leads_elsewhere_is_not_taken_at_once, 0, 2)
     voters.has_moved = _i == 1;
     voters_up(4);
     voters_found(4, LOOK_EMPTY, "", "");
-    expect_next(_i == 1 ? ADMISSION_PROBE : ADMISSION_LOOK, 4);
+    expect_next(_i == 1 ? MEMBER_PROBE : MEMBER_LOOK, 4);
     if (_i == 0)
         return;
     voters_found(4, LOOK_EMPTY, "", "");
@@ -322,11 +322,11 @@ TEST_RANGE(story_60_a_name_that_leads_elsewhere_is_not_taken_at_once, 0, 2)
         voters_pass(HEARTBEAT_US);
         voters.memory[0].floor[4] = 1000 + i;
         voters_found(0, LOOK_ADMITTED, VOTERS_ADMIT, "");
-        expect_next(ADMISSION_PROBE, 4);
+        expect_next(MEMBER_PROBE, 4);
         voters_found(4, LOOK_EMPTY, "", "");
     }
     voters_pass(10 * HEARTBEAT_US);
-    expect_next(ADMISSION_LOOK, 4);
+    expect_next(MEMBER_LOOK, 4);
 }
 
 /* Its address changed, but it has its memory. */
@@ -341,7 +341,7 @@ TEST(a_machine_that_moved_with_its_memory_is_marked_at_once)
                  "1:" VOTERS_FINGERPRINT ":@:#:0:" VOTERS_OTHER_RUN
                  ":" VOTERS_MEMORY,
                  "");
-    expect_next(ADMISSION_LOOK, 4);
+    expect_next(MEMBER_LOOK, 4);
 }
 
 /* ---- other names --------------------------------------------------------- */
@@ -356,16 +356,16 @@ TEST_RANGE(only_the_next_epoch_replaces_other_nodes, 1, 6)
                       : LOOK_FOREIGN,
              OTHERS("3"), "");
     VOTERS_ASSERT_REFUSAL(0, _i < 3 ? STATE_SUPERSEDED : STATE_FOREIGN);
-    expect_next(_i == 4 ? ADMISSION_LOOK : ADMISSION_PROBE, 0);
+    expect_next(_i == 4 ? MEMBER_LOOK : MEMBER_PROBE, 0);
 }
 
 /* What is done with the node next, whatever is done with others before. */
-static enum admission_action_kind next_at(int node)
+static enum member_action_kind next_at(int node)
 {
-    struct admission_action action;
+    struct member_action action;
     voters_pass(HEARTBEAT_US);
     do
-        ck_assert(admission_next(&voters.admission, voters.now_us, &action));
+        ck_assert(members_next(&voters.members, voters.now_us, &action));
     while (action.node != node);
     return action.kind;
 }
@@ -384,11 +384,11 @@ TEST_RANGE(a_change_that_has_begun_is_finished, 0, 2)
     }
     find(4, LOOK_BARE, late, "");
     for (int i = 0; i < 4; i++) {
-        ck_assert_int_eq((int)next_at(i), (int)ADMISSION_LOOK);
+        ck_assert_int_eq((int)next_at(i), (int)MEMBER_LOOK);
         voters_found(i, LOOK_CREATED, "", MARK("3"));
     }
     voters_found(4, LOOK_BARE, late, "");
-    ck_assert_int_eq((int)next_at(4), (int)ADMISSION_LOOK);
+    ck_assert_int_eq((int)next_at(4), (int)MEMBER_LOOK);
 }
 
 /* By another server, which is gone: what the nodes tell is enough. */
@@ -402,7 +402,7 @@ TEST_RANGE(what_another_has_begun_is_finished_if_nodes_tell, 0, 2)
         find(i, LOOK_MARKED, "", MARK("3"));
     }
     find(4, LOOK_BARE, OURS("1"), "");
-    expect_next(_i == 0 ? ADMISSION_LOOK : ADMISSION_PROBE, 4);
+    expect_next(_i == 0 ? MEMBER_LOOK : MEMBER_PROBE, 4);
 }
 
 /* After the names have changed: of the node with its name. */
@@ -424,16 +424,16 @@ TEST(a_node_that_is_left_over_is_marked_when_nobody_uses_it)
     find_four_of_ours();
     find_left(7);
     int64_t since_us = voters.now_us;
-    expect_next(ADMISSION_PROBE, 4);
+    expect_next(MEMBER_PROBE, 4);
     voters_pass(SILENT_US - 2 * HEARTBEAT_US - 1);
     find_left(7);
-    expect_next(ADMISSION_PROBE, 4);
+    expect_next(MEMBER_PROBE, 4);
     find_left(7);
-    expect_next(ADMISSION_LOOK, 4);
+    expect_next(MEMBER_LOOK, 4);
     /* what it has promised is waited for, from when it was last used */
-    int64_t end_us = since_us + eligibility_quarantine_us(&voters.admission);
-    ck_assert(eligibility_has_foreign(&voters.admission, end_us - 1));
-    ck_assert(!eligibility_has_foreign(&voters.admission, end_us));
+    int64_t end_us = since_us + rules_quarantine_us(&voters.members);
+    ck_assert(rules_has_foreign(&voters.members, end_us - 1));
+    ck_assert(!rules_has_foreign(&voters.members, end_us));
 }
 
 /* The others know its birth under the old names as the latest of its name. If
@@ -449,7 +449,7 @@ TEST_RANGE(a_node_that_is_left_over_is_no_outdated_machine, 0, 2)
     find_left(7);
     voters_pass(SILENT_US);
     find_left(7);
-    expect_next(_i == 0 ? ADMISSION_LOOK : ADMISSION_PROBE, 4);
+    expect_next(_i == 0 ? MEMBER_LOOK : MEMBER_PROBE, 4);
 }
 
 TEST(a_node_whose_beat_rises_is_not_left_over)
@@ -461,8 +461,8 @@ TEST(a_node_whose_beat_rises_is_not_left_over)
         voters_pass(HEARTBEAT_US);
     }
     find_left(20);
-    expect_next(ADMISSION_PROBE, 4);
-    ck_assert(eligibility_has_foreign(&voters.admission, voters.now_us));
+    expect_next(MEMBER_PROBE, 4);
+    ck_assert(rules_has_foreign(&voters.members, voters.now_us));
 }
 
 static const struct {
@@ -481,8 +481,8 @@ TEST_EACH(a_node_that_others_may_use_is_not_left_over, in_use)
     find(4, in_use[_i].word, in_use[_i].admit, in_use[_i].mark);
     voters_pass(2 * SILENT_US);
     find(4, in_use[_i].word, in_use[_i].admit, in_use[_i].mark);
-    expect_next(ADMISSION_PROBE, 4);
-    ck_assert(eligibility_has_foreign(&voters.admission, voters.now_us));
+    expect_next(MEMBER_PROBE, 4);
+    ck_assert(rules_has_foreign(&voters.members, voters.now_us));
 }
 
 /* The mark was made before the names changed, by a server that has ended. */
@@ -494,7 +494,7 @@ TEST(an_old_mark_keeps_no_node_that_is_left_over)
     find(4, LOOK_BARE, OTHERS("1"), mark);
     voters_pass(SILENT_US);
     find(4, LOOK_BARE, OTHERS("1"), mark);
-    expect_next(ADMISSION_LOOK, 4);
+    expect_next(MEMBER_LOOK, 4);
 }
 
 /* Nothing tells that the names have changed. */
@@ -504,8 +504,8 @@ TEST(without_our_admission_no_node_is_left_over)
     find_left(7);
     voters_pass(2 * SILENT_US);
     find_left(7);
-    expect_next(ADMISSION_PROBE, 4);
-    ck_assert(eligibility_has_foreign(&voters.admission, voters.now_us));
+    expect_next(MEMBER_PROBE, 4);
+    ck_assert(rules_has_foreign(&voters.members, voters.now_us));
 }
 
 /* It may carry other names, and a mark would take it from them. */
@@ -513,11 +513,11 @@ TEST_RANGE(a_node_that_was_never_looked_at_is_not_marked, 0, 2)
 {
     for (int i = 0; i < 4; i++)
         find(i, LOOK_ADMITTED, OURS("1"), "");
-    voters.admission.node[4].is_known = false;
+    voters.members.node[4].is_known = false;
     voters_up(4);
-    expect_next(ADMISSION_PROBE, 4);
+    expect_next(MEMBER_PROBE, 4);
     voters_found(4, LOOK_BARE, _i == 0 ? OTHERS("1") : "", "");
-    expect_next(_i == 0 ? ADMISSION_PROBE : ADMISSION_LOOK, 4);
+    expect_next(_i == 0 ? MEMBER_PROBE : MEMBER_LOOK, 4);
 }
 
 /* A wrong address: another installation's, whose name another machine has. */
@@ -531,7 +531,7 @@ TEST(a_machine_of_other_names_is_no_outdated_one)
     find(0, LOOK_BARE, "1:ffffffffffffffff:eeeeeeeeeeeeeeee:#:0:" VOTERS_LIFE,
          "");
     voters_pass(20 * HEARTBEAT_US);
-    expect_next(ADMISSION_PROBE, 0);
+    expect_next(MEMBER_PROBE, 0);
 }
 
 /* ---- other servers: the same epoch ----------------------------------------
@@ -561,10 +561,10 @@ static void expect_looks_only(int looks)
 TEST(story_10_another_configuration_of_this_epoch_is_never_touched)
 {
     voters_come(0, LOOK_FOREIGN, OTHERS("1"), "");
-    VOTERS_ASSERT_PHASE(0, ADMISSION_FOREIGN);
+    VOTERS_ASSERT_PHASE(0, MEMBER_FOREIGN);
     VOTERS_ASSERT_REFUSAL(0, STATE_FOREIGN);
-    admission_on_step(&voters.admission, 0);
-    voters.admission.node[0].is_clock_good = true;
+    members_on_step(&voters.members, 0);
+    voters.members.node[0].is_clock_good = true;
     expect_looks_only(1);
 }
 
@@ -596,7 +596,7 @@ TEST_RANGE(story_10_while_one_node_is_foreign_none_is_admitted, 0, STRANGERS)
     find_stranger(_i);
     quarantine_four();
     voters_expect_nothing();
-    ck_assert(eligibility_has_foreign(&voters.admission, voters.now_us));
+    ck_assert(rules_has_foreign(&voters.members, voters.now_us));
     ck_assert_int_eq(voters_remaining_us(0), 0);
     expect_looks_only(VOTERS_NODES);
 }
@@ -613,19 +613,19 @@ TEST_RANGE(story_10_a_configuration_that_is_gone_counts_for_a_quarantine, 0,
     if (_i / STRANGERS == 1) {
         voters_come(4, LOOK_FRESH, "", VOTERS_MARK);
     } else if (_i / STRANGERS == 2) {
-        voters_pass_without(ADMISSION_ADMIT, VOTERS_QUARANTINE_US / 2);
+        voters_pass_without(MEMBER_ADMIT, VOTERS_QUARANTINE_US / 2);
         voters_pass(1);
         (void)voters_look_around();
         find_stranger(_i % STRANGERS);
         voters_down(4);
     }
     if (is_newer(_i)) {
-        voters_pass_without(ADMISSION_ADMIT, 2 * VOTERS_QUARANTINE_US);
+        voters_pass_without(MEMBER_ADMIT, 2 * VOTERS_QUARANTINE_US);
         return;
     }
-    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
-    ck_assert(!eligibility_has_foreign(&voters.admission, voters.now_us));
-    voters_expect(ADMISSION_ADMIT, 0);
+    voters_pass_until(MEMBER_ADMIT, VOTERS_QUARANTINE_US);
+    ck_assert(!rules_has_foreign(&voters.members, voters.now_us));
+    voters_expect(MEMBER_ADMIT, 0);
 }
 
 TEST_RANGE(while_one_node_is_foreign_none_is_readmitted, 0, STRANGERS)
@@ -634,12 +634,12 @@ TEST_RANGE(while_one_node_is_foreign_none_is_readmitted, 0, STRANGERS)
     for (int i = 1; i < 4; i++)
         voters_come(i, LOOK_ADMITTED, VOTERS_ADMIT, "");
     voters_come(0, LOOK_CREATED, VOTERS_OLD_ADMIT, VOTERS_MARK);
-    voters_pass_without(ADMISSION_READMIT, VOTERS_QUARANTINE_US);
-    admission_want_look(&voters.admission, 4, voters.now_us);
+    voters_pass_without(MEMBER_READMIT, VOTERS_QUARANTINE_US);
+    members_want_look(&voters.members, 4, voters.now_us);
     (void)voters_look_around();
     voters_down(4);
-    voters_pass_until(ADMISSION_READMIT, VOTERS_QUARANTINE_US);
-    voters_expect(ADMISSION_READMIT, 0);
+    voters_pass_until(MEMBER_READMIT, VOTERS_QUARANTINE_US);
+    voters_expect(MEMBER_READMIT, 0);
 }
 
 /* ---- a higher one ----------------------------------------------------------
@@ -663,18 +663,18 @@ TEST_EACH(story_47_one_node_of_a_higher_epoch_costs_one_vote, higher)
 {
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
     voters_pass(VOTERS_SECOND);
-    voters_expect(ADMISSION_LOOK, 0);
+    voters_expect(MEMBER_LOOK, 0);
     voters_found(0, higher[_i].word, higher[_i].admit, higher[_i].mark);
-    const struct admission_node *it = &voters.admission.node[0];
+    const struct member *it = &voters.members.node[0];
     ck_assert(it->epoch_ours == higher[_i].epoch ||
               it->epoch_other == higher[_i].epoch ||
               it->epoch_mark == higher[_i].epoch);
-    ck_assert_int_eq(voters.admission.epoch, 1);
+    ck_assert_int_eq(voters.members.epoch, 1);
     VOTERS_ASSERT_REFUSAL(
         0, higher[_i].word == LOOK_FOREIGN ? STATE_FOREIGN : STATE_SUPERSEDED);
     for (int i = 1; i < VOTERS_NODES; i++)
         VOTERS_ASSERT_REFUSAL(i, STATE_NONE);
-    admission_on_step(&voters.admission, 0);
+    members_on_step(&voters.members, 0);
     (void)voters_look_around();
     expect_looks_only(VOTERS_NODES);
 }
@@ -686,6 +686,6 @@ TEST(story_47_a_node_that_is_taken_back_is_admitted_again)
     voters_found(0, LOOK_SUPERSEDED, OURS("2"), "");
     voters_found(0, LOOK_FRESH, "", VOTERS_MARK); /* FLUSHALL */
     VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
-    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
-    voters_give(ADMISSION_ADMIT, 0);
+    voters_pass_until(MEMBER_ADMIT, VOTERS_QUARANTINE_US);
+    voters_give(MEMBER_ADMIT, 0);
 }

@@ -15,7 +15,7 @@ enum {
 /* What is marked in two of the steps says so, for whoever objects. */
 static void assert_step(enum firststart_step step)
 {
-    const struct firststart *start = &voters.admission.start;
+    const struct firststart *start = &voters.members.start;
     ck_assert_int_eq((int)start->step, (int)step);
     ck_assert(firststart_is_marking(start) ==
               (step == FIRSTSTART_LEAD || step == FIRSTSTART_REST));
@@ -47,7 +47,7 @@ static void find_empty(int count)
 {
     for (int i = 0; i < count; i++) {
         voters_up(i);
-        voters_expect(ADMISSION_PROBE, i);
+        voters_expect(MEMBER_PROBE, i);
         voters_found(i, LOOK_EMPTY, "", "");
         VOTERS_ASSERT_REFUSAL(i, STATE_WAITING);
     }
@@ -58,7 +58,7 @@ static void lead(void)
 {
     find_empty(VOTERS_NODES);
     assert_step(FIRSTSTART_WAITING);
-    voters_expect(ADMISSION_LOOK, LEAD);
+    voters_expect(MEMBER_LOOK, LEAD);
     assert_step(FIRSTSTART_LEAD);
     voters_expect_nothing();
     voters_found(LEAD, LOOK_FRESH, "", VOTERS_MARK);
@@ -68,7 +68,7 @@ static void mark_all(void)
 {
     lead();
     for (int i = 0; i < VOTERS_NODES; i++) {
-        voters_expect(ADMISSION_LOOK, i);
+        voters_expect(MEMBER_LOOK, i);
         assert_step(FIRSTSTART_REST);
         voters_found(i, i == LEAD ? LOOK_MARKED : LOOK_FRESH, "", VOTERS_MARK);
     }
@@ -93,7 +93,7 @@ static void check_most(void)
     mark_all();
     hold(HOLD_US);
     for (int i = 0; i < VOTERS_NODES; i++)
-        voters_expect(ADMISSION_PROBE, i);
+        voters_expect(MEMBER_PROBE, i);
     assert_step(FIRSTSTART_CHECK);
     for (int i = 0; i < VOTERS_NODES - 1; i++)
         voters_found(i, LOOK_MARKED, "", VOTERS_MARK);
@@ -108,7 +108,7 @@ TEST(empty_nodes_are_admitted_within_a_few_looks)
     check_most();
     voters_found(4, LOOK_MARKED, "", VOTERS_MARK);
     for (int i = 0; i < VOTERS_NODES; i++) {
-        voters_give(ADMISSION_ADMIT, i);
+        voters_give(MEMBER_ADMIT, i);
         assert_step(i < VOTERS_NODES - 1 ? FIRSTSTART_ADMIT : FIRSTSTART_OVER);
     }
     voters_expect_nothing();
@@ -140,7 +140,7 @@ TEST_RANGE(story_46_the_hold_is_two_heartbeats_or_four_node_timeouts, 0, 4)
     assert_step(FIRSTSTART_HOLD);
     voters_expect_nothing();
     voters_pass(1);
-    voters_expect(ADMISSION_PROBE, 0);
+    voters_expect(MEMBER_PROBE, 0);
     assert_step(FIRSTSTART_CHECK);
 }
 
@@ -150,13 +150,12 @@ TEST_RANGE(story_46_an_objection_ends_it, 0, 2)
     static const enum call_look_word words[] = {LOOK_MARKED, LOOK_CREATED};
     mark_all();
     hold(HEARTBEAT_US);
-    voters_expect(ADMISSION_PROBE, 0);
+    voters_expect(MEMBER_PROBE, 0);
     voters_found(0, words[_i], "", VOTERS_OTHER_MARK);
     assert_step(FIRSTSTART_OVER);
     for (int i = 0; i < VOTERS_NODES; i++)
         VOTERS_ASSERT_REFUSAL(i, STATE_QUARANTINED);
-    voters_pass_without(ADMISSION_ADMIT,
-                        VOTERS_QUARANTINE_US - 2 * HEARTBEAT_US);
+    voters_pass_without(MEMBER_ADMIT, VOTERS_QUARANTINE_US - 2 * HEARTBEAT_US);
 }
 
 /* ---- none -----------------------------------------------------------------
@@ -169,11 +168,11 @@ TEST_RANGE(story_28_nodes_that_are_not_durable_wait_for_the_operators_word,
     voters_begin_again();
     voters.is_durable = false;
     voters_up(LEAD);
-    struct admission_action action;
-    ck_assert(admission_next(&voters.admission, voters.now_us, &action));
+    struct member_action action;
+    ck_assert(members_next(&voters.members, voters.now_us, &action));
     bool is_possible = _i == FIRST_START_YES;
     ck_assert_int_eq((int)action.kind,
-                     is_possible ? ADMISSION_PROBE : ADMISSION_LOOK);
+                     is_possible ? MEMBER_PROBE : MEMBER_LOOK);
     assert_step(is_possible ? FIRSTSTART_WAITING : FIRSTSTART_OVER);
 }
 
@@ -192,7 +191,7 @@ TEST(one_node_that_is_not_durable_is_enough_for_no_first_start)
     find_empty(4);
     voters.is_durable = false;
     voters_up(4);
-    voters_expect(ADMISSION_LOOK, 4);
+    voters_expect(MEMBER_LOOK, 4);
     assert_step(FIRSTSTART_OVER);
 }
 
@@ -201,12 +200,12 @@ TEST(the_last_node_is_waited_for_half_a_minute)
     find_empty(4);
     voters_pass(PATIENCE_US - 1);
     for (int i = 0; i < 4; i++) {
-        voters_expect(ADMISSION_PROBE, i);
+        voters_expect(MEMBER_PROBE, i);
         voters_found(i, LOOK_EMPTY, "", "");
     }
     voters_expect_nothing();
     voters_pass(VOTERS_SECOND);
-    voters_expect(ADMISSION_LOOK, 0);
+    voters_expect(MEMBER_LOOK, 0);
     assert_step(FIRSTSTART_OVER);
     voters_found(0, LOOK_FRESH, "", VOTERS_MARK);
     VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
@@ -217,7 +216,7 @@ static void find_four_empty_and(enum call_look_word word, const char *admit,
 {
     find_empty(4);
     voters_up(4);
-    voters_expect(ADMISSION_PROBE, 4);
+    voters_expect(MEMBER_PROBE, 4);
     voters_found(4, word, admit, mark);
     assert_step(FIRSTSTART_OVER);
 }
@@ -229,16 +228,16 @@ TEST(a_node_that_was_marked_before_ends_it)
     find_four_empty_and(LOOK_MARKED, "", VOTERS_OTHER_MARK);
     voters_expect_nothing();
     voters_pass(YIELD_US - 1);
-    struct admission_action action;
-    while (admission_next(&voters.admission, voters.now_us, &action)) {
-        ck_assert_int_eq((int)action.kind, ADMISSION_PROBE);
+    struct member_action action;
+    while (members_next(&voters.members, voters.now_us, &action)) {
+        ck_assert_int_eq((int)action.kind, MEMBER_PROBE);
         if (action.node == 4)
             voters_found(4, LOOK_MARKED, "", VOTERS_OTHER_MARK);
         else
             voters_found(action.node, LOOK_EMPTY, "", "");
     }
     voters_pass(1);
-    voters_expect(ADMISSION_LOOK, 0);
+    voters_expect(MEMBER_LOOK, 0);
 }
 
 /* Then nobody has a first start, and nobody is disturbed. */
@@ -249,7 +248,7 @@ TEST_RANGE(a_node_that_was_used_before_ends_it, 0, SIGNS)
     find_four_empty_and(signs[_i].word, signs[_i].admit, signs[_i].mark);
     voters_pass(HEARTBEAT_US);
     for (int i = 0; i < 4; i++) {
-        voters_expect(ADMISSION_LOOK, i);
+        voters_expect(MEMBER_LOOK, i);
         voters_found(i, LOOK_FRESH, "", VOTERS_MARK);
         VOTERS_ASSERT_REFUSAL(i, STATE_QUARANTINED);
     }
@@ -260,30 +259,30 @@ TEST_RANGE(a_node_that_was_used_before_ends_it, 0, SIGNS)
 TEST(the_first_node_was_marked_by_somebody_else)
 {
     find_empty(VOTERS_NODES);
-    voters_expect(ADMISSION_LOOK, LEAD);
+    voters_expect(MEMBER_LOOK, LEAD);
     voters_found(LEAD, LOOK_MARKED, "", VOTERS_OTHER_MARK);
     assert_step(FIRSTSTART_OVER);
     voters_expect_nothing();
     voters_pass(YIELD_US);
-    voters_expect(ADMISSION_LOOK, 0);
+    voters_expect(MEMBER_LOOK, 0);
 }
 
 TEST_RANGE(another_node_was_marked_by_somebody_else, 0, SIGNS)
 {
     lead();
-    voters_expect(ADMISSION_LOOK, 0);
+    voters_expect(MEMBER_LOOK, 0);
     voters_found(0, signs[_i].word, signs[_i].admit, signs[_i].mark);
     assert_step(FIRSTSTART_OVER);
     VOTERS_ASSERT_REFUSAL(LEAD, STATE_QUARANTINED);
-    ck_assert(voters.admission.start.marked == 0);
+    ck_assert(voters.members.start.marked == 0);
 }
 
 TEST(a_mark_that_was_replaced_before_the_hold_ends_it)
 {
     lead();
-    voters_expect(ADMISSION_LOOK, 0);
-    voters_expect(ADMISSION_LOOK, 1);
-    voters_expect(ADMISSION_LOOK, LEAD);
+    voters_expect(MEMBER_LOOK, 0);
+    voters_expect(MEMBER_LOOK, 1);
+    voters_expect(MEMBER_LOOK, LEAD);
     voters_found(LEAD, LOOK_MARKED, "", VOTERS_OTHER_MARK);
     assert_step(FIRSTSTART_OVER);
 }
@@ -292,22 +291,22 @@ TEST(a_mark_that_was_replaced_before_the_hold_ends_it)
 TEST_RANGE(a_lead_without_an_answer_begins_anew, 0, 2)
 {
     find_empty(VOTERS_NODES);
-    voters_expect(ADMISSION_LOOK, LEAD);
+    voters_expect(MEMBER_LOOK, LEAD);
     if (_i == 0)
-        voters_fail(ADMISSION_LOOK, LEAD);
+        voters_fail(MEMBER_LOOK, LEAD);
     else
         voters_down(LEAD);
     assert_step(FIRSTSTART_WAITING);
     voters_pass(VOTERS_SECOND);
     if (_i == 1)
         voters_up(LEAD);
-    struct admission_action action;
-    while (admission_next(&voters.admission, voters.now_us, &action)) {
-        if (action.kind == ADMISSION_LOOK)
+    struct member_action action;
+    while (members_next(&voters.members, voters.now_us, &action)) {
+        if (action.kind == MEMBER_LOOK)
             break;
         voters_found(action.node, LOOK_EMPTY, "", "");
     }
-    ck_assert_int_eq((int)action.kind, ADMISSION_LOOK);
+    ck_assert_int_eq((int)action.kind, MEMBER_LOOK);
     ck_assert_int_eq(action.node, LEAD);
     voters_found(LEAD, LOOK_MARKED, "", VOTERS_OTHER_MARK);
     assert_step(FIRSTSTART_OVER);
@@ -318,11 +317,11 @@ TEST_RANGE(trouble_at_any_node_later_ends_it, 0, 6)
     static void (*const reach[])(void) = {lead, mark_all, check_most};
     reach[_i / 2]();
     if (_i / 2 == 0)
-        voters_expect(ADMISSION_LOOK, 0); /* the others' turn */
+        voters_expect(MEMBER_LOOK, 0); /* the others' turn */
     if (_i % 2 == 0)
         voters_down(4);
     else
-        voters_fail(ADMISSION_PROBE, 4);
+        voters_fail(MEMBER_PROBE, 4);
     assert_step(FIRSTSTART_OVER);
 }
 
@@ -340,9 +339,9 @@ TEST_RANGE(a_mark_that_changed_during_the_hold_ends_it, 0, 4)
 {
     mark_all();
     voters_pass(HEARTBEAT_US);
-    voters_expect(ADMISSION_PROBE, 0); /* which marks nothing */
+    voters_expect(MEMBER_PROBE, 0); /* which marks nothing */
     voters_found(0, LOOK_MARKED, "", VOTERS_MARK);
-    voters_expect(ADMISSION_PROBE, 1);
+    voters_expect(MEMBER_PROBE, 1);
     voters_found(1, changes[_i].word, "", changes[_i].mark);
     assert_step(FIRSTSTART_OVER);
 }
@@ -352,9 +351,9 @@ TEST_RANGE(story_27_a_mark_that_changed_at_the_second_look_ends_it, 0, 4)
     check_most();
     voters_found(4, changes[_i].word, "", changes[_i].mark);
     assert_step(FIRSTSTART_OVER);
-    struct admission_action action;
-    while (admission_next(&voters.admission, voters.now_us, &action))
-        ck_assert_int_eq((int)action.kind, ADMISSION_LOOK);
+    struct member_action action;
+    while (members_next(&voters.members, voters.now_us, &action))
+        ck_assert_int_eq((int)action.kind, MEMBER_LOOK);
 }
 
 /* One node less; the others were marked by us alone, and still are. */
@@ -362,37 +361,37 @@ TEST_RANGE(story_27_a_node_that_was_lost_while_others_are_admitted_waits, 0, 3)
 {
     check_most();
     voters_found(4, LOOK_MARKED, "", VOTERS_MARK);
-    voters_expect(ADMISSION_ADMIT, 0);
+    voters_expect(MEMBER_ADMIT, 0);
     if (_i == 0) {
         voters_down(0);
     } else if (_i == 1) {
-        voters_fail(ADMISSION_ADMIT, 0);
+        voters_fail(MEMBER_ADMIT, 0);
     } else {
-        admission_on_done(&voters.admission,
-                          &(struct admission_action){ADMISSION_ADMIT, 0},
-                          voters.now_us);
-        voters_expect(ADMISSION_PROBE, 0);
+        members_on_done(&voters.members,
+                        &(struct member_action){MEMBER_ADMIT, 0},
+                        voters.now_us);
+        voters_expect(MEMBER_PROBE, 0);
         voters_found(0, LOOK_MARKED, "", VOTERS_OTHER_MARK);
     }
     for (int i = 1; i < VOTERS_NODES; i++)
-        voters_give(ADMISSION_ADMIT, i);
+        voters_give(MEMBER_ADMIT, i);
     voters_expect_nothing();
     assert_step(FIRSTSTART_OVER);
-    ck_assert_int_ne((int)admission_refusal(&voters.admission, 0), STATE_NONE);
+    ck_assert_int_ne((int)members_refusal(&voters.members, 0), STATE_NONE);
 }
 
 /* The answer to a look that was on its way when the last check came in. */
 TEST(story_27_a_mark_that_changed_at_the_last_moment_waits)
 {
     check_most();
-    admission_want_look(&voters.admission, 0, voters.now_us);
-    voters_expect(ADMISSION_PROBE, 0);
+    members_want_look(&voters.members, 0, voters.now_us);
+    voters_expect(MEMBER_PROBE, 0);
     voters_found(4, LOOK_MARKED, "", VOTERS_MARK);
-    voters_give(ADMISSION_ADMIT, 1);
+    voters_give(MEMBER_ADMIT, 1);
     assert_step(FIRSTSTART_ADMIT);
     voters_found(0, LOOK_MARKED, "", VOTERS_OTHER_MARK);
     for (int i = 2; i < VOTERS_NODES; i++)
-        voters_give(ADMISSION_ADMIT, i);
+        voters_give(MEMBER_ADMIT, i);
     voters_expect_nothing();
     VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
 }
@@ -400,13 +399,13 @@ TEST(story_27_a_mark_that_changed_at_the_last_moment_waits)
 TEST(story_28_a_process_that_saw_an_admission_never_begins_one)
 {
     voters_up(0);
-    voters_expect(ADMISSION_PROBE, 0);
+    voters_expect(MEMBER_PROBE, 0);
     voters_found(0, LOOK_ADMITTED, VOTERS_ADMIT, "");
     voters_pass(YIELD_US);
     for (int i = 0; i < VOTERS_NODES; i++) {
         voters_down(i);
         voters_up(i);
-        voters_expect(ADMISSION_LOOK, i);
+        voters_expect(MEMBER_LOOK, i);
         voters_found(i, LOOK_FRESH, "", VOTERS_MARK);
         VOTERS_ASSERT_REFUSAL(i, STATE_QUARANTINED);
     }

@@ -21,15 +21,15 @@ SUITE(observer, .set_up = begin);
 /* For longer than any quarantine. */
 static void expect_probes(void)
 {
-    struct admission_action action;
+    struct member_action action;
     (void)voters_look_around();
     for (int second = 0; second < 100; second++) {
         voters_expect_nothing();
         voters_pass(VOTERS_SECOND);
-        struct admission before = voters.admission;
-        while (admission_next(&voters.admission, voters.now_us, &action))
-            ck_assert_int_eq((int)action.kind, ADMISSION_PROBE);
-        voters.admission = before;
+        struct members before = voters.members;
+        while (members_next(&voters.members, voters.now_us, &action))
+            ck_assert_int_eq((int)action.kind, MEMBER_PROBE);
+        voters.members = before;
         ck_assert_int_eq(voters_look_around(), VOTERS_NODES);
     }
 }
@@ -71,14 +71,14 @@ TEST(takes_over_nothing)
     voters.settings.config_epoch = 2;
     voters_begin_again();
     voters_all(LOOK_BARE, "1:ffffffffffffff05:@:#:0:" VOTERS_LIFE, "");
-    ck_assert(eligibility_may_take_over(&voters.admission));
+    ck_assert(rules_may_take_over(&voters.members));
     expect_probes();
 }
 
 TEST(revokes_nothing)
 {
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
-    admission_on_step(&voters.admission, 3);
+    members_on_step(&voters.members, 3);
     expect_probes();
 }
 

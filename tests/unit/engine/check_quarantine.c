@@ -3,7 +3,7 @@
  * others can be asked: by time. With others: check_eligibility.c.
  */
 
-#include "../../../server/engine/voting/admission.h"
+#include "../../../server/engine/voting/members.h"
 #include "../../lib/suite/suite.h"
 #include "voters.h"
 
@@ -30,16 +30,15 @@ TEST_EACH(it_lasts_as_long_as_locks_and_numbers_that_were_forgotten, lengths)
 {
     voters.settings.max_ttl_ms = lengths[_i].max_ttl_ms;
     voters_begin_again();
-    ck_assert_int_eq(eligibility_quarantine_us(&voters.admission),
-                     lengths[_i].us);
+    ck_assert_int_eq(rules_quarantine_us(&voters.members), lengths[_i].us);
 }
 
 TEST(story_05_a_node_that_came_back_empty_waits_for_a_quarantine)
 {
     mark(0, VOTERS_MARK);
     ck_assert_int_eq(voters_remaining_us(0), VOTERS_QUARANTINE_US);
-    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
-    voters_give(ADMISSION_ADMIT, 0);
+    voters_pass_until(MEMBER_ADMIT, VOTERS_QUARANTINE_US);
+    voters_give(MEMBER_ADMIT, 0);
     ck_assert_int_eq(voters_remaining_us(0), 0);
 }
 
@@ -50,14 +49,14 @@ TEST(before_an_admission_every_node_that_is_there_is_looked_at)
     voters_pass(VOTERS_QUARANTINE_US - 1);
     voters_wait(); /* which is too early to count */
     voters_pass(HEARTBEAT_US);
-    voters_expect(ADMISSION_LOOK, 0);
-    voters_expect(ADMISSION_LOOK, 3);
+    voters_expect(MEMBER_LOOK, 0);
+    voters_expect(MEMBER_LOOK, 3);
     voters_found(0, LOOK_MARKED, "", VOTERS_MARK);
     voters_found(3, LOOK_ADMITTED, VOTERS_ADMIT, "");
-    voters_expect(ADMISSION_LOOK, 4);
+    voters_expect(MEMBER_LOOK, 4);
     voters_expect_nothing();
     voters_found(4, LOOK_ADMITTED, VOTERS_ADMIT, "");
-    voters_expect(ADMISSION_ADMIT, 0);
+    voters_expect(MEMBER_ADMIT, 0);
 }
 
 /* One that answers errors only would hold up all others for ever. */
@@ -66,12 +65,12 @@ TEST(a_node_that_answers_no_look_holds_up_no_other)
     mark(0, VOTERS_MARK);
     voters_pass(VOTERS_QUARANTINE_US);
     voters_up(1);
-    voters_expect(ADMISSION_LOOK, 0);
-    voters_expect(ADMISSION_LOOK, 1);
+    voters_expect(MEMBER_LOOK, 0);
+    voters_expect(MEMBER_LOOK, 1);
     voters_found(0, LOOK_MARKED, "", VOTERS_MARK);
     voters_expect_nothing();
-    voters_fail(ADMISSION_LOOK, 1);
-    voters_expect(ADMISSION_ADMIT, 0);
+    voters_fail(MEMBER_LOOK, 1);
+    voters_expect(MEMBER_ADMIT, 0);
 }
 
 TEST(a_node_that_answers_no_look_is_not_admitted)
@@ -79,13 +78,13 @@ TEST(a_node_that_answers_no_look_is_not_admitted)
     mark(0, VOTERS_MARK);
     voters_pass(VOTERS_QUARANTINE_US);
     for (int i = 0; i < 5; i++) {
-        voters_expect(ADMISSION_LOOK, 0);
-        voters_fail(ADMISSION_LOOK, 0);
+        voters_expect(MEMBER_LOOK, 0);
+        voters_fail(MEMBER_LOOK, 0);
         voters_expect_nothing();
         voters_pass(VOTERS_SECOND);
     }
     ck_assert_int_eq(voters_look_around(), 1);
-    voters_expect(ADMISSION_ADMIT, 0);
+    voters_expect(MEMBER_ADMIT, 0);
 }
 
 TEST(a_lost_connection_does_not_stop_the_timer)
@@ -95,7 +94,7 @@ TEST(a_lost_connection_does_not_stop_the_timer)
     voters_down(0);
     voters_pass(VOTERS_QUARANTINE_US - VOTERS_QUARANTINE_US / 2);
     voters_come(0, LOOK_MARKED, "", VOTERS_MARK);
-    voters_expect(ADMISSION_ADMIT, 0);
+    voters_expect(MEMBER_ADMIT, 0);
 }
 
 TEST(story_25_every_loss_has_a_timer_of_its_own)
@@ -104,8 +103,8 @@ TEST(story_25_every_loss_has_a_timer_of_its_own)
     voters_pass(VOTERS_QUARANTINE_US - 1);
     (void)voters_look_around();
     voters_found(0, LOOK_FRESH, "", VOTERS_OTHER_MARK); /* a FLUSHALL */
-    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
-    voters_expect(ADMISSION_ADMIT, 0);
+    voters_pass_until(MEMBER_ADMIT, VOTERS_QUARANTINE_US);
+    voters_expect(MEMBER_ADMIT, 0);
 }
 
 /* Any of them may know of a promise that it would wait for. */
@@ -115,7 +114,7 @@ TEST(while_a_quorum_of_others_votes_time_alone_admits_nobody)
     voters.memory[2].rest_us = 100 * (int64_t)VOTERS_SECOND;
     voters_pass(1);
     mark(0, VOTERS_MARK);
-    voters_pass_until(ADMISSION_ADMIT,
+    voters_pass_until(MEMBER_ADMIT,
                       HEARTBEAT_US + 1 + 101 * (int64_t)VOTERS_SECOND);
 }
 
@@ -133,7 +132,7 @@ TEST_RANGE(story_45_news_of_a_twin_at_the_last_moment_begin_it_anew, 0, 2)
     voters_expect_nothing();
     voters.memory[0].beat = 1;
     voters_found(0, LOOK_CREATED, "", VOTERS_MARK_OF(4));
-    voters_pass_without(ADMISSION_ADMIT, VOTERS_SECOND);
+    voters_pass_without(MEMBER_ADMIT, VOTERS_SECOND);
     ck_assert_int_eq(voters_remaining_us(0),
                      VOTERS_QUARANTINE_US - VOTERS_SECOND);
 }
@@ -144,8 +143,8 @@ TEST(story_07_no_word_of_the_node_shortens_its_quarantine)
     voters.memory[0] = (struct voters_memory){
         .beat = INT64_MAX, .rest_us = -1, .number = INT64_MAX};
     mark(0, VOTERS_MARK);
-    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
-    voters_expect(ADMISSION_ADMIT, 0);
+    voters_pass_until(MEMBER_ADMIT, VOTERS_QUARANTINE_US);
+    voters_expect(MEMBER_ADMIT, 0);
 }
 
 /* ---- the greatest TTL ---------------------------------------------------- */
@@ -157,10 +156,10 @@ TEST(story_33_the_greatest_ttl_governs_every_timer)
     voters_pass(VOTERS_QUARANTINE_US - 1);
     voters.max_ttl_ms = 2 * VOTERS_TTL_MS;
     (void)voters_look_around();
-    ck_assert_int_eq(eligibility_quarantine_us(&voters.admission),
+    ck_assert_int_eq(rules_quarantine_us(&voters.members),
                      VOTERS_QUARANTINE_US + 60600000);
-    voters_pass_until(ADMISSION_ADMIT, 60600001);
-    voters_expect(ADMISSION_ADMIT, 0);
+    voters_pass_until(MEMBER_ADMIT, 60600001);
+    voters_expect(MEMBER_ADMIT, 0);
 }
 
 /* Whoever still names the old one may have promised by it: who is down, too. */
@@ -178,18 +177,15 @@ TEST(a_lower_ttl_counts_once_no_node_names_the_greater_one)
     ck_assert_int_eq(voters_remaining_us(0), VOTERS_QUARANTINE_US);
     voters_up(1);
     voters_found(1, LOOK_MARKED, "", VOTERS_MARK);
-    ck_assert_int_eq(eligibility_quarantine_us(&voters.admission),
-                     lengths[1].us);
+    ck_assert_int_eq(rules_quarantine_us(&voters.members), lengths[1].us);
 }
 
 TEST(a_ttl_that_some_hand_wrote_counts_as_a_day_at_most)
 {
     voters.max_ttl_ms = INT64_MAX;
     mark(0, VOTERS_MARK);
-    ck_assert_int_eq(eligibility_quarantine_us(&voters.admission),
-                     lengths[4].us);
+    ck_assert_int_eq(rules_quarantine_us(&voters.members), lengths[4].us);
     voters.max_ttl_ms = INT64_MIN;
     mark(1, VOTERS_MARK);
-    ck_assert_int_eq(eligibility_quarantine_us(&voters.admission),
-                     lengths[4].us);
+    ck_assert_int_eq(rules_quarantine_us(&voters.members), lengths[4].us);
 }

@@ -2,7 +2,7 @@
  * How nodes that were restarted with their memory get their vote back.
  */
 
-#include "../../../server/engine/voting/admission.h"
+#include "../../../server/engine/voting/members.h"
 #include "../../lib/suite/suite.h"
 #include "voters.h"
 
@@ -29,18 +29,18 @@ static void restart(int node)
 /* It is not readmitted before so long, and then at once. */
 static void expect_readmission_in(int64_t us)
 {
-    voters_pass_until(ADMISSION_READMIT, us);
-    voters_give(ADMISSION_READMIT, 0);
+    voters_pass_until(MEMBER_READMIT, us);
+    voters_give(MEMBER_READMIT, 0);
 }
 
 /* It has to wait until what the others have promised has ended. */
 static void expect_quarantine(void)
 {
-    voters_pass_without(ADMISSION_READMIT, BUSY_US);
+    voters_pass_without(MEMBER_READMIT, BUSY_US);
     VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
     voters_pass(BUSY_US / 30);
     (void)voters_look_around();
-    voters_expect(ADMISSION_ADMIT, 0);
+    voters_expect(MEMBER_ADMIT, 0);
 }
 
 SUITE(readmission);
@@ -75,13 +75,13 @@ TEST(a_stack_that_slept_votes_again_without_a_quarantine)
 {
     for (int i = 0; i < VOTERS_NODES; i++)
         restart(i);
-    voters_pass_without(ADMISSION_READMIT, SAID_US - VOTERS_NODES);
+    voters_pass_without(MEMBER_READMIT, SAID_US - VOTERS_NODES);
     voters_pass(VOTERS_NODES);
     for (int i = 0; i < VOTERS_NODES; i++) {
-        struct admission_action action;
+        struct member_action action;
         (void)voters_look_around();
-        ck_assert(admission_next(&voters.admission, voters.now_us, &action));
-        ck_assert_int_eq((int)action.kind, ADMISSION_READMIT);
+        ck_assert(members_next(&voters.members, voters.now_us, &action));
+        ck_assert_int_eq((int)action.kind, MEMBER_READMIT);
         voters_found(action.node, LOOK_ADMITTED, VOTERS_ADMIT, "");
         VOTERS_ASSERT_REFUSAL(action.node, STATE_NONE);
     }
@@ -93,7 +93,7 @@ TEST(story_28_a_stack_that_does_not_last_waits)
     voters.is_durable = false;
     for (int i = 0; i < VOTERS_NODES; i++)
         restart(i);
-    voters_pass_without(ADMISSION_READMIT, VOTERS_QUARANTINE_US - 1);
+    voters_pass_without(MEMBER_READMIT, VOTERS_QUARANTINE_US - 1);
     VOTERS_ASSERT_REFUSAL(0, STATE_QUARANTINED);
 }
 
@@ -102,7 +102,7 @@ TEST(others_that_have_just_come_up_count_two_heartbeats_later)
 {
     voters_admit_from(3);
     restart(0);
-    voters_pass_without(ADMISSION_READMIT, 10 * VOTERS_SECOND);
+    voters_pass_without(MEMBER_READMIT, 10 * VOTERS_SECOND);
     voters_come(1, LOOK_ADMITTED, VOTERS_ADMIT, "");
     expect_readmission_in(SAID_US);
 }
@@ -111,8 +111,8 @@ TEST(too_few_others_tell_nothing)
 {
     voters_admit_from(3); /* two */
     restart(0);
-    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
-    voters_expect(ADMISSION_ADMIT, 0);
+    voters_pass_until(MEMBER_ADMIT, VOTERS_QUARANTINE_US);
+    voters_expect(MEMBER_ADMIT, 0);
 }
 
 /* Perhaps it has lost just what it would have to tell. */
@@ -120,7 +120,7 @@ TEST(one_whose_memory_does_not_last_tells_nothing)
 {
     voters_admit_from(3);
     voters_come(2, LOOK_CREATED, "", VOTERS_MARK);
-    voters.admission.node[1].is_clock_good = false; /* it stays as it is */
+    voters.members.node[1].is_clock_good = false; /* it stays as it is */
     voters.is_durable = false;
     restart(1);
     voters.is_durable = true;
@@ -133,7 +133,7 @@ TEST(one_whose_memory_does_not_last_tells_nothing)
         voters_found(2, LOOK_MARKED, "", VOTERS_MARK);
         for (int j = 3; j < VOTERS_NODES; j++)
             voters_found(j, LOOK_ADMITTED, VOTERS_ADMIT, "");
-        voters_expect(ADMISSION_LOOK, 0);
+        voters_expect(MEMBER_LOOK, 0);
         voters_found(0, LOOK_MARKED, VOTERS_OLD_ADMIT, VOTERS_MARK);
     }
     voters_down(1);
@@ -150,23 +150,23 @@ TEST(while_one_is_away_only_those_who_vote_tell)
     voters_admit_from(3);
     restart(2);
     restart(0);
-    voters_pass_without(ADMISSION_READMIT, 10 * VOTERS_SECOND);
+    voters_pass_without(MEMBER_READMIT, 10 * VOTERS_SECOND);
     voters_come(1, LOOK_CREATED, "", VOTERS_MARK);
     (void)voters_look_around();
-    voters_give(ADMISSION_READMIT, 0);
+    voters_give(MEMBER_READMIT, 0);
 }
 
 /* Behind a new connection there may be another memory. */
 TEST(one_that_has_come_back_tells_nothing_before_a_look)
 {
-    voters.admission.node[0].is_clock_good = false;
+    voters.members.node[0].is_clock_good = false;
     voters_admit_from(2);
     restart(0);
-    voters_pass_without(ADMISSION_READMIT, 10 * VOTERS_SECOND);
+    voters_pass_without(MEMBER_READMIT, 10 * VOTERS_SECOND);
     voters_down(2);
     voters_up(2);
-    voters.admission.node[0].is_clock_good = true;
-    voters_expect(ADMISSION_LOOK, 2);
+    voters.members.node[0].is_clock_good = true;
+    voters_expect(MEMBER_LOOK, 2);
     voters_expect_nothing();
     voters_found(2, LOOK_ADMITTED, VOTERS_ADMIT, "");
     expect_readmission_in(SAID_US);
@@ -174,12 +174,12 @@ TEST(one_that_has_come_back_tells_nothing_before_a_look)
 
 TEST(a_clock_that_is_not_known_well_hinders)
 {
-    voters.admission.node[0].is_clock_good = false;
+    voters.members.node[0].is_clock_good = false;
     voters_admit_from(1);
     restart(0);
-    voters_pass_without(ADMISSION_READMIT, 10 * VOTERS_SECOND);
-    voters.admission.node[0].is_clock_good = true;
-    voters_give(ADMISSION_READMIT, 0);
+    voters_pass_without(MEMBER_READMIT, 10 * VOTERS_SECOND);
+    voters.members.node[0].is_clock_good = true;
+    voters_give(MEMBER_READMIT, 0);
 }
 
 /* ---- it may not ---------------------------------------------------------- */
@@ -192,15 +192,15 @@ TEST_RANGE(story_29_a_life_without_durability_costs_a_quarantine, 0, 2)
     voters.is_durable = _i != 0; /* says its configuration */
     voters_up(0);
     voters.is_durable = _i == 0; /* says its memory */
-    voters_expect(ADMISSION_LOOK, 0);
+    voters_expect(MEMBER_LOOK, 0);
     voters_found(0, LOOK_CREATED, VOTERS_OLD_ADMIT, VOTERS_MARK);
     voters.is_durable = true;
     voters_pass(1);
     for (int s = 0; s < 60; s++) {
         voters_pass(VOTERS_SECOND);
         voters.is_durable = _i == 0;
-        admission_want_look(&voters.admission, 0, voters.now_us);
-        voters_expect(ADMISSION_LOOK, 0);
+        members_want_look(&voters.members, 0, voters.now_us);
+        voters_expect(MEMBER_LOOK, 0);
         voters_found(0, LOOK_MARKED, VOTERS_OLD_ADMIT, VOTERS_MARK);
         voters.is_durable = true;
         voters_wait();
@@ -218,9 +218,9 @@ TEST_RANGE(stories_41_to_43_a_memory_below_what_was_seen_is_not_given_back, 0,
         voters.memory[1 + _i].floor[0] = 8;
     voters_admit_from(1);
     if (_i == 2)
-        admission_on_beat(&voters.admission, 0, 8); /* our own */
+        members_on_beat(&voters.members, 0, 8); /* our own */
     restart(0);
-    voters_pass_without(ADMISSION_READMIT, VOTERS_QUARANTINE_US - 1);
+    voters_pass_without(MEMBER_READMIT, VOTERS_QUARANTINE_US - 1);
 }
 
 /* Seen alive by somebody else while this server waits for it. */
@@ -230,7 +230,7 @@ TEST(story_45_a_twin_that_goes_on_voting_leaves_the_copy_behind)
     voters.memory[2].floor[0] = 7;
     voters_admit_from(1);
     restart(0);
-    voters_pass_without(ADMISSION_READMIT, SAID_US - 1);
+    voters_pass_without(MEMBER_READMIT, SAID_US - 1);
     voters.memory[2].floor[0] = 8;
     voters_pass(1);
     (void)voters_look_around();
@@ -247,16 +247,16 @@ TEST_RANGE(story_45_beside_a_twin_that_was_marked_later_it_does_not_come_back,
 {
     voters_admit_from(1);
     restart(0);
-    voters_pass_without(ADMISSION_READMIT, SAID_US - 1);
+    voters_pass_without(MEMBER_READMIT, SAID_US - 1);
     strcpy(voters.memory[2].latest[0],
            _i == 2 ? VOTERS_BIRTH(2) : VOTERS_BIRTH(3));
     voters_pass(1);
     (void)voters_look_around();
     if (_i == 2) { /* it is told of the mark that it has */
-        voters_give(ADMISSION_READMIT, 0);
+        voters_give(MEMBER_READMIT, 0);
         return;
     }
-    voters_pass_without(ADMISSION_READMIT, VOTERS_SECOND);
+    voters_pass_without(MEMBER_READMIT, VOTERS_SECOND);
     voters_found(0, LOOK_CREATED, VOTERS_OLD_ADMIT, VOTERS_MARK_OF(4));
     expect_readmission_in(SAID_US);
 }
@@ -283,14 +283,13 @@ TEST_RANGE(a_durable_node_whose_clock_stepped_is_not_readmitted, 0, 2)
     voters_admit_from(1);
     voters_up(0);
     if (_i == 0)
-        admission_on_step(&voters.admission,
-                          0); /* before the look comes back … */
-    voters_expect(ADMISSION_LOOK, 0);
+        members_on_step(&voters.members, 0); /* before the look comes back … */
+    voters_expect(MEMBER_LOOK, 0);
     voters_found(0, LOOK_CREATED, VOTERS_OLD_ADMIT, VOTERS_MARK);
     if (_i == 1)
-        admission_on_step(&voters.admission, 0); /* … or behind it */
-    voters_do(ADMISSION_REVOKE, 0);
-    voters_expect(ADMISSION_LOOK, 0);
+        members_on_step(&voters.members, 0); /* … or behind it */
+    voters_do(MEMBER_REVOKE, 0);
+    voters_expect(MEMBER_LOOK, 0);
     voters_pass(1);
     voters_found(0, LOOK_MARKED, "", VOTERS_OTHER_MARK);
     expect_quarantine();

@@ -12,7 +12,7 @@
  */
 #include <stdlib.h>
 
-#include "../../../server/engine/voting/admission.h"
+#include "../../../server/engine/voting/members.h"
 #include "../../lib/suite/suite.h"
 #include "rivals.h"
 
@@ -22,11 +22,10 @@ static void expect_all_admitted(int first)
 {
     for (int i = 0; i < RIVALS_NODES; i++)
         for (int j = first; j < RIVALS; j++)
-            ck_assert_msg(rivals.server[j].admission.node[i].phase ==
-                              ADMISSION_ADMITTED,
-                          "seed %u: node %d is not admitted by server %d: %d",
-                          rivals.seed, i, j,
-                          (int)rivals.server[j].admission.node[i].phase);
+            ck_assert_msg(
+                rivals.server[j].members.node[i].phase == MEMBER_ADMITTED,
+                "seed %u: node %d is not admitted by server %d: %d",
+                rivals.seed, i, j, (int)rivals.server[j].members.node[i].phase);
 }
 
 static unsigned first_seed(void)
@@ -52,9 +51,8 @@ static void play_of(unsigned seed, int other_epoch, bool is_other,
     for (int i = 0; i < RIVALS; i++)
         rivals.server[i].wakes_us = 0;
     /* the last call may come 30 s later, and the timer begin anew with it */
-    rivals_run_until(
-        RIVALS_FAULTS_END_US + 40 * SECOND +
-        2 * eligibility_quarantine_us(&rivals.server[0].admission));
+    rivals_run_until(RIVALS_FAULTS_END_US + 40 * SECOND +
+                     2 * rules_quarantine_us(&rivals.server[0].members));
 }
 
 SUITE(rivals, .timeout_s = 600);
@@ -106,15 +104,15 @@ TEST(story_32_a_higher_epoch_comes_in_and_never_beside_the_lower)
     unsigned came = 0;
     for (unsigned i = 0; i < count_seeds(); i++) {
         play_of(first_seed() + i, 2, true, false);
-        const struct admission *other = &rivals.server[1].admission;
-        if (!eligibility_is_established(other)) {
-            ck_assert(!eligibility_may_take_over(other));
+        const struct members *other = &rivals.server[1].members;
+        if (!rules_is_established(other)) {
+            ck_assert(!rules_may_take_over(other));
             continue;
         }
         came++;
         expect_all_admitted(1);
         for (int j = 0; j < RIVALS_NODES; j++)
-            ck_assert_int_eq(rivals.server[0].admission.node[j].epoch_other, 2);
+            ck_assert_int_eq(rivals.server[0].members.node[j].epoch_other, 2);
     }
     ck_assert_uint_gt(came, 0);
 }
@@ -151,16 +149,15 @@ TEST_RANGE(story_60_marks_of_a_wrong_epoch_do_not_bind_the_right_one, 0, 2)
             ck_assert_int_eq(atoi(rivals.node[j].memory.mark), 0);
         if (_i == 0)
             rivals.server[1].wakes_us = INT64_MAX;
-        rivals_run_until(
-            RIGHT_US + 10 * SECOND +
-            2 * eligibility_quarantine_us(&rivals.server[0].admission));
+        rivals_run_until(RIGHT_US + 10 * SECOND +
+                         2 * rules_quarantine_us(&rivals.server[0].members));
         for (int j = 0; j < RIVALS_NODES; j++)
             ck_assert_int_eq(atoi(rivals.node[j].memory.admit), 2);
         for (int j = 0; j < RIVALS_NODES * (_i + 1); j++)
             ck_assert_int_eq((int)rivals.server[j / RIVALS_NODES]
-                                 .admission.node[j % RIVALS_NODES]
+                                 .members.node[j % RIVALS_NODES]
                                  .phase,
-                             (int)ADMISSION_ADMITTED);
+                             (int)MEMBER_ADMITTED);
     }
 }
 

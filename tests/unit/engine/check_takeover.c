@@ -4,7 +4,7 @@
  */
 #include <stdio.h>
 
-#include "../../../server/engine/voting/admission.h"
+#include "../../../server/engine/voting/members.h"
 #include "../../lib/suite/suite.h"
 #include "voters.h"
 
@@ -72,7 +72,7 @@ static void expect_admits(uint16_t nodes)
 {
     for (int i = 0; i < VOTERS_NODES; i++)
         if ((nodes & 1u << i) != 0)
-            voters_expect(ADMISSION_ADMIT, i);
+            voters_expect(MEMBER_ADMIT, i);
     for (int i = 0; i < VOTERS_NODES; i++)
         if ((nodes & 1u << i) != 0)
             voters_found(i, LOOK_ADMITTED, ADMIT_2, "");
@@ -82,9 +82,9 @@ static void expect_admits(uint16_t nodes)
 static void expect_refusal(void)
 {
     look_again();
-    voters_pass_without(ADMISSION_ADMIT, 3 * VOTERS_QUARANTINE_US);
-    ck_assert(!eligibility_has_taken_over(&voters.admission));
-    ck_assert(eligibility_is_refused(&voters.admission));
+    voters_pass_without(MEMBER_ADMIT, 3 * VOTERS_QUARANTINE_US);
+    ck_assert(!rules_has_taken_over(&voters.members));
+    ck_assert(rules_is_refused(&voters.members));
 }
 
 /* ---- the count ----------------------------------------------------------- */
@@ -106,7 +106,7 @@ TEST_EACH(story_59_the_last_promise_is_waited_for, enough)
     look_again();
     voters_expect_nothing();
     ck_assert_int_eq(voters_remaining_us(0), WAIT_US - HEARTBEAT_US);
-    voters_pass_until(ADMISSION_ADMIT, WAIT_US - HEARTBEAT_US);
+    voters_pass_until(MEMBER_ADMIT, WAIT_US - HEARTBEAT_US);
     expect_admits(enough[_i].admitted);
     voters_wait(); /* the rest may have voted since, and forgotten it */
 }
@@ -133,15 +133,15 @@ TEST(story_65_the_word_that_the_old_servers_are_stopped)
     given(2);
     take(0, 1, ADMIT(OF_FIVE, 1));
     mark(2, 4);
-    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
-    voters_expect(ADMISSION_ADMIT, 0);
+    voters_pass_until(MEMBER_ADMIT, VOTERS_QUARANTINE_US);
+    voters_expect(MEMBER_ADMIT, 0);
 }
 
 /* A change was given up before a node voted: the others carry its epoch no
  * more. Without the word, only the next epoch replaces them. */
 TEST_RANGE(story_65_the_word_replaces_names_of_any_lower_epoch, 0, 2)
 {
-    struct admission_action action;
+    struct member_action action;
     int looks = 0;
     voters.settings.has_take_over = _i == 1;
     given(4);
@@ -149,8 +149,8 @@ TEST_RANGE(story_65_the_word_replaces_names_of_any_lower_epoch, 0, 2)
         come(i, LOOK_MARKED, "", MARK_OF("4:" VOTERS_FINGERPRINT, 2));
     come(4, LOOK_BARE, ADMIT("2:ffffffffffffff05", 1), "");
     voters_pass(HEARTBEAT_US);
-    while (admission_next(&voters.admission, voters.now_us, &action))
-        looks += action.node == 4 && action.kind == ADMISSION_LOOK;
+    while (members_next(&voters.members, voters.now_us, &action))
+        looks += action.node == 4 && action.kind == MEMBER_LOOK;
     ck_assert_int_eq(looks, _i);
 }
 
@@ -164,7 +164,7 @@ TEST(story_65_the_word_does_not_hold_for_an_epoch_that_is_followed)
         voters.memory[i].taken = i < 2 ? ADMIT("3:ffffffffffffff05", 1) : NULL;
         come(i, LOOK_MARKED, "", MARK_OF("4:" VOTERS_FINGERPRINT, 2));
     }
-    ck_assert_int_eq(voters.admission.epoch, 4);
+    ck_assert_int_eq(voters.members.epoch, 4);
     expect_refusal();
 }
 
@@ -177,11 +177,11 @@ TEST(story_65_all_are_marked_at_one_instant)
     voters_pass(HEARTBEAT_US);
     voters_found(0, LOOK_MARKED, "", MARK_2);
     voters_found(2, LOOK_MARKED, "", MARK_2);
-    voters.admission.node[1].look_due_us = INT64_MAX; /* not looked at again */
-    voters.admission.node[1].is_busy = true;
-    voters_pass_without(ADMISSION_ADMIT, 5 * HEARTBEAT_US);
+    voters.members.node[1].look_due_us = INT64_MAX; /* not looked at again */
+    voters.members.node[1].is_busy = true;
+    voters_pass_without(MEMBER_ADMIT, 5 * HEARTBEAT_US);
     voters_found(1, LOOK_MARKED, "", MARK_2);
-    voters_expect(ADMISSION_ADMIT, 0);
+    voters_expect(MEMBER_ADMIT, 0);
 }
 
 TEST(story_65_marks_of_another_new_server_do_not_count)
@@ -244,8 +244,7 @@ TEST_RANGE(story_65_a_list_of_a_lower_epoch_may_live, 0, 4)
                                                       : NULL;
         come(i, LOOK_BARE, admit, "");
     }
-    ck_assert_int_eq(eligibility_is_refused(&voters.admission),
-                     _i == 0 || _i == 3);
+    ck_assert_int_eq(rules_is_refused(&voters.members), _i == 0 || _i == 3);
 }
 
 /* It may have been admitted since, where the node did not hear of it. */
@@ -262,7 +261,7 @@ TEST(story_65_a_list_is_not_dead_as_a_node_passed_its_mark)
                                            : NULL;
         come(i, LOOK_BARE, admit, "");
     }
-    ck_assert(eligibility_is_refused(&voters.admission));
+    ck_assert(rules_is_refused(&voters.members));
 }
 
 /* Whichever of them is counted first, the promises of both count. */
@@ -280,8 +279,8 @@ TEST_RANGE(story_65_the_last_promise_of_each_list_is_waited_for, 0, 4)
     look_again();
     voters_expect_nothing();
     for (int i = 0; i < VOTERS_NODES; i++)
-        ck_assert_int_eq(eligibility_number(&voters.admission, i), 77);
-    voters_pass_until(ADMISSION_ADMIT, WAIT_US - HEARTBEAT_US);
+        ck_assert_int_eq(rules_number(&voters.members, i), 77);
+    voters_pass_until(MEMBER_ADMIT, WAIT_US - HEARTBEAT_US);
     expect_admits(15);
 }
 
@@ -304,22 +303,22 @@ TEST(a_machine_whose_clock_steps_has_told_a_wrong_end)
 {
     take(0, 1, ADMIT(OF_THREE, 1));
     mark(2, 4);
-    admission_on_step(&voters.admission, 1);
+    members_on_step(&voters.members, 1);
     voters_look_around();
-    voters_do(ADMISSION_REVOKE, 1);
+    voters_do(MEMBER_REVOKE, 1);
     voters.memory[1].taken = NULL;
     expect_refusal();
 }
 
 TEST(a_machine_whose_clock_is_unknown_tells_nothing)
 {
-    voters.admission.node[1].is_clock_good = false;
+    voters.members.node[1].is_clock_good = false;
     take(0, 1, ADMIT(OF_THREE, 1));
     mark(2, 4);
-    voters_pass_without(ADMISSION_ADMIT, 4 * HEARTBEAT_US);
-    ck_assert(!eligibility_may_take_over(&voters.admission));
-    ck_assert(eligibility_is_refused(&voters.admission));
-    voters.admission.node[1].is_clock_good = true;
+    voters_pass_without(MEMBER_ADMIT, 4 * HEARTBEAT_US);
+    ck_assert(!rules_may_take_over(&voters.members));
+    ck_assert(rules_is_refused(&voters.members));
+    voters.members.node[1].is_clock_good = true;
     look_again();
     expect_admits(3);
 }
@@ -332,7 +331,7 @@ TEST(who_forgets_after_all_was_told_waits_like_others)
     look_again();
     voters.memory[4].taken = NULL;
     voters_found(4, LOOK_FRESH, "", MARK_3);
-    voters_pass_until(ADMISSION_ADMIT, WAIT_US - HEARTBEAT_US);
+    voters_pass_until(MEMBER_ADMIT, WAIT_US - HEARTBEAT_US);
     expect_admits(15);
     voters_wait();
     VOTERS_ASSERT_REFUSAL(4, STATE_QUARANTINED);
@@ -347,7 +346,7 @@ TEST(story_65_the_rest_waits_from_when_the_new_names_vote)
     voters_pass(2 * VOTERS_QUARANTINE_US);
     (void)voters_look_around();
     come(4, LOOK_ADMITTED, ADMIT_2, "");
-    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
+    voters_pass_until(MEMBER_ADMIT, VOTERS_QUARANTINE_US);
 }
 
 TEST(numbers_go_on_above_those_that_were_told)
@@ -357,7 +356,7 @@ TEST(numbers_go_on_above_those_that_were_told)
     take(0, 4, ADMIT(OF_FIVE, 1));
     look_again();
     for (int i = 0; i < VOTERS_NODES; i++)
-        ck_assert_int_eq(eligibility_number(&voters.admission, i), 77);
+        ck_assert_int_eq(rules_number(&voters.members, i), 77);
 }
 
 /* ---- before anything is marked ------------------------------------------- */
@@ -376,7 +375,7 @@ TEST_RANGE(story_65_a_list_that_cannot_replace_the_old_one_marks_nothing, 0, 2)
     find_old_names(_i == 0 ? 3 : 2, ADMIT(OF_FIVE, 1));
     voters_pass(HEARTBEAT_US);
     for (int i = 0; i < VOTERS_NODES; i++)
-        voters_expect(_i == 0 ? ADMISSION_PROBE : ADMISSION_LOOK, i);
+        voters_expect(_i == 0 ? MEMBER_PROBE : MEMBER_LOOK, i);
 }
 
 /* Nobody replaces anything: the old names may be anywhere. */
@@ -387,14 +386,14 @@ TEST_RANGE(story_65_new_nodes_of_a_later_epoch_wait_for_the_word, 0, 2)
     for (int i = 0; i < VOTERS_NODES; i++)
         come(i, LOOK_BARE, "", "");
     for (int i = 0; i < 100; i++) {
-        struct admission_action action;
+        struct member_action action;
         voters_pass(HEARTBEAT_US);
-        while (admission_next(&voters.admission, voters.now_us, &action)) {
-            if (action.kind == ADMISSION_LOOK) {
+        while (members_next(&voters.members, voters.now_us, &action)) {
+            if (action.kind == MEMBER_LOOK) {
                 ck_assert_int_eq(_i, 1);
                 return;
             }
-            ck_assert_int_eq(action.kind, ADMISSION_PROBE);
+            ck_assert_int_eq(action.kind, MEMBER_PROBE);
             voters_found(action.node, LOOK_BARE, "", "");
         }
     }
@@ -424,12 +423,12 @@ TEST_RANGE(story_65_the_order_in_which_nodes_are_seen_is_no_matter, 0, 2)
         voters.memory[i].passed = "1:" VOTERS_FINGERPRINT ":"; /* is dead */
         come(i, LOOK_SUPERSEDED, between, "");
     }
-    ck_assert_int_eq(voters.admission.epoch, 3);
+    ck_assert_int_eq(voters.members.epoch, 3);
     for (int i = 0; i < VOTERS_NODES; i++)
         voters_found(i, LOOK_BARE, i < 3 ? between : OWN_1, "");
-    ck_assert(!eligibility_is_refused(&voters.admission));
+    ck_assert(!rules_is_refused(&voters.members));
     voters_pass(HEARTBEAT_US);
-    voters_expect(ADMISSION_LOOK, 0);
+    voters_expect(MEMBER_LOOK, 0);
 }
 
 /*
@@ -457,10 +456,10 @@ TEST_RANGE(story_65_births_of_the_epoch_before_outdate_no_other_names, 0, 2)
             voters_found(i, k == 0 ? LOOK_SUPERSEDED : LOOK_MARKED, "",
                          MARK_OF("3:" VOTERS_FINGERPRINT, 3));
         }
-    ck_assert_int_eq(voters.admission.epoch, 3);
+    ck_assert_int_eq(voters.members.epoch, 3);
     for (int i = 0; i < 2; i++)
         voters_found(i, LOOK_BARE, between, "");
-    ck_assert_int_eq(eligibility_is_refused(&voters.admission), _i == 1);
+    ck_assert_int_eq(rules_is_refused(&voters.members), _i == 1);
 }
 
 /*
@@ -483,7 +482,7 @@ TEST_RANGE(story_65_back_before_a_new_name_votes, 0, 3)
         come(i, LOOK_BARE, i < 2 ? "" : ADMIT(OF_FIVE, 1),
              i < 2 ? marks[_i] : "");
     }
-    ck_assert_int_eq(eligibility_is_refused(&voters.admission), _i == 1);
+    ck_assert_int_eq(rules_is_refused(&voters.members), _i == 1);
     if (_i == 1)
         return;
     snprintf(passed, sizeof passed, "%s:", between[_i]);
@@ -496,7 +495,7 @@ TEST_RANGE(story_65_back_before_a_new_name_votes, 0, 3)
     }
     look_again();
     for (int i = 0; i < 3; i++)
-        voters_expect(ADMISSION_ADMIT, i);
+        voters_expect(MEMBER_ADMIT, i);
 }
 
 /* A change to a second list was given up; of its third one, whose marks replace
@@ -510,10 +509,10 @@ TEST(the_epoch_of_lists_that_were_passed_counts)
         come(i, LOOK_MARKED, "",
              "3:" VOTERS_FINGERPRINT ":name:" VOTERS_BIRTH(3) "::" VOTERS_LIFE);
     }
-    ck_assert(eligibility_may_take_over(&voters.admission));
+    ck_assert(rules_may_take_over(&voters.members));
     look_again();
     for (int i = 0; i < 3; i++)
-        voters_expect(ADMISSION_ADMIT, i);
+        voters_expect(MEMBER_ADMIT, i);
 }
 
 /* A node of a third list is cut off after it was seen: that list goes on. Once
@@ -524,12 +523,12 @@ TEST_RANGE(a_list_that_was_seen_goes_on_while_its_node_is_away, 0, 3)
     come(3, LOOK_BARE, _i == 0 ? ADMIT(THIRD, 1) : "",
          _i == 1 ? MARK_OF("1:eeeeeeeeeeeeee03", 1) : "");
     voters.memory[3].passed = NULL;
-    admission_on_down(&voters.admission, 3);
+    members_on_down(&voters.members, 3);
     for (int i = 0; i < 3; i++)
         come(i, LOOK_BARE, ADMIT(OF_FIVE, 1), "");
-    ck_assert(!eligibility_may_take_over(&voters.admission));
+    ck_assert(!rules_may_take_over(&voters.members));
     come(3, LOOK_EMPTY, "", "");
-    ck_assert(eligibility_may_take_over(&voters.admission));
+    ck_assert(rules_may_take_over(&voters.members));
 }
 
 /* The server then follows its own names to the next epoch. */
@@ -537,16 +536,16 @@ TEST(a_list_that_was_seen_goes_on_in_the_next_epoch)
 {
     given(3);
     come(3, LOOK_BARE, ADMIT(THIRD, 1), "");
-    admission_on_down(&voters.admission, 3);
+    members_on_down(&voters.members, 3);
     for (int i = 0; i < 3; i++)
         come(i, LOOK_SUPERSEDED, ADMIT("3:ffffffffffffff05", 1),
              MARK_OF("4:" VOTERS_FINGERPRINT, 2));
-    ck_assert_int_eq(voters.admission.epoch, 4);
+    ck_assert_int_eq(voters.members.epoch, 4);
     for (int i = 0; i < 3; i++)
         voters_found(i, LOOK_BARE, ADMIT("3:ffffffffffffff05", 1), "");
-    ck_assert(!eligibility_may_take_over(&voters.admission));
+    ck_assert(!rules_may_take_over(&voters.members));
     come(3, LOOK_EMPTY, "", "");
-    ck_assert(eligibility_may_take_over(&voters.admission));
+    ck_assert(rules_may_take_over(&voters.members));
 }
 
 static const char *const own_marks[] = {MARK_OF("1:eeeeeeeeeeeeee05", 1),
@@ -560,7 +559,7 @@ TEST_RANGE(a_first_start_needs_no_node_of_the_base, 0, 2)
     come(3, LOOK_BARE, "", own_marks[_i]);
     for (int i = 0; i < 3; i++)
         come(i, LOOK_BARE, ADMIT(OF_FIVE, 1), "");
-    ck_assert_int_eq(eligibility_may_take_over(&voters.admission), _i == 1);
+    ck_assert_int_eq(rules_may_take_over(&voters.members), _i == 1);
 }
 
 /* It may be another installation's, which is about to vote, and has a lower
@@ -574,7 +573,7 @@ TEST_RANGE(a_first_start_goes_on_below_the_base, 0, 3)
     for (int i = 0; i < 3; i++)
         come(i, LOOK_BARE, ADMIT("3:ffffffffffffff05", 1), "");
     voters.memory[0].passed = NULL;
-    ck_assert_int_eq(eligibility_may_take_over(&voters.admission), _i > 0);
+    ck_assert_int_eq(rules_may_take_over(&voters.members), _i > 0);
 }
 
 /* The old names were dead, but all who told so forget it before they vote. */
@@ -582,13 +581,13 @@ TEST(a_change_that_nobody_tells_any_more_is_refused)
 {
     take(0, 2, ADMIT(OF_THREE, 1));
     look_again();
-    ck_assert(voters.admission.takeover.is_over);
-    ck_assert(!eligibility_is_refused(&voters.admission));
+    ck_assert(voters.members.takeover.is_over);
+    ck_assert(!rules_is_refused(&voters.members));
     for (int i = 0; i < 3; i++) {
         voters.memory[i].taken = NULL;
         voters_found(i, LOOK_FRESH, "", MARK_3);
     }
-    ck_assert(eligibility_is_refused(&voters.admission));
+    ck_assert(rules_is_refused(&voters.members));
 }
 
 /* ---- the new servers restart --------------------------------------------- */
@@ -599,7 +598,7 @@ TEST_RANGE(story_65_a_server_that_restarts_knows_who_is_dead, 0, 4)
 {
     static const char *const told[] = {"", "1:ffffffffffffff04:", OF_THREE ":",
                                        "1:ffffffffffffff04:" OF_THREE ":"};
-    struct admission_action action;
+    struct member_action action;
     int looks = 0;
     for (int i = 0; i < 2; i++) {
         voters.memory[i].passed = told[_i];
@@ -610,8 +609,8 @@ TEST_RANGE(story_65_a_server_that_restarts_knows_who_is_dead, 0, 4)
     for (int i = 0; i < 60; i++) {
         voters_pass(HEARTBEAT_US);
         voters.memory[2].beat++;
-        while (admission_next(&voters.admission, voters.now_us, &action)) {
-            looks += action.node == 2 && action.kind == ADMISSION_LOOK;
+        while (members_next(&voters.members, voters.now_us, &action)) {
+            looks += action.node == 2 && action.kind == MEMBER_LOOK;
             if (action.node < 2)
                 voters_found(action.node, LOOK_ADMITTED, ADMIT_2, "");
             else if (action.node > 2 || looks > 0)
@@ -635,7 +634,7 @@ TEST_RANGE(story_65_who_is_dead_is_known_after_a_restart, 0, 2)
              MARK_2);
     }
     come(4, LOOK_BARE, ADMIT(OF_THREE, 1), "");
-    ck_assert_int_eq(eligibility_has_foreign(&voters.admission, voters.now_us),
+    ck_assert_int_eq(rules_has_foreign(&voters.members, voters.now_us),
                      _i == 0);
 }
 
@@ -664,9 +663,9 @@ TEST_EACH(story_65_who_saw_newer_names_admits_nobody_by_time_alone, newer)
     for (int i = 0; i < 4; i++)
         come(i, LOOK_CREATED, "", VOTERS_MARK);
     if (newer[_i].is_succeeded) {
-        voters_pass_without(ADMISSION_ADMIT, 3 * VOTERS_QUARANTINE_US);
+        voters_pass_without(MEMBER_ADMIT, 3 * VOTERS_QUARANTINE_US);
         return;
     }
-    voters_pass_until(ADMISSION_ADMIT, VOTERS_QUARANTINE_US);
-    voters_expect(ADMISSION_ADMIT, 0);
+    voters_pass_until(MEMBER_ADMIT, VOTERS_QUARANTINE_US);
+    voters_expect(MEMBER_ADMIT, 0);
 }

@@ -75,9 +75,9 @@ static void begin_server(int server)
     };
     if (server == 1 && rivals.is_other)
         memset(settings.fingerprint, 'f', FINGERPRINT_LEN - 2);
-    admission_init(&it->admission, &settings);
-    it->admission.has_median = true;
-    it->admission.median_ahead_us = EPOCH_US;
+    members_init(&it->members, &settings);
+    it->members.has_median = true;
+    it->members.median_ahead_us = EPOCH_US;
     it->round_us = rivals.now_us;
     for (int i = 0; i < NODES; i++) {
         if (rivals.node[i].has_stepped)
@@ -103,7 +103,7 @@ void rivals_drop(int server, int node)
     to->is_up = false;
     to->waiting_us = 0;
     to->up_us = rivals.now_us + 10 * MS + rivals_draw(500 * MS);
-    admission_on_down(&rivals.server[server].admission, node);
+    members_on_down(&rivals.server[server].members, node);
 }
 
 static void name_life(int node, char run_id[41])
@@ -126,10 +126,8 @@ static void connect_to(int server, int node)
     to->is_up = true;
     to->there_us = to->back_us = 0;
     const struct node_facts facts = {.run_id = run_id, .is_durable = true};
-    admission_on_up(&rivals.server[server].admission, node, &facts,
-                    rivals.now_us);
-    rivals.server[server].admission.node[node].is_clock_good =
-        rivals_chance(90);
+    members_on_up(&rivals.server[server].members, node, &facts, rivals.now_us);
+    rivals.server[server].members.node[node].is_clock_good = rivals_chance(90);
 }
 
 /* As a connection does. */
@@ -167,15 +165,15 @@ static struct rivals_call *begin_call(int server, int node, int64_t delay_us)
 }
 
 /* As nodes.c does it. */
-static void send_action(int server, const struct admission_action *action)
+static void send_action(int server, const struct member_action *action)
 {
     static const enum call_kind script_of[] = {
-        [ADMISSION_PROBE] = CALL_LOOK,    [ADMISSION_LOOK] = CALL_LOOK,
-        [ADMISSION_ADMIT] = CALL_ADMIT,   [ADMISSION_READMIT] = CALL_READMIT,
-        [ADMISSION_REVOKE] = CALL_REVOKE,
+        [MEMBER_PROBE] = CALL_LOOK,    [MEMBER_LOOK] = CALL_LOOK,
+        [MEMBER_ADMIT] = CALL_ADMIT,   [MEMBER_READMIT] = CALL_READMIT,
+        [MEMBER_REVOKE] = CALL_REVOKE,
     };
-    const struct admission *admission = &rivals.server[server].admission;
-    const struct admission_node *it = &admission->node[action->node];
+    const struct members *members = &rivals.server[server].members;
+    const struct member *it = &members->node[action->node];
     /* cppcheck-suppress variableScope; ask points to it */
     char nonce[CALL_NONCE_MAX + 1];
     /* cppcheck-suppress variableScope; likewise */
@@ -187,25 +185,24 @@ static void send_action(int server, const struct admission_action *action)
         .mark = span_of(it->mark),
         .trace = span_of(it->trace),
         .max_ttl_ms = TTL_MS,
-        .floor = admission->witness.node[action->node].floor,
-        .latest = span_of(admission->witness.node[action->node].latest),
-        .witnesses = witness_text(&admission->witness, action->node, witnesses,
+        .floor = members->witness.node[action->node].floor,
+        .latest = span_of(members->witness.node[action->node].latest),
+        .witnesses = witness_text(&members->witness, action->node, witnesses,
                                   sizeof witnesses),
         .median_us = EPOCH_US + rivals.now_us,
         .window_us = SECOND,
         .is_durable = it->is_durable,
-        .is_objecting = admission_is_objecting(admission, rivals.now_us),
-        .is_renewing =
-            eligibility_may_renew(admission, action->node, rivals.now_us),
-        .is_established = eligibility_is_established(admission),
-        .number = eligibility_number(admission, action->node),
+        .is_objecting = members_is_objecting(members, rivals.now_us),
+        .is_renewing = rules_may_renew(members, action->node, rivals.now_us),
+        .is_established = rules_is_established(members),
+        .number = rules_number(members, action->node),
     };
     struct rivals_call *call =
         begin_call(server, action->node, draw_delay_us());
-    if (action->kind == ADMISSION_LOOK || action->kind == ADMISSION_REVOKE) {
+    if (action->kind == MEMBER_LOOK || action->kind == MEMBER_REVOKE) {
         snprintf(nonce, sizeof nonce, "%010lld:%s",
                  (long long)rivals_draw(10000000000),
-                 firststart_is_marking(&admission->start) ? "first" : "");
+                 firststart_is_marking(&members->start) ? "first" : "");
         ask.nonce = span_of(nonce);
     }
     simcall_copy(&call->call, &ask);
@@ -217,7 +214,7 @@ static void send_action(int server, const struct admission_action *action)
 static void ask_for_votes(int server)
 {
     struct rival *it = &rivals.server[server];
-    const struct admission *admission = &it->admission;
+    const struct members *members = &it->members;
     int number = promises_add(&rivals.promises, rivals.now_us + TTL_MS * MS);
     it->round[number % RIVALS_ROUNDS] =
         (struct rivals_round){.promise = number};
@@ -233,23 +230,22 @@ static void ask_for_votes(int server)
     fence_slots(ask.resource, ask.slots);
     for (int i = 0; i < NODES; i++) {
         if (!rivals.server[server].to[i].is_up ||
-            admission_refusal(admission, i) != STATE_NONE)
+            members_refusal(members, i) != STATE_NONE)
             continue;
         struct rivals_call *call =
             begin_call(server, i, rivals_draw(2 * timeouts_us[server]));
-        ask.admit = span_of(admission->node[i].found);
+        ask.admit = span_of(members->node[i].found);
         simcall_copy(&call->call, &ask);
         call->is_vote = true;
         call->promise = number;
-        call->voter = admission->node[i].life;
+        call->voter = members->node[i].life;
     }
 }
 
 static void act(int server)
 {
-    struct admission_action action;
-    while (admission_next(&rivals.server[server].admission, rivals.now_us,
-                          &action))
+    struct member_action action;
+    while (members_next(&rivals.server[server].members, rivals.now_us, &action))
         send_action(server, &action);
 }
 
@@ -263,8 +259,8 @@ static void tick(int server)
             rivals_drop(server, i);
         if (!to->is_up && rivals.now_us >= to->up_us)
             connect_to(server, i);
-        if (to->is_up && it->admission.node[i].phase != ADMISSION_DOWN)
-            it->admission.node[i].is_clock_good = true;
+        if (to->is_up && it->members.node[i].phase != MEMBER_DOWN)
+            it->members.node[i].is_clock_good = true;
     }
     act(server);
     rivals_keep_copies();
@@ -309,7 +305,7 @@ static void check_promises(void)
 static void note_admission(const struct rivals_call *call)
 {
     rivals.admissions++;
-    rivals.readmissions += call->action.kind == ADMISSION_READMIT;
+    rivals.readmissions += call->action.kind == MEMBER_READMIT;
     promises_on_admission(&rivals.promises, call->node, rivals.now_us);
     check_promises();
     count_configurations();
@@ -347,7 +343,7 @@ static void act_on_state(struct rivals_call *call)
 {
     if (execute(call) != VOTE_DONE)
         return;
-    if (call->action.kind == ADMISSION_REVOKE)
+    if (call->action.kind == MEMBER_REVOKE)
         rivals.node[call->node].has_stepped = false;
     else if (call->call.call.kind != CALL_LOOK)
         note_admission(call);
@@ -380,12 +376,12 @@ static void count_votes(const struct rivals_call *call)
     if (round->promise != call->promise)
         return;
     if (call->reply.reply.vote == VOTE_GRANTED &&
-        admission_refusal(&it->admission, call->node) == STATE_NONE) {
+        members_refusal(&it->members, call->node) == STATE_NONE) {
         round->votes |= 1u << call->node;
         round->voter[call->node] = call->voter;
     }
     for (int i = 0; i < NODES; i++)
-        if (!admission_has_memory(&it->admission, i, round->voter[i]))
+        if (!members_has_memory(&it->members, i, round->voter[i]))
             round->votes &= ~(1u << i);
     promises_on_count(&rivals.promises, call->promise, round->votes);
     check_promises();
@@ -399,18 +395,18 @@ static void take_reply(struct rivals_call *call)
     call->is_open = false;
     if (call->connection != to->number)
         return;
-    admission_on_beat(&it->admission, call->node, reply->beat);
+    members_on_beat(&it->members, call->node, reply->beat);
     if (call->is_vote)
         count_votes(call);
     else
         to->waiting_us = 0;
     if (reply->vote == VOTE_NOT_ADMITTED)
-        admission_on_quarantined(&it->admission, call->node, rivals.now_us);
+        members_on_quarantined(&it->members, call->node, rivals.now_us);
     else if (call->call.call.kind == CALL_LOOK)
-        admission_on_look(&it->admission, call->node, &reply->look,
-                          call->sent_us, rivals.now_us);
+        members_on_look(&it->members, call->node, &reply->look, call->sent_us,
+                        rivals.now_us);
     else if (!call->is_vote)
-        admission_on_done(&it->admission, &call->action, rivals.now_us);
+        members_on_done(&it->members, &call->action, rivals.now_us);
     act(call->server);
 }
 

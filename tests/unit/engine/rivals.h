@@ -6,7 +6,7 @@
 #ifndef REDLOCKD_TEST_RIVALS_H
 #define REDLOCKD_TEST_RIVALS_H
 
-#include "../../../server/engine/voting/admission.h"
+#include "../../../server/engine/voting/members.h"
 #include "../../lib/node/simnode.h"
 #include "promises.h"
 
@@ -28,7 +28,7 @@ struct rivals_call {
     int server, node;
     int connection, life;
     int64_t sent_us, at_us; /* left; arrives there or comes back */
-    struct admission_action action;
+    struct member_action action;
     struct simcall call;
     struct simreply reply;
 };
@@ -49,7 +49,7 @@ struct rivals_round {
 };
 
 struct rival {
-    struct admission admission;
+    struct members members;
     struct rivals_round round[RIVALS_ROUNDS];
     struct rivals_connection to[RIVALS_NODES];
     int64_t wakes_us; /* does nothing before */

@@ -41,7 +41,7 @@ void rivals_give_to_others(int node)
     struct simmemory *memory = &rivals.node[node].memory;
     char name[FINGERPRINT_LEN + 1];
     fingerprint_of_name(name,
-                        rivals.server[0].admission.settings.node_names[node]);
+                        rivals.server[0].members.settings.node_names[node]);
     snprintf(memory->admit, sizeof memory->admit,
              "1:ffffffffffffff05:%s:%026d:0:%020d%020d:%020d%020d", name, 1,
              node, rivals.node[node].life, node, rivals.node[node].replid);
@@ -80,7 +80,7 @@ static void step_clock(int node)
     memset(it->copy, 0, sizeof it->copy); /* its clock will tell */
     promises_on_step(&rivals.promises, node);
     for (int i = 0; i < SERVERS; i++)
-        admission_on_step(&rivals.server[i].admission, node);
+        members_on_step(&rivals.server[i].members, node);
 }
 
 /* ---- older memory -------------------------------------------------------- */

@@ -13,19 +13,19 @@ static struct {
 
 void voters_know_clocks(bool is_known)
 {
-    voters.admission.has_median = is_known;
-    voters.admission.median_ahead_us = VOTERS_EPOCH_US;
+    voters.members.has_median = is_known;
+    voters.members.median_ahead_us = VOTERS_EPOCH_US;
 }
 
 void voters_begin_again(void)
 {
-    admission_init(&voters.admission, &voters.settings);
-    voters.admission.is_surveyed = true; /* so it may mark at once */
+    members_init(&voters.members, &voters.settings);
+    voters.members.is_surveyed = true; /* so it may mark at once */
     for (int i = 0; i < VOTERS_NODES; i++)
-        voters.admission.node[i].is_known = true;
+        voters.members.node[i].is_known = true;
     voters_know_clocks(true);
     for (int i = 0; i < VOTERS_NODES; i++)
-        voters.admission.node[i].is_clock_good = true;
+        voters.members.node[i].is_clock_good = true;
 }
 
 void voters_begin(void)
@@ -51,13 +51,13 @@ void voters_up(int node)
     const struct node_facts facts = {.run_id = run_id,
                                      .is_durable = voters.is_durable,
                                      .has_moved = voters.has_moved};
-    admission_on_up(&voters.admission, node, &facts, voters.now_us);
+    members_on_up(&voters.members, node, &facts, voters.now_us);
     voters.has_moved = false;
 }
 
 void voters_down(int node)
 {
-    admission_on_down(&voters.admission, node);
+    members_on_down(&voters.members, node);
 }
 
 void voters_pass(int64_t us)
@@ -65,18 +65,18 @@ void voters_pass(int64_t us)
     voters.now_us += us;
 }
 
-void voters_expect(enum admission_action_kind kind, int node)
+void voters_expect(enum member_action_kind kind, int node)
 {
-    struct admission_action action;
-    ck_assert(admission_next(&voters.admission, voters.now_us, &action));
+    struct member_action action;
+    ck_assert(members_next(&voters.members, voters.now_us, &action));
     ck_assert_int_eq((int)action.kind, (int)kind);
     ck_assert_int_eq(action.node, node);
 }
 
 void voters_expect_nothing(void)
 {
-    struct admission_action action;
-    bool is_any = admission_next(&voters.admission, voters.now_us, &action);
+    struct member_action action;
+    bool is_any = members_next(&voters.members, voters.now_us, &action);
     ck_assert_msg(!is_any, "action %d on node %d", (int)action.kind,
                   action.node);
 }
@@ -87,12 +87,12 @@ void voters_expect_nothing(void)
 static struct span complete(int node, const char *admit,
                             char text[2 * CALL_STATE_MAX])
 {
-    const char *birth = voters.admission.node[node].birth;
+    const char *birth = voters.members.node[node].birth;
     size_t len = 0;
     for (; *admit != '\0'; admit++) {
         struct span part = {admit, 1};
         if (*admit == '@')
-            part = span_of(voters.admission.witness.node[node].name);
+            part = span_of(voters.members.witness.node[node].name);
         else if (*admit == '#')
             part = span_of(birth[0] != '\0' ? birth : VOTERS_BIRTH(1));
         len += span_copy(text + len, part);
@@ -105,7 +105,7 @@ static void hear(int node)
 {
     struct voters_memory *memory = &voters.memory[node];
     for (int i = 0; i < voters.settings.nodes && !memory->is_deaf; i++) {
-        const char *latest = voters.admission.witness.node[i].latest;
+        const char *latest = voters.members.witness.node[i].latest;
         if (i != node && strcmp(latest, memory->latest[i]) > 0)
             strcpy(memory->latest[i], latest);
     }
@@ -130,7 +130,7 @@ static struct span print_heard(int node, char *text, size_t size)
 static const char *taken_of(int node, enum call_look_word word,
                             const char *admit)
 {
-    bool is_lower = strtol(admit, NULL, 10) < voters.admission.epoch;
+    bool is_lower = strtol(admit, NULL, 10) < voters.members.epoch;
     if (word == LOOK_BARE && is_lower && strchr(admit, '@') != NULL &&
         strstr(admit, VOTERS_LIFE) != NULL)
         return admit;
@@ -166,17 +166,17 @@ void voters_found(int node, enum call_look_word word, const char *admit,
     last[node].word = word;
     last[node].admit = admit;
     last[node].mark = mark;
-    admission_on_look(&voters.admission, node, &look,
-                      voters.now_us - voters.trip_us, voters.now_us);
+    members_on_look(&voters.members, node, &look,
+                    voters.now_us - voters.trip_us, voters.now_us);
 }
 
 void voters_come(int node, enum call_look_word word, const char *admit,
                  const char *mark)
 {
-    struct admission_action action;
+    struct member_action action;
     voters_up(node);
-    ck_assert(admission_next(&voters.admission, voters.now_us, &action));
-    ck_assert(action.kind == ADMISSION_LOOK || action.kind == ADMISSION_PROBE);
+    ck_assert(members_next(&voters.members, voters.now_us, &action));
+    ck_assert(action.kind == MEMBER_LOOK || action.kind == MEMBER_PROBE);
     ck_assert_int_eq(action.node, node);
     voters_found(node, word, admit, mark);
 }
@@ -190,12 +190,12 @@ void voters_all(enum call_look_word word, const char *admit, const char *mark)
 int voters_look_around(void)
 {
     for (int looks = 0; looks < 100; looks++) {
-        struct admission before = voters.admission;
-        struct admission_action action;
-        if (!admission_next(&voters.admission, voters.now_us, &action))
+        struct members before = voters.members;
+        struct member_action action;
+        if (!members_next(&voters.members, voters.now_us, &action))
             return looks;
-        if (action.kind != ADMISSION_PROBE && action.kind != ADMISSION_LOOK) {
-            voters.admission = before;
+        if (action.kind != MEMBER_PROBE && action.kind != MEMBER_LOOK) {
+            voters.members = before;
             return looks;
         }
         ck_assert_ptr_nonnull(last[action.node].admit);
@@ -215,19 +215,19 @@ void voters_wait(void)
     voters_expect_nothing();
 }
 
-void voters_pass_without(enum admission_action_kind kind, int64_t us)
+void voters_pass_without(enum member_action_kind kind, int64_t us)
 {
     for (int64_t until_us = voters.now_us + us;;) {
-        struct admission_action action;
-        struct admission before;
+        struct member_action action;
+        struct members before;
         (void)voters_look_around();
-        before = voters.admission;
-        bool is_any = admission_next(&voters.admission, voters.now_us, &action);
+        before = voters.members;
+        bool is_any = members_next(&voters.members, voters.now_us, &action);
         ck_assert_msg(!is_any || action.kind != kind,
                       "action %d on node %d, %lld us too early",
                       (int)action.kind, action.node,
                       (long long)(until_us - voters.now_us));
-        voters.admission = before;
+        voters.members = before;
         if (voters.now_us == until_us)
             return;
         int64_t step_us = until_us - voters.now_us;
@@ -235,36 +235,36 @@ void voters_pass_without(enum admission_action_kind kind, int64_t us)
     }
 }
 
-void voters_pass_until(enum admission_action_kind kind, int64_t us)
+void voters_pass_until(enum member_action_kind kind, int64_t us)
 {
     voters_pass_without(kind, us - 1);
     voters_pass(1);
     for (int i = 0; i < voters.settings.nodes; i++)
-        admission_want_look(&voters.admission, i, voters.now_us);
+        members_want_look(&voters.members, i, voters.now_us);
     (void)voters_look_around();
 }
 
 /* ---- other actions ------------------------------------------------------- */
 
-void voters_do(enum admission_action_kind kind, int node)
+void voters_do(enum member_action_kind kind, int node)
 {
     voters_expect(kind, node);
-    admission_on_done(&voters.admission, &(struct admission_action){kind, node},
-                      voters.now_us);
+    members_on_done(&voters.members, &(struct member_action){kind, node},
+                    voters.now_us);
 }
 
-void voters_fail(enum admission_action_kind kind, int node)
+void voters_fail(enum member_action_kind kind, int node)
 {
-    const struct admission_action action = {kind, node};
-    admission_on_failure(&voters.admission, &action, voters.now_us);
+    const struct member_action action = {kind, node};
+    members_on_failure(&voters.members, &action, voters.now_us);
 }
 
-void voters_give(enum admission_action_kind kind, int node)
+void voters_give(enum member_action_kind kind, int node)
 {
-    struct admission_action action;
+    struct member_action action;
     voters_do(kind, node);
-    ck_assert(admission_next(&voters.admission, voters.now_us, &action));
-    ck_assert(action.kind == ADMISSION_PROBE || action.kind == ADMISSION_LOOK);
+    ck_assert(members_next(&voters.members, voters.now_us, &action));
+    ck_assert(action.kind == MEMBER_PROBE || action.kind == MEMBER_LOOK);
     ck_assert_int_eq(action.node, node);
     voters_found(node, LOOK_ADMITTED, VOTERS_ADMIT, "");
     VOTERS_ASSERT_REFUSAL(node, STATE_NONE);
@@ -272,7 +272,7 @@ void voters_give(enum admission_action_kind kind, int node)
 
 int64_t voters_remaining_us(int node)
 {
-    return eligibility_remaining_us(&voters.admission, node, voters.now_us);
+    return rules_remaining_us(&voters.members, node, voters.now_us);
 }
 
 void voters_admit_from(int first)

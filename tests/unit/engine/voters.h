@@ -4,7 +4,7 @@
 #ifndef REDLOCKD_TEST_VOTERS_H
 #define REDLOCKD_TEST_VOTERS_H
 
-#include "../../../server/engine/voting/admission.h"
+#include "../../../server/engine/voting/members.h"
 
 enum {
     VOTERS_NODES = 5,
@@ -50,7 +50,7 @@ struct voters_memory {
 };
 
 extern struct voters {
-    struct admission admission;
+    struct members members;
     struct engine_settings settings;
     int64_t now_us;
     int64_t trip_us;    /* so long ago the next looks were sent */
@@ -78,7 +78,7 @@ void voters_down(int node);
 void voters_pass(int64_t us);
 
 /* The next thing to do is this · there is nothing. */
-void voters_expect(enum admission_action_kind kind, int node);
+void voters_expect(enum member_action_kind kind, int node);
 void voters_expect_nothing(void);
 
 /* What a look that comes back now has found. */
@@ -90,13 +90,13 @@ void voters_come(int node, enum call_look_word word, const char *admit,
                  const char *mark);
 
 /* The action, which is expected now, is begun and answered. */
-void voters_do(enum admission_action_kind kind, int node);
+void voters_do(enum member_action_kind kind, int node);
 
 /* No answer comes to this action, which may be a look. */
-void voters_fail(enum admission_action_kind kind, int node);
+void voters_fail(enum member_action_kind kind, int node);
 
 /* And a look that comes behind it finds the node admitted. */
-void voters_give(enum admission_action_kind kind, int node);
+void voters_give(enum member_action_kind kind, int node);
 
 /*
  * Each look that is to be done finds what was last found at its node, until
@@ -108,11 +108,11 @@ int voters_look_around(void);
 void voters_wait(void);
 
 /* So long, in steps of half a heartbeat: no node is given this. */
-void voters_pass_without(enum admission_action_kind kind, int64_t us);
+void voters_pass_without(enum member_action_kind kind, int64_t us);
 
 /* No node is given this before so long; then a heartbeat comes, and it is the
  * next thing to do. */
-void voters_pass_until(enum admission_action_kind kind, int64_t us);
+void voters_pass_until(enum member_action_kind kind, int64_t us);
 
 /* All five come up and are found so. */
 void voters_all(enum call_look_word word, const char *admit, const char *mark);
@@ -124,9 +124,8 @@ void voters_admit_from(int first);
 int64_t voters_remaining_us(int node);
 
 #define VOTERS_ASSERT_PHASE(index, it)                                         \
-    ck_assert_int_eq((int)voters.admission.node[index].phase, (int)(it))
+    ck_assert_int_eq((int)voters.members.node[index].phase, (int)(it))
 #define VOTERS_ASSERT_REFUSAL(index, it)                                       \
-    ck_assert_int_eq((int)admission_refusal(&voters.admission, index),         \
-                     (int)(it))
+    ck_assert_int_eq((int)members_refusal(&voters.members, index), (int)(it))
 
 #endif

@@ -5,15 +5,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../../../server/engine/voting/admission.h"
+#include "../../../server/engine/voting/members.h"
 #include "../../lib/suite/suite.h"
 #include "voters.h"
 
-SUITE(admission, .set_up = voters_begin);
+SUITE(members, .set_up = voters_begin);
 
 TEST(starts_without_a_vote)
 {
-    VOTERS_ASSERT_PHASE(0, ADMISSION_DOWN);
+    VOTERS_ASSERT_PHASE(0, MEMBER_DOWN);
     VOTERS_ASSERT_REFUSAL(0, STATE_UNREACHABLE);
     voters_expect_nothing();
 }
@@ -23,18 +23,18 @@ TEST(a_node_that_came_up_is_looked_at)
     voters_up(1);
     char admit[CALL_STATE_MAX + 1];
     snprintf(admit, sizeof admit, "1:%s:%s:1%s", VOTERS_FINGERPRINT,
-             voters.admission.witness.node[1].name, &VOTERS_RUN[1]);
-    ck_assert_str_eq(voters.admission.node[1].admit, admit);
-    VOTERS_ASSERT_PHASE(1, ADMISSION_UNSEEN);
+             voters.members.witness.node[1].name, &VOTERS_RUN[1]);
+    ck_assert_str_eq(voters.members.node[1].admit, admit);
+    VOTERS_ASSERT_PHASE(1, MEMBER_UNSEEN);
     VOTERS_ASSERT_REFUSAL(1, STATE_QUARANTINED);
-    voters_expect(ADMISSION_LOOK, 1);
+    voters_expect(MEMBER_LOOK, 1);
     voters_expect_nothing();
 }
 
 TEST(votes_once_it_carries_the_admission_which_is_looked_at_every_second)
 {
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
-    VOTERS_ASSERT_PHASE(0, ADMISSION_ADMITTED);
+    VOTERS_ASSERT_PHASE(0, MEMBER_ADMITTED);
     VOTERS_ASSERT_REFUSAL(0, STATE_NONE);
     voters_expect_nothing();
     for (int second = 0; second < 3; second++) {
@@ -48,16 +48,15 @@ TEST(votes_once_it_carries_the_admission_which_is_looked_at_every_second)
 TEST(a_vote_that_finds_no_admission_has_it_looked_at_at_once)
 {
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
-    admission_on_quarantined(&voters.admission, 2, voters.now_us);
+    members_on_quarantined(&voters.members, 2, voters.now_us);
     VOTERS_ASSERT_REFUSAL(2, STATE_QUARANTINED);
-    voters_expect(ADMISSION_LOOK, 2);
-    admission_on_quarantined(&voters.admission, 2, voters.now_us);
+    voters_expect(MEMBER_LOOK, 2);
+    members_on_quarantined(&voters.members, 2, voters.now_us);
     voters_expect_nothing();
     voters_found(2, LOOK_FRESH, "", VOTERS_MARK);
-    VOTERS_ASSERT_PHASE(2, ADMISSION_MARKED);
+    VOTERS_ASSERT_PHASE(2, MEMBER_MARKED);
     VOTERS_ASSERT_REFUSAL(2, STATE_QUARANTINED);
-    admission_on_quarantined(&voters.admission, 2,
-                             voters.now_us); /* is known */
+    members_on_quarantined(&voters.members, 2, voters.now_us); /* is known */
     voters_expect_nothing();
 }
 
@@ -65,39 +64,38 @@ TEST(a_node_that_went_down_has_no_vote_and_nothing_to_do)
 {
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
     voters_pass(VOTERS_SECOND);
-    voters_expect(ADMISSION_LOOK, 0);
+    voters_expect(MEMBER_LOOK, 0);
     voters_down(0);
     VOTERS_ASSERT_REFUSAL(0, STATE_UNREACHABLE);
     voters_found(0, LOOK_ADMITTED, VOTERS_ADMIT, ""); /* of that connection */
-    VOTERS_ASSERT_PHASE(0, ADMISSION_DOWN);
-    admission_on_done(&voters.admission,
-                      &(struct admission_action){ADMISSION_ADMIT, 0},
-                      voters.now_us);
-    voters_fail(ADMISSION_LOOK, 0);
-    VOTERS_ASSERT_PHASE(0, ADMISSION_DOWN);
+    VOTERS_ASSERT_PHASE(0, MEMBER_DOWN);
+    members_on_done(&voters.members, &(struct member_action){MEMBER_ADMIT, 0},
+                    voters.now_us);
+    voters_fail(MEMBER_LOOK, 0);
+    VOTERS_ASSERT_PHASE(0, MEMBER_DOWN);
     voters_up(0);
-    voters_expect(ADMISSION_LOOK, 0);
+    voters_expect(MEMBER_LOOK, 0);
 }
 
 TEST(a_look_that_failed_waits_a_second)
 {
     voters_up(0);
-    voters_expect(ADMISSION_LOOK, 0);
-    voters_fail(ADMISSION_LOOK, 0);
-    VOTERS_ASSERT_PHASE(0, ADMISSION_UNSEEN);
+    voters_expect(MEMBER_LOOK, 0);
+    voters_fail(MEMBER_LOOK, 0);
+    VOTERS_ASSERT_PHASE(0, MEMBER_UNSEEN);
     voters_pass(VOTERS_SECOND - 1);
-    admission_want_look(&voters.admission, 0, voters.now_us);
+    members_want_look(&voters.members, 0, voters.now_us);
     voters_expect_nothing();
     voters_pass(1);
-    voters_expect(ADMISSION_LOOK, 0);
+    voters_expect(MEMBER_LOOK, 0);
 }
 
 TEST(a_failed_heartbeat_takes_no_vote)
 {
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
     voters_pass(VOTERS_SECOND);
-    voters_expect(ADMISSION_LOOK, 0);
-    voters_fail(ADMISSION_LOOK, 0);
+    voters_expect(MEMBER_LOOK, 0);
+    voters_fail(MEMBER_LOOK, 0);
     VOTERS_ASSERT_REFUSAL(0, STATE_NONE);
 }
 
@@ -105,18 +103,18 @@ TEST(a_failed_heartbeat_takes_no_vote)
 TEST(an_action_that_failed_is_looked_at_a_second_later)
 {
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
-    admission_on_step(&voters.admission, 3);
-    voters_expect(ADMISSION_REVOKE, 3);
-    voters_fail(ADMISSION_REVOKE, 3);
-    VOTERS_ASSERT_PHASE(3, ADMISSION_UNSEEN);
+    members_on_step(&voters.members, 3);
+    voters_expect(MEMBER_REVOKE, 3);
+    voters_fail(MEMBER_REVOKE, 3);
+    VOTERS_ASSERT_PHASE(3, MEMBER_UNSEEN);
     voters_pass(VOTERS_SECOND - 1);
     voters_expect_nothing();
     voters_pass(1);
     for (int i = 0; i < 3; i++)
-        voters_expect(ADMISSION_LOOK, i); /* the heartbeats */
-    voters_expect(ADMISSION_LOOK, 3);
+        voters_expect(MEMBER_LOOK, i); /* the heartbeats */
+    voters_expect(MEMBER_LOOK, 3);
     voters_found(3, LOOK_ADMITTED, VOTERS_ADMIT, ""); /* it was not done */
-    voters_expect(ADMISSION_REVOKE, 3);
+    voters_expect(MEMBER_REVOKE, 3);
 }
 
 /* A machine that is admitted under another name is left alone. */
@@ -125,15 +123,15 @@ TEST(story_23_a_node_with_another_name_is_looked_at_only)
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
     voters_found(1, LOOK_MISNAMED, "1:" VOTERS_FINGERPRINT ":0123:#:0:r:m", "");
     VOTERS_ASSERT_REFUSAL(1, STATE_DUPLICATE);
-    admission_on_step(&voters.admission, 1);
+    members_on_step(&voters.members, 1);
     for (int i = 0; i < 100; i++) {
         voters_pass(VOTERS_SECOND);
         ck_assert_int_eq(voters_look_around(), VOTERS_NODES);
         voters_expect_nothing();
     }
-    ck_assert_int_eq(voters.admission.witness.node[1].told_us, 0);
+    ck_assert_int_eq(voters.members.witness.node[1].told_us, 0);
     voters_found(1, LOOK_ADMITTED, VOTERS_ADMIT, "");
-    voters_expect(ADMISSION_REVOKE, 1); /* by the step */
+    voters_expect(MEMBER_REVOKE, 1); /* by the step */
 }
 
 /* ---- its memory ---------------------------------------------------------- */
@@ -156,7 +154,7 @@ static void find_admitted_anew(int node)
 
 static void quarantine(int node)
 {
-    admission_on_quarantined(&voters.admission, node, voters.now_us);
+    members_on_quarantined(&voters.members, node, voters.now_us);
 }
 
 /* Another node tells of a later machine under its name. */
@@ -191,13 +189,12 @@ static const struct {
 TEST_EACH(what_was_answered_counts_as_long_as_the_memory_does, turns)
 {
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
-    uint32_t life = voters.admission.node[2].life;
-    ck_assert(admission_has_memory(&voters.admission, 2, life));
+    uint32_t life = voters.members.node[2].life;
+    ck_assert(members_has_memory(&voters.members, 2, life));
     turns[_i].first(2);
     turns[_i].then(2);
-    ck_assert(admission_has_memory(&voters.admission, 2, life) ==
-              turns[_i].counts);
-    ck_assert(!admission_has_memory(&voters.admission, 2, life + 9));
+    ck_assert(members_has_memory(&voters.members, 2, life) == turns[_i].counts);
+    ck_assert(!members_has_memory(&voters.members, 2, life + 9));
 }
 
 /* ---- first starts -------------------------------------------------------- */
@@ -223,15 +220,15 @@ static const struct {
 TEST_EACH(story_46_who_saw_an_admission_objects_to_a_first_start, sights)
 {
     voters_come(3, sights[_i].word, sights[_i].admit, sights[_i].mark);
-    ck_assert(!admission_is_objecting(&voters.admission, voters.now_us));
+    ck_assert(!members_is_objecting(&voters.members, voters.now_us));
     voters_pass(HEARTBEAT_US - 1);
-    ck_assert(!admission_is_objecting(&voters.admission, voters.now_us));
+    ck_assert(!members_is_objecting(&voters.members, voters.now_us));
     voters_pass(1);
-    ck_assert(admission_is_objecting(&voters.admission, voters.now_us) ==
+    ck_assert(members_is_objecting(&voters.members, voters.now_us) ==
               sights[_i].is_seen);
     voters_down(3); /* it stays so */
     voters_come(2, LOOK_CREATED, "", VOTERS_MARK);
-    ck_assert(admission_is_objecting(&voters.admission, voters.now_us) ==
+    ck_assert(members_is_objecting(&voters.members, voters.now_us) ==
               sights[_i].is_seen);
 }
 
@@ -239,10 +236,10 @@ TEST(with_the_guard_off_nodes_are_admitted_at_sight)
 {
     voters.settings.is_guard_off = true;
     voters_begin_again();
-    ck_assert_int_eq(eligibility_quarantine_us(&voters.admission), 0);
+    ck_assert_int_eq(rules_quarantine_us(&voters.members), 0);
     voters_come(4, LOOK_FRESH, "", VOTERS_MARK);
     voters_pass(1);
-    voters_give(ADMISSION_ADMIT, 4);
+    voters_give(MEMBER_ADMIT, 4);
 }
 
 /* ---- how a node loses its vote ------------------------------------------- */
@@ -250,39 +247,39 @@ TEST(with_the_guard_off_nodes_are_admitted_at_sight)
 TEST(story_44_durability_that_was_turned_off_is_written_down_at_once)
 {
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
-    admission_on_durable(&voters.admission, 3, true, voters.now_us);
+    members_on_durable(&voters.members, 3, true, voters.now_us);
     voters_expect_nothing();
-    admission_on_durable(&voters.admission, 3, false, voters.now_us);
-    voters_expect(ADMISSION_LOOK, 3);
-    ck_assert(!voters.admission.node[3].is_durable);
+    members_on_durable(&voters.members, 3, false, voters.now_us);
+    voters_expect(MEMBER_LOOK, 3);
+    ck_assert(!voters.members.node[3].is_durable);
     voters_found(3, LOOK_ADMITTED, VOTERS_ADMIT, "");
-    admission_on_durable(&voters.admission, 3, false, voters.now_us);
+    members_on_durable(&voters.members, 3, false, voters.now_us);
     voters_expect_nothing();
 }
 
 TEST(story_11_a_node_whose_clock_stepped_loses_its_vote)
 {
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
-    admission_on_step(&voters.admission, 1);
+    members_on_step(&voters.members, 1);
     VOTERS_ASSERT_REFUSAL(1, STATE_STEPPED);
-    voters_do(ADMISSION_REVOKE, 1);
-    voters_expect(ADMISSION_LOOK, 1);
+    voters_do(MEMBER_REVOKE, 1);
+    voters_expect(MEMBER_LOOK, 1);
     voters_found(1, LOOK_MARKED, "", VOTERS_OTHER_MARK);
     voters_expect_nothing();
     VOTERS_ASSERT_REFUSAL(1, STATE_QUARANTINED);
-    voters_pass_until(ADMISSION_ADMIT, 2 * HEARTBEAT_US + 1);
-    voters_give(ADMISSION_ADMIT, 1);
+    voters_pass_until(MEMBER_ADMIT, 2 * HEARTBEAT_US + 1);
+    voters_give(MEMBER_ADMIT, 1);
 }
 
 TEST(a_step_seen_on_a_lost_connection_takes_the_vote_after_it)
 {
     voters_all(LOOK_ADMITTED, VOTERS_ADMIT, "");
     voters_down(1);
-    admission_on_step(&voters.admission, 1);
+    members_on_step(&voters.members, 1);
     voters_pass(1);
     (void)voters_look_around();
     voters_come(1, LOOK_ADMITTED, VOTERS_ADMIT, "");
-    voters_expect(ADMISSION_REVOKE, 1);
+    voters_expect(MEMBER_REVOKE, 1);
 }
 
 /* Somebody else admitted it meanwhile, so that our own attempt did nothing. */
@@ -291,13 +288,12 @@ TEST(a_step_is_not_forgotten_over_an_admission_that_was_too_late)
     voters_come(0, LOOK_FRESH, "", VOTERS_MARK);
     voters_pass(VOTERS_QUARANTINE_US);
     (void)voters_look_around();
-    voters_expect(ADMISSION_ADMIT, 0);
-    admission_on_step(&voters.admission, 0);
-    admission_on_done(&voters.admission,
-                      &(struct admission_action){ADMISSION_ADMIT, 0},
-                      voters.now_us);
-    voters_expect(ADMISSION_LOOK, 0);
+    voters_expect(MEMBER_ADMIT, 0);
+    members_on_step(&voters.members, 0);
+    members_on_done(&voters.members, &(struct member_action){MEMBER_ADMIT, 0},
+                    voters.now_us);
+    voters_expect(MEMBER_LOOK, 0);
     voters_found(0, LOOK_ADMITTED, VOTERS_ADMIT, "");
     VOTERS_ASSERT_REFUSAL(0, STATE_STEPPED);
-    voters_expect(ADMISSION_REVOKE, 0);
+    voters_expect(MEMBER_REVOKE, 0);
 }

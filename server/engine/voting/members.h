@@ -18,8 +18,8 @@
  *                    └────────── ADMITTED ←────────────────────────┘
  *                    └─ revoke ←───┘  its clock stepped
  */
-#ifndef REDLOCKD_ADMISSION_H
-#define REDLOCKD_ADMISSION_H
+#ifndef REDLOCKD_MEMBERS_H
+#define REDLOCKD_MEMBERS_H
 
 #include "../port/port.h"
 #include "firststart.h"
@@ -34,15 +34,15 @@ enum {
     TRACE_US = 5 * HEARTBEAT_US,
 };
 
-enum admission_phase {
-    ADMISSION_DOWN,
-    ADMISSION_UNSEEN, /* after a connection, an action or a refusal */
-    ADMISSION_EMPTY,
-    ADMISSION_MARKED,
-    ADMISSION_ADMITTED,
-    ADMISSION_FOREIGN,
-    ADMISSION_SUPERSEDED,
-    ADMISSION_MISNAMED,
+enum member_phase {
+    MEMBER_DOWN,
+    MEMBER_UNSEEN, /* after a connection, an action or a refusal */
+    MEMBER_EMPTY,
+    MEMBER_MARKED,
+    MEMBER_ADMITTED,
+    MEMBER_FOREIGN,
+    MEMBER_SUPERSEDED,
+    MEMBER_MISNAMED,
 };
 
 /*
@@ -50,7 +50,7 @@ enum admission_phase {
  * carriers of its birth are asked, and only looks count that were sent after
  * all of them carried it.
  */
-struct admission_asked {
+struct member_asked {
     uint32_t joins;   /* of the witness, when the last carrier joined */
     int64_t since_us; /* when it joined */
     uint16_t again;   /* the nodes that answered a look sent since then;
@@ -59,8 +59,8 @@ struct admission_asked {
     int64_t number;   /* the greatest that they have accepted */
 };
 
-struct admission_node {
-    enum admission_phase phase;
+struct member {
+    enum member_phase phase;
     bool is_busy;     /* an action is under way */
     bool is_mute;     /* the last look at it failed */
     bool must_revoke; /* its locks may have ended too early */
@@ -97,21 +97,21 @@ struct admission_node {
     bool is_marked_above; /* of our nodes, with a mark of a higher epoch */
 
     /* all looks at it */
-    bool is_known;                /* it has once answered one */
-    bool has_voted;               /* one has once found it admitted */
-    uint32_t life;                /* counts the births that were seen */
-    int64_t sighted_us;           /* when the mark was first seen */
-    int64_t news_us;              /* looks at the others must be later */
-    struct admission_asked asked; /* while it is marked */
+    bool is_known;             /* it has once answered one */
+    bool has_voted;            /* one has once found it admitted */
+    uint32_t life;             /* counts the births that were seen */
+    int64_t sighted_us;        /* when the mark was first seen */
+    int64_t news_us;           /* looks at the others must be later */
+    struct member_asked asked; /* while it is marked */
     int64_t left_us;    /* it seems to be left over, unused since then; 0: no */
     int64_t left_beat;  /* at that time */
     int64_t foreign_us; /* last seen with another configuration; 0: never */
 };
 
-struct admission {
+struct members {
     struct engine_settings settings;
     int quorum;
-    struct admission_node node[NODES_MAX];
+    struct member node[NODES_MAX];
     struct firststart start;
     struct witness witness;
     struct takeover takeover;
@@ -127,30 +127,30 @@ struct admission {
 };
 
 /* An action on a node. */
-enum admission_action_kind {
-    ADMISSION_PROBE, /* a look that marks nothing */
-    ADMISSION_LOOK,
-    ADMISSION_ADMIT,
-    ADMISSION_READMIT,
-    ADMISSION_REVOKE,
+enum member_action_kind {
+    MEMBER_PROBE, /* a look that marks nothing */
+    MEMBER_LOOK,
+    MEMBER_ADMIT,
+    MEMBER_READMIT,
+    MEMBER_REVOKE,
 };
 
-struct admission_action {
-    enum admission_action_kind kind;
+struct member_action {
+    enum member_action_kind kind;
     int node;
 };
 
 /* settings are copied. No node is connected yet. */
-void admission_init(struct admission *admission,
-                    const struct engine_settings *settings);
+void members_init(struct members *members,
+                  const struct engine_settings *settings);
 
 /*
  * The next action at now_us; false: there is none. It counts as begun: the
- * caller reports its end by admission_on_look, _on_done, _on_failure or
+ * caller reports its end by members_on_look, _on_done, _on_failure or
  * _on_down.
  */
-bool admission_next(struct admission *admission, int64_t now_us,
-                    struct admission_action *action);
+bool members_next(struct members *members, int64_t now_us,
+                  struct member_action *action);
 
 /*
  * The events.
@@ -165,44 +165,41 @@ bool admission_next(struct admission *admission, int64_t now_us,
  * durable      a later check of whether it is durable
  * beat         a reply carried its beat
  */
-void admission_on_up(struct admission *admission, int node,
-                     const struct node_facts *facts, int64_t now_us);
-void admission_on_down(struct admission *admission, int node);
-void admission_on_look(struct admission *admission, int node,
-                       const struct call_look *look, int64_t sent_us,
-                       int64_t now_us);
-void admission_on_done(struct admission *admission,
-                       const struct admission_action *action, int64_t now_us);
-void admission_on_failure(struct admission *admission,
-                          const struct admission_action *action,
-                          int64_t now_us);
-void admission_on_quarantined(struct admission *admission, int node,
-                              int64_t now_us);
-void admission_on_step(struct admission *admission, int node);
-void admission_on_durable(struct admission *admission, int node,
-                          bool is_durable, int64_t now_us);
-void admission_on_beat(struct admission *admission, int node, int64_t beat);
+void members_on_up(struct members *members, int node,
+                   const struct node_facts *facts, int64_t now_us);
+void members_on_down(struct members *members, int node);
+void members_on_look(struct members *members, int node,
+                     const struct call_look *look, int64_t sent_us,
+                     int64_t now_us);
+void members_on_done(struct members *members,
+                     const struct member_action *action, int64_t now_us);
+void members_on_failure(struct members *members,
+                        const struct member_action *action, int64_t now_us);
+void members_on_quarantined(struct members *members, int node, int64_t now_us);
+void members_on_step(struct members *members, int node);
+void members_on_durable(struct members *members, int node, bool is_durable,
+                        int64_t now_us);
+void members_on_beat(struct members *members, int node, int64_t beat);
 
 /* Asks for a look as soon as no other action is under way on the node. */
-void admission_want_look(struct admission *admission, int node, int64_t now_us);
+void members_want_look(struct members *members, int node, int64_t now_us);
 
 /* True if this server objects to any first start: it saw an admission a
  * heartbeat ago. A later one may be the first of a first start. */
-bool admission_is_objecting(const struct admission *admission, int64_t now_us);
+bool members_is_objecting(const struct members *members, int64_t now_us);
 
 /* Why the node is not asked for votes; STATE_NONE: it is. */
-enum node_state admission_refusal(const struct admission *admission, int node);
+enum node_state members_refusal(const struct members *members, int node);
 
-bool admission_is_unseen(const struct admission *admission, int node);
+bool members_is_unseen(const struct members *members, int node);
 
 /*
  * True if the node's answers in this life still count: it was not admitted anew
  * since, and no later birth became known under its name.
  */
-bool admission_has_memory(const struct admission *admission, int node,
-                          uint32_t life);
+bool members_has_memory(const struct members *members, int node, uint32_t life);
 
-/* ---- the rules: eligibility.c -------------------------------------------- */
+/* ---- the rules: rules.c -------------------------------------------- */
 
 /*
  * A node gets its permission to vote if one of these holds, and no later birth
@@ -219,13 +216,11 @@ bool admission_has_memory(const struct admission *admission, int node,
  *
  * due: it is to be admitted, by one of the first three. back: readmitted.
  */
-bool eligibility_is_due(const struct admission *admission, int node,
-                        int64_t now_us);
-bool eligibility_is_back(const struct admission *admission, int node,
-                         int64_t now_us);
+bool rules_is_due(const struct members *members, int node, int64_t now_us);
+bool rules_is_back(const struct members *members, int node, int64_t now_us);
 
 /* The greatest TTL that any server is known to allow, ms. */
-int64_t eligibility_greatest_ttl_ms(const struct admission *admission);
+int64_t rules_greatest_ttl_ms(const struct members *members);
 
 /*
  * Q, µs: all that a node may have forgotten has expired. That are its locks,
@@ -233,28 +228,28 @@ int64_t eligibility_greatest_ttl_ms(const struct admission *admission);
  * grants of servers for which its name leads to another machine
  * (CONFIRMED_US).
  */
-int64_t eligibility_quarantine_us(const struct admission *admission);
+int64_t rules_quarantine_us(const struct members *members);
 
 /*
  * The rest of the node's quarantine, at most, with the wait for a first start
  * before it; 0: there is none.
  */
-int64_t eligibility_remaining_us(const struct admission *admission, int node,
-                                 int64_t now_us);
+int64_t rules_remaining_us(const struct members *members, int node,
+                           int64_t now_us);
 
 /*
  * The earliest of the last looks at the connected nodes; INT64_MAX: none is
  * connected. Nodes that answer with errors are left out.
  */
-int64_t eligibility_looked_us(const struct admission *admission);
+int64_t rules_looked_us(const struct members *members);
 
 /* The node accepted none above this number before it forgot, or was taken. */
-int64_t eligibility_number(const struct admission *admission, int node);
+int64_t rules_number(const struct members *members, int node);
 
 /* A look at an admitted node told its promises, and, through witness, the
  * births of others. */
-void eligibility_on_told(struct admission *admission, int node,
-                         const struct call_look *look, int64_t now_us);
+void rules_on_told(struct members *members, int node,
+                   const struct call_look *look, int64_t now_us);
 
 /*
  * outdated  a later birth than that of its admission or mark is known under its
@@ -268,20 +263,17 @@ void eligibility_on_told(struct admission *admission, int node,
  * this life the admission there is from before, but of this run_id: only the
  *           replication ID has changed
  */
-bool eligibility_is_outdated(const struct admission *admission, int node);
-bool eligibility_may_be_elsewhere(const struct admission *admission, int node,
-                                  int64_t now_us);
-bool eligibility_may_renew(const struct admission *admission, int node,
-                           int64_t now_us);
-bool eligibility_is_others(const struct admission *admission, int node,
-                           int64_t now_us);
-bool eligibility_is_in_this_life(const struct admission *admission, int node);
+bool rules_is_outdated(const struct members *members, int node);
+bool rules_may_be_elsewhere(const struct members *members, int node,
+                            int64_t now_us);
+bool rules_may_renew(const struct members *members, int node, int64_t now_us);
+bool rules_is_others(const struct members *members, int node, int64_t now_us);
+bool rules_is_in_this_life(const struct members *members, int node);
 
-/* ---- configurations: eligibility.c --------------------------------------- */
+/* ---- configurations: rules.c --------------------------------------- */
 
 /* Notes which epochs the node carries, with this mark and what was found. */
-void eligibility_note_epochs(struct admission *admission, int node,
-                             struct span mark);
+void rules_note_epochs(struct members *members, int node, struct span mark);
 
 /*
  * If the nodes carry the names of this server, their epoch counts, and not the
@@ -289,30 +281,30 @@ void eligibility_note_epochs(struct admission *admission, int node,
  * told it, only a higher one of a majority is followed. True: the epoch is
  * another one from now on.
  */
-bool eligibility_follow_epoch(struct admission *admission);
+bool rules_follow_epoch(struct members *members);
 
 /* Whether an admission or a mark is of our nodes. */
-bool eligibility_is_ours(const struct admission *admission, const char *state);
+bool rules_is_ours(const struct members *members, const char *state);
 
 /*
  * The epoch that this node carries with our names; 0: none that counts. A mark
  * on a node that has never voted replaced nobody, and may be by a server with a
  * wrong epoch. So it counts only if no node carries anything but such marks.
  */
-int eligibility_epoch_of(const struct admission *admission, int node);
+int rules_epoch_of(const struct members *members, int node);
 
 /* The greatest epoch below ours that a node carries; 0: there is none. */
-int eligibility_epoch_below(const struct admission *admission);
+int rules_epoch_below(const struct members *members);
 
 /* True if this server has seen an admission of the epoch that it has now. */
-bool eligibility_is_established(const struct admission *admission);
+bool rules_is_established(const struct members *members);
 
 /*
  * No node is admitted while another configuration was seen on some node within
  * Q (foreign), or before the old names are dead (taken over).
  */
-bool eligibility_has_foreign(const struct admission *admission, int64_t now_us);
-bool eligibility_has_taken_over(const struct admission *admission);
+bool rules_has_foreign(const struct members *members, int64_t now_us);
+bool rules_has_taken_over(const struct members *members);
 
 /*
  * word         the operator says that the old servers are stopped. That is said
@@ -320,24 +312,24 @@ bool eligibility_has_taken_over(const struct admission *admission);
  *              a change whose old servers go on
  * taking over  new names have no admitted node yet, and there is no such word
  */
-bool eligibility_has_word(const struct admission *admission);
-bool eligibility_is_taking_over(const struct admission *admission);
+bool rules_has_word(const struct members *members);
+bool rules_is_taking_over(const struct members *members);
 
 /* Whether the old names would be dead once all nodes are marked that may be;
  * is_early: and once the clocks are known. */
-void eligibility_count(const struct admission *admission, bool is_early,
-                       struct takeover_count *count);
+void rules_count(const struct members *members, bool is_early,
+                 struct takeover_count *count);
 
 /*
  * True if this server may replace the configuration that the nodes carry: its
  * epoch is the next one, and the old names will be dead. Refused: it may not,
  * whatever clocks turn out to be.
  */
-bool eligibility_may_take_over(const struct admission *admission);
-bool eligibility_is_refused(const struct admission *admission);
+bool rules_may_take_over(const struct members *members);
+bool rules_is_refused(const struct members *members);
 
 /* After a look: perhaps the old names are dead now. */
-void eligibility_on_taken(struct admission *admission);
+void rules_on_taken(struct members *members);
 
 /*
  * After a look: true if the node is left over. It carries an admission under
@@ -345,7 +337,6 @@ void eligibility_on_taken(struct admission *admission);
  * our nodes have voted in: its memory is from before the names changed. And no
  * server has used that for a while, or its beat would rise; or they are dead.
  */
-bool eligibility_note_left_over(struct admission *admission, int node,
-                                int64_t now_us);
+bool rules_note_left_over(struct members *members, int node, int64_t now_us);
 
 #endif

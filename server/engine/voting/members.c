@@ -1,0 +1,550 @@
+#include "members.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    HOLD_TIMEOUTS = 4,          /* a first start holds for so many timeouts */
+    HOLD_US = 2 * HEARTBEAT_US, /* at least, so that others can object */
+    MAX_TTL_MOST_MS = 86400000, /* a value written by hand must not overflow */
+};
+
+/* The node to mark first: the one with the least name. */
+static int leader_of(const struct engine_settings *settings)
+{
+    int leader = 0;
+    for (int i = 1; i < settings->nodes; i++)
+        if (strcmp(settings->node_names[i], settings->node_names[leader]) < 0)
+            leader = i;
+    return leader;
+}
+
+void members_init(struct members *members,
+                  const struct engine_settings *settings)
+{
+    assert(settings->nodes >= 1 && settings->nodes <= NODES_MAX &&
+           settings->config_epoch >= 1);
+    *members = (struct members){
+        .settings = *settings,
+        .quorum = quorum_of(settings->nodes),
+        .epoch = settings->config_epoch, /* that of the nodes counts */
+    };
+    witness_init(&members->witness, settings->node_names, settings->nodes);
+    firststart_init(
+        &members->start, settings->nodes, leader_of(settings),
+        at_least(HOLD_TIMEOUTS * settings->node_timeout_us, HOLD_US),
+        !settings->is_guard_off && !settings->is_observer &&
+            settings->first_start != FIRST_START_NO);
+}
+
+void members_want_look(struct members *members, int node, int64_t now_us)
+{
+    struct member *it = &members->node[node];
+    if (it->look_due_us > now_us)
+        it->look_due_us = now_us;
+}
+
+/* ---- actions ------------------------------------------------------------ */
+
+bool members_is_objecting(const struct members *members, int64_t now_us)
+{
+    return members->established_us != 0 &&
+           now_us - members->established_us >= HEARTBEAT_US;
+}
+
+/*
+ * A machine is not marked while another one of its name is alive: a server with
+ * a wrong address would take the name from it, or the two would outdate each
+ * other for ever. Another configuration is replaced as a whole, or left alone.
+ */
+static bool may_mark(const struct members *members, int node, int64_t now_us)
+{
+    if (members->settings.is_observer)
+        return false;
+    if (!members->is_surveyed || !members->node[node].is_known)
+        return false;
+    if (members->node[node].is_outdated)
+        return !rules_is_others(members, node, now_us) &&
+               rules_may_renew(members, node, now_us);
+    if (rules_may_be_elsewhere(members, node, now_us))
+        return false;
+    if (!rules_is_established(members) &&
+        (rules_epoch_below(members) != 0 || rules_is_taking_over(members)))
+        return rules_may_take_over(members);
+    if (rules_is_others(members, node, now_us))
+        return false;
+    return members_is_objecting(members, now_us) ||
+           firststart_may_mark(&members->start, node, now_us);
+}
+
+/* False: nothing to do on this node. */
+static bool members_choose(const struct members *members, int node,
+                           int64_t now_us, enum member_action_kind *kind)
+{
+    const struct member *it = &members->node[node];
+    if (it->phase == MEMBER_DOWN || it->is_busy || now_us < it->not_before_us)
+        return false;
+    if (members->settings.is_observer) {
+        *kind = MEMBER_PROBE;
+        return now_us >= it->look_due_us;
+    }
+    if (it->must_revoke && !rules_is_outdated(members, node) &&
+        (it->phase == MEMBER_ADMITTED || it->phase == MEMBER_MARKED))
+        *kind = MEMBER_REVOKE;
+    else if (rules_is_back(members, node, now_us))
+        *kind = MEMBER_READMIT;
+    else if (rules_is_due(members, node, now_us))
+        *kind = MEMBER_ADMIT;
+    else if (now_us >= it->look_due_us)
+        *kind = may_mark(members, node, now_us) ? MEMBER_LOOK : MEMBER_PROBE;
+    else
+        return false;
+    return true;
+}
+
+static void advance_start(struct members *members, int64_t now_us)
+{
+    bool is_possible = members->epoch == 1; /* no names were before */
+    bool are_all_empty = true;
+    for (int i = 0; i < members->settings.nodes; i++) {
+        const struct member *it = &members->node[i];
+        are_all_empty &= it->phase == MEMBER_EMPTY;
+        if (it->phase != MEMBER_DOWN && !it->is_durable &&
+            members->settings.first_start == FIRST_START_AUTO)
+            is_possible = false;
+    }
+    uint16_t wanted =
+        firststart_advance(&members->start, is_possible, are_all_empty,
+                           rules_looked_us(members), now_us);
+    for (int i = 0; i < members->settings.nodes; i++)
+        if (wanted & 1u << i)
+            members_want_look(members, i, now_us);
+}
+
+/* Asks for looks at all nodes that have not been told the news of this node. */
+static void spread_news(struct members *members, int node, int64_t now_us)
+{
+    for (int i = 0; i < members->settings.nodes; i++)
+        if (i != node && !members->node[i].is_busy &&
+            members->node[i].looked_us < members->node[node].news_us)
+            members_want_look(members, i, now_us);
+}
+
+bool members_next(struct members *members, int64_t now_us,
+                  struct member_action *action)
+{
+    advance_start(members, now_us);
+    for (int i = 0; i < members->settings.nodes; i++)
+        spread_news(members, i, now_us);
+    for (int i = 0; i < members->settings.nodes; i++) {
+        if (!members_choose(members, i, now_us, &action->kind))
+            continue;
+        action->node = i;
+        members->node[i].is_busy = true;
+        if (action->kind == MEMBER_PROBE || action->kind == MEMBER_LOOK)
+            members->node[i].look_due_us = now_us + HEARTBEAT_US;
+        return true;
+    }
+    return false;
+}
+
+/* ---- events ------------------------------------------------------------- */
+
+static void members_look_soon(struct member *node, int64_t now_us)
+{
+    node->phase = MEMBER_UNSEEN;
+    node->look_due_us = now_us;
+}
+
+/* What the node must carry, without the replication ID. */
+static void expect_admission(struct members *members, int node)
+{
+    struct member *it = &members->node[node];
+    char admit[sizeof it->admit];
+    int len = snprintf(admit, sizeof admit, "%d:%s:%s:%s", members->epoch,
+                       members->settings.fingerprint,
+                       members->witness.node[node].name, it->run_id);
+    assert(len > 0 && len < (int)sizeof admit);
+    memcpy(it->admit, admit, sizeof admit);
+}
+
+/* The epoch has changed: so has what the nodes must carry. */
+static void begin_epoch(struct members *members, int64_t now_us)
+{
+    members->is_succeeded = false;
+    takeover_begin(&members->takeover);
+    for (int i = 0; i < members->settings.nodes; i++) {
+        struct member *it = &members->node[i];
+        if (it->epoch_other == 0 && it->epoch_mark == 0)
+            it->foreign_us = 0; /* it was above us, but of our nodes */
+        if (it->phase == MEMBER_DOWN)
+            continue;
+        expect_admission(members, i);
+        members_look_soon(it, now_us);
+    }
+}
+
+void members_on_up(struct members *members, int node,
+                   const struct node_facts *facts, int64_t now_us)
+{
+    struct member *it = &members->node[node];
+    assert(strlen(facts->run_id) < sizeof it->run_id);
+    snprintf(it->run_id, sizeof it->run_id, "%s", facts->run_id);
+    expect_admission(members, node);
+    it->is_durable = facts->is_durable;
+    if (facts->has_moved)
+        it->moved_us = now_us;
+    it->is_busy = it->is_mute = false;
+    it->trace[0] = '\0'; /* of another connection, perhaps to a restored copy */
+    takeover_on_lost(&members->takeover, node);
+    it->looked_us = 0;
+    it->not_before_us = 0;
+    members_look_soon(it, now_us);
+    witness_on_lost(&members->witness, node);
+    firststart_on_up(&members->start, now_us);
+}
+
+void members_on_down(struct members *members, int node)
+{
+    struct member *it = &members->node[node];
+    it->phase = MEMBER_DOWN;
+    it->is_busy = false;
+    takeover_on_lost(&members->takeover, node);
+    firststart_on_trouble(&members->start, node);
+}
+
+/* "": there is none, or it was written by hand; other nodes are told births. */
+static void read_birth(const char *state, char birth[CALL_BIRTH_LEN + 1])
+{
+    struct span part = call_state_part(span_of(state), CALL_STATE_BIRTH);
+    birth[0] = '\0';
+    if (part.len == CALL_BIRTH_LEN)
+        birth[span_copy(birth, part)] = '\0';
+    if (strspn(birth, "0123456789") != CALL_BIRTH_LEN)
+        birth[0] = '\0';
+}
+
+static void note_birth(struct members *members, int node, const char *state,
+                       int64_t now_us)
+{
+    struct member *it = &members->node[node];
+    char birth[CALL_BIRTH_LEN + 1];
+    read_birth(state, birth);
+    if (strcmp(birth, it->birth) != 0) { /* its earlier reports are void */
+        memcpy(it->birth, birth, sizeof birth);
+        it->life++;
+        witness_on_lost(&members->witness, node);
+    }
+    witness_on_birth(&members->witness, node, birth, now_us);
+}
+
+/* Whether an admission is of this node, perhaps with another run_id and
+ * replication ID. */
+static bool is_of_this_node(const struct member *node, const char *admit)
+{
+    size_t len = (size_t)(strrchr(node->admit, ':') - node->admit) + 1;
+    return strncmp(admit, node->admit, len) == 0;
+}
+
+/* The node carries an admission of ours. */
+static void note_established(struct members *members, int64_t now_us)
+{
+    if (members->established_us == 0)
+        members->established_us = now_us;
+    if (!rules_is_established(members) || members->epoch_us == 0)
+        members->epoch_us = now_us;
+    members->established_epoch = members->epoch;
+}
+
+/* The same mark, perhaps with another replication ID: no two have one birth. */
+static bool is_same_mark(const struct member *node, struct span mark)
+{
+    struct span birth = call_state_part(mark, CALL_STATE_BIRTH);
+    return span_is(mark, node->mark) ||
+           (birth.len == CALL_BIRTH_LEN && node->mark[0] != '\0' &&
+            span_is_same(
+                birth, call_state_part(span_of(node->mark), CALL_STATE_BIRTH)));
+}
+
+/* It carries our admission, or this mark. */
+static void on_ours(struct members *members, int node, struct span mark,
+                    int64_t now_us)
+{
+    struct member *it = &members->node[node];
+    bool is_own = is_of_this_node(it, it->found);
+    it->is_restarted = is_own && it->phase == MEMBER_MARKED;
+    if (is_own)
+        note_established(members, now_us);
+    it->moved_us = 0;
+    bool is_new = !is_same_mark(it, mark);
+    takeover_copy(it->mark, mark);
+    if (is_new) {
+        it->sighted_us = it->news_us = now_us;
+        it->asked = (struct member_asked){0};
+    }
+    note_birth(members, node, mark.len > 0 ? it->mark : it->found, now_us);
+}
+
+/*
+ * It was taken from our names by newer ones, or serves them under its name. A
+ * node of other names altogether is another installation's: a name may have led
+ * there by mistake.
+ */
+static bool is_succeeding(const struct members *members, int node)
+{
+    const struct member *it = &members->node[node];
+    return (it->epoch_other > members->epoch &&
+            witness_is_named(&members->witness, node, it->found)) ||
+           (it->epoch_mark > members->epoch &&
+            members->takeover.node[node].taken[0] != '\0');
+}
+
+/* The birth that it has, or had, under its name, but with other names beside
+ * it; "": none. */
+static void read_other_birth(const struct members *members, int node,
+                             char birth[CALL_BIRTH_LEN + 1])
+{
+    const char *const found[] = {members->node[node].found,
+                                 members->takeover.node[node].taken};
+    birth[0] = '\0';
+    for (size_t i = 0; i < sizeof found / sizeof *found; i++)
+        if (birth[0] == '\0' &&
+            witness_is_named(&members->witness, node, found[i]))
+            read_birth(found[i], birth);
+}
+
+/*
+ * Whether another machine has had the name since. One that was not seen with
+ * our names is judged by its birth under others: at any time if it is the very
+ * machine that had the name last; if its birth is later, only until ours vote.
+ */
+static bool is_outdated(const struct members *members, int node)
+{
+    const char *own = members->node[node].birth;
+    const char *latest = members->witness.node[node].latest;
+    char other[CALL_BIRTH_LEN + 1];
+    read_other_birth(members, node, other);
+    bool counts = own[0] == '\0' && (strcmp(other, latest) == 0 ||
+                                     !rules_is_established(members));
+    return witness_knows_later(&members->witness, node, counts ? other : own);
+}
+
+/* What is known after a look at any node. */
+static void note_survey(struct members *members)
+{
+    int answered = 0;
+    for (int i = 0; i < members->settings.nodes; i++) {
+        struct member *it = &members->node[i];
+        it->is_outdated = is_outdated(members, i);
+        answered += it->looked_us != 0;
+    }
+    members->is_surveyed |= answered >= members->quorum;
+}
+
+/*
+ * It is marked as soon as that is allowed, and cannot disturb a first start. If
+ * only the replication ID has changed, at the next heartbeat: until then the
+ * look of another server may show that the memory is the same.
+ */
+static void on_bare(struct members *members, int node, int64_t now_us)
+{
+    const struct firststart *start = &members->start;
+    int64_t at_us = at_least(start->yield_until_us, now_us);
+    if (start->step == FIRSTSTART_OVER && may_mark(members, node, at_us) &&
+        !rules_is_in_this_life(members, node))
+        members_want_look(members, node, at_us);
+}
+
+/*
+ * The order matters, as each step reads what those before it noted: the first
+ * start, the mark of the look before; the epochs and who was left over, the
+ * lists that takeover keeps. A new birth voids what the node told, so it comes
+ * before the witness; who is outdated follows from all births, and outdated
+ * machines have neither beats nor promises, and are not marked. An epoch that
+ * is followed begins all anew, so it comes last.
+ */
+void members_on_look(struct members *members, int node,
+                     const struct call_look *look, int64_t sent_us,
+                     int64_t now_us)
+{
+    static const enum member_phase phases[LOOK_WORDS] = {
+        [LOOK_ADMITTED] = MEMBER_ADMITTED,
+        [LOOK_SUPERSEDED] = MEMBER_SUPERSEDED,
+        [LOOK_FOREIGN] = MEMBER_FOREIGN,
+        [LOOK_MISNAMED] = MEMBER_MISNAMED,
+        [LOOK_EMPTY] = MEMBER_EMPTY,
+        [LOOK_BARE] = MEMBER_EMPTY,
+        [LOOK_FRESH] = MEMBER_MARKED,
+        [LOOK_CREATED] = MEMBER_MARKED,
+        [LOOK_MARKED] = MEMBER_MARKED,
+    };
+    struct member *it = &members->node[node];
+    if (it->phase == MEMBER_DOWN)
+        return;
+    assert(look->word < LOOK_WORDS); /* script.c reads no other */
+    firststart_on_look(&members->start, node, look->word,
+                       span_is(look->mark, it->mark), now_us);
+    it->phase = phases[look->word];
+    bool is_admitted = it->phase == MEMBER_ADMITTED;
+    it->is_busy = it->is_mute = it->is_restarted = false;
+    it->is_known = true;
+    it->has_voted |= is_admitted;
+    it->looked_us = sent_us;
+    it->max_ttl_ms = at_most(look->max_ttl_ms, MAX_TTL_MOST_MS);
+    it->held_us = now_us + look->rest_us;
+    it->was_durable = look->is_durable;
+    it->beat = look->beat;
+    takeover_copy(it->found, look->admit);
+    assert(look->trace.len <= CALL_TRACE_MAX); /* script.c reads no longer */
+    it->trace[span_copy(it->trace, look->trace)] = '\0';
+    const struct takeover_look from = {
+        .found = look,
+        .is_marked = it->phase == MEMBER_MARKED,
+        .is_ours = rules_is_ours(members, it->found),
+        .sent_us = sent_us,
+        .now_us = now_us,
+    };
+    takeover_on_look(&members->takeover, &members->witness, node, &from);
+    rules_note_epochs(members, node, look->mark);
+    members->is_succeeded |= is_succeeding(members, node);
+    bool is_left_over = rules_note_left_over(members, node, now_us);
+    if (is_admitted || it->phase == MEMBER_MARKED) {
+        on_ours(members, node, is_admitted ? span_of("") : look->mark, now_us);
+    } else if (it->phase == MEMBER_EMPTY && is_of_this_node(it, it->found)) {
+        /* from before a restart: it is no other machine of its name */
+        note_birth(members, node, it->found, now_us);
+        note_established(members, now_us);
+        it->moved_us = 0;
+    } else if (it->phase == MEMBER_EMPTY && it->epoch_other != 0 &&
+               !is_left_over && !rules_may_take_over(members)) {
+        it->phase = MEMBER_FOREIGN;
+    }
+    if (it->phase == MEMBER_FOREIGN || it->phase == MEMBER_SUPERSEDED)
+        it->foreign_us = it->left_us != 0 ? it->left_us : now_us;
+    if (is_admitted || (it->is_restarted && it->was_durable && it->is_durable))
+        witness_on_told(&members->witness, node, look, sent_us, now_us);
+    else
+        witness_on_lost(&members->witness, node);
+    note_survey(members);
+    if (is_admitted) {
+        firststart_forget(&members->start, node);
+        members_on_beat(members, node, look->beat);
+        rules_on_told(members, node, look, now_us);
+    }
+    if (it->phase == MEMBER_EMPTY)
+        on_bare(members, node, now_us);
+    if (rules_follow_epoch(members))
+        begin_epoch(members, now_us);
+    rules_on_taken(members);
+}
+
+/* Whatever the result, and whatever other servers did, a look shows it. */
+void members_on_done(struct members *members,
+                     const struct member_action *action, int64_t now_us)
+{
+    struct member *it = &members->node[action->node];
+    if (it->phase == MEMBER_DOWN)
+        return;
+    it->is_busy = false;
+    if (action->kind == MEMBER_REVOKE)
+        it->must_revoke = false;
+    firststart_forget(&members->start, action->node);
+    members_look_soon(it, now_us);
+}
+
+/* The action may have been carried out: a look shows it. If this was a look,
+ * the node is mute. */
+void members_on_failure(struct members *members,
+                        const struct member_action *action, int64_t now_us)
+{
+    struct member *it = &members->node[action->node];
+    if (it->phase == MEMBER_DOWN)
+        return;
+    it->is_busy = false;
+    it->not_before_us = now_us + HEARTBEAT_US;
+    if (action->kind == MEMBER_PROBE || action->kind == MEMBER_LOOK)
+        it->is_mute = true;
+    else
+        members_look_soon(it, now_us);
+    firststart_on_trouble(&members->start, action->node);
+}
+
+void members_on_quarantined(struct members *members, int node, int64_t now_us)
+{
+    struct member *it = &members->node[node];
+    if (it->phase == MEMBER_ADMITTED)
+        members_look_soon(it, now_us);
+}
+
+void members_on_step(struct members *members, int node)
+{
+    members->node[node].must_revoke = true;
+    witness_on_lost(&members->witness, node);
+    for (int i = 0; i < members->settings.nodes; i++) {
+        struct member *it = &members->node[i];
+        it->asked.again &= (uint16_t) ~(1u << node); /* it told a wrong end */
+    }
+    takeover_on_lost(&members->takeover, node);
+    members->takeover.is_over = false;
+}
+
+void members_on_durable(struct members *members, int node, bool is_durable,
+                        int64_t now_us)
+{
+    struct member *it = &members->node[node];
+    if (it->is_durable && !is_durable)
+        members_want_look(members, node, now_us); /* which stores it */
+    it->is_durable = is_durable;
+}
+
+/* The beat of an outdated machine says nothing of the later one. */
+void members_on_beat(struct members *members, int node, int64_t beat)
+{
+    if (!rules_is_outdated(members, node))
+        witness_on_beat(&members->witness, node, beat);
+}
+
+/* ---- the vote ----------------------------------------------------------- */
+
+enum node_state members_refusal(const struct members *members, int node)
+{
+    const struct member *it = &members->node[node];
+    switch (it->phase) {
+    case MEMBER_DOWN:
+        return STATE_UNREACHABLE;
+    case MEMBER_MARKED:
+        return members->start.marked & nodeset_of(node) ? STATE_WAITING
+                                                        : STATE_QUARANTINED;
+    case MEMBER_UNSEEN:
+        return STATE_QUARANTINED;
+    case MEMBER_EMPTY:
+        return it->left_us != 0 || rules_is_outdated(members, node)
+                   ? STATE_QUARANTINED
+                   : STATE_WAITING;
+    case MEMBER_FOREIGN:
+        return STATE_FOREIGN;
+    case MEMBER_SUPERSEDED:
+        return STATE_SUPERSEDED;
+    case MEMBER_MISNAMED:
+        return STATE_DUPLICATE;
+    case MEMBER_ADMITTED:
+        if (it->must_revoke)
+            return STATE_STEPPED;
+        return rules_is_outdated(members, node) ? STATE_QUARANTINED
+                                                : STATE_NONE;
+    }
+    abort();
+}
+
+bool members_is_unseen(const struct members *members, int node)
+{
+    return members->node[node].phase == MEMBER_UNSEEN;
+}
+
+bool members_has_memory(const struct members *members, int node, uint32_t life)
+{
+    const struct member *it = &members->node[node];
+    return it->life == life && !it->is_outdated;
+}
