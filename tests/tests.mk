@@ -182,15 +182,13 @@ asan: export FORKED = access_limits audit audit_file audit_required confirm dial
 asan: ## Run units, integration, simulation under ASan, UBSan; SHORT=1
 	@scripts/deps.sh build test
 	@$(MAKE) --no-print-directory -j$$(nproc) FLAVOUR=asan tests
-	@WITHOUT="$(if $(SHORT),$(asan_unit_rest))" \
-	  $(MAKE) --no-print-directory FLAVOUR=asan unit
+	@$(MAKE) --no-print-directory FLAVOUR=asan unit
 	@$(MAKE) --no-print-directory FLAVOUR=asan sim
 	@WITHOUT="$(if $(SHORT),$(asan_rest))" CK_FORK= \
 	  $(MAKE) --no-print-directory FLAVOUR=asan integration
 
 # What SHORT=1 leaves to the nightly run: suites about who may vote and about
 # time, whose code the units and the simulation go through under ASan as well.
-asan_unit_rest := rivals
 asan_rest := admission changes contention data_centres durable epochs faults fence fitness flood \
              load machines memory memory_clocks memory_evicted memory_files \
              memory_fresh memory_old memory_rights memory_servers memory_tail names \

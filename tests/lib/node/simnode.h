@@ -1,7 +1,7 @@
 /*
  * What a simulated node remembers, and the semantics of server/node/scripts/ on
- * it in plain C. The simulator and the rivals of the unit tests play on it;
- * tests/differ/ holds it against a real redis-server.
+ * it in plain C. The simulator plays on it; tests/differ/ holds it against a
+ * real redis-server.
  */
 #ifndef REDLOCKD_TEST_SIMNODE_H
 #define REDLOCKD_TEST_SIMNODE_H
