@@ -203,7 +203,7 @@ IN_UNITS_AND_MODEL = [
     Defect("promises of the old names not waited for", "unit",
            "story_59_the_last_promise_is_waited_for", [Edit(
         "server/engine/voting/rules.c",
-        "        return now_us >= taken_until_us(members, node);",
+        "        return now_us >= until_us;",
         "        return now_us >= 0;")], tests="takeover"),
     Defect("word for one epoch holds for each", "unit",
            "story_65_the_word_does_not_hold_for_an_epoch_that_is_followed",
@@ -374,8 +374,8 @@ IN_UNITS_AND_MODEL = [
     Defect("old names brought back by time", "unit",
            "story_65_who_saw_newer_names_admits_nobody_by_time_alone", [Edit(
         "server/engine/voting/rules.c",
-        "!has_others(members, node) && !members->is_succeeded &&",
-        "!has_others(members, node) &&")], tests="takeover"),
+        "(!members->is_succeeded && rules_looked_us(members)",
+        "(rules_looked_us(members)")], tests="takeover"),
     Defect("plan that marks", "unit", "takes_over_nothing", [
         Edit("server/engine/voting/members.c",
              "    if (members->settings.is_observer) {\n",

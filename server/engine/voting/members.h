@@ -315,9 +315,8 @@ bool rules_has_taken_over(const struct members *members);
 bool rules_has_word(const struct members *members);
 bool rules_is_taking_over(const struct members *members);
 
-/* Whether the old names would be dead once all nodes are marked that may be;
- * is_early: and once the clocks are known. */
-void rules_count(const struct members *members, bool is_early,
+/* Whether the old names are dead, or would be. */
+void rules_count(const struct members *members, enum takeover_when when,
                  struct takeover_count *count);
 
 /*

@@ -178,7 +178,7 @@ static void log_state(const struct nodes *nodes, int node, int64_t now_us)
 
 static bool nodes_has_quorum(const struct nodes *nodes)
 {
-    return nodes->voting >= quorum_of(nodes->env->settings.nodes);
+    return nodes->voting >= nodes->members.quorum;
 }
 
 /* How many vote, who does not, and what a loss that was logged has cost. */
@@ -195,7 +195,7 @@ static void log_quorum(const struct nodes *nodes, int64_t now_us)
                                     nodes->env->settings.node_names[i]);
     struct log_field fields[8] = {
         LOG_N("voting", nodes->voting),
-        LOG_N("quorum", quorum_of(nodes->env->settings.nodes)),
+        LOG_N("quorum", nodes->members.quorum),
         LOG_N("total", nodes->env->settings.nodes),
     };
     int count = 3;
@@ -409,7 +409,7 @@ static void nodes_log_refusal(struct nodes *nodes, int64_t now_us)
     if (nodes->is_refusal_logged || now_us - nodes->refused_us < REFUSED_US)
         return;
     struct takeover_count count;
-    rules_count(members, false, &count);
+    rules_count(members, TAKEOVER_POSSIBLE, &count);
     log_write(
         LOG_WARN, "names_refused",
         (struct log_field[]){

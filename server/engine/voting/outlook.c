@@ -151,7 +151,7 @@ static void take_over(struct outlook *outlook, const struct members *members,
 {
     int64_t most_us = at_least(rules_quarantine_us(members), LOOKS_US);
     struct takeover_count count;
-    rules_count(members, false, &count);
+    rules_count(members, TAKEOVER_POSSIBLE, &count);
     outlook->old_names = count.names;
     outlook->tellers = count.tellers;
     outlook->has_rivals = count.has_others;
@@ -288,7 +288,7 @@ void outlook_make(struct outlook *outlook, const struct nodes *nodes,
     const struct members *members = &nodes->members;
     *outlook = (struct outlook){
         .nodes = nodes->env->settings.nodes,
-        .quorum = quorum_of(nodes->env->settings.nodes),
+        .quorum = nodes->members.quorum,
         .epoch_given = nodes->env->settings.config_epoch,
         .epoch = members->epoch,
         .is_settled = true,

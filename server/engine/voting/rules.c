@@ -203,27 +203,31 @@ static bool is_taken(const struct members *members, int node)
            takeover_tells(&members->takeover, node);
 }
 
-static int64_t taken_until_us(const struct members *members, int node)
-{
-    return at_least(members->takeover.node[node].end_us,
-                    members->takeover.end_us);
-}
-
-/* True if all that the node may have forgotten has ended. */
-static bool has_ended(const struct members *members, int node, int64_t now_us)
+/* When all that the node may have forgotten has ended; INT64_MAX: that is not
+ * known yet. */
+static int64_t forgotten_until_us(const struct members *members, int node)
 {
     const struct member_asked *asked = &members->node[node].asked;
+    if (is_taken(members, node))
+        return at_least(members->takeover.node[node].end_us,
+                        members->takeover.end_us);
+    if (is_majority(members, asked->again))
+        return asked->end_us;
+    return has_others(members, node) ? INT64_MAX : due_us(members, node);
+}
+
+static bool has_ended(const struct members *members, int node, int64_t now_us)
+{
+    int64_t until_us = forgotten_until_us(members, node);
     if (members->settings.is_guard_off)
         return true;
     if (is_taken(members, node))
-        return now_us >= taken_until_us(members, node);
+        return now_us >= until_us;
     if (rules_is_taking_over(members))
         return false;
-    if (is_majority(members, asked->again))
-        return now_us >= asked->end_us;
-    int64_t due = due_us(members, node);
-    return !has_others(members, node) && !members->is_succeeded &&
-           now_us >= due && rules_looked_us(members) >= due;
+    return now_us >= until_us &&
+           (is_majority(members, members->node[node].asked.again) ||
+            (!members->is_succeeded && rules_looked_us(members) >= until_us));
 }
 
 /* ---- whole memories -------------------------------------------------------
@@ -283,16 +287,12 @@ int64_t rules_remaining_us(const struct members *members, int node,
         return 0;
     if (rules_is_taking_over(members) && !is_taken(members, node))
         return 0;
-    int64_t end_us = due_us(members, node);
-    if (is_taken(members, node))
-        end_us = taken_until_us(members, node);
-    else if (is_majority(members, it->asked.again))
-        end_us = it->asked.end_us;
-    else if (has_others(members, node))
+    int64_t end_us = forgotten_until_us(members, node);
+    if (end_us == INT64_MAX)
         end_us = now_us + HEARTBEAT_US;
-    if (is_lasting(members, node) && it->sighted_us + SAID_US < end_us)
-        end_us = it->sighted_us + SAID_US;
-    return end_us > now_us ? end_us - now_us : 0;
+    if (is_lasting(members, node))
+        end_us = at_most(end_us, it->sighted_us + SAID_US);
+    return at_least(end_us - now_us, 0);
 }
 
 /* ---- another configuration ---------------------------------------------- */
@@ -329,14 +329,6 @@ int rules_epoch_below(const struct members *members)
     return (int)below;
 }
 
-/* "epoch:fingerprint:" */
-static void print_ours(const struct members *members,
-                       char ours[CALL_STATE_MAX + 1])
-{
-    snprintf(ours, CALL_STATE_MAX + 1, "%d:%s:", members->epoch,
-             members->settings.fingerprint);
-}
-
 /* Whose word on what they promised counts; is_early: or will count, once their
  * clocks are known. An observer knows none yet. */
 static uint16_t reliable_nodes(const struct members *members, bool is_early)
@@ -353,16 +345,19 @@ static uint16_t reliable_nodes(const struct members *members, bool is_early)
     return nodes;
 }
 
-void rules_count(const struct members *members, bool is_early,
+void rules_count(const struct members *members, enum takeover_when when,
                  struct takeover_count *count)
 {
     char ours[CALL_STATE_MAX + 1];
-    print_ours(members, ours);
-    takeover_count_possible(&members->takeover, ours,
-                            reliable_nodes(members, is_early), count);
+    snprintf(ours, sizeof ours, "%d:%s:", members->epoch,
+             members->settings.fingerprint);
+    takeover_count(&members->takeover, ours,
+                   reliable_nodes(members, when == TAKEOVER_EARLY),
+                   when == TAKEOVER_NOW, count);
 }
 
-static bool may_take_over(const struct members *members, bool is_early)
+static bool may_take_over(const struct members *members,
+                          enum takeover_when when)
 {
     struct takeover_count count;
     int there = 0;
@@ -375,13 +370,13 @@ static bool may_take_over(const struct members *members, bool is_early)
                  members->node[i].looked_us != 0;
     if (!rules_is_taking_over(members))
         return there >= members->quorum;
-    rules_count(members, is_early, &count);
+    rules_count(members, when, &count);
     return count.is_dead;
 }
 
 bool rules_may_take_over(const struct members *members)
 {
-    return may_take_over(members, false);
+    return may_take_over(members, TAKEOVER_POSSIBLE);
 }
 
 /* Once the old names were dead, some node must still tell so. */
@@ -390,7 +385,7 @@ bool rules_is_refused(const struct members *members)
     if (!rules_is_taking_over(members))
         return false;
     if (!members->takeover.is_over)
-        return !may_take_over(members, true);
+        return !may_take_over(members, TAKEOVER_EARLY);
     for (int i = 0; i < members->settings.nodes; i++)
         if (takeover_tells(&members->takeover, i))
             return false;
@@ -401,12 +396,9 @@ bool rules_is_refused(const struct members *members)
 void rules_on_taken(struct members *members)
 {
     struct takeover_count count;
-    char ours[CALL_STATE_MAX + 1];
     if (!rules_is_taking_over(members) || members->takeover.is_over)
         return;
-    print_ours(members, ours);
-    takeover_count_now(&members->takeover, ours, reliable_nodes(members, false),
-                       &count);
+    rules_count(members, TAKEOVER_NOW, &count);
     if (!count.is_dead)
         return;
     takeover_end(&members->takeover, &count);

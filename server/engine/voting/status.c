@@ -299,8 +299,8 @@ int64_t status_quorum_in_us(const struct nodes *nodes, int64_t now_us)
         if (wait_us != 0 && nodes->node[i].is_up)
             waits_us[count++] = wait_us;
     }
-    return status_wait_us(
-        waits_us, count, quorum_of(nodes->env->settings.nodes) - nodes->voting);
+    return status_wait_us(waits_us, count,
+                          nodes->members.quorum - nodes->voting);
 }
 
 void status_measure(const struct nodes *nodes, int node, int64_t now_us)

@@ -267,10 +267,33 @@ static void find_base(const struct takeover *takeover, const char *ours,
     }
 }
 
-static void takeover_count_nodes(const struct takeover *takeover,
-                                 const char *ours, uint16_t nodes,
-                                 struct takeover_count *count)
+static uint16_t possible_nodes(const struct takeover *takeover)
 {
+    uint16_t nodes = 0;
+    for (int i = 0; i < NODES_MAX; i++)
+        if (takeover->node[i].is_able && takeover->node[i].taken[0] != '\0')
+            nodes |= nodeset_of(i);
+    return nodes;
+}
+
+static uint16_t marked_nodes(const struct takeover *takeover)
+{
+    uint16_t nodes = 0;
+    int64_t since_us = 0;
+    for (int i = 0; i < NODES_MAX; i++)
+        if (takeover_tells(takeover, i))
+            since_us = at_least(takeover->node[i].since_us, since_us);
+    for (int i = 0; i < NODES_MAX; i++)
+        if (takeover_tells(takeover, i) &&
+            takeover->node[i].looked_us >= since_us)
+            nodes |= nodeset_of(i);
+    return nodes;
+}
+
+void takeover_count(const struct takeover *takeover, const char *ours,
+                    uint16_t nodes, bool is_now, struct takeover_count *count)
+{
+    nodes &= is_now ? marked_nodes(takeover) : possible_nodes(takeover);
     *count = (struct takeover_count){0};
     find_base(takeover, ours, count);
     count->names = names_of(count->base);
@@ -288,31 +311,6 @@ static void takeover_count_nodes(const struct takeover *takeover,
         }
     }
     count->is_dead = !count->has_others;
-}
-
-void takeover_count_possible(const struct takeover *takeover, const char *ours,
-                             uint16_t nodes, struct takeover_count *count)
-{
-    uint16_t able = 0;
-    for (int i = 0; i < NODES_MAX; i++)
-        if (takeover->node[i].is_able && takeover->node[i].taken[0] != '\0')
-            able |= nodeset_of(i);
-    takeover_count_nodes(takeover, ours, nodes & able, count);
-}
-
-void takeover_count_now(const struct takeover *takeover, const char *ours,
-                        uint16_t nodes, struct takeover_count *count)
-{
-    uint16_t marked = 0;
-    int64_t since_us = 0;
-    for (int i = 0; i < NODES_MAX; i++)
-        if (takeover_tells(takeover, i))
-            since_us = at_least(takeover->node[i].since_us, since_us);
-    for (int i = 0; i < NODES_MAX; i++)
-        if (takeover_tells(takeover, i) &&
-            takeover->node[i].looked_us >= since_us)
-            marked |= nodeset_of(i);
-    takeover_count_nodes(takeover, ours, nodes & marked, count);
 }
 
 void takeover_end(struct takeover *takeover, const struct takeover_count *count)

@@ -43,6 +43,10 @@ struct takeover {
                                       nodes tell it, too; "": nobody knows */
 };
 
+/* Which nodes are counted: those that are marked, those that may be, or also
+ * those whose clocks are not known yet. */
+enum takeover_when { TAKEOVER_NOW, TAKEOVER_POSSIBLE, TAKEOVER_EARLY };
+
 /* Which configuration must be dead, and whether it is. */
 struct takeover_count {
     char base[CALL_STATE_MAX + 1]; /* "epoch:fingerprint:"; "": none was seen */
@@ -82,17 +86,13 @@ void takeover_on_lost(struct takeover *takeover, int node);
 void takeover_begin(struct takeover *takeover);
 
 /*
- * What comes of these nodes. ours: "epoch:fingerprint:", which replaces the
+ * What comes of these nodes: if it is now, of those that were marked at one
+ * instant, as a look at each was sent after the last mark was seen; else of
+ * those that may be marked. ours: "epoch:fingerprint:", which replaces the
  * others.
- *
- * possible  once those are marked that may be
- * now       all those count that were marked at one instant: a look at each was
- *           sent after the last mark was seen
  */
-void takeover_count_possible(const struct takeover *takeover, const char *ours,
-                             uint16_t nodes, struct takeover_count *count);
-void takeover_count_now(const struct takeover *takeover, const char *ours,
-                        uint16_t nodes, struct takeover_count *count);
+void takeover_count(const struct takeover *takeover, const char *ours,
+                    uint16_t nodes, bool is_now, struct takeover_count *count);
 
 /* The old names are dead: what all promised that tell is waited for. If there
  * are two lists of one epoch, some tell of one, some of the other. */
