@@ -303,16 +303,6 @@ TEST(a_deadline_is_told_as_the_nodes_own_clock_will_show_it)
     }
 }
 
-TEST(durability_that_ended_is_told_to_the_node)
-{
-    struct node_facts facts = play_facts(2);
-    facts.is_durable = false;
-    engine_on_node_confirmed(play.engine, 2, &facts);
-    struct play_call *look = play_find(CALL_LOOK, 2);
-    ck_assert_ptr_nonnull(look);
-    ck_assert(!look->call.is_durable);
-}
-
 TEST(a_call_that_cannot_be_sent_is_tried_again_a_second_later)
 {
     play.is_refusing[1] = true;

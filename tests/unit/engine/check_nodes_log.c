@@ -126,22 +126,6 @@ TEST(a_quorum_that_a_request_missed_is_told_at_once)
     expect_lines(text, " lasted_ms=7 failed=2\n", 1);
 }
 
-/* The next loss counts from its own beginning. */
-TEST(each_loss_of_the_quorum_is_counted_alone)
-{
-    lose_three();
-    ck_assert_int_eq(play_outcome(play_acquire()), OUTCOME_NO_QUORUM);
-    play_node_up(0);
-    expect_lines(said(), " failed=1\n", 1);
-    play_node_down(0);
-    expect_lines(said(), "quorum", 0);
-    play_advance(2 * SECOND);
-    play_node_up(0);
-    const char *text = said();
-    expect_lines(text, "event=no_quorum", 1);
-    expect_lines(text, " lasted_ms=2000 failed=0\n", 1);
-}
-
 /* They vote: that they were too late is said elsewhere. */
 TEST(nodes_that_vote_and_are_late_are_no_lost_quorum)
 {
@@ -363,22 +347,4 @@ TEST(a_first_start_by_another_server_is_no_quarantine_yet)
     expect_lines(said(), "level=warn", 0);
     play_advance(SECOND / 5); /* nothing came of it */
     expect_lines(said(), "as soon as the server that marked it", PLAY_NODES);
-}
-
-/* Its own, too. */
-TEST(a_first_start_that_goes_well_is_no_warning)
-{
-    struct engine_settings settings = play_settings;
-    settings.first_start = FIRST_START_AUTO;
-    play_begin_again(&settings);
-    log_set_level(LOG_INFO);
-    for (int i = 0; i < PLAY_NODES; i++) {
-        play_node_connect(i);
-        play_answer_look(i, LOOK_EMPTY, "", "");
-    }
-    play_answer_look(0, LOOK_FRESH, "", FIRST_MARK);
-    for (int i = 1; i < PLAY_NODES; i++)
-        play_answer_look(i, LOOK_FRESH, "", FIRST_MARK);
-    play_advance(2 * SECOND);
-    expect_lines(said(), "level=warn", 0);
 }

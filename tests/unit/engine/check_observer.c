@@ -81,13 +81,3 @@ TEST(revokes_nothing)
     members_on_step(&voters.members, 3);
     expect_probes();
 }
-
-TEST(with_the_guard_off_too)
-{
-    voters.settings.is_guard_off = true;
-    voters_begin_again();
-    voters_all(LOOK_EMPTY, "", "");
-    expect_probes();
-    voters_all(LOOK_MARKED, "", VOTERS_MARK);
-    expect_probes();
-}

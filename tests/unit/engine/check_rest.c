@@ -76,19 +76,3 @@ TEST(whether_nodes_may_vote_is_judged_before_a_call)
     ck_assert_int_eq(play_result(op)->outcome, OUTCOME_NO_QUORUM);
     engine_close(play.engine, op);
 }
-
-TEST(a_node_that_goes_down_ends_the_rest)
-{
-    await_rest();
-    play_node_down(0);
-    ck_assert_int_le(next_tick_us(), TICK_US);
-}
-
-TEST(a_watch_ends_the_rest)
-{
-    await_rest();
-    engine_op op =
-        engine_watch(play.engine, PLAY_RESOURCE, span_of("free"), 1000, NULL);
-    ck_assert_int_le(next_tick_us(), TICK_US);
-    ck_assert(!engine_abandon(play.engine, op));
-}

@@ -486,16 +486,3 @@ TEST(a_node_that_was_never_reached_has_an_age)
     ck_assert_str_eq(view.state, "connecting");
     ck_assert_int_eq(play.now_us - view.since_us, 2 * SECOND);
 }
-
-/* A restart costs it what it costs no durable one. */
-TEST(a_node_that_waits_tells_why_it_is_not_durable)
-{
-    struct node_facts facts = play_facts(0);
-    facts.is_durable = false;
-    facts.not_durable = "appendfsync is everysec";
-    play_node_down(0);
-    engine_on_node_up(play.engine, 0, &facts);
-    play_answer_look(0, LOOK_CREATED, play_admission(0, true), PLAY_MARK(2));
-    ck_assert_has(detail_of(0), "was restarted; votes again in ");
-    ck_assert_has(detail_of(0), "; not durable: appendfsync is everysec");
-}

@@ -121,26 +121,6 @@ TEST(the_longest_text_fits)
     ck_assert_uint_le(span.len, CALL_WITNESSES_MAX);
 }
 
-TEST(the_longest_answer_is_read)
-{
-    char heard[CALL_WITNESSES_MAX + 1];
-    int len = 0;
-    witness_init(&witness, names, NODES_MAX);
-    for (int i = 0; i < NODES_MAX; i++)
-        if (i != 4)
-            len +=
-                snprintf(heard + len, sizeof heard - (size_t)len, "%026lld%s",
-                         (long long)EXACT_MAX - i, birth((char)('1' + i)).ptr);
-    hear(4, (struct span){heard, (size_t)len}, 1);
-    for (int i = 0; i < NODES_MAX; i++) {
-        const struct witness_node *it = &witness.node[i];
-        ck_assert_int_eq(it->floor, i == 4 ? 0 : EXACT_MAX - i);
-        ck_assert_str_eq(it->latest,
-                         i == 4 ? NUMBER(0) : birth((char)('1' + i)).ptr);
-        ck_assert_uint_eq(it->carriers, i == 4 ? 0 : 1u << 4);
-    }
-}
-
 TEST(a_single_node_has_nobody_to_tell_of_it)
 {
     char text[8] = "x";
