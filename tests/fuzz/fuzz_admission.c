@@ -210,7 +210,7 @@ static void check_time(const struct play *play, int node)
         bool is_other = i != node;
         told_twice += is_other && is_latest && play->told[node][i] >= 2;
         voting += is_other && members->node[i].is_clock_good &&
-                   members_refusal(members, i) == STATE_NONE;
+                  members_refusal(members, i) == STATE_NONE;
     }
     bool is_time =
         play->now_us >= it->sighted_us + rules_quarantine_us(members);

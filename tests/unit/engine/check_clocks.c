@@ -456,6 +456,21 @@ TEST_RANGE(five_milliseconds_from_the_median_still_agree, 0, 4)
     ASSERT_STATE(4, leads[_i].state);
 }
 
+/* It may have stepped by as much as it took. */
+TEST(a_slow_reply_proves_nothing)
+{
+    for (int i = 0; i < 4; i++)
+        up(i);
+    clocks_note_up(&five.clocks, 4, true);
+    ck_assert(reply_after(4, 50 * MS));
+    clocks_tick(&five.clocks, five.now_us);
+    ASSERT_STATE(4, STATE_UNPROVEN);
+    ck_assert_int_ge(clocks_uncertainty_us(&five.clocks, 4, five.now_us),
+                     50 * MS);
+    ck_assert(reply(4));
+    ASSERT_STATE(4, STATE_NONE);
+}
+
 /* A long way is no slow reply; but one of more than two timeouts tells nothing.
  */
 TEST_RANGE(replies_that_are_all_slow_prove_something_within_limits, 0, 2)
