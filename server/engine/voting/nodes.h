@@ -1,8 +1,7 @@
 /*
- * The masters: the calls to them, the events that come from them, and the
- * fencing numbers made from their clocks; and the one reason why a node may not
- * vote, from its connection, admission and clock, with a name and a sentence
- * (status.c). Pure.
+ * The masters: the calls to them, the events that come from them, the fencing
+ * numbers made from their clocks, and the one reason why a node may not vote.
+ * Pure.
  */
 #ifndef REDLOCKD_NODES_H
 #define REDLOCKD_NODES_H

@@ -103,7 +103,7 @@ static void describe(struct outlook_node *it, const struct nodes *nodes,
 /* ---- how long they wait -------------------------------------------------- */
 
 /*
- * Until the node votes, if it is marked now: as admission.h has it. The
+ * Until the node votes, if it is marked now: as members.h has it. The
  * promises of the others end, if a majority of them can be asked.
  */
 static int64_t marked_us(const struct outlook *outlook,

@@ -7,7 +7,7 @@
  * latest mark tells its admissions apart, and two machines with one name. With
  * each look, servers store both on the other nodes. So a server that starts
  * later knows them too, and no node that knows a birth can help an earlier
- * admission to a majority: admission.h has the rule.
+ * admission to a majority: members.h has the rule.
  */
 #ifndef REDLOCKD_WITNESS_H
 #define REDLOCKD_WITNESS_H

@@ -34,28 +34,26 @@ static void expect_lines(const char *text, const char *part, int count)
     ck_assert_msg(found == count, "%d of %s in %s", found, part, text);
 }
 
+/* One line, which has this part. */
+static void expect_only(const char *part)
+{
+    const char *text = said();
+    expect_lines(text, part, 1);
+    expect_lines(text, "event=", 1);
+}
+
 SUITE(nodes_log, .set_up = begin, .tear_down = end);
 
 TEST(a_node_is_told_by_what_it_means)
 {
     play_node_down(2);
-    const char *text = said();
-    expect_lines(text,
-                 " level=warn event=node node=c state=unreachable "
-                 "detail=reset\n",
-                 1);
-    expect_lines(text, "event=", 1);
+    expect_only(" level=warn event=node node=c state=unreachable "
+                "detail=reset\n");
     play_node_connect(2);
-    text = said();
-    expect_lines(text, " level=debug event=node node=c state=admitting ", 1);
-    expect_lines(text, "event=", 1);
+    expect_only(" level=debug event=node node=c state=admitting ");
     play_answer_look(2, LOOK_ADMITTED, "", "");
-    text = said();
-    expect_lines(text,
-                 " level=info event=node node=c state=voting "
-                 "detail=admitted\n",
-                 1);
-    expect_lines(text, "event=", 1);
+    expect_only(" level=info event=node node=c state=voting "
+                "detail=admitted\n");
 }
 
 static void lose_three(void)
@@ -294,18 +292,11 @@ TEST(lost_durability_is_told_once)
     expect_lines(said(), "event=", 0);
     tell(false, "appendonly is no", "");
     tell(false, "appendonly is no", "");
-    const char *text = said();
-    expect_lines(
-        text,
-        " level=warn event=node_not_durable node=b detail=\"appendonly "
-        "is no\"\n",
-        1);
-    expect_lines(text, "event=", 1);
+    expect_only(" level=warn event=node_not_durable node=b detail=\"appendonly "
+                "is no\"\n");
     ck_assert(!play.metrics.node_is_durable[1]);
     tell(true, "", "");
-    text = said();
-    expect_lines(text, " level=info event=node_durable node=b ", 1);
-    expect_lines(text, "event=", 1);
+    expect_only(" level=info event=node_durable node=b ");
     ck_assert(play.metrics.node_is_durable[1]);
 }
 
