@@ -515,8 +515,9 @@ enum node_state members_refusal(const struct members *members, int node)
     case MEMBER_DOWN:
         return STATE_UNREACHABLE;
     case MEMBER_MARKED:
-        return members->start.marked & nodeset_of(node) ? STATE_WAITING
-                                                        : STATE_QUARANTINED;
+        return (members->start.marked & nodeset_of(node)) != 0
+                   ? STATE_WAITING
+                   : STATE_QUARANTINED;
     case MEMBER_UNSEEN:
         return STATE_QUARANTINED;
     case MEMBER_EMPTY:
