@@ -329,6 +329,21 @@ TEST_RANGE(story_60_a_name_that_leads_elsewhere_is_not_taken_at_once, 0, 2)
     expect_next(MEMBER_LOOK, 4);
 }
 
+/* Its address changed, but it has its memory. */
+TEST(a_machine_that_moved_with_its_memory_is_marked_at_once)
+{
+    voters_admit_from(0);
+    voters_pass(HEARTBEAT_US);
+    voters_down(4);
+    voters.has_moved = true;
+    voters_up(4);
+    voters_found(4, LOOK_BARE,
+                 "1:" VOTERS_FINGERPRINT ":@:#:0:" VOTERS_OTHER_RUN
+                 ":" VOTERS_MEMORY,
+                 "");
+    expect_next(MEMBER_LOOK, 4);
+}
+
 /* ---- other names --------------------------------------------------------- */
 
 TEST_RANGE(only_the_next_epoch_replaces_other_nodes, 1, 6)
