@@ -78,6 +78,16 @@ static void expect_admits(uint16_t nodes)
             voters_found(i, LOOK_ADMITTED, ADMIT_2, "");
 }
 
+/* Of what is to be done now: looks that may mark this node. */
+static int count_marking_looks(int node)
+{
+    struct member_action action;
+    int looks = 0;
+    while (members_next(&voters.members, voters.now_us, &action))
+        looks += action.node == node && action.kind == MEMBER_LOOK;
+    return looks;
+}
+
 /* However long: nobody knows that the old names are dead. */
 static void expect_refusal(void)
 {
@@ -141,17 +151,13 @@ TEST(story_65_the_word_that_the_old_servers_are_stopped)
  * more. Without the word, only the next epoch replaces them. */
 TEST_RANGE(story_65_the_word_replaces_names_of_any_lower_epoch, 0, 2)
 {
-    struct member_action action;
-    int looks = 0;
     voters.settings.has_take_over = _i == 1;
     given(4);
     for (int i = 0; i < 4; i++)
         come(i, LOOK_MARKED, "", MARK_OF("4:" VOTERS_FINGERPRINT, 2));
     come(4, LOOK_BARE, ADMIT("2:ffffffffffffff05", 1), "");
     voters_pass(HEARTBEAT_US);
-    while (members_next(&voters.members, voters.now_us, &action))
-        looks += action.node == 4 && action.kind == MEMBER_LOOK;
-    ck_assert_int_eq(looks, _i);
+    ck_assert_int_eq(count_marking_looks(4), _i);
 }
 
 /* It was for the change to epoch 2; the marks that are followed are of another,
@@ -233,15 +239,14 @@ TEST(story_65_a_node_of_third_names_stands_for_others)
  * use: it is not told as dead; or there are enough of it to be taken, too. */
 TEST_RANGE(story_65_a_list_of_a_lower_epoch_may_live, 0, 4)
 {
+    static const char *const passed[] = {NULL, OF_THREE ":", NULL, THIRD ":"};
     given(3);
     for (int i = 0; i < 5; i++) {
         const char *admit = i < (_i == 2 ? 2 : 1) ? ADMIT(OF_THREE, 1)
                             : i > 2 ? ADMIT("2:eeeeeeeeeeeeee02", 1)
                                     : "";
         voters.memory[i].taken = admit;
-        voters.memory[i].passed = _i == 1 && i == 3   ? OF_THREE ":"
-                                  : _i == 3 && i == 3 ? THIRD ":"
-                                                      : NULL;
+        voters.memory[i].passed = i == 3 ? passed[_i] : NULL;
         come(i, LOOK_BARE, admit, "");
     }
     ck_assert_int_eq(rules_is_refused(&voters.members), _i == 0 || _i == 3);
@@ -381,23 +386,18 @@ TEST_RANGE(story_65_a_list_that_cannot_replace_the_old_one_marks_nothing, 0, 2)
 /* Nobody replaces anything: the old names may be anywhere. */
 TEST_RANGE(story_65_new_nodes_of_a_later_epoch_wait_for_the_word, 0, 2)
 {
+    int looks = 0;
     voters.settings.has_take_over = _i == 1;
     given(2);
     for (int i = 0; i < VOTERS_NODES; i++)
         come(i, LOOK_BARE, "", "");
-    for (int i = 0; i < 100; i++) {
-        struct member_action action;
+    for (int i = 0; i < 100 && looks == 0; i++) {
         voters_pass(HEARTBEAT_US);
-        while (members_next(&voters.members, voters.now_us, &action)) {
-            if (action.kind == MEMBER_LOOK) {
-                ck_assert_int_eq(_i, 1);
-                return;
-            }
-            ck_assert_int_eq(action.kind, MEMBER_PROBE);
-            voters_found(action.node, LOOK_BARE, "", "");
-        }
+        looks = count_marking_looks(0);
+        for (int k = 0; k < VOTERS_NODES; k++)
+            voters_found(k, LOOK_BARE, "", "");
     }
-    ck_assert_int_eq(_i, 0);
+    ck_assert_int_eq(looks > 0, _i);
 }
 
 /* ---- the way back -------------------------------------------------------- */
