@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "parts.h"
-#include "port/tag.h"
+#include "port/port.h"
 #include "port/token.h"
 #include "voting/eligibility.h"
 #include "voting/outlook.h"
@@ -246,18 +246,9 @@ int engine_pool_waiters(const struct engine *engine, struct span pool)
     return permits_waiting(&engine->permits, pool);
 }
 
-static struct listing *must_find_listing(const struct engine *engine,
-                                         engine_op op)
-{
-    assert(handle_kind_of(op) == HANDLE_LISTING);
-    struct listing *it = listing_find(&engine->listings, op);
-    assert(it != NULL);
-    return it;
-}
-
 const struct engine_page *engine_take_page(struct engine *engine, engine_op op)
 {
-    const struct engine_page *page = &must_find_listing(engine, op)->page;
+    const struct engine_page *page = listing_page(&engine->listings, op);
     if (page->outcome == LIST_NO_QUORUM)
         nodes_on_failed(&engine->nodes);
     return page;
@@ -266,10 +257,7 @@ const struct engine_page *engine_take_page(struct engine *engine, engine_op op)
 const struct engine_result *engine_page_lock(struct engine *engine,
                                              engine_op op, int n)
 {
-    const struct listing *listing = must_find_listing(engine, op);
-    assert(n >= 0 && n < listing->page.count);
-    struct operation *it =
-        operation_find(&engine->operations, listing->operations[n]);
+    struct operation *it = listing_lock(&engine->listings, op, n);
     it->result.waiters = waits_count(&engine->waits, it->request.resource);
     return &it->result;
 }
@@ -322,7 +310,7 @@ void engine_close(struct engine *engine, engine_op op)
         ticket_close(&engine->tickets, op);
         return;
     case HANDLE_LISTING:
-        listing_end(must_find_listing(engine, op));
+        listing_close(&engine->listings, op);
         return;
     }
     assert(false); /* engine_op is what a call of ours returned */
@@ -348,7 +336,7 @@ bool engine_abandon(struct engine *engine, engine_op op)
     case HANDLE_TICKET:
         return ticket_abandon(&engine->tickets, op);
     case HANDLE_LISTING:
-        listing_end(must_find_listing(engine, op));
+        listing_close(&engine->listings, op);
         return false;
     }
     assert(false); /* as above */

@@ -1,14 +1,56 @@
-#include "listing.h"
-
+/*
+ * Lists the locks that a majority of the nodes has, a page at a time. Nothing
+ * is kept between two pages: the cursor holds the position.
+ *
+ *   start ──→ SCANNING a node ──→ INSPECTING its keys ──→ SETTLED ──→ close
+ *               ↑                        │
+ *               └──── the next node ←────┘ if this one has no more keys, and
+ *                                          the page is not full
+ *
+ * A lock on q of N nodes is on at least one of any N - q + 1. So only so many
+ * nodes are scanned, one after the other. Each name found is inspected on all
+ * nodes, as for a client; a lock that an earlier scanned node also has was
+ * listed there, and is left out.
+ *
+ * Listings take turns: one at a time is active, with one scan or a few
+ * inspections. So many of them delay other calls no more than one does, and a
+ * short one does not wait for long ones to end.
+ */
 #include <assert.h>
+#include <sys/queue.h>
 
 #include "../lock/names.h"
-#include "port/tag.h"
+#include "parts.h"
 
 enum { INSPECTIONS_MAX = 32 }; /* begun in one turn */
 
+enum listing_state { LISTING_SCANNING, LISTING_INSPECTING, LISTING_SETTLED };
+
+struct listing {
+    struct slots_head head;
+    struct listings *listings;
+    TAILQ_ENTRY(listing) link;
+    enum listing_state state;
+    void *client;
+    struct engine_list wish; /* its prefix is in the text below */
+    char prefix[RESOURCE_MAX];
+    int64_t deadline_us; /* of the scan */
+    bool is_repeated;    /* the node had lost our script, and was asked again */
+    uint16_t earlier;    /* bit per node: scanned before this one */
+    struct list_cursor cursor;
+    struct engine_page page;
+    char *names;          /* malloc'ed: what the last scan found */
+    struct span left;     /* the rest of names: not inspected yet */
+    bool is_starting;     /* inspections are being started */
+    int pending;          /* inspections without an outcome */
+    int shown;            /* locks on the page: the first operations */
+    int count;            /* operations: also those of the current node */
+    uint64_t *operations; /* malloc'ed handles of inspections */
+};
+
 static void listing_on_settled(void *client);
 static void give_turns(struct listings *listings);
+static void listing_end(struct listing *it);
 
 void listings_init(struct listings *listings, struct nodes *nodes,
                    struct operations *operations)
@@ -50,9 +92,27 @@ static void drop_operations(struct listing *it)
     it->left = (struct span){0};
 }
 
-struct listing *listing_find(const struct listings *listings, uint64_t handle)
+static struct listing *listing_must_find(const struct listings *listings,
+                                         uint64_t handle)
 {
-    return slots_find(&listings->slots, handle);
+    assert(handle_kind_of(handle) == HANDLE_LISTING);
+    struct listing *it = slots_find(&listings->slots, handle);
+    assert(it != NULL); /* a request ends its listing once: exchange.c */
+    return it;
+}
+
+const struct engine_page *listing_page(const struct listings *listings,
+                                       uint64_t handle)
+{
+    return &listing_must_find(listings, handle)->page;
+}
+
+struct operation *listing_lock(const struct listings *listings, uint64_t handle,
+                               int n)
+{
+    const struct listing *it = listing_must_find(listings, handle);
+    assert(n >= 0 && n < it->page.count);
+    return operation_of(it, n);
 }
 
 /* ---- which nodes -------------------------------------------------------- */
@@ -361,7 +421,7 @@ static void give_turns(struct listings *listings)
     listings->is_held = false;
 }
 
-void listing_end(struct listing *it)
+static void listing_end(struct listing *it)
 {
     struct listings *listings = it->listings;
     end_turn(it);
@@ -369,6 +429,11 @@ void listing_end(struct listing *it)
     TAILQ_REMOVE(&listings->list, it, link);
     slots_give(&listings->slots, it);
     give_turns(listings);
+}
+
+void listing_close(struct listings *listings, uint64_t handle)
+{
+    listing_end(listing_must_find(listings, handle));
 }
 
 /* ---- replies to scans ---------------------------------------------------- */
@@ -382,7 +447,7 @@ static bool is_scanning(const struct listing *it)
 void listings_on_reply(struct listings *listings, uint64_t tag,
                        const struct call_reply *reply)
 {
-    struct listing *it = listing_find(listings, tag);
+    struct listing *it = slots_find(&listings->slots, tag);
     if (it == NULL || !is_scanning(it))
         return; /* too late */
     if (reply->state == STATE_NO_SCRIPT && !it->is_repeated) {

@@ -39,10 +39,10 @@ IN_UNITS_AND_MODEL = [
            tests="access_limits"),
     Defect("watch of many names inspected as often as one", "unit",
            "each_name_has_a_share_of_the_inspections", [Edit(
-        "server/engine/waiting/watches.c",
+        "server/engine/watches.c",
         "    watches->names += names_count(resource);\n",
         "    watches->names++;\n"), Edit(
-        "server/engine/waiting/watches.c",
+        "server/engine/watches.c",
         "    it->watches->names -= names_count(it->resource);\n",
         "    it->watches->names--;\n")], tests="watches"),
     Defect("number of an identity that moves with a reload", "unit",

@@ -3,11 +3,11 @@
 #include <assert.h>
 
 #include "../../lock/names.h"
-#include "../port/tag.h"
+#include "../port/port.h"
 
 enum {
     /* Grants in a row, while other servers wait. A lock has turns for that
-       (waitqueue.h). They begin with a grant that no release through this
+       (waits.h). They begin with a grant that no release through this
        server led to; a pool has such grants among the others all the time. */
     RUN_MAX = 16,
     GAP_US = 2000,    /* between two surveys because of announcements … */

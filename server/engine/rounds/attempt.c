@@ -3,8 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "../port/fence.h"
-#include "../port/tag.h"
+#include "../port/port.h"
 #include "../port/token.h"
 #include "../voting/status.h"
 

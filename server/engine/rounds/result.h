@@ -7,7 +7,7 @@
 #include "../../base/types.h"
 #include "../../lock/lock.h"
 #include "../../lock/metrics.h"
-#include "../port/version.h"
+#include "../port/token.h"
 #include "../port/vote.h"
 
 struct round;

@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-#include "../port/fence.h"
+#include "../port/token.h"
 
 enum {
     SLACK_US = 1000000,

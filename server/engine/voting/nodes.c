@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "../../base/log.h"
-#include "../port/fence.h"
-#include "../port/tag.h"
+#include "../port/port.h"
+#include "../port/token.h"
 
 /* Slower replies prove nothing about a clock, however long rounds may wait. */
 enum {

@@ -2,7 +2,7 @@
  * A request that may wait: its life, from then to its answer.
  *
  * What it waits for is a lock (waits.h), a permit (permits.h) or the next
- * holder of a lock (watches.h). Each of these has its own rules of who is next.
+ * holder of a lock (watches.c). Each of these has its own rules of who is next.
  * How it waits and ends is the same for all:
  *
  *   state     event                   then
@@ -33,7 +33,7 @@
 
 #include <sys/queue.h>
 
-#include "../port/tag.h"
+#include "../port/port.h"
 #include "../rounds/operation.h"
 
 enum ticket_state {

@@ -1,10 +1,19 @@
-#include "waitqueue.h"
-
+/*
+ * The queue of the waiters for one resource, first come, first served, with the
+ * last known holder. waits.h decides when they try.
+ *
+ * A waiter for several resources has a place in each of their queues. The
+ * contender of a queue may try next: it is the first in the order of arrival
+ * that is also the contender of all its other queues. So a waiter holds up
+ * nobody until it contends. From then on it holds up all later ones, even where
+ * only another of its resources is held: otherwise they might take the free
+ * ones in turns, and it would never find all of them free.
+ */
 #include <assert.h>
 #include <search.h>
 
 #include "../../lock/names.h"
-#include "../port/tag.h"
+#include "waits.h"
 
 enum {
     LISTEN_US = 1000000, /* between two listen calls */

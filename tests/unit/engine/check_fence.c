@@ -1,5 +1,5 @@
 
-#include "../../../server/engine/port/fence.h"
+#include "../../../server/engine/port/token.h"
 #include "../../lib/suite/suite.h"
 
 SUITE(fence);

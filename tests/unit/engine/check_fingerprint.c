@@ -1,5 +1,5 @@
 
-#include "../../../server/engine/port/fingerprint.h"
+#include "../../../server/engine/port/port.h"
 #include "../../lib/suite/suite.h"
 
 static const char *const names[] = {"a:1/0", "b:1/0", "c:1/0"};

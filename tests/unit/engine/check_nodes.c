@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "../../../server/engine/port/fence.h"
+#include "../../../server/engine/port/token.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"
 

@@ -1,4 +1,4 @@
-#include "../../../server/engine/port/version.h"
+#include "../../../server/engine/port/token.h"
 #include "../../lib/suite/suite.h"
 
 SUITE(version);

@@ -3,7 +3,7 @@
  */
 
 #include "../../../server/engine/port/token.h"
-#include "../../../server/engine/waiting/waitqueue.h"
+#include "../../../server/engine/waiting/waits.h"
 #include "../../../server/lock/names.h"
 #include "../../lib/suite/suite.h"
 #include "../starve.h"

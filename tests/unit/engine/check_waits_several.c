@@ -3,7 +3,7 @@
  */
 
 #include "../../../server/engine/parts.h"
-#include "../../../server/engine/port/fence.h"
+#include "../../../server/engine/port/token.h"
 #include "../../lib/suite/suite.h"
 #include "../starve.h"
 #include "waiting.h"

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../../server/engine/port/fence.h"
+#include "../../../server/engine/port/token.h"
 #include "../../../server/engine/voting/eligibility.h"
 
 enum {

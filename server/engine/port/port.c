@@ -1,4 +1,4 @@
-#include "fingerprint.h"
+#include "port.h"
 
 #include <assert.h>
 #include <stdio.h>

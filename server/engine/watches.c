@@ -1,10 +1,20 @@
-#include "watches.h"
-
+/*
+ * Clients that wait until a lock has another version than the one they know.
+ *
+ * A lock that is watched is inspected once a second, however many watch it. (If
+ * the locks have more than a thousand names, a thousand of these are looked at
+ * in a second.) It is also inspected soon after each event that may have
+ * changed its version: a grant or a release that passed through this server, an
+ * announcement, or a client that has just come. A client is answered by the
+ * first inspection that began after it came and found another version, or by
+ * the last one when its time is up. Pure.
+ */
 #include <assert.h>
 #include <search.h>
 #include <stdlib.h>
 
-#include "../../lock/names.h"
+#include "../lock/names.h"
+#include "parts.h"
 
 enum {
     EACH_US = 1000000, /* between two inspections, without an event */
