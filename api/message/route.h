@@ -6,7 +6,7 @@
 #define REDLOCKD_ROUTE_H
 
 #include "../../server/base/types.h"
-#include "../../server/engine/engine.h"
+#include "../../server/engine/page.h"
 #include "../../server/lock/lock.h"
 #include "id.h"
 

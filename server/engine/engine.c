@@ -26,8 +26,7 @@ static bool is_at_rest(const struct engine *engine)
            engine->spreads.slots.used == 0 &&
            engine->releases.slots.used == 0 &&
            engine->releases.debts.items == 0 &&
-           TAILQ_EMPTY(&engine->watches.list) &&
-           !engine->waits.announcements.is_listening;
+           TAILQ_EMPTY(&engine->watches.list) && !engine->waits.is_listening;
 }
 
 /* Sets the timer of the next tick. False: no memory for it. */
@@ -102,7 +101,7 @@ void engine_free(struct engine *engine)
     tickets_fini(&engine->tickets);
     watches_fini(&engine->watches);
     permits_fini(&engine->permits);
-    waits_fini(&engine->waits);
+    waitqueues_fini(&engine->waits.queues);
     operations_fini(&engine->operations);
     releases_fini(&engine->releases);
     spreads_fini(&engine->spreads);
@@ -155,7 +154,7 @@ engine_op engine_acquire(struct engine *engine,
     };
     /* It may not get in before a writer that waits, unless it is in. */
     bool is_behind = acquire->is_shared &&
-                     waits_has_writer(&engine->waits, acquire->resource);
+                     waits_has_writer(&engine->waits, acquire->resource, false);
     if (acquire->limit > 0)
         return permits_start(
             &engine->permits, &request,
@@ -165,7 +164,7 @@ engine_op engine_acquire(struct engine *engine,
                                    acquire->only_repeats});
     request.only_repeats =
         is_behind && acquire->wait_ms == 0 &&
-        waits_bars_readers(&engine->waits, acquire->resource);
+        waits_has_writer(&engine->waits, acquire->resource, true);
     return acquire->wait_ms > 0 || (is_behind && acquire->key_hash.len == 0)
                ? waits_start(&engine->waits, &request, acquire->wait_ms)
                : operation_start(&engine->operations, &request);
@@ -561,7 +560,7 @@ void engine_on_timer(struct engine *engine, uint32_t slot)
 void engine_on_listener_up(struct engine *engine, int node)
 {
     assert_node(engine, node);
-    announcements_on_up(&engine->waits.announcements, node);
+    waits_on_listener_up(&engine->waits, node);
 }
 
 void engine_on_listener_down(struct engine *engine, int node)

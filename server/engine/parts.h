@@ -5,7 +5,7 @@
 #ifndef REDLOCKD_PARTS_H
 #define REDLOCKD_PARTS_H
 
-#include "engine.h"
+#include "page.h"
 #include "permits/permits.h"
 #include "port/port.h"
 #include "rounds/operation.h"

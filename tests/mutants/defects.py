@@ -113,11 +113,11 @@ DEFECTS = [
         "*operation_take(operation, now_us);",
         "operation->result;")]),
     Defect("waiting without a retry", "sim", "served", [Edit(
-        "server/engine/waiting/waitqueue.c",
+        "server/engine/waiting/waits.c",
         ": at_least(delay_us, LEAST_US);", ": (int64_t)1 << 52;")]),
     Defect("announcements trusted to arrive", "sim", "served", [Edit(
-        "server/engine/waiting/waitqueue.c",
-        "return announcing >= quorum_of(nodes_of(it));",
+        "server/engine/waiting/waits.c",
+        "return announcing >= quorum_of(waits_nodes(waits));",
         "return announcing >= 0;")]),
     Defect("limit of waiters for each kind", "unit",
            "all_that_wait_have_one_limit", [Edit(

@@ -65,7 +65,7 @@ IN_UNITS_AND_MODEL = [
            "it_holds_up_no_reader_who_can_go", [Edit(
         "server/engine/engine.c",
         "        is_behind && acquire->wait_ms == 0 &&\n"
-        "        waits_bars_readers(&engine->waits, acquire->resource);\n",
+        "        waits_has_writer(&engine->waits, acquire->resource, true);\n",
         "        is_behind && acquire->wait_ms == 0;\n")],
            tests="waits_several"),
     Defect("server that ends before its releases", "unit",

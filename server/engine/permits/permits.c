@@ -150,8 +150,7 @@ static void permit_put_off(struct permit *it,
     it->last = *result;
     it->last.resource = it->last.token = it->last.owner = it->last.key_hash =
         (struct span){0};
-    it->not_before_us = now_us + announcements_pause_us(
-                                     &it->permits->waits->announcements, false);
+    it->not_before_us = now_us + waits_pause_us(it->permits->waits, false);
     permit_set_timer(it);
 }
 
@@ -539,11 +538,9 @@ static void retry_at(struct permits *permits, struct pool *pool, int64_t at_us)
 
 static void plan_retry(struct permits *permits, struct pool *pool)
 {
-    struct announcements *announcements = &permits->waits->announcements;
     int64_t now_us = environment_now(permits->env);
-    int64_t pause_us =
-        announcements_pause_us(announcements, pool->waits->is_covered);
-    announcements_want(announcements, pool->waits, now_us);
+    int64_t pause_us = waits_pause_us(permits->waits, pool->waits->is_covered);
+    waits_want(permits->waits, pool->waits, now_us);
     if (pool->retry_us == 0)
         pool->retry_us = now_us + pause_us;
     if (pool->free_from_us > now_us &&

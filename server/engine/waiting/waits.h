@@ -38,7 +38,7 @@
 
 /*
  * The claim of a waiting acquire to the lock of an earlier acquire with the
- * same key: it may replace that one's token. Pure.
+ * same key: it may replace that one's token.
  *
  * Of two acquires at the same time only one gets the lock: so a grant counts as
  * earlier only if it was made before this request. Three things can tell:
@@ -66,25 +66,19 @@ struct claim {
 /* The time of the request by the nodes' clocks is not known yet. */
 void claim_init(struct claim *claim);
 
-/*
- * Now it is asked_us; 0: still unknown. Times of servers may differ by
- * apart_us. Only the first date counts.
- */
+/* Now it is asked_us; 0: still unknown. Times of servers may differ by
+ * apart_us. Only the first date counts. */
 void claim_date(struct claim *claim, int64_t asked_us, int64_t apart_us);
 
-/*
- * The lock with this number was known before the request, or set by a lost
- * attempt of its own: from try_us on it may be replaced.
- */
+/* The lock with this number was known before the request, or set by a lost
+ * attempt of its own: from try_us on it may be replaced. */
 void claim_know(struct claim *claim, int64_t number, int64_t try_us);
 
 /* A lock with its key was found on the nodes. */
 void claim_find(struct claim *claim, int64_t number, int64_t now_us);
 
-/*
- * There is no earlier grant: a look found none, or this server has granted
- * another acquire with its key. All grants from now on are later.
- */
+/* There is no earlier grant: a look found none, or this server has granted
+ * another acquire with its key. All grants from now on are later. */
 void claim_miss(struct claim *claim);
 
 /* A look was inconclusive, or an attempt lost: again in a while. */
@@ -102,8 +96,8 @@ int64_t claim_try(struct claim *claim, int64_t now_us);
 
 /*
  * The turns that servers take with a lock for which clients of several of them
- * wait. Pure; each server counts for itself. All of it is best effort: it
- * decides when a server tries, never what is granted.
+ * wait. Each server counts for itself, and it decides only when a server tries,
+ * never what is granted.
  *
  * A turn begins with a grant that no release through this server led to. It
  * ends when all that waited here at that moment have had the lock. Then the
@@ -115,9 +109,8 @@ int64_t claim_try(struct claim *claim, int64_t now_us);
  *
  * With several other servers, the same one might always be the quickest. So
  * each is behind by a moment, which is shorter the more grants it has seen go
- * elsewhere, for each of its waiters.
+ * elsewhere, for each of its waiters. Zeroed at first.
  */
-/* Zeroed at first. */
 struct turn {
     uint64_t arrivals;       /* until it began: these have their turn */
     int64_t begun_us;        /* the last one */
@@ -133,11 +126,8 @@ struct turn {
 /* A node told so many other servers of a release. */
 void turn_on_others(struct turn *turn, int64_t others, int64_t now_us);
 
-/*
- * The lock was released through this server. next: the number, in the order of
- * arrival, of the waiter that comes next; 0: nobody waits. trip_us: a slow
- * round trip to the nodes.
- */
+/* The lock was released through this server. next: the arrival of the waiter
+ * that comes next; 0: nobody waits. trip_us: a slow round trip to the nodes. */
 void turn_on_release(struct turn *turn, uint64_t next, int64_t trip_us,
                      int64_t now_us);
 
@@ -149,8 +139,7 @@ void turn_on_grant(struct turn *turn, bool follows, uint64_t arrivals,
 /* A yield ends: others have had the lock, or an attempt was made. */
 void turn_end_yield(struct turn *turn, bool was_used);
 
-/* How much later than at once one of so many waiters tries, after a release
- * through another server. */
+/* How long one of so many waiters holds back after a release elsewhere. */
 int64_t turn_behind_us(const struct turn *turn, int waiters, int64_t now_us);
 
 /* ---- queues -------------------------------------------------------------- */
@@ -206,9 +195,9 @@ struct waitqueue {
     struct span resource; /* first: the key of the index */
     TAILQ_ENTRY(waitqueue) link;
     TAILQ_HEAD(, place) places;
-    int count;                /* of them */
-    int writers;              /* of these, those for an exclusive lock */
-    int users;                /* waiters that are not closed */
+    int count;   /* of them */
+    int writers; /* of these, those for an exclusive lock */
+    int users;   /* waiters that are not closed, and the subscription */
     struct waiter *contender; /* NULL: none contends in all of its queues */
     struct waiter *trying;    /* has an attempt under way; NULL: none */
     struct waiter *due;   /* a repeat that goes before all others; or NULL */
@@ -227,10 +216,9 @@ struct waitqueue {
 };
 
 /*
- * One that leaves may make a long chain of others contend and give way, and to
- * find them many must be looked at. So between two ticks there are about so
- * many looks from a waiter at a contender, however many leave: then a vacant
- * queue waits for the next tick, unless the first in it may contend.
+ * One that leaves may make a long chain of others contend and give way. So
+ * between two ticks there are about so many looks from a waiter at a contender:
+ * then a vacant queue waits for the next tick, unless its first may contend.
  */
 enum { WAITQUEUES_LOOKS = 50000 };
 
@@ -250,36 +238,27 @@ void waitqueues_fini(struct waitqueues *queues);
 struct waitqueue *waitqueues_find(const struct waitqueues *queues,
                                   struct span resource);
 
-/* The queue of the first of these names that has one. Takes this name and those
- * before it off names; NULL: none is left. */
+/* The queue of the first of these names that has one, which is taken off names
+ * with those before it; NULL: none is left. */
 struct waitqueue *waitqueues_next(const struct waitqueues *queues,
                                   struct span *names);
 
-/*
- * One user more or less. Finds or makes the queue; NULL: no memory. Without a
- * place there, who waits counts in count, and is woken by announcements only.
- */
+/* One user more or less. NULL: no memory. A user without a place counts itself
+ * in count, and is woken by announcements only. */
 struct waitqueue *waitqueues_use(struct waitqueues *queues,
                                  struct span resource);
 void waitqueues_unuse(struct waitqueues *queues, struct waitqueue *queue);
 
-/* Frees it if it has neither users nor a subscription. */
-void waitqueues_drop(struct waitqueues *queues, struct waitqueue *queue);
-
-/*
- * Makes the waiter's places in the queues of these names, which it does not
- * take yet, and its plan. False: no memory, and nothing has changed.
- */
+/* Makes the waiter's places and its plan; it does not take them yet. False: no
+ * memory, and nothing has changed. */
 bool waitqueues_enrol(struct waitqueues *queues, struct waiter *waiter,
                       struct span names);
 
 /* Frees its places: it must have left the queues. */
 void waitqueues_dismiss(struct waitqueues *queues, struct waiter *waiter);
 
-/*
- * It takes its places, at the end, or leaves them. Both may change the
- * contenders of other queues.
- */
+/* It takes its places, at the end, or leaves them. Both may change contenders
+ * of other queues. */
 void waitqueues_join(struct waitqueues *queues, struct waiter *waiter);
 void waitqueues_leave(struct waitqueues *queues, struct waiter *waiter);
 
@@ -301,72 +280,19 @@ bool waiter_is_covered(const struct waiter *waiter);
 /* True if its key hash is this one; false if that is empty. */
 bool waiter_has_key(const struct waiter *waiter, struct span key_hash);
 
-/* Remembers the result of an attempt, without resource and token. */
-void waitplan_note(struct waitplan *plan, const struct engine_result *result,
-                   int64_t now_us);
-
-/* Plans an attempt for this moment, unless one is planned before. */
-void waitplan_try_at(struct waitplan *plan, int64_t at_us,
-                     enum metrics_handover by);
-
-/* ---- announcements ------------------------------------------------------- */
+/* ---- acquires that wait ------------------------------------------------- */
 
 /*
- * Announcements of releases: the engine's side of the connections that
- * port.listen opens. They are open while an acquire waits, and a little longer.
- *
- * Each queue is subscribed to on all nodes. A node counts as announcing if it
- * has confirmed the subscription and a heartbeat has arrived lately: each of
- * our listen calls has it publish one.
+ * Announcements of releases, on connections that are open while an acquire
+ * waits, and a little longer. Each queue is subscribed to on all nodes. A node
+ * counts as announcing if it has confirmed the subscription and a heartbeat has
+ * arrived lately: each of our listen calls has it publish one.
  */
 enum {
     /* from the first announcement of a release until it counts as released */
     ANNOUNCEMENTS_ENOUGH_US = 5000,
     EXPIRY_US = 1000, /* a TTL ends so much later than a node tells */
 };
-
-/* Zeroed at first, except for the first two. */
-struct announcements {
-    const struct environment *env;
-    struct waitqueues *queues;
-    bool is_listening;           /* the connections are wanted */
-    int64_t listen_us;           /* when the next listen calls are due */
-    int64_t wanted_us;           /* when a queue was last in use */
-    int64_t heard_us[NODES_MAX]; /* time of the last heartbeat; 0: none */
-};
-
-/* The queue is in use: subscribes to releases of its resource. */
-void announcements_want(struct announcements *it, struct waitqueue *queue,
-                        int64_t now_us);
-
-/* True if a quorum announces releases of the queue's resource. */
-bool announcements_cover(const struct announcements *it,
-                         const struct waitqueue *queue, int64_t now_us);
-
-/* How long to wait for an event before the next try: a random time, and a long
- * one if a quorum announces. */
-int64_t announcements_pause_us(const struct announcements *it,
-                               bool is_announced);
-
-/* The events of port.h. */
-void announcements_on_up(struct announcements *it, int node);
-void announcements_on_down(struct announcements *it, int node);
-
-/* Returns the queue that the node confirmed; NULL: none. */
-struct waitqueue *announcements_on_subscribed(struct announcements *it,
-                                              int node, struct span resource);
-
-/* A heartbeat arrived. True: none had arrived lately. */
-bool announcements_on_heartbeat(struct announcements *it, int node,
-                                int64_t now_us);
-
-/*
- * Sends the listen calls that are due. Unsubscribes and frees queues that have
- * not been used for a while.
- */
-void announcements_tick(struct announcements *it, int64_t now_us);
-
-/* ---- acquires that wait ---- */
 
 struct waits {
     const struct environment *env;
@@ -376,43 +302,43 @@ struct waits {
     /* Ready to try. Between two events only repeats that another attempt bars.
      */
     TAILQ_HEAD(, waiter) ready;
-    struct announcements announcements;
+    bool is_listening;           /* the connections are wanted */
+    int64_t listen_us;           /* when the next listen calls are due */
+    int64_t wanted_us;           /* when a queue was last in use */
+    int64_t heard_us[NODES_MAX]; /* time of the last heartbeat; 0: none */
 };
 
 void waits_init(struct waits *waits, struct nodes *nodes,
                 struct tickets *tickets);
-void waits_fini(struct waits *waits);
 
-/*
- * As operation_start, for an acquire that waits for wait_ms at most; it has a
- * ticket. 0: it does not wait, but may not overtake those that do. Unless it is
- * its turn, it is answered at once.
- */
+/* The queue is in use: subscribes to releases of its resource. */
+void waits_want(struct waits *waits, struct waitqueue *queue, int64_t now_us);
+
+/* How long to wait for an event before the next try: a random time, and a long
+ * one if a quorum announces. */
+int64_t waits_pause_us(const struct waits *waits, bool is_announced);
+
+/* As operation_start, for an acquire that waits for wait_ms at most; it has a
+ * ticket. With 0 it is answered at once unless it is its turn: it may not
+ * overtake those that wait. */
 uint64_t waits_start(struct waits *waits, const struct request *asked,
                      int64_t wait_ms);
 
-/*
- * The client with this key has asked again, and does not wait: whatever of its
+/* The client with this key has asked again, and does not wait: what of its
  * requests waits here is answered, and what that tries is released. Its close
- * may never come, as not every proxy passes it on.
- */
+ * may never come, as not every proxy passes it on. */
 void waits_withdraw(struct waits *waits, struct span resource,
                     struct span key_hash);
 
 /* The number of waiters for the resource; of several, the greatest. */
 int waits_count(const struct waits *waits, struct span resource);
 
-/* Whether one of them wants one of the resources for itself. */
-bool waits_has_writer(const struct waits *waits, struct span resource);
+/* Whether one of them wants one of the resources for itself; contends: and a
+ * reader who comes now would overtake it, as it does not wait for others. */
+bool waits_has_writer(const struct waits *waits, struct span resource,
+                      bool contends);
 
-/* Whether a reader who comes now would overtake one of these: it is not so if
- * they wait for other resources, and do not contend for this one. */
-bool waits_bars_readers(const struct waits *waits, struct span resource);
-
-/*
- * A release of the resource was just sent to the nodes: calls that are sent now
- * arrive behind it.
- */
+/* A release was just sent to the nodes: calls that are sent now come behind. */
 void waits_on_release(struct waits *waits, struct span resource);
 
 /* A node announced a release to so many connections, of all servers. */
@@ -420,6 +346,7 @@ void waits_on_listeners(struct waits *waits, struct span resource,
                         int64_t listeners);
 
 /* The events of port.h. */
+void waits_on_listener_up(struct waits *waits, int node);
 void waits_on_listener_down(struct waits *waits, int node);
 void waits_on_subscribed(struct waits *waits, int node, struct span resource);
 void waits_on_announced(struct waits *waits, int node, struct span resource,
