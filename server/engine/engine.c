@@ -14,7 +14,7 @@
  * other calls. */
 enum { TICK_US = 20000 };
 
-/* ---- ticks -------------------------------------------------------------- */
+/* ---- ticks --------------------------------------------------------------- */
 
 /* Nothing is under way, and no node needs more than to be looked at. */
 static bool is_at_rest(const struct engine *engine)
@@ -29,13 +29,14 @@ static bool is_at_rest(const struct engine *engine)
            TAILQ_EMPTY(&engine->watches.list) && !engine->waits.is_listening;
 }
 
-/* Sets the timer of the next tick. False: no memory for it. */
-static bool set_tick(struct engine *engine)
+/* Sets the timer of the next tick. False: no memory for it; only the first call
+ * may fail. */
+static bool set_tick(struct engine *engine, bool is_resting)
 {
-    struct engine_port *port = &engine->env.port;
+    const struct engine_port *port = &engine->env.port;
     int64_t at_us = environment_now(&engine->env) + TICK_US;
-    engine->is_resting = is_at_rest(engine);
-    if (engine->is_resting)
+    engine->is_resting = is_resting;
+    if (is_resting)
         at_us = at_least(at_us, nodes_look_due_us(&engine->nodes));
     return port->timer(port->ctx, TIMER_TICK, at_us);
 }
@@ -46,12 +47,9 @@ static void engine_wake(struct engine *engine)
 {
     if (!engine->is_resting)
         return;
-    const struct engine_port *port = &engine->env.port;
-    int64_t now_us = environment_now(&engine->env);
     engine->is_resting = false;
-    nodes_tick(&engine->nodes, now_us);
-    /* cannot fail: the timer exists */
-    (void)port->timer(port->ctx, TIMER_TICK, now_us + TICK_US);
+    nodes_tick(&engine->nodes, environment_now(&engine->env));
+    (void)set_tick(engine, false);
 }
 
 /* After news that may end the rest. */
@@ -61,7 +59,7 @@ static void wake_if_due(struct engine *engine)
         engine_wake(engine);
 }
 
-/* ---- life --------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------- */
 
 struct engine *engine_new(const struct engine_settings *settings,
                           const struct engine_port *port,
@@ -74,7 +72,6 @@ struct engine *engine_new(const struct engine_settings *settings,
         return NULL;
     metrics->names = &result_names;
     engine->env = (struct environment){*settings, *port, metrics};
-    engine->is_resting = false;
     nodes_init(&engine->nodes, &engine->env);
     spreads_init(&engine->spreads, &engine->nodes);
     releases_init(&engine->releases, &engine->nodes);
@@ -86,7 +83,7 @@ struct engine *engine_new(const struct engine_settings *settings,
                  &engine->waits);
     watches_init(&engine->watches, &engine->tickets, &engine->waits);
     listings_init(&engine->listings, &engine->nodes, &engine->operations);
-    if (!set_tick(engine)) {
+    if (!set_tick(engine, is_at_rest(engine))) {
         free(engine);
         return NULL;
     }
@@ -108,7 +105,7 @@ void engine_free(struct engine *engine)
     free(engine);
 }
 
-/* ---- what clients ask --------------------------------------------------- */
+/* ---- what clients ask ---------------------------------------------------- */
 
 /* A release of the resource was just sent to the nodes. */
 static void tell_release(struct engine *engine, struct span resource)
@@ -357,7 +354,7 @@ void engine_stop(struct engine *engine)
     spreads_flush(&engine->spreads);
 }
 
-/* ---- what operators see ------------------------------------------------- */
+/* ---- what operators see -------------------------------------------------- */
 
 static void assert_node(const struct engine *engine, int node)
 {
@@ -394,24 +391,13 @@ int engine_voting(const struct engine *engine)
     return engine->nodes.voting;
 }
 
-int engine_serving(const struct engine *engine)
-{
-    int serving = 0;
-    for (int i = 0; i < engine->env.settings.nodes; i++)
-        serving += status_is_serving(&engine->nodes, i);
-    return serving;
-}
-
-int engine_quorum(const struct engine *engine)
-{
-    return quorum_of(engine->env.settings.nodes);
-}
-
 bool engine_has_quorum(const struct engine *engine)
 {
     const struct quorum_loss *loss = &engine->nodes.loss;
-    return engine_serving(engine) >= engine_quorum(engine) ||
-           (!loss->is_first && !loss->is_logged);
+    int nodes = engine->env.settings.nodes, serving = 0;
+    for (int i = 0; i < nodes; i++)
+        serving += status_is_serving(&engine->nodes, i);
+    return serving >= quorum_of(nodes) || (!loss->is_first && !loss->is_logged);
 }
 
 int64_t engine_quorum_in_us(const struct engine *engine)
@@ -436,7 +422,7 @@ int engine_in_flight(const struct engine *engine)
     return engine->operations.in_flight;
 }
 
-/* ---- what the nodes and the loop tell ----------------------------------- */
+/* ---- what the nodes and the loop tell ------------------------------------ */
 
 static void note_certificate(struct engine *engine, int node,
                              const struct node_facts *facts)
@@ -554,7 +540,7 @@ void engine_on_timer(struct engine *engine, uint32_t slot)
     permits_tick(&engine->permits, now_us);
     watches_tick(&engine->watches, now_us);
     listings_tick(&engine->listings, now_us);
-    (void)set_tick(engine); /* cannot fail: the timer exists */
+    (void)set_tick(engine, is_at_rest(engine));
 }
 
 void engine_on_listener_up(struct engine *engine, int node)

@@ -115,7 +115,7 @@ struct operation *listing_lock(const struct listings *listings, uint64_t handle,
     return operation_of(it, n);
 }
 
-/* ---- which nodes -------------------------------------------------------- */
+/* ---- which nodes --------------------------------------------------------- */
 
 static int nodes_needed(const struct nodes *nodes)
 {
@@ -176,7 +176,7 @@ static bool is_usable(const struct nodes *nodes,
            cursor->runs == hash_runs(nodes, cursor->nodes);
 }
 
-/* ---- the scan ----------------------------------------------------------- */
+/* ---- the scan ------------------------------------------------------------ */
 
 /* Scans the cursor's current node. Returns LIST_PENDING, or why it cannot. */
 static enum list_outcome send_scan(struct listing *it)
@@ -204,7 +204,7 @@ static enum list_outcome send_scan(struct listing *it)
     return ballot.vote == VOTE_PENDING ? LIST_PENDING : LIST_NO_QUORUM;
 }
 
-/* ---- the page ----------------------------------------------------------- */
+/* ---- the page ------------------------------------------------------------ */
 
 static void end_turn(struct listing *it)
 {
@@ -304,7 +304,7 @@ static void finish(struct listing *it)
     }
 }
 
-/* ---- inspections -------------------------------------------------------- */
+/* ---- inspections --------------------------------------------------------- */
 
 static bool begin_inspection(struct listing *it, struct span name)
 {
@@ -372,7 +372,7 @@ static void inspect(struct listing *it)
         on_inspected(it);
 }
 
-/* ---- turns -------------------------------------------------------------- */
+/* ---- turns --------------------------------------------------------------- */
 
 static void listing_on_settled(void *client)
 {
@@ -484,7 +484,7 @@ void listings_tick(struct listings *listings, int64_t now_us)
     give_turns(listings);
 }
 
-/* ---- begin -------------------------------------------------------------- */
+/* ---- begin --------------------------------------------------------------- */
 
 /* Writes the names of the pool's slots as a scan would. Their length. */
 static size_t write_slots(const struct engine_list *list, char *to)

@@ -15,7 +15,7 @@
 #include "waiting/ticket.h"
 #include "waiting/waits.h"
 
-/* ---- watches: watches.c ---- */
+/* ---- watches: watches.c -------------------------------------------------- */
 
 struct watches {
     const struct environment *env;
@@ -40,7 +40,7 @@ void watches_touch(struct watches *watches, struct span resource);
 /* Inspects what is due, and answers those whose time is up. */
 void watches_tick(struct watches *watches, int64_t now_us);
 
-/* ---- lists: listing.c ---- */
+/* ---- lists: listing.c ---------------------------------------------------- */
 
 struct listings {
     struct nodes *nodes;
@@ -75,7 +75,7 @@ void listings_on_reply(struct listings *listings, uint64_t tag,
 /* Gives up scans that get no reply. */
 void listings_tick(struct listings *listings, int64_t now_us);
 
-/* ---- all of them ---- */
+/* ---- all of them --------------------------------------------------------- */
 
 struct engine {
     struct environment env;

@@ -50,7 +50,7 @@ struct watched {
     char text[];
 };
 
-/* ---- locks -------------------------------------------------------------- */
+/* ---- locks --------------------------------------------------------------- */
 
 static struct watched *watches_find(const struct watches *watches,
                                     struct span resource)
@@ -92,7 +92,7 @@ static void watches_forget(struct watched *it)
     free(it);
 }
 
-/* ---- clients ------------------------------------------------------------ */
+/* ---- clients ------------------------------------------------------------- */
 
 static void watches_settle(struct watcher *it)
 {
@@ -114,7 +114,7 @@ static void watches_leave(struct ticket *ticket, int64_t now_us)
     TAILQ_REMOVE(&it->watched->waiting, it, link);
 }
 
-/* ---- inspections -------------------------------------------------------- */
+/* ---- inspections --------------------------------------------------------- */
 
 /*
  * What a client has to know for no answer; NULL: none gets one. While a lock
@@ -179,7 +179,7 @@ static void watches_look_soon(struct watched *it, int64_t now_us)
     it->next_us = at_most(it->next_us, at_us);
 }
 
-/* ---- the module --------------------------------------------------------- */
+/* ---- the module ---------------------------------------------------------- */
 
 uint64_t watches_start(struct watches *watches, struct span resource,
                        struct span known, int64_t wait_ms, void *client)

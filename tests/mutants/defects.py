@@ -158,8 +158,8 @@ DEFECTS = [
         ".is_choice = false,\n")], tests="announcements"),
     Defect("readers that keep readers out", "unit",
            "readers_do_not_keep_out_a_reader", [Edit(
-        "server/engine/waiting/waits.c", "queue->writers > 0)",
-        "queue->count > 0)")], tests="tickets"),
+        "server/engine/waiting/waits.c", "queue->writers > 0 &&",
+        "queue->count > 0 &&")], tests="tickets"),
     Defect("reader behind a writer takes a place", "unit",
            "a_reader_that_does_not_wait_is_not_one_too_many", [Edit(
         "server/engine/engine.c",

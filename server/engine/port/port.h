@@ -11,22 +11,16 @@
 #include "../../lock/lock.h"
 #include "../../lock/metrics.h"
 #include "call.h"
-#include "vote.h"
 
-/* ---- fingerprints -----------------------------------------------------------
- */
-
-/*
- * The fingerprint of a configuration, on which all servers of the same nodes
- * must agree; and that of a node's name.
- */
+/* ---- fingerprints -------------------------------------------------------- */
 
 enum { FINGERPRINT_LEN = 16 };
 
 /*
- * Its hash in hex digits, the last two of which are the number of nodes in
- * decimal. names: of each node, in any order, at most NODES_MAX;
- * they say nothing of TLS, so that it can be switched on in a running service.
+ * Of a configuration, on which all servers of the same nodes must agree: a hash
+ * in hex digits, the last two of which are the number of nodes in decimal.
+ * names: of each node, in any order, at most NODES_MAX; they say nothing of
+ * TLS, so that it can be switched on in a running service.
  */
 void fingerprint_make(char hex[FINGERPRINT_LEN + 1], const char *const names[],
                       int count, int quorum);
@@ -37,8 +31,7 @@ int fingerprint_names(const char *hex);
 /* The hash of one node's name, in hex digits. */
 void fingerprint_of_name(char hex[FINGERPRINT_LEN + 1], const char *name);
 
-/* ---- the port ---------------------------------------------------------------
- */
+/* ---- the port ------------------------------------------------------------ */
 
 /*
  * The functions that the engine calls. ctx is the first argument of each.
@@ -119,7 +112,7 @@ struct engine *engine_new(const struct engine_settings *settings,
                           struct metrics *metrics);
 void engine_free(struct engine *engine);
 
-/* ---- events of the nodes and the loop ----------------------------------- */
+/* ---- events of the nodes and the loop ------------------------------------ */
 
 void engine_on_node_up(struct engine *engine, int node,
                        const struct node_facts *facts);
@@ -150,8 +143,7 @@ void engine_on_subscribed(struct engine *engine, int node,
 void engine_on_announced(struct engine *engine, int node, struct span resource,
                          int64_t number);
 
-/* ---- handles and tags -------------------------------------------------------
- */
+/* ---- handles and tags ---------------------------------------------------- */
 
 /*
  * Whose a reply is, whose a timer, and what a client's handle refers to.

@@ -7,8 +7,7 @@
 
 #include "../../lock/names.h"
 
-/* ---- fencing numbers --------------------------------------------------------
- */
+/* ---- fencing numbers ----------------------------------------------------- */
 
 /* Half a byte at a time. */
 int fence_slot(struct span resource)
@@ -48,8 +47,7 @@ int64_t fence_next(int64_t time_us, int64_t above)
     return number < FENCE_MAX ? number : FENCE_MAX;
 }
 
-/* ---- tokens -----------------------------------------------------------------
- */
+/* ---- tokens -------------------------------------------------------------- */
 
 enum {
     RANDOM_HEX = 2 * TOKEN_RANDOM_BYTES,
@@ -160,8 +158,7 @@ bool token_is_ours(struct span text)
     return token_parse(text, &parts);
 }
 
-/* ---- versions ---------------------------------------------------------------
- */
+/* ---- versions ------------------------------------------------------------ */
 
 const struct version version_free = {"free"}, version_shared = {"shared"},
                      version_foreign = {"foreign"}, version_split = {"split"};

@@ -9,8 +9,7 @@
 #include "../../lock/lock.h"
 #include "call.h"
 
-/* ---- fencing numbers --------------------------------------------------------
- */
+/* ---- fencing numbers ----------------------------------------------------- */
 
 /*
  * Every grant of a resource carries a higher number than every earlier grant.
@@ -43,8 +42,7 @@ int64_t fence_next(int64_t time_us, int64_t above);
 /* W: how far a number may be from a node's clock, µs. */
 enum { FENCE_WINDOW_US = 2000000 };
 
-/* ---- tokens -----------------------------------------------------------------
- */
+/* ---- tokens -------------------------------------------------------------- */
 
 /*
  * The token of a holder, the value of its lock on the nodes:
@@ -85,16 +83,12 @@ size_t token_make(char token[TOKEN_MAX],
                   const unsigned char random[TOKEN_RANDOM_BYTES],
                   const struct token_parts *parts);
 
-/* True for a valid owner: 1 to OWNER_MAX of A–Z a–z 0–9 . _ : @ / - */
+/* True for 1 to OWNER_MAX of A–Z a–z 0–9 . _ : @ / - */
 bool token_is_owner(struct span text);
 
-/*
- * False if the text has not the form of our tokens: it is a foreign value. The
- * parts lie in the text.
- */
+/* False for a foreign value, without the form of our tokens. The parts lie in
+ * the text. */
 bool token_parse(struct span text, struct token_parts *parts);
-
-/* The same, without the parts. */
 bool token_is_ours(struct span text);
 
 /* Whether a token has the shared form. False for what is no token. */
@@ -119,8 +113,7 @@ static inline void token_share(char *token)
     token[TOKEN_NUMBER_LEN] = TOKEN_SHARED;
 }
 
-/* ---- versions ---------------------------------------------------------------
- */
+/* ---- versions ------------------------------------------------------------ */
 
 /*
  * The version of a lock: a short text by which a client that watches the lock

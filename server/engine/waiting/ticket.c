@@ -4,7 +4,7 @@
 
 enum { TICKETS_MAX = 100000 }; /* the connections are fewer */
 
-/* ---- lists -------------------------------------------------------------- */
+/* ---- lists --------------------------------------------------------------- */
 
 /* NULL: none, as it is new or goes. */
 static void move(struct ticket *it, struct ticket_list *to)
@@ -75,7 +75,7 @@ void tickets_fini(struct tickets *tickets)
     slots_fini(&tickets->slots);
 }
 
-/* ---- its life ----------------------------------------------------------- */
+/* ---- its life ------------------------------------------------------------ */
 
 void *ticket_new(struct tickets *tickets, enum metrics_waiting kind,
                  const struct request *asked, int64_t wait_ms)
@@ -252,7 +252,7 @@ void ticket_linger(struct ticket *it)
         move(it, &it->all->waiting[it->kind]);
 }
 
-/* ---- calls of clients --------------------------------------------------- */
+/* ---- calls of clients ---------------------------------------------------- */
 
 static struct ticket *ticket_must_find(const struct tickets *tickets,
                                        uint64_t handle)
@@ -358,7 +358,7 @@ void tickets_on_timer(struct tickets *tickets, uint32_t index)
         rules_of(it)->on_timer(it, now_us);
 }
 
-/* ---- looks -------------------------------------------------------------- */
+/* ---- looks --------------------------------------------------------------- */
 
 bool look_begin(struct operations *operations, uint64_t *look,
                 struct span resource, enum request_owner owner, void *client)

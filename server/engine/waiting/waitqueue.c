@@ -31,7 +31,7 @@ struct several {
     struct place places[];
 };
 
-/* ---- queues ------------------------------------------------------------- */
+/* ---- queues -------------------------------------------------------------- */
 
 void waitqueues_init(struct waitqueues *queues)
 {
@@ -109,7 +109,7 @@ void waitqueues_unuse(struct waitqueues *queues, struct waitqueue *queue)
         waitqueue_free(queues, queue);
 }
 
-/* ---- places ------------------------------------------------------------- */
+/* ---- places -------------------------------------------------------------- */
 
 /* False: no memory, and nothing has changed. */
 static bool make_places(struct waiter *it, struct span names)
@@ -159,7 +159,7 @@ void waitqueues_dismiss(struct waitqueues *queues, struct waiter *waiter)
     free(waiter->several);
 }
 
-/* ---- contenders --------------------------------------------------------- */
+/* ---- contenders ---------------------------------------------------------- */
 
 static void make_vacant(struct waitqueues *queues, struct waitqueue *queue)
 {

@@ -18,7 +18,7 @@ static int waits_nodes(const struct waits *waits)
     return waits->env->settings.nodes;
 }
 
-/* ---- announcements ------------------------------------------------------ */
+/* ---- announcements ------------------------------------------------------- */
 
 static void waits_subscribe(const struct waits *waits, int node,
                             const struct waitqueue *queue, bool is_on)
@@ -135,7 +135,7 @@ static void waits_listen_on(struct waits *waits, int64_t now_us)
     }
 }
 
-/* ---- plans -------------------------------------------------------------- */
+/* ---- plans --------------------------------------------------------------- */
 
 /* Remembers the result of an attempt, without resource and token. */
 static void waitplan_note(struct waitplan *plan,
@@ -157,7 +157,7 @@ static void waitplan_try_at(struct waitplan *plan, int64_t at_us,
     plan->try_by = by;
 }
 
-/* ---- later -------------------------------------------------------------- */
+/* ---- later --------------------------------------------------------------- */
 
 /* Sets the waiter's timer: to its next attempt, or the end of its wait. */
 static void schedule_timer(const struct waiter *it)
@@ -209,7 +209,7 @@ static void schedule_plan(struct waiter *it, int64_t now_us)
     schedule_timer(it);
 }
 
-/* ---- now ---------------------------------------------------------------- */
+/* ---- now ----------------------------------------------------------------- */
 
 static void put_ready(struct waiter *it)
 {
@@ -276,7 +276,7 @@ static struct waiter *schedule_next(struct waits *waits)
     return NULL;
 }
 
-/* ---- claims ------------------------------------------------------------- */
+/* ---- claims -------------------------------------------------------------- */
 
 /*
  * How a waiter with a key learns that it has the lock already: from what this
@@ -299,7 +299,7 @@ static void waits_find(struct waiter *it, int64_t number, int64_t now_us)
     claim_find(&it->claim, number, now_us);
 }
 
-/* ---- arrival ------------------------------------------------------------ */
+/* ---- arrival ------------------------------------------------------------- */
 
 static void waits_remember(struct waiter *it, const struct waitplan *plan,
                            int64_t now_us)
@@ -336,7 +336,7 @@ static bool look_is_needed(const struct waiter *it)
     return true;
 }
 
-/* ---- a look of its own -------------------------------------------------- */
+/* ---- a look of its own --------------------------------------------------- */
 
 /*
  * The number of the lock with its key that was found, if need be on a minority;
@@ -387,7 +387,7 @@ static void waits_look(struct waiter *it, int64_t now_us)
     schedule_timer(it);
 }
 
-/* ---- attempts ----------------------------------------------------------- */
+/* ---- attempts ------------------------------------------------------------ */
 
 static void tell_of_loss(const struct waiter *tried, struct waiter *it,
                          const struct operation *operation, int64_t now_us)
@@ -422,7 +422,7 @@ static void look_tell_of_loss(struct waiter *tried,
         claim_wait(&tried->claim, now_us);
 }
 
-/* ---- the next turn ------------------------------------------------------ */
+/* ---- the next turn ------------------------------------------------------- */
 
 /* What happened to a waiter. */
 enum event {
@@ -455,7 +455,7 @@ static void waits_go_on(const struct waiter *after, enum event event,
     }
 }
 
-/* ---- the end of waiting ------------------------------------------------- */
+/* ---- the end of waiting -------------------------------------------------- */
 
 static void set_trying(const struct waiter *it, struct waiter *trying)
 {
@@ -492,7 +492,7 @@ static void waits_settle_late(struct ticket *ticket, int64_t now_us)
     ticket_settle(ticket, &result);
 }
 
-/* ---- attempts ----------------------------------------------------------- */
+/* ---- attempts ------------------------------------------------------------ */
 
 /*
  * Others with its key came too late. Of readers each would get a token of its
@@ -691,7 +691,7 @@ static void waits_on_looked(void *client)
     waits_run(it->waits);
 }
 
-/* ---- events ------------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------- */
 
 /* True: it lets clients of other servers try first. */
 static bool yields(struct waiter *it, int64_t now_us)
@@ -706,7 +706,7 @@ static bool yields(struct waiter *it, int64_t now_us)
     return true;
 }
 
-/* ---- calls of clients --------------------------------------------------- */
+/* ---- calls of clients ---------------------------------------------------- */
 
 /* Others go first, but the lock may be its own. */
 static void wait_behind(struct waiter *it, int64_t now_us)
@@ -833,7 +833,7 @@ bool waits_has_writer(const struct waits *waits, struct span resource,
     return false;
 }
 
-/* ---- wake-ups ----------------------------------------------------------- */
+/* ---- wake-ups ------------------------------------------------------------ */
 
 void waits_on_release(struct waits *waits, struct span resource)
 {
@@ -982,7 +982,7 @@ void waits_tick(struct waits *waits, int64_t now_us)
     check_covers(waits, now_us);
 }
 
-/* ---- the module --------------------------------------------------------- */
+/* ---- the module ---------------------------------------------------------- */
 
 void waits_init(struct waits *waits, struct nodes *nodes,
                 struct tickets *tickets)

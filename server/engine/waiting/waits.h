@@ -280,7 +280,7 @@ bool waiter_is_covered(const struct waiter *waiter);
 /* True if its key hash is this one; false if that is empty. */
 bool waiter_has_key(const struct waiter *waiter, struct span key_hash);
 
-/* ---- acquires that wait ------------------------------------------------- */
+/* ---- acquires that wait -------------------------------------------------- */
 
 /*
  * Announcements of releases, on connections that are open while an acquire

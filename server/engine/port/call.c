@@ -1,4 +1,4 @@
-#include "vote.h"
+#include "call.h"
 
 #include <assert.h>
 
