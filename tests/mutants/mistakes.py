@@ -24,8 +24,8 @@ IN_UNITS_AND_MODEL = [
     Defect("call of a server at rest judged by an old tick", "unit",
            "whether_nodes_may_vote_is_judged_before_a_call", [Edit(
         "server/engine/engine.c",
-        "    nodes_tick(&engine->nodes, now_us);\n    /* cannot",
-        "    /* cannot")], tests="rest"),
+        "    nodes_tick(&engine->nodes, environment_now(&engine->env));\n",
+        "")], tests="rest"),
     Defect("rest while an operation is under way", "unit",
            "an_operation_ends_the_rest_and_its_end_begins_it", [Edit(
         "server/engine/engine.c",
