@@ -4,7 +4,7 @@
 
 static const char *const names[] = {"a:1/0", "b:1/0", "c:1/0"};
 
-SUITE(fingerprint);
+SUITE(port);
 
 TEST(depends_on_the_set_of_nodes_not_on_its_order)
 {
