@@ -134,15 +134,14 @@ static int nth_node(uint16_t nodes, int n)
 
 /*
  * Hash of the run IDs: after a restart a node's cursors are void, and keys that
- * were listed from it may be gone. FNV-1a; no defence against attacks.
+ * were listed from it may be gone.
  */
 static uint64_t hash_runs(const struct nodes *nodes, uint16_t scanned)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = HASH_BASIS;
     for (int i = 0; i < nodes->env->settings.nodes; i++)
-        for (const char *c = nodes->node[i].run_id;
-             (scanned & 1u << i) != 0 && *c != '\0'; c++)
-            hash = (hash ^ (unsigned char)*c) * 0x100000001b3;
+        if ((scanned & 1u << i) != 0)
+            hash = hash_go_on(hash, span_of(nodes->node[i].run_id));
     return hash;
 }
 

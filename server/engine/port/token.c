@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../../lock/names.h"
+#include "port.h"
 
 /* ---- fencing numbers ----------------------------------------------------- */
 
@@ -170,23 +171,15 @@ struct version version_of_number(int64_t number)
     return version;
 }
 
-/* FNV-1a, 64 bits: of the random values that libraries use, no two collide by
- * chance, and none can be told from its hash. */
-static uint64_t hash_value(struct span value)
-{
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (size_t i = 0; i < value.len; i++)
-        hash = (hash ^ (unsigned char)value.ptr[i]) * 0x100000001b3;
-    return hash;
-}
-
 struct version version_of_value(struct span value)
 {
     enum { READ_MOST = 256 }; /* of a value, by the scripts */
+    /* of the random values that libraries use, no two collide by chance, and
+       none can be told from its hash */
     struct version version = version_foreign;
     if (value.len > 0 && value.len < READ_MOST)
         (void)snprintf(version.text, sizeof version.text, "%s-%016" PRIx64,
-                       version_foreign.text, hash_value(value));
+                       version_foreign.text, hash_go_on(HASH_BASIS, value));
     return version;
 }
 

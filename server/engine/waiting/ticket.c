@@ -218,14 +218,6 @@ static bool is_full(const struct tickets *all)
     return count >= all->env->settings.waiters_max;
 }
 
-static void ticket_refuse(struct ticket *it, bool is_queue_full)
-{
-    struct engine_result result =
-        result_plain(OUTCOME_TOO_MANY_WAITERS, it->all->env->settings.nodes);
-    result.is_queue_full = is_queue_full;
-    ticket_settle(it, &result);
-}
-
 bool ticket_is_stopped(struct ticket *it)
 {
     if (!it->all->is_stopped || !ticket_waits(it))
@@ -238,7 +230,10 @@ bool ticket_is_refused(struct ticket *it, bool is_queue_full)
 {
     if (!ticket_waits(it) || !(is_full(it->all) || is_queue_full))
         return false;
-    ticket_refuse(it, is_queue_full);
+    struct engine_result result =
+        result_plain(OUTCOME_TOO_MANY_WAITERS, it->all->env->settings.nodes);
+    result.is_queue_full = is_queue_full;
+    ticket_settle(it, &result);
     return true;
 }
 
@@ -247,7 +242,7 @@ void ticket_linger(struct ticket *it)
     if (it->list != &it->all->passing)
         return; /* it counts already */
     if (is_full(it->all))
-        ticket_refuse(it, false);
+        ticket_settle_plainly(it, OUTCOME_TOO_MANY_WAITERS);
     else
         move(it, &it->all->waiting[it->kind]);
 }
@@ -262,8 +257,7 @@ static struct ticket *ticket_must_find(const struct tickets *tickets,
     return it;
 }
 
-/* The operation that has its outcome; NULL: the ticket has it itself, or none.
- */
+/* The operation that has its outcome; NULL: the ticket has it, or none. */
 static struct operation *settled_by(const struct ticket *it)
 {
     return it->state == TICKET_SETTLED

@@ -299,8 +299,6 @@ static void waits_find(struct waiter *it, int64_t number, int64_t now_us)
     claim_find(&it->claim, number, now_us);
 }
 
-/* ---- arrival ------------------------------------------------------------- */
-
 static void waits_remember(struct waiter *it, const struct waitplan *plan,
                            int64_t now_us)
 {
@@ -593,14 +591,6 @@ static void take_loss(struct waiter *it, const struct operation *operation,
     waits_go_on(it, is_held ? EVENT_LOST_HELD : EVENT_LOST, now_us);
 }
 
-/* What the next try knows of the earlier ones. */
-static void keep_tries(struct waiter *it, const struct attempt *attempt)
-{
-    it->own = attempt->own;
-    it->has_nonce = attempt->has_nonce;
-    memcpy(it->nonce, attempt->nonce, sizeof it->nonce);
-}
-
 static void waits_take_outcome(struct waiter *it)
 {
     int64_t now_us = environment_now(it->waits->env);
@@ -617,7 +607,9 @@ static void waits_take_outcome(struct waiter *it)
         ticket_answer(&it->ticket, now_us);
     } else {
         it->ticket.operation = 0;
-        keep_tries(it, &operation->attempt);
+        it->own = operation->attempt.own; /* for the next try */
+        it->has_nonce = operation->attempt.has_nonce;
+        memcpy(it->nonce, operation->attempt.nonce, sizeof it->nonce);
         take_loss(it, operation, now_us);
         operation_discard(operation);
     }
