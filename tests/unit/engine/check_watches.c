@@ -316,16 +316,6 @@ TEST(readers_who_come_and_go_wake_nobody)
     expect_version(op, "3");
 }
 
-/* The same client has the lock again: its number is another one. */
-TEST(a_holder_who_comes_back_has_another_version)
-{
-    engine_op op = watch("1");
-    find(SOON_US, PLAY_TOKEN_OF(1) ".me");
-    find(EACH_US + TICK_US, PLAY_TOKEN_OF(2) ".me");
-    ck_assert_int_eq(play.answers, 1);
-    expect_version(op, "2");
-}
-
 /* While a lock changes hands, no value may have a majority. */
 TEST(a_state_that_passes_is_not_told)
 {
@@ -368,21 +358,6 @@ TEST(a_key_that_is_refused_is_told_at_once)
     play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_KEY_REFUSED);
     ck_assert_int_eq(play.answers, 1);
     expect(op, OUTCOME_KEY_REFUSED, 0);
-}
-
-TEST(too_many_are_refused)
-{
-    waiting_begin_limited(2);
-    engine_op first = watch("1"), second = watch("1"), third = watch("1");
-    ck_assert_int_eq(play.answers, 1);
-    expect(third, OUTCOME_TOO_MANY_WAITERS, 0);
-    ck_assert(!engine_abandon(play.engine, first));
-    third = watch("1");
-    ck_assert_int_eq(play.answers, 1);
-    ck_assert(!engine_abandon(play.engine, second));
-    ck_assert(!engine_abandon(play.engine, third));
-    play_advance(3 * EACH_US);
-    ck_assert_int_eq(play_count(CALL_INSPECT), 0);
 }
 
 /* ---- the end ------------------------------------------------------------ */
