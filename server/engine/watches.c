@@ -198,8 +198,7 @@ uint64_t watches_start(struct watches *watches, struct span resource,
     it->known[span_copy(it->known, known)] = '\0';
     it->ticket.name = it->ticket.result.resource = watched->resource;
     uint64_t handle = ticket_handle(&it->ticket);
-    if (!ticket_is_stopped(&it->ticket) &&
-        !ticket_is_refused(&it->ticket, false)) {
+    if (!ticket_is_stopped(&it->ticket) && !ticket_is_refused(&it->ticket, 0)) {
         ticket_join(&it->ticket);
         TAILQ_INSERT_TAIL(&watched->waiting, it, link);
         watched->until_us = at_most(watched->until_us, it->ticket.until_us);

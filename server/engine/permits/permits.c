@@ -706,9 +706,9 @@ uint64_t permits_start(struct permits *permits, const struct request *asked,
     it->ticket.name = it->ticket.result.resource = it->pool->name;
     uint64_t handle = ticket_handle(&it->ticket);
     if (!ticket_is_stopped(&it->ticket) &&
-        !ticket_is_refused(&it->ticket,
-                           ticket_waits(&it->ticket) &&
-                               it->pool->waits->count >= WAITERS_EACH_MAX)) {
+        !ticket_is_refused(&it->ticket, ticket_waits(&it->ticket)
+                                            ? it->pool->waits->count
+                                            : 0)) {
         permit_join(it);
         permits_run(permits, it->pool);
     }

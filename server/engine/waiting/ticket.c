@@ -226,8 +226,9 @@ bool ticket_is_stopped(struct ticket *it)
     return true;
 }
 
-bool ticket_is_refused(struct ticket *it, bool is_queue_full)
+bool ticket_is_refused(struct ticket *it, int same)
 {
+    bool is_queue_full = same >= WAITERS_EACH_MAX;
     if (!ticket_waits(it) || !(is_full(it->all) || is_queue_full))
         return false;
     struct engine_result result =

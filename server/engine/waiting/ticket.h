@@ -24,9 +24,9 @@
  *
  * Each ticket is in exactly one list. Those that wait, QUEUED or TRYING, are in
  * the list of their kind; waiters_max limits the sum of these. Those of clients
- * that do not wait, a permit or a reader behind others, are in the list passing,
- * without a limit, while the nodes are asked for them. If it is not their turn,
- * they linger: that counts as waiting.
+ * that do not wait, a permit or a reader behind others, are in the list
+ * passing, without a limit, while the nodes are asked for them. If it is not
+ * their turn, they linger: that counts as waiting.
  */
 #ifndef REDLOCKD_TICKET_H
 #define REDLOCKD_TICKET_H
@@ -127,10 +127,10 @@ static inline bool ticket_waits(const struct ticket *it)
     return it->until_us != 0;
 }
 
-/* True: it is to wait, but the server stops, or too many wait, for the same or
- * on this server; it is answered so. */
+/* True: it is to wait, but the server stops, or too many wait, on this server
+ * or for the same, for which so many do; it is answered so. */
 bool ticket_is_stopped(struct ticket *it);
-bool ticket_is_refused(struct ticket *it, bool is_queue_full);
+bool ticket_is_refused(struct ticket *it, int same);
 
 /* It is queued and does not wait, but it is not its turn yet: from now on it
  * counts among those that wait, or is answered that too many do. */
@@ -139,7 +139,8 @@ void ticket_linger(struct ticket *it);
 /* Its timer: not before this moment; 0 stops it. */
 void ticket_set_timer(const struct ticket *it, int64_t at_us);
 
-/* A try begins; operation 0: no memory. The rest of try is as for an acquire. */
+/* A try begins; operation 0: no memory. The rest of try is as for an acquire.
+ */
 void ticket_try(struct ticket *it, struct request *try);
 
 /* After a lost try. False: its time is up, or the server stops: answered. */

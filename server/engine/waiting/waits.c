@@ -730,14 +730,6 @@ static void arrive(struct waiter *it, int64_t now_us)
         ticket_expire(&it->ticket, now_us); /* it is not its turn */
 }
 
-static bool is_queue_full(const struct waiter *it)
-{
-    for (int i = 0; i < it->count; i++)
-        if (it->places[i].queue->count >= WAITERS_EACH_MAX)
-            return true;
-    return false;
-}
-
 uint64_t waits_start(struct waits *waits, const struct request *asked,
                      int64_t wait_ms)
 {
@@ -758,7 +750,7 @@ uint64_t waits_start(struct waits *waits, const struct request *asked,
         &it->claim, asked->asked_us,
         clocks_apart_us(&waits->operations->means.nodes->clocks, now_us));
     uint64_t handle = ticket_handle(&it->ticket);
-    if (!ticket_is_refused(&it->ticket, is_queue_full(it)))
+    if (!ticket_is_refused(&it->ticket, waits_count(waits, it->ticket.name)))
         arrive(it, now_us);
     return handle;
 }
