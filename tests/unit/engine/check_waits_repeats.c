@@ -9,26 +9,9 @@
 #include "../starve.h"
 #include "waiting.h"
 
-#define A span_of("order:1")
 #define B span_of("order:2")
-#define BOTH span_of("order:1\norder:2")
 #define KEY PLAY_KEY
 #define OWN PLAY_OWN(1)
-
-static engine_op ask_for(struct span resource)
-{
-    return engine_acquire(play.engine,
-                          &(struct engine_acquire){.resource = resource,
-                                                   .key_hash = span_of(KEY),
-                                                   .ttl_ms = 30000,
-                                                   .wait_ms = WAITING_MS},
-                          NULL);
-}
-
-static engine_op ask(void)
-{
-    return ask_for(PLAY_RESOURCE);
-}
 
 /* A value with the key, granted so much after this moment. */
 static const char *own_after(int64_t us)
@@ -41,28 +24,6 @@ static const char *own_after(int64_t us)
     return value;
 }
 
-static void find_held_by(const char *value)
-{
-    for (int i = 0; i < PLAY_NODES; i++)
-        if (play_find(CALL_ACQUIRE, i) != NULL)
-            play_answer_held(CALL_ACQUIRE, i, value);
-}
-
-static void grant_repeat(void)
-{
-    play_answer_range(CALL_REPEAT, 0, PLAY_NODES, VOTE_GRANTED);
-}
-
-/* It tries, finds the lock, and takes its place. */
-static void expect_repeat(engine_op op, const char *value)
-{
-    find_held_by(value);
-    ck_assert_int_eq(play_count(CALL_REPEAT), PLAY_NODES);
-    grant_repeat();
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert(play_result(op)->is_repeat);
-}
-
 /*
  * Whoever tries meanwhile finds this value. True: then somebody tried to take
  * its place, and none of the nodes has answered that.
@@ -72,7 +33,7 @@ static bool is_repeated_within(int64_t us, const char *value)
     int before = play_count(CALL_REPEAT);
     for (int64_t passed_us = 0; passed_us < us; passed_us += 1000) {
         play_advance(1000);
-        find_held_by(value);
+        waiting_find(value);
         if (play_count(CALL_REPEAT) > before)
             return true;
     }
@@ -120,14 +81,13 @@ TEST_EACH(story_57_a_repeat_does_not_wait_behind_others, behind)
 TEST(a_repeat_has_a_higher_number_than_its_lock)
 {
     const char *value = own_after(10000000);
-    (void)waiting_ask();
-    find_held_by(value);
-    engine_op repeat = ask();
-    find_held_by(value);
+    waiting_play("a@");
+    waiting_find(value);
+    waiting_play("b@,k");
+    waiting_find(value);
     const struct call *call = &play_find(CALL_REPEAT, 0)->call;
     ck_assert_int_gt(call->number, call->seen);
-    grant_repeat();
-    ck_assert(play_result(repeat)->is_repeat);
+    waiting_play("repeat b=repeated");
 }
 
 /* Each of the two that wait wants another resource of the lock. */
@@ -180,7 +140,7 @@ TEST_RANGE(a_look_that_does_not_know_is_made_again, 0, 2)
     wait_for_both();
     for (int i = 0; _i == 1 && i < 3; i++)
         play.is_refusing[i] = true;
-    engine_op repeat = ask_for(B);
+    waiting_play("b@2,k");
     if (_i == 0)
         play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_UNREADABLE);
     else
@@ -190,10 +150,8 @@ TEST_RANGE(a_look_that_does_not_know_is_made_again, 0, 2)
     int before = play_count(CALL_INSPECT);
     play_advance(CLAIM_ANEW_US - 1);
     ck_assert_int_eq(play_count(CALL_INSPECT), before);
-    play_advance(1);
+    waiting_play("pass:1 seen own repeat b=repeated");
     ck_assert_int_eq(play_count(CALL_INSPECT), before + PLAY_NODES);
-    play_hold_range(CALL_INSPECT, 0, PLAY_NODES, OWN);
-    expect_repeat(repeat, OWN);
 }
 
 TEST(who_leaves_looks_no_longer)
@@ -220,17 +178,12 @@ TEST(who_has_no_reason_to_look_does_not)
 
 TEST_RANGE(story_58_a_grant_that_seems_newer_is_asked_for_anew, 0, 2)
 {
-    engine_op other = _i == 1 ? waiting_ask() : 0;
-    engine_op repeat = ask();
+    waiting_play(_i == 1 ? "a@ b@,k" : "b@,k");
     const char *value = own_after(45000);
-    find_held_by(value);
+    waiting_find(value);
     ck_assert(!is_repeated_within(CLAIM_ANEW_US - 1000, value));
     ck_assert(is_repeated_within(100000, value));
-    grant_repeat();
-    ck_assert_int_eq(play_outcome(repeat), OUTCOME_GRANTED);
-    ck_assert(play_result(repeat)->is_repeat);
-    if (other != 0)
-        waiting_check(other);
+    waiting_play(_i == 1 ? "repeat b=repeated a=pending" : "repeat b=repeated");
 }
 
 static const struct {
@@ -241,68 +194,56 @@ static const struct {
 TEST_EACH(story_58_clocks_that_are_apart_leave_more_open, grants)
 {
     begin_apart(1);
-    engine_op repeat = ask();
+    waiting_play("a@,k");
     const char *value = own_after(grants[_i].after_us);
     ck_assert_int_eq(is_repeated_within(2 * CLAIM_ANEW_US, value),
                      grants[_i].is_open);
-    waiting_check(repeat);
+    waiting_play("a=pending");
 }
 
 /* Both copies of one request waited for somebody else's lock. */
 TEST(a_grant_after_a_look_that_missed_it_is_not_repeated)
 {
-    engine_op op = ask();
-    find_held_by(WAITING_OTHERS);
+    waiting_play("a@,k held");
     const char *value = own_after(-1000); /* by a clock that is behind */
     ck_assert(!is_repeated_within(2 * CLAIM_ANEW_US, value));
-    waiting_check(op);
+    waiting_play("a=pending");
 }
 
 /* The same, but the look was another one's. */
 TEST_RANGE(a_grant_after_a_look_of_another_is_not_repeated, 0, 2)
 {
-    engine_op other = waiting_ask();
-    if (_i == 0) /* it begins before the repeat comes */
-        find_held_by(WAITING_OTHERS);
-    engine_op op = ask();
+    /* the look begins before the repeat comes, or not */
+    waiting_play(_i == 0 ? "a@ held b@,k" : "a@ b@,k");
     const char *value = own_after(45000);
-    if (_i == 0)
-        play_await_round(2 * PLAY_NODES);
-    find_held_by(WAITING_OTHERS);
+    waiting_play(_i == 0 ? "round:2 held" : "held");
     ck_assert_int_eq(is_repeated_within(2 * CLAIM_ANEW_US, value), _i == 1);
-    waiting_check(op);
-    waiting_check(other);
+    waiting_play("a=pending b=pending");
 }
 
 /* The first of two that came together keeps what it gets. */
 TEST_RANGE(a_grant_while_it_waits_is_not_repeated, 0, 2)
 {
-    engine_op first = ask();
-    engine_op second = ask();
-    play_advance(_i == 0 ? 1000 : 40000);
-    const struct play_call *call = play_find(CALL_ACQUIRE, 0);
-    const char *value = textf("%s", call->token);
-    waiting_grant();
-    ck_assert_int_eq(play_outcome(first), OUTCOME_GRANTED);
-    ck_assert_int_eq(waiting_attempts(), 1);
+    waiting_play(_i == 0 ? "a@,k b@,k pass:1000" : "a@,k b@,k pass:40000");
+    const char *value = textf("%s", play_find(CALL_ACQUIRE, 0)->token);
+    waiting_play("grant a=granted tries=1");
     ck_assert(!is_repeated_within(2 * CLAIM_ANEW_US, value));
-    waiting_check(second);
+    waiting_play("b=pending");
 }
 
 /* Its own numbers are ahead of the clocks that it reaches now. */
 TEST(story_58_on_one_server_a_later_request_is_later_whatever_the_clocks)
 {
     begin_apart(3);
-    engine_op first = ask();
+    waiting_play("a@,k");
     const char *value = textf("%s", play_find(CALL_ACQUIRE, 0)->token);
-    waiting_grant();
-    engine_close(play.engine, first);
+    waiting_play("grant a.");
     play_node_down(0);
-    engine_op repeat = ask();
-    find_held_by(value);
+    waiting_play("b@,k");
+    waiting_find(value);
     ck_assert_int_eq(play_count(CALL_REPEAT), 4);
     play_answer_range(CALL_REPEAT, 1, PLAY_NODES, VOTE_GRANTED);
-    ck_assert(play_result(repeat)->is_repeat);
+    waiting_play("b=repeated");
 }
 
 /* It came when no node was reached. */
@@ -310,11 +251,10 @@ TEST_RANGE(without_a_clock_a_repeat_is_dated_later, 0, 2)
 {
     const char *value = textf("%s", own_after(_i == 0 ? -1000 : 200000));
     play_nodes_down(PLAY_NODES);
-    engine_op repeat = ask();
-    play_advance(1000000);
+    waiting_play("a@,k pass:1000000");
     play_nodes_up();
     ck_assert_int_eq(is_repeated_within(2 * CLAIM_ANEW_US, value), _i == 0);
-    waiting_check(repeat);
+    waiting_play("a=pending");
 }
 
 /* ---- a repeat that fails ------------------------------------------------ */
@@ -322,20 +262,16 @@ TEST_RANGE(without_a_clock_a_repeat_is_dated_later, 0, 2)
 /* Nor does anybody else learn, without a quorum, who has the lock. */
 TEST_RANGE(a_repeat_that_loses_is_tried_again, 0, 2)
 {
-    (void)waiting_ask();
-    find_held_by(OWN);
-    engine_op repeat = ask();
-    ck_assert_int_eq(waiting_attempts(), 2);
+    waiting_play("a@ own b@,k tries=2");
     if (_i == 0) {
-        find_held_by(OWN);
+        waiting_play("own");
         play_hold_range(CALL_REPEAT, 0, PLAY_NODES, OWN);
     } else {
         play_answer_range(CALL_ACQUIRE, 0, PLAY_NODES, VOTE_UNREADABLE);
     }
     ck_assert(!is_repeated_within(CLAIM_ANEW_US - 1000, OWN));
     ck_assert(is_repeated_within(_i == 0 ? 100000 : 2000, OWN));
-    grant_repeat();
-    ck_assert_int_eq(play_outcome(repeat), OUTCOME_GRANTED);
+    waiting_play("repeat b=granted");
 }
 
 /* ---- without memory ----------------------------------------------------- */
@@ -353,7 +289,13 @@ static engine_op ask_without_memory(struct span resource)
     engine_op repeat = 0;
     for (int n = 1; repeat == 0; n++) {
         starve = (struct starve){.is_on = true, .left = n};
-        repeat = ask_for(resource);
+        repeat =
+            engine_acquire(play.engine,
+                           &(struct engine_acquire){.resource = resource,
+                                                    .key_hash = span_of(KEY),
+                                                    .ttl_ms = 30000,
+                                                    .wait_ms = WAITING_MS},
+                           NULL);
         starve.is_on = false;
         ck_assert_int_eq(starve.left, 0);
     }
@@ -363,20 +305,19 @@ static engine_op ask_without_memory(struct span resource)
 TEST(a_repeat_that_has_no_memory_is_tried_again)
 {
     waiting_play("a@ own news@ own");
-    engine_op repeat = ask_without_memory(PLAY_RESOURCE);
+    engine_op op = ask_without_memory(PLAY_RESOURCE);
     play_advance(CLAIM_ANEW_US - 1);
-    waiting_play("tries=2 pass:1 tries=3");
-    expect_repeat(repeat, OWN);
-    waiting_play("a=pending");
+    waiting_play("tries=2 pass:1 tries=3 own repeat a=pending");
+    ck_assert(play_result(op)->is_repeat);
 }
 
 TEST(a_look_that_has_no_memory_is_made_later)
 {
     wait_for_both();
-    engine_op repeat = ask_without_memory(B);
+    engine_op op = ask_without_memory(B);
     play_advance(CLAIM_ANEW_US - 1);
-    waiting_play("looks=0 pass:1 looks=1 seen");
-    expect_repeat(repeat, OWN);
+    waiting_play("looks=0 pass:1 looks=1 seen own repeat");
+    ck_assert(play_result(op)->is_repeat);
 }
 
 /* ---- readers ------------------------------------------------------------ */

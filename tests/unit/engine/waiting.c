@@ -47,6 +47,13 @@ void waiting_find_held(void)
     play_hold_range(CALL_ACQUIRE, 0, PLAY_NODES, WAITING_OTHERS);
 }
 
+void waiting_find(const char *value)
+{
+    for (int i = 0; i < PLAY_NODES; i++)
+        if (play_find(CALL_ACQUIRE, i) != NULL)
+            play_answer_held(CALL_ACQUIRE, i, value);
+}
+
 void waiting_grant(void)
 {
     play.now_us += WAITING_ROUND_TRIP_US;
@@ -167,12 +174,9 @@ static void expect_outcome(char client, const char *name)
         expect(play_result(waiting_op(client))->is_repeat, true);
 }
 
-/* Of those that were asked; the oldest attempt. */
 static void find_own(void)
 {
-    for (int i = 0; i < PLAY_NODES; i++)
-        if (play_find(CALL_ACQUIRE, i) != NULL)
-            play_answer_held(CALL_ACQUIRE, i, PLAY_OWN(1));
+    waiting_find(PLAY_OWN(1));
 }
 
 static void grant_repeat(void)

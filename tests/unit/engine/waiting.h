@@ -27,6 +27,9 @@ void waiting_check(engine_op op);
 void waiting_find_held(void);
 void waiting_grant(void);
 
+/* At once, the nodes that were asked; they have this value. */
+void waiting_find(const char *value);
+
 /* How many were made. */
 int waiting_attempts(void);
 
