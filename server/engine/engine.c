@@ -71,6 +71,12 @@ struct engine *engine_new(const struct engine_settings *settings,
     if (engine == NULL)
         return NULL;
     metrics->names = &result_names;
+    metrics->nodes = settings->nodes;
+    metrics->quorum = quorum_of(settings->nodes);
+    memcpy(metrics->node_names, settings->node_names,
+           sizeof metrics->node_names);
+    memcpy(metrics->node_addresses, settings->node_addresses,
+           sizeof metrics->node_addresses);
     engine->env = (struct environment){*settings, *port, metrics};
     nodes_init(&engine->nodes, &engine->env);
     spreads_init(&engine->spreads, &engine->nodes);
