@@ -210,9 +210,9 @@ void engine_view_node(const struct engine *engine, int node,
 int engine_voting(const struct engine *engine);
 
 /*
- * False while fewer than a majority vote or are above maxmemory, which vote for
- * what is held; once it has lasted for a second or a request has failed for it,
- * as where a node restarts, the votes of others may be back a reply later.
+ * False while too few nodes for a majority vote, or are above maxmemory and
+ * vote for what is held. It must have lasted for a second, or a request failed
+ * for it: where a node restarts, the votes of others may be back a reply later.
  */
 bool engine_has_quorum(const struct engine *engine);
 

@@ -127,8 +127,8 @@ static inline bool ticket_waits(const struct ticket *it)
     return it->until_us != 0;
 }
 
-/* True: it is to wait, but the server stops, or too many wait, on this server
- * or for the same, for which so many do; it is answered so. */
+/* True: it is to wait, but the server stops, or too many wait on it or for the
+ * same; it is answered so. same: how many wait for that already. */
 bool ticket_is_stopped(struct ticket *it);
 bool ticket_is_refused(struct ticket *it, int same);
 
@@ -139,8 +139,8 @@ void ticket_linger(struct ticket *it);
 /* Its timer: not before this moment; 0 stops it. */
 void ticket_set_timer(const struct ticket *it, int64_t at_us);
 
-/* A try begins; operation 0: no memory. The rest of try is as for an acquire.
- */
+/* A try begins; without memory it has no operation. The rest of try is as for
+ * an acquire. */
 void ticket_try(struct ticket *it, struct request *try);
 
 /* After a lost try. False: its time is up, or the server stops: answered. */

@@ -63,12 +63,6 @@ static void acquire(struct engine_acquire wish)
 #define WAIT .wait_ms = WAIT_MS
 #define POOL NAME("pool"), .limit = 3, .permits = 1
 
-static void note_begun(struct client *it, engine_op op)
-{
-    it->op = op;
-    ck_assert(op != 0);
-}
-
 static void end(struct client *it)
 {
     if (it->op == 0)
@@ -132,8 +126,8 @@ static void split_repeat(void)
 static void begin_extend(void)
 {
     struct client *it = next_client();
-    note_begun(it, engine_extend(play.engine, PLAY_RESOURCE,
-                                 span_of(PLAY_TOKEN), 30000, false, it));
+    it->op = engine_extend(play.engine, PLAY_RESOURCE, span_of(PLAY_TOKEN),
+                           30000, false, it);
 }
 
 static void begin_repair(void)
@@ -146,14 +140,14 @@ static void begin_repair(void)
 static void begin_release(void)
 {
     struct client *it = next_client();
-    note_begun(it, engine_release(play.engine, PLAY_RESOURCE,
-                                  span_of(PLAY_TOKEN), it));
+    it->op =
+        engine_release(play.engine, PLAY_RESOURCE, span_of(PLAY_TOKEN), it);
 }
 
 static void begin_force(void)
 {
     struct client *it = next_client();
-    note_begun(it, engine_force(play.engine, PLAY_RESOURCE, 1, it));
+    it->op = engine_force(play.engine, PLAY_RESOURCE, 1, it);
 }
 
 static void begin_forced_release(void)
@@ -167,7 +161,7 @@ static void begin_forced_release(void)
 static void begin_inspection(void)
 {
     struct client *it = next_client();
-    note_begun(it, engine_inspect(play.engine, PLAY_RESOURCE, it));
+    it->op = engine_inspect(play.engine, PLAY_RESOURCE, it);
 }
 
 /* The pool's timer is under way. */
@@ -183,8 +177,8 @@ static void fill_pool(void)
 static void begin_watch(void)
 {
     struct client *it = next_client();
-    note_begun(it, engine_watch(play.engine, PLAY_RESOURCE, span_of("1"),
-                                WAIT_MS, it));
+    it->op =
+        engine_watch(play.engine, PLAY_RESOURCE, span_of("1"), WAIT_MS, it);
     play_advance(STEP_US);
 }
 
@@ -199,9 +193,8 @@ static void list(struct span pool)
 {
     struct client *it = next_client();
     it->is_list = true;
-    note_begun(it, engine_list(play.engine,
-                               &(struct engine_list){.limit = 10, .pool = pool},
-                               it));
+    it->op = engine_list(play.engine,
+                         &(struct engine_list){.limit = 10, .pool = pool}, it);
 }
 
 static void begin_scan(void)
@@ -276,6 +269,8 @@ static void begin(int what)
     }
     if (begun[what].then != NULL)
         begun[what].then();
+    for (int i = 0; i < clients_count; i++)
+        ck_assert(clients[i].op != 0);
 }
 
 /* ---- who leaves --------------------------------------------------------- */
