@@ -89,7 +89,7 @@ static void handler_count_nodes(const struct service *service,
                                 struct render_nodes *nodes)
 {
     *nodes = (struct render_nodes){
-        .quorum = engine_quorum(service->engine),
+        .quorum = quorum_of(service->config->nodes_count),
         .voting = engine_voting(service->engine),
         .total = service->config->nodes_count,
     };
@@ -385,7 +385,7 @@ static void list_answer(const struct service *service,
             "too few nodes answered; %d of %d may vote, %d are needed; "
             "GET /nodes shows why",
             engine_voting(service->engine), service->config->nodes_count,
-            engine_quorum(service->engine));
+            quorum_of(service->config->nodes_count));
         problem_respond_busy(PROBLEM_NO_QUORUM, detail, request->id, response);
         break;
     case LIST_REFUSED:

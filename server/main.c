@@ -145,23 +145,13 @@ static bool count_connections(struct server *server,
 
 static bool start_world(struct server *server, char error[TRUST_TEXT_MAX])
 {
-    const struct config *config = &server->config;
     /* Holders get the other half: they must be able to connect and release. */
     int64_t half = server->connections_max / 2;
-    struct engine_settings settings;
-    world_settings(config, &settings);
-    settings.waiters_max = half < WAITERS_MAX ? (int)half : WAITERS_MAX;
-    for (int i = 0; i < config->nodes_count; i++) {
-        server->metrics.node_names[i] = config->nodes[i].name;
-        server->metrics.node_addresses[i] = config->nodes[i].address;
-    }
-    server->metrics.nodes = config->nodes_count;
-    server->metrics.quorum = quorum_of(config->nodes_count);
     const struct world_setup setup = {
         .loop = server->loop,
-        .config = config,
-        .settings = &settings,
+        .config = &server->config,
         .metrics = &server->metrics,
+        .waiters_max = (int)at_most(half, WAITERS_MAX),
         .answer = main_answer,
     };
     server->world = world_new(&setup, error);

@@ -316,17 +316,12 @@ static bool plan_begin(struct plan *plan, const struct config *config,
                        char error[TRUST_TEXT_MAX])
 {
     static struct metrics metrics; /* which nobody reads */
-    struct engine_settings settings;
-    world_settings(config, &settings);
-    settings.is_observer = true;
     (void)snprintf(error, TRUST_TEXT_MAX, "no memory or no descriptors");
     plan->loop = loop_new();
     if (plan->loop == NULL)
         return false;
-    const struct world_setup setup = {.loop = plan->loop,
-                                      .config = config,
-                                      .settings = &settings,
-                                      .metrics = &metrics};
+    const struct world_setup setup = {
+        .loop = plan->loop, .config = config, .metrics = &metrics};
     plan->timer = loop_timer_new(plan->loop, plan_check, plan);
     plan->world = plan->timer != NULL ? world_new(&setup, error) : NULL;
     return plan->world != NULL;

@@ -32,9 +32,11 @@ struct world {
     struct subscription *subscriptions[NODES_MAX];
 };
 
-void world_settings(const struct config *config,
-                    struct engine_settings *settings)
+/* The texts are the configuration's. */
+static void world_set(struct engine_settings *settings,
+                      const struct world_setup *setup)
 {
+    const struct config *config = setup->config;
     *settings = (struct engine_settings){
         .nodes = config->nodes_count,
         .node_timeout_us = config->node_timeout_ms * 1000,
@@ -43,12 +45,14 @@ void world_settings(const struct config *config,
         .readers_max = (int)config->max_readers,
         .retry_delay_us = config->retry_delay_ms * 1000,
         .retry_count = (int)config->retry_count,
+        .waiters_max = setup->waiters_max,
         .drift_factor = config->drift_factor,
         .config_epoch = (int)config->config_epoch,
         .first_start = (enum first_start)config->first_start,
         .ask = (enum ask_mode)config->ask,
         .has_take_over = config->take_over != 0,
         .is_guard_off = !config->restart_guard,
+        .is_observer = setup->answer == NULL,
     };
     for (int i = 0; i < config->nodes_count; i++) {
         settings->node_names[i] = config->nodes[i].name;
@@ -243,7 +247,9 @@ static bool world_start(struct world *world, const struct world_setup *setup,
                                      .subscribe = world_subscribe};
     world->loop = setup->loop;
     loop_set_stage(world->loop, LOOP_FLUSH, world_flush, world);
-    world->engine = engine_new(setup->settings, &port, setup->metrics);
+    struct engine_settings settings;
+    world_set(&settings, setup);
+    world->engine = engine_new(&settings, &port, setup->metrics);
     if (world->engine == NULL ||
         !trust_make(&world->trust, setup->config, error))
         return false;

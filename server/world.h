@@ -12,26 +12,18 @@
 
 struct world;
 
-/*
- * The engine's settings for this configuration, whose texts are borrowed; no
- * acquire may wait.
- */
-void world_settings(const struct config *config,
-                    struct engine_settings *settings);
-
-/* What it borrows until world_free; settings are copied. */
+/* What it borrows until world_free. */
 struct world_setup {
     struct loop *loop; /* whose flush stage writes what is queued */
     const struct config *config;
-    const struct engine_settings *settings;
     struct metrics *metrics;
-    void (*answer)(void *ctx, void *client); /* of the port; NULL: of nobody */
+    int waiters_max;                         /* clients that may wait at once */
+    void (*answer)(void *ctx, void *client); /* of the port; NULL: of nobody, as
+                                                the engine only observes */
 };
 
-/*
- * Connects to the nodes in the next turn. NULL: error says which file of TLS
- * cannot be used, or is as it was: no memory.
- */
+/* Connects to the nodes in the next turn. NULL: error says which file of TLS
+ * cannot be used, or is as it was: no memory. */
 struct world *world_new(const struct world_setup *setup,
                         char error[TRUST_TEXT_MAX]);
 
@@ -43,10 +35,8 @@ struct engine *world_engine(const struct world *world);
 /* Writes queued calls before the end of the turn. */
 void world_flush_calls(struct world *world);
 
-/*
- * Reads the files of TLS again, for connections that begin from now on. If they
- * are bad, the old ones stay. Logs both.
- */
+/* Reads the files of TLS again, for connections that begin from now on. If they
+ * are bad, the old ones stay. Logs both. */
 void world_reload(struct world *world);
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "parts.h"
-#include "port/tag.h"
+#include "port/port.h"
 #include "port/token.h"
 #include "voting/outlook.h"
 
@@ -12,7 +12,7 @@
  * other calls. */
 enum { TICK_US = 20000 };
 
-/* ---- ticks -------------------------------------------------------------- */
+/* ---- ticks --------------------------------------------------------------- */
 
 /* Nothing is under way, and no node needs more than to be looked at. */
 static bool is_at_rest(const struct engine *engine)
@@ -24,17 +24,17 @@ static bool is_at_rest(const struct engine *engine)
            engine->spreads.slots.used == 0 &&
            engine->releases.slots.used == 0 &&
            engine->releases.debts.items == 0 &&
-           TAILQ_EMPTY(&engine->watches.list) &&
-           !engine->waits.announcements.is_listening;
+           TAILQ_EMPTY(&engine->watches.list) && !engine->waits.is_listening;
 }
 
-/* Sets the timer of the next tick. False: no memory for it. */
-static bool set_tick(struct engine *engine)
+/* Sets the timer of the next tick. False: no memory for it; only the first call
+ * may fail. */
+static bool set_tick(struct engine *engine, bool is_resting)
 {
-    struct engine_port *port = &engine->env.port;
+    const struct engine_port *port = &engine->env.port;
     int64_t at_us = environment_now(&engine->env) + TICK_US;
-    engine->is_resting = is_at_rest(engine);
-    if (engine->is_resting)
+    engine->is_resting = is_resting;
+    if (is_resting)
         at_us = at_least(at_us, nodes_look_due_us(&engine->nodes));
     return port->timer(port->ctx, TIMER_TICK, at_us);
 }
@@ -45,12 +45,9 @@ static void engine_wake(struct engine *engine)
 {
     if (!engine->is_resting)
         return;
-    const struct engine_port *port = &engine->env.port;
-    int64_t now_us = environment_now(&engine->env);
     engine->is_resting = false;
-    nodes_tick(&engine->nodes, now_us);
-    /* cannot fail: the timer exists */
-    (void)port->timer(port->ctx, TIMER_TICK, now_us + TICK_US);
+    nodes_tick(&engine->nodes, environment_now(&engine->env));
+    (void)set_tick(engine, false);
 }
 
 /* After news that may end the rest. */
@@ -60,7 +57,7 @@ static void wake_if_due(struct engine *engine)
         engine_wake(engine);
 }
 
-/* ---- life --------------------------------------------------------------- */
+/* ---- life ---------------------------------------------------------------- */
 
 struct engine *engine_new(const struct engine_settings *settings,
                           const struct engine_port *port,
@@ -72,8 +69,13 @@ struct engine *engine_new(const struct engine_settings *settings,
     if (engine == NULL)
         return NULL;
     metrics->names = &result_names;
+    metrics->nodes = settings->nodes;
+    metrics->quorum = quorum_of(settings->nodes);
+    memcpy(metrics->node_names, settings->node_names,
+           sizeof metrics->node_names);
+    memcpy(metrics->node_addresses, settings->node_addresses,
+           sizeof metrics->node_addresses);
     engine->env = (struct environment){*settings, *port, metrics};
-    engine->is_resting = false;
     nodes_init(&engine->nodes, &engine->env);
     spreads_init(&engine->spreads, &engine->nodes);
     releases_init(&engine->releases, &engine->nodes);
@@ -85,7 +87,7 @@ struct engine *engine_new(const struct engine_settings *settings,
                  &engine->waits);
     watches_init(&engine->watches, &engine->tickets, &engine->waits);
     listings_init(&engine->listings, &engine->nodes, &engine->operations);
-    if (!set_tick(engine)) {
+    if (!set_tick(engine, is_at_rest(engine))) {
         free(engine);
         return NULL;
     }
@@ -100,14 +102,14 @@ void engine_free(struct engine *engine)
     tickets_fini(&engine->tickets);
     watches_fini(&engine->watches);
     permits_fini(&engine->permits);
-    waits_fini(&engine->waits);
+    waitqueues_fini(&engine->waits.queues);
     operations_fini(&engine->operations);
     releases_fini(&engine->releases);
     spreads_fini(&engine->spreads);
     free(engine);
 }
 
-/* ---- what clients ask --------------------------------------------------- */
+/* ---- what clients ask ---------------------------------------------------- */
 
 /* A release of the resource was just sent to the nodes. */
 static void tell_release(struct engine *engine, struct span resource)
@@ -153,7 +155,7 @@ engine_op engine_acquire(struct engine *engine,
     };
     /* It may not get in before a writer that waits, unless it is in. */
     bool is_behind = acquire->is_shared &&
-                     waits_has_writer(&engine->waits, acquire->resource);
+                     waits_has_writer(&engine->waits, acquire->resource, false);
     if (acquire->limit > 0)
         return permits_start(
             &engine->permits, &request,
@@ -163,40 +165,42 @@ engine_op engine_acquire(struct engine *engine,
                                    acquire->only_repeats});
     request.only_repeats =
         is_behind && acquire->wait_ms == 0 &&
-        waits_bars_readers(&engine->waits, acquire->resource);
+        waits_has_writer(&engine->waits, acquire->resource, true);
     return acquire->wait_ms > 0 || (is_behind && acquire->key_hash.len == 0)
                ? waits_start(&engine->waits, &request, acquire->wait_ms)
                : operation_start(&engine->operations, &request);
+}
+
+static engine_op engine_start(struct engine *engine,
+                              const struct request *request)
+{
+    engine_wake(engine);
+    return operation_start(&engine->operations, request);
 }
 
 engine_op engine_extend(struct engine *engine, struct span resource,
                         struct span token, int64_t ttl_ms, bool is_shared,
                         void *client)
 {
-    engine_wake(engine);
+    const struct request request = {.call = LOCK_EXTEND,
+                                    .resource = resource,
+                                    .token = token,
+                                    .ttl_ms = ttl_ms,
+                                    .is_shared = is_shared,
+                                    .client = client};
     assert(token_is_ours(token) && ttl_ms > 0);
-    return operation_start(&engine->operations, &(struct request){
-                                                    .call = LOCK_EXTEND,
-                                                    .resource = resource,
-                                                    .token = token,
-                                                    .ttl_ms = ttl_ms,
-                                                    .is_shared = is_shared,
-                                                    .client = client,
-                                                });
+    return engine_start(engine, &request);
 }
 
 engine_op engine_release(struct engine *engine, struct span resource,
                          struct span token, void *client)
 {
-    engine_wake(engine);
+    const struct request request = {.call = LOCK_RELEASE,
+                                    .resource = resource,
+                                    .token = token,
+                                    .client = client};
     assert(token_is_ours(token));
-    engine_op op =
-        operation_start(&engine->operations, &(struct request){
-                                                 .call = LOCK_RELEASE,
-                                                 .resource = resource,
-                                                 .token = token,
-                                                 .client = client,
-                                             });
+    engine_op op = engine_start(engine, &request);
     tell_release(engine, resource);
     return op;
 }
@@ -204,25 +208,20 @@ engine_op engine_release(struct engine *engine, struct span resource,
 engine_op engine_force(struct engine *engine, struct span resource,
                        int64_t number, void *client)
 {
+    const struct request request = {.call = LOCK_FORCE,
+                                    .resource = resource,
+                                    .number = number,
+                                    .client = client};
     assert(number >= 0);
-    engine_wake(engine);
-    return operation_start(&engine->operations, &(struct request){
-                                                    .call = LOCK_FORCE,
-                                                    .resource = resource,
-                                                    .number = number,
-                                                    .client = client,
-                                                });
+    return engine_start(engine, &request);
 }
 
 engine_op engine_inspect(struct engine *engine, struct span resource,
                          void *client)
 {
-    engine_wake(engine);
-    return operation_start(&engine->operations, &(struct request){
-                                                    .call = LOCK_INSPECT,
-                                                    .resource = resource,
-                                                    .client = client,
-                                                });
+    const struct request request = {
+        .call = LOCK_INSPECT, .resource = resource, .client = client};
+    return engine_start(engine, &request);
 }
 
 engine_op engine_watch(struct engine *engine, struct span resource,
@@ -244,18 +243,9 @@ int engine_pool_waiters(const struct engine *engine, struct span pool)
     return permits_waiting(&engine->permits, pool);
 }
 
-static struct listing *must_find_listing(const struct engine *engine,
-                                         engine_op op)
-{
-    assert(handle_kind_of(op) == HANDLE_LISTING);
-    struct listing *it = listing_find(&engine->listings, op);
-    assert(it != NULL);
-    return it;
-}
-
 const struct engine_page *engine_take_page(struct engine *engine, engine_op op)
 {
-    const struct engine_page *page = &must_find_listing(engine, op)->page;
+    const struct engine_page *page = listing_page(&engine->listings, op);
     if (page->outcome == LIST_NO_QUORUM)
         nodes_on_failed(&engine->nodes);
     return page;
@@ -264,10 +254,7 @@ const struct engine_page *engine_take_page(struct engine *engine, engine_op op)
 const struct engine_result *engine_page_lock(struct engine *engine,
                                              engine_op op, int n)
 {
-    const struct listing *listing = must_find_listing(engine, op);
-    assert(n >= 0 && n < listing->page.count);
-    struct operation *it =
-        operation_find(&engine->operations, listing->operations[n]);
+    struct operation *it = listing_lock(&engine->listings, op, n);
     it->result.waiters = waits_count(&engine->waits, it->request.resource);
     return &it->result;
 }
@@ -320,7 +307,7 @@ void engine_close(struct engine *engine, engine_op op)
         ticket_close(&engine->tickets, op);
         return;
     case HANDLE_LISTING:
-        listing_end(must_find_listing(engine, op));
+        listing_close(&engine->listings, op);
         return;
     }
     assert(false); /* engine_op is what a call of ours returned */
@@ -346,7 +333,7 @@ bool engine_abandon(struct engine *engine, engine_op op)
     case HANDLE_TICKET:
         return ticket_abandon(&engine->tickets, op);
     case HANDLE_LISTING:
-        listing_end(must_find_listing(engine, op));
+        listing_close(&engine->listings, op);
         return false;
     }
     assert(false); /* as above */
@@ -368,7 +355,7 @@ void engine_stop(struct engine *engine)
     spreads_flush(&engine->spreads);
 }
 
-/* ---- what operators see ------------------------------------------------- */
+/* ---- what operators see -------------------------------------------------- */
 
 static void assert_node(const struct engine *engine, int node)
 {
@@ -404,24 +391,13 @@ int engine_voting(const struct engine *engine)
     return engine->nodes.voting;
 }
 
-int engine_serving(const struct engine *engine)
-{
-    int serving = 0;
-    for (int i = 0; i < engine->env.settings.nodes; i++)
-        serving += status_is_serving(&engine->nodes, i);
-    return serving;
-}
-
-int engine_quorum(const struct engine *engine)
-{
-    return quorum_of(engine->env.settings.nodes);
-}
-
 bool engine_has_quorum(const struct engine *engine)
 {
     const struct quorum_loss *loss = &engine->nodes.loss;
-    return engine_serving(engine) >= engine_quorum(engine) ||
-           (!loss->is_first && !loss->is_logged);
+    int nodes = engine->env.settings.nodes, serving = 0;
+    for (int i = 0; i < nodes; i++)
+        serving += status_is_serving(&engine->nodes, i);
+    return serving >= quorum_of(nodes) || (!loss->is_first && !loss->is_logged);
 }
 
 int64_t engine_quorum_in_us(const struct engine *engine)
@@ -446,7 +422,7 @@ int engine_in_flight(const struct engine *engine)
     return engine->operations.in_flight;
 }
 
-/* ---- what the nodes and the loop tell ----------------------------------- */
+/* ---- what the nodes and the loop tell ------------------------------------ */
 
 static void note_certificate(struct engine *engine, int node,
                              const struct node_facts *facts)
@@ -564,13 +540,13 @@ void engine_on_timer(struct engine *engine, uint32_t slot)
     permits_tick(&engine->permits, now_us);
     watches_tick(&engine->watches, now_us);
     listings_tick(&engine->listings, now_us);
-    (void)set_tick(engine); /* cannot fail: the timer exists */
+    (void)set_tick(engine, is_at_rest(engine));
 }
 
 void engine_on_listener_up(struct engine *engine, int node)
 {
     assert_node(engine, node);
-    announcements_on_up(&engine->waits.announcements, node);
+    waits_on_listener_up(&engine->waits, node);
 }
 
 void engine_on_listener_down(struct engine *engine, int node)

@@ -66,7 +66,7 @@ struct engine; /* made by engine_new of port.h */
 /* A handle on an operation: slot and generation; 0 is none. */
 typedef uint64_t engine_op;
 
-/* ---- what clients ask -------------------------------------------------- */
+/* ---- what clients ask ---------------------------------------------------- */
 
 /* An acquire. */
 struct engine_acquire {
@@ -131,11 +131,8 @@ engine_op engine_force(struct engine *engine, struct span resource,
 engine_op engine_inspect(struct engine *engine, struct span resource,
                          void *client);
 
-/*
- * An inspection that is answered when the lock has another version than the
- * one that is known, of at most VERSION_MAX bytes, or after wait_ms, at most
- * WAIT_MAX_MS.
- */
+/* An inspection that is answered when the lock has another version than the one
+ * that is known, or after wait_ms, at most WAIT_MAX_MS. */
 engine_op engine_watch(struct engine *engine, struct span resource,
                        struct span known, int64_t wait_ms, void *client);
 
@@ -166,38 +163,30 @@ const struct engine_result *engine_page_lock(struct engine *engine,
 const struct engine_result *engine_take(struct engine *engine, engine_op op,
                                         int64_t now_us);
 
-/*
- * The result as it was decided, without a check of the time. Before that, only
- * the resource is known.
- */
+/* The result as it was decided, without a check of the time. Before that, only
+ * the resource is known. */
 const struct engine_result *engine_peek(const struct engine *engine,
                                         engine_op op);
 
 /* Ends the operation; the client has its answer. */
 void engine_close(struct engine *engine, engine_op op);
 
-/*
- * Ends the operation of a client that left without an answer, and releases its
- * grant, or what may still become one. True: the lock had been granted.
- */
+/* Ends the operation of a client that left without an answer, and releases its
+ * grant, or what may still become one. True: the lock had been granted. */
 bool engine_abandon(struct engine *engine, engine_op op);
 
-/*
- * Answers OUTCOME_STOPPED to every acquire or watch that waits, or would wait
- * from now on. Grants stay.
- */
+/* Answers OUTCOME_STOPPED to every acquire or watch that waits, or would wait
+ * from now on. Grants stay. */
 void engine_stop_waiting(struct engine *engine);
 
-/*
- * Whether a release, which was answered, may have to be sent once more: a
- * server that ends before leaves a key to its TTL.
- */
+/* Whether a release, which was answered, may have to be sent once more: a
+ * server that ends before leaves a key to its TTL. */
 bool engine_is_releasing(const struct engine *engine);
 
 /* Before engine_free: sends at once what is to be sent later. */
 void engine_stop(struct engine *engine);
 
-/* ---- what operators see ------------------------------------------------ */
+/* ---- what operators see -------------------------------------------------- */
 
 struct engine_node_view {
     const char *name, *address;   /* as in the settings */
@@ -217,29 +206,21 @@ struct engine_node_view {
 void engine_view_node(const struct engine *engine, int node,
                       struct engine_node_view *view);
 
-/* The number of nodes that may vote now; of these and of those above maxmemory,
- * which vote for what is held; and the majority of all. */
+/* The number of nodes that may vote now. */
 int engine_voting(const struct engine *engine);
-int engine_serving(const struct engine *engine);
-int engine_quorum(const struct engine *engine);
 
 /*
- * False while fewer nodes serve than that, once it has lasted for a second or a
- * request has failed for it: where a node restarts, the votes of others may be
- * back a reply later.
+ * False while too few nodes for a majority vote, or are above maxmemory and
+ * vote for what is held. It must have lasted for a second, or a request failed
+ * for it: where a node restarts, the votes of others may be back a reply later.
  */
 bool engine_has_quorum(const struct engine *engine);
 
-/*
- * How long until enough quarantines have ended for a quorum, µs; 0: there is
- * one, or the time is unknown.
- */
+/* How long until enough quarantines have ended for a quorum, µs; 0: there is
+ * one, or the time is unknown. */
 int64_t engine_quorum_in_us(const struct engine *engine);
 
-/*
- * What a server with these settings would do with the nodes, for an engine that
- * only observes; as outlook_make of voting/outlook.h.
- */
+/* As outlook_make of voting/outlook.h, for an engine that only observes. */
 struct outlook;
 void engine_outlook(const struct engine *engine, int64_t since_us,
                     struct outlook *outlook);

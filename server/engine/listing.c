@@ -1,14 +1,56 @@
-#include "listing.h"
-
+/*
+ * Lists the locks that a majority of the nodes has, a page at a time. Nothing
+ * is kept between two pages: the cursor holds the position.
+ *
+ *   start ──→ SCANNING a node ──→ INSPECTING its keys ──→ SETTLED ──→ close
+ *               ↑                        │
+ *               └──── the next node ←────┘ if this one has no more keys, and
+ *                                          the page is not full
+ *
+ * A lock on q of N nodes is on at least one of any N - q + 1. So only so many
+ * nodes are scanned, one after the other. Each name found is inspected on all
+ * nodes, as for a client; a lock that an earlier scanned node also has was
+ * listed there, and is left out.
+ *
+ * Listings take turns: one at a time is active, with one scan or a few
+ * inspections. So many of them delay other calls no more than one does, and a
+ * short one does not wait for long ones to end.
+ */
 #include <assert.h>
+#include <sys/queue.h>
 
 #include "../lock/names.h"
-#include "port/tag.h"
+#include "parts.h"
 
 enum { INSPECTIONS_MAX = 32 }; /* begun in one turn */
 
+enum listing_state { LISTING_SCANNING, LISTING_INSPECTING, LISTING_SETTLED };
+
+struct listing {
+    struct slots_head head;
+    struct listings *listings;
+    TAILQ_ENTRY(listing) link;
+    enum listing_state state;
+    void *client;
+    struct engine_list wish; /* its prefix is in the text below */
+    char prefix[RESOURCE_MAX];
+    int64_t deadline_us; /* of the scan */
+    bool is_repeated;    /* the node had lost our script, and was asked again */
+    uint16_t earlier;    /* bit per node: scanned before this one */
+    struct list_cursor cursor;
+    struct engine_page page;
+    char *names;          /* malloc'ed: what the last scan found */
+    struct span left;     /* the rest of names: not inspected yet */
+    bool is_starting;     /* inspections are being started */
+    int pending;          /* inspections without an outcome */
+    int shown;            /* locks on the page: the first operations */
+    int count;            /* operations: also those of the current node */
+    uint64_t *operations; /* malloc'ed handles of inspections */
+};
+
 static void listing_on_settled(void *client);
 static void give_turns(struct listings *listings);
+static void listing_end(struct listing *it);
 
 void listings_init(struct listings *listings, struct nodes *nodes,
                    struct operations *operations)
@@ -50,12 +92,30 @@ static void drop_operations(struct listing *it)
     it->left = (struct span){0};
 }
 
-struct listing *listing_find(const struct listings *listings, uint64_t handle)
+static struct listing *listing_must_find(const struct listings *listings,
+                                         uint64_t handle)
 {
-    return slots_find(&listings->slots, handle);
+    assert(handle_kind_of(handle) == HANDLE_LISTING);
+    struct listing *it = slots_find(&listings->slots, handle);
+    assert(it != NULL); /* a request ends its listing once: exchange.c */
+    return it;
 }
 
-/* ---- which nodes -------------------------------------------------------- */
+const struct engine_page *listing_page(const struct listings *listings,
+                                       uint64_t handle)
+{
+    return &listing_must_find(listings, handle)->page;
+}
+
+struct operation *listing_lock(const struct listings *listings, uint64_t handle,
+                               int n)
+{
+    const struct listing *it = listing_must_find(listings, handle);
+    assert(n >= 0 && n < it->page.count);
+    return operation_of(it, n);
+}
+
+/* ---- which nodes --------------------------------------------------------- */
 
 static int nodes_needed(const struct nodes *nodes)
 {
@@ -74,15 +134,14 @@ static int nth_node(uint16_t nodes, int n)
 
 /*
  * Hash of the run IDs: after a restart a node's cursors are void, and keys that
- * were listed from it may be gone. FNV-1a; no defence against attacks.
+ * were listed from it may be gone.
  */
 static uint64_t hash_runs(const struct nodes *nodes, uint16_t scanned)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = HASH_BASIS;
     for (int i = 0; i < nodes->env->settings.nodes; i++)
-        for (const char *c = nodes->node[i].run_id;
-             (scanned & 1u << i) != 0 && *c != '\0'; c++)
-            hash = (hash ^ (unsigned char)*c) * 0x100000001b3;
+        if ((scanned & 1u << i) != 0)
+            hash = hash_go_on(hash, span_of(nodes->node[i].run_id));
     return hash;
 }
 
@@ -116,7 +175,7 @@ static bool is_usable(const struct nodes *nodes,
            cursor->runs == hash_runs(nodes, cursor->nodes);
 }
 
-/* ---- the scan ----------------------------------------------------------- */
+/* ---- the scan ------------------------------------------------------------ */
 
 /* Scans the cursor's current node. Returns LIST_PENDING, or why it cannot. */
 static enum list_outcome send_scan(struct listing *it)
@@ -144,7 +203,7 @@ static enum list_outcome send_scan(struct listing *it)
     return ballot.vote == VOTE_PENDING ? LIST_PENDING : LIST_NO_QUORUM;
 }
 
-/* ---- the page ----------------------------------------------------------- */
+/* ---- the page ------------------------------------------------------------ */
 
 static void end_turn(struct listing *it)
 {
@@ -244,7 +303,7 @@ static void finish(struct listing *it)
     }
 }
 
-/* ---- inspections -------------------------------------------------------- */
+/* ---- inspections --------------------------------------------------------- */
 
 static bool begin_inspection(struct listing *it, struct span name)
 {
@@ -312,7 +371,7 @@ static void inspect(struct listing *it)
         on_inspected(it);
 }
 
-/* ---- turns -------------------------------------------------------------- */
+/* ---- turns --------------------------------------------------------------- */
 
 static void listing_on_settled(void *client)
 {
@@ -361,7 +420,7 @@ static void give_turns(struct listings *listings)
     listings->is_held = false;
 }
 
-void listing_end(struct listing *it)
+static void listing_end(struct listing *it)
 {
     struct listings *listings = it->listings;
     end_turn(it);
@@ -369,6 +428,11 @@ void listing_end(struct listing *it)
     TAILQ_REMOVE(&listings->list, it, link);
     slots_give(&listings->slots, it);
     give_turns(listings);
+}
+
+void listing_close(struct listings *listings, uint64_t handle)
+{
+    listing_end(listing_must_find(listings, handle));
 }
 
 /* ---- replies to scans ---------------------------------------------------- */
@@ -382,7 +446,7 @@ static bool is_scanning(const struct listing *it)
 void listings_on_reply(struct listings *listings, uint64_t tag,
                        const struct call_reply *reply)
 {
-    struct listing *it = listing_find(listings, tag);
+    struct listing *it = slots_find(&listings->slots, tag);
     if (it == NULL || !is_scanning(it))
         return; /* too late */
     if (reply->state == STATE_NO_SCRIPT && !it->is_repeated) {
@@ -419,7 +483,7 @@ void listings_tick(struct listings *listings, int64_t now_us)
     give_turns(listings);
 }
 
-/* ---- begin -------------------------------------------------------------- */
+/* ---- begin --------------------------------------------------------------- */
 
 /* Writes the names of the pool's slots as a scan would. Their length. */
 static size_t write_slots(const struct engine_list *list, char *to)

@@ -13,7 +13,7 @@
 #include <sys/types.h>
 
 #include "../config/config.h"
-#include "../engine/port/vote.h"
+#include "../engine/port/call.h"
 
 /* ---- trust --------------------------------------------------------------- */
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "../../server/engine/port/fence.h"
+#include "../../server/engine/port/token.h"
 #include "../lib/node/simholders.h"
 
 enum {

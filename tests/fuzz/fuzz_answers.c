@@ -9,7 +9,6 @@
 
 #include "../../api/message/id.h"
 #include "../../api/message/render.h"
-#include "../../server/engine/port/fence.h"
 #include "../../server/engine/port/token.h"
 #include "../../server/lock/names.h"
 #include "input.h"

@@ -8,7 +8,7 @@
  */
 #include <assert.h>
 
-#include "../../server/engine/port/fence.h"
+#include "../../server/engine/port/token.h"
 #include "../../server/lock/names.h"
 #include "../../server/node/batch.h"
 #include "input.h"

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../server/engine/port/fence.h"
+#include "../../server/engine/port/token.h"
 #include "input.h"
 #include "peer.h"
 

@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "../../server/engine/port/fence.h"
 #include "../../server/engine/port/token.h"
 #include "input.h"
 

@@ -82,7 +82,7 @@ def check_header(path):
 
 def check_words():
     """What a node answered, and why it does not vote, share no name."""
-    name = "server/engine/port/vote.h"
+    name = "server/engine/port/call.h"
     votes, states = (set(re.findall(rf"\b{prefix}_(\w+)\b",
                                     (root / name).read_text()))
                      for prefix in ("VOTE", "STATE"))

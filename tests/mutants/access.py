@@ -96,7 +96,8 @@ ACCESS = [
     Defect("readers with one key that are all granted", "unit",
            "of_readers_with_one_key_at_once_one_is_granted", [Edit(
                "server/engine/waiting/waits.c",
-               "            turn_away(it);\n", "")],
+               "            else if (granted->is_shared && it->is_shared && has_key &&",
+               "            else if (false && it->is_shared && has_key &&")],
            tests="waits_repeats"),
     Defect("a repeat that counts only for who is told", "unit",
            "a_repeat_that_nobody_is_told_of_counts", [Edit(

@@ -113,11 +113,11 @@ DEFECTS = [
         "*operation_take(operation, now_us);",
         "operation->result;")]),
     Defect("waiting without a retry", "sim", "served", [Edit(
-        "server/engine/waiting/waitqueue.c",
+        "server/engine/waiting/waits.c",
         ": at_least(delay_us, LEAST_US);", ": (int64_t)1 << 52;")]),
     Defect("announcements trusted to arrive", "sim", "served", [Edit(
-        "server/engine/waiting/waitqueue.c",
-        "return announcing >= quorum_of(nodes_of(it));",
+        "server/engine/waiting/waits.c",
+        "return announcing >= quorum_of(waits_nodes(waits));",
         "return announcing >= 0;")]),
     Defect("limit of waiters for each kind", "unit",
            "all_that_wait_have_one_limit", [Edit(
@@ -158,8 +158,8 @@ DEFECTS = [
         ".is_choice = false,\n")], tests="announcements"),
     Defect("readers that keep readers out", "unit",
            "readers_do_not_keep_out_a_reader", [Edit(
-        "server/engine/waiting/waits.c", "queue->writers > 0)",
-        "queue->count > 0)")], tests="tickets"),
+        "server/engine/waiting/waits.c", "queue->writers > 0 &&",
+        "queue->count > 0 &&")], tests="tickets"),
     Defect("reader behind a writer takes a place", "unit",
            "a_reader_that_does_not_wait_is_not_one_too_many", [Edit(
         "server/engine/engine.c",

@@ -24,8 +24,8 @@ IN_UNITS_AND_MODEL = [
     Defect("call of a server at rest judged by an old tick", "unit",
            "whether_nodes_may_vote_is_judged_before_a_call", [Edit(
         "server/engine/engine.c",
-        "    nodes_tick(&engine->nodes, now_us);\n    /* cannot",
-        "    /* cannot")], tests="rest"),
+        "    nodes_tick(&engine->nodes, environment_now(&engine->env));\n",
+        "")], tests="rest"),
     Defect("rest while an operation is under way", "unit",
            "an_operation_ends_the_rest_and_its_end_begins_it", [Edit(
         "server/engine/engine.c",
@@ -39,10 +39,10 @@ IN_UNITS_AND_MODEL = [
            tests="access_limits"),
     Defect("watch of many names inspected as often as one", "unit",
            "each_name_has_a_share_of_the_inspections", [Edit(
-        "server/engine/waiting/watches.c",
+        "server/engine/watches.c",
         "    watches->names += names_count(resource);\n",
         "    watches->names++;\n"), Edit(
-        "server/engine/waiting/watches.c",
+        "server/engine/watches.c",
         "    it->watches->names -= names_count(it->resource);\n",
         "    it->watches->names--;\n")], tests="watches"),
     Defect("number of an identity that moves with a reload", "unit",
@@ -65,7 +65,7 @@ IN_UNITS_AND_MODEL = [
            "it_holds_up_no_reader_who_can_go", [Edit(
         "server/engine/engine.c",
         "        is_behind && acquire->wait_ms == 0 &&\n"
-        "        waits_bars_readers(&engine->waits, acquire->resource);\n",
+        "        waits_has_writer(&engine->waits, acquire->resource, true);\n",
         "        is_behind && acquire->wait_ms == 0;\n")],
            tests="waits_several"),
     Defect("server that ends before its releases", "unit",

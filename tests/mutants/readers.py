@@ -338,7 +338,7 @@ READERS = [
     Defect("waiting reader that forgets its tries", "unit",
            "the_tries_of_a_reader_begin_alike", [Edit(
                "server/engine/waiting/waits.c",
-               "    it->has_nonce = attempt->has_nonce;\n", "")],
+               "        it->has_nonce = operation->attempt.has_nonce;\n", "")],
            tests="shared"),
     Defect("tries of one reader that do not begin alike", "unit",
            "the_tries_of_a_reader_begin_alike", [Edit(

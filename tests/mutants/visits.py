@@ -1,7 +1,7 @@
 """Defects that only those notice who watch, or leave."""
 from defect import Defect, Edit
 
-WATCHES = "server/engine/waiting/watches.c"
+WATCHES = "server/engine/watches.c"
 RESULT = "server/engine/rounds/result.c"
 LOCKS = "api/locks.c"
 

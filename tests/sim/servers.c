@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../server/engine/port/tag.h"
+#include "../../server/engine/port/port.h"
 #include "clients.h"
 #include "faults.h"
 #include "messages.h"

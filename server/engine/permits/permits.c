@@ -3,11 +3,11 @@
 #include <assert.h>
 
 #include "../../lock/names.h"
-#include "../port/tag.h"
+#include "../port/port.h"
 
 enum {
     /* Grants in a row, while other servers wait. A lock has turns for that
-       (waitqueue.h). They begin with a grant that no release through this
+       (waits.h). They begin with a grant that no release through this
        server led to; a pool has such grants among the others all the time. */
     RUN_MAX = 16,
     GAP_US = 2000,    /* between two surveys because of announcements … */
@@ -150,8 +150,7 @@ static void permit_put_off(struct permit *it,
     it->last = *result;
     it->last.resource = it->last.token = it->last.owner = it->last.key_hash =
         (struct span){0};
-    it->not_before_us = now_us + announcements_pause_us(
-                                     &it->permits->waits->announcements, false);
+    it->not_before_us = now_us + waits_pause_us(it->permits->waits, false);
     permit_set_timer(it);
 }
 
@@ -539,11 +538,9 @@ static void retry_at(struct permits *permits, struct pool *pool, int64_t at_us)
 
 static void plan_retry(struct permits *permits, struct pool *pool)
 {
-    struct announcements *announcements = &permits->waits->announcements;
     int64_t now_us = environment_now(permits->env);
-    int64_t pause_us =
-        announcements_pause_us(announcements, pool->waits->is_covered);
-    announcements_want(announcements, pool->waits, now_us);
+    int64_t pause_us = waits_pause_us(permits->waits, pool->waits->is_covered);
+    waits_want(permits->waits, pool->waits, now_us);
     if (pool->retry_us == 0)
         pool->retry_us = now_us + pause_us;
     if (pool->free_from_us > now_us &&
@@ -709,9 +706,9 @@ uint64_t permits_start(struct permits *permits, const struct request *asked,
     it->ticket.name = it->ticket.result.resource = it->pool->name;
     uint64_t handle = ticket_handle(&it->ticket);
     if (!ticket_is_stopped(&it->ticket) &&
-        !ticket_is_refused(&it->ticket,
-                           ticket_waits(&it->ticket) &&
-                               it->pool->waits->count >= WAITERS_EACH_MAX)) {
+        !ticket_is_refused(&it->ticket, ticket_waits(&it->ticket)
+                                            ? it->pool->waits->count
+                                            : 0)) {
         permit_join(it);
         permits_run(permits, it->pool);
     }

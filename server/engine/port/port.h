@@ -6,12 +6,37 @@
 #ifndef REDLOCKD_PORT_H
 #define REDLOCKD_PORT_H
 
+#include "../../base/slots.h"
 #include "../../base/types.h"
 #include "../../lock/lock.h"
 #include "../../lock/metrics.h"
 #include "call.h"
-#include "fingerprint.h"
-#include "vote.h"
+
+/* ---- hashes -------------------------------------------------------------- */
+
+/* FNV-1a, 64 bits: finds mistakes and changes, not attacks. Goes on from a
+ * hash, at first HASH_BASIS. */
+#define HASH_BASIS UINT64_C(0xcbf29ce484222325)
+uint64_t hash_go_on(uint64_t hash, struct span bytes);
+
+enum { FINGERPRINT_LEN = 16 };
+
+/*
+ * Of a configuration, on which all servers of the same nodes must agree: a hash
+ * in hex digits, the last two of which are the number of nodes in decimal.
+ * names: of each node, in any order, at most NODES_MAX; they say nothing of
+ * TLS, so that it can be switched on in a running service.
+ */
+void fingerprint_make(char hex[FINGERPRINT_LEN + 1], const char *const names[],
+                      int count, int quorum);
+
+/* How many nodes a configuration has; 0: this is no fingerprint of ours. */
+int fingerprint_names(const char *hex);
+
+/* The hash of one node's name, in hex digits. */
+void fingerprint_of_name(char hex[FINGERPRINT_LEN + 1], const char *name);
+
+/* ---- the port ------------------------------------------------------------ */
 
 /*
  * The functions that the engine calls. ctx is the first argument of each.
@@ -92,7 +117,7 @@ struct engine *engine_new(const struct engine_settings *settings,
                           struct metrics *metrics);
 void engine_free(struct engine *engine);
 
-/* ---- events of the nodes and the loop ----------------------------------- */
+/* ---- events of the nodes and the loop ------------------------------------ */
 
 void engine_on_node_up(struct engine *engine, int node,
                        const struct node_facts *facts);
@@ -122,5 +147,117 @@ void engine_on_subscribed(struct engine *engine, int node,
                           struct span resource);
 void engine_on_announced(struct engine *engine, int node, struct span resource,
                          int64_t number);
+
+/* ---- handles and tags ---------------------------------------------------- */
+
+/*
+ * Whose a reply is, whose a timer, and what a client's handle refers to.
+ *
+ * The tag that travels with a call is the handle of its sender, with the
+ * purpose of the call in the user's bits.
+ */
+
+enum tag_kind {
+    TAG_OPERATION,
+    TAG_RELEASE,
+    TAG_ADMISSION,
+    TAG_SPREAD,
+    TAG_SCAN,
+    TAG_SLOTS
+};
+
+/* In the user's bits of the handles that clients get. */
+enum handle_kind { HANDLE_OPERATION, HANDLE_TICKET, HANDLE_LISTING };
+
+static inline enum handle_kind handle_kind_of(uint64_t handle)
+{
+    return (enum handle_kind)slots_user_bits(handle);
+}
+
+/* An operation's round: --retry-count is at most 100. */
+enum { TAG_ROUND_BITS = 7, TAG_ROUNDS = 1 << TAG_ROUND_BITS };
+
+static inline unsigned tag_bits(enum tag_kind kind, unsigned round)
+{
+    return (unsigned)kind << TAG_ROUND_BITS |
+           (round & ((1u << TAG_ROUND_BITS) - 1));
+}
+
+static inline enum tag_kind tag_kind_of(uint64_t tag)
+{
+    return (enum tag_kind)(slots_user_bits(tag) >> TAG_ROUND_BITS);
+}
+
+static inline unsigned tag_round_of(uint64_t tag)
+{
+    return slots_user_bits(tag) & ((1u << TAG_ROUND_BITS) - 1);
+}
+
+/*
+ * A release that is repeated, from a queue of this kind. Other releases have
+ * the round 0.
+ */
+static inline uint64_t tag_debt(unsigned kind, uint32_t number)
+{
+    return (uint64_t)number << 32 | (uint64_t)tag_bits(TAG_RELEASE, 1 + kind)
+                                        << SLOTS_INDEX_BITS;
+}
+
+static inline bool tag_is_debt(uint64_t tag)
+{
+    return tag_kind_of(tag) == TAG_RELEASE && tag_round_of(tag) != 0;
+}
+
+static inline unsigned tag_debt_kind_of(uint64_t tag)
+{
+    return tag_round_of(tag) - 1;
+}
+
+static inline uint32_t tag_debt_number_of(uint64_t tag)
+{
+    return (uint32_t)(tag >> 32);
+}
+
+/* A release whose answer is ignored: no slot has this handle. */
+static inline uint64_t tag_forgotten(void)
+{
+    return (uint64_t)tag_bits(TAG_RELEASE, 0) << SLOTS_INDEX_BITS;
+}
+
+/* A call about the node's admission. */
+static inline uint64_t tag_admission(void)
+{
+    return (uint64_t)tag_bits(TAG_ADMISSION, 0) << SLOTS_INDEX_BITS;
+}
+
+/*
+ * The slots of the port's timers: 0 is the engine's tick. The others belong to
+ * their owners in turn, so that the numbers stay small.
+ */
+enum { TIMER_TICK = 0 };
+
+enum timer_owner {
+    TIMER_OPERATION,
+    TIMER_TICKET,
+    TIMER_POOL,
+};
+
+enum { TIMER_OWNERS = TIMER_POOL + 1 };
+
+/* The slot of the owner's object with this index. */
+static inline uint32_t timer_slot(enum timer_owner owner, uint32_t index)
+{
+    return 1 + index * TIMER_OWNERS + (uint32_t)owner;
+}
+
+static inline enum timer_owner timer_owner_of(uint32_t slot)
+{
+    return (enum timer_owner)((slot - 1) % TIMER_OWNERS);
+}
+
+static inline uint32_t timer_index_of(uint32_t slot)
+{
+    return (slot - 1) / TIMER_OWNERS;
+}
 
 #endif

@@ -1,10 +1,54 @@
 #include "token.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "fence.h"
+#include "../../lock/names.h"
+#include "port.h"
+
+/* ---- fencing numbers ----------------------------------------------------- */
+
+/* Half a byte at a time. */
+int fence_slot(struct span resource)
+{
+    static const uint16_t half[] = {
+        0x0000, 0x1021, 0x2042, 0x3063, 0x4084, 0x50a5, 0x60c6, 0x70e7,
+        0x8108, 0x9129, 0xa14a, 0xb16b, 0xc18c, 0xd1ad, 0xe1ce, 0xf1ef};
+    unsigned crc = 0;
+    for (size_t i = 0; i < resource.len; i++) {
+        unsigned byte = (unsigned char)resource.ptr[i];
+        crc = (crc << 4 ^ half[(crc >> 12 ^ byte >> 4) & 15]) & 0xffff;
+        crc = (crc << 4 ^ half[(crc >> 12 ^ byte) & 15]) & 0xffff;
+    }
+    return (int)(crc % FENCE_SLOTS);
+}
+
+void fence_slots(struct span names, uint16_t slots[NAMES_MAX])
+{
+    for (int i = 0; names.len > 0; i++) {
+        assert(i < NAMES_MAX);
+        slots[i] = (uint16_t)fence_slot(names_next(&names));
+    }
+}
+
+struct call fence_call(enum call_kind kind, struct span resource,
+                       struct span token)
+{
+    struct call call = {.kind = kind, .resource = resource, .token = token};
+    fence_slots(resource, call.slots);
+    return call;
+}
+
+int64_t fence_next(int64_t time_us, int64_t above)
+{
+    assert(above >= 0);
+    int64_t number = time_us > above ? time_us : above + 1;
+    return number < FENCE_MAX ? number : FENCE_MAX;
+}
+
+/* ---- tokens -------------------------------------------------------------- */
 
 enum {
     RANDOM_HEX = 2 * TOKEN_RANDOM_BYTES,
@@ -113,4 +157,48 @@ bool token_is_ours(struct span text)
 {
     struct token_parts parts;
     return token_parse(text, &parts);
+}
+
+/* ---- versions ------------------------------------------------------------ */
+
+const struct version version_free = {"free"}, version_shared = {"shared"},
+                     version_foreign = {"foreign"}, version_split = {"split"};
+
+struct version version_of_number(int64_t number)
+{
+    struct version version;
+    (void)snprintf(version.text, sizeof version.text, "%" PRId64, number);
+    return version;
+}
+
+struct version version_of_value(struct span value)
+{
+    enum { READ_MOST = 256 }; /* of a value, by the scripts */
+    /* of the random values that libraries use, no two collide by chance, and
+       none can be told from its hash */
+    struct version version = version_foreign;
+    if (value.len > 0 && value.len < READ_MOST)
+        (void)snprintf(version.text, sizeof version.text, "%s-%016" PRIx64,
+                       version_foreign.text, hash_go_on(HASH_BASIS, value));
+    return version;
+}
+
+bool version_may_pass(const struct version *version)
+{
+    return version_is(version, span_of(version_foreign.text)) ||
+           version_is(version, span_of(version_split.text));
+}
+
+bool version_is(const struct version *version, struct span text)
+{
+    return span_is(text, version->text);
+}
+
+bool version_is_wellformed(struct span text)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyz0123456789-";
+    for (size_t i = 0; i < text.len; i++)
+        if (memchr(allowed, text.ptr[i], sizeof allowed - 1) == NULL)
+            return false;
+    return text.len > 0 && text.len <= VERSION_MAX;
 }

@@ -3,8 +3,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "../port/fence.h"
-#include "../port/tag.h"
+#include "../port/port.h"
 #include "../port/token.h"
 
 /* Of forced looks: so many times as are needed if nobody comes meanwhile. */

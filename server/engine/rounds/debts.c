@@ -4,8 +4,7 @@
 #include <stdlib.h>
 
 #include "../../base/log.h"
-#include "../port/fence.h"
-#include "../port/tag.h"
+#include "../port/port.h"
 #include "../port/token.h"
 
 enum {

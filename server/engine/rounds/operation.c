@@ -3,7 +3,7 @@
 #include <assert.h>
 
 #include "../../lock/names.h"
-#include "../port/tag.h"
+#include "../port/port.h"
 #include "../port/token.h"
 
 enum { OPERATIONS_MAX = 100000, TIMER_OFF = 0 };

@@ -2,8 +2,7 @@
 
 #include <assert.h>
 
-#include "../port/fence.h"
-#include "../port/tag.h"
+#include "../port/port.h"
 #include "../port/token.h"
 
 enum { RELEASES_MAX = 60000 }; /* at once, apart from debts */

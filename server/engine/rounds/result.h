@@ -7,8 +7,8 @@
 #include "../../base/types.h"
 #include "../../lock/lock.h"
 #include "../../lock/metrics.h"
-#include "../port/version.h"
-#include "../port/vote.h"
+#include "../port/call.h"
+#include "../port/token.h"
 
 struct round;
 

@@ -15,7 +15,6 @@
 #include "../../base/types.h"
 #include "../../lock/lock.h"
 #include "../port/call.h"
-#include "../port/vote.h"
 
 enum verdict {
     VERDICT_OPEN,      /* an outstanding reply may decide */

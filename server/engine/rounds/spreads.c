@@ -3,8 +3,7 @@
 #include <assert.h>
 
 #include "../../lock/names.h"
-#include "../port/fence.h"
-#include "../port/tag.h"
+#include "../port/port.h"
 #include "../port/token.h"
 
 enum {

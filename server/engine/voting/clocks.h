@@ -23,7 +23,7 @@
 
 #include "../../base/types.h"
 #include "../../lock/lock.h"
-#include "../port/vote.h"
+#include "../port/call.h"
 
 /* Smaller steps of a clock are not detected: each validity allows for them. */
 enum { NODECLOCK_STEP_US = 5000 };

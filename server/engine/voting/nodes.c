@@ -5,8 +5,8 @@
 
 #include "../../base/log.h"
 #include "../../base/types.h"
-#include "../port/fence.h"
-#include "../port/tag.h"
+#include "../port/port.h"
+#include "../port/token.h"
 
 /* ---- pace ---------------------------------------------------------------- */
 

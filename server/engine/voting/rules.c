@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../port/fence.h"
+#include "../port/token.h"
 
 enum {
     SLACK_US = 1000000,

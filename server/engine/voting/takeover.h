@@ -15,7 +15,7 @@
 #include "../../base/types.h"
 #include "../../lock/lock.h"
 #include "../port/call.h"
-#include "../port/fingerprint.h"
+#include "../port/port.h"
 #include "witness.h"
 
 /* What the last look at a node has found. */

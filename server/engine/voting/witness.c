@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../port/fingerprint.h"
+#include "../port/port.h"
 
 enum { BIRTH_TIME_LEN = 16 }; /* digits of a birth; chance follows */
 

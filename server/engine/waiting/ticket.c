@@ -4,7 +4,7 @@
 
 enum { TICKETS_MAX = 100000 }; /* the connections are fewer */
 
-/* ---- lists -------------------------------------------------------------- */
+/* ---- lists --------------------------------------------------------------- */
 
 /* NULL: none, as it is new or goes. */
 static void move(struct ticket *it, struct ticket_list *to)
@@ -75,7 +75,7 @@ void tickets_fini(struct tickets *tickets)
     slots_fini(&tickets->slots);
 }
 
-/* ---- its life ----------------------------------------------------------- */
+/* ---- its life ------------------------------------------------------------ */
 
 void *ticket_new(struct tickets *tickets, enum metrics_waiting kind,
                  const struct request *asked, int64_t wait_ms)
@@ -218,14 +218,6 @@ static bool is_full(const struct tickets *all)
     return count >= all->env->settings.waiters_max;
 }
 
-static void ticket_refuse(struct ticket *it, bool is_queue_full)
-{
-    struct engine_result result =
-        result_plain(OUTCOME_TOO_MANY_WAITERS, it->all->env->settings.nodes);
-    result.is_queue_full = is_queue_full;
-    ticket_settle(it, &result);
-}
-
 bool ticket_is_stopped(struct ticket *it)
 {
     if (!it->all->is_stopped || !ticket_waits(it))
@@ -234,11 +226,15 @@ bool ticket_is_stopped(struct ticket *it)
     return true;
 }
 
-bool ticket_is_refused(struct ticket *it, bool is_queue_full)
+bool ticket_is_refused(struct ticket *it, int same)
 {
+    bool is_queue_full = same >= WAITERS_EACH_MAX;
     if (!ticket_waits(it) || !(is_full(it->all) || is_queue_full))
         return false;
-    ticket_refuse(it, is_queue_full);
+    struct engine_result result =
+        result_plain(OUTCOME_TOO_MANY_WAITERS, it->all->env->settings.nodes);
+    result.is_queue_full = is_queue_full;
+    ticket_settle(it, &result);
     return true;
 }
 
@@ -247,12 +243,12 @@ void ticket_linger(struct ticket *it)
     if (it->list != &it->all->passing)
         return; /* it counts already */
     if (is_full(it->all))
-        ticket_refuse(it, false);
+        ticket_settle_plainly(it, OUTCOME_TOO_MANY_WAITERS);
     else
         move(it, &it->all->waiting[it->kind]);
 }
 
-/* ---- calls of clients --------------------------------------------------- */
+/* ---- calls of clients ---------------------------------------------------- */
 
 static struct ticket *ticket_must_find(const struct tickets *tickets,
                                        uint64_t handle)
@@ -262,8 +258,7 @@ static struct ticket *ticket_must_find(const struct tickets *tickets,
     return it;
 }
 
-/* The operation that has its outcome; NULL: the ticket has it itself, or none.
- */
+/* The operation that has its outcome; NULL: the ticket has it, or none. */
 static struct operation *settled_by(const struct ticket *it)
 {
     return it->state == TICKET_SETTLED
@@ -358,7 +353,7 @@ void tickets_on_timer(struct tickets *tickets, uint32_t index)
         rules_of(it)->on_timer(it, now_us);
 }
 
-/* ---- looks -------------------------------------------------------------- */
+/* ---- looks --------------------------------------------------------------- */
 
 bool look_begin(struct operations *operations, uint64_t *look,
                 struct span resource, enum request_owner owner, void *client)

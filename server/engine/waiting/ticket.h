@@ -2,7 +2,7 @@
  * A request that may wait: its life, from then to its answer.
  *
  * What it waits for is a lock (waits.h), a permit (permits.h) or the next
- * holder of a lock (watches.h). Each of these has its own rules of who is next.
+ * holder of a lock (watches.c). Each of these has its own rules of who is next.
  * How it waits and ends is the same for all:
  *
  *   state     event                   then
@@ -22,18 +22,18 @@
  *   any       its client leaves       gone, by abandon: what it tries or was
  *                                     granted is released
  *
- * Each ticket is in exactly one list. Tickets that wait, QUEUED or TRYING, are
- * in the list of their kind; waiters_max limits the sum of these lists. Tickets
- * of clients that do not wait, a permit or a reader behind others, are in the
- * list passing, which has no limit, while the nodes are asked on their behalf.
- * If it is not their turn, they linger: that counts as waiting.
+ * Each ticket is in exactly one list. Those that wait, QUEUED or TRYING, are in
+ * the list of their kind; waiters_max limits the sum of these. Those of clients
+ * that do not wait, a permit or a reader behind others, are in the list
+ * passing, without a limit, while the nodes are asked for them. If it is not
+ * their turn, they linger: that counts as waiting.
  */
 #ifndef REDLOCKD_TICKET_H
 #define REDLOCKD_TICKET_H
 
 #include <sys/queue.h>
 
-#include "../port/tag.h"
+#include "../port/port.h"
 #include "../rounds/operation.h"
 
 enum ticket_state {
@@ -70,8 +70,7 @@ struct ticket {
     struct engine_result result; /* without an operation */
 };
 
-/* What the kinds do. A watch tries nothing, and has no timer: it has leave and
- * dismiss only. */
+/* What the kinds do. A watch tries nothing: it has leave and dismiss only. */
 struct ticket_rules {
     /* It leaves its place among those that wait for the same. */
     void (*leave)(struct ticket *it, int64_t now_us);
@@ -109,11 +108,8 @@ void tickets_add_kind(struct tickets *tickets, enum metrics_waiting kind,
 /* Dismisses all. */
 void tickets_fini(struct tickets *tickets);
 
-/*
- * A new one, with a copy of what is asked, and zeros in the kind's part. NULL:
- * no memory. It is answered by ticket_settle, or joins; or is dropped if there
- * is no memory for the rest.
- */
+/* With a copy of what is asked, and zeros in the kind's part. NULL: no memory.
+ * It is settled, or joins; or is dropped if there is no memory for the rest. */
 void *ticket_new(struct tickets *tickets, enum metrics_waiting kind,
                  const struct request *asked, int64_t wait_ms);
 void ticket_drop(struct ticket *it);
@@ -131,28 +127,23 @@ static inline bool ticket_waits(const struct ticket *it)
     return it->until_us != 0;
 }
 
-/*
- * True: it is to wait, but the server stops, or too many wait, for the same or
- * on this server; it is answered so.
- */
+/* True: it is to wait, but the server stops, or too many wait on it or for the
+ * same; it is answered so. same: how many wait for that already. */
 bool ticket_is_stopped(struct ticket *it);
-bool ticket_is_refused(struct ticket *it, bool is_queue_full);
+bool ticket_is_refused(struct ticket *it, int same);
 
-/*
- * It is queued and does not wait, but it is not its turn yet: from now on it
- * counts among those that wait, or is answered that too many do.
- */
+/* It is queued and does not wait, but it is not its turn yet: from now on it
+ * counts among those that wait, or is answered that too many do. */
 void ticket_linger(struct ticket *it);
 
 /* Its timer: not before this moment; 0 stops it. */
 void ticket_set_timer(const struct ticket *it, int64_t at_us);
 
-/* A try begins: returns its operation, or 0: no memory. The rest of try is as
- * for an acquire. */
+/* A try begins; without memory it has no operation. The rest of try is as for
+ * an acquire. */
 void ticket_try(struct ticket *it, struct request *try);
 
-/* After a lost try, queued again. False: its time is up, or the server stops,
- * and it is answered. */
+/* After a lost try. False: its time is up, or the server stops: answered. */
 bool ticket_goes_on(struct ticket *it, int64_t now_us);
 
 /* Its time is up: it is answered, and others go on. */
@@ -167,8 +158,7 @@ void ticket_leave(struct ticket *it, int64_t now_us);
 /* Tells its client: the outcome is that of its operation. */
 void ticket_answer(struct ticket *it, int64_t now_us);
 
-/* Copies a result without resource, token and key hash, and the owner's bytes
- * to owner. */
+/* Copies a result without resource, token and key hash; its owner to owner. */
 void result_keep(struct engine_result *to, char owner[OWNER_MAX],
                  const struct engine_result *from);
 
@@ -190,11 +180,8 @@ void tickets_stop(struct tickets *tickets);
 /* The port's timer of the ticket with this index. */
 void tickets_on_timer(struct tickets *tickets, uint32_t index);
 
-/*
- * A look: an inspection for those that wait, which takes no lock. Its handle is
- * in *look; 0: none is under way, or no memory. look_begin: true if it has its
- * outcome already.
- */
+/* A look: an inspection for those that wait, which takes no lock. Its handle is
+ * in *look; 0: none is under way, or no memory. True: it has its outcome. */
 bool look_begin(struct operations *operations, uint64_t *look,
                 struct span resource, enum request_owner owner, void *client);
 void look_end(struct operations *operations, uint64_t *look);

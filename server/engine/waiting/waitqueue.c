@@ -1,17 +1,21 @@
-#include "waitqueue.h"
-
+/*
+ * The queue of the waiters for one resource, first come, first served, with the
+ * last known holder. waits.h decides when they try.
+ *
+ * A waiter for several resources has a place in each of their queues. The
+ * contender of a queue may try next: it is the first in the order of arrival
+ * that is also the contender of all its other queues. So a waiter holds up
+ * nobody until it contends. From then on it holds up all later ones, even where
+ * only another of its resources is held: otherwise they might take the free
+ * ones in turns, and it would never find all of them free.
+ */
 #include <assert.h>
 #include <search.h>
 
 #include "../../lock/names.h"
-#include "../port/tag.h"
+#include "waits.h"
 
 enum {
-    LISTEN_US = 1000000, /* between two listen calls */
-    LINGER_US = 2000000, /* an empty queue stays subscribed */
-    UNUSED_US = 4000000, /* unused connections stay open */
-    LEAST_US = 1000,     /* between two tries that no event woke */
-    SLOW_US = 5000000,   /* the same, while a quorum announces */
     OTHERS_US = 1000000, /* they count as waiting for so long */
     YIELD_US = 5000,     /* at least */
     YIELD_MOST_US = 50000,
@@ -27,7 +31,7 @@ struct several {
     struct place places[];
 };
 
-/* ---- queues ------------------------------------------------------------- */
+/* ---- queues -------------------------------------------------------------- */
 
 void waitqueues_init(struct waitqueues *queues)
 {
@@ -39,7 +43,7 @@ void waitqueues_init(struct waitqueues *queues)
     TAILQ_INIT(&queues->vacant);
 }
 
-static void free_queue(struct waitqueues *queues, struct waitqueue *queue)
+static void waitqueue_free(struct waitqueues *queues, struct waitqueue *queue)
 {
     (void)tdelete(queue, &queues->index, names_compare);
     TAILQ_REMOVE(&queues->list, queue, link);
@@ -51,7 +55,7 @@ static void free_queue(struct waitqueues *queues, struct waitqueue *queue)
 void waitqueues_fini(struct waitqueues *queues)
 {
     while (!TAILQ_EMPTY(&queues->list))
-        free_queue(queues, TAILQ_FIRST(&queues->list));
+        waitqueue_free(queues, TAILQ_FIRST(&queues->list));
 }
 
 struct waitqueue *waitqueues_find(const struct waitqueues *queues,
@@ -87,12 +91,6 @@ static struct waitqueue *waitqueue_make(struct waitqueues *queues,
     return queue;
 }
 
-void waitqueues_drop(struct waitqueues *queues, struct waitqueue *queue)
-{
-    if (queue->users == 0 && !queue->is_subscribed)
-        free_queue(queues, queue);
-}
-
 struct waitqueue *waitqueues_use(struct waitqueues *queues,
                                  struct span resource)
 {
@@ -107,11 +105,11 @@ struct waitqueue *waitqueues_use(struct waitqueues *queues,
 void waitqueues_unuse(struct waitqueues *queues, struct waitqueue *queue)
 {
     assert(queue->users > 0);
-    queue->users--;
-    waitqueues_drop(queues, queue);
+    if (--queue->users == 0)
+        waitqueue_free(queues, queue);
 }
 
-/* ---- places ------------------------------------------------------------- */
+/* ---- places -------------------------------------------------------------- */
 
 /* False: no memory, and nothing has changed. */
 static bool make_places(struct waiter *it, struct span names)
@@ -161,7 +159,7 @@ void waitqueues_dismiss(struct waitqueues *queues, struct waiter *waiter)
     free(waiter->several);
 }
 
-/* ---- contenders --------------------------------------------------------- */
+/* ---- contenders ---------------------------------------------------------- */
 
 static void make_vacant(struct waitqueues *queues, struct waitqueue *queue)
 {
@@ -319,26 +317,6 @@ bool waiter_has_key(const struct waiter *waiter, struct span key_hash)
     return key_hash.len > 0 && span_is_same(key_hash, waiter->ticket.key_hash);
 }
 
-/* ---- plans -------------------------------------------------------------- */
-
-void waitplan_note(struct waitplan *plan, const struct engine_result *result,
-                   int64_t now_us)
-{
-    result_keep(&plan->last, plan->last_owner, result);
-    plan->last.key_hash = (struct span){
-        plan->last_key_hash, span_copy(plan->last_key_hash, result->key_hash)};
-    plan->last_us = now_us;
-}
-
-void waitplan_try_at(struct waitplan *plan, int64_t at_us,
-                     enum metrics_handover by)
-{
-    if (plan->try_us != 0 && at_us >= plan->try_us)
-        return;
-    plan->try_us = at_us;
-    plan->try_by = by;
-}
-
 /* ---- claims -------------------------------------------------------------- */
 
 void claim_init(struct claim *claim)
@@ -444,160 +422,4 @@ int64_t turn_behind_us(const struct turn *turn, int waiters, int64_t now_us)
     if (turn->others < 2 || now_us >= turn->others_until_us)
         return 0;
     return at_most(most_us, BEHIND_US) / at_least(turn->elsewhere / waiters, 1);
-}
-
-/* ---- announcements ------------------------------------------------------- */
-
-static int nodes_of(const struct announcements *it)
-{
-    return it->env->settings.nodes;
-}
-
-static uint16_t bit(int node)
-{
-    return (uint16_t)(1u << node);
-}
-
-static void waitqueue_subscribe(const struct announcements *it, int node,
-                                const struct waitqueue *queue, bool is_on)
-{
-    const struct engine_port *port = &it->env->port;
-    port->subscribe(port->ctx, node, queue->resource, is_on);
-}
-
-static void send_listen(const struct announcements *it, int node)
-{
-    const struct engine_port *port = &it->env->port;
-    const struct call call = {.kind = CALL_LISTEN, .listen_us = CALL_LISTEN_US};
-    (void)port->send(port->ctx, node, &call, tag_forgotten());
-}
-
-static void send_listens(struct announcements *it, int64_t now_us)
-{
-    for (int i = 0; i < nodes_of(it); i++)
-        send_listen(it, i);
-    it->listen_us = now_us + LISTEN_US;
-}
-
-void announcements_want(struct announcements *it, struct waitqueue *queue,
-                        int64_t now_us)
-{
-    const struct engine_port *port = &it->env->port;
-    it->wanted_us = now_us;
-    if (!it->is_listening) {
-        it->is_listening = true;
-        port->listen(port->ctx, true);
-        send_listens(it, now_us);
-    }
-    if (queue->is_subscribed)
-        return;
-    queue->is_subscribed = true;
-    TAILQ_INSERT_TAIL(&it->queues->listened, queue, listened);
-    for (int i = 0; i < nodes_of(it); i++)
-        waitqueue_subscribe(it, i, queue, true);
-}
-
-static bool is_heard(const struct announcements *it, int node, int64_t now_us)
-{
-    return it->heard_us[node] != 0 &&
-           now_us - it->heard_us[node] < CALL_LISTEN_US;
-}
-
-bool announcements_cover(const struct announcements *it,
-                         const struct waitqueue *queue, int64_t now_us)
-{
-    int announcing = 0;
-    for (int i = 0; i < nodes_of(it); i++)
-        announcing +=
-            (queue->subscribed & bit(i)) != 0 && is_heard(it, i, now_us);
-    return announcing >= quorum_of(nodes_of(it));
-}
-
-int64_t announcements_pause_us(const struct announcements *it,
-                               bool is_announced)
-{
-    uint64_t delays = (uint64_t)it->env->settings.retry_delay_us + 1;
-    int64_t delay_us = (int64_t)(environment_random(it->env) % delays);
-    return is_announced ? SLOW_US + delay_us : at_least(delay_us, LEAST_US);
-}
-
-void announcements_on_up(struct announcements *it, int node)
-{
-    const struct waitqueue *queue;
-    for (queue = TAILQ_FIRST(&it->queues->listened); queue != NULL;
-         queue = TAILQ_NEXT(queue, listened))
-        waitqueue_subscribe(it, node, queue, true);
-}
-
-void announcements_on_down(struct announcements *it, int node)
-{
-    struct waitqueue *queue;
-    it->heard_us[node] = 0;
-    for (queue = TAILQ_FIRST(&it->queues->listened); queue != NULL;
-         queue = TAILQ_NEXT(queue, listened))
-        queue->subscribed &= (uint16_t)~bit(node);
-}
-
-struct waitqueue *announcements_on_subscribed(struct announcements *it,
-                                              int node, struct span resource)
-{
-    if (resource.len == 0) {
-        send_listen(it, node); /* its heartbeat proves that it announces */
-        return NULL;
-    }
-    struct waitqueue *queue = waitqueues_find(it->queues, resource);
-    if (queue == NULL || !queue->is_subscribed)
-        return NULL;
-    queue->subscribed |= bit(node);
-    return queue;
-}
-
-bool announcements_on_heartbeat(struct announcements *it, int node,
-                                int64_t now_us)
-{
-    bool was_heard = is_heard(it, node, now_us);
-    it->heard_us[node] = now_us;
-    return !was_heard;
-}
-
-static void unsubscribe(struct announcements *it, struct waitqueue *queue)
-{
-    for (int i = 0; i < nodes_of(it); i++)
-        waitqueue_subscribe(it, i, queue, false);
-    TAILQ_REMOVE(&it->queues->listened, queue, listened);
-    queue->is_subscribed = queue->is_covered = false;
-    queue->subscribed = 0;
-    waitqueues_drop(it->queues, queue);
-}
-
-/* Mostly the first queue tells. */
-static bool somebody_waits(const struct waitqueues *queues)
-{
-    const struct waitqueue *queue = TAILQ_FIRST(&queues->list);
-    while (queue != NULL && queue->count == 0)
-        queue = TAILQ_NEXT(queue, link);
-    return queue != NULL;
-}
-
-void announcements_tick(struct announcements *it, int64_t now_us)
-{
-    const struct engine_port *port = &it->env->port;
-    struct waitqueue *queue = TAILQ_FIRST(&it->queues->listened), *next;
-    if (!it->is_listening)
-        return;
-    if (somebody_waits(it->queues))
-        it->wanted_us = now_us;
-    for (; queue != NULL; queue = next) {
-        next = TAILQ_NEXT(queue, listened);
-        if (queue->count == 0 && now_us - queue->empty_us >= LINGER_US)
-            unsubscribe(it, queue);
-    }
-    if (now_us - it->wanted_us > UNUSED_US) {
-        it->is_listening = false;
-        port->listen(port->ctx, false);
-        for (int i = 0; i < nodes_of(it); i++)
-            announcements_on_down(it, i);
-    } else if (now_us >= it->listen_us) {
-        send_listens(it, now_us);
-    }
 }

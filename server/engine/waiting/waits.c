@@ -4,9 +4,160 @@
 
 #include "../../lock/names.h"
 
-enum { HINT_GAP_US = 1000 }; /* after the first announcement that was wrong */
+enum {
+    HINT_GAP_US = 1000,  /* after the first announcement that was wrong */
+    LEAST_US = 1000,     /* between two tries that no event woke */
+    SLOW_US = 5000000,   /* the same, while a quorum announces */
+    LISTEN_US = 1000000, /* between two listen calls */
+    LINGER_US = 2000000, /* an empty queue stays subscribed */
+    UNUSED_US = 4000000, /* unused connections stay open */
+};
 
-/* ---- later -------------------------------------------------------------- */
+static int waits_nodes(const struct waits *waits)
+{
+    return waits->env->settings.nodes;
+}
+
+/* ---- announcements ------------------------------------------------------- */
+
+static void waits_subscribe(const struct waits *waits, int node,
+                            const struct waitqueue *queue, bool is_on)
+{
+    const struct engine_port *port = &waits->env->port;
+    port->subscribe(port->ctx, node, queue->resource, is_on);
+}
+
+static void waits_send_listen(const struct waits *waits, int node)
+{
+    const struct engine_port *port = &waits->env->port;
+    const struct call call = {.kind = CALL_LISTEN, .listen_us = CALL_LISTEN_US};
+    (void)port->send(port->ctx, node, &call, tag_forgotten());
+}
+
+static void waits_listen(struct waits *waits, int64_t now_us)
+{
+    for (int i = 0; i < waits_nodes(waits); i++)
+        waits_send_listen(waits, i);
+    waits->listen_us = now_us + LISTEN_US;
+}
+
+void waits_want(struct waits *waits, struct waitqueue *queue, int64_t now_us)
+{
+    const struct engine_port *port = &waits->env->port;
+    waits->wanted_us = now_us;
+    if (!waits->is_listening) {
+        waits->is_listening = true;
+        port->listen(port->ctx, true);
+        waits_listen(waits, now_us);
+    }
+    if (queue->is_subscribed)
+        return;
+    queue->is_subscribed = true;
+    queue->users++;
+    TAILQ_INSERT_TAIL(&waits->queues.listened, queue, listened);
+    for (int i = 0; i < waits_nodes(waits); i++)
+        waits_subscribe(waits, i, queue, true);
+}
+
+static void waits_unsubscribe(struct waits *waits, struct waitqueue *queue)
+{
+    for (int i = 0; i < waits_nodes(waits); i++)
+        waits_subscribe(waits, i, queue, false);
+    TAILQ_REMOVE(&waits->queues.listened, queue, listened);
+    queue->is_subscribed = queue->is_covered = false;
+    queue->subscribed = 0;
+    waitqueues_unuse(&waits->queues, queue);
+}
+
+static bool waits_hears(const struct waits *waits, int node, int64_t now_us)
+{
+    return waits->heard_us[node] != 0 &&
+           now_us - waits->heard_us[node] < CALL_LISTEN_US;
+}
+
+/* True if a quorum announces releases of the queue's resource. */
+static bool waits_cover(const struct waits *waits,
+                        const struct waitqueue *queue, int64_t now_us)
+{
+    int announcing = 0;
+    for (int i = 0; i < waits_nodes(waits); i++)
+        announcing +=
+            (queue->subscribed & 1u << i) != 0 && waits_hears(waits, i, now_us);
+    return announcing >= quorum_of(waits_nodes(waits));
+}
+
+int64_t waits_pause_us(const struct waits *waits, bool is_announced)
+{
+    uint64_t delays = (uint64_t)waits->env->settings.retry_delay_us + 1;
+    int64_t delay_us = (int64_t)(environment_random(waits->env) % delays);
+    return is_announced ? SLOW_US + delay_us : at_least(delay_us, LEAST_US);
+}
+
+/* Its connection for announcements has ended. */
+static void waits_forget_node(struct waits *waits, int node)
+{
+    struct waitqueue *queue;
+    waits->heard_us[node] = 0;
+    for (queue = TAILQ_FIRST(&waits->queues.listened); queue != NULL;
+         queue = TAILQ_NEXT(queue, listened))
+        queue->subscribed &= (uint16_t) ~(1u << node);
+}
+
+/* Mostly the first queue tells. */
+static bool somebody_waits(const struct waitqueues *queues)
+{
+    const struct waitqueue *queue = TAILQ_FIRST(&queues->list);
+    while (queue != NULL && queue->count == 0)
+        queue = TAILQ_NEXT(queue, link);
+    return queue != NULL;
+}
+
+static void waits_listen_on(struct waits *waits, int64_t now_us)
+{
+    const struct engine_port *port = &waits->env->port;
+    struct waitqueue *queue = TAILQ_FIRST(&waits->queues.listened), *next;
+    if (!waits->is_listening)
+        return;
+    if (somebody_waits(&waits->queues))
+        waits->wanted_us = now_us;
+    for (; queue != NULL; queue = next) {
+        next = TAILQ_NEXT(queue, listened);
+        if (queue->count == 0 && now_us - queue->empty_us >= LINGER_US)
+            waits_unsubscribe(waits, queue);
+    }
+    if (now_us - waits->wanted_us > UNUSED_US) {
+        waits->is_listening = false;
+        port->listen(port->ctx, false);
+        for (int i = 0; i < waits_nodes(waits); i++)
+            waits_forget_node(waits, i);
+    } else if (now_us >= waits->listen_us) {
+        waits_listen(waits, now_us);
+    }
+}
+
+/* ---- plans --------------------------------------------------------------- */
+
+/* Remembers the result of an attempt, without resource and token. */
+static void waitplan_note(struct waitplan *plan,
+                          const struct engine_result *result, int64_t now_us)
+{
+    result_keep(&plan->last, plan->last_owner, result);
+    plan->last.key_hash = (struct span){
+        plan->last_key_hash, span_copy(plan->last_key_hash, result->key_hash)};
+    plan->last_us = now_us;
+}
+
+/* Plans an attempt for this moment, unless one is planned before. */
+static void waitplan_try_at(struct waitplan *plan, int64_t at_us,
+                            enum metrics_handover by)
+{
+    if (plan->try_us != 0 && at_us >= plan->try_us)
+        return;
+    plan->try_us = at_us;
+    plan->try_by = by;
+}
+
+/* ---- later --------------------------------------------------------------- */
 
 /* Sets the waiter's timer: to its next attempt, or the end of its wait. */
 static void schedule_timer(const struct waiter *it)
@@ -25,8 +176,8 @@ static void schedule_timer(const struct waiter *it)
 static int64_t announced_us(const struct waiter *it,
                             const struct waitqueue *queue, int64_t now_us)
 {
-    bool is_enough = nodeset_count(it->plan->announced) >=
-                     quorum_of(it->waits->env->settings.nodes);
+    bool is_enough =
+        nodeset_count(it->plan->announced) >= quorum_of(waits_nodes(it->waits));
     int64_t at_us =
         now_us + (is_enough ? turn_behind_us(&queue->turn, queue->count, now_us)
                             : ANNOUNCEMENTS_ENOUGH_US);
@@ -45,10 +196,9 @@ static void schedule_plan(struct waiter *it, int64_t now_us)
     bool is_announced = last->outcome == OUTCOME_HELD && last->has_holder &&
                         last->number != 0 && waiter_is_covered(it);
     plan->try_by = HANDOVER_RETRY;
-    plan->try_us =
-        now_us + announcements_pause_us(&waits->announcements, is_announced);
+    plan->try_us = now_us + waits_pause_us(waits, is_announced);
     for (int i = 0; i < it->count; i++)
-        announcements_want(&waits->announcements, it->places[i].queue, now_us);
+        waits_want(waits, it->places[i].queue, now_us);
     if (last->outcome == OUTCOME_HELD && last->remaining_ms >= 0)
         waitplan_try_at(
             plan, plan->last_us + last->remaining_ms * US_PER_MS + EXPIRY_US,
@@ -59,7 +209,7 @@ static void schedule_plan(struct waiter *it, int64_t now_us)
     schedule_timer(it);
 }
 
-/* ---- now ---------------------------------------------------------------- */
+/* ---- now ----------------------------------------------------------------- */
 
 static void put_ready(struct waiter *it)
 {
@@ -126,7 +276,7 @@ static struct waiter *schedule_next(struct waits *waits)
     return NULL;
 }
 
-/* ---- claims ------------------------------------------------------------- */
+/* ---- claims -------------------------------------------------------------- */
 
 /*
  * How a waiter with a key learns that it has the lock already: from what this
@@ -148,8 +298,6 @@ static void waits_find(struct waiter *it, int64_t number, int64_t now_us)
     look_date(it, now_us);
     claim_find(&it->claim, number, now_us);
 }
-
-/* ---- arrival ------------------------------------------------------------ */
 
 static void waits_remember(struct waiter *it, const struct waitplan *plan,
                            int64_t now_us)
@@ -186,7 +334,7 @@ static bool look_is_needed(const struct waiter *it)
     return true;
 }
 
-/* ---- a look of its own -------------------------------------------------- */
+/* ---- a look of its own --------------------------------------------------- */
 
 /*
  * The number of the lock with its key that was found, if need be on a minority;
@@ -237,22 +385,7 @@ static void waits_look(struct waiter *it, int64_t now_us)
     schedule_timer(it);
 }
 
-/* ---- attempts ----------------------------------------------------------- */
-
-/* Updates the claims of all in its queues. Others with its key came too late;
- * those that arrived before its attempt had no lock either, unless they share
- * one: it may be among others. */
-static void look_tell_of_grant(const struct waiter *granted)
-{
-    for (int i = 0; i < granted->count; i++) {
-        struct place *place = TAILQ_FIRST(&granted->places[i].queue->places);
-        for (; place != NULL; place = TAILQ_NEXT(place, link))
-            if (!place->waiter->is_shared &&
-                (place->waiter->arrival <= granted->begun ||
-                 waiter_has_key(place->waiter, granted->ticket.key_hash)))
-                claim_miss(&place->waiter->claim);
-    }
-}
+/* ---- attempts ------------------------------------------------------------ */
 
 static void tell_of_loss(const struct waiter *tried, struct waiter *it,
                          const struct operation *operation, int64_t now_us)
@@ -287,7 +420,7 @@ static void look_tell_of_loss(struct waiter *tried,
         claim_wait(&tried->claim, now_us);
 }
 
-/* ---- the next turn ------------------------------------------------------ */
+/* ---- the next turn ------------------------------------------------------- */
 
 /* What happened to a waiter. */
 enum event {
@@ -320,7 +453,7 @@ static void waits_go_on(const struct waiter *after, enum event event,
     }
 }
 
-/* ---- the end of waiting ------------------------------------------------- */
+/* ---- the end of waiting -------------------------------------------------- */
 
 static void set_trying(const struct waiter *it, struct waiter *trying)
 {
@@ -357,7 +490,31 @@ static void waits_settle_late(struct ticket *ticket, int64_t now_us)
     ticket_settle(ticket, &result);
 }
 
-/* ---- attempts ----------------------------------------------------------- */
+/* ---- attempts ------------------------------------------------------------ */
+
+/*
+ * Others with its key came too late. Of readers each would get a token of its
+ * own, as they do not exclude each other: so they are answered, and may ask
+ * again, as a repeat. And those that arrived before its attempt had no lock
+ * either, unless they share one: it may be among others.
+ */
+static void tell_of_grant(const struct waiter *granted)
+{
+    for (int i = 0; i < granted->count; i++) {
+        const struct waitqueue *queue = granted->places[i].queue;
+        struct place *place = TAILQ_FIRST(&queue->places), *next;
+        for (; place != NULL; place = next) {
+            struct waiter *it = place->waiter;
+            bool has_key = waiter_has_key(it, granted->ticket.key_hash);
+            next = TAILQ_NEXT(place, link);
+            if (!it->is_shared && (has_key || it->arrival <= granted->begun))
+                claim_miss(&it->claim);
+            else if (granted->is_shared && it->is_shared && has_key &&
+                     it->ticket.state == TICKET_QUEUED)
+                ticket_settle(&it->ticket, &queue->plan.last);
+        }
+    }
+}
 
 /* Notes the holder, so that the next ones need not ask the nodes. */
 static void waits_note_grant(const struct waiter *it,
@@ -386,27 +543,7 @@ static void waits_note_grant(const struct waiter *it,
         queue->plan.announced = 0;
         waitplan_note(&queue->plan, &held, now_us);
     }
-    look_tell_of_grant(it);
-}
-
-/*
- * A reader was granted: others with its key came too late. Each of them would
- * get a token of its own, as readers do not exclude each other; so they are
- * answered. Their clients may ask again: then it is a repeat.
- */
-static void turn_away(const struct waiter *granted)
-{
-    for (int i = 0; granted->is_shared && i < granted->count; i++) {
-        const struct waitqueue *queue = granted->places[i].queue;
-        struct place *place = TAILQ_FIRST(&queue->places), *next;
-        for (; place != NULL; place = next) {
-            struct waiter *it = place->waiter;
-            next = TAILQ_NEXT(place, link);
-            if (it->is_shared && it->ticket.state == TICKET_QUEUED &&
-                waiter_has_key(it, granted->ticket.key_hash))
-                ticket_settle(&it->ticket, &queue->plan.last);
-        }
-    }
+    tell_of_grant(it);
 }
 
 /* Announcements that were wrong, as the same holder stays, count ever later. */
@@ -454,14 +591,6 @@ static void take_loss(struct waiter *it, const struct operation *operation,
     waits_go_on(it, is_held ? EVENT_LOST_HELD : EVENT_LOST, now_us);
 }
 
-/* What the next try knows of the earlier ones. */
-static void keep_tries(struct waiter *it, const struct attempt *attempt)
-{
-    it->own = attempt->own;
-    it->has_nonce = attempt->has_nonce;
-    memcpy(it->nonce, attempt->nonce, sizeof it->nonce);
-}
-
 static void waits_take_outcome(struct waiter *it)
 {
     int64_t now_us = environment_now(it->waits->env);
@@ -472,15 +601,15 @@ static void waits_take_outcome(struct waiter *it)
     bool is_granted = result->outcome == OUTCOME_GRANTED;
     if (is_granted || result->outcome == OUTCOME_KEY_REFUSED) {
         ticket_leave(&it->ticket, now_us);
-        if (is_granted) {
+        if (is_granted)
             waits_note_grant(it, result, now_us);
-            turn_away(it);
-        }
         waits_go_on(it, is_granted ? EVENT_GRANTED : EVENT_LOST, now_us);
         ticket_answer(&it->ticket, now_us);
     } else {
         it->ticket.operation = 0;
-        keep_tries(it, &operation->attempt);
+        it->own = operation->attempt.own; /* for the next try */
+        it->has_nonce = operation->attempt.has_nonce;
+        memcpy(it->nonce, operation->attempt.nonce, sizeof it->nonce);
         take_loss(it, operation, now_us);
         operation_discard(operation);
     }
@@ -554,7 +683,7 @@ static void waits_on_looked(void *client)
     waits_run(it->waits);
 }
 
-/* ---- events ------------------------------------------------------------- */
+/* ---- events -------------------------------------------------------------- */
 
 /* True: it lets clients of other servers try first. */
 static bool yields(struct waiter *it, int64_t now_us)
@@ -569,7 +698,7 @@ static bool yields(struct waiter *it, int64_t now_us)
     return true;
 }
 
-/* ---- calls of clients --------------------------------------------------- */
+/* ---- calls of clients ---------------------------------------------------- */
 
 /* Others go first, but the lock may be its own. */
 static void wait_behind(struct waiter *it, int64_t now_us)
@@ -601,14 +730,6 @@ static void arrive(struct waiter *it, int64_t now_us)
         ticket_expire(&it->ticket, now_us); /* it is not its turn */
 }
 
-static bool is_queue_full(const struct waiter *it)
-{
-    for (int i = 0; i < it->count; i++)
-        if (it->places[i].queue->count >= WAITERS_EACH_MAX)
-            return true;
-    return false;
-}
-
 uint64_t waits_start(struct waits *waits, const struct request *asked,
                      int64_t wait_ms)
 {
@@ -629,7 +750,7 @@ uint64_t waits_start(struct waits *waits, const struct request *asked,
         &it->claim, asked->asked_us,
         clocks_apart_us(&waits->operations->means.nodes->clocks, now_us));
     uint64_t handle = ticket_handle(&it->ticket);
-    if (!ticket_is_refused(&it->ticket, is_queue_full(it)))
+    if (!ticket_is_refused(&it->ticket, waits_count(waits, it->ticket.name)))
         arrive(it, now_us);
     return handle;
 }
@@ -685,26 +806,18 @@ int waits_count(const struct waits *waits, struct span resource)
     return most;
 }
 
-bool waits_has_writer(const struct waits *waits, struct span resource)
-{
-    const struct waitqueue *queue;
-    while ((queue = waitqueues_next(&waits->queues, &resource)) != NULL)
-        if (queue->writers > 0)
-            return true;
-    return false;
-}
-
-bool waits_bars_readers(const struct waits *waits, struct span resource)
+bool waits_has_writer(const struct waits *waits, struct span resource,
+                      bool contends)
 {
     const struct waitqueue *queue;
     while ((queue = waitqueues_next(&waits->queues, &resource)) != NULL)
         if (queue->writers > 0 &&
-            (queue->contender != NULL || queue->is_vacant))
+            (!contends || queue->contender != NULL || queue->is_vacant))
             return true;
     return false;
 }
 
-/* ---- wake-ups ----------------------------------------------------------- */
+/* ---- wake-ups ------------------------------------------------------------ */
 
 void waits_on_release(struct waits *waits, struct span resource)
 {
@@ -721,23 +834,25 @@ void waits_on_release(struct waits *waits, struct span resource)
     waits_run(waits);
 }
 
+static void waits_note_others(struct waits *waits, struct span name,
+                              int64_t others, int64_t now_us)
+{
+    struct waitqueue *queue = waitqueues_find(&waits->queues, name);
+    if (queue != NULL)
+        turn_on_others(&queue->turn, others, now_us);
+}
+
 void waits_on_listeners(struct waits *waits, struct span resource,
                         int64_t listeners)
 {
-    if (listeners <= 1) /* only ours */
-        return;
     int64_t now_us = environment_now(waits->env);
-    while (resource.len > 0) {
+    while (listeners > 1 && resource.len > 0) { /* one is ours */
         struct span pool, name = names_next(&resource);
-        struct waitqueue *queue = waitqueues_find(&waits->queues, name);
-        if (queue != NULL)
-            turn_on_others(&queue->turn, listeners - 1, now_us);
+        waits_note_others(waits, name, listeners - 1, now_us);
         if (names_slot(name, &pool) < 0)
             continue;
         name.len = pool.len + 1; /* of its pool: permits.c waits there */
-        queue = waitqueues_find(&waits->queues, name);
-        if (queue != NULL)
-            turn_on_others(&queue->turn, listeners - 1, now_us);
+        waits_note_others(waits, name, listeners - 1, now_us);
     }
 }
 
@@ -747,8 +862,7 @@ static void check_cover(struct waits *waits, struct waitqueue *queue,
 {
     bool was_covered = queue->is_covered;
     struct waiter *it = queue->contender;
-    queue->is_covered =
-        announcements_cover(&waits->announcements, queue, now_us);
+    queue->is_covered = waits_cover(waits, queue, now_us);
     if (it == NULL || queue->is_covered == was_covered)
         return;
     if (!queue->is_covered)
@@ -766,18 +880,31 @@ static void check_covers(struct waits *waits, int64_t now_us)
         check_cover(waits, queue, now_us);
 }
 
+void waits_on_listener_up(struct waits *waits, int node)
+{
+    const struct waitqueue *queue;
+    for (queue = TAILQ_FIRST(&waits->queues.listened); queue != NULL;
+         queue = TAILQ_NEXT(queue, listened))
+        waits_subscribe(waits, node, queue, true);
+}
+
 void waits_on_listener_down(struct waits *waits, int node)
 {
-    announcements_on_down(&waits->announcements, node);
+    waits_forget_node(waits, node);
     check_covers(waits, environment_now(waits->env));
 }
 
 void waits_on_subscribed(struct waits *waits, int node, struct span resource)
 {
-    struct waitqueue *queue =
-        announcements_on_subscribed(&waits->announcements, node, resource);
-    if (queue != NULL)
-        check_cover(waits, queue, environment_now(waits->env));
+    if (resource.len == 0) {
+        waits_send_listen(waits, node); /* its heartbeat proves it announces */
+        return;
+    }
+    struct waitqueue *queue = waitqueues_find(&waits->queues, resource);
+    if (queue == NULL || !queue->is_subscribed)
+        return;
+    queue->subscribed |= (uint16_t)(1u << node);
+    check_cover(waits, queue, environment_now(waits->env));
 }
 
 void waits_on_announced(struct waits *waits, int node, struct span resource,
@@ -785,7 +912,9 @@ void waits_on_announced(struct waits *waits, int node, struct span resource,
 {
     int64_t now_us = environment_now(waits->env);
     if (resource.len == 0) {
-        if (announcements_on_heartbeat(&waits->announcements, node, now_us))
+        bool was_heard = waits_hears(waits, node, now_us);
+        waits->heard_us[node] = now_us;
+        if (!was_heard)
             check_covers(waits, now_us);
         return;
     }
@@ -832,12 +961,12 @@ static void waits_on_timer(struct ticket *ticket, int64_t now_us)
 
 void waits_tick(struct waits *waits, int64_t now_us)
 {
-    announcements_tick(&waits->announcements, now_us);
+    waits_listen_on(waits, now_us);
     waitqueues_tick(&waits->queues);
     check_covers(waits, now_us);
 }
 
-/* ---- the module --------------------------------------------------------- */
+/* ---- the module ---------------------------------------------------------- */
 
 void waits_init(struct waits *waits, struct nodes *nodes,
                 struct tickets *tickets)
@@ -850,15 +979,9 @@ void waits_init(struct waits *waits, struct nodes *nodes,
         .env = nodes->env,
         .operations = tickets->operations,
         .tickets = tickets,
-        .announcements = {.env = nodes->env, .queues = &waits->queues},
     };
     waitqueues_init(&waits->queues);
     TAILQ_INIT(&waits->ready);
     tickets_add_kind(tickets, WAITING_LOCK, sizeof(struct waiter), &rules);
     waits->operations->on_settled[OWNER_LOOK] = waits_on_looked;
-}
-
-void waits_fini(struct waits *waits)
-{
-    waitqueues_fini(&waits->queues);
 }

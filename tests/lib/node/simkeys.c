@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../../server/engine/port/fence.h"
 #include "../../../server/engine/port/token.h"
 #include "../../../server/lock/names.h"
 #include "simholders.h"

@@ -8,14 +8,12 @@ SUITE(announcements, .set_up = play_begin, .tear_down = play_end);
 
 TEST(a_quorum_of_announcements_wakes_at_once)
 {
-    engine_op op = waiting_for_news();
+    (void)waiting_for_news();
     waiting_announce(0);
     waiting_announce(1);
-    ck_assert_int_eq(waiting_attempts(), 2);
+    waiting_play("tries=2");
     waiting_announce(2);
-    ck_assert_int_eq(waiting_attempts(), 3);
-    waiting_grant();
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    waiting_play("tries=3 grant");
     ck_assert_uint_eq(play.metrics.handovers[HANDOVER_ANNOUNCEMENT], 1);
 }
 
@@ -127,7 +125,7 @@ TEST(when_the_announcing_quorum_is_lost_it_tries_by_itself_again)
 {
     (void)waiting_for_news();
     engine_on_listener_down(play.engine, 1);
-    play_await_round(3 * PLAY_NODES);
+    waiting_play("round:3");
 }
 
 TEST(when_heartbeats_end_it_tries_by_itself_again)
@@ -203,12 +201,9 @@ TEST(others_get_their_turn_when_all_that_waited_had_theirs)
 {
     pass_on(1, 2);
     release_heard_by(PLAY_TOKEN, 2);
-    ck_assert_int_eq(waiting_attempts(), 0);
+    waiting_play("tries=0");
     announce_all(0);
-    play_advance(4999);
-    ck_assert_int_eq(waiting_attempts(), 0);
-    play_advance(50000);
-    ck_assert_int_eq(waiting_attempts(), 1); /* nobody took it */
+    waiting_play("pass:4999 tries=0 pass:50000 tries=1"); /* nobody took it */
 }
 
 TEST(when_another_server_had_the_lock_it_tries_at_once)
@@ -223,30 +218,20 @@ TEST(when_another_server_had_the_lock_it_tries_at_once)
 /* What a client does that asks again and again. */
 TEST(whoever_asks_again_lets_others_go_first_too)
 {
-    (void)waiting_ask();
-    waiting_grant();
+    waiting_play("a@ grant");
     release_heard_by(PLAY_TOKEN, 2); /* now it knows of others */
     release_heard_by(PLAY_TOKEN, 2);
     play.sent_count = 0;
-    engine_op op = waiting_ask();
-    engine_op hurried = waiting_ask_for(PLAY_RESOURCE, 1);
-    ck_assert_int_eq(waiting_attempts(), 0);
-    play_advance(50000);
-    ck_assert_int_eq(waiting_attempts(), 1);
-    waiting_grant();
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert_int_eq(play_outcome(hurried), OUTCOME_HELD);
+    waiting_play("b@ c@,1 tries=0 pass:50000 tries=1 grant b=granted c=held");
 }
 
 TEST(whoever_has_no_time_for_it_tries_at_once)
 {
-    (void)waiting_ask();
-    waiting_grant();
+    waiting_play("a@ grant");
     release_heard_by(PLAY_TOKEN, 2);
     release_heard_by(PLAY_TOKEN, 2);
     play.sent_count = 0;
-    (void)waiting_ask_for(PLAY_RESOURCE, 1);
-    ck_assert_int_eq(waiting_attempts(), 1);
+    waiting_play("b@,1 tries=1");
 }
 
 /* It does not sleep for up to --retry-delay-ms. */

@@ -1,4 +1,4 @@
-#include "../../../server/engine/waiting/waitqueue.h"
+#include "../../../server/engine/waiting/waits.h"
 #include "../../lib/suite/suite.h"
 
 enum { ASKED_US = 1000000, APART_US = 100000, NOW_US = 5000 };

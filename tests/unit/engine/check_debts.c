@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "../../../server/base/log.h"
-#include "../../../server/engine/port/tag.h"
+#include "../../../server/engine/port/port.h"
 #include "../../../server/engine/port/token.h"
 #include "../../../server/engine/rounds/debts.h"
 #include "../../lib/suite/suite.h"

@@ -55,6 +55,21 @@ static const struct engine_page *page_of(engine_op op)
     return engine_take_page(play.engine, op);
 }
 
+static void end(engine_op op, enum list_outcome outcome)
+{
+    ck_assert_int_eq(page_of(op)->outcome, outcome);
+    engine_close(play.engine, op);
+}
+
+/* A page of so many locks; where the next one begins. */
+static struct list_cursor end_page(engine_op op, int count)
+{
+    struct list_cursor next = page_of(op)->next;
+    ck_assert_int_eq(page_of(op)->count, count);
+    end(op, LIST_PAGE);
+    return next;
+}
+
 /* The cursor behind all of the first node. */
 static struct list_cursor second_node(void)
 {
@@ -63,9 +78,8 @@ static struct list_cursor second_node(void)
     answer_inspect("hhh");
     answer_inspect("...hh");
     ck_assert(page_of(op)->has_next);
-    struct list_cursor next = page_of(op)->next;
+    struct list_cursor next = end_page(op, 1);
     ck_assert_int_eq(next.at, 1);
-    engine_close(play.engine, op);
     return next;
 }
 
@@ -110,15 +124,12 @@ TEST(few_locks_are_one_page)
     answer_inspect("hhhff");
     answer_inspect("fhhhf");
     answer_scan(2, 0, "");
-    const struct engine_page *page = page_of(op);
-    ck_assert_int_eq(page->outcome, LIST_PAGE);
-    ck_assert(!page->has_next);
-    ck_assert_int_eq(page->count, 2);
+    ck_assert(!page_of(op)->has_next);
     for (int i = 0; i < 2; i++)
         ck_assert(span_is(engine_page_lock(play.engine, op, i)->resource,
                           i == 0 ? "o:a" : "o:b"));
     ck_assert_int_eq(play.answers, 1);
-    engine_close(play.engine, op);
+    (void)end_page(op, 2);
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
 }
 
@@ -128,10 +139,9 @@ TEST(a_full_page_ends_with_its_node)
     ck_assert_int_eq(next.scan, 0);
     engine_op op = list_from(next);
     answer_scan(1, 9, "");
-    ck_assert_int_eq(page_of(op)->outcome, LIST_PAGE);
-    ck_assert_int_eq(page_of(op)->next.at, 1);
-    ck_assert_int_eq(page_of(op)->next.scan, 9);
-    engine_close(play.engine, op);
+    next = end_page(op, 0);
+    ck_assert_int_eq(next.at, 1);
+    ck_assert_int_eq(next.scan, 9);
 }
 
 TEST(a_next_node_that_is_away_is_left_to_the_next_page)
@@ -140,14 +150,9 @@ TEST(a_next_node_that_is_away_is_left_to_the_next_page)
     answer_scan(0, 0, "3:o:a");
     play_node_down(1);
     answer_inspect("h.hhf");
-    ck_assert_int_eq(page_of(op)->outcome, LIST_PAGE);
-    ck_assert_int_eq(page_of(op)->count, 1);
-    struct list_cursor next = page_of(op)->next;
+    struct list_cursor next = end_page(op, 1);
     ck_assert_int_eq(next.at, 1);
-    engine_close(play.engine, op);
-    op = list_from(next);
-    ck_assert_int_eq(page_of(op)->outcome, LIST_LOST);
-    engine_close(play.engine, op);
+    end(list_from(next), LIST_LOST);
 }
 
 TEST(what_an_earlier_node_has_was_shown_there)
@@ -160,10 +165,8 @@ TEST(what_an_earlier_node_has_was_shown_there)
     answer_inspect("f");
     answer_inspect(".hhhh");
     answer_scan(2, 0, "");
-    ck_assert_int_eq(page_of(op)->outcome, LIST_PAGE);
-    ck_assert_int_eq(page_of(op)->count, 1);
     ck_assert(span_is(engine_page_lock(play.engine, op, 0)->resource, "o:b"));
-    engine_close(play.engine, op);
+    (void)end_page(op, 1);
 }
 
 TEST(an_earlier_node_that_is_silent_ends_the_page)
@@ -172,8 +175,7 @@ TEST(an_earlier_node_that_is_silent_ends_the_page)
     answer_scan(1, 0, "3:o:a");
     answer_inspect(".hhhh");
     play_advance(50000);
-    ck_assert_int_eq(page_of(op)->outcome, LIST_NO_QUORUM);
-    engine_close(play.engine, op);
+    end(op, LIST_NO_QUORUM);
 }
 
 TEST(the_nodes_that_vote_are_scanned)
@@ -185,14 +187,9 @@ TEST(the_nodes_that_vote_are_scanned)
     answer_scan(1, 7, "3:o:a3:o:b");
     answer_inspect(".h.hh");
     answer_inspect(".h.ff"); /* others of it may be on those that are away */
-    ck_assert_int_eq(page_of(op)->outcome, LIST_PAGE);
-    ck_assert_int_eq(page_of(op)->count, 1);
-    ck_assert_int_eq(page_of(op)->next.nodes, 2 + 8 + 16);
-    engine_close(play.engine, op);
+    ck_assert_int_eq(end_page(op, 1).nodes, 2 + 8 + 16);
     play_node_down(3);
-    op = list();
-    ck_assert_int_eq(page_of(op)->outcome, LIST_NO_QUORUM);
-    engine_close(play.engine, op);
+    end(list(), LIST_NO_QUORUM);
 }
 
 TEST(a_cursor_of_other_servers_is_lost)
@@ -202,34 +199,26 @@ TEST(a_cursor_of_other_servers_is_lost)
     wrong[0].runs++;
     wrong[1].nodes = 3;
     wrong[2].at = 3;
-    for (int i = 0; i < 3; i++) {
-        engine_op op = list_from(wrong[i]);
-        ck_assert_int_eq(page_of(op)->outcome, LIST_LOST);
-        engine_close(play.engine, op);
-    }
+    for (int i = 0; i < 3; i++)
+        end(list_from(wrong[i]), LIST_LOST);
     play_node_down(0);
-    engine_op op = list_from(cursor);
-    ck_assert_int_eq(page_of(op)->outcome, LIST_LOST);
-    engine_close(play.engine, op);
+    end(list_from(cursor), LIST_LOST);
 }
 
 TEST(a_scan_that_fails_ends_the_page)
 {
     engine_op op = list();
     play_answer(CALL_SCAN, 0, VOTE_KEY_REFUSED);
-    ck_assert_int_eq(page_of(op)->outcome, LIST_REFUSED);
     ck_assert_int_eq(page_of(op)->node, 0);
-    engine_close(play.engine, op);
+    end(op, LIST_REFUSED);
     op = list();
     play_answer(CALL_SCAN, 0, VOTE_DISCONNECTED);
-    ck_assert_int_eq(page_of(op)->outcome, LIST_NO_QUORUM);
-    engine_close(play.engine, op);
+    end(op, LIST_NO_QUORUM);
     op = list();
     play_advance(1000000);
     ck_assert_int_eq(page_of(op)->outcome, LIST_NO_QUORUM);
     answer_scan(0, 0, "3:o:a"); /* too late */
-    ck_assert_int_eq(page_of(op)->outcome, LIST_NO_QUORUM);
-    engine_close(play.engine, op);
+    end(op, LIST_NO_QUORUM);
 }
 
 TEST(its_client_may_leave_at_any_time)
@@ -314,8 +303,7 @@ TEST(many_inspections_are_begun_a_few_at_a_time)
     ck_assert_int_eq(play.answers, 0);
     answer_inspect("hhh");
     ck_assert_int_eq(play.answers, 1);
-    ck_assert_int_eq(page_of(op)->count, TURN_MAX + 1);
-    engine_close(play.engine, op);
+    (void)end_page(op, TURN_MAX + 1);
 }
 
 TEST(lists_take_turns)
@@ -332,13 +320,10 @@ TEST(lists_take_turns)
         answer_inspect("fffff");
     ck_assert_int_eq(count_open(CALL_INSPECT), 5);
     answer_inspect("hhhhh"); /* the second is done before the first */
-    ck_assert_int_eq(page_of(second)->outcome, LIST_PAGE);
-    ck_assert_int_eq(page_of(second)->count, 1);
+    (void)end_page(second, 1);
     ck_assert_int_eq(page_of(first)->outcome, LIST_PENDING);
     answer_inspect("fffff");
-    ck_assert_int_eq(page_of(first)->outcome, LIST_PAGE);
-    engine_close(play.engine, first);
-    engine_close(play.engine, second);
+    (void)end_page(first, 0);
     ck_assert_int_eq(engine_in_flight(play.engine), 0);
 }
 
@@ -354,7 +339,6 @@ TEST(the_turn_of_one_that_ends_is_the_next_ones)
     answer_scan(0, 1, "3:o:y"); /* too late */
     answer_scan(0, 1, "3:o:z");
     answer_inspect("hhhhh");
-    ck_assert_int_eq(page_of(last)->count, 1);
+    (void)end_page(last, 1);
     engine_close(play.engine, lost);
-    engine_close(play.engine, last);
 }

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "../../../server/engine/port/tag.h"
+#include "../../../server/engine/port/port.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"
 #include "../starve.h"

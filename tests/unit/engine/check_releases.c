@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "../../../server/engine/port/tag.h"
+#include "../../../server/engine/port/port.h"
 #include "../../../server/engine/rounds/releases.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"

@@ -2,7 +2,7 @@
  * A server without work: it wakes up for its looks at the nodes only, and is as
  * awake as any other when a client asks or a node changes.
  */
-#include "../../../server/engine/port/tag.h"
+#include "../../../server/engine/port/port.h"
 #include "../../../server/engine/voting/nodes.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"

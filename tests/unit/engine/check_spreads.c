@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "../../../server/engine/parts.h"
-#include "../../../server/engine/port/fence.h"
 #include "../../../server/engine/port/token.h"
 #include "../../lib/suite/suite.h"
 #include "../play.h"

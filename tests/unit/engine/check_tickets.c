@@ -38,12 +38,6 @@ static void check_refused(engine_op op)
     engine_close(play.engine, op);
 }
 
-static engine_op read_at_once(void)
-{
-    return waiting_acquire(
-        (struct engine_acquire){.resource = PLAY_RESOURCE, .is_shared = true});
-}
-
 /* ---- the limit ---------------------------------------------------------- */
 
 TEST(all_that_wait_have_one_limit)
@@ -139,44 +133,28 @@ TEST(permits_with_keys_of_one_pool_count_but_the_first)
 /* It is answered as an ordinary acquire is, and takes no place. */
 TEST(a_reader_that_does_not_wait_is_not_one_too_many)
 {
-    for (int i = 0; i < MOST; i++)
-        (void)waiting_ask();
-    waiting_find_held();
+    waiting_play("a@ b@ c@ d@ held");
     for (int i = 0; i < 3; i++) {
-        engine_op reader = read_at_once();
-        ck_assert_int_eq(play_outcome(reader), OUTCOME_HELD);
-        ck_assert(play_result(reader)->has_holder);
-        engine_close(play.engine, reader);
+        waiting_play("e@,r,0 e=held");
+        ck_assert(play_result(waiting_op('e'))->has_holder);
+        waiting_play("e.");
     }
-    check_refused(waiting_ask());
-    ck_assert_uint_eq(metrics_waiters(&play.metrics), MOST);
+    waiting_play("e@ e=full waits=4");
 }
 
 /* Without a writer it asks the nodes, whoever waits. */
 TEST(readers_do_not_keep_out_a_reader)
 {
-    engine_op op = waiting_acquire((struct engine_acquire){
-        .resource = PLAY_RESOURCE, .wait_ms = WAITING_MS, .is_shared = true});
-    ck_assert_int_eq(waiting_attempts(), 1);
-    engine_op reader = read_at_once();
-    ck_assert_int_eq(play_outcome(reader), OUTCOME_PENDING);
-    ck_assert_int_eq(waiting_attempts(), 2);
-    (void)engine_abandon(play.engine, op);
-    engine_op writer = waiting_ask();
-    engine_op behind = read_at_once();
-    ck_assert_int_eq(waiting_attempts(), 3);
-    (void)engine_abandon(play.engine, writer);
-    (void)engine_abandon(play.engine, behind);
-    ck_assert_int_eq(play_outcome(read_at_once()), OUTCOME_PENDING);
-    ck_assert_int_eq(waiting_attempts(), 4);
+    waiting_play("a@,r tries=1 b@,r,0 b=pending tries=2 a- " /* a writer does */
+                 "c@ d@,r,0 tries=3 c- d- e@,r,0 e=pending tries=4");
 }
 
 TEST(readers_that_do_not_wait_take_no_place)
 {
-    (void)waiting_ask();
+    waiting_play("a@");
     for (int i = 0; i < 2 * MOST; i++)
-        (void)read_at_once();
+        waiting_play("b@,r,0");
     for (int i = 1; i < MOST; i++)
         ck_assert_int_eq(play_outcome(wait_for(i)), OUTCOME_PENDING);
-    check_refused(waiting_ask());
+    waiting_play("c@ c=full");
 }

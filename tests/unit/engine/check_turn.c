@@ -1,4 +1,4 @@
-#include "../../../server/engine/waiting/waitqueue.h"
+#include "../../../server/engine/waiting/waits.h"
 #include "../../lib/suite/suite.h"
 
 enum { TRIP_US = 300, NOW_US = 1000000, WAITERS = 3 };

@@ -1,6 +1,6 @@
 #include <stdio.h>
 
-#include "../../../server/engine/waiting/waitqueue.h"
+#include "../../../server/engine/waiting/waits.h"
 #include "../../../server/lock/names.h"
 #include "../../lib/suite/suite.h"
 

@@ -13,13 +13,10 @@ SUITE(waits, .set_up = play_begin, .tear_down = play_end);
 
 TEST(a_free_lock_is_granted_at_once)
 {
-    engine_op op = waiting_ask();
-    waiting_grant();
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
-    ck_assert_int_eq(play_result(op)->waited_ms, 0);
+    waiting_play("a@ grant a=granted");
+    ck_assert_int_eq(play_result(waiting_op('a'))->waited_ms, 0);
     ck_assert(!play.is_listening);
-    engine_close(play.engine, op);
-    ck_assert_uint_eq(metrics_waiters(&play.metrics), 0);
+    waiting_play("a. waits=0");
     ck_assert_uint_eq(play.metrics.outcomes[LOCK_ACQUIRE][OUTCOME_GRANTED], 1);
 }
 
@@ -42,24 +39,13 @@ TEST(an_outcome_may_be_looked_at_before_it_is_taken)
 
 TEST(only_the_first_of_a_queue_tries)
 {
-    engine_op a = waiting_ask(), b = waiting_ask(), c = waiting_ask();
-    ck_assert_int_eq(waiting_attempts(), 1);
-    waiting_find_held();
-    ck_assert_uint_eq(metrics_waiters(&play.metrics), 3);
-    play_await_round(10);
-    ck_assert_int_eq(waiting_attempts(), 2);
-    waiting_grant();
-    ck_assert_int_eq(play_outcome(a), OUTCOME_GRANTED);
-    waiting_check(b);
-    waiting_check(c);
-    ck_assert_int_eq(play.answers, 1);
+    waiting_play("a@ b@ c@ tries=1 held waits=3 round:2 grant "
+                 "a=granted b=pending c=pending answers=1");
 }
 
 TEST(another_resource_has_a_queue_of_its_own)
 {
-    (void)waiting_ask();
-    (void)waiting_ask_for(span_of("order:43"), WAITING_MS);
-    ck_assert_int_eq(waiting_attempts(), 2);
+    waiting_play("a@ b@1 tries=2");
 }
 
 TEST(the_next_acquire_follows_right_behind_a_release)
@@ -86,13 +72,7 @@ TEST(the_next_acquire_follows_right_behind_a_release)
 
 TEST(a_release_during_an_attempt_causes_another_at_once)
 {
-    engine_op op = waiting_ask();
-    (void)play_release(span_of(PLAY_TOKEN));
-    ck_assert_int_eq(waiting_attempts(), 1);
-    waiting_find_held();
-    ck_assert_int_eq(waiting_attempts(), 2);
-    waiting_grant();
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    waiting_play("a@ free@ tries=1 held tries=2 grant a=granted");
 }
 
 TEST(it_tries_when_the_ttl_has_ended)
@@ -101,20 +81,14 @@ TEST(it_tries_when_the_ttl_has_ended)
     waiting_heartbeats(4900000);
     ck_assert_int_eq(waiting_attempts(), 2);
     waiting_heartbeats(102000); /* 5 s were left */
-    ck_assert_int_eq(waiting_attempts(), 3);
-    waiting_grant();
+    waiting_play("tries=3 grant");
     ck_assert_uint_eq(play.metrics.handovers[HANDOVER_EXPIRY], 1);
 }
 
 TEST(without_announcements_it_tries_after_a_random_delay)
 {
-    (void)waiting_ask();
-    for (int round = 1; round <= 10; round++) {
-        ck_assert_int_eq(waiting_attempts(), round);
-        waiting_find_held();
-        play_await_round((round + 1) * PLAY_NODES);
-    }
-    waiting_grant();
+    waiting_play("a@ tries=1 held round:2 held round:3 held round:4 held "
+                 "round:5 held round:6 held round:7 grant");
     ck_assert_uint_eq(play.metrics.handovers[HANDOVER_RETRY], 1);
 }
 
@@ -136,27 +110,17 @@ TEST(a_lock_of_another_library_is_tried_again_and_again)
 
 TEST(when_its_time_is_up_it_is_told_who_has_the_lock)
 {
-    engine_op a = waiting_ask_for(PLAY_RESOURCE, 1000);
-    engine_op b = waiting_ask_for(PLAY_RESOURCE, 500);
-    waiting_find_held();
-    waiting_begin_to_announce(PLAY_RESOURCE, 3);
-    waiting_find_held();
+    waiting_play("a@,1000 b@,500 held news@ held");
     play_advance(500000 - 2 * WAITING_ROUND_TRIP_US - 1);
-    waiting_check(b);
-    play_advance(1);
-    const struct engine_result *result = play_result(b);
+    waiting_play("b=pending pass:1");
+    const struct engine_result *result = play_result(waiting_op('b'));
     ck_assert_int_eq(result->outcome, OUTCOME_HELD);
     ck_assert_int_eq(result->waited_ms, 500);
     ck_assert(result->has_holder);
     ck_assert_int_eq(result->number, 1);
     ck_assert_int_eq(result->remaining_ms, 5000 - 499);
     ck_assert_uint_eq(result->resource.len, PLAY_RESOURCE.len);
-    waiting_check(a);
-    play_advance(500000);
-    ck_assert_int_eq(play_outcome(a), OUTCOME_HELD);
-    engine_close(play.engine, a);
-    engine_close(play.engine, b);
-    ck_assert_int_eq(waiting_attempts(), 2);
+    waiting_play("a=pending pass:500000 a=held a. b. tries=2");
     ck_assert_uint_eq(play.metrics.outcomes[LOCK_ACQUIRE][OUTCOME_HELD], 2);
     ck_assert_uint_eq(play.metrics.wait_duration.count, 2);
 }
@@ -164,48 +128,31 @@ TEST(when_its_time_is_up_it_is_told_who_has_the_lock)
 TEST(when_its_time_is_up_without_a_quorum_it_is_told_so)
 {
     play_nodes_down(3);
-    engine_op op = waiting_ask_for(PLAY_RESOURCE, 1000);
-    ck_assert_int_eq(play.answers, 0);
-    play_advance(1001000);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_NO_QUORUM);
-    ck_assert_int_eq(play_result(op)->votes[0].vote, VOTE_UNFIT);
-    engine_close(play.engine, op);
+    waiting_play("a@,1000 answers=0 pass:1001000 a=no_quorum");
+    ck_assert_int_eq(play_result(waiting_op('a'))->votes[0].vote, VOTE_UNFIT);
 }
 
 TEST(it_waits_for_a_quorum_as_well)
 {
     play_nodes_down(3);
-    engine_op op = waiting_ask();
-    play_advance(1000000);
-    waiting_check(op);
+    waiting_play("a@ pass:1000000 a=pending");
     play_node_up(1);
     play_await_round(3); /* of three nodes */
     for (int i = 0; i < PLAY_NODES; i++)
         if (play_find(CALL_ACQUIRE, i) != NULL)
             play_answer(CALL_ACQUIRE, i, VOTE_GRANTED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    waiting_play("a=granted");
 }
 
 TEST(whoever_is_first_then_tries_soon)
 {
-    (void)waiting_ask_for(PLAY_RESOURCE, 1);
-    engine_op next = waiting_ask();
-    play_advance(2000);
-    waiting_find_held();
-    ck_assert_int_eq(play.answers, 1); /* its time is up */
-    play_await_round(2 * PLAY_NODES);
-    waiting_grant();
-    ck_assert_int_eq(play_outcome(next), OUTCOME_GRANTED);
+    waiting_play("a@,1 b@ pass:2000 held answers=1 round:2 grant b=granted");
 }
 
 /* What is under way when the time is up is waited for. */
 TEST(a_grant_that_comes_a_little_late_counts)
 {
-    engine_op op = waiting_ask_for(PLAY_RESOURCE, 1);
-    play_advance(2000);
-    waiting_check(op);
-    waiting_grant();
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    waiting_play("a@,1 pass:2000 a=pending grant a=granted");
 }
 
 TEST(a_grant_that_nobody_takes_in_time_is_no_grant)
@@ -223,27 +170,17 @@ TEST(a_grant_that_nobody_takes_in_time_is_no_grant)
 
 TEST(a_refused_key_ends_the_waiting)
 {
-    engine_op op = waiting_ask();
+    waiting_play("a@");
     play_answer_range(CALL_ACQUIRE, 0, PLAY_NODES, VOTE_KEY_REFUSED);
-    ck_assert_int_eq(play_outcome(op), OUTCOME_KEY_REFUSED);
-    engine_close(play.engine, op);
-    ck_assert_uint_eq(metrics_waiters(&play.metrics), 0);
+    waiting_play("a=refused a. waits=0");
 }
 
 /* It may be refused to the next one, too. */
 TEST(after_a_refused_key_the_next_tries_after_a_pause)
 {
-    engine_op a = waiting_ask(), b = waiting_ask();
+    waiting_play("a@ b@");
     play_answer_range(CALL_ACQUIRE, 0, PLAY_NODES, VOTE_KEY_REFUSED);
-    ck_assert_int_eq(play_outcome(a), OUTCOME_KEY_REFUSED);
-    play_advance(500);
-    ck_assert_int_eq(waiting_attempts(), 1);
-    int64_t until_us = play.now_us + play_settings.retry_delay_us;
-    while (waiting_attempts() < 2 && play.now_us < until_us)
-        play_advance(1000);
-    ck_assert_int_eq(waiting_attempts(), 2);
-    waiting_grant();
-    ck_assert_int_eq(play_outcome(b), OUTCOME_GRANTED);
+    waiting_play("a=refused pass:500 tries=1 round:2 grant b=granted");
 }
 
 /* ---- clients that leave ---------------------------------------------------
@@ -251,54 +188,35 @@ TEST(after_a_refused_key_the_next_tries_after_a_pause)
 
 TEST(when_the_first_leaves_the_next_is_behind_its_release)
 {
-    engine_op a = waiting_ask(), b = waiting_ask();
+    waiting_play("a@ b@");
     play_answer(CALL_ACQUIRE, 0, VOTE_GRANTED);
     int before = play.sent_count;
-    ck_assert(!engine_abandon(play.engine, a));
+    waiting_play("a- tries=2");
     ck_assert_int_eq(play.sent[before].call.kind, CALL_RELEASE);
-    ck_assert_int_eq(waiting_attempts(), 2);
-    for (int i = 0; i < PLAY_NODES; i++) /* of the first attempt */
-        if (i > 0)
-            play_answer_held(CALL_ACQUIRE, i, WAITING_OTHERS);
-    waiting_grant();
-    ck_assert_int_eq(play_outcome(b), OUTCOME_GRANTED);
+    play_hold_range(CALL_ACQUIRE, 1, PLAY_NODES, WAITING_OTHERS); /* a's */
+    waiting_play("grant b=granted");
 }
 
 TEST(a_grant_of_a_client_that_left_goes_to_the_next)
 {
-    engine_op a = waiting_ask(), b = waiting_ask();
-    waiting_grant();
-    ck_assert(engine_abandon(play.engine, a));
+    waiting_play("a@ b@ grant");
+    ck_assert(engine_abandon(play.engine, waiting_op('a')));
     ck_assert_int_eq(play_count(CALL_RELEASE), PLAY_NODES);
-    ck_assert_int_eq(waiting_attempts(), 2);
-    waiting_grant();
-    ck_assert_int_eq(play_outcome(b), OUTCOME_GRANTED);
+    waiting_play("tries=2 grant b=granted");
 }
 
 TEST(who_leaves_in_the_middle_is_passed_over)
 {
-    engine_op a = waiting_ask(), b = waiting_ask(), c = waiting_ask();
-    waiting_find_held();
-    (void)engine_abandon(play.engine, b);
-    ck_assert_uint_eq(metrics_waiters(&play.metrics), 2);
-    (void)engine_abandon(play.engine, a);
-    play_await_round(2 * PLAY_NODES);
-    waiting_grant();
-    ck_assert_int_eq(play_outcome(c), OUTCOME_GRANTED);
+    waiting_play("a@ b@ c@ held b- waits=2 a- round:2 grant c=granted");
 }
 
 /* The same lock may have a client that does not wait. */
 TEST(an_abandoned_acquire_wakes_those_that_wait)
 {
     engine_op plain = play_acquire();
-    engine_op op = waiting_ask();
-    waiting_grant(); /* the plain one */
-    waiting_find_held();
-    ck_assert_int_eq(waiting_attempts(), 2);
+    waiting_play("a@ grant held tries=2"); /* the plain one is granted */
     (void)engine_abandon(play.engine, plain);
-    ck_assert_int_eq(waiting_attempts(), 3);
-    waiting_grant();
-    ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
+    waiting_play("tries=3 grant a=granted");
 }
 
 /* ---- limits and the end ---------------------------------------------------
@@ -319,31 +237,14 @@ TEST(a_queue_has_a_limit)
 
 TEST(whoever_waits_when_the_server_stops_is_told_at_once)
 {
-    engine_op a = waiting_ask(), b = waiting_ask();
-    waiting_find_held();
-    engine_stop_waiting(play.engine);
-    ck_assert_int_eq(play_outcome(a), OUTCOME_STOPPED);
-    ck_assert_int_eq(play_outcome(b), OUTCOME_STOPPED);
-    engine_close(play.engine, a);
-    engine_close(play.engine, b);
-    engine_op late = waiting_ask();
-    waiting_find_held();
-    ck_assert_int_eq(play_outcome(late), OUTCOME_STOPPED);
-    engine_op lucky = waiting_ask();
-    waiting_grant();
-    ck_assert_int_eq(play_outcome(lucky), OUTCOME_GRANTED);
+    waiting_play("a@ b@ held stop a=stopped b=stopped a. b. "
+                 "c@ held c=stopped d@ grant d=granted");
 }
 
 /* It would have to queue up behind one that tries. */
 TEST(whoever_queues_up_when_the_server_has_stopped_is_told_at_once)
 {
-    engine_stop_waiting(play.engine);
-    engine_op first = waiting_ask();
-    engine_op late = waiting_ask();
-    ck_assert_int_eq(waiting_attempts(), 1);
-    ck_assert_int_eq(play_outcome(late), OUTCOME_STOPPED);
-    waiting_grant();
-    ck_assert_int_eq(play_outcome(first), OUTCOME_GRANTED);
+    waiting_play("stop a@ b@ tries=1 b=stopped grant a=granted");
 }
 
 /* Whichever allocation fails: it is refused, or has its turn later. */
@@ -374,9 +275,7 @@ TEST(without_memory_none_is_forgotten)
 
 TEST(an_inspection_tells_how_many_wait)
 {
-    (void)waiting_ask();
-    (void)waiting_ask();
-    waiting_find_held();
+    waiting_play("a@ b@ held");
     engine_op op = engine_inspect(play.engine, PLAY_RESOURCE, NULL);
     play_hold_range(CALL_INSPECT, 0, PLAY_NODES, WAITING_OTHERS);
     ck_assert_int_eq(play_outcome(op), OUTCOME_FOUND);

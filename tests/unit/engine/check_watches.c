@@ -99,23 +99,29 @@ static int inspections_within(int64_t us)
     return count;
 }
 
+/* So many locks of 16 names each, all of them free. */
+static void watch_many(int locks)
+{
+    static const char names[] = "\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\nm\nn\no\np";
+    for (int i = 1; i <= locks; i++) {
+        struct span lock = span_of(textf("a%03d%s", i, names));
+        ck_assert_uint_ne(
+            engine_watch(play.engine, lock, span_of("free"), WAIT_MS, NULL), 0);
+        if (i % 10 == 0)
+            ck_assert_int_eq(inspections_within(2 * TICK_US), 10);
+    }
+}
+
 /* A node looks at each. So locks of many names are inspected as rarely as so
  * many locks of one. */
 TEST(each_name_has_a_share_of_the_inspections)
 {
-    static const char names[] = "\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\nm\nn\no\np";
-    int locks = 0;
-    while (locks < 80) { /* with 1280 names */
-        struct span lock = span_of(textf("a%03d%s", locks++, names));
-        ck_assert_uint_ne(
-            engine_watch(play.engine, lock, span_of("free"), WAIT_MS, NULL), 0);
-        if (locks % 10 == 0)
-            ck_assert_int_eq(inspections_within(2 * TICK_US), 10);
-    }
+    enum { LOCKS = 80 }; /* with 1280 names */
+    watch_many(LOCKS);
     (void)inspections_within(2 * EACH_US);
     int count = inspections_within(4 * EACH_US);
-    ck_assert_int_ge(count, locks * 3 - locks / 2);
-    ck_assert_int_le(count, locks * 3 + locks / 2);
+    ck_assert_int_ge(count, LOCKS * 3 - LOCKS / 2);
+    ck_assert_int_le(count, LOCKS * 3 + LOCKS / 2);
 }
 
 /* The client may know more than it. */
@@ -160,14 +166,7 @@ TEST(at_the_end_of_its_time_it_tells_what_was_found_last)
 /* Many locks share the inspections, so the last one of a lock may be old. */
 TEST(at_the_end_of_its_time_it_tells_nothing_that_is_old)
 {
-    static const char names[] = "\nb\nc\nd\ne\nf\ng\nh\ni\nj\nk\nl\nm\nn\no\np";
-    for (int i = 0; i < 200; i++) { /* each after 3.2 s */
-        struct span lock = span_of(textf("a%03d%s", i, names));
-        ck_assert_uint_ne(
-            engine_watch(play.engine, lock, span_of("free"), WAIT_MS, NULL), 0);
-        if (i % 10 == 9)
-            ck_assert_int_eq(inspections_within(2 * TICK_US), 10);
-    }
+    watch_many(200); /* each is inspected after 3.2 s */
     engine_op op =
         engine_watch(play.engine, PLAY_RESOURCE, span_of("1"), 2200, NULL);
     find(SOON_US, PLAY_TOKEN_OF(1));
@@ -316,16 +315,6 @@ TEST(readers_who_come_and_go_wake_nobody)
     expect_version(op, "3");
 }
 
-/* The same client has the lock again: its number is another one. */
-TEST(a_holder_who_comes_back_has_another_version)
-{
-    engine_op op = watch("1");
-    find(SOON_US, PLAY_TOKEN_OF(1) ".me");
-    find(EACH_US + TICK_US, PLAY_TOKEN_OF(2) ".me");
-    ck_assert_int_eq(play.answers, 1);
-    expect_version(op, "2");
-}
-
 /* While a lock changes hands, no value may have a majority. */
 TEST(a_state_that_passes_is_not_told)
 {
@@ -368,21 +357,6 @@ TEST(a_key_that_is_refused_is_told_at_once)
     play_answer_range(CALL_INSPECT, 0, PLAY_NODES, VOTE_KEY_REFUSED);
     ck_assert_int_eq(play.answers, 1);
     expect(op, OUTCOME_KEY_REFUSED, 0);
-}
-
-TEST(too_many_are_refused)
-{
-    waiting_begin_limited(2);
-    engine_op first = watch("1"), second = watch("1"), third = watch("1");
-    ck_assert_int_eq(play.answers, 1);
-    expect(third, OUTCOME_TOO_MANY_WAITERS, 0);
-    ck_assert(!engine_abandon(play.engine, first));
-    third = watch("1");
-    ck_assert_int_eq(play.answers, 1);
-    ck_assert(!engine_abandon(play.engine, second));
-    ck_assert(!engine_abandon(play.engine, third));
-    play_advance(3 * EACH_US);
-    ck_assert_int_eq(play_count(CALL_INSPECT), 0);
 }
 
 /* ---- the end ------------------------------------------------------------ */

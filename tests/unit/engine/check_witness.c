@@ -3,7 +3,7 @@
  */
 #include <stdio.h>
 
-#include "../../../server/engine/port/fingerprint.h"
+#include "../../../server/engine/port/port.h"
 #include "../../../server/engine/voting/witness.h"
 #include "../../lib/suite/suite.h"
 

@@ -1,6 +1,8 @@
 #include "waiting.h"
 
 #include <check.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* ---- clients ------------------------------------------------------------ */
 
@@ -43,6 +45,13 @@ void waiting_find_held(void)
 {
     play.now_us += WAITING_ROUND_TRIP_US;
     play_hold_range(CALL_ACQUIRE, 0, PLAY_NODES, WAITING_OTHERS);
+}
+
+void waiting_find(const char *value)
+{
+    for (int i = 0; i < PLAY_NODES; i++)
+        if (play_find(CALL_ACQUIRE, i) != NULL)
+            play_answer_held(CALL_ACQUIRE, i, value);
 }
 
 void waiting_grant(void)
@@ -91,4 +100,165 @@ void waiting_heartbeats(int64_t us)
             engine_on_announced(play.engine, i, span_of(""), 0);
         play_advance(us - passed_us < 1000000 ? us - passed_us : 1000000);
     }
+}
+
+/* ---- stories ------------------------------------------------------------ */
+
+static engine_op story_ops['h' - 'a' + 1];
+static const char *story_now; /* its rest, from the present word on */
+
+engine_op waiting_op(char client)
+{
+    ck_assert_int_ge(client, 'a');
+    ck_assert_int_le(client, 'h');
+    return story_ops[client - 'a'];
+}
+
+static void expect(int64_t is, int64_t wanted)
+{
+    ck_assert_msg(is == wanted, "%lld at: %s", (long long)is, story_now);
+}
+
+/* The resources of "1+2", up to its end or a comma; in a buffer. */
+static struct span resource_of(const char *digits)
+{
+    static char text[64];
+    size_t len = 0;
+    if (*digits == '\0' || *digits == ',')
+        return PLAY_RESOURCE;
+    for (; *digits != '\0' && *digits != ','; digits++)
+        len += *digits == '+'
+                   ? span_copy(text + len, span_of("\n"))
+                   : (size_t)sprintf(text + len, "order:%c", *digits);
+    return (struct span){text, len};
+}
+
+static void ask(char client, const char *what)
+{
+    struct engine_acquire acquire = {.resource = resource_of(what),
+                                     .owner = span_of("web-3"),
+                                     .wait_ms = WAITING_MS};
+    while ((what = strchr(what, ',')) != NULL) {
+        what++;
+        if (*what == 'r')
+            acquire.is_shared = true;
+        else if (*what == 'k')
+            acquire.key_hash = span_of(PLAY_KEY);
+        else
+            acquire.wait_ms = strtol(what, NULL, 10);
+    }
+    story_ops[client - 'a'] = waiting_acquire(acquire);
+}
+
+static const struct {
+    const char *name;
+    enum outcome outcome;
+} outcomes[] = {
+    {"repeated", OUTCOME_GRANTED}, /* and so for the second time */
+    {"pending", OUTCOME_PENDING},
+    {"granted", OUTCOME_GRANTED},
+    {"held", OUTCOME_HELD},
+    {"refused", OUTCOME_KEY_REFUSED},
+    {"stopped", OUTCOME_STOPPED},
+    {"no_quorum", OUTCOME_NO_QUORUM},
+    {"full", OUTCOME_TOO_MANY_WAITERS},
+};
+
+static void expect_outcome(char client, const char *name)
+{
+    size_t i = 0;
+    while (strcmp(outcomes[i].name, name) != 0)
+        ck_assert_uint_lt(++i, sizeof outcomes / sizeof *outcomes);
+    expect(play_outcome(waiting_op(client)), outcomes[i].outcome);
+    if (i == 0)
+        expect(play_result(waiting_op(client))->is_repeat, true);
+}
+
+static void find_own(void)
+{
+    waiting_find(PLAY_OWN(1));
+}
+
+static void grant_repeat(void)
+{
+    play_answer_range(CALL_REPEAT, 0, PLAY_NODES, VOTE_GRANTED);
+}
+
+/* A look tells it. */
+static void look_own(void)
+{
+    play_hold_range(CALL_INSPECT, 0, PLAY_NODES, PLAY_OWN(1));
+}
+
+static void stop(void)
+{
+    engine_stop_waiting(play.engine);
+}
+
+static const struct {
+    const char *word;
+    void (*act)(void);
+} acts[] = {{"held", waiting_find_held}, {"own", find_own},
+            {"seen", look_own},          {"grant", waiting_grant},
+            {"repeat", grant_repeat},    {"stop", stop}};
+
+static void expect_last(struct span resource)
+{
+    const struct play_call *last = &play.sent[play.sent_count - 1];
+    expect(last->call.kind, CALL_ACQUIRE);
+    ck_assert_msg(span_is(resource, last->resource), "%s at: %s",
+                  last->resource, story_now);
+}
+
+static void play_word(const char *word)
+{
+    const char *arg = strpbrk(word, "@=:-.");
+    for (size_t i = 0; arg == NULL && i < sizeof acts / sizeof *acts; i++)
+        if (strcmp(word, acts[i].word) == 0) {
+            acts[i].act();
+            return;
+        }
+    ck_assert_msg(arg != NULL, "no word: %s", word);
+    size_t len = (size_t)(arg++ - word);
+    if (len == 1 && arg[-1] == '@')
+        ask(*word, arg);
+    else if (len == 1 && arg[-1] == '=')
+        expect_outcome(*word, arg);
+    else if (len == 1 && arg[-1] == '-')
+        expect(engine_abandon(play.engine, waiting_op(*word)), false);
+    else if (len == 1 && arg[-1] == '.')
+        engine_close(play.engine, waiting_op(*word));
+    else if (strncmp(word, "free", len) == 0)
+        (void)engine_release(play.engine, resource_of(arg), span_of(PLAY_TOKEN),
+                             NULL);
+    else if (strncmp(word, "news", len) == 0)
+        waiting_begin_to_announce(resource_of(arg), 3);
+    else if (strncmp(word, "pass", len) == 0)
+        play_advance(atol(arg));
+    else if (strncmp(word, "round", len) == 0)
+        play_await_round(atoi(arg) * PLAY_NODES);
+    else if (strncmp(word, "tries", len) == 0)
+        expect(waiting_attempts(), atoi(arg));
+    else if (strncmp(word, "looks", len) == 0)
+        expect(play_count(CALL_INSPECT), atoi(arg) * PLAY_NODES);
+    else if (strncmp(word, "for", len) == 0)
+        expect_last(resource_of(arg));
+    else if (strncmp(word, "waits", len) == 0)
+        expect((int64_t)metrics_waiters(&play.metrics), atoi(arg));
+    else if (strncmp(word, "answers", len) == 0)
+        expect(play.answers, atoi(arg));
+    else
+        ck_abort_msg("no word: %s", word);
+}
+
+void waiting_play(const char *story)
+{
+    char text[512], *rest = text, *word;
+    ck_assert_uint_lt(strlen(story), sizeof text);
+    strcpy(text, story);
+    while ((word = strsep(&rest, " ")) != NULL)
+        if (*word != '\0') {
+            story_now = story + (word - text);
+            play_word(word);
+        }
 }

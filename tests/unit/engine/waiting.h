@@ -27,6 +27,9 @@ void waiting_check(engine_op op);
 void waiting_find_held(void);
 void waiting_grant(void);
 
+/* At once, the nodes that were asked; they have this value. */
+void waiting_find(const char *value);
+
 /* How many were made. */
 int waiting_attempts(void);
 
@@ -37,6 +40,30 @@ void waiting_begin_to_announce(struct span resource, int nodes);
 engine_op waiting_for_news(void);
 
 void waiting_announce(int node);
+
+/*
+ * Plays a story, word by word. The clients are a to h; @1+2 are the resources
+ * order:1 and order:2 (BOTH), @ alone is PLAY_RESOURCE.
+ *
+ *   a@1         it asks, and waits for WAITING_MS; a@1,5 for 5 ms; a@1,r as a
+ *               reader, ,k with the key PLAY_KEY, ,0 without a wait
+ *   a-          it leaves without a grant;  a.  it has read its answer
+ *   a=held      that is what came of it: see the names in waiting.c
+ *   held, own   the nodes asked have a token of others, of PLAY_KEY
+ *   seen        a look finds the lock of PLAY_KEY
+ *   grant       all grant the oldest attempt; repeat: the oldest repeat
+ *   free@1      a holder releases it
+ *   news@1      a quorum announces it from now on
+ *   pass:9      so many µs pass;  round:3  … until so many attempts were made
+ *   stop        the server stops waiting
+ *   tries=3     so many attempts were made;  for@1  the last one was for it
+ *   looks=2     so many looks were made
+ *   waits=2     so many wait;  answers=2  so many are answered
+ */
+void waiting_play(const char *story);
+
+/* The operation of a client of the story. */
+engine_op waiting_op(char client);
 
 /* Lets time pass, with the heartbeats of three nodes. */
 void waiting_heartbeats(int64_t us);

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #include "../../../server/base/types.h"
-#include "../../../server/engine/port/fence.h"
 #include "../../../server/engine/port/token.h"
 #include "../../../server/lock/names.h"
 #include "../../lib/node/simholders.h"

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "../../../server/base/clock.h"
-#include "../../../server/engine/port/fence.h"
+#include "../../../server/engine/port/token.h"
 #include "../../lib/node/real.h"
 #include "../../lib/node/simholders.h"
 #include "../../lib/suite/suite.h"

@@ -1,10 +1,20 @@
-#include "watches.h"
-
+/*
+ * Clients that wait until a lock has another version than the one they know.
+ *
+ * A lock that is watched is inspected once a second, however many watch it. (If
+ * the locks have more than a thousand names, a thousand of these are looked at
+ * in a second.) It is also inspected soon after each event that may have
+ * changed its version: a grant or a release that passed through this server, an
+ * announcement, or a client that has just come. A client is answered by the
+ * first inspection that began after it came and found another version, or by
+ * the last one when its time is up. Pure.
+ */
 #include <assert.h>
 #include <search.h>
 #include <stdlib.h>
 
-#include "../../lock/names.h"
+#include "../lock/names.h"
+#include "parts.h"
 
 enum {
     EACH_US = 1000000, /* between two inspections, without an event */
@@ -40,7 +50,7 @@ struct watched {
     char text[];
 };
 
-/* ---- locks -------------------------------------------------------------- */
+/* ---- locks --------------------------------------------------------------- */
 
 static struct watched *watches_find(const struct watches *watches,
                                     struct span resource)
@@ -82,7 +92,7 @@ static void watches_forget(struct watched *it)
     free(it);
 }
 
-/* ---- clients ------------------------------------------------------------ */
+/* ---- clients ------------------------------------------------------------- */
 
 static void watches_settle(struct watcher *it)
 {
@@ -104,7 +114,7 @@ static void watches_leave(struct ticket *ticket, int64_t now_us)
     TAILQ_REMOVE(&it->watched->waiting, it, link);
 }
 
-/* ---- inspections -------------------------------------------------------- */
+/* ---- inspections --------------------------------------------------------- */
 
 /*
  * What a client has to know for no answer; NULL: none gets one. While a lock
@@ -169,7 +179,7 @@ static void watches_look_soon(struct watched *it, int64_t now_us)
     it->next_us = at_most(it->next_us, at_us);
 }
 
-/* ---- the module --------------------------------------------------------- */
+/* ---- the module ---------------------------------------------------------- */
 
 uint64_t watches_start(struct watches *watches, struct span resource,
                        struct span known, int64_t wait_ms, void *client)
@@ -188,8 +198,7 @@ uint64_t watches_start(struct watches *watches, struct span resource,
     it->known[span_copy(it->known, known)] = '\0';
     it->ticket.name = it->ticket.result.resource = watched->resource;
     uint64_t handle = ticket_handle(&it->ticket);
-    if (!ticket_is_stopped(&it->ticket) &&
-        !ticket_is_refused(&it->ticket, false)) {
+    if (!ticket_is_stopped(&it->ticket) && !ticket_is_refused(&it->ticket, 0)) {
         ticket_join(&it->ticket);
         TAILQ_INSERT_TAIL(&watched->waiting, it, link);
         watched->until_us = at_most(watched->until_us, it->ticket.until_us);

@@ -1,13 +1,14 @@
-#include "vote.h"
+#include "call.h"
 
 #include <assert.h>
 
-struct kind {
+#define UNFIT(state) [(int)VOTE_UNFIT + (int)STATE_##state]
+
+/* By ballot_number. */
+static const struct {
     const char *name;
     const char *detail;
-};
-
-static const struct kind kinds[VOTE_KINDS] = {
+} ballots[BALLOT_KINDS] = {
     [VOTE_PENDING] = {"pending",
                       "not needed: the outcome was certain without it"},
     [VOTE_GRANTED] = {"granted", "the lock was set on this node"},
@@ -35,69 +36,63 @@ static const struct kind kinds[VOTE_KINDS] = {
     [VOTE_UNREADABLE] = {"garbage", "the node sent an invalid reply"},
     [VOTE_DISTRUSTED] = {"distrusted",
                          "the node granted, but no longer qualified to vote"},
-};
-
-static const struct kind states[STATE_KINDS] = {
-    [STATE_NONE] = {"voting", "the node may vote"},
-    [STATE_LOADING] = {"loading", "the node is loading its dataset"},
-    [STATE_READ_ONLY] = {"read_only", "the node is a replica, not a master"},
-    [STATE_MISCONFIGURED] = {"misconfigured",
-                             "the node cannot persist and refuses writes"},
-    [STATE_OUT_OF_MEMORY] =
+    UNFIT(NONE) = {"voting", "the node may vote"},
+    UNFIT(LOADING) = {"loading", "the node is loading its dataset"},
+    UNFIT(READ_ONLY) = {"read_only", "the node is a replica, not a master"},
+    UNFIT(MISCONFIGURED) = {"misconfigured",
+                            "the node cannot persist and refuses writes"},
+    UNFIT(OUT_OF_MEMORY) =
         {"out_of_memory",
          "the node is above maxmemory (OOM): it extends and releases what is "
          "held, and grants nothing new; raise maxmemory, or free memory"},
-    [STATE_BUSY] = {"busy", "a script blocks the node"},
-    [STATE_NO_PERMISSION] = {"no_permission",
-                             "the node refuses the user, its password or a "
-                             "command"},
-    [STATE_NO_SCRIPT] = {"no_script",
-                         "the node's script cache was flushed; it is being "
-                         "reloaded"},
-    [STATE_TOO_MANY] = {"too_many_clients", "the node is at its maxclients"},
-    [STATE_CLUSTER] = {"cluster", "the node belongs to a Redis Cluster"},
-    [STATE_EVICTS] = {"evicts", "the node would evict keys to free memory"},
-    [STATE_TOO_OLD] = {"too_old", "the node runs too old a version"},
-    [STATE_FAILED] = {"failed", "the node answered with an error"},
-    [STATE_GARBAGE] = {"garbage", "the node sent an invalid reply"},
-    [STATE_UNREACHABLE] = {"unreachable", "there is no connection to the node"},
-    [STATE_TLS_FAILED] = {"tls_failed",
-                          "no TLS connection to the node can be made"},
-    [STATE_SILENT] = {"silent", "no reply within the node timeout"},
-    [STATE_MOVED] = {"moved",
-                     "the node's name or address now belongs to another "
-                     "server"},
-    [STATE_UNCONFIRMED] = {"unconfirmed",
-                           "no new connection has confirmed the node recently"},
-    [STATE_DUPLICATE] = {"duplicate", "one server answers to two of the names"},
-    [STATE_ADMITTING] = {"admitting",
-                         "its permission to vote is being checked"},
-    [STATE_QUARANTINED] = {"quarantined",
-                           "the node does not carry this server's admission"},
-    [STATE_WAITING] = {"first_start", "the nodes are about to be admitted for "
-                                      "the first time"},
-    [STATE_SUPERSEDED] = {"superseded",
-                          "the node carries a newer configuration than this "
-                          "server"},
-    [STATE_FOREIGN] = {"other_configuration",
-                       "the node serves another configuration of this epoch"},
-    [STATE_STEPPED] = {"clock_stepped", "the node's clock stepped"},
-    [STATE_UNPROVEN] = {"clock_unproven",
-                        "the node's clock differs from the others, and is "
-                        "being watched"},
-    [STATE_SKEWED] = {"skewed", "the node's clock is too far from the others"},
+    UNFIT(BUSY) = {"busy", "a script blocks the node"},
+    UNFIT(NO_PERMISSION) = {"no_permission",
+                            "the node refuses the user, its password or a "
+                            "command"},
+    UNFIT(NO_SCRIPT) = {"no_script",
+                        "the node's script cache was flushed; it is being "
+                        "reloaded"},
+    UNFIT(TOO_MANY) = {"too_many_clients", "the node is at its maxclients"},
+    UNFIT(CLUSTER) = {"cluster", "the node belongs to a Redis Cluster"},
+    UNFIT(EVICTS) = {"evicts", "the node would evict keys to free memory"},
+    UNFIT(TOO_OLD) = {"too_old", "the node runs too old a version"},
+    UNFIT(FAILED) = {"failed", "the node answered with an error"},
+    UNFIT(GARBAGE) = {"garbage", "the node sent an invalid reply"},
+    UNFIT(UNREACHABLE) = {"unreachable", "there is no connection to the node"},
+    UNFIT(TLS_FAILED) = {"tls_failed",
+                         "no TLS connection to the node can be made"},
+    UNFIT(SILENT) = {"silent", "no reply within the node timeout"},
+    UNFIT(MOVED) = {"moved",
+                    "the node's name or address now belongs to another "
+                    "server"},
+    UNFIT(UNCONFIRMED) = {"unconfirmed",
+                          "no new connection has confirmed the node recently"},
+    UNFIT(DUPLICATE) = {"duplicate", "one server answers to two of the names"},
+    UNFIT(ADMITTING) = {"admitting", "its permission to vote is being checked"},
+    UNFIT(QUARANTINED) = {"quarantined",
+                          "the node does not carry this server's admission"},
+    UNFIT(WAITING) = {"first_start", "the nodes are about to be admitted for "
+                                     "the first time"},
+    UNFIT(SUPERSEDED) = {"superseded",
+                         "the node carries a newer configuration than this "
+                         "server"},
+    UNFIT(FOREIGN) = {"other_configuration",
+                      "the node serves another configuration of this epoch"},
+    UNFIT(STEPPED) = {"clock_stepped", "the node's clock stepped"},
+    UNFIT(UNPROVEN) = {"clock_unproven",
+                       "the node's clock differs from the others, and is "
+                       "being watched"},
+    UNFIT(SKEWED) = {"skewed", "the node's clock is too far from the others"},
 };
 
 const char *state_name(enum node_state state)
 {
-    assert(state < STATE_KINDS);
-    return states[state].name;
+    return ballot_name(ballot_unfit(state));
 }
 
 const char *state_detail(enum node_state state)
 {
-    assert(state < STATE_KINDS);
-    return states[state].detail;
+    return ballot_detail(ballot_unfit(state));
 }
 
 bool vote_is_answer(enum vote vote)
@@ -137,18 +132,19 @@ bool ballot_is_harmless(struct ballot ballot)
     }
 }
 
+static int row_of(struct ballot ballot)
+{
+    return ballot.vote == VOTE_UNFIT ? ballot_number(ballot) : (int)ballot.vote;
+}
+
 const char *ballot_name(struct ballot ballot)
 {
-    assert(ballot.vote < VOTE_KINDS);
-    return ballot.vote == VOTE_UNFIT ? state_name(ballot.state)
-                                     : kinds[ballot.vote].name;
+    return ballots[row_of(ballot)].name;
 }
 
 const char *ballot_detail(struct ballot ballot)
 {
-    assert(ballot.vote < VOTE_KINDS);
-    return ballot.vote == VOTE_UNFIT ? state_detail(ballot.state)
-                                     : kinds[ballot.vote].detail;
+    return ballots[row_of(ballot)].detail;
 }
 
 int ballot_number(struct ballot ballot)

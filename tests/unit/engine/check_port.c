@@ -1,10 +1,10 @@
 
-#include "../../../server/engine/port/fingerprint.h"
+#include "../../../server/engine/port/port.h"
 #include "../../lib/suite/suite.h"
 
 static const char *const names[] = {"a:1/0", "b:1/0", "c:1/0"};
 
-SUITE(fingerprint);
+SUITE(port);
 
 TEST(depends_on_the_set_of_nodes_not_on_its_order)
 {

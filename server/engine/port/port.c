@@ -1,4 +1,4 @@
-#include "fingerprint.h"
+#include "port.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -9,14 +9,16 @@ enum {
     COUNT_LEN = 2,    /* digits of the number of nodes */
 };
 
-#define FNV_BASIS UINT64_C(0xcbf29ce484222325)
-
-/* FNV-1a, 64 bits: finds mistakes, not attacks. */
-static uint64_t hash_text(uint64_t hash, const char *text)
+uint64_t hash_go_on(uint64_t hash, struct span bytes)
 {
-    for (; *text != '\0'; text++)
-        hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
-    return (hash ^ '\n') * 0x100000001b3;
+    for (size_t i = 0; i < bytes.len; i++)
+        hash = (hash ^ (unsigned char)bytes.ptr[i]) * 0x100000001b3;
+    return hash;
+}
+
+static uint64_t hash_line(uint64_t hash, const char *text)
+{
+    return hash_go_on(hash_go_on(hash, span_of(text)), span_of("\n"));
 }
 
 static void print_hash(char hex[FINGERPRINT_LEN + 1], uint64_t hash)
@@ -26,7 +28,7 @@ static void print_hash(char hex[FINGERPRINT_LEN + 1], uint64_t hash)
 
 void fingerprint_of_name(char hex[FINGERPRINT_LEN + 1], const char *name)
 {
-    print_hash(hex, hash_text(FNV_BASIS, name));
+    print_hash(hex, hash_line(HASH_BASIS, name));
 }
 
 void fingerprint_make(char hex[FINGERPRINT_LEN + 1], const char *const names[],
@@ -43,9 +45,9 @@ void fingerprint_make(char hex[FINGERPRINT_LEN + 1], const char *const names[],
     }
     char numbers[96];
     snprintf(numbers, sizeof numbers, "%d %d %d", DATA_VERSION, count, quorum);
-    uint64_t hash = hash_text(FNV_BASIS, numbers);
+    uint64_t hash = hash_line(HASH_BASIS, numbers);
     for (int i = 0; i < count; i++)
-        hash = hash_text(hash, sorted[i]);
+        hash = hash_line(hash, sorted[i]);
     print_hash(hex, hash);
     hex[FINGERPRINT_LEN - 2] = (char)('0' + count / 10);
     hex[FINGERPRINT_LEN - 1] = (char)('0' + count % 10);
