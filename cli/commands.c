@@ -14,7 +14,7 @@
 #include "../api/message/jsonload.h"
 #include "../server/base/clock.h"
 #include "complain.h"
-#include "verdict.h"
+#include "replicas.h"
 
 enum {
     TRY_US = 10 * US_PER_S, /* how long an extend or a release is tried */
@@ -24,6 +24,7 @@ enum {
     WAIT_MS = 10000,   /* of a watch; some proxies cut requests after 15 s */
     FOREIGN_LOOKS = 5, /* or it may be a gateway that has no way for a moment */
     LOOK_MS = 1000,    /* after failures, and if a watch ends early */
+    READY_MS = 5000,   /* Docker and Kubernetes would wait for 30 s, or 1 s */
 };
 
 /* ---- printing ------------------------------------------------------------ */
@@ -50,7 +51,7 @@ static void print_json(const json_t *body)
 static void print_names(const json_t *lock)
 {
     const json_t *list = json_object_get(lock, "resources");
-    shown_put(http_text(lock, "resource"), stdout);
+    shown_put(fetch_text(lock, "resource"), stdout);
     for (size_t i = 0; i < json_array_size(list); i++) {
         (void)fputs(i > 0 ? ", " : "", stdout);
         shown_put(json_string_value(json_array_get(list, i)), stdout);
@@ -68,9 +69,9 @@ static void print_names(const json_t *lock)
 /* One line. with_time: for how long it is still held, too. */
 static void print_holder(const json_t *lock, bool with_time)
 {
-    const char *owner = http_text(lock, "owner");
-    int64_t number = http_number(lock, "fencing_token");
-    int64_t readers = http_number(lock, "readers");
+    const char *owner = fetch_text(lock, "owner");
+    int64_t number = fetch_number(lock, "fencing_token");
+    int64_t readers = fetch_number(lock, "readers");
     print_names(lock);
     (void)fputs(": held by ", stdout);
     if (readers > 0)
@@ -80,10 +81,11 @@ static void print_holder(const json_t *lock, bool with_time)
     if (number != 0)
         (void)printf(", fencing token %" PRId64, number);
     if (with_time && json_object_get(lock, "remaining_ms") != NULL)
-        (void)printf(", for %.1f s", (double)http_number(lock, "remaining_ms") /
-                                         (double)MS_PER_S);
-    if (with_time && http_number(lock, "waiters") > 0)
-        (void)printf(", %" PRId64 " wait", http_number(lock, "waiters"));
+        (void)printf(", for %.1f s",
+                     (double)fetch_number(lock, "remaining_ms") /
+                         (double)MS_PER_S);
+    if (with_time && fetch_number(lock, "waiters") > 0)
+        (void)printf(", %" PRId64 " wait", fetch_number(lock, "waiters"));
     (void)putchar('\n');
 }
 
@@ -92,8 +94,14 @@ static bool is_held(const json_t *lock)
     return json_is_true(json_object_get(lock, "held"));
 }
 
-static void print_free(const char *resource)
+/* What a look has found: who holds the resource, or that it is free. */
+static void print_state(const json_t *answer, const char *resource,
+                        bool with_time)
 {
+    if (is_held(answer)) {
+        print_holder(answer, with_time);
+        return;
+    }
     shown_put(resource, stdout);
     (void)puts(": free");
 }
@@ -129,30 +137,30 @@ static void print_lock(const struct command *command, const struct lock *lock)
  * After a call: prints its answer, as print does or as it is, or complains;
  * frees it, and returns the exit status. print: NULL: nothing.
  */
-static int end_call(const struct command *command, enum verdict verdict,
+static int end_call(const struct command *command, enum answer verdict,
                     json_t *answer, void (*print)(const json_t *answer))
 {
     const struct options *options = command->options;
-    if (verdict != VERDICT_DONE)
-        verdict_complain(options, "%s", command->service.detail);
+    if (verdict != ANSWER_DONE)
+        options_complain(options, "%s", command->replicas.detail);
     else if (options->is_json)
         print_json(answer);
     else if (print != NULL)
         print(answer);
     json_decref(answer);
-    return verdict_status(options, verdict);
+    return answer_status(options, verdict);
 }
 
 /* About the command's lock or pool, or all. */
-static enum verdict commands_ask(struct command *command, const char *method,
-                                 const char *path, enum answer_kind kind,
-                                 json_t **answer)
+static enum answer commands_ask(struct command *command, const char *method,
+                                const char *path, enum question_kind kind,
+                                json_t **answer)
 {
-    bool has_id = kind != ANSWER_PAGE && kind != ANSWER_NODES;
-    struct question question = {.http = {.method = method, .path = path},
+    bool has_id = kind != QUESTION_PAGE && kind != QUESTION_NODES;
+    struct question question = {.request = {.method = method, .path = path},
                                 .kind = kind,
                                 .id = has_id ? command->id : NULL};
-    return service_ask(&command->service, &question, 0, answer);
+    return replicas_ask(&command->replicas, &question, 0, answer);
 }
 
 /* ---- commands of the holder ---------------------------------------------- */
@@ -161,15 +169,14 @@ static enum verdict commands_ask(struct command *command, const char *method,
  * main says what is wrong with the output. */
 static int give_back_untold(struct command *command, const struct lock *lock)
 {
-    bool is_repeated;
     int error = errno;
-    enum verdict verdict =
-        service_release(&command->service, lock->id, lock->token,
-                        clock_now_us() + CANCEL_US, &is_repeated, NULL);
-    if (verdict != VERDICT_DONE && verdict != VERDICT_LOST)
-        verdict_complain(command->options,
+    enum answer verdict =
+        replicas_release(&command->replicas, lock->id, lock->token,
+                         clock_now_us() + REPLICAS_GIVE_BACK_US, NULL);
+    if (verdict != ANSWER_DONE && verdict != ANSWER_LOST)
+        options_complain(command->options,
                          "not released, it ends with its TTL: %s",
-                         command->service.detail);
+                         command->replicas.detail);
     errno = error; /* of the output */
     return EXIT_OS_ERROR;
 }
@@ -179,25 +186,24 @@ int command_acquire(struct command *command)
     const struct options *options = command->options;
     struct lock lock = {.until_us = 0};
     json_t *answer = NULL;
-    struct cancel *cancel = &command->cancel;
     (void)signal(SIGPIPE, SIG_IGN); /* or it could not give the lock back */
-    enum verdict verdict = service_acquire(&command->service, &lock, &answer);
-    if (cancel_look(cancel)) {
-        command->service.may_be_granted |= verdict == VERDICT_DONE;
+    enum answer verdict = replicas_acquire(&command->replicas, &lock, &answer);
+    if (wake_look(&command->wake)) {
+        command->replicas.may_be_granted |= verdict == ANSWER_DONE;
         json_decref(answer);
-        cancel_give_back(&command->service, &cancel->caught);
-        return cancel_die(cancel->caught);
+        replicas_give_back(&command->replicas);
+        return wake_die(command->wake.caught);
     }
-    if (verdict == VERDICT_DONE && options->is_json)
+    if (verdict == ANSWER_DONE && options->is_json)
         print_json(answer);
-    else if (verdict == VERDICT_DONE)
+    else if (verdict == ANSWER_DONE)
         print_lock(command, &lock);
     json_decref(answer);
-    if (verdict == VERDICT_DONE && (fflush(stdout) != 0 || commands_are_cut()))
+    if (verdict == ANSWER_DONE && (fflush(stdout) != 0 || commands_are_cut()))
         return give_back_untold(command, &lock);
-    if (verdict == VERDICT_DONE)
+    if (verdict == ANSWER_DONE)
         return EXIT_SUCCESS;
-    return verdict_end_acquire(options, verdict, command->service.detail);
+    return answer_end_acquire(options, verdict, command->replicas.detail);
 }
 
 int command_extend(struct command *command)
@@ -207,10 +213,10 @@ int command_extend(struct command *command)
     json_t *answer = NULL;
     memcpy(lock.id, command->id, sizeof lock.id);
     (void)snprintf(lock.token, sizeof lock.token, "%s", options->token);
-    enum verdict verdict = service_extend(&command->service, &lock,
+    enum answer verdict = replicas_extend(&command->replicas, &lock,
                                           clock_now_us() + TRY_US, &answer);
-    if (verdict != VERDICT_DONE)
-        verdict_complain(options, "%s", command->service.detail);
+    if (verdict != ANSWER_DONE)
+        options_complain(options, "%s", command->replicas.detail);
     else if (options->is_json)
         print_json(answer);
     else if (options->is_shared) /* it may have another token */
@@ -220,28 +226,28 @@ int command_extend(struct command *command)
                      (double)(lock.until_us - clock_now_us()) /
                          (double)US_PER_S);
     json_decref(answer);
-    return verdict_status(options, verdict);
+    return answer_status(options, verdict);
 }
 
 int command_release(struct command *command)
 {
     const struct options *options = command->options;
-    struct service *service = &command->service;
+    struct replicas *replicas = &command->replicas;
     json_t *answer = NULL;
-    bool is_repeated = false;
     char path[ID_MAX + 64];
     char whom[24] = "all";
     if (options->force != OPTIONS_ALL)
         (void)snprintf(whom, sizeof whom, "%" PRId64, options->force);
     (void)snprintf(path, sizeof path, "/locks/%s?force=%s", command->id, whom);
-    enum verdict verdict =
+    enum answer verdict =
         options->force != 0
-            ? commands_ask(command, "DELETE", path, ANSWER_RELEASE, &answer)
-            : service_release(service, command->id, options->token,
-                              clock_now_us() + TRY_US, &is_repeated, &answer);
+            ? commands_ask(command, "DELETE", path, QUESTION_RELEASE, &answer)
+            : replicas_release(replicas, command->id, options->token,
+                               clock_now_us() + TRY_US, &answer);
     int status = end_call(command, verdict, answer, NULL);
     /* an answer was lost, which may have said that the lock is released */
-    return verdict == VERDICT_LOST && is_repeated ? EXIT_SUCCESS : status;
+    return verdict == ANSWER_LOST && replicas->is_repeated ? EXIT_SUCCESS
+                                                           : status;
 }
 
 /* ---- commands of everybody ----------------------------------------------- */
@@ -249,11 +255,11 @@ int command_release(struct command *command)
 /*
  * Asks about one resource: each of several may have another holder. after: the
  * version that is known, to wait for another one for wait_ms; "": the answer
- * comes at once. VERDICT_DONE: it is held; VERDICT_LOST: it is free; else it
+ * comes at once. ANSWER_DONE: it is held; ANSWER_LOST: it is free; else it
  * has complained.
  */
-static enum verdict look_at(struct command *command, const char *resource,
-                            const char *after, int64_t wait_ms, json_t **answer)
+static enum answer look_at(struct command *command, const char *resource,
+                           const char *after, int64_t wait_ms, json_t **answer)
 {
     char path[ID_MAX + 128], id[ID_MAX + 1];
     size_t len = id_encode(id, span_of(resource));
@@ -264,33 +270,34 @@ static enum verdict look_at(struct command *command, const char *resource,
                        "/locks/%.*s?after=%.64s&wait_ms=%" PRId64, (int)len, id,
                        after, wait_ms);
     id[len] = '\0';
-    struct question question = {
-        .http = {.method = "GET", .path = path}, .kind = ANSWER_LOCK, .id = id};
-    enum verdict verdict =
-        service_ask(&command->service, &question, wait_ms, answer);
-    if (!verdict_is_answer(verdict))
-        verdict_complain(command->options, "%s", command->service.detail);
-    bool is_free = verdict == VERDICT_DONE && !is_held(*answer);
-    return is_free ? VERDICT_LOST : verdict;
+    struct question question = {.request = {.method = "GET", .path = path},
+                                .kind = QUESTION_LOCK,
+                                .id = id};
+    enum answer verdict =
+        replicas_ask(&command->replicas, &question, wait_ms, answer);
+    if (!answer_is_look(verdict))
+        options_complain(command->options, "%s", command->replicas.detail);
+    bool is_free = verdict == ANSWER_DONE && !is_held(*answer);
+    return is_free ? ANSWER_LOST : verdict;
 }
 
 /* One line for each slot that is held, and one for the others. */
 static void print_pool(const json_t *pool)
 {
     const json_t *slots = json_object_get(pool, "slots");
-    const char *name = http_text(pool, "resource");
+    const char *name = fetch_text(pool, "resource");
     for (size_t i = 0; i < json_array_size(slots); i++) {
         const json_t *slot = json_array_get(slots, i);
         shown_put(name, stdout);
-        (void)printf(", slot %" PRId64, http_number(slot, "slot"));
+        (void)printf(", slot %" PRId64, fetch_number(slot, "slot"));
         print_holder(slot, true);
     }
     shown_put(name, stdout);
     (void)printf(": %zu of %" PRId64 " free",
                  json_array_size(json_object_get(pool, "free")),
-                 http_number(pool, "limit"));
-    if (http_number(pool, "waiters") > 0)
-        (void)printf(", %" PRId64 " wait", http_number(pool, "waiters"));
+                 fetch_number(pool, "limit"));
+    if (fetch_number(pool, "waiters") > 0)
+        (void)printf(", %" PRId64 " wait", fetch_number(pool, "waiters"));
     (void)putchar('\n');
 }
 
@@ -301,11 +308,11 @@ static int show_pool(struct command *command)
     char path[ID_MAX + 32];
     (void)snprintf(path, sizeof path, "/pools/%s?limit=%" PRId64, command->id,
                    options->limit);
-    enum verdict verdict =
-        commands_ask(command, "GET", path, ANSWER_POOL, &answer);
+    enum answer verdict =
+        commands_ask(command, "GET", path, QUESTION_POOL, &answer);
     bool has_slots = json_array_size(json_object_get(answer, "slots")) > 0;
     int status = end_call(command, verdict, answer, print_pool);
-    return verdict == VERDICT_DONE && !has_slots ? EXIT_NOT_ACQUIRED : status;
+    return verdict == ANSWER_DONE && !has_slots ? EXIT_NOT_ACQUIRED : status;
 }
 
 int command_show(struct command *command)
@@ -317,18 +324,16 @@ int command_show(struct command *command)
     for (int i = 0; i < options->resources_count; i++) {
         json_t *answer = NULL;
         const char *resource = options->resources[i];
-        enum verdict verdict = look_at(command, resource, "", 0, &answer);
-        bool is_known = verdict_is_answer(verdict);
+        enum answer verdict = look_at(command, resource, "", 0, &answer);
+        bool is_known = answer_is_look(verdict);
         if (is_known && options->is_json)
             print_json(answer);
-        else if (verdict == VERDICT_DONE)
-            print_holder(answer, true);
-        else if (verdict == VERDICT_LOST)
-            print_free(resource);
+        else if (is_known)
+            print_state(answer, resource, true);
         json_decref(answer);
         if (!is_known)
-            return verdict_status(options, verdict);
-        if (verdict == VERDICT_DONE)
+            return answer_status(options, verdict);
+        if (verdict == ANSWER_DONE)
             status = EXIT_SUCCESS;
     }
     return status;
@@ -337,8 +342,8 @@ int command_show(struct command *command)
 /* free() it. NULL: no memory. */
 static char *format_page(const char *prefix, const char *cursor)
 {
-    char *escaped_prefix = http_escape(prefix);
-    char *escaped_cursor = http_escape(cursor);
+    char *escaped_prefix = fetch_escape(prefix);
+    char *escaped_cursor = fetch_escape(cursor);
     char *path = NULL;
     if (escaped_prefix == NULL || escaped_cursor == NULL ||
         asprintf(&path, "/locks?page_size=%d%s%s%s%s", PAGE,
@@ -354,21 +359,21 @@ static char *format_page(const char *prefix, const char *cursor)
  * Asks for the page behind the cursor, which is of the page before: that is
  * freed. A cache that leaves out the query would repeat one page for ever.
  */
-static enum verdict ask_page(struct command *command, const char *path,
-                             json_t **page)
+static enum answer ask_page(struct command *command, const char *path,
+                            json_t **page)
 {
     json_t *before = *page;
     *page = NULL;
-    enum verdict verdict =
-        commands_ask(command, "GET", path, ANSWER_PAGE, page);
-    const char *cursor = http_text(before, "next_cursor");
-    if (verdict == VERDICT_DONE && *cursor != '\0' &&
-        strcmp(http_text(*page, "next_cursor"), cursor) == 0) {
-        struct service *service = &command->service;
-        (void)snprintf(service->detail, sizeof service->detail,
+    enum answer verdict =
+        commands_ask(command, "GET", path, QUESTION_PAGE, page);
+    const char *cursor = fetch_text(before, "next_cursor");
+    if (verdict == ANSWER_DONE && *cursor != '\0' &&
+        strcmp(fetch_text(*page, "next_cursor"), cursor) == 0) {
+        struct replicas *replicas = &command->replicas;
+        (void)snprintf(replicas->detail, sizeof replicas->detail,
                        "the same page again; is there a cache in front of "
                        "redlockd?");
-        verdict = VERDICT_FOREIGN;
+        verdict = ANSWER_FOREIGN;
     }
     json_decref(before);
     return verdict;
@@ -382,7 +387,7 @@ static bool print_page(const struct command *command, const json_t *page,
     const json_t *locks = json_object_get(page, "locks");
     for (size_t i = 0; i < json_array_size(locks); i++) {
         json_t *lock = json_array_get(locks, i);
-        const char *id = http_text(lock, "id");
+        const char *id = fetch_text(lock, "id");
         if (json_object_get(seen, id) != NULL)
             continue;
         if (json_object_set_new(seen, id, json_true()) != 0)
@@ -400,24 +405,24 @@ int command_list(struct command *command)
     const struct options *options = command->options;
     const char *prefix = options->prefix != NULL ? options->prefix : "";
     json_t *page = NULL, *seen = json_object();
-    enum verdict verdict = VERDICT_DONE;
+    enum answer verdict = ANSWER_DONE;
     const char *cursor = "";
     do {
         char *path = format_page(prefix, cursor);
         verdict =
-            path != NULL ? ask_page(command, path, &page) : VERDICT_STARVED;
+            path != NULL ? ask_page(command, path, &page) : ANSWER_STARVED;
         free(path);
-        if (verdict == VERDICT_DONE && !print_page(command, page, seen))
-            verdict = VERDICT_STARVED;
-        cursor = http_text(page, "next_cursor");
-    } while (verdict == VERDICT_DONE && *cursor);
-    if (verdict != VERDICT_DONE)
-        verdict_complain(options, "%s",
-                         verdict == VERDICT_STARVED ? "out of memory"
-                                                    : command->service.detail);
+        if (verdict == ANSWER_DONE && !print_page(command, page, seen))
+            verdict = ANSWER_STARVED;
+        cursor = fetch_text(page, "next_cursor");
+    } while (verdict == ANSWER_DONE && *cursor);
+    if (verdict != ANSWER_DONE)
+        options_complain(options, "%s",
+                         verdict == ANSWER_STARVED ? "out of memory"
+                                                   : command->replicas.detail);
     json_decref(page);
     json_decref(seen);
-    return verdict_status(options, verdict);
+    return answer_status(options, verdict);
 }
 
 static void commands_print_nodes(const json_t *answer)
@@ -425,25 +430,26 @@ static void commands_print_nodes(const json_t *answer)
     const json_t *nodes = json_object_get(answer, "nodes");
     (void)printf("%" PRId64 " of %" PRId64 " nodes vote; the quorum is %" PRId64
                  "\n",
-                 http_number(answer, "voting"), http_number(answer, "total"),
-                 http_number(answer, "quorum"));
+                 fetch_number(answer, "voting"), fetch_number(answer, "total"),
+                 fetch_number(answer, "quorum"));
     (void)printf("%-24s %-14s %9s  %s\n", "NODE", "STATE", "ROUNDTRIP",
                  "DETAIL");
     for (size_t i = 0; i < json_array_size(nodes); i++) {
         const json_t *node = json_array_get(nodes, i);
-        const char *name = http_text(node, "node");
-        const char *address = http_text(node, "address");
+        const char *name = fetch_text(node, "node");
+        const char *address = fetch_text(node, "address");
         bool has_name = *address != '\0' && strcmp(name, address) != 0;
         char shown[NODE_SIZE];
         char rtt[NUMBER_SIZE] = "-";
         if (json_object_get(node, "rtt_us") != NULL)
             (void)snprintf(rtt, sizeof rtt, "%.1f ms",
-                           (double)http_number(node, "rtt_us") /
+                           (double)fetch_number(node, "rtt_us") /
                                (double)US_PER_MS);
         (void)snprintf(shown, sizeof shown, "%s%s%s", name, has_name ? "=" : "",
                        has_name ? address : "");
-        (void)printf("%-24s %-14s %9s  ", shown, http_text(node, "state"), rtt);
-        shown_put(http_text(node, "detail"), stdout);
+        (void)printf("%-24s %-14s %9s  ", shown, fetch_text(node, "state"),
+                     rtt);
+        shown_put(fetch_text(node, "detail"), stdout);
         (void)putchar('\n');
     }
 }
@@ -451,12 +457,42 @@ static void commands_print_nodes(const json_t *answer)
 int command_nodes(struct command *command)
 {
     json_t *answer = NULL;
-    enum verdict verdict =
-        commands_ask(command, "GET", "/nodes", ANSWER_NODES, &answer);
+    enum answer verdict =
+        commands_ask(command, "GET", "/nodes", QUESTION_NODES, &answer);
     bool has_quorum =
-        http_number(answer, "voting") >= http_number(answer, "quorum");
+        fetch_number(answer, "voting") >= fetch_number(answer, "quorum");
     int status = end_call(command, verdict, answer, commands_print_nodes);
-    return verdict == VERDICT_DONE && !has_quorum ? EXIT_NO_QUORUM : status;
+    return verdict == ANSWER_DONE && !has_quorum ? EXIT_NO_QUORUM : status;
+}
+
+/*
+ * A probe needs no more than the status, and sends neither token nor
+ * certificate: so it asks the one server itself, not the service of all.
+ */
+int command_ready(struct command *command)
+{
+    struct fetch_request request = {.method = "GET",
+                                    .base = command->options->urls[0],
+                                    .path = "/readyz",
+                                    .bearer = "",
+                                    .timeout_ms = READY_MS,
+                                    .is_probe = true};
+    struct fetch_answer answer;
+    char server[SHOWN_URL_SIZE];
+    fetch_call(command->replicas.fetch, &request, &answer);
+    fetch_answer_free(&answer);
+    shown_url(request.base, server);
+    if (answer.is_starved)
+        return complain("%s", answer.error) ? 0 : EXIT_OS_ERROR;
+    if (answer.status == HTTP_OK && !answer.is_endless)
+        return EXIT_SUCCESS;
+    if (answer.status != 0)
+        complain("%s is not ready: status %ld", server, answer.status);
+    else
+        complain("%s: %s", server,
+                 answer.is_no_http ? "what answers speaks no HTTP"
+                                   : answer.error);
+    return EXIT_NOT_ACQUIRED;
 }
 
 /* ---- watching one lock --------------------------------------------------- */
@@ -475,42 +511,39 @@ static void print_change(const struct options *options, const char *resource,
         strftime(now, sizeof now, "%Y-%m-%dT%H:%M:%SZ", &date) == 0)
         now[0] = '\0';
     (void)printf("%s ", now);
-    if (is_held(answer))
-        print_holder(answer, false);
-    else
-        print_free(resource);
+    print_state(answer, resource, false);
     (void)fflush(stdout); /* main looks for errors */
 }
 
 /* Prints each change from last on, which it frees. */
-static enum verdict watch_lock(struct command *command, const char *resource,
-                               json_t *last)
+static enum answer watch_lock(struct command *command, const char *resource,
+                              json_t *last)
 {
-    enum verdict verdict = VERDICT_DONE;
+    enum answer verdict = ANSWER_DONE;
     int foreign = 0; /* looks in turn */
     while (!commands_are_cut()) {
         json_t *answer = NULL;
         int64_t began_us = clock_now_us();
-        const char *version = http_text(last, "version");
+        const char *version = fetch_text(last, "version");
         /* a server that does not wait, as it stops, may still tell */
-        const char *after = verdict_is_answer(verdict) ? version : "";
+        const char *after = answer_is_look(verdict) ? version : "";
         verdict =
             look_at(command, resource, after, *after ? WAIT_MS : 0, &answer);
-        foreign = verdict == VERDICT_FOREIGN ? foreign + 1 : 0;
-        if (verdict == VERDICT_REFUSED || verdict == VERDICT_DENIED ||
+        foreign = verdict == ANSWER_FOREIGN ? foreign + 1 : 0;
+        if (verdict == ANSWER_REFUSED || verdict == ANSWER_DENIED ||
             foreign >= FOREIGN_LOOKS) {
             json_decref(answer);
             break;
         }
-        if (verdict_is_answer(verdict) &&
-            strcmp(http_text(answer, "version"), version) != 0) {
+        if (answer_is_look(verdict) &&
+            strcmp(fetch_text(answer, "version"), version) != 0) {
             print_change(command->options, resource, answer);
             json_decref(last);
             last = answer;
             continue;
         }
         json_decref(answer);
-        (void)wake_wait(command->service.wake,
+        (void)wake_wait(command->replicas.wake,
                         began_us + (int64_t)LOOK_MS * US_PER_MS);
     }
     json_decref(last);
@@ -524,84 +557,74 @@ static enum verdict watch_lock(struct command *command, const char *resource,
  * and not one is known.
  */
 static bool look_at_all(struct command *command, json_t *last[NAMES_MAX],
-                        enum verdict *verdict)
+                        enum answer *verdict)
 {
     const struct options *options = command->options;
     for (int i = 0; i < options->resources_count; i++) {
         *verdict = look_at(command, options->resources[i], "", 0, &last[i]);
-        if (*verdict == VERDICT_REFUSED || *verdict == VERDICT_DENIED ||
-            *verdict == VERDICT_FOREIGN)
+        if (*verdict == ANSWER_REFUSED || *verdict == ANSWER_DENIED ||
+            *verdict == ANSWER_FOREIGN)
             return false;
-        if (verdict_is_answer(*verdict))
+        if (answer_is_look(*verdict))
             print_change(options, options->resources[i], last[i]);
     }
     return true;
 }
 
-/* A process of its own for each, as each waits for its own answer. It ends with
- * its parent. */
-static pid_t fork_watch(struct command *command, int n, json_t *last)
+/* False: errno says why. */
+static bool fork_watch(struct command *command, const char *resource,
+                       json_t *last)
 {
     pid_t parent = getpid();
     pid_t child = fork();
     if (child != 0)
-        return child;
+        return child > 0;
     (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent)
         _exit(EXIT_OS_ERROR);
-    const char *resource = command->options->resources[n];
-    enum verdict verdict = watch_lock(command, resource, last);
-    int status = verdict_status(command->options, verdict);
+    enum answer verdict = watch_lock(command, resource, last);
+    int status = answer_status(command->options, verdict);
     _exit(commands_are_cut() ? EXIT_OS_ERROR : status);
 }
 
-/* When the first of them ends, all do. */
-static int await_first(const pid_t children[], int count)
-{
-    int status = 0;
-    pid_t ended = wait(&status);
-    for (int i = 0; i < count; i++)
-        if (children[i] > 0 && children[i] != ended)
-            (void)kill(children[i], SIGTERM);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
+/*
+ * A process of its own for each, as each waits for its own answer: to wait for
+ * all of them in one, every call and its retries would need a second form that
+ * does not block. When the first of them ends, all do, as they end with us.
+ */
 static int watch_all(struct command *command, json_t *last[NAMES_MAX])
 {
-    int count = command->options->resources_count;
-    pid_t children[NAMES_MAX] = {0};
-    struct service *service = &command->service;
-    const struct wake *wake = service->wake;
-    struct credentials *credentials = service->credentials;
+    const struct options *options = command->options;
+    struct replicas *replicas = &command->replicas;
+    int ended = 0;
     (void)fflush(stdout);
-    service_close(service); /* they must not share its connection */
-    if (!service_open(service, command->options, wake, credentials)) {
+    replicas_close(replicas); /* they must not share its connection */
+    if (!replicas_open(replicas, options, &command->wake,
+                       &command->credentials)) {
         complain("out of memory");
         return EXIT_OS_ERROR;
     }
-    for (int i = 0; i < count; i++) {
-        children[i] = fork_watch(command, i, last[i]);
-        if (children[i] < 0) {
+    for (int i = 0; i < options->resources_count; i++)
+        if (!fork_watch(command, options->resources[i], last[i])) {
             perror("redlockctl: fork");
-            for (int n = 0; n < i; n++)
-                (void)kill(children[n], SIGTERM);
             return EXIT_OS_ERROR;
         }
-    }
-    return await_first(children, count);
+    (void)wait(&ended);
+    return WIFEXITED(ended) ? WEXITSTATUS(ended)
+                            : EXIT_SIGNALLED + WTERMSIG(ended);
 }
 
 int command_watch(struct command *command)
 {
     json_t *last[NAMES_MAX] = {NULL};
-    enum verdict verdict = VERDICT_DONE;
+    enum answer verdict = ANSWER_DONE;
     int status;
     if (!look_at_all(command, last, &verdict)) {
-        status = verdict_status(command->options, verdict);
+        status = answer_status(command->options, verdict);
     } else if (command->options->resources_count == 1) {
         verdict = watch_lock(command, command->options->resources[0], last[0]);
         last[0] = NULL;
-        status = verdict_status(command->options, verdict);
+        status = answer_status(command->options, verdict);
     } else {
         status = watch_all(command, last);
     }

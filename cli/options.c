@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,23 +16,23 @@
 
 #define OPTIONS_DEFAULT_URL "http://127.0.0.1:8080"
 
-enum option_kind {
-    IS_FLAG,   /* bool; no value */
-    IS_NOWAIT, /* sets wait_ms to 0; no value */
-    IS_HELP,   /* no value */
-    IS_TEXT,
-    IS_URLS,
-    IS_TIME,
-    IS_NUMBER,
-    IS_FORCE,   /* a number, or all */
-    IS_REFUSED, /* not in --help; help says why it is refused */
+enum value_kind {
+    VALUE_FLAG,   /* bool; no value */
+    VALUE_NOWAIT, /* sets wait_ms to 0; no value */
+    VALUE_HELP,   /* no value */
+    VALUE_TEXT,
+    VALUE_URLS,
+    VALUE_TIME,
+    VALUE_NUMBER,
+    VALUE_FORCE,   /* a number, or all */
+    VALUE_REFUSED, /* not in --help; help says why it is refused */
 };
 
 /* An option of one command or more. */
 struct option_row {
     char letter; /* 0: only the long name */
     const char *name;
-    enum option_kind kind;
+    enum value_kind kind;
     unsigned commands; /* that have it: bits 1 << command_id */
     size_t offset;     /* in struct options */
     int64_t min, max;
@@ -54,62 +55,66 @@ enum { DAY_MS = 24 * 60 * 60 * 1000 };
 #define AT(member) .offset = offsetof(struct options, member)
 
 static const struct option_row option_rows[] = {
-    {'w', "wait", IS_TIME, IN(RUN) | IN(ACQUIRE), AT(wait_ms), 0, DAY_MS,
+    {'w', "wait", VALUE_TIME, IN(RUN) | IN(ACQUIRE), AT(wait_ms), 0, DAY_MS,
      "TIME", "wait at most this long for the lock; otherwise forever"},
-    {'n', "nonblock", IS_NOWAIT, IN(RUN) | IN(ACQUIRE), .form = "",
+    {'n', "nonblock", VALUE_NOWAIT, IN(RUN) | IN(ACQUIRE), .form = "",
      .help = "do not wait: the same as -w 0"},
-    {'t', "ttl", IS_TIME, IN(RUN) | IN(ACQUIRE) | IN(EXTEND), AT(ttl_ms),
+    {'t', "ttl", VALUE_TIME, IN(RUN) | IN(ACQUIRE) | IN(EXTEND), AT(ttl_ms),
      TTL_MIN_MS, DAY_MS, "TIME",
      "how long the lock lasts if not extended; at most 60, unless the service "
      "allows more [30]"},
-    {'s', "shared", IS_FLAG, IN(RUN) | IN(ACQUIRE) | IN(EXTEND), AT(is_shared),
-     .form = "", .help = "share the lock with others who use --shared"},
-    {'E', "conflict-exit-code", IS_NUMBER, IN(RUN) | IN(ACQUIRE),
+    {'s', "shared", VALUE_FLAG, IN(RUN) | IN(ACQUIRE) | IN(EXTEND),
+     AT(is_shared), .form = "",
+     .help = "share the lock with others who use --shared"},
+    {'E', "conflict-exit-code", VALUE_NUMBER, IN(RUN) | IN(ACQUIRE),
      AT(conflict_code), 0, 255, "CODE",
      "exit status if somebody else holds the lock [1]"},
-    {0, "again", IS_FLAG, IN(RUN), AT(is_again), .form = "",
+    {0, "again", VALUE_FLAG, IN(RUN), AT(is_again), .form = "",
      .help = "start COMMAND again when the lock was lost or COMMAND failed"},
-    {0, "owner", IS_TEXT, IN(RUN) | IN(ACQUIRE), AT(owner), .form = "NAME",
+    {0, "owner", VALUE_TEXT, IN(RUN) | IN(ACQUIRE), AT(owner), .form = "NAME",
      .help =
          "shown to clients that find the lock held [the name that the service "
          "knows us by, or USER@HOST:PID]"},
-    {0, "limit", IS_NUMBER, IN(RUN) | IN(ACQUIRE) | IN(SHOW), AT(limit), 1,
+    {0, "limit", VALUE_NUMBER, IN(RUN) | IN(ACQUIRE) | IN(SHOW), AT(limit), 1,
      POOL_SLOTS_MAX, "NUMBER",
      "so many may hold RESOURCE at once, each with a slot of its own"},
-    {0, "permits", IS_NUMBER, IN(RUN) | IN(ACQUIRE), AT(permits), 1, NAMES_MAX,
-     "NUMBER", "with --limit: so many slots, all or none [1]"},
-    {0, "grace", IS_TIME, IN(RUN), AT(grace_ms), 0, DAY_MS, "TIME",
+    {0, "permits", VALUE_NUMBER, IN(RUN) | IN(ACQUIRE), AT(permits), 1,
+     NAMES_MAX, "NUMBER", "with --limit: so many slots, all or none [1]"},
+    {0, "grace", VALUE_TIME, IN(RUN), AT(grace_ms), 0, DAY_MS, "TIME",
      "from SIGTERM to SIGKILL [5, or a quarter of the TTL]"},
-    {0, "slot", IS_TEXT, IN(EXTEND) | IN(RELEASE), AT(slots), .form = "NUMBER",
+    {0, "slot", VALUE_TEXT, IN(EXTEND) | IN(RELEASE), AT(slots),
+     .form = "NUMBER",
      .help = "of a permit: its slot, or several as in \"1 2\" [$REDLOCKD_SLOT, "
              "without RESOURCE]"},
-    {0, "token", IS_TEXT, IN(EXTEND) | IN(RELEASE), AT(token), .form = "TOKEN",
-     .help = "the lock token, from acquire [$REDLOCKD_TOKEN]"},
-    {0, "force", IS_FORCE, IN(RELEASE), AT(force), 1, EXACT_MAX, "NUMBER",
+    {0, "token", VALUE_TEXT, IN(EXTEND) | IN(RELEASE), AT(token),
+     .form = "TOKEN", .help = "the lock token, from acquire [$REDLOCKD_TOKEN]"},
+    {0, "force", VALUE_FORCE, IN(RELEASE), AT(force), 1, EXACT_MAX, "NUMBER",
      "release the lock with this fencing token, whoever holds it; all: release "
      "all readers"},
-    {0, "prefix", IS_TEXT, IN(LIST), AT(prefix), .form = "TEXT",
+    {0, "prefix", VALUE_TEXT, IN(LIST), AT(prefix), .form = "TEXT",
      .help = "only resources that begin with TEXT"},
-    {0, "url", IS_URLS, IN_ALL, .form = "URL",
+    {0, "url", VALUE_URLS, IN_ALL, .form = "URL",
      .help = "a replica; repeat --url for more [$REDLOCKD_URL, "
              "or " OPTIONS_DEFAULT_URL "]"},
-    {0, "auth-token-file", IS_TEXT, IN_ALL, AT(auth_token_file), .form = "FILE",
+    {0, "auth-token-file", VALUE_TEXT, IN_ALL & ~IN(READY), AT(auth_token_file),
+     .form = "FILE",
      .help = "our access token for the service, one line "
              "[$REDLOCKD_AUTH_TOKEN_FILE; the token: $REDLOCKD_AUTH_TOKEN]"},
     /* or getopt would take it for the one above */
-    {0, "auth-token", IS_REFUSED, IN_ALL, .form = "TOKEN",
+    {0, "auth-token", VALUE_REFUSED, IN_ALL, .form = "TOKEN",
      .help = "everybody could see it in the process list; write it to a "
              "file for --auth-token-file, or set REDLOCKD_AUTH_TOKEN"},
-    {0, "cacert", IS_TEXT, IN_ALL, AT(ca_file), .form = "FILE",
+    {0, "cacert", VALUE_TEXT, IN_ALL, AT(ca_file), .form = "FILE",
      .help = "for https: the CAs to trust [$REDLOCKD_CACERT, or the "
              "system's]"},
-    {0, "cert", IS_TEXT, IN_ALL, AT(cert_file), .form = "FILE",
+    {0, "cert", VALUE_TEXT, IN_ALL, AT(cert_file), .form = "FILE",
      .help = "for https: our certificate [$REDLOCKD_CERT]"},
-    {0, "key", IS_TEXT, IN_ALL, AT(key_file), .form = "FILE",
+    {0, "key", VALUE_TEXT, IN_ALL, AT(key_file), .form = "FILE",
      .help = "for https: its key [$REDLOCKD_KEY, or in FILE of --cert]"},
-    {0, "json", IS_FLAG, IN_ALL & ~IN(RUN), AT(is_json), .form = "",
+    {0, "json", VALUE_FLAG, IN_ALL & ~IN(RUN) & ~IN(READY), AT(is_json),
+     .form = "",
      .help = "print the service's answers, one JSON object per line"},
-    {'h', "help", IS_HELP, IN_ALL, .form = "", .help = "show this"},
+    {'h', "help", VALUE_HELP, IN_ALL, .form = "", .help = "show this"},
 };
 
 enum { OPTION_ROWS = sizeof option_rows / sizeof *option_rows };
@@ -212,6 +217,18 @@ static const struct command_row command_rows[COMMANDS] = {
                        "Goes on until interrupted. Misses no holder that has "
                        "a RESOURCE for a second.\n\n"
                        "Exit status:\n" STATUS_HELP},
+    [COMMAND_READY] =
+        {"ready", "", "probe one server: is it ready?", 0, 0,
+         "For container runtimes. Asks GET /readyz for at most 5 seconds, "
+         "without a token.\n"
+         "Without --url it asks the redlockd with the same environment: at\n"
+         "$REDLOCKD_LISTEN, over TLS if $REDLOCKD_TLS_CERT is set. Over "
+         "loopback any\n"
+         "certificate will do.\n\n"
+         "Exit status: 0, or\n"
+         "  1   it is not ready, or does not answer\n"
+         "  64  the command line is wrong\n"
+         "  71  the system refuses memory\n"},
 };
 
 /* ---- help ---------------------------------------------------------------- */
@@ -223,7 +240,7 @@ static void print_options(enum command_id id)
     for (int i = 0; i < OPTION_ROWS; i++) {
         const struct option_row *row = &option_rows[i];
         char letter[] = {'-', row->letter, ',', ' ', '\0'};
-        if (!(row->commands & 1u << id) || row->kind == IS_REFUSED)
+        if (!(row->commands & 1u << id) || row->kind == VALUE_REFUSED)
             continue;
         int width = printf("  %s--%s%s%s", row->letter ? letter : "    ",
                            row->name, *row->form ? " " : "", row->form);
@@ -252,6 +269,22 @@ void options_print_help(enum command_id id)
                      command_rows[i].summary);
     (void)puts("\nredlockctl COMMAND --help says more; --version prints "
                "the version.");
+}
+
+void options_complain(const struct options *options, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)fputs("redlockctl: ", stderr);
+    if (options->resources_count == 0)
+        (void)fputs(options->argv[1], stderr); /* the command */
+    for (int i = 0; i < options->resources_count; i++) {
+        (void)fputs(i > 0 ? ", " : "", stderr);
+        shown_put(options->resources[i], stderr);
+    }
+    (void)fputs(": ", stderr);
+    complain_end(format, args);
+    va_end(args);
 }
 
 /* ---- values -------------------------------------------------------------- */
@@ -333,30 +366,30 @@ static bool options_set_value(struct options *options,
     void *member = (char *)options + row->offset;
     int64_t number;
     switch (row->kind) {
-    case IS_FLAG:
+    case VALUE_FLAG:
         *(bool *)member = true;
         return true;
-    case IS_NOWAIT:
+    case VALUE_NOWAIT:
         options->wait_ms = 0;
         return true;
-    case IS_HELP:
+    case VALUE_HELP:
         options->action = OPTIONS_HELP;
         return true;
-    case IS_REFUSED:
+    case VALUE_REFUSED:
         return complain("--%s: %s", row->name, row->help);
-    case IS_TEXT:
+    case VALUE_TEXT:
         *(const char **)member = value;
         return true;
-    case IS_URLS:
+    case VALUE_URLS:
         return add_urls(options, value);
-    case IS_NUMBER:
+    case VALUE_NUMBER:
         number = span_number(span_of(value), 16);
         *(int64_t *)member = number;
         return (number >= row->min && number <= row->max) ||
                complain("--%s: \"%.40s\" is not a whole number from %" PRId64
                         " to %" PRId64,
                         row->name, value, row->min, row->max);
-    case IS_FORCE:
+    case VALUE_FORCE:
         number = strcmp(value, "all") == 0 ? OPTIONS_ALL
                                            : span_number(span_of(value), 16);
         *(int64_t *)member = number;
@@ -364,7 +397,7 @@ static bool options_set_value(struct options *options,
                (number >= row->min && number <= row->max) ||
                complain("--%s: \"%.40s\" is neither a fencing token nor all",
                         row->name, value);
-    case IS_TIME:
+    case VALUE_TIME:
         return read_time(value, row, member) ||
                complain("--%s: \"%.40s\" is not a time from %" PRId64
                         "ms to 24h, such as 30, 1.5, 500ms or 2m",
@@ -488,14 +521,48 @@ static bool check_limit(const struct options *options)
                     options->resources_count);
 }
 
+static const char *variable_or(const char *name, const char *otherwise)
+{
+    const char *value = getenv(name);
+    return value != NULL && *value != '\0' ? value : otherwise;
+}
+
+/*
+ * Of a probe: the redlockd that has the same environment, as in a container;
+ * one that listens on every address is asked at loopback.
+ */
+static const char *own_url(const char *listen)
+{
+    static char url[160];
+    static const char *const wildcards[][2] = {{"0.0.0.0:", "127.0.0.1:"},
+                                               {"[::]:", "[::1]:"}};
+    const char *scheme =
+        variable_or("REDLOCKD_TLS_CERT", NULL) != NULL ? "https" : "http";
+    for (size_t i = 0; i < sizeof wildcards / sizeof *wildcards; i++) {
+        size_t len = strlen(wildcards[i][0]);
+        if (strncmp(listen, wildcards[i][0], len) == 0) {
+            (void)snprintf(url, sizeof url, "%s://%s%s", scheme,
+                           wildcards[i][1], listen + len);
+            return url;
+        }
+    }
+    (void)snprintf(url, sizeof url, "%s://%s", scheme, listen);
+    return url;
+}
+
 static bool read_environment(struct options *options)
 {
-    const char *urls = getenv("REDLOCKD_URL");
-    if (options->urls_count == 0 && urls != NULL && *urls != '\0' &&
-        !add_urls(options, urls))
+    bool is_probe = options->command_id == COMMAND_READY;
+    const char *listen = is_probe ? variable_or("REDLOCKD_LISTEN", NULL) : NULL;
+    const char *urls =
+        listen != NULL ? own_url(listen) : variable_or("REDLOCKD_URL", "");
+    if (options->urls_count == 0 && !add_urls(options, urls))
         return false;
     if (options->urls_count == 0 && !add_urls(options, OPTIONS_DEFAULT_URL))
         return false;
+    if (is_probe && options->urls_count != 1)
+        return complain("ready: asks one server, not %d: name it with --url",
+                        options->urls_count);
     if (options->token == NULL)
         options->token = getenv("REDLOCKD_TOKEN");
     return true;
@@ -519,9 +586,8 @@ static bool options_read_resources(struct options *options)
     char *text = getenv("REDLOCKD_RESOURCE");
     if (text == NULL || *text == '\0')
         return complain("%s: no resource, and no REDLOCKD_RESOURCE", name);
-    const char *slots = getenv("REDLOCKD_SLOT");
-    if (options->slots == NULL && slots != NULL && *slots != '\0')
-        options->slots = slots;
+    if (options->slots == NULL)
+        options->slots = variable_or("REDLOCKD_SLOT", NULL);
     options->resources = list;
     for (char *one = strtok_r(text, "\n", &rest);
          one != NULL && options->resources_count < NAMES_MAX;

@@ -6,8 +6,6 @@ again.py [TEST...]
 from __future__ import annotations
 
 import getpass
-import http.client
-import json
 import os
 import signal
 import socket
@@ -18,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from secure import play
-from world import WAIT_S, World
+from world import DIES_WITH_US, WAIT_S, World
 
 from processes import stopped  # in ../lib
 from waiting import wait_until
@@ -44,8 +42,8 @@ class Leader:
         urls = [word for url in world.urls for word in ("--url", url)]
         with self.log.open("ab") as log:
             self.ctl = subprocess.Popen(
-                [world.redlockctl, "run", "--again", "-t", "1", *urls, *options,
-                 name, "--", "sh", "-c", NOTES + script, str(self.notes)],
+                [*DIES_WITH_US, world.redlockctl, "run", "--again", "-t", "1", *urls,
+                 *options, name, "--", "sh", "-c", NOTES + script, str(self.notes)],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 process_group=0, preexec_fn=obey_signals)
 
@@ -60,17 +58,11 @@ class Leader:
                    f"{self.name} has started {count} times", most_s)
 
     def holder(self) -> dict:
-        link = http.client.HTTPConnection("127.0.0.1",
-                                          self.world.server_ports[0], timeout=10)
-        try:
-            link.request("GET", f"/locks/{self.name}")
-            return json.loads(link.getresponse().read())
-        finally:
-            link.close()
+        return self.world.ask("GET", f"/locks/{self.name}")[1]
 
     def take_away(self) -> None:
         path = f"/locks/{self.name}?force={self.holder()['fencing_token']}"
-        assert self.world.ask("DELETE", path) == 200
+        assert self.world.ask("DELETE", path)[0] == 200
 
     def end(self, number: int = signal.SIGTERM) -> int:
         self.ctl.send_signal(number)

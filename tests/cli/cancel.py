@@ -147,19 +147,25 @@ def what_it_got_unheard_is_released(world: World) -> None:
 
 
 @contextmanager
-def silent_server() -> Iterator[str]:
-    """Takes connections, and answers nothing."""
-    with socket.socket() as silent:
-        silent.bind(("127.0.0.1", 0))
-        silent.listen()
-        yield f"http://127.0.0.1:{silent.getsockname()[1]}"
+def silent_server() -> Iterator[tuple[str, Callable[[], None]]]:
+    """Takes requests, and answers nothing. And what waits until one is there."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        links = []
+
+        def wait_asked() -> None:
+            silent.settimeout(WAIT_S)
+            links.append(silent.accept()[0])
+            assert links[-1].recv(1)
+        yield f"http://127.0.0.1:{silent.getsockname()[1]}", wait_asked
+        for link in links:
+            link.close()
 
 
 def a_second_signal_ends_it_at_once(world: World) -> None:
-    with silent_server() as url:
-        for command in "acquire", "run":
+    for command in "acquire", "run":
+        with silent_server() as (url, wait_asked):
             asks = ctl(world, url, command, "second")
-            time.sleep(0.4)
+            wait_asked()
             asks.send_signal(signal.SIGTERM)
             time.sleep(0.4)
             assert asks.poll() is None, "it still gives back"
@@ -169,11 +175,26 @@ def a_second_signal_ends_it_at_once(world: World) -> None:
             assert time.monotonic() - began < 0.5
 
 
-def it_takes_two_seconds_at_most_and_says_so(world: World) -> None:
-    with silent_server() as url:
+def what_was_never_asked_for_is_not_given_back(world: World) -> None:
+    """No replica could be reached: there is nothing to release."""
+    with socket.socket() as full:
+        full.bind(("127.0.0.1", 0))  # refuses connections: it does not listen
+        url = f"http://127.0.0.1:{full.getsockname()[1]}"
         for command in "acquire", "run":
-            asks = ctl(world, url, command, "silent")
+            asks = ctl(world, url, command, "unasked")
             time.sleep(0.4)
+            began = time.monotonic()
+            asks.send_signal(signal.SIGTERM)
+            assert asks.wait(WAIT_S) == -signal.SIGTERM
+            assert time.monotonic() - began < 0.5
+            assert asks.stderr and asks.stderr.read() == ""
+
+
+def it_takes_two_seconds_at_most_and_says_so(world: World) -> None:
+    for command in "acquire", "run":
+        with silent_server() as (url, wait_asked):
+            asks = ctl(world, url, command, "silent")
+            wait_asked()
             asks.send_signal(signal.SIGTERM)
             began = time.monotonic()
             assert asks.wait(WAIT_S) == -signal.SIGTERM
@@ -233,7 +254,8 @@ def timeout_ends_it(world: World) -> None:
 
 TESTS: list[Callable[[World], None]] = [
     who_waited_does_not_get_it, nor_at_any_server_behind_the_proxy, what_it_got_unheard_is_released,
-    a_second_signal_ends_it_at_once, it_takes_two_seconds_at_most_and_says_so,
+    what_was_never_asked_for_is_not_given_back, a_second_signal_ends_it_at_once,
+    it_takes_two_seconds_at_most_and_says_so,
     what_is_ignored_does_not_end_it, what_could_not_be_printed_is_released,
     timeout_ends_it,
 ]
