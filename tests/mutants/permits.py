@@ -51,9 +51,9 @@ PERMITS = [
     Defect("refused grant counts as granted", "unit",
            "what_it_would_repeat_has_just_expired", [Edit(
                "server/engine/rounds/operation.c",
-               "    attempt_undo(&it->attempt);\n"
+               "    operation_undo(it);\n"
                "    it->result = result_plain(",
-               "    attempt_undo(&it->attempt);\n"
+               "    operation_undo(it);\n"
                "    operation_count_outcome(it);\n"
                "    it->result = result_plain(")], tests="permits"),
     Defect("a repeat that finds a leftover takes another slot", "sim", "same",

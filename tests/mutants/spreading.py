@@ -48,9 +48,8 @@ SPREADING = [
         "        ARGV[b]\n")]),
     Defect("spread behind a forced release", "unit",
            "what_has_the_number_is_released_everywhere", [Edit(
-               "server/engine/rounds/attempt.c",
-               "            attempt->forced != NULL\n                ? spreads_",
-               "            attempt == NULL\n                ? spreads_")],
+               "server/engine/rounds/operation.c",
+               "    if (is_forced)\n        ask->", "    if (!is_forced)\n        ask->")],
            tests="force"),
     Defect("forced release without tombstone", "differ", "batch", [Edit(
         "server/node/scripts/tombstone.lua",
@@ -136,13 +135,13 @@ SPREADING = [
     Defect("stragglers that use up all places", "unit",
            "stragglers_refuse_nobody", [Edit(
                "server/engine/rounds/operation.c",
-               "    if (is_kept && is_crowded(it->operations))\n",
-               "    if (!is_kept && is_crowded(it->operations))\n")], tests="spreads"),
+               "    if (is_kept && slots->used >",
+               "    if (!is_kept && slots->used >")], tests="spreads"),
     Defect("repeat whose client leaves before its last votes", "unit",
            "so_it_is_if_its_grant_comes_to_nothing", [Edit(
                "server/engine/rounds/operation.c",
                "    if (is_granted) /* its last votes are undone, too */\n",
-               "    if (is_granted && !it->attempt.is_repeat)\n")],
+               "    if (is_granted && !it->is_repeat)\n")],
            tests="repeats"),
     Defect("tombstone that ends while a spread is under way", "model",
            "leftover", model="repair", rule="TOMB=3", world="SMALL"),

@@ -432,8 +432,7 @@ static void permits_take_outcome(struct permit *it)
         return;
     }
     if (is_held)
-        permits_lose(it,
-                     round_count(&operation->attempt.round, VOTE_GRANTED) > 0,
+        permits_lose(it, round_count(&operation->round, VOTE_GRANTED) > 0,
                      now_us);
     else
         try_later(it, result, now_us);

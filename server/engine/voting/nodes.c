@@ -58,7 +58,7 @@ bool nodes_is_past(const struct nodes *nodes, int node, int64_t node_us,
 
 int64_t nodes_next_number(struct nodes *nodes, int64_t median_us, int64_t seen)
 {
-    /* attempt_begin: a quorum is up, and each node told its time when it came
+    /* operation.c: a quorum is up, and each node told its time when it came
      */
     assert(median_us != 0);
     /* all clocks were far ahead and have been corrected: no node would accept

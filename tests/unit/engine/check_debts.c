@@ -6,7 +6,7 @@
 #include "../../../server/base/log.h"
 #include "../../../server/engine/port/tag.h"
 #include "../../../server/engine/port/token.h"
-#include "../../../server/engine/rounds/debts.h"
+#include "../../../server/engine/rounds/releases.h"
 #include "../../lib/suite/suite.h"
 #include "../said.h"
 #include "../starve.h"
