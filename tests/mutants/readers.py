@@ -104,8 +104,8 @@ READERS = [
     Defect("lost attempt that counts as an earlier reader", "unit",
            "what_its_own_lost_attempt_left_is_no_earlier_lock", [Edit(
                "server/engine/rounds/operation.c",
-               "            ((it->fresh | it->own) & nodeset_of(i)) == 0)",
-               "            (it->fresh & nodeset_of(i)) == 0)")],
+               "~(it->fresh | it->own)) != 0;\n",
+               "~it->fresh) != 0;\n")],
            tests="shared"),
     # what is released of it
     Defect("forced release that follows who comes", "unit",

@@ -414,11 +414,11 @@ static void operation_undo(struct operation *it)
 static bool make_repeat(struct operation *it)
 {
     const struct round *round = &it->round;
-    const struct span key_hash = it->request.key_hash;
     if (it->is_repeat)
         return false;
-    it->replaces = round_repeated_number(round, key_hash);
-    it->is_repeat = round_may_repeat(round, key_hash) &&
+    uint16_t nodes = round_repeated(round, it->request.key_hash, &it->replaces);
+    int may_be_set = nodeset_count(nodes) + round_count(round, VOTE_GRANTED);
+    it->is_repeat = nodes != 0 && may_be_set >= round->quorum &&
                     it->replaces < it->request.asked_us;
     if (!it->is_repeat)
         return false;
@@ -426,7 +426,7 @@ static bool make_repeat(struct operation *it)
     it->seen_number = at_least(it->seen_number, it->replaces);
     /* nothing follows what it replaces */
     for (int i = 0; i < round->total; i++)
-        if (round_is_repeated_on(round, i, key_hash))
+        if ((nodes & nodeset_of(i)) != 0)
             spreads_cancel(it->operations->spreads, it->request.resource,
                            round_value(round, i));
     return true;
@@ -437,11 +437,8 @@ static bool has_replaced(const struct operation *it)
 {
     if (!it->request.is_shared)
         return it->is_repeat;
-    for (int i = 0; i < it->round.total; i++)
-        if (it->round.votes[i].vote == VOTE_GRANTED &&
-            ((it->fresh | it->own) & nodeset_of(i)) == 0)
-            return it->is_repeat;
-    return false;
+    uint16_t granted = round_with(&it->round, VOTE_GRANTED);
+    return it->is_repeat && (granted & (uint16_t) ~(it->fresh | it->own)) != 0;
 }
 
 static struct spread_lock spread_lock_of(const struct operation *it)
@@ -654,7 +651,7 @@ static bool operation_decide(struct operation *it)
     struct round *round = &it->round;
     enum verdict verdict = operation_judge(it);
     if (verdict == VERDICT_OPEN ||
-        round_is_pending_on(round, it->request.heard))
+        (round_with(round, VOTE_PENDING) & it->request.heard) != 0)
         return false;
     int64_t now_us = environment_now(env);
     metrics_observe(&env->metrics->round_duration[round->kind],

@@ -106,6 +106,12 @@ static void put_in(struct spreads *spreads, struct spread *it)
     }
 }
 
+static void put_anew(struct spreads *spreads, struct spread *it)
+{
+    take_out(spreads, it);
+    put_in(spreads, it);
+}
+
 /* What is due first is the first one. */
 static void put_in_young(struct spreads *spreads, struct spread *it)
 {
@@ -219,10 +225,8 @@ static int64_t valid_until_us(const struct spreads *spreads,
 static int64_t pause_us(const struct spread *it)
 {
     int doubled = it->tries - TRIES_AT_ONCE - 1;
-    if (doubled < 0)
-        return 0;
-    return (int64_t)PAUSE_US
-           << (doubled < PAUSE_DOUBLED ? doubled : PAUSE_DOUBLED);
+    return doubled < 0 ? 0
+                       : (int64_t)PAUSE_US << at_most(doubled, PAUSE_DOUBLED);
 }
 
 /* ---- calls -------------------------------------------------------------- */
@@ -341,15 +345,6 @@ static void create(struct spreads *spreads, struct spread *it, uint16_t on,
 
 /* ---- begin -------------------------------------------------------------- */
 
-static uint16_t nodes_with(const struct round *round, enum vote vote)
-{
-    uint16_t nodes = 0;
-    for (int i = 0; i < round->total; i++)
-        if (round->votes[i].vote == vote)
-            nodes |= nodeset_of(i);
-    return nodes;
-}
-
 /* Nodes may be away for so long that there are too many: of some that wait, the
  * lock that ends first. */
 static void give_way(struct spreads *spreads)
@@ -420,9 +415,7 @@ static int64_t spreads_due_us(const struct round *round, int64_t now_us)
     int64_t half_us = (round->deadline_us - round->start_us) / 2;
     int64_t flight_us = round->won_us - round->start_us;
     int64_t last_us = round->deadline_us - flight_us - TICKS_US;
-    int64_t at_us =
-        now_us + (half_us < SPREADS_FILL_US ? half_us : SPREADS_FILL_US);
-    return at_us < last_us ? at_us : last_us;
+    return at_most(now_us + at_most(half_us, SPREADS_FILL_US), last_us);
 }
 
 /* Without a place for its record the lock gets its fill at once, and no more.
@@ -442,10 +435,18 @@ static void add_young(struct spreads *spreads, struct spread *young,
     }
 }
 
+static void begin_resting(struct spreads *spreads, struct spread *record,
+                          const struct spread_lock *lock)
+{
+    struct spread *it = spreads_make(spreads, record, lock);
+    if (it != NULL)
+        put_in(spreads, it);
+}
+
 void spreads_on_granted(struct spreads *spreads, const struct round *round,
                         const struct spread_lock *lock)
 {
-    uint16_t granted = nodes_with(round, VOTE_GRANTED);
+    uint16_t granted = round_with(round, VOTE_GRANTED);
     if (granted == all_nodes(spreads))
         return;
     struct spread record = record_of(spreads, round, lock);
@@ -453,16 +454,11 @@ void spreads_on_granted(struct spreads *spreads, const struct round *round,
     if (round->unasked != 0) {
         record.step = SPREAD_YOUNG;
         record.at_us = spreads_due_us(round, environment_now(spreads->env));
-        record.asked = 0;
-        for (int i = 0; i < round->total; i++)
-            if (round->votes[i].is_sent)
-                record.asked |= nodeset_of(i);
+        record.asked = round_sent(round);
         add_young(spreads, &record, lock);
         return;
     }
-    struct spread *it = spreads_make(spreads, &record, lock);
-    if (it != NULL)
-        put_in(spreads, it);
+    begin_resting(spreads, &record, lock);
 }
 
 /* All have it, for as long as any client was told. */
@@ -477,7 +473,7 @@ void spreads_on_stragglers(struct spreads *spreads, const struct round *round,
     struct spread *it = find_same(spreads, lock);
     if (it == NULL || it->start_us != round->start_us) /* released, extended */
         return;
-    it->has |= nodes_with(round, VOTE_GRANTED);
+    it->has |= round_with(round, VOTE_GRANTED);
     if (is_done(spreads, it))
         spreads_forget(spreads, it);
 }
@@ -508,7 +504,7 @@ static void renew(struct spreads *spreads, struct spread *it,
 void spreads_on_extended(struct spreads *spreads, const struct round *round,
                          const struct spread_lock *lock)
 {
-    uint16_t has = nodes_with(round, VOTE_EXTENDED);
+    uint16_t has = round_with(round, VOTE_EXTENDED);
     struct spread *it = find_same(spreads, lock);
     if (it == NULL && has == all_nodes(spreads))
         return;
@@ -518,9 +514,7 @@ void spreads_on_extended(struct spreads *spreads, const struct round *round,
         renew(spreads, it, &record);
         return;
     }
-    it = spreads_make(spreads, &record, lock);
-    if (it != NULL)
-        put_in(spreads, it);
+    begin_resting(spreads, &record, lock);
 }
 
 void spreads_hurry(struct spreads *spreads, struct span resource,
@@ -674,10 +668,8 @@ static void end_look(struct spreads *spreads, struct spread *it, int64_t now_us)
     if (!is_first)
         it->tries++;
     it->at_us = next_us + (is_first ? 0 : pause_us(it));
-    if (!is_first && it->tries > TRIES_AT_ONCE) {
-        take_out(spreads, it);
-        put_in(spreads, it);
-    }
+    if (!is_first && it->tries > TRIES_AT_ONCE)
+        put_anew(spreads, it);
 }
 
 /* What is created now has all answers that may come. */
@@ -704,27 +696,23 @@ static void spreads_go_on(struct spreads *spreads, struct spread *it,
             end_look(spreads, it, now_us);
         return;
     }
-    if (lacking_voters(spreads, it) == 0) {
-        take_out(spreads, it);
-        put_in(spreads, it);
-    } else if (now_us >= it->at_us) {
+    if (lacking_voters(spreads, it) == 0)
+        put_anew(spreads, it);
+    else if (now_us >= it->at_us)
         spreads_look(spreads, it, now_us);
-    }
 }
 
 /* Those that rest because no lacking node votes, because they pause, or because
  * too many are looked for: a few at a time. */
 static void sweep(struct spreads *spreads, int64_t now_us)
 {
-    int left = spreads->waiting_count < SWEPT ? spreads->waiting_count : SWEPT;
-    for (; left > 0; left--) {
+    int count = spreads->waiting_count;
+    for (int left = count < SWEPT ? count : SWEPT; left > 0; left--) {
         struct spread *it = TAILQ_FIRST(&spreads->waiting);
-        if (now_us >= it->until_us) {
+        if (now_us >= it->until_us)
             spreads_expire(spreads, it);
-            continue;
-        }
-        take_out(spreads, it);
-        put_in(spreads, it);
+        else
+            put_anew(spreads, it);
     }
 }
 

@@ -201,9 +201,11 @@ static int64_t own_number(const struct waiter *it,
         return waiter_has_key(it, operation->request.key_hash)
                    ? round_reader_number(round)
                    : 0;
-    if (!result->has_holder)
-        return round_repeated_number(round, it->ticket.key_hash);
-    return waiter_has_key(it, result->key_hash) ? result->number : 0;
+    int64_t number;
+    if (result->has_holder)
+        return waiter_has_key(it, result->key_hash) ? result->number : 0;
+    (void)round_repeated(round, it->ticket.key_hash, &number);
+    return number;
 }
 
 /* It has its outcome: the claim changes. */
@@ -624,9 +626,8 @@ uint64_t waits_start(struct waits *waits, const struct request *asked,
     it->is_shared = asked->is_shared;
     it->ticket.result.resource = it->ticket.name;
     claim_init(&it->claim);
-    claim_date(
-        &it->claim, asked->asked_us,
-        clocks_apart_us(&waits->operations->nodes->clocks, now_us));
+    claim_date(&it->claim, asked->asked_us,
+               clocks_apart_us(&waits->operations->nodes->clocks, now_us));
     uint64_t handle = ticket_handle(&it->ticket);
     if (!ticket_is_refused(&it->ticket, is_queue_full(it)))
         arrive(it, now_us);
