@@ -113,7 +113,7 @@ READERS = [
                FORCE, "    if (has_more && ",
                "    if (")], tests="force"),
     Defect("forced release of one form", "unit",
-           "story_67_what_a_downgrade_did_not_reach_is_released", [Edit(
+           "story_67_what_a_minority_has_in_any_form_is_released", [Edit(
                FORCED, "it->is_shared |= parts.is_shared;",
                "it->is_shared = parts.is_shared;")], tests="force"),
     Defect("forced release of writers with the readers", "unit",
