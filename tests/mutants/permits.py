@@ -44,7 +44,7 @@ PERMITS = [
                "asking->only_repeats || asking->losses > 0);",
                "asking->only_repeats);")], tests="permits"),
     Defect("a repeat that loses its slot takes another", "unit",
-           "a_repeat_that_loses_its_slot_looks_again", [Edit(
+           "tries_follow_surveys_until_there_is_no_free_slot", [Edit(
                "server/engine/permits/permits.c",
                "            it->is_looked = it->only_repeats;\n", "")],
            tests="permits"),
@@ -126,7 +126,7 @@ PERMITS = [
                "    permits_on_release(&engine->permits, resource);\n", "")],
            tests="permits_waits"),
     Defect("permit beyond the limit of locks that is no repeat", "unit",
-           "one_that_may_only_repeat_takes_no_other_slot", [Edit(
+           "tries_follow_surveys_until_there_is_no_free_slot", [Edit(
                "server/engine/permits/permits.c",
                "        if (it->only_repeats)\n            return ACT_REFUSE;\n",
                "")], tests="permits"),
