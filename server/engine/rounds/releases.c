@@ -16,90 +16,18 @@ enum {
     TELL_US = 10000000,
 };
 
-/* An item of a queue: its head, followed by resource and token. */
-struct debt_head {
+/* In its queue's due or sent. Resource and token follow. */
+struct debt {
+    STAILQ_ENTRY(debt) link;
     int64_t until_us;
     uint16_t resource_len;
     uint8_t token_len;
-    bool is_done;
+    char text[];
 };
 
-struct debt_block {
-    struct debt_block *next;
-    size_t used;
-    char bytes[DEBTS_BLOCK - sizeof(struct debt_block *) - sizeof(size_t)];
-};
-
-static_assert(sizeof(struct debt_block) == DEBTS_BLOCK, "");
 static_assert(TOKEN_MAX <= UINT8_MAX && NAMES_LEN_MAX <= UINT16_MAX, "");
 
-/* ---- what nodes owe: the queues
- * --------------------------------------------------------- */
-
-static struct debt_head *head_at(struct debt_block *block, size_t at)
-{
-    return (struct debt_head *)(void *)(block->bytes + at);
-}
-
-/* The next head must be aligned. */
-static size_t size_of(size_t resource_len, size_t token_len)
-{
-    size_t align = _Alignof(struct debt_head);
-    size_t size = sizeof(struct debt_head) + resource_len + token_len;
-    return (size + align - 1) / align * align;
-}
-
-static size_t size_of_head(const struct debt_head *head)
-{
-    return size_of(head->resource_len, head->token_len);
-}
-
-static struct span resource_of(const struct debt_head *head)
-{
-    return (struct span){(const char *)(head + 1), head->resource_len};
-}
-
-static struct span debts_token_of(const struct debt_head *head)
-{
-    const char *text = (const char *)(head + 1);
-    return (struct span){text + head->resource_len, head->token_len};
-}
-
-static bool add_block(struct debts *debts, struct debt_queue *queue,
-                      size_t most)
-{
-    if (debts->bytes + sizeof(struct debt_block) > most)
-        return false;
-    struct debt_block *block = malloc(sizeof *block);
-    if (block == NULL)
-        return false;
-    debts->bytes += sizeof *block;
-    block->next = NULL;
-    block->used = 0;
-    if (queue->last == NULL) { /* the queue was empty */
-        queue->first = queue->next_block = block;
-        queue->first_at = queue->next_at = 0;
-    } else {
-        queue->last->next = block;
-    }
-    queue->last = block;
-    return true;
-}
-
-static void free_first(struct debts *debts, struct debt_queue *queue)
-{
-    struct debt_block *block = queue->first;
-    queue->first = block->next;
-    queue->first_at = 0;
-    if (queue->next_block == block) {
-        queue->next_block = queue->first;
-        queue->next_at = 0;
-    }
-    if (queue->first == NULL)
-        queue->last = NULL;
-    debts->bytes -= sizeof *block;
-    free(block);
-}
+/* ---- what nodes owe ------------------------------------------------------ */
 
 void debts_init(struct debts *debts, struct nodes *nodes)
 {
@@ -107,104 +35,68 @@ void debts_init(struct debts *debts, struct nodes *nodes)
     debts->env = nodes->env;
     debts->nodes = nodes;
     debts->limit = STORE_BYTES;
-    for (int i = 0; i < NODES_MAX; i++) /* others may have granted until now */
+    for (int i = 0; i < NODES_MAX; i++) {
+        for (int kind = 0; kind < DEBT_KINDS; kind++)
+            STAILQ_INIT(&debts->queue[i][kind].due);
+        /* others may have granted until now */
         debts->seen_us[i] = environment_now(nodes->env);
+    }
+}
+
+/* What it costs, with the allocator's own bytes. */
+static size_t debt_size(size_t resource_len, size_t token_len)
+{
+    return sizeof(struct debt) + resource_len + token_len + 2 * sizeof(size_t);
+}
+
+static void debt_end(struct debts *debts, struct debt *it)
+{
+    debts->items--;
+    debts->bytes -= debt_size(it->resource_len, it->token_len);
+    free(it);
+}
+
+/* Takes the first that is due. */
+static struct debt *take_due(struct debt_queue *queue)
+{
+    struct debt *it = STAILQ_FIRST(&queue->due);
+    STAILQ_REMOVE_HEAD(&queue->due, link);
+    return it;
+}
+
+/* Drops the first of those that are due if their time has passed. */
+static void debts_expire(struct debts *debts, struct debt_queue *queue,
+                         int64_t now_us)
+{
+    const struct debt *it;
+    while ((it = STAILQ_FIRST(&queue->due)) != NULL && now_us >= it->until_us)
+        debt_end(debts, take_due(queue));
+}
+
+/* Makes room behind answered ones. If none is under way, lost ones are due
+ * again. */
+static void debts_settle(struct debt_queue *queue)
+{
+    while (queue->first_number != queue->next_number &&
+           queue->sent[queue->first_number % DEBTS_WINDOW] == NULL)
+        queue->first_number++;
+    while (queue->in_flight == 0 && queue->next_number != queue->first_number) {
+        struct debt *lost = queue->sent[--queue->next_number % DEBTS_WINDOW];
+        if (lost != NULL)
+            STAILQ_INSERT_HEAD(&queue->due, lost, link);
+    }
 }
 
 void debts_fini(struct debts *debts)
 {
     for (int i = 0; i < NODES_MAX; i++)
-        for (int kind = 0; kind < DEBT_KINDS; kind++)
-            while (debts->queue[i][kind].first != NULL)
-                free_first(debts, &debts->queue[i][kind]);
-}
-
-/* Room for an item at the end. NULL: no memory, or the queues already use most
- * bytes. */
-static struct debt_head *reserve(struct debts *debts, struct debt_queue *queue,
-                                 size_t size, size_t most)
-{
-    if ((queue->last == NULL ||
-         size > sizeof queue->last->bytes - queue->last->used) &&
-        !add_block(debts, queue, most))
-        return NULL;
-    struct debt_head *head = head_at(queue->last, queue->last->used);
-    queue->last->used += size;
-    debts->items++;
-    return head;
-}
-
-static void drop_oldest(struct debts *debts, struct debt_queue *queue)
-{
-    queue->first_at += size_of_head(head_at(queue->first, queue->first_at));
-    debts->items--;
-    if (queue->first_at == queue->first->used)
-        free_first(debts, queue);
-}
-
-static struct debt_head *next_head(struct debt_queue *queue)
-{
-    struct debt_block *block = queue->next_block;
-    if (block != NULL && queue->next_at == block->used) {
-        block = block->next;
-        if (block != NULL) {
-            queue->next_block = block;
-            queue->next_at = 0;
+        for (int kind = 0; kind < DEBT_KINDS; kind++) {
+            struct debt_queue *queue = &debts->queue[i][kind];
+            queue->in_flight = 0;
+            debts_settle(queue);
+            debts_expire(debts, queue, INT64_MAX);
         }
-    }
-    return block != NULL ? head_at(block, queue->next_at) : NULL;
 }
-
-static void pass_next(struct debt_queue *queue, struct debt_head *head)
-{
-    queue->next_at += size_of_head(head);
-    queue->sent[queue->next_number++ % DEBTS_WINDOW] = head;
-}
-
-/* Drops answered ones. If none is under way, lost ones are next again. */
-static void debts_settle(struct debts *debts, struct debt_queue *queue)
-{
-    while (queue->first_number != queue->next_number &&
-           queue->sent[queue->first_number % DEBTS_WINDOW]->is_done) {
-        drop_oldest(debts, queue);
-        queue->first_number++;
-    }
-    if (queue->in_flight == 0) {
-        queue->next_block = queue->first;
-        queue->next_at = queue->first_at;
-        queue->next_number = queue->first_number;
-    }
-}
-
-/* The next one to send. NULL: there is none, or the window is full. */
-static struct debt_head *find_due(struct debts *debts, struct debt_queue *queue,
-                                  int64_t now_us)
-{
-    struct debt_head *head;
-    while (queue->next_number - queue->first_number < DEBTS_WINDOW &&
-           (head = next_head(queue)) != NULL) {
-        if (!head->is_done && now_us < head->until_us)
-            return head;
-        head->is_done = true;
-        pass_next(queue, head);
-        if (queue->in_flight == 0)
-            debts_settle(debts, queue);
-    }
-    return NULL;
-}
-
-/* Drops the oldest ones whose time has passed. */
-static void debts_expire(struct debts *debts, struct debt_queue *queue,
-                         int64_t now_us)
-{
-    while (queue->in_flight == 0 && queue->first != NULL &&
-           now_us >= head_at(queue->first, queue->first_at)->until_us) {
-        drop_oldest(debts, queue);
-        debts_settle(debts, queue);
-    }
-}
-
-/* ---- what is owed ------------------------------------------------------- */
 
 /* A token's number is the median of the clocks at the time of its acquire. */
 static enum debt_kind debts_kind_of(const struct debts *debts, int node,
@@ -237,41 +129,40 @@ void debts_add(struct debts *debts, int node, struct span resource,
     if (now_us >= until_us)
         return;
     enum debt_kind kind = debts_kind_of(debts, node, token, now_us);
-    struct debt_head *head = reserve(
-        debts, &debts->queue[node][kind], size_of(resource.len, token.len),
-        kind == DEBT_SURE ? debts->limit : debts->limit / 2);
-    if (head == NULL) {
+    size_t size = debt_size(resource.len, token.len);
+    size_t limit = kind == DEBT_SURE ? debts->limit : debts->limit / 2;
+    struct debt *it = debts->bytes + size <= limit ? malloc(size) : NULL;
+    if (it == NULL) {
         note_dropped(debts, kind);
         return;
     }
-    *head = (struct debt_head){
-        .until_us = until_us,
-        .resource_len = (uint16_t)resource.len,
-        .token_len = (uint8_t)token.len,
-    };
-    char *text = (char *)(head + 1);
-    text += span_copy(text, resource);
-    (void)span_copy(text, token);
+    debts->bytes += size;
+    debts->items++;
+    it->until_us = until_us;
+    it->resource_len = (uint16_t)resource.len;
+    it->token_len = (uint8_t)token.len;
+    (void)span_copy(it->text + span_copy(it->text, resource), token);
+    STAILQ_INSERT_TAIL(&debts->queue[node][kind].due, it, link);
 }
-
-/* ---- calls -------------------------------------------------------------- */
 
 /* False: nothing more can be sent now. */
 static bool send_next(struct debts *debts, int node, enum debt_kind kind,
                       int64_t now_us)
 {
     struct debt_queue *queue = &debts->queue[node][kind];
-    struct debt_head *head = find_due(debts, queue, now_us);
-    if (head == NULL)
+    debts_expire(debts, queue, now_us);
+    const struct debt *it = STAILQ_FIRST(&queue->due);
+    if (it == NULL || queue->next_number - queue->first_number >= DEBTS_WINDOW)
         return false;
     struct call call =
-        fence_call(CALL_RELEASE, resource_of(head), debts_token_of(head));
+        fence_call(CALL_RELEASE, (struct span){it->text, it->resource_len},
+                   (struct span){it->text + it->resource_len, it->token_len});
     if (nodes_send(debts->nodes, node, &call, 0,
                    tag_debt((unsigned)kind, queue->next_number))
             .vote != VOTE_PENDING)
         return false;
     queue->in_flight++;
-    pass_next(queue, head);
+    queue->sent[queue->next_number++ % DEBTS_WINDOW] = take_due(queue);
     return true;
 }
 
@@ -285,40 +176,27 @@ static void send_all(struct debts *debts, int node, int64_t now_us)
             continue;
 }
 
-/* ---- events ------------------------------------------------------------- */
-
-/* At the end of the queue. False: no memory. */
-static bool owe_again(struct debts *debts, struct debt_queue *queue,
-                      const struct debt_head *head)
-{
-    size_t size = size_of_head(head);
-    struct debt_head *copy = reserve(debts, queue, size, debts->limit);
-    if (copy == NULL)
-        return false;
-    memcpy(copy, head, size);
-    copy->is_done = false;
-    return true;
-}
-
 void debts_on_reply(struct debts *debts, int node, uint64_t tag, enum vote vote,
                     int64_t now_us)
 {
-    enum debt_kind kind = (enum debt_kind)tag_debt_kind_of(tag);
     uint32_t number = tag_debt_number_of(tag);
-    struct debt_queue *queue = &debts->queue[node][kind];
-    struct debt_head *head = queue->sent[number % DEBTS_WINDOW];
-    bool is_lost = vote == VOTE_DISCONNECTED; /* so are all under way */
-    assert(number - queue->first_number <
-           queue->next_number - queue->first_number);
-    assert(queue->in_flight > 0);
+    struct debt_queue *queue = &debts->queue[node][tag_debt_kind_of(tag)];
+    struct debt **sent = &queue->sent[number % DEBTS_WINDOW];
+    /* a link answers each call once */
+    assert(queue->in_flight > 0 && *sent != NULL &&
+           number - queue->first_number <
+               queue->next_number - queue->first_number);
     queue->in_flight--;
-    head->is_done = !is_lost;
-    if (!is_lost && !vote_ends_release(vote)) {
-        debts->paused_us[node] = now_us + PAUSE_US;
-        if (!owe_again(debts, queue, head))
-            note_dropped(debts, kind);
+    if (vote != VOTE_DISCONNECTED) { /* else all under way are lost */
+        if (vote_ends_release(vote)) {
+            debt_end(debts, *sent);
+        } else {
+            debts->paused_us[node] = now_us + PAUSE_US;
+            STAILQ_INSERT_TAIL(&queue->due, *sent, link);
+        }
+        *sent = NULL;
     }
-    debts_settle(debts, queue);
+    debts_settle(queue);
     send_all(debts, node, now_us);
 }
 

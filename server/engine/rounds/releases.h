@@ -39,39 +39,36 @@
  * was. Older locks are surely there and come first; the others may use only
  * half of the memory.
  *
- * So a node has two queues. They are compact, as they grow to millions while
- * the node is unreachable for long.
+ * So a node has two queues. They may grow to millions while it is unreachable
+ * for long, so an item is no larger than its texts need.
  *
- *       ┌─ oldest            ┌─ next to send           ┌─ newest
- *   ────┴────────────────────┴─────────────────────────┴────
- *         sent: at most DEBTS_WINDOW, answered or not
+ *       ┌─ oldest                    ┌─ next to send           ┌─ newest
+ *   ────┴────────────────────────────┴─────────────────────────┴────
+ *         sent: at most DEBTS_WINDOW   due
  *
- * An answered release leaves the queue. A refused one goes to its end, as the
- * node may refuse it for long. If the connection breaks, the unanswered ones
- * are next again.
+ * An answered release is gone. A refused one goes to the end of its queue, as
+ * the node may refuse it for long. If the connection breaks, the unanswered
+ * ones are next again.
  */
 
 /* At most this many at once, so that no other call waits long. */
-enum { DEBTS_WINDOW = 512, DEBTS_BLOCK = 64 * 1024 };
+enum { DEBTS_WINDOW = 512 };
 
 enum debt_kind { DEBT_SURE, DEBT_UNLIKELY, DEBT_KINDS };
 
-struct debt_block;
-struct debt_head;
+struct debt;
 
 struct debt_queue {
-    struct debt_block *first, *last;
-    struct debt_block *next_block;
-    size_t first_at, next_at; /* bytes into the blocks */
+    STAILQ_HEAD(, debt) due;
+    struct debt *sent[DEBTS_WINDOW]; /* by number; NULL: answered */
     uint32_t first_number, next_number;
     uint32_t in_flight;
-    struct debt_head *sent[DEBTS_WINDOW]; /* by number */
 };
 
 struct debts {
     const struct environment *env;
     struct nodes *nodes;
-    size_t limit; /* of the bytes; a multiple of DEBTS_BLOCK is used */
+    size_t limit; /* of the bytes */
     size_t bytes; /* of all queues */
     uint64_t items;
     struct debt_queue queue[NODES_MAX][DEBT_KINDS];
