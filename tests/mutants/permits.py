@@ -63,11 +63,11 @@ PERMITS = [
                  "        count += survey->own[i] > 0 && !slotset_has(&set, i);\n"
                  "    return count == survey->own_wanted ? set")], seed=7),
     Defect("own slots by any node", "unit",
-           "a_repeat_gets_the_slot_that_most_nodes_know", [Edit(
+           "it_is_open_until_no_answer_matters", [Edit(
                "server/engine/permits/pool.c",
                "    return open == 0 || proven >= survey->own_wanted ||\n",
                "    return open <= survey->total * POOL_SLOTS_MAX ||\n")],
-           tests="permits"),
+           tests="survey"),
     Defect("one identity takes all surveys", "unit",
            "an_identity_that_asks_for_much_holds_up_no_other", [Edit(
                "server/engine/permits/permits.c",

@@ -165,29 +165,6 @@ TEST(who_loses_most_first_tries_asks_first)
     ck_assert_int_eq(pooling_surveys(), 1);
 }
 
-/* Three of five answers that disagree are not enough. */
-TEST(a_slot_that_is_free_on_a_majority_only_with_the_slow_nodes_is_found)
-{
-    engine_op op = pooling_ask(1, 1, 0);
-    pooling_hold();
-    for (int i = 0; i < 5; i++) {
-        ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-        ck_assert_int_eq(pooling_tries(), 1);
-        pooling_tell_from(i, i == 1 || i == 2 ? "1" : "0");
-    }
-    ck_assert_int_eq(pooling_tries(), 2);
-}
-
-TEST(nobody_waits_for_a_silent_minority)
-{
-    (void)pooling_win(1);
-    engine_op op = pooling_ask(1, 1, 0);
-    pooling_tell(2, "1");
-    ck_assert_int_eq(play_outcome(op), OUTCOME_PENDING);
-    pooling_tell_from(4, "1");
-    ck_assert_int_eq(play_outcome(op), OUTCOME_HELD);
-}
-
 /* Without answers, or without nodes. */
 TEST_RANGE(without_answers_there_is_no_quorum, 0, 2)
 {
@@ -388,19 +365,6 @@ TEST_RANGE(a_repeat_gets_the_slot_that_it_has, HAS_KEY, ONLY_REPEATS + 1)
     ck_assert_int_eq(play_outcome(op), OUTCOME_GRANTED);
     ck_assert(play_result(op)->is_repeat);
     ck_assert(span_is(play_result(op)->resource, SLOT(2)));
-}
-
-/* A second slot would be lost until its TTL ends. */
-TEST(a_repeat_gets_the_slot_that_most_nodes_know)
-{
-    engine_op op = ask_for(4, 1, HAS_KEY);
-    pooling_tell(2, "0020");
-    for (int i = 2; i < PLAY_NODES; i++) { /* one was away */
-        ck_assert_int_eq(pooling_tries(), 0);
-        pooling_tell_from(i, i == 2 ? "2000" : i == 3 ? "0000" : "0020");
-    }
-    ck_assert_str_eq(pooling_tried(), SLOT(2));
-    ck_assert(!engine_abandon(play.engine, op));
 }
 
 /* What few nodes have, after a loss, is left from a lost try. */

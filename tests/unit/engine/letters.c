@@ -20,6 +20,7 @@ static const struct {
     {'t', VOTE_UNANSWERED, ""},
     {'k', VOTE_KEY_REFUSED, ""},
     {'l', VOTE_LATE, ""},
+    {'o', VOTE_UNFIT, ""},
     {'X', VOTE_HELD, ""},
     {'h', VOTE_HELD, ""},
     {'A', VOTE_HELD, PLAY_TOKEN_OF(1) ".me"},
@@ -38,6 +39,7 @@ struct call_reply letters_reply(char letter)
                   letter);
     return (struct call_reply){
         .vote = letters_of[i].vote,
+        .state = letter == 'o' ? STATE_LOADING : STATE_NONE,
         .value = span_of(letters_of[i].value),
         .pttl_ms = 1000,
         .was_free = letter == 'w',

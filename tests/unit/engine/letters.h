@@ -3,7 +3,8 @@
  *   g granted  w granted: it replaced nothing  e extended  d deleted
  *   f free  s stale  h held by readers
  *   A B held by a token of ours, A or B   F G by others' values   X by a type
- *   u unreachable  q quarantined  t silent  l late  k key refused  . pending
+ *   u unreachable  q quarantined  t silent  l late  o loading  k key refused
+ *   . pending
  */
 #ifndef LETTERS_H
 #define LETTERS_H
