@@ -80,8 +80,8 @@ SPREADING = [
     unit("tombstone that is too short", TWO_LOOKS,
          "    TOMBSTONE_TIMEOUTS = 4,", "    TOMBSTONE_TIMEOUTS = 3,"),
     unit("spread of what ends soon", "what_ends_soon_is_not_created",
-         "    return end_us(it) <= now_us + 2 * wait_us(spreads);",
-         "    return end_us(it) <= now_us;"),
+         "    bool ends_before = end_us(it) <= now_us + 2 * wait_us(spreads);",
+         "    bool ends_before = end_us(it) <= now_us;"),
     unit("spread without a gate", TWO_LOOKS,
          "    return round->start_us + wait_us(spreads) + "
          "lock->uncertainty_us;\n",

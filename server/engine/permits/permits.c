@@ -740,26 +740,20 @@ static void permits_on_left(struct ticket *ticket, bool has_asked,
     permits_run(it->permits, it->pool);
 }
 
-/* One that waits, with this key; NULL: there is none. */
-static struct permit *permits_find_with_key(const struct pool *pool,
-                                            struct span key_hash)
-{
-    struct permit *it;
-    TAILQ_FOREACH(it, &pool->queue, link)
-    if (ticket_waits(&it->ticket) &&
-        span_is_same(it->ticket.key_hash, key_hash))
-        break;
-    return it;
-}
-
 void permits_withdraw(struct permits *permits, struct span name,
                       struct span key_hash)
 {
     const struct pool *pool = pools_find(&permits->pools, name);
     int64_t now_us = environment_now(permits->env);
-    struct permit *it;
-    while (pool != NULL && (it = permits_find_with_key(pool, key_hash)) != NULL)
-        ticket_withdraw(&it->ticket, now_us);
+    struct permit *it = pool != NULL ? TAILQ_FIRST(&pool->queue) : NULL;
+    while (it != NULL) {
+        bool is_its = ticket_waits(&it->ticket) &&
+                      span_is_same(it->ticket.key_hash, key_hash);
+        if (is_its)
+            ticket_withdraw(&it->ticket, now_us);
+        /* it has left, and others may have */
+        it = is_its ? TAILQ_FIRST(&pool->queue) : TAILQ_NEXT(it, link);
+    }
 }
 
 int permits_waiting(const struct permits *permits, struct span name)

@@ -206,22 +206,6 @@ static int64_t window_end_us(const struct spreads *spreads,
     return at_most(it->look_us + window_us(spreads), it->until_us);
 }
 
-/* The earliest time of the first look. */
-static int64_t gate_us(const struct spreads *spreads, const struct round *round,
-                       const struct spread_lock *lock)
-{
-    return round->start_us + wait_us(spreads) + lock->uncertainty_us;
-}
-
-static int64_t valid_until_us(const struct spreads *spreads,
-                              const struct round *round, int64_t ttl_ms)
-{
-    return round->start_us +
-           round_validity_ms(round, ttl_ms, round->start_us,
-                             spreads->env->settings.drift_factor) *
-               1000;
-}
-
 static int64_t pause_us(const struct spread *it)
 {
     int doubled = it->tries - TRIES_AT_ONCE - 1;
@@ -309,17 +293,6 @@ static void spreads_look(struct spreads *spreads, struct spread *it,
             it->sent |= nodeset_of(i);
 }
 
-/*
- * Another server may have extended the lock for longer, and lengthens what is
- * created here with its next look. If it has ended by then, the tombstone would
- * only keep the creations of that server out.
- */
-static bool ends_before_next_look(const struct spreads *spreads,
-                                  const struct spread *it, int64_t now_us)
-{
-    return end_us(it) <= now_us + 2 * wait_us(spreads);
-}
-
 int64_t spreads_tombstone_ms(const struct spreads *spreads, int more)
 {
     int64_t timeout_us = apart_us(spreads) + drift_us(spreads);
@@ -330,8 +303,12 @@ static void create(struct spreads *spreads, struct spread *it, uint16_t on,
                    int64_t now_us)
 {
     int64_t until_us = window_end_us(spreads, it);
+    /* Another server may have extended the lock for longer, and lengthens what
+       is created here with its next look. If it has ended by then, the
+       tombstone would only keep the creations of that server out. */
+    bool ends_before = end_us(it) <= now_us + 2 * wait_us(spreads);
     struct call call;
-    if (now_us >= until_us || ends_before_next_look(spreads, it, now_us) ||
+    if (now_us >= until_us || ends_before ||
         !spreads_make_call(it, CALL_REPAIR, now_us, &call))
         return;
     call.tombstone_ms = spreads_tombstone_ms(spreads, 0);
@@ -391,15 +368,18 @@ static struct spread record_of(const struct spreads *spreads,
                                const struct round *round,
                                const struct spread_lock *lock)
 {
-    int64_t gate = gate_us(spreads, round, lock);
+    int64_t gate_us = round->start_us + wait_us(spreads) + lock->uncertainty_us;
+    int64_t validity_ms =
+        round_validity_ms(round, lock->ttl_ms, round->start_us,
+                          spreads->env->settings.drift_factor);
     return (struct spread){
         .step = SPREAD_RESTING,
-        .at_us = gate,
+        .at_us = gate_us,
         .start_us = round->start_us,
         .deadline_us = round->deadline_us,
         .ttl_ms = lock->ttl_ms,
-        .until_us = valid_until_us(spreads, round, lock->ttl_ms),
-        .gate_us = gate,
+        .until_us = round->start_us + validity_ms * 1000,
+        .gate_us = gate_us,
         .asked = all_nodes(spreads),
     };
 }
@@ -528,20 +508,15 @@ void spreads_hurry(struct spreads *spreads, struct span resource,
 
 /* ---- releases ----------------------------------------------------------- */
 
-/* A server that was stopped for so long that the fill would come too late asks
- * all nodes at once: others may have looked. */
-static bool is_unfilled(const struct spreads *spreads, const struct spread *it)
-{
-    return it->step == SPREAD_YOUNG &&
-           environment_now(spreads->env) < it->deadline_us;
-}
-
 void spreads_scope(struct spreads *spreads, struct span resource,
                    struct span token, struct release_scope *scope)
 {
     struct spread *it = NULL;
+    /* A server that was stopped for so long that the fill would come too late
+       asks all nodes at once: others may have looked. */
     while ((it = spreads_find(spreads, resource, token, it)) != NULL)
-        if (is_unfilled(spreads, it))
+        if (it->step == SPREAD_YOUNG &&
+            environment_now(spreads->env) < it->deadline_us)
             *scope = (struct release_scope){it->asked, it->deadline_us};
 }
 
