@@ -35,7 +35,8 @@ ASKING = [
            tests="quorum"),
     Defect("fill too late for far nodes", "unit",
            "after_a_long_round_the_fill_is_sent_in_time", [Edit(
-        SPREADS, "SPREADS_FILL_US), last_us);\n", "SPREADS_FILL_US), INT64_MAX + 0 * last_us);\n")], tests="quorum"),
+        SPREADS, "SPREADS_FILL_US), last_us);\n",
+        "SPREADS_FILL_US), INT64_MAX + 0 * last_us);\n")], tests="quorum"),
     Defect("fill with the whole TTL", "unit",
            "a_lock_that_stays_gets_onto_the_other_nodes", [Edit(
         SPREADS, "    call->ttl_ms = it->ttl_ms - passed_ms;\n",

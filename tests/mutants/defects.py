@@ -63,7 +63,8 @@ DEFECTS = [
     # asked twice: at the verdict, and when the answer is written
     Defect("expired extension counted", "sim", "exclusion", [Edit(
         "server/engine/rounds/operation.c",
-        "    return validity_ms(it, now_of(it)) > 0 ? OUTCOME_EXTENDED : OUTCOME_VALIDITY_EXHAUSTED;\n",
+        "    return validity_ms(it, now_of(it)) > 0 ? OUTCOME_EXTENDED "
+        ": OUTCOME_VALIDITY_EXHAUSTED;\n",
         "    return OUTCOME_EXTENDED;\n"), Edit(
         "server/engine/rounds/operation.c", "    if (result->validity_ms > 0)\n",
         "    if (result->outcome == OUTCOME_EXTENDED && result->validity_ms < 1)\n"

@@ -83,15 +83,15 @@ SPREADING = [
          "    bool ends_before = end_us(it) <= now_us + 2 * wait_us(spreads);",
          "    bool ends_before = end_us(it) <= now_us;"),
     unit("spread without a gate", TWO_LOOKS,
-         "    return round->start_us + wait_us(spreads) + "
+         "round->start_us + wait_us(spreads) + "
          "lock->uncertainty_us;\n",
-         "    return round->start_us + 0 * wait_us(spreads) + "
+         "round->start_us + 0 * wait_us(spreads) + "
          "lock->uncertainty_us;\n"),
     unit("looks without a wait between them", TWO_LOOKS,
          "    return spreads->env->settings.node_timeout_us + "
          "drift_us(spreads);\n",
          "    return drift_us(spreads);\n"),
-    unit("spread at the first look", "what_is_missing_at_one_look_only_is_not_created",
+    unit("spread at the first look", "what_two_looks_find_to_be_missing_is_created",
          "    uint16_t due = it->before &",
          "    uint16_t due = (it->before | it->lacks) &"),
     unit("second look that comes late", "a_second_look_that_is_late_is_a_first_one",
@@ -109,7 +109,7 @@ SPREADING = [
     unit("held is not lacking", "it_is_tried_again_where_something_else_is",
          "    return reply->value.len > 0 &&",
          "    return reply->value.len == 0 &&"),
-    unit("spread among readers", "where_others_share_it_nothing_is_created",
+    unit("spread among readers", "what_two_looks_find_to_be_missing_is_created",
          "    return reply->value.len > 0 &&",
          "    return reply->holders > 0 ||"),
     unit("spread that extends hold up", "extends_in_between_do_not_begin_anew",
