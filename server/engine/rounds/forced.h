@@ -1,6 +1,6 @@
 /*
- * A forced release: which tokens the nodes reported, which of them are
- * released, and what the nodes answered. operation.c sends what it asks.
+ * What a forced release has found, releases, and was answered: apart from its
+ * operation, which sends the calls, as it needs nothing else of it.
  *
  *   look ──→ release what was found ──→ answer
  *     ↑                 │
